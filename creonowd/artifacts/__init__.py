@@ -1,0 +1,1 @@
+"""Context files: store, list, read, tail, grep, archive."""

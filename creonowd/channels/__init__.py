@@ -1,0 +1,1 @@
+"""What can be asked: one module per family, a typed request and a thin handler each."""

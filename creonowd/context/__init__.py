@@ -1,0 +1,1 @@
+"""The engine: plan, gather, trim, render, hash. No disk, no network, no clock."""

@@ -1,0 +1,1 @@
+"""Rounds, history summary, context builder."""

@@ -1,0 +1,216 @@
+"""The one exception, and the catalogue of every code that goes over the wire.
+
+Knows what each code means and how it travels; knows nothing of where it is raised.
+"""
+
+from enum import StrEnum
+from typing import Any
+
+from creonowd.model import Model
+
+PARSE = -32700
+INVALID_REQUEST = -32600
+METHOD_NOT_FOUND = -32601
+INVALID_PARAMS = -32602
+INTERNAL = -32603
+REQUEST_CANCELLED = -32800
+REQUEST_FAILED = -32803
+
+
+class ErrorCode(StrEnum):
+    """The stable string that clients test."""
+
+    PARSE_ERROR = "PARSE_ERROR"
+    INVALID_REQUEST = "INVALID_REQUEST"
+    IPC_PAYLOAD_TOO_LARGE = "IPC_PAYLOAD_TOO_LARGE"
+    IPC_CHANNEL_FORBIDDEN = "IPC_CHANNEL_FORBIDDEN"
+    IPC_BACKPRESSURE = "IPC_BACKPRESSURE"
+    INVALID_ARGUMENT = "INVALID_ARGUMENT"
+    INTERNAL = "INTERNAL"
+    CANCELED = "CANCELED"
+    TIMEOUT = "TIMEOUT"
+    FORBIDDEN = "FORBIDDEN"
+    UNAUTHENTICATED = "UNAUTHENTICATED"
+    NOT_FOUND = "NOT_FOUND"
+    CONFLICT = "CONFLICT"
+    UNSUPPORTED = "UNSUPPORTED"
+    IO_ERROR = "IO_ERROR"
+    STORAGE_FULL = "STORAGE_FULL"
+    VERSION_TOO_NEW = "VERSION_TOO_NEW"
+    SHUTTING_DOWN = "SHUTTING_DOWN"
+    DISCONNECTED = "DISCONNECTED"
+    HOST_ERROR = "HOST_ERROR"
+    CONSTRAINT_VALIDATION_ERROR = "CONSTRAINT_VALIDATION_ERROR"
+    CONSTRAINT_NOT_FOUND = "CONSTRAINT_NOT_FOUND"
+    CONSTRAINT_CONFLICT = "CONSTRAINT_CONFLICT"
+    CONTEXT_BUDGET_CONFLICT = "CONTEXT_BUDGET_CONFLICT"
+    CONTEXT_TOKENIZER_MISMATCH = "CONTEXT_TOKENIZER_MISMATCH"
+    CONTEXT_BUDGET_INVALID_RATIO = "CONTEXT_BUDGET_INVALID_RATIO"
+    CONTEXT_BUDGET_INVALID_MINIMUM = "CONTEXT_BUDGET_INVALID_MINIMUM"
+    CONTEXT_SCOPE_VIOLATION = "CONTEXT_SCOPE_VIOLATION"
+    CONTEXT_INPUT_TOO_LARGE = "CONTEXT_INPUT_TOO_LARGE"
+    CONTEXT_BACKPRESSURE = "CONTEXT_BACKPRESSURE"
+    CONTEXT_INSPECT_FORBIDDEN = "CONTEXT_INSPECT_FORBIDDEN"
+    UPSTREAM_ERROR = "UPSTREAM_ERROR"
+    AI_AUTH_FAILED = "AI_AUTH_FAILED"
+    AI_RATE_LIMITED = "AI_RATE_LIMITED"
+    AI_NOT_CONFIGURED = "AI_NOT_CONFIGURED"
+
+
+class Meaning(Model):
+    """How a code travels and what it says when nothing more precise is known."""
+
+    number: int
+    retryable: bool
+    english: str
+    chinese: str
+
+
+class DaemonError(Exception):
+    """A failure that a client is told about: a code, what to do, and details that help."""
+
+    def __init__(self, code: ErrorCode, message: str | None = None, **details: Any) -> None:
+        self.code = code
+        self.message = CATALOGUE[code].english if message is None else message
+        self.details = details
+        super().__init__(f"{code}: {self.message}")
+
+    @property
+    def meaning(self) -> Meaning:
+        """What the catalogue says about this code."""
+        return CATALOGUE[self.code]
+
+
+def _domain(english: str, chinese: str, *, retryable: bool = False) -> Meaning:
+    return Meaning(number=REQUEST_FAILED, retryable=retryable, english=english, chinese=chinese)
+
+
+def _wire(number: int, english: str, chinese: str) -> Meaning:
+    return Meaning(number=number, retryable=False, english=english, chinese=chinese)
+
+
+CATALOGUE: dict[ErrorCode, Meaning] = {
+    ErrorCode.PARSE_ERROR: _wire(PARSE, "The message is not valid JSON.", "消息不是合法的 JSON。"),
+    ErrorCode.INVALID_REQUEST: _wire(
+        INVALID_REQUEST,
+        "The message is not a JSON-RPC 2.0 request.",
+        "消息不是 JSON-RPC 2.0 请求。",
+    ),
+    ErrorCode.IPC_PAYLOAD_TOO_LARGE: _wire(
+        INVALID_REQUEST, "The message is larger than the limit.", "消息超过大小上限。"
+    ),
+    ErrorCode.IPC_CHANNEL_FORBIDDEN: _wire(
+        METHOD_NOT_FOUND, "There is no such channel.", "没有这个通道。"
+    ),
+    ErrorCode.INVALID_ARGUMENT: _wire(
+        INVALID_PARAMS, "The payload does not fit the channel.", "参数不符合通道的要求。"
+    ),
+    ErrorCode.INTERNAL: _wire(
+        INTERNAL, "Something went wrong inside the daemon.", "守护进程内部出错。"
+    ),
+    ErrorCode.CANCELED: _wire(REQUEST_CANCELLED, "The request was cancelled.", "请求已取消。"),
+    ErrorCode.IPC_BACKPRESSURE: _domain(
+        "Too many requests are in flight on this connection; wait for replies.",
+        "此连接上进行中的请求过多，请等待回复。",
+        retryable=True,
+    ),
+    ErrorCode.TIMEOUT: _domain("The request took too long.", "请求超时。", retryable=True),
+    ErrorCode.FORBIDDEN: _domain("This connection may not do that.", "此连接无权执行该操作。"),
+    ErrorCode.UNAUTHENTICATED: _domain(
+        "This connection has not shown a valid token.", "此连接尚未出示有效令牌。"
+    ),
+    ErrorCode.NOT_FOUND: _domain("There is no such thing.", "找不到所请求的对象。"),
+    ErrorCode.CONFLICT: _domain(
+        "Someone else changed this first; look again.",
+        "已被他人先行修改，请重新读取。",
+        retryable=True,
+    ),
+    ErrorCode.UNSUPPORTED: _domain("This is not supported.", "不支持该操作。"),
+    ErrorCode.IO_ERROR: _domain("The disk refused.", "磁盘读写失败。", retryable=True),
+    ErrorCode.STORAGE_FULL: _domain(
+        "The disk is full; free some space and try again.",
+        "磁盘已满，请释放空间后重试。",
+        retryable=True,
+    ),
+    ErrorCode.VERSION_TOO_NEW: _domain(
+        "The file was written by a newer version; update creonowd.",
+        "文件由更新的版本写入，请升级 creonowd。",
+    ),
+    ErrorCode.SHUTTING_DOWN: _domain(
+        "The daemon is shutting down.", "守护进程正在退出。", retryable=True
+    ),
+    ErrorCode.DISCONNECTED: _domain("The other side has gone.", "对端已断开。", retryable=True),
+    ErrorCode.HOST_ERROR: _domain(
+        "The host answered with an error.", "宿主返回了错误。", retryable=True
+    ),
+    ErrorCode.CONSTRAINT_VALIDATION_ERROR: _domain(
+        "The constraint or the constraints file is not valid.", "约束或约束文件不合法。"
+    ),
+    ErrorCode.CONSTRAINT_NOT_FOUND: _domain("There is no such constraint.", "找不到该约束。"),
+    ErrorCode.CONSTRAINT_CONFLICT: _domain(
+        "The constraints changed, or this one exists already; list them again.",
+        "约束已变化或已存在，请重新读取列表。",
+        retryable=True,
+    ),
+    ErrorCode.CONTEXT_BUDGET_CONFLICT: _domain(
+        "The budget was changed by someone else; read it again.",
+        "预算已被他人修改，请重新读取。",
+        retryable=True,
+    ),
+    ErrorCode.CONTEXT_TOKENIZER_MISMATCH: _domain(
+        "The request names another tokenizer or version.", "请求指定的分词器或版本不一致。"
+    ),
+    ErrorCode.CONTEXT_BUDGET_INVALID_RATIO: _domain(
+        "The budget ratios are not valid.", "预算比例不合法。"
+    ),
+    ErrorCode.CONTEXT_BUDGET_INVALID_MINIMUM: _domain(
+        "The budget minimums are not valid.", "预算最小保障不合法。"
+    ),
+    ErrorCode.CONTEXT_SCOPE_VIOLATION: _domain(
+        "The text belongs to another project or scope.", "内容属于其他项目或作用域。"
+    ),
+    ErrorCode.CONTEXT_INPUT_TOO_LARGE: _domain(
+        "The input is larger than one assembly may be; narrow it.", "输入过大，请缩小检索范围。"
+    ),
+    ErrorCode.CONTEXT_BACKPRESSURE: _domain(
+        "Too many assemblies of this document wait; try again soon.",
+        "该文档的组装请求过多，请稍后重试。",
+        retryable=True,
+    ),
+    ErrorCode.CONTEXT_INSPECT_FORBIDDEN: _domain(
+        "Inspecting needs a daemon in debug mode and an owner connection.",
+        "仅调试模式下的授权连接可以检查上下文。",
+    ),
+    ErrorCode.UPSTREAM_ERROR: _domain("The AI provider failed.", "AI 服务出错。", retryable=True),
+    ErrorCode.AI_AUTH_FAILED: _domain("The AI provider refused the key.", "AI 服务拒绝了密钥。"),
+    ErrorCode.AI_RATE_LIMITED: _domain(
+        "The AI provider asks to slow down.", "AI 服务要求降低频率。", retryable=True
+    ),
+    ErrorCode.AI_NOT_CONFIGURED: _domain("No AI provider is configured.", "尚未配置 AI 服务。"),
+}
+
+
+class WarningCode(StrEnum):
+    """The codes that warnings in a result begin with."""
+
+    CONTEXT_BUDGET_FALLBACK = "CONTEXT_BUDGET_FALLBACK"
+    CONTEXT_RULES_OVERBUDGET = "CONTEXT_RULES_OVERBUDGET"
+    CONTEXT_MINIMUM_UNMET = "CONTEXT_MINIMUM_UNMET"
+    CONTEXT_RETRIEVED_CHUNK_LIMIT = "CONTEXT_RETRIEVED_CHUNK_LIMIT"
+    CONTEXT_RETRIEVED_STARVED = "CONTEXT_RETRIEVED_STARVED"
+    CONTEXT_CURSOR_CLAMPED = "CONTEXT_CURSOR_CLAMPED"
+    IMMEDIATE_UNAVAILABLE = "IMMEDIATE_UNAVAILABLE"
+    RULES_UNAVAILABLE = "RULES_UNAVAILABLE"
+    SETTINGS_UNAVAILABLE = "SETTINGS_UNAVAILABLE"
+    CONSTRAINTS_UNAVAILABLE = "CONSTRAINTS_UNAVAILABLE"
+    CHARACTERS_UNAVAILABLE = "CHARACTERS_UNAVAILABLE"
+    KG_UNAVAILABLE = "KG_UNAVAILABLE"
+    MEMORY_UNAVAILABLE = "MEMORY_UNAVAILABLE"
+    RAG_UNAVAILABLE = "RAG_UNAVAILABLE"
+    SOURCE_UNAVAILABLE = "SOURCE_UNAVAILABLE"
+    RETRIEVAL_INDEXING = "RETRIEVAL_INDEXING"
+    OUTLINE_UNAVAILABLE = "OUTLINE_UNAVAILABLE"
+    SKILL_UNKNOWN = "SKILL_UNKNOWN"
+    SKILL_SOURCE_ABSENT = "SKILL_SOURCE_ABSENT"
+    SUMMARY_FALLBACK = "SUMMARY_FALLBACK"
+    HISTORY_TORN_LINE = "HISTORY_TORN_LINE"

@@ -1,0 +1,1 @@
+"""JSON lines in `<userData>/logs/main.log`, redacted in the last processor."""

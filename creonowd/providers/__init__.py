@@ -1,0 +1,1 @@
+"""AI back ends: fake, OpenAI-compatible, Anthropic; and the judge."""

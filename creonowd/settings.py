@@ -1,0 +1,146 @@
+"""What a user may configure: flags over environment over `<userData>/settings.json`.
+
+The only module that reads the environment. Knows names, defaults and limits; acts on none.
+"""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, get_type_hints
+
+import msgspec
+import platformdirs
+from msgspec import Meta
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+
+APP = "CreoNow"
+PREFIX = "CREONOW_"
+FILE = "settings.json"
+
+Count = Annotated[int, Meta(ge=0)]
+Positive = Annotated[int, Meta(ge=1)]
+
+
+class Settings(Model, forbid_unknown_fields=True):
+    """Everything that can be set. `CREONOW_MAX_IN_FLIGHT=8` sets `maxInFlight`."""
+
+    version: Annotated[int, Meta(description="format of settings.json", ge=1, le=1)] = 1
+    debug: Annotated[bool, Meta(description="allow context:inspect to owners")] = False
+    e2e: Annotated[bool, Meta(description="run under an end-to-end harness")] = False
+    deterministic: Annotated[
+        bool, Meta(description="count ids and clock instead of rolling them; for harnesses")
+    ] = False
+    log_level: Annotated[str, Meta(pattern="^(debug|info|warning|error)$")] = "info"
+    log_max_bytes: Annotated[Positive, Meta(description="size at which main.log rotates")] = (
+        5_000_000
+    )
+    log_backups: Annotated[Count, Meta(description="rotated logs kept")] = 3
+    max_message_bytes: Annotated[Positive, Meta(description="largest message")] = 10 * 1024 * 1024
+    max_in_flight: Annotated[Positive, Meta(description="requests in flight per connection")] = 256
+    max_batch: Annotated[Positive, Meta(description="requests in one batch")] = 64
+    max_outbound_bytes: Annotated[
+        Positive, Meta(description="bytes buffered for a slow reader before work on it waits")
+    ] = 1024 * 1024
+    request_timeout_ms: Annotated[Positive, Meta(description="deadline of a request")] = 30_000
+    skill_timeout_ms: Annotated[Positive, Meta(description="deadline of ai:skill:run")] = 600_000
+    drain_ms: Annotated[Count, Meta(description="time to finish work at shutdown")] = 2_000
+
+
+class Place(Model):
+    """Where a setting's value came from."""
+
+    name: str
+    value: Any
+    origin: str
+
+
+def user_data_dir(flag: Path | None = None, environ: Mapping[str, str] | None = None) -> Path:
+    """Tell where user data lives: the flag, `CREONOW_USER_DATA_DIR`, else the platform's place."""
+    named = (os.environ if environ is None else environ).get(f"{PREFIX}USER_DATA_DIR")
+    if flag is not None:
+        return flag.expanduser().absolute()
+    if named:
+        return Path(named).expanduser().absolute()
+    return Path(platformdirs.user_data_dir(APP, appauthor=False))
+
+
+def load(
+    user_data: Path,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> Settings:
+    """Merge the three origins; a value that does not fit names its origin and stops the start."""
+    return msgspec.convert(
+        {place.name: place.value for place in origins(user_data, flags, environ)}, Settings
+    )
+
+
+def origins(
+    user_data: Path,
+    flags: Mapping[str, Any] | None = None,
+    environ: Mapping[str, str] | None = None,
+) -> list[Place]:
+    """List every setting with its value and where that came from, in the order of the struct."""
+    layers = (
+        ("flag", {name: value for name, value in (flags or {}).items() if value is not None}),
+        ("environment", _from_environment(os.environ if environ is None else environ)),
+        (FILE, _from_file(user_data / FILE)),
+    )
+    return [_checked(_place(name, layers)) for name in _wire_names()]
+
+
+def variable(wire_name: str) -> str:
+    """Tell the environment variable of a setting: `maxInFlight` is `CREONOW_MAX_IN_FLIGHT`."""
+    return PREFIX + "".join(f"_{c}" if c.isupper() else c.upper() for c in wire_name)
+
+
+def _wire_names() -> list[str]:
+    return [field.encode_name for field in msgspec.structs.fields(Settings)]
+
+
+def _place(name: str, layers: tuple[tuple[str, Mapping[str, Any]], ...]) -> Place:
+    for origin, values in layers:
+        if name in values:
+            return Place(name=name, value=values[name], origin=origin)
+    default = {f.encode_name: f.default for f in msgspec.structs.fields(Settings)}[name]
+    return Place(name=name, value=default, origin="default")
+
+
+def _checked(place: Place) -> Place:
+    hints = get_type_hints(Settings, include_extras=True)
+    field = next(f.name for f in msgspec.structs.fields(Settings) if f.encode_name == place.name)
+    try:
+        value = msgspec.convert(place.value, hints[field], strict=place.origin != "environment")
+    except msgspec.ValidationError as error:
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT,
+            f"The setting {place.name} ({place.origin}) is not valid: {error}",
+        ) from None
+    return Place(name=place.name, value=value, origin=place.origin)
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    found = ((name, environ.get(variable(name))) for name in _wire_names())
+    return {name: text for name, text in found if text is not None and name != "version"}
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        return {}
+    try:
+        values = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+    except msgspec.DecodeError as error:
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT, f"{FILE} is not a JSON object: {error}"
+        ) from None
+    if unknown := sorted(set(values) - set(_wire_names())):
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT, f"{FILE} holds unknown settings: {', '.join(unknown)}"
+        )
+    if isinstance(found := values.get("version"), int) and found > 1:
+        raise DaemonError(
+            ErrorCode.VERSION_TOO_NEW, f"{FILE} has version {found}; this daemon knows 1."
+        )
+    return values

@@ -1,0 +1,1 @@
+"""SKILL.md and its `context_rules`; the built-in skills."""

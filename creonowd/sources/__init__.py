@@ -1,0 +1,1 @@
+"""Where text comes from: files, characters, memory, retrieval, document, host."""

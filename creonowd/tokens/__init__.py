@@ -1,0 +1,1 @@
+"""Exact token counts with the tables that come with the package."""

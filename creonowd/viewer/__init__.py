@@ -1,0 +1,1 @@
+"""The context viewer page and what serves it."""

@@ -1,0 +1,143 @@
+"""Set up what a fresh machine lacks: the virtual environment, Node packages, Chromium.
+
+Each step leaves a stamp that names what it was made from, so that a second call costs nothing.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import NoReturn
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+STAMPS = ROOT / ".stamps"
+LOCK = ROOT / "scripts" / "requirements.lock"
+NODE_ROOT = ROOT / "protocol"
+
+
+def ensure_python() -> None:
+    """Make the virtual environment of the lock file, with creonowd installed in place."""
+    if sys.version_info < (3, 11):  # noqa: UP036 - a fresh machine may well have an older one
+        fail(
+            f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}.",
+            "Install it and call python3.11 scripts/run.",
+        )
+    inputs = (LOCK, ROOT / "pyproject.toml")
+    if _fresh("python", inputs) and PYTHON.exists():
+        return
+    say("Setting up the virtual environment …")
+    if not PYTHON.exists():
+        _must(
+            [sys.executable, "-m", "venv", str(VENV)],
+            "python3 -m venv failed.",
+            "On Debian: apt-get install python3-venv",
+        )
+    pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    _must(
+        [*pip, "--require-hashes", "-r", str(LOCK)],
+        "The packages of scripts/requirements.lock could not be installed.",
+        "Check that pip can reach your package index, then try again.",
+    )
+    _must(
+        [*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)],
+        "creonowd could not be installed in place.",
+        "Delete .venv and try again.",
+    )
+    _stamp("python", inputs)
+
+
+def ensure_node() -> None:
+    """Install the Node packages that the contract's tests and generator use."""
+    inputs = (NODE_ROOT / "package.json", NODE_ROOT / "package-lock.json")
+    if not inputs[0].exists() or (_fresh("node", inputs) and (NODE_ROOT / "node_modules").exists()):
+        return
+    npm = shutil.which("npm")
+    if npm is None:
+        fail(
+            "npm is not installed.",
+            "Install Node 20 or newer; on Debian: apt-get install nodejs npm",
+        )
+    say("Installing the Node packages …")
+    _must(
+        [npm, "ci", "--silent", "--no-audit", "--no-fund"],
+        "npm ci failed in protocol/.",
+        "Check that npm can reach your registry, then try again.",
+        cwd=NODE_ROOT,
+    )
+    _stamp("node", inputs)
+
+
+def ensure_chromium() -> Path:
+    """Find Chromium, or install Debian's when we are root; say how to get it otherwise."""
+    found = chromium()
+    if found is None and shutil.which("apt-get") and hasattr(os, "geteuid") and os.geteuid() == 0:
+        say("Installing Chromium …")
+        quiet = {"DEBIAN_FRONTEND": "noninteractive"}
+        subprocess.run(
+            ["apt-get", "-qq", "update"],
+            env=os.environ | quiet,
+            check=False,
+            stdout=subprocess.DEVNULL,
+        )
+        packages = ["chromium", "fonts-noto-cjk"]
+        subprocess.run(
+            ["apt-get", "-qq", "install", "-y", "--no-install-recommends", *packages],
+            env=os.environ | quiet,
+            check=False,
+            stdout=subprocess.DEVNULL,
+        )
+        found = chromium()
+    if found is None:
+        fail(
+            "Chromium is not installed, and the browser tests need it.",
+            "On Debian: apt-get install chromium; else put it on PATH or name it in CREONOW_CHROMIUM.",
+        )
+    return found
+
+
+def chromium() -> Path | None:
+    """Tell where Chromium is, or None."""
+    named = os.environ.get("CREONOW_CHROMIUM")
+    candidates = [named] if named else ["chromium", "chromium-browser", "google-chrome"]
+    paths = (shutil.which(candidate) for candidate in candidates if candidate)
+    return next((Path(path) for path in paths if path), None)
+
+
+def say(text: str) -> None:
+    """Tell the person at the terminal what is going on."""
+    print(text, file=sys.stderr, flush=True)
+
+
+def fail(what: str, remedy: str) -> NoReturn:
+    """Stop, saying what is missing and how to get it."""
+    say(f"{what}\n{remedy}")
+    raise SystemExit(1)
+
+
+def _must(command: list[str], what: str, remedy: str, cwd: Path = ROOT) -> None:
+    if subprocess.run(command, cwd=cwd, check=False).returncode:
+        fail(what, remedy)
+
+
+def _digest(inputs: tuple[Path, ...]) -> str:
+    digest = hashlib.sha256(sys.version.encode())
+    for path in inputs:
+        digest.update(path.read_bytes() if path.exists() else b"")
+    return digest.hexdigest()
+
+
+def _fresh(name: str, inputs: tuple[Path, ...]) -> bool:
+    stamp = STAMPS / name
+    return stamp.exists() and stamp.read_text(encoding="utf-8") == _digest(inputs)
+
+
+def _stamp(name: str, inputs: tuple[Path, ...]) -> None:
+    STAMPS.mkdir(exist_ok=True)
+    (STAMPS / name).write_text(_digest(inputs), encoding="utf-8")
