@@ -1,0 +1,29 @@
+"""What a handler may use: the stores everyone shares, and the client that asked."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from creonowd.clock import Clock
+from creonowd.rpc.peer import Peer
+from creonowd.settings import Settings
+
+
+@dataclass(frozen=True)
+class Services:
+    """What one daemon has, built once in `daemon.py`."""
+
+    settings: Settings
+    user_data: Path
+    clock: Clock
+
+
+@dataclass(frozen=True)
+class Session(Services):
+    """The services, and the connection that a request came in on."""
+
+    peer: Peer
+
+    @classmethod
+    def of(cls, services: Services, peer: Peer) -> "Session":
+        """Open a session on the shared services."""
+        return cls(**vars(services), peer=peer)
