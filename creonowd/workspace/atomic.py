@@ -1,0 +1,157 @@
+"""Writes that survive a kill: a reader sees the old file or the new one, never half of either.
+
+Knows files and what the operating system says about them; knows nothing of what is in them.
+No path that it was given ever appears in an error.
+"""
+
+import contextlib
+import errno
+import itertools
+import os
+import stat
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+from creonowd.errors import DaemonError, ErrorCode
+
+PRIVATE = 0o600
+SHARED = 0o666
+
+_PREFIX = ".creonow-"
+_SUFFIX = ".tmp"
+_COUNTER = itertools.count()
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_FULL_ON_WINDOWS = {39, 112}
+_BINARY = getattr(os, "O_BINARY", 0)
+_WINDOWS_TRIES = 20
+
+
+def replace(
+    path: Path, data: bytes, *, mode: int = PRIVATE, still: Callable[[], bool] | None = None
+) -> bool:
+    """Make `data` the content of `path`, all at once and on the disk when this returns.
+
+    A file that exists keeps its permissions; a new one gets `mode` less the umask.
+    `still` is asked last of all, when only the rename is left: if it says no,
+    nothing is changed and the answer is False.
+    """
+    with disk_errors(path.name):
+        temporary = _written(path, data, mode)
+        try:
+            if still is not None and not still():
+                return False
+            _rename(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    return True
+
+
+def append(path: Path, data: bytes, *, mode: int = PRIVATE) -> None:
+    """Add `data` to the end of `path`, on the disk when this returns."""
+    with disk_errors(path.name):
+        fresh = not path.exists()
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, mode)
+        _write_and_close(descriptor, data)
+        if fresh:
+            sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def disk_errors(what: str) -> Generator[None]:
+    """Turn what the disk refuses into STORAGE_FULL or IO_ERROR about `what`, a name and no path."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(error, what) from error
+
+
+def disk_error(error: OSError, what: str) -> DaemonError:
+    """Say what the disk refused without saying where."""
+    reason = errno.errorcode.get(error.errno or 0, "UNKNOWN")
+    if error.errno in _FULL or getattr(error, "winerror", None) in _FULL_ON_WINDOWS:
+        return DaemonError(
+            ErrorCode.STORAGE_FULL,
+            f"There is no space left for {what}; free some and try again.",
+            reason=reason,
+        )
+    said = os.strerror(error.errno) if error.errno else "unknown reason"
+    return DaemonError(
+        ErrorCode.IO_ERROR, f"The disk refused {what}: {said}.", file=what, reason=reason
+    )
+
+
+def sync_folder(folder: Path) -> None:
+    """Put the names in `folder` on the disk, where the system can do that."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP, errno.EBADF}:
+            raise
+    finally:
+        os.close(descriptor)
+
+
+def is_temporary(name: str) -> bool:
+    """Tell whether `name` is a file that `replace` has under way or left behind when killed."""
+    return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
+
+
+def sweep(folder: Path) -> None:
+    """Remove what killed writers left in `folder`; call it only while you hold its lock."""
+    with contextlib.suppress(OSError):
+        for entry in folder.iterdir():
+            if is_temporary(entry.name):
+                entry.unlink(missing_ok=True)
+
+
+def _written(path: Path, data: bytes, mode: int) -> Path:
+    temporary, descriptor = _created(path.parent, mode)
+    try:
+        _keep_permissions(path, temporary)
+        _write_and_close(descriptor, data)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    return temporary
+
+
+def _created(folder: Path, mode: int) -> tuple[Path, int]:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
+    while True:
+        temporary = folder / f"{_PREFIX}{os.getpid()}-{next(_COUNTER)}{_SUFFIX}"
+        with contextlib.suppress(FileExistsError):
+            return temporary, os.open(temporary, flags, mode)
+
+
+def _keep_permissions(path: Path, temporary: Path) -> None:
+    with contextlib.suppress(FileNotFoundError):
+        temporary.chmod(stat.S_IMODE(path.stat().st_mode))
+
+
+def _write_and_close(descriptor: int, data: bytes) -> None:
+    with open(descriptor, "wb", buffering=0) as file:
+        view = memoryview(data)
+        while view:
+            view = view[file.write(view) :]
+        os.fsync(file.fileno())
+
+
+def _rename(temporary: Path, path: Path) -> None:
+    if os.name != "nt":
+        temporary.replace(path)
+        return
+    for left in reversed(range(_WINDOWS_TRIES)):
+        # Scanners and readers may hold the old file open for a moment, which Windows minds.
+        try:
+            temporary.replace(path)
+        except PermissionError:
+            if not left:
+                raise
+            time.sleep(0.02)
+        else:
+            return
