@@ -6,6 +6,7 @@ from pathlib import Path
 from creonowd.clock import Clock
 from creonowd.rpc.peer import Peer
 from creonowd.settings import Settings
+from creonowd.workspace.registry import Registry
 
 
 @dataclass(frozen=True)
@@ -15,6 +16,7 @@ class Services:
     settings: Settings
     user_data: Path
     clock: Clock
+    projects: Registry
 
 
 @dataclass(frozen=True)

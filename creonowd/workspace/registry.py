@@ -1,0 +1,157 @@
+"""Which folders are projects: `<userData>/projects.json`.
+
+Knows ids, names and roots; never looks into a project and never changes one.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import msgspec
+import structlog
+from anyio import to_thread
+
+from creonowd.clock import Clock
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+from creonowd.workspace import atomic, stored
+from creonowd.workspace.folders import canonical, same_folder
+
+FILE = "projects.json"
+VERSION = 1
+
+log = structlog.get_logger(__name__)
+
+
+class Project(Model):
+    """A folder that the user writes in."""
+
+    project_id: str
+    name: str
+    root: Path
+
+
+class _Entry(Model):
+    project_id: str
+    name: str
+    root_path: str
+
+
+class _Projects(Model):
+    version: int = VERSION
+    current: str | None = None
+    projects: tuple[_Entry, ...] = ()
+
+
+class Registry:
+    """The projects of this user; changes are on the disk before they are acknowledged."""
+
+    def __init__(self, user_data: Path, clock: Clock) -> None:
+        self._path = user_data / FILE
+        self._clock = clock
+        self._lock = anyio.Lock()
+        self._known: _Projects | None = None
+        self.set_aside: str | None = None
+
+    async def find(self, project_id: str) -> Project:
+        """Look up a project: NOT_FOUND if unknown, INVALID_ARGUMENT if blank."""
+        return _find(await self._read(), project_id)
+
+    async def list(self) -> list[Project]:
+        """List the projects in the order in which they came."""
+        return [_project(entry) for entry in (await self._read()).projects]
+
+    async def create(self, root_path: str, name: str | None = None) -> Project:
+        """Make a folder a project, or find the project that it is already."""
+        root = await to_thread.run_sync(canonical, root_path)
+        async with self._lock:
+            known = await self._loaded()
+            entry = await to_thread.run_sync(_of_folder, known, root)
+            if entry is None:
+                entry = self._entry(root, name)
+                await self._save(known, projects=(*known.projects, entry))
+            return _project(entry)
+
+    async def current(self) -> Project:
+        """Tell the project that the user works in: NOT_FOUND if none is."""
+        known = await self._read()
+        if known.current is None:
+            raise DaemonError(ErrorCode.NOT_FOUND, "No project is current; set one first.")
+        return _find(known, known.current)
+
+    async def set_current(self, project_id: str) -> Project:
+        """Remember which project the user works in."""
+        async with self._lock:
+            known = await self._loaded()
+            project = _find(known, project_id)
+            if known.current != project_id:
+                await self._save(known, current=project_id)
+            return project
+
+    async def delete(self, project_id: str) -> Project:
+        """Forget a project; its folder stays as it is."""
+        async with self._lock:
+            known = await self._loaded()
+            project = _find(known, project_id)
+            left = tuple(e for e in known.projects if e.project_id != project_id)
+            current = None if known.current == project_id else known.current
+            await self._save(known, current=current, projects=left)
+            return project
+
+    def _entry(self, root: Path, name: str | None) -> _Entry:
+        return _Entry(
+            project_id=self._clock.new_id("prj"),
+            name=(name or "").strip() or root.name or str(root),
+            root_path=str(root),
+        )
+
+    async def _read(self) -> _Projects:
+        if self._known is not None:
+            return self._known
+        async with self._lock:
+            return await self._loaded()
+
+    async def _loaded(self) -> _Projects:
+        if self._known is None:
+            self._known = await to_thread.run_sync(self._load)
+        return self._known
+
+    def _load(self) -> _Projects:
+        try:
+            return stored.load(self._path, _Projects, version=VERSION) or _Projects()
+        except stored.DamagedFileError as damage:
+            self.set_aside = stored.set_aside(self._path)
+            log.warning("projects_set_aside", file=self.set_aside, damage=str(damage))
+            return _Projects()
+
+    async def _save(self, known: _Projects, **changes: Any) -> None:
+        projects = msgspec.structs.replace(known, **changes)
+        await to_thread.run_sync(self._write, projects)
+        self._known = projects
+
+    def _write(self, projects: _Projects) -> None:
+        with atomic.disk_errors(FILE):
+            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        data = msgspec.json.format(msgspec.json.encode(projects), indent=2) + b"\n"
+        atomic.replace(self._path, data)
+
+
+def _find(known: _Projects, project_id: str) -> Project:
+    if not project_id.strip():
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT, "projectId must not be blank.", field="projectId"
+        )
+    for entry in known.projects:
+        if entry.project_id == project_id:
+            return _project(entry)
+    raise DaemonError(
+        ErrorCode.NOT_FOUND, "There is no such project; create it or list the projects."
+    )
+
+
+def _project(entry: _Entry) -> Project:
+    return Project(project_id=entry.project_id, name=entry.name, root=Path(entry.root_path))
+
+
+def _of_folder(known: _Projects, root: Path) -> _Entry | None:
+    return next((e for e in known.projects if same_folder(Path(e.root_path), root)), None)

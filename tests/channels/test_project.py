@@ -1,0 +1,63 @@
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from creonowd.channels.project import (
+    CHANNELS,
+    CreateProject,
+    ProjectId,
+    create_project,
+    delete_project,
+    get_current_project,
+    list_projects,
+    set_current_project,
+)
+from creonowd.channels.session import Session
+from creonowd.clock import SystemClock
+from creonowd.model import Empty
+from creonowd.settings import Settings
+from creonowd.workspace.registry import Registry
+from tests.peers import RecordingPeer
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    clock = SystemClock()
+    user_data = tmp_path / "user-data"
+    return Session(
+        settings=Settings(),
+        user_data=user_data,
+        clock=clock,
+        projects=Registry(user_data, clock),
+        peer=RecordingPeer(),
+    )
+
+
+async def test_a_project_is_made_listed_chosen_and_forgotten(
+    session: Session, tmp_path: Path
+) -> None:
+    made = await create_project(session, CreateProject(root_path=str(tmp_path), name="石头记"))
+    chosen = await set_current_project(session, ProjectId(project_id=made.project_id))
+    current = await get_current_project(session, Empty())
+    listed = await list_projects(session, Empty())
+    deleted = await delete_project(session, ProjectId(project_id=made.project_id))
+
+    assert made == chosen == current == listed.items[0]
+    assert msgspec.to_builtins(made) == {
+        "projectId": made.project_id,
+        "rootPath": str(tmp_path),
+        "name": "石头记",
+    }
+    assert msgspec.to_builtins(deleted) == {"deleted": True, "projectId": made.project_id}
+    assert (await list_projects(session, Empty())).items == []
+
+
+def test_every_project_channel_knows_its_payload() -> None:
+    assert {channel.name: channel.params for channel in CHANNELS} == {
+        "project:create": CreateProject,
+        "project:list": Empty,
+        "project:getCurrent": Empty,
+        "project:setCurrent": ProjectId,
+        "project:delete": ProjectId,
+    }

@@ -1,0 +1,338 @@
+import os
+import subprocess
+import sys
+import unicodedata
+from pathlib import Path
+
+import anyio
+import msgspec
+import pytest
+
+from creonowd.clock import SystemClock
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.workspace.registry import Registry
+
+
+@pytest.fixture
+def user_data(tmp_path: Path) -> Path:
+    return tmp_path / "user data"
+
+
+@pytest.fixture
+def book(tmp_path: Path) -> Path:
+    folder = tmp_path / "红楼梦"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def registry(user_data: Path) -> Registry:
+    return Registry(user_data, SystemClock())
+
+
+async def test_a_folder_becomes_a_project_with_the_name_of_the_folder(
+    registry: Registry, book: Path
+) -> None:
+    project = await registry.create(str(book))
+
+    assert project.name == "红楼梦"
+    assert project.root == book
+    assert project.project_id.startswith("prj_")
+    assert await registry.find(project.project_id) == project
+
+
+@pytest.mark.parametrize("name", [None, "", "  "])
+async def test_a_blank_name_is_the_name_of_the_folder(
+    registry: Registry, book: Path, name: str | None
+) -> None:
+    assert (await registry.create(str(book), name)).name == "红楼梦"
+
+
+async def test_the_same_folder_stays_the_same_project_and_keeps_its_name(
+    registry: Registry, book: Path
+) -> None:
+    first = await registry.create(str(book), "石头记")
+    second = await registry.create(str(book), "another")
+
+    assert second == first
+    assert await registry.list() == [first]
+
+
+@pytest.mark.parametrize("spelling", ["{}/", "{}/.", "{}/../红楼梦", "{}//", "{}/inner/.."])
+async def test_two_spellings_of_one_folder_are_one_project(
+    registry: Registry, book: Path, spelling: str
+) -> None:
+    (book / "inner").mkdir()
+
+    first = await registry.create(str(book))
+    second = await registry.create(spelling.format(book))
+
+    assert second == first
+
+
+async def test_a_link_to_a_folder_is_the_folder(registry: Registry, book: Path) -> None:
+    link = book.parent / "link"
+    link.symlink_to(book, target_is_directory=True)
+
+    through_link = await registry.create(str(link))
+    direct = await registry.create(str(book))
+
+    assert direct == through_link
+    assert through_link.root == book
+
+
+@pytest.mark.parametrize(("on_disk", "asked"), [("NFC", "NFD"), ("NFD", "NFC")])
+async def test_the_unicode_form_of_a_name_makes_no_second_project(
+    registry: Registry, tmp_path: Path, on_disk: str, asked: str
+) -> None:
+    name = "Café für Élodie"
+    folder = tmp_path / unicodedata.normalize(on_disk, name) / "livre"  # pyright: ignore[reportArgumentType]
+    folder.mkdir(parents=True)
+
+    first = await registry.create(str(folder))
+    second = await registry.create(unicodedata.normalize(asked, str(folder)))  # pyright: ignore[reportArgumentType]
+
+    assert second == first
+
+
+async def test_case_decides_only_where_the_disk_tells_cases_apart(
+    registry: Registry, tmp_path: Path
+) -> None:
+    (tmp_path / "Novel").mkdir()
+    blind = (tmp_path / "nOVEL").exists()
+    (tmp_path / "nOVEL").mkdir(exist_ok=True)
+
+    first = await registry.create(str(tmp_path / "Novel"))
+    second = await registry.create(str(tmp_path / "nOVEL"))
+
+    assert (first == second) is blind
+
+
+@pytest.mark.parametrize(
+    ("root_path", "code", "reason"),
+    [
+        ("{}/missing", ErrorCode.NOT_FOUND, "missing"),
+        ("{}/chapter.md", ErrorCode.INVALID_ARGUMENT, "not_a_folder"),
+        ("{}/chapter.md/inside", ErrorCode.INVALID_ARGUMENT, "not_a_folder"),
+        ("{}/loop", ErrorCode.INVALID_ARGUMENT, "not_a_folder"),
+        ("relative/folder", ErrorCode.INVALID_ARGUMENT, "relative"),
+        ("~", ErrorCode.INVALID_ARGUMENT, "relative"),
+        ("", ErrorCode.INVALID_ARGUMENT, "relative"),
+        ("{}/nul\0", ErrorCode.INVALID_ARGUMENT, "relative"),
+        ("{}/" + "长" * 300, ErrorCode.INVALID_ARGUMENT, "invalid"),
+    ],
+)
+async def test_what_is_no_folder_is_refused_with_a_reason(
+    registry: Registry, book: Path, root_path: str, code: ErrorCode, reason: str
+) -> None:
+    (book / "chapter.md").touch()
+    (book / "loop").symlink_to(book / "loop")
+
+    with pytest.raises(DaemonError) as caught:
+        await registry.create(root_path.format(book))
+
+    assert caught.value.code is code
+    assert caught.value.details == {"field": "rootPath", "reason": reason}
+    assert str(book) not in caught.value.message
+    assert await registry.list() == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a folder that even root cannot write to")
+async def test_a_folder_that_cannot_be_written_to_is_refused(registry: Registry) -> None:
+    with pytest.raises(DaemonError) as caught:
+        await registry.create("/proc")
+
+    assert caught.value.code is ErrorCode.IO_ERROR
+    assert caught.value.details["reason"] == "not_writable"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names themselves")
+async def test_a_folder_whose_name_is_not_unicode_is_refused(
+    registry: Registry, tmp_path: Path
+) -> None:
+    nameless = os.fsencode(tmp_path) + b"/\xff\xfe"
+    os.mkdir(nameless)  # noqa: PTH102
+    os.symlink(nameless, os.fsencode(tmp_path) + b"/link")  # noqa: PTH211
+
+    with pytest.raises(DaemonError) as caught:
+        await registry.create(str(tmp_path / "link"))
+
+    assert caught.value.details["reason"] == "not_unicode"
+
+
+async def test_making_a_project_leaves_nothing_in_the_folder(
+    registry: Registry, book: Path
+) -> None:
+    await registry.create(str(book))
+
+    assert list(book.iterdir()) == []
+
+
+async def test_an_unknown_project_is_not_found(registry: Registry) -> None:
+    with pytest.raises(DaemonError) as caught:
+        await registry.find("prj_unknown")
+
+    assert caught.value.code is ErrorCode.NOT_FOUND
+
+
+@pytest.mark.parametrize("blank", ["", " ", "\t\n", "\u3000"])
+async def test_a_blank_id_is_an_invalid_argument(registry: Registry, blank: str) -> None:
+    for ask in (registry.find, registry.set_current, registry.delete):
+        with pytest.raises(DaemonError) as caught:
+            await ask(blank)
+
+        assert caught.value.code is ErrorCode.INVALID_ARGUMENT
+        assert caught.value.details == {"field": "projectId"}
+
+
+async def test_the_current_project_is_remembered_over_a_restart(
+    registry: Registry, user_data: Path, book: Path
+) -> None:
+    project = await registry.create(str(book))
+    await registry.set_current(project.project_id)
+
+    reborn = Registry(user_data, SystemClock())
+
+    assert await reborn.current() == project
+    assert await reborn.list() == [project]
+
+
+async def test_no_project_is_current_until_one_is_set(registry: Registry, book: Path) -> None:
+    await registry.create(str(book))
+
+    with pytest.raises(DaemonError) as caught:
+        await registry.current()
+
+    assert caught.value.code is ErrorCode.NOT_FOUND
+
+
+async def test_deleting_forgets_the_project_and_keeps_every_file(
+    registry: Registry, user_data: Path, book: Path
+) -> None:
+    (book / "第一回.md").write_text("此开卷第一回也。", encoding="utf-8")
+    project = await registry.create(str(book))
+    await registry.set_current(project.project_id)
+
+    await registry.delete(project.project_id)
+
+    assert (book / "第一回.md").read_text(encoding="utf-8") == "此开卷第一回也。"
+    assert await Registry(user_data, SystemClock()).list() == []
+    for ask in (registry.current(), registry.find(project.project_id)):
+        with pytest.raises(DaemonError) as caught:
+            await ask
+        assert caught.value.code is ErrorCode.NOT_FOUND
+
+
+async def test_a_project_made_again_after_deletion_is_a_new_one(
+    registry: Registry, book: Path
+) -> None:
+    first = await registry.create(str(book))
+    await registry.delete(first.project_id)
+
+    second = await registry.create(str(book))
+
+    assert second.project_id != first.project_id
+
+
+async def test_many_at_once_make_one_project(registry: Registry, book: Path) -> None:
+    made: list[str] = []
+
+    async def make() -> None:
+        made.append((await registry.create(str(book))).project_id)
+
+    with anyio.fail_after(10):
+        async with anyio.create_task_group() as group:
+            for _ in range(20):
+                group.start_soon(make)
+
+    assert len(made) == 20
+    assert len(set(made)) == 1
+
+
+async def test_a_damaged_file_is_kept_aside_and_reported(
+    registry: Registry, user_data: Path, book: Path
+) -> None:
+    user_data.mkdir()
+    (user_data / "projects.json").write_bytes(b'{"version": 1, "projects": [{')
+
+    project = await registry.create(str(book))
+
+    assert registry.set_aside == "projects.damaged-1.json"
+    assert (user_data / registry.set_aside).read_bytes() == b'{"version": 1, "projects": [{'
+    assert await Registry(user_data, SystemClock()).list() == [project]
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\xff\xfe", b"[]", b"null", b'{"version":1,"projects":7}', b"[" * 100_000]
+)
+async def test_any_damage_is_survived(registry: Registry, user_data: Path, content: bytes) -> None:
+    user_data.mkdir()
+    (user_data / "projects.json").write_bytes(content)
+
+    assert await registry.list() == []
+    assert (user_data / "projects.damaged-1.json").read_bytes() == content
+
+
+async def test_a_newer_file_is_refused_and_never_rewritten(
+    registry: Registry, user_data: Path, book: Path
+) -> None:
+    user_data.mkdir()
+    newer = b'{"version": 2, "projects": {"shape": "unknown"}}'
+    (user_data / "projects.json").write_bytes(newer)
+
+    for ask in (registry.list(), registry.create(str(book)), registry.set_current("x")):
+        with pytest.raises(DaemonError) as caught:
+            await ask
+        assert caught.value.code is ErrorCode.VERSION_TOO_NEW
+
+    assert (user_data / "projects.json").read_bytes() == newer
+    assert [entry.name for entry in user_data.iterdir()] == ["projects.json"]
+
+
+async def test_the_file_says_its_version(registry: Registry, user_data: Path, book: Path) -> None:
+    await registry.create(str(book))
+
+    content = msgspec.json.decode((user_data / "projects.json").read_bytes())
+
+    assert content["version"] == 1
+
+
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from creonowd.clock import SystemClock
+from creonowd.workspace.registry import Registry
+
+async def main():
+    registry = Registry(Path(sys.argv[1]), SystemClock())
+    for number in range(10_000):
+        folder = Path(sys.argv[2]) / str(number)
+        folder.mkdir(exist_ok=True)
+        print((await registry.create(str(folder))).project_id, flush=True)
+
+asyncio.run(main())
+"""
+
+
+async def test_a_kill_loses_no_acknowledged_project(user_data: Path, tmp_path: Path) -> None:
+    acknowledged: set[str] = set()
+
+    for round_number in range(8):
+        books = tmp_path / f"books {round_number}"
+        books.mkdir()
+        writer = subprocess.Popen(
+            [sys.executable, "-c", WRITER, str(user_data), str(books)],
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+        )
+        assert writer.stdout is not None
+        acknowledged |= {writer.stdout.readline().strip() for _ in range(1 + 2 * round_number)}
+        writer.kill()
+        acknowledged |= {line.strip() for line in writer.stdout if line.endswith("\n")}
+        writer.wait()
+        writer.stdout.close()
+
+    kept = {project.project_id for project in await Registry(user_data, SystemClock()).list()}
+    assert acknowledged <= kept
+    assert len(acknowledged) >= 64
