@@ -1,1 +1,21 @@
-"""Exact token counts with the tables that come with the package."""
+"""How many tokens a text has, and where to cut it. Knows no prompt, no layer and no project.
+
+Importing this package is cheap: tiktoken and its tables are loaded by `Tokenizers`, on demand.
+"""
+
+from creonowd.tokens.cutting import Cut, exceeds, keep_head, keep_tail
+from creonowd.tokens.models import DEFAULT_ENCODING, encoding_for
+from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer
+from creonowd.tokens.tokenizers import Tokenizers
+
+__all__ = [
+    "DEFAULT_ENCODING",
+    "ByteTokenizer",
+    "Cut",
+    "Tokenizer",
+    "Tokenizers",
+    "encoding_for",
+    "exceeds",
+    "keep_head",
+    "keep_tail",
+]

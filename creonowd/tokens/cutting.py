@@ -1,0 +1,207 @@
+"""Cut a text to a number of tokens from either end, where a reader would cut it.
+
+Walks the text block by block from the end that stays, so that nothing is encoded twice but the
+block in which the limit falls. Knows no prompt; the tokenizer is handed in.
+"""
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from itertools import chain
+
+from creonowd.model import Model
+from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, paragraphs, sentences
+from creonowd.tokens.joints import joints, stations
+from creonowd.tokens.tokenizer import Tokenizer
+
+WALL = 4096
+PROBES = 6
+
+_Rank = Callable[[str, int, int], Iterator[int]]
+
+
+class Cut(Model):
+    """Where a text is cut, and the exact tokens of what is kept with what was put around it."""
+
+    at: int
+    tokens: int
+
+
+def keep_head(
+    text: str,
+    limit: int,
+    tokenizer: Tokenizer,
+    *,
+    floor: int = 0,
+    before: str = "",
+    after: str = "",
+) -> Cut:
+    """Find the longest head `text[:at]` for which `before + head + after` fits into `limit`.
+
+    The cut is the largest fitting one at a paragraph that keeps more than `floor` code points,
+    else the largest such at a sentence, else the largest at a grapheme, never inside one. If
+    not even one grapheme fits, `at` is 0 and `tokens` may exceed the limit. "Largest" is exact
+    wherever joints are less than 4096 code points apart; in a wall of emoji it is near.
+    """
+    walk = _Walk(before + text, limit, tokenizer, after, edge=len(before), forward=True)
+    found = _keep(walk, len(before) + floor)
+    return Cut(at=found.at - len(before), tokens=found.tokens)
+
+
+def keep_tail(
+    text: str,
+    limit: int,
+    tokenizer: Tokenizer,
+    *,
+    floor: int = 0,
+    before: str = "",
+    after: str = "",
+) -> Cut:
+    """Find the longest tail `text[at:]` for which `before + tail + after` fits into `limit`.
+
+    The rules are those of `keep_head`, seen from the other end; if nothing fits, `at` is the
+    length of the text.
+    """
+    walk = _Walk(text + after, limit, tokenizer, before, edge=len(text), forward=False)
+    return _keep(walk, len(text) - floor)
+
+
+def exceeds(text: str, limit: int, tokenizer: Tokenizer) -> bool:
+    """Tell whether a text has more than `limit` tokens, encoding little more than that many."""
+    walk = _Walk(text, limit, tokenizer, "", edge=0, forward=True)
+    return not walk.advance()
+
+
+class _Walk:
+    """One walk from the end that is kept to where the limit falls.
+
+    `_trail` holds the joints passed and the tokens up to each; `outer` is a place beyond
+    which nothing can fit.
+    """
+
+    def __init__(
+        self, text: str, limit: int, tokenizer: Tokenizer, far: str, *, edge: int, forward: bool
+    ) -> None:
+        self.text, self.limit, self.edge, self.forward = text, limit, edge, forward
+        self._tokenizer, self._far = tokenizer, far
+        self._trail = [(0 if forward else len(text), 0)]
+        self.outer = len(text) if forward else 0
+
+    def advance(self) -> bool:
+        """Pass every station that fits; tell whether that was the whole text."""
+        return all(self._pass(station) for station in stations(self.text, forward=self.forward))
+
+    def close_in(self) -> None:
+        """Bring `outer` as near to the last joint that fits as joints, or else probes, allow."""
+        inner = self._trail[-1][0]
+        between = joints(self.text, min(inner, self.outer), max(inner, self.outer))
+        ahead = between if self.forward else between[::-1]
+        while ahead:
+            middle = len(ahead) // 2
+            ahead = ahead[middle + 1 :] if self._pass(ahead[middle]) else ahead[:middle]
+        if abs(self.outer - self._trail[-1][0]) > WALL:
+            self._probe_wall()
+
+    def tokens(self, position: int) -> int:
+        """Count what is kept by a cut at a position, exactly."""
+        sign = 1 if self.forward else -1
+        passed = bisect_left(self._trail, sign * position, key=lambda step: sign * step[0])
+        start, tokens = self._trail[max(0, passed - 1)]
+        kept = self._between(start, position)
+        return tokens + self._tokenizer.count(
+            kept + self._far if self.forward else self._far + kept
+        )
+
+    def _pass(self, station: int) -> bool:
+        inner, tokens = self._trail[-1]
+        if station == inner:
+            return True
+        count = self._count_up_to(self._between(inner, station), self.limit - tokens)
+        if tokens + count > self.limit:
+            self.outer = station
+            return False
+        self._trail.append((station, tokens + count))
+        return True
+
+    def _count_up_to(self, part: str, room: int) -> int:
+        """Count a part, or stop early with some number over `room` once it is surely over."""
+        if len(part) > room * self._tokenizer.longest:
+            return room + 1
+        size = WALL
+        while size < len(part):
+            begun = part[:size] if self.forward else part[-size:]
+            count = self._tokenizer.count(begun)
+            if count > room + room // 8 + 64:
+                return count
+            size *= 4
+        return self._tokenizer.count(part)
+
+    def _probe_wall(self) -> None:
+        inner, tokens = self._trail[-1]
+        sign = 1 if self.forward else -1
+
+        def measure(width: int) -> int:
+            return self._tokenizer.count(self._between(inner, inner + sign * width))
+
+        width = widest_fit(measure, self.limit - tokens, abs(self.outer - inner))
+        self.outer = inner + sign * width
+
+    def _between(self, one: int, other: int) -> str:
+        return self.text[min(one, other) : max(one, other)]
+
+
+def widest_fit(measure: Callable[[int], int], room: int, width: int) -> int:
+    """Find nearly the widest stretch that fits into `room`, in a handful of measurements.
+
+    Doubles until it does not fit, then interpolates: in a wall, counts grow almost evenly.
+    """
+    fits, fits_count, over, over_count = 0, 0, min(WALL, width), measure(min(WALL, width))
+    while over_count <= room:
+        if over == width:
+            return width
+        fits, fits_count, over = over, over_count, min(2 * over, width)
+        over_count = measure(over)
+    for _ in range(PROBES):
+        guess = fits + (over - fits) * (room - fits_count) // (over_count - fits_count)
+        if guess <= fits:
+            break
+        count = measure(guess)
+        if count <= room:
+            fits, fits_count = guess, count
+        else:
+            over, over_count = guess, count
+    return fits
+
+
+def _keep(walk: _Walk, floor: int) -> Cut:
+    whole = len(walk.text) if walk.forward else 0
+    if walk.advance() and (tokens := walk.tokens(whole)) <= walk.limit:
+        return Cut(at=whole, tokens=tokens)
+    walk.close_in()
+    candidates = chain(
+        _outermost_first(walk, paragraphs, floor),
+        _outermost_first(walk, sentences, floor),
+        _graphemes(walk),
+    )
+    for position in candidates:
+        if (tokens := walk.tokens(position)) <= walk.limit:
+            return Cut(at=position, tokens=tokens)
+    return Cut(at=walk.edge, tokens=walk.tokens(walk.edge))
+
+
+def _outermost_first(walk: _Walk, rank: _Rank, floor: int) -> Iterator[int]:
+    if walk.forward:
+        yield from reversed(list(rank(walk.text, floor, walk.outer)))
+    elif walk.outer < floor:
+        yield from (p for p in rank(walk.text, max(0, walk.outer - 1), floor) if p < floor)
+
+
+def _graphemes(walk: _Walk) -> Iterator[int]:
+    position = walk.outer
+    while walk.forward and position > walk.edge:
+        position = grapheme_floor(walk.text, position)
+        yield max(position, walk.edge)
+        position -= 1
+    while not walk.forward and position < walk.edge:
+        position = grapheme_ceiling(walk.text, position)
+        yield min(position, walk.edge)
+        position += 1

@@ -1,0 +1,105 @@
+"""The rank tables that come with the package, and the two encodings built from them.
+
+Verifies every table by its SHA-256 and never reaches for the network.
+"""
+
+import gzip
+import zlib
+from base64 import b64decode
+from hashlib import sha256
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
+
+from creonowd.model import Model
+
+if TYPE_CHECKING:
+    import tiktoken
+
+LONGEST_TOKEN = 128
+
+
+class TableError(Exception):
+    """A rank table is missing, damaged or not the one we know."""
+
+
+class Facts(Model):
+    """What defines an encoding beside its table: the pattern, the special tokens, the hash."""
+
+    sha256: str
+    pattern: str
+    special: dict[str, int]
+
+
+ENCODINGS: dict[str, Facts] = {
+    "cl100k_base": Facts(
+        sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+        pattern=(
+            r"'(?i:[sdmt]|ll|ve|re)"
+            r"|[^\r\n\p{L}\p{N}]?+\p{L}++"
+            r"|\p{N}{1,3}+"
+            r"| ?[^\s\p{L}\p{N}]++[\r\n]*+"
+            r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
+        ),
+        special={
+            "<|endoftext|>": 100257,
+            "<|fim_prefix|>": 100258,
+            "<|fim_middle|>": 100259,
+            "<|fim_suffix|>": 100260,
+            "<|endofprompt|>": 100276,
+        },
+    ),
+    "o200k_base": Facts(
+        sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+        pattern=(
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+            r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
+            r"|\p{N}{1,3}"
+            r"| ?[^\s\p{L}\p{N}]+[\r\n/]*"
+            r"|\s*[\r\n]+|\s+(?!\S)|\s+"
+        ),
+        special={"<|endoftext|>": 199999, "<|endofprompt|>": 200018},
+    ),
+}
+
+
+def packaged_tables() -> Traversable:
+    """Tell where the tables that ship with creonowd are."""
+    return files("creonowd.tokens") / "tables"
+
+
+def load_encoding(name: str, tables: Traversable) -> "tiktoken.Encoding":
+    """Build an encoding from its table; `TableError` says in a few words what is wrong.
+
+    Takes up to a second and 90 MB: call it from a thread, once.
+    """
+    facts = ENCODINGS.get(name)
+    if facts is None:
+        raise TableError(f"there is no encoding {name}")
+    ranks = _ranks(_verified(name, facts.sha256, tables))
+    try:
+        import tiktoken
+    except ImportError as error:
+        raise TableError("tiktoken cannot be imported") from error
+    return tiktoken.Encoding(
+        name, pat_str=facts.pattern, mergeable_ranks=ranks, special_tokens=facts.special
+    )
+
+
+def _verified(name: str, expected: str, tables: Traversable) -> bytes:
+    try:
+        table = gzip.decompress((tables / f"{name}.tiktoken.gz").read_bytes())
+    except FileNotFoundError as error:
+        raise TableError(f"the table of {name} is missing") from error
+    except (OSError, EOFError, zlib.error) as error:
+        raise TableError(f"the table of {name} is damaged") from error
+    if sha256(table).hexdigest() != expected:
+        raise TableError(f"the table of {name} is damaged")
+    return table
+
+
+def _ranks(table: bytes) -> dict[bytes, int]:
+    pairs = (line.split() for line in table.splitlines() if line)
+    return {b64decode(token): int(rank) for token, rank in pairs}

@@ -1,0 +1,100 @@
+"""What counts tokens: one encoding of tiktoken, or bytes when there is none.
+
+Knows no model names; `models` chooses, `tokenizers` loads.
+"""
+
+import re
+from itertools import pairwise
+from typing import TYPE_CHECKING, Protocol
+
+from creonowd.tokens.cache import CountCache
+from creonowd.tokens.tables import ENCODINGS, LONGEST_TOKEN
+
+if TYPE_CHECKING:
+    import tiktoken
+
+# Measured: tiktoken panics on a run of a million white-space characters.
+_ABYSS = re.compile(r"\s{500000,}")
+_ABYSS_LENGTH = 500_000
+
+
+class Tokenizer(Protocol):
+    """Counts the tokens of a text, from any thread.
+
+    `longest` bounds the code points of one token. Counts must add up where `joints` says so;
+    every counter that looks at no more than words does.
+    """
+
+    @property
+    def id(self) -> str:
+        """Name the encoding, such as `o200k_base`."""
+        ...
+
+    @property
+    def version(self) -> str:
+        """Name the exact table, so that two counts can be compared."""
+        ...
+
+    @property
+    def exact(self) -> bool:
+        """Tell whether these are real tokens and not a stand-in."""
+        ...
+
+    @property
+    def longest(self) -> int:
+        """Tell how many code points one token covers at most."""
+        ...
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text; special tokens in it are plain text."""
+        ...
+
+
+class BpeTokenizer:
+    """Exact counts of one tiktoken encoding, remembered by content."""
+
+    exact = True
+    longest = LONGEST_TOKEN
+
+    def __init__(self, encoding: "tiktoken.Encoding", cache: CountCache) -> None:
+        self.id = encoding.name
+        self.version = ENCODINGS[encoding.name].sha256[:16]
+        self._encoding = encoding
+        self._cache = cache
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text; special tokens in it are plain text."""
+        return self._cache.count(self.id, text, self._measure)
+
+    def _measure(self, text: str) -> int:
+        if len(text) >= _ABYSS_LENGTH and _ABYSS.search(text):
+            return self._measure_around_abysses(text)
+        return len(self._encoding.encode_ordinary(text))
+
+    def _measure_around_abysses(self, text: str) -> int:
+        spans = [match.span() for match in _ABYSS.finditer(text)]
+        edges = [(0, 0), *spans, (len(text), len(text))]
+        between = [text[end:start] for (_, end), (start, _) in pairwise(edges)]
+        kept = sum(len(self._encoding.encode_ordinary(part)) for part in between)
+        return kept + sum(byte_count(text[start:end]) for start, end in spans)
+
+
+class ByteTokenizer:
+    """The stand-in when a table is missing or damaged: UTF-8 bytes, which never under-count."""
+
+    id = "utf8_bytes"
+    version = "1"
+    exact = False
+    longest = 1
+
+    def __init__(self, reason: str = "") -> None:
+        self.reason = reason
+
+    def count(self, text: str) -> int:
+        """Count the UTF-8 bytes of a text."""
+        return byte_count(text)
+
+
+def byte_count(text: str) -> int:
+    """Count UTF-8 bytes; a lone surrogate counts as the U+FFFD it becomes."""
+    return len(text.encode("utf-8", "surrogatepass"))
