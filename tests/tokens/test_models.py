@@ -1,0 +1,36 @@
+"""Models are mapped to encodings, and a guess says that it is one."""
+
+import pytest
+
+from creonowd.tokens import encoding_for
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (None, ("o200k_base", True)),
+        ("", ("o200k_base", True)),
+        ("gpt-4o", ("o200k_base", True)),
+        ("gpt-4o-mini-2024-07-18", ("o200k_base", True)),
+        ("openai/GPT-4.1-mini", ("o200k_base", True)),
+        ("gpt-5", ("o200k_base", True)),
+        ("gpt-5.1-codex", ("o200k_base", True)),
+        ("o3-mini", ("o200k_base", True)),
+        ("ft:gpt-4o:acme:novel", ("o200k_base", True)),
+        ("gpt-4", ("cl100k_base", True)),
+        ("gpt-4-turbo", ("cl100k_base", True)),
+        ("gpt-3.5-turbo", ("cl100k_base", True)),
+        ("text-embedding-3-small", ("cl100k_base", True)),
+        ("o1000", ("o200k_base", False)),
+        ("claude-sonnet-4-5", ("o200k_base", False)),
+        ("deepseek-chat", ("o200k_base", False)),
+        ("qwen3-max", ("o200k_base", False)),
+        ("fake", ("o200k_base", False)),
+    ],
+)
+def test_a_model_counts_with_its_encoding(model: str | None, expected: tuple[str, bool]) -> None:
+    assert encoding_for(model) == expected
+
+
+def test_a_model_without_a_table_counts_with_the_encoding_of_the_profile() -> None:
+    assert encoding_for("claude-opus-4", otherwise="cl100k_base") == ("cl100k_base", False)
