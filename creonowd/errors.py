@@ -214,3 +214,85 @@ class WarningCode(StrEnum):
     SKILL_SOURCE_ABSENT = "SKILL_SOURCE_ABSENT"
     SUMMARY_FALLBACK = "SUMMARY_FALLBACK"
     HISTORY_TORN_LINE = "HISTORY_TORN_LINE"
+
+
+class Caution(Model):
+    """What a warning says when nothing more precise is known."""
+
+    english: str
+    chinese: str
+
+
+def _caution(english: str, chinese: str) -> Caution:
+    return Caution(english=english, chinese=chinese)
+
+
+WARNINGS: dict[WarningCode, Caution] = {
+    WarningCode.CONTEXT_BUDGET_FALLBACK: _caution(
+        "The budget or the tokenizer could not be used; the default profile was.",
+        "预算或分词器不可用，已回退到默认预算。",
+    ),
+    WarningCode.CONTEXT_RULES_OVERBUDGET: _caution(
+        "Rules are over their line; the least relevant entities were left out.",
+        "规则层超出预算线，已略去相关度最低的实体。",
+    ),
+    WarningCode.CONTEXT_MINIMUM_UNMET: _caution(
+        "The named layer has more text than it was given room for.", "所列层级未达到最小保障。"
+    ),
+    WarningCode.CONTEXT_RETRIEVED_CHUNK_LIMIT: _caution(
+        "More passages were found than one assembly may hold.", "召回片段超过单次上限。"
+    ),
+    WarningCode.CONTEXT_RETRIEVED_STARVED: _caution(
+        "The document left no room for passages; declare `surrounding` in the skill.",
+        "正文占满预算，未能注入召回片段；请在技能中声明 surrounding。",
+    ),
+    WarningCode.CONTEXT_CURSOR_CLAMPED: _caution(
+        "The cursor was past the end of the document and was moved there.",
+        "光标超出文档末尾，已移至末尾。",
+    ),
+    WarningCode.IMMEDIATE_UNAVAILABLE: _caution(
+        "The document is neither open nor on disk.", "文档未打开且不在磁盘上。"
+    ),
+    WarningCode.RULES_UNAVAILABLE: _caution(
+        "A rules file could not be read.", "规则文件无法读取。"
+    ),
+    WarningCode.SETTINGS_UNAVAILABLE: _caution(
+        "A settings file could not be read.", "设定文件无法读取。"
+    ),
+    WarningCode.CONSTRAINTS_UNAVAILABLE: _caution(
+        "The constraints file could not be read.", "约束文件无法读取。"
+    ),
+    WarningCode.CHARACTERS_UNAVAILABLE: _caution(
+        "A character file could not be read.", "角色文件无法读取。"
+    ),
+    WarningCode.KG_UNAVAILABLE: _caution(
+        "The knowledge graph did not answer; its part is missing.", "知识图谱数据未注入"
+    ),
+    WarningCode.MEMORY_UNAVAILABLE: _caution(
+        "The memory did not answer; its part is missing.", "记忆数据未注入"
+    ),
+    WarningCode.RAG_UNAVAILABLE: _caution(
+        "Retrieval did not answer; its part is missing.", "检索数据未注入"
+    ),
+    WarningCode.SOURCE_UNAVAILABLE: _caution(
+        "A host source did not answer; its part is missing.", "宿主数据源未注入"
+    ),
+    WarningCode.RETRIEVAL_INDEXING: _caution(
+        "The index is still being built; passages may be missing.", "索引尚在建立，召回可能不完整。"
+    ),
+    WarningCode.OUTLINE_UNAVAILABLE: _caution("The outline could not be read.", "大纲无法读取。"),
+    WarningCode.SKILL_UNKNOWN: _caution(
+        "There is no such skill; the general profile was used.", "没有此技能，已使用通用配置。"
+    ),
+    WarningCode.SKILL_SOURCE_ABSENT: _caution(
+        "The skill asks for a source that nobody offers.", "技能所需的数据源不存在。"
+    ),
+    WarningCode.SUMMARY_FALLBACK: _caution(
+        "The model could not summarise; an extract took its place.",
+        "模型摘要失败，已改用抽取式摘要。",
+    ),
+    WarningCode.HISTORY_TORN_LINE: _caution(
+        "The last line of the history was torn by a crash and was dropped.",
+        "历史记录最后一行因崩溃损坏，已丢弃。",
+    ),
+}

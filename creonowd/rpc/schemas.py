@@ -1,0 +1,122 @@
+"""The JSON Schemas of the types that cross the wire, the same on every Python.
+
+Knows msgspec's schemas and where they depend on the interpreter; knows no channel.
+"""
+
+import inspect
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
+
+import msgspec
+import msgspec.inspect as mi
+
+PLACE = "#/components/schemas/"
+
+Schema = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Components:
+    """Every named type, sorted, and how each type is referred to."""
+
+    schemas: dict[str, Schema]
+    references: Sequence[tuple[Any, Schema]]
+
+    def of(self, wanted: Any) -> Schema:
+        """Give the schema of one of the types; named ones are references."""
+        return next(schema for known, schema in self.references if known is wanted)
+
+    def struct(self, wanted: Any) -> Schema:
+        """Give the definition of a named type, not the reference to it."""
+        return self.schemas[self.of(wanted)["$ref"].removeprefix(PLACE)]
+
+
+def components_of(heard: Sequence[Any], said: Sequence[Any]) -> Components:
+    """Describe the types that the daemon hears and those that it says.
+
+    A field with a default may be left out by whoever speaks to the daemon; the daemon itself
+    leaves out only what is unset. So in types that are only said, such fields are required.
+    """
+    types = [*heard, *said]
+    raw, named = msgspec.json.schema_components(types, ref_template=PLACE + "{name}")
+    schemas = {name: _settled(schema) for name, schema in sorted(named.items())}
+    references = list(zip(types, map(_settled, raw), strict=True))
+    loose = _reachable((schema for _, schema in references[: len(heard)]), schemas)
+    for struct in _structs(mi.multi_type_info(said), set()):
+        name = struct.__name__ if struct.__name__ in schemas else _full_name(struct)
+        if name not in loose:
+            schemas[name] = _always_there(schemas[name], struct)
+    return Components(schemas, references)
+
+
+def _always_there(schema: Schema, struct: type[msgspec.Struct]) -> Schema:
+    omits = struct.__struct_config__.omit_defaults
+    optional = {
+        field.encode_name
+        for field in msgspec.structs.fields(struct)
+        if field.default is msgspec.UNSET or (omits and not field.required)
+    }
+    properties = cast("dict[str, Schema]", schema["properties"])
+    bare = {n: {k: v for k, v in held.items() if k != "default"} for n, held in properties.items()}
+    return {**schema, "properties": bare, "required": [n for n in bare if n not in optional]}
+
+
+def _full_name(struct: type) -> str:
+    return f"{struct.__module__}.{struct.__qualname__}"
+
+
+def _structs(held: Any, seen: set[type]) -> Iterator[type[msgspec.Struct]]:
+    """Find every struct inside msgspec's description of some types."""
+    if isinstance(held, mi.StructType):
+        if held.cls in seen:
+            return
+        seen.add(held.cls)
+        yield held.cls
+    if isinstance(held, mi.Type | mi.Field):
+        held = msgspec.structs.astuple(held)
+    if isinstance(held, list | tuple):
+        for part in cast("Sequence[Any]", held):
+            yield from _structs(part, seen)
+
+
+def _reachable(roots: Iterator[Schema], schemas: Mapping[str, Schema]) -> set[str]:
+    found: set[str] = set()
+    waiting = [name for root in roots for name in _named_in(root)]
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting.extend(_named_in(schemas[name]))
+    return found
+
+
+def _named_in(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        held = cast("Schema", schema)
+        if isinstance(reference := held.get("$ref"), str):
+            yield reference.removeprefix(PLACE)
+        for value in held.values():
+            yield from _named_in(value)
+    elif isinstance(schema, list):
+        for item in cast("list[Any]", schema):
+            yield from _named_in(item)
+
+
+def _settled(schema: Any) -> Any:
+    """Take out what differs between interpreters: docstring indentation, the order of unions."""
+    if isinstance(schema, list):
+        return [_settled(item) for item in cast("list[Any]", schema)]
+    if not isinstance(schema, dict):
+        return schema
+    held = {key: _settled(value) for key, value in cast("Schema", schema).items()}
+    if isinstance(description := held.get("description"), str):
+        held["description"] = inspect.cleandoc(description)
+    if "anyOf" in held:
+        held["anyOf"] = sorted(held["anyOf"], key=_order)
+    return held
+
+
+def _order(schema: Schema) -> tuple[bool, bytes]:
+    """Sort the members of a union, with null last."""
+    return schema.get("type") == "null", msgspec.json.encode(schema, order="sorted")

@@ -1,0 +1,258 @@
+"""The contract is complete, the same everywhere, and changes when a promise changes."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import pytest
+from msgspec import UNSET, Meta, Raw, UnsetType, field
+
+from creonowd.errors import CATALOGUE, WARNINGS, ErrorCode, WarningCode
+from creonowd.model import Empty, Model, Params, Result
+from creonowd.rpc.channel import Channel, Deadline, HostCall, Notification, Role
+from creonowd.rpc.discover import Contract, contract_hash, describe
+
+
+class Mood(StrEnum):
+    CALM = "calm"
+    ANGRY = "angry"
+
+
+class Write(Params):
+    """What to write.
+
+    And how.
+    """
+
+    text: Annotated[str, Meta(description="the words")]
+    mood: Mood = Mood.CALM
+    extra: Raw = field(default_factory=Raw)
+
+
+class Paper(Model):
+    """A sheet, said only."""
+
+    words: list[str] = field(default_factory=list[str])
+    watermark: str | None = None
+    stain: str | UnsetType = UNSET
+
+
+class Blot(Model, omit_defaults=True):
+    """Says only what is unusual."""
+
+    size: int = 1
+    at: int
+
+
+class Ink(Model):
+    """Heard and said."""
+
+    colour: str = "black"
+
+
+class Written(Result):
+    """What was written."""
+
+    paper: Paper
+    ink: Ink
+    blots: dict[str, list[Blot]] | None
+
+
+class Dipped(Params):
+    ink: Ink
+
+
+class Spilt(Model):
+    """Ink on the floor."""
+
+    drops: int
+
+
+async def write(session: Any, params: Write) -> Written:
+    """Write words on paper.
+
+    Slow with a quill.
+    """
+    raise NotImplementedError
+
+
+def dip(session: Any, params: Dipped) -> None:
+    """Take ink."""
+
+
+def idle(session: Any, _params: Empty) -> None:
+    """Do nothing."""
+
+
+CONTRACT = Contract(
+    version=1,
+    channels=(
+        Channel("pen:write", write, role=Role.OWNER, deadline=Deadline.NONE),
+        Channel("pen:dip", dip),
+        Channel("pen:idle", idle),
+    ),
+    notifications=(Notification("pen:spilt", Spilt),),
+    host_calls=(HostCall("pen:refill", Spilt, Ink),),
+)
+
+
+def method(name: str) -> dict[str, Any]:
+    return next(m for m in describe(CONTRACT)["methods"] if m["name"] == name)
+
+
+def schema(name: str) -> dict[str, Any]:
+    return describe(CONTRACT)["components"]["schemas"][name]
+
+
+def test_methods_are_sorted_and_say_who_may_call_and_for_how_long() -> None:
+    rows = [(m["name"], m["x-role"], m["x-deadline"]) for m in describe(CONTRACT)["methods"]]
+
+    assert rows == [
+        ("pen:dip", "renderer", "request"),
+        ("pen:idle", "renderer", "request"),
+        ("pen:write", "owner", "none"),
+    ]
+
+
+def test_a_handlers_docstring_is_the_methods_summary_and_description() -> None:
+    assert method("pen:write")["summary"] == "Write words on paper."
+    assert method("pen:write")["description"] == "Slow with a quill."
+    assert "description" not in method("pen:dip")
+
+
+def test_parameters_are_named_and_typed() -> None:
+    params = method("pen:write")["params"]
+
+    assert [(p["name"], p["required"]) for p in params] == [
+        ("text", True),
+        ("mood", False),
+        ("extra", False),
+    ]
+    assert params[0]["schema"] == {"description": "the words", "type": "string"}
+
+
+def test_a_channel_without_payload_has_no_parameters_and_may_answer_null() -> None:
+    assert method("pen:idle")["params"] == []
+    assert method("pen:idle")["result"]["schema"] == {"type": "null"}
+
+
+def test_what_the_daemon_says_by_itself_is_listed() -> None:
+    document = describe(CONTRACT)
+    stamp = {"$ref": "#/components/schemas/Stamp"}
+
+    events = {event["name"]: event["params"] for event in document["x-notifications"]}
+
+    assert list(events) == ["$/lagged", "$/progress", "pen:spilt"]
+    assert events["pen:spilt"] == {"allOf": [{"$ref": "#/components/schemas/Spilt"}, stamp]}
+    assert document["x-hostCalls"] == [
+        {
+            "name": "pen:refill",
+            "params": {"$ref": "#/components/schemas/Spilt"},
+            "result": {"$ref": "#/components/schemas/Ink"},
+        }
+    ]
+
+
+def test_a_default_that_is_only_said_is_always_there() -> None:
+    assert schema("Paper")["required"] == ["words", "watermark"]
+    assert "default" not in schema("Paper")["properties"]["words"]
+
+
+def test_a_struct_that_omits_its_defaults_says_so() -> None:
+    assert schema("Blot")["required"] == ["at"]
+
+
+def test_a_default_that_is_also_heard_may_be_left_out() -> None:
+    assert schema("Ink")["required"] == []
+    assert schema("Ink")["properties"]["colour"]["default"] == "black"
+
+
+def test_docstrings_lose_the_indentation_of_the_source() -> None:
+    assert schema("Write")["description"] == "What to write.\n\nAnd how."
+
+
+def test_every_error_code_and_every_warning_is_in_the_document() -> None:
+    document = describe(CONTRACT)
+
+    assert document["components"]["errors"].keys() == {code.value for code in ErrorCode}
+    assert document["components"]["errors"]["NOT_FOUND"] == {
+        "code": -32803,
+        "message": CATALOGUE[ErrorCode.NOT_FOUND].english,
+        "data": {"code": "NOT_FOUND", "retryable": False},
+    }
+    assert document["x-warnings"].keys() == {code.value for code in WarningCode}
+    assert schema("ErrorCode")["enum"] == sorted(ErrorCode)
+    assert schema("WarningCode")["enum"] == sorted(WarningCode)
+
+
+def test_every_reference_leads_somewhere() -> None:
+    document = describe(CONTRACT)
+
+    found = set(re.findall(r'"#/components/schemas/([^"]+)"', json.dumps(document)))
+
+    assert found <= document["components"]["schemas"].keys()
+
+
+def test_the_hash_does_not_depend_on_the_order_of_the_tables() -> None:
+    backwards = Contract(
+        version=1,
+        channels=tuple(reversed(CONTRACT.channels)),
+        notifications=CONTRACT.notifications,
+        host_calls=CONTRACT.host_calls,
+    )
+
+    assert contract_hash(describe(backwards)) == contract_hash(describe(CONTRACT))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        Contract(2, CONTRACT.channels, CONTRACT.notifications, CONTRACT.host_calls),
+        Contract(1, CONTRACT.channels[1:], CONTRACT.notifications, CONTRACT.host_calls),
+        Contract(1, CONTRACT.channels, (), CONTRACT.host_calls),
+        Contract(1, CONTRACT.channels, CONTRACT.notifications, ()),
+        Contract(
+            1,
+            (Channel("pen:write", write), *CONTRACT.channels[1:]),
+            CONTRACT.notifications,
+            CONTRACT.host_calls,
+        ),
+    ],
+    ids=["version", "channel", "notification", "host call", "role"],
+)
+def test_a_changed_promise_changes_the_hash(other: Contract) -> None:
+    assert contract_hash(describe(other)) != contract_hash(describe(CONTRACT))
+
+
+def test_the_hash_is_the_same_in_another_process_with_another_hash_seed() -> None:
+    code = (
+        "from tests.rpc.test_discover import CONTRACT, contract_hash, describe;"
+        "print(contract_hash(describe(CONTRACT)))"
+    )
+
+    hashes = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            cwd=Path(__file__).parents[2],
+            env=os.environ | {"PYTHONHASHSEED": seed},
+            capture_output=True,
+            check=True,
+            text=True,
+            encoding="utf-8",
+        ).stdout.strip()
+        for seed in ("1", "2")
+    }
+
+    assert hashes == {contract_hash(describe(CONTRACT))}
+
+
+def test_every_code_has_a_meaning_in_both_languages() -> None:
+    assert CATALOGUE.keys() == set(ErrorCode)
+    assert WARNINGS.keys() == set(WarningCode)
+    assert all(entry.english and entry.chinese for entry in CATALOGUE.values())
+    assert all(entry.english and entry.chinese for entry in WARNINGS.values())
