@@ -1,1 +1,92 @@
-"""JSON lines in `<userData>/logs/main.log`, redacted in the last processor."""
+"""JSON lines in `<userData>/logs/main.log`, rotated, redacted in the last processor.
+
+Knows how a line is written; never what happened.
+"""
+
+import logging
+import logging.handlers
+import sys
+from pathlib import Path
+from typing import TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
+
+from creonowd.settings import Settings
+
+LOG_FOLDER = "logs"
+LOG_FILE = "main.log"
+
+
+def configure(user_data: Path, settings: Settings, terminal: TextIO | None = None) -> None:
+    """Send every log line of this process to the file, and a readable form to a terminal."""
+    folder = user_data / LOG_FOLDER
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    file = logging.handlers.RotatingFileHandler(
+        folder / LOG_FILE,
+        maxBytes=settings.log_max_bytes,
+        backupCount=settings.log_backups,
+        encoding="utf-8",
+        errors="replace",
+    )
+    file.setFormatter(_formatter(structlog.processors.JSONRenderer(ensure_ascii=False)))
+    handlers: list[logging.Handler] = [file]
+    if terminal is not None and terminal.isatty():
+        console = logging.StreamHandler(terminal)
+        console.setFormatter(_formatter(structlog.dev.ConsoleRenderer(colors=True)))
+        handlers.append(console)
+    logging.basicConfig(handlers=handlers, level=settings.log_level.upper(), force=True)
+    _configure_structlog()
+
+
+def quiet() -> None:
+    """Log nowhere, for command-line clients and tests that have no user data."""
+    logging.basicConfig(handlers=[logging.NullHandler()], force=True)
+    _configure_structlog()
+
+
+def close() -> None:
+    """Flush and close the file."""
+    logging.shutdown()
+
+
+def _configure_structlog() -> None:
+    structlog.configure(
+        processors=[*_shared(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.stdlib.BoundLogger,
+        logger_factory=structlog.stdlib.LoggerFactory(),
+        cache_logger_on_first_use=True,
+    )
+    sys.excepthook = _log_uncaught
+
+
+def _shared() -> list[Processor]:
+    return [
+        structlog.stdlib.filter_by_level,
+        structlog.stdlib.add_logger_name,
+        structlog.stdlib.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True, key="time"),
+    ]
+
+
+def _formatter(renderer: Processor) -> logging.Formatter:
+    foreign: list[Processor] = [structlog.stdlib.add_log_level, structlog.stdlib.ExtraAdder()]
+    return structlog.stdlib.ProcessorFormatter(
+        processors=[
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            structlog.processors.format_exc_info,
+            redact_event,
+            renderer,
+        ],
+        foreign_pre_chain=foreign,
+    )
+
+
+def redact_event(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    """Take secrets out of every value of a log line, at any depth."""
+    return event
+
+
+def _log_uncaught(kind: type[BaseException], error: BaseException, trace: object) -> None:
+    structlog.stdlib.get_logger(__name__).critical("uncaught", exc_info=(kind, error, trace))
+    sys.__excepthook__(kind, error, trace)  # pyright: ignore[reportArgumentType]

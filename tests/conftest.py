@@ -1,6 +1,53 @@
-"""What every test here shares: no deadline, for a slow machine is not a defect."""
+"""What every test here shares: a daemon in memory, and no deadline, for a slow machine is no defect."""
 
+from collections.abc import AsyncGenerator
+from pathlib import Path
+
+import anyio
+import pytest
 from hypothesis import settings
+
+from creonowd.channels.session import Session
+from creonowd.daemon.build import build
+from creonowd.rpc.server import Server
+from creonowd.settings import Settings
+from tests.clients import Client, in_memory
 
 settings.register_profile("creonowd", deadline=None)
 settings.load_profile("creonowd")
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """The daemon runs on asyncio; so do its tests."""
+    return "asyncio"
+
+
+@pytest.fixture
+def daemon_settings() -> Settings:
+    """Override it to try other settings."""
+    return Settings(e2e=True)
+
+
+@pytest.fixture
+async def server(tmp_path: Path, daemon_settings: Settings) -> AsyncGenerator[Server]:
+    """A whole daemon, less its process and its sockets."""
+    user_data = tmp_path / "user data 用户"
+    user_data.mkdir()
+    async with anyio.create_task_group() as tasks, build(user_data, daemon_settings, tasks) as made:
+        yield made
+        tasks.cancel_scope.cancel()
+
+
+@pytest.fixture
+async def client(server: Server) -> AsyncGenerator[Client]:
+    """An owner's connection to it."""
+    async with in_memory(server) as connected:
+        yield connected
+
+
+@pytest.fixture
+def session(server: Server, client: Client) -> Session:
+    """What a handler gets for a request of `client`."""
+    (connection,) = server.connections
+    return server.open_session(connection)

@@ -2,20 +2,26 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
+from creonowd.channels.troubles import Troubles
 from creonowd.clock import Clock
+from creonowd.rpc.connection import Connection
 from creonowd.rpc.peer import Peer
+from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.workspace.registry import Registry
 
 
 @dataclass(frozen=True)
 class Services:
-    """What one daemon has, built once in `daemon.py`."""
+    """What one daemon has, built once in `daemon`."""
 
     settings: Settings
     user_data: Path
     clock: Clock
+    server: Server
+    troubles: Troubles
     projects: Registry
 
 
@@ -29,3 +35,8 @@ class Session(Services):
     def of(cls, services: Services, peer: Peer) -> "Session":
         """Open a session on the shared services."""
         return cls(**vars(services), peer=peer)
+
+    @property
+    def connection(self) -> Connection:
+        """The connection itself, for the few channels that change it."""
+        return cast("Connection", self.peer)

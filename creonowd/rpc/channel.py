@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, get_type_hints
 
 from creonowd.model import Empty
+from creonowd.rpc.payload import PayloadReader
 
 Handler = Callable[[Any, Any], Any] | Callable[[Any, Any], Awaitable[Any]]
 
@@ -33,6 +34,8 @@ class Channel:
     """One row of the table of contents.
 
     A handler that is a plain function is answered inline; a coroutine function gets a task.
+    An `open` channel may be called before any token was shown. One with `envelope` answers
+    failures as a result of the form `{ok: false, error}` and never fails as a call.
     """
 
     def __init__(
@@ -42,11 +45,15 @@ class Channel:
         *,
         role: Role = Role.RENDERER,
         deadline: Deadline = Deadline.REQUEST,
+        open: bool = False,  # noqa: A002 - the word for a channel that needs no token
+        envelope: bool = False,
     ) -> None:
         self.name = name
         self.handler = handler
         self.role = role
         self.deadline = deadline
+        self.open = open
+        self.envelope = envelope
 
     @cached_property
     def inline(self) -> bool:
@@ -57,6 +64,11 @@ class Channel:
     def params(self) -> type[Any]:
         """The struct that the payload must fit."""
         return self._hints.get("params", Empty)
+
+    @cached_property
+    def payload(self) -> PayloadReader:
+        """What decodes the payload."""
+        return PayloadReader(self.params)
 
     @cached_property
     def result(self) -> Any:

@@ -1,7 +1,6 @@
 from pathlib import Path
 
 import msgspec
-import pytest
 
 from creonowd.channels.project import (
     CHANNELS,
@@ -14,24 +13,7 @@ from creonowd.channels.project import (
     set_current_project,
 )
 from creonowd.channels.session import Session
-from creonowd.clock import SystemClock
 from creonowd.model import Empty
-from creonowd.settings import Settings
-from creonowd.workspace.registry import Registry
-from tests.peers import RecordingPeer
-
-
-@pytest.fixture
-def session(tmp_path: Path) -> Session:
-    clock = SystemClock()
-    user_data = tmp_path / "user-data"
-    return Session(
-        settings=Settings(),
-        user_data=user_data,
-        clock=clock,
-        projects=Registry(user_data, clock),
-        peer=RecordingPeer(),
-    )
 
 
 async def test_a_project_is_made_listed_chosen_and_forgotten(

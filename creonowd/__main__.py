@@ -1,0 +1,5 @@
+"""`python -m creonowd`."""
+
+from creonowd.cli import main
+
+raise SystemExit(main())

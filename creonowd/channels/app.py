@@ -1,0 +1,82 @@
+"""`app:*` — is it alive, what is wrong with it, what did it do."""
+
+import os
+from typing import Annotated
+
+from msgspec import Meta
+
+from creonowd import __version__
+from creonowd.channels.session import Session
+from creonowd.model import Empty, Model, Result
+from creonowd.rpc.channel import Channel
+from creonowd.rpc.metrics import ChannelMetrics
+
+
+class Pong(Result):
+    """A sign of life."""
+
+    pong: bool
+    version: str
+    pid: int
+    now_ms: Annotated[int, Meta(description="milliseconds since the epoch")]
+
+
+class Degradation(Model):
+    """One thing that does not work as it should, and what to do about it."""
+
+    part: str
+    reason: str
+    remedy: str
+
+
+class Health(Result):
+    """`ok` when nothing is degraded."""
+
+    status: Annotated[str, Meta(description="ok or degraded")]
+    version: str
+    uptime_ms: int
+    degraded: list[Degradation]
+
+
+class MetricsReport(Result):
+    """Counters since the daemon started."""
+
+    channels: dict[str, ChannelMetrics]
+    counters: dict[str, int]
+    connections: int
+
+
+def ping(session: Session, params: Empty) -> Pong:
+    """Answer at once."""
+    return Pong(pong=True, version=__version__, pid=os.getpid(), now_ms=session.clock.now_ms())
+
+
+def health(session: Session, params: Empty) -> Health:
+    """Tell what is degraded and why."""
+    degraded = [
+        Degradation(part=part, reason=trouble.reason, remedy=trouble.remedy)
+        for part, trouble in sorted(session.troubles.current().items())
+    ]
+    return Health(
+        status="degraded" if degraded else "ok",
+        version=__version__,
+        uptime_ms=session.server.uptime_ms,
+        degraded=degraded,
+    )
+
+
+def metrics(session: Session, params: Empty) -> MetricsReport:
+    """Report counters and latency percentiles per channel."""
+    measured = session.server.metrics
+    return MetricsReport(
+        channels=measured.channels(),
+        counters={name: count for name, count in sorted(measured.counters.items()) if count},
+        connections=len(session.server.connections),
+    )
+
+
+CHANNELS = (
+    Channel("app:ping", ping),
+    Channel("app:health", health),
+    Channel("app:metrics", metrics),
+)

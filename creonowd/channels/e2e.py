@@ -1,0 +1,111 @@
+"""`e2e:*` — what a harness needs to provoke; only with the setting `e2e`."""
+
+from typing import Annotated, Any
+
+import anyio
+from msgspec import Meta, field
+
+from creonowd.channels.session import Session
+from creonowd.model import Empty, Params, Result
+from creonowd.rpc.channel import Channel, Role
+from creonowd.rpc.progress import report_progress
+
+STEPS = 10
+
+
+class Sleep(Params):
+    """How long to take."""
+
+    ms: Annotated[int, Meta(ge=0, le=600_000)]
+
+
+class Slept(Result):
+    """How long it took."""
+
+    slept: int
+
+
+class Echo(Params):
+    """Anything."""
+
+    value: Any = None
+
+
+class Echoed(Result):
+    """The same thing."""
+
+    value: Any
+
+
+class CallBack(Params):
+    """A method to call on the client."""
+
+    method: str
+    params: Any = None
+    timeout_ms: int = 5000
+
+
+class Answered(Result):
+    """What the client answered."""
+
+    value: Any
+
+
+class Notify(Params):
+    """An event to send to the client, some number of times."""
+
+    method: str
+    params: dict[str, Any] = field(default_factory=dict[str, Any])
+    count: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
+
+
+class Notified(Result):
+    """How many were sent."""
+
+    count: int
+
+
+async def sleep(session: Session, params: Sleep) -> Slept:
+    """Take a while, reporting progress in ten steps."""
+    for step in range(STEPS):
+        report_progress({"done": step, "of": STEPS})
+        await anyio.sleep(params.ms / 1000 / STEPS)
+    return Slept(slept=params.ms)
+
+
+def echo(session: Session, params: Echo) -> Echoed:
+    """Return what was sent, inline."""
+    return Echoed(value=params.value)
+
+
+async def echo_in_task(session: Session, params: Echo) -> Echoed:
+    """Return what was sent, from a task of its own."""
+    return Echoed(value=params.value)
+
+
+async def call_back(session: Session, params: CallBack) -> Answered:
+    """Call the client and return its answer."""
+    value = await session.peer.call(params.method, params.params, object, params.timeout_ms)
+    return Answered(value=value)
+
+
+def notify(session: Session, params: Notify) -> Notified:
+    """Send events to the client."""
+    for _ in range(params.count):
+        session.peer.notify(params.method, params.params)
+    return Notified(count=params.count)
+
+
+def fail(session: Session, params: Empty) -> None:
+    """Fail in a way that nobody foresaw."""
+    raise ZeroDivisionError("planted")
+
+
+CHANNELS = (
+    Channel("e2e:sleep", sleep),
+    Channel("e2e:echo", echo),
+    Channel("e2e:echoInTask", echo_in_task),
+    Channel("e2e:callback", call_back),
+    Channel("e2e:notify", notify),
+    Channel("e2e:fail", fail, role=Role.OWNER),
+)

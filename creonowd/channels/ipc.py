@@ -1,0 +1,207 @@
+"""`initialize`, `shutdown`, `exit`, `rpc.discover`, `ipc:invoke`, `session:*` — the connection itself."""
+
+from typing import Annotated, Any
+
+import anyio
+import structlog
+from msgspec import UNSET, Meta, Raw, UnsetType
+
+from creonowd import __version__
+from creonowd.channels.session import Session
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Empty, Model, Params, Result
+from creonowd.rpc.channel import Channel, Deadline, Role
+from creonowd.rpc.grants import Grant, restricted
+
+PROTOCOL_VERSION = 1
+MIN_COMPATIBLE = 1
+WRONG_TOKEN_SECONDS = 1.0
+LONGEST_GRANT_MS = 30 * 24 * 3600 * 1000
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+class Program(Model):
+    """A program's name and version."""
+
+    name: str
+    version: str = ""
+
+
+class Initialize(Params):
+    """Who is calling, and how it counts positions. Optional: see the transports' defaults."""
+
+    client_info: Program | None = None
+    protocol_version: int | None = None
+    parent_pid: Annotated[int, Meta(ge=1)] | None = None
+    position_encoding: Annotated[str, Meta(pattern="^utf-(16|32)$")] | None = None
+    token: str | None = None
+    locale: str | None = None
+
+
+class Limits(Model):
+    """What the daemon takes at most."""
+
+    max_message_bytes: int
+    max_in_flight: int
+    max_batch: int
+    request_timeout_ms: int
+
+
+class Initialized(Result):
+    """Who answers, what it speaks, and what this connection may call."""
+
+    server_info: Program
+    protocol_version: int
+    min_compatible: int
+    contract_hash: str
+    role: Role
+    position_encoding: str
+    limits: Limits
+    channels: list[str]
+
+
+class Invoke(Params):
+    """A channel and its payload."""
+
+    channel: str
+    payload: Raw = Raw(b"{}")
+
+
+class Envelope(Result):
+    """What the renderer sees: `data` when `ok`, else `error`."""
+
+    ok: bool
+    data: Any | UnsetType = UNSET
+    error: dict[str, Any] | UnsetType = UNSET
+
+
+class GrantToken(Params):
+    """Which role a new token has, for which of its channels, and for how long."""
+
+    role: Role
+    channels: list[str] | None = None
+    ttl_ms: Annotated[int, Meta(ge=1, le=LONGEST_GRANT_MS)] = 24 * 3600 * 1000
+
+
+class GrantedToken(Result):
+    """Show `token` in `initialize` on another connection."""
+
+    token: str
+    role: Role
+    expires_at_ms: int
+
+
+class RevokeToken(Params):
+    """The token to take back."""
+
+    token: str
+
+
+class Revoked(Result):
+    """Whether there was such a token."""
+
+    revoked: bool
+
+
+async def initialize(session: Session, params: Initialize) -> Initialized:
+    """Agree on positions, language and rights."""
+    peer = session.connection
+    if params.token is not None:
+        await _authenticate(session, params.token)
+    if peer.grant is None:
+        raise DaemonError(
+            ErrorCode.UNAUTHENTICATED, "This transport needs `token`; endpoint.json names it."
+        )
+    if params.protocol_version is not None and params.protocol_version < MIN_COMPATIBLE:
+        raise DaemonError(
+            ErrorCode.UNSUPPORTED,
+            f"Protocol {params.protocol_version} is too old.",
+            minCompatible=MIN_COMPATIBLE,
+        )
+    peer.utf16 = params.position_encoding == "utf-16"
+    peer.chinese = (params.locale or "").lower().startswith("zh")
+    peer.client = "" if params.client_info is None else params.client_info.name[:100]
+    if params.parent_pid is not None and peer.role is Role.OWNER:
+        session.server.watch_parent(params.parent_pid)
+    return _introduction(session)
+
+
+async def _authenticate(session: Session, token: str) -> None:
+    grant = session.server.grants.redeem(token)
+    if grant is None:
+        log.warning("token_refused", peer=session.peer.id)
+        async with session.server.penalty:
+            await anyio.sleep(WRONG_TOKEN_SECONDS)
+        raise DaemonError(ErrorCode.UNAUTHENTICATED, "The token is wrong or has run out.")
+    session.connection.grant = grant
+
+
+def _introduction(session: Session) -> Initialized:
+    settings = session.settings
+    grant = session.connection.grant
+    channels = session.server.channels.values()
+    return Initialized(
+        server_info=Program(name="creonowd", version=__version__),
+        protocol_version=PROTOCOL_VERSION,
+        min_compatible=MIN_COMPATIBLE,
+        contract_hash=session.server.contract_hash,
+        role=session.peer.role,
+        position_encoding="utf-16" if session.peer.utf16 else "utf-32",
+        limits=Limits(
+            max_message_bytes=settings.max_message_bytes,
+            max_in_flight=settings.max_in_flight,
+            max_batch=settings.max_batch,
+            request_timeout_ms=settings.request_timeout_ms,
+        ),
+        channels=sorted(c.name for c in channels if grant is not None and grant.allows(c)),
+    )
+
+
+async def shutdown(session: Session, params: Empty) -> None:
+    """Take no new work and finish what is running; `exit` then ends the daemon."""
+    session.server.stop("shutdown requested")
+    await session.server.settled()
+
+
+def leave(session: Session, params: Empty) -> None:
+    """End the daemon."""
+    session.server.exit("exit requested")
+
+
+def discover(session: Session, params: Empty) -> dict[str, Any]:
+    """Return the OpenRPC document."""
+    return session.server.document
+
+
+async def invoke(session: Session, params: Invoke) -> Envelope:
+    """Call a channel and get the IPC envelope, whatever happens."""
+    return Envelope(ok=True, data=await session.connection.invoke(params.channel, params.payload))
+
+
+def grant_token(session: Session, params: GrantToken) -> GrantedToken:
+    """Mint a token for another connection."""
+    known = session.server.channels
+    if unknown := sorted(set(params.channels or ()) - known.keys()):
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT, f"There is no channel {unknown[0]!r}.", field="channels"
+        )
+    expires = session.clock.now_ms() + params.ttl_ms
+    token = session.server.grants.mint(Grant(params.role, restricted(params.channels), expires))
+    return GrantedToken(token=token, role=params.role, expires_at_ms=expires)
+
+
+def revoke_token(session: Session, params: RevokeToken) -> Revoked:
+    """Take a token back, also from connections that use it now."""
+    return Revoked(revoked=session.server.grants.revoke(params.token))
+
+
+CHANNELS = (
+    Channel("initialize", initialize, open=True),
+    Channel("shutdown", shutdown, role=Role.OWNER),
+    Channel("exit", leave, role=Role.OWNER),
+    Channel("rpc.discover", discover),
+    Channel("ipc:invoke", invoke, deadline=Deadline.NONE, envelope=True),
+    Channel("session:grant", grant_token, role=Role.OWNER),
+    Channel("session:revoke", revoke_token, role=Role.OWNER),
+)

@@ -1,0 +1,42 @@
+"""`creonowd call` — one request from the shell."""
+
+import argparse
+import sys
+from typing import Any
+
+import msgspec
+
+from creonowd.cli.client import connect
+from creonowd.cli.output import show
+from creonowd.errors import DaemonError
+from creonowd.settings import user_data_dir
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "call",
+        parents=[shared],
+        help="call a channel of the running daemon",
+        description="Call a channel of the running daemon, or of one that is started for the call.",
+    )
+    parser.add_argument("channel", metavar="CHANNEL", help="such as app:ping")
+    parser.add_argument("payload", metavar="JSON", nargs="?", default="{}", help="- reads stdin")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print the result and return 0, or print the error to stderr and return 1."""
+    text = sys.stdin.buffer.read() if arguments.payload == "-" else arguments.payload
+    try:
+        payload = msgspec.json.decode(text or b"{}")
+    except msgspec.DecodeError as error:
+        sys.stderr.write(f"creonowd: the payload is not JSON: {error}\n")
+        return 2
+    try:
+        with connect(user_data_dir(arguments.user_data)) as client:
+            show(client.request(arguments.channel, payload))
+    except DaemonError as error:
+        show({"code": error.code, "message": error.message, "details": error.details}, sys.stderr)
+        return 1
+    return 0

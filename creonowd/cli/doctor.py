@@ -1,0 +1,139 @@
+"""`creonowd doctor` — what is wrong with this installation or project, and how to mend it."""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from creonowd import __version__, settings
+from creonowd.cli.client import connect
+from creonowd.cli.output import show, write
+from creonowd.daemon import endpoint
+from creonowd.errors import DaemonError
+from creonowd.model import Model
+
+PACKAGES = ("msgspec", "anyio", "tiktoken", "watchfiles", "structlog")
+OK, NOTE, BAD = "ok", "note", "bad"
+
+
+class Finding(Model):
+    """One thing that was looked at; a remedy where something is wrong."""
+
+    part: str
+    state: str
+    found: str
+    remedy: str = ""
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "doctor",
+        parents=[shared],
+        help="find out what is wrong and how to mend it",
+        description="Look at the installation, the user data, the running daemon and a project.",
+    )
+    parser.add_argument("--project", type=Path, metavar="DIR", help="also look at this project")
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print what was found; the exit status is 1 if anything is bad."""
+    user_data = settings.user_data_dir(arguments.user_data)
+    findings = [*_installation(), *_user_data(user_data), *_daemon(user_data)]
+    if arguments.project is not None:
+        findings += _project(arguments.project)
+    if sys.stdout.isatty():
+        write("".join(_line(finding) for finding in findings))
+    else:
+        show(
+            {
+                "version": __version__,
+                "findings": msgspec.to_builtins(findings),
+                "settings": _settings(user_data),
+            }
+        )
+    return int(any(finding.state == BAD for finding in findings))
+
+
+def _line(finding: Finding) -> str:
+    sign = {OK: "✓", NOTE: "·", BAD: "✗"}[finding.state]
+    remedy = f"\n    → {finding.remedy}" if finding.remedy else ""
+    return f"{sign} {finding.part}: {finding.found}{remedy}\n"
+
+
+def _installation() -> Iterator[Finding]:
+    yield Finding(part="python", state=OK, found=sys.version.split()[0])
+    for name in PACKAGES:
+        try:
+            yield Finding(part=name, state=OK, found=version(name))
+        except PackageNotFoundError:
+            remedy = "Install creonowd again: pip install --force-reinstall creonowd"
+            yield Finding(part=name, state=BAD, found="not installed", remedy=remedy)
+
+
+def _user_data(user_data: Path) -> Iterator[Finding]:
+    existing = next(place for place in (user_data, *user_data.parents) if place.exists())
+    if existing.is_dir() and os.access(existing, os.W_OK):
+        state = "writable" if existing == user_data else "will be made at the first start"
+        yield Finding(part="user data", state=OK, found=f"{user_data} ({state})")
+    else:
+        remedy = "Make it writable, or name another with --user-data or CREONOW_USER_DATA_DIR."
+        yield Finding(
+            part="user data", state=BAD, found=f"{user_data} is not writable", remedy=remedy
+        )
+    try:
+        changed = [p for p in settings.origins(user_data) if p.origin != "default"]
+        told = ", ".join(f"{p.name}={p.value} ({p.origin})" for p in changed) or "all defaults"
+        yield Finding(part="settings", state=OK, found=told)
+    except DaemonError as error:
+        yield Finding(part="settings", state=BAD, found=error.message, remedy="Mend or remove it.")
+
+
+def _settings(user_data: Path) -> list[Any]:
+    try:
+        return msgspec.to_builtins(settings.origins(user_data))
+    except DaemonError:
+        return []
+
+
+def _daemon(user_data: Path) -> Iterator[Finding]:
+    if not endpoint.is_running(user_data):
+        stale = (user_data / endpoint.RUN / endpoint.FILE).exists()
+        found = "not running; it left an endpoint file behind" if stale else "not running"
+        yield Finding(part="daemon", state=NOTE, found=found)
+        return
+    try:
+        with connect(user_data) as client:
+            health = client.request("app:health")
+    except DaemonError as error:
+        remedy = f"Stop pid {endpoint.running_pid(user_data)} and start it again."
+        yield Finding(part="daemon", state=BAD, found=error.message, remedy=remedy)
+        return
+    pid = endpoint.running_pid(user_data)
+    yield Finding(part="daemon", state=OK, found=f"pid {pid}, version {health['version']}")
+    for trouble in health["degraded"]:
+        yield Finding(
+            part=trouble["part"], state=BAD, found=trouble["reason"], remedy=trouble["remedy"]
+        )
+
+
+def _project(root: Path) -> Iterator[Finding]:
+    if not root.is_dir():
+        yield Finding(
+            part="project", state=BAD, found=f"{root} is not a folder", remedy="Name one."
+        )
+        return
+    folder = root / ".creonow"
+    if folder.exists() and not folder.is_dir():
+        remedy = "Move it away; `context:creonow:ensure` then makes the folder."
+        yield Finding(part=".creonow", state=BAD, found="is not a folder", remedy=remedy)
+    elif not folder.exists():
+        yield Finding(part=".creonow", state=NOTE, found="absent; context:creonow:ensure makes it")
+    else:
+        yield Finding(part=".creonow", state=OK, found="present")

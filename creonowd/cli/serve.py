@@ -1,0 +1,52 @@
+"""`creonowd serve` — be the daemon."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from creonowd.settings import user_data_dir
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Describe the command."""
+    parser = commands.add_parser(
+        "serve", parents=[shared], help="run the daemon", description="Run the daemon."
+    )
+    parser.add_argument("--stdio", action="store_true", help="serve stdin and stdout (the default)")
+    parser.add_argument(
+        "--socket",
+        nargs="?",
+        const="",
+        metavar="PATH",
+        help="serve the user's socket, or the one at PATH, and not stdio",
+    )
+    parser.add_argument("--tcp", type=int, metavar="PORT", help="also loopback TCP; 0 picks a port")
+    parser.add_argument(
+        "--websocket", type=int, metavar="PORT", help="also a loopback WebSocket; 0 picks a port"
+    )
+    parser.add_argument(
+        "--debug", action="store_true", default=None, help="allow context:inspect to owners"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Take stdout for the protocol before anything can print, then serve."""
+    from creonowd.transports import stdio
+
+    detached = arguments.socket is not None or arguments.tcp is not None
+    over_stdio = arguments.stdio or not (detached or arguments.websocket is not None)
+    output = stdio.claim_stdout() if over_stdio else None
+
+    from creonowd.daemon.run import Options, serve
+
+    return serve(
+        Options(
+            user_data=user_data_dir(arguments.user_data),
+            output=output,
+            socket=Path(arguments.socket).absolute() if arguments.socket else None,
+            tcp_port=arguments.tcp,
+            websocket_port=arguments.websocket,
+            flags={"debug": arguments.debug},
+        )
+    )

@@ -1,1 +1,0 @@
-"""Everything put together."""

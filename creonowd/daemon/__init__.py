@@ -1,0 +1,1 @@
+"""Everything put together. Knows every part and does the work of none."""

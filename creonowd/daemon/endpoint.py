@@ -1,0 +1,130 @@
+"""`<userData>/run/`: where a running daemon can be reached, and the lock that it is alone.
+
+Knows files; opens no connection.
+"""
+
+import hashlib
+import os
+import tempfile
+import time
+from pathlib import Path
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+from creonowd.workspace import atomic
+from creonowd.workspace.locks import try_lock
+
+RUN = "run"
+LOCK = "daemon.lock"
+PID = "daemon.pid"
+FILE = "endpoint.json"
+SOCKET = "creonowd.sock"
+LONGEST_SOCKET_PATH = 100
+VERSION = 1
+LOCK_TRIES = 10
+LOCK_STEP_SECONDS = 0.02
+
+
+class Endpoint(Model):
+    """One way in. A `token` is shown in `initialize`."""
+
+    transport: str
+    address: str
+    token: str | UnsetType = UNSET
+
+
+class EndpointFile(Model):
+    """What `endpoint.json` holds."""
+
+    version: int
+    pid: int
+    endpoints: tuple[Endpoint, ...]
+
+
+def folder(user_data: Path) -> Path:
+    """Make the folder that only this user may enter."""
+    place = user_data / RUN
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    place.chmod(0o700)
+    return place
+
+
+def socket_path(user_data: Path) -> Path:
+    """Choose the socket's place: in user data, or in a short private one if that path is too long."""
+    path = user_data / RUN / SOCKET
+    if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
+        return path
+    digest = hashlib.sha256(os.fsencode(user_data)).hexdigest()[:16]
+    return Path(tempfile.gettempdir()) / f"creonowd-{digest}" / SOCKET
+
+
+def take_lock(user_data: Path) -> int:
+    """Hold the user-data folder for the life of this process, or name the pid that does."""
+    place = folder(user_data)
+    descriptor = _patiently(place / LOCK)
+    if descriptor is None:
+        pid = running_pid(user_data)
+        raise DaemonError(
+            ErrorCode.CONFLICT,
+            f"Another creonowd (pid {pid or 'unknown'}) already serves this user-data folder; "
+            "use `creonowd call`, or stop it first.",
+            pid=pid,
+        )
+    atomic.replace(place / PID, str(os.getpid()).encode())
+    return descriptor
+
+
+def _patiently(lock: Path) -> int | None:
+    """Try for a moment: a visitor that looks whether anyone is here holds the lock for a blink."""
+    for _ in range(LOCK_TRIES):
+        if (descriptor := try_lock(lock)) is not None:
+            return descriptor
+        time.sleep(LOCK_STEP_SECONDS)
+    return None
+
+
+def running_pid(user_data: Path) -> int | None:
+    """Tell the pid that the last daemon wrote down."""
+    try:
+        text = (user_data / RUN / PID).read_text(encoding="ascii")
+        return int(text)
+    except (OSError, ValueError):
+        return None
+
+
+def write(user_data: Path, endpoints: tuple[Endpoint, ...]) -> None:
+    """Tell visitors where to find this daemon; only the user may read it."""
+    held = EndpointFile(version=VERSION, pid=os.getpid(), endpoints=endpoints)
+    path = folder(user_data) / FILE
+    atomic.replace(path, msgspec.json.format(msgspec.json.encode(held)) + b"\n", mode=0o600)
+
+
+def read(user_data: Path) -> EndpointFile | None:
+    """Read where the running daemon is; None when the file is absent, foreign or stale."""
+    place = user_data / RUN
+    try:
+        held = msgspec.json.decode((place / FILE).read_bytes(), type=EndpointFile)
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return held if held.version == VERSION and is_running(user_data) else None
+
+
+def is_running(user_data: Path) -> bool:
+    """Whether a daemon holds the lock of this folder now."""
+    lock = user_data / RUN / LOCK
+    if not lock.exists():
+        return False
+    descriptor = try_lock(lock)
+    if descriptor is None:
+        return True
+    os.close(descriptor)
+    return False
+
+
+def remove(user_data: Path, socket: Path) -> None:
+    """Take the sign down."""
+    for path in (user_data / RUN / FILE, user_data / RUN / PID, socket):
+        path.unlink(missing_ok=True)

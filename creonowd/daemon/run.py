@@ -1,0 +1,109 @@
+"""One daemon from start to end: settings, lock, services, transports, drain."""
+
+import asyncio
+import contextlib
+import os
+import sys
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import anyio
+import structlog
+
+from creonowd import __version__, logs
+from creonowd import settings as configuration
+from creonowd.daemon import endpoint
+from creonowd.daemon.build import build
+from creonowd.daemon.life import Life
+from creonowd.rpc.channel import Role
+from creonowd.rpc.grants import Grant
+from creonowd.rpc.server import Server
+from creonowd.transports import stdio, tcp
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the command line decided."""
+
+    user_data: Path
+    output: int | None = None
+    socket: Path | None = None
+    tcp_port: int | None = None
+    websocket_port: int | None = None
+    flags: Mapping[str, Any] = field(default_factory=dict[str, Any])
+
+
+def serve(options: Options) -> int:
+    """Run a daemon until something ends it; the exit status."""
+    settings = configuration.load(options.user_data, options.flags)
+    options.user_data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    lock = endpoint.take_lock(options.user_data)
+    try:
+        logs.configure(options.user_data, settings, sys.stderr)
+        anyio.run(_serve, options, settings)
+    finally:
+        endpoint.remove(options.user_data, _socket(options))
+        logs.close()
+        os.close(lock)
+    return 0
+
+
+async def _serve(options: Options, settings: configuration.Settings) -> None:
+    async with (
+        anyio.create_task_group() as tasks,
+        build(options.user_data, settings, tasks) as server,
+    ):
+        life = Life(server.exit)
+        life.catch_signals()
+        server.watch_parent = life.watch_parent
+        async with contextlib.AsyncExitStack() as opened:
+            await _open(server, options, opened)
+            log.info("daemon_started", version=__version__, pid=os.getpid())
+            await server.exiting.wait()
+            life.arm_watchdog()
+            clean = await server.drain(settings.drain_ms / 1000)
+            log.info("daemon_stopping", reason=server.reason, drained=clean)
+        life.over()
+        tasks.cancel_scope.cancel()
+    log.info("daemon_stopped", reason=server.reason)
+
+
+def _socket(options: Options) -> Path:
+    return options.socket or endpoint.socket_path(options.user_data)
+
+
+async def _open(server: Server, options: Options, opened: contextlib.AsyncExitStack) -> None:
+    endpoints: list[endpoint.Endpoint] = []
+    if sys.platform != "win32":
+        path = _socket(options)
+        await opened.enter_async_context(_unix(server, path))
+        endpoints.append(endpoint.Endpoint(transport="unix", address=str(path)))
+    token = server.grants.mint(Grant(Role.OWNER))
+    if sys.platform == "win32" or options.tcp_port is not None:
+        listener = await tcp.listen(server, options.tcp_port or 0)
+        opened.callback(listener.close)
+        address = f"{tcp.LOOPBACK}:{tcp.port_of(listener)}"
+        endpoints.append(endpoint.Endpoint(transport="tcp", address=address, token=token))
+    if options.websocket_port is not None:
+        from creonowd.transports import websocket
+
+        address = await opened.enter_async_context(websocket.listen(server, options.websocket_port))
+        endpoints.append(endpoint.Endpoint(transport="websocket", address=address, token=token))
+    endpoint.write(options.user_data, tuple(endpoints))
+    if options.output is not None:
+        await stdio.serve(server, options.output)
+
+
+@contextlib.asynccontextmanager
+async def _unix(server: Server, path: Path) -> AsyncGenerator[asyncio.Server]:
+    from creonowd.transports import unix_socket
+
+    listener = await unix_socket.listen(server, path)
+    try:
+        yield listener
+    finally:
+        listener.close()

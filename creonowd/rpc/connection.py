@@ -1,0 +1,222 @@
+"""One client: its bytes in and out, its rights, its end.
+
+Knows messages; what becomes of a request is the business of `requests`. Knows no socket.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import Raw
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.rpc import messages
+from creonowd.rpc.calls import Calls
+from creonowd.rpc.channel import Role
+from creonowd.rpc.framing import Broken, Event, Frame, Framing, Oversized, Splitter
+from creonowd.rpc.grants import Grant
+from creonowd.rpc.messages import Batch, Invalid, Request, Response
+from creonowd.rpc.outbox import Outbox, Wire
+from creonowd.rpc.peer import Merge
+from creonowd.rpc.requests import Requests
+from creonowd.rpc.salvage import recover_id
+from creonowd.rpc.ticket import Fate, Sink
+
+if TYPE_CHECKING:
+    from creonowd.rpc.server import Server
+
+T = TypeVar("T")
+SLICE = 64
+HARD_FACTOR = 8
+
+
+class Connection:
+    """Both directions of one client, as a `Peer` for features."""
+
+    def __init__(self, server: "Server", wire: Wire, name: str, grant: Grant | None) -> None:
+        self.id = name
+        self.grant = grant
+        self.utf16 = False
+        self.chinese = False
+        self.client = ""
+        self.connected = True
+        self.ended = False
+        self.outbox = Outbox(wire, server.clock.now_ms)
+        self.requests = Requests(server, self)
+        self._server = server
+        self._wire = wire
+        self._splitter = Splitter(server.settings.max_message_bytes)
+        self._calls = Calls(self.outbox.send)
+        self._closing: list[Callable[[], None]] = []
+        self._pumping = False
+
+    @property
+    def role(self) -> Role:
+        """What this connection may do."""
+        return Role.RENDERER if self.grant is None else self.grant.role
+
+    @property
+    def inspects(self) -> bool:
+        """Whether this connection may see the insides of an assembly without `--debug`."""
+        return self.grant is not None and self.grant.inspects
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is in flight and nothing is left to send."""
+        return not self.requests.in_flight and not self._wire.buffered()
+
+    def feed(self, data: bytes) -> None:
+        """Take in bytes from the transport."""
+        self._splitter.feed(data)
+        if not self._pumping:
+            self._pump()
+
+    def frame(self, body: bytes) -> None:
+        """Take in one whole message from a transport that marks their ends itself."""
+        self.outbox.framing = Framing.WHOLE
+        limit = self._server.settings.max_message_bytes
+        oversized = Oversized(size=len(body), head=body[:4096], tail=body[-512:])
+        self._handle(oversized if len(body) > limit else Frame(body=body))
+
+    def finish(self) -> None:
+        """Note that the client will send no more; what it asked is still answered."""
+        if self.ended:
+            return
+        self.ended = True
+        for event in self._splitter.finish():
+            self._handle(event)
+        self.close_if_done()
+
+    def lost(self) -> None:
+        """Note that the client is gone: stop its work and forget it."""
+        if not self.connected:
+            return
+        self.connected = False
+        self.requests.stop(Fate.GONE)
+        self._calls.close()
+        for callback in self._closing:
+            callback()
+        self._server.forget(self)
+
+    def congest(self) -> None:
+        """Note that the client does not read as fast as we write."""
+        self.outbox.congest()
+
+    def relieve(self) -> None:
+        """Note that the client reads again: send what waited, start what waited."""
+        self.outbox.relieve()
+        self.requests.start_waiting()
+        if not self._pumping:
+            self._wire.resume()
+
+    def close(self) -> None:
+        """Flush and end the connection."""
+        self._wire.close()
+
+    def close_if_done(self) -> None:
+        """End the connection once a client that sends no more has all its answers."""
+        if self.ended and not self.requests.in_flight:
+            self._wire.close()
+
+    def notify(self, name: str, fields: Any, *, key: str = "", merge: Merge | None = None) -> None:
+        """Send an event; never blocks."""
+        if self.connected:
+            self.outbox.notify(name, fields, key, merge)
+
+    async def call(self, name: str, params: Any, result: type[T], timeout_ms: int) -> T:
+        """Ask the client."""
+        return await self._calls.ask(name, params, result, timeout_ms)
+
+    async def invoke(self, name: str, payload: Raw) -> Any:
+        """Run another channel with this connection's own rights."""
+        return await self.requests.invoke(name, payload)
+
+    def when_closed(self, callback: Callable[[], None]) -> None:
+        """Run `callback` once when the connection ends; at once if it has."""
+        if self.connected:
+            self._closing.append(callback)
+        else:
+            callback()
+
+    def refuse(self, to: Any, error: DaemonError, sink: Sink) -> None:
+        """Answer a message that never became a request."""
+        self._server.metrics.counters[f"refused.{error.code}"] += 1
+        sink(messages.failure(to, error, chinese=self.chinese))
+
+    def _pump(self) -> None:
+        for handled, event in enumerate(self._splitter.events(), start=1):
+            if self._splitter.framing is not None:
+                self.outbox.framing = self._splitter.framing
+            self._handle(event)
+            if handled >= SLICE:
+                self._pumping = True
+                self._wire.pause()
+                self._wire.defer(self._pump)
+                return
+        self._pumping = False
+        if self._wire.buffered() < self._server.settings.max_outbound_bytes * HARD_FACTOR:
+            self._wire.resume()
+        else:
+            self._wire.pause()
+
+    def _handle(self, event: Event) -> None:
+        if not self.connected:
+            return
+        if isinstance(event, Frame):
+            self._receive(messages.decode(event.body, self._server.settings.max_batch))
+        elif isinstance(event, Oversized):
+            self._refuse_oversized(event)
+        else:
+            self._break(event)
+
+    def _refuse_oversized(self, event: Oversized) -> None:
+        limit = self._server.settings.max_message_bytes
+        error = DaemonError(
+            ErrorCode.IPC_PAYLOAD_TOO_LARGE,
+            f"The message has {event.size} bytes; {limit} is the limit.",
+            limitBytes=limit,
+            sizeBytes=event.size,
+        )
+        self.refuse(recover_id(event.head, event.tail), error, self.send)
+
+    def _break(self, event: Broken) -> None:
+        error = DaemonError(ErrorCode.PARSE_ERROR, f"The stream cannot be read: {event.reason}.")
+        self.refuse(None, error, self.send)
+        self._wire.close()
+
+    def _receive(self, message: messages.Message) -> None:
+        if isinstance(message, Batch):
+            replies = _Replies(len(message.items), self.outbox.send)
+            for item in message.items:
+                self._receive_one(item, replies.add)
+        else:
+            self._receive_one(message, self.send)
+
+    def _receive_one(self, message: Request | Response | Invalid, sink: Sink) -> None:
+        if isinstance(message, Request):
+            self.requests.receive(message, sink)
+        elif isinstance(message, Invalid):
+            self.refuse(message.id, message.error, sink)
+        else:
+            self._calls.settle(message)
+            sink(None)
+
+    def send(self, message: dict[str, Any] | None) -> None:
+        """Send a reply, if there is one and someone to read it."""
+        if message is not None and self.connected:
+            self.outbox.send(message)
+
+
+class _Replies:
+    """Collects the replies of a batch and sends them as one; nothing if there are none."""
+
+    def __init__(self, expected: int, send: Callable[[Any], None]) -> None:
+        self._missing = expected
+        self._replies: list[dict[str, Any]] = []
+        self._send = send
+
+    def add(self, message: dict[str, Any] | None) -> None:
+        self._missing -= 1
+        if message is not None:
+            self._replies.append(message)
+        if not self._missing and self._replies:
+            self._send(self._replies)

@@ -1,0 +1,86 @@
+"""Tokens and what they allow. Knows roles; knows no transport and no channel."""
+
+import hashlib
+import hmac
+from collections.abc import Iterable
+
+from creonowd.clock import Clock
+from creonowd.rpc.channel import Channel, Role
+
+
+class Grant:
+    """What one connection may do. Revoking or expiry reaches connections that hold it."""
+
+    def __init__(
+        self,
+        role: Role,
+        channels: frozenset[str] | None = None,
+        expires_at_ms: int | None = None,
+        *,
+        single_use: bool = False,
+        inspects: bool = False,
+    ) -> None:
+        self.role = role
+        self.channels = channels
+        self.expires_at_ms = expires_at_ms
+        self.single_use = single_use
+        self.inspects = inspects
+        self.revoked = False
+
+    def allows(self, channel: Channel) -> bool:
+        """Whether the role and the list of channels let this one through."""
+        if channel.role is Role.OWNER and self.role is not Role.OWNER:
+            return False
+        return self.channels is None or channel.name in self.channels or channel.open
+
+    def valid(self, now_ms: int) -> bool:
+        """Whether it has neither been revoked nor run out."""
+        return not self.revoked and (self.expires_at_ms is None or now_ms < self.expires_at_ms)
+
+
+class Grants:
+    """Every token of this daemon; only their digests are kept."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._grants: dict[bytes, Grant] = {}
+
+    def mint(self, grant: Grant) -> str:
+        """Make a token for a grant."""
+        self._forget_expired()
+        token = self._clock.token()
+        self._grants[_digest(token)] = grant
+        return token
+
+    def redeem(self, token: str) -> Grant | None:
+        """Find the grant of a token, comparing in constant time; a one-time token is used up."""
+        shown = _digest(token)
+        found: tuple[bytes, Grant] | None = None
+        for digest, grant in self._grants.items():
+            if hmac.compare_digest(digest, shown):
+                found = (digest, grant)
+        if found is None or not found[1].valid(self._clock.now_ms()):
+            return None
+        if found[1].single_use:
+            del self._grants[found[0]]
+        return found[1]
+
+    def revoke(self, token: str) -> bool:
+        """Take a grant back, also from connections that use it now."""
+        grant = self._grants.pop(_digest(token), None)
+        if grant is not None:
+            grant.revoked = True
+        return grant is not None
+
+    def _forget_expired(self) -> None:
+        now = self._clock.now_ms()
+        self._grants = {key: grant for key, grant in self._grants.items() if grant.valid(now)}
+
+
+def restricted(names: Iterable[str] | None) -> frozenset[str] | None:
+    """Turn a list of channels into the form a grant holds; None means all of the role's."""
+    return None if names is None else frozenset(names)
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "replace")).digest()

@@ -1,0 +1,179 @@
+"""JSON-RPC 2.0 messages: bytes to values and back. Knows no channel."""
+
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET, Raw, UnsetType
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.rpc.salvage import Id, mend_surrogates, mended, recover_id
+
+VERSION = "2.0"
+_EMPTY = Raw(b"")
+_ENCODER = msgspec.json.Encoder()
+
+
+class Request(msgspec.Struct, frozen=True):
+    """A call that wants a reply, or a notification (`id` unset) that gets none."""
+
+    method: str
+    params: Raw
+    id: Id | UnsetType = UNSET
+
+    @property
+    def wants_reply(self) -> bool:
+        """Whether this is a call and not a notification."""
+        return self.id is not UNSET
+
+
+class Response(msgspec.Struct, frozen=True):
+    """The client's answer to a call of ours."""
+
+    id: Id
+    result: Raw
+    error: Raw | None
+
+
+class Invalid(msgspec.Struct, frozen=True):
+    """A message that is answered with an error."""
+
+    id: Id
+    error: DaemonError
+
+
+class Batch(msgspec.Struct, frozen=True):
+    """Several messages in one; answered in one."""
+
+    items: list["Request | Response | Invalid"]
+
+
+Message = Request | Response | Invalid | Batch
+
+
+class _Envelope(msgspec.Struct):
+    jsonrpc: str
+    id: int | float | str | UnsetType | None = UNSET
+    method: str | UnsetType = UNSET
+    params: Raw = _EMPTY
+    result: Raw = _EMPTY
+    error: Raw = _EMPTY
+
+
+_ENVELOPE = msgspec.json.Decoder(_Envelope)
+_ITEMS = msgspec.json.Decoder(list[Raw])
+
+
+def decode(body: bytes, max_batch: int) -> Message:
+    """Read one frame; whatever is wrong with it comes back as `Invalid`, never as an exception."""
+    try:
+        str(body, "utf-8")
+    except UnicodeDecodeError:
+        return _parse_error(body, "The message is not UTF-8.")
+    return _decode_batch(body, max_batch) if body[:1] == b"[" else _decode_one(body)
+
+
+def _decode_one(body: bytes) -> Request | Response | Invalid:
+    try:
+        return _typed(_ENVELOPE.decode(body))
+    except msgspec.ValidationError as error:
+        return _invalid(body, f"The message is not a JSON-RPC 2.0 request: {error}")
+    except msgspec.DecodeError as error:
+        whole = mend_surrogates(body)
+        return _parse_error(body, f"{error}.") if whole is None else _decode_mended(whole)
+    except RecursionError:
+        return _parse_error(body, "The message is nested too deeply.")
+
+
+def _decode_mended(body: bytes) -> Request | Response | Invalid:
+    try:
+        return _typed(_ENVELOPE.decode(body))
+    except (msgspec.MsgspecError, RecursionError) as error:
+        return _invalid(body, f"The message is not a JSON-RPC 2.0 request: {error}")
+
+
+def _typed(envelope: _Envelope) -> Request | Response | Invalid:
+    known: Id = None if envelope.id is UNSET else envelope.id
+    if envelope.jsonrpc != VERSION:
+        return _refused(known, '`jsonrpc` must be "2.0".')
+    if isinstance(envelope.method, str):
+        return Request(envelope.method, envelope.params, envelope.id)
+    if bytes(envelope.result) or bytes(envelope.error):
+        error = envelope.error if bytes(envelope.error) not in {b"", b"null"} else None
+        return Response(known, envelope.result, error)
+    return _refused(known, "A message needs a `method`, or a `result` or `error`.")
+
+
+def _decode_batch(body: bytes, max_batch: int) -> Message:
+    try:
+        items = _ITEMS.decode(body)
+    except msgspec.DecodeError as error:
+        whole = mend_surrogates(body)
+        if whole is None:
+            return _parse_error(body, f"{error}.")
+        items = _ITEMS.decode(whole)
+    except RecursionError:
+        return _parse_error(body, "The message is nested too deeply.")
+    if not items:
+        return _refused(None, "A batch must hold at least one request.")
+    if len(items) > max_batch:
+        return _refused(None, f"A batch may hold {max_batch} requests at most, not {len(items)}.")
+    return Batch([_decode_one(bytes(item)) for item in items])
+
+
+def _parse_error(body: bytes, text: str) -> Invalid:
+    return Invalid(recover_id(body), DaemonError(ErrorCode.PARSE_ERROR, text))
+
+
+def _invalid(body: bytes, text: str) -> Invalid:
+    return Invalid(recover_id(body), DaemonError(ErrorCode.INVALID_REQUEST, text))
+
+
+def _refused(known: Id, text: str) -> Invalid:
+    return Invalid(known, DaemonError(ErrorCode.INVALID_REQUEST, text))
+
+
+def encode(message: Any) -> bytes:
+    """Write a message; a lone surrogate anywhere in it goes out as U+FFFD."""
+    try:
+        return _ENCODER.encode(message)
+    except UnicodeEncodeError:
+        return _ENCODER.encode(mended(msgspec.to_builtins(message)))
+
+
+def reply(to: Id, result: Any) -> dict[str, Any]:
+    """Make the answer to a call."""
+    return {"jsonrpc": VERSION, "id": to, "result": result}
+
+
+def failure(to: Id, error: DaemonError, *, chinese: bool = False) -> dict[str, Any]:
+    """Make the answer to a call that failed."""
+    return {"jsonrpc": VERSION, "id": to, "error": error_object(error, chinese=chinese)}
+
+
+def error_object(error: DaemonError, *, chinese: bool = False) -> dict[str, Any]:
+    """Spell an error as it travels: number, message, and `data` with the code that clients test."""
+    data: dict[str, Any] = {"code": error.code, "retryable": error.meaning.retryable}
+    if error.details:
+        data["details"] = error.details
+    message = f"{error.meaning.chinese}（{error.message}）" if chinese else error.message
+    return {"code": error.meaning.number, "message": message, "data": data}
+
+
+def call(number: str, method: str, params: Any) -> dict[str, Any]:
+    """Make a call to the client."""
+    return {"jsonrpc": VERSION, "id": number, "method": method, "params": params}
+
+
+def notification(method: str, params: Any) -> dict[str, Any]:
+    """Make an event for the client."""
+    return {"jsonrpc": VERSION, "method": method, "params": params}
+
+
+def error_of(response: Response) -> DaemonError:
+    """Turn the client's error into ours; whatever it holds, only its outline is repeated."""
+    try:
+        held = msgspec.json.decode(bytes(cast("Raw", response.error)), type=dict[str, Any])
+    except msgspec.MsgspecError:
+        held = {}
+    number = held.get("code") if isinstance(held.get("code"), int) else None
+    return DaemonError(ErrorCode.HOST_ERROR, "The client answered with an error.", hostCode=number)

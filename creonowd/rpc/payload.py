@@ -1,0 +1,88 @@
+"""A channel's payload: from raw JSON to its struct, or to the field that does not fit.
+
+Knows types; knows no channel by name.
+"""
+
+import re
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
+from msgspec import Meta as Bounds
+from msgspec import Raw
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+from creonowd.rpc.salvage import mend_surrogates
+
+META = "_meta"
+_ABSENT = {b"", b"null"}
+_PATH = re.compile(r" - at `\$\.?([^`]*)`")
+_MISSING = re.compile(r"missing required field `([^`]+)`")
+
+
+class Meta(Model):
+    """What a request may say about itself, in `params._meta`."""
+
+    timeout_ms: Annotated[int, Bounds(ge=1, le=86_400_000)] | None = None
+    progress_token: str | int | None = None
+
+
+class Payload(NamedTuple):
+    """A payload that fits, and what came with it."""
+
+    params: Any
+    meta: Meta
+    unknown: int
+
+
+NO_META = Meta()
+_MEMBERS = msgspec.json.Decoder(dict[str, Raw])
+_META = msgspec.json.Decoder(Meta)
+
+
+class PayloadReader:
+    """Reads the payloads of one channel."""
+
+    def __init__(self, struct: type[Any]) -> None:
+        self._decoder = msgspec.json.Decoder(struct)
+        self._known = {field.encode_name for field in msgspec.structs.fields(struct)} | {META}
+
+    def read(self, raw: Raw | bytes) -> Payload:
+        """Decode a payload; INVALID_ARGUMENT names the field that does not fit."""
+        body = bytes(raw)
+        if body in _ABSENT:
+            body = b"{}"
+        if body[:1] != b"{":
+            raise DaemonError(
+                ErrorCode.INVALID_ARGUMENT,
+                "`params` must be an object with named fields, not a list or a scalar.",
+                field="params",
+            )
+        return self._decode(body)
+
+    def _decode(self, body: bytes) -> Payload:
+        try:
+            members = _MEMBERS.decode(body)
+            meta = _META.decode(members[META]) if META in members else NO_META
+            return Payload(self._decoder.decode(body), meta, len(members.keys() - self._known))
+        except msgspec.ValidationError as error:
+            raise misfit(error) from None
+        except msgspec.DecodeError as error:
+            whole = mend_surrogates(body)
+            if whole is None:
+                raise DaemonError(ErrorCode.PARSE_ERROR, f"{error}.") from None
+            return self._decode(whole)
+        except RecursionError:
+            raise DaemonError(ErrorCode.PARSE_ERROR, "The payload is nested too deeply.") from None
+
+
+def misfit(error: msgspec.ValidationError) -> DaemonError:
+    """Say which field does not fit, and how."""
+    text = str(error)
+    at = _PATH.search(text)
+    missing = _MISSING.search(text)
+    parts = [part for part in (at and at.group(1), missing and missing.group(1)) if part]
+    field = ".".join(parts) or "params"
+    return DaemonError(
+        ErrorCode.INVALID_ARGUMENT, f"`{field}`: {_PATH.sub('', text)}.", field=field
+    )

@@ -1,0 +1,228 @@
+"""The requests of one connection: admitted, waiting, running, answered.
+
+Knows channels as rows of a table and their rights; knows no bytes and no feature.
+"""
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+import anyio
+import msgspec
+import structlog
+from msgspec import UNSET, Raw
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.rpc import messages, progress
+from creonowd.rpc.boundary import as_daemon_error
+from creonowd.rpc.channel import Channel, Deadline
+from creonowd.rpc.messages import Request
+from creonowd.rpc.ticket import Fate, Sink, Ticket
+
+if TYPE_CHECKING:
+    from creonowd.rpc.connection import Connection
+    from creonowd.rpc.server import Server
+
+CANCEL = "$/cancelRequest"
+PROGRESS = "$/progress"
+_ALWAYS = frozenset({"exit", "shutdown", "app:ping"})
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+class Requests:
+    """What one client asked and has no answer to yet."""
+
+    def __init__(self, server: "Server", connection: "Connection") -> None:
+        self._server = server
+        self._connection = connection
+        self._tickets: dict[Any, Ticket] = {}
+        self._waiting: deque[Ticket] = deque()
+        self._session: Any = None
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests are accepted and not answered."""
+        return len(self._tickets)
+
+    def start_waiting(self) -> None:
+        """Start what waited for the client to read again."""
+        while self._waiting and not self._connection.outbox.congested:
+            self._start(self._waiting.popleft())
+
+    def stop(self, fate: Fate) -> None:
+        """Stop everything in flight; waiting requests are answered at once."""
+        waiting, self._waiting = self._waiting, deque()
+        for ticket in list(self._tickets.values()):
+            ticket.stop(fate)
+        for ticket in waiting:
+            ticket.fail(ticket.stopped())
+            self._done(ticket)
+
+    async def invoke(self, name: str, payload: Raw) -> Any:
+        """Run another channel with this connection's own rights."""
+        channel = self._server.channels.get(name)
+        if channel is None or channel.envelope:
+            raise DaemonError(ErrorCode.IPC_CHANNEL_FORBIDDEN, f"There is no channel {name!r}.")
+        self._check(channel)
+        read = channel.payload.read(payload)
+        seconds = self._seconds(channel, read.meta.timeout_ms)
+        with anyio.CancelScope() as scope:
+            if seconds is not None:
+                scope.deadline = anyio.current_time() + seconds
+            result = channel.handler(self._open_session(), read.params)
+            return result if channel.inline else await result
+        raise DaemonError(ErrorCode.TIMEOUT)
+
+    def receive(self, request: Request, sink: Sink) -> None:
+        """Admit a request and start it, or answer why not."""
+        if request.method == CANCEL:
+            self._cancel(request)
+        channel = self._server.channels.get(request.method)
+        if channel is None:
+            self._unknown(request, sink)
+            return
+        ticket = Ticket(request, channel, sink, chinese=self._connection.chinese)
+        try:
+            self._admit(ticket)
+        except DaemonError as error:
+            self._server.metrics.counters[f"refused.{error.code}"] += 1
+            ticket.fail(error)
+            return
+        self._tickets[_key(request)] = ticket
+        if self._connection.outbox.congested:
+            self._waiting.append(ticket)
+        else:
+            self._start(ticket)
+
+    def _unknown(self, request: Request, sink: Sink) -> None:
+        if isinstance(request.id, msgspec.UnsetType):
+            self._server.metrics.counters["notifications.unknown"] += request.method != CANCEL
+            sink(None)
+        elif request.method == CANCEL:
+            sink(messages.reply(request.id, None))
+        else:
+            name = repr(request.method[:200])
+            error = DaemonError(ErrorCode.IPC_CHANNEL_FORBIDDEN, f"There is no channel {name}.")
+            self._connection.refuse(request.id, error, sink)
+
+    def _admit(self, ticket: Ticket) -> None:
+        limit = self._server.settings.max_in_flight
+        if len(self._tickets) >= limit:
+            raise DaemonError(ErrorCode.IPC_BACKPRESSURE, limit=limit, retryAfterMs=100)
+        if ticket.request.id is not None and ticket.request.id in self._tickets:
+            raise DaemonError(
+                ErrorCode.INVALID_REQUEST, "A request with this id is still in flight; use another."
+            )
+        if self._server.stopping.is_set() and ticket.channel.name not in _ALWAYS:
+            raise DaemonError(ErrorCode.SHUTTING_DOWN)
+        self._check(ticket.channel)
+
+    def _check(self, channel: Channel) -> None:
+        if channel.open:
+            return
+        if self._connection.grant is None or not self._connection.grant.valid(
+            self._server.clock.now_ms()
+        ):
+            raise DaemonError(
+                ErrorCode.UNAUTHENTICATED, "Send `initialize` with a valid token first."
+            )
+        if not self._connection.grant.allows(channel):
+            log.warning(
+                "channel_forbidden",
+                channel=channel.name,
+                role=self._connection.role,
+                peer=self._connection.id,
+            )
+            raise DaemonError(
+                ErrorCode.FORBIDDEN,
+                f"A {self._connection.role} connection may not call {channel.name}.",
+                role=self._connection.role,
+                required=channel.role,
+            )
+
+    def _cancel(self, request: Request) -> None:
+        try:
+            wanted = msgspec.json.decode(bytes(request.params), type=dict[str, Any]).get("id")
+        except msgspec.MsgspecError:
+            return
+        ticket = self._tickets.get(wanted) if isinstance(wanted, str | int | float) else None
+        if ticket is None:
+            return
+        ticket.stop(Fate.CANCELED)
+        if ticket in self._waiting:
+            self._waiting.remove(ticket)
+            ticket.fail(ticket.stopped())
+            self._done(ticket)
+
+    def _open_session(self) -> Any:
+        if self._session is None:
+            self._session = self._server.open_session(self._connection)
+        return self._session
+
+    def _start(self, ticket: Ticket) -> None:
+        self._server.metrics.started(ticket.channel.name)
+        if ticket.channel.inline:
+            self._run_inline(ticket)
+        else:
+            self._server.tasks.start_soon(self._run, ticket)
+
+    def _run_inline(self, ticket: Ticket) -> None:
+        started = self._server.clock.monotonic()
+        error: DaemonError | None = None
+        try:
+            payload = ticket.read()
+            self._server.metrics.counters["payload.unknown_fields"] += payload.unknown
+            ticket.answer(ticket.channel.handler(self._open_session(), payload.params))
+        except Exception as raised:  # noqa: BLE001 - the boundary
+            error = as_daemon_error(raised, ticket.channel.name, self._server.clock)
+            ticket.fail(error)
+        self._finished(ticket, started, error)
+
+    async def _run(self, ticket: Ticket) -> None:
+        started = self._server.clock.monotonic()
+        error: DaemonError | None = None
+        try:
+            payload = ticket.read()
+            self._server.metrics.counters["payload.unknown_fields"] += payload.unknown
+            ticket.answer(await self._bounded(ticket, payload.params))
+        except Exception as raised:  # noqa: BLE001 - the boundary
+            error = as_daemon_error(raised, ticket.channel.name, self._server.clock)
+            ticket.fail(error)
+        finally:
+            self._finished(ticket, started, error)
+
+    async def _bounded(self, ticket: Ticket, params: Any) -> Any:
+        token = ticket.meta.progress_token
+        if token is not None:
+            progress.reporter.set(lambda value: self._progress(ticket, token, value))
+        with ticket.scope(self._seconds(ticket.channel, ticket.meta.timeout_ms)):
+            return await ticket.channel.handler(self._open_session(), params)
+        raise ticket.stopped()
+
+    def _progress(self, ticket: Ticket, token: str | int, value: Any) -> None:
+        if not ticket.answered:
+            self._connection.notify(PROGRESS, {"token": token, "value": value}, key=str(token))
+
+    def _seconds(self, channel: Channel, asked_ms: int | None) -> float | None:
+        settings = self._server.settings
+        defaults: dict[Deadline, int | None] = {
+            Deadline.REQUEST: settings.request_timeout_ms,
+            Deadline.SKILL: settings.skill_timeout_ms,
+            Deadline.NONE: None,
+        }
+        chosen = asked_ms if asked_ms is not None else defaults[channel.deadline]
+        return None if chosen is None else chosen / 1000
+
+    def _finished(self, ticket: Ticket, started: float, error: DaemonError | None) -> None:
+        seconds = self._server.clock.monotonic() - started
+        code = None if error is None else str(error.code)
+        self._server.metrics.finished(ticket.channel.name, seconds, code)
+        self._done(ticket)
+
+    def _done(self, ticket: Ticket) -> None:
+        self._tickets.pop(_key(ticket.request), None)
+        self._connection.close_if_done()
+
+
+def _key(request: Request) -> Any:
+    return request if request.id is UNSET or request.id is None else request.id

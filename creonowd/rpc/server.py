@@ -1,0 +1,111 @@
+"""Every connection of one daemon, and their common end. Knows no socket and no feature."""
+
+import hashlib
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from typing import Any
+
+import anyio
+import msgspec
+from anyio.abc import TaskGroup
+
+from creonowd.clock import Clock
+from creonowd.rpc.channel import Channel
+from creonowd.rpc.connection import Connection
+from creonowd.rpc.grants import Grant, Grants
+from creonowd.rpc.metrics import Metrics
+from creonowd.rpc.outbox import Wire
+from creonowd.rpc.ticket import Fate
+from creonowd.settings import Settings
+
+DRAIN_STEP = 0.01
+
+
+class Server:
+    """Accepts connections, shares what they share, and drains them at the end."""
+
+    def __init__(
+        self, channels: Iterable[Channel], settings: Settings, clock: Clock, tasks: TaskGroup
+    ) -> None:
+        self.channels = {channel.name: channel for channel in channels}
+        self.settings = settings
+        self.clock = clock
+        self.tasks = tasks
+        self.metrics = Metrics()
+        self.grants = Grants(clock)
+        self.penalty = anyio.Lock()
+        self.stopping = anyio.Event()
+        self.exiting = anyio.Event()
+        self.reason = ""
+        self.open_session: Callable[[Connection], Any] = lambda connection: connection
+        self.connections: set[Connection] = set()
+        self.describe: Callable[[], dict[str, Any]] = dict
+        self.watch_parent: Callable[[int], None] = _ignore
+        self._opened = 0
+        self._started = clock.monotonic()
+
+    @property
+    def uptime_ms(self) -> int:
+        """How long the daemon has been up."""
+        return int((self.clock.monotonic() - self._started) * 1000)
+
+    @cached_property
+    def document(self) -> dict[str, Any]:
+        """The OpenRPC document of what can be asked here; made when first wanted."""
+        return self.describe()
+
+    @cached_property
+    def contract_hash(self) -> str:
+        """SHA-256 of the canonical document."""
+        return hashlib.sha256(msgspec.json.encode(self.document, order="sorted")).hexdigest()
+
+    def connect(self, wire: Wire, transport: str, grant: Grant | None) -> Connection:
+        """Open a connection with the rights that its transport implies; None until a token is shown."""
+        self._opened += 1
+        connection = Connection(self, wire, f"{transport}-{self._opened}", grant)
+        self.connections.add(connection)
+        return connection
+
+    def forget(self, connection: Connection) -> None:
+        """Drop a connection that has ended."""
+        self.connections.discard(connection)
+
+    def stop(self, reason: str) -> None:
+        """Take no new work; the first reason is the one that is logged."""
+        self.reason = self.reason or reason
+        self.stopping.set()
+
+    def exit(self, reason: str) -> None:
+        """End the daemon: drain, then leave."""
+        self.stop(reason)
+        self.exiting.set()
+
+    @property
+    def in_flight(self) -> int:
+        """How many requests are accepted and not answered, on all connections."""
+        return sum(connection.requests.in_flight for connection in self.connections)
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is in flight and nothing is left to send."""
+        return all(connection.idle for connection in self.connections)
+
+    async def drain(self, seconds: float) -> bool:
+        """Wait until all is answered and sent; past the time, stop the rest. True if all went well."""
+        with anyio.move_on_after(seconds):
+            while not self.idle:  # noqa: ASYNC110 - bytes leave through transports that tell nobody
+                await anyio.sleep(DRAIN_STEP)
+            return True
+        for connection in list(self.connections):
+            connection.requests.stop(Fate.SHUTTING_DOWN)
+        return False
+
+    async def settled(self) -> None:
+        """Wait until no request is in flight but the one that asks, at most for the drain time."""
+        with anyio.move_on_after(self.settings.drain_ms / 1000):
+            while self.in_flight > 1:  # noqa: ASYNC110 - requests end in many ways
+                await anyio.sleep(DRAIN_STEP)
+
+
+def _ignore(_pid: int) -> None:
+    """Watch nobody: a server without a process of its own has no parent."""

@@ -1,0 +1,223 @@
+"""Standard input and output, as Electron spawns us: pipes, files or a terminal. Knows no method."""
+
+import asyncio
+import os
+import queue
+import stat
+import sys
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from creonowd.rpc.channel import Role
+from creonowd.rpc.connection import Connection
+from creonowd.rpc.grants import Grant
+from creonowd.rpc.server import Server
+
+CHUNK = 64 * 1024
+
+
+def claim_stdout() -> int:
+    """Take file descriptor 1 away from everything but the protocol: a stray print goes to stderr."""
+    sys.stdout.flush()
+    mine = os.dup(1)
+    os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    if sys.platform == "win32":
+        import msvcrt
+
+        msvcrt.setmode(mine, os.O_BINARY)
+        msvcrt.setmode(0, os.O_BINARY)
+    return mine
+
+
+async def serve(server: Server, output: int) -> Connection:
+    """Open the connection of the parent: an owner, whose end is the daemon's end."""
+    wire = StdioWire(server)
+    await wire.open(output)
+    return wire.connection
+
+
+class StdioWire(asyncio.Protocol):
+    """The two pipes of the parent as one connection."""
+
+    def __init__(self, server: Server) -> None:
+        self._server = server
+        self._loop = asyncio.get_running_loop()
+        self._reader: _ThreadReader | asyncio.ReadTransport | None = None
+        self._writer: _ThreadWriter | asyncio.WriteTransport | None = None
+        self.connection = server.connect(self, "stdio", Grant(Role.OWNER))
+
+    async def open(self, output: int) -> None:
+        """Start reading and writing; threads where the loop cannot watch the descriptor."""
+        if _watchable(output):
+            pipe = os.fdopen(output, "wb", buffering=0)
+            transport, _ = await self._loop.connect_write_pipe(lambda: _Writing(self), pipe)
+            transport.set_write_buffer_limits(high=self._server.settings.max_outbound_bytes)
+            self._writer = transport
+        else:
+            self._writer = _ThreadWriter(output, self, self._server.settings.max_outbound_bytes)
+        if _watchable(0):
+            self._reader, _ = await self._loop.connect_read_pipe(lambda: self, sys.stdin)
+        else:
+            self._reader = _ThreadReader(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Pass bytes on."""
+        self.connection.feed(data)
+
+    def eof_received(self) -> bool:
+        """Answer what was asked, then end the daemon."""
+        self.connection.finish()
+        self._server.exit("stdin closed")
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the daemon when the parent's pipe breaks."""
+        self._server.exit("stdin closed" if exc is None else "stdin broke")
+
+    def output_lost(self) -> None:
+        """End the daemon when nobody reads our answers any more."""
+        self.connection.lost()
+        self._server.exit("stdout closed")
+
+    def write(self, data: bytes) -> None:
+        """Send bytes."""
+        if self._writer is not None:
+            self._writer.write(data)
+
+    def buffered(self) -> int:
+        """Tell how many bytes the parent has not taken yet."""
+        return 0 if self._writer is None else self._writer.get_write_buffer_size()
+
+    def pause(self) -> None:
+        """Stop reading."""
+        if self._reader is not None and self._reader.is_reading():
+            self._reader.pause_reading()
+
+    def resume(self) -> None:
+        """Read again."""
+        reader = self._reader
+        if reader is not None and not reader.is_closing() and not reader.is_reading():
+            reader.resume_reading()
+
+    def defer(self, callback: Callable[[], None]) -> None:
+        """Run `callback` in the next turn of the loop."""
+        self._loop.call_soon(callback)
+
+    def close(self) -> None:
+        """End the daemon, unless the end of stdin is about to do so."""
+        if not self.connection.ended:
+            self._server.exit("stdio connection closed")
+
+
+class _Writing(asyncio.BaseProtocol):
+    def __init__(self, wire: StdioWire) -> None:
+        self._wire = wire
+
+    def pause_writing(self) -> None:
+        self._wire.connection.congest()
+
+    def resume_writing(self) -> None:
+        self._wire.connection.relieve()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wire.output_lost()
+
+
+class _ThreadReader:
+    """Reads a file, a terminal or a Windows pipe in a thread that waits while reading is paused."""
+
+    def __init__(self, wire: StdioWire) -> None:
+        self._wire = wire
+        self._loop = asyncio.get_running_loop()
+        self._go = threading.Event()
+        self._go.set()
+        threading.Thread(target=self._run, name="stdin", daemon=True).start()
+
+    def is_reading(self) -> bool:
+        return self._go.is_set()
+
+    def is_closing(self) -> bool:
+        return False
+
+    def pause_reading(self) -> None:
+        self._go.clear()
+
+    def resume_reading(self) -> None:
+        self._go.set()
+
+    def _run(self) -> None:
+        while True:
+            self._go.wait()
+            try:
+                data = os.read(0, CHUNK)
+            except OSError:
+                data = b""
+            taken = threading.Event()
+            try:
+                self._loop.call_soon_threadsafe(self._hand_over, data, taken)
+            except RuntimeError:
+                return
+            if not data:
+                return
+            taken.wait()
+
+    def _hand_over(self, data: bytes, taken: threading.Event) -> None:
+        if data:
+            self._wire.data_received(data)
+        else:
+            self._wire.eof_received()
+        taken.set()
+
+
+class _ThreadWriter:
+    """Writes to a file, a terminal or a Windows pipe in a thread."""
+
+    def __init__(self, output: int, wire: StdioWire, limit: int) -> None:
+        self._output = output
+        self._limit = limit
+        self._wire = wire
+        self._loop = asyncio.get_running_loop()
+        self._chunks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._size = 0
+        threading.Thread(target=self._run, name="stdout", daemon=True).start()
+
+    def write(self, data: bytes) -> None:
+        self._size += len(data)
+        self._chunks.put(data)
+        if self._size > self._limit:
+            self._wire.connection.congest()
+
+    def get_write_buffer_size(self) -> int:
+        return self._size
+
+    def _run(self) -> None:
+        while True:
+            data = memoryview(self._chunks.get())
+            size = len(data)
+            try:
+                while data:
+                    data = data[os.write(self._output, data) :]
+            except OSError:
+                self._tell(self._wire.output_lost)
+                return
+            self._tell(self._sent, size)
+
+    def _tell(self, callback: Callable[..., None], *arguments: Any) -> None:
+        try:
+            self._loop.call_soon_threadsafe(callback, *arguments)
+        except RuntimeError:
+            return
+
+    def _sent(self, size: int) -> None:
+        self._size -= size
+        if self._wire.connection.outbox.congested and self._size < self._limit // 4:
+            self._wire.connection.relieve()
+
+
+def _watchable(descriptor: int) -> bool:
+    if sys.platform == "win32":
+        return False
+    mode = os.fstat(descriptor).st_mode
+    return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
