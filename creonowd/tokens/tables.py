@@ -65,6 +65,11 @@ ENCODINGS: dict[str, Facts] = {
 }
 
 
+def tokenizer_version(encoding: str) -> str:
+    """Name the exact table of an encoding without loading it."""
+    return ENCODINGS[encoding].sha256[:16]
+
+
 def packaged_tables() -> Traversable:
     """Tell where the tables that ship with creonowd are."""
     return files("creonowd.tokens") / "tables"

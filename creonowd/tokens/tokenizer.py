@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
 from creonowd.tokens.cache import CountCache
-from creonowd.tokens.tables import ENCODINGS, LONGEST_TOKEN
+from creonowd.tokens.tables import LONGEST_TOKEN, tokenizer_version
 
 if TYPE_CHECKING:
     import tiktoken
@@ -58,7 +58,7 @@ class BpeTokenizer:
 
     def __init__(self, encoding: "tiktoken.Encoding", cache: CountCache) -> None:
         self.id = encoding.name
-        self.version = ENCODINGS[encoding.name].sha256[:16]
+        self.version = tokenizer_version(encoding.name)
         self._encoding = encoding
         self._cache = cache
 

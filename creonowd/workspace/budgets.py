@@ -1,0 +1,167 @@
+"""Budget profiles on disk: `<userData>/budgets/`, one file per project and one default.
+
+Knows files, versions and locks; what makes a profile valid is the engine's business.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+import anyio
+import msgspec
+import structlog
+from anyio import to_thread
+from msgspec import UNSET, structs
+
+from creonowd.context.budget import BudgetProfile, refreshed
+from creonowd.context.budget_change import BudgetChange, checked, revised
+from creonowd.errors import DaemonError, ErrorCode, WarningCode
+from creonowd.model import Model
+from creonowd.workspace import atomic, stored
+from creonowd.workspace.locks import locked
+
+FOLDER = "budgets"
+DEFAULT = "default"
+LOCK = "write.lock"
+VERSION = 1
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+class _Stored(Model):
+    version: int
+    profile: BudgetProfile
+
+
+class _Read(NamedTuple):
+    """What a file held when it looked like `signature`."""
+
+    signature: tuple[int, int, int] | None
+    profile: BudgetProfile | None
+
+
+class Budgets:
+    """The budget profiles of this user.
+
+    Every look compares the file's signature, so that another process's update is seen; every
+    update holds a lock across processes while it compares versions and writes.
+    """
+
+    def __init__(self, user_data: Path) -> None:
+        self._folder = user_data / FOLDER
+        self._lock = anyio.Lock()
+        self._known: dict[str, _Read] = {}
+        self._set_aside: dict[str, str] = {}
+
+    async def get(self, project_id: str | None = None) -> BudgetProfile:
+        """Read the profile of a project, else the default one.
+
+        If its file was damaged, the file has been kept aside and the profile carries the
+        warning CONTEXT_BUDGET_FALLBACK until someone updates it.
+        """
+        return await to_thread.run_sync(self._look, project_id or DEFAULT)
+
+    async def update(self, change: BudgetChange, project_id: str | None = None) -> BudgetProfile:
+        """Change the profile, or fail with CONTEXT_BUDGET_CONFLICT if someone else did first."""
+        async with self._lock:
+            profile = await to_thread.run_sync(self._update, project_id or DEFAULT, change)
+        log.info(
+            "context_budget_updated",
+            projectId=project_id,
+            version=profile.version,
+            totalBudgetTokens=profile.total_budget_tokens,
+        )
+        return profile
+
+    async def effective(self, project_id: str | None = None) -> BudgetProfile:
+        """Read the profile for an assembly, which a budget that cannot be read must not stop."""
+        try:
+            return await self.get(project_id)
+        except DaemonError as error:
+            log.warning("context_budget_fallback", projectId=project_id, code=error.code)
+            return _warned(BudgetProfile(), "the stored budget cannot be read")
+
+    def set_aside(self) -> dict[str, str]:
+        """Tell which damaged files were renamed to what, for `app:health`."""
+        return dict(self._set_aside)
+
+    def _look(self, name: str) -> BudgetProfile:
+        try:
+            return self._current(name)
+        except stored.DamagedFileError:
+            with self._writing():
+                return self._current(name, mending=True)
+
+    def _update(self, name: str, change: BudgetChange) -> BudgetProfile:
+        with self._writing():
+            self._known.pop(name, None)
+            profile = revised(self._current(name, mending=True), change)
+            data = msgspec.json.encode(_Stored(version=VERSION, profile=profile))
+            atomic.replace(self._path(name), msgspec.json.format(data, indent=2) + b"\n")
+        self._set_aside.pop(name, None)
+        return profile
+
+    @contextmanager
+    def _writing(self) -> Generator[None]:
+        with atomic.disk_errors(FOLDER):
+            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with locked(self._folder / LOCK):
+            yield
+
+    def _current(self, name: str, *, mending: bool = False) -> BudgetProfile:
+        own = self._read(name, mending=mending)
+        if own is not None:
+            return own
+        default = name == DEFAULT
+        inherited = BudgetProfile() if default else self._current(DEFAULT, mending=mending)
+        if name not in self._set_aside or inherited.warnings is not UNSET:
+            return inherited
+        aside = self._set_aside[name]
+        return _warned(inherited, f"the stored budget was damaged and is kept as {aside}")
+
+    def _read(self, name: str, *, mending: bool) -> BudgetProfile | None:
+        path = self._path(name)
+        signature = _signature(path)
+        known = self._known.get(name)
+        if known is None or known.signature != signature:
+            known = self._known[name] = _Read(signature, self._load(name, path, mending=mending))
+        return known.profile
+
+    def _load(self, name: str, path: Path, *, mending: bool) -> BudgetProfile | None:
+        try:
+            return _load(path)
+        except stored.DamagedFileError as damage:
+            if not mending:
+                raise
+            self._set_aside[name] = stored.set_aside(path)
+            log.warning("context_budget_set_aside", file=self._set_aside[name], damage=str(damage))
+            return None
+
+    def _path(self, name: str) -> Path:
+        if not name.replace("_", "").isalnum() or not name.isascii():
+            raise DaemonError(ErrorCode.NOT_FOUND, "There is no such project.")
+        return self._folder / f"{name}.json"
+
+
+def _load(path: Path) -> BudgetProfile | None:
+    held = stored.load(path, _Stored, version=VERSION)
+    if held is None:
+        return None
+    try:
+        return checked(refreshed(held.profile))
+    except DaemonError as error:
+        raise stored.DamagedFileError(f"{path.name}: {error.message}") from None
+
+
+def _signature(path: Path) -> tuple[int, int, int] | None:
+    with atomic.disk_errors(path.name):
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            return None
+    return (found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+def _warned(profile: BudgetProfile, why: str) -> BudgetProfile:
+    return structs.replace(profile, warnings=[f"{WarningCode.CONTEXT_BUDGET_FALLBACK}: {why}"])
