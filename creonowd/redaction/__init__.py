@@ -1,1 +1,23 @@
-"""Secrets out, prose untouched."""
+"""Secrets out, prose untouched: a pure function from text to redacted text and evidence.
+
+Knows what a secret looks like; knows nothing of where a text comes from or goes to.
+"""
+
+from creonowd.redaction.redactor import (
+    PLACEHOLDER,
+    Redacted,
+    RedactionEvidence,
+    Redactor,
+    redact,
+)
+from creonowd.redaction.values import redact_event, redact_value
+
+__all__ = [
+    "PLACEHOLDER",
+    "Redacted",
+    "RedactionEvidence",
+    "Redactor",
+    "redact",
+    "redact_event",
+    "redact_value",
+]

@@ -1,0 +1,30 @@
+r"""Where a token may begin: beside anything but an ASCII letter or digit, or right after an escape.
+
+Knows characters only; knows no pattern. `\b` is Unicode in Python, so a key beside a Han
+character would not be at a boundary for it.
+"""
+
+import re
+
+LONGEST_ESCAPE = 16
+
+_ESCAPE = re.compile(
+    r"(?:\\(?:[nrtbfv]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})"
+    r"|%[0-9a-fA-F]{2}"
+    r"|(?:\x1b|\\(?:e|033|x1b|u001b))\[[0-9;]{0,8}m)\Z"
+)
+
+
+def begins(text: str, start: int) -> bool:
+    """Tell whether a token may begin at `start`."""
+    if start == 0:
+        return True
+    before = text[start - 1]
+    if not (before.isascii() and before.isalnum()):
+        return True
+    return follows_escape(text, start)
+
+
+def follows_escape(text: str, start: int) -> bool:
+    r"""Tell whether the characters right before `start` spell an escape such as `\n` or `%3D`."""
+    return _ESCAPE.search(text[max(0, start - LONGEST_ESCAPE) : start]) is not None

@@ -1,0 +1,77 @@
+"""Secrets that bring their own wrapping: JSON web tokens, private keys, credentials in URLs.
+
+Knows these three formats; knows no vendor.
+"""
+
+import re
+from collections.abc import Sequence
+
+from creonowd.redaction.rules import NOTHING, WORD, Rule, Span, whole
+from creonowd.redaction.shape import is_random, is_stand_in
+
+_KEY_LINES = r"(?:\s|\\+[nrt]|[\"'+,>|*]|[A-Za-z-]{3,20}: [^\n\\]{0,120})*+"
+_KEY_BODY = re.compile(
+    rf"(?:{_KEY_LINES}[A-Za-z0-9+/=]{{16,}}+)+{_KEY_LINES}(?:[A-Za-z0-9+/]{{0,15}}=*)"
+)
+_LONG_RUN = re.compile(r"[A-Za-z0-9+/]{20}")
+_WORDS_FOR_PASSWORD = ("password", "passwd", "pass", "pwd", "passwort", "密码")
+
+
+def _private_key(match: "re.Match[str]") -> Sequence[Span]:
+    """Take the whole block; without an end, whatever still looks like a key."""
+    if match["end"]:
+        return (match.span(),) if _LONG_RUN.search(match["body"]) else NOTHING
+    body = _KEY_BODY.match(match["body"])
+    return NOTHING if body is None else ((match.start(), match.start("body") + body.end()),)
+
+
+def _url_password(match: "re.Match[str]") -> Sequence[Span]:
+    password = match["password"]
+    if password is None:
+        return (match.span("user"),) if is_random(match["user"], 16) else NOTHING
+    if is_stand_in(password) or password.lower() in _WORDS_FOR_PASSWORD:
+        return NOTHING
+    return (match.span("password"),)
+
+
+def _dsn_password(match: "re.Match[str]") -> Sequence[Span]:
+    """Look back from `@tcp(` for the `user:password` of a Go data source name."""
+    before = match.string[max(0, match.start() - 160) : match.start()]
+    pair = re.search(r"(?<![^\s\"'`=])[\w.-]{1,64}:([^\s:\"'`]{1,90})\Z", before)
+    if pair is None or is_stand_in(pair[1]):
+        return NOTHING
+    return ((match.start() - len(pair[1]), match.start()),)
+
+
+RULES = (
+    Rule(
+        "json_web_token",
+        ("eyj",),
+        rf"(?<![-_])eyJ{WORD}{{8,}}+\.{WORD}{{8,}}+(?:\.{WORD}*+){{0,4}}",
+        whole,
+    ),
+    Rule(
+        "private_key_pem",
+        ("-----begin ", "---- begin "),
+        r"-{4,5}[ ]?BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?[ ]?-{4,5}"
+        r"(?P<body>(?:[^-]|-(?!---))*+)"
+        r"(?P<end>-{4,5}[ ]?END [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?[ ]?-{4,5})?",
+        _private_key,
+        bounded=False,
+    ),
+    Rule(
+        "url_credentials",
+        ("://",),
+        r"://(?P<user>[^\s/?#@:\"'<>\\`|，。；（）]{0,128}+)"
+        r"(?::(?P<password>[!#-&(-.0-;=?-\[\]-~]{1,256}))?@(?=[A-Za-z0-9\[_%$])",
+        _url_password,
+        bounded=False,
+    ),
+    Rule(
+        "url_credentials",
+        ("@tcp(", "@unix("),
+        r"@(?:tcp|unix)\(",
+        _dsn_password,
+        bounded=False,
+    ),
+)

@@ -1,0 +1,171 @@
+"""Absolute paths: Windows, Unix, macOS, network shares, WSL and `file://`, plain or JSON-escaped.
+
+Knows where a path begins; where it ends is decided in `path_extent`. Relative paths, URLs,
+routes, formulas and `C:` in a dialogue are none of its business.
+"""
+
+import re
+from collections.abc import Sequence
+
+from creonowd.redaction.boundary import begins, follows_escape
+from creonowd.redaction.path_extent import (
+    UNIX,
+    WINDOWS,
+    WINDOWS_ESCAPED,
+    WINDOWS_TWICE_ESCAPED,
+    Style,
+    end_of_path,
+)
+from creonowd.redaction.rules import NOTHING, Rule, Span
+
+_ROOTS = ("home", "Users", "root", "var", "tmp", "opt", "srv", "mnt", "etc", "private", "Volumes")
+_DEEP_ROOTS = (
+    "media",
+    "data",
+    "export/home",
+    "run/user",
+    "storage/emulated",
+    "usr/local",
+    "usr/home",
+)
+_NOT_BEFORE_UNIX = "._~-%$}@+="
+_REQUEST = re.compile(r"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|ROUTE|route|路由)[ \t]\Z")
+_FORMULA = re.compile(
+    r"(?:math[a-z]{2,4}|text[a-z]{0,2}|frac|sqrt|sum|int|prod|lim|to|in|mapsto|times|cdot|l?dots|cdots|"
+    r"alpha|beta|gamma|delta|epsilon|theta|lambda|mu|pi|rho|sigma|phi|psi|omega|infty|forall|exists|"
+    r"(?:long)?(?:left|right)arrow|Rightarrow|Leftarrow|quad|qquad|left|right|begin|end|item|hline|"
+    r"hspace|vspace|label|ref|cite|emph|R|N|Z|Q|C|partial|nabla|leq?|geq?|neq?|sin|cos|tan|log|ln|"
+    r"vec|hat|bar|tilde|overline|underline|operatorname)(?![A-Za-z])|[A-Za-z]+[{^_]"
+)
+_LINE_ESCAPE = re.compile(r"[nrt](?![a-z])|[nrt]\Z")
+_STAND_IN = re.compile(r"[.%$<{*…]|\.{2,}")
+
+
+def _windows(match: "re.Match[str]") -> Sequence[Span]:
+    text, colon, after = match.string, match.start(), match.end()
+    if colon == 0 or not _is_drive(text, colon - 1):
+        return NOTHING
+    slashes = match[1].count("\\")
+    rest = text[after : after + 64]
+    if slashes == 1 and _is_no_folder(text[colon - 1], rest):
+        return NOTHING
+    start = colon - 1
+    end = end_of_path(text, after, _windows_style(slashes), opened_by=_quote_before(text, start))
+    name = text[after:end]
+    if not name or _STAND_IN.match(name) or (slashes == 0 and len(name) < 2):
+        return NOTHING
+    return ((start, end),)
+
+
+def _is_drive(text: str, place: int) -> bool:
+    return text[place].isascii() and text[place].isalpha() and begins(text, place)
+
+
+def _is_no_folder(drive: str, rest: str) -> bool:
+    r"""Recognise a formula or a line break: `f:\mathbb{R}`, `Q:\nWho are you?`."""
+    if _FORMULA.match(rest) or _LINE_ESCAPE.match(rest):
+        return True
+    return drive in "QAqa" and rest.startswith("n")
+
+
+def _windows_style(slashes: int) -> Style:
+    return {2: WINDOWS_ESCAPED, 4: WINDOWS_TWICE_ESCAPED}.get(slashes, WINDOWS)
+
+
+def _quote_before(text: str, start: int) -> str:
+    return text[start - 1 : start] if start else ""
+
+
+def _network(match: "re.Match[str]") -> Sequence[Span]:
+    text, start = match.string, match.start()
+    host, share = match["host"], match["share"]
+    if start and text[start - 1] in "\\:":
+        return NOTHING
+    if len(host) < 2 or _FORMULA.match(host) or (len(match[1]) == 2 and _LINE_ESCAPE.match(share)):
+        return NOTHING
+    if (
+        start
+        and text[start - 1].isascii()
+        and text[start - 1].isalnum()
+        and not follows_escape(text, start)
+    ):
+        return NOTHING
+    style = _windows_style(len(match[1]) // 2)
+    end = end_of_path(text, match.start("share"), style, opened_by=_quote_before(text, start))
+    return ((start, end),) if end > match.start("share") else NOTHING
+
+
+def _unix(match: "re.Match[str]") -> Sequence[Span]:
+    text, start = match.string, match.start()
+    if not _is_root(text, start):
+        return NOTHING
+    end = end_of_path(text, match.end(), UNIX, opened_by=_quote_before(text, start))
+    name = text[match.end() : end]
+    if not name or _STAND_IN.match(name):
+        return NOTHING
+    return ((start, end),)
+
+
+def _deep_unix(match: "re.Match[str]") -> Sequence[Span]:
+    spans = _unix(match)
+    return tuple(span for span in spans if "/" in match.string[match.end() : span[1]])
+
+
+def _is_root(text: str, start: int) -> bool:
+    """Tell a path's first slash from one inside a relative path, a URL or a request line."""
+    head = text[max(0, start - 8) : start]
+    bare = head.rstrip("/\\") if not follows_escape(text, start) else ""
+    slashes = len(head) - len(bare)
+    if bare.endswith(":") and slashes == 1:
+        return False
+    if bare and ((bare[-1].isascii() and bare[-1].isalnum()) or bare[-1] in _NOT_BEFORE_UNIX):
+        return follows_escape(text, start) or (bare[-1] == "=" and slashes == 0)
+    return _REQUEST.search(head) is None
+
+
+def _file_url(match: "re.Match[str]") -> Sequence[Span]:
+    text, start = match.string, match.start()
+    end = end_of_path(text, match.end(), UNIX, opened_by=_quote_before(text, start))
+    return ((start, end),) if "/" in text[match.end() : end] or match[1] else NOTHING
+
+
+RULES = (
+    Rule(
+        "file_url",
+        ("file:/", "file:\\/"),
+        r"(?i)file:(?:\\?/){1,3}([A-Za-z](?::|%3A|\|)\\?/)?",
+        _file_url,
+    ),
+    Rule(
+        "network_path",
+        ("\\\\",),
+        r"(\\\\(?:\\\\)?)(?P<host>(?![.?]\\)[^\s\\/:*?\"'<>|,;，。；：、（）(){}\[\]]{2,64})"
+        r"(?:(?<=\\\\)|\\{1,2})(?P<share>[^\s\\/:*?\"'<>|]{1,8})",
+        _network,
+        bounded=False,
+    ),
+    Rule(
+        "windows_abs_path", (":\\", ":/"), r":(\\{4}|\\{1,2}|/)(?![\\/])", _windows, bounded=False
+    ),
+    Rule(
+        "unix_abs_path",
+        tuple(f"{slash}{root.lower()}{slash}" for root in _ROOTS for slash in ("/", "\\/")),
+        rf"\\?/(?:(?:{'|'.join(_ROOTS)})\\?/)+",
+        _unix,
+        bounded=False,
+    ),
+    Rule(
+        "unix_abs_path",
+        tuple(f"/{root}/" for root in _DEEP_ROOTS),
+        rf"/(?:{'|'.join(_DEEP_ROOTS)})/",
+        _deep_unix,
+        bounded=False,
+    ),
+    Rule(
+        "unix_abs_path",
+        tuple(f"/{drive}/users/" for drive in "cdefgh"),
+        r"/[a-hA-H]/Users/",
+        _unix,
+        bounded=False,
+    ),
+)

@@ -1,0 +1,94 @@
+"""Text in, redacted text and evidence out.
+
+Knows what was asked for and what is told about it; what to look for stands in the rules.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from creonowd.model import Model
+
+if TYPE_CHECKING:
+    from creonowd.redaction.scanning import Scanner
+
+PLACEHOLDER = "***REDACTED***"
+MOST_PASSES = 4
+
+
+class RedactionEvidence(Model):
+    """How often one pattern was replaced in one source; never what it replaced."""
+
+    pattern_id: str
+    source_ref: str
+    match_count: int
+
+
+class Redacted(NamedTuple):
+    """A text without its secrets, and what was taken out of it, sorted by pattern."""
+
+    text: str
+    evidence: tuple[RedactionEvidence, ...]
+
+
+class Redactor:
+    """The rules for one user: everyone's, and this user's home folder and configured keys.
+
+    Safe to share between threads. The first call builds the automaton; all others are cheap.
+    """
+
+    def __init__(
+        self, home: Path | None = None, secrets: Sequence[str] = (), *, sensitive: bool = False
+    ) -> None:
+        self._home = home
+        self._secrets = tuple(secrets)
+        self._sensitive = sensitive
+
+    def redact(self, text: str, source_ref: str = "") -> Redacted:
+        """Replace every secret by the placeholder; doing it again changes nothing."""
+        counts: Counter[str] = Counter()
+        for _ in range(MOST_PASSES):
+            text, found = self._pass(text)
+            if not found:
+                break
+            counts.update(found)
+        return Redacted(
+            text,
+            tuple(
+                RedactionEvidence(pattern_id=name, source_ref=source_ref, match_count=counts[name])
+                for name in sorted(counts)
+            ),
+        )
+
+    @cached_property
+    def _scanner(self) -> "Scanner":
+        from creonowd.redaction.rulebook import rules_for
+        from creonowd.redaction.scanning import make_scanner
+
+        return make_scanner(rules_for(self._home, self._secrets, sensitive=self._sensitive))
+
+    def _pass(self, text: str) -> tuple[str, list[str]]:
+        """Go over the text once: what stands beside a secret may only now be at a boundary."""
+        from creonowd.redaction.folding import fold
+        from creonowd.redaction.scanning import scan
+
+        folded = fold(text)
+        pieces: list[str] = []
+        found: list[str] = []
+        done = 0
+        for start, end, rank in scan(self._scanner, folded.text):
+            pieces += (text[done : folded.origin(start)], PLACEHOLDER)
+            done = folded.origin(end)
+            found.append(self._scanner.rules[rank].pattern_id)
+        pieces.append(text[done:])
+        return "".join(pieces), found
+
+
+_everyone = Redactor()
+
+
+def redact(text: str, source_ref: str = "") -> Redacted:
+    """Replace what is a secret for everyone, knowing neither a home folder nor configured keys."""
+    return _everyone.redact(text, source_ref)

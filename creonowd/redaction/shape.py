@@ -1,0 +1,115 @@
+"""What a value looks like: words, a stand-in, code, or something nobody would say.
+
+Knows nothing of labels and vendors; every question is about one short string.
+"""
+
+import re
+
+from creonowd.redaction.vocabulary import COMMON_PAIRS, TECHNICAL_TERMS
+
+LONGEST_LOOK = 128
+
+_WORDS_ENOUGH = 0.55
+
+_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_MASK = re.compile(r"[xX*•●○■□.·…?#_=\-\s]*\Z")
+_STAND_IN = re.compile(
+    r"x{4,}|\*{3}|•{2}|\.{3}|…|^[<\[{]|>$|\$[{(]|\{\{|^%\w+%$|^\$[a-z_]+$|(?<![a-z])your(?![a-z]{2})"
+    r"|placeholder|change[-_]?me|replace[-_]?(?:me|this|with)|insert[-_]|[-_]here$|dummy",
+    re.IGNORECASE,
+)
+_CODE = re.compile(
+    r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)*(?:\?\.|[(\[].*|\.\.\.)?\Z", re.DOTALL
+)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.+-]+@[\w-]+(?:\.[\w-]+)+\Z|www\.", re.IGNORECASE)
+_PLACE = re.compile(r"(?:~|\.{1,2})?[\\/]|[A-Za-z]:[\\/]|[\w.-]+/[\w./-]+\.\w{1,5}\Z")
+
+
+def is_wordlike(letters: str) -> bool:
+    """Tell words from random letters by how many neighbours are common in English or pinyin."""
+    low = letters[:LONGEST_LOOK].lower()
+    if len(low) < 4:
+        return True
+    known = sum(low[i : i + 2] in COMMON_PAIRS for i in range(len(low) - 1))
+    return known >= _WORDS_ENOUGH * (len(low) - 1)
+
+
+def is_words(value: str) -> bool:
+    """Tell whether a value is only words and small numbers, in kebab, snake, camel or dotted case."""
+    pieces = _PIECE.findall(value[:LONGEST_LOOK])
+    words = [piece for piece in pieces if not piece.isdigit()]
+    letters = sum(map(len, words))
+    digits = sum(map(len, pieces)) - letters
+    if letters < 2.5 * len(words) or 2 * digits > letters + 4:
+        return False
+    return is_wordlike("".join(words))
+
+
+def is_stand_in(value: str) -> bool:
+    """Tell whether a value only marks the place of a secret: a mask, a variable, `your-key-here`."""
+    return _MASK.match(value) is not None or _STAND_IN.search(value) is not None
+
+
+def is_code(value: str) -> bool:
+    """Tell whether a value is an expression that names a secret instead of being one."""
+    if _CODE.match(value) is None:
+        return False
+    name = re.split(r"[(\[]", value, maxsplit=1)[0]
+    return is_words(name) or name != value
+
+
+def is_reference(value: str) -> bool:
+    """Tell whether a value is a URL, an e-mail address or a path."""
+    return _ADDRESS.match(value) is not None or (
+        _PLACE.match(value) is not None and is_words(value)
+    )
+
+
+def is_random(value: str, shortest: int) -> bool:
+    """Tell whether a value looks made by a machine: long, mixed, and no words in it."""
+    if len(value) < shortest or is_stand_in(value) or is_reference(value) or is_words(value):
+        return False
+    return has_mixture(value) or (value.isalpha() and len(value) >= 2 * shortest)
+
+
+def has_mixture(value: str) -> bool:
+    """Tell whether letters stand among digits, or both cases among each other."""
+    lower, upper, digit = _kinds(value)
+    return (digit and (lower or upper)) or (lower and upper)
+
+
+def is_secret(value: str, *, digits: bool = False) -> bool:
+    """Tell whether a value that stands behind a secret's name may be the secret itself.
+
+    `digits` admits plain numbers, as in passwords.
+    """
+    if (
+        len(value) < 6
+        or is_stand_in(value)
+        or is_reference(value)
+        or value.lower() in TECHNICAL_TERMS
+    ):
+        return False
+    if value.isdigit():
+        return digits and len(value) <= 20
+    return _is_unsayable(value) and not (is_code(value) and is_words(value))
+
+
+def _is_unsayable(value: str) -> bool:
+    lower, upper, digit = _kinds(value)
+    if digit and (lower or upper):
+        return not (re.search(r"[-_./:]", value) and is_words(value))
+    if digit:
+        return False
+    if re.search(r"[!@#$%^&*+~](?=\w)", value) and len(value) >= 8:
+        return not is_words(value) or (lower and upper)
+    return len(value) >= (8 if lower and upper else 16) and not is_words(value)
+
+
+def _kinds(value: str) -> tuple[bool, bool, bool]:
+    look = value[:LONGEST_LOOK]
+    return (
+        any("a" <= char <= "z" for char in look),
+        any("A" <= char <= "Z" for char in look),
+        any("0" <= char <= "9" for char in look),
+    )
