@@ -88,7 +88,7 @@ class Requests:
             self._server.metrics.counters[f"refused.{error.code}"] += 1
             ticket.fail(error)
             return
-        self._tickets[_key(request)] = ticket
+        self._tickets[_key(ticket)] = ticket
         if self._connection.outbox.congested:
             self._waiting.append(ticket)
         else:
@@ -220,9 +220,10 @@ class Requests:
         self._done(ticket)
 
     def _done(self, ticket: Ticket) -> None:
-        self._tickets.pop(_key(ticket.request), None)
+        self._tickets.pop(_key(ticket), None)
         self._connection.close_if_done()
 
 
-def _key(request: Request) -> Any:
-    return request if request.id is UNSET or request.id is None else request.id
+def _key(ticket: Ticket) -> Any:
+    named = ticket.request.id
+    return ticket if named is UNSET or named is None else named
