@@ -8,6 +8,7 @@ from creonowd.redaction.redactor import (
     Redacted,
     RedactionEvidence,
     Redactor,
+    Stretch,
     redact,
 )
 from creonowd.redaction.values import redact_event, redact_value
@@ -17,6 +18,7 @@ __all__ = [
     "Redacted",
     "RedactionEvidence",
     "Redactor",
+    "Stretch",
     "redact",
     "redact_event",
     "redact_value",

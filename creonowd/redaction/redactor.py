@@ -33,6 +33,14 @@ class Redacted(NamedTuple):
     evidence: tuple[RedactionEvidence, ...]
 
 
+class Stretch(NamedTuple):
+    """Where in a text a secret stands, and which pattern found it."""
+
+    start: int
+    end: int
+    pattern_id: str
+
+
 class Redactor:
     """The rules for one user: everyone's, and this user's home folder and configured keys.
 
@@ -50,10 +58,11 @@ class Redactor:
         """Replace every secret by the placeholder; doing it again changes nothing."""
         counts: Counter[str] = Counter()
         for _ in range(MOST_PASSES):
-            text, found = self._pass(text)
+            found = self._pass(text)
             if not found:
                 break
-            counts.update(found)
+            counts.update(stretch.pattern_id for stretch in found)
+            text = _replaced(text, found)
         return Redacted(
             text,
             tuple(
@@ -62,6 +71,16 @@ class Redactor:
             ),
         )
 
+    def find(self, text: str) -> list[Stretch]:
+        """List what `redact` would replace, in order, none overlapping another."""
+        found: list[Stretch] = []
+        for _ in range(MOST_PASSES):
+            more = self._pass(_replaced(text, found))
+            if not more:
+                break
+            found = _united(found, more)
+        return found
+
     @cached_property
     def _scanner(self) -> "Scanner":
         from creonowd.redaction.rulebook import rules_for
@@ -69,21 +88,54 @@ class Redactor:
 
         return make_scanner(rules_for(self._home, self._secrets, sensitive=self._sensitive))
 
-    def _pass(self, text: str) -> tuple[str, list[str]]:
+    def _pass(self, text: str) -> list[Stretch]:
         """Go over the text once: what stands beside a secret may only now be at a boundary."""
         from creonowd.redaction.folding import fold
         from creonowd.redaction.scanning import scan
 
         folded = fold(text)
-        pieces: list[str] = []
-        found: list[str] = []
-        done = 0
-        for start, end, rank in scan(self._scanner, folded.text):
-            pieces += (text[done : folded.origin(start)], PLACEHOLDER)
-            done = folded.origin(end)
-            found.append(self._scanner.rules[rank].pattern_id)
-        pieces.append(text[done:])
-        return "".join(pieces), found
+        rules = self._scanner.rules
+        return [
+            Stretch(folded.origin(start), folded.origin(end), rules[rank].pattern_id)
+            for start, end, rank in scan(self._scanner, folded.text)
+        ]
+
+
+def _replaced(text: str, stretches: Sequence[Stretch]) -> str:
+    pieces: list[str] = []
+    done = 0
+    for stretch in stretches:
+        pieces += (text[done : stretch.start], PLACEHOLDER)
+        done = stretch.end
+    return "".join([*pieces, text[done:]])
+
+
+def _united(found: Sequence[Stretch], more: Sequence[Stretch]) -> list[Stretch]:
+    """Add stretches that were found in a text where `found` is replaced, at their original places."""
+    placed = [
+        Stretch(_origin(found, start, end=False), _origin(found, end, end=True), name)
+        for start, end, name in more
+    ]
+    united: list[Stretch] = []
+    for stretch in sorted([*found, *placed]):
+        if united and stretch.start < united[-1].end:
+            last = united[-1]
+            united[-1] = last._replace(end=max(last.end, stretch.end))
+        else:
+            united.append(stretch)
+    return united
+
+
+def _origin(found: Sequence[Stretch], place: int, *, end: bool) -> int:
+    moved = 0
+    for stretch in found:
+        start = stretch.start - moved
+        if place < start or (end and place == start):
+            break
+        if place < start + len(PLACEHOLDER) or (end and place == start + len(PLACEHOLDER)):
+            return stretch.end if end else stretch.start
+        moved += stretch.end - stretch.start - len(PLACEHOLDER)
+    return place + moved
 
 
 _everyone = Redactor()
