@@ -12,6 +12,7 @@ from typing import TextIO
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
+from creonowd.redaction import redact_value
 from creonowd.settings import Settings
 
 LOG_FOLDER = "logs"
@@ -84,7 +85,7 @@ def _formatter(renderer: Processor) -> logging.Formatter:
 
 def redact_event(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Take secrets out of every value of a log line, at any depth."""
-    return event
+    return redact_value(event)
 
 
 def _log_uncaught(kind: type[BaseException], error: BaseException, trace: object) -> None:

@@ -21,7 +21,7 @@ from creonowd.transports.memory import MemoryWire
 
 Send = Callable[[bytes], Awaitable[None]]
 Handler = Callable[[Any], Any]
-PATIENCE = 20
+PATIENCE = 10
 ALL_FRAMINGS = (Framing.LINES, Framing.HEADERS)
 
 
@@ -209,7 +209,7 @@ async def over_websocket(address: str, token: str | None) -> AsyncGenerator[Clie
     async with connect(address, max_size=None) as socket, anyio.create_task_group() as tasks:
 
         async def send(data: bytes) -> None:
-            await socket.send(data, text=True)
+            await socket.send(data, text=_is_text(data))
 
         async def read_on() -> None:
             async for message in socket:
@@ -222,6 +222,14 @@ async def over_websocket(address: str, token: str | None) -> AsyncGenerator[Clie
             await client.call("initialize", {"token": token})
         yield client
         tasks.cancel_scope.cancel()
+
+
+def _is_text(data: bytes) -> bool:
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 @contextlib.asynccontextmanager

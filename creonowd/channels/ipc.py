@@ -4,7 +4,7 @@ from typing import Annotated, Any
 
 import anyio
 import structlog
-from msgspec import UNSET, Meta, Raw, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType, field
 
 from creonowd import __version__
 from creonowd.channels.session import Session
@@ -65,7 +65,7 @@ class Invoke(Params):
     """A channel and its payload."""
 
     channel: str
-    payload: Raw = Raw(b"{}")
+    payload: Raw = field(default_factory=Raw)
 
 
 class Envelope(Result):

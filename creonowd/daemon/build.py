@@ -3,15 +3,15 @@
 import contextlib
 from collections.abc import AsyncGenerator
 from pathlib import Path
-from typing import Any
 
 from anyio.abc import TaskGroup
 
-from creonowd.channels import ALL_CHANNELS, E2E_CHANNELS
+from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
 from creonowd.channels.session import Services, Session
 from creonowd.channels.troubles import Trouble, Troubles
 from creonowd.clock import Clock, SteppingClock, SystemClock
 from creonowd.rpc.connection import Connection
+from creonowd.rpc.discover import describe
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.workspace.registry import Registry
@@ -32,18 +32,13 @@ async def build(user_data: Path, settings: Settings, tasks: TaskGroup) -> AsyncG
         troubles=_troubles(projects),
         projects=projects,
     )
-    server.describe = _describe
+    server.describe = lambda: describe(CONTRACT)
     server.open_session = lambda connection: _session(services, connection)
     yield server
 
 
 def _session(services: Services, connection: Connection) -> Session:
     return Session.of(services, connection)
-
-
-def _describe() -> dict[str, Any]:
-    """Describe the public channels; those for harnesses are no part of the contract."""
-    return {"openrpc": "1.3.2", "methods": [{"name": channel.name} for channel in ALL_CHANNELS]}
 
 
 def _troubles(projects: Registry) -> Troubles:

@@ -4,6 +4,7 @@ Knows JSON's outline; knows no method.
 """
 
 import json
+import math
 import re
 from typing import Any, cast
 
@@ -47,7 +48,8 @@ def _scalar(token: bytes) -> Id:
         return None
     if isinstance(value, str):
         return without_surrogates(value)
-    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return value if number and math.isfinite(value) else None
 
 
 def mend_surrogates(body: bytes) -> bytes | None:

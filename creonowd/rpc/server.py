@@ -1,17 +1,16 @@
 """Every connection of one daemon, and their common end. Knows no socket and no feature."""
 
-import hashlib
 from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Any
 
 import anyio
-import msgspec
 from anyio.abc import TaskGroup
 
 from creonowd.clock import Clock
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection
+from creonowd.rpc.discover import contract_hash
 from creonowd.rpc.grants import Grant, Grants
 from creonowd.rpc.metrics import Metrics
 from creonowd.rpc.outbox import Wire
@@ -56,8 +55,8 @@ class Server:
 
     @cached_property
     def contract_hash(self) -> str:
-        """SHA-256 of the canonical document."""
-        return hashlib.sha256(msgspec.json.encode(self.document, order="sorted")).hexdigest()
+        """The hash of that document."""
+        return contract_hash(self.document)
 
     def connect(self, wire: Wire, transport: str, grant: Grant | None) -> Connection:
         """Open a connection with the rights that its transport implies; None until a token is shown."""

@@ -1,0 +1,144 @@
+"""Messages come out of a byte stream whole, in any cut, and nothing makes it grow without end."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creonowd.rpc.framing import (
+    Broken,
+    Event,
+    Frame,
+    Framing,
+    Oversized,
+    Splitter,
+    content_length,
+    enclose,
+)
+
+LIMIT = 200
+BODIES = st.lists(
+    st.binary(min_size=1, max_size=150).map(lambda body: b"{" + body.replace(b"\n", b"") + b"}"),
+    min_size=1,
+    max_size=8,
+)
+CUTS = st.lists(st.integers(min_value=1, max_value=40), min_size=1, max_size=60)
+
+
+def split(data: bytes, cuts: list[int]) -> tuple[Splitter, list[Event]]:
+    splitter = Splitter(LIMIT)
+    events: list[Event] = []
+    position = 0
+    for step in range(len(data)):
+        size = cuts[step % len(cuts)]
+        splitter.feed(data[position : position + size])
+        events += splitter.events()
+        position += size
+        if position >= len(data):
+            break
+    return splitter, [*events, *splitter.finish()]
+
+
+@given(BODIES, CUTS, st.sampled_from([Framing.LINES, Framing.HEADERS]))
+def test_any_cut_of_the_stream_gives_the_same_messages(
+    bodies: list[bytes], cuts: list[int], framing: Framing
+) -> None:
+    stream = b"".join(enclose(framing, body) for body in bodies)
+
+    splitter, events = split(stream, cuts)
+
+    expected = [body.strip(b" \t\r\n\xef\xbb\xbf") for body in bodies]
+    if framing is Framing.HEADERS:
+        expected = bodies
+    assert events == [Frame(body=body) for body in expected]
+    assert splitter.framing is framing
+
+
+@given(st.binary(max_size=2000), CUTS)
+def test_any_bytes_end_in_events_and_never_in_an_exception(data: bytes, cuts: list[int]) -> None:
+    _, events = split(data, cuts)
+
+    assert all(isinstance(event, Frame | Oversized | Broken) for event in events)
+    assert all(len(event.body) <= LIMIT for event in events if isinstance(event, Frame))
+
+
+@given(st.binary(max_size=2000), CUTS)
+def test_the_buffer_never_holds_more_than_a_message_and_a_chunk(
+    data: bytes, cuts: list[int]
+) -> None:
+    splitter = Splitter(LIMIT)
+    for start in range(0, len(data), cuts[0]):
+        splitter.feed(data[start : start + cuts[0]])
+        list(splitter.events())
+
+        held = len(splitter._buffer)  # pyright: ignore[reportPrivateUsage]
+
+        assert held <= max(LIMIT, 8 * 1024) + 40 + 64
+
+
+@pytest.mark.parametrize("framing", [Framing.LINES, Framing.HEADERS])
+def test_a_message_over_the_limit_is_skipped_and_the_next_one_is_read(framing: Framing) -> None:
+    huge = b'{"id":7,' + b"x" * 5000 + b',"tail":1}'
+    after = b'{"id":8}'
+
+    _, events = split(enclose(framing, huge) + enclose(framing, after), [17])
+
+    oversized, frame = events
+    assert isinstance(oversized, Oversized)
+    assert abs(oversized.size - len(huge)) <= 1
+    assert oversized.head.startswith(b'{"id":7,')
+    assert oversized.tail.endswith(b'"tail":1}')
+    assert frame == Frame(body=after)
+
+
+def test_lines_survive_blank_lines_carriage_returns_and_a_byte_order_mark() -> None:
+    _, events = split(b'\xef\xbb\xbf\r\n\n  {"a":1}\r\n\r\n{"b":2}', [3])
+
+    assert events == [Frame(body=b'{"a":1}'), Frame(body=b'{"b":2}')]
+
+
+def test_headers_may_come_in_any_case_and_with_other_headers() -> None:
+    stream = (
+        b"content-type: application/json\r\nCONTENT-LENGTH:  2\r\n\r\n{}Content-Length: 2\n\n{}"
+    )
+
+    splitter, events = split(stream, [1])
+
+    assert events == [Frame(body=b"{}"), Frame(body=b"{}")]
+    assert splitter.framing is Framing.HEADERS
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        b"Content-Type: x",
+        b"Content-Length: -5",
+        b"Content-Length: 0x10",
+        b"Content-Length: +5",
+        b"Content-Length: 1e3",
+        b"Content-Length: ",
+        b"Content-Length: 5\r\nContent-Length: 6",
+        b"Content-Length: 99999999999999999999",
+        b"Content-Length: 5\r\nno colon here",
+        b"Content-Length: 5\r\n: nameless",
+    ],
+)
+def test_headers_that_cannot_be_trusted_end_the_stream(headers: bytes) -> None:
+    _, events = split(headers + b'\r\n\r\n{"jsonrpc"', [9])
+
+    assert [type(event) for event in events] == [Broken]
+
+
+def test_headers_without_end_are_given_up() -> None:
+    _, events = split(b"Content-Length: 5\r\n" + b"X-Filler: y\r\n" * 1000, [40])
+
+    assert events == [Broken(reason="the headers are too long")]
+
+
+def test_half_a_message_with_headers_is_reported_at_the_end() -> None:
+    _, events = split(b'Content-Length: 50\r\n\r\n{"jsonrpc"', [7])
+
+    assert events == [Broken(reason="the stream ended inside a message")]
+
+
+def test_a_repeated_length_that_agrees_is_taken() -> None:
+    assert content_length(b"Content-Length: 5\r\nContent-Length: 5") == 5

@@ -1,0 +1,158 @@
+"""Every byte string decodes to something that can be handled or answered."""
+
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creonowd.errors import CATALOGUE, DaemonError, ErrorCode
+from creonowd.rpc.messages import (
+    Batch,
+    Invalid,
+    Request,
+    Response,
+    decode,
+    encode,
+    error_object,
+)
+from creonowd.rpc.salvage import recover_id
+
+MAX_BATCH = 64
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+def decoded(message: Any) -> Any:
+    return decode(json.dumps(message).encode(), MAX_BATCH)
+
+
+@given(st.binary(max_size=300))
+def test_any_bytes_decode_to_a_message(data: bytes) -> None:
+    assert isinstance(decode(data, MAX_BATCH), Request | Response | Invalid | Batch)
+
+
+@given(JSON)
+def test_any_json_decodes_to_a_message(value: Any) -> None:
+    assert isinstance(decoded(value), Request | Response | Invalid | Batch)
+
+
+@given(JSON, st.text(), st.integers() | st.text() | st.none())
+def test_a_request_keeps_its_method_params_and_id(params: Any, method: str, number: Any) -> None:
+    read = decoded({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
+
+    assert isinstance(read, Request)
+    assert read.wants_reply
+    assert (read.method, read.id) == (method.encode("utf-8", "replace").decode(), number)
+    assert json.loads(bytes(read.params)) == params
+
+
+@pytest.mark.parametrize("number", [None, 0, -1, 1.5, 1.0, 2**70, "", "é", 'a"b'])
+def test_ids_of_every_kind_come_back_as_they_were(number: Any) -> None:
+    read = decoded({"jsonrpc": "2.0", "id": number, "method": "x"})
+
+    assert isinstance(read, Request)
+    assert msgspec.json.decode(encode({"id": read.id}))["id"] == number
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "known"),
+    [
+        (b"{", ErrorCode.PARSE_ERROR, None),
+        (b'{"id": 4, "method": ', ErrorCode.PARSE_ERROR, 4),
+        (b'{"id": "a\\u0062", nonsense', ErrorCode.PARSE_ERROR, "ab"),
+        (b'{"params": {"id": 9}, "id": 4, ', ErrorCode.PARSE_ERROR, 4),
+        (b'{"params": {"id": 9}, ', ErrorCode.PARSE_ERROR, None),
+        (b'{"id": 5, "x": "\xff\xfe"}', ErrorCode.PARSE_ERROR, 5),
+        (b'{"id": 5, "x": NaN}', ErrorCode.PARSE_ERROR, 5),
+        (b'{"jsonrpc":"2.0","id":6,"params":' + b"[" * 100_000, ErrorCode.PARSE_ERROR, 6),
+        (b"[" * 100_000, ErrorCode.PARSE_ERROR, None),
+        (b'{"jsonrpc":"2.0","id":true,"method":"x"}', ErrorCode.INVALID_REQUEST, None),
+        (b'{"jsonrpc":"2.0","id":[1],"method":"x"}', ErrorCode.INVALID_REQUEST, None),
+        (b'{"jsonrpc":"1.0","id":3,"method":"x"}', ErrorCode.INVALID_REQUEST, 3),
+        (b'{"id":3,"method":"x"}', ErrorCode.INVALID_REQUEST, 3),
+        (b'{"jsonrpc":"2.0","id":3,"method":5}', ErrorCode.INVALID_REQUEST, 3),
+        (b'{"jsonrpc":"2.0","id":3}', ErrorCode.INVALID_REQUEST, 3),
+        (b'{"jsonrpc":"2.0","id":1e999,"method":"x"}', ErrorCode.INVALID_REQUEST, None),
+        (b"[]", ErrorCode.INVALID_REQUEST, None),
+        (b"[" + b"1," * 64 + b"1]", ErrorCode.INVALID_REQUEST, None),
+        (b"5", ErrorCode.INVALID_REQUEST, None),
+        (b"null", ErrorCode.INVALID_REQUEST, None),
+        (b'"text"', ErrorCode.INVALID_REQUEST, None),
+    ],
+)
+def test_what_is_wrong_is_named_and_the_id_is_saved(
+    body: bytes, code: ErrorCode, known: Any
+) -> None:
+    read = decode(body, MAX_BATCH)
+
+    assert isinstance(read, Invalid)
+    assert (read.error.code, read.id) == (code, known)
+
+
+def test_a_batch_keeps_the_good_beside_the_bad() -> None:
+    read = decode(b'[{"jsonrpc":"2.0","id":1,"method":"x"}, 7, {"foo":"boo"}]', MAX_BATCH)
+
+    assert isinstance(read, Batch)
+    assert [type(item) for item in read.items] == [Request, Invalid, Invalid]
+
+
+def test_a_string_cut_inside_an_emoji_is_mended() -> None:
+    read = decode(b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"t":"a\\ud83d"}}', MAX_BATCH)
+
+    assert isinstance(read, Request)
+    assert json.loads(bytes(read.params)) == {"t": "a\ufffd"}
+
+
+def test_a_batch_with_a_cut_emoji_is_mended() -> None:
+    read = decode(b'[{"jsonrpc":"2.0","id":1,"method":"x","params":["\\udc00"]}]', MAX_BATCH)
+
+    assert isinstance(read, Batch)
+    assert isinstance(read.items[0], Request)
+
+
+def test_nothing_we_send_holds_a_lone_surrogate() -> None:
+    assert encode({"a\ud83d": ["b\udc00", {"c": "\ud800"}]}).decode() == (
+        '{"a\ufffd":["b\ufffd",{"c":"\ufffd"}]}'
+    )
+
+
+@given(st.text(alphabet=st.characters(exclude_categories=())))
+def test_any_text_at_all_can_be_sent(text: str) -> None:
+    sent = msgspec.json.decode(encode({"text": text}))["text"]
+
+    assert sent == "".join("\ufffd" if 0xD800 <= ord(c) <= 0xDFFF else c for c in text)
+
+
+@pytest.mark.parametrize("code", list(ErrorCode))
+def test_every_code_travels_with_its_number_and_both_languages(code: ErrorCode) -> None:
+    error = DaemonError(code, field="x")
+
+    spelled = error_object(error)
+    chinese = error_object(error, chinese=True)
+
+    assert spelled["code"] == CATALOGUE[code].number
+    assert spelled["data"] == {
+        "code": code,
+        "retryable": CATALOGUE[code].retryable,
+        "details": {"field": "x"},
+    }
+    assert chinese["message"].startswith(CATALOGUE[code].chinese)
+
+
+@pytest.mark.parametrize(
+    ("tail", "known"),
+    [
+        (b'aaaa","id":12}', 12),
+        (b'aaaa"},"id":"z","jsonrpc":"2.0"}', "z"),
+        (b'aaaa","id":12}}', None),
+        (b'aaaa"}', None),
+    ],
+)
+def test_the_id_of_a_skipped_message_is_found_at_its_end_too(tail: bytes, known: Any) -> None:
+    assert recover_id(b'{"method":"x","params":{"t":"aaaa', tail) == known
