@@ -1,0 +1,146 @@
+"""Front matter: the YAML 1.2 between two `---` lines at the top of a text.
+
+Knows lines and all that makes YAML from a stranger dangerous: aliases, tags, depth, size and
+keys that stand twice. Knows no key by name.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, cast
+
+import yaml12
+
+from creonowd.model import Model
+from creonowd.workspace.yaml_keys import keys_of, repeated
+
+MAX_BYTES = 64 * 1024
+MAX_DEPTH = 32
+
+_OPENING = re.compile(r"---[ \t]*\n")
+_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE)
+_ERROR = re.compile(r"YAML parse error: (.*) at byte (\d+) line (\d+) column \d+", re.DOTALL)
+_STEPS = re.compile(r"( *)((?:[-?:][ \t]+)*)")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff]")
+
+
+class Fault(Model):
+    """What is wrong with a key, and the line of the file that it stands on."""
+
+    key: str
+    message: str
+    line: int | None = None
+
+
+class FrontMatter(Model):
+    """What was read. `values` is empty where `faults` say why it could not be."""
+
+    values: dict[str, Any]
+    body: str
+    faults: tuple[Fault, ...] = ()
+    lines: Mapping[str, int] = {}
+
+    def line_of(self, key: str) -> int | None:
+        """Tell the line of a dotted key, or of the nearest key above it."""
+        while key and key not in self.lines:
+            key = key.rpartition(".")[0]
+        return self.lines.get(key)
+
+
+def read(text: str) -> FrontMatter | None:
+    """Read the front matter of a text; None if it has none.
+
+    Line ends and a byte order mark do not matter. Whatever is wrong is a fault, never an error.
+    """
+    whole = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    opening = _OPENING.match(whole)
+    if opening is None:
+        return None
+    closing = _CLOSING.search(whole, opening.end())
+    if closing is None:
+        fault = Fault(key="", message="The front matter is not closed by a line `---`.", line=1)
+        return FrontMatter(values={}, body="", faults=(fault,))
+    header = whole[opening.end() : closing.start()]
+    body = whole[closing.end() :].removeprefix("\n")
+    if fault := _too_much(header):
+        return FrontMatter(values={}, body=body, faults=(fault,))
+    return _parsed(header, body)
+
+
+def _too_much(header: str) -> Fault | None:
+    size = len(header.encode("utf-8", "replace"))
+    if size > MAX_BYTES:
+        return Fault(
+            key="", message=f"The front matter has {size} bytes; {MAX_BYTES} is the limit."
+        )
+    if control := _UNPRINTABLE.search(header):
+        line = header.count("\n", 0, control.start()) + 2
+        return Fault(key="", message=f"This has the control character {control[0]!r}.", line=line)
+    return _too_deep(header)
+
+
+def _too_deep(header: str) -> Fault | None:
+    stack: list[int] = []
+    for number, line in enumerate(header.split("\n"), start=2):
+        steps = _STEPS.match(line)
+        if steps is None or not line.strip():
+            continue
+        while stack and stack[-1] >= len(steps[1]):
+            stack.pop()
+        stack.append(len(steps[1]))
+        # The parser recurses without end: a file nested deeply enough would end the process.
+        if len(stack) + len(steps[2].split()) > MAX_DEPTH:
+            message = f"This is nested more than {MAX_DEPTH} levels deep."
+            return Fault(key="", message=message, line=number)
+    return None
+
+
+def _parsed(header: str, body: str) -> FrontMatter:
+    # `@` may stand wherever `&` and `*` are mere text, and nowhere where they begin an anchor or
+    # alias. So if this parses, the header has neither, and parsing it cannot blow up.
+    try:
+        yaml12.parse_yaml(header.translate({ord("&"): "@", ord("*"): "@"}))
+        value = yaml12.parse_yaml(header)
+    except ValueError as error:
+        return FrontMatter(values={}, body=body, faults=(_parse_fault(header, str(error)),))
+    if value is None:
+        return FrontMatter(values={}, body=body)
+    if not isinstance(value, dict):
+        fault = Fault(key="", message="The front matter must be a mapping.", line=2)
+        return FrontMatter(values={}, body=body, faults=(fault,))
+    values = cast("dict[Any, Any]", value)
+    found = list(keys_of(header))
+    lines = dict(reversed(found))
+    faults = (
+        *(
+            Fault(key=key, message=f"`{key}` stands here a second time.", line=line)
+            for key, line in repeated(header, found)
+        ),
+        *_strange(values, "", lines),
+    )
+    return FrontMatter(values={} if faults else values, body=body, faults=faults, lines=lines)
+
+
+def _parse_fault(header: str, said: str) -> Fault:
+    match = _ERROR.fullmatch(said)
+    if match is None:
+        return Fault(key="", message=f"This is not YAML: {said}.")
+    reason, at, line = match[1], int(match[2]), int(match[3]) + 1
+    if header.encode("utf-8")[at : at + 1] in {b"&", b"*"}:
+        message = "Anchors and aliases are not allowed; quote text that begins with & or *."
+        return Fault(key="", message=message, line=line)
+    return Fault(key="", message=f"This is not YAML: {reason}.", line=line)
+
+
+def _strange(value: Any, key: str, lines: Mapping[str, int]) -> Iterator[Fault]:
+    if isinstance(value, yaml12.Yaml):
+        yield Fault(key=key, message="Tags are not allowed.", line=lines.get(key))
+    elif isinstance(value, dict):
+        for name, item in cast("dict[Any, Any]", value).items():
+            if not isinstance(name, str):
+                message = f"The key {name!r} must be text; quote it."
+                yield Fault(key=key, message=message, line=lines.get(key))
+                continue
+            yield from _strange(item, f"{key}.{name}" if key else name, lines)
+    elif isinstance(value, list):
+        for item in cast("list[Any]", value):
+            yield from _strange(item, key, lines)
