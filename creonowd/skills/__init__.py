@@ -1,1 +1,1 @@
-"""SKILL.md and its `context_rules`; the built-in skills."""
+"""SKILL.md and what it declares; the built-in skills."""

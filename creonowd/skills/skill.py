@@ -1,0 +1,183 @@
+"""One SKILL.md: what it declares and what it asks the model to do, or what is wrong with it.
+
+Knows the form of the file; knows no folder.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from typing import Any, NamedTuple, cast
+
+import msgspec
+
+from creonowd.context.needs import ContextRules
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+from creonowd.skills import context_rules, placeholders
+from creonowd.skills.context_rules import Checked, kind_of, unknown
+from creonowd.workspace import front_matter
+from creonowd.workspace.front_matter import Fault, FrontMatter
+
+MAX_BYTES = 256 * 1024
+MAX_TARGET_TOKENS = 64_000
+TEXTS = ("id", "name", "description", "license", "compatibility", "allowed-tools", "version")
+KEYS = (*TEXTS, "metadata", "target_tokens", "context_rules", "prompt")
+PROMPT_KEYS = ("system", "user")
+DEFAULT_USER = "{{text}}"
+
+_ID = re.compile(r"[\w.:/-]{1,128}")
+
+
+class Prompt(Model):
+    """What a skill asks the model to do; `{{text}}` and its kin stand for values of the run."""
+
+    system: str = ""
+    user: str = DEFAULT_USER
+
+
+class Skill(Model):
+    """What one SKILL.md says. `id` and `name` are empty where the file leaves them to its place."""
+
+    id: str = ""
+    name: str = ""
+    description: str = ""
+    context_rules: ContextRules = ContextRules()
+    target_tokens: int | None = None
+    prompt: Prompt = Prompt()
+
+
+class Parsed(NamedTuple):
+    """A skill, or every fault that keeps it from being one."""
+
+    skill: Skill
+    faults: tuple[Fault, ...] = ()
+
+
+@lru_cache(maxsize=512)
+def parse(data: bytes) -> Parsed:
+    """Read the bytes of a SKILL.md."""
+    if len(data) > MAX_BYTES:
+        return _broken(f"The file has {len(data)} bytes; {MAX_BYTES} is the limit.")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        return _broken(
+            "The file is not UTF-8; save it as UTF-8.", data.count(b"\n", 0, error.start) + 1
+        )
+    read = front_matter.read(text)
+    if read is None:
+        return _broken("The file must begin with front matter between two lines `---`.", 1)
+    if read.faults:
+        return Parsed(Skill(), read.faults)
+    return _interpreted(read)
+
+
+def refuse(faults: tuple[Fault, ...], what: str) -> DaemonError:
+    """Say that a skill cannot be used, naming the first fault and listing all."""
+    first = faults[0]
+    where = "" if first.line is None else f" (line {first.line})"
+    return DaemonError(
+        ErrorCode.INVALID_ARGUMENT,
+        f"{what}{where}: {first.message}",
+        field="content",
+        key=first.key,
+        errors=[spelled(fault) for fault in faults],
+    )
+
+
+def spelled(fault: Fault) -> dict[str, Any]:
+    """Spell a fault for the wire, without a line where none is known."""
+    return {key: value for key, value in msgspec.to_builtins(fault).items() if value is not None}
+
+
+def _broken(message: str, line: int | None = None) -> Parsed:
+    return Parsed(Skill(), (Fault(key="", message=message, line=line),))
+
+
+def _interpreted(read: FrontMatter) -> Parsed:
+    rules = _rules(read.values)
+    found = [*_unknown_or_mistyped(read.values), *rules.faults, *_prompt_faults(read.values)]
+    prompt = _prompt(read.values, read.body)
+    for part in PROMPT_KEYS:
+        found += placeholders.faults(getattr(prompt, part), f"prompt.{part}")
+    if found:
+        located = (msgspec.structs.replace(f, line=read.line_of(f.key)) for f in found)
+        return Parsed(Skill(), tuple(located))
+    return Parsed(
+        Skill(
+            id=read.values.get("id", ""),
+            name=read.values.get("name", ""),
+            description=read.values.get("description", ""),
+            context_rules=rules.rules,
+            target_tokens=read.values.get("target_tokens"),
+            prompt=prompt,
+        )
+    )
+
+
+def _unknown_or_mistyped(values: Mapping[str, Any]) -> Iterator[Fault]:
+    for key, value in values.items():
+        if key not in KEYS:
+            yield unknown(key, key, KEYS)
+        elif key in TEXTS and not isinstance(value, str):
+            yield Fault(key=key, message=f"`{key}` must be text, not {kind_of(value)}; quote it.")
+        elif key == "name" and not value.strip():
+            yield Fault(key=key, message="`name` must not be blank.")
+        elif key == "id" and not _ID.fullmatch(value):
+            message = "`id` must have 1 to 128 letters, digits or any of _ - . : /."
+            yield Fault(key=key, message=message)
+        elif key == "metadata" and not isinstance(value, dict):
+            yield Fault(key=key, message=f"`metadata` must be a mapping, not {kind_of(value)}.")
+        elif key == "target_tokens" and not _is_target(value):
+            message = f"`target_tokens` must be a whole number from 1 to {MAX_TARGET_TOKENS}."
+            yield Fault(key=key, message=message)
+
+
+def _is_target(value: Any) -> bool:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    return whole and 1 <= value <= MAX_TARGET_TOKENS
+
+
+def _rules(values: Mapping[str, Any]) -> Checked:
+    """Read `context_rules` in our own place, in the open standard's, or in both if they agree."""
+    metadata = values.get("metadata")
+    carried = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
+    standard = f"metadata.{context_rules.METADATA_KEY}"
+    if context_rules.METADATA_KEY not in carried:
+        return context_rules.check(values.get(context_rules.KEY, {}))
+    there = context_rules.check_json(carried[context_rules.METADATA_KEY], standard)
+    if context_rules.KEY not in values:
+        return there
+    here = context_rules.check(values[context_rules.KEY])
+    if not (faults := here.faults + there.faults) and here != there:
+        message = f"`{context_rules.KEY}` and `{standard}` differ; keep one of them."
+        return Checked(ContextRules(), (Fault(key=context_rules.KEY, message=message),))
+    return Checked(here.rules, faults)
+
+
+def _prompt_faults(values: Mapping[str, Any]) -> Iterator[Fault]:
+    prompt = values.get("prompt", {})
+    if not isinstance(prompt, dict):
+        yield Fault(key="prompt", message=f"`prompt` must be a mapping, not {kind_of(prompt)}.")
+        return
+    for name, value in cast("dict[str, Any]", prompt).items():
+        if name not in PROMPT_KEYS:
+            yield unknown(f"prompt.{name}", name, PROMPT_KEYS)
+        elif not isinstance(value, str):
+            message = f"`prompt.{name}` must be text, not {kind_of(value)}."
+            yield Fault(key=f"prompt.{name}", message=message)
+
+
+def _prompt(values: Mapping[str, Any], body: str) -> Prompt:
+    """Take the prompt from the front matter; a file without one asks for what its body says."""
+    declared = values.get("prompt")
+    if declared is None:
+        return Prompt(system=body.strip("\n"))
+    if not isinstance(declared, dict):
+        return Prompt()
+    texts = {
+        key: value
+        for key, value in cast("dict[str, Any]", declared).items()
+        if isinstance(value, str)
+    }
+    return Prompt(system=texts.get("system", ""), user=texts.get("user", DEFAULT_USER))

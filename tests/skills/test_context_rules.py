@@ -1,0 +1,136 @@
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creonowd.context.needs import ContextRules
+from creonowd.skills.context_rules import KEYS, check, check_json, spell
+
+DECLARATIONS = st.fixed_dictionaries(
+    {},
+    optional={
+        "surrounding": st.integers(0, 20_000),
+        "recent_summary": st.integers(0, 10),
+        **{key: st.booleans() for key in KEYS if key not in {"surrounding", "recent_summary"}},
+    },
+)
+
+
+@pytest.mark.requirement("SK-009", "SK-010", "SK-011", "SK-012", "SK-013", "SK-014", "SK-015")
+def test_everything_that_is_not_declared_is_off() -> None:
+    checked = check({})
+
+    assert checked.faults == ()
+    assert json.loads(spell(checked.rules)) == {
+        "surrounding": 0,
+        "user_preferences": False,
+        "style_guide": False,
+        "characters": False,
+        "outline": False,
+        "recent_summary": 0,
+        "knowledge_graph": False,
+        "retrieval": False,
+    }
+
+
+@pytest.mark.requirement("SK-018", "SK-030")
+@given(DECLARATIONS, st.randoms())
+def test_rules_have_one_spelling_whatever_the_order_of_their_keys(
+    declared: dict[str, Any], dice: Any
+) -> None:
+    pairs = list(declared.items())
+    dice.shuffle(pairs)
+
+    spelled = spell(check(dict(pairs)).rules)
+
+    assert spelled == spell(check(declared).rules)
+    assert tuple(json.loads(spelled)) == KEYS
+    assert " " not in spelled
+    assert check_json(spelled, "k").rules == check(declared).rules
+
+
+@pytest.mark.requirement("SK-016")
+@pytest.mark.parametrize("value", [None, [], "surrounding: 5", 5, True])
+def test_rules_must_be_a_mapping(value: Any) -> None:
+    (fault,) = check(value).faults
+
+    assert fault.key == "context_rules"
+    assert "must be a mapping" in fault.message
+
+
+@pytest.mark.requirement("SK-017")
+@pytest.mark.parametrize("key", ["surrounding", "recent_summary"])
+@pytest.mark.parametrize(
+    "value", [-1, 20_001, True, False, 1.0, float("inf"), float("nan"), "5", None, [1]]
+)
+def test_counts_are_whole_numbers_within_their_limits(key: str, value: Any) -> None:
+    checked = check({key: value})
+
+    assert [fault.key for fault in checked.faults] == [f"context_rules.{key}"]
+    assert checked.rules == ContextRules()
+
+
+def test_each_count_has_its_own_limit() -> None:
+    assert check({"surrounding": 20_000, "recent_summary": 10}).faults == ()
+    assert check({"recent_summary": 11}).faults[0].message == (
+        "`recent_summary` must be from 0 to 10, not 11."
+    )
+
+
+@pytest.mark.parametrize(
+    "key", [key for key in KEYS if key not in {"surrounding", "recent_summary"}]
+)
+@pytest.mark.parametrize("value", [0, 1, "yes", "true", None, 1.5])
+def test_flags_are_true_or_false_and_nothing_else(key: str, value: Any) -> None:
+    (fault,) = check({key: value}).faults
+
+    assert fault.key == f"context_rules.{key}"
+    assert "must be true or false" in fault.message
+
+
+@pytest.mark.requirement("SK-019")
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("surounding", "surrounding"),
+        ("userPreferences", "user_preferences"),
+        ("style-guide", "style_guide"),
+        ("character", "characters"),
+        ("recent_summaries", "recent_summary"),
+    ],
+)
+def test_an_unknown_key_is_named_with_the_nearest_known_one(typed: str, meant: str) -> None:
+    (fault,) = check({typed: True}).faults
+
+    assert fault.key == f"context_rules.{typed}"
+    assert fault.message == f"`{typed}` is not known; did you mean `{meant}`?"
+
+
+def test_an_unknown_key_that_is_near_nothing_lists_what_is_known() -> None:
+    (fault,) = check({"zzz": 1}).faults
+
+    assert "known are surrounding, user_preferences" in fault.message
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "not valid JSON"),
+        ('{"surrounding":1,"surrounding":2}', "stands twice"),
+        ("[" * 100_000, "nested too deeply"),
+        ("[]", "must be a mapping"),
+        (5, "must be JSON in a string"),
+    ],
+)
+def test_json_that_is_no_set_of_rules_is_a_fault(text: Any, said: str) -> None:
+    (fault,) = check_json(text, "metadata.creonow.context_rules").faults
+
+    assert fault.key == "metadata.creonow.context_rules"
+    assert said in fault.message
+
+
+def test_the_wire_spells_rules_in_its_own_way() -> None:
+    assert "userPreferences" in msgspec.to_builtins(ContextRules())

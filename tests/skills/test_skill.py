@@ -1,0 +1,220 @@
+from pathlib import Path
+
+import pytest
+
+from creonowd.context.needs import ContextRules
+from creonowd.skills import skill
+from creonowd.skills.skill import MAX_BYTES, Parsed, Prompt, parse
+
+SEED_EXAMPLE = """---
+name: 润色文本
+description: 优化表达和用词，使文字更加流畅
+
+context_rules:
+  surrounding: 500          # 前后各 N 字（单位：字符数）
+  user_preferences: true    # 注入用户偏好
+  style_guide: true         # 注入项目风格指南
+  characters: false         # 是否需要人物卡
+  recent_summary: 3         # 最近 N 次运行摘要
+
+prompt:
+  system: |
+    你是写作助手。请按要求改写。
+  user: |
+    {{text}}
+---
+"""
+
+
+def read(header: str, body: str = "") -> Parsed:
+    return parse(f"---\n{header}\n---\n{body}".encode())
+
+
+def faults(header: str) -> list[tuple[str, int | None]]:
+    return [(fault.key, fault.line) for fault in read(header).faults]
+
+
+@pytest.mark.requirement("SK-004", "SK-005", "SK-007")
+def test_the_example_of_the_seed_is_read_as_it_stands() -> None:
+    parsed = parse(SEED_EXAMPLE.encode())
+
+    assert parsed.faults == ()
+    assert parsed.skill == skill.Skill(
+        name="润色文本",
+        description="优化表达和用词，使文字更加流畅",
+        context_rules=ContextRules(
+            surrounding=500, user_preferences=True, style_guide=True, recent_summary=3
+        ),
+        prompt=Prompt(system="你是写作助手。请按要求改写。\n", user="{{text}}\n"),
+    )
+
+
+def test_windows_line_ends_give_the_same_skill() -> None:
+    assert parse(SEED_EXAMPLE.replace("\n", "\r\n").encode()) == parse(SEED_EXAMPLE.encode())
+
+
+def test_rules_may_stand_where_the_open_standard_allows() -> None:
+    parsed = read("""name: x\nmetadata: {"creonow.context_rules": "{\\"surrounding\\": 9}"}""")
+
+    assert parsed.skill.context_rules == ContextRules(surrounding=9)
+
+
+def test_rules_in_both_places_must_agree() -> None:
+    both = """context_rules: {surrounding: %d}\nmetadata:\n  creonow.context_rules: '{"surrounding": 9}'"""
+
+    agreed = read(both % 9)
+    (fault,) = read(both % 8).faults
+
+    assert agreed.skill.context_rules == ContextRules(surrounding=9)
+    assert fault.line == 2
+    assert "`context_rules` and `metadata.creonow.context_rules` differ" in fault.message
+
+
+def test_a_fault_in_the_metadata_names_its_own_line() -> None:
+    header = """name: x\nmetadata:\n  creonow.context_rules: '{"surounding": 9}'"""
+
+    assert faults(header) == [("metadata.creonow.context_rules.surounding", 4)]
+
+
+@pytest.mark.requirement("SK-029")
+def test_every_fault_is_told_with_its_key_and_line() -> None:
+    header = (
+        "name: 5\ntitle: x\ncontext_rules:\n  surrounding: -1\n  outline: yes\n"
+        "prompt:\n  user: '{{selektion}}'\n  assistant: x"
+    )
+
+    assert sorted(faults(header), key=lambda fault: fault[1] or 0) == [
+        ("name", 2),
+        ("title", 3),
+        ("context_rules.surrounding", 5),
+        ("context_rules.outline", 6),
+        ("prompt.user", 8),
+        ("prompt.assistant", 9),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "key"),
+    [
+        ("context_rules:", "context_rules"),
+        ("context_rules: []", "context_rules"),
+        ("prompt: text", "prompt"),
+        ("prompt: {user: 5}", "prompt.user"),
+        ("metadata: x", "metadata"),
+        ("target_tokens: 0", "target_tokens"),
+        ("target_tokens: true", "target_tokens"),
+        ("target_tokens: 99999999999999999999", "target_tokens"),
+        ("id: 'a b'", "id"),
+        ("id: ''", "id"),
+        ("name: ' '", "name"),
+        ("description: [x]", "description"),
+        ("metadata: {creonow.context_rules: null}", "metadata.creonow.context_rules"),
+    ],
+)
+def test_what_does_not_fit_is_a_fault_of_its_key(header: str, key: str) -> None:
+    assert faults(header) == [(key, 2)]
+
+
+def test_a_boolean_word_of_yaml_1_1_is_no_boolean() -> None:
+    (fault,) = read("context_rules: {outline: on}").faults
+
+    assert fault.message == "`outline` must be true or false, not text."
+
+
+def test_a_word_that_looks_like_a_boolean_may_be_a_name() -> None:
+    assert read("name: no").skill.name == "no"
+
+
+def test_without_a_prompt_the_body_is_the_instruction() -> None:
+    parsed = read("name: x", "\n# How\n\nRewrite it.\n")
+
+    assert parsed.skill.prompt == Prompt(system="# How\n\nRewrite it.", user="{{text}}")
+
+
+def test_with_a_prompt_the_body_is_for_people() -> None:
+    assert read("prompt: {system: Do it.}", "Notes.").skill.prompt.system == "Do it."
+
+
+@pytest.mark.parametrize("prompt", ["{{foo}}", "{{ }}", "{{text", "{{text}} {{", "{{a.b}}"])
+def test_a_placeholder_that_nobody_knows_is_an_error(prompt: str) -> None:
+    (fault,) = read(f"prompt:\n  user: '{prompt}'").faults
+
+    assert (fault.key, fault.line) == ("prompt.user", 3)
+
+
+def test_every_placeholder_that_is_known_may_be_used() -> None:
+    user = "{{text}} {{ selection }} {{instruction}} {{document_title}} {single}"
+
+    assert read(f"prompt: {{user: '{user}'}}").skill.prompt.user == user
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "must begin with front matter"),
+        (b"# no front matter", "must begin with front matter"),
+        (b"---\nname: \xff\n---\n", "not UTF-8"),
+        ("---\nname: 林\n---\n".encode("gbk"), "not UTF-8"),
+        ("---\nname: x\n---\n".encode("utf-16"), "not UTF-8"),
+        (b"---\nname: x\n---\n" + b"x" * MAX_BYTES, "is the limit"),
+    ],
+)
+def test_a_file_that_is_no_skill_says_why(data: bytes, said: str) -> None:
+    (fault,) = parse(data).faults
+
+    assert said in fault.message
+
+
+@pytest.mark.requirement("SK-022", "SK-023", "SK-024", "SK-025", "SK-026")
+def test_the_built_in_skills_declare_what_the_matrix_asks_for() -> None:
+    builtin = Path(skill.__file__).parent / "builtin"
+
+    found = {path.parent.name: parse(path.read_bytes()) for path in builtin.glob("*/SKILL.md")}
+    declared = {
+        slug: (parsed.skill.target_tokens, parsed.skill.context_rules)
+        for slug, parsed in found.items()
+    }
+
+    assert [parsed.faults for parsed in found.values()] == [()] * 6
+    assert declared == {
+        "polish": (1500, REWRITING),
+        "condense": (1500, REWRITING),
+        "expand": (
+            3000,
+            ContextRules(
+                surrounding=1000, style_guide=True, characters=True, outline=True, retrieval=True
+            ),
+        ),
+        "dialogue": (
+            2500,
+            ContextRules(surrounding=1500, style_guide=True, characters=True, knowledge_graph=True),
+        ),
+        "consistency": (
+            4000,
+            ContextRules(surrounding=1500, characters=True, knowledge_graph=True, retrieval=True),
+        ),
+        "continue": (
+            3500,
+            ContextRules(
+                surrounding=2000,
+                user_preferences=True,
+                style_guide=True,
+                characters=True,
+                outline=True,
+                recent_summary=3,
+                knowledge_graph=True,
+                retrieval=True,
+            ),
+        ),
+    }
+
+
+REWRITING = ContextRules(surrounding=500, user_preferences=True, style_guide=True, recent_summary=3)
+
+
+def test_the_built_in_skills_instruct_in_chinese_and_english() -> None:
+    for path in (Path(skill.__file__).parent / "builtin").glob("*/SKILL.md"):
+        system = parse(path.read_bytes()).skill.prompt.system
+
+        assert any("\u4e00" <= character <= "\u9fff" for character in system)
+        assert "language of the" in system
