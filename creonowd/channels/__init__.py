@@ -1,7 +1,10 @@
-"""What can be asked: one module per family, a typed request and a thin handler each."""
+"""What can be asked: one module per family, a typed request and a thin handler each.
+
+A family's tables stand at the end of its module: CHANNELS, and where it has any, NOTIFICATIONS
+(what the daemon tells) and HOST_CALLS (what the daemon asks).
+"""
 
 from creonowd.channels import app, e2e, ipc, project
-from creonowd.channels.ipc import PROTOCOL_VERSION
 from creonowd.rpc.channel import Channel, HostCall, Notification
 from creonowd.rpc.discover import Contract
 
@@ -11,6 +14,11 @@ ALL_CHANNELS: tuple[Channel, ...] = tuple(
     channel for family in FAMILIES for channel in family.CHANNELS
 )
 E2E_CHANNELS: tuple[Channel, ...] = e2e.CHANNELS
-NOTIFICATIONS: tuple[Notification, ...] = ()
-HOST_CALLS: tuple[HostCall, ...] = ()
-CONTRACT = Contract(PROTOCOL_VERSION, ALL_CHANNELS, NOTIFICATIONS, HOST_CALLS)
+ALL_NOTIFICATIONS: tuple[Notification, ...] = tuple(
+    event for family in FAMILIES for event in getattr(family, "NOTIFICATIONS", ())
+)
+ALL_HOST_CALLS: tuple[HostCall, ...] = tuple(
+    call for family in FAMILIES for call in getattr(family, "HOST_CALLS", ())
+)
+
+CONTRACT = Contract(ipc.PROTOCOL_VERSION, ALL_CHANNELS, ALL_NOTIFICATIONS, ALL_HOST_CALLS)

@@ -1,0 +1,1 @@
+"""The contract for other languages, written from the OpenRPC document."""

@@ -1,0 +1,45 @@
+"""Write `protocol/`: openrpc.json, errors.json and creonow.d.ts. Knows where files go."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from creonowd.channels import CONTRACT
+from creonowd.errors import CATALOGUE, WARNINGS
+from creonowd.rpc.discover import describe
+from scripts.contract.typescript import typescript
+
+PLACE = Path("protocol")
+
+
+def generate() -> dict[str, str]:
+    """Make every file of the contract, by name."""
+    document = describe(CONTRACT)
+    return {
+        "openrpc.json": _pretty(document),
+        "errors.json": _pretty(_codes()),
+        "creonow.d.ts": typescript(document),
+    }
+
+
+def main() -> None:
+    """Write the files into the repository in the working folder."""
+    for name, text in generate().items():
+        (PLACE / name).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _codes() -> dict[str, Any]:
+    return {
+        "errors": {code.value: CATALOGUE[code] for code in sorted(CATALOGUE)},
+        "warnings": {code.value: WARNINGS[code] for code in sorted(WARNINGS)},
+    }
+
+
+def _pretty(value: Any) -> str:
+    return json.dumps(msgspec.to_builtins(value), ensure_ascii=False, indent=2) + "\n"
+
+
+if __name__ == "__main__":
+    main()
