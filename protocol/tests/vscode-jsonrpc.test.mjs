@@ -87,6 +87,7 @@ for (const [name, connect] of Object.entries(TRANSPORTS)) {
       assert.deepEqual(served, written);
     });
 
+    // requirement: CE-063
     test("each kind of error has its number and its code", PATIENCE, async (t) => {
       const connection = await connect(t);
       const requests = [
@@ -106,6 +107,7 @@ for (const [name, connect] of Object.entries(TRANSPORTS)) {
       }
     });
 
+    // requirement: CE-059
     test("an error says which field, and an internal one nothing but a reference", PATIENCE, async (t) => {
       const connection = await connect(t);
 

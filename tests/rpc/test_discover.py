@@ -251,6 +251,7 @@ def test_the_hash_is_the_same_in_another_process_with_another_hash_seed() -> Non
     assert hashes == {contract_hash(describe(CONTRACT))}
 
 
+@pytest.mark.requirement("CE-063")
 def test_every_code_has_a_meaning_in_both_languages() -> None:
     assert CATALOGUE.keys() == set(ErrorCode)
     assert WARNINGS.keys() == set(WarningCode)
