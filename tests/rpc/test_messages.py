@@ -21,8 +21,9 @@ from creonowd.rpc.messages import (
 from creonowd.rpc.salvage import recover_id
 
 MAX_BATCH = 64
+FINITE = st.floats(allow_nan=False, allow_infinity=False)
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    st.none() | st.booleans() | st.integers() | FINITE | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
     max_leaves=12,
 )
