@@ -1,0 +1,93 @@
+"""Long work in a thread that ends when it is told to, or when its time is up.
+
+Knows threads and clocks; knows nothing of the work.
+"""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Generator
+from typing import TypeVar
+
+import anyio
+from anyio import CapacityLimiter, to_thread
+
+T = TypeVar("T")
+
+
+class StoppedError(Exception):
+    """The work was told to stop; nobody waits for its result."""
+
+
+class Stop:
+    """Tells a thread whether to go on."""
+
+    def __init__(self) -> None:
+        self._told = False
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], None]] = []
+
+    def tell(self) -> None:
+        """Make the work end."""
+        with self._lock:
+            self._told = True
+            callbacks = list(self._callbacks)
+        for callback in callbacks:
+            callback()
+
+    def check(self) -> None:
+        """Raise StoppedError if the work was told to stop."""
+        if self._told:
+            raise StoppedError
+
+    @contextlib.contextmanager
+    def calling(self, callback: Callable[[], None]) -> Generator[None]:
+        """Have `callback` called as soon as the work is told to stop, while the block runs."""
+        with self._lock:
+            self._callbacks.append(callback)
+            told = self._told
+        if told:
+            callback()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._callbacks.remove(callback)
+
+
+class TimeLimit:
+    """A stretch of time that has begun."""
+
+    def __init__(self, seconds: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._now = now
+        self._end = now() + seconds
+
+    @property
+    def left(self) -> float:
+        """How many seconds are left; never negative."""
+        return max(0.0, self._end - self._now())
+
+    @property
+    def over(self) -> bool:
+        """Whether the time is up."""
+        return self._now() >= self._end
+
+
+async def in_thread(work: Callable[[Stop], T], limiter: CapacityLimiter | None = None) -> T:
+    """Run `work` in a thread; when cancelled, tell it to stop and wait until it has."""
+    stop = Stop()
+    results: list[T] = []
+
+    async def tell_when_cancelled() -> None:
+        try:
+            await anyio.sleep_forever()
+        finally:
+            stop.tell()
+
+    async with anyio.create_task_group() as watching:
+        watching.start_soon(tell_when_cancelled)
+        try:
+            results.append(await to_thread.run_sync(work, stop, limiter=limiter))
+        finally:
+            watching.cancel_scope.cancel()
+    return results[0]

@@ -1,0 +1,177 @@
+"""ripgrep and our own scan find the same lines, and both find those that `re` would, line by line."""
+
+import re
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from creonowd.artifacts import patterns, ripgrep, scanning
+from creonowd.artifacts.refs import Survey
+from creonowd.artifacts.searching import TOP, Cursor, Found, Place, Query
+from creonowd.artifacts.stopping import Stop, TimeLimit
+from creonowd.artifacts.surveying import survey
+from tests.artifacts.files import file_of
+from tests.artifacts.patterns_made import FILES, PATTERNS, Pattern
+
+RIPGREP = ripgrep.find_ripgrep()
+FOLDING = st.text(alphabet="kK\u212asS\u017fßẞiIİıéÉσςΣ\n", max_size=30)
+
+
+def query(
+    pattern: str,
+    *,
+    known: Survey | None = None,
+    case: bool = True,
+    start: Cursor = TOP,
+    most: int = 1000,
+) -> Query:
+    return Query(
+        patterns.translate(pattern, case_sensitive=case), known, start, most, TimeLimit(20), Stop()
+    )
+
+
+def by_hand(content: str, pattern: str) -> list[Place]:
+    places: list[Place] = []
+    offset = 0
+    pieces = content.split("\n")
+    for number, line in enumerate(pieces[:-1] if pieces[-1] == "" else pieces, 1):
+        if re.search(pattern, line.removesuffix("\r")):
+            places.append(Place(number, offset))
+        offset += len(line.encode()) + 1
+    return places
+
+
+@pytest.mark.requirement("CF-025")
+@settings(max_examples=300)
+@given(FILES, PATTERNS)
+@example("a\n\n", Pattern("^$", r"^\Z"))
+@example("\r\n", Pattern("^.", r"^[^\r\n]"))
+@example("a\r\nb", Pattern("a$", r"a\Z"))
+def test_our_scan_finds_what_re_finds_line_by_line(content: str, pattern: Pattern) -> None:
+    with tempfile.TemporaryDirectory() as folder, file_of(Path(folder), content.encode()) as file:
+        found = scanning.scan(file, query(pattern.ours))
+
+    places = by_hand(content, pattern.python)
+    assert found == Found(places, len(places), complete=True)
+
+
+@pytest.mark.skipif(RIPGREP is None, reason="ripgrep is not installed; the scan is tested alone")
+@settings(max_examples=100)
+@given(FILES, PATTERNS, st.booleans())
+@example("foo贾\nfoob\n", Pattern(r"o\b", ""), True)
+@example("a\r\n", Pattern(".$", ""), True)
+@example("x\ry\r\n", Pattern(r"x.y|\r", ""), True)
+@example("&\na\n", Pattern("[a&&b]", ""), True)
+@example("\ufeffa\n", Pattern("^a", ""), True)
+@example("a\0b\nc\n", Pattern(r"b|\x00", ""), True)
+def test_ripgrep_finds_what_our_scan_finds(content: str, pattern: Pattern, case: bool) -> None:
+    assert RIPGREP is not None
+    with tempfile.TemporaryDirectory() as folder, file_of(Path(folder), content.encode()) as file:
+        asked = query(pattern.ours, case=case)
+        found = ripgrep.run(RIPGREP, file, asked)
+        scanned = scanning.scan(file, asked)
+
+    assert found == scanned
+
+
+@pytest.mark.skipif(RIPGREP is None, reason="ripgrep is not installed; the scan is tested alone")
+@settings(max_examples=40)
+@given(FOLDING, st.text(alphabet="kK\u212asS\u017fßiIéÉσΣ", min_size=1, max_size=2))
+def test_the_engines_agree_on_letters_without_case(content: str, word: str) -> None:
+    assert RIPGREP is not None
+    with tempfile.TemporaryDirectory() as folder, file_of(Path(folder), content.encode()) as file:
+        asked = query(word, case=False)
+        found = ripgrep.run(RIPGREP, file, asked)
+        scanned = scanning.scan(file, asked)
+
+    assert found == scanned
+
+
+@given(FILES, PATTERNS, st.integers(1, 3))
+def test_going_on_from_a_cursor_misses_nothing(content: str, pattern: Pattern, most: int) -> None:
+    with tempfile.TemporaryDirectory() as folder, file_of(Path(folder), content.encode()) as file:
+        whole = scanning.scan(file, query(pattern.ours))
+        collected: list[Place] = []
+        cursor: Cursor | None = TOP
+        while cursor is not None:
+            part = scanning.scan(file, query(pattern.ours, start=cursor, most=most + 1))
+            assert len(collected) + part.total == whole.total
+            collected += part.places[:most]
+            rest = part.places[most:]
+            cursor = Cursor(rest[0], len(collected)) if rest else None
+
+    assert collected == whole.places
+
+
+@given(
+    st.lists(
+        st.sampled_from([b"a", b"b", b"\xff", b"\xe4\xb8", b"\n", b"\r\n", "红".encode()]),
+        max_size=30,
+    )
+)
+def test_bytes_that_are_no_text_are_searched_as_they_read(pieces: list[bytes]) -> None:
+    data = b"".join(pieces)
+    with tempfile.TemporaryDirectory() as folder, file_of(Path(folder), data) as file:
+        found = scanning.scan(file, query("b|\ufffda"))
+
+    lines = data.split(b"\n")
+    numbers = [
+        number
+        for number, line in enumerate(lines[:-1] if lines[-1] == b"" else lines, 1)
+        if re.search("b|\ufffda", line.decode("utf-8", "replace"))
+    ]
+    assert [place.line for place in found.places] == numbers
+    assert all(place.offset == 0 or data[place.offset - 1] == 10 for place in found.places)
+
+
+@pytest.mark.parametrize("surveyed", [True, False])
+def test_line_numbers_are_right_across_mebibytes(tmp_path: Path, surveyed: bool) -> None:
+    lines = [
+        b"%d %s" % (i, b"x" * (i % 50)) + (b" needle" if i % 9973 == 0 else b"")
+        for i in range(120_000)
+    ]
+    data = b"\n".join(lines)
+    known = survey([data]) if surveyed else None
+    with file_of(tmp_path, data) as file:
+        found = scanning.scan(file, query("needle", known=known))
+
+    assert [place.line for place in found.places] == [
+        i + 1 for i in range(120_000) if i % 9973 == 0
+    ]
+    assert all(data[p.offset :].startswith(b"%d " % (p.line - 1)) for p in found.places)
+
+
+def test_a_line_longer_than_the_longest_counts_once(tmp_path: Path) -> None:
+    data = b"first\n" + b"needle " * 3_000_000 + b"\nneedle\n"
+    with file_of(tmp_path, data) as file:
+        found = scanning.scan(file, query("needle"))
+
+    assert found.places == [Place(2, 6), Place(3, len(data) - 7)]
+    assert found.total == 2
+
+
+def test_a_dead_ripgrep_cannot_tell(tmp_path: Path) -> None:
+    with file_of(tmp_path, b"needle\n") as file:
+        found = ripgrep.run(tmp_path / "no-such-program", file, query("needle"))
+
+    assert found is None
+
+
+def test_the_time_limit_ends_a_scan_with_what_was_found(tmp_path: Path) -> None:
+    asked = query("needle")._replace(limit=TimeLimit(0))
+    with file_of(tmp_path, b"needle\n") as file:
+        found = scanning.scan(file, asked)
+
+    assert found == Found([], 0, complete=False)
+
+
+def test_the_setting_names_or_forbids_ripgrep(tmp_path: Path) -> None:
+    program = tmp_path / "rg"
+    program.touch()
+
+    assert ripgrep.find_ripgrep("off") is None
+    assert ripgrep.find_ripgrep(str(program)) == program
+    assert ripgrep.find_ripgrep(str(tmp_path / "missing")) is None
