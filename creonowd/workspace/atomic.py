@@ -41,7 +41,7 @@ def replace(
         try:
             if still is not None and not still():
                 return False
-            _rename(temporary, path)
+            move(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
         sync_folder(path.parent)
@@ -96,6 +96,32 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
+def create_temporary(folder: Path, mode: int) -> tuple[Path, int]:
+    """Open a new file beside the one it is to become; `sweep` knows it should it be left behind."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
+    while True:
+        temporary = folder / f"{_PREFIX}{os.getpid()}-{next(_COUNTER)}{_SUFFIX}"
+        with contextlib.suppress(FileExistsError):
+            return temporary, os.open(temporary, flags, mode)
+
+
+def move(temporary: Path, path: Path) -> None:
+    """Rename a finished file into place, over what may be there; `sync_folder` makes it last."""
+    if os.name != "nt":
+        temporary.replace(path)
+        return
+    for left in reversed(range(_WINDOWS_TRIES)):
+        # Scanners and readers may hold the old file open for a moment, which Windows minds.
+        try:
+            temporary.replace(path)
+        except PermissionError:
+            if not left:
+                raise
+            time.sleep(0.02)
+        else:
+            return
+
+
 def is_temporary(name: str) -> bool:
     """Tell whether `name` is a file that `replace` has under way or left behind when killed."""
     return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
@@ -110,7 +136,7 @@ def sweep(folder: Path) -> None:
 
 
 def _written(path: Path, data: bytes, mode: int) -> Path:
-    temporary, descriptor = _created(path.parent, mode)
+    temporary, descriptor = create_temporary(path.parent, mode)
     try:
         _keep_permissions(path, temporary)
         _write_and_close(descriptor, data)
@@ -118,14 +144,6 @@ def _written(path: Path, data: bytes, mode: int) -> Path:
         temporary.unlink(missing_ok=True)
         raise
     return temporary
-
-
-def _created(folder: Path, mode: int) -> tuple[Path, int]:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
-    while True:
-        temporary = folder / f"{_PREFIX}{os.getpid()}-{next(_COUNTER)}{_SUFFIX}"
-        with contextlib.suppress(FileExistsError):
-            return temporary, os.open(temporary, flags, mode)
 
 
 def _keep_permissions(path: Path, temporary: Path) -> None:
@@ -139,19 +157,3 @@ def _write_and_close(descriptor: int, data: bytes) -> None:
         while view:
             view = view[file.write(view) :]
         os.fsync(file.fileno())
-
-
-def _rename(temporary: Path, path: Path) -> None:
-    if os.name != "nt":
-        temporary.replace(path)
-        return
-    for left in reversed(range(_WINDOWS_TRIES)):
-        # Scanners and readers may hold the old file open for a moment, which Windows minds.
-        try:
-            temporary.replace(path)
-        except PermissionError:
-            if not left:
-                raise
-            time.sleep(0.02)
-        else:
-            return
