@@ -60,14 +60,14 @@ def test_our_scan_finds_what_re_finds_line_by_line(content: str, pattern: Patter
 
 @pytest.mark.skipif(RIPGREP is None, reason="ripgrep is not installed; the scan is tested alone")
 @settings(max_examples=100)
-@given(FILES, PATTERNS, st.booleans())
-@example("foo贾\nfoob\n", Pattern(r"o\b", ""), True)
-@example("a\r\n", Pattern(".$", ""), True)
-@example("x\ry\r\n", Pattern(r"x.y|\r", ""), True)
-@example("&\na\n", Pattern("[a&&b]", ""), True)
-@example("\ufeffa\n", Pattern("^a", ""), True)
-@example("a\0b\nc\n", Pattern(r"b|\x00", ""), True)
-def test_ripgrep_finds_what_our_scan_finds(content: str, pattern: Pattern, case: bool) -> None:
+@given(content=FILES, pattern=PATTERNS, case=st.booleans())
+@example(content="foo贾\nfoob\n", pattern=Pattern(r"o\b", ""), case=True)
+@example(content="a\r\n", pattern=Pattern(".$", ""), case=True)
+@example(content="x\ry\r\n", pattern=Pattern(r"x.y|\r", ""), case=True)
+@example(content="&\na\n", pattern=Pattern("[a&&b]", ""), case=True)
+@example(content="\ufeffa\n", pattern=Pattern("^a", ""), case=True)
+@example(content="a\0b\nc\n", pattern=Pattern(r"b|\x00", ""), case=True)
+def test_ripgrep_finds_what_our_scan_finds(*, content: str, pattern: Pattern, case: bool) -> None:
     assert RIPGREP is not None
     with tempfile.TemporaryDirectory() as folder, file_of(Path(folder), content.encode()) as file:
         asked = query(pattern.ours, case=case)
@@ -128,7 +128,7 @@ def test_bytes_that_are_no_text_are_searched_as_they_read(pieces: list[bytes]) -
 
 
 @pytest.mark.parametrize("surveyed", [True, False])
-def test_line_numbers_are_right_across_mebibytes(tmp_path: Path, surveyed: bool) -> None:
+def test_line_numbers_are_right_across_mebibytes(tmp_path: Path, *, surveyed: bool) -> None:
     lines = [
         b"%d %s" % (i, b"x" * (i % 50)) + (b" needle" if i % 9973 == 0 else b"")
         for i in range(120_000)
