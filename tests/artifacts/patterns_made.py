@@ -28,7 +28,6 @@ ATOMS = st.sampled_from(
         Pattern(r"\S", rf"[^{SPACE}\r\n]"),
         Pattern(r"\b", r"(?a:\b)"),
         Pattern("^", "^"),
-        Pattern("$", r"\Z"),
         Pattern("[abs贾]", "[abs贾]"),
         Pattern("[^ab贾]", r"[^ab贾\r\n]"),
         Pattern("[a-k]", "[a-k]"),
@@ -44,7 +43,8 @@ ATOMS = st.sampled_from(
         Pattern("a{,2}", r"a\{,2\}"),
     ]
 )
-WIDTHLESS = {r"\b", "^", "$"}
+WIDTHLESS = {r"\b", "^"}
+ENDS = st.sampled_from([Pattern("", ""), Pattern("$", r"\Z"), Pattern(r"\z", r"\Z")])
 
 
 def _repeated(pattern: Pattern, operator: str) -> Pattern:
@@ -63,14 +63,21 @@ def _either(patterns: list[Pattern]) -> Pattern:
 
 
 REPEATED = st.builds(_repeated, ATOMS, st.sampled_from(["*", "+", "?", "{1,3}", "{2}", "*?"]))
-PIECES = st.lists(st.one_of(ATOMS, REPEATED), min_size=1, max_size=4).map(_joined)
+
+
+def _ending(patterns: list[Pattern], end: Pattern) -> Pattern:
+    return _joined([*patterns, end])
+
+
+def _file(lines: list[str], ends: list[str], final: str) -> str:
+    return "".join(map(str.__add__, lines, ends)).removesuffix(final)
+
+
+PIECES = st.builds(_ending, st.lists(st.one_of(ATOMS, REPEATED), min_size=1, max_size=4), ENDS)
 PATTERNS = st.one_of(PIECES, st.lists(PIECES, min_size=1, max_size=3).map(_either))
-LINES = st.text(alphabet=LETTERS + "\r", max_size=8)
 FILES = st.builds(
-    lambda lines, ends, final: "".join(
-        line + end for line, end in zip(lines, ends, strict=False)
-    ).removesuffix("" if final else "\n"),
-    st.lists(LINES, max_size=8),
+    _file,
+    st.lists(st.text(alphabet=LETTERS + "\r", max_size=8), max_size=8),
     st.lists(st.sampled_from(["\n", "\r\n"]), min_size=8, max_size=8),
-    st.booleans(),
+    st.sampled_from(["", "\n"]),
 )
