@@ -1,0 +1,98 @@
+"""Any sequence of edits gives the text that replaying them on a plain string gives."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.workspace.buffer import PIECE, Buffer, Edit
+from creonowd.workspace.positions import to_utf16, utf16_length
+
+snippets = st.text(st.sampled_from("ab林远😀𠮷\r\n。"), max_size=8)
+lengths = st.integers(0, 3 * PIECE)
+
+
+@st.composite
+def long_texts(draw: st.DrawFn) -> str:
+    """Draw a text that may be longer than a few pieces."""
+    return draw(snippets) * draw(st.one_of(st.just(1), lengths))
+
+
+@st.composite
+def plans(draw: st.DrawFn) -> list[tuple[float, float, str]]:
+    """Draw edits by where they fall in whatever the text will be then."""
+    share = st.floats(0, 1)
+    return draw(st.lists(st.tuples(share, share, long_texts()), max_size=12))
+
+
+@pytest.mark.parametrize("utf16", [False, True], ids=["code points", "UTF-16"])
+@given(text=long_texts(), plan=plans())
+def test_edits_equal_their_replay_on_a_plain_string(
+    *, utf16: bool, text: str, plan: list[tuple[float, float, str]]
+) -> None:
+    edits, plain = _replay(text, plan, utf16=utf16)
+
+    at_once = Buffer.of(text).edited(edits, utf16=utf16)
+    one_by_one = Buffer.of(text)
+    for edit in edits:
+        one_by_one = one_by_one.edited([edit], utf16=utf16)
+
+    assert at_once.text == one_by_one.text == plain
+    assert at_once.length == len(plain)
+    assert at_once.utf16_length == utf16_length(plain)
+
+
+def _replay(
+    text: str, plan: list[tuple[float, float, str]], *, utf16: bool
+) -> tuple[list[Edit], str]:
+    edits: list[Edit] = []
+    for one, other, new in plan:
+        start, end = sorted((round(one * len(text)), round(other * len(text))))
+        ends = (to_utf16(text, start), to_utf16(text, end)) if utf16 else (start, end)
+        edits.append(Edit(start=ends[0], end=ends[1], text=new))
+        text = text[:start] + new + text[end:]
+    return edits, text
+
+
+@given(text=long_texts(), share=st.floats(0, 1))
+def test_a_position_in_a_buffer_is_that_in_its_text(text: str, share: float) -> None:
+    position = round(share * len(text))
+
+    assert Buffer.of(text).from_utf16(to_utf16(text, position)) == position
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "utf16"),
+    [(0, 7, True), (0, 5, False), (-1, 0, False), (3, 2, False), (3, 3, True), (0, 5, True)],
+    ids=["past UTF-16", "past", "negative", "inverted", "inside a pair", "to inside a pair"],
+)
+def test_an_edit_that_does_not_fit_is_refused(*, start: int, end: int, utf16: bool) -> None:
+    buffer = Buffer.of("ab😀😀")
+    fits = Edit(start=0, end=0, text="")
+
+    with pytest.raises(DaemonError) as caught:
+        buffer.edited([fits, Edit(start=start, end=end, text="x")], utf16=utf16)
+
+    assert caught.value.code is ErrorCode.INVALID_ARGUMENT
+    assert buffer.text == "ab😀😀"
+
+
+def test_an_edit_leaves_the_buffer_it_came_from_as_it_was() -> None:
+    before = Buffer.of("林远" * 10_000)
+
+    after = before.edited([Edit(start=5, end=7, text="走")])
+
+    assert before.text == "林远" * 10_000
+    assert after.length == before.length - 1
+
+
+def test_typing_and_deleting_do_not_crumble_the_text() -> None:
+    buffer = Buffer.of("林" * 100_000)
+
+    typed = buffer.edited([Edit(start=50_000, end=50_000, text="走")] * 20_000)
+    thinned = typed.edited([Edit(start=number, end=number + 100, text="") for number in range(900)])
+
+    assert typed.text == "林" * 50_000 + "走" * 20_000 + "林" * 50_000
+    assert typed.pieces < 100
+    assert thinned.length == 120_000 - 90_000
+    assert thinned.pieces < 60
