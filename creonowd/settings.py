@@ -45,6 +45,9 @@ class Settings(Model, forbid_unknown_fields=True):
     ] = 1024 * 1024
     request_timeout_ms: Annotated[Positive, Meta(description="deadline of a request")] = 30_000
     skill_timeout_ms: Annotated[Positive, Meta(description="deadline of ai:skill:run")] = 600_000
+    tokenizer_tables: Annotated[
+        str, Meta(description="folder of rank tables to use instead of the packaged ones")
+    ] = ""
     drain_ms: Annotated[Count, Meta(description="time to finish work at shutdown")] = 2_000
 
 

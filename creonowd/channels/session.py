@@ -10,6 +10,9 @@ from creonowd.rpc.connection import Connection
 from creonowd.rpc.peer import Peer
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
+from creonowd.tokens import Tokenizers
+from creonowd.workspace.budgets import Budgets
+from creonowd.workspace.documents import Documents
 from creonowd.workspace.registry import Registry
 
 
@@ -23,6 +26,9 @@ class Services:
     server: Server
     troubles: Troubles
     projects: Registry
+    tokenizers: Tokenizers
+    budgets: Budgets
+    documents: Documents
 
 
 @dataclass(frozen=True)

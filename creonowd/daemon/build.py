@@ -14,6 +14,9 @@ from creonowd.rpc.connection import Connection
 from creonowd.rpc.discover import describe
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
+from creonowd.tokens import Tokenizers
+from creonowd.workspace.budgets import Budgets
+from creonowd.workspace.documents import Documents
 from creonowd.workspace.registry import Registry
 
 
@@ -24,16 +27,22 @@ async def build(user_data: Path, settings: Settings, tasks: TaskGroup) -> AsyncG
     channels = ALL_CHANNELS + (E2E_CHANNELS if settings.e2e else ())
     server = Server(channels, settings, clock, tasks)
     projects = Registry(user_data, clock)
+    tokenizers = Tokenizers(Path(settings.tokenizer_tables) if settings.tokenizer_tables else None)
+    budgets = Budgets(user_data)
     services = Services(
         settings=settings,
         user_data=user_data,
         clock=clock,
         server=server,
-        troubles=_troubles(projects),
+        troubles=_troubles(projects, budgets, tokenizers),
         projects=projects,
+        tokenizers=tokenizers,
+        budgets=budgets,
+        documents=Documents(),
     )
     server.describe = lambda: describe(CONTRACT)
     server.open_session = lambda connection: _session(services, connection)
+    tasks.start_soon(tokenizers.warm)
     yield server
 
 
@@ -41,9 +50,11 @@ def _session(services: Services, connection: Connection) -> Session:
     return Session.of(services, connection)
 
 
-def _troubles(projects: Registry) -> Troubles:
+def _troubles(projects: Registry, budgets: Budgets, tokenizers: Tokenizers) -> Troubles:
     troubles = Troubles()
     troubles.watch("projects", lambda: _set_aside("projects.json", projects.set_aside))
+    troubles.watch("budgets", lambda: _budgets_set_aside(budgets.set_aside()))
+    troubles.watch("tokenizer", lambda: _fallen_back(tokenizers.problems()))
     return troubles
 
 
@@ -53,4 +64,22 @@ def _set_aside(name: str, kept: str | None) -> Trouble | None:
     return Trouble(
         reason=f"{name} could not be read and was kept as {kept}",
         remedy="Look into the kept file; create your projects again if they are missing.",
+    )
+
+
+def _budgets_set_aside(kept: dict[str, str]) -> Trouble | None:
+    if not kept:
+        return None
+    return Trouble(
+        reason=f"stored budgets could not be read and were kept as {', '.join(kept.values())}",
+        remedy="The default budget serves; set the budget again.",
+    )
+
+
+def _fallen_back(problems: dict[str, str]) -> Trouble | None:
+    if not problems:
+        return None
+    return Trouble(
+        reason=f"{'; '.join(problems.values())}; bytes are counted instead",
+        remedy="Install creonowd again; until then prompts hold less than they could.",
     )

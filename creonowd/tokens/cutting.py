@@ -68,7 +68,7 @@ def keep_tail(
 def exceeds(text: str, limit: int, tokenizer: Tokenizer) -> bool:
     """Tell whether a text has more than `limit` tokens, encoding little more than that many."""
     walk = _Walk(text, limit, tokenizer, "", edge=0, forward=True)
-    return not walk.advance()
+    return len(text) > limit * tokenizer.longest or not walk.advance()
 
 
 class _Walk:

@@ -6,9 +6,11 @@ Verifies every table by its SHA-256 and never reaches for the network.
 import gzip
 import zlib
 from base64 import b64decode
+from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
+from threading import Lock
 from typing import TYPE_CHECKING
 
 from creonowd.model import Model
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     import tiktoken
 
 LONGEST_TOKEN = 128
+_LOADING = Lock()
 
 
 class TableError(Exception):
@@ -73,6 +76,17 @@ def tokenizer_version(encoding: str) -> str:
 def packaged_tables() -> Traversable:
     """Tell where the tables that ship with creonowd are."""
     return files("creonowd.tokens") / "tables"
+
+
+def packaged_encoding(name: str) -> "tiktoken.Encoding":
+    """Build an encoding from the table that ships with creonowd, once per process."""
+    with _LOADING:
+        return _packaged(name)
+
+
+@cache
+def _packaged(name: str) -> "tiktoken.Encoding":
+    return load_encoding(name, packaged_tables())
 
 
 def load_encoding(name: str, tables: Traversable) -> "tiktoken.Encoding":

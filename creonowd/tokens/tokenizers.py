@@ -4,21 +4,25 @@ Knows how to fall back; does not decide what a caller warns about.
 """
 
 from importlib.resources.abc import Traversable
+from typing import TYPE_CHECKING
 
 import anyio
 import anyio.to_thread
 
 from creonowd.tokens.cache import CountCache
 from creonowd.tokens.models import DEFAULT_ENCODING
-from creonowd.tokens.tables import TableError, load_encoding, packaged_tables
+from creonowd.tokens.tables import TableError, load_encoding, packaged_encoding
 from creonowd.tokens.tokenizer import BpeTokenizer, ByteTokenizer, Tokenizer
+
+if TYPE_CHECKING:
+    import tiktoken
 
 
 class Tokenizers:
     """The tokenizers of one daemon and their shared cache of counts."""
 
     def __init__(self, tables: Traversable | None = None, cache: CountCache | None = None) -> None:
-        self._tables = packaged_tables() if tables is None else tables
+        self._tables = tables
         self.cache = CountCache() if cache is None else cache
         self._loaded: dict[str, Tokenizer] = {}
         self._locks: dict[str, anyio.Lock] = {}
@@ -36,8 +40,12 @@ class Tokenizers:
                 await anyio.to_thread.run_sync(self._load, encoding)
         return self._loaded[encoding]
 
-    async def warm(self, encoding: str = DEFAULT_ENCODING) -> None:
-        """Load an encoding before anyone needs it; start this in a task group."""
+    async def warm(self, encoding: str = DEFAULT_ENCODING, after_s: float = 0.5) -> None:
+        """Load an encoding before anyone needs it; start this in a task group.
+
+        It waits a moment first: a daemon that is asked one question should not pay for it.
+        """
+        await anyio.sleep(after_s)
         await self.get(encoding)
 
     def load(self, encoding: str = DEFAULT_ENCODING) -> Tokenizer:
@@ -53,6 +61,11 @@ class Tokenizers:
 
     def _load(self, encoding: str) -> None:
         try:
-            self._loaded[encoding] = BpeTokenizer(load_encoding(encoding, self._tables), self.cache)
+            self._loaded[encoding] = BpeTokenizer(self._encoding(encoding), self.cache)
         except TableError as error:
             self._loaded[encoding] = ByteTokenizer(str(error))
+
+    def _encoding(self, name: str) -> "tiktoken.Encoding":
+        return (
+            packaged_encoding(name) if self._tables is None else load_encoding(name, self._tables)
+        )

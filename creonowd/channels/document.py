@@ -1,0 +1,94 @@
+"""`context:document:*` — what the editor has open and has not saved."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from creonowd.channels.session import Session
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Params, Result
+from creonowd.rpc.channel import Channel
+from creonowd.workspace.buffer import Edit
+from creonowd.workspace.documents import OpenDocument
+
+DocumentId = Annotated[str, Meta(max_length=4096)]
+Version = Annotated[int, Meta(ge=0)]
+
+
+class SyncDocument(Params):
+    """A document's whole `text`, or `edits` to `baseVersion`, applied in order.
+
+    Positions are in the connection's encoding. A document is kept until it is closed or the
+    connection ends, and wins over the file of that path.
+    """
+
+    project_id: str
+    document_id: DocumentId
+    version: Version
+    text: str | None = None
+    base_version: Version | None = None
+    edits: list[Edit] | None = None
+
+
+class SyncedDocument(Result):
+    """What the daemon has now; `length` is in the connection's encoding."""
+
+    version: int
+    length: int
+
+
+class CloseDocument(Params):
+    """The document that the editor has closed."""
+
+    project_id: str
+    document_id: DocumentId
+
+
+class ClosedDocument(Result):
+    """Whether it was open on this connection."""
+
+    closed: bool
+
+
+async def sync_document(session: Session, params: SyncDocument) -> SyncedDocument:
+    """Take what the editor has; CONFLICT asks for the whole text."""
+    key = await _key(session, params.project_id, params.document_id)
+    document = _synced(session, key, params)
+    return SyncedDocument(
+        version=document.version, length=document.buffer.size(utf16=session.peer.utf16)
+    )
+
+
+async def close_document(session: Session, params: CloseDocument) -> ClosedDocument:
+    """Forget the buffer; the file counts again."""
+    key = await _key(session, params.project_id, params.document_id)
+    return ClosedDocument(closed=session.documents.close(session.peer, key))
+
+
+def _synced(session: Session, key: tuple[str, str], params: SyncDocument) -> OpenDocument:
+    if params.text is not None and params.edits is None:
+        return session.documents.replace(session.peer, key, params.version, params.text)
+    if params.text is not None or params.edits is None or params.base_version is None:
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT,
+            "Send either `text`, or `baseVersion` and `edits`.",
+            field="edits" if params.text is not None else "text",
+        )
+    return session.documents.edit(
+        session.peer, key, params.base_version, params.version, params.edits
+    )
+
+
+async def _key(session: Session, project_id: str, document_id: str) -> tuple[str, str]:
+    project = await session.projects.find(project_id)
+    if not document_id.strip():
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT, "documentId must not be blank.", field="documentId"
+        )
+    return (project.project_id, document_id)
+
+
+CHANNELS = (
+    Channel("context:document:sync", sync_document),
+    Channel("context:document:close", close_document),
+)

@@ -1,0 +1,61 @@
+"""`tokens:count` — how many tokens a text has for a model."""
+
+from anyio import to_thread
+from msgspec import UNSET, UnsetType
+
+from creonowd.channels.session import Session
+from creonowd.errors import DaemonError, ErrorCode, WarningCode
+from creonowd.model import Params, Result
+from creonowd.rpc.channel import Channel
+from creonowd.tokens.models import encoding_for
+from creonowd.tokens.tables import tokenizer_version
+
+
+class CountTokens(Params):
+    """A text and the model that will read it; `tokenizerVersion`, if named, must be ours."""
+
+    text: str
+    model: str | None = None
+    tokenizer_version: str | None = None
+
+
+class TokenCount(Result):
+    """The exact count; `tokenizerExact` is false for a model whose tokenizer is not public."""
+
+    tokens: int
+    tokenizer_id: str
+    tokenizer_version: str
+    tokenizer_exact: bool
+    warnings: list[str] | UnsetType = UNSET
+
+
+async def count_tokens(session: Session, params: CountTokens) -> TokenCount:
+    """Count the tokens of a text; the text of a special token is plain text."""
+    match = encoding_for(params.model)
+    check_tokenizer_version(match.encoding, params.tokenizer_version)
+    tokenizer = await session.tokenizers.get(match.encoding)
+    tokens = await to_thread.run_sync(tokenizer.count, params.text, abandon_on_cancel=True)
+    return TokenCount(
+        tokens=tokens,
+        tokenizer_id=tokenizer.id,
+        tokenizer_version=tokenizer.version,
+        tokenizer_exact=tokenizer.exact and match.exact,
+        warnings=UNSET if tokenizer.exact else [_FALLBACK],
+    )
+
+
+def check_tokenizer_version(encoding: str, named: str | None) -> None:
+    """Refuse a request that was made for another tokenizer with CONTEXT_TOKENIZER_MISMATCH."""
+    version = tokenizer_version(encoding)
+    if named is not None and named != version:
+        raise DaemonError(
+            ErrorCode.CONTEXT_TOKENIZER_MISMATCH,
+            f"The daemon counts with {encoding} {version}; read the budget again.",
+            tokenizerId=encoding,
+            tokenizerVersion=version,
+        )
+
+
+_FALLBACK = f"{WarningCode.CONTEXT_BUDGET_FALLBACK}: the tokenizer is unusable, bytes were counted"
+
+CHANNELS = (Channel("tokens:count", count_tokens),)

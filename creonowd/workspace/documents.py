@@ -1,0 +1,94 @@
+"""Documents open in an editor: one buffer per connection and document, gone with either.
+
+Knows buffers, versions and owners; what lies on disk is the business of `manuscripts`.
+"""
+
+from collections.abc import Sequence
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+from creonowd.rpc.peer import Peer
+from creonowd.workspace.buffer import Buffer, Edit
+
+MAX_OPEN = 1000
+MAX_CODE_POINTS = 32 * 1024 * 1024
+MAX_EDITS = 10_000
+
+Key = tuple[str, str]
+
+
+class OpenDocument(Model):
+    """A buffer at one version; `turn` tells which of two was synced last."""
+
+    version: int
+    buffer: Buffer
+    turn: int
+
+
+class Documents:
+    """The open documents of all connections."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, dict[Key, OpenDocument]] = {}
+        self._turn = 0
+
+    def replace(self, peer: Peer, key: Key, version: int, text: str) -> OpenDocument:
+        """Take a document's whole text."""
+        return self._keep(peer, key, version, Buffer.of(text))
+
+    def edit(
+        self, peer: Peer, key: Key, base_version: int, version: int, edits: Sequence[Edit]
+    ) -> OpenDocument:
+        """Apply edits to the version they were made for, all or none.
+
+        CONFLICT if that is not the version we have: the client sends the whole text then.
+        """
+        known = self._open.get(peer.id, {}).get(key)
+        if known is None or known.version != base_version:
+            raise _gap(base_version, None if known is None else known.version)
+        if version <= base_version or len(edits) > MAX_EDITS:
+            raise _refused("`version` must be greater than `baseVersion`, and edits be few.")
+        return self._keep(peer, key, version, known.buffer.edited(edits, utf16=peer.utf16))
+
+    def close(self, peer: Peer, key: Key) -> bool:
+        """Forget a connection's buffer; tell whether there was one."""
+        return self._open.get(peer.id, {}).pop(key, None) is not None
+
+    def find(self, peer: Peer | None, key: Key) -> OpenDocument | None:
+        """Find the connection's own buffer, else the one that anyone synced last."""
+        if peer is not None and (own := self._open.get(peer.id, {}).get(key)) is not None:
+            return own
+        found = (held[key] for held in self._open.values() if key in held)
+        return max(found, key=lambda document: document.turn, default=None)
+
+    def __len__(self) -> int:
+        return sum(map(len, self._open.values()))
+
+    def _keep(self, peer: Peer, key: Key, version: int, buffer: Buffer) -> OpenDocument:
+        held = self._open.get(peer.id)
+        if buffer.length > MAX_CODE_POINTS:
+            raise _refused(f"A document may have {MAX_CODE_POINTS} characters at most; split it.")
+        if held is not None and key not in held and len(held) >= MAX_OPEN:
+            raise _refused(f"{MAX_OPEN} documents are open; close some first.")
+        self._turn += 1
+        document = OpenDocument(version=version, buffer=buffer, turn=self._turn)
+        self._open.setdefault(peer.id, {})[key] = document
+        if held is None:
+            peer.when_closed(lambda: self._drop(peer.id))
+        return document
+
+    def _drop(self, owner: str) -> None:
+        self._open.pop(owner, None)
+
+
+def _gap(base_version: int, version: int | None) -> DaemonError:
+    return DaemonError(
+        ErrorCode.CONFLICT,
+        "The edits are for another version than the daemon has; send the whole text.",
+        baseVersion=base_version,
+        currentVersion=version,
+    )
+
+
+def _refused(message: str) -> DaemonError:
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, message)

@@ -1,0 +1,155 @@
+"""`context:budget:*` over the wire."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creonowd.rpc.server import Server
+from tests.clients import Client, daemon, in_memory
+
+GET = "context:budget:get"
+UPDATE = "context:budget:update"
+
+
+@pytest.fixture
+async def project(client: Client, tmp_path: Path) -> dict[str, str]:
+    made = await client.call("project:create", {"rootPath": str(tmp_path)})
+    return {"projectId": made["projectId"]}
+
+
+@pytest.mark.requirement("CE-024", "CE-064")
+async def test_a_fresh_project_has_the_default_budget(
+    client: Client, project: dict[str, str]
+) -> None:
+    profile = await client.call(GET, project)
+
+    assert profile == await client.call(GET)
+    assert profile == {
+        "version": 1,
+        "tokenizerId": "o200k_base",
+        "tokenizerVersion": "446a9538cb6c348e",
+        "tokenizerExact": True,
+        "model": "gpt-4o",
+        "contextWindowTokens": 8000,
+        "systemPromptTokens": 500,
+        "outputReserveTokens": 1500,
+        "totalBudgetTokens": 6000,
+        "layers": {
+            "rules": {"ratio": 0.15, "minimumTokens": 500},
+            "settings": {"ratio": 0.1, "minimumTokens": 200},
+            "retrieved": {"ratio": 0.25, "minimumTokens": 0},
+            "immediate": {"ratio": 0.5, "minimumTokens": 2000},
+        },
+    }
+
+
+@pytest.mark.requirement("CE-025")
+@pytest.mark.parametrize("nested", [True, False], ids=["in profile", "flat"])
+async def test_an_update_changes_what_it_names_and_nothing_else(
+    client: Client, project: dict[str, str], *, nested: bool
+) -> None:
+    before = await client.call(GET, project)
+    change: dict[str, Any] = {"version": 1, "layers": {"retrieved": {"ratio": 0.2}}}
+
+    updated = await client.call(UPDATE, project | ({"profile": change} if nested else change))
+
+    expected = before | {"version": 2}
+    expected["layers"]["retrieved"]["ratio"] = 0.2
+    assert updated == expected
+    assert await client.call(GET, project) == expected
+    assert (await client.call(GET))["version"] == 1
+
+
+@pytest.mark.requirement("CE-065")
+async def test_no_field_changes_the_layers_or_their_order(
+    client: Client, project: dict[str, str]
+) -> None:
+    layers = {"immediate": {"ratio": 0.4, "priority": 1}, "extra": {"ratio": 1}, "order": ["rules"]}
+
+    updated = await client.call(UPDATE, project | {"version": 1, "layers": layers})
+
+    assert list(updated["layers"]) == ["rules", "settings", "retrieved", "immediate"]
+    assert updated["layers"]["immediate"] == {"ratio": 0.4, "minimumTokens": 2000}
+
+
+@pytest.mark.requirement("CE-074", "CE-080")
+async def test_the_later_of_two_connections_is_told_and_overwrites_nothing(
+    server: Server, client: Client, project: dict[str, str]
+) -> None:
+    async with in_memory(server) as other:
+        await client.call(UPDATE, project | {"version": 1, "totalBudgetTokens": 5000})
+        error = await other.failure(UPDATE, project | {"version": 1, "totalBudgetTokens": 4000})
+
+        assert (error.number, error.code) == (-32803, "CONTEXT_BUDGET_CONFLICT")
+        assert error.details["currentVersion"] == 2
+        assert error.data["retryable"] is True
+        assert (await other.call(GET, project))["totalBudgetTokens"] == 5000
+
+
+async def test_updates_sent_at_once_have_one_winner(
+    server: Server, client: Client, project: dict[str, str]
+) -> None:
+    async with in_memory(server) as other:
+        for number in range(10):
+            params = project | {"version": 1, "totalBudgetTokens": 3000 + number}
+            request = {"jsonrpc": "2.0", "id": f"u{number}", "method": UPDATE, "params": params}
+            await (client, other)[number % 2].post(request)
+        replies = [await (client, other)[n % 2].reply(f"u{n}") for n in range(10)]
+
+    errors = [reply["error"]["data"]["code"] for reply in replies if "error" in reply]
+    assert errors == ["CONTEXT_BUDGET_CONFLICT"] * 9
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"version": 2}, "CONTEXT_BUDGET_CONFLICT"),
+        ({"tokenizerVersion": "0"}, "CONTEXT_TOKENIZER_MISMATCH"),
+        ({"layers": {"rules": {"ratio": 2}}}, "CONTEXT_BUDGET_INVALID_RATIO"),
+        ({"layers": {"rules": {"minimumTokens": -1}}}, "CONTEXT_BUDGET_INVALID_MINIMUM"),
+        ({"totalBudgetTokens": 64_001}, "INVALID_ARGUMENT"),
+        ({"totalBudgetTokens": "many"}, "INVALID_ARGUMENT"),
+        ({"version": None}, "INVALID_ARGUMENT"),
+        ({"projectId": "prj_00000000000000000000"}, "NOT_FOUND"),
+        ({"projectId": ""}, "INVALID_ARGUMENT"),
+    ],
+)
+async def test_a_wrong_update_has_its_code_and_changes_nothing(
+    client: Client, project: dict[str, str], change: dict[str, Any], code: str
+) -> None:
+    error = await client.failure(UPDATE, project | {"version": 1} | change)
+
+    assert error.code == code
+    assert (await client.call(GET, project))["version"] == 1
+
+
+async def test_a_budget_survives_a_restart_of_the_daemon(tmp_path: Path) -> None:
+    results: list[Any] = []
+    calls: tuple[tuple[str, dict[str, int]], ...] = (
+        (UPDATE, {"version": 1, "totalBudgetTokens": 5000}),
+        (GET, {}),
+    )
+
+    for method, payload in calls:
+        async with daemon(tmp_path / "data") as connected:
+            results.append(await connected.call(method, payload))
+
+    assert results[0] == results[1]
+    assert results[1]["totalBudgetTokens"] == 5000
+
+
+@pytest.mark.requirement("CE-062")
+async def test_a_damaged_budget_is_reported_with_the_budget_and_by_health(
+    client: Client, project: dict[str, str], tmp_path: Path
+) -> None:
+    (folder,) = tmp_path.glob("user data*")
+    (folder / "budgets").mkdir()
+    (folder / "budgets" / f"{project['projectId']}.json").write_bytes(b"half a fi")
+
+    profile = await client.call(GET, project)
+    health = await client.call("app:health")
+
+    assert profile["warnings"][0].startswith("CONTEXT_BUDGET_FALLBACK: ")
+    assert [part["part"] for part in health["degraded"]] == ["budgets"]
+    assert str(tmp_path) not in str((profile, health))

@@ -1,0 +1,211 @@
+"""Documents follow the editor: in its encoding, version by version, until it goes."""
+
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creonowd.channels.session import Session
+from creonowd.rpc.server import Server
+from tests.clients import Client, in_memory
+
+SYNC = "context:document:sync"
+CLOSE = "context:document:close"
+
+
+@pytest.fixture
+async def project(client: Client, tmp_path: Path) -> str:
+    return (await client.call("project:create", {"rootPath": str(tmp_path)}))["projectId"]
+
+
+@pytest.fixture
+async def other(server: Server, session: Session) -> AsyncGenerator[Client]:
+    """Another client, which counts in UTF-16 as JavaScript does."""
+    async with in_memory(server) as connected:
+        await connected.call("initialize", {"positionEncoding": "utf-16"})
+        yield connected
+
+
+def whole(project: str, text: str, version: int = 1, document: str = "ch1.md") -> dict[str, Any]:
+    return {"projectId": project, "documentId": document, "version": version, "text": text}
+
+
+def edits(project: str, base: int, *changes: tuple[int, int, str]) -> dict[str, Any]:
+    return {
+        "projectId": project,
+        "documentId": "ch1.md",
+        "baseVersion": base,
+        "version": base + 1,
+        "edits": [{"from": start, "to": end, "text": text} for start, end, text in changes],
+    }
+
+
+def text_of(session: Session, project: str, document: str = "ch1.md") -> str | None:
+    found = session.documents.find(None, (project, document))
+    return None if found is None else found.buffer.text
+
+
+async def test_edits_apply_in_order_to_the_version_they_name(
+    client: Client, session: Session, project: str
+) -> None:
+    opened = await client.call(SYNC, whole(project, "林远走了。\r\n"))
+    edited = await client.call(SYNC, edits(project, 1, (0, 2, "她"), (1, 1, "也"), (6, 6, "完")))
+
+    assert opened == {"version": 1, "length": 7}
+    assert edited == {"version": 2, "length": 8}
+    assert text_of(session, project) == "她也走了。\r完\n"
+
+
+async def test_positions_are_in_the_encoding_of_the_connection(
+    client: Client, other: Client, session: Session, project: str
+) -> None:
+    await client.call(SYNC, whole(project, "a😀b"))
+    points = await client.call(SYNC, edits(project, 1, (2, 3, "c")))
+    mine = text_of(session, project)
+    opened = await other.call(SYNC, whole(project, "a😀b"))
+    units = await other.call(SYNC, edits(project, 1, (3, 4, "c")))
+
+    assert (points["length"], opened["length"], units["length"]) == (3, 4, 4)
+    assert mine == text_of(session, project) == "a😀c"
+
+
+@pytest.mark.parametrize(
+    "change", [(2, 2, "x"), (0, 2, "x"), (0, 9, "x"), (3, 1, "x"), (-1, 0, "")]
+)
+async def test_an_edit_that_does_not_fit_is_refused_and_changes_nothing(
+    other: Client, session: Session, project: str, change: tuple[int, int, str]
+) -> None:
+    await other.call(SYNC, whole(project, "a😀b"))
+
+    error = await other.failure(SYNC, edits(project, 1, (4, 4, "y"), change))
+
+    assert (error.number, error.code) == (-32602, "INVALID_ARGUMENT")
+    assert text_of(session, project) == "a😀b"
+    assert (await other.call(SYNC, edits(project, 1)))["version"] == 2
+
+
+async def test_a_version_gap_asks_for_the_whole_text(client: Client, project: str) -> None:
+    unopened = await client.failure(SYNC, edits(project, 1))
+    await client.call(SYNC, whole(project, "一", version=4))
+    gap = await client.failure(SYNC, edits(project, 5))
+    await client.call(SYNC, whole(project, "一二", version=6))
+    mended = await client.call(SYNC, edits(project, 6, (2, 2, "三")))
+
+    assert unopened.code == gap.code == "CONFLICT"
+    assert unopened.details["currentVersion"] is None
+    assert gap.details["currentVersion"] == 4
+    assert mended == {"version": 7, "length": 3}
+
+
+@pytest.mark.parametrize(
+    "payload",
+    [
+        {"version": 1},
+        {"version": 1, "text": "a", "edits": []},
+        {"version": 2, "edits": []},
+        {"version": 1, "baseVersion": 1, "edits": []},
+        {"version": -1, "text": "a"},
+        {"version": 1.5, "text": "a"},
+        {"version": 1, "text": 5},
+        {"text": "a"},
+        {"version": 1, "text": "a", "documentId": " "},
+        {"version": 2, "baseVersion": 1, "edits": [{"from": 0.5, "to": 1, "text": ""}]},
+        {"version": 2, "baseVersion": 1, "edits": [{"from": 0, "text": ""}]},
+    ],
+)
+async def test_a_sync_of_the_wrong_shape_is_an_invalid_argument(
+    client: Client, project: str, payload: dict[str, Any]
+) -> None:
+    await client.call(SYNC, whole(project, "a"))
+
+    error = await client.failure(SYNC, {"projectId": project, "documentId": "ch1.md"} | payload)
+
+    assert (error.number, error.code) == (-32602, "INVALID_ARGUMENT")
+
+
+async def test_a_document_of_an_unknown_project_is_not_found(client: Client) -> None:
+    unknown = await client.failure(SYNC, whole("prj_00000000000000000000", "a"))
+    blank = await client.failure(SYNC, whole(" ", "a"))
+
+    assert (unknown.code, blank.code) == ("NOT_FOUND", "INVALID_ARGUMENT")
+
+
+async def test_the_buffers_of_a_client_that_crashed_go_away(
+    server: Server, client: Client, session: Session, project: str
+) -> None:
+    await client.call(SYNC, whole(project, "mine"))
+    async with in_memory(server) as crashing:
+        await crashing.call(SYNC, whole(project, "theirs"))
+        await crashing.call(SYNC, whole(project, "only theirs", document="ch2.md"))
+        theirs = text_of(session, project)
+
+    assert theirs == "theirs"
+    assert text_of(session, project) == "mine"
+    assert text_of(session, project, "ch2.md") is None
+    assert len(session.documents) == 1
+
+
+async def test_a_client_sees_its_own_buffer_and_else_the_latest(
+    client: Client, other: Client, session: Session, project: str
+) -> None:
+    await client.call(SYNC, whole(project, "mine"))
+    await other.call(SYNC, whole(project, "theirs"))
+
+    own = session.documents.find(session.peer, (project, "ch1.md"))
+
+    assert own is not None
+    assert own.buffer.text == "mine"
+    assert text_of(session, project) == "theirs"
+
+
+async def test_closing_forgets_the_buffer_and_may_be_repeated(
+    client: Client, session: Session, project: str
+) -> None:
+    await client.call(SYNC, whole(project, "一"))
+    payload = {"projectId": project, "documentId": "ch1.md"}
+
+    first = await client.call(CLOSE, payload)
+    second = await client.call(CLOSE, payload)
+
+    assert (first, second) == ({"closed": True}, {"closed": False})
+    assert text_of(session, project) is None
+    assert (await client.failure(SYNC, edits(project, 1))).code == "CONFLICT"
+
+
+async def test_half_an_emoji_keeps_its_place(client: Client, project: str) -> None:
+    """JavaScript cuts strings inside emoji; positions after the cut must not move."""
+    body = (
+        '{"jsonrpc":"2.0","id":"half","method":"context:document:sync","params":'
+        f'{{"projectId":"{project}","documentId":"d","version":1,"text":"a\\ud83db"}}}}'
+    )
+
+    await client.frame(body.encode())
+    reply = await client.reply("half")
+
+    assert reply["result"] == {"version": 1, "length": 3}
+
+
+async def test_many_syncs_sent_at_once_are_applied_in_the_order_sent(
+    client: Client, session: Session, project: str
+) -> None:
+    await client.call(SYNC, whole(project, "", version=0))
+
+    for number in range(100):
+        params = edits(project, number, (number, number, chr(0x4E00 + number)))
+        await client.post({"jsonrpc": "2.0", "id": f"s{number}", "method": SYNC, "params": params})
+    replies = [await client.reply(f"s{number}") for number in range(100)]
+
+    assert all("result" in reply for reply in replies)
+    assert text_of(session, project) == "".join(chr(0x4E00 + number) for number in range(100))
+
+
+async def test_two_projects_do_not_share_a_document(
+    client: Client, session: Session, project: str, tmp_path: Path
+) -> None:
+    (tmp_path / "second").mkdir()
+    second = await client.call("project:create", {"rootPath": str(tmp_path / "second")})
+
+    await client.call(SYNC, whole(project, "一"))
+
+    assert text_of(session, second["projectId"]) is None
