@@ -14,11 +14,9 @@ from anyio.abc import ByteStream, Process
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from creonowd.daemon import endpoint
-from creonowd.daemon.build import build
 from creonowd.rpc.channel import Role
 from creonowd.rpc.framing import Frame, Framing, Splitter, enclose
 from creonowd.rpc.server import Server
-from creonowd.settings import Settings
 from creonowd.transports.memory import MemoryWire
 
 Send = Callable[[bytes], Awaitable[None]]
@@ -157,18 +155,6 @@ async def in_memory(
         tasks.start_soon(_read_on, pull, client)
         yield client
         wire.connection.lost()
-        tasks.cancel_scope.cancel()
-
-
-@contextlib.asynccontextmanager
-async def daemon(user_data: Path, settings: Settings | None = None) -> AsyncGenerator[Client]:
-    """Start a daemon inside this process, connect as an owner, and end it with the block."""
-    async with (
-        anyio.create_task_group() as tasks,
-        build(user_data, settings or Settings(), tasks) as server,
-        in_memory(server) as client,
-    ):
-        yield client
         tasks.cancel_scope.cancel()
 
 

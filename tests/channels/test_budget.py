@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from creonowd.rpc.server import Server
-from tests.clients import Client, daemon, in_memory
+from tests.clients import Client, in_memory
+from tests.daemons import daemon
 
 GET = "context:budget:get"
 UPDATE = "context:budget:update"

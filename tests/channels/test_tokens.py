@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from creonowd.settings import Settings
-from tests.clients import Client, daemon
+from tests.clients import Client
+from tests.daemons import daemon
 
 COUNT = "tokens:count"
 
