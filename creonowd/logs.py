@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import TextIO
 
 import structlog
-from structlog.typing import EventDict, Processor, WrappedLogger
+from structlog.typing import Processor
 
-from creonowd.redaction import redact_value
+from creonowd.redaction import redact_event
 from creonowd.settings import Settings
 
 LOG_FOLDER = "logs"
@@ -81,11 +81,6 @@ def _formatter(renderer: Processor) -> logging.Formatter:
         ],
         foreign_pre_chain=foreign,
     )
-
-
-def redact_event(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Take secrets out of every value of a log line, at any depth."""
-    return redact_value(event)
 
 
 def _log_uncaught(kind: type[BaseException], error: BaseException, trace: object) -> None:

@@ -272,12 +272,14 @@ async def running(user_data: Path, *arguments: str) -> AsyncGenerator[Process]:
     """Run a daemon that serves its endpoints, until the block ends."""
     command = daemon_command(user_data, *(arguments or ("--socket",)))
     async with await anyio.open_process(command, env=environment(), stderr=None) as process:
-        await endpoints_of(user_data)
-        yield process
-        with contextlib.suppress(ProcessLookupError):
-            process.terminate()
-        with anyio.fail_after(PATIENCE):
-            await process.wait()
+        try:
+            await endpoints_of(user_data)
+            yield process
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+            with anyio.fail_after(PATIENCE, shield=True):
+                await process.wait()
 
 
 async def endpoints_of(user_data: Path) -> dict[str, endpoint.Endpoint]:

@@ -73,6 +73,7 @@ def take_lock(user_data: Path) -> int:
             "use `creonowd call`, or stop it first.",
             pid=pid,
         )
+    (place / FILE).unlink(missing_ok=True)
     atomic.replace(place / PID, str(os.getpid()).encode())
     return descriptor
 
@@ -109,7 +110,8 @@ def read(user_data: Path) -> EndpointFile | None:
         held = msgspec.json.decode((place / FILE).read_bytes(), type=EndpointFile)
     except (OSError, msgspec.MsgspecError):
         return None
-    return held if held.version == VERSION and is_running(user_data) else None
+    current = held.version == VERSION and held.pid == running_pid(user_data)
+    return held if current and is_running(user_data) else None
 
 
 def is_running(user_data: Path) -> bool:
@@ -124,7 +126,7 @@ def is_running(user_data: Path) -> bool:
     return False
 
 
-def remove(user_data: Path, socket: Path) -> None:
+def remove(user_data: Path) -> None:
     """Take the sign down."""
-    for path in (user_data / RUN / FILE, user_data / RUN / PID, socket):
-        path.unlink(missing_ok=True)
+    for name in (FILE, PID):
+        (user_data / RUN / name).unlink(missing_ok=True)

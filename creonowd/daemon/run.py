@@ -46,7 +46,7 @@ def serve(options: Options) -> int:
         logs.configure(options.user_data, settings, sys.stderr)
         anyio.run(_serve, options, settings)
     finally:
-        endpoint.remove(options.user_data, _socket(options))
+        endpoint.remove(options.user_data)
         logs.close()
         os.close(lock)
     return 0
@@ -72,14 +72,10 @@ async def _serve(options: Options, settings: configuration.Settings) -> None:
     log.info("daemon_stopped", reason=server.reason)
 
 
-def _socket(options: Options) -> Path:
-    return options.socket or endpoint.socket_path(options.user_data)
-
-
 async def _open(server: Server, options: Options, opened: contextlib.AsyncExitStack) -> None:
     endpoints: list[endpoint.Endpoint] = []
     if sys.platform != "win32":
-        path = _socket(options)
+        path = options.socket or endpoint.socket_path(options.user_data)
         await opened.enter_async_context(_unix(server, path))
         endpoints.append(endpoint.Endpoint(transport="unix", address=str(path)))
     token = server.grants.mint(Grant(Role.OWNER))
@@ -107,3 +103,4 @@ async def _unix(server: Server, path: Path) -> AsyncGenerator[asyncio.Server]:
         yield listener
     finally:
         listener.close()
+        unix_socket.remove(path)

@@ -18,6 +18,7 @@ from creonowd.rpc.ticket import Fate
 from creonowd.settings import Settings
 
 DRAIN_STEP = 0.01
+FLUSH_SECONDS = 1.0
 
 
 class Server:
@@ -90,13 +91,22 @@ class Server:
         return all(connection.idle for connection in self.connections)
 
     async def drain(self, seconds: float) -> bool:
-        """Wait until all is answered and sent; past the time, stop the rest. True if all went well."""
+        """Wait until all is answered and sent; past the time, stop the rest and send the answers.
+
+        True if nothing had to be stopped.
+        """
+        if await self._quiet_within(seconds):
+            return True
+        for connection in list(self.connections):
+            connection.requests.stop(Fate.SHUTTING_DOWN)
+        await self._quiet_within(FLUSH_SECONDS)
+        return False
+
+    async def _quiet_within(self, seconds: float) -> bool:
         with anyio.move_on_after(seconds):
             while not self.idle:  # noqa: ASYNC110 - bytes leave through transports that tell nobody
                 await anyio.sleep(DRAIN_STEP)
             return True
-        for connection in list(self.connections):
-            connection.requests.stop(Fate.SHUTTING_DOWN)
         return False
 
     async def settled(self) -> None:

@@ -55,6 +55,12 @@ def _remove_stale(path: Path) -> None:
     path.unlink(missing_ok=True)
 
 
+def remove(path: Path) -> None:
+    """Take the socket away when its listener has ended."""
+    if path.is_socket():
+        path.unlink(missing_ok=True)
+
+
 def is_live(path: Path) -> bool:
     """Whether anyone answers on the socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:

@@ -1,6 +1,7 @@
 """What every transport promises, in every framing: the whole of the wire's rules, from outside."""
 
 import json
+from typing import Any
 
 import anyio
 import pytest
@@ -148,7 +149,8 @@ async def test_a_running_request_can_be_cancelled(line: Client) -> None:
 
 
 async def test_cancelling_what_is_not_there_does_nothing(line: Client) -> None:
-    for params in ({"id": "gone"}, {}, {"id": [1]}, [], None):
+    hopeless: tuple[Any, ...] = ({"id": "gone"}, {}, {"id": [1]}, [], None)
+    for params in hopeless:
         await line.post({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": params})
 
     assert (await line.call("app:ping"))["pong"]
