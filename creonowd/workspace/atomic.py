@@ -23,6 +23,7 @@ _SUFFIX = ".tmp"
 _COUNTER = itertools.count()
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _FULL_ON_WINDOWS = {39, 112}
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS}
 _BINARY = getattr(os, "O_BINARY", 0)
 _WINDOWS_TRIES = 20
 
@@ -42,6 +43,22 @@ def replace(
             if still is not None and not still():
                 return False
             move(temporary, path)
+        finally:
+            temporary.unlink(missing_ok=True)
+        sync_folder(path.parent)
+    return True
+
+
+def create(path: Path, data: bytes, *, mode: int = PRIVATE) -> bool:
+    """Make a new file with `data`, all at once; False if there is one, which stays as it is."""
+    with disk_errors(path.name):
+        if os.path.lexists(path):
+            return False
+        temporary = _written(path, data, mode)
+        try:
+            _claim(temporary, path)
+        except FileExistsError:
+            return False
         finally:
             temporary.unlink(missing_ok=True)
         sync_folder(path.parent)
@@ -157,3 +174,18 @@ def _write_and_close(descriptor: int, data: bytes) -> None:
         while view:
             view = view[file.write(view) :]
         os.fsync(file.fileno())
+
+
+def _claim(temporary: Path, path: Path) -> None:
+    """Give the file its name unless that is taken."""
+    if os.name == "nt":
+        temporary.rename(path)
+        return
+    try:
+        path.hardlink_to(temporary)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if os.path.lexists(path):
+            raise FileExistsError from None
+        temporary.rename(path)

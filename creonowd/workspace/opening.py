@@ -1,0 +1,178 @@
+"""Open a file inside a folder and make sure that it is what was really opened.
+
+A string can lie: a link anywhere along the way, or one swapped in a moment later, may lead
+out of the tree. So the file is opened first and then asked where it lies.
+"""
+
+import errno
+import os
+import stat
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+from creonowd.workspace.atomic import disk_error
+from creonowd.workspace.folders import same_folder
+from creonowd.workspace.paths import refused
+
+# Without O_NONBLOCK a named pipe would hold its reader for ever.
+_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+    | getattr(os, "O_NOCTTY", 0)
+    | getattr(os, "O_CLOEXEC", 0)
+)
+_ABSENT = {errno.ENOENT, errno.ENOTDIR}
+_NOT_A_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
+_TRIES = 20
+
+
+class Opened(Model):
+    """What a file held at one moment, and by what to tell whether it still does."""
+
+    data: bytes
+    mark: tuple[int, ...]
+    size_bytes: int
+    updated_at_ms: int
+
+
+def mark_of(status: os.stat_result) -> tuple[int, ...]:
+    """Tell files and their changes apart without reading them."""
+    return (
+        status.st_dev,
+        status.st_ino,
+        status.st_size,
+        status.st_mtime_ns,
+        status.st_ctime_ns,
+    )
+
+
+def read_inside(root: Path, folder: str, path: str, *, limit: int) -> Opened:
+    """Read the file at `path` if what opens lies in `folder`; both are relative to the real `root`.
+
+    NOT_FOUND if absent, UNSUPPORTED if no plain file, INVALID_ARGUMENT if it lies elsewhere,
+    IO_ERROR with `limitBytes` if it is too big.
+    """
+    try:
+        descriptor = _opened(root / path)
+    except OSError as error:
+        raise _cannot_open(error, root / path, path) from error
+    try:
+        return _read(descriptor, root, folder, path, limit)
+    except OSError as error:
+        raise disk_error(error, path) from error
+    finally:
+        os.close(descriptor)
+
+
+def lies_inside(real: Path, folder: Path) -> bool:
+    """Tell whether a real path is below a real folder, however either is spelled."""
+    return real.is_relative_to(folder) or any(same_folder(up, folder) for up in real.parents)
+
+
+def real_folder(root: Path, folder: str) -> Path:
+    """Find the real path of `folder`, which must be where its name says and not behind a link."""
+    place = Path(os.path.realpath(root)) / folder
+    real = Path(os.path.realpath(place))
+    if real == place or (same_folder(real, place) and not _linked(place, folder)):
+        return real
+    raise refused("link", f"{folder} is a link; make it a plain folder.")
+
+
+def _linked(place: Path, folder: str) -> bool:
+    steps = (place, *place.parents)[: folder.count("/") + 1]
+    return any(step.is_symlink() for step in steps)
+
+
+def _opened(path: Path) -> int:
+    """Open a file that has a name: one that was just replaced has none, so look again."""
+    for _ in range(_TRIES):
+        descriptor = os.open(path, _FLAGS)
+        if os.fstat(descriptor).st_nlink or os.name == "nt":
+            return descriptor
+        os.close(descriptor)
+    return os.open(path, _FLAGS)
+
+
+def _read(descriptor: int, root: Path, folder: str, path: str, limit: int) -> Opened:
+    status = os.fstat(descriptor)
+    if not lies_inside(_real_path(descriptor, root / path), real_folder(root, folder)):
+        raise refused("link", "path leads out of its folder through a link.")
+    if not stat.S_ISREG(status.st_mode):
+        raise _not_a_file(path)
+    if status.st_size > limit:
+        raise _too_big(path, status.st_size, limit)
+    with open(descriptor, "rb", closefd=False) as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise _too_big(path, len(data), limit)
+    return Opened(
+        data=data,
+        mark=mark_of(status),
+        size_bytes=len(data),
+        updated_at_ms=status.st_mtime_ns // 1_000_000,
+    )
+
+
+def _cannot_open(error: OSError, where: Path, path: str) -> DaemonError:
+    if error.errno in _ABSENT:
+        return DaemonError(ErrorCode.NOT_FOUND, "There is no such file.", path=path)
+    if error.errno in _NOT_A_PATH:
+        return refused("length", "path is not one that this system can have.")
+    if error.errno == errno.ELOOP:
+        return refused("link", "path leads in a circle through links.")
+    if where.is_dir():
+        return _not_a_file(path)
+    return disk_error(error, path)
+
+
+def _not_a_file(path: str) -> DaemonError:
+    return DaemonError(
+        ErrorCode.UNSUPPORTED, "path is not a file; list the folder and read its files.", path=path
+    )
+
+
+def _too_big(path: str, size: int, limit: int) -> DaemonError:
+    return DaemonError(
+        ErrorCode.IO_ERROR,
+        f"The file is larger than {limit} bytes; split it.",
+        path=path,
+        reason="too_large",
+        sizeBytes=size,
+        limitBytes=limit,
+    )
+
+
+def _portable_real_path(descriptor: int, path: Path) -> Path:
+    real = Path(os.path.realpath(path))
+    if os.path.samestat(os.fstat(descriptor), real.lstat()):
+        return real
+    raise refused("link", "path changed while it was opened; try again.")
+
+
+_real_path: Callable[[int, Path], Path] = _portable_real_path
+
+if sys.platform == "linux":
+
+    def _by_proc(descriptor: int, path: Path) -> Path:
+        try:
+            return Path(os.readlink(f"/proc/self/fd/{descriptor}"))  # noqa: PTH115
+        except OSError:
+            return _portable_real_path(descriptor, path)
+
+    _real_path = _by_proc
+
+elif sys.platform == "darwin":
+    import fcntl
+
+    def _by_getpath(descriptor: int, path: Path) -> Path:
+        try:
+            answer = fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024))
+        except OSError:
+            return _portable_real_path(descriptor, path)
+        return Path(os.fsdecode(answer.rstrip(b"\0")))
+
+    _real_path = _by_getpath

@@ -1,0 +1,85 @@
+"""Which project-relative paths a client may name. Pure: looks at the string, never at the disk.
+
+What the disk makes of a path that passes here is checked again when it is opened.
+"""
+
+import re
+import unicodedata
+from enum import StrEnum
+
+from creonowd.errors import DaemonError, ErrorCode
+
+TREE = ".creonow"
+MAX_LENGTH = 1024
+
+_RESERVED = re.compile(
+    r"(?:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[0-9¹²³])\s*(?:\..*)?", re.IGNORECASE
+)
+_SLASHES = frozenset("/\\")
+_LIKE_A_SLASH = frozenset("∕⁄⧸⧹╱╲⟋⟍")
+_DROPPED_AT_THE_END = ". ．․"
+
+
+class Scope(StrEnum):
+    """A folder of `.creonow` whose files clients may list and read."""
+
+    RULES = "rules"
+    SETTINGS = "settings"
+    CHARACTERS = "characters"
+
+
+def folder_of(scope: Scope) -> str:
+    """Tell the project-relative path of a scope's folder."""
+    return f"{TREE}/{scope}"
+
+
+def in_scope(path: str, scope: Scope) -> str:
+    """Return `path` if it names something in the scope, else fail with INVALID_ARGUMENT."""
+    if problem := problem_with(path):
+        raise refused(problem)
+    if path != folder_of(scope) and not path.startswith(f"{folder_of(scope)}/"):
+        raise refused("other_scope", f"path must begin with {folder_of(scope)}/.")
+    return path
+
+
+def problem_with(path: str) -> str | None:
+    """Name what makes a project-relative path unsafe on any system; None if nothing does."""
+    if not path or len(path) > MAX_LENGTH:
+        return "length"
+    if any(unicodedata.category(character) in {"Cc", "Cs"} for character in path):
+        return "control_character"
+    problems = (problem_with_name(name) for name in path.split("/"))
+    return next((problem for problem in problems if problem), None)
+
+
+def problem_with_name(name: str) -> str | None:
+    """Name what makes one file or folder name unsafe; None if nothing does."""
+    plain = _as_it_looks(name)
+    if not plain or not plain.strip(" ."):
+        return "relative_step"
+    if _SLASHES & set(plain) or _LIKE_A_SLASH & set(name):
+        return "separator"
+    if ":" in name:
+        return "drive_or_stream"
+    if _seen(name)[-1] in _DROPPED_AT_THE_END:
+        return "trailing_dot_or_space"
+    return "reserved_name" if _RESERVED.fullmatch(plain) else None
+
+
+def refused(reason: str, message: str | None = None) -> DaemonError:
+    """Say that a path is not allowed, without repeating it."""
+    return DaemonError(
+        ErrorCode.INVALID_ARGUMENT,
+        message or "path must be a plain project-relative path with / between its names.",
+        field="path",
+        reason=reason,
+    )
+
+
+def _as_it_looks(name: str) -> str:
+    return unicodedata.normalize("NFKC", _seen(name))
+
+
+def _seen(name: str) -> str:
+    """Drop the characters that nobody sees, which some disks ignore."""
+    return "".join(c for c in name if unicodedata.category(c) != "Cf")

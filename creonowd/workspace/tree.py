@@ -1,0 +1,187 @@
+"""The `.creonow` folder of a project: making it, listing it, reading it.
+
+Knows the tree of a project and its default files; knows nothing of what the texts mean.
+"""
+
+import os
+from pathlib import Path
+
+import structlog
+from anyio import to_thread
+
+from creonowd.clock import Clock
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+from creonowd.workspace import atomic
+from creonowd.workspace.file_cache import FileCache
+from creonowd.workspace.opening import Opened, lies_inside, read_inside, real_folder
+from creonowd.workspace.paths import TREE, Scope, folder_of, in_scope
+from creonowd.workspace.registry import Project
+from creonowd.workspace.walk import files_below
+
+LIMIT_BYTES = 4 * 1024 * 1024
+FOLDERS = ("rules", "settings", "skills", "characters", "conversations", "cache")
+DEFAULTS = {
+    "rules/style.md": b"# Style\n\n",
+    "rules/terminology.json": b'{\n  "terms": []\n}\n',
+    "rules/constraints.json": b'{\n  "version": 1,\n  "items": []\n}\n',
+}
+SUFFIXES = {
+    Scope.RULES: (".md", ".txt", ".json"),
+    Scope.SETTINGS: (".md", ".txt", ".json"),
+    Scope.CHARACTERS: (".md", ".json"),
+}
+
+log = structlog.get_logger(__name__)
+
+
+class FileInfo(Model):
+    """A file of the tree; `path` is project-relative with `/` between its names."""
+
+    path: str
+    size_bytes: int
+    updated_at_ms: int
+
+
+class TreeFile(FileInfo):
+    """A file of the tree and its bytes, as they are on disk."""
+
+    data: bytes
+
+
+class Problem(Model):
+    """A file that could not be used, and why."""
+
+    path: str
+    error: DaemonError
+
+
+class Folder(Model):
+    """All that one scope holds: what could be read, and what could not."""
+
+    files: tuple[TreeFile, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class Tree:
+    """Reads the trees of all projects; what has not changed on disk is not read again."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._cache = FileCache(clock)
+
+    async def ensure(self, project: Project) -> None:
+        """Make what is missing of the tree; nothing that exists is changed."""
+        made = await to_thread.run_sync(make_tree, project.root)
+        log.info("context_ensure", project_id=project.project_id, made=made)
+
+    async def exists(self, project: Project) -> bool:
+        """Tell whether the project has its tree."""
+        return await to_thread.run_sync((project.root / TREE).is_dir)
+
+    async def list(self, project: Project, scope: Scope) -> list[FileInfo]:
+        """List the files of a scope, recursively and sorted; nothing if there is no tree."""
+        return await to_thread.run_sync(_listed, project.root, scope)
+
+    async def read(self, project: Project, scope: Scope, path: str) -> TreeFile:
+        """Read one file that a client named."""
+        in_scope(path, scope)
+        return await to_thread.run_sync(self._read, project.root, scope, path)
+
+    async def read_all(self, project: Project, scope: Scope) -> Folder:
+        """Read every file of a scope in one go; a file that fails is a problem, not a failure."""
+        return await to_thread.run_sync(self._read_all, project.root, scope)
+
+    @property
+    def reads(self) -> int:
+        """How many files were really read."""
+        return self._cache.reads
+
+    def _read(self, root: Path, scope: Scope, path: str) -> TreeFile:
+        folder = folder_of(scope)
+        real = Path(os.path.realpath(root / path))
+        if not real.is_file() or not lies_inside(real, real_folder(root, folder)):
+            return _file(path, read_inside(root, folder, path, limit=LIMIT_BYTES))
+        with atomic.disk_errors(path):
+            status = real.stat()
+        return _file(path, self._cache.fetch(root, folder, path, status, limit=LIMIT_BYTES))
+
+    def _read_all(self, root: Path, scope: Scope) -> Folder:
+        files: list[TreeFile] = []
+        problems: list[Problem] = []
+        for path, status in _found(root, scope):
+            try:
+                opened = self._cache.fetch(root, folder_of(scope), path, status, limit=LIMIT_BYTES)
+                files.append(_file(path, opened))
+            except DaemonError as error:
+                problems.append(Problem(path=path, error=error))
+        return Folder(files=tuple(files), problems=tuple(problems))
+
+
+def make_tree(root: Path) -> int:
+    """Make the folders and default files that are missing, and tell how many."""
+    if not root.is_dir():
+        raise DaemonError(
+            ErrorCode.NOT_FOUND, "The project's folder is gone; bring it back or choose another."
+        )
+    made = sum(make_folder(root, folder) for folder in (TREE, *(f"{TREE}/{f}" for f in FOLDERS)))
+    for name, content in DEFAULTS.items():
+        path = f"{TREE}/{name}"
+        if (root / path).is_dir():
+            raise _in_the_way(path, "a file")
+        with atomic.disk_errors(path):
+            made += atomic.create(root / path, content, mode=atomic.SHARED)
+    return made
+
+
+def make_folder(root: Path, folder: str) -> bool:
+    """Make a folder of the tree unless it is there; refuse what stands in its way."""
+    place = root / folder
+    try:
+        place.mkdir()
+    except FileExistsError:
+        if not place.is_dir():
+            raise _in_the_way(folder, "a folder") from None
+        real_folder(root, folder)
+        return False
+    except OSError as error:
+        raise atomic.disk_error(error, folder) from error
+    return True
+
+
+def _in_the_way(path: str, wanted: str) -> DaemonError:
+    return DaemonError(
+        ErrorCode.IO_ERROR,
+        f"{path} must be {wanted}; move what stands there and try again.",
+        path=path,
+        reason="in_the_way",
+    )
+
+
+def _listed(root: Path, scope: Scope) -> list[FileInfo]:
+    return [
+        FileInfo(
+            path=path, size_bytes=status.st_size, updated_at_ms=status.st_mtime_ns // 1_000_000
+        )
+        for path, status in _found(root, scope)
+    ]
+
+
+def _found(root: Path, scope: Scope) -> list[tuple[str, os.stat_result]]:
+    folder = folder_of(scope)
+    place = root / folder
+    if not os.path.lexists(place):
+        return []
+    if not place.is_dir():
+        raise _in_the_way(folder, "a folder")
+    real_folder(root, folder)
+    suffixes = SUFFIXES[scope]
+    return files_below(root, folder, lambda name: name.lower().endswith(suffixes))
+
+
+def _file(path: str, opened: Opened) -> TreeFile:
+    return TreeFile(
+        path=path,
+        size_bytes=opened.size_bytes,
+        updated_at_ms=opened.updated_at_ms,
+        data=opened.data,
+    )

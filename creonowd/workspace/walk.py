@@ -1,0 +1,64 @@
+"""Walk a folder of a project without ever leaving it.
+
+Knows names, links and files; knows nothing of scopes and never reads a file.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from creonowd.workspace.opening import lies_inside
+from creonowd.workspace.paths import problem_with_name
+
+Found = tuple[str, os.stat_result]
+
+
+def files_below(root: Path, folder: str, wanted: Callable[[str], bool]) -> list[Found]:
+    """Find the plain files below `folder` whose name is wanted, as sorted project-relative paths.
+
+    Hidden names and names that no client could ask for are passed over. Links to folders are
+    not followed; a link to a file counts if the file lies below `folder` too. What vanishes
+    during the walk was never there.
+    """
+    found = [
+        (path, status)
+        for path, entry in _entries(root / folder, folder)
+        if wanted(entry.name) and (status := _plain_file(entry, root / folder))
+    ]
+    return sorted(found, key=lambda pair: pair[0])
+
+
+def _entries(place: Path, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    waiting = [(str(place), folder)]
+    while waiting:
+        where, prefix = waiting.pop()
+        for entry in _scan(where):
+            if entry.name.startswith(".") or problem_with_name(entry.name):
+                continue
+            path = f"{prefix}/{entry.name}"
+            if entry.is_dir(follow_symlinks=False):
+                waiting.append((entry.path, path))
+            else:
+                yield path, entry
+
+
+def _scan(where: str) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(where) as entries:
+            return list(entries)
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return []
+
+
+def _plain_file(entry: os.DirEntry[str], place: Path) -> os.stat_result | None:
+    # Not entry.stat(): on Windows that leaves out what tells one file from another.
+    with contextlib.suppress(OSError):
+        if entry.is_symlink() and not lies_inside(
+            Path(os.path.realpath(entry.path)), Path(os.path.realpath(place))
+        ):
+            return None
+        status = os.stat(entry.path)  # noqa: PTH116
+        return status if stat.S_ISREG(status.st_mode) else None
+    return None
