@@ -46,14 +46,14 @@ def problem_with(path: str) -> str | None:
     """Name what makes a project-relative path unsafe on any system; None if nothing does."""
     if not path or len(path) > MAX_LENGTH:
         return "length"
-    if any(unicodedata.category(character) in {"Cc", "Cs"} for character in path):
-        return "control_character"
     problems = (problem_with_name(name) for name in path.split("/"))
     return next((problem for problem in problems if problem), None)
 
 
 def problem_with_name(name: str) -> str | None:
     """Name what makes one file or folder name unsafe; None if nothing does."""
+    if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):
+        return "control_character"
     plain = _as_it_looks(name)
     if not plain or not plain.strip(" ."):
         return "relative_step"

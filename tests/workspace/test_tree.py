@@ -1,0 +1,526 @@
+import contextlib
+import os
+import shutil
+import sys
+import threading
+from collections.abc import Callable, Generator
+from pathlib import Path
+
+import anyio
+import pytest
+from hypothesis import given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from creonowd.clock import SystemClock
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.workspace import atomic
+from creonowd.workspace.paths import Scope
+from creonowd.workspace.registry import Project
+from creonowd.workspace.tree import LIMIT_BYTES, Tree
+
+LONG_AGO = (1_600_000_000, 1_600_000_000)
+links = pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    root = tmp_path / "书"
+    root.mkdir()
+    return Project(project_id="prj_test", name="书", root=root)
+
+
+@pytest.fixture
+def tree() -> Tree:
+    return Tree(SystemClock())
+
+
+def put(project: Project, path: str, data: bytes = b"x") -> Path:
+    place = project.root / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(data)
+    return place
+
+
+def everything(root: Path) -> dict[str, bytes | None]:
+    return {
+        path.relative_to(root).as_posix(): None if path.is_dir() else path.read_bytes()
+        for path in root.rglob("*")
+    }
+
+
+WHOLE = {
+    ".creonow": None,
+    ".creonow/rules": None,
+    ".creonow/rules/style.md": b"# Style\n\n",
+    ".creonow/rules/terminology.json": b'{\n  "terms": []\n}\n',
+    ".creonow/rules/constraints.json": b'{\n  "version": 1,\n  "items": []\n}\n',
+    ".creonow/settings": None,
+    ".creonow/skills": None,
+    ".creonow/characters": None,
+    ".creonow/conversations": None,
+    ".creonow/cache": None,
+}
+
+
+async def test_ensure_makes_the_whole_tree_and_nothing_else(tree: Tree, project: Project) -> None:
+    await tree.ensure(project)
+
+    assert everything(project.root) == WHOLE
+    assert await tree.exists(project)
+
+
+async def test_ensure_changes_nothing_that_exists(tree: Tree, project: Project) -> None:
+    put(project, ".creonow/rules/style.md", b"mine")
+    put(project, ".creonow/rules/constraints.json", b"broken {")
+    put(project, ".creonow/skills/a/SKILL.md", b"skill")
+
+    await tree.ensure(project)
+    await tree.ensure(project)
+
+    assert everything(project.root) == WHOLE | {
+        ".creonow/rules/style.md": b"mine",
+        ".creonow/rules/constraints.json": b"broken {",
+        ".creonow/skills/a": None,
+        ".creonow/skills/a/SKILL.md": b"skill",
+    }
+
+
+@pytest.mark.parametrize("missing", [path for path in WHOLE if path != ".creonow"])
+async def test_ensure_heals_a_half_made_tree(tree: Tree, project: Project, missing: str) -> None:
+    await tree.ensure(project)
+    place = project.root / missing
+    shutil.rmtree(place) if place.is_dir() else place.unlink()
+
+    await tree.ensure(project)
+
+    assert everything(project.root) == WHOLE
+
+
+@pytest.mark.parametrize("path", [".creonow", ".creonow/rules", ".creonow/cache"])
+async def test_ensure_refuses_a_file_where_a_folder_must_be(
+    tree: Tree, project: Project, path: str
+) -> None:
+    put(project, path, b"in the way")
+
+    with pytest.raises(DaemonError) as caught:
+        await tree.ensure(project)
+
+    assert caught.value.code is ErrorCode.IO_ERROR
+    assert caught.value.details == {"path": path, "reason": "in_the_way"}
+    assert (project.root / path).read_bytes() == b"in the way"
+
+
+async def test_ensure_refuses_a_folder_where_a_file_must_be(tree: Tree, project: Project) -> None:
+    (project.root / ".creonow/rules/style.md").mkdir(parents=True)
+
+    with pytest.raises(DaemonError) as caught:
+        await tree.ensure(project)
+
+    assert caught.value.details["path"] == ".creonow/rules/style.md"
+
+
+@links
+@pytest.mark.parametrize("path", [".creonow", ".creonow/rules"])
+async def test_ensure_refuses_a_link_and_writes_nothing_behind_it(
+    tree: Tree, project: Project, tmp_path: Path, path: str
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (project.root / path).parent.mkdir(exist_ok=True)
+    (project.root / path).symlink_to(outside, target_is_directory=True)
+
+    with pytest.raises(DaemonError) as caught:
+        await tree.ensure(project)
+
+    assert caught.value.code is ErrorCode.INVALID_ARGUMENT
+    assert list(outside.iterdir()) == []
+
+
+async def test_ensure_of_a_project_whose_folder_is_gone_is_not_found(
+    tree: Tree, project: Project
+) -> None:
+    project.root.rmdir()
+
+    with pytest.raises(DaemonError) as caught:
+        await tree.ensure(project)
+
+    assert caught.value.code is ErrorCode.NOT_FOUND
+    assert not project.root.exists()
+
+
+async def test_many_ensures_at_once_make_one_tree(tree: Tree, project: Project) -> None:
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(20):
+                tasks.start_soon(tree.ensure, project)
+
+    assert everything(project.root) == WHOLE
+
+
+async def test_a_list_is_recursive_sorted_and_relative(tree: Tree, project: Project) -> None:
+    put(project, ".creonow/settings/b.md", b"bb")
+    put(project, ".creonow/settings/世界观/地理.TXT", b"12345")
+    put(project, ".creonow/settings/a.json", b"{}")
+    put(project, ".creonow/rules/style.md")
+
+    listed = await tree.list(project, Scope.SETTINGS)
+
+    assert [(item.path, item.size_bytes) for item in listed] == [
+        (".creonow/settings/a.json", 2),
+        (".creonow/settings/b.md", 2),
+        (".creonow/settings/世界观/地理.TXT", 5),
+    ]
+    assert all(item.updated_at_ms > 1_600_000_000_000 for item in listed)
+
+
+async def test_a_list_holds_only_what_the_scope_is_for(tree: Tree, project: Project) -> None:
+    for name in (".hidden.md", "a.md~", "#a.md#", "map.png", ".creonow-1-2.tmp", "con.md", "b.txt"):
+        put(project, f".creonow/characters/{name}")
+    put(project, ".creonow/characters/.git/x.md")
+    put(project, ".creonow/characters/林远.md")
+    put(project, ".creonow/characters/林远.json")
+
+    listed = await tree.list(project, Scope.CHARACTERS)
+
+    assert [item.path for item in listed] == [
+        ".creonow/characters/林远.json",
+        ".creonow/characters/林远.md",
+    ]
+
+
+async def test_without_a_tree_there_is_nothing_to_list(tree: Tree, project: Project) -> None:
+    for scope in Scope:
+        assert await tree.list(project, scope) == []
+        assert (await tree.read_all(project, scope)).files == ()
+    assert not await tree.exists(project)
+
+
+async def test_a_file_is_read_as_it_is(tree: Tree, project: Project) -> None:
+    put(project, ".creonow/settings/世界观.md", "天\r\n地\n".encode())
+
+    file = await tree.read(project, Scope.SETTINGS, ".creonow/settings/世界观.md")
+
+    assert file.data == "天\r\n地\n".encode()
+    assert file.size_bytes == 9
+    assert file.path == ".creonow/settings/世界观.md"
+
+
+async def refusal(tree: Tree, project: Project, path: str) -> DaemonError:
+    with pytest.raises(DaemonError) as caught:
+        await tree.read(project, Scope.SETTINGS, path)
+    assert str(project.root) not in f"{caught.value} {caught.value.details}"
+    return caught.value
+
+
+async def test_a_missing_file_is_not_found(tree: Tree, project: Project) -> None:
+    put(project, ".creonow/settings/a.md")
+
+    for path in (".creonow/settings/b.md", ".creonow/settings/a.md/b.md"):
+        assert (await refusal(tree, project, path)).code is ErrorCode.NOT_FOUND
+
+
+async def test_a_folder_is_unsupported(tree: Tree, project: Project) -> None:
+    put(project, ".creonow/settings/世界/a.md")
+
+    for path in (".creonow/settings/世界", ".creonow/settings"):
+        assert (await refusal(tree, project, path)).code is ErrorCode.UNSUPPORTED
+
+
+async def test_a_file_of_exactly_the_limit_is_read_and_one_more_byte_is_not(
+    tree: Tree, project: Project
+) -> None:
+    put(project, ".creonow/settings/fits.md", b"x" * LIMIT_BYTES)
+    put(project, ".creonow/settings/big.md", b"x" * (LIMIT_BYTES + 1))
+
+    fits = await tree.read(project, Scope.SETTINGS, ".creonow/settings/fits.md")
+    error = await refusal(tree, project, ".creonow/settings/big.md")
+
+    assert fits.size_bytes == LIMIT_BYTES == 4 * 1024 * 1024
+    assert error.code is ErrorCode.IO_ERROR
+    assert error.details["limitBytes"] == LIMIT_BYTES
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="only POSIX has named pipes")
+async def test_a_named_pipe_holds_nobody_up(tree: Tree, project: Project) -> None:
+    put(project, ".creonow/settings/a.md")
+    os.mkfifo(project.root / ".creonow/settings/pipe.md")
+
+    with anyio.fail_after(10):
+        error = await refusal(tree, project, ".creonow/settings/pipe.md")
+        folder = await tree.read_all(project, Scope.SETTINGS)
+
+    assert error.code is ErrorCode.UNSUPPORTED
+    assert [file.path for file in folder.files] == [".creonow/settings/a.md"]
+
+
+@links
+async def test_a_link_that_stays_in_its_folder_is_followed(tree: Tree, project: Project) -> None:
+    put(project, ".creonow/settings/real/a.md", b"inside")
+    (project.root / ".creonow/settings/link.md").symlink_to("real/a.md")
+
+    file = await tree.read(project, Scope.SETTINGS, ".creonow/settings/link.md")
+    listed = await tree.list(project, Scope.SETTINGS)
+
+    assert file.data == b"inside"
+    assert [item.path for item in listed] == [
+        ".creonow/settings/link.md",
+        ".creonow/settings/real/a.md",
+    ]
+
+
+@links
+@pytest.mark.parametrize("target", ["outside", "project", "rules", "absolute"])
+@pytest.mark.parametrize("kind", ["file", "folder", "scope", "tree"])
+async def test_a_link_that_leaves_the_tree_is_refused_wherever_it_stands(
+    tree: Tree, project: Project, tmp_path: Path, kind: str, target: str
+) -> None:
+    places = {
+        "outside": tmp_path / "outside",
+        "project": project.root / "chapters",
+        "rules": project.root / ".rules",
+        "absolute": tmp_path / "elsewhere",
+    }
+    place = places[target]
+    for inner in ("settings/deep", "deep"):
+        (place / inner).mkdir(parents=True)
+        (place / inner / "a.md").write_bytes(b"secret")
+    (place / "a.md").write_bytes(b"secret")
+    link, goal, path = {
+        "file": (".creonow/settings/a.md", place / "a.md", ".creonow/settings/a.md"),
+        "folder": (".creonow/settings/deep", place / "deep", ".creonow/settings/deep/a.md"),
+        "scope": (".creonow/settings", place, ".creonow/settings/a.md"),
+        "tree": (".creonow", place, ".creonow/settings/deep/a.md"),
+    }[kind]
+    (project.root / link).parent.mkdir(parents=True, exist_ok=True)
+    relative = os.path.relpath(goal, (project.root / link).parent)
+    (project.root / link).symlink_to(goal if target == "absolute" else relative)
+
+    error = await refusal(tree, project, path)
+
+    assert error.code is ErrorCode.INVALID_ARGUMENT
+    if kind in {"file", "folder"}:
+        assert await tree.list(project, Scope.SETTINGS) == []
+        assert (
+            await tree.read_all(project, Scope.SETTINGS)
+            == type(await tree.read_all(project, Scope.SETTINGS))()
+        )
+    else:
+        with pytest.raises(DaemonError):
+            await tree.list(project, Scope.SETTINGS)
+
+
+@links
+async def test_a_link_in_a_circle_is_refused(tree: Tree, project: Project) -> None:
+    put(project, ".creonow/settings/a.md")
+    (project.root / ".creonow/settings/loop.md").symlink_to("loop.md")
+
+    assert (
+        await refusal(tree, project, ".creonow/settings/loop.md")
+    ).code is ErrorCode.INVALID_ARGUMENT
+
+
+@links
+async def test_a_folder_swapped_for_a_link_after_reading_is_refused(
+    tree: Tree, project: Project, tmp_path: Path
+) -> None:
+    """The file is the very same, so only its place can tell."""
+    file = put(project, ".creonow/settings/a.md", b"mine")
+    os.utime(file, LONG_AGO)
+    await tree.read(project, Scope.SETTINGS, ".creonow/settings/a.md")
+
+    (project.root / ".creonow/settings").rename(tmp_path / "moved")
+    (project.root / ".creonow/settings").symlink_to(tmp_path / "moved")
+
+    error = await refusal(tree, project, ".creonow/settings/a.md")
+    assert error.code is ErrorCode.INVALID_ARGUMENT
+
+
+@contextlib.contextmanager
+def running_beside(work: Callable[[], None], done: threading.Event) -> Generator[None]:
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+@links
+async def test_a_link_swapped_in_while_reading_never_shows_what_is_outside(
+    tree: Tree, project: Project, tmp_path: Path
+) -> None:
+    put(project, ".creonow/settings/d/a.md", b"inside")
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a.md").write_bytes(b"outside")
+    folder, aside = project.root / ".creonow/settings/d", tmp_path / "aside"
+    done = threading.Event()
+
+    def swap() -> None:
+        while not done.is_set():
+            folder.rename(aside)
+            folder.symlink_to(outside)
+            folder.unlink()
+            aside.rename(folder)
+
+    seen: set[bytes | ErrorCode] = set()
+    with running_beside(swap, done):
+        for _ in range(1500):
+            try:
+                file = await tree.read(project, Scope.SETTINGS, ".creonow/settings/d/a.md")
+                seen.add(file.data)
+            except DaemonError as error:
+                seen.add(error.code)
+
+    assert b"outside" not in seen
+    assert b"inside" in seen
+
+
+NAMES = st.sampled_from(
+    ["a.md", "b", "..", ".", "settings", "rules", "link", "out", "世", "secret.md"]
+)
+
+
+@links
+@hypothesis_settings(max_examples=200)
+@given(parts=st.lists(NAMES, min_size=1, max_size=5))
+def test_no_path_ever_shows_a_file_outside_its_scope(
+    tmp_path_factory: pytest.TempPathFactory, parts: list[str]
+) -> None:
+    root = _maze(tmp_path_factory)
+    project = Project(project_id="p", name="p", root=root)
+
+    async def read(path: str) -> bytes | ErrorCode:
+        try:
+            return (await Tree(SystemClock()).read(project, Scope.SETTINGS, path)).data
+        except DaemonError as error:
+            return error.code
+
+    for path in (
+        "/".join(parts),
+        ".creonow/" + "/".join(parts),
+        ".creonow/settings/" + "/".join(parts),
+    ):
+        assert anyio.run(read, path) in {
+            b"inside",
+            ErrorCode.INVALID_ARGUMENT,
+            ErrorCode.NOT_FOUND,
+            ErrorCode.UNSUPPORTED,
+        }
+
+
+_MAZES: list[Path] = []
+
+
+def _maze(factory: pytest.TempPathFactory) -> Path:
+    """A project full of links, in which every file outside the settings says so."""
+    if not _MAZES:
+        root = factory.mktemp("maze") / "project"
+        settings = root / ".creonow/settings"
+        for folder in (settings, settings / "b", settings / "世", root / ".creonow/rules"):
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / "a.md").write_bytes(b"outside" if folder.name == "rules" else b"inside")
+        (root / "secret.md").write_bytes(b"outside")
+        (root.parent / "secret.md").write_bytes(b"outside")
+        (settings / "link").symlink_to("b")
+        (settings / "out").symlink_to("../..")
+        (settings / "rules").symlink_to("../rules")
+        (settings / "b/link").symlink_to("../世/a.md")
+        (settings / "b/out").symlink_to(root.parent)
+        (settings / "secret.md").symlink_to("../../secret.md")
+        _MAZES.append(root)
+    return _MAZES[0]
+
+
+async def test_read_all_gives_files_and_problems(tree: Tree, project: Project) -> None:
+    put(project, ".creonow/settings/a.md", b"a")
+    put(project, ".creonow/settings/big.md", b"x" * (LIMIT_BYTES + 1))
+    put(project, ".creonow/settings/z/b.md", b"b")
+
+    folder = await tree.read_all(project, Scope.SETTINGS)
+
+    assert [file.data for file in folder.files] == [b"a", b"b"]
+    assert [problem.path for problem in folder.problems] == [".creonow/settings/big.md"]
+    assert folder.problems[0].error.details["reason"] == "too_large"
+
+
+async def test_what_has_not_changed_is_not_read_again(tree: Tree, project: Project) -> None:
+    for number in range(10):
+        os.utime(put(project, f".creonow/settings/{number}.md"), LONG_AGO)
+
+    cold = await tree.read_all(project, Scope.SETTINGS)
+    reads = tree.reads
+    warm = await tree.read_all(project, Scope.SETTINGS)
+
+    assert reads == 10
+    assert tree.reads == reads
+    assert all(a.data is b.data for a, b in zip(cold.files, warm.files, strict=True))
+
+
+@pytest.mark.parametrize("age", ["settled", "young"])
+async def test_a_change_is_seen_even_if_size_and_time_stay(
+    tree: Tree, project: Project, age: str
+) -> None:
+    file = put(project, ".creonow/settings/a.md", b"old")
+    if age == "settled":
+        os.utime(file, LONG_AGO)
+    before = file.stat()
+    await tree.read_all(project, Scope.SETTINGS)
+
+    file.write_bytes(b"new")
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+    folder = await tree.read_all(project, Scope.SETTINGS)
+
+    assert folder.files[0].data == b"new"
+
+
+async def test_hundreds_of_quick_rewrites_are_all_seen(tree: Tree, project: Project) -> None:
+    """Without a watcher, and faster than the disk's clock ticks."""
+    file = put(project, ".creonow/settings/a.md", b"0000")
+
+    for number in range(300):
+        text = f"{number:04}".encode()
+        file.write_bytes(text)
+        assert (await tree.read_all(project, Scope.SETTINGS)).files[0].data == text
+
+
+async def test_a_file_replaced_by_an_older_one_is_seen(tree: Tree, project: Project) -> None:
+    file = put(project, ".creonow/settings/a.md", b"old")
+    os.utime(file, LONG_AGO)
+    await tree.read_all(project, Scope.SETTINGS)
+    other = put(project, ".creonow/settings/other", b"new")
+    os.utime(other, LONG_AGO)
+
+    other.replace(file)
+
+    assert (await tree.read_all(project, Scope.SETTINGS)).files[0].data == b"new"
+
+
+async def test_a_file_replaced_again_and_again_is_always_whole(
+    tree: Tree, project: Project, tmp_path: Path
+) -> None:
+    file = put(project, ".creonow/settings/a.md", b"a" * 10_000)
+    done = threading.Event()
+
+    def rewrite() -> None:
+        while not done.is_set():
+            for letter in (b"a", b"b"):
+                atomic.replace(file, letter * 10_000)
+
+    with running_beside(rewrite, done):
+        for _ in range(300):
+            read = await tree.read(project, Scope.SETTINGS, ".creonow/settings/a.md")
+            assert len(set(read.data)) == 1
+            assert len(read.data) == 10_000
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names themselves")
+async def test_a_name_that_is_not_unicode_is_passed_over(tree: Tree, project: Project) -> None:
+    put(project, ".creonow/settings/a.md")
+    Path(os.fsdecode(os.fsencode(project.root / ".creonow/settings") + b"/\xff.md")).touch()
+
+    listed = await tree.list(project, Scope.SETTINGS)
+
+    assert [item.path for item in listed] == [".creonow/settings/a.md"]

@@ -1,0 +1,443 @@
+"""Watching with what editors really do when they save."""
+
+import os
+import shutil
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
+
+import anyio
+import pytest
+
+from creonowd.clock import SystemClock
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.workspace.registry import Project
+from creonowd.workspace.tree import make_tree
+from creonowd.workspace.watcher import Change, Watcher, joined
+
+STYLE = ".creonow/rules/style.md"
+
+
+class Diary:
+    """A listener that remembers, and can be waited for."""
+
+    def __init__(self) -> None:
+        self.changes: list[Change] = []
+        self._news = anyio.Event()
+
+    def __call__(self, change: Change) -> None:
+        self.changes.append(change)
+        self._news.set()
+
+    @property
+    def paths(self) -> set[str]:
+        return {path for change in self.changes for path in change.paths}
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        with anyio.fail_after(20):
+            while not condition():
+                await self._news.wait()
+                self._news = anyio.Event()
+
+    async def names(self, *paths: str) -> None:
+        await self.until(lambda: set(paths) <= self.paths)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    root = tmp_path / "书"
+    root.mkdir()
+    make_tree(root)
+    return Project(project_id="prj_test", name="书", root=root)
+
+
+@pytest.fixture(params=[True, False], ids=["one by one", "recursive"])
+async def watcher(request: pytest.FixtureRequest) -> AsyncGenerator[Watcher]:
+    made = Watcher(SystemClock(), one_by_one=request.param)
+    async with made.running():
+        yield made
+
+
+@pytest.fixture
+async def diary(watcher: Watcher, project: Project) -> Diary:
+    kept = Diary()
+    await watcher.subscribe(project, "test", kept, client=True)
+    return kept
+
+
+async def test_a_changed_file_is_named_with_its_layer(diary: Diary, project: Project) -> None:
+    (project.root / STYLE).write_text("短句。", encoding="utf-8")
+
+    await diary.names(STYLE)
+
+    assert diary.paths == {STYLE}
+    assert diary.changes[0].layers == ("rules",)
+    assert diary.changes[0].project_id == "prj_test"
+    assert diary.changes[0].watching
+
+
+@pytest.mark.parametrize(
+    ("path", "layers"),
+    [
+        (".creonow/rules/禁用词.txt", ("rules",)),
+        (".creonow/settings/世界观.md", ("settings",)),
+        (".creonow/settings/memory.json", ("settings",)),
+        (".creonow/characters/林远.md", ("rules", "retrieved")),
+        (".creonow/skills/continue/SKILL.md", ()),
+        ("第一章.md", ("retrieved", "immediate")),
+        ("卷一/第二章.txt", ("retrieved", "immediate")),
+    ],
+)
+async def test_a_new_file_touches_the_layers_of_its_place(
+    diary: Diary, project: Project, path: str, layers: tuple[str, ...]
+) -> None:
+    place = project.root / path
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_text("新", encoding="utf-8")
+
+    await diary.names(path)
+
+    assert diary.paths == {path}
+    assert diary.changes[0].layers == layers
+
+
+def save_like_vim(path: Path, text: str) -> None:
+    """Probe the folder, move the old file to a backup, write the new one, drop the backup."""
+    (path.parent / "4913").touch()
+    (path.parent / "4913").unlink()
+    backup = path.with_name(path.name + "~")
+    path.rename(backup)
+    path.write_text(text, encoding="utf-8")
+    backup.unlink()
+
+
+def save_like_vscode(path: Path, text: str) -> None:
+    """Truncate and write in place."""
+    path.write_bytes(b"")
+    path.write_text(text, encoding="utf-8")
+
+
+def save_like_gedit(path: Path, text: str) -> None:
+    """Write a hidden temporary file and rename it over the old one."""
+    temporary = path.with_name(".goutputstream-ABC123")
+    temporary.write_text(text, encoding="utf-8")
+    temporary.replace(path)
+
+
+def save_like_emacs(path: Path, text: str) -> None:
+    """Keep an autosave and a lock beside the file, and a backup for good."""
+    autosave = path.with_name(f"#{path.name}#")
+    autosave.write_text(text, encoding="utf-8")
+    shutil.copy2(path, path.with_name(path.name + "~"))
+    path.write_text(text, encoding="utf-8")
+    autosave.unlink()
+
+
+def save_like_word(path: Path, text: str) -> None:
+    """Write a new file, move the old one away, move the new one in, delete the old one."""
+    new, old = path.with_name("~WRD0001.tmp"), path.with_name("~WRL0002.tmp")
+    new.write_text(text, encoding="utf-8")
+    path.rename(old)
+    new.rename(path)
+    old.unlink()
+
+
+SAVES = [save_like_vim, save_like_vscode, save_like_gedit, save_like_emacs, save_like_word]
+
+
+@pytest.mark.parametrize("save", SAVES, ids=lambda save: save.__name__)
+async def test_every_way_to_save_names_the_file_and_only_the_file(
+    diary: Diary, project: Project, save: Callable[[Path, str], None]
+) -> None:
+    chapter = project.root / "第一章.md"
+    chapter.write_text("旧", encoding="utf-8")
+    await diary.names("第一章.md")
+
+    for text in ("一一", "二二"):
+        diary.changes.clear()
+        save(project.root / STYLE, text)
+        save(chapter, text)
+        await diary.names(STYLE, "第一章.md")
+
+        assert diary.paths == {STYLE, "第一章.md"}
+
+
+async def test_a_deleted_file_is_named(diary: Diary, project: Project) -> None:
+    (project.root / STYLE).unlink()
+
+    await diary.names(STYLE)
+
+    assert diary.paths == {STYLE}
+
+
+async def test_a_renamed_file_is_named_by_both_names(diary: Diary, project: Project) -> None:
+    (project.root / STYLE).rename(project.root / ".creonow/rules/文风.md")
+
+    await diary.names(STYLE, ".creonow/rules/文风.md")
+
+    assert diary.paths == {STYLE, ".creonow/rules/文风.md"}
+
+
+async def test_a_rename_of_case_only_is_named_by_both_names(diary: Diary, project: Project) -> None:
+    (project.root / STYLE).rename(project.root / ".creonow/rules/Style.md")
+
+    await diary.names(STYLE, ".creonow/rules/Style.md")
+
+    assert diary.paths == {STYLE, ".creonow/rules/Style.md"}
+
+
+async def test_a_folder_deleted_and_made_again_is_still_watched(
+    diary: Diary, project: Project
+) -> None:
+    shutil.rmtree(project.root / ".creonow")
+    await diary.names(STYLE)
+    diary.changes.clear()
+    make_tree(project.root)
+    await diary.names(STYLE)
+    diary.changes.clear()
+
+    (project.root / STYLE).write_text("又来", encoding="utf-8")
+    await diary.names(STYLE)
+
+    assert diary.paths == {STYLE}
+
+
+async def test_a_folder_replaced_in_one_go_is_still_watched(diary: Diary, project: Project) -> None:
+    shutil.rmtree(project.root / ".creonow/rules")
+    (project.root / ".creonow/rules").mkdir()
+    (project.root / STYLE).write_text("换", encoding="utf-8")
+    await diary.names(STYLE)
+    await diary.names(".creonow/rules/constraints.json")
+    diary.changes.clear()
+
+    (project.root / STYLE).write_text("再换", encoding="utf-8")
+    await diary.names(STYLE)
+
+    assert diary.paths == {STYLE}
+
+
+async def test_files_deep_in_new_folders_are_named(diary: Diary, project: Project) -> None:
+    deep = project.root / "卷一" / "上" / "甲"
+    deep.mkdir(parents=True)
+    (deep / "一.md").write_text("一", encoding="utf-8")
+    await diary.names("卷一/上/甲/一.md")
+    diary.changes.clear()
+
+    (deep / "二.md").write_text("二", encoding="utf-8")
+    await diary.names("卷一/上/甲/二.md")
+
+    assert diary.paths == {"卷一/上/甲/二.md"}
+
+
+async def test_a_moved_folder_names_every_file_twice(diary: Diary, project: Project) -> None:
+    (project.root / "old").mkdir()
+    (project.root / "old/a.md").write_text("a", encoding="utf-8")
+    await diary.names("old/a.md")
+    diary.changes.clear()
+
+    (project.root / "old").rename(project.root / "new")
+    await diary.names("old/a.md", "new/a.md")
+
+    assert diary.paths == {"old/a.md", "new/a.md"}
+
+
+async def test_a_burst_of_a_thousand_files_loses_none(diary: Diary, project: Project) -> None:
+    folder = project.root / ".creonow/settings/burst"
+    expected = {f".creonow/settings/burst/{number}.md" for number in range(1000)}
+
+    folder.mkdir()
+    for number in range(1000):
+        (folder / f"{number}.md").write_text(str(number), encoding="utf-8")
+    await diary.names(*expected)
+
+    assert diary.paths == expected
+    assert len(diary.changes) < 100
+
+
+async def test_what_does_not_matter_is_not_told(diary: Diary, project: Project) -> None:
+    for path in (
+        ".git/index.md",
+        "node_modules/x/readme.md",
+        ".creonow/cache/write.lock",
+        ".creonow/rules/.style.md.swp",
+        ".creonow/rules/.creonow-1-1.tmp",
+        "cover.png",
+        ".hidden.md",
+    ):
+        (project.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (project.root / path).write_text("x", encoding="utf-8")
+    (project.root / STYLE).write_text("done", encoding="utf-8")
+    await diary.names(STYLE)
+
+    assert diary.paths == {STYLE}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+async def test_a_link_out_of_the_project_is_not_followed(
+    diary: Diary, project: Project, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (project.root / "link").symlink_to(outside, target_is_directory=True)
+    (outside / "secret.md").write_text("x", encoding="utf-8")
+    (project.root / STYLE).write_text("done", encoding="utf-8")
+    await diary.names(STYLE)
+
+    assert diary.paths == {STYLE}
+
+
+async def test_two_listeners_hear_and_one_may_leave(
+    watcher: Watcher, diary: Diary, project: Project
+) -> None:
+    other = Diary()
+    await watcher.subscribe(project, "other", other, client=True)
+    (project.root / STYLE).write_text("一", encoding="utf-8")
+    await diary.names(STYLE)
+    await other.names(STYLE)
+
+    await watcher.unsubscribe(project.project_id, "other")
+    (project.root / "一.md").write_text("一", encoding="utf-8")
+    await diary.names("一.md")
+
+    assert other.paths == {STYLE}
+    assert watcher.watching(project.project_id)
+
+
+async def test_subscribing_twice_is_subscribing_once(
+    watcher: Watcher, diary: Diary, project: Project
+) -> None:
+    await watcher.subscribe(project, "test", diary, client=True)
+    (project.root / STYLE).write_text("一", encoding="utf-8")
+    await diary.names(STYLE)
+
+    assert len(diary.changes) == 1
+    await watcher.unsubscribe(project.project_id, "test")
+    assert not watcher.watching(project.project_id)
+
+
+async def test_stopping_leaves_nothing_running(watcher: Watcher, project: Project) -> None:
+    handles = Path("/proc/self/fd")
+    before = len(list(handles.iterdir())) if handles.exists() else 0
+
+    for _ in range(5):
+        await watcher.subscribe(project, "test", Diary(), client=True)
+        assert watcher.watching(project.project_id)
+        await watcher.unsubscribe(project.project_id, "test")
+        assert not watcher.watching(project.project_id)
+
+    with anyio.fail_after(10):
+        while handles.exists() and len(list(handles.iterdir())) > before:  # noqa: ASYNC110
+            await anyio.sleep(0.01)
+
+
+async def test_a_listener_that_is_no_client_does_not_count_as_watching(
+    watcher: Watcher, project: Project
+) -> None:
+    await watcher.subscribe(project, "index", Diary())
+
+    assert not watcher.watching(project.project_id)
+
+
+async def test_a_client_that_hangs_up_stops_the_watching(
+    watcher: Watcher, diary: Diary, project: Project
+) -> None:
+    watcher.drop("test")
+
+    assert not watcher.watching(project.project_id)
+    again = Diary()
+    await watcher.subscribe(project, "again", again, client=True)
+    (project.root / STYLE).write_text("一", encoding="utf-8")
+    await again.names(STYLE)
+    assert diary.changes == []
+
+
+async def test_a_project_that_vanishes_is_reported_and_can_be_watched_again(
+    watcher: Watcher, diary: Diary, project: Project
+) -> None:
+    shutil.rmtree(project.root)
+    await diary.until(lambda: any(not change.watching for change in diary.changes))
+
+    assert not watcher.watching(project.project_id)
+    make_again(project.root)
+    again = Diary()
+    await watcher.subscribe(project, "test", again, client=True)
+    assert watcher.watching(project.project_id)
+    (project.root / STYLE).write_text("一", encoding="utf-8")
+    await again.names(STYLE)
+
+
+def make_again(root: Path) -> None:
+    root.mkdir()
+    make_tree(root)
+
+
+async def test_a_project_that_is_replaced_at_once_stays_watched(
+    watcher: Watcher, diary: Diary, project: Project, tmp_path: Path
+) -> None:
+    fresh = tmp_path / "fresh"
+    make_again(fresh)
+    (fresh / "一.md").write_text("一", encoding="utf-8")
+    project.root.rename(tmp_path / "away")
+    fresh.rename(project.root)
+    await diary.names("一.md")
+    diary.changes.clear()
+
+    (project.root / STYLE).write_text("一", encoding="utf-8")
+    await diary.names(STYLE)
+
+    assert watcher.watching(project.project_id)
+
+
+async def test_a_project_without_a_folder_cannot_be_watched(
+    watcher: Watcher, tmp_path: Path
+) -> None:
+    gone = Project(project_id="prj_gone", name="gone", root=tmp_path / "gone")
+
+    with pytest.raises(DaemonError) as caught:
+        await watcher.subscribe(gone, "test", Diary(), client=True)
+
+    assert caught.value.code is ErrorCode.NOT_FOUND
+    assert not watcher.watching("prj_gone")
+
+
+async def test_a_forgotten_project_is_no_longer_watched(
+    watcher: Watcher, diary: Diary, project: Project
+) -> None:
+    await watcher.forget(project.project_id)
+
+    assert not watcher.watching(project.project_id)
+    assert [change.watching for change in diary.changes] == [False]
+
+
+async def test_the_end_of_the_daemon_ends_the_watching_at_once(project: Project) -> None:
+    watcher = Watcher(SystemClock())
+
+    with anyio.fail_after(5):
+        async with watcher.running():
+            await watcher.subscribe(project, "test", Diary(), client=True)
+
+    assert not watcher.watching(project.project_id)
+
+
+async def test_starting_and_stopping_at_once_ends_in_a_true_state(
+    watcher: Watcher, project: Project
+) -> None:
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            for number in range(10):
+                tasks.start_soon(watcher.subscribe, project, str(number), Diary())
+                tasks.start_soon(watcher.unsubscribe, project.project_id, str(number))
+        for number in range(10):
+            await watcher.unsubscribe(project.project_id, str(number))
+
+    assert not watcher.watching(project.project_id)
+
+
+def test_two_changes_join_into_one() -> None:
+    first = Change(project_id="p", paths=("b.md",), layers=("retrieved", "immediate"), at_ms=1)
+    second = Change(project_id="p", paths=(STYLE, "b.md"), layers=("rules",), at_ms=2)
+
+    both = joined(first, second)
+
+    assert both.paths == (STYLE, "b.md")
+    assert both.layers == ("rules", "retrieved", "immediate")
+    assert both.at_ms == 2
