@@ -98,12 +98,14 @@ class Tree:
 
     def _read(self, root: Path, scope: Scope, path: str) -> TreeFile:
         folder = folder_of(scope)
-        real = Path(os.path.realpath(root / path))
-        if not real.is_file() or not lies_inside(real, real_folder(root, folder)):
-            return _file(path, read_inside(root, folder, path, limit=LIMIT_BYTES))
         with atomic.disk_errors(path):
-            status = real.stat()
-        return _file(path, self._cache.fetch(root, folder, path, status, limit=LIMIT_BYTES))
+            real = os.path.realpath(root / path)
+            # Not Path.is_file(), which fails on a name that is too long.
+            known = os.path.isfile(real)  # noqa: PTH113
+            if not known or not lies_inside(Path(real), real_folder(root, folder)):
+                return _file(path, read_inside(root, folder, path, limit=LIMIT_BYTES))
+            opened = self._cache.fetch(root, folder, path, Path(real).stat(), limit=LIMIT_BYTES)
+        return _file(path, opened)
 
     def _read_all(self, root: Path, scope: Scope) -> Folder:
         files: list[TreeFile] = []
@@ -141,7 +143,8 @@ def make_folder(root: Path, folder: str) -> bool:
     except FileExistsError:
         if not place.is_dir():
             raise _in_the_way(folder, "a folder") from None
-        real_folder(root, folder)
+        with atomic.disk_errors(folder):
+            real_folder(root, folder)
         return False
     except OSError as error:
         raise atomic.disk_error(error, folder) from error
@@ -173,7 +176,8 @@ def _found(root: Path, scope: Scope) -> list[tuple[str, os.stat_result]]:
         return []
     if not place.is_dir():
         raise _in_the_way(folder, "a folder")
-    real_folder(root, folder)
+    with atomic.disk_errors(folder):
+        real_folder(root, folder)
     suffixes = SUFFIXES[scope]
     return files_below(root, folder, lambda name: name.lower().endswith(suffixes))
 

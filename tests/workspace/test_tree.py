@@ -220,6 +220,14 @@ async def test_a_missing_file_is_not_found(tree: Tree, project: Project) -> None
         assert (await refusal(tree, project, path)).code is ErrorCode.NOT_FOUND
 
 
+async def test_a_name_too_long_for_the_disk_is_refused(tree: Tree, project: Project) -> None:
+    put(project, ".creonow/settings/a.md")
+
+    error = await refusal(tree, project, f".creonow/settings/{'长' * 300}.md")
+
+    assert error.code is ErrorCode.INVALID_ARGUMENT
+
+
 async def test_a_folder_is_unsupported(tree: Tree, project: Project) -> None:
     put(project, ".creonow/settings/世界/a.md")
 
