@@ -4,9 +4,11 @@ The only module that reads the environment. Knows names, defaults and limits; ac
 """
 
 import os
+import stat
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 import platformdirs
@@ -49,6 +51,31 @@ class Settings(Model, forbid_unknown_fields=True):
         str, Meta(description="folder of rank tables to use instead of the packaged ones")
     ] = ""
     drain_ms: Annotated[Count, Meta(description="time to finish work at shutdown")] = 2_000
+    ai_provider: Annotated[
+        Literal["fake", "openai", "anthropic"], Meta(description="who answers ai:skill:run")
+    ] = "fake"
+    ai_model: Annotated[str, Meta(description="its model; else the budget profile's")] = ""
+    ai_base_url: Annotated[str, Meta(description="its address, if not the provider's own")] = ""
+    ai_key_file: Annotated[
+        str, Meta(description="file with its key, mode 0600; else <userData>/keys/<provider>")
+    ] = ""
+    ai_idle_timeout_ms: Annotated[
+        Positive, Meta(description="longest silence of the provider within a run")
+    ] = 120_000
+    ai_prompt_cache: Annotated[bool, Meta(description="ask the provider to cache prefixes")] = True
+    ai_judge: Annotated[
+        Literal["off", "rules", "model"],
+        Meta(description="check outputs against constraints: by rules only, or by a model as well"),
+    ] = "model"
+    ai_fake_script: Annotated[str, Meta(description="JSON file of answers for the fake")] = ""
+
+
+@dataclass(frozen=True)
+class Key:
+    """A secret and where it came from; never shown."""
+
+    value: str = field(repr=False)
+    origin: Literal["environment", "file"]
 
 
 class Place(Model):
@@ -92,6 +119,30 @@ def origins(
         (FILE, _from_file(user_data / FILE)),
     )
     return [_checked(_place(name, layers)) for name in _wire_names()]
+
+
+def api_key(
+    settings: Settings, user_data: Path, environ: Mapping[str, str] | None = None
+) -> Key | None:
+    """Find the key of the configured provider: in the environment, else in a file of its own.
+
+    A file that others may read is refused, so that it is noticed.
+    """
+    provider = settings.ai_provider
+    known = os.environ if environ is None else environ
+    for name in (f"{PREFIX}{provider.upper()}_API_KEY", f"{provider.upper()}_API_KEY"):
+        if value := known.get(name, "").strip():
+            return Key(value, "environment")
+    path = Path(settings.ai_key_file or user_data / "keys" / provider).expanduser()
+    try:
+        if os.name != "nt" and stat.S_IMODE(path.stat().st_mode) & 0o077:
+            raise DaemonError(
+                ErrorCode.AI_NOT_CONFIGURED, "Others may read the key file; chmod 600 it first."
+            )
+        value = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    return Key(value, "file") if value else None
 
 
 def variable(wire_name: str) -> str:

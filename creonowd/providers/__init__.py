@@ -1,1 +1,1 @@
-"""AI back ends: fake, OpenAI-compatible, Anthropic; and the judge."""
+"""AI back ends behind one protocol, and the judge of what they write."""

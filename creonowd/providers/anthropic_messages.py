@@ -1,0 +1,105 @@
+"""Anthropic's messages. Knows that format and nothing else."""
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from creonowd.providers import faults, sdk
+from creonowd.providers.provider import Answer, Call, Heard, Stop, Usage
+from creonowd.providers.sdk import Address, Line
+
+if TYPE_CHECKING:
+    from anthropic.types import RawMessageStreamEvent
+
+OWN_URL = "https://api.anthropic.com"
+
+_STOPS = {"max_tokens": Stop.LENGTH, "refusal": Stop.REFUSED}
+_COUNTS = {
+    "input_tokens": "fresh",
+    "output_tokens": "output",
+    "cache_read_input_tokens": "read",
+    "cache_creation_input_tokens": "written",
+}
+
+
+class AnthropicMessages:
+    """A provider over messages; its connections are kept between calls."""
+
+    name = "anthropic"
+    judges = True
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._line = Line(self.name, address, _client)
+
+    async def answer(self, call: Call, heard: Heard) -> Answer:
+        """Stream one message."""
+        async with (
+            self._line.open() as client,
+            await client.messages.create(**self._body(call)) as stream,
+        ):
+            return await _listen(stream, heard)
+
+    async def close(self) -> None:
+        """Close the connections to the provider."""
+        await self._line.close()
+
+    def _body(self, call: Call) -> dict[str, Any]:
+        prefix: dict[str, Any] = {"type": "text", "text": call.system}
+        if self._address.prompt_cache and call.mark_prefix:
+            prefix["cache_control"] = {"type": "ephemeral"}
+        return {
+            "model": call.model,
+            "system": [prefix],
+            "messages": [{"role": "user", "content": call.user}],
+            "max_tokens": call.max_output_tokens,
+            "stream": True,
+        }
+
+
+def _client(library: Any, address: Address) -> Any:
+    return library.AsyncAnthropic(
+        api_key=address.key,
+        base_url=address.url or OWN_URL,
+        max_retries=0,
+        timeout=sdk.timeout(address),
+        open_telemetry=False,
+    )
+
+
+async def _listen(stream: "AsyncIterator[RawMessageStreamEvent]", heard: Heard) -> Answer:
+    pieces: list[str] = []
+    counts: dict[str, int] = {}
+    stop: Stop | None = None
+    ended = False
+    async for event in stream:
+        if event.type == "message_start":
+            _note(counts, event.message.usage)
+        elif event.type == "content_block_delta" and event.delta.type == "text_delta":
+            pieces.append(event.delta.text)
+            heard(event.delta.text)
+        elif event.type == "message_delta":
+            _note(counts, event.usage)
+            stop = _STOPS.get(event.delta.stop_reason or "", Stop.END)
+        ended = ended or event.type == "message_stop"
+    if stop is None or not ended:
+        raise faults.cut(AnthropicMessages.name)
+    return Answer(text="".join(pieces), stop=stop, usage=_usage(counts))
+
+
+def _note(counts: dict[str, int], told: Any) -> None:
+    """Keep the newest of each count: those of a later event include those before it."""
+    for name, ours in _COUNTS.items():
+        if (count := getattr(told, name, None)) is not None:
+            counts[ours] = count
+
+
+def _usage(counts: dict[str, int]) -> Usage | None:
+    if not counts:
+        return None
+    read, written = counts.get("read", 0), counts.get("written", 0)
+    return Usage(
+        input_tokens=counts.get("fresh", 0) + read + written,
+        output_tokens=counts.get("output", 0),
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )

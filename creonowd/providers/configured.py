@@ -1,0 +1,105 @@
+"""The provider that the settings name, made when it is first needed.
+
+A missing key is looked for again at every call, so that adding one needs no restart.
+"""
+
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import anyio
+from anyio import to_thread
+
+from creonowd import settings as configuration
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+from creonowd.providers import openai_chat
+from creonowd.providers.anthropic_messages import AnthropicMessages
+from creonowd.providers.fake import Fake, read_script
+from creonowd.providers.openai_chat import OpenAIChat
+from creonowd.providers.provider import Provider
+from creonowd.providers.sdk import Address
+from creonowd.settings import Key, Settings
+
+
+class Readiness(Model):
+    """Whether runs can be made, where the key came from, and what is missing if not."""
+
+    ready: bool
+    key_origin: str | None = None
+    problem: str | None = None
+
+
+class Configured:
+    """Holds the one provider of a daemon."""
+
+    def __init__(self, settings: Settings, user_data: Path) -> None:
+        self._settings = settings
+        self._user_data = user_data
+        self._making = anyio.Lock()
+        self._provider: Provider | None = None
+
+    async def current(self) -> Provider:
+        """Give the provider, or fail with AI_NOT_CONFIGURED saying what is missing."""
+        async with self._making:
+            if self._provider is None:
+                self._provider = await to_thread.run_sync(_made, self._settings, self._user_data)
+            return self._provider
+
+    async def readiness(self) -> Readiness:
+        """Tell whether the provider can be used, without using it."""
+        try:
+            key = await to_thread.run_sync(_key, self._settings, self._user_data)
+            await self.current()
+        except DaemonError as error:
+            return Readiness(ready=False, problem=error.message)
+        return Readiness(ready=True, key_origin=None if key is None else key.origin)
+
+    def model(self, profile_model: str) -> str:
+        """Tell which model is asked: the one in the settings, else the budget profile's."""
+        return self._settings.ai_model or profile_model
+
+    async def close(self) -> None:
+        """Let go of the provider's connections."""
+        if self._provider is not None:
+            await self._provider.close()
+
+
+def shown_url(url: str) -> str:
+    """Spell an address without what may be secret in it: user, password, query."""
+    parts = urlsplit(url)
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def _key(settings: Settings, user_data: Path) -> Key | None:
+    return None if settings.ai_provider == "fake" else configuration.api_key(settings, user_data)
+
+
+def _made(settings: Settings, user_data: Path) -> Provider:
+    if settings.ai_provider == "fake":
+        script = settings.ai_fake_script
+        return Fake(read_script(Path(script).expanduser()) if script else None)
+    address = _address(settings, configuration.api_key(settings, user_data))
+    if settings.ai_provider == "openai":
+        return OpenAIChat(address)
+    if not settings.ai_model:
+        raise DaemonError(ErrorCode.AI_NOT_CONFIGURED, "Set aiModel to one of Anthropic's models.")
+    return AnthropicMessages(address)
+
+
+def _address(settings: Settings, key: Key | None) -> Address:
+    """Only someone else's server, such as one on this machine, may be asked without a key."""
+    name = settings.ai_provider
+    keyless = name == "openai" and settings.ai_base_url not in {"", openai_chat.OWN_URL}
+    if key is None and not keyless:
+        raise DaemonError(
+            ErrorCode.AI_NOT_CONFIGURED,
+            f"There is no key for {name}; set {name.upper()}_API_KEY, or put it into a file with"
+            f" mode 0600 at <userData>/keys/{name}.",
+            provider=name,
+        )
+    return Address(
+        key="" if key is None else key.value,
+        url=settings.ai_base_url,
+        idle_ms=settings.ai_idle_timeout_ms,
+        prompt_cache=settings.ai_prompt_cache,
+    )

@@ -1,0 +1,93 @@
+"""OpenAI and whatever speaks its chat completions. Knows that format and nothing else."""
+
+from collections.abc import AsyncIterator
+from typing import TYPE_CHECKING, Any
+
+from creonowd.providers import faults, sdk
+from creonowd.providers.provider import Answer, Call, Heard, Stop, Usage
+from creonowd.providers.sdk import Address, Line
+
+if TYPE_CHECKING:
+    from openai.types import CompletionUsage
+    from openai.types.chat import ChatCompletionChunk
+
+OWN_URL = "https://api.openai.com/v1"
+NO_KEY = "none"
+
+_STOPS = {"length": Stop.LENGTH, "content_filter": Stop.REFUSED}
+
+
+class OpenAIChat:
+    """A provider over chat completions; its connections are kept between calls."""
+
+    name = "openai"
+    judges = True
+
+    def __init__(self, address: Address) -> None:
+        self._address = address
+        self._line = Line(self.name, address, _client)
+
+    async def answer(self, call: Call, heard: Heard) -> Answer:
+        """Stream one completion."""
+        async with (
+            self._line.open() as client,
+            await client.chat.completions.create(**self._body(call)) as stream,
+        ):
+            return await _listen(stream, heard)
+
+    async def close(self) -> None:
+        """Close the connections to the provider."""
+        await self._line.close()
+
+    def _body(self, call: Call) -> dict[str, Any]:
+        own = self._address.url in {"", OWN_URL}
+        limit = "max_completion_tokens" if own else "max_tokens"
+        body: dict[str, Any] = {
+            "model": call.model,
+            "messages": [
+                {"role": "system", "content": call.system},
+                {"role": "user", "content": call.user},
+            ],
+            limit: call.max_output_tokens,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+        if self._address.prompt_cache and call.prefix_hash:
+            body["prompt_cache_key"] = call.prefix_hash
+        return body
+
+
+def _client(library: Any, address: Address) -> Any:
+    return library.AsyncOpenAI(
+        api_key=address.key or NO_KEY,
+        base_url=address.url or OWN_URL,
+        max_retries=0,
+        timeout=sdk.timeout(address),
+    )
+
+
+async def _listen(stream: "AsyncIterator[ChatCompletionChunk]", heard: Heard) -> Answer:
+    pieces: list[str] = []
+    stop: Stop | None = None
+    usage: Usage | None = None
+    async for chunk in stream:
+        usage = _usage(chunk.usage) if chunk.usage else usage
+        for choice in chunk.choices:
+            if text := choice.delta.content:
+                pieces.append(text)
+                heard(text)
+            if choice.finish_reason:
+                stop = _STOPS.get(choice.finish_reason, Stop.END)
+    if stop is None:
+        raise faults.cut(OpenAIChat.name)
+    return Answer(text="".join(pieces), stop=stop, usage=usage)
+
+
+def _usage(told: "CompletionUsage") -> Usage:
+    details = told.prompt_tokens_details
+    return Usage(
+        input_tokens=told.prompt_tokens,
+        output_tokens=told.completion_tokens,
+        cache_read_tokens=(details and details.cached_tokens) or 0,
+        cache_write_tokens=(details and details.cache_write_tokens) or 0,
+    )

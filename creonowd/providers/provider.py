@@ -1,0 +1,83 @@
+"""What the daemon asks of an AI back end. Knows no back end."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Protocol
+
+from creonowd.model import Model
+
+Heard = Callable[[str], None]
+
+
+class Purpose(StrEnum):
+    """Why a model is called."""
+
+    WRITE = "write"
+    JUDGE = "judge"
+
+
+class Call(Model):
+    """One question to a model.
+
+    `system` and `user` are sent byte for byte. `prefix_hash` is the hash of `system`; with
+    `mark_prefix` the provider is told that `system` is worth caching.
+    """
+
+    model: str
+    system: str
+    user: str
+    max_output_tokens: int
+    purpose: Purpose = Purpose.WRITE
+    prefix_hash: str = ""
+    mark_prefix: bool = False
+
+
+class Usage(Model):
+    """Tokens as the provider counted them; `inputTokens` includes what came from its cache."""
+
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+class Stop(StrEnum):
+    """Why an answer ended."""
+
+    END = "end"
+    LENGTH = "length"
+    REFUSED = "refused"
+
+
+class Answer(Model):
+    """A whole answer; `usage` is None if the provider did not tell."""
+
+    text: str
+    stop: Stop = Stop.END
+    usage: Usage | None = None
+
+
+class Provider(Protocol):
+    """One AI back end.
+
+    What it fails with is a DaemonError: AI_NOT_CONFIGURED, AI_AUTH_FAILED, AI_RATE_LIMITED,
+    TIMEOUT or UPSTREAM_ERROR. Cancelling `answer` ends the call upstream.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called in the settings."""
+        ...
+
+    @property
+    def judges(self) -> bool:
+        """Whether it can be asked for a verdict."""
+        ...
+
+    async def answer(self, call: Call, heard: Heard) -> Answer:
+        """Ask, hand over each piece of text as it is heard, and return the whole."""
+        ...
+
+    async def close(self) -> None:
+        """Let go of connections."""
+        ...

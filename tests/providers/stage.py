@@ -1,0 +1,90 @@
+"""A local HTTP server that plays an AI provider, scene by scene, and keeps what it was sent."""
+
+import contextlib
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import anyio
+import msgspec
+from anyio.abc import SocketAttribute, SocketStream
+
+Write = Callable[[bytes], Awaitable[None]]
+
+
+@dataclass
+class Scene:
+    """One reply: a status, headers, and pieces of a body; then it ends, is cut or stalls."""
+
+    pieces: list[bytes] = field(default_factory=list[bytes])
+    status: int = 200
+    headers: dict[str, str] = field(default_factory=dict[str, str])
+    stalls: bool = False
+    cut: bool = False
+
+
+@dataclass
+class Received:
+    """One request as it arrived."""
+
+    path: str
+    headers: dict[str, str]
+    body: dict[str, Any]
+
+
+class Stage:
+    """Plays its scenes in order; the last one again and again."""
+
+    def __init__(self) -> None:
+        self.url = ""
+        self.scenes: list[Scene] = []
+        self.received: list[Received] = []
+        self.hung_up = anyio.Event()
+        self.playing = anyio.Event()
+
+    async def serve(self, stream: SocketStream) -> None:
+        with contextlib.suppress(anyio.BrokenResourceError, anyio.EndOfStream):
+            async with stream:
+                while True:
+                    await self._play(stream)
+
+    async def _play(self, stream: SocketStream) -> None:
+        self.received.append(await _read(stream))
+        scene = self.scenes.pop(0) if len(self.scenes) > 1 else self.scenes[0]
+        head = {"content-type": "text/event-stream", "transfer-encoding": "chunked"} | scene.headers
+        lines = [f"HTTP/1.1 {scene.status} Play", *(f"{k}: {v}" for k, v in head.items()), "", ""]
+        await stream.send("\r\n".join(lines).encode())
+        for piece in scene.pieces:
+            await stream.send(b"%x\r\n%s\r\n" % (len(piece), piece))
+        self.playing.set()
+        if scene.stalls:
+            with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
+                await stream.receive()
+            self.hung_up.set()
+        if scene.stalls or scene.cut:
+            raise anyio.EndOfStream
+        await stream.send(b"0\r\n\r\n")
+
+
+@contextlib.asynccontextmanager
+async def on_stage() -> AsyncGenerator[Stage]:
+    """Open a stage on a port of its own."""
+    stage = Stage()
+    listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
+    stage.url = f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
+    async with listener, anyio.create_task_group() as tasks:
+        tasks.start_soon(listener.serve, stage.serve)
+        yield stage
+        tasks.cancel_scope.cancel()
+
+
+async def _read(stream: SocketStream) -> Received:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        data += await stream.receive()
+    head, _, body = data.partition(b"\r\n\r\n")
+    first, *rest = head.decode().split("\r\n")
+    headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in rest)}
+    while len(body) < int(headers["content-length"]):
+        body += await stream.receive()
+    return Received(first.split(" ")[1], headers, msgspec.json.decode(body))

@@ -1,0 +1,98 @@
+"""What really goes to Anthropic, and what comes of strange answers."""
+
+from typing import Any
+
+import anyio
+import msgspec
+import pytest
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.providers.anthropic_messages import AnthropicMessages
+from creonowd.providers.provider import Call
+from creonowd.providers.sdk import Address
+from tests.providers.roles import KEY, AnthropicRole
+from tests.providers.stage import Scene, Stage
+from tests.providers.test_contract import CALL, PATIENCE, ignore
+
+MARKED = msgspec.structs.replace(CALL, mark_prefix=True)
+
+
+async def ask(provider: AnthropicMessages, call: Call = CALL) -> None:
+    try:
+        with anyio.fail_after(PATIENCE):
+            await provider.answer(call, ignore)
+    finally:
+        await provider.close()
+
+
+@pytest.mark.parametrize(
+    ("call", "caching", "mark"),
+    [
+        (CALL, "on", {}),
+        (MARKED, "on", {"cache_control": {"type": "ephemeral"}}),
+        (MARKED, "off", {}),
+    ],
+)
+async def test_the_prefix_is_sent_byte_for_byte_and_marked_when_worth_it(
+    stage: Stage, call: Call, caching: str, mark: dict[str, Any]
+) -> None:
+    AnthropicRole(stage, 60_000).says("好")
+
+    await ask(
+        AnthropicMessages(Address(key=KEY, url=stage.url, prompt_cache=caching == "on")), call
+    )
+
+    (request,) = stage.received
+    assert request.path == "/v1/messages"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.body == {
+        "model": "some-model",
+        "system": [{"type": "text", "text": CALL.system} | mark],
+        "messages": [{"role": "user", "content": CALL.user}],
+        "max_tokens": 1500,
+        "stream": True,
+    }
+
+
+async def test_silence_is_a_timeout(stage: Stage) -> None:
+    stage.scenes = [Scene(stalls=True)]
+
+    with pytest.raises(DaemonError) as caught:
+        await ask(AnthropicMessages(Address(key=KEY, url=stage.url, idle_ms=50)))
+
+    assert caught.value.code is ErrorCode.TIMEOUT
+
+
+async def test_cancelling_hangs_up_on_the_provider(stage: Stage) -> None:
+    AnthropicRole(stage, 60_000).falls_silent_after("林")
+    provider = AnthropicMessages(Address(key=KEY, url=stage.url))
+
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(provider.answer, CALL, ignore)
+            await stage.playing.wait()
+            tasks.cancel_scope.cancel()
+        await stage.hung_up.wait()
+    await provider.close()
+
+
+@pytest.mark.parametrize(
+    ("scene", "reason"),
+    [
+        (Scene([b"event: message_start\ndata: {not json\n\n"]), "garbage"),
+        (Scene([b'event: message_start\ndata: {"type": "message_start"}\n\n']), "garbage"),
+        (Scene([b"<html>hello</html>"]), "cut"),
+        (Scene([]), "cut"),
+        (Scene([b'event: message_stop\ndata: {"type": "message_stop"}\n\n']), "cut"),
+    ],
+)
+async def test_an_answer_that_makes_no_sense_is_an_upstream_error(
+    stage: Stage, scene: Scene, reason: str
+) -> None:
+    stage.scenes = [scene]
+
+    with pytest.raises(DaemonError) as caught:
+        await ask(AnthropicMessages(Address(key=KEY, url=stage.url)))
+
+    assert caught.value.code is ErrorCode.UPSTREAM_ERROR
+    assert caught.value.details["reason"] == reason

@@ -1,0 +1,127 @@
+import os
+from pathlib import Path
+
+import pytest
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.providers.configured import Configured, Readiness, shown_url
+from creonowd.settings import Settings, api_key
+from tests.providers.roles import KEY
+
+
+@pytest.fixture(autouse=True)
+def no_keys_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(f"CREONOW_{name}", raising=False)
+
+
+def write_key(user_data: Path, provider: str, mode: int = 0o600) -> Path:
+    path = user_data / "keys" / provider
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"{KEY}\n", encoding="utf-8")
+    path.chmod(mode)
+    return path
+
+
+async def test_the_fake_is_the_default_and_needs_nothing(tmp_path: Path) -> None:
+    configured = Configured(Settings(), tmp_path)
+
+    assert (await configured.current()).name == "fake"
+    assert await configured.readiness() == Readiness(ready=True)
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+async def test_without_a_key_the_daemon_runs_and_says_what_is_missing(
+    tmp_path: Path, provider: str
+) -> None:
+    configured = Configured(Settings(ai_provider=provider, ai_model="m"), tmp_path)  # pyright: ignore[reportArgumentType]
+
+    with pytest.raises(DaemonError) as caught:
+        await configured.current()
+    readiness = await configured.readiness()
+
+    assert caught.value.code is ErrorCode.AI_NOT_CONFIGURED
+    assert f"{provider.upper()}_API_KEY" in caught.value.message
+    assert (readiness.ready, readiness.problem) == (False, caught.value.message)
+
+
+async def test_a_key_that_appears_later_is_found_without_a_restart(tmp_path: Path) -> None:
+    configured = Configured(Settings(ai_provider="openai"), tmp_path)
+    before = await configured.readiness()
+
+    write_key(tmp_path, "openai")
+
+    assert not before.ready
+    assert await configured.readiness() == Readiness(ready=True, key_origin="file")
+    assert (await configured.current()).name == "openai"
+
+
+async def test_anthropic_needs_a_model_of_its_own(tmp_path: Path) -> None:
+    write_key(tmp_path, "anthropic")
+
+    readiness = await Configured(Settings(ai_provider="anthropic"), tmp_path).readiness()
+
+    assert readiness.problem == "Set aiModel to one of Anthropic's models."
+
+
+async def test_a_server_on_this_machine_needs_no_key(tmp_path: Path) -> None:
+    settings = Settings(ai_provider="openai", ai_base_url="http://127.0.0.1:11434/v1")
+
+    assert await Configured(settings, tmp_path).readiness() == Readiness(ready=True)
+
+
+def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
+    write_key(tmp_path, "openai")
+    settings = Settings(ai_provider="openai")
+
+    from_file = api_key(settings, tmp_path, {})
+    from_environment = api_key(settings, tmp_path, {"OPENAI_API_KEY": " sk-a "})
+    own = api_key(settings, tmp_path, {"OPENAI_API_KEY": "sk-a", "CREONOW_OPENAI_API_KEY": "sk-b"})
+
+    assert from_file is not None
+    assert (from_file.value, from_file.origin) == (KEY, "file")
+    assert from_environment is not None
+    assert (from_environment.value, from_environment.origin) == ("sk-a", "environment")
+    assert own is not None
+    assert own.value == "sk-b"
+    assert KEY not in repr(from_file)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no permission bits to get wrong")
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604])
+async def test_a_key_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
+    write_key(tmp_path, "openai", mode)
+
+    readiness = await Configured(Settings(ai_provider="openai"), tmp_path).readiness()
+
+    assert readiness.problem == "Others may read the key file; chmod 600 it first."
+
+
+def test_an_empty_or_unreadable_key_file_is_no_key(tmp_path: Path) -> None:
+    path = write_key(tmp_path, "openai")
+    settings = Settings(ai_provider="openai")
+
+    path.write_bytes(b" \n")
+    empty = api_key(settings, tmp_path, {})
+    path.write_bytes(b"\xff\xfe")
+    binary = api_key(settings, tmp_path, {})
+
+    assert (empty, binary) == (None, None)
+
+
+async def test_the_model_of_the_settings_wins_over_the_profile(tmp_path: Path) -> None:
+    assert Configured(Settings(ai_model="a"), tmp_path).model("b") == "a"
+    assert Configured(Settings(), tmp_path).model("b") == "b"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("https://me:secret@host:8/v1?key=s#f", "https://host:8/v1"),
+        ("http://127.0.0.1:1/v1", "http://127.0.0.1:1/v1"),
+        ("", ""),
+    ],
+)
+def test_an_address_is_shown_without_its_secrets(url: str, shown: str) -> None:
+    assert shown_url(url) == shown

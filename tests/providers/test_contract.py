@@ -1,0 +1,140 @@
+"""What every provider must do, whatever is behind it."""
+
+import anyio
+import pytest
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.providers.provider import Call, Heard, Stop
+from tests.providers.roles import KEY, USAGE, Role
+
+PATIENCE = 20
+CALL = Call(
+    model="some-model",
+    system="# CreoNow\n规则 😀\n",
+    user="## Task\n续写\n",
+    max_output_tokens=1500,
+    prefix_hash="ab" * 32,
+)
+
+
+def ignore(_text: str) -> None:
+    """Hear nothing."""
+
+
+async def failure(role: Role, heard: Heard = ignore) -> DaemonError:
+    with anyio.fail_after(PATIENCE), pytest.raises(DaemonError) as caught:
+        await role.provider.answer(CALL, heard)
+    assert KEY not in str(caught.value) + repr(caught.value.details)
+    return caught.value
+
+
+async def test_pieces_are_handed_over_in_order_and_join_up(role: Role) -> None:
+    heard: list[str] = []
+    role.says("林远推", "门而入", "。😀")
+
+    with anyio.fail_after(PATIENCE):
+        answer = await role.provider.answer(CALL, heard.append)
+
+    assert answer.text == "林远推门而入。😀" == "".join(heard)
+    assert len(heard) > 1
+    assert answer.stop is Stop.END
+
+
+async def test_usage_is_told_with_what_came_from_the_cache(role: Role) -> None:
+    role.says("好")
+
+    with anyio.fail_after(PATIENCE):
+        answer = await role.provider.answer(CALL, ignore)
+
+    assert answer.usage == USAGE
+
+
+@pytest.mark.parametrize("stop", list(Stop))
+async def test_why_an_answer_ended_is_told(role: Role, stop: Stop) -> None:
+    role.says("好", stop=stop)
+
+    with anyio.fail_after(PATIENCE):
+        answer = await role.provider.answer(CALL, ignore)
+
+    assert answer.stop is stop
+
+
+async def test_a_refused_key_is_an_auth_failure(role: Role) -> None:
+    role.refuses_the_key()
+
+    error = await failure(role)
+
+    assert error.code is ErrorCode.AI_AUTH_FAILED
+
+
+async def test_a_rate_limit_says_how_long_to_wait(role: Role) -> None:
+    role.asks_to_slow_down(2.5)
+
+    error = await failure(role)
+
+    assert error.code is ErrorCode.AI_RATE_LIMITED
+    assert error.details["retryAfterMs"] == 2500
+    assert error.meaning.retryable
+
+
+async def test_a_breakdown_is_an_upstream_error(role: Role) -> None:
+    role.breaks_down()
+
+    error = await failure(role)
+
+    assert error.code is ErrorCode.UPSTREAM_ERROR
+
+
+@pytest.mark.parametrize("how", ["breaks_down_after", "breaks_off_after"])
+async def test_an_answer_that_ends_too_soon_is_an_error_and_no_answer(role: Role, how: str) -> None:
+    heard: list[str] = []
+    getattr(role, how)("林远")
+
+    error = await failure(role, heard.append)
+
+    assert error.code is ErrorCode.UPSTREAM_ERROR
+    assert heard == ["林远"]
+
+
+async def test_cancelling_ends_the_call_at_once(role: Role) -> None:
+    heard = anyio.Event()
+    role.falls_silent_after("林远")
+
+    def note(_text: str) -> None:
+        heard.set()
+
+    with anyio.fail_after(PATIENCE), anyio.CancelScope() as scope:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(role.provider.answer, CALL, note)
+            await heard.wait()
+            scope.cancel()
+
+    assert scope.cancelled_caught
+
+
+async def test_a_provider_answers_again_after_it_failed(role: Role) -> None:
+    role.breaks_off_after("林")
+    await failure(role)
+    role.says("好", "了")
+
+    with anyio.fail_after(PATIENCE):
+        answer = await role.provider.answer(CALL, ignore)
+
+    assert answer.text == "好了"
+
+
+async def test_many_calls_at_once_do_not_mix(role: Role) -> None:
+    answers: list[str] = []
+    if role.provider.name != "fake":
+        role.says("好", "了")
+
+    async def ask() -> None:
+        answers.append((await role.provider.answer(CALL, ignore)).text)
+
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            for _ in range(8):
+                tasks.start_soon(ask)
+
+    assert len(answers) == 8
+    assert len(set(answers)) == 1

@@ -1,0 +1,77 @@
+from pathlib import Path
+
+import anyio
+import pytest
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.providers.fake import Fake, Script, Step, read_script
+from creonowd.providers.provider import Purpose
+from tests.providers.test_contract import CALL, PATIENCE, ignore
+
+
+async def test_without_a_script_the_prompt_comes_back() -> None:
+    heard: list[str] = []
+
+    answer = await Fake().answer(CALL, heard.append)
+
+    assert answer.text == CALL.system + CALL.user == "".join(heard)
+
+
+async def test_the_script_is_followed_call_by_call_and_then_it_echoes() -> None:
+    fake = Fake(Script(steps=(Step(text="一"), Step(text="二"))))
+
+    said = [(await fake.answer(CALL, ignore)).text for _ in range(3)]
+
+    assert said == ["一", "二", CALL.system + CALL.user]
+    assert list(fake.calls) == [CALL] * 3
+
+
+async def test_it_judges_only_as_often_as_it_was_told_how() -> None:
+    fake = Fake(Script(verdicts=("{}",)))
+    judging = type(CALL)(
+        model="m", system="s", user="u", max_output_tokens=1, purpose=Purpose.JUDGE
+    )
+
+    before = fake.judges
+    verdict = await fake.answer(judging, ignore)
+
+    assert (before, verdict.text, fake.judges) == (True, "{}", False)
+
+
+async def test_delays_do_not_change_what_is_said() -> None:
+    fake = Fake(Script(steps=(Step(text="林远推门", piece=1, delay_ms=1),)))
+    heard: list[str] = []
+
+    with anyio.fail_after(PATIENCE):
+        await fake.answer(CALL, heard.append)
+
+    assert heard == ["林", "远", "推", "门"]
+
+
+async def test_an_empty_answer_may_still_fail() -> None:
+    fake = Fake(Script(steps=(Step(text="", fail=ErrorCode.TIMEOUT),)))
+
+    with pytest.raises(DaemonError) as caught:
+        await fake.answer(CALL, ignore)
+
+    assert caught.value.code is ErrorCode.TIMEOUT
+
+
+def test_a_script_is_read_from_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "script.json"
+    path.write_text('{"steps":[{"text":"好","retryAfterMs":5}]}', encoding="utf-8")
+
+    assert read_script(path).steps[0].text == "好"
+
+
+@pytest.mark.parametrize("content", ["{", '{"stepz": []}', '{"steps":[{"after":-1}]}', None])
+def test_a_script_that_cannot_be_used_says_why(tmp_path: Path, content: str | None) -> None:
+    path = tmp_path / "script.json"
+    if content is not None:
+        path.write_text(content, encoding="utf-8")
+
+    with pytest.raises(DaemonError) as caught:
+        read_script(path)
+
+    assert caught.value.code is ErrorCode.AI_NOT_CONFIGURED
+    assert str(tmp_path) not in caught.value.message

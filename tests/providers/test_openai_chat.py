@@ -1,0 +1,165 @@
+"""What really goes to OpenAI and its kin, and what comes of strange answers."""
+
+import logging
+import sys
+
+import anyio
+import pytest
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.providers.openai_chat import OpenAIChat
+from creonowd.providers.provider import Call
+from creonowd.providers.sdk import Address
+from tests.providers.roles import KEY, OpenAIRole
+from tests.providers.stage import Scene, Stage
+from tests.providers.test_contract import CALL, PATIENCE, ignore
+
+
+async def ask(provider: OpenAIChat, call: Call = CALL) -> None:
+    try:
+        with anyio.fail_after(PATIENCE):
+            await provider.answer(call, ignore)
+    finally:
+        await provider.close()
+
+
+async def failure(provider: OpenAIChat) -> DaemonError:
+    with pytest.raises(DaemonError) as caught:
+        await ask(provider)
+    return caught.value
+
+
+async def test_the_bytes_sent_are_the_bytes_of_the_prompt(stage: Stage) -> None:
+    OpenAIRole(stage, 60_000).says("好")
+    provider = OpenAIChat(Address(key=KEY, url=f"{stage.url}/v1"))
+
+    await ask(provider)
+
+    (request,) = stage.received
+    assert request.path == "/v1/chat/completions"
+    assert request.headers["authorization"] == f"Bearer {KEY}"
+    assert request.body == {
+        "model": "some-model",
+        "messages": [
+            {"role": "system", "content": CALL.system},
+            {"role": "user", "content": CALL.user},
+        ],
+        "max_tokens": 1500,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "prompt_cache_key": CALL.prefix_hash,
+    }
+
+
+async def test_without_prompt_caching_no_cache_key_is_sent(stage: Stage) -> None:
+    OpenAIRole(stage, 60_000).says("好")
+    provider = OpenAIChat(Address(key=KEY, url=stage.url, prompt_cache=False))
+
+    await ask(provider)
+
+    assert "prompt_cache_key" not in stage.received[0].body
+
+
+async def test_a_server_that_needs_no_key_is_asked_without_one(stage: Stage) -> None:
+    OpenAIRole(stage, 60_000).says("好")
+    provider = OpenAIChat(Address(key="", url=stage.url))
+
+    await ask(provider)
+
+    assert stage.received[0].headers["authorization"] == "Bearer none"
+
+
+async def test_silence_is_a_timeout_and_ends_the_call_upstream(stage: Stage) -> None:
+    stage.scenes = [Scene(stalls=True)]
+    provider = OpenAIChat(Address(key=KEY, url=stage.url, idle_ms=50))
+
+    error = await failure(provider)
+
+    assert error.code is ErrorCode.TIMEOUT
+    assert error.details["reason"] == "upstream_silent"
+    with anyio.fail_after(PATIENCE):
+        await stage.hung_up.wait()
+
+
+async def test_cancelling_hangs_up_on_the_provider(stage: Stage) -> None:
+    OpenAIRole(stage, 60_000).falls_silent_after("林")
+    provider = OpenAIChat(Address(key=KEY, url=stage.url))
+
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(provider.answer, CALL, ignore)
+            await stage.playing.wait()
+            tasks.cancel_scope.cancel()
+        await stage.hung_up.wait()
+    await provider.close()
+
+
+@pytest.mark.parametrize(
+    ("scene", "reason"),
+    [
+        (Scene([b"data: {not json\n\n"]), "garbage"),
+        (Scene([b'data: {"choices": [{"delta": 5}]}\n\n']), "garbage"),
+        (Scene([b"data: [1, 2]\n\n"]), "garbage"),
+        (Scene([b"<html>hello</html>"]), "cut"),
+        (Scene([]), "cut"),
+        (Scene([b"data: [DONE]\n\n"]), "cut"),
+    ],
+)
+async def test_an_answer_that_makes_no_sense_is_an_upstream_error(
+    stage: Stage, scene: Scene, reason: str
+) -> None:
+    stage.scenes = [scene]
+    provider = OpenAIChat(Address(key=KEY, url=stage.url))
+
+    error = await failure(provider)
+
+    assert (error.code, error.details["reason"]) == (ErrorCode.UPSTREAM_ERROR, reason)
+
+
+async def test_a_page_of_html_instead_of_an_error_is_an_upstream_error(stage: Stage) -> None:
+    stage.scenes = [Scene([b"<html>bad gateway</html>"], 502, {"content-type": "text/html"})]
+    provider = OpenAIChat(Address(key=KEY, url=stage.url))
+
+    error = await failure(provider)
+
+    assert error.code is ErrorCode.UPSTREAM_ERROR
+    assert error.details["status"] == 502
+
+
+@pytest.mark.parametrize(
+    "url", ["http://127.0.0.1:9", "ftp://127.0.0.1", "http://[::1", "nonsense"]
+)
+async def test_an_address_where_nobody_is_says_so(url: str) -> None:
+    provider = OpenAIChat(Address(key=KEY, url=url))
+
+    error = await failure(provider)
+
+    assert error.code is ErrorCode.UPSTREAM_ERROR
+    assert error.details["reason"] == "unreachable"
+    assert url not in error.message
+
+
+async def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+
+    error = await failure(OpenAIChat(Address(key=KEY)))
+
+    assert error.code is ErrorCode.AI_NOT_CONFIGURED
+    assert "creonowd[openai]" in error.message
+
+
+async def test_the_library_logs_no_prompt_even_at_debug_level(
+    stage: Stage, caplog: pytest.LogCaptureFixture
+) -> None:
+    OpenAIRole(stage, 60_000).says("好")
+    provider = OpenAIChat(Address(key=KEY, url=stage.url))
+
+    with caplog.at_level(logging.DEBUG):
+        await ask(provider)
+
+    assert "规则" not in caplog.text
+    assert KEY not in caplog.text
+
+
+def test_an_address_never_shows_its_key() -> None:
+    assert KEY not in repr(Address(key=KEY))
