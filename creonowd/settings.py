@@ -34,6 +34,9 @@ class Settings(Model, forbid_unknown_fields=True):
     deterministic: Annotated[
         bool, Meta(description="count ids and clock instead of rolling them; for harnesses")
     ] = False
+    warm_up: Annotated[
+        bool, Meta(description="load the tokenizer soon after the start, not when first needed")
+    ] = True
     log_level: Annotated[str, Meta(pattern="^(debug|info|warning|error)$")] = "info"
     log_max_bytes: Annotated[Positive, Meta(description="size at which main.log rotates")] = (
         5_000_000

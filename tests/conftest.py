@@ -26,7 +26,7 @@ def anyio_backend() -> str:
 @pytest.fixture
 def daemon_settings() -> Settings:
     """Override it to try other settings."""
-    return Settings(e2e=True)
+    return Settings(e2e=True, warm_up=False)
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import contextlib
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
+import anyio
 from anyio.abc import TaskGroup
 
 from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
@@ -18,6 +19,8 @@ from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.registry import Registry
+
+WARM_UP_SECONDS = 0.3
 
 
 @contextlib.asynccontextmanager
@@ -42,8 +45,15 @@ async def build(user_data: Path, settings: Settings, tasks: TaskGroup) -> AsyncG
     )
     server.describe = lambda: describe(CONTRACT)
     server.open_session = lambda connection: _session(services, connection)
-    tasks.start_soon(tokenizers.warm)
+    if settings.warm_up:
+        tasks.start_soon(_warm_up, tokenizers)
     yield server
+
+
+async def _warm_up(tokenizers: Tokenizers) -> None:
+    """Load the tokenizer once the first requests have had their answers."""
+    await anyio.sleep(WARM_UP_SECONDS)
+    await tokenizers.warm()
 
 
 def _session(services: Services, connection: Connection) -> Session:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SLICE = 64
-HARD_FACTOR = 8
+HARD_FACTOR = 4
 
 
 class Connection:

@@ -125,7 +125,7 @@ class Splitter:
                 return Frame(body=line)
         self._scanned = len(self._buffer)
         if self._scanned > self._limit:
-            self._skipping = _Skipped.of(bytes(self._buffer))
+            self._skipping = _Skipped.of(self._buffer)
             self._buffer = bytearray()
             self._scanned = 0
         return None
@@ -190,7 +190,7 @@ class _Skipped:
         self.done = remaining == 0
 
     @classmethod
-    def of(cls, start: bytes) -> "_Skipped":
+    def of(cls, start: bytes | bytearray) -> "_Skipped":
         skipped = cls()
         skipped._keep(start)
         return skipped
@@ -205,13 +205,13 @@ class _Skipped:
             used = min(self._remaining, len(buffer))
             self._remaining -= used
             self.done = self._remaining == 0
-        self._keep(bytes(buffer[:used]))
+        self._keep(buffer if used == len(buffer) else buffer[:used])
         return used
 
     def event(self) -> Oversized:
         return Oversized(size=self._size, head=self._head, tail=self._tail.strip(_BLANK))
 
-    def _keep(self, data: bytes) -> None:
+    def _keep(self, data: bytes | bytearray) -> None:
         self._size += len(data)
-        self._head += data[: HEAD_KEPT - len(self._head)] if len(self._head) < HEAD_KEPT else b""
-        self._tail = (self._tail + data[-TAIL_KEPT:])[-TAIL_KEPT:]
+        self._head += bytes(data[: max(0, HEAD_KEPT - len(self._head))])
+        self._tail = (self._tail + bytes(data[-TAIL_KEPT:]))[-TAIL_KEPT:]

@@ -1,0 +1,209 @@
+"""Who may: tokens, roles, origins; each refused with its code, slowed down, and logged."""
+
+import http.client
+import json
+import time
+from pathlib import Path
+
+import anyio
+import pytest
+from websockets.asyncio.client import connect
+from websockets.exceptions import InvalidStatus
+
+from creonowd.clock import SystemClock
+from creonowd.daemon.endpoint import Endpoint
+from creonowd.rpc.channel import Channel, Role
+from creonowd.rpc.grants import Grant, Grants
+from creonowd.rpc.server import Server
+from tests.clients import Client, in_memory, over_socket, over_tcp, over_websocket
+
+
+async def grant(owner: Client, **params: object) -> str:
+    return (await owner.call("session:grant", {"role": "renderer"} | params))["token"]
+
+
+async def test_tcp_and_websocket_need_a_token_for_everything(
+    endpoints: dict[str, Endpoint],
+) -> None:
+    for opened in (
+        over_tcp(endpoints["tcp"].address, None),
+        over_websocket(endpoints["websocket"].address, None),
+    ):
+        async with opened as client:
+            first = await client.failure("app:ping")
+            hello = await client.failure("initialize")
+
+            assert first.code == hello.code == "UNAUTHENTICATED"
+
+
+async def test_a_wrong_token_is_refused_slowly(endpoints: dict[str, Endpoint]) -> None:
+    async with over_tcp(endpoints["tcp"].address, None) as client:
+        started = time.monotonic()
+        error = await client.failure("initialize", {"token": "guess"})
+        taken = time.monotonic() - started
+        still = await client.failure("app:ping")
+
+    assert error.code == still.code == "UNAUTHENTICATED"
+    assert taken >= 1.0
+
+
+async def test_a_renderer_may_not_do_what_is_the_owners(server: Server) -> None:
+    async with in_memory(server) as owner, in_memory(server, role=None) as page:
+        told = await page.call("initialize", {"token": await grant(owner)})
+        refused = [
+            await page.failure("session:grant", {"role": "owner"}),
+            await page.failure("shutdown"),
+            await page.failure("e2e:fail"),
+        ]
+        wrapped = await page.call("ipc:invoke", {"channel": "shutdown", "payload": {}})
+        batched = [{"jsonrpc": "2.0", "id": 50, "method": "shutdown"}]
+        await page.post(batched)
+        (in_batch,) = await page.stray()
+
+        assert told["role"] == "renderer"
+        assert "shutdown" not in told["channels"]
+        assert {error.code for error in refused} == {"FORBIDDEN"}
+        assert refused[0].details == {"role": "renderer", "required": "owner"}
+        assert wrapped["error"]["code"] == "FORBIDDEN"
+        assert in_batch["error"]["data"]["code"] == "FORBIDDEN"
+        assert (await page.call("app:ping"))["pong"] is True
+
+
+async def test_a_role_never_comes_from_the_payload(server: Server) -> None:
+    async with in_memory(server, role=Role.RENDERER) as page:
+        error = await page.failure("session:grant", {"role": "owner", "_meta": {"role": "owner"}})
+
+    assert error.code == "FORBIDDEN"
+
+
+async def test_a_grant_may_name_its_channels(server: Server) -> None:
+    async with in_memory(server) as owner, in_memory(server, role=None) as page:
+        await page.call("initialize", {"token": await grant(owner, channels=["app:ping"])})
+        error = await page.failure("app:health")
+
+        assert (await page.call("app:ping"))["pong"] is True
+        assert error.code == "FORBIDDEN"
+
+
+async def test_a_grant_of_an_unknown_channel_is_refused(client: Client) -> None:
+    error = await client.failure("session:grant", {"role": "renderer", "channels": ["no:such"]})
+
+    assert error.code == "INVALID_ARGUMENT"
+
+
+async def test_a_token_runs_out(server: Server) -> None:
+    async with in_memory(server) as owner, in_memory(server, role=None) as page:
+        token = await grant(owner, ttlMs=200)
+        await page.call("initialize", {"token": token})
+        with anyio.fail_after(5):
+            while "error" not in await ping(page):
+                await anyio.lowlevel.checkpoint()
+
+        assert (await page.failure("app:ping")).code == "UNAUTHENTICATED"
+
+
+async def ping(client: Client) -> dict[str, object]:
+    await client.post({"jsonrpc": "2.0", "id": "p", "method": "app:ping"})
+    return await client.reply("p")
+
+
+async def test_a_revoked_token_ends_the_rights_of_those_who_hold_it(server: Server) -> None:
+    async with in_memory(server) as owner, in_memory(server, role=None) as page:
+        token = await grant(owner)
+        await page.call("initialize", {"token": token})
+        revoked = await owner.call("session:revoke", {"token": token})
+        again = await owner.call("session:revoke", {"token": token})
+        error = await page.failure("app:ping")
+
+    assert (revoked["revoked"], again["revoked"]) == (True, False)
+    assert error.code == "UNAUTHENTICATED"
+
+
+def test_a_one_time_token_works_once() -> None:
+    grants = Grants(SystemClock())
+    token = grants.mint(Grant(Role.OWNER, single_use=True))
+
+    first, second = grants.redeem(token), grants.redeem(token)
+
+    assert first is not None
+    assert second is None
+
+
+def test_only_digests_of_tokens_are_kept() -> None:
+    grants = Grants(SystemClock())
+    token = grants.mint(Grant(Role.OWNER))
+
+    assert token not in repr(vars(grants))
+
+
+def test_an_owner_may_do_all_that_a_renderer_may() -> None:
+    channel = Channel("x:y", lambda session, params: None, role=Role.RENDERER)
+
+    assert Grant(Role.OWNER).allows(channel)
+    assert Grant(Role.RENDERER).allows(channel)
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "https://evil.example"},
+        {"Origin": "null"},
+        {"Origin": "http://127.0.0.1:1"},
+        {"Host": "evil.example"},
+        {"Host": "127.0.0.1.evil.example:80"},
+    ],
+)
+async def test_a_page_from_elsewhere_gets_no_websocket(
+    endpoints: dict[str, Endpoint], headers: dict[str, str]
+) -> None:
+    with pytest.raises(InvalidStatus) as refused:
+        async with connect(endpoints["websocket"].address, additional_headers=headers):
+            pass
+
+    assert refused.value.response.status_code == 403
+
+
+async def test_the_page_of_the_daemon_itself_may_connect(endpoints: dict[str, Endpoint]) -> None:
+    address = endpoints["websocket"].address
+    origin = address.replace("ws://", "http://").removesuffix("/rpc")
+
+    async with connect(address, additional_headers={"Origin": origin}) as socket:
+        await socket.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "app:ping"}))
+        reply = json.loads(await socket.recv())
+
+    assert reply["error"]["data"]["code"] == "UNAUTHENTICATED"
+
+
+@pytest.mark.parametrize("method", ["POST", "GET", "PUT", "OPTIONS"])
+def test_plain_http_gets_nothing(endpoints: dict[str, Endpoint], method: str) -> None:
+    host = endpoints["websocket"].address.removeprefix("ws://").removesuffix("/rpc")
+    line = http.client.HTTPConnection(host, timeout=5)
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "app:ping"}).encode()
+
+    try:
+        line.request(method, "/rpc", body=body, headers={"Content-Type": "application/json"})
+        answer = line.getresponse()
+        status, text = answer.status, answer.read()
+    except (http.client.HTTPException, ConnectionError):
+        status, text = 0, b""
+    finally:
+        line.close()
+
+    assert status != 200
+    assert b"pong" not in text
+    assert "Access-Control-Allow-Origin" not in str(text)
+
+
+async def test_tokens_are_not_logged(endpoints: dict[str, Endpoint], tmp_path: Path) -> None:
+    token = str(endpoints["tcp"].token)
+    socket = Path(endpoints["unix"].address)
+    async with over_tcp(endpoints["tcp"].address, None) as client:
+        await client.failure("initialize", {"token": "wrong-token-value-123"})
+    async with over_socket(socket) as owner:
+        granted = await grant(owner)
+
+    logs = b"".join(path.read_bytes() for path in socket.parents[1].glob("logs/*"))
+
+    assert b"token_refused" in logs
+    for secret in (token, granted, "wrong-token-value-123"):
+        assert secret.encode() not in logs
