@@ -60,6 +60,18 @@ export interface ClosedDocument {
   closed: boolean;
 }
 
+/** A skill's declaration of the context it needs; everything is off unless asked for. */
+export interface ContextRules {
+  surrounding: number;
+  userPreferences: boolean;
+  styleGuide: boolean;
+  characters: boolean;
+  outline: boolean;
+  recentSummary: number;
+  knowledgeGraph: boolean;
+  retrieval: boolean;
+}
+
 /** A text and the model that will read it; `tokenizerVersion`, if named, must be ours. */
 export interface CountTokens {
   text: string;
@@ -243,6 +255,11 @@ export interface Limits {
   requestTimeoutMs: number;
 }
 
+/** Without a project, its own skills are left out. */
+export interface ListSkills {
+  projectId?: string | null;
+}
+
 /** Counters since the daemon started. */
 export interface MetricsReport {
   channels: Record<string, ChannelMetrics>;
@@ -289,6 +306,18 @@ export interface ProjectList {
   items: Array<ProjectInfo>;
 }
 
+/** What a skill asks the model to do; `{{text}}` and its kin stand for values of the run. */
+export interface Prompt {
+  system: string;
+  user: string;
+}
+
+/** A skill by its id, such as `builtin:continue`, or by a slug that any scope may have. */
+export interface ReadSkill {
+  skillId: string;
+  projectId?: string | null;
+}
+
 /** The token to take back. */
 export interface RevokeToken {
   token: string;
@@ -303,6 +332,66 @@ export interface Revoked {
 export type Role =
   | "owner"
   | "renderer";
+
+/** Whose skill it is; a later scope wins over an earlier one where ids are equal. */
+export type Scope =
+  | "builtin"
+  | "global"
+  | "project";
+
+/** One skill with its text and with what it asks the model to do. */
+export interface SkillDetail {
+  id: string;
+  name: string;
+  description: string;
+  scope: Scope;
+  slug: string;
+  path: string;
+  valid: boolean;
+  errors: Array<SkillFault>;
+  contextRules: ContextRules;
+  contextRulesText: string;
+  targetTokens?: number;
+  content: string;
+  prompt: Prompt;
+}
+
+/** What is wrong with a key (dotted; empty for the file as a whole), and on which line. */
+export interface SkillFault {
+  key: string;
+  message: string;
+  line?: number;
+}
+
+/**
+ * One skill. An invalid one has `errors`, and nothing of what it declares can be relied on.
+ *
+ * `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
+ * is what a prompt of this skill should cost; it is no limit.
+ */
+export interface SkillInfo {
+  id: string;
+  name: string;
+  description: string;
+  scope: Scope;
+  slug: string;
+  path: string;
+  valid: boolean;
+  errors: Array<SkillFault>;
+  contextRules: ContextRules;
+  contextRulesText: string;
+  targetTokens?: number;
+}
+
+/** Every skill once; where two scopes have one id, the later scope's. */
+export interface SkillList {
+  items: Array<SkillInfo>;
+}
+
+/** The skill as it is now. */
+export interface SkillReply {
+  skill: SkillDetail;
+}
 
 /**
  * What every notification carries beside its own fields.
@@ -366,6 +455,17 @@ export interface UpdateBudget {
   profile?: BudgetChange | null;
 }
 
+/** A whole SKILL.md, which need not be anywhere. */
+export interface ValidateSkill {
+  content: string;
+}
+
+/** Whether a SKILL.md can be used, and every reason why not. */
+export interface Validity {
+  valid: boolean;
+  errors: Array<SkillFault>;
+}
+
 /** The codes that warnings in a result begin with. */
 export type WarningCode =
   | "CHARACTERS_UNAVAILABLE"
@@ -389,6 +489,14 @@ export type WarningCode =
   | "SKILL_UNKNOWN"
   | "SOURCE_UNAVAILABLE"
   | "SUMMARY_FALLBACK";
+
+/** A whole SKILL.md; without `slug` the skill's own id or name makes one. */
+export interface WriteSkill {
+  scope: "global" | "project";
+  content: string;
+  slug?: string | null;
+  projectId?: string | null;
+}
 
 /** What can be asked. */
 export interface Channels {
@@ -430,6 +538,14 @@ export interface Channels {
   "session:revoke": { request: RevokeToken; result: Revoked };
   /** Take no new work and finish what is running; `exit` then ends the daemon. */
   shutdown: { request: Empty; result: null };
+  /** List the skills, invalid ones with their errors. */
+  "skill:list": { request: ListSkills; result: SkillList };
+  /** Read one skill; NOT_FOUND if there is none of that id. */
+  "skill:read": { request: ReadSkill; result: SkillReply };
+  /** Check a SKILL.md without keeping it. */
+  "skill:validate": { request: ValidateSkill; result: Validity };
+  /** Write a skill; INVALID_ARGUMENT names the key and line that make it invalid. */
+  "skill:write": { request: WriteSkill; result: SkillReply };
   /** Count the tokens of a text; the text of a special token is plain text. */
   "tokens:count": { request: CountTokens; result: TokenCount };
 }
@@ -461,6 +577,10 @@ export type RendererChannel =
   | "project:list"
   | "project:setCurrent"
   | "rpc.discover"
+  | "skill:list"
+  | "skill:read"
+  | "skill:validate"
+  | "skill:write"
   | "tokens:count";
 
 /** What only an owner may call. */

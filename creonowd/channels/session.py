@@ -10,6 +10,7 @@ from creonowd.rpc.connection import Connection
 from creonowd.rpc.peer import Peer
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
+from creonowd.skills.library import Library
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.documents import Documents
@@ -29,6 +30,7 @@ class Services:
     tokenizers: Tokenizers
     budgets: Budgets
     documents: Documents
+    skills: Library
 
 
 @dataclass(frozen=True)

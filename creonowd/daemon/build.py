@@ -15,6 +15,7 @@ from creonowd.rpc.connection import Connection
 from creonowd.rpc.discover import describe
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
+from creonowd.skills.library import Library
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.documents import Documents
@@ -42,6 +43,7 @@ async def build(user_data: Path, settings: Settings, tasks: TaskGroup) -> AsyncG
         tokenizers=tokenizers,
         budgets=budgets,
         documents=Documents(),
+        skills=Library(user_data, clock),
     )
     server.describe = lambda: describe(CONTRACT)
     server.open_session = lambda connection: _session(services, connection)

@@ -9,8 +9,8 @@ from creonowd.workspace.front_matter import Fault
 TEXT = "text"
 SELECTION = "selection"
 INSTRUCTION = "instruction"
-DOCUMENT_TITLE = "document_title"
-KNOWN = (TEXT, SELECTION, INSTRUCTION, DOCUMENT_TITLE)
+TITLE = "title"
+KNOWN = (TEXT, SELECTION, INSTRUCTION, TITLE)
 
 PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 

@@ -143,7 +143,7 @@ def test_a_placeholder_that_nobody_knows_is_an_error(prompt: str) -> None:
 
 
 def test_every_placeholder_that_is_known_may_be_used() -> None:
-    user = "{{text}} {{ selection }} {{instruction}} {{document_title}} {single}"
+    user = "{{text}} {{ selection }} {{instruction}} {{title}} {single}"
 
     assert read(f"prompt: {{user: '{user}'}}").skill.prompt.user == user
 

@@ -1,0 +1,167 @@
+"""`skill:*` — which skills there are, what they say, and whether that is valid."""
+
+from typing import Annotated, Literal
+
+from msgspec import UNSET, Meta, UnsetType
+
+from creonowd.channels.session import Session
+from creonowd.context.needs import ContextRules
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model, Params, Result
+from creonowd.rpc.channel import Channel
+from creonowd.skills.context_rules import spell
+from creonowd.skills.library import Entry, Scope
+from creonowd.skills.skill import Prompt, parse
+from creonowd.workspace.front_matter import Fault
+from creonowd.workspace.registry import Project
+
+
+class ListSkills(Params):
+    """Without a project, its own skills are left out."""
+
+    project_id: str | None = None
+
+
+class ReadSkill(Params):
+    """A skill by its id, such as `builtin:continue`, or by a slug that any scope may have."""
+
+    skill_id: Annotated[str, Meta(min_length=1)]
+    project_id: str | None = None
+
+
+class WriteSkill(Params):
+    """A whole SKILL.md; without `slug` the skill's own id or name makes one."""
+
+    scope: Literal["global", "project"]
+    content: str
+    slug: str | None = None
+    project_id: str | None = None
+
+
+class ValidateSkill(Params):
+    """A whole SKILL.md, which need not be anywhere."""
+
+    content: str
+
+
+class SkillFault(Model):
+    """What is wrong with a key (dotted; empty for the file as a whole), and on which line."""
+
+    key: str
+    message: str
+    line: int | UnsetType = UNSET
+
+
+class SkillInfo(Result):
+    """One skill. An invalid one has `errors`, and nothing of what it declares can be relied on.
+
+    `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
+    is what a prompt of this skill should cost; it is no limit.
+    """
+
+    id: str
+    name: str
+    description: str
+    scope: Scope
+    slug: str
+    path: str
+    valid: bool
+    errors: list[SkillFault]
+    context_rules: ContextRules
+    context_rules_text: str
+    target_tokens: int | UnsetType = UNSET
+
+
+class SkillDetail(SkillInfo):
+    """One skill with its text and with what it asks the model to do."""
+
+    content: str
+    prompt: Prompt
+
+
+class SkillList(Result):
+    """Every skill once; where two scopes have one id, the later scope's."""
+
+    items: list[SkillInfo]
+
+
+class SkillReply(Result):
+    """The skill as it is now."""
+
+    skill: SkillDetail
+
+
+class Validity(Result):
+    """Whether a SKILL.md can be used, and every reason why not."""
+
+    valid: bool
+    errors: list[SkillFault]
+
+
+async def list_skills(session: Session, params: ListSkills) -> SkillList:
+    """List the skills, invalid ones with their errors."""
+    entries = await session.skills.listed(await _project(session, params.project_id))
+    return SkillList(items=[_info(entry) for entry in entries])
+
+
+async def read_skill(session: Session, params: ReadSkill) -> SkillReply:
+    """Read one skill; NOT_FOUND if there is none of that id."""
+    project = await _project(session, params.project_id)
+    entry = await session.skills.find(params.skill_id, project)
+    if entry is None:
+        raise DaemonError(ErrorCode.NOT_FOUND, "There is no such skill; list the skills.")
+    return SkillReply(skill=_detail(entry))
+
+
+async def write_skill(session: Session, params: WriteSkill) -> SkillReply:
+    """Write a skill; INVALID_ARGUMENT names the key and line that make it invalid."""
+    project = await _project(session, params.project_id)
+    scope = Scope(params.scope)
+    entry = await session.skills.write(scope, params.slug, params.content, project)
+    return SkillReply(skill=_detail(entry))
+
+
+def validate_skill(session: Session, params: ValidateSkill) -> Validity:
+    """Check a SKILL.md without keeping it."""
+    faults = parse(params.content.encode("utf-8", "replace")).faults
+    return Validity(valid=not faults, errors=[_fault(fault) for fault in faults])
+
+
+async def _project(session: Session, project_id: str | None) -> Project | None:
+    return None if project_id is None else await session.projects.find(project_id)
+
+
+def _info(entry: Entry) -> SkillInfo:
+    skill = entry.skill
+    return SkillInfo(
+        id=entry.id,
+        name=entry.name,
+        description=skill.description,
+        scope=entry.scope,
+        slug=entry.slug,
+        path=entry.path,
+        valid=not entry.faults,
+        errors=[_fault(fault) for fault in entry.faults],
+        context_rules=skill.context_rules,
+        context_rules_text=spell(skill.context_rules),
+        target_tokens=UNSET if skill.target_tokens is None else skill.target_tokens,
+    )
+
+
+def _detail(entry: Entry) -> SkillDetail:
+    info = _info(entry)
+    fields = {name: getattr(info, name) for name in info.__struct_fields__}
+    return SkillDetail(**fields, content=entry.content, prompt=entry.skill.prompt)
+
+
+def _fault(fault: Fault) -> SkillFault:
+    line = UNSET if fault.line is None else fault.line
+    return SkillFault(key=fault.key, message=fault.message, line=line)
+
+
+CHANNELS = (
+    Channel("skill:list", list_skills),
+    Channel("skill:read", read_skill),
+    Channel("skill:write", write_skill),
+    Channel("skill:validate", validate_skill),
+)

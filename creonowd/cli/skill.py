@@ -1,0 +1,79 @@
+"""`creonowd skill lint` — what is wrong with skills, before anyone runs them."""
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from creonowd.cli.output import show, write
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+from creonowd.skills.library import FILE, slug_of
+from creonowd.skills.skill import parse
+from creonowd.workspace.front_matter import Fault
+from creonowd.workspace.paths import TREE
+
+
+class Linted(Model):
+    """One file and every fault in it."""
+
+    path: str
+    faults: tuple[Fault, ...]
+
+
+def add(commands: Any, shared: argparse.ArgumentParser) -> None:
+    """Describe the command."""
+    parser = commands.add_parser("skill", help="check skills")
+    actions = parser.add_subparsers(metavar="ACTION", required=True)
+    lint = actions.add_parser(
+        "lint",
+        parents=[shared],
+        help="check SKILL.md files",
+        description="Check SKILL.md files, folders of skills, or the skills of a project.",
+    )
+    lint.add_argument("paths", metavar="PATH", nargs="*", type=Path, default=[Path()])
+    lint.add_argument("--json", action="store_true", help="print JSON")
+    lint.set_defaults(run=run)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Print every fault as `path:line: key: message`; the exit status is 1 if there is any."""
+    linted = [_linted(file) for path in arguments.paths for file in _files(path)]
+    if arguments.json:
+        show(msgspec.to_builtins(linted))
+    else:
+        write("".join(line for one in linted for line in _lines(one)))
+    return int(any(one.faults for one in linted))
+
+
+def _files(path: Path) -> list[Path]:
+    """Find the skills that a path means: a file, a project, or any folder with skills below."""
+    skills = path / TREE / "skills"
+    if path.is_file():
+        return [path]
+    if skills.is_dir():
+        found = [f for f in skills.rglob("*.md") if slug_of(f.relative_to(skills).as_posix())]
+    else:
+        found = list(path.rglob(FILE)) if path.is_dir() else []
+    if not found:
+        raise DaemonError(ErrorCode.NOT_FOUND, f"There is no skill at {path}.")
+    return sorted(found)
+
+
+def _linted(path: Path) -> Linted:
+    try:
+        faults = parse(path.read_bytes()).faults
+    except OSError as error:
+        faults = (Fault(key="", message=f"The file cannot be read: {error.strerror}."),)
+    return Linted(path=str(path), faults=faults)
+
+
+def _lines(linted: Linted) -> Iterator[str]:
+    if not linted.faults:
+        yield f"{linted.path}: ok\n"
+    for fault in linted.faults:
+        line = "" if fault.line is None else f"{fault.line}:"
+        key = f" {fault.key}:" if fault.key else ""
+        yield f"{linted.path}:{line}{key} {fault.message}\n"

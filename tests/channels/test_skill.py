@@ -1,0 +1,112 @@
+from pathlib import Path
+
+import pytest
+
+from tests.clients import Client
+
+GOOD = "---\nname: 我的\ncontext_rules:\n  surrounding: 5\n---\n"
+BAD = "---\nname: 我的\ncontext_rules:\n  surounding: 5\n---\n"
+
+
+async def project_of(client: Client, root: Path) -> str:
+    root.mkdir()
+    return (await client.call("project:create", {"rootPath": str(root)}))["projectId"]
+
+
+async def test_built_in_skills_are_listed_with_what_they_declare(client: Client) -> None:
+    listed = await client.call("skill:list")
+
+    polish = next(item for item in listed["items"] if item["id"] == "builtin:polish")
+    assert polish == {
+        "id": "builtin:polish",
+        "name": "润色",
+        "description": polish["description"],
+        "scope": "builtin",
+        "slug": "polish",
+        "path": "builtin/polish/SKILL.md",
+        "valid": True,
+        "errors": [],
+        "contextRules": {
+            "surrounding": 500,
+            "userPreferences": True,
+            "styleGuide": True,
+            "characters": False,
+            "outline": False,
+            "recentSummary": 3,
+            "knowledgeGraph": False,
+            "retrieval": False,
+        },
+        "contextRulesText": '{"surrounding":500,"user_preferences":true,"style_guide":true,'
+        '"characters":false,"outline":false,"recent_summary":3,"knowledge_graph":false,'
+        '"retrieval":false}',
+        "targetTokens": 1500,
+    }
+
+
+async def test_a_skill_is_written_listed_and_read(client: Client, tmp_path: Path) -> None:
+    project = {"projectId": await project_of(client, tmp_path / "小说")}
+
+    written = await client.call(
+        "skill:write", project | {"scope": "project", "slug": "mine", "content": GOOD}
+    )
+    listed = await client.call("skill:list", project)
+    read = await client.call("skill:read", project | {"skillId": "project:mine"})
+
+    assert written == read
+    assert read["skill"]["content"] == GOOD
+    assert read["skill"]["prompt"] == {"system": "", "user": "{{text}}"}
+    assert listed["items"][-1]["id"] == "project:mine"
+    assert str(tmp_path) not in repr(listed)
+
+
+@pytest.mark.requirement("SK-019", "SK-029")
+async def test_an_invalid_skill_is_refused_with_its_key_and_line(
+    client: Client, tmp_path: Path
+) -> None:
+    project = {"projectId": await project_of(client, tmp_path / "小说")}
+
+    error = await client.failure("skill:write", project | {"scope": "project", "content": BAD})
+    validity = await client.call("skill:validate", {"content": BAD})
+
+    fault = {
+        "key": "context_rules.surounding",
+        "message": "`surounding` is not known; did you mean `surrounding`?",
+        "line": 4,
+    }
+    assert (error.code, error.number) == ("INVALID_ARGUMENT", -32602)
+    assert error.details["errors"] == [fault]
+    assert validity == {"valid": False, "errors": [fault]}
+    assert await client.call("skill:validate", {"content": GOOD}) == {"valid": True, "errors": []}
+
+
+async def test_an_invalid_skill_on_disk_stays_listed_with_its_error(
+    client: Client, tmp_path: Path
+) -> None:
+    project = {"projectId": await project_of(client, tmp_path / "小说")}
+    file = tmp_path / "小说" / ".creonow" / "skills" / "bad" / "SKILL.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(BAD, encoding="utf-8")
+
+    listed = await client.call("skill:list", project)
+
+    bad = listed["items"][-1]
+    assert (bad["id"], bad["valid"], bad["errors"][0]["line"]) == ("project:bad", False, 4)
+
+
+@pytest.mark.parametrize(
+    ("channel", "payload", "code"),
+    [
+        ("skill:read", {"skillId": "nobody"}, "NOT_FOUND"),
+        ("skill:read", {"skillId": ""}, "INVALID_ARGUMENT"),
+        ("skill:list", {"projectId": "prj_nobody"}, "NOT_FOUND"),
+        ("skill:list", {"projectId": " "}, "INVALID_ARGUMENT"),
+        ("skill:write", {"scope": "builtin", "content": GOOD}, "INVALID_ARGUMENT"),
+        ("skill:write", {"scope": "project", "content": GOOD}, "INVALID_ARGUMENT"),
+        ("skill:write", {"scope": "global", "slug": "../x", "content": GOOD}, "INVALID_ARGUMENT"),
+        ("skill:validate", {}, "INVALID_ARGUMENT"),
+    ],
+)
+async def test_what_cannot_be_done_says_why(
+    client: Client, channel: str, payload: dict[str, str], code: str
+) -> None:
+    assert (await client.failure(channel, payload)).code == code
