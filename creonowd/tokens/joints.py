@@ -9,7 +9,7 @@ Only old, settled characters count: an unassigned one may be a letter to another
 import re
 from collections.abc import Iterator
 
-BLOCK = 2048
+BLOCK = 512
 
 _LETTERS = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff\u0391-\u03a1\u03a3-\u03a9\u03b1-\u03c9"

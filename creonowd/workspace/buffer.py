@@ -39,15 +39,16 @@ class _Piece:
 class Buffer:
     """A text that is cheap to edit; the whole is put together when first asked for."""
 
-    def __init__(self, pieces: Sequence[_Piece]) -> None:
+    def __init__(self, pieces: Sequence[_Piece], length: int, utf16_length: int) -> None:
         self._pieces = pieces
-        self.length = sum(len(piece.text) for piece in pieces)
-        self.utf16_length = sum(piece.units for piece in pieces)
+        self.length = length
+        self.utf16_length = utf16_length
 
     @classmethod
     def of(cls, text: str) -> "Buffer":
         """Take a whole text apart."""
-        return cls(_cut(text))
+        pieces = _cut(text)
+        return cls(pieces, len(text), sum(piece.units for piece in pieces))
 
     @cached_property
     def text(self) -> str:
@@ -65,23 +66,28 @@ class Buffer:
 
     def from_utf16(self, position: int) -> int:
         """Turn a position of UTF-16 units into one of code points."""
-        return _Editor(self._pieces, utf16=True).code_point(position)
+        return _Editor(self._pieces, self.length, self.utf16_length, utf16=True).code_point(
+            position
+        )
 
     def edited(self, edits: Iterable[Edit], *, utf16: bool = False) -> "Buffer":
         """Apply edits in order; INVALID_ARGUMENT, and no edit applied, if one does not fit."""
-        editor = _Editor(self._pieces, utf16=utf16)
+        editor = _Editor(self._pieces, self.length, self.utf16_length, utf16=utf16)
         for edit in edits:
             editor.replace(edit)
-        return Buffer(editor.pieces)
+        return Buffer(editor.pieces, editor.length, editor.utf16_length)
 
 
 class _Editor:
     """Pieces under edit, and a finger on the one last touched, for edits come in neighbourhoods."""
 
-    def __init__(self, pieces: Sequence[_Piece], *, utf16: bool) -> None:
+    def __init__(
+        self, pieces: Sequence[_Piece], length: int, utf16_length: int, *, utf16: bool
+    ) -> None:
         self.pieces = list(pieces)
+        self.length = length
+        self.utf16_length = utf16_length
         self._utf16 = utf16
-        self._total = sum(map(self._size, self.pieces))
         self._index = 0
         self._start = 0
 
@@ -105,13 +111,13 @@ class _Editor:
         if len(text) < SMALL and last + 1 < len(self.pieces):
             last += 1
             text += self.pieces[last].text
-        before = sum(map(self._size, self.pieces[first : last + 1]))
-        pieces = _cut(text)
-        self.pieces[first : last + 1] = pieces
-        self._total += sum(map(self._size, pieces)) - before
+        old, new = self.pieces[first : last + 1], _cut(text)
+        self.pieces[first : last + 1] = new
+        self.length += sum(len(p.text) for p in new) - sum(len(p.text) for p in old)
+        self.utf16_length += sum(p.units for p in new) - sum(p.units for p in old)
 
     def _find(self, position: int) -> tuple[int, int]:
-        check_position(position, self._total)
+        check_position(position, self.utf16_length if self._utf16 else self.length)
         while position < self._start:
             self._index -= 1
             self._start -= self._size(self.pieces[self._index])

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from creonowd.tokens import ByteTokenizer, Tokenizer, exceeds, keep_head, keep_tail
 from creonowd.tokens.boundaries import paragraphs, sentences
+from creonowd.tokens.joints import BLOCK
 from tests.tokens.vocabulary import ENCODINGS, texts, tokenizer
 
 NOVEL = "林远推开门，屋里没有人。「有人吗？」他问。\r\n\r\n　　It rained, as it always did. 没有人回答……\n"
@@ -157,7 +158,7 @@ def test_cutting_encodes_little_more_than_it_keeps(keep: Callable[..., object]) 
 
     keep(text, 6000, meter)
 
-    assert meter.measured < 6000 + 5 * 2048
+    assert meter.measured < 6000 + 4 * BLOCK
 
 
 def test_a_text_of_ten_megabytes_is_known_to_be_too_long_without_reading_it() -> None:
