@@ -42,7 +42,7 @@ async def build(user_data: Path, settings: Settings, tasks: TaskGroup) -> AsyncG
         projects=projects,
         tokenizers=tokenizers,
         budgets=budgets,
-        documents=Documents(),
+        documents=Documents(clock),
         skills=Library(user_data, clock),
     )
     server.describe = lambda: describe(CONTRACT)

@@ -1,14 +1,19 @@
 """Documents open in an editor: one buffer per connection and document, gone with either.
 
-Knows buffers, versions and owners; what lies on disk is the business of `manuscripts`.
+Knows buffers, versions and owners; what lies on disk is the business of `document_files`.
 """
 
 from collections.abc import Sequence
 
+from anyio import to_thread
+
+from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.rpc.peer import Peer
 from creonowd.workspace.buffer import Buffer, Edit
+from creonowd.workspace.document_files import DocumentFiles
+from creonowd.workspace.registry import Project
 
 MAX_OPEN = 1000
 MAX_CODE_POINTS = 32 * 1024 * 1024
@@ -28,7 +33,16 @@ class OpenDocument(Model):
 class Documents:
     """The open documents of all connections."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        max_open: int = MAX_OPEN,
+        max_code_points: int = MAX_CODE_POINTS,
+    ) -> None:
+        self.files = DocumentFiles(clock)
+        self._max_open = max_open
+        self._max_code_points = max_code_points
         self._open: dict[str, dict[Key, OpenDocument]] = {}
         self._turn = 0
 
@@ -46,8 +60,10 @@ class Documents:
         known = self._open.get(peer.id, {}).get(key)
         if known is None or known.version != base_version:
             raise _gap(base_version, None if known is None else known.version)
-        if version <= base_version or len(edits) > MAX_EDITS:
-            raise _refused("`version` must be greater than `baseVersion`, and edits be few.")
+        if version <= base_version:
+            raise _refused("`version` must be greater than `baseVersion`.")
+        if len(edits) > MAX_EDITS:
+            raise _refused(f"More than {MAX_EDITS} edits; send the whole text.")
         return self._keep(peer, key, version, known.buffer.edited(edits, utf16=peer.utf16))
 
     def close(self, peer: Peer, key: Key) -> bool:
@@ -61,15 +77,26 @@ class Documents:
         found = (held[key] for held in self._open.values() if key in held)
         return max(found, key=lambda document: document.turn, default=None)
 
+    async def read(self, project: Project, document_id: str, peer: Peer | None = None) -> Buffer:
+        """Give a document's text as it is in the editor, else as it is on disk.
+
+        NOT_FOUND, UNSUPPORTED or IO_ERROR if it is neither; an assembly degrades then.
+        """
+        found = self.find(peer, (project.project_id, document_id))
+        if found is not None:
+            return found.buffer
+        return await to_thread.run_sync(self.files.read, project.root, document_id)
+
     def __len__(self) -> int:
         return sum(map(len, self._open.values()))
 
     def _keep(self, peer: Peer, key: Key, version: int, buffer: Buffer) -> OpenDocument:
         held = self._open.get(peer.id)
-        if buffer.length > MAX_CODE_POINTS:
-            raise _refused(f"A document may have {MAX_CODE_POINTS} characters at most; split it.")
-        if held is not None and key not in held and len(held) >= MAX_OPEN:
-            raise _refused(f"{MAX_OPEN} documents are open; close some first.")
+        most, documents = self._max_code_points, self._max_open
+        if buffer.length > most:
+            raise _refused(f"A document may have {most} characters at most; split it.")
+        if held is not None and key not in held and len(held) >= documents:
+            raise _refused(f"{documents} documents are open; close some first.")
         self._turn += 1
         document = OpenDocument(version=version, buffer=buffer, turn=self._turn)
         self._open.setdefault(peer.id, {})[key] = document
