@@ -85,6 +85,27 @@ export interface CreateProject {
   name?: string | null;
 }
 
+/**
+ * Files of a watched project came, went or changed; `layers` are those of a prompt they touch.
+ *
+ * With `watching: false` the watcher has died, and changes go unnoticed until it is started again.
+ */
+export interface CreonowChanged {
+  projectId: string;
+  paths: Array<string>;
+  layers: Array<"immediate" | "retrieved" | "rules" | "settings">;
+  /** milliseconds since the epoch */
+  atMs: number;
+  watching?: boolean;
+}
+
+/** Whether the tree is there (then with the project's folder) and whether anyone watches it. */
+export interface CreonowStatus {
+  exists: boolean;
+  watching: boolean;
+  rootPath?: string;
+}
+
 /** One thing that does not work as it should, and what to do about it. */
 export interface Degradation {
   part: string;
@@ -107,6 +128,12 @@ export interface Edit {
 
 /** A payload without fields. */
 export interface Empty {}
+
+/** The tree is there; `rootPath` is the project's folder, in which `.creonow` lies. */
+export interface Ensured {
+  rootPath: string;
+  ensured: boolean;
+}
 
 /** What the renderer sees: `data` when `ok`, else `error`. */
 export interface Envelope {
@@ -152,6 +179,27 @@ export type ErrorCode =
   | "UNSUPPORTED"
   | "UPSTREAM_ERROR"
   | "VERSION_TOO_NEW";
+
+/** A file's text without its secrets; `sizeBytes` is its size on disk. */
+export interface FileContent {
+  path: string;
+  content: string;
+  sizeBytes: number;
+  updatedAtMs: number;
+  redactionEvidence: Array<RedactionEvidence>;
+}
+
+/** A file of the tree; `path` is project-relative with `/` between its names. */
+export interface FileInfo {
+  path: string;
+  sizeBytes: number;
+  updatedAtMs: number;
+}
+
+/** The files of one folder of the tree, recursively, sorted by path. */
+export interface FileList {
+  items: Array<FileInfo>;
+}
 
 /** Whose budget: a project's, or the default one if no project is named. */
 export interface GetBudget {
@@ -312,10 +360,23 @@ export interface Prompt {
   user: string;
 }
 
+/** A project-relative path as the list gives it, such as `.creonow/settings/世界观.md`. */
+export interface ReadFile {
+  projectId: string;
+  path: string;
+}
+
 /** A skill by its id, such as `builtin:continue`, or by a slug that any scope may have. */
 export interface ReadSkill {
   skillId: string;
   projectId?: string | null;
+}
+
+/** How often one pattern was replaced in one source; never what it replaced. */
+export interface RedactionEvidence {
+  patternId: string;
+  sourceRef: string;
+  matchCount: number;
 }
 
 /** The token to take back. */
@@ -332,6 +393,31 @@ export interface Revoked {
 export type Role =
   | "owner"
   | "renderer";
+
+/** A file that cannot be used; `reason` is what trim evidence would say of it. */
+export interface RuleError {
+  path: string;
+  code: ErrorCode;
+  /** invalid_format, too_large or read_error */
+  reason: string;
+  message: string;
+}
+
+/** One file of the rules, without its secrets. */
+export interface RuleFragment {
+  /** style, terminology, constraints or other */
+  kind: string;
+  path: string;
+  content: string;
+  updatedAtMs: number;
+}
+
+/** The rules in reading order; a file that cannot be used is an error and no fragment. */
+export interface Rules {
+  fragments: Array<RuleFragment>;
+  errors: Array<RuleError>;
+  redactionEvidence: Array<RedactionEvidence>;
+}
 
 /** Whose skill it is; a later scope wins over an earlier one where ids are equal. */
 export type Scope =
@@ -490,6 +576,11 @@ export type WarningCode =
   | "SOURCE_UNAVAILABLE"
   | "SUMMARY_FALLBACK";
 
+/** Whether this connection watches the project now. */
+export interface Watching {
+  watching: boolean;
+}
+
 /** A whole SKILL.md; without `slug` the skill's own id or name makes one. */
 export interface WriteSkill {
   scope: "global" | "project";
@@ -510,6 +601,28 @@ export interface Channels {
   "context:budget:get": { request: GetBudget; result: BudgetProfile };
   /** Change the budget, or fail with CONTEXT_BUDGET_CONFLICT if someone else did first. */
   "context:budget:update": { request: UpdateBudget; result: BudgetProfile };
+  /** List the files of `.creonow/characters`. */
+  "context:creonow:characters:list": { request: ProjectId; result: FileList };
+  /** Read a file of `.creonow/characters`, redacted. */
+  "context:creonow:characters:read": { request: ReadFile; result: FileContent };
+  /** Make what is missing of the tree; nothing that exists is changed. */
+  "context:creonow:ensure": { request: ProjectId; result: Ensured };
+  /** Read all rules at once, redacted. */
+  "context:creonow:rules:get": { request: ProjectId; result: Rules };
+  /** List the files of `.creonow/rules`. */
+  "context:creonow:rules:list": { request: ProjectId; result: FileList };
+  /** Read a file of `.creonow/rules`, redacted. */
+  "context:creonow:rules:read": { request: ReadFile; result: FileContent };
+  /** List the files of `.creonow/settings`. */
+  "context:creonow:settings:list": { request: ProjectId; result: FileList };
+  /** Read a file of `.creonow/settings`, redacted. */
+  "context:creonow:settings:read": { request: ReadFile; result: FileContent };
+  /** Tell whether the tree is there and watched. */
+  "context:creonow:status": { request: ProjectId; result: CreonowStatus };
+  /** Tell this connection of every change from now on; starting twice is starting once. */
+  "context:creonow:watch:start": { request: ProjectId; result: Watching };
+  /** Tell this connection nothing more; stopping what does not run is fine. */
+  "context:creonow:watch:stop": { request: ProjectId; result: Watching };
   /** Forget the buffer; the file counts again. */
   "context:document:close": { request: CloseDocument; result: ClosedDocument };
   /** Take what the editor has; CONFLICT asks for the whole text. */
@@ -554,6 +667,7 @@ export interface Channels {
 export interface Notifications {
   "$/lagged": Lagged & Stamp;
   "$/progress": Progress & Stamp;
+  "context:creonow:changed": CreonowChanged & Stamp;
 }
 
 /** What the daemon asks. */
@@ -567,6 +681,17 @@ export type RendererChannel =
   | "app:ping"
   | "context:budget:get"
   | "context:budget:update"
+  | "context:creonow:characters:list"
+  | "context:creonow:characters:read"
+  | "context:creonow:ensure"
+  | "context:creonow:rules:get"
+  | "context:creonow:rules:list"
+  | "context:creonow:rules:read"
+  | "context:creonow:settings:list"
+  | "context:creonow:settings:read"
+  | "context:creonow:status"
+  | "context:creonow:watch:start"
+  | "context:creonow:watch:stop"
   | "context:document:close"
   | "context:document:sync"
   | "initialize"

@@ -4,11 +4,23 @@ A family's tables stand at the end of its module: CHANNELS, and where it has any
 (what the daemon tells) and HOST_CALLS (what the daemon asks).
 """
 
-from creonowd.channels import app, budget, document, e2e, ipc, project, skill, tokens
+from creonowd.channels import (
+    app,
+    budget,
+    creonow,
+    document,
+    e2e,
+    ipc,
+    project,
+    rules,
+    skill,
+    tokens,
+    watch,
+)
 from creonowd.rpc.channel import Channel, HostCall, Notification
 from creonowd.rpc.discover import Contract
 
-FAMILIES = (app, ipc, project, budget, document, tokens, skill)
+FAMILIES = (app, ipc, project, creonow, rules, watch, budget, document, tokens, skill)
 
 ALL_CHANNELS: tuple[Channel, ...] = tuple(
     channel for family in FAMILIES for channel in family.CHANNELS

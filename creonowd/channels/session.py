@@ -6,6 +6,7 @@ from typing import cast
 
 from creonowd.channels.troubles import Troubles
 from creonowd.clock import Clock
+from creonowd.redaction import Redactor
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.peer import Peer
 from creonowd.rpc.server import Server
@@ -15,6 +16,8 @@ from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.registry import Registry
+from creonowd.workspace.tree import Tree
+from creonowd.workspace.watcher import Watcher
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,10 @@ class Services:
     clock: Clock
     server: Server
     troubles: Troubles
+    redactor: Redactor
     projects: Registry
+    tree: Tree
+    watcher: Watcher
     tokenizers: Tokenizers
     budgets: Budgets
     documents: Documents

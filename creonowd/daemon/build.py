@@ -11,6 +11,7 @@ from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
 from creonowd.channels.session import Services, Session
 from creonowd.channels.troubles import Trouble, Troubles
 from creonowd.clock import Clock, SteppingClock, SystemClock
+from creonowd.redaction import Redactor
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.discover import describe
 from creonowd.rpc.server import Server
@@ -20,6 +21,8 @@ from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.registry import Registry
+from creonowd.workspace.tree import Tree
+from creonowd.workspace.watcher import Watcher
 
 WARM_UP_SECONDS = 0.3
 
@@ -33,13 +36,17 @@ async def build(user_data: Path, settings: Settings, tasks: TaskGroup) -> AsyncG
     projects = Registry(user_data, clock)
     tokenizers = Tokenizers(Path(settings.tokenizer_tables) if settings.tokenizer_tables else None)
     budgets = Budgets(user_data)
+    watcher = Watcher(clock)
     services = Services(
         settings=settings,
         user_data=user_data,
         clock=clock,
         server=server,
         troubles=_troubles(projects, budgets, tokenizers),
+        redactor=Redactor(home=Path.home()),
         projects=projects,
+        tree=Tree(clock),
+        watcher=watcher,
         tokenizers=tokenizers,
         budgets=budgets,
         documents=Documents(clock),
@@ -49,7 +56,8 @@ async def build(user_data: Path, settings: Settings, tasks: TaskGroup) -> AsyncG
     server.open_session = lambda connection: _session(services, connection)
     if settings.warm_up:
         tasks.start_soon(_warm_up, tokenizers)
-    yield server
+    async with watcher.running():
+        yield server
 
 
 async def _warm_up(tokenizers: Tokenizers) -> None:

@@ -58,6 +58,7 @@ class Watcher:
         self._clock = clock
         self._one_by_one = one_by_one
         self._watches: dict[str, _Watch] = {}
+        self._met: set[str] = set()
         self._turns: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
         self._tasks: TaskGroup | None = None
         self._threads = anyio.CapacityLimiter(math.inf)
@@ -94,8 +95,15 @@ class Watcher:
             if watch is not None and self._leave(watch, key):
                 await watch.ended.wait()
 
+    def meets(self, key: str) -> bool:
+        """Tell whether this key is new here, so that its owner says once when to `drop` it."""
+        new = key not in self._met
+        self._met.add(key)
+        return new
+
     def drop(self, key: str) -> None:
         """Stop calling a listener that has gone, in every project."""
+        self._met.discard(key)
         for watch in list(self._watches.values()):
             self._leave(watch, key)
 
@@ -186,18 +194,6 @@ class Watcher:
         )
         for listener in listeners:
             listener(over)
-
-
-def joined(waiting: Change, newer: Change) -> Change:
-    """Make one change of two, for a listener that could not keep up."""
-    paths = {*waiting.paths, *newer.paths}
-    return Change(
-        project_id=newer.project_id,
-        paths=tuple(sorted(paths)),
-        layers=layers_of(paths),
-        at_ms=newer.at_ms,
-        watching=newer.watching,
-    )
 
 
 async def _stop_when_cancelled(stop: threading.Event) -> None:

@@ -12,7 +12,7 @@ from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace.registry import Project
 from creonowd.workspace.tree import make_tree
-from creonowd.workspace.watcher import Change, Watcher, joined
+from creonowd.workspace.watcher import Change, Watcher
 
 STYLE = ".creonow/rules/style.md"
 
@@ -430,14 +430,3 @@ async def test_starting_and_stopping_at_once_ends_in_a_true_state(
             await watcher.unsubscribe(project.project_id, str(number))
 
     assert not watcher.watching(project.project_id)
-
-
-def test_two_changes_join_into_one() -> None:
-    first = Change(project_id="p", paths=("b.md",), layers=("retrieved", "immediate"), at_ms=1)
-    second = Change(project_id="p", paths=(STYLE, "b.md"), layers=("rules",), at_ms=2)
-
-    both = joined(first, second)
-
-    assert both.paths == (STYLE, "b.md")
-    assert both.layers == ("rules", "retrieved", "immediate")
-    assert both.at_ms == 2

@@ -1,0 +1,258 @@
+from pathlib import Path
+
+import pytest
+
+from tests.channels.conftest import Book, Lines
+from tests.clients import Client
+
+SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"
+SCOPES = ["rules", "settings", "characters"]
+
+
+@pytest.mark.requirement("CN-009", "CN-023")
+async def test_ensure_answers_the_root_of_the_project(
+    client: Client, book: Book, logged: Lines
+) -> None:
+    answer = await client.call("context:creonow:ensure", book.asked)
+
+    assert answer == {"rootPath": str(book.root), "ensured": True}
+    assert (book.root / ".creonow/rules/style.md").read_bytes() == b"# Style\n\n"
+    assert [line["event"] for line in logged if "ensure" in line["event"]] == ["context_ensure"]
+
+
+@pytest.mark.requirement("CN-008", "CN-010", "CN-011")
+async def test_ensure_makes_the_tree_of_creonow_alone(client: Client, book: Book) -> None:
+    (book.root / ".writenow/rules").mkdir(parents=True)
+    book.put(".writenow/rules/style.md", "old")
+
+    await client.call("context:creonow:ensure", book.asked)
+
+    made = {path.relative_to(book.root).as_posix() for path in book.root.rglob("*")}
+    assert made == {
+        ".writenow",
+        ".writenow/rules",
+        ".writenow/rules/style.md",
+        ".creonow",
+        ".creonow/rules",
+        ".creonow/rules/style.md",
+        ".creonow/rules/terminology.json",
+        ".creonow/rules/constraints.json",
+        ".creonow/settings",
+        ".creonow/skills",
+        ".creonow/characters",
+        ".creonow/conversations",
+        ".creonow/cache",
+    }
+
+
+@pytest.mark.requirement("CN-024")
+async def test_status_before_and_after_ensure(client: Client, book: Book) -> None:
+    before = await client.call("context:creonow:status", book.asked)
+    await client.call("context:creonow:ensure", book.asked)
+    after = await client.call("context:creonow:status", book.asked)
+
+    assert before == {"exists": False, "watching": False}
+    assert after == {"exists": True, "watching": False, "rootPath": str(book.root)}
+
+
+@pytest.mark.parametrize(
+    "channel",
+    [
+        "context:creonow:ensure",
+        "context:creonow:status",
+        "context:creonow:watch:start",
+        "context:creonow:watch:stop",
+        "context:creonow:rules:get",
+        *(f"context:creonow:{scope}:list" for scope in SCOPES),
+    ],
+)
+async def test_every_channel_knows_unknown_and_blank_projects(client: Client, channel: str) -> None:
+    unknown = await client.failure(channel, {"projectId": "prj_unknown"})
+    blank = await client.failure(channel, {"projectId": " "})
+    missing = await client.failure(channel, {})
+
+    assert unknown.code == "NOT_FOUND"
+    assert blank.code == "INVALID_ARGUMENT"
+    assert missing.code == "INVALID_ARGUMENT"
+    assert missing.details["field"] == "projectId"
+
+
+@pytest.mark.requirement("CN-027")
+@pytest.mark.parametrize("scope", SCOPES)
+async def test_what_is_listed_can_be_read(client: Client, book: Book, scope: str) -> None:
+    book.put(f".creonow/{scope}/甲/乙.md", "内容\n")
+
+    listed = await client.call(f"context:creonow:{scope}:list", book.asked)
+    (item,) = listed["items"]
+    read = await client.call(f"context:creonow:{scope}:read", {**book.asked, "path": item["path"]})
+
+    assert item == {
+        "path": f".creonow/{scope}/甲/乙.md",
+        "sizeBytes": 7,
+        "updatedAtMs": item["updatedAtMs"],
+    }
+    assert read == {**item, "content": "内容\n", "redactionEvidence": []}
+
+
+async def test_what_is_read_is_redacted_with_evidence_and_a_log_line(
+    client: Client, book: Book, logged: Lines
+) -> None:
+    book.put(".creonow/settings/密.md", f"{SECRET}\n路径 /home/alice/novel/draft.txt\n")
+
+    read = await client.call(
+        "context:creonow:settings:read", {**book.asked, "path": ".creonow/settings/密.md"}
+    )
+
+    assert SECRET not in str(read)
+    assert "/home/alice" not in str(read)
+    assert "***REDACTED***" in read["content"]
+    evidence = {piece["patternId"]: piece for piece in read["redactionEvidence"]}
+    assert evidence["openai_api_key_sk"] == {
+        "patternId": "openai_api_key_sk",
+        "sourceRef": ".creonow/settings/密.md",
+        "matchCount": 1,
+    }
+    assert "unix_abs_path" in evidence
+    (line,) = [line for line in logged if line["event"] == "context_redaction_applied"]
+    assert line["matches"] == 2
+    assert SECRET not in str(logged)
+
+
+async def test_a_clean_text_leaves_no_redaction_line(
+    client: Client, book: Book, logged: Lines
+) -> None:
+    book.put(".creonow/settings/a.md", "平安无事")
+
+    await client.call(
+        "context:creonow:settings:read", {**book.asked, "path": ".creonow/settings/a.md"}
+    )
+
+    assert not [line for line in logged if line["event"] == "context_redaction_applied"]
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        (".creonow/rules/style.md", "INVALID_ARGUMENT"),
+        (".creonow/settings/../rules/style.md", "INVALID_ARGUMENT"),
+        ("../outside.md", "INVALID_ARGUMENT"),
+        ("/etc/passwd", "INVALID_ARGUMENT"),
+        ("C:\\Windows\\win.ini", "INVALID_ARGUMENT"),
+        (".creonow/settings/a\0.md", "INVALID_ARGUMENT"),
+        ("", "INVALID_ARGUMENT"),
+        (".creonow/settings/sub", "UNSUPPORTED"),
+        (".creonow/settings/nothing.md", "NOT_FOUND"),
+        (".creonow/settings/big.md", "IO_ERROR"),
+        (".creonow/settings/gbk.md", "UNSUPPORTED"),
+    ],
+)
+async def test_what_cannot_be_read_has_a_code_and_no_absolute_path(
+    client: Client, book: Book, path: str, code: str
+) -> None:
+    await client.call("context:creonow:ensure", book.asked)
+    book.put(".creonow/settings/sub/a.md", "a")
+    book.put(".creonow/settings/big.md", b"x" * (4 * 1024 * 1024 + 1))
+    book.put(".creonow/settings/gbk.md", "林黛玉".encode("gbk"))
+
+    error = await client.failure("context:creonow:settings:read", {**book.asked, "path": path})
+
+    assert error.code == code
+    assert str(book.root) not in f"{error} {error.data}"
+    if code == "IO_ERROR":
+        assert error.details["limitBytes"] == 4 * 1024 * 1024
+
+
+async def test_a_link_out_of_the_tree_is_refused_over_the_wire(
+    client: Client, book: Book, tmp_path: Path
+) -> None:
+    (tmp_path / "secret.md").write_text("secret", encoding="utf-8")
+    (book.root / ".creonow/settings").mkdir(parents=True)
+    (book.root / ".creonow/settings/a.md").symlink_to(tmp_path / "secret.md")
+
+    error = await client.failure(
+        "context:creonow:settings:read", {**book.asked, "path": ".creonow/settings/a.md"}
+    )
+
+    assert error.code == "INVALID_ARGUMENT"
+
+
+async def test_one_project_never_sees_another(client: Client, book: Book, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    made = await client.call("project:create", {"rootPath": str(other)})
+    book.put(".creonow/settings/a.md", "mine")
+
+    listed = await client.call("context:creonow:settings:list", {"projectId": made["projectId"]})
+    error = await client.failure(
+        "context:creonow:settings:read",
+        {"projectId": made["projectId"], "path": ".creonow/settings/a.md"},
+    )
+
+    assert listed == {"items": []}
+    assert error.code == "NOT_FOUND"
+
+
+@pytest.mark.requirement("CN-026")
+async def test_all_rules_come_in_one_reply(client: Client, book: Book) -> None:
+    await client.call("context:creonow:ensure", book.asked)
+    book.put(".creonow/rules/禁用词.txt", "突然")
+
+    rules = await client.call("context:creonow:rules:get", book.asked)
+
+    assert [(piece["kind"], piece["path"]) for piece in rules["fragments"]] == [
+        ("style", ".creonow/rules/style.md"),
+        ("terminology", ".creonow/rules/terminology.json"),
+        ("other", ".creonow/rules/禁用词.txt"),
+        ("constraints", ".creonow/rules/constraints.json"),
+    ]
+    assert rules["fragments"][0]["content"] == "# Style\n\n"
+    assert rules["fragments"][0]["updatedAtMs"] > 0
+    assert rules["errors"] == []
+    assert rules["redactionEvidence"] == []
+
+
+async def test_rules_without_a_tree_are_empty(client: Client, book: Book) -> None:
+    assert await client.call("context:creonow:rules:get", book.asked) == {
+        "fragments": [],
+        "errors": [],
+        "redactionEvidence": [],
+    }
+
+
+async def test_a_rule_that_cannot_be_used_is_an_error_and_the_rest_still_comes(
+    client: Client, book: Book
+) -> None:
+    book.put(".creonow/rules/style.md", f"key={SECRET}")
+    book.put(".creonow/rules/terminology.json", '{"terms": [')
+    book.put(".creonow/rules/gbk.md", "林黛玉".encode("gbk"))
+    book.put(".creonow/rules/big.md", b"x" * (4 * 1024 * 1024 + 1))
+
+    rules = await client.call("context:creonow:rules:get", book.asked)
+
+    assert [piece["kind"] for piece in rules["fragments"]] == ["style"]
+    assert SECRET not in str(rules)
+    assert rules["redactionEvidence"][0]["sourceRef"] == ".creonow/rules/style.md"
+    assert [(error["path"], error["reason"]) for error in rules["errors"]] == [
+        (".creonow/rules/big.md", "too_large"),
+        (".creonow/rules/gbk.md", "invalid_format"),
+        (".creonow/rules/terminology.json", "invalid_format"),
+    ]
+
+
+async def test_a_byte_order_mark_and_crlf_do_no_harm(client: Client, book: Book) -> None:
+    book.put(".creonow/rules/terminology.json", b'\xef\xbb\xbf{"terms": []}\r\n')
+
+    rules = await client.call("context:creonow:rules:get", book.asked)
+
+    assert rules["errors"] == []
+    assert rules["fragments"][0]["content"] == '{"terms": []}\r\n'
+
+
+async def test_ensure_says_what_stands_in_the_way(client: Client, book: Book) -> None:
+    book.put(".creonow", "a file")
+
+    error = await client.failure("context:creonow:ensure", book.asked)
+
+    assert error.code == "IO_ERROR"
+    assert error.details == {"path": ".creonow", "reason": "in_the_way"}
+    assert (await client.call("context:creonow:status", book.asked))["exists"] is False

@@ -1,0 +1,120 @@
+import shutil
+
+import anyio
+import pytest
+
+from creonowd.channels.project import ProjectId
+from creonowd.channels.session import Session
+from creonowd.channels.watch import CreonowChanged, joined, start_watching
+from creonowd.rpc.server import Server
+from tests.channels.conftest import Book, Lines
+from tests.clients import Client, in_memory
+
+STYLE = ".creonow/rules/style.md"
+CHANGED = "context:creonow:changed"
+
+
+async def watched(client: Client, book: Book) -> bool:
+    return (await client.call("context:creonow:status", book.asked))["watching"]
+
+
+@pytest.mark.requirement("CN-025")
+async def test_a_watching_client_is_told_what_changed(
+    client: Client, book: Book, logged: Lines
+) -> None:
+    await client.call("context:creonow:ensure", book.asked)
+
+    started = await client.call("context:creonow:watch:start", book.asked)
+    book.put(STYLE, "短句。")
+    event = await client.event(CHANGED)
+    stopped = await client.call("context:creonow:watch:stop", book.asked)
+
+    assert started == {"watching": True}
+    assert event == {
+        "projectId": book.project_id,
+        "paths": [STYLE],
+        "layers": ["rules"],
+        "atMs": event["atMs"],
+        "seq": 1,
+        "ts": event["ts"],
+    }
+    assert stopped == {"watching": False}
+    events = [line["event"] for line in logged if line["event"].startswith("context_watch")]
+    assert events == ["context_watch_started", "context_watch_stopped"]
+
+
+async def test_starting_and_stopping_twice_is_fine(client: Client, book: Book) -> None:
+    for _ in range(2):
+        assert await client.call("context:creonow:watch:start", book.asked) == {"watching": True}
+    book.put("第一章.md", "一")
+    await client.event(CHANGED)
+
+    for _ in range(2):
+        assert await client.call("context:creonow:watch:stop", book.asked) == {"watching": False}
+
+    assert [event for event in client.events if event["method"] == CHANGED] == []
+    assert not await watched(client, book)
+
+
+async def test_watching_is_per_connection_and_status_means_anyone(
+    client: Client, server: Server, book: Book
+) -> None:
+    async with in_memory(server) as other:
+        await other.call("context:creonow:watch:start", book.asked)
+
+        assert await watched(client, book)
+        assert await client.call("context:creonow:watch:stop", book.asked) == {"watching": False}
+        assert await watched(client, book)
+        book.put("第一章.md", "一")
+        await other.event(CHANGED)
+        assert client.events == []
+
+    with anyio.fail_after(10):
+        while await watched(client, book):  # noqa: ASYNC110 - a hang-up tells nobody
+            await anyio.sleep(0.01)
+
+
+async def test_a_watcher_that_dies_says_so_and_can_be_started_again(
+    client: Client, book: Book
+) -> None:
+    await client.call("context:creonow:watch:start", book.asked)
+
+    shutil.rmtree(book.root)
+    event = await client.event(CHANGED)
+
+    assert event["watching"] is False
+    assert event["paths"] == []
+    assert not await watched(client, book)
+    assert (await client.failure("context:creonow:watch:start", book.asked)).code == "NOT_FOUND"
+    book.root.mkdir()
+    await client.call("context:creonow:watch:start", book.asked)
+    assert await watched(client, book)
+
+
+async def test_a_deleted_project_is_no_longer_watched(client: Client, book: Book) -> None:
+    await client.call("context:creonow:watch:start", book.asked)
+
+    await client.call("project:delete", book.asked)
+    event = await client.event(CHANGED)
+
+    assert event["watching"] is False
+
+
+def test_a_lagging_client_gets_one_joined_event() -> None:
+    first = CreonowChanged(project_id="p", paths=["b.md"], layers=["retrieved"], at_ms=1)
+    second = CreonowChanged(project_id="p", paths=[STYLE, "b.md"], layers=["rules"], at_ms=2)
+
+    both = joined(first, second)
+
+    assert both.paths == [STYLE, "b.md"]
+    assert both.layers == ["rules", "retrieved", "immediate"]
+    assert both.at_ms == 2
+
+
+async def test_a_hundred_starts_leave_one_reminder_to_hang_up(
+    session: Session, book: Book, server: Server
+) -> None:
+    for _ in range(100):
+        await start_watching(session, ProjectId(project_id=book.project_id))
+
+    assert not session.watcher.meets(session.peer.id)
