@@ -36,7 +36,7 @@ FRAGMENTS = st.one_of(
             b"Content-Length: 9999999999\r\n\r\n",
             b"Content-Length:",
             b"\r\n\r\n",
-            b'{"jsonrpc":"2.0","id":1,"method":"e2e:callback","params":{"method":"x"}}\n',
+            b'{"jsonrpc":"2.0","id":1,"method":"e2e:callback","params":{"method":"x","timeoutMs":20}}\n',
             b'{"jsonrpc":"2.0","id":"creonowd-1","result":1}\n',
             b'{"jsonrpc":"2.0","method":"$/cancelRequest","params":{"id":1}}\n',
             b'[{"jsonrpc":"2.0","id":null,"method":"app:ping"},1,{}]\n',

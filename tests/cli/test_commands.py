@@ -1,0 +1,133 @@
+"""The command line, as a person and as a script uses it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from creonowd import __version__
+from tests.clients import endpoints_of, environment, running
+
+
+def creonowd(
+    user_data: Path, *arguments: str, stdin: bytes = b"", **environ: str
+) -> "subprocess.CompletedProcess[bytes]":
+    return subprocess.run(
+        [sys.executable, "-m", "creonowd", *arguments],
+        input=stdin,
+        capture_output=True,
+        check=False,
+        timeout=60,
+        env=environment(CREONOW_USER_DATA_DIR=str(user_data), **environ),
+    )
+
+
+def test_version_and_help_say_what_it_is(tmp_path: Path) -> None:
+    version = creonowd(tmp_path, "--version")
+    helped = creonowd(tmp_path, "--help")
+
+    assert version.stdout.decode().strip() == f"creonowd {__version__}"
+    assert helped.returncode == 0
+    for command in (b"serve", b"call", b"doctor"):
+        assert command in helped.stdout
+
+
+@pytest.mark.parametrize("arguments", [(), ("nonsense",), ("call",), ("serve", "--nonsense")])
+def test_wrong_usage_is_told_on_stderr(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    ran = creonowd(tmp_path, *arguments)
+
+    assert ran.returncode == 2
+    assert ran.stdout == b""
+    assert b"usage" in ran.stderr
+
+
+def test_call_starts_a_daemon_if_none_runs(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "app:ping")
+
+    assert ran.returncode == 0
+    assert json.loads(ran.stdout)["pong"] is True
+
+
+def test_call_reads_its_payload_from_stdin(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "e2e:echo", "-", stdin='{"value": "渡口"}'.encode())
+
+    assert json.loads(ran.stdout) == {"value": "渡口"}
+    assert "渡口".encode() in ran.stdout
+
+
+def test_a_failed_call_tells_the_code_and_fails(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "no:such")
+
+    assert ran.returncode == 1
+    assert ran.stdout == b""
+    assert json.loads(ran.stderr)["code"] == "IPC_CHANNEL_FORBIDDEN"
+
+
+def test_a_payload_that_is_not_json_is_wrong_usage(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "app:ping", "{")
+
+    assert ran.returncode == 2
+    assert b"not JSON" in ran.stderr
+
+
+@pytest.mark.parametrize("arguments", [("--socket",), ("--tcp", "0")])
+async def test_call_visits_the_daemon_that_runs(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    async with running(tmp_path, *arguments) as process:
+        await endpoints_of(tmp_path)
+
+        ran = creonowd(tmp_path, "call", "app:ping")
+
+    assert json.loads(ran.stdout)["pid"] == process.pid
+
+
+def test_doctor_lists_settings_and_finds_nothing_wrong(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "doctor", CREONOW_MAX_BATCH="7")
+    told = json.loads(ran.stdout)
+
+    assert ran.returncode == 0
+    batch = next(s for s in told["settings"] if s["name"] == "maxBatch")
+    assert batch == {"name": "maxBatch", "value": 7, "origin": "environment"}
+    assert all(finding["state"] != "bad" for finding in told["findings"])
+
+
+async def test_doctor_sees_the_running_daemon(tmp_path: Path) -> None:
+    async with running(tmp_path) as process:
+        told = json.loads(creonowd(tmp_path, "doctor").stdout)
+
+    (finding,) = (f for f in told["findings"] if f["part"] == "daemon")
+    assert str(process.pid) in finding["found"]
+
+
+def test_doctor_tells_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text("{", encoding="utf-8")
+    (tmp_path / "novel").mkdir()
+    (tmp_path / "novel" / ".creonow").write_text("in the way", encoding="utf-8")
+
+    ran = creonowd(tmp_path, "doctor", "--project", str(tmp_path / "novel"))
+
+    bad = {f["part"]: f for f in json.loads(ran.stdout)["findings"] if f["state"] == "bad"}
+    assert ran.returncode == 1
+    assert set(bad) == {"settings", ".creonow"}
+    assert all(finding["remedy"] for finding in bad.values())
+
+
+def test_doctor_recognises_what_a_killed_daemon_left(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "endpoint.json").write_text(
+        '{"version":1,"pid":1,"endpoints":[]}', encoding="utf-8"
+    )
+
+    told = json.loads(creonowd(tmp_path, "doctor").stdout)
+
+    (finding,) = (f for f in told["findings"] if f["part"] == "daemon")
+    assert "left an endpoint file behind" in finding["found"]
+
+
+def test_a_setting_that_does_not_fit_stops_the_start_in_words(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "serve", CREONOW_MAX_BATCH="0")
+
+    assert ran.returncode == 1
+    assert b"maxBatch" in ran.stderr
+    assert b"Traceback" not in ran.stderr

@@ -1,0 +1,65 @@
+"""Every line is JSON, redacted, and on the disk."""
+
+import json
+import logging
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from creonowd import logs
+from creonowd.settings import Settings
+
+SECRET = "sk-proj-Zq8vT2nLw5RkXc7bYp3HdJf9MsGa4EuK6WoNi1"
+
+
+@pytest.fixture(autouse=True)
+def _quiet_afterwards() -> Generator[None]:
+    yield
+    for handler in logging.getLogger().handlers:
+        handler.close()
+    logs.quiet()
+
+
+def lines(user_data: Path) -> list[dict[str, object]]:
+    text = (user_data / "logs" / "main.log").read_text(encoding="utf-8")
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_a_line_tells_event_level_time_and_values(tmp_path: Path) -> None:
+    logs.configure(tmp_path, Settings())
+    structlog.stdlib.get_logger("part").info("something_happened", count=3, name="林远")
+
+    (line,) = lines(tmp_path)
+
+    assert (line["event"], line["level"], line["count"]) == ("something_happened", "info", 3)
+    assert line["name"] == "林远"
+    assert str(line["time"]).endswith("Z")
+
+
+def test_secrets_do_not_reach_the_file(tmp_path: Path) -> None:
+    logs.configure(tmp_path, Settings())
+    log = structlog.stdlib.get_logger("part")
+    log.info("event", deep={"list": [{"key": SECRET}]})
+    log.error("failed", exc_info=ValueError(SECRET))
+    logging.getLogger("foreign.library").warning("told %s", SECRET)
+
+    text = (tmp_path / "logs" / "main.log").read_text(encoding="utf-8")
+
+    assert len(lines(tmp_path)) == 3
+    assert SECRET not in text
+    assert "***REDACTED***" in text
+
+
+def test_below_the_level_nothing_is_written(tmp_path: Path) -> None:
+    logs.configure(tmp_path, Settings(log_level="warning"))
+    structlog.stdlib.get_logger("part").info("quiet")
+
+    assert lines(tmp_path) == []
+
+
+def test_the_folder_is_private(tmp_path: Path) -> None:
+    logs.configure(tmp_path, Settings())
+
+    assert (tmp_path / "logs").stat().st_mode & 0o077 == 0

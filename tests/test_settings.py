@@ -1,0 +1,99 @@
+"""Flags win over the environment, which wins over the file; what does not fit is named."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.settings import Settings, load, origins, user_data_dir, variable
+
+
+def write(user_data: Path, content: str) -> None:
+    (user_data / "settings.json").write_text(content, encoding="utf-8")
+
+
+def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
+    assert load(tmp_path, {}, {}) == Settings()
+
+
+def test_flags_win_over_environment_over_file(tmp_path: Path) -> None:
+    write(tmp_path, json.dumps({"maxBatch": 1, "maxInFlight": 1, "drainMs": 1}))
+    environ = {"CREONOW_MAX_BATCH": "2", "CREONOW_MAX_IN_FLIGHT": "2"}
+
+    found = load(tmp_path, {"maxBatch": 3, "debug": None}, environ)
+
+    assert (found.max_batch, found.max_in_flight, found.drain_ms) == (3, 2, 1)
+    assert found.debug is False
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("1", True), ("true", True), ("0", False), ("false", False)]
+)
+def test_a_harness_may_say_yes_in_several_ways(tmp_path: Path, text: str, value: bool) -> None:  # noqa: FBT001
+    assert load(tmp_path, {}, {"CREONOW_E2E": text}).e2e is value
+
+
+def test_every_setting_tells_where_it_came_from(tmp_path: Path) -> None:
+    write(tmp_path, '{"logLevel": "debug"}')
+
+    told = {p.name: p.origin for p in origins(tmp_path, {"debug": True}, {"CREONOW_E2E": "1"})}
+
+    assert told["logLevel"] == "settings.json"
+    assert told["debug"] == "flag"
+    assert told["e2e"] == "environment"
+    assert told["maxBatch"] == "default"
+    assert len(told) == len(Settings.__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    ("content", "environ", "named"),
+    [
+        ('{"maxBatch": "many"}', {}, "maxBatch"),
+        ('{"maxBatch": 0}', {}, "maxBatch"),
+        ('{"maxBatches": 5}', {}, "maxBatches"),
+        ("[1]", {}, "settings.json"),
+        ("{", {}, "settings.json"),
+        ("{}", {"CREONOW_MAX_BATCH": "many"}, "maxBatch"),
+        ("{}", {"CREONOW_LOG_LEVEL": "loud"}, "logLevel"),
+    ],
+)
+def test_what_does_not_fit_is_named(
+    tmp_path: Path, content: str, environ: dict[str, str], named: str
+) -> None:
+    write(tmp_path, content)
+
+    with pytest.raises(DaemonError) as caught:
+        load(tmp_path, {}, environ)
+
+    assert caught.value.code is ErrorCode.INVALID_ARGUMENT
+    assert named in caught.value.message
+
+
+def test_a_file_from_the_future_is_refused(tmp_path: Path) -> None:
+    write(tmp_path, '{"version": 2}')
+
+    with pytest.raises(DaemonError) as caught:
+        load(tmp_path, {}, {})
+
+    assert caught.value.code is ErrorCode.VERSION_TOO_NEW
+
+
+@pytest.mark.parametrize(
+    ("flag", "environ", "expected"),
+    [
+        ("flag", {"CREONOW_USER_DATA_DIR": "env"}, "flag"),
+        (None, {"CREONOW_USER_DATA_DIR": "env"}, "env"),
+        (None, {}, "CreoNow"),
+    ],
+)
+def test_user_data_is_where_one_says(flag: str | None, environ: Any, expected: str) -> None:
+    place = user_data_dir(Path(flag) if flag else None, environ)
+
+    assert place.is_absolute()
+    assert place.name == expected
+
+
+def test_the_variable_of_a_setting_can_be_guessed() -> None:
+    assert variable("maxInFlight") == "CREONOW_MAX_IN_FLIGHT"
