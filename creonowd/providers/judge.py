@@ -1,0 +1,100 @@
+"""The judge: does an output keep the constraints? Rules where they cannot err, a model for the rest.
+
+Without a model the rest is unchecked, never passed. Knows no project and no file.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from creonowd.errors import DaemonError
+from creonowd.providers import judge_model
+from creonowd.providers.bans import Hit, ban_in, hits
+from creonowd.providers.provider import Provider
+from creonowd.providers.terms import REF, Term, misuses
+from creonowd.providers.verdict import (
+    Charge,
+    Checker,
+    Unchecked,
+    Verdict,
+    Violation,
+    all_unchecked,
+    conclude,
+)
+
+NO_MODEL = "no model is configured to judge"
+MOST = 200
+
+
+async def judge(
+    text: str,
+    charges: Sequence[Charge],
+    terms: Sequence[Term],
+    provider: Provider | None,
+    model: str = "",
+) -> Verdict:
+    """Check an output; `provider` None leaves all that rules cannot check unchecked."""
+    broken = [*_by_rules(text, charges), *_by_terms(text, terms)]
+    rest = [charge for charge in charges if not _settled(charge)]
+    unchecked: list[Unchecked] = []
+    if provider is None or not provider.judges:
+        unchecked = all_unchecked(rest, NO_MODEL)
+    else:
+        for start in range(0, len(rest), judge_model.BATCH):
+            batch = rest[start : start + judge_model.BATCH]
+            found, open_ones = await _by_model(text, batch, provider, model)
+            broken += found
+            unchecked += open_ones
+    return conclude(len(charges) + len(terms), broken[:MOST], unchecked)
+
+
+def named(verdict: Verdict) -> str:
+    """Name what was violated, as an instruction for the next attempt."""
+    lines = [
+        f"- {v.constraint}" + (f"（{v.quote}）" if v.quote else "") for v in verdict.violations
+    ]
+    return "上一稿违反了以下约束，请重写并遵守：\n" + "\n".join(dict.fromkeys(lines))
+
+
+def _settled(charge: Charge) -> bool:
+    ban = ban_in(charge.text)
+    return ban is not None and ban.whole
+
+
+def _by_rules(text: str, charges: Iterable[Charge]) -> Iterator[Violation]:
+    for charge in charges:
+        if ban := ban_in(charge.text):
+            yield from (_certain(charge.id, charge.text, hit) for hit in hits(ban, text))
+
+
+def _by_terms(text: str, terms: Iterable[Term]) -> Iterator[Violation]:
+    for term in terms:
+        yield from (_certain(REF, term.says, hit) for hit in misuses(term, text))
+
+
+def _certain(constraint_id: str, constraint: str, hit: Hit) -> Violation:
+    return Violation(
+        constraint_id=constraint_id,
+        constraint=constraint,
+        by=Checker.RULES,
+        confidence=1.0,
+        quote=hit.text,
+        start=hit.start,
+        end=hit.end,
+    )
+
+
+async def _by_model(
+    text: str, charges: list[Charge], provider: Provider, model: str
+) -> tuple[list[Violation], list[Unchecked]]:
+    try:
+        answer = await provider.answer(judge_model.question(charges, text, model), _ignore)
+    except DaemonError as error:
+        return [], all_unchecked(charges, error.code)
+    findings = judge_model.read_findings(answer.text, charges)
+    if findings is None:
+        return [], all_unchecked(charges, judge_model.UNREADABLE)
+    found = judge_model.violations(findings, charges, text)
+    return list(found), list(judge_model.unsure(findings, charges))
+
+
+def _ignore(_text: str) -> None:
+    """A verdict is read when it is whole."""

@@ -1,0 +1,170 @@
+import json
+from typing import Any
+
+import pytest
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.providers.fake import Fake, Script
+from creonowd.providers.judge import judge, named
+from creonowd.providers.judge_model import BATCH
+from creonowd.providers.provider import Answer, Call, Heard, Provider, Purpose
+from creonowd.providers.terms import Term
+from creonowd.providers.verdict import Charge, Checker, Status
+
+BAN = Charge(id="con_ban", text="避免使用感叹号")
+VIEW = Charge(id="con_view", text="严格第一人称叙述")
+CALM = Charge(id="con_calm", text="林远性格冷静，不会大声喊叫")
+
+
+def judging(*verdicts: Any) -> Fake:
+    return Fake(Script(verdicts=tuple(json.dumps(verdict) for verdict in verdicts)))
+
+
+def found(constraint: int, quote: str = "", confidence: float = 0.9) -> dict[str, Any]:
+    violation = {"constraint": constraint, "quote": quote, "confidence": confidence, "reason": "r"}
+    return {"violations": [violation], "unsure": []}
+
+
+NOTHING: dict[str, Any] = {"violations": [], "unsure": []}
+
+
+async def test_rules_find_what_they_can_with_its_place_and_no_doubt() -> None:
+    verdict = await judge("好！", [BAN], [], None)
+
+    (violation,) = verdict.violations
+    assert verdict.status is Status.VIOLATED
+    assert (violation.constraint_id, violation.by) == ("con_ban", Checker.RULES)
+    assert (violation.start, violation.end, violation.confidence) == (1, 2, 1.0)
+
+
+async def test_preferred_terms_are_checked_by_rules() -> None:
+    verdict = await judge("他拿出灵晶", [], [Term("灵晶", "灵石")], None)
+
+    (violation,) = verdict.violations
+    assert violation.constraint == "用「灵石」，不用「灵晶」"
+    assert violation.constraint_id == ".creonow/rules/terminology.json"
+    assert (violation.start, violation.end) == (3, 5)
+
+
+async def test_without_a_model_the_rest_is_unchecked_and_never_passed() -> None:
+    verdict = await judge("好。", [BAN, VIEW], [], None)
+
+    assert verdict.status is Status.UNCHECKED
+    assert verdict.checked == 1
+    assert [one.constraint_id for one in verdict.unchecked] == ["con_view"]
+
+
+async def test_a_fake_without_verdicts_is_no_model() -> None:
+    fake = Fake()
+
+    verdict = await judge("好。", [VIEW], [], fake)
+
+    assert verdict.status is Status.UNCHECKED
+    assert not fake.calls
+
+
+async def test_what_rules_settle_is_not_asked_of_the_model() -> None:
+    fake = judging(NOTHING)
+
+    verdict = await judge("好。", [BAN, VIEW], [], fake, "m")
+
+    (call,) = fake.calls
+    assert call.purpose is Purpose.JUDGE
+    assert json.loads(call.user) == {"constraints": {"1": VIEW.text}, "text": "好。"}
+    assert verdict.status is Status.PASSED
+    assert verdict.checked == 2
+
+
+async def test_a_models_finding_is_located_by_its_quotation() -> None:
+    verdict = await judge("夜里😀他大喊一声。", [VIEW, CALM], [], judging(found(2, "他大喊一声")))
+
+    (violation,) = verdict.violations
+    assert (violation.constraint_id, violation.by) == ("con_calm", Checker.MODEL)
+    assert (violation.start, violation.end, violation.confidence) == (3, 8, 0.9)
+
+
+async def test_a_quotation_that_is_not_there_has_no_place() -> None:
+    verdict = await judge("好。", [VIEW], [], judging(found(1, "不存在的话")))
+
+    assert verdict.status is Status.VIOLATED
+    assert not isinstance(verdict.violations[0].start, int)
+
+
+async def test_what_a_model_is_not_sure_of_is_unchecked() -> None:
+    verdict = await judge("好。", [VIEW, CALM], [], judging({"violations": [], "unsure": [2]}))
+
+    assert verdict.status is Status.UNCHECKED
+    assert verdict.checked == 1
+    assert verdict.unchecked[0].reason == "the model was not sure"
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["", "I think it is fine.", "{", '{"violations": 5}', json.dumps(found(9)), '{"unsure":[0]}'],
+)
+async def test_a_verdict_that_cannot_be_read_leaves_all_unchecked(said: str) -> None:
+    verdict = await judge("好。", [VIEW], [], Fake(Script(verdicts=(said,))))
+
+    assert verdict.status is Status.UNCHECKED
+    assert verdict.unchecked[0].reason == "the model's verdict could not be read"
+
+
+async def test_words_around_a_verdict_do_not_matter() -> None:
+    said = f"Here it is:\n```json\n{json.dumps(NOTHING)}\n```"
+
+    verdict = await judge("好。", [VIEW], [], Fake(Script(verdicts=(said,))))
+
+    assert verdict.status is Status.PASSED
+
+
+async def test_a_judge_that_fails_leaves_the_rest_unchecked() -> None:
+    verdict = await judge("好！", [BAN, VIEW], [], Failing())
+
+    assert verdict.status is Status.VIOLATED
+    assert verdict.unchecked[0].reason == "AI_RATE_LIMITED"
+
+
+async def test_many_constraints_are_asked_in_batches() -> None:
+    charges = [Charge(id=str(n), text=f"约束{n}") for n in range(BATCH + 1)]
+    fake = judging(NOTHING, found(1))
+
+    verdict = await judge("好。", charges, [], fake)
+
+    assert len(fake.calls) == 2
+    assert [violation.constraint_id for violation in verdict.violations] == [str(BATCH)]
+
+
+async def test_a_list_that_goes_on_is_checked_by_both() -> None:
+    charge = Charge(id="c", text="禁止使用“忽然”等词")
+
+    verdict = await judge("他忽然倏地站起", [charge], [], judging(found(1, "倏地")))
+
+    assert [(v.by, v.quote) for v in verdict.violations] == [
+        (Checker.RULES, "忽然"),
+        (Checker.MODEL, "倏地"),
+    ]
+
+
+async def test_violations_are_named_once_each_for_the_next_attempt() -> None:
+    verdict = await judge("好！坏！", [BAN], [], None)
+
+    assert named(verdict) == "上一稿违反了以下约束，请重写并遵守：\n- 避免使用感叹号（！）"
+
+
+class Failing:
+    """A provider that can judge and does not."""
+
+    name = "fake"
+    judges = True
+
+    async def answer(self, call: Call, heard: Heard) -> Answer:
+        raise DaemonError(ErrorCode.AI_RATE_LIMITED)
+
+    async def close(self) -> None:
+        """Nothing to let go of."""
+
+
+def test_a_failing_judge_is_a_provider() -> None:
+    provider: Provider = Failing()
+
+    assert provider.judges

@@ -1,0 +1,49 @@
+import json
+from typing import Any
+
+import pytest
+
+from creonowd.providers.terms import Term, misuses, read_terms
+
+
+def read(content: Any) -> list[Term]:
+    return read_terms(json.dumps(content).encode())
+
+
+@pytest.mark.parametrize(
+    ("content", "terms"),
+    [
+        (
+            {"terms": [{"term": "灵石", "avoid": ["灵晶", "魔石"]}]},
+            [("灵晶", "灵石"), ("魔石", "灵石")],
+        ),
+        ({"terms": [{"preferred": "灵石", "avoid": "灵晶"}]}, [("灵晶", "灵石")]),
+        ({"terms": [{"term": "灵晶", "preferred": "灵石"}]}, [("灵晶", "灵石")]),
+        ({"banned": ["忽然", " "]}, [("忽然", "")]),
+        ({"terms": [{"term": "灵石", "definition": "x", "aliases": ["石头"]}]}, []),
+        ({"terms": ["灵石", 5, None, {"avoid": [5]}]}, []),
+        ({"terms": "x"}, []),
+        ([], []),
+    ],
+)
+def test_what_to_avoid_is_read_and_nothing_is_made_up(
+    content: Any, terms: list[tuple[str, str]]
+) -> None:
+    assert read(content) == [Term(*term) for term in terms]
+
+
+@pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[" * 100_000])
+def test_a_file_that_cannot_be_understood_bans_nothing(data: bytes) -> None:
+    assert read_terms(data) == []
+
+
+def test_a_word_within_the_preferred_one_is_no_misuse() -> None:
+    text = "林远看着林，林远远去"
+
+    found = [(hit.start, hit.end) for hit in misuses(Term("林", "林远"), text)]
+
+    assert found == [(4, 5)]
+
+
+def test_a_word_in_latin_script_is_not_found_inside_another() -> None:
+    assert [h.text for h in misuses(Term("elf", "Aelf"), "Elf self elf's Aelf")] == ["Elf", "elf"]
