@@ -1,0 +1,93 @@
+from pathlib import Path
+
+import anyio
+import pytest
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.workspace.runs import RunRecord, Runs
+
+
+def run(number: int) -> RunRecord:
+    return RunRecord(
+        run_id=f"run_{number}",
+        skill_id="builtin:continue",
+        at_ms=number,
+        provider="fake",
+        model="m",
+        prompt_hash="a",
+        stable_prefix_hash="b",
+        token_count=10,
+        input_tokens=11,
+        summary=f"第{number}次",
+    )
+
+
+async def test_runs_are_kept_per_document_over_a_restart(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    await runs.record("prj_1", "章/一.md", run(1))
+    await runs.record("prj_1", "章/一.md", run(2))
+    await runs.record("prj_1", "章/二.md", run(3))
+
+    restarted = Runs(tmp_path)
+
+    assert await restarted.recent("prj_1", "章/一.md") == (run(1), run(2))
+    assert await restarted.recent("prj_1", "章/二.md") == (run(3),)
+    assert await restarted.recent("prj_2", "章/一.md") == ()
+
+
+async def test_only_the_last_ten_are_kept(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    for number in range(15):
+        await runs.record("prj_1", "a", run(number))
+
+    kept = await Runs(tmp_path).recent("prj_1", "a")
+
+    assert [record.at_ms for record in kept] == list(range(5, 15))
+
+
+async def test_runs_recorded_at_once_are_all_kept(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(8):
+            tasks.start_soon(runs.record, "prj_1", "a", run(number))
+
+    assert len(await Runs(tmp_path).recent("prj_1", "a")) == 8
+
+
+async def test_nothing_is_read_again_while_it_is_remembered(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    await runs.record("prj_1", "a", run(1))
+    first = await runs.recent("prj_1", "a")
+
+    assert await runs.recent("prj_1", "a") is first
+
+
+async def test_a_document_id_never_becomes_a_path(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+
+    for document_id in ("../../x", "/etc/passwd", "a\0b", "x" * 5000):
+        await runs.record("prj_1", document_id, run(1))
+
+    assert {path.parent.name for path in tmp_path.rglob("*.json")} == {"prj_1"}
+
+
+async def test_a_damaged_file_is_kept_aside(tmp_path: Path) -> None:
+    await Runs(tmp_path).record("prj_1", "a", run(1))
+    (path,) = tmp_path.rglob("*.json")
+    path.write_bytes(b"{half")
+
+    assert await Runs(tmp_path).recent("prj_1", "a") == ()
+    assert [p.name for p in tmp_path.rglob("*.json")] == [f"{path.stem}.damaged-1.json"]
+
+
+async def test_a_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
+    await Runs(tmp_path).record("prj_1", "a", run(1))
+    (path,) = tmp_path.rglob("*.json")
+    path.write_bytes(b'{"version": 9}')
+
+    with pytest.raises(DaemonError) as caught:
+        await Runs(tmp_path).record("prj_1", "a", run(2))
+
+    assert caught.value.code is ErrorCode.VERSION_TOO_NEW
+    assert path.read_bytes() == b'{"version": 9}'
