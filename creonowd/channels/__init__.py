@@ -5,6 +5,7 @@ A family's tables stand at the end of its module: CHANNELS, and where it has any
 """
 
 from creonowd.channels import (
+    ai,
     app,
     budget,
     creonow,
@@ -20,7 +21,7 @@ from creonowd.channels import (
 from creonowd.rpc.channel import Channel, HostCall, Notification
 from creonowd.rpc.discover import Contract
 
-FAMILIES = (app, ipc, project, creonow, rules, watch, budget, document, tokens, skill)
+FAMILIES = (app, ipc, project, creonow, rules, watch, budget, document, tokens, skill, ai)
 
 ALL_CHANNELS: tuple[Channel, ...] = tuple(
     channel for family in FAMILIES for channel in family.CHANNELS

@@ -6,7 +6,9 @@ import anyio
 from msgspec import Meta, field
 
 from creonowd.channels.session import Session
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Params, Result
+from creonowd.providers.fake import Fake, Script, Step
 from creonowd.rpc.channel import Channel, Role
 from creonowd.rpc.progress import report_progress
 
@@ -65,6 +67,13 @@ class Notified(Result):
     count: int
 
 
+class ScriptAi(Params):
+    """What the fake provider says from now on, call by call."""
+
+    steps: tuple[Step, ...] = ()
+    verdicts: tuple[str, ...] = ()
+
+
 async def sleep(session: Session, params: Sleep) -> Slept:
     """Take a while, reporting progress in ten steps."""
     for step in range(STEPS):
@@ -96,6 +105,15 @@ def notify(session: Session, params: Notify) -> Notified:
     return Notified(count=params.count)
 
 
+async def script_ai(session: Session, params: ScriptAi) -> Empty:
+    """Tell the fake provider what to say; it forgets what it was told before."""
+    provider = await session.ai.current()
+    if not isinstance(provider, Fake):
+        raise DaemonError(ErrorCode.UNSUPPORTED, "Only the fake provider follows a script.")
+    provider.play(Script(steps=params.steps, verdicts=params.verdicts))
+    return Empty()
+
+
 def fail(session: Session, params: Empty) -> None:
     """Fail in a way that nobody foresaw."""
     raise ZeroDivisionError("planted")
@@ -107,5 +125,6 @@ CHANNELS = (
     Channel("e2e:echoInTask", echo_in_task),
     Channel("e2e:callback", call_back),
     Channel("e2e:notify", notify),
+    Channel("e2e:ai:script", script_ai),
     Channel("e2e:fail", fail, role=Role.OWNER),
 )

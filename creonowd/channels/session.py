@@ -6,6 +6,7 @@ from typing import cast
 
 from creonowd.channels.troubles import Troubles
 from creonowd.clock import Clock
+from creonowd.providers.configured import Configured
 from creonowd.redaction import Redactor
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.peer import Peer
@@ -16,6 +17,7 @@ from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.registry import Registry
+from creonowd.workspace.runs import Runs
 from creonowd.workspace.tree import Tree
 from creonowd.workspace.watcher import Watcher
 
@@ -37,6 +39,8 @@ class Services:
     budgets: Budgets
     documents: Documents
     skills: Library
+    ai: Configured
+    runs: Runs
 
 
 @dataclass(frozen=True)

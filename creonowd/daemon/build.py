@@ -11,16 +11,19 @@ from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
 from creonowd.channels.session import Services, Session
 from creonowd.channels.troubles import Trouble, Troubles
 from creonowd.clock import Clock, SteppingClock, SystemClock
+from creonowd.errors import DaemonError
+from creonowd.providers.configured import Configured
 from creonowd.redaction import Redactor
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.discover import describe
 from creonowd.rpc.server import Server
-from creonowd.settings import Settings
+from creonowd.settings import Settings, api_key
 from creonowd.skills.library import Library
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.registry import Registry
+from creonowd.workspace.runs import Runs
 from creonowd.workspace.tree import Tree
 from creonowd.workspace.watcher import Watcher
 
@@ -37,13 +40,14 @@ async def build(user_data: Path, settings: Settings, tasks: TaskGroup) -> AsyncG
     tokenizers = Tokenizers(Path(settings.tokenizer_tables) if settings.tokenizer_tables else None)
     budgets = Budgets(user_data)
     watcher = Watcher(clock)
+    ai = Configured(settings, user_data)
     services = Services(
         settings=settings,
         user_data=user_data,
         clock=clock,
         server=server,
         troubles=_troubles(projects, budgets, tokenizers),
-        redactor=Redactor(home=Path.home()),
+        redactor=Redactor(home=Path.home(), secrets=_own_secrets(settings, user_data)),
         projects=projects,
         tree=Tree(clock),
         watcher=watcher,
@@ -51,12 +55,14 @@ async def build(user_data: Path, settings: Settings, tasks: TaskGroup) -> AsyncG
         budgets=budgets,
         documents=Documents(clock),
         skills=Library(user_data, clock),
+        ai=ai,
+        runs=Runs(user_data),
     )
     server.describe = lambda: describe(CONTRACT)
     server.open_session = lambda connection: _session(services, connection)
     if settings.warm_up:
         tasks.start_soon(_warm_up, tokenizers)
-    async with watcher.running():
+    async with watcher.running(), contextlib.aclosing(ai):
         yield server
 
 
@@ -64,6 +70,14 @@ async def _warm_up(tokenizers: Tokenizers) -> None:
     """Load the tokenizer once the first requests have had their answers."""
     await anyio.sleep(WARM_UP_SECONDS)
     await tokenizers.warm()
+
+
+def _own_secrets(settings: Settings, user_data: Path) -> list[str]:
+    """Find the key that no prompt, log or error may hold, whatever its form."""
+    with contextlib.suppress(DaemonError):
+        key = None if settings.ai_provider == "fake" else api_key(settings, user_data)
+        return [] if key is None else [key.value]
+    return []
 
 
 def _session(services: Services, connection: Connection) -> Session:

@@ -58,7 +58,7 @@ class Configured:
         """Tell which model is asked: the one in the settings, else the budget profile's."""
         return self._settings.ai_model or profile_model
 
-    async def close(self) -> None:
+    async def aclose(self) -> None:
         """Let go of the provider's connections."""
         if self._provider is not None:
             await self._provider.close()
