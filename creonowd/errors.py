@@ -196,6 +196,7 @@ class WarningCode(StrEnum):
     CONTEXT_BUDGET_FALLBACK = "CONTEXT_BUDGET_FALLBACK"
     CONTEXT_RULES_OVERBUDGET = "CONTEXT_RULES_OVERBUDGET"
     CONTEXT_MINIMUM_UNMET = "CONTEXT_MINIMUM_UNMET"
+    CONTEXT_CONSTRAINT_LIMIT = "CONTEXT_CONSTRAINT_LIMIT"
     CONTEXT_RETRIEVED_CHUNK_LIMIT = "CONTEXT_RETRIEVED_CHUNK_LIMIT"
     CONTEXT_RETRIEVED_STARVED = "CONTEXT_RETRIEVED_STARVED"
     CONTEXT_CURSOR_CLAMPED = "CONTEXT_CURSOR_CLAMPED"
@@ -238,6 +239,10 @@ WARNINGS: dict[WarningCode, Caution] = {
     ),
     WarningCode.CONTEXT_MINIMUM_UNMET: _caution(
         "The named layer has more text than it was given room for.", "所列层级未达到最小保障。"
+    ),
+    WarningCode.CONTEXT_CONSTRAINT_LIMIT: _caution(
+        "There are more constraints than one assembly may hold; the last ones were left out.",
+        "约束条目超过单次上限，已略去末尾的条目。",
     ),
     WarningCode.CONTEXT_RETRIEVED_CHUNK_LIMIT: _caution(
         "More passages were found than one assembly may hold.", "召回片段超过单次上限。"
@@ -296,3 +301,8 @@ WARNINGS: dict[WarningCode, Caution] = {
         "历史记录最后一行因崩溃损坏，已丢弃。",
     ),
 }
+
+
+def told(code: WarningCode) -> str:
+    """Spell a warning with what it says, in the language that the IDE shows it in."""
+    return f"{code}: {WARNINGS[code].chinese}"

@@ -1,0 +1,125 @@
+"""A piece of text that wants to be in a prompt, with all that ranks it.
+
+Knows no file and no tokenizer; sources make fragments, the other modules judge them.
+"""
+
+from enum import StrEnum
+from typing import NamedTuple
+
+from creonowd.model import Model
+
+DEFAULT_PRIORITY = 100
+
+
+class Layer(StrEnum):
+    """The four layers, in the order of the prompt."""
+
+    RULES = "rules"
+    SETTINGS = "settings"
+    RETRIEVED = "retrieved"
+    IMMEDIATE = "immediate"
+
+
+STABLE = (Layer.RULES, Layer.SETTINGS)
+DYNAMIC = (Layer.RETRIEVED, Layer.IMMEDIATE)
+
+
+class Kind(StrEnum):
+    """What a fragment is, where that changes how it is rendered or ranked."""
+
+    TEXT = "text"
+    CONSTRAINT = "constraint"
+    ENTITY = "entity"
+
+
+class Origin(StrEnum):
+    """Who laid down a constraint."""
+
+    USER = "user"
+    KG = "kg"
+
+
+class Action(StrEnum):
+    """What became of a candidate."""
+
+    KEPT = "kept"
+    TRIMMED = "trimmed"
+    DROPPED = "dropped"
+
+
+class Reason(StrEnum):
+    """Why, in the words of the IDE. A kept candidate passed the check of the budget."""
+
+    OVER_BUDGET = "over_budget"
+    TOO_LARGE = "too_large"
+    INVALID_FORMAT = "invalid_format"
+    READ_ERROR = "read_error"
+
+
+class Rule(StrEnum):
+    """Which step decided."""
+
+    RULES_LINE = "rules_line"
+    NOT_MENTIONED = "not_mentioned"
+    CONSTRAINT_LIMIT = "constraint_limit"
+    SETTINGS_SHARE = "settings_share"
+    SCORE = "score"
+    CHUNK_LIMIT = "chunk_limit"
+    DUPLICATE = "duplicate"
+    IN_WINDOW = "in_window"
+    WINDOW = "window"
+    PINNED = "pinned"
+    SIZE_LIMIT = "size_limit"
+    UNREADABLE = "unreadable"
+
+
+class Place(NamedTuple):
+    """Where a fragment stands within its layer: group of sources, path, offset."""
+
+    group: int = 0
+    path: str = ""
+    offset: int = 0
+
+
+class Span(NamedTuple):
+    """A stretch of the current document, in code points."""
+
+    start: int
+    end: int
+
+
+class Fragment(Model, cache_hash=True):
+    """One candidate.
+
+    `text` is what the source holds: not yet redacted, JSON already in its canonical form.
+    `whole` texts are kept or dropped, never cut. `names` are what an entity is called.
+    `token_count` is what a host claims; it is checked and otherwise ignored.
+    """
+
+    layer: Layer
+    source: str
+    source_ref: str
+    text: str
+    kind: Kind = Kind.TEXT
+    whole: bool = False
+    place: Place = Place()
+    score: float | None = None
+    confidence: float | None = None
+    priority: int = DEFAULT_PRIORITY
+    origin: Origin = Origin.USER
+    degradable: bool = False
+    names: tuple[str, ...] = ()
+    hosted: bool = False
+    span: Span | None = None
+    project_id: str | None = None
+    token_count: int | None = None
+
+
+class LeftOut(Model, cache_hash=True):
+    """A candidate that could not be read or made sense of."""
+
+    layer: Layer
+    source: str
+    source_ref: str
+    reason: Reason
+    place: Place = Place()
