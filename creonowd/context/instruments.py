@@ -1,0 +1,173 @@
+"""What the engine measures with: a tokenizer, the redactor, and one memory for both.
+
+A text that was redacted or counted before is not again, as long as it is remembered.
+Knows no layer and no budget.
+"""
+
+from typing import Any, NamedTuple, Protocol
+
+from creonowd.context.canonical import well_formed
+from creonowd.context.memo import Memo
+from creonowd.context.mentions import Mentions
+from creonowd.context.parts import SHORT, parts
+from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, Stretch
+from creonowd.tokens.tokenizer import Tokenizer
+
+ENTRY = 200
+
+Count = tuple[str, str]
+
+_FAILURES = (
+    ArithmeticError,
+    LookupError,
+    MemoryError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+
+
+class TokenizerFailedError(Exception):
+    """The tokenizer failed, or gave something that is no count."""
+
+
+class Redactor(Protocol):
+    """Takes secrets out of a text."""
+
+    def redact(self, text: str, source_ref: str = "") -> Redacted:
+        """Give the text without its secrets, and evidence that holds none of them."""
+        ...
+
+    def find(self, text: str) -> list[Stretch]:
+        """List what `redact` replaces, in order."""
+        ...
+
+
+class Clean(NamedTuple):
+    """A text as it may be sent: line ends unified, secrets out; and what changed where."""
+
+    text: str
+    crlf: bool = False
+    stretches: tuple[Stretch, ...] = ()
+    findings: tuple[tuple[str, int], ...] = ()
+
+    def evidence(self, source_ref: str) -> tuple[RedactionEvidence, ...]:
+        """Say what was taken out of one source."""
+        return tuple(
+            RedactionEvidence(pattern_id=pattern, source_ref=source_ref, match_count=count)
+            for pattern, count in self.findings
+        )
+
+    def place(self, raw: str, offset: int) -> int:
+        """Find an offset of the raw text again; one inside a secret lies before it."""
+        if self.crlf:
+            inside = raw[offset - 1 : offset + 1] == "\r\n" if offset else False
+            offset -= raw.count("\r\n", 0, offset) + inside
+        moved = 0
+        for start, end, _ in self.stretches:
+            if offset < end:
+                return min(offset, start) - moved
+            moved += end - start - len(PLACEHOLDER)
+        return min(offset - moved, len(self.text))
+
+
+class Layered(Protocol):
+    """Whatever the engine makes of whole layers."""
+
+    @property
+    def weight(self) -> int:
+        """Say about how many characters remembering it takes."""
+        ...
+
+
+class Memory:
+    """What a daemon remembers between assemblies; every part is bounded."""
+
+    def __init__(self, characters: int = 16_000_000) -> None:
+        self.cleaned: Memo[str, Clean] = Memo(characters, _weigh_clean)
+        self.counted: Memo[Count, int] = Memo(characters // 2, _weigh_count)
+        self.prepared: Memo[Any, Any] = Memo(characters // 400, _weigh_one)
+        self.layered: Memo[Any, Any] = Memo(characters, _weigh_layered)
+        self.mentions = Mentions(characters // 2)
+
+
+class RememberedTokenizer:
+    """A tokenizer that counts no text twice, and fails in one way only."""
+
+    def __init__(self, tokenizer: Tokenizer, counted: Memo[Count, int]) -> None:
+        self.id = tokenizer.id
+        self.version = tokenizer.version
+        self.exact = tokenizer.exact
+        self.longest = tokenizer.longest
+        self._tokenizer = tokenizer
+        self._counted = counted
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text exactly; of a long one only the parts that are new."""
+        if len(text) < SHORT:
+            return self._count(text)
+        return self._counted.get((self.id, text), lambda: sum(map(self._count, parts(text))))
+
+    def _count(self, text: str) -> int:
+        return self._counted.get((self.id, text), lambda: _measured(self._tokenizer, text))
+
+
+class Instruments:
+    """One tokenizer and the redactor over a shared memory; safe in any thread."""
+
+    def __init__(
+        self, tokenizer: Tokenizer, redactor: Redactor, memory: Memory, *, size_limit: int = 20_000
+    ) -> None:
+        self.tokenizer = RememberedTokenizer(tokenizer, memory.counted)
+        self.memory = memory
+        self.size_limit = size_limit
+        self.key = (tokenizer.id, tokenizer.version, size_limit)
+        self._redactor = redactor
+
+    def counting(self, tokenizer: Tokenizer) -> "Instruments":
+        """Give the same instruments with another tokenizer."""
+        return Instruments(tokenizer, self._redactor, self.memory, size_limit=self.size_limit)
+
+    def clean(self, text: str) -> Clean:
+        """Unify line ends and take secrets out."""
+        return self.memory.cleaned.get(text, lambda: self._clean(text))
+
+    def count(self, text: str) -> int:
+        """Count the tokens of a text exactly."""
+        return self.tokenizer.count(text)
+
+    def _clean(self, text: str) -> Clean:
+        crlf = "\r\n" in text
+        unified = well_formed(text.replace("\r\n", "\n") if crlf else text)
+        redacted = self._redactor.redact(unified)
+        if not redacted.evidence:
+            return Clean(unified, crlf)
+        findings = tuple((found.pattern_id, found.match_count) for found in redacted.evidence)
+        return Clean(redacted.text, crlf, tuple(self._redactor.find(unified)), findings)
+
+
+def _measured(tokenizer: Tokenizer, text: str) -> int:
+    try:
+        count = tokenizer.count(text)
+    except _FAILURES as error:
+        raise TokenizerFailedError(type(error).__name__) from error
+    if count < 0:
+        raise TokenizerFailedError("negative count")
+    return count
+
+
+def _weigh_clean(text: str, clean: Clean) -> int:
+    return ENTRY + len(text) + (0 if clean.text is text else len(clean.text))
+
+
+def _weigh_count(key: Count, _count: int) -> int:
+    return ENTRY + len(key[1])
+
+
+def _weigh_one(_key: Any, _value: Any) -> int:
+    return 1
+
+
+def _weigh_layered(_key: Any, value: Layered) -> int:
+    return value.weight

@@ -1,0 +1,48 @@
+"""JSON has one spelling: equal values give equal bytes."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creonowd.context.canonical import HOST_NOISE, canonical_json, spell
+
+values = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@given(value=values)
+def test_key_order_and_white_space_do_not_matter(value: object) -> None:
+    loose = json.dumps(value, indent=3)
+    turned = json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+    assert canonical_json(loose) == canonical_json(turned)
+    assert canonical_json(canonical_json(loose)) == canonical_json(loose)
+
+
+def test_keys_are_sorted_and_text_stays_readable() -> None:
+    assert canonical_json('{"b": [1, 2.50], "a": "\\u6797\\u8fdc"}') == '{"a":"林远","b":[1,2.5]}'
+
+
+def test_what_changes_with_every_call_of_a_host_is_left_out() -> None:
+    value = {"text": "x", "timestamp": 1, "in": [{"requestId": "r", "nonce": 2, "keep": 3}]}
+
+    assert spell(value, without=HOST_NOISE) == '{"in":[{"keep":3}],"text":"x"}'
+
+
+def test_a_lone_surrogate_becomes_the_replacement_character() -> None:
+    assert canonical_json('["\\ud83d"]') == '["\ufffd"]'
+    assert canonical_json('["\\ud83d\\ude00"]') == '["😀"]'
+
+
+@pytest.mark.parametrize("text", ["", "{", "{'a': 1}", "NaN", "[Infinity]", "1e999", "[" * 100_000])
+def test_what_is_not_json_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        canonical_json(text)

@@ -1,0 +1,43 @@
+"""What is used stays, what is not is forgotten, and the bound holds."""
+
+from creonowd.context.memo import Memo
+
+
+def test_a_value_is_made_once() -> None:
+    memo: Memo[str, int] = Memo(100, lambda key, value: 1)
+    made: list[str] = []
+
+    for _ in range(3):
+        memo.get("a", lambda: made.append("a") or 7)
+
+    assert made == ["a"]
+    assert memo.get("a", lambda: 8) == 7
+
+
+def test_what_is_used_survives_many_that_are_not() -> None:
+    memo: Memo[int, int] = Memo(20, lambda key, value: 1)
+    memo.get(-1, lambda: 1)
+
+    for number in range(1000):
+        memo.get(number, lambda: 0)
+        memo.get(-1, lambda: 2)
+
+    assert memo.get(-1, lambda: 3) == 1
+
+
+def test_it_never_holds_more_than_its_capacity() -> None:
+    memo: Memo[int, str] = Memo(1000, lambda key, value: len(value))
+
+    for number in range(500):
+        memo.get(number, lambda: "x" * 30)
+
+    assert len(memo) * 30 <= 1000
+
+
+def test_what_is_too_heavy_is_not_kept() -> None:
+    memo: Memo[str, str] = Memo(10, lambda key, value: len(value))
+
+    memo.get("big", lambda: "x" * 100)
+
+    assert len(memo) == 0
+    assert memo.get("big", lambda: "y") == "y"

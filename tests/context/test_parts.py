@@ -1,0 +1,48 @@
+"""Counts add up over parts, in both encodings, and typing changes only the part typed in."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creonowd.context.parts import adds_up, parts
+from tests.context.worlds import lines
+from tests.tokens.vocabulary import ENCODINGS, texts, tokenizer
+
+long_texts = st.lists(st.one_of(lines, st.just("x" * 3000), texts), max_size=40).map("\n".join)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@given(text=long_texts)
+def test_counts_of_parts_add_up(encoding: str, text: str) -> None:
+    counter = tokenizer(encoding)
+
+    pieces = list(parts(text))
+
+    assert "".join(pieces) == text
+    assert sum(map(counter.count, pieces)) == counter.count(text)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@given(left=texts, right=texts)
+def test_what_is_said_to_add_up_does(encoding: str, left: str, right: str) -> None:
+    counter = tokenizer(encoding)
+
+    if adds_up(left, right):
+        assert counter.count(left) + counter.count(right) == counter.count(left + right)
+
+
+def test_typing_leaves_the_other_parts_alone() -> None:
+    paragraph = (
+        "他在雨里站了很久，谁也没有说话，只有檐水滴落的声音，一下又一下地敲着石阶，像旧钟。\n"
+    )
+    text = "".join(f"{n}{paragraph}" for n in range(200))
+
+    before, after = set(parts(text)), set(parts(text[:4000] + "新字" + text[4000:]))
+
+    assert len(after - before) <= 2
+
+
+def test_a_long_line_is_taken_apart_too() -> None:
+    line = "".join(f"第{n}次他走了，她没有回头，只是数着{n * 7}步。" for n in range(1000))
+
+    assert max(map(len, parts(line))) < 3000

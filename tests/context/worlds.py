@@ -1,0 +1,212 @@
+"""Made-up projects for Hypothesis: every kind of source, document and budget, small but nasty."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from hypothesis import strategies as st
+
+from creonowd.context.assemble import compose
+from creonowd.context.assembly import Assembly
+from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets
+from creonowd.context.document import place
+from creonowd.context.figures import figures_of
+from creonowd.context.fragment import Fragment, Kind, Layer, Origin, Place, Span
+from creonowd.context.gather import Gathered
+from creonowd.context.instruments import Instruments, Memory
+from creonowd.context.needs import ContextRules
+from creonowd.context.plan import Plan, Skill
+from creonowd.context.task import Task
+from creonowd.redaction import Redactor
+from creonowd.tokens import Tokenizer
+from tests.tokens.vocabulary import texts, tokenizer
+
+REDACTOR = Redactor()
+SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz3"
+NAMES = ("林远", "林远山", "苏晴", "Anna", "Ann")
+SENTENCES = (
+    "林远推开门，雨还在下。",
+    "苏晴没有抬头，只问了一句：“你来了？”",
+    "「走吧。」他说。",
+    "The rain had not stopped since noon. Anna waited.",
+    "　　远处传来钟声，一下，又一下。",
+    "林远山是另一个人！",
+    "……",
+    f"密钥是 {SECRET} 。",
+)
+
+lines = st.one_of(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=4).map("".join), texts)
+prose = st.lists(lines, max_size=30).map("\n".join)
+paragraphs = st.lists(lines, min_size=1, max_size=6).map("\n".join)
+rates = st.sampled_from((0.0, 0.1, 0.5, 0.9, 1.0))
+
+
+@dataclass(frozen=True)
+class World:
+    """Everything that one assembly is made of."""
+
+    rules: tuple[Fragment, ...] = ()
+    settings: tuple[Fragment, ...] = ()
+    retrieved: tuple[Fragment, ...] = ()
+    text: str = ""
+    cursor: int = 0
+    selection: Span | None = None
+    additional_input: str = ""
+    surrounding: int | None = None
+    task: str = ""
+    profile: BudgetProfile = field(default_factory=BudgetProfile)
+
+    def plan(self) -> Plan:
+        placed = place("chapters/07.md", self.text, self.cursor, self.selection)
+        around = self.surrounding
+        rules = None if around is None else ContextRules(surrounding=around, retrieval=True)
+        return Plan(
+            project_id="prj_test",
+            document_id="chapters/07.md",
+            skill=Skill(skill_id="test", rules=rules, task=Task(template=self.task)),
+            figures=figures_of(self.profile),
+            document=placed.document,
+            additional_input=self.additional_input,
+            warnings=placed.warnings,
+        )
+
+    def gathered(self) -> Gathered:
+        return Gathered(
+            fragments={
+                Layer.RULES: self.rules,
+                Layer.SETTINGS: self.settings,
+                Layer.RETRIEVED: self.retrieved,
+                Layer.IMMEDIATE: (),
+            }
+        )
+
+
+def instruments(counter: Tokenizer | None = None, memory: Memory | None = None) -> Instruments:
+    """Real instruments with a fresh memory, unless one is given."""
+    return Instruments(counter or tokenizer("o200k_base"), REDACTOR, memory or Memory())
+
+
+def assembled(world: World, using: Instruments | None = None) -> Assembly:
+    """Assemble a made-up world."""
+    return compose(world.plan(), world.gathered(), using or instruments())
+
+
+def profile_of(
+    total: int,
+    minimums: tuple[int, int, int, int] = (0, 0, 0, 0),
+    ratios: tuple[float, float, float, float] = (0.15, 0.10, 0.25, 0.50),
+) -> BudgetProfile:
+    """Make a profile without asking whether `update` would let it through."""
+    rules, settings, retrieved, immediate = (
+        LayerBudget(ratio=ratio, minimum_tokens=minimum)
+        for ratio, minimum in zip(ratios, minimums, strict=True)
+    )
+    layers = LayerBudgets(rules=rules, settings=settings, retrieved=retrieved, immediate=immediate)
+    return BudgetProfile(total_budget_tokens=total, layers=layers)
+
+
+@st.composite
+def rule_fragments(draw: st.DrawFn) -> tuple[Fragment, ...]:
+    """Rule texts, constraints of both origins, and entities."""
+    texts_ = draw(st.lists(paragraphs, max_size=2))
+    constraints = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from(SENTENCES),
+                st.sampled_from(Origin),
+                st.booleans(),
+                st.integers(0, 200),
+            ),
+            max_size=8,
+        )
+    )
+    entities = draw(st.lists(st.tuples(st.sampled_from(NAMES), paragraphs), max_size=4))
+    return (
+        *(_fragment(Layer.RULES, f"rules/{i}.md", text, i) for i, text in enumerate(texts_)),
+        *(
+            Fragment(
+                layer=Layer.RULES,
+                source="constraints",
+                source_ref=f".creonow/rules/constraints.json#con_{i}",
+                text=text,
+                kind=Kind.CONSTRAINT,
+                origin=origin,
+                degradable=degradable,
+                priority=priority,
+                place=Place(2, "", i),
+            )
+            for i, (text, origin, degradable, priority) in enumerate(constraints)
+        ),
+        *(
+            Fragment(
+                layer=Layer.RULES,
+                source="characters",
+                source_ref=f".creonow/characters/{i}.md",
+                text=text,
+                kind=Kind.ENTITY,
+                names=(name,),
+                place=Place(3, f"{i}"),
+            )
+            for i, (name, text) in enumerate(entities)
+        ),
+    )
+
+
+@st.composite
+def setting_fragments(draw: st.DrawFn) -> tuple[Fragment, ...]:
+    """Settings of all confidences; some may not be cut."""
+    given = draw(st.lists(st.tuples(paragraphs, rates, st.booleans()), max_size=6))
+    return tuple(
+        _fragment(Layer.SETTINGS, f"settings/{i}.md", text, i, confidence=confidence, whole=whole)
+        for i, (text, confidence, whole) in enumerate(given)
+    )
+
+
+@st.composite
+def chunk_fragments(draw: st.DrawFn) -> tuple[Fragment, ...]:
+    """Retrieved chunks of all scores and sizes."""
+    given = draw(st.lists(st.tuples(paragraphs, rates), max_size=8))
+    return tuple(
+        _fragment(Layer.RETRIEVED, f"chapters/{i}.md", text, i, score=score)
+        for i, (text, score) in enumerate(given)
+    )
+
+
+@st.composite
+def moments(draw: st.DrawFn, text: str) -> dict[str, Any]:
+    """Where the author is and what else they say."""
+    cursor = draw(st.integers(0, len(text) + 3))
+    ends = sorted(draw(st.tuples(st.integers(0, len(text)), st.integers(0, len(text)))))
+    selection = draw(st.sampled_from((None, Span(ends[0], min(ends[1], ends[0] + 40)))))
+    return {
+        "text": text,
+        "cursor": cursor,
+        "selection": selection,
+        "additional_input": draw(st.sampled_from(("", "写得更紧张一些。", SECRET))),
+    }
+
+
+@st.composite
+def worlds(draw: st.DrawFn) -> World:
+    """Any world; most of them do not fit their budget."""
+    immediate = draw(st.integers(0, 300))
+    return World(
+        rules=draw(rule_fragments()),
+        settings=draw(setting_fragments()),
+        retrieved=draw(chunk_fragments()),
+        surrounding=draw(st.sampled_from((None, 0, 10, 200))),
+        task=draw(st.sampled_from(("", "续写。", "润色：{{text}}", "{{instruction}} {{title}}"))),
+        profile=profile_of(draw(st.integers(200, 3000)), (0, 0, 0, immediate)),
+        **draw(moments(draw(prose))),
+    )
+
+
+def _fragment(layer: Layer, path: str, text: str, index: int, **ranks: Any) -> Fragment:
+    ref = path if layer is Layer.RETRIEVED else f".creonow/{path}"
+    return Fragment(
+        layer=layer,
+        source=layer,
+        source_ref=ref,
+        text=text,
+        place=Place(0, path, index),
+        **ranks,
+    )
