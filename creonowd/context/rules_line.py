@@ -1,0 +1,132 @@
+"""The Rules line: what of the rules leaves when they are over it, and in which order.
+
+Rule texts, terminology and plain user constraints never leave. Knows which entities are
+mentioned, not where; so typing cannot churn what stays.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from creonowd.context.fragment import Fragment, Kind, Origin, Rule
+from creonowd.context.instruments import Instruments
+from creonowd.context.relevance import Ranking
+from creonowd.context.template import constraint_line
+from creonowd.context.units import Unit
+from creonowd.context.verdict import Verdict, drop, keep
+from creonowd.model import Model
+
+MAX_CONSTRAINTS = 500
+
+Item = tuple[int, Fragment]
+Sentence = tuple[Rule, int | None]
+
+
+class Narrowed(Model):
+    """The verdict on every unit in reading order, and whether the rules were over the line."""
+
+    verdicts: tuple[Verdict, ...]
+    over: bool
+
+
+def in_reading_order(fragments: Iterable[Fragment]) -> list[Fragment]:
+    """Sort rules: by place, and constraints of the user before those of the graph."""
+    return sorted(fragments, key=_reading_key)
+
+
+def tokens_of(units: Sequence[Unit], instruments: Instruments) -> int:
+    """Count the rules as they stand if all of them stay; constraints past the limit cannot."""
+    surplus = _surplus(units)
+    constraints = sum(_is_constraint(unit) for unit in units) - len(surplus)
+    texts = sum(unit.tokens for i, unit in enumerate(units) if i not in surplus)
+    return texts + sum(instruments.count(str(n + 1)) for n in range(constraints))
+
+
+def narrow(
+    units: Sequence[Unit], line: int, ranking: Ranking, instruments: Instruments
+) -> Narrowed:
+    """Let entities leave, then constraints of the graph, then degradable ones, until R ≤ line."""
+    leaving: dict[int, Sentence] = dict.fromkeys(_surplus(units), (Rule.CONSTRAINT_LIMIT, None))
+    excess = tokens_of(units, instruments) - line
+    over = excess > 0
+    numbers = sum(_is_constraint(unit) for unit in units) - len(leaving)
+    for index, rule in _leaving_order(units, ranking):
+        if index in leaving:
+            continue
+        if excess <= 0:
+            break
+        leaving[index] = (rule, excess)
+        excess -= units[index].tokens
+        if _is_constraint(units[index]):
+            excess -= instruments.count(str(numbers))
+            numbers -= 1
+    return Narrowed(verdicts=tuple(_verdicts(units, leaving, instruments)), over=over)
+
+
+def _verdicts(
+    units: Sequence[Unit], leaving: Mapping[int, Sentence], instruments: Instruments
+) -> Iterator[Verdict]:
+    candidate = number = 0
+    for index, unit in enumerate(units):
+        before, after = unit, unit
+        if _is_constraint(unit):
+            candidate += 1
+            number += index not in leaving
+            before = _numbered(unit, candidate, candidate, instruments)
+            after = _numbered(unit, candidate, number, instruments)
+        if index in leaving:
+            yield drop(before, *leaving[index])
+        else:
+            yield keep(after, Rule.RULES_LINE)
+
+
+def _numbered(unit: Unit, candidate: int, number: int, instruments: Instruments) -> Unit:
+    return replace(
+        unit,
+        rendered=constraint_line(number, unit.rendered),
+        tokens=unit.tokens + instruments.count(str(number)),
+        before_tokens=unit.before_tokens + instruments.count(str(candidate)),
+    )
+
+
+def _leaving_order(units: Sequence[Unit], ranking: Ranking) -> list[tuple[int, Rule]]:
+    present = [(index, unit.fragment) for index, unit in enumerate(units)]
+    entities = [item for item in present if item[1].kind is Kind.ENTITY]
+    graph = [item for item in present if _is_constraint_of(item[1], Origin.KG)]
+    users = [item for item in present if _is_constraint_of(item[1], Origin.USER)]
+    return [
+        *_entities_leaving(entities, ranking),
+        *_constraints_leaving(graph),
+        *_constraints_leaving([item for item in users if item[1].degradable]),
+    ]
+
+
+def _entities_leaving(entities: list[Item], ranking: Ranking) -> Iterator[tuple[int, Rule]]:
+    for index, entity in sorted(entities, key=lambda item: ranking.key(item[1]), reverse=True):
+        mentioned = entity.source_ref in ranking.mentioned
+        yield index, Rule.RULES_LINE if mentioned else Rule.NOT_MENTIONED
+
+
+def _constraints_leaving(constraints: list[Item]) -> Iterator[tuple[int, Rule]]:
+    for index, _ in sorted(constraints, key=lambda item: (item[1].priority, -item[0])):
+        yield index, Rule.RULES_LINE
+
+
+def _surplus(units: Sequence[Unit]) -> list[int]:
+    constraints = [index for index, unit in enumerate(units) if _is_constraint(unit)]
+    return constraints[MAX_CONSTRAINTS:]
+
+
+def _is_constraint(unit: Unit) -> bool:
+    return unit.fragment.kind is Kind.CONSTRAINT
+
+
+def _is_constraint_of(fragment: Fragment, origin: Origin) -> bool:
+    return fragment.kind is Kind.CONSTRAINT and fragment.origin is origin
+
+
+def _reading_key(fragment: Fragment) -> tuple[object, ...]:
+    group, path, offset = fragment.place
+    graph = _is_constraint_of(fragment, Origin.KG)
+    by_priority = -fragment.priority if graph else 0
+    return (group, graph, by_priority, path, offset, fragment.source_ref, fragment.text)

@@ -1,0 +1,140 @@
+"""The stable side of a prompt: Rules and Settings, trimmed, rendered and hashed.
+
+No dynamic quantity comes in here: no cursor, no selection, no input, no retrieved text. What the
+document mentions comes in as a set of entities, and only when the rules are over their line.
+"""
+
+from collections.abc import Sequence
+from hashlib import sha256
+from typing import Any
+
+from creonowd.context.figures import Figures
+from creonowd.context.fragment import Fragment, Kind, Layer, LeftOut
+from creonowd.context.instruments import Instruments
+from creonowd.context.prefix import Imprint, imprint
+from creonowd.context.relevance import rank
+from creonowd.context.render import Set, join, set_layer, set_words
+from creonowd.context.rules_line import in_reading_order, narrow, tokens_of
+from creonowd.context.settings_share import share
+from creonowd.context.template import CLOSING, CONSTRAINTS, HEAD, title
+from creonowd.context.units import Unit, prepare
+from creonowd.context.verdict import Verdict, absent_verdicts
+from creonowd.model import Model
+
+
+class StableInput(Model, cache_hash=True):
+    """All that the stable side is made of."""
+
+    rules: tuple[Fragment, ...]
+    settings: tuple[Fragment, ...]
+    left_out: tuple[LeftOut, ...]
+    figures: Figures
+    mentioned: frozenset[str] = frozenset()
+
+
+class Stable(Model):
+    """The stable side: its text and hash, where Rules end in it, and every verdict."""
+
+    prompt: Set
+    hash: str
+    hasher: Any
+    up_to_rules: Set
+    rules_hash: str
+    rules: tuple[Verdict, ...]
+    settings: tuple[Verdict, ...]
+    rules_over: bool
+    imprint: Imprint
+
+    @property
+    def weight(self) -> int:
+        """Say about how many characters remembering this takes."""
+        return 2 * len(self.prompt.text) + 500 * (len(self.rules) + len(self.settings))
+
+
+class Rules(Model):
+    """The rules made ready, in reading order.
+
+    `tokens` is what they cost untrimmed, `before_tokens` before any was cut to size.
+    """
+
+    units: tuple[Unit, ...]
+    tokens: int
+    before_tokens: int
+
+    @property
+    def weight(self) -> int:
+        """Say about how many characters remembering this takes."""
+        return 500 * len(self.units)
+
+
+def ready_rules(fragments: tuple[Fragment, ...], instruments: Instruments) -> Rules:
+    """Make the rules ready, or recall them from when they were last."""
+    key = ("rules", instruments.key, fragments)
+    return instruments.memory.layered.get(key, lambda: _ready_rules(fragments, instruments))
+
+
+def stable_side(given: StableInput, instruments: Instruments) -> Stable:
+    """Trim, render and hash Rules and Settings, or recall them from when they were last."""
+    key = ("stable", instruments.key, given)
+    return instruments.memory.layered.get(key, lambda: _stable_side(given, instruments))
+
+
+def fixed_tokens(instruments: Instruments, *, constraints: bool) -> int:
+    """Count the fixed template at its longest: every layer empty, the constraints' heading."""
+    words = [HEAD, CLOSING, *(title(layer, empty=True) for layer in Layer)]
+    return sum(map(instruments.count, [*words, CONSTRAINTS] if constraints else words))
+
+
+def _ready_rules(fragments: Sequence[Fragment], instruments: Instruments) -> Rules:
+    units = tuple(prepare(f, instruments) for f in in_reading_order(fragments) if f.text.strip())
+    return Rules(
+        units=units,
+        tokens=tokens_of(units, instruments),
+        before_tokens=sum(unit.before_tokens for unit in units),
+    )
+
+
+def _stable_side(given: StableInput, instruments: Instruments) -> Stable:
+    units = ready_rules(given.rules, instruments).units
+    ranking = rank(given.rules, given.mentioned, instruments.memory.mentions)
+    narrowed = narrow(units, given.figures.rules_line, ranking, instruments)
+    allowance = _allowance(given.figures, narrowed.verdicts, instruments)
+    settings = share(_ready(given.settings, instruments), allowance, instruments)
+    up_to_rules = join(
+        [set_words(HEAD, instruments), set_layer(Layer.RULES, narrowed.verdicts, instruments)]
+    )
+    after_rules = [
+        set_layer(Layer.SETTINGS, settings, instruments),
+        set_words(CLOSING, instruments),
+    ]
+    prompt = join([up_to_rules, *after_rules])
+    hasher = sha256(prompt.text.encode())
+    hashed = hasher.hexdigest()
+    return Stable(
+        prompt=prompt,
+        hash=hashed,
+        hasher=hasher,
+        up_to_rules=up_to_rules,
+        rules_hash=sha256(up_to_rules.text.encode()).hexdigest(),
+        rules=(*narrowed.verdicts, *_absent(given, Layer.RULES, instruments)),
+        settings=(*settings, *_absent(given, Layer.SETTINGS, instruments)),
+        rules_over=narrowed.over,
+        imprint=imprint(hashed, [*narrowed.verdicts, *settings]),
+    )
+
+
+def _absent(given: StableInput, layer: Layer, instruments: Instruments) -> list[Verdict]:
+    absent = [item for item in given.left_out if item.layer is layer]
+    return absent_verdicts(absent, instruments)
+
+
+def _allowance(figures: Figures, rules: Sequence[Verdict], instruments: Instruments) -> int:
+    constrained = any(verdict.kind is Kind.CONSTRAINT and verdict.stays for verdict in rules)
+    fixed = fixed_tokens(instruments, constraints=constrained)
+    promised = figures.minimum(Layer.RETRIEVED) + figures.minimum(Layer.IMMEDIATE)
+    return max(0, figures.total - fixed - sum(v.tokens for v in rules) - promised)
+
+
+def _ready(fragments: Sequence[Fragment], instruments: Instruments) -> list[Unit]:
+    ordered = sorted(fragments, key=lambda f: (f.place, f.source_ref, f.text))
+    return [prepare(fragment, instruments) for fragment in ordered if fragment.text.strip()]

@@ -1,0 +1,56 @@
+"""Why did my cache miss: the first source that differs, and how."""
+
+import pytest
+
+from creonowd.context.prefix import Change, Imprint, PrefixKey, PrefixMemory, first_change
+
+KEY = PrefixKey("prj", "skill", "openai", "gpt-4o", "o200k_base")
+
+
+def imprint(*sources: str) -> Imprint:
+    pairs = (source.partition("=") for source in sources)
+    return Imprint(hash="+".join(sources), sources=tuple((n, v.encode()) for n, _, v in pairs))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "ref", "change"),
+    [
+        (("a=1", "b=1"), ("a=1", "b=2"), "b", Change.CHANGED),
+        (("a=1",), ("a=1", "b=1"), "b", Change.ADDED),
+        (("b=1",), ("a=1", "b=1"), "a", Change.ADDED),
+        (("a=1", "b=1"), ("a=1",), "b", Change.REMOVED),
+        (("a=1", "b=1"), ("b=1",), "a", Change.REMOVED),
+        (("a=1", "b=1"), ("b=1", "a=1"), "b", Change.REORDERED),
+        (("a=1", "b=1"), ("a=1", "c=1"), "c", Change.ADDED),
+    ],
+)
+def test_the_first_difference_is_named(
+    before: tuple[str, ...], after: tuple[str, ...], ref: str, change: Change
+) -> None:
+    found = first_change(imprint(*before), imprint(*after))
+
+    assert found is not None
+    assert (found.source_ref, found.change) == (ref, change)
+
+
+def test_equal_prefixes_have_no_difference() -> None:
+    assert first_change(imprint("a=1"), imprint("a=1")) is None
+
+
+def test_callers_are_told_apart() -> None:
+    memory = PrefixMemory()
+
+    memory.remember(KEY, imprint("a=1"))
+
+    assert memory.recall(KEY) == imprint("a=1")
+    assert memory.recall(KEY._replace(model="gpt-4")) is None
+
+
+def test_it_forgets_the_oldest_caller_first() -> None:
+    memory = PrefixMemory(capacity=2)
+
+    for model in ("a", "b", "c"):
+        memory.remember(KEY._replace(model=model), imprint())
+
+    assert memory.recall(KEY._replace(model="a")) is None
+    assert memory.recall(KEY._replace(model="c")) is not None
