@@ -1,0 +1,82 @@
+"""Chunks by falling score, as long as they fit."""
+
+from creonowd.context.fragment import Fragment, Layer, Place, Rule, Span
+from creonowd.context.plan import CHUNK_LIMIT
+from creonowd.context.retrieved import choose
+from creonowd.context.units import Unit, prepare
+from tests.context.worlds import instruments
+
+USING = instruments()
+
+
+def chunk(name: str, score: float, length: int = 3, span: Span | None = None) -> Unit:
+    fragment = Fragment(
+        layer=Layer.RETRIEVED,
+        source="rag",
+        source_ref=name,
+        text=f"{name}：" + "前文里林远说过的话。" * length,
+        score=score,
+        place=Place(0, name),
+        span=span,
+    )
+    return prepare(fragment, USING)
+
+
+def kept(units: list[Unit], room: int, shown: Span | None = None) -> list[str]:
+    return [v.evidence.source_ref for v in choose(units, room, shown).verdicts if v.stays]
+
+
+def test_the_best_stay_and_stand_in_the_order_of_the_documents() -> None:
+    units = [chunk("c", 0.9), chunk("a", 0.8), chunk("b", 0.1)]
+
+    assert kept(units, units[0].tokens + units[1].tokens) == ["a", "c"]
+
+
+def test_one_that_is_too_big_does_not_stand_in_the_way_of_a_smaller_one() -> None:
+    units = [chunk("a", 0.9), chunk("b", 0.8, length=50), chunk("c", 0.1)]
+
+    assert kept(units, units[0].tokens + units[2].tokens) == ["a", "c"]
+
+
+def test_ties_break_by_path() -> None:
+    units = [chunk("b", 0.5), chunk("a", 0.5)]
+
+    assert kept(units, units[0].tokens) == ["a"]
+
+
+def test_more_chunks_than_the_limit_are_left_out_by_rank() -> None:
+    units = [chunk(f"{n:03}", n / 1000, length=1) for n in range(CHUNK_LIMIT + 50)]
+
+    chosen = choose(units, 1_000_000, None)
+
+    dropped = [v.evidence.source_ref for v in chosen.verdicts if not v.stays]
+    assert chosen.over_limit
+    assert dropped == [f"{n:03}" for n in range(50)]
+    assert {v.evidence.rule for v in chosen.verdicts if not v.stays} == {Rule.CHUNK_LIMIT}
+
+
+def test_the_same_text_is_shown_once() -> None:
+    one = chunk("a", 0.5)
+    twin = prepare(
+        Fragment(layer=Layer.RETRIEVED, source="rag", source_ref="b", text=one.text, score=0.9),
+        USING,
+    )
+
+    chosen = choose([one, twin], 1_000_000, None)
+
+    rules = {v.evidence.source_ref: v.evidence.rule for v in chosen.verdicts}
+    assert rules == {"a": Rule.DUPLICATE, "b": Rule.SCORE}
+
+
+def test_what_the_window_shows_is_left_out() -> None:
+    units = [chunk("a", 0.9, span=Span(0, 100)), chunk("b", 0.8, span=Span(100, 200))]
+
+    assert kept(units, 1_000_000, shown=Span(50, 100)) == ["b"]
+
+
+def test_the_missing_room_is_told() -> None:
+    unit = chunk("a", 0.9)
+
+    (verdict,) = choose([unit], unit.tokens - 4, None).verdicts
+
+    assert verdict.fits_with == 4

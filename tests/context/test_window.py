@@ -1,0 +1,168 @@
+"""The window on the document: what stays, what goes, and that typing does not move it."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creonowd.context.assembly import Assembly
+from creonowd.context.fragment import Action, Rule, Span
+from creonowd.context.template import heading, heading_after
+from creonowd.context.verdict import TrimEvidence
+from tests.context.worlds import World, assembled, instruments, profile_of
+
+NOVEL = "".join(
+    f"第{n}段，林远推开门，雨还在下，檐水滴在石阶上。苏晴没有抬头，只问了一句：“你来了{n}次？”\n"
+    for n in range(2000)
+)
+REF = "chapters/07.md"
+
+
+def evidence(made: Assembly) -> TrimEvidence:
+    (found,) = [v.evidence for v in made.immediate if v.evidence.rule is Rule.WINDOW]
+    return found
+
+
+def before(made: Assembly) -> str:
+    return _between(made.user.text, heading(REF), ("### ", "## "))
+
+
+def after(made: Assembly) -> str:
+    return _between(made.user.text, heading_after(REF), ("### ", "## "))
+
+
+def _between(text: str, start: str, ends: tuple[str, ...]) -> str:
+    if start not in text:
+        return ""
+    rest = text.partition(start)[2]
+    cut = min((i for e in ends if (i := rest.find(f"\n{e}")) >= 0), default=len(rest) - 1)
+    return rest[:cut]
+
+
+def at(cursor: int, **changes: object) -> World:
+    world = World(text=NOVEL, cursor=cursor, profile=profile_of(3000, (0, 0, 0, 1000)))
+    return replace(world, **changes)  # pyright: ignore[reportArgumentType]
+
+
+def test_a_short_document_is_shown_whole() -> None:
+    made = assembled(at(30, text=NOVEL[:400]))
+
+    assert before(made) == NOVEL[:30]
+    assert after(made) == NOVEL[30:400]
+    assert evidence(made).action is Action.KEPT
+
+
+@pytest.mark.requirement("CE-017")
+def test_of_a_long_one_the_text_nearest_before_the_cursor_stays() -> None:
+    made = assembled(at(50_000))
+
+    assert NOVEL[:50_000].endswith(before(made))
+    assert len(before(made)) > 1500
+    assert evidence(made).action is Action.TRIMMED
+
+
+def test_the_window_begins_on_the_grid_at_a_paragraph() -> None:
+    step = 1500 // 4
+    made = assembled(at(50_000))
+
+    start = 50_000 - len(before(made))
+
+    assert NOVEL[start - 1] == "\n"
+    assert start - start // step * step < 60
+
+
+def test_typing_does_not_move_the_start_of_the_window_but_in_steps() -> None:
+    starts = {50_000 + n - len(before(assembled(at(50_000 + n)))) for n in range(0, 375, 15)}
+
+    assert len(starts) <= 2
+
+
+def test_what_is_left_goes_to_the_text_after_the_cursor() -> None:
+    made = assembled(at(600))
+
+    assert before(made) == NOVEL[:600]
+    assert NOVEL[600:].startswith(after(made))
+    assert after(made).endswith("\n")
+    assert made.tokens > 2800
+
+
+def test_what_lies_after_goes_before_anything_that_lies_before() -> None:
+    roomy = assembled(at(1500))
+    tight = assembled(at(1500, additional_input="再长一些的指令。" * 120))
+
+    assert before(tight) == before(roomy)
+    assert len(after(tight)) < len(after(roomy))
+
+
+def test_without_room_for_a_step_the_cut_is_finer() -> None:
+    made = assembled(at(50_000, additional_input="长指令。" * 680))
+
+    shown = before(made)
+
+    assert 0 < len(shown) < 375
+    assert NOVEL[:50_000].endswith(shown)
+
+
+@given(cursor=st.integers(0, len(NOVEL)), around=st.integers(1, 3000))
+def test_surrounding_bounds_each_side_in_code_points(cursor: int, around: int) -> None:
+    made = assembled(at(cursor, surrounding=around), USING)
+
+    assert len(before(made)) <= around
+    assert len(after(made)) <= around
+    if around <= cursor:
+        assert len(before(made)) >= around // 4
+
+
+def test_what_surrounding_leaves_out_is_not_truncated() -> None:
+    made = assembled(at(50_000, surrounding=400))
+
+    assert evidence(made).action is Action.KEPT
+
+
+def test_surrounding_of_zero_shows_no_document() -> None:
+    made = assembled(at(50_000, surrounding=0))
+
+    assert not made.immediate
+
+
+def test_a_selection_is_shown_once_and_the_document_around_it() -> None:
+    selection = Span(50_000, 50_030)
+    made = assembled(at(10, selection=selection))
+
+    assert made.user.text.count(NOVEL[50_000:50_030]) == 1
+    assert NOVEL[:50_000].endswith(before(made))
+
+
+def test_a_selection_stands_where_the_task_wants_it() -> None:
+    made = assembled(at(10, selection=Span(50_000, 50_030), task="润色：{{text}}"))
+
+    assert f"## Task\n润色：{NOVEL[50_000:50_030]}\n" in made.user.text
+    assert made.user.text.count(NOVEL[50_000:50_030]) == 1
+
+
+def test_only_what_could_ever_fit_is_a_candidate() -> None:
+    made = assembled(at(50_000))
+
+    assert evidence(made).before_tokens <= 2 * 3000
+    assert evidence(made).before_chars < len(NOVEL) // 4
+
+
+def test_a_crlf_document_is_rendered_with_lf() -> None:
+    text = NOVEL[:2000].replace("\n", "\r\n")
+    made = assembled(at(1000, text=text))
+
+    assert "\r" not in made.user.text
+    assert before(made) == text[:1000].replace("\r\n", "\n")
+
+
+def test_a_cursor_in_a_secret_shows_neither_half() -> None:
+    secret = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
+    text = f"他把密钥写在纸上：{secret}，然后烧了。"
+    made = assembled(at(text.index(secret) + 10, text=text))
+
+    assert before(made) == "他把密钥写在纸上："
+    assert after(made) == "***REDACTED***，然后烧了。"
+
+
+USING = instruments()
