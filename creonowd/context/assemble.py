@@ -1,0 +1,139 @@
+"""One assembly from the plan to the hash: the table of contents of this package.
+
+plan ─► gather ─► guard ─► redact ─► count ─► trim ─► render ─► hash. Gathering is the only
+await; the rest is a pure function of what was gathered, done in a thread.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from anyio import to_thread
+from msgspec.structs import replace
+
+from creonowd.context.assembly import Assembly
+from creonowd.context.budget import BudgetProfile
+from creonowd.context.dynamic import Offered, dynamic_side
+from creonowd.context.figures import figures_of
+from creonowd.context.fragment import DYNAMIC, STABLE, Fragment, Layer
+from creonowd.context.gather import Gathered, gather
+from creonowd.context.guard import Tally, refuse_long
+from creonowd.context.instruments import Instruments, TokenizerFailedError
+from creonowd.context.manuscript import Manuscript
+from creonowd.context.pinned import pin, raw_input
+from creonowd.context.plan import Plan, asked
+from creonowd.context.relevance import mentioned_entities
+from creonowd.context.source import Source
+from creonowd.context.stable import StableInput, ready_rules, stable_side
+from creonowd.context.units import Unit, prepare, visible_ref
+from creonowd.context.verdict import Verdict, absent_verdicts
+from creonowd.context.warnings import Warned, findings, unique
+from creonowd.errors import WarningCode
+from creonowd.tokens.tokenizer import ByteTokenizer
+
+
+async def assemble(plan: Plan, sources: Sequence[Source], instruments: Instruments) -> Assembly:
+    """Gather what the plan asks for and make a prompt of it."""
+    gathered = await gather(plan, asked(plan, sources))
+    return await to_thread.run_sync(compose, plan, gathered, instruments)
+
+
+def compose(plan: Plan, gathered: Gathered, instruments: Instruments) -> Assembly:
+    """Make a prompt of what was gathered; with bytes for tokens if the tokenizer fails."""
+    try:
+        return _compose(plan, gathered, instruments)
+    except TokenizerFailedError:
+        return _compose(without_tokenizer(plan), gathered, instruments.counting(ByteTokenizer()))
+
+
+def without_tokenizer(plan: Plan) -> Plan:
+    """Fall back to the default profile, and say so."""
+    return replace(
+        plan,
+        figures=figures_of(BudgetProfile()),
+        warnings=(*plan.warnings, WarningCode.CONTEXT_BUDGET_FALLBACK),
+    )
+
+
+def _compose(plan: Plan, gathered: Gathered, instruments: Instruments) -> Assembly:
+    given = gathered.fragments
+    manuscript = _opened(plan, instruments)
+    offered = _offered(plan, given, manuscript, instruments)
+    stable = stable_side(_stable_input(plan, gathered, instruments), instruments)
+    dynamic = dynamic_side(plan, stable, offered, manuscript, instruments)
+    hasher = stable.hasher.copy()
+    hasher.update(dynamic.prompt.text.encode())
+    absent = absent_verdicts(
+        (item for item in gathered.left_out if item.layer not in STABLE), instruments
+    )
+    warnings = [*_said(plan, gathered, instruments), *findings(plan, stable, dynamic)]
+    return Assembly(
+        plan=plan,
+        stable=stable,
+        user=dynamic.prompt,
+        prompt_hash=hasher.hexdigest(),
+        retrieved=(*dynamic.retrieved.verdicts, *_of(Layer.RETRIEVED, absent)),
+        immediate=(*dynamic.immediate, *_of(Layer.IMMEDIATE, absent)),
+        warnings=unique(warnings),
+        failures=gathered.failures,
+        tokenizer=instruments.tokenizer,
+    )
+
+
+def _opened(plan: Plan, instruments: Instruments) -> Manuscript | None:
+    if plan.document is None:
+        return None
+    return Manuscript(plan.document.text, plan.document.here.start, instruments)
+
+
+def _offered(
+    plan: Plan,
+    given: Mapping[Layer, tuple[Fragment, ...]],
+    manuscript: Manuscript | None,
+    instruments: Instruments,
+) -> Offered:
+    """Make the dynamic side ready, refusing as early as possible what is too large."""
+    hosted = [f for layer in DYNAMIC for f in given[layer] if f.hosted]
+    guarded = [*given[Layer.RULES], *hosted, *raw_input(plan)]
+    refuse_long(guarded, instruments)
+    tally = Tally(guarded, instruments)
+    tally.add(ready_rules(given[Layer.RULES], instruments).before_tokens)
+    pinned = pin(plan, manuscript, instruments)
+    tally.add(pinned.tokens)
+    return Offered(
+        pinned=pinned,
+        chunks=_ready(given[Layer.RETRIEVED], tally, instruments),
+        notes=_ready(given[Layer.IMMEDIATE], tally, instruments),
+    )
+
+
+def _ready(fragments: Sequence[Fragment], tally: Tally, instruments: Instruments) -> list[Unit]:
+    units: list[Unit] = []
+    for fragment in fragments:
+        if fragment.text.strip():
+            units.append(prepare(fragment, instruments))
+            tally.add(units[-1].before_tokens if fragment.hosted else 0)
+    return units
+
+
+def _stable_input(plan: Plan, gathered: Gathered, instruments: Instruments) -> StableInput:
+    rules = gathered.fragments[Layer.RULES]
+    mentioned: frozenset[str] = frozenset()
+    if plan.document and ready_rules(rules, instruments).tokens > plan.figures.rules_line:
+        mentioned = mentioned_entities(rules, plan.document.text, instruments.memory.mentions)
+    return StableInput(
+        rules=rules,
+        settings=gathered.fragments[Layer.SETTINGS],
+        left_out=tuple(item for item in gathered.left_out if item.layer in STABLE),
+        figures=plan.figures,
+        mentioned=mentioned,
+    )
+
+
+def _said(plan: Plan, gathered: Gathered, instruments: Instruments) -> Iterator[Warned]:
+    for warning in plan.warnings:
+        yield None, warning
+    for layer, warning in gathered.warnings:
+        yield layer, visible_ref(warning, instruments)
+
+
+def _of(layer: Layer, verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
+    return (verdict for verdict in verdicts if verdict.evidence.layer is layer)

@@ -1,0 +1,124 @@
+"""Asking every source at once, each with its deadline.
+
+A source that fails, hangs or talks nonsense costs its own text and a warning, never the
+assembly. A fragment of another project ends the request. Knows no source.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+
+import anyio
+
+from creonowd.context.fragment import Fragment, Layer, LeftOut
+from creonowd.context.plan import Plan, ask_for
+from creonowd.context.source import Ask, Fetched, Source
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+
+ABSURD_TOKENS = 10_000_000
+
+Answer = Fetched | str
+
+
+class Failure(Model):
+    """A source that gave nothing, and what kind of failure that was; for the log."""
+
+    source: str
+    layer: Layer
+    kind: str
+
+
+class Gathered(Model):
+    """What all sources gave, in the order of the sources and not of their answers."""
+
+    fragments: dict[Layer, tuple[Fragment, ...]]
+    left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[tuple[Layer, str], ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+
+async def gather(plan: Plan, sources: Sequence[Source]) -> Gathered:
+    """Ask all sources at once and wait for the slowest, at most until its deadline."""
+    answers: list[Answer] = ["unasked"] * len(sources)
+
+    async def ask(index: int, source: Source) -> None:
+        answers[index] = await _ask(source, ask_for(plan, source.layer), plan.source_timeout_ms)
+
+    async with anyio.create_task_group() as group:
+        for index, source in enumerate(sources):
+            group.start_soon(ask, index, source)
+    pairs = list(zip(sources, answers, strict=True))
+    _refuse_foreign(plan.project_id, pairs)
+    return _joined(pairs)
+
+
+async def _ask(source: Source, ask: Ask, timeout_ms: int) -> Answer:
+    """Give a source's answer, or the kind of its failure."""
+    deadline = timeout_ms if source.timeout_ms is None else source.timeout_ms
+    try:
+        with anyio.fail_after(deadline / 1000):
+            fetched = await source.fetch(ask)
+        return fetched if _sound(fetched, source.layer) else "malformed"
+    except TimeoutError:
+        return "timeout"
+    except DaemonError as error:
+        if error.code is ErrorCode.CONTEXT_SCOPE_VIOLATION:
+            raise
+        return error.code
+    except Exception as error:  # noqa: BLE001 - a source may fail in any way, the assembly in none
+        return type(error).__name__
+
+
+def _sound(fetched: object, layer: Layer) -> bool:
+    """Check what a source gave, whatever its types promise."""
+    if not isinstance(fetched, Fetched):
+        return False
+    return all(_is_sound(fragment, layer) for fragment in fetched.fragments)
+
+
+def _is_sound(fragment: object, layer: Layer) -> bool:
+    if not isinstance(fragment, Fragment) or fragment.layer is not layer:
+        return False
+    return (
+        _is_text(fragment.text)
+        and _is_text(fragment.source_ref)
+        and (fragment.score is None or 0 <= fragment.score <= 1)
+        and (fragment.confidence is None or 0 <= fragment.confidence <= 1)
+        and (fragment.token_count is None or 0 <= fragment.token_count <= ABSURD_TOKENS)
+    )
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str)
+
+
+def _refuse_foreign(project_id: str, pairs: Iterable[tuple[Source, Answer]]) -> None:
+    for source, answer in pairs:
+        fragments = answer.fragments if isinstance(answer, Fetched) else ()
+        if any(fragment.project_id not in {None, project_id} for fragment in fragments):
+            raise DaemonError(
+                ErrorCode.CONTEXT_SCOPE_VIOLATION,
+                f"The source {source.name} gave text of another project; mend that source.",
+                source=source.name,
+                layer=source.layer,
+            )
+
+
+def _joined(pairs: Sequence[tuple[Source, Answer]]) -> Gathered:
+    given = [(source, answer) for source, answer in pairs if isinstance(answer, Fetched)]
+    failed = [(source, answer) for source, answer in pairs if isinstance(answer, str)]
+    said = [(source.layer, warning) for source, answer in given for warning in answer.warnings]
+    return Gathered(
+        fragments={layer: _of(layer, given) for layer in Layer},
+        left_out=tuple(chain.from_iterable(answer.left_out for _, answer in given)),
+        warnings=tuple(said + [(source.layer, source.unavailable) for source, _ in failed]),
+        failures=tuple(
+            Failure(source=source.name, layer=source.layer, kind=kind) for source, kind in failed
+        ),
+    )
+
+
+def _of(layer: Layer, given: Iterable[tuple[Source, Fetched]]) -> tuple[Fragment, ...]:
+    return tuple(
+        chain.from_iterable(answer.fragments for source, answer in given if source.layer is layer)
+    )

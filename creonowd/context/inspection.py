@@ -1,0 +1,173 @@
+"""An assembly opened up for the viewer: every candidate's text, kept or not, and why.
+
+The same assembly as `answer`, showing more of it; never a prompt. Everything is redacted.
+"""
+
+from collections import Counter
+from typing import TypeVar
+
+from msgspec import UNSET, UnsetType
+
+from creonowd.context.answer import Compared, Target, answer
+from creonowd.context.assembly import Assembly
+from creonowd.context.fragment import Action, Layer, Reason, Rule
+from creonowd.context.prefix import PrefixChange
+from creonowd.context.result import (
+    AssembleResult,
+    CacheBreakPoint,
+    ContextBudget,
+    LayerSummary,
+)
+from creonowd.context.verdict import TrimEvidence, Verdict
+from creonowd.model import Model, Result
+from creonowd.redaction import RedactionEvidence
+
+T = TypeVar("T")
+
+
+class FragmentDetail(Model):
+    """One candidate: its redacted text, what became of it and why.
+
+    `tokens` is what it costs in the prompt, or would; `fitsWith` is how many more tokens of
+    budget would have kept all of it.
+    """
+
+    source_ref: str
+    content: str
+    tokens: int
+    action: Action
+    reason: Reason
+    rule: Rule
+    score: float | UnsetType = UNSET
+    confidence: float | UnsetType = UNSET
+    priority: int | UnsetType = UNSET
+    fits_with: int | UnsetType = UNSET
+
+
+class LayerDetail(LayerSummary):
+    """A layer's summary, its text as it stands in the prompt, and all of its candidates."""
+
+    content: str
+    fragments: list[FragmentDetail]
+    budget_tokens: int
+    minimum_tokens: int
+
+
+class LayerDetails(Model):
+    """The four layers, opened up."""
+
+    rules: LayerDetail
+    settings: LayerDetail
+    retrieved: LayerDetail
+    immediate: LayerDetail
+
+
+class InspectTotals(Model):
+    """The sums: kept, trimmed and dropped make up the candidates."""
+
+    token_count: int
+    fixed_tokens: int
+    budget_tokens: int
+    left_tokens: int
+    candidates: int
+    kept: int
+    trimmed: int
+    dropped: int
+    warnings_count: int
+
+
+class InspectMeta(Model):
+    """Who looked, when, and whether at something that only might be."""
+
+    debug_mode: bool
+    requested_by: str
+    requested_at: int
+    what_if: bool
+
+
+class InspectResult(Result):
+    """What an assembly is made of. It never holds a prompt."""
+
+    layers_detail: LayerDetails
+    totals: InspectTotals
+    inspect_meta: InspectMeta
+    stable_prefix_hash: str
+    prompt_hash: str
+    stable_prefix_unchanged: bool
+    assembly_order: list[Layer]
+    warnings: list[str]
+    budget: ContextBudget
+    trim_evidence: list[TrimEvidence]
+    redaction_evidence: list[RedactionEvidence]
+    cache_break_points: list[CacheBreakPoint]
+    tokenizer_id: str
+    tokenizer_version: str
+    tokenizer_exact: bool
+    prefix_change: PrefixChange | UnsetType = UNSET
+    target_tokens: int | UnsetType = UNSET
+
+
+def inspect(
+    assembly: Assembly, compared: Compared, target: Target, meta: InspectMeta
+) -> InspectResult:
+    """Open an assembly up."""
+    told = answer(assembly, compared, target)
+    same = {name: getattr(told, name) for name in _SAME}
+    details = {layer: _detail(assembly, layer, getattr(told.layers, layer)) for layer in Layer}
+    return InspectResult(
+        layers_detail=LayerDetails(**details),
+        totals=_totals(assembly),
+        inspect_meta=meta,
+        **same,
+    )
+
+
+_SAME = frozenset(AssembleResult.__struct_fields__) & frozenset(InspectResult.__struct_fields__)
+
+
+def _detail(assembly: Assembly, layer: Layer, told: LayerSummary) -> LayerDetail:
+    verdicts = assembly.verdicts(layer)
+    figures = assembly.plan.figures
+    return LayerDetail(
+        **{name: getattr(told, name) for name in LayerSummary.__struct_fields__},
+        content="".join(verdict.rendered for verdict in verdicts),
+        fragments=[_fragment(verdict) for verdict in verdicts],
+        budget_tokens=figures.share(layer),
+        minimum_tokens=figures.minimum(layer),
+    )
+
+
+def _fragment(verdict: Verdict) -> FragmentDetail:
+    evidence = verdict.evidence
+    return FragmentDetail(
+        source_ref=evidence.source_ref,
+        content=verdict.text,
+        tokens=verdict.tokens if verdict.stays else evidence.before_tokens,
+        action=evidence.action,
+        reason=evidence.reason,
+        rule=evidence.rule,
+        score=_or_unset(verdict.score),
+        confidence=_or_unset(verdict.confidence),
+        priority=_or_unset(verdict.priority),
+        fits_with=_or_unset(verdict.fits_with),
+    )
+
+
+def _totals(assembly: Assembly) -> InspectTotals:
+    actions = Counter(verdict.evidence.action for verdict in assembly.all_verdicts())
+    total = assembly.plan.figures.total
+    return InspectTotals(
+        token_count=assembly.tokens,
+        fixed_tokens=assembly.fixed_tokens,
+        budget_tokens=total,
+        left_tokens=total - assembly.tokens,
+        candidates=actions.total(),
+        kept=actions[Action.KEPT],
+        trimmed=actions[Action.TRIMMED],
+        dropped=actions[Action.DROPPED],
+        warnings_count=len(assembly.warnings),
+    )
+
+
+def _or_unset(value: T | None) -> T | UnsetType:
+    return UNSET if value is None else value

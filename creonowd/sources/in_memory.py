@@ -1,0 +1,53 @@
+"""A source that holds its fragments in memory: for tests, for scripts, for trying things out.
+
+It can be told to fail, to hang or to talk nonsense, as real ones do.
+"""
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import anyio
+
+from creonowd.context.fragment import Fragment, Layer, Place
+from creonowd.context.needs import Need
+from creonowd.context.source import Ask, Fetched
+from creonowd.errors import WarningCode, told
+
+
+class InMemorySource:
+    """Gives what it was given, and remembers what it was asked."""
+
+    def __init__(
+        self,
+        layer: Layer,
+        name: str = "memory",
+        fragments: Sequence[Fragment] = (),
+        *,
+        need: Need = Need.ALWAYS,
+        unavailable: str = told(WarningCode.SOURCE_UNAVAILABLE),
+        timeout_ms: int | None = None,
+    ) -> None:
+        self.layer = layer
+        self.name = name
+        self.need = need
+        self.unavailable = unavailable
+        self.timeout_ms = timeout_ms
+        self.answer: Any = Fetched(fragments=tuple(fragments))
+        self.failure: Exception | None = None
+        self.hangs = False
+        self.asked: list[Ask] = []
+
+    async def fetch(self, ask: Ask) -> Fetched:
+        """Give the fragments, or behave as badly as told."""
+        self.asked.append(ask)
+        if self.hangs:
+            await anyio.sleep_forever()
+        if self.failure is not None:
+            raise self.failure
+        return cast("Fetched", self.answer)
+
+
+def piece(layer: Layer, source_ref: str, text: str, **ranks: Any) -> Fragment:
+    """Make a fragment that stands where its reference sorts."""
+    given: dict[str, Any] = {"place": Place(0, source_ref, 0), **ranks}
+    return Fragment(layer=layer, source=layer, source_ref=source_ref, text=text, **given)

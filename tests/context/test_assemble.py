@@ -1,0 +1,264 @@
+"""One pass: layers in order, empty ones said so, the tokenizer's failure survived."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from dataclasses import replace
+
+import anyio
+import pytest
+from msgspec import structs
+
+from creonowd.context.answer import Compared, Target, answer
+from creonowd.context.assemble import assemble, compose
+from creonowd.context.fragment import Action, Kind, Layer, LeftOut, Place, Reason
+from creonowd.context.instruments import Instruments, Memory
+from creonowd.context.result import AssembleResult
+from creonowd.context.source import Fetched
+from creonowd.sources.in_memory import InMemorySource, piece
+from tests.context.test_guard import CountingTokenizer
+from tests.context.worlds import REDACTOR, SECRET, World, assembled, instruments, profile_of
+from tests.tokens.vocabulary import tokenizer
+
+RULES = (
+    piece(Layer.RULES, ".creonow/rules/style.md", "短句为主。", place=Place(0)),
+    piece(
+        Layer.RULES,
+        ".creonow/rules/constraints.json#1",
+        "严格第一人称叙述",
+        kind=Kind.CONSTRAINT,
+        place=Place(2),
+    ),
+    piece(
+        Layer.RULES,
+        ".creonow/rules/constraints.json#2",
+        "本世界没有魔法",
+        kind=Kind.CONSTRAINT,
+        place=Place(2, "", 1),
+    ),
+    piece(
+        Layer.RULES,
+        ".creonow/characters/林远.md",
+        "林远：冷静。",
+        kind=Kind.ENTITY,
+        names=("林远",),
+        place=Place(3),
+    ),
+)
+FULL = World(
+    rules=RULES,
+    settings=(piece(Layer.SETTINGS, ".creonow/settings/世界观.md", "近未来的海港。"),),
+    retrieved=(piece(Layer.RETRIEVED, "chapters/01.md#L3-L9", "前文。", score=0.9),),
+    text="第十章。\n雨停了。",
+    cursor=5,
+    additional_input="写得紧张些。",
+    task="请续写。",
+)
+
+
+def told(world: World) -> AssembleResult:
+    return answer(assembled(world), Compared(), Target())
+
+
+@pytest.mark.requirement("CE-006", "CN-001", "CN-029", "CN-031")
+def test_the_layers_stand_in_their_order() -> None:
+    result = told(FULL)
+
+    marks = [
+        "## Rules",
+        "短句为主。",
+        "[创作约束",
+        "林远：冷静。",
+        "## Settings",
+        "近未来的海港。",
+        "# 以上为固定上下文",
+    ]
+    assert [result.system_prompt.index(mark) for mark in marks] == sorted(
+        map(result.system_prompt.index, marks)
+    )
+    marks = [
+        "## Retrieved",
+        "前文。",
+        "## Immediate",
+        "第十章。",
+        "雨停了。",
+        "写得紧张些。",
+        "## Task\n请续写。\n",
+    ]
+    assert [result.user_content.index(mark) for mark in marks] == sorted(
+        map(result.user_content.index, marks)
+    )
+    assert result.assembly_order == ["rules", "settings", "retrieved", "immediate"]
+
+
+@pytest.mark.requirement("CE-044")
+def test_constraints_have_their_heading_and_numbers() -> None:
+    block = "[创作约束 - 不可违反]\n1. 严格第一人称叙述\n2. 本世界没有魔法\n"
+
+    assert block in told(FULL).system_prompt
+
+
+@pytest.mark.requirement("CN-030")
+def test_an_empty_layer_says_so() -> None:
+    result = told(World())
+
+    for layer in ("Rules", "Settings", "Retrieved", "Immediate"):
+        assert f"## {layer}\n(none)\n" in result.prompt
+    assert result.token_count == result.fixed_tokens
+
+
+@pytest.mark.requirement("CN-035", "CN-036", "CN-039", "CE-031")
+def test_hashes_are_sha256_of_the_bytes() -> None:
+    result = told(FULL)
+
+    assert result.stable_prefix_hash == hashlib.sha256(result.system_prompt.encode()).hexdigest()
+    assert result.prompt_hash == hashlib.sha256(result.prompt.encode()).hexdigest()
+
+
+@pytest.mark.requirement("CE-060", "CN-041", "CN-042")
+def test_the_layers_are_summed_up() -> None:
+    result = told(FULL)
+
+    rules = result.layers.rules
+    assert rules.tokens == rules.token_count > 0
+    assert rules.chunks == 4
+    assert rules.source == [
+        ".creonow/rules/style.md",
+        ".creonow/rules/constraints.json",
+        ".creonow/characters/林远.md",
+    ]
+    estimate = result.budget.estimate
+    assert estimate.rules_tokens == rules.tokens
+    assert estimate.total_tokens + result.fixed_tokens == result.token_count
+    assert result.budget.max_input_tokens == 6000
+
+
+def test_skills_that_ask_for_the_same_share_their_prefix() -> None:
+    other = replace(FULL, task="请润色：{{text}}", additional_input="")
+
+    assert told(FULL).system_prompt == told(other).system_prompt
+
+
+def test_break_points_tell_whether_they_are_long_enough() -> None:
+    short, whole = told(FULL).cache_break_points
+    result = told(FULL)
+
+    assert whole.hash == result.stable_prefix_hash
+    assert (short.after, whole.after) == ("rules", "systemPrompt")
+    assert not whole.reaches_minimum
+    text = result.system_prompt[: result.system_prompt.index("## Settings")]
+    assert short.hash == hashlib.sha256(text.encode()).hexdigest()
+    assert short.tokens == tokenizer("o200k_base").count(text)
+
+
+@pytest.mark.requirement("CN-043")
+def test_what_could_not_be_read_is_accounted_for() -> None:
+    left = tuple(
+        LeftOut(layer=Layer.SETTINGS, source="settings", source_ref=f"{reason}.md", reason=reason)
+        for reason in (Reason.INVALID_FORMAT, Reason.READ_ERROR)
+    )
+    huge = piece(Layer.SETTINGS, "大.md", "很长的设定，一段又一段。\n" * 2000)
+    gathered = replace(FULL, settings=(huge,)).gathered()
+    made = compose(FULL.plan(), structs.replace(gathered, left_out=left), instruments())
+
+    found = {v.evidence.source_ref: v.evidence for v in made.stable.settings}
+    assert found["invalid_format.md"].reason is Reason.INVALID_FORMAT
+    assert found["read_error.md"].reason is Reason.READ_ERROR
+    assert found["大.md"].before_chars == 26_000
+
+
+def test_a_fragment_over_the_size_limit_is_cut_at_a_paragraph() -> None:
+    text = "很长的设定，一段又一段。\n" * 2000
+    world = World(settings=(piece(Layer.SETTINGS, "大.md", text),), profile=profile_of(60_000))
+
+    (verdict,) = assembled(world).stable.settings
+
+    assert verdict.evidence.reason is Reason.TOO_LARGE
+    assert verdict.evidence.action is Action.TRIMMED
+    assert 19_000 < verdict.evidence.after_chars <= 20_000
+    assert verdict.text.endswith("\n")
+    assert verdict.evidence.before_tokens > verdict.evidence.after_tokens
+
+
+def test_json_over_the_size_limit_is_left_out_whole() -> None:
+    text = '{"a":"' + "很长" * 15_000 + '"}'
+    world = World(
+        settings=(piece(Layer.SETTINGS, "大.json", text, whole=True),), profile=profile_of(60_000)
+    )
+
+    (verdict,) = assembled(world).stable.settings
+
+    assert verdict.evidence.action is Action.DROPPED
+    assert verdict.evidence.reason is Reason.TOO_LARGE
+
+
+class FailingTokenizer(CountingTokenizer):
+    """Fails as real ones do."""
+
+    def __init__(self, fault: Exception | int) -> None:
+        super().__init__(tokenizer("o200k_base"))
+        self._fault = fault
+
+    def count(self, text: str) -> int:
+        if isinstance(self._fault, int):
+            return self._fault
+        raise self._fault
+
+
+@pytest.mark.requirement("CE-068")
+@pytest.mark.parametrize("fault", [ValueError("bad rank"), RuntimeError("poisoned"), -5])
+def test_a_tokenizer_that_fails_falls_back_to_bytes_and_the_default_budget(
+    fault: Exception | int,
+) -> None:
+    using = Instruments(FailingTokenizer(fault), REDACTOR, Memory())
+
+    result = answer(
+        assembled(replace(FULL, profile=profile_of(64_000)), using), Compared(), Target()
+    )
+
+    assert "CONTEXT_BUDGET_FALLBACK" in result.warnings
+    assert result.budget.max_input_tokens == 6000
+    assert result.token_count == len(result.prompt.encode())
+    assert not result.tokenizer_exact
+
+
+async def test_sources_are_gathered_and_composed() -> None:
+    sources = [
+        InMemorySource(Layer.RULES, "rules", RULES),
+        InMemorySource(Layer.SETTINGS, "settings", FULL.settings),
+        InMemorySource(Layer.RETRIEVED, "rag", FULL.retrieved),
+    ]
+    sources[2].answer = Fetched(fragments=FULL.retrieved, warnings=(f"RAG: {SECRET}",))
+
+    with anyio.fail_after(10):
+        made = await assemble(FULL.plan(), sources, instruments())
+
+    assert made.stable.prompt == assembled(FULL).stable.prompt
+    assert made.warnings == ((Layer.RETRIEVED, "RAG: ***REDACTED***"),)
+
+
+@pytest.mark.requirement("CE-034")
+def test_other_processes_with_other_hash_seeds_make_the_same_prompt() -> None:
+    script = "from tests.context.test_assemble import FULL, told\nprint(told(FULL).prompt_hash)\n"
+    seen = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            env={"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)},
+            capture_output=True,
+            check=True,
+            encoding="utf-8",
+        ).stdout.strip()
+        for seed in ("1", "2")
+    }
+
+    assert seen == {told(FULL).prompt_hash}
+
+
+def test_a_reference_with_a_secret_or_a_line_break_is_harmless() -> None:
+    world = World(settings=(piece(Layer.SETTINGS, f"a\n# {SECRET}.md", "x"),))
+
+    result = told(world)
+
+    assert SECRET not in result.prompt
+    assert "### ref:a # ***REDACTED***" in result.prompt

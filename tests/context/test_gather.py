@@ -1,0 +1,153 @@
+"""All sources at once: one that fails costs its own text and a warning, nothing else."""
+
+import math
+from typing import Any
+
+import anyio
+import pytest
+
+from creonowd.context.budget import BudgetProfile
+from creonowd.context.document import place
+from creonowd.context.figures import figures_of
+from creonowd.context.fragment import Layer
+from creonowd.context.gather import gather
+from creonowd.context.needs import ContextRules, Need
+from creonowd.context.plan import Plan, Skill, asked
+from creonowd.context.source import Fetched
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.sources.in_memory import InMemorySource, piece
+from tests.context.worlds import profile_of
+
+KG = "KG_UNAVAILABLE: 知识图谱数据未注入"
+
+
+def plan(rules: ContextRules | None = None, profile: BudgetProfile | None = None) -> Plan:
+    return Plan(
+        project_id="prj_a",
+        document_id="ch.md",
+        skill=Skill(skill_id="s", rules=rules),
+        figures=figures_of(profile or BudgetProfile()),
+        document=place("ch.md", "第一段。\n" * 1000, 4321).document,
+    )
+
+
+def good() -> InMemorySource:
+    return InMemorySource(Layer.RULES, "rules", [piece(Layer.RULES, "style.md", "短句。")])
+
+
+def graph(**changes: Any) -> InMemorySource:
+    source = InMemorySource(
+        Layer.RULES, "kg", [piece(Layer.RULES, "林远", "冷静", **changes)], unavailable=KG
+    )
+    source.timeout_ms = 50
+    return source
+
+
+async def test_what_sources_give_stands_in_their_order() -> None:
+    gathered = await gather(plan(), [good(), graph()])
+
+    assert [f.source_ref for f in gathered.fragments[Layer.RULES]] == ["style.md", "林远"]
+    assert not gathered.warnings
+
+
+@pytest.mark.requirement("CE-061", "CE-071")
+@pytest.mark.parametrize(
+    "failure",
+    [RuntimeError("x"), OSError(5, "disk"), KeyError("k"), DaemonError(ErrorCode.DISCONNECTED)],
+)
+async def test_a_source_that_fails_costs_its_part_and_a_warning(failure: Exception) -> None:
+    bad = graph()
+    bad.failure = failure
+
+    gathered = await gather(plan(), [bad, good()])
+
+    assert [f.source_ref for f in gathered.fragments[Layer.RULES]] == ["style.md"]
+    assert gathered.warnings == ((Layer.RULES, KG),)
+    assert gathered.failures[0].source == "kg"
+
+
+async def test_a_source_that_hangs_is_given_up_at_its_deadline() -> None:
+    bad = graph()
+    bad.hangs = True
+
+    with anyio.fail_after(5):
+        gathered = await gather(plan(), [good(), bad])
+
+    assert gathered.failures[0].kind == "timeout"
+    assert gathered.warnings == ((Layer.RULES, KG),)
+    assert len(gathered.fragments[Layer.RULES]) == 1
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        None,
+        "nonsense",
+        Fetched(fragments=("text",)),  # pyright: ignore[reportArgumentType]
+        Fetched(fragments=(piece(Layer.SETTINGS, "x", "other layer"),)),
+        Fetched(fragments=(piece(Layer.RULES, "x", 7),)),  # pyright: ignore[reportArgumentType]
+        Fetched(fragments=(piece(Layer.RULES, "x", "t", score=1.5),)),
+        Fetched(fragments=(piece(Layer.RULES, "x", "t", score=math.nan),)),
+        Fetched(fragments=(piece(Layer.RULES, "x", "t", confidence=-0.1),)),
+        Fetched(fragments=(piece(Layer.RULES, "x", "t", token_count=-1),)),
+        Fetched(fragments=(piece(Layer.RULES, "x", "t", token_count=10**12),)),
+    ],
+)
+async def test_a_source_that_talks_nonsense_is_left_out(answer: Any) -> None:
+    bad = graph()
+    bad.answer = answer
+
+    gathered = await gather(plan(), [bad, good()])
+
+    assert [f.source_ref for f in gathered.fragments[Layer.RULES]] == ["style.md"]
+    assert gathered.failures[0].kind in {"malformed", "TypeError"}
+
+
+@pytest.mark.requirement("CE-093")
+async def test_text_of_another_project_ends_the_request() -> None:
+    foreign = graph(project_id="prj_b")
+
+    with pytest.raises(DaemonError) as caught:
+        await gather(plan(), [good(), foreign])
+
+    assert caught.value.code is ErrorCode.CONTEXT_SCOPE_VIOLATION
+    assert caught.value.details["source"] == "kg"
+    assert "prj_b" not in caught.value.message
+
+
+async def test_text_that_names_this_project_is_fine() -> None:
+    gathered = await gather(plan(), [graph(project_id="prj_a")])
+
+    assert len(gathered.fragments[Layer.RULES]) == 1
+
+
+async def test_sources_of_the_stable_layers_learn_nothing_dynamic() -> None:
+    static = [InMemorySource(Layer.RULES), InMemorySource(Layer.SETTINGS)]
+    dynamic = [InMemorySource(Layer.RETRIEVED), InMemorySource(Layer.IMMEDIATE)]
+
+    await gather(plan(), [*static, *dynamic])
+
+    for source in static:
+        (ask,) = source.asked
+        assert (ask.document_id, ask.document, ask.query) == (None, None, "")
+    for source in dynamic:
+        (ask,) = source.asked
+        assert ask.document_id == "ch.md"
+        assert ask.query
+
+
+def test_only_what_the_skill_asks_for_is_asked() -> None:
+    sources = [InMemorySource(Layer.SETTINGS, need, need=need) for need in Need]
+
+    chosen = asked(plan(ContextRules(characters=True, surrounding=100)), sources)
+
+    assert [s.name for s in chosen] == ["always", "surrounding", "characters"]
+    assert asked(plan(None), sources) == sources
+
+
+def test_a_layer_without_ratio_and_minimum_is_off() -> None:
+    sources = [InMemorySource(layer) for layer in Layer]
+
+    chosen = asked(plan(profile=profile_of(6000, ratios=(0.1, 0.0, 0.1, 0.1))), sources)
+
+    assert [s.layer for s in chosen] == [Layer.RULES, Layer.RETRIEVED, Layer.IMMEDIATE]

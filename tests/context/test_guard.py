@@ -1,0 +1,120 @@
+"""More than 64 000 tokens of rules, host chunks, selection and input are refused, cheaply."""
+
+from dataclasses import replace
+
+import pytest
+
+from creonowd.context.fragment import Fragment, Layer, Span
+from creonowd.context.instruments import Instruments, Memory
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.sources.in_memory import piece
+from creonowd.tokens import Tokenizer
+from tests.context.worlds import REDACTOR, World, assembled, instruments, profile_of
+from tests.tokens.vocabulary import tokenizer
+
+SENTENCE = "林远推开门，雨还在下，檐水滴在石阶上，苏晴没有抬头。"
+ROOMY = profile_of(64_000)
+
+
+class CountingTokenizer:
+    """Counts what it is asked to count."""
+
+    def __init__(self, real: Tokenizer) -> None:
+        self.id, self.version = real.id, real.version
+        self.exact, self.longest = real.exact, real.longest
+        self._real = real
+        self.characters = 0
+
+    def count(self, text: str) -> int:
+        self.characters += len(text)
+        return self._real.count(text)
+
+
+def long_text(tokens: int) -> str:
+    each = tokenizer("o200k_base").count(SENTENCE)
+    return "".join(f"{SENTENCE}\n" for _ in range(tokens // each))
+
+
+def refused(world: World, using: Instruments | None = None) -> DaemonError:
+    with pytest.raises(DaemonError) as caught:
+        assembled(world, using)
+    assert caught.value.code is ErrorCode.CONTEXT_INPUT_TOO_LARGE
+    return caught.value
+
+
+@pytest.mark.requirement("CE-088", "CE-098")
+def test_90_000_tokens_of_input_are_too_many() -> None:
+    error = refused(World(additional_input=long_text(90_000), profile=ROOMY))
+
+    assert error.details["limitTokens"] == 64_000
+    assert error.details["heaviest"][0]["sourceRef"] == "additionalInput"
+
+
+@pytest.mark.requirement("CE-075", "CE-076")
+def test_what_is_small_alone_may_be_too_much_together() -> None:
+    chunks = tuple(
+        piece(Layer.RETRIEVED, f"rag/{n}", f"{n}{long_text(9_000)}", score=0.5, hosted=True)
+        for n in range(8)
+    )
+
+    error = refused(World(retrieved=chunks, profile=ROOMY))
+
+    assert {heavy["sourceRef"] for heavy in error.details["heaviest"]} <= {
+        chunk.source_ref for chunk in chunks
+    }
+
+
+def test_passages_and_settings_are_trimmed_not_refused() -> None:
+    text = long_text(15_000)
+    passages = tuple(piece(Layer.RETRIEVED, f"{n}", f"{n}{text}", score=0.5) for n in range(6))
+    settings = tuple(piece(Layer.SETTINGS, f"{n}.md", f"{n}{text}") for n in range(6))
+
+    made = assembled(World(retrieved=passages, settings=settings))
+
+    assert made.tokens <= 6000
+
+
+def test_a_selection_counts() -> None:
+    text = long_text(70_000)
+
+    error = refused(World(text=text, selection=Span(0, len(text)), profile=ROOMY))
+
+    assert error.details["heaviest"][0]["sourceRef"] == "selection"
+
+
+def test_an_entity_is_weighed_before_it_is_cut_to_size() -> None:
+    rules = (piece(Layer.RULES, "林远.md", long_text(70_000)),)
+
+    refused(World(rules=rules, profile=ROOMY))
+
+
+def test_ten_megabytes_are_never_counted_to_learn_that_they_are_too_many() -> None:
+    counter = CountingTokenizer(tokenizer("o200k_base"))
+    using = Instruments(counter, REDACTOR, Memory())
+
+    refused(World(additional_input=f"{SENTENCE}\n" * 400_000, profile=ROOMY), using)
+
+    assert counter.characters < 500_000
+
+
+def test_what_may_not_be_cut_must_fit_the_budget() -> None:
+    rules: tuple[Fragment, ...] = (piece(Layer.RULES, "style.md", long_text(7_000)),)
+
+    by_rules = refused(World(rules=rules))
+    by_input = refused(World(additional_input=long_text(7_000)))
+
+    assert by_rules.details["heaviest"] == "rules"
+    assert by_input.details["heaviest"] == "input"
+    assert by_input.details["budgetTokens"] == 6000
+
+
+def test_a_budget_that_cannot_hold_the_template_is_refused() -> None:
+    refused(World(profile=profile_of(20)))
+
+
+def test_a_novel_in_one_file_is_no_input_too_large() -> None:
+    text = long_text(200_000)
+
+    made = assembled(replace(World(), text=text, cursor=len(text) // 2), instruments())
+
+    assert made.tokens <= 6000

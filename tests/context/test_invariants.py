@@ -1,0 +1,291 @@
+"""The promises of the engine, each for any project, document, cursor and budget."""
+
+from dataclasses import replace
+
+import msgspec
+import pytest
+import regex
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from msgspec import structs
+
+from creonowd.context.answer import Compared, Target, answer
+from creonowd.context.assembly import Assembly
+from creonowd.context.fragment import Action, Fragment, Layer, Rule
+from creonowd.context.inspection import InspectMeta, inspect
+from creonowd.context.instruments import Instruments
+from creonowd.context.mentions import Mentions
+from creonowd.context.prefix import Change, PrefixChange, first_change
+from creonowd.context.relevance import mentioned_entities
+from creonowd.context.result import AssembleResult
+from creonowd.context.retrieved import rank_key
+from creonowd.context.template import heading, heading_after, title
+from creonowd.errors import DaemonError, ErrorCode
+from tests.context.worlds import (
+    REDACTOR,
+    SECRET,
+    World,
+    assembled,
+    instruments,
+    moments,
+    paragraphs,
+    profile_of,
+    prose,
+    worlds,
+)
+from tests.tokens.vocabulary import ENCODINGS, tokenizer
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@given(world=worlds())
+def test_the_token_count_is_that_of_the_prompt(encoding: str, world: World) -> None:
+    result = told(world, encoding)
+
+    assume(result is not None)
+    assert result is not None
+    assert result.token_count == tokenizer(encoding).count(result.prompt)
+    assert result.prompt == result.system_prompt + result.user_content
+
+
+@given(world=worlds())
+def test_the_prompt_never_exceeds_the_budget(world: World) -> None:
+    result = told(world)
+
+    if result is not None:
+        assert result.token_count <= world.profile.total_budget_tokens
+
+
+@given(world=worlds())
+def test_every_candidate_is_accounted_for_and_the_tokens_add_up(world: World) -> None:
+    result = told(world)
+
+    assume(result is not None)
+    assert result is not None
+    evidence = result.trim_evidence
+    for layer, given_ in (("rules", world.rules), ("settings", world.settings)):
+        expected = sum(bool(fragment.text.strip()) for fragment in given_)
+        assert sum(entry.layer == layer for entry in evidence) == expected
+    for layer in Layer:
+        told_tokens = getattr(result.layers, layer).tokens
+        assert told_tokens == sum(e.after_tokens for e in evidence if e.layer is layer)
+    layers = sum(getattr(result.layers, layer).tokens for layer in Layer)
+    assert layers + result.fixed_tokens == result.token_count
+    for entry in evidence:
+        kept = entry.action is Action.KEPT
+        assert kept <= (entry.before_chars == entry.after_chars)
+        assert (entry.action is Action.DROPPED) == (entry.after_tokens == 0)
+
+
+@given(world=worlds(), data=st.data())
+def test_nothing_dynamic_reaches_the_stable_prefix(world: World, data: st.DataObject) -> None:
+    """Over the Rules line the set of entities that the document mentions may, and only that."""
+    other = replace(
+        world,
+        **data.draw(moments(data.draw(prose))),
+        retrieved=(),
+        surrounding=None if world.surrounding is None else 77,
+        task="别的任务",
+    )
+
+    one, two = attempted(world), attempted(other)
+
+    assume(one is not None and two is not None)
+    assert one is not None
+    assert two is not None
+    if not one.stable.rules_over or mentioned(world) == mentioned(other):
+        assert one.stable.prompt == two.stable.prompt
+        assert one.stable.hash == two.stable.hash
+
+
+@given(world=worlds(), data=st.data())
+def test_a_change_of_an_injected_source_changes_the_hash_and_is_named(
+    world: World, data: st.DataObject
+) -> None:
+    roomy = replace(world, profile=profile_of(60_000, ratios=(1.0, 0.1, 0.1, 0.1)))
+    sources = [f for f in (*world.rules, *world.settings) if f.text.strip()]
+    assume(sources)
+    chosen = data.draw(st.sampled_from(sources))
+    changed = structs.replace(chosen, text=data.draw(paragraphs))
+    assume(changed.text.strip() and cleaned(changed.text) != cleaned(chosen.text))
+
+    before, after = assembled(roomy), assembled(swapped(roomy, chosen, changed))
+
+    assert before.stable.hash != after.stable.hash
+    change = first_change(before.stable.imprint, after.stable.imprint)
+    assert change == PrefixChange(source_ref=chosen.source_ref, change=Change.CHANGED)
+
+
+@given(world=worlds(), data=st.data())
+def test_the_order_of_arrival_does_not_matter(world: World, data: st.DataObject) -> None:
+    shuffled = replace(
+        world,
+        rules=tuple(data.draw(st.permutations(world.rules))),
+        settings=tuple(data.draw(st.permutations(world.settings))),
+        retrieved=tuple(data.draw(st.permutations(world.retrieved))),
+    )
+
+    assert told(world) == told(shuffled)
+
+
+@given(world=worlds())
+def test_a_warm_memory_gives_the_same_as_a_cold_one(world: World) -> None:
+    using = instruments()
+
+    first, second = attempted(world, using=using), attempted(world, using=using)
+
+    if first is not None and second is not None:
+        assert answered(first) == answered(second)
+
+
+@given(world=worlds())
+def test_retrieved_yields_to_the_document(world: World) -> None:
+    made, alone = attempted(world), attempted(replace(world, retrieved=()))
+
+    if made is not None and alone is not None:
+        assert made.immediate == alone.immediate
+
+
+@given(world=worlds())
+def test_what_lies_after_the_cursor_yields_to_what_lies_before(world: World) -> None:
+    here = replace(world, selection=None, cursor=min(world.cursor, len(world.text)))
+    cursor = cursor_of(here)
+
+    made, ended = attempted(here), attempted(replace(here, text=here.text[:cursor], cursor=cursor))
+
+    if made is not None and ended is not None:
+        assert shown_before(made) == shown_before(ended)
+
+
+@given(world=worlds())
+def test_the_window_is_what_lies_next_to_the_cursor_and_splits_no_grapheme(world: World) -> None:
+    plain = replace(world, text=world.text.replace(SECRET, "钥匙"), selection=None)
+    made = attempted(plain)
+    assume(made is not None)
+    assert made is not None
+    cursor = cursor_of(plain)
+    before = cleaned(plain.text[:cursor])
+    after = cleaned(plain.text[cursor:])
+    assume(before + after == cleaned(plain.text))
+
+    near, beyond = shown_before(made), shown_after(made)
+
+    assert before.endswith(near)
+    assert after.startswith(beyond)
+    boundaries = {0, *(match.end() for match in regex.finditer(r"\X", before + after))}
+    assert len(before) - len(near) in boundaries
+    assert len(before) + len(beyond) in boundaries
+
+
+@given(world=worlds())
+def test_additional_input_is_never_cut(world: World) -> None:
+    result = told(world)
+
+    if result is not None:
+        assert cleaned(world.additional_input) in result.user_content
+
+
+@given(world=worlds())
+def test_no_dropped_chunk_would_have_fitted_beside_better_ones(world: World) -> None:
+    made = attempted(world)
+    assume(made is not None)
+    assert made is not None
+    by_ref = {fragment.source_ref: fragment for fragment in world.retrieved}
+    ranked = sorted(made.retrieved, key=lambda v: rank_key(by_ref[v.evidence.source_ref]))
+    kept = sum(verdict.tokens for verdict in made.retrieved)
+    nothing = instruments().count(title(Layer.RETRIEVED, empty=not kept))
+    beside = made.tokens - kept - nothing + instruments().count(title(Layer.RETRIEVED, empty=False))
+
+    for verdict in ranked:
+        if verdict.stays:
+            beside += verdict.tokens
+        elif verdict.evidence.rule is Rule.SCORE:
+            assert beside + verdict.evidence.before_tokens > world.profile.total_budget_tokens
+
+
+@given(world=worlds(), more=st.integers(1, 2000))
+def test_a_larger_budget_never_shrinks_settings(world: World, more: int) -> None:
+    total = world.profile.total_budget_tokens
+    ratios = (1.0, 0.1, 0.1, 0.1)
+    small = replace(world, profile=profile_of(total, ratios=ratios))
+    large = replace(world, profile=profile_of(total + more, ratios=ratios))
+
+    one, two = attempted(small), attempted(large)
+
+    assume(one is not None and two is not None)
+    assert one is not None
+    assert two is not None
+    assume(one.stable.up_to_rules == two.stable.up_to_rules)
+    for less, bigger in zip(one.stable.settings, two.stable.settings, strict=True):
+        assert less.tokens <= bigger.tokens
+
+
+@given(world=worlds())
+def test_no_secret_survives_anywhere(world: World) -> None:
+    made = attempted(world)
+    assume(made is not None)
+    assert made is not None
+    meta = InspectMeta(debug_mode=True, requested_by="test", requested_at=0, what_if=False)
+
+    shown = [answered(made), inspect(made, Compared(), Target(), meta)]
+
+    for result in shown:
+        assert SECRET[:12] not in msgspec.json.encode(result).decode()
+    assert not REDACTOR.find(answered(made).prompt)
+
+
+def told(world: World, encoding: str = "o200k_base") -> AssembleResult | None:
+    """The answer, or None where what may not be cut does not fit."""
+    made = attempted(world, encoding)
+    return None if made is None else answered(made)
+
+
+def attempted(
+    world: World, encoding: str = "o200k_base", using: Instruments | None = None
+) -> Assembly | None:
+    try:
+        return assembled(world, using or instruments(tokenizer(encoding)))
+    except DaemonError as error:
+        if error.code is ErrorCode.CONTEXT_INPUT_TOO_LARGE:
+            return None
+        raise
+
+
+def answered(made: Assembly) -> AssembleResult:
+    return answer(made, Compared(), Target())
+
+
+def cursor_of(world: World) -> int:
+    document = world.plan().document
+    assert document is not None
+    return document.cursor
+
+
+def mentioned(world: World) -> frozenset[str]:
+    return mentioned_entities(world.rules, world.text, Mentions())
+
+
+def cleaned(text: str) -> str:
+    return REDACTOR.redact(text.replace("\r\n", "\n")).text
+
+
+def swapped(world: World, old: Fragment, new: Fragment) -> World:
+    return replace(
+        world,
+        rules=tuple(new if f is old else f for f in world.rules),
+        settings=tuple(new if f is old else f for f in world.settings),
+    )
+
+
+def shown_before(made: Assembly) -> str:
+    return _under(made, heading("chapters/07.md"), heading_after("chapters/07.md"))
+
+
+def shown_after(made: Assembly) -> str:
+    return _under(made, heading_after("chapters/07.md"), "\0")
+
+
+def _under(made: Assembly, start: str, end: str) -> str:
+    for verdict in made.immediate:
+        if verdict.evidence.rule is Rule.WINDOW and start in verdict.rendered:
+            return verdict.rendered.partition(start)[2].partition(end)[0][:-1]
+    return ""
