@@ -77,6 +77,12 @@ class Documents:
         found = (held[key] for held in self._open.values() if key in held)
         return max(found, key=lambda document: document.turn, default=None)
 
+    def opened(self, project_id: str) -> dict[str, OpenDocument]:
+        """Give a project's open documents by id, of each the one that was synced last."""
+        every = ((key, document) for held in self._open.values() for key, document in held.items())
+        mine = [(key[1], document) for key, document in every if key[0] == project_id]
+        return dict(sorted(mine, key=lambda pair: pair[1].turn))
+
     async def read(self, project: Project, document_id: str, peer: Peer | None = None) -> Buffer:
         """Give a document's text as it is in the editor, else as it is on disk.
 

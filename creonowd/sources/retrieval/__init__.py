@@ -1,0 +1,1 @@
+"""Passages of the author's own documents, found by what they say."""

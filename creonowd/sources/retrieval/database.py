@@ -1,0 +1,150 @@
+"""The file that one project's index is kept in: made, checked, thrown away and made anew.
+
+Knows the tables; knows neither how passages are cut nor how they are ranked. The file is
+disposable: whatever is wrong with it, the remedy is a new one.
+"""
+
+import contextlib
+import sqlite3
+import threading
+from collections.abc import Generator
+from pathlib import Path
+
+import structlog
+
+VERSION = 1
+MARK = 0x4352_4E4F
+CACHE_KIB = 2048
+BUSY_SECONDS = 5
+
+_DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
+_TABLES = """
+CREATE TABLE documents (
+    id INTEGER PRIMARY KEY,
+    path TEXT NOT NULL UNIQUE,
+    mark TEXT NOT NULL,
+    digest BLOB NOT NULL
+);
+CREATE TABLE passages (
+    id INTEGER PRIMARY KEY,
+    document INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    end INTEGER NOT NULL,
+    lines TEXT NOT NULL,
+    heading TEXT NOT NULL,
+    digest BLOB NOT NULL,
+    sketch BLOB NOT NULL,
+    text TEXT NOT NULL
+);
+CREATE INDEX passages_of ON passages (document, start);
+CREATE VIRTUAL TABLE postings USING fts5 (
+    terms, content='', columnsize=0, detail=none, tokenize='ascii'
+);
+CREATE VIRTUAL TABLE vocabulary USING fts5vocab ('postings', 'row');
+"""
+
+log = structlog.get_logger(__name__)
+
+
+class DamagedIndexError(Exception):
+    """The index cannot be relied upon and has to be made anew."""
+
+
+class Database:
+    """One project's index file, with a connection for reading and one for writing.
+
+    Both may be used from any thread, by one at a time; neither waits for the other.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._read_lock, self._write_lock = threading.RLock(), threading.RLock()
+        self._reader: sqlite3.Connection | None = None
+        self._writer: sqlite3.Connection | None = None
+        self.generation = 0
+
+    @contextlib.contextmanager
+    def reading(self) -> Generator[sqlite3.Connection]:
+        """Look at the last finished state of the index."""
+        with self._read_lock, _damage_told():
+            if self._reader is None:
+                self._reader = _connected(self._path)
+            yield self._reader
+
+    @contextlib.contextmanager
+    def writing(self) -> Generator[sqlite3.Connection]:
+        """Change the index, all of it or nothing."""
+        with self._write_lock, _damage_told():
+            if self._writer is None:
+                self._writer = _connected(self._path)
+            with self._writer:
+                self._writer.execute("BEGIN IMMEDIATE")
+                yield self._writer
+            self.generation += 1
+
+    def open(self) -> bool:
+        """Use the file that is there if it is sound and of this version, else make a new one.
+
+        Tells whether it was there.
+        """
+        with self._write_lock:
+            if self._path.is_file() and self._is_sound():
+                return True
+            self.start_over()
+            return False
+
+    def start_over(self) -> None:
+        """Throw the file away and make an empty one."""
+        with self._read_lock, self._write_lock:
+            self.close()
+            self.remove()
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            made = _connected(self._path)
+            made.executescript(f"BEGIN; {_TABLES} PRAGMA application_id = {MARK}; COMMIT;")
+            made.execute(f"PRAGMA user_version = {VERSION}")
+            self._writer = made
+            self.generation += 1
+        log.info("retrieval_index_made", index=self._path.stem)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        with self._read_lock, self._write_lock:
+            for connection in (self._reader, self._writer):
+                if connection is not None:
+                    connection.close()
+            self._reader = self._writer = None
+
+    def remove(self) -> None:
+        """Delete the file, which must be closed."""
+        for suffix in ("", "-wal", "-shm", "-journal"):
+            self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
+
+    def _is_sound(self) -> bool:
+        try:
+            with self.reading() as connection:
+                (mark,) = connection.execute("PRAGMA application_id").fetchone()
+                (version,) = connection.execute("PRAGMA user_version").fetchone()
+                (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+                return (mark, version, verdict) == (MARK, VERSION, "ok")
+        except DamagedIndexError:
+            return False
+
+
+def _connected(path: Path) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
+    )
+    connection.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
+    connection.execute("PRAGMA journal_mode = WAL")
+    connection.execute("PRAGMA synchronous = NORMAL")
+    return connection
+
+
+@contextlib.contextmanager
+def _damage_told() -> Generator[None]:
+    try:
+        yield
+    except sqlite3.DatabaseError as error:
+        if error.sqlite_errorcode & 0xFF in _DAMAGED:
+            raise DamagedIndexError(str(error)) from error
+        raise

@@ -1,0 +1,125 @@
+"""Bring an index in line with what a project holds now: its files, and what is open and unsaved.
+
+Reads only what looks changed, indexes only what is. Blocks its thread; knows no event loop.
+"""
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from hashlib import blake2b
+from pathlib import Path
+from threading import Event
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+from creonowd.sources.retrieval.catalogue import LARGEST, documents_in
+from creonowd.sources.retrieval.database import Database
+from creonowd.sources.retrieval.passages import Passage, cut
+from creonowd.sources.retrieval.writing import Entry, entries, put, remove, settle, touch
+from creonowd.workspace.encodings import decode_text
+from creonowd.workspace.opening import read_inside
+
+# The coarsest clock of a disk in use (FAT): within it, two writes may look like one.
+YOUNG_MS = 2000
+MANY = 32
+
+Report = Callable[[int, int], None]
+
+
+class _StoppedError(Exception):
+    """Nobody waits for the index any more."""
+
+
+class Held(Model):
+    """A document open in an editor: its text, and by what to tell one state from the next."""
+
+    mark: str
+    text: Callable[[], str]
+
+
+class Scene(Model):
+    """What an index is to be brought in line with."""
+
+    root: Path
+    now_ms: int
+    held: Mapping[str, Held]
+
+
+def refresh(database: Database, scene: Scene, report: Report, stop: Event) -> bool:
+    """Index what changed and drop what is gone; False if told to stop before the end.
+
+    `report` hears how many documents of how many are done. Each is in the index as soon as it is.
+    """
+    with database.reading() as connection:
+        known = entries(connection)
+    marks = _marks(scene)
+    gone = sorted(known.keys() - marks.keys())
+    stale = sorted(p for p, mark in marks.items() if p not in known or known[p].mark != mark)
+    report(0, len(gone) + len(stale))
+    for number, path in enumerate((*gone, *stale), start=1):
+        try:
+            _bring(database, scene, path, known.get(path), stop)
+        except _StoppedError:
+            return False
+        report(number, len(gone) + len(stale))
+    if len(gone) + len(stale) >= MANY:
+        with database.writing() as connection:
+            settle(connection)
+    return True
+
+
+def left_out(database: Database) -> list[str]:
+    """List the documents that could not be read as text."""
+    with database.reading() as connection:
+        rows = connection.execute("SELECT path FROM documents WHERE digest = x'' ORDER BY path")
+        return [path for (path,) in rows]
+
+
+def _marks(scene: Scene) -> dict[str, str]:
+    files = {path: _mark(status, scene) for path, status in documents_in(scene.root).items()}
+    return files | {path: held.mark for path, held in scene.held.items()}
+
+
+def _mark(status: os.stat_result, scene: Scene) -> str:
+    """Spell what tells a file's states apart; nothing does while it is young."""
+    if scene.now_ms - status.st_mtime_ns // 1_000_000 <= YOUNG_MS:
+        return f"young {status.st_mtime_ns}"
+    return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
+
+
+def _bring(database: Database, scene: Scene, path: str, known: Entry | None, stop: Event) -> None:
+    found = _read(scene, path)
+    with database.writing() as connection:
+        if found is None:
+            remove(connection, path)
+            return
+        mark, text = found
+        digest = b"" if text is None else _digest(text)
+        if known is not None and known.digest == digest:
+            touch(connection, path, mark)
+        else:
+            put(connection, path, (mark, digest), _until(stop, cut(text or "")))
+
+
+def _read(scene: Scene, path: str) -> tuple[str, str | None] | None:
+    """Read a document and its mark: None if it is gone, no text if it is none or refuses."""
+    if (held := scene.held.get(path)) is not None:
+        return held.mark, held.text()
+    try:
+        mark = _mark((scene.root / path).stat(), scene)
+    except OSError:
+        return None
+    try:
+        return mark, decode_text(read_inside(scene.root, "", path, limit=LARGEST).data).text
+    except DaemonError as error:
+        return None if error.code is ErrorCode.NOT_FOUND else (mark, None)
+
+
+def _until(stop: Event, passages: Iterator[Passage]) -> Iterator[Passage]:
+    for passage in passages:
+        if stop.is_set():
+            raise _StoppedError
+        yield passage
+
+
+def _digest(text: str) -> bytes:
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
