@@ -54,6 +54,42 @@ class Settings(Model, forbid_unknown_fields=True):
         str, Meta(description="folder of rank tables to use instead of the packaged ones")
     ] = ""
     drain_ms: Annotated[Count, Meta(description="time to finish work at shutdown")] = 2_000
+    max_inline_chars: Annotated[
+        int, Meta(description="characters that may stand in a conversation whole", ge=500)
+    ] = 4_000
+    max_inline_bytes: Annotated[
+        int, Meta(description="bytes that may stand in a conversation whole", ge=500)
+    ] = 16 * 1024
+    context_max_bytes: Annotated[
+        Count, Meta(description="context files per project; above it lazy ones are cleaned")
+    ] = 2 * 1024**3
+    context_lazy_days: Annotated[
+        Count, Meta(description="days after their last use that lazy context files are kept")
+    ] = 7
+    context_eager_days: Annotated[
+        Positive, Meta(description="days after their arrival that eager context files are kept")
+    ] = 90
+    context_sensitive: Annotated[
+        bool, Meta(description="redact context files by the wider rules always")
+    ] = False
+    context_host_timeout_ms: Annotated[
+        Positive, Meta(description="time a host has to make a piece of a lazy context file")
+    ] = 10_000
+    context_import_max_bytes: Annotated[
+        Positive, Meta(description="bytes that an imported archive may unpack to")
+    ] = 4 * 1024**3
+    context_read_max_bytes: Annotated[
+        Positive, Meta(description="largest page of context.read", le=1024 * 1024)
+    ] = 64 * 1024
+    context_tail_max_lines: Annotated[
+        Positive, Meta(description="most lines of context.tail", le=100_000)
+    ] = 2_000
+    grep_timeout_ms: Annotated[
+        Positive, Meta(description="time after which context.grep answers with what it has")
+    ] = 5_000
+    ripgrep: Annotated[
+        str, Meta(description="auto, off, or the path of the program that context.grep runs")
+    ] = "auto"
     ai_provider: Annotated[
         Literal["fake", "openai", "anthropic"], Meta(description="who answers ai:skill:run")
     ] = "fake"

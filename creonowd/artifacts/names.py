@@ -40,17 +40,19 @@ _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNOR
 _LONGEST_STEM = 80
 
 
+def is_conversation_id(text: str) -> bool:
+    """Tell whether a text can be the name of a conversation's folder on every system."""
+    return _CONVERSATION.fullmatch(text) is not None and _DEVICE.match(text) is None
+
+
 def check_conversation_id(conversation_id: str) -> None:
-    """Refuse what could not be the name of a folder on every system."""
-    if _CONVERSATION.fullmatch(conversation_id) is None:
-        reason = "must be 1 to 64 of A-Z, a-z, 0-9, _ and -"
-    elif _DEVICE.match(conversation_id) is not None:
-        reason = "is the name of a device on Windows; choose another"
-    else:
-        return
-    raise DaemonError(
-        ErrorCode.INVALID_ARGUMENT, f"conversationId {reason}.", field="conversationId"
-    )
+    """Refuse what cannot be a conversation's id."""
+    if not is_conversation_id(conversation_id):
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT,
+            "conversationId must be 1 to 64 of A-Z, a-z, 0-9, _ and -, and no device's name.",
+            field="conversationId",
+        )
 
 
 def kind_of(origin: Origin) -> Kind:

@@ -59,6 +59,14 @@ def text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
+def whole_text(data: bytes) -> str | None:
+    """Read bytes that are UTF-8 throughout; None if they are not."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
 def _next_boundary(file: OpenFile, start: int, size: int) -> int:
     for end in range(start + 1, min(start + LONGEST_CHARACTER, size)):
         if boundary(file, end) == end:

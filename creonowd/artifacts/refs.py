@@ -37,6 +37,13 @@ class Origin(StrEnum):
     CATALOG = "catalog"
 
 
+class Retention(StrEnum):
+    """How a file expires: an eager one by age, a lazy one by its last use, to be made again."""
+
+    EAGER = "eager"
+    LAZY = "lazy"
+
+
 class ContextRef(Model):
     """All that a model needs to remember of a context file; `createdAt` is in milliseconds.
 
@@ -65,13 +72,15 @@ class Record(Model):
     """Everything known about one context file, as it is kept beside it.
 
     `stored_at` is when this disk got it, `created_at` when it came to be: an import keeps the
-    latter. A record with a `recipe` is lazy: its file may be missing and can be made again.
+    latter. A record with a `recipe` is lazy: its file may be missing.
+    `deleted` marks a file that could not go at once because someone was reading it.
     """
 
     version: int = VERSION
     id: str
     kind: Kind
     origin: Origin
+    retention: Retention
     path: str
     hint: str
     mime_type: str
@@ -82,6 +91,7 @@ class Record(Model):
     key: str | None = None
     recipe: dict[str, Any] | None = None
     survey: Survey | None = None
+    deleted: bool = False
 
     @property
     def lazy(self) -> bool:
@@ -104,6 +114,17 @@ class Record(Model):
             created_at=self.created_at,
             hint=self.hint,
         )
+
+
+class NewFile(Model):
+    """What is said of a file when it is put or registered; only a lazy one has a `recipe`."""
+
+    kind: Kind
+    origin: Origin
+    hint: str
+    mime_type: str
+    key: str | None = None
+    recipe: dict[str, Any] | None = None
 
 
 def is_id(text: str) -> bool:

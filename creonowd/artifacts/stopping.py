@@ -5,11 +5,11 @@ Knows threads and clocks; knows nothing of the work.
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Generator
 from typing import TypeVar
 
 import anyio
+import anyio.lowlevel
 from anyio import CapacityLimiter, to_thread
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ class Stop:
 class TimeLimit:
     """A stretch of time that has begun."""
 
-    def __init__(self, seconds: float, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, seconds: float, now: Callable[[], float]) -> None:
         self._now = now
         self._end = now() + seconds
 
@@ -75,8 +75,20 @@ class TimeLimit:
 
 async def in_thread(work: Callable[[Stop], T], limiter: CapacityLimiter | None = None) -> T:
     """Run `work` in a thread; when cancelled, tell it to stop and wait until it has."""
-    stop = Stop()
     results: list[T] = []
+    try:
+        await _watched(work, limiter, results)
+    except BaseExceptionGroup as group:
+        # Work that was told to stop ends here, as the cancellation that told it.
+        await anyio.lowlevel.checkpoint_if_cancelled()
+        raise group.exceptions[0] from None
+    return results[0]
+
+
+async def _watched(
+    work: Callable[[Stop], T], limiter: CapacityLimiter | None, results: list[T]
+) -> None:
+    stop = Stop()
 
     async def tell_when_cancelled() -> None:
         try:
@@ -90,4 +102,3 @@ async def in_thread(work: Callable[[Stop], T], limiter: CapacityLimiter | None =
             results.append(await to_thread.run_sync(work, stop, limiter=limiter))
         finally:
             watching.cancel_scope.cancel()
-    return results[0]

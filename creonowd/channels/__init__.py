@@ -8,9 +8,11 @@ from creonowd.channels import (
     ai,
     app,
     budget,
+    context_files,
     creonow,
     document,
     e2e,
+    files,
     ipc,
     project,
     rules,
@@ -21,7 +23,21 @@ from creonowd.channels import (
 from creonowd.rpc.channel import Channel, HostCall, Notification
 from creonowd.rpc.discover import Contract
 
-FAMILIES = (app, ipc, project, creonow, rules, watch, budget, document, tokens, skill, ai)
+FAMILIES = (
+    app,
+    ipc,
+    project,
+    creonow,
+    rules,
+    watch,
+    budget,
+    document,
+    tokens,
+    skill,
+    ai,
+    context_files,
+    files,
+)
 
 ALL_CHANNELS: tuple[Channel, ...] = tuple(
     channel for family in FAMILIES for channel in family.CHANNELS

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
+from creonowd.artifacts.files import ContextFiles
 from creonowd.channels.troubles import Troubles
 from creonowd.clock import Clock
 from creonowd.providers.configured import Configured
@@ -41,6 +42,7 @@ class Services:
     skills: Library
     ai: Configured
     runs: Runs
+    files: ContextFiles
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,10 @@ from pathlib import Path
 import anyio
 from anyio.abc import TaskGroup
 
+from creonowd.artifacts.files import ContextFiles
+from creonowd.artifacts.keeping import maintain
+from creonowd.artifacts.makers import built_in
+from creonowd.artifacts.store import Store
 from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
 from creonowd.channels.session import Services, Session
 from creonowd.channels.troubles import Trouble, Troubles
@@ -41,13 +45,15 @@ async def build(user_data: Path, settings: Settings, tasks: TaskGroup) -> AsyncG
     budgets = Budgets(user_data)
     watcher = Watcher(clock)
     ai = Configured(settings, user_data)
+    redactor = Redactor(home=Path.home(), secrets=_own_secrets(settings, user_data))
+    files = ContextFiles(Store(user_data, clock), settings, built_in(projects), redactor)
     services = Services(
         settings=settings,
         user_data=user_data,
         clock=clock,
         server=server,
         troubles=_troubles(projects, budgets, tokenizers),
-        redactor=Redactor(home=Path.home(), secrets=_own_secrets(settings, user_data)),
+        redactor=redactor,
         projects=projects,
         tree=Tree(clock),
         watcher=watcher,
@@ -57,11 +63,13 @@ async def build(user_data: Path, settings: Settings, tasks: TaskGroup) -> AsyncG
         skills=Library(user_data, clock),
         ai=ai,
         runs=Runs(user_data),
+        files=files,
     )
     server.describe = lambda: describe(CONTRACT)
     server.open_session = lambda connection: _session(services, connection)
     if settings.warm_up:
         tasks.start_soon(_warm_up, tokenizers)
+    tasks.start_soon(maintain, files)
     async with watcher.running(), contextlib.aclosing(ai):
         yield server
 

@@ -3,6 +3,7 @@
 import re
 import tempfile
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from hypothesis import example, given, settings
@@ -29,7 +30,7 @@ def query(
     most: int = 1000,
 ) -> Query:
     return Query(
-        patterns.translate(pattern, case_sensitive=case), known, start, most, TimeLimit(20), Stop()
+        patterns.translate(pattern, case_sensitive=case), known, start, most, TimeLimit(20, monotonic), Stop()
     )
 
 
@@ -161,7 +162,7 @@ def test_a_dead_ripgrep_cannot_tell(tmp_path: Path) -> None:
 
 
 def test_the_time_limit_ends_a_scan_with_what_was_found(tmp_path: Path) -> None:
-    asked = query("needle")._replace(limit=TimeLimit(0))
+    asked = query("needle")._replace(limit=TimeLimit(0, monotonic))
     with file_of(tmp_path, b"needle\n") as file:
         found = scanning.scan(file, asked)
 

@@ -1,0 +1,145 @@
+"""The records of a conversation on the disk: one small file each, and `manifest.json`, their index.
+
+The record files are the truth. A record is written before its file and removed after it, so a
+file without a record is a stranger's and an eager record without a file is what a crash left.
+Knows files and records; holds no lock.
+"""
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+
+from creonowd.artifacts import names, tree
+from creonowd.artifacts.refs import VERSION, Record, Retention, is_id
+from creonowd.model import Model
+from creonowd.workspace import atomic, stored
+
+MANIFEST = "manifest.json"
+
+T = TypeVar("T")
+
+
+class Manifest(Model):
+    """What `manifest.json` holds: every ref with its path, origin, hash, size, time and expiry."""
+
+    version: int = VERSION
+    conversation_id: str
+    project_id: str
+    items: tuple[Record, ...] = ()
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """Keep a record beside the files."""
+    place = tree.made_folder(folder, f"{names.FOLDERS[record.kind]}/{names.REFS}")
+    atomic.replace(place / f"{record.id}.json", msgspec.json.encode(record))
+
+
+def remove_record(folder: Path, record: Record) -> None:
+    """Take a record away."""
+    path = folder / names.ref_path(record.kind, record.id)
+    path.unlink(missing_ok=True)
+    atomic.sync_folder(path.parent)
+
+
+def erase(folder: Path, record: Record) -> None:
+    """Take a file away, and then its record."""
+    try:
+        (folder / record.path).unlink(missing_ok=True)
+    except PermissionError:
+        # Windows keeps a file that someone reads; it goes when the conversation is loaded again.
+        write_record(folder, msgspec.structs.replace(record, deleted=True))
+    else:
+        remove_record(folder, record)
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    """Write the index anew."""
+    data = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
+    atomic.replace(folder / MANIFEST, data + b"\n")
+
+
+def read_manifest(folder: Path) -> Manifest | None:
+    """Read the index; None if it is lost or damaged, VERSION_TOO_NEW if it is from the future."""
+    return _load(folder, MANIFEST, Manifest)
+
+
+def load(folder: Path, manifest: Manifest | None) -> list[Record]:
+    """Read every record whose file is there or can be made, mending from the index what is broken."""
+    listed = {record.id: record for record in manifest.items} if manifest else {}
+    kept: dict[str, Record] = {}
+    for record in _written_records(folder, listed):
+        if record.path.lower() in kept:
+            continue
+        if not record.deleted and (record.lazy or (folder / record.path).is_file()):
+            kept[record.path.lower()] = record
+        else:
+            erase(folder, record)
+    return list(kept.values())
+
+
+def is_sound(record: Record) -> bool:
+    """Tell whether a record is one that we could have written: its id, and a path of its origin."""
+    return (
+        is_id(record.id)
+        and names.is_path(record.path)
+        and names.origin_of(record.path) is record.origin
+        and names.kind_of(record.origin) is record.kind
+        and (record.retention is Retention.LAZY) == record.lazy
+    )
+
+
+def strangers(folder: Path, records: Iterable[Record]) -> Iterator[str]:
+    """List the paths of files that no record speaks of, sweeping what a killed writer left."""
+    known = {record.path for record in records}
+    for place in names.PLACES.values():
+        for entry in _swept(folder, place):
+            path = f"{place}/{entry.name}"
+            if path not in known and names.is_path(path) and entry.is_file():
+                yield path
+
+
+def _written_records(folder: Path, listed: dict[str, Record]) -> Iterator[Record]:
+    seen: set[str] = set()
+    for kind, place in names.FOLDERS.items():
+        for entry in _swept(folder, f"{place}/{names.REFS}"):
+            ref_id = entry.name.removesuffix(".json")
+            record = _load(folder, f"{place}/{names.REFS}/{entry.name}", Record)
+            if record is None and ref_id in listed:
+                record = listed[ref_id]
+                write_record(folder, record)
+            if (
+                record is not None
+                and record.id == ref_id
+                and record.kind is kind
+                and is_sound(record)
+            ):
+                seen.add(ref_id)
+                yield record
+    for ref_id in listed.keys() - seen:
+        record = listed[ref_id]
+        if is_sound(record) and (folder / record.path).is_file():
+            write_record(folder, record)
+            yield record
+
+
+def _swept(folder: Path, path: str) -> "Iterator[os.DirEntry[str]]":
+    """List a folder, removing what a killed writer left in it."""
+    for entry in tree.entries(folder, path):
+        if atomic.is_temporary(entry.name):
+            Path(entry.path).unlink(missing_ok=True)
+        else:
+            yield entry
+
+
+def _load(folder: Path, path: str, form: type[T]) -> T | None:
+    if (folder / path).is_symlink():
+        return None
+    with contextlib.suppress(FileNotFoundError, stored.DamagedFileError, UnicodeError):
+        with tree.opened(folder, path) as file:
+            data = file.read_at(0, file.size)
+        return stored.decode(data, form, version=VERSION, name=path.rpartition("/")[2])
+    return None

@@ -1,0 +1,150 @@
+"""`<userData>/context/`: which conversations there are and to which project each is bound.
+
+Knows folders of conversations; knows nothing of what a file means. Everything here blocks.
+"""
+
+import contextlib
+import threading
+from collections import deque
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from weakref import WeakValueDictionary
+
+import structlog
+
+from creonowd.artifacts import binding, names, staging, tree
+from creonowd.artifacts.conversation import Conversation
+from creonowd.artifacts.refs import Record
+from creonowd.clock import Clock
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.workspace import atomic
+
+FOLDER = "context"
+
+_KEPT_IN_MEMORY = 64
+_WHAT = "the context files"
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+class Store:
+    """All conversations of this user; one object for each that is in use."""
+
+    def __init__(self, user_data: Path, clock: Clock) -> None:
+        self.root = user_data / FOLDER
+        self.clock = clock
+        self._lock = threading.Lock()
+        self._in_use: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
+        self._recent: deque[Conversation] = deque(maxlen=_KEPT_IN_MEMORY)
+        self._recovered = False
+
+    def find(self, project_id: str, conversation_id: str) -> Conversation | None:
+        """Find a conversation of a project; None if it was never used."""
+        names.check_conversation_id(conversation_id)
+        with self._ready():
+            folder = self._folder(conversation_id)
+            return None if folder is None else self._open(folder, project_id)
+
+    def bound(self, project_id: str, conversation_id: str) -> Conversation:
+        """Find a conversation, or bind a new one to the project."""
+        names.check_conversation_id(conversation_id)
+        with self._ready():
+            folder = self._folder(conversation_id)
+            if folder is None:
+                folder = self._create(project_id, conversation_id)
+            return self._open(folder, project_id)
+
+    def of_project(self, project_id: str) -> Iterator[Conversation]:
+        """Go through the conversations of a project; one that cannot be read is left out."""
+        for folder in self._folders():
+            with self._ready():
+                try:
+                    if binding.project_of(folder) != project_id:
+                        continue
+                    conversation = self._open(folder, project_id)
+                except (DaemonError, OSError) as error:
+                    log.warning("context_files_unreadable", reason=type(error).__name__)
+                    continue
+            yield conversation
+
+    def projects(self) -> set[str]:
+        """Tell which projects have conversations here."""
+        found: set[str] = set()
+        for folder in self._folders():
+            with contextlib.suppress(DaemonError, OSError):
+                found |= {binding.project_of(folder) or ""}
+        return found - {""}
+
+    def delete(self, conversation: Conversation) -> list[Record]:
+        """Forget a conversation and every file in it."""
+        removed = conversation.remove_all()
+        with self._lock, atomic.disk_errors(_WHAT):
+            self._in_use.pop(conversation.id.lower(), None)
+            self._forget(conversation)
+            binding.unbind(conversation.folder)
+        return removed
+
+    def write_manifests(self) -> None:
+        """Bring every index on the disk up to date."""
+        with self._lock:
+            conversations = list(self._in_use.values())
+        for conversation in conversations:
+            conversation.write_manifest()
+
+    @contextlib.contextmanager
+    def _ready(self) -> Generator[None]:
+        """Hold the lock, after what a killed daemon left undone is done."""
+        with self._lock, atomic.disk_errors(_WHAT):
+            if not self._recovered:
+                staging.recover(self.root)
+                self._recovered = True
+            yield
+
+    def _folders(self) -> list[Path]:
+        found = tree.entries(self.root, ".")
+        return [Path(e.path) for e in found if e.is_dir() and names.is_conversation_id(e.name)]
+
+    def _folder(self, conversation_id: str) -> Path | None:
+        """Find the folder; another spelling of the same letters is a conflict on every system."""
+        lowered = conversation_id.lower()
+        known = self._in_use.get(lowered)
+        spelled = known.id if known is not None else self._spelled(lowered)
+        if spelled is None or spelled == conversation_id:
+            return None if spelled is None else self.root / spelled
+        raise DaemonError(
+            ErrorCode.CONFLICT,
+            "Another conversation's id differs only in case; choose a different id.",
+            field="conversationId",
+        )
+
+    def _spelled(self, lowered: str) -> str | None:
+        return next((f.name for f in self._folders() if f.name.lower() == lowered), None)
+
+    def _create(self, project_id: str, conversation_id: str) -> Path:
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder = tree.made_folder(self.root, conversation_id)
+        binding.bind(folder, project_id)
+        return folder
+
+    def _open(self, folder: Path, project_id: str) -> Conversation:
+        conversation = self._in_use.get(folder.name.lower())
+        owner = conversation.project_id if conversation else binding.project_of(folder)
+        if owner is None:
+            binding.bind(folder, project_id)
+        elif owner != project_id:
+            log.warning("context_scope_violation", what="conversation")
+            raise DaemonError(
+                ErrorCode.CONTEXT_SCOPE_VIOLATION,
+                "The conversation belongs to another project; use an id of its own for each.",
+                field="conversationId",
+            )
+        if conversation is None:
+            conversation = Conversation(folder, project_id, self.clock)
+            self._in_use[folder.name.lower()] = conversation
+        self._forget(conversation)
+        self._recent.append(conversation)
+        return conversation
+
+    def _forget(self, conversation: Conversation) -> None:
+        with contextlib.suppress(ValueError):
+            self._recent.remove(conversation)
