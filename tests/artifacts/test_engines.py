@@ -30,7 +30,12 @@ def query(
     most: int = 1000,
 ) -> Query:
     return Query(
-        patterns.translate(pattern, case_sensitive=case), known, start, most, TimeLimit(20, monotonic), Stop()
+        patterns.translate(pattern, case_sensitive=case),
+        known,
+        start,
+        most,
+        TimeLimit(20, monotonic),
+        Stop(),
     )
 
 
