@@ -6,7 +6,18 @@ Knows prefixes and lengths; a key that only its label gives away is not known he
 import re
 from collections.abc import Sequence
 
-from creonowd.redaction.rules import ALNUM, END, HEX, NOTHING, WORD, Rule, Span, token
+from creonowd.redaction.rules import (
+    ALNUM,
+    END,
+    HEX,
+    NOTHING,
+    WORD,
+    Rule,
+    Span,
+    token,
+    whole,
+    with_head,
+)
 from creonowd.redaction.shape import is_stand_in, is_words
 
 UUID = f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"
@@ -19,14 +30,6 @@ def _secret_key(match: "re.Match[str]") -> Sequence[Span]:
     if is_stand_in(body) or (is_words(body) and not shouted):
         return NOTHING
     return (match.span(),)
-
-
-def _zhipu_key(match: "re.Match[str]") -> Sequence[Span]:
-    start = match.start() - 32
-    head = match.string[max(0, start - 1) : match.start()]
-    if re.fullmatch(rf"[^A-Za-z0-9]?{HEX}{{32}}", head) is None:
-        return NOTHING
-    return ((start, match.end()),)
 
 
 RULES = (
@@ -61,7 +64,7 @@ RULES = (
     token("qianfan_api_key", "bce-v3/ALTAK", rf"-?{ALNUM}{{16,32}}/{HEX}{{32,64}}+"),
     token("qianfan_access_key", "ALTAK", rf"-?{ALNUM}{{16,40}}+"),
     token("tencent_secret_id", "AKID", rf"{ALNUM}{{28,40}}+"),
-    token("alibaba_access_key_id", "LTAI", rf"{ALNUM}{{12,26}}+"),
+    Rule("alibaba_access_key_id", ("ltai",), rf"LTAI(?!x{{4}}){ALNUM}{{12,26}}+{END}", whole),
     token("volcengine_access_key", "AKLT", rf"{ALNUM}{{30,70}}+"),
-    Rule("zhipu_api_key", (), rf"\.{ALNUM}{{16}}{END}", _zhipu_key),
+    Rule("zhipu_api_key", (), rf"\.{ALNUM}{{16}}{END}", with_head(f"{HEX}{{32}}", 32)),
 )

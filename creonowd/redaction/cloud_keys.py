@@ -3,38 +3,31 @@
 Knows prefixes and lengths; labelled secret keys without a shape of their own are found by label.
 """
 
-import re
-from collections.abc import Sequence
-
-from creonowd.redaction.rules import ALNUM, END, HEX, NOTHING, WORD, Rule, Span, token, unless_words
-
-
-def _azure_secret(match: "re.Match[str]") -> Sequence[Span]:
-    """Look back for the four characters before the mark that every client secret has."""
-    before = match.string[max(0, match.start() - 4) : match.start()]
-    head = re.search(r"(?<![A-Za-z0-9_~.-])[A-Za-z0-9_~.-]{3}\Z", before)
-    return NOTHING if head is None else ((match.start() - 3, match.end()),)
-
-
-def _terraform_token(match: "re.Match[str]") -> Sequence[Span]:
-    before = match.string[max(0, match.start() - 15) : match.start()]
-    head = re.search(r"(?<![A-Za-z0-9])[A-Za-z0-9]{14}\Z", before)
-    return NOTHING if head is None else ((match.start() - 14, match.end()),)
-
+from creonowd.redaction.rules import (
+    ALNUM,
+    END,
+    HEX,
+    WORD,
+    Rule,
+    token,
+    unless_words,
+    whole,
+    with_head,
+)
 
 RULES = (
     Rule(
         "aws_access_key_id",
         ("akia", "asia", "abia", "acca"),
-        rf"A(?:KIA|SIA|BIA|CCA)([A-Z0-9]{{16}}){END}",
-        unless_words,
+        rf"A(?:KIA|(?:SIA|BIA|CCA)(?=[A-Z]*[0-9]))[A-Z0-9]{{16}}{END}",
+        whole,
     ),
     token("aws_bedrock_api_key", "ABSK", r"[A-Za-z0-9+/]{100,200}+={0,2}"),
     Rule(
         "azure_client_secret",
         tuple(f"{digit}q~" for digit in range(10)),
         r"[0-9]Q~[A-Za-z0-9_~.-]{31,36}+",
-        _azure_secret,
+        with_head("[A-Za-z0-9_~.-]{3}", 3),
         bounded=False,
     ),
     Rule(
@@ -51,12 +44,12 @@ RULES = (
         rf"hv[sbr]\.({WORD}{{20,400}}+)",
         unless_words,
     ),
-    token("vault_token", "s.", rf"(?=[A-Za-z]*\d)(?=[^A-Z]*[A-Z]){ALNUM}{{24}}"),
+    token("vault_token", "s.", rf"{ALNUM}{{24}}"),
     Rule(
         "terraform_token",
         (".atlasv1.",),
         rf"\.atlasv1\.{WORD}{{50,80}}+",
-        _terraform_token,
+        with_head(f"{ALNUM}{{14}}", 14),
         bounded=False,
     ),
 )

@@ -47,7 +47,7 @@ RULES = (
     Rule(
         "json_web_token",
         ("eyj",),
-        rf"(?<![-_])eyJ{WORD}{{8,}}+\.{WORD}{{8,}}+(?:\.{WORD}*+){{0,4}}",
+        rf"(?<!{WORD}[-_])eyJ{WORD}{{8,}}+\.{WORD}{{8,}}+(?:\.{WORD}*+){{0,4}}",
         whole,
     ),
     Rule(

@@ -18,7 +18,7 @@ _CLOSE = r"[*_`\"'”’」』】\\\]]{0,6}+"
 _OPEN = r"(?P<open>[*_`\"'“‘「『《【\\(\[]{0,6}+)"
 _VALUE = r"(?P<value>[!#-&(-;=?-\[\]-_a-{}~]{4,512}+)"
 _JOIN = (
-    r"(?:(?P<assign>[ \t]{0,8}(?::=|=>|={1,3}|:(?!//)|：|＝|->|→)[ \t]{0,16})"
+    r"(?:(?P<assign>[ \t]{0,8}(?::=|=>|={1,3}|:(?!//)(?:\*\*|__)?|：(?:\*\*)?|＝|->|→)[ \t]{0,16})"
     r"|(?P<pair>[ \t]{0,8},?\s{0,16}[\"']?value[\"']?[ \t]{0,4}[:=][ \t]{0,4})"
     r"|(?P<cell>[ \t]{0,16}\|[ \t]{0,16})"
     r"|(?P<markup>>)"
@@ -42,9 +42,19 @@ def _english(match: "re.Match[str]") -> Sequence[Span]:
     before = text[start - len(joined) - 1 : start - len(joined)]
     if match["markup"] and before not in ("<", ""):
         return NOTHING
-    if match["space"] is not None and not joined.startswith("-") and not match["space"]:
+    flag = joined.startswith("-")
+    if match["space"] is not None and not flag and not _may_stand_apart(match, strength):
         return NOTHING
-    return _judge(match, strength, in_query=before in ("?", "&"), flag=joined.startswith("-"))
+    return _judge(match, strength, in_query=before in ("?", "&"), flag=flag)
+
+
+def _may_stand_apart(match: "re.Match[str]", strength: Strength) -> bool:
+    """Allow `password Xy12…` and `PASSWORD 'xy12'`, but `pass` and `key` are also plain words."""
+    compound = (
+        "_" in match["name"] or "_" in match.string[max(0, match.start() - 1) : match.start()]
+    )
+    named = strength is Strength.PASSWORD or (strength is Strength.SECRET and compound)
+    return bool(match["space"]) and (named or bool(match["open"]))
 
 
 def _chinese(match: "re.Match[str]") -> Sequence[Span]:
@@ -57,7 +67,7 @@ def _judge(
     start, end = match.span("value")
     value = match["value"]
     if not match["open"].endswith(('"', "'", "`")):
-        value = _unquoted(value, in_query=in_query)
+        value = _unquoted(value, in_query=in_query or strength is Strength.WEAK)
         end = start + len(value)
     if strength is Strength.WEAK:
         accepted = _is_weakly_labelled(value, in_query=in_query)

@@ -16,7 +16,7 @@ _NAME = (
     rf"(?:{_CHAR}|[,;](?={_CHAR}{{1,64}}[\\/])|(?<=[A-Za-z])'(?=[A-Za-z]{{1,16}}[\\/])"
     r"|\([^()\s\\/\"']{1,24}\)|（[^（）\s\\/]{1,24}）|\[[^\[\]\s\\/\"']{1,24}\])"
 )
-_WORD = rf"[ \u3000](?=[\w(（]){_NAME}{{1,64}}+"
+_WORD = rf"[ \u3000](?=[\w(（&+–-]){_NAME}{{1,64}}+"
 _FILE_END = (
     r"\.(?:md|markdown|txt|docx?|pdf|epub|rtf|odt|pages|scriv|json|ya?ml|toml|xml|csv|xlsx?|pptx?|db|"
     r"sqlite3?|log|html?|css|[cm]?[jt]sx?|py|sh|bat|ps1|exe|dll|png|jpe?g|gif|webp|svg|psd|mp[34]|wav|"
@@ -25,6 +25,7 @@ _FILE_END = (
 _HAS_FILE_END = re.compile(_FILE_END, re.IGNORECASE)
 _FILE_BESIDE_HAN = re.compile(r"\.[A-Za-z0-9]{1,8}(?=[^\x00-\x7f])")
 _HAN_AFTER_LATIN = re.compile(r"[\x21-\x7e]+(?=[^\x00-\x7f])")
+_PEOPLE = re.compile(r"(?:home|Users)\\?/\Z")
 _CLOSING = {
     '"': '"',
     "'": "'",
@@ -85,8 +86,9 @@ def _spaced_name(text: str, place: int, end: int, style: Style) -> int | None:
     words = more[1].split()
     if any(word.lower() in JOINING_WORDS for word in words):
         return None
-    if not style.spaced and any(word[0].isascii() and word[0].islower() for word in words):
-        return None
+    if not style.spaced and not _PEOPLE.search(text, max(0, place - 8), place):
+        if not all(word[0].isalnum() and not "a" <= word[0] <= "z" for word in words):
+            return None
     return more.end()
 
 

@@ -5,7 +5,7 @@ routes, formulas and `C:` in a dialogue are none of its business.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from creonowd.redaction.boundary import begins, follows_escape
 from creonowd.redaction.path_extent import (
@@ -29,16 +29,19 @@ _DEEP_ROOTS = (
     "usr/home",
 )
 _NOT_BEFORE_UNIX = "._~-%$}@+="
-_REQUEST = re.compile(r"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|ROUTE|route|路由)[ \t]\Z")
+_REQUEST = re.compile(
+    r"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|(?:ROUTE|[Rr]oute|路由)[:：]?)[ \t]?\Z"
+)
 _FORMULA = re.compile(
     r"(?:math[a-z]{2,4}|text[a-z]{0,2}|frac|sqrt|sum|int|prod|lim|to|in|mapsto|times|cdot|l?dots|cdots|"
     r"alpha|beta|gamma|delta|epsilon|theta|lambda|mu|pi|rho|sigma|phi|psi|omega|infty|forall|exists|"
     r"(?:long)?(?:left|right)arrow|Rightarrow|Leftarrow|quad|qquad|left|right|begin|end|item|hline|"
     r"hspace|vspace|label|ref|cite|emph|R|N|Z|Q|C|partial|nabla|leq?|geq?|neq?|sin|cos|tan|log|ln|"
-    r"vec|hat|bar|tilde|overline|underline|operatorname)(?![A-Za-z])|[A-Za-z]+[{^_]"
+    r"vec|hat|bar|tilde|overline|underline|operatorname)(?![A-Za-z])|[A-Za-z]+(?:[{^]|_\{|_[0-9a-z](?![A-Za-z0-9]))"
 )
 _LINE_ESCAPE = re.compile(r"[nrt](?![a-z])|[nrt]\Z")
-_STAND_IN = re.compile(r"[.%$<{*…]|\.{2,}")
+_ESCAPES = re.compile(r"x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[0-7]{3}")
+_STAND_IN = re.compile(r"(?:Users[\\/]+)?(?:%\w+%|\$|\.{2,}(?:[\\/]|\Z)|\Z)|Users\Z")
 
 
 def _windows(match: "re.Match[str]") -> Sequence[Span]:
@@ -81,7 +84,9 @@ def _network(match: "re.Match[str]") -> Sequence[Span]:
     host, share = match["host"], match["share"]
     if start and text[start - 1] in "\\:":
         return NOTHING
-    if len(host) < 2 or _FORMULA.match(host) or (len(match[1]) == 2 and _LINE_ESCAPE.match(share)):
+    if len(match["lead"]) != 2 * len(match["gap"]) or _FORMULA.match(host) or _ESCAPES.match(host):
+        return NOTHING
+    if len(match["lead"]) == 2 and _LINE_ESCAPE.match(share):
         return NOTHING
     if (
         start
@@ -90,7 +95,7 @@ def _network(match: "re.Match[str]") -> Sequence[Span]:
         and not follows_escape(text, start)
     ):
         return NOTHING
-    style = _windows_style(len(match[1]) // 2)
+    style = _windows_style(len(match["gap"]))
     end = end_of_path(text, match.start("share"), style, opened_by=_quote_before(text, start))
     return ((start, end),) if end > match.start("share") else NOTHING
 
@@ -114,6 +119,8 @@ def _deep_unix(match: "re.Match[str]") -> Sequence[Span]:
 def _is_root(text: str, start: int) -> bool:
     """Tell a path's first slash from one inside a relative path, a URL or a request line."""
     head = text[max(0, start - 8) : start]
+    if head.endswith(("://file", ":\\/\\/file")):
+        return True
     bare = head.rstrip("/\\") if not follows_escape(text, start) else ""
     slashes = len(head) - len(bare)
     if bare.endswith(":") and slashes == 1:
@@ -129,6 +136,11 @@ def _file_url(match: "re.Match[str]") -> Sequence[Span]:
     return ((start, end),) if "/" in text[match.end() : end] or match[1] else NOTHING
 
 
+def _escaped_too(anchors: Iterable[str]) -> tuple[str, ...]:
+    plain = tuple(anchors)
+    return plain + tuple(anchor.replace("/", "\\/") for anchor in plain)
+
+
 RULES = (
     Rule(
         "file_url",
@@ -139,8 +151,8 @@ RULES = (
     Rule(
         "network_path",
         ("\\\\",),
-        r"(\\\\(?:\\\\)?)(?P<host>(?![.?]\\)[^\s\\/:*?\"'<>|,;，。；：、（）(){}\[\]]{2,64})"
-        r"(?:(?<=\\\\)|\\{1,2})(?P<share>[^\s\\/:*?\"'<>|]{1,8})",
+        r"(?P<lead>\\{4}|\\{2})(?P<host>(?![.?]\\)[^\s\\/:*?\"'<>|,;，。；：、（）(){}\[\]]{2,64}+)"
+        r"(?P<gap>\\{1,2})(?P<share>[^\s\\/:*?\"'<>|{}]{1,8})",
         _network,
         bounded=False,
     ),
@@ -149,22 +161,22 @@ RULES = (
     ),
     Rule(
         "unix_abs_path",
-        tuple(f"{slash}{root.lower()}{slash}" for root in _ROOTS for slash in ("/", "\\/")),
+        _escaped_too(f"/{root.lower()}/" for root in _ROOTS),
         rf"\\?/(?:(?:{'|'.join(_ROOTS)})\\?/)+",
         _unix,
         bounded=False,
     ),
     Rule(
         "unix_abs_path",
-        tuple(f"/{root}/" for root in _DEEP_ROOTS),
-        rf"/(?:{'|'.join(_DEEP_ROOTS)})/",
+        _escaped_too(f"/{root}/" for root in _DEEP_ROOTS),
+        rf"/(?:{'|'.join(_DEEP_ROOTS)})/".replace("/", r"\\?/"),
         _deep_unix,
         bounded=False,
     ),
     Rule(
         "unix_abs_path",
-        tuple(f"/{drive}/users/" for drive in "cdefgh"),
-        r"/[a-hA-H]/Users/",
+        _escaped_too(("/cygdrive/", *(f"/{drive}/users/" for drive in "cdefgh"))),
+        r"\\?/(?:cygdrive\\?/[a-zA-Z]|[c-hC-H]\\?/Users)\\?/",
         _unix,
         bounded=False,
     ),

@@ -17,32 +17,11 @@ from creonowd.redaction.rules import (
     first_group,
     token,
     whole,
+    with_head,
 )
-from creonowd.redaction.shape import has_mixture, is_words
+from creonowd.redaction.shape import has_mixture
 
 UUID = f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"
-
-
-def _discord_token(match: "re.Match[str]") -> Sequence[Span]:
-    """Look back for the first third, the user's id, and take all three."""
-    head = re.search(rf"(?<!{WORD})[MNO]{WORD}{{22,28}}\Z", _before(match, 30))
-    if head is None or is_words(match[0]):
-        return NOTHING
-    return ((match.start() - len(head[0]), match.end()),)
-
-
-def _telegram_token(match: "re.Match[str]") -> Sequence[Span]:
-    head = re.search(r"(?<![0-9])[0-9]{6,12}\Z", _before(match, 13))
-    return NOTHING if head is None else ((match.start() - len(head[0]), match.end()),)
-
-
-def _mailchimp(match: "re.Match[str]") -> Sequence[Span]:
-    head = re.search(rf"(?<![A-Za-z0-9]){HEX}{{32}}\Z", _before(match, 33))
-    return NOTHING if head is None else ((match.start() - 32, match.end()),)
-
-
-def _before(match: "re.Match[str]", length: int) -> str:
-    return match.string[max(0, match.start() - length) : match.start()]
 
 
 def _mixed(match: "re.Match[str]") -> Sequence[Span]:
@@ -110,10 +89,19 @@ CHATS = (
         first_group,
         bounded=False,
     ),
-    Rule("discord_bot_token", (), rf"\.{WORD}{{5,8}}\.{WORD}{{24,48}}+", _discord_token),
+    Rule(
+        "discord_bot_token",
+        (),
+        rf"\.{WORD}{{5,8}}\.{WORD}{{24,48}}+",
+        with_head(f"[MNO]{WORD}{{22,28}}", 30),
+    ),
     token("discord_mfa_token", "mfa.", rf"{WORD}{{80,96}}+"),
     Rule(
-        "telegram_bot_token", (":aa",), rf":AA{WORD}{{30,40}}+{END}", _telegram_token, bounded=False
+        "telegram_bot_token",
+        tuple(f"{digit}:" for digit in range(10)),
+        rf"[0-9]:{WORD}{{34,36}}+(?!{WORD})",
+        with_head("[0-9]{7,11}", 12),
+        bounded=False,
     ),
     Rule(
         "feishu_webhook_url",
@@ -159,7 +147,7 @@ SERVICES = (
         "mailchimp_api_key",
         ("-us",),
         rf"-us[0-9]{{1,2}}{END}",
-        _mailchimp,
+        with_head(f"{HEX}{{32}}", 32),
         bounded=False,
     ),
     token("postman_api_key", "PMAK-", rf"{HEX}{{24}}-{HEX}{{34}}"),

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
+from creonowd.redaction.boundary import begins
 from creonowd.redaction.shape import is_stand_in, is_words
 
 Span = tuple[int, int]
@@ -57,6 +58,20 @@ def unless_words(match: "re.Match[str]") -> Sequence[Span]:
     """Take everything, unless the first group is a stand-in or made of words."""
     body = match[1]
     return NOTHING if is_stand_in(body) or is_words(body) else (match.span(),)
+
+
+def with_head(head: str, longest: int) -> Judge:
+    """Take what matched together with its head, where the anchor is not the beginning."""
+    pattern = re.compile(f"{head}\\Z")
+
+    def judge(match: "re.Match[str]") -> Sequence[Span]:
+        end = match.start()
+        found = pattern.search(match.string, max(0, end - longest), end)
+        if found is None or is_words(match[0]) or not begins(match.string, found.start()):
+            return NOTHING
+        return ((found.start(), match.end()),)
+
+    return judge
 
 
 def token(pattern_id: str, prefix: str, body: str) -> Rule:

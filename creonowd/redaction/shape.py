@@ -9,17 +9,19 @@ from creonowd.redaction.vocabulary import COMMON_PAIRS, TECHNICAL_TERMS
 
 LONGEST_LOOK = 128
 
-_WORDS_ENOUGH = 0.55
+_ENOUGH_IF_SHORT, _ENOUGH_IF_LONG = 0.55, 0.6
+_LONG = 20
 
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_DIGITS_INSIDE = re.compile(r"[A-Za-z][0-9]+[A-Za-z]|[0-9][A-Za-z]+[0-9]")
 _MASK = re.compile(r"[xX*•●○■□.·…?#_=\-\s]*\Z")
 _STAND_IN = re.compile(
-    r"x{4,}|\*{3}|•{2}|\.{3}|…|^[<\[{]|>$|\$[{(]|\{\{|^%\w+%$|^\$[a-z_]+$|(?<![a-z])your(?![a-z]{2})"
+    r"x{8,}|(?<![a-z0-9])x{3,}(?![a-z0-9])|\*{3}|•{2}|\.{3}|…|^[<\[{]|>$|\$[{(]|\{\{|^%\w+%$|^\$[a-z_]+$|(?<![a-z])your(?![a-z]{2})"
     r"|placeholder|change[-_]?me|replace[-_]?(?:me|this|with)|insert[-_]|[-_]here$|dummy",
     re.IGNORECASE,
 )
 _CODE = re.compile(
-    r"[A-Za-z_$][\w$]*(?:(?:\.|::|->)[A-Za-z_$][\w$]*)*(?:\?\.|[(\[].*|\.\.\.)?\Z", re.DOTALL
+    r"([A-Za-z_$][\w$]*)((?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)*)([(\[].*)?\Z", re.DOTALL
 )
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.+-]+@[\w-]+(?:\.[\w-]+)+\Z|www\.", re.IGNORECASE)
 _PLACE = re.compile(r"(?:~|\.{1,2})?[\\/]|[A-Za-z]:[\\/]|[\w.-]+/[\w./-]+\.\w{1,5}\Z")
@@ -31,16 +33,21 @@ def is_wordlike(letters: str) -> bool:
     if len(low) < 4:
         return True
     known = sum(low[i : i + 2] in COMMON_PAIRS for i in range(len(low) - 1))
-    return known >= _WORDS_ENOUGH * (len(low) - 1)
+    enough = _ENOUGH_IF_LONG if len(low) >= _LONG else _ENOUGH_IF_SHORT
+    return known >= enough * (len(low) - 1)
 
 
 def is_words(value: str) -> bool:
     """Tell whether a value is only words and small numbers, in kebab, snake, camel or dotted case."""
-    pieces = _PIECE.findall(value[:LONGEST_LOOK])
+    look = value[:LONGEST_LOOK]
+    if _DIGITS_INSIDE.search(look):
+        return False
+    pieces = _PIECE.findall(look)
     words = [piece for piece in pieces if not piece.isdigit()]
     letters = sum(map(len, words))
     digits = sum(map(len, pieces)) - letters
-    if letters < 2.5 * len(words) or 2 * digits > letters + 4:
+    shortest_word = 3 if len(look) == len("".join(pieces)) else 2.5
+    if letters < shortest_word * len(words) or 2 * digits > letters + 4:
         return False
     return is_wordlike("".join(words))
 
@@ -51,11 +58,12 @@ def is_stand_in(value: str) -> bool:
 
 
 def is_code(value: str) -> bool:
-    """Tell whether a value is an expression that names a secret instead of being one."""
-    if _CODE.match(value) is None:
+    """Tell whether a value is an expression that leads to a secret instead of being one."""
+    expression = _CODE.match(value)
+    if expression is None or not (expression[2] or expression[3]):
         return False
-    name = re.split(r"[(\[]", value, maxsplit=1)[0]
-    return is_words(name) or name != value
+    names = re.findall(r"\w{3,}", expression[1] + expression[2])
+    return any(map(is_words, names))
 
 
 def is_reference(value: str) -> bool:
@@ -67,7 +75,9 @@ def is_reference(value: str) -> bool:
 
 def is_random(value: str, shortest: int) -> bool:
     """Tell whether a value looks made by a machine: long, mixed, and no words in it."""
-    if len(value) < shortest or is_stand_in(value) or is_reference(value) or is_words(value):
+    if len(value) < shortest or is_stand_in(value) or is_reference(value):
+        return False
+    if is_words(value) or is_code(value):
         return False
     return has_mixture(value) or (value.isalpha() and len(value) >= 2 * shortest)
 
@@ -83,22 +93,23 @@ def is_secret(value: str, *, digits: bool = False) -> bool:
 
     `digits` admits plain numbers, as in passwords.
     """
-    if (
-        len(value) < 6
-        or is_stand_in(value)
-        or is_reference(value)
-        or value.lower() in TECHNICAL_TERMS
-    ):
+    if len(value) < 6 or is_stand_in(value) or is_reference(value) or _is_term(value):
         return False
     if value.isdigit():
         return digits and len(value) <= 20
-    return _is_unsayable(value) and not (is_code(value) and is_words(value))
+    return _is_unsayable(value) and not is_code(value)
+
+
+def _is_term(value: str) -> bool:
+    return re.sub(r"[-_]", "", value).lower() in TECHNICAL_TERMS
 
 
 def _is_unsayable(value: str) -> bool:
     lower, upper, digit = _kinds(value)
     if digit and (lower or upper):
-        return not (re.search(r"[-_./:]", value) and is_words(value))
+        return bool(re.search(r"[!@#$%^&*+]", value)) or not (
+            re.search(r"[-_./:]", value) and is_words(value)
+        )
     if digit:
         return False
     if re.search(r"[!@#$%^&*+~](?=\w)", value) and len(value) >= 8:

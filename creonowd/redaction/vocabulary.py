@@ -20,8 +20,8 @@ COMMON_PAIRS = words(
 
 TECHNICAL_TERMS = words(
     "oauth oauth1 oauth2 sha1 sha224 sha256 sha384 sha512 md5sum base32 base64 aes128 aes192 aes256 "
-    "hs256 hs384 hs512 rs256 rs384 rs512 es256 es384 es512 ps256 rsa1024 rsa2048 rsa4096 ed25519 "
-    "x25519 secp256k1 argon2id pbkdf2 bcrypt utf8 utf16 ascii 1password lastpass bitwarden keepass"
+    "hs256 hs384 hs512 rs256 rs384 rs512 es256 es384 es512 ps256 rsa1024 rsa3072 rsa2048 rsa4096 ed25519 "
+    "x25519 secp256k1 argon2id pbkdf2 bcrypt aes128cbc aes128gcm aes256cbc aes256gcm sm4cbc utf8 utf16 ascii 1password lastpass bitwarden keepass"
 )
 
 JOINING_WORDS = words(
