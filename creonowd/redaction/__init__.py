@@ -4,13 +4,12 @@ Knows what a secret looks like; knows nothing of where a text comes from or goes
 """
 
 from creonowd.redaction.redactor import (
-    PLACEHOLDER,
     Redacted,
     RedactionEvidence,
     Redactor,
-    Stretch,
     redact,
 )
+from creonowd.redaction.stretches import PLACEHOLDER, Stretch
 from creonowd.redaction.values import redact_event, redact_value
 
 __all__ = [

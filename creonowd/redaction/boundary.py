@@ -5,9 +5,11 @@ character would not be at a boundary for it.
 """
 
 import re
+import string
 
 LONGEST_ESCAPE = 16
 
+_ALNUM = frozenset(string.ascii_letters + string.digits)
 _ESCAPE = re.compile(
     r"(?:\\(?:[nrtbfv]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})"
     r"|%[0-9a-fA-F]{2}"
@@ -17,14 +19,12 @@ _ESCAPE = re.compile(
 
 def begins(text: str, start: int) -> bool:
     """Tell whether a token may begin at `start`."""
-    if start == 0:
-        return True
-    before = text[start - 1]
-    if not (before.isascii() and before.isalnum()):
-        return True
-    return follows_escape(text, start)
+    return start == 0 or text[start - 1] not in _ALNUM or follows_escape(text, start)
 
 
 def follows_escape(text: str, start: int) -> bool:
     r"""Tell whether the characters right before `start` spell an escape such as `\n` or `%3D`."""
-    return _ESCAPE.search(text[max(0, start - LONGEST_ESCAPE) : start]) is not None
+    head = text[max(0, start - LONGEST_ESCAPE) : start]
+    if "\\" not in head and "%" not in head and "\x1b" not in head:
+        return False
+    return _ESCAPE.search(head) is not None

@@ -3,24 +3,36 @@
 Knows prefixes and lengths; labelled secret keys without a shape of their own are found by label.
 """
 
+import re
+from collections.abc import Sequence
+
 from creonowd.redaction.rules import (
     ALNUM,
     END,
     HEX,
+    NOTHING,
     WORD,
     Rule,
+    Span,
     token,
     unless_words,
-    whole,
     with_head,
 )
+from creonowd.redaction.shape import is_words
+
+
+def _aws_key_id(match: "re.Match[str]") -> Sequence[Span]:
+    """Spare a continent in capitals; with a digit, or after `AKIA`, it is a key."""
+    shouted = match[1].isalpha() and not match[0].startswith("AKIA") and is_words(match[1])
+    return NOTHING if shouted else (match.span(),)
+
 
 RULES = (
     Rule(
         "aws_access_key_id",
         ("akia", "asia", "abia", "acca"),
-        rf"A(?:KIA|(?:SIA|BIA|CCA)(?=[A-Z]*[0-9]))[A-Z0-9]{{16}}{END}",
-        whole,
+        rf"A(?:KIA|SIA|BIA|CCA)([A-Z0-9]{{16}}){END}",
+        _aws_key_id,
     ),
     token("aws_bedrock_api_key", "ABSK", r"[A-Za-z0-9+/]{100,200}+={0,2}"),
     Rule(
@@ -29,6 +41,15 @@ RULES = (
         r"[0-9]Q~[A-Za-z0-9_~.-]{31,36}+",
         with_head("[A-Za-z0-9_~.-]{3}", 3),
         bounded=False,
+        looks_back=20,
+    ),
+    Rule(
+        "azure_api_key",
+        ("jqqj99",),
+        rf"JQQJ99{ALNUM}{{20,30}}+",
+        with_head(f"{ALNUM}{{48,56}}", 56),
+        bounded=False,
+        looks_back=73,
     ),
     Rule(
         "digitalocean_token",
@@ -51,5 +72,6 @@ RULES = (
         rf"\.atlasv1\.{WORD}{{50,80}}+",
         with_head(f"{ALNUM}{{14}}", 14),
         bounded=False,
+        looks_back=31,
     ),
 )

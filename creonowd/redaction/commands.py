@@ -9,18 +9,25 @@ from collections.abc import Sequence
 from creonowd.redaction.rules import NOTHING, Rule, Span, first_group
 from creonowd.redaction.shape import is_secret
 
-_PROGRAMS = (
-    "sshpass", "mysql", "mariadb", "mongo", "docker login", "redis-cli", "sqlcmd", "7z ", "zip ",
-    "ldapsearch", "podman login", "helm registry login",
-)  # fmt: skip
+LONGEST_COMMAND = 120
 
-
-def _argument(match: "re.Match[str]") -> Sequence[Span]:
-    return (match.span(1),) if is_secret(match[1], digits=True) else NOTHING
+_PROGRAM = re.compile(
+    r"(?:sshpass|mysql\w{0,8}|mariadb\w{0,8}|mongo\w{0,8}|redis-cli|sqlcmd|7za?|zip|unzip|ldapsearch"
+    r"|(?:docker|podman|helm registry|az|heroku) login)(?![\w-])"
+)
 
 
 def _pair(match: "re.Match[str]") -> Sequence[Span]:
     return (match.span(1),) if is_secret(match[1]) else NOTHING
+
+
+def _argument(match: "re.Match[str]") -> Sequence[Span]:
+    """Take the value of a one-letter flag if a program that reads passwords stands before it."""
+    if not is_secret(match[1], digits=True):
+        return NOTHING
+    head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
+    command = re.split(r"[\n;|&]", head)[-1]
+    return (match.span(1),) if _PROGRAM.search(command) else NOTHING
 
 
 RULES = (
@@ -33,9 +40,11 @@ RULES = (
     ),
     Rule(
         "command_line_password",
-        _PROGRAMS,
-        r"[a-z0-9-]+(?: login)?(?:dump|admin|sh)?[^\n;|&]{0,120}?[ ]-[paPw][ =]?[\"']?([^\s\"'`，。；-][^\s\"'`，。；]{3,128}+)",
+        (" -p", " -a ", " -w "),
+        r" -[pPaw][ =]?[\"']?([^\s\"'`，。；-][^\s\"'`，。；]{3,128}+)",
         _argument,
+        bounded=False,
+        looks_back=LONGEST_COMMAND,
     ),
     Rule(
         "command_line_password",

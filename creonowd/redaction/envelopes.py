@@ -6,7 +6,7 @@ Knows these three formats; knows no vendor.
 import re
 from collections.abc import Sequence
 
-from creonowd.redaction.rules import NOTHING, WORD, Rule, Span, whole
+from creonowd.redaction.rules import NOTHING, WORD, Rule, Span, first_group, whole
 from creonowd.redaction.shape import is_random, is_stand_in
 
 _KEY_LINES = r"(?:\s|\\+[nrt]|[\"'+,>|*]|[A-Za-z-]{3,20}: [^\n\\]{0,120})*+"
@@ -22,7 +22,9 @@ def _private_key(match: "re.Match[str]") -> Sequence[Span]:
     if match["end"]:
         return (match.span(),) if _LONG_RUN.search(match["body"]) else NOTHING
     body = _KEY_BODY.match(match["body"])
-    return NOTHING if body is None else ((match.start(), match.start("body") + body.end()),)
+    if body is None:
+        return NOTHING
+    return ((match.start(), match.start("body") + len(body[0].rstrip())),)
 
 
 def _url_password(match: "re.Match[str]") -> Sequence[Span]:
@@ -60,6 +62,12 @@ RULES = (
         bounded=False,
     ),
     Rule(
+        "private_key_putty",
+        ("private-lines:",),
+        r"Private-Lines: \d{1,3}((?:\s{1,3}[A-Za-z0-9+/=]{16,80}+)+)",
+        first_group,
+    ),
+    Rule(
         "url_credentials",
         ("://",),
         r"://(?P<user>[^\s/?#@:\"'<>\\`|，。；（）]{0,128}+)"
@@ -73,5 +81,6 @@ RULES = (
         r"@(?:tcp|unix)\(",
         _dsn_password,
         bounded=False,
+        looks_back=160,
     ),
 )

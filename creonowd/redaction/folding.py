@@ -11,10 +11,10 @@ _INVISIBLE = (
     "\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
 )
-_DISGUISE = re.compile(
-    rf"[{_INVISIBLE}]+|(?<![A-Za-z]:)(?:(?<!\\)(?<![A-Za-z]:)\\)?\\u[0-9a-fA-F]{{4}}"
-)
-_WIDE = re.compile(r"[０-９Ａ-Ｚａ-ｚ]")
+_SUSPECT = re.compile(f"[{_INVISIBLE}０-９Ａ-Ｚａ-ｚ]")
+_ESCAPED = r"(?<![A-Za-z]:)(?:(?<!\\)(?<![A-Za-z]:)\\)?\\u[0-9a-fA-F]{4}"
+_JOINT = r"(?<=[\w-])([\"'])[ \t]{0,4}\+\s{0,16}\1(?=[\w-])"
+_DISGUISE = re.compile(f"[{_INVISIBLE}]+|{_ESCAPED}|{_JOINT}")
 _WIDE_TO_NARROW = {
     **{0xFF10 + i: 0x30 + i for i in range(10)},
     **{0xFF21 + i: 0x41 + i for i in range(26)},
@@ -41,11 +41,20 @@ class Folded(NamedTuple):
 
 def fold(text: str) -> Folded:
     """Undo disguises; a text without any comes back as it is."""
-    if not text.isascii():
-        text = _SURROGATE.sub("\ufffd", text)
-        if _WIDE.search(text):
-            text = text.translate(_WIDE_TO_NARROW)
-    return Folded(text) if _DISGUISE.search(text) is None else _undisguise(text)
+    text = _without_surrogates(text)
+    if _SUSPECT.search(text):
+        text = text.translate(_WIDE_TO_NARROW)
+    elif "\\u" not in text and '" +' not in text and "' +" not in text:
+        return Folded(text)
+    return _undisguise(text)
+
+
+def _without_surrogates(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text)
+    return text
 
 
 def _undisguise(text: str) -> Folded:
@@ -64,7 +73,7 @@ def _undisguise(text: str) -> Folded:
 
 
 def _reveal(disguise: str) -> str:
-    if "u" not in disguise:
+    if not disguise.startswith("\\"):
         return ""
     char = chr(int(disguise[-4:], 16))
     if re.match(f"[{_INVISIBLE}]", char):

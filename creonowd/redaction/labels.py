@@ -6,6 +6,7 @@ stands in `names`, what counts as a value in `shape`.
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from creonowd.redaction.names import LONGEST_NAME, Strength, strength_of
 from creonowd.redaction.rules import NOTHING, Rule, Span
@@ -14,107 +15,141 @@ from creonowd.redaction.vocabulary import CHINESE_NAMES, ENGLISH_NAMES
 
 _NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
 _ASIDE = r"(?:[ \t]?[(（][^()（）\n]{0,24}[)）])?"
-_CLOSE = r"[*_`\"'”’」』】\\\]]{0,6}+"
-_OPEN = r"(?P<open>[*_`\"'“‘「『《【\\(\[]{0,6}+)"
-_VALUE = r"(?P<value>[!#-&(-;=?-\[\]-_a-{}~]{4,512}+)"
-_JOIN = (
-    r"(?:(?P<assign>[ \t]{0,8}(?::=|=>|={1,3}|:(?!//)(?:\*\*|__)?|：(?:\*\*)?|＝|->|→)[ \t]{0,16})"
-    r"|(?P<pair>[ \t]{0,8},?\s{0,16}[\"']?value[\"']?[ \t]{0,4}[:=][ \t]{0,4})"
-    r"|(?P<cell>[ \t]{0,16}\|[ \t]{0,16})"
-    r"|(?P<markup>>)"
-    r"|(?P<prose>[ \t]{1,2}(?:is|was)(?:[ \t]*[:：]?[ \t]+|(?=[\"'“]))"
-    r"|[ \t]{0,2}(?:就是|改为|改成|改成了|设为|设成|设置为|换成|是|为|爲|為)[ \t]{0,2}[:：]?[ \t]{0,2})"
-    r"|(?P<space>[ \t]{0,4}))"
+_CLOSE = r"(?:[*_`\"”」』】\\\]]|['’](?!s\s)){0,6}+"
+_ASSIGN = r"[ \t]{0,8}(?::=|=>|={1,3}|:(?!//)(?:\*\*|__)?|：(?:\*\*)?|＝|->|→)[ \t]{0,16}"
+_PAIR = r"[ \t]{0,8},?\s{0,16}[\"']?value[\"']?[ \t]{0,4}[:=][ \t]{0,4}"
+_CELL = r"[ \t]{0,16}\|[ \t]{0,16}"
+_IS = r"(?:['’]s|[ \t]{1,2}(?:is|was))(?:[ \t]*[:：]?[ \t]+|(?=[\"'“]))"
+_SHI = (
+    r"[ \t]{0,2}(?:就是|改为|改成了?|设为|设成|设置为|换成|是|为|爲|為)[ \t]{0,2}[:：]?[ \t]{0,2}"
 )
-
-_SHORTEST_WEAK = 20
+_BELOW = r"[:：](?:\*\*)?[ \t]{0,4}(?:[|>][-+]?[ \t]{0,2})?\r?\n[ \t]{0,8}"
+_JOIN = rf"(?:(?P<below>{_BELOW})|{_ASSIGN}|{_PAIR}|{_CELL}|(?P<markup>>)|(?P<prose>{_IS}|{_SHI})|(?P<space>"
+_OPEN = r"(?P<open>[*_`\"'“‘「『《【\\(\[]{0,6}+)"
+_PROMISING = (
+    r"(?!(?:pass|pwd|secret|token|key|auth)[a-z]{0,8}[=:])"
+    r"(?=[a-z._:=()-]{16}|[a-z._:=()-]{0,64}+[A-Z0-9!@#$%^&*+~?/])"
+)
+_VALUE = (
+    r"(?:(?<=\")(?P<double>[!#-\[\]-~]{6,128}+)|(?<=')(?P<single>[!-&(-\[\]-~]{6,128}+)"
+    r"|(?P<bare>[!#-&(-;=?-\[\]-_a-{}~]{6,128}+))"
+)
+_REST = {
+    "double": re.compile(r"[!#-\[\]-~]*"),
+    "single": re.compile(r"[!-&(-\[\]-~]*"),
+    "bare": re.compile(r"[!#-%(-+\--:=?-\[\]-_a-{}~]*"),
+}
+_LIST_END = re.compile(r"[,;]")
+_QUERY_END = re.compile(r"[&#,;]")
 _HEX = re.compile(r"[0-9a-fA-F-]+\Z")
+_SHORTEST_WEAK = 20
+
+
+class _Setting(NamedTuple):
+    """What surrounds a value."""
+
+    strength: Strength
+    in_query: bool = False
+    is_flag: bool = False
 
 
 def _english(match: "re.Match[str]") -> Sequence[Span]:
     text, start = match.string, match.start()
     head = text[max(0, start - LONGEST_NAME) : start]
-    joined = head[len(head.rstrip(_NAME_CHARS)) :]
     words = head[len(head.rstrip(_NAME_CHARS + " ")) :]
     strength = strength_of(f"{words}{match['name']}")
     if strength is Strength.NONE:
         return NOTHING
-    before = text[start - len(joined) - 1 : start - len(joined)]
-    if match["markup"] and before not in ("<", ""):
+    joined = head[len(head.rstrip(_NAME_CHARS)) :]
+    before = head[: len(head) - len(joined)][-1:]
+    if match["markup"] and before != "<":
         return NOTHING
-    flag = joined.startswith("-")
-    if match["space"] is not None and not flag and not _may_stand_apart(match, strength):
+    setting = _Setting(strength, before in ("?", "&"), joined.startswith("-"))
+    if match["space"] and not _may_stand_apart(match, setting):
         return NOTHING
-    return _judge(match, strength, in_query=before in ("?", "&"), flag=flag)
+    return _judge(match, setting)
 
 
-def _may_stand_apart(match: "re.Match[str]", strength: Strength) -> bool:
-    """Allow `password Xy12…` and `PASSWORD 'xy12'`, but `pass` and `key` are also plain words."""
-    compound = (
-        "_" in match["name"] or "_" in match.string[max(0, match.start() - 1) : match.start()]
-    )
-    named = strength is Strength.PASSWORD or (strength is Strength.SECRET and compound)
-    return bool(match["space"]) and (named or bool(match["open"]))
+def _may_stand_apart(match: "re.Match[str]", setting: _Setting) -> bool:
+    """Allow `password Xy12…`, `set API_KEY …` and quotes; `pass` and `key` are also plain words."""
+    if setting.is_flag or setting.strength is Strength.PASSWORD or match["open"]:
+        return True
+    compound = "_" in match["name"] or match.string[max(0, match.start() - 1)] == "_"
+    return setting.strength is Strength.SECRET and compound
 
 
 def _chinese(match: "re.Match[str]") -> Sequence[Span]:
-    return _judge(match, Strength.PASSWORD)
+    return _judge(match, _Setting(Strength.PASSWORD))
 
 
-def _judge(
-    match: "re.Match[str]", strength: Strength, *, in_query: bool = False, flag: bool = False
-) -> Sequence[Span]:
-    start, end = match.span("value")
-    value = match["value"]
-    if not match["open"].endswith(('"', "'", "`")):
-        value = _unquoted(value, in_query=in_query or strength is Strength.WEAK)
-        end = start + len(value)
-    if strength is Strength.WEAK:
-        accepted = _is_weakly_labelled(value, in_query=in_query)
-    elif match["prose"]:
-        accepted = is_secret(value, digits=True) and (len(value) >= 8 or value.isdigit())
-    elif match["space"] is not None and not flag and not match["open"]:
-        accepted = is_secret(value) and not is_words(value) and len(value) >= 8
-    else:
-        accepted = is_secret(value, digits=strength is Strength.PASSWORD) or _is_prefixed(value)
-    return ((start, end),) if accepted else NOTHING
+def _access_key(match: "re.Match[str]") -> Sequence[Span]:
+    return (match.span(1),) if is_random(match[1], 24) else NOTHING
 
 
-def _unquoted(value: str, *, in_query: bool) -> str:
+def _judge(match: "re.Match[str]", setting: _Setting) -> Sequence[Span]:
+    kind = match.lastgroup or "bare"
+    start, end = match.span(kind)
+    value = match[kind]
+    if kind == "bare" and not match["open"].endswith("`"):
+        value = _bare(value, in_query=setting.in_query or setting.strength is Strength.WEAK)
+    if not _is_accepted(value, match, setting):
+        return NOTHING
+    if start + len(value) < end:
+        return ((start, start + len(value)),)
+    rest = _REST[kind].match(match.string, end)
+    return ((start, end if rest is None else rest.end()),)
+
+
+def _is_accepted(value: str, match: "re.Match[str]", setting: _Setting) -> bool:
+    if setting.strength is Strength.WEAK:
+        shortest = 16 if setting.in_query else _SHORTEST_WEAK
+        return is_random(value, shortest) and (setting.in_query or _HEX.match(value) is None)
+    if match["below"]:
+        return is_random(value, 10) and re.search("[:=]", value.rstrip("=")) is None
+    if match["prose"]:
+        return is_secret(value, digits=True) and (len(value) >= 8 or value.isdigit())
+    if match["space"] is not None and not setting.is_flag and not match["open"]:
+        unsayable = not is_words(value) or re.search(r"[!@#$%^&*]", value)
+        return len(value) >= 8 and is_secret(value) and bool(unsayable)
+    if value.startswith("sk-"):
+        return len(value) >= 12 and not is_stand_in(value)
+    return is_secret(value, digits=setting.strength is Strength.PASSWORD)
+
+
+def _bare(value: str, *, in_query: bool) -> str:
     """Cut off what belongs to the sentence, the list or the URL around the value."""
-    value = re.split(r"[&#,;]" if in_query else r"[,;]", value, maxsplit=1)[0]
+    end = (_QUERY_END if in_query else _LIST_END).search(value)
+    value = value if end is None else value[: end.start()]
     for opening, closing in ("()", "[]", "{}"):
-        if opening not in value:
+        if closing in value and opening not in value:
             value = value.split(closing, 1)[0]
-    return value.rstrip(".:*_" if value.endswith(("**", "__", "*", ":", ".")) else ".:")
-
-
-def _is_weakly_labelled(value: str, *, in_query: bool) -> bool:
-    if in_query:
-        return is_random(value, 16)
-    return is_random(value, _SHORTEST_WEAK) and _HEX.match(value) is None
-
-
-def _is_prefixed(value: str) -> bool:
-    return value.startswith("sk-") and len(value) >= 12 and not is_stand_in(value)
+    return value.rstrip("*_.:") if value.endswith(("*", "__", ".", ":")) else value
 
 
 RULES = (
     Rule(
         "labelled_secret",
         ENGLISH_NAMES,
-        rf"(?P<name>[A-Za-z0-9_.$-]{{3,48}}+){_ASIDE}{_CLOSE}{_JOIN}{_OPEN}{_VALUE}",
+        rf"(?P<name>[A-Za-z0-9_.$-]{{3,48}}+){_ASIDE}{_CLOSE}{_JOIN}[ \t]{{1,4}}))"
+        rf"{_OPEN}{_PROMISING}{_VALUE}",
         _english,
         bounded=False,
         swallows=False,
+        looks_back=LONGEST_NAME,
     ),
     Rule(
         "labelled_secret_zh",
         CHINESE_NAMES,
         rf"(?:{'|'.join(CHINESE_NAMES)})(?:[ \t]?(?:key|secret|token|KEY|Key|Token|Secret))?"
-        rf"{_ASIDE}{_CLOSE}{_JOIN}{_OPEN}{_VALUE}",
+        rf"{_ASIDE}{_CLOSE}{_JOIN}[ \t]{{0,4}})){_OPEN}{_PROMISING}{_VALUE}",
         _chinese,
         bounded=False,
         swallows=False,
+    ),
+    Rule(
+        "access_key_pair",
+        ("ak:", "ak=", "ak：", "sk:", "sk=", "sk："),
+        r"[asAS][kK][:=：][ \t]?[\"']?([A-Za-z0-9+/]{24,64}+={0,2})",
+        _access_key,
     ),
 )

@@ -5,6 +5,7 @@ Knows words of English and Chinese; knows nothing of the values behind them.
 
 import re
 from enum import IntEnum
+from functools import lru_cache
 
 from creonowd.redaction.vocabulary import (
     ABOUT_A_SECRET,
@@ -33,6 +34,7 @@ LONGEST_NAME = 96
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
+@lru_cache(maxsize=1024)
 def strength_of(name: str) -> Strength:
     """Judge a name by its last word, and a `key` by what it opens."""
     if any(name.rstrip().endswith(word) for word in CHINESE_NAMES):

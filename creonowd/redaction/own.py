@@ -9,7 +9,13 @@ from collections.abc import Sequence
 from pathlib import PurePath, PureWindowsPath
 from urllib.parse import quote
 
-from creonowd.redaction.path_extent import UNIX, WINDOWS, WINDOWS_ESCAPED, end_of_path
+from creonowd.redaction.path_extent import (
+    LONGEST_LOOK_AHEAD,
+    UNIX,
+    WINDOWS,
+    WINDOWS_ESCAPED,
+    end_of_path,
+)
 from creonowd.redaction.rules import NOTHING, Rule, Span, whole
 
 SHORTEST_SECRET = 4
@@ -46,6 +52,8 @@ def home_rules(home: PurePath | None) -> tuple[Rule, ...]:
             "(?i)(?:" + "|".join(map(re.escape, spellings)) + r")(?![A-Za-z0-9_-])",
             _home,
             bounded=False,
+            looks_back=1,
+            looks_ahead=LONGEST_LOOK_AHEAD,
         ),
     )
 

@@ -5,10 +5,12 @@ routes, formulas and `C:` in a dialogue are none of its business.
 """
 
 import re
+import string
 from collections.abc import Iterable, Sequence
 
 from creonowd.redaction.boundary import begins, follows_escape
 from creonowd.redaction.path_extent import (
+    LONGEST_LOOK_AHEAD,
     UNIX,
     WINDOWS,
     WINDOWS_ESCAPED,
@@ -17,6 +19,8 @@ from creonowd.redaction.path_extent import (
     end_of_path,
 )
 from creonowd.redaction.rules import NOTHING, Rule, Span
+
+LONGEST_HEAD = 16
 
 _ROOTS = ("home", "Users", "root", "var", "tmp", "opt", "srv", "mnt", "etc", "private", "Volumes")
 _DEEP_ROOTS = (
@@ -28,7 +32,8 @@ _DEEP_ROOTS = (
     "usr/local",
     "usr/home",
 )
-_NOT_BEFORE_UNIX = "._~-%$}@+="
+_WITHIN_A_PATH = tuple(string.ascii_letters + string.digits + "._~-%$}@")
+_LEADS_TO_ROOT = re.compile(r"(?:(?<!\S)-[A-Za-z]?|:(?://|\\/\\/)file)\Z")
 _REQUEST = re.compile(
     r"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|(?:ROUTE|[Rr]oute|路由)[:：]?)[ \t]?\Z"
 )
@@ -111,29 +116,29 @@ def _unix(match: "re.Match[str]") -> Sequence[Span]:
     return ((start, end),)
 
 
-def _deep_unix(match: "re.Match[str]") -> Sequence[Span]:
-    spans = _unix(match)
-    return tuple(span for span in spans if "/" in match.string[match.end() : span[1]])
-
-
 def _is_root(text: str, start: int) -> bool:
     """Tell a path's first slash from one inside a relative path, a URL or a request line."""
-    head = text[max(0, start - 8) : start]
-    if head.endswith(("://file", ":\\/\\/file")):
+    before = text[start - 1] if start else "\n"
+    if before == " ":
+        return _REQUEST.search(text, max(0, start - 10), start) is None
+    if before in "/\\":
+        head = text[max(0, start - 8) : start]
+        bare = head.rstrip("/\\")
+        return not bare.endswith(_WITHIN_A_PATH) and not (
+            bare.endswith(":") and len(head) - len(bare) == 1
+        )
+    if before not in _WITHIN_A_PATH:
         return True
-    bare = head.rstrip("/\\") if not follows_escape(text, start) else ""
-    slashes = len(head) - len(bare)
-    if bare.endswith(":") and slashes == 1:
-        return False
-    if bare and ((bare[-1].isascii() and bare[-1].isalnum()) or bare[-1] in _NOT_BEFORE_UNIX):
-        return follows_escape(text, start) or (bare[-1] == "=" and slashes == 0)
-    return _REQUEST.search(head) is None
+    return (
+        follows_escape(text, start)
+        or _LEADS_TO_ROOT.search(text, max(0, start - 10), start) is not None
+    )
 
 
 def _file_url(match: "re.Match[str]") -> Sequence[Span]:
     text, start = match.string, match.start()
     end = end_of_path(text, match.end(), UNIX, opened_by=_quote_before(text, start))
-    return ((start, end),) if "/" in text[match.end() : end] or match[1] else NOTHING
+    return ((start, end),) if end > match.end() else NOTHING
 
 
 def _escaped_too(anchors: Iterable[str]) -> tuple[str, ...]:
@@ -145,8 +150,11 @@ RULES = (
     Rule(
         "file_url",
         ("file:/", "file:\\/"),
-        r"(?i)file:(?:\\?/){1,3}([A-Za-z](?::|%3A|\|)\\?/)?",
+        r"(?i)file:(?:(?:\\?/){3}|(?:\\?/){2}(?=[^\s\\/]{1,128}\\?/)|\\?/)"
+        r"(?:[A-Za-z](?::|%3A|\|)\\?/)?(?=[^\s\\/])",
         _file_url,
+        looks_back=LONGEST_HEAD,
+        looks_ahead=LONGEST_LOOK_AHEAD,
     ),
     Rule(
         "network_path",
@@ -155,9 +163,17 @@ RULES = (
         r"(?P<gap>\\{1,2})(?P<share>[^\s\\/:*?\"'<>|{}]{1,8})",
         _network,
         bounded=False,
+        looks_back=LONGEST_HEAD,
+        looks_ahead=LONGEST_LOOK_AHEAD,
     ),
     Rule(
-        "windows_abs_path", (":\\", ":/"), r":(\\{4}|\\{1,2}|/)(?![\\/])", _windows, bounded=False
+        "windows_abs_path",
+        (":\\", ":/"),
+        r":(\\{4}|\\{1,2}|/)(?![\\/])",
+        _windows,
+        bounded=False,
+        looks_back=LONGEST_HEAD,
+        looks_ahead=LONGEST_LOOK_AHEAD,
     ),
     Rule(
         "unix_abs_path",
@@ -165,13 +181,17 @@ RULES = (
         rf"\\?/(?:(?:{'|'.join(_ROOTS)})\\?/)+",
         _unix,
         bounded=False,
+        looks_back=LONGEST_HEAD,
+        looks_ahead=LONGEST_LOOK_AHEAD,
     ),
     Rule(
         "unix_abs_path",
         _escaped_too(f"/{root}/" for root in _DEEP_ROOTS),
-        rf"/(?:{'|'.join(_DEEP_ROOTS)})/".replace("/", r"\\?/"),
-        _deep_unix,
+        rf"/(?:{'|'.join(_DEEP_ROOTS)})/".replace("/", r"\\?/") + r"(?=[^\n\\/]{1,128}\\?/)",
+        _unix,
         bounded=False,
+        looks_back=LONGEST_HEAD,
+        looks_ahead=LONGEST_LOOK_AHEAD,
     ),
     Rule(
         "unix_abs_path",
@@ -179,5 +199,7 @@ RULES = (
         r"\\?/(?:cygdrive\\?/[a-zA-Z]|[c-hC-H]\\?/Users)\\?/",
         _unix,
         bounded=False,
+        looks_back=LONGEST_HEAD,
+        looks_ahead=LONGEST_LOOK_AHEAD,
     ),
 )

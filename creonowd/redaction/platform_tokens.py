@@ -100,8 +100,9 @@ CHATS = (
         "telegram_bot_token",
         tuple(f"{digit}:" for digit in range(10)),
         rf"[0-9]:{WORD}{{34,36}}+(?!{WORD})",
-        with_head("[0-9]{7,11}", 12),
+        with_head("(?:bot)?[0-9]{7,11}", 15),
         bounded=False,
+        looks_back=32,
     ),
     Rule(
         "feishu_webhook_url",
@@ -149,6 +150,7 @@ SERVICES = (
         rf"-us[0-9]{{1,2}}{END}",
         with_head(f"{HEX}{{32}}", 32),
         bounded=False,
+        looks_back=49,
     ),
     token("postman_api_key", "PMAK-", rf"{HEX}{{24}}-{HEX}{{34}}"),
     token("airtable_token", "pat", rf"{ALNUM}{{14}}\.{HEX}{{64}}"),

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from creonowd.model import Model
+from creonowd.redaction.stretches import Stretch, replaced, reveals_more, united
 
 if TYPE_CHECKING:
     from creonowd.redaction.scanning import Scanner
 
-PLACEHOLDER = "***REDACTED***"
 MOST_PASSES = 4
 
 
@@ -31,14 +31,6 @@ class Redacted(NamedTuple):
 
     text: str
     evidence: tuple[RedactionEvidence, ...]
-
-
-class Stretch(NamedTuple):
-    """Where in a text a secret stands, and which pattern found it."""
-
-    start: int
-    end: int
-    pattern_id: str
 
 
 class Redactor:
@@ -60,29 +52,26 @@ class Redactor:
 
     def redact(self, text: str, source_ref: str = "") -> Redacted:
         """Replace every secret by the placeholder; doing it again changes nothing."""
-        counts: Counter[str] = Counter()
-        for _ in range(MOST_PASSES):
-            found = self._pass(text)
-            if not found:
-                break
-            counts.update(stretch.pattern_id for stretch in found)
-            text = _replaced(text, found)
-        return Redacted(
-            text,
-            tuple(
-                RedactionEvidence(pattern_id=name, source_ref=source_ref, match_count=counts[name])
-                for name in sorted(counts)
-            ),
+        found = self.find(text)
+        if not found:
+            return Redacted(text, ())
+        counts = Counter(stretch.pattern_id for stretch in found)
+        evidence = tuple(
+            RedactionEvidence(pattern_id=name, source_ref=source_ref, match_count=counts[name])
+            for name in sorted(counts)
         )
+        return Redacted(replaced(text, found), evidence)
 
     def find(self, text: str) -> list[Stretch]:
         """List what `redact` would replace, in order, none overlapping another."""
-        found: list[Stretch] = []
+        found = self._pass(text)
         for _ in range(MOST_PASSES):
-            more = self._pass(_replaced(text, found))
+            if not reveals_more(text, found):
+                break
+            more = self._pass(replaced(text, found))
             if not more:
                 break
-            found = _united(found, more)
+            found = united(found, more)
         return found
 
     @cached_property
@@ -93,7 +82,7 @@ class Redactor:
         return make_scanner(rules_for(self._home, self._secrets, sensitive=self._sensitive))
 
     def _pass(self, text: str) -> list[Stretch]:
-        """Go over the text once: what stands beside a secret may only now be at a boundary."""
+        """Go over the text once: what stands beside a secret may only then be at a boundary."""
         from creonowd.redaction.folding import fold
         from creonowd.redaction.scanning import scan
 
@@ -103,43 +92,6 @@ class Redactor:
             Stretch(folded.origin(start), folded.origin(end), rules[rank].pattern_id)
             for start, end, rank in scan(self._scanner, folded.text)
         ]
-
-
-def _replaced(text: str, stretches: Sequence[Stretch]) -> str:
-    pieces: list[str] = []
-    done = 0
-    for stretch in stretches:
-        pieces += (text[done : stretch.start], PLACEHOLDER)
-        done = stretch.end
-    return "".join([*pieces, text[done:]])
-
-
-def _united(found: Sequence[Stretch], more: Sequence[Stretch]) -> list[Stretch]:
-    """Add stretches that were found in a text where `found` is replaced, at their original places."""
-    placed = [
-        Stretch(_origin(found, start, end=False), _origin(found, end, end=True), name)
-        for start, end, name in more
-    ]
-    united: list[Stretch] = []
-    for stretch in sorted([*found, *placed]):
-        if united and stretch.start < united[-1].end:
-            last = united[-1]
-            united[-1] = last._replace(end=max(last.end, stretch.end))
-        else:
-            united.append(stretch)
-    return united
-
-
-def _origin(found: Sequence[Stretch], place: int, *, end: bool) -> int:
-    moved = 0
-    for stretch in found:
-        start = stretch.start - moved
-        if place < start or (end and place == start):
-            break
-        if place < start + len(PLACEHOLDER) or (end and place == start + len(PLACEHOLDER)):
-            return stretch.end if end else stretch.start
-        moved += stretch.end - stretch.start - len(PLACEHOLDER)
-    return place + moved
 
 
 _everyone = Redactor()

@@ -3,13 +3,16 @@
 Knows how rules are run; knows none of them.
 """
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation
 
 from creonowd.redaction.boundary import begins
-from creonowd.redaction.rules import Rule, compiled
+from creonowd.redaction.rules import Rule, Span, compiled
+
+NEARBY = 64
 
 
 class Finding(NamedTuple):
@@ -25,21 +28,21 @@ class Scanner(NamedTuple):
 
     rules: tuple[Rule, ...]
     automaton: AhoCorasick
-    ranks_by_anchor: tuple[tuple[int, ...], ...]
-    unanchored: tuple[int, ...]
+    by_anchor: tuple[tuple[tuple[int, Rule], ...], ...]
+    unanchored: tuple[tuple[int, Rule], ...]
 
 
 def make_scanner(rules: Sequence[Rule]) -> Scanner:
     """Gather every rule's anchors into one automaton."""
-    ranks: dict[str, list[int]] = {}
+    by_anchor: dict[str, list[tuple[int, Rule]]] = {}
     for rank, rule in enumerate(rules):
         for anchor in rule.anchors:
-            ranks.setdefault(anchor, []).append(rank)
+            by_anchor.setdefault(anchor, []).append((rank, rule))
     return Scanner(
         tuple(rules),
-        AhoCorasick(list(ranks), implementation=Implementation.DFA),
-        tuple(map(tuple, ranks.values())),
-        tuple(rank for rank, rule in enumerate(rules) if not rule.anchors),
+        AhoCorasick(list(by_anchor), implementation=Implementation.DFA),
+        tuple(map(tuple, by_anchor.values())),
+        tuple((rank, rule) for rank, rule in enumerate(rules) if not rule.anchors),
     )
 
 
@@ -48,30 +51,60 @@ def scan(scanner: Scanner, text: str) -> list[Finding]:
     return merge([*_anchored(scanner, text), *_unanchored(scanner, text)])
 
 
-def _anchored(scanner: Scanner, text: str) -> Iterable[Finding]:
+def _anchored(scanner: Scanner, text: str) -> list[Finding]:
+    findings: list[Finding] = []
     done = [0] * len(scanner.rules)
-    lowered = lower(text)
-    for anchor, start, _ in scanner.automaton.find_matches_as_indexes(lowered, overlapping=True):
-        for rank in scanner.ranks_by_anchor[anchor]:
-            rule = scanner.rules[rank]
-            if start < done[rank] or (rule.bounded and not begins(text, start)):
+    verdicts: dict[tuple[int, int, str], Sequence[Span]] = {}
+    hits = scanner.automaton.find_matches_as_indexes(lower(text), overlapping=True)
+    for anchor, start, _ in hits:
+        for rank, rule in scanner.by_anchor[anchor]:
+            if start < done[rank]:
                 continue
-            match = compiled(rule.pattern).match(text, start)
+            match = _match(rule, text, start)
             if match is None:
                 continue
-            spans = rule.judge(match)
-            if spans or rule.swallows:
-                done[rank] = max([match.end(), *(last for _, last in spans)])
-            for first, last in spans:
-                yield Finding(first, last, rank)
+            spans = _judged(rank, rule, match, verdicts)
+            if spans:
+                findings += [Finding(first, end, rank) for first, end in spans]
+                done[rank] = max(match.end(), spans[-1][1])
+            elif rule.swallows:
+                done[rank] = match.end()
+    return findings
 
 
-def _unanchored(scanner: Scanner, text: str) -> Iterable[Finding]:
-    for rank in scanner.unanchored:
-        rule = scanner.rules[rank]
-        for match in compiled(rule.pattern).finditer(text):
-            for first, last in rule.judge(match):
-                yield Finding(first, last, rank)
+def _match(rule: Rule, text: str, start: int) -> "re.Match[str] | None":
+    if rule.bounded and not begins(text, start):
+        return None
+    return compiled(rule.pattern).match(text, start)
+
+
+def _judged(
+    rank: int,
+    rule: Rule,
+    match: "re.Match[str]",
+    verdicts: dict[tuple[int, int, str], Sequence[Span]],
+) -> Sequence[Span]:
+    """Judge what looks the same only once, or a text of repetitions would take its time."""
+    start, end = match.span()
+    nearby = end + (NEARBY if rule.looks_ahead else 0)
+    before = max(0, start - rule.looks_back)
+    seen = (rank, start - before, match.string[before : nearby + rule.looks_ahead])
+    verdict = verdicts.get(seen)
+    if verdict is not None:
+        return [(first + start, last + start) for first, last in verdict]
+    spans = rule.judge(match)
+    if not spans or spans[-1][1] <= nearby:
+        verdicts[seen] = [(first - start, last - start) for first, last in spans]
+    return spans
+
+
+def _unanchored(scanner: Scanner, text: str) -> list[Finding]:
+    return [
+        Finding(start, end, rank)
+        for rank, rule in scanner.unanchored
+        for match in compiled(rule.pattern).finditer(text)
+        for start, end in rule.judge(match)
+    ]
 
 
 def lower(text: str) -> str:

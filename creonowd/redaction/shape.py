@@ -7,13 +7,15 @@ import re
 
 from creonowd.redaction.vocabulary import COMMON_PAIRS, TECHNICAL_TERMS
 
-LONGEST_LOOK = 128
+LONGEST_LOOK = 96
 
 _ENOUGH_IF_SHORT, _ENOUGH_IF_LONG = 0.55, 0.6
 _LONG = 20
 
+_LOWER, _UPPER, _DIGIT = re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _DIGITS_INSIDE = re.compile(r"[A-Za-z][0-9]+[A-Za-z]|[0-9][A-Za-z]+[0-9]")
+_NAMES_A_SECRET = re.compile(r"passw|pwd|secret|token|key|credential|auth", re.IGNORECASE)
 _MASK = re.compile(r"[xX*•●○■□.·…?#_=\-\s]*\Z")
 _STAND_IN = re.compile(
     r"x{8,}|(?<![a-z0-9])x{3,}(?![a-z0-9])|\*{3}|•{2}|\.{3}|…|^[<\[{]|>$|\$[{(]|\{\{|^%\w+%$|^\$[a-z_]+$|(?<![a-z])your(?![a-z]{2})"
@@ -32,7 +34,7 @@ def is_wordlike(letters: str) -> bool:
     low = letters[:LONGEST_LOOK].lower()
     if len(low) < 4:
         return True
-    known = sum(low[i : i + 2] in COMMON_PAIRS for i in range(len(low) - 1))
+    known = sum(map(COMMON_PAIRS.__contains__, map(str.__add__, low, low[1:])))
     enough = _ENOUGH_IF_LONG if len(low) >= _LONG else _ENOUGH_IF_SHORT
     return known >= enough * (len(low) - 1)
 
@@ -46,7 +48,7 @@ def is_words(value: str) -> bool:
     words = [piece for piece in pieces if not piece.isdigit()]
     letters = sum(map(len, words))
     digits = sum(map(len, pieces)) - letters
-    shortest_word = 3 if len(look) == len("".join(pieces)) else 2.5
+    shortest_word = 3.2 if len(look) == len("".join(pieces)) else 2.5
     if letters < shortest_word * len(words) or 2 * digits > letters + 4:
         return False
     return is_wordlike("".join(words))
@@ -54,7 +56,7 @@ def is_words(value: str) -> bool:
 
 def is_stand_in(value: str) -> bool:
     """Tell whether a value only marks the place of a secret: a mask, a variable, `your-key-here`."""
-    return _MASK.match(value) is not None or _STAND_IN.search(value) is not None
+    return _MASK.match(value) is not None or _STAND_IN.search(value, 0, LONGEST_LOOK) is not None
 
 
 def is_code(value: str) -> bool:
@@ -110,7 +112,7 @@ def _is_unsayable(value: str) -> bool:
         return bool(re.search(r"[!@#$%^&*+]", value)) or not (
             re.search(r"[-_./:]", value) and is_words(value)
         )
-    if digit:
+    if digit or _NAMES_A_SECRET.search(value, 0, LONGEST_LOOK):
         return False
     if re.search(r"[!@#$%^&*+~](?=\w)", value) and len(value) >= 8:
         return not is_words(value) or (lower and upper)
@@ -118,9 +120,8 @@ def _is_unsayable(value: str) -> bool:
 
 
 def _kinds(value: str) -> tuple[bool, bool, bool]:
-    look = value[:LONGEST_LOOK]
     return (
-        any("a" <= char <= "z" for char in look),
-        any("A" <= char <= "Z" for char in look),
-        any("0" <= char <= "9" for char in look),
+        _LOWER.search(value, 0, LONGEST_LOOK) is not None,
+        _UPPER.search(value, 0, LONGEST_LOOK) is not None,
+        _DIGIT.search(value, 0, LONGEST_LOOK) is not None,
     )

@@ -12,7 +12,8 @@ from typing import Any, cast
 
 import msgspec
 
-from creonowd.redaction.redactor import PLACEHOLDER, Redactor
+from creonowd.redaction.redactor import Redactor
+from creonowd.redaction.stretches import PLACEHOLDER
 
 DEEPEST = 16
 

@@ -35,8 +35,8 @@ CHINESE_NAMES = (
 )  # fmt: skip
 
 ENGLISH_NAMES = (
-    "password", "passwd", "passphrase", "passcode", "pwd", "pass", "secret", "token", "key",
-    "credential", "creds", "auth", "sig", "jwt",
+    "pass", "pwd", "secret", "token", "key", "credential", "creds", "auth", "sig", "jwt",
+    "kennwort",
 )  # fmt: skip
 
 PASSWORD_ENDINGS = ("password", "passwd", "pwd", "passphrase", "passcode", "passwort", "kennwort")
