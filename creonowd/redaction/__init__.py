@@ -10,7 +10,7 @@ from creonowd.redaction.redactor import (
     redact,
 )
 from creonowd.redaction.stretches import PLACEHOLDER, Stretch
-from creonowd.redaction.values import redact_event, redact_value
+from creonowd.redaction.values import event_redactor, redact_event, redact_value
 
 __all__ = [
     "PLACEHOLDER",
@@ -18,6 +18,7 @@ __all__ = [
     "RedactionEvidence",
     "Redactor",
     "Stretch",
+    "event_redactor",
     "redact",
     "redact_event",
     "redact_value",

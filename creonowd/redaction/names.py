@@ -11,6 +11,7 @@ from creonowd.redaction.vocabulary import (
     ABOUT_A_SECRET,
     CHINESE_NAMES,
     FAINT_WORDS,
+    HEADERS_THAT_HOLD_SECRETS,
     LOCKED_BY_KEY,
     NAME_TAILS,
     OPEN_KINDS,
@@ -47,7 +48,7 @@ def strength_of(name: str) -> Strength:
 
 def is_secret_name(name: str) -> bool:
     """Tell whether whatever stands under this name has to go."""
-    return strength_of(name) >= Strength.SECRET
+    return strength_of(name) >= Strength.SECRET or name.lower().endswith(HEADERS_THAT_HOLD_SECRETS)
 
 
 def _judge(words: list[str]) -> Strength:

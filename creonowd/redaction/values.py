@@ -4,11 +4,13 @@ Knows containers, structs and exceptions; what a secret is stands in the rules.
 """
 
 import dataclasses
-from collections.abc import Mapping, MutableMapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from pathlib import PurePath
 from typing import Any, cast
+from uuid import UUID
 
 import msgspec
 
@@ -18,75 +20,105 @@ from creonowd.redaction.stretches import PLACEHOLDER
 DEEPEST = 16
 
 _everyone = Redactor()
-_HARMLESS = (bool, int, float, complex, type(None), date, time, timedelta, Decimal)
+_Plain = bool | int | float | complex | date | time | timedelta | Decimal | None
 
 
-def redact_event(
-    _logger: Any, _method: str, event: MutableMapping[str, Any] | str | bytes
-) -> MutableMapping[str, Any] | str | bytes:
+def redact_event(_logger: Any, _method: str, event: Any) -> Any:
     """Redact a structlog event, before or after it is rendered."""
     return redact_value(event)
+
+
+def event_redactor(redactor: Redactor) -> Callable[[Any, str, Any], Any]:
+    """Make a `redact_event` that knows one user's home folder and keys."""
+    return lambda _logger, _method, event: redact_value(event, redactor)
 
 
 def redact_value(value: Any, redactor: Redactor = _everyone) -> Any:
     """Redact every string in a value, keys too, at any depth, and whatever a secret's name holds.
 
-    What is no container, number or text becomes its redacted `repr`; so does what is nested
-    deeper than anyone reads, or inside itself.
+    Structs become dicts, other objects their redacted text. What is nested deeper than anyone
+    reads, or inside itself, becomes the placeholder.
     """
-    return _Walk(redactor).value(value, frozenset())
+    return _redacted(value, redactor, frozenset())
 
 
-class _Walk:
-    """One walk through one value; containers on the way down are known by identity."""
+def _redacted(value: Any, redactor: Redactor, above: frozenset[int]) -> Any:
+    if isinstance(value, str):
+        return redactor.redact(value).text
+    if isinstance(value, _Plain):
+        return value
+    if isinstance(value, bytes | bytearray):
+        return redactor.redact(value.decode(errors="replace")).text.encode(errors="replace")
+    if id(value) in above or len(above) >= DEEPEST:
+        return PLACEHOLDER
+    return _taken_apart(value, redactor, above | {id(value)})
 
-    def __init__(self, redactor: Redactor) -> None:
-        self._redactor = redactor
 
-    def value(self, value: Any, above: frozenset[int]) -> Any:
-        if isinstance(value, str):
-            return self._redactor.redact(value).text
-        if isinstance(value, _HARMLESS):
-            return value
-        if id(value) in above or len(above) >= DEEPEST:
-            return PLACEHOLDER
-        return self._container(value, above | {id(value)})
+def _taken_apart(value: Any, redactor: Redactor, above: frozenset[int]) -> Any:
+    fields = _fields(value)
+    if fields is not None:
+        return _mapping(fields, redactor, above)
+    if isinstance(value, list | tuple | set | frozenset):
+        items = _items(cast("Iterable[Any]", value), redactor, above)
+        return tuple(items) if isinstance(value, tuple) else items
+    if isinstance(value, Enum):
+        return _redacted(value.value, redactor, above)
+    return redactor.redact(_text(value)).text
 
-    def _container(self, value: Any, above: frozenset[int]) -> Any:
-        match value:
-            case bytes() | bytearray():
-                return self._redactor.redact(bytes(value).decode(errors="replace")).text.encode()
-            case Mapping():
-                return {
-                    self._key(key): self._field(key, item, above)
-                    for key, item in cast("Mapping[Any, Any]", value).items()
-                }
-            case list() | tuple() | set() | frozenset():
-                return [self.value(item, above) for item in cast("list[Any]", value)]
-            case _:
-                return self._object(value, above)
 
-    def _object(self, value: Any, above: frozenset[int]) -> Any:
-        if isinstance(value, Enum):
-            return self.value(value.value, above)
-        if isinstance(value, msgspec.Struct):
-            return self.value(
-                {name: getattr(value, name) for name in value.__struct_fields__}, above
-            )
-        if dataclasses.is_dataclass(value) and not isinstance(value, type):
-            fields = dataclasses.fields(value)
-            return self.value({field.name: getattr(value, field.name) for field in fields}, above)
-        text = (
-            f"{type(value).__name__}: {value}" if isinstance(value, BaseException) else repr(value)
-        )
-        return self._redactor.redact(text).text
+def _fields(value: Any) -> Mapping[Any, Any] | None:
+    """Name the parts of whatever has names for them."""
+    if isinstance(value, Mapping):
+        return cast("Mapping[Any, Any]", value)
+    if isinstance(value, msgspec.Struct):
+        return {name: getattr(value, name) for name in value.__struct_fields__}
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    as_dict = getattr(cast("Any", value), "_asdict", None)
+    return as_dict() if isinstance(value, tuple) and as_dict else None
 
-    def _key(self, key: Any) -> Any:
-        return key if isinstance(key, _HARMLESS) else self._redactor.redact(str(key)).text
 
-    def _field(self, key: Any, item: Any, above: frozenset[int]) -> Any:
-        from creonowd.redaction.names import is_secret_name
+def _mapping(
+    fields: Mapping[Any, Any], redactor: Redactor, above: frozenset[int]
+) -> dict[Any, Any]:
+    named = _is_secret_name(fields.get("name", fields.get("key")))
+    return {
+        _key(key, redactor): _held(key, item, redactor, above, hidden=named and key == "value")
+        for key, item in fields.items()
+    }
 
-        if isinstance(key, str) and not isinstance(item, bool | None) and is_secret_name(key):
-            return PLACEHOLDER
-        return self.value(item, above)
+
+def _items(items: Iterable[Any], redactor: Redactor, above: frozenset[int]) -> list[Any]:
+    """Redact a sequence; a pair such as `("Authorization", "…")` is a name and its value."""
+    listed = list(items)
+    if len(listed) == 2 and _is_secret_name(listed[0]):
+        return [listed[0], _held(listed[0], listed[1], redactor, above)]
+    return [_redacted(item, redactor, above) for item in listed]
+
+
+def _held(
+    name: Any, item: Any, redactor: Redactor, above: frozenset[int], *, hidden: bool = False
+) -> Any:
+    tells_nothing = item is None or isinstance(item, bool) or (isinstance(item, str) and not item)
+    if not tells_nothing and (hidden or _is_secret_name(name)):
+        return PLACEHOLDER
+    return _redacted(item, redactor, above)
+
+
+def _key(key: Any, redactor: Redactor) -> Any:
+    return key if isinstance(key, _Plain) else redactor.redact(_text(key)).text
+
+
+def _is_secret_name(name: Any) -> bool:
+    from creonowd.redaction.names import is_secret_name
+
+    return isinstance(name, str | bytes) and is_secret_name(
+        name if isinstance(name, str) else name.decode(errors="replace")
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, BaseException):
+        notes = cast("list[str]", getattr(value, "__notes__", []))
+        return "\n".join([f"{type(value).__name__}: {value}", *notes])
+    return str(value) if isinstance(value, str | PurePath | UUID) else repr(value)

@@ -44,6 +44,8 @@ SECRET_ENDINGS = ("secret", "token", "apikey", "secretkey", "accesskey", "privat
 SECRET_WORDS = words("pass dbpass userpass mypass credential credentials creds bearer jwt sas")
 FAINT_WORDS = words("key auth authorization sig sign signature session cookie authentication")
 
+HEADERS_THAT_HOLD_SECRETS = ("authorization", "cookie", "cookies")
+
 LOCKED_BY_KEY = words(
     "api access secret private encryption encrypt decryption signing account storage shared master "
     "service subscription app auth client bot admin root deploy hmac aes jwt webhook consumer crypto "
