@@ -78,7 +78,7 @@ class Client:
 
     async def frame(self, body: bytes) -> None:
         """Send any bytes as one message."""
-        await self._send(enclose(self.framing, body))
+        await self._send(bytes(enclose(self.framing, bytearray(body))))
 
     async def raw(self, data: bytes) -> None:
         """Send any bytes."""

@@ -40,10 +40,11 @@ class Calls:
             with anyio.fail_after(timeout_ms / 1000):
                 await waiting.settled.wait()
         except TimeoutError:
-            self._send(messages.notification("$/cancelRequest", {"id": number}))
             raise DaemonError(ErrorCode.TIMEOUT, f"The client did not answer {method}.") from None
         finally:
             del self._waiting[number]
+            if not waiting.settled.is_set():
+                self._send(messages.notification("$/cancelRequest", {"id": number}))
         return _read(waiting.response, method, result)
 
     def settle(self, response: messages.Response) -> bool:

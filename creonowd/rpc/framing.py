@@ -49,13 +49,13 @@ class Broken(Model):
 Event = Frame | Oversized | Broken
 
 
-def enclose(framing: Framing, body: bytes) -> bytes:
-    """Mark the ends of an outgoing message."""
+def enclose(framing: Framing, body: bytearray) -> bytearray:
+    """Mark the ends of an outgoing message, in place."""
     if framing is Framing.LINES:
-        return body + b"\n"
-    if framing is Framing.WHOLE:
-        return body
-    return b"Content-Length: %d\r\n\r\n" % len(body) + body
+        body += b"\n"
+    elif framing is Framing.HEADERS:
+        body[:0] = b"Content-Length: %d\r\n\r\n" % len(body)
+    return body
 
 
 class Splitter:
@@ -116,7 +116,7 @@ class Splitter:
 
     def _next_line(self) -> Event | None:
         while (end := self._buffer.find(b"\n", self._scanned)) >= 0:
-            line = bytes(self._buffer[:end]).strip(_BLANK)
+            line = self._copy(0, end).strip(_BLANK)
             del self._buffer[: end + 1]
             self._scanned = 0
             if len(line) > self._limit:
@@ -144,9 +144,13 @@ class Splitter:
             return self._skip(self._skipping)
         if len(self._buffer) < found.end() + length:
             return None
-        body = bytes(self._buffer[found.end() : found.end() + length])
+        body = self._copy(found.end(), found.end() + length)
         del self._buffer[: found.end() + length]
         return Frame(body=body)
+
+    def _copy(self, start: int, end: int) -> bytes:
+        with memoryview(self._buffer) as view:
+            return bytes(view[start:end])
 
     def _skip(self, skipped: "_Skipped") -> Event | None:
         used = skipped.take(self._buffer)

@@ -1,5 +1,6 @@
 """JSON-RPC 2.0 messages: bytes to values and back. Knows no channel."""
 
+import codecs
 from typing import Any, cast
 
 import msgspec
@@ -9,6 +10,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.salvage import Id, mend_surrogates, mended, recover_id
 
 VERSION = "2.0"
+PIECE = 64 * 1024
 _EMPTY = Raw(b"")
 _ENCODER = msgspec.json.Encoder()
 
@@ -65,11 +67,23 @@ _ITEMS = msgspec.json.Decoder(list[Raw])
 
 def decode(body: bytes, max_batch: int) -> Message:
     """Read one frame; whatever is wrong with it comes back as `Invalid`, never as an exception."""
-    try:
-        str(body, "utf-8")
-    except UnicodeDecodeError:
+    if not is_utf8(body):
         return _parse_error(body, "The message is not UTF-8.")
     return _decode_batch(body, max_batch) if body[:1] == b"[" else _decode_one(body)
+
+
+def is_utf8(body: bytes) -> bool:
+    """Check the encoding piece by piece: one large decoded copy would cost more than the check."""
+    if body.isascii():
+        return True
+    position = 0
+    try:
+        while position < len(body):
+            piece = body[position : position + PIECE]
+            position += codecs.utf_8_decode(piece, "strict", position + PIECE >= len(body))[1]
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _decode_one(body: bytes) -> Request | Response | Invalid:
@@ -132,12 +146,14 @@ def _refused(known: Id, text: str) -> Invalid:
     return Invalid(known, DaemonError(ErrorCode.INVALID_REQUEST, text))
 
 
-def encode(message: Any) -> bytes:
+def encode(message: Any) -> bytearray:
     """Write a message; a lone surrogate anywhere in it goes out as U+FFFD."""
+    body = bytearray()
     try:
-        return _ENCODER.encode(message)
+        _ENCODER.encode_into(message, body)
     except UnicodeEncodeError:
-        return _ENCODER.encode(mended(msgspec.to_builtins(message)))
+        _ENCODER.encode_into(mended(msgspec.to_builtins(message)), body)
+    return body
 
 
 def reply(to: Id, result: Any) -> dict[str, Any]:
@@ -160,8 +176,9 @@ def error_object(error: DaemonError, *, chinese: bool = False) -> dict[str, Any]
 
 
 def call(number: str, method: str, params: Any) -> dict[str, Any]:
-    """Make a call to the client."""
-    return {"jsonrpc": VERSION, "id": number, "method": method, "params": params}
+    """Make a call to the client; `params` of None are left out."""
+    message = {"jsonrpc": VERSION, "id": number, "method": method}
+    return message if params is None else message | {"params": params}
 
 
 def notification(method: str, params: Any) -> dict[str, Any]:

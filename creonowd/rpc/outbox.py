@@ -19,7 +19,7 @@ LAGGED = "$/lagged"
 class Wire(Protocol):
     """The byte pipe of one connection, as a transport offers it."""
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray) -> None:
         """Send bytes; buffers what the client does not take yet."""
         ...
 

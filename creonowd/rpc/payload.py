@@ -15,6 +15,8 @@ from creonowd.model import Model
 from creonowd.rpc.salvage import mend_surrogates
 
 META = "_meta"
+_META_KEY = re.compile(rb'"_meta"')
+SEARCHED = 64 * 1024
 _ABSENT = {b"", b"null"}
 _PATH = re.compile(r" - at `\$\.?([^`]*)`")
 _MISSING = re.compile(r"missing required field `([^`]+)`")
@@ -49,10 +51,10 @@ class PayloadReader:
 
     def read(self, raw: Raw | bytes) -> Payload:
         """Decode a payload; INVALID_ARGUMENT names the field that does not fit."""
-        body = bytes(raw)
-        if body in _ABSENT:
-            body = b"{}"
-        if body[:1] != b"{":
+        with memoryview(raw) as view:
+            start = bytes(view[:5])
+        body = b"{}" if start in _ABSENT else raw
+        if start not in _ABSENT and start[:1] != b"{":
             raise DaemonError(
                 ErrorCode.INVALID_ARGUMENT,
                 "`params` must be an object with named fields, not a list or a scalar.",
@@ -60,20 +62,30 @@ class PayloadReader:
             )
         return self._decode(body)
 
-    def _decode(self, body: bytes) -> Payload:
+    def _decode(self, body: Raw | bytes) -> Payload:
         try:
-            members = _MEMBERS.decode(body)
-            meta = _META.decode(members[META]) if META in members else NO_META
-            return Payload(self._decoder.decode(body), meta, len(members.keys() - self._known))
+            meta, unknown = self._around(body)
+            return Payload(self._decoder.decode(body), meta, unknown)
         except msgspec.ValidationError as error:
             raise misfit(error) from None
         except msgspec.DecodeError as error:
-            whole = mend_surrogates(body)
+            whole = mend_surrogates(bytes(body))
             if whole is None:
                 raise DaemonError(ErrorCode.PARSE_ERROR, f"{error}.") from None
             return self._decode(whole)
+        except UnicodeDecodeError:
+            raise DaemonError(ErrorCode.PARSE_ERROR, "The payload is not UTF-8.") from None
         except RecursionError:
             raise DaemonError(ErrorCode.PARSE_ERROR, "The payload is nested too deeply.") from None
+
+    def _around(self, body: Raw | bytes) -> tuple[Meta, int]:
+        """Read `_meta` and count what is unknown; a large payload is not searched for the latter."""
+        with memoryview(body) as view:
+            if len(view) > SEARCHED and not _META_KEY.search(view):
+                return NO_META, 0
+        members = _MEMBERS.decode(body)
+        meta = _META.decode(members[META]) if META in members else NO_META
+        return meta, len(members.keys() - self._known)
 
 
 def misfit(error: msgspec.ValidationError) -> DaemonError:

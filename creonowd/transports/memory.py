@@ -30,10 +30,10 @@ class MemoryWire:
         self._deliver(held)
         self.connection.relieve()
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray) -> None:
         """Deliver bytes, or hold them back."""
         if self._reading:
-            self._deliver(data)
+            self._deliver(bytes(data))
             return
         self._held += data
         if len(self._held) > self._server.settings.max_outbound_bytes:

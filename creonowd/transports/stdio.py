@@ -81,7 +81,7 @@ class StdioWire(asyncio.Protocol):
         self.connection.lost()
         self._server.exit("stdout closed")
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray) -> None:
         """Send bytes."""
         if self._writer is not None:
             self._writer.write(data)
@@ -179,11 +179,11 @@ class _ThreadWriter:
         self._limit = limit
         self._wire = wire
         self._loop = asyncio.get_running_loop()
-        self._chunks: queue.SimpleQueue[bytes] = queue.SimpleQueue()
+        self._chunks: queue.SimpleQueue[bytes | bytearray] = queue.SimpleQueue()
         self._size = 0
         threading.Thread(target=self._run, name="stdout", daemon=True).start()
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray) -> None:
         self._size += len(data)
         self._chunks.put(data)
         if self._size > self._limit:

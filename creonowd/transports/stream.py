@@ -59,7 +59,7 @@ class StreamWire(asyncio.Protocol):
         if self._connection is not None:
             self._connection.relieve()
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray) -> None:
         """Send bytes."""
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)

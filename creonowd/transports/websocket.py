@@ -75,7 +75,7 @@ class WebSocketWire:
     def __init__(self, server: Server, socket: ServerConnection) -> None:
         self._limit = server.settings.max_outbound_bytes
         self._socket = socket
-        self._queue: deque[bytes] = deque()
+        self._queue: deque[bytes | bytearray] = deque()
         self._queued = 0
         self._wake = anyio.Event()
         self._go = anyio.Event()
@@ -118,7 +118,7 @@ class WebSocketWire:
         if self.connection.outbox.congested and self._queued < self._limit // 4:
             self.connection.relieve()
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | bytearray) -> None:
         """Queue a message."""
         self._queue.append(data)
         self._queued += len(data)

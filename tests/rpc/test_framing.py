@@ -42,7 +42,7 @@ def split(data: bytes, cuts: list[int]) -> tuple[Splitter, list[Event]]:
 def test_any_cut_of_the_stream_gives_the_same_messages(
     bodies: list[bytes], cuts: list[int], framing: Framing
 ) -> None:
-    stream = b"".join(enclose(framing, body) for body in bodies)
+    stream = b"".join(enclose(framing, bytearray(body)) for body in bodies)
 
     splitter, events = split(stream, cuts)
 
@@ -80,7 +80,9 @@ def test_a_message_over_the_limit_is_skipped_and_the_next_one_is_read(framing: F
     huge = b'{"id":7,' + b"x" * 5000 + b',"tail":1}'
     after = b'{"id":8}'
 
-    _, events = split(enclose(framing, huge) + enclose(framing, after), [17])
+    _, events = split(
+        bytes(enclose(framing, bytearray(huge)) + enclose(framing, bytearray(after))), [17]
+    )
 
     oversized, frame = events
     assert isinstance(oversized, Oversized)

@@ -1,0 +1,30 @@
+"""Counters count, percentiles are of what was measured, memory is bounded."""
+
+from creonowd.rpc.metrics import KEPT, Metrics, percentile
+
+
+def test_each_channel_is_counted_with_its_errors_and_latencies() -> None:
+    metrics = Metrics()
+    for taken in range(1, 101):
+        metrics.started("a")
+        metrics.finished("a", taken / 1000, "TIMEOUT" if taken % 10 == 0 else None)
+    metrics.started("b")
+
+    told = metrics.channels()
+
+    assert (told["a"].count, told["a"].in_flight, told["a"].errors) == (100, 0, {"TIMEOUT": 10})
+    assert (told["a"].p50_ms, told["a"].p95_ms, told["a"].p99_ms) == (51.0, 96.0, 100.0)
+    assert (told["b"].count, told["b"].in_flight, told["b"].p50_ms) == (0, 1, 0.0)
+
+
+def test_only_the_last_latencies_are_kept() -> None:
+    metrics = Metrics()
+    for taken in (1.0, *([0.001] * KEPT)):
+        metrics.started("a")
+        metrics.finished("a", taken, None)
+
+    assert metrics.channels()["a"].p99_ms == 1.0
+
+
+def test_a_percentile_of_nothing_is_nothing() -> None:
+    assert percentile([], 0.5) == 0.0
