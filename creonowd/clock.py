@@ -78,3 +78,8 @@ class SteppingClock:
     def token(self) -> str:
         """Mint a real secret: determinism must not weaken access."""
         return secrets.token_urlsafe(32)
+
+
+def make_clock(*, deterministic: bool) -> Clock:
+    """Choose the clock that the settings ask for."""
+    return SteppingClock() if deterministic else SystemClock()

@@ -105,11 +105,11 @@ def test_stdin_may_be_a_terminal(user_data: Path) -> None:
 def test_a_stray_print_lands_on_stderr(user_data: Path) -> None:
     code = (
         "import sys; sys.argv = ['creonowd', 'serve', '--user-data', sys.argv[1]]\n"
-        "import creonowd.daemon.build as build, os\n"
-        "original = build.Server\n"
-        "def noisy(*a):\n"
-        "    print('stray'); os.write(1, b'raw stray\\n'); return original(*a)\n"
-        "build.Server = noisy\n"
+        "import os, creonowd.rpc.server as rpc\n"
+        "class Noisy(rpc.Server):\n"
+        "    def __init__(self, *a):\n"
+        "        print('stray'); os.write(1, b'raw stray\\n'); super().__init__(*a)\n"
+        "rpc.Server = Noisy\n"
         "from creonowd.cli import main; raise SystemExit(main())\n"
     )
     ran = subprocess.run(

@@ -1,6 +1,5 @@
 """`app:*` — is it alive, what is wrong with it, what did it do."""
 
-import os
 from typing import Annotated
 
 from msgspec import Meta
@@ -9,16 +8,8 @@ from creonowd import __version__
 from creonowd.channels.session import Session
 from creonowd.model import Empty, Model, Result
 from creonowd.rpc.channel import Channel
+from creonowd.rpc.liveness import PING
 from creonowd.rpc.metrics import ChannelMetrics
-
-
-class Pong(Result):
-    """A sign of life."""
-
-    pong: bool
-    version: str
-    pid: int
-    now_ms: Annotated[int, Meta(description="milliseconds since the epoch")]
 
 
 class Degradation(Model):
@@ -46,11 +37,6 @@ class MetricsReport(Result):
     connections: int
 
 
-def ping(session: Session, params: Empty) -> Pong:
-    """Answer at once."""
-    return Pong(pong=True, version=__version__, pid=os.getpid(), now_ms=session.clock.now_ms())
-
-
 def health(session: Session, params: Empty) -> Health:
     """Tell what is degraded and why."""
     degraded = [
@@ -76,7 +62,7 @@ def metrics(session: Session, params: Empty) -> MetricsReport:
 
 
 CHANNELS = (
-    Channel("app:ping", ping),
+    PING,
     Channel("app:health", health),
     Channel("app:metrics", metrics),
 )

@@ -14,7 +14,7 @@ from creonowd.artifacts.store import Store
 from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
 from creonowd.channels.session import Services, Session
 from creonowd.channels.troubles import Trouble, Troubles
-from creonowd.clock import Clock, SteppingClock, SystemClock
+from creonowd.clock import make_clock
 from creonowd.errors import DaemonError
 from creonowd.providers.configured import Configured
 from creonowd.redaction import Redactor
@@ -36,10 +36,16 @@ WARM_UP_SECONDS = 0.3
 
 @contextlib.asynccontextmanager
 async def build(user_data: Path, settings: Settings, tasks: TaskGroup) -> AsyncGenerator[Server]:
-    """Make a server whose connections can use every service; what needs an end ends with the block."""
-    clock: Clock = SteppingClock() if settings.deterministic else SystemClock()
-    channels = ALL_CHANNELS + (E2E_CHANNELS if settings.e2e else ())
-    server = Server(channels, settings, clock, tasks)
+    """Make a server whose connections can use every service."""
+    server = Server((), settings, make_clock(deterministic=settings.deterministic), tasks)
+    async with furnish(server, user_data):
+        yield server
+
+
+@contextlib.asynccontextmanager
+async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
+    """Give a server every channel and service; what needs an end ends with the block."""
+    settings, clock = server.settings, server.clock
     projects = Registry(user_data, clock)
     tokenizers = Tokenizers(Path(settings.tokenizer_tables) if settings.tokenizer_tables else None)
     budgets = Budgets(user_data)
@@ -68,10 +74,11 @@ async def build(user_data: Path, settings: Settings, tasks: TaskGroup) -> AsyncG
     server.describe = lambda: describe(CONTRACT)
     server.open_session = lambda connection: _session(services, connection)
     if settings.warm_up:
-        tasks.start_soon(_warm_up, tokenizers)
-    tasks.start_soon(maintain, files)
+        server.tasks.start_soon(_warm_up, tokenizers)
+    server.tasks.start_soon(maintain, files)
     async with watcher.running(), contextlib.aclosing(ai):
-        yield server
+        server.add(ALL_CHANNELS + (E2E_CHANNELS if settings.e2e else ()))
+        yield
 
 
 async def _warm_up(tokenizers: Tokenizers) -> None:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +15,16 @@ import structlog
 
 from creonowd import __version__, logs
 from creonowd import settings as configuration
+from creonowd.clock import make_clock
 from creonowd.daemon import endpoint
-from creonowd.daemon.build import build
 from creonowd.daemon.life import Life
 from creonowd.rpc.channel import Role
 from creonowd.rpc.grants import Grant
+from creonowd.rpc.liveness import PING
 from creonowd.rpc.server import Server
 from creonowd.transports import stdio, tcp
+
+FIRST_ANSWER_SECONDS = 0.005
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -53,15 +57,15 @@ def serve(options: Options) -> int:
 
 
 async def _serve(options: Options, settings: configuration.Settings) -> None:
-    async with (
-        anyio.create_task_group() as tasks,
-        build(options.user_data, settings, tasks) as server,
-    ):
+    async with anyio.create_task_group() as tasks:
+        server = Server((PING,), settings, make_clock(deterministic=settings.deterministic), tasks)
+        server.expect_more()
         life = Life(server.exit)
         life.catch_signals()
         server.watch_parent = life.watch_parent
         async with contextlib.AsyncExitStack() as opened:
             await _open(server, options, opened)
+            await _furnish(server, options.user_data, opened)
             log.info("daemon_started", version=__version__, pid=os.getpid())
             await server.exiting.wait()
             life.arm_watchdog()
@@ -69,7 +73,14 @@ async def _serve(options: Options, settings: configuration.Settings) -> None:
             log.info("daemon_stopping", reason=server.reason, drained=clean)
         life.over()
         tasks.cancel_scope.cancel()
-    log.info("daemon_stopped", reason=server.reason)
+        log.info("daemon_stopped", reason=server.reason)
+
+
+async def _furnish(server: Server, user_data: Path, opened: contextlib.AsyncExitStack) -> None:
+    """Load the rest in a thread: the first sign of life does not wait for it."""
+    await anyio.sleep(FIRST_ANSWER_SECONDS)
+    build = await anyio.to_thread.run_sync(import_module, "creonowd.daemon.build")
+    await opened.enter_async_context(build.furnish(server, user_data))
 
 
 async def _open(server: Server, options: Options, opened: contextlib.AsyncExitStack) -> None:

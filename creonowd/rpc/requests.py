@@ -37,12 +37,13 @@ class Requests:
         self._connection = connection
         self._tickets: dict[Any, Ticket] = {}
         self._waiting: deque[Ticket] = deque()
+        self._parked = 0
         self._session: Any = None
 
     @property
     def in_flight(self) -> int:
         """How many requests are accepted and not answered."""
-        return len(self._tickets)
+        return len(self._tickets) + self._parked
 
     def start_waiting(self) -> None:
         """Start what waited for the client to read again."""
@@ -73,8 +74,11 @@ class Requests:
             return result if channel.inline else await result
         raise DaemonError(ErrorCode.TIMEOUT)
 
-    def receive(self, request: Request, sink: Sink) -> None:
-        """Admit a request and start it, or answer why not."""
+    def receive(self, request: Request, sink: Sink, *, waited: bool = False) -> None:
+        """Admit a request and start it, or answer why not; park it while its channel is loading."""
+        if not self._server.complete and request.method not in self._server.channels:
+            self._park(request, sink)
+            return
         if request.method == CANCEL:
             self._cancel(request)
         channel = self._server.channels.get(request.method)
@@ -83,7 +87,7 @@ class Requests:
             return
         ticket = Ticket(request, channel, sink, chinese=self._connection.chinese)
         try:
-            self._admit(ticket)
+            self._admit(ticket, waited=waited)
         except DaemonError as error:
             self._server.metrics.counters[f"refused.{error.code}"] += 1
             ticket.fail(error)
@@ -93,6 +97,16 @@ class Requests:
             self._waiting.append(ticket)
         else:
             self._start(ticket)
+
+    def _park(self, request: Request, sink: Sink) -> None:
+        self._parked += 1
+
+        def resume() -> None:
+            self._parked -= 1
+            self.receive(request, sink, waited=True)
+            self._connection.close_if_done()
+
+        self._server.park(resume)
 
     def _unknown(self, request: Request, sink: Sink) -> None:
         if isinstance(request.id, msgspec.UnsetType):
@@ -105,7 +119,7 @@ class Requests:
             error = DaemonError(ErrorCode.IPC_CHANNEL_FORBIDDEN, f"There is no channel {name}.")
             self._connection.refuse(request.id, error, sink)
 
-    def _admit(self, ticket: Ticket) -> None:
+    def _admit(self, ticket: Ticket, *, waited: bool) -> None:
         limit = self._server.settings.max_in_flight
         if len(self._tickets) >= limit:
             raise DaemonError(ErrorCode.IPC_BACKPRESSURE, limit=limit, retryAfterMs=100)
@@ -113,7 +127,8 @@ class Requests:
             raise DaemonError(
                 ErrorCode.INVALID_REQUEST, "A request with this id is still in flight; use another."
             )
-        if self._server.stopping.is_set() and ticket.channel.name not in _ALWAYS:
+        late = self._server.stopping.is_set() and not waited
+        if late and ticket.channel.name not in _ALWAYS:
             raise DaemonError(ErrorCode.SHUTTING_DOWN)
         self._check(ticket.channel)
 
@@ -156,7 +171,10 @@ class Requests:
 
     def _open_session(self) -> Any:
         if self._session is None:
-            self._session = self._server.open_session(self._connection)
+            opened = self._server.open_session(self._connection)
+            if not self._server.complete:
+                return opened
+            self._session = opened
         return self._session
 
     def _start(self, ticket: Ticket) -> None:

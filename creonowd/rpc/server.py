@@ -37,11 +37,13 @@ class Server:
         self.stopping = anyio.Event()
         self.exiting = anyio.Event()
         self.reason = ""
-        self.open_session: Callable[[Connection], Any] = lambda connection: connection
+        self.open_session: Callable[[Connection], Any] = lambda _: self
+        self.complete = True
         self.connections: set[Connection] = set()
         self.describe: Callable[[], dict[str, Any]] = dict
         self.watch_parent: Callable[[int], None] = _ignore
         self._opened = 0
+        self._parked: list[Callable[[], None]] = []
         self._started = clock.monotonic()
 
     @property
@@ -58,6 +60,22 @@ class Server:
     def contract_hash(self) -> str:
         """The hash of that document."""
         return contract_hash(self.document)
+
+    def expect_more(self) -> None:
+        """Note that channels are still being loaded: what asks for them waits."""
+        self.complete = False
+
+    def park(self, callback: Callable[[], None]) -> None:
+        """Run `callback` when all channels are there."""
+        self._parked.append(callback)
+
+    def add(self, channels: Iterable[Channel]) -> None:
+        """Complete the table, and answer what waited for it."""
+        self.channels |= {channel.name: channel for channel in channels}
+        self.complete = True
+        parked, self._parked = self._parked, []
+        for callback in parked:
+            callback()
 
     def connect(self, wire: Wire, transport: str, grant: Grant | None) -> Connection:
         """Open a connection with the rights that its transport implies; None until a token is shown."""
