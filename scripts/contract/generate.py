@@ -1,4 +1,4 @@
-"""Write `protocol/`: openrpc.json, errors.json and creonow.d.ts. Knows where files go."""
+"""Write the generated files of `protocol/` and of its package `electron`. Knows where files go."""
 
 import json
 from pathlib import Path
@@ -9,25 +9,32 @@ import msgspec
 from creonowd.channels import CONTRACT
 from creonowd.errors import CATALOGUE, WARNINGS
 from creonowd.rpc.discover import describe
+from scripts.contract.electron import allow_lists, preload
 from scripts.contract.typescript import typescript
 
+ROOT = Path(__file__).resolve().parents[2]
 PLACE = Path("protocol")
+PRELOAD = "electron/preload.cjs"
 
 
 def generate() -> dict[str, str]:
     """Make every file of the contract, by name."""
     document = describe(CONTRACT)
+    declarations = typescript(document)
     return {
         "openrpc.json": _pretty(document),
         "errors.json": _pretty(_codes()),
-        "creonow.d.ts": typescript(document),
+        "creonow.d.ts": declarations,
+        "electron/contract.d.ts": declarations,
+        "electron/channels.mjs": allow_lists(CONTRACT),
+        PRELOAD: preload((ROOT / PLACE / PRELOAD).read_text(encoding="utf-8"), CONTRACT),
     }
 
 
 def main() -> None:
-    """Write the files into the repository in the working folder."""
+    """Write the files into the repository."""
     for name, text in generate().items():
-        (PLACE / name).write_text(text, encoding="utf-8", newline="\n")
+        (ROOT / PLACE / name).write_text(text, encoding="utf-8", newline="\n")
 
 
 def _codes() -> dict[str, Any]:

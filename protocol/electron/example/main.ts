@@ -1,0 +1,59 @@
+// The main process of an app that uses the daemon; compiled, never run here.
+import { app, BrowserWindow, ipcMain } from "electron";
+import { createBridge, DaemonError, spawnDaemon } from "@creonow/electron";
+import type { Daemon, ErrorCode } from "@creonow/electron";
+
+async function start(): Promise<void> {
+  await app.whenReady();
+  const daemon = await spawnDaemon({
+    userData: app.getPath("userData"),
+    locale: app.getLocale(),
+    onStderr: (line) => console.error(line),
+  });
+  const bridge = createBridge(ipcMain, daemon);
+  const window = new BrowserWindow({ webPreferences: bridge.webPreferences });
+  await window.loadFile("index.html");
+
+  app.on("before-quit", (event) => {
+    if (daemon.state === "stopped") return;
+    event.preventDefault();
+    void daemon.stop().then(() => app.quit());
+  });
+}
+
+export async function openNovel(daemon: Daemon, rootPath: string): Promise<string> {
+  const project = await daemon.call("project:create", { rootPath }, { timeoutMs: 5000 });
+  await daemon.call("project:setCurrent", { projectId: project.projectId });
+  const listed = await daemon.invoke("project:list");
+  return listed.ok ? `${listed.data.items.length}` : listed.error.code;
+}
+
+export function explain(error: unknown): ErrorCode | "bug" {
+  if (!(error instanceof DaemonError)) return "bug";
+  return error.retryable ? "TIMEOUT" : error.code;
+}
+
+export function follow(daemon: Daemon): () => void {
+  const forget = daemon.on("$/restarted", ({ restored }) => {
+    for (const entry of restored) if (!entry.ok) console.warn(entry.channel, entry.error.code);
+  });
+  daemon.onState((state) => state === "failed" && void daemon.restart());
+  return forget;
+}
+
+export function mistakes(daemon: Daemon): void {
+  // @ts-expect-error there is no such channel
+  void daemon.call("app:pong");
+  // @ts-expect-error the payload is required
+  void daemon.call("project:create");
+  // @ts-expect-error the handshake is spawnDaemon's
+  void daemon.call("initialize", {});
+  // @ts-expect-error the option is executable
+  void spawnDaemon({ command: "creonowd" });
+  // @ts-expect-error there is no such event
+  daemon.on("$/reborn", () => {});
+  // @ts-expect-error a bridge needs a daemon
+  createBridge(ipcMain);
+}
+
+void start();
