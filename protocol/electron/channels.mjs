@@ -8,12 +8,32 @@ export const RENDERER_CHANNELS = Object.freeze([
   "app:health",
   "app:metrics",
   "app:ping",
+  "context:budget:get",
+  "context:budget:update",
+  "context:creonow:characters:list",
+  "context:creonow:characters:read",
+  "context:creonow:ensure",
+  "context:creonow:rules:get",
+  "context:creonow:rules:list",
+  "context:creonow:rules:read",
+  "context:creonow:settings:list",
+  "context:creonow:settings:read",
+  "context:creonow:status",
+  "context:creonow:watch:start",
+  "context:creonow:watch:stop",
+  "context:document:close",
+  "context:document:sync",
   "project:create",
   "project:delete",
   "project:getCurrent",
   "project:list",
   "project:setCurrent",
   "rpc.discover",
+  "skill:list",
+  "skill:read",
+  "skill:validate",
+  "skill:write",
+  "tokens:count",
 ]);
 
 /** What only the main process may call. */
@@ -33,6 +53,7 @@ export const CONNECTION_CHANNELS = Object.freeze([
 export const EVENTS = Object.freeze([
   "$/lagged",
   "$/progress",
+  "context:creonow:changed",
 ]);
 
 /** What may go well when tried again. */

@@ -52,8 +52,7 @@ export class Line {
       try {
         await this.#daemon.ready();
       } catch (error) {
-        this.#session.refuse(error);
-        await this.#change();
+        await this.#given(error);
         continue;
       }
       try {
@@ -71,7 +70,6 @@ export class Line {
       await this.#authorise(connection);
       if (this.#over.signal.aborted) return;
       this.#connection = connection;
-      this.#session.welcome();
       this.#session.attach(connection);
       await connection.closed;
     } finally {
@@ -96,9 +94,12 @@ export class Line {
     return this.#renewing;
   }
 
-  #change() {
-    return new Promise((resolve) => {
+  /** Refuse calls until something happens to the daemon; then let them wait again. */
+  async #given(error) {
+    this.#session.refuse(error);
+    await new Promise((resolve) => {
       const forget = this.#daemon.onState(() => resolve(forget()));
     });
+    if (!this.#over.signal.aborted) this.#session.welcome();
   }
 }

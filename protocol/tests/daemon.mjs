@@ -10,7 +10,7 @@ import rpc from "vscode-jsonrpc/node";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const WINDOWS = process.platform === "win32";
-const COMMAND = join(ROOT, ".venv", ...(WINDOWS ? ["Scripts", "creonowd.exe"] : ["bin", "creonowd"]));
+export const COMMAND = join(ROOT, ".venv", ...(WINDOWS ? ["Scripts", "creonowd.exe"] : ["bin", "creonowd"]));
 
 /** Make a user-data folder that goes away with the test. */
 export function userData(test) {

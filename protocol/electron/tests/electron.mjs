@@ -21,7 +21,7 @@ export function makeIpcMain() {
 /** A window whose sandbox runs the preload script; `seen` is all that ever reached the page. */
 export function openWindow(ipcMain, { preload, additionalArguments = [] }, url = APP_PAGE) {
   const contents = Object.assign(new EventEmitter(), { isDestroyed: () => false });
-  const window = { contents, seen: [], url, frame: { url, parent: null } };
+  const window = { contents, seen: [], complaints: [], frame: { url, parent: null } };
   window.load = () => loadPage(window, ipcMain, preload, additionalArguments);
   window.load();
   return window;
@@ -40,7 +40,8 @@ function loadPage(window, ipcMain, preload, additionalArguments) {
       invoke: (name, ...request) => invoke(window, ipcMain, name, request),
     },
   };
-  runInSandbox(preload, electron, ["renderer", ...additionalArguments]);
+  const console = { error: (complaint) => window.complaints.push(complaint) };
+  runInSandbox(preload, electron, ["renderer", ...additionalArguments], console);
 }
 
 async function invoke(window, ipcMain, name, request) {
@@ -54,7 +55,7 @@ async function invoke(window, ipcMain, name, request) {
 }
 
 /** Run a preload as Electron's sandbox does: a function around it, and nothing to require. */
-function runInSandbox(path, electron, argv) {
+function runInSandbox(path, electron, argv, console) {
   const wrapped = `(function (require, process, exports, module) {${readFileSync(path, "utf8")}\n})`;
   const require = (name) => {
     if (name !== "electron") throw new Error(`module not found: ${name}`);

@@ -1,0 +1,138 @@
+// What an E2E story in JavaScript holds: an isolated daemon, projects, calls, events, logs.
+// The twin of e2e/harness.py; the same names do the same things.
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { setTimeout as pause } from "node:timers/promises";
+import { spawnDaemon } from "./daemon.mjs";
+import { DaemonError } from "./errors.mjs";
+import { EVERY_EVENT } from "./session.mjs";
+
+const PATIENCE_MS = 10_000;
+const LOOK_AGAIN_MS = 20;
+
+/**
+ * Start a daemon with user data of its own, in a folder whose name is as awkward as a user's.
+ *
+ * Given node's test context as `test`, it ends with the test; else call `stop`.
+ */
+export async function startHarness({ test, deterministic = false, keep = false, env = {}, ...options } = {}) {
+  const home = await mkdtemp(join(tmpdir(), "creonow e2e 故事 "));
+  const userData = options.userData ?? join(home, "user data 用户");
+  const harness = new Harness(home, keep);
+  test?.after(() => harness.stop());
+  await harness.start({
+    restart: false,
+    ...options,
+    userData,
+    env: {
+      ...env,
+      CREONOW_E2E: "1",
+      CREONOW_USER_DATA_DIR: userData,
+      ...(deterministic && { CREONOW_DETERMINISTIC: "1" }),
+    },
+  });
+  return harness;
+}
+
+class Harness {
+  home;
+  daemon;
+  #keep;
+  #options;
+  #events = [];
+  #arrived = new Set();
+
+  constructor(home, keep) {
+    this.home = home;
+    this.#keep = keep;
+  }
+
+  get userData() {
+    return this.#options.userData;
+  }
+
+  /** Start the daemon on this harness's user data; for stories in which it was stopped or killed. */
+  async start(options = this.#options) {
+    this.#options = options;
+    this.daemon = await spawnDaemon(options);
+    this.daemon.on(EVERY_EVENT, (fields, name) => this.#arrive({ name, fields }));
+  }
+
+  /** Call a channel as the owner; rejects with a `DaemonError`. */
+  call(channel, payload, options) {
+    return this.daemon.call(channel, payload, options);
+  }
+
+  /** Call a channel as the owner and get the IPC envelope. */
+  invoke(channel, payload, options) {
+    return this.daemon.invoke(channel, payload, options);
+  }
+
+  /** Make a folder with these files (path → text) and register it as a project. */
+  async makeProject(name = "长夜", files = {}) {
+    const rootPath = join(this.home, "projects", name);
+    await mkdir(rootPath, { recursive: true });
+    for (const [path, text] of Object.entries(files)) {
+      const place = join(rootPath, path);
+      await mkdir(dirname(place), { recursive: true });
+      await writeFile(place, text);
+    }
+    return this.call("project:create", { rootPath, name });
+  }
+
+  /** Wait for the next event of this name that fits `where`, and take it. */
+  async event(name, { where = () => true, timeoutMs = PATIENCE_MS } = {}) {
+    const fits = (event) => event.name === name && where(event.fields);
+    const signal = AbortSignal.timeout(timeoutMs);
+    for (;;) {
+      const index = this.#events.findIndex(fits);
+      if (index >= 0) return this.#events.splice(index, 1)[0].fields;
+      if (signal.aborted) throw new DaemonError("TIMEOUT", `No event ${name} came in ${timeoutMs} ms.`);
+      await this.#next(signal);
+    }
+  }
+
+  /** Read what the daemon has logged, oldest first; of one event, if it is named. */
+  async logs(event) {
+    const text = await readFile(join(this.userData, "logs", "main.log"), "utf8").catch(() => "");
+    const whole = text.slice(0, text.lastIndexOf("\n") + 1);
+    const lines = whole.split("\n").filter(Boolean).map((line) => JSON.parse(line));
+    return event === undefined ? lines : lines.filter((line) => line.event === event);
+  }
+
+  /** Wait until the daemon has logged this event, and return the line. */
+  async log(event, { where = () => true, timeoutMs = PATIENCE_MS } = {}) {
+    const signal = AbortSignal.timeout(timeoutMs);
+    for (;;) {
+      const found = (await this.logs(event)).find(where);
+      if (found !== undefined) return found;
+      if (signal.aborted) throw new DaemonError("TIMEOUT", `${event} was not logged in ${timeoutMs} ms.`);
+      await pause(LOOK_AGAIN_MS);
+    }
+  }
+
+  /** Kill the daemon as a crash would. */
+  kill() {
+    process.kill(this.daemon.pid, "SIGKILL");
+  }
+
+  /** Stop the daemon and remove what the story left, unless it asked to `keep` it. */
+  async stop() {
+    await this.daemon?.stop();
+    if (!this.#keep) await rm(this.home, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  #arrive(event) {
+    this.#events.push(event);
+    for (const wake of this.#arrived) wake();
+    this.#arrived.clear();
+  }
+
+  #next(signal) {
+    return new Promise((resolve) => {
+      this.#arrived.add(resolve);
+      signal.addEventListener("abort", resolve, { once: true });
+    });
+  }
+}
