@@ -55,7 +55,8 @@ def ensure_python() -> None:
 
 def ensure_node() -> None:
     """Install the Node packages that the contract's tests and generator use."""
-    inputs = (NODE_ROOT / "package.json", NODE_ROOT / "package-lock.json")
+    names = ("package.json", "package-lock.json", "electron/package.json")
+    inputs = tuple(NODE_ROOT / name for name in names)
     if not inputs[0].exists() or (_fresh("node", inputs) and (NODE_ROOT / "node_modules").exists()):
         return
     npm = shutil.which("npm")

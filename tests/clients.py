@@ -53,13 +53,13 @@ class Client:
         self._replies: dict[Any, Any] = {}
         self._arrived = anyio.Event()
 
-    async def call(self, method: str, params: Any = None) -> Any:
+    async def call(self, method: str, params: Any = None, seconds: float = PATIENCE) -> Any:
         """Call and return the result, or raise `RpcError`."""
         self._made += 1
         number = self._made
         payload: Any = {} if params is None else params
         await self.post({"jsonrpc": "2.0", "id": number, "method": method, "params": payload})
-        reply = await self.reply(number)
+        reply = await self.reply(number, seconds)
         if "error" in reply:
             raise RpcError(reply["error"])
         return reply["result"]
@@ -84,9 +84,9 @@ class Client:
         """Send any bytes."""
         await self._send(data)
 
-    async def reply(self, number: Any) -> Any:
+    async def reply(self, number: Any, seconds: float = PATIENCE) -> Any:
         """Wait for the reply to an id."""
-        await self.until(lambda: number in self._replies)
+        await self.until(lambda: number in self._replies, seconds)
         return self._replies.pop(number)
 
     async def stray(self) -> Any:
@@ -94,17 +94,25 @@ class Client:
         await self.until(lambda: bool(self.strays))
         return self.strays.pop(0)
 
-    async def event(self, name: str) -> dict[str, Any]:
-        """Wait for the next event of this name, and return its params."""
-        await self.until(lambda: any(event["method"] == name for event in self.events))
-        found = next(event for event in self.events if event["method"] == name)
+    async def event(
+        self, name: str, where: Callable[[Any], bool] = bool, seconds: float = PATIENCE
+    ) -> dict[str, Any]:
+        """Wait for the next event of this name that fits, and return its params."""
+
+        def fits(event: dict[str, Any]) -> bool:
+            return event["method"] == name and where(event["params"])
+
+        await self.until(lambda: any(map(fits, self.events)), seconds)
+        found = next(filter(fits, self.events))
         self.events.remove(found)
         return found["params"]
 
-    async def until(self, condition: Callable[[], bool]) -> None:
+    async def until(self, condition: Callable[[], bool], seconds: float = PATIENCE) -> None:
         """Wait for something to be true after a message."""
-        with anyio.fail_after(PATIENCE):
+        with anyio.fail_after(seconds):
             while not condition():
+                if self.closed.is_set():
+                    raise ConnectionError("the daemon has closed the connection")
                 self._arrived = anyio.Event()
                 await self._arrived.wait()
 

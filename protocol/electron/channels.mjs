@@ -5,6 +5,7 @@ export const PROTOCOL_VERSION = 1;
 
 /** What a page may call. */
 export const RENDERER_CHANNELS = Object.freeze([
+  "ai:config:get",
   "app:health",
   "app:metrics",
   "app:ping",

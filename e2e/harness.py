@@ -1,0 +1,135 @@
+"""What an E2E story in Python holds: an isolated daemon, projects, calls, events, logs.
+
+The twin of protocol/electron/harness.mjs; the same names do the same things. Blocking and simple:
+no story needs to know that the client beneath is asynchronous. Positions are code points, as in
+Python itself.
+"""
+
+import contextlib
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import anyio
+from anyio.from_thread import BlockingPortal, start_blocking_portal
+
+from creonowd.rpc.framing import Framing
+from tests.clients import PATIENCE, Client, Handler, RpcError, over_stdio
+
+LOOK_AGAIN_SECONDS = 0.02
+Found = Callable[[Any], bool]
+
+
+class Harness:
+    """One daemon with user data of its own, in a folder whose name is as awkward as a user's."""
+
+    def __init__(
+        self, home: Path, *, deterministic: bool = False, debug: bool = False, **environ: str
+    ) -> None:
+        self.home = home
+        self.user_data = home / "user data 用户"
+        self._environ = environ | {"CREONOW_USER_DATA_DIR": str(self.user_data)}
+        if deterministic:
+            self._environ["CREONOW_DETERMINISTIC"] = "1"
+        if debug:
+            self._environ["CREONOW_DEBUG"] = "1"
+        self._stack = contextlib.ExitStack()
+        self._portal: BlockingPortal | None = None
+        self._client: Client | None = None
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def start(self) -> None:
+        """Start the daemon and wait until it answers; also after `stop` or `kill`."""
+        self.stop()
+        self._portal = self._stack.enter_context(start_blocking_portal())
+        spawned = over_stdio(self.user_data, Framing.LINES, **self._environ)
+        self._client = self._stack.enter_context(self._portal.wrap_async_context_manager(spawned))
+        self.call("app:ping")
+
+    def stop(self) -> None:
+        """Let the daemon finish and end."""
+        self._stack.close()
+        self._client = None
+
+    def kill(self) -> None:
+        """Kill the daemon as a crash would."""
+        process = self._running.process
+        assert process is not None
+        process.kill()
+        self._on_loop(process.wait)
+
+    def call(self, channel: str, payload: Any = None, *, seconds: float = PATIENCE) -> Any:
+        """Call a channel as the owner; raises `RpcError`, or `ConnectionError` if the daemon has gone."""
+        return self._on_loop(self._running.call, channel, payload, seconds)
+
+    def failure(self, channel: str, payload: Any = None) -> RpcError:
+        """Call a channel and return the error that must come."""
+        return self._on_loop(self._running.failure, channel, payload)
+
+    def invoke(self, channel: str, payload: Any = None) -> dict[str, Any]:
+        """Call a channel as the owner and get the IPC envelope."""
+        return self.call("ipc:invoke", {"channel": channel, "payload": payload or {}})
+
+    def handle(self, method: str, handler: Handler) -> None:
+        """Answer a call that the daemon makes."""
+        self._running.handlers[method] = handler
+
+    def make_project(
+        self, name: str = "长夜", files: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """Make a folder with these files (path → text) and register it as a project."""
+        root = self.home / "projects" / name
+        root.mkdir(parents=True, exist_ok=True)
+        for path, text in (files or {}).items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_text(text, encoding="utf-8", newline="")
+        return self.call("project:create", {"rootPath": str(root), "name": name})
+
+    def event(self, name: str, *, where: Found = bool, seconds: float = PATIENCE) -> dict[str, Any]:
+        """Wait for the next event of this name that fits, and take it."""
+        return self._on_loop(self._running.event, name, where, seconds)
+
+    def logs(self, event: str | None = None) -> list[dict[str, Any]]:
+        """Read what the daemon has logged, oldest first; of one event, if it is named."""
+        file = self.user_data / "logs" / "main.log"
+        text = file.read_text(encoding="utf-8") if file.exists() else ""
+        whole = text[: text.rfind("\n") + 1]
+        lines = [json.loads(line) for line in whole.splitlines()]
+        return [line for line in lines if event in {None, line["event"]}]
+
+    def log(self, event: str, *, where: Found = bool, seconds: float = PATIENCE) -> dict[str, Any]:
+        """Wait until the daemon has logged this event, and return the line."""
+        end = time.monotonic() + seconds
+        while True:
+            found = next(filter(where, self.logs(event)), None)
+            if found is not None:
+                return found
+            if time.monotonic() > end:
+                raise TimeoutError(f"{event} was not logged in {seconds} s")
+            time.sleep(LOOK_AGAIN_SECONDS)
+
+    @property
+    def _running(self) -> Client:
+        assert self._client is not None, "the harness is not started"
+        return self._client
+
+    def _on_loop(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        assert self._portal is not None
+        try:
+            return self._portal.call(function, *arguments)
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            raise ConnectionError("the daemon has gone") from None

@@ -1,0 +1,75 @@
+// One story that visits every family of channels, in this order, on one project.
+//
+// A new family needs a line here: [channel, payload, what must be true of the data]. The payload may be
+// a function of the story: `projectId`, `rootPath`, and `data`, what each channel answered last. That
+// the data fits the contract's own type is checked anyway.
+
+export const FILES = {
+  "第一章.md": "林远推开门。🖋️\n\n夜色很深。\n",
+  ".creonow/settings/世界观.md": "没有魔法。\n",
+  ".creonow/characters/林远.md": "冷静，少言。\n",
+};
+
+const inProject = ({ projectId }) => ({ projectId });
+
+export const SAMPLES = [
+  ["app:ping", {}, ({ pong }) => pong],
+  ["app:health", {}, ({ status }) => status === "ok"],
+  ["app:metrics", {}, ({ channels }) => channels["app:ping"].count > 0],
+
+  ["rpc.discover", {}, ({ methods }) => methods.length > 0],
+
+  ["project:create", ({ rootPath }) => ({ rootPath }), ({ name }) => name === "长夜"],
+  ["project:setCurrent", inProject, ({ projectId }) => projectId.startsWith("prj_")],
+  ["project:getCurrent", {}, ({ projectId }, story) => projectId === story.projectId],
+  ["project:list", {}, ({ items }) => items.length === 1],
+
+  ["context:creonow:ensure", inProject, ({ ensured }) => ensured],
+  ["context:creonow:watch:start", inProject, ({ watching }) => watching],
+  ["context:creonow:status", inProject, ({ exists, watching }) => exists && watching],
+  ["context:creonow:rules:get", inProject, ({ fragments }) => fragments.length > 0],
+  ["context:creonow:settings:list", inProject, ({ items }) => items[0].path.endsWith("世界观.md")],
+  [
+    "context:creonow:settings:read",
+    ({ projectId, data }) => ({ projectId, path: data["context:creonow:settings:list"].items[0].path }),
+    ({ content }) => content === "没有魔法。\n",
+  ],
+  ["context:creonow:watch:stop", inProject, ({ watching }) => !watching],
+
+  ["context:budget:get", inProject, ({ totalBudgetTokens }) => totalBudgetTokens === 6000],
+  [
+    "context:budget:update",
+    ({ projectId, data }) => ({ projectId, ...data["context:budget:get"], outputReserveTokens: 1000 }),
+    ({ totalBudgetTokens }) => totalBudgetTokens === 6500,
+  ],
+
+  [
+    "context:document:sync",
+    ({ projectId }) => ({ projectId, documentId: "第一章.md", version: 1, text: "夜🖋️" }),
+    ({ length }) => length === 4,
+  ],
+  [
+    "context:document:close",
+    ({ projectId }) => ({ projectId, documentId: "第一章.md" }),
+    ({ closed }) => closed,
+  ],
+
+  ["skill:list", inProject, ({ items }) => items.some(({ id }) => id === "builtin:continue")],
+  ["skill:read", { skillId: "builtin:continue" }, ({ skill }) => skill.content !== ""],
+  ["skill:validate", { content: "no front matter" }, ({ valid }) => !valid],
+
+  ["ai:config:get", {}, (config) => !JSON.stringify(config).includes("sk-")],
+
+  ["tokens:count", { text: "林远推开门。" }, ({ tokens }) => tokens > 0],
+
+  ["session:grant", { role: "renderer" }, ({ token }) => token !== ""],
+  ["session:revoke", ({ data }) => ({ token: data["session:grant"].token }), ({ revoked }) => revoked],
+  ["ipc:invoke", { channel: "app:ping" }, ({ ok }) => ok],
+
+  ["project:delete", inProject, ({ deleted }) => deleted],
+];
+
+/** Tell the family of a channel: `context:creonow:rules:get` is of `context:creonow:`. */
+export function familyOf(channel) {
+  return /^(?:\w+:\w+:|\w+[:.])/.exec(channel)?.[0] ?? channel;
+}
