@@ -9,6 +9,10 @@ export const RENDERER_CHANNELS = Object.freeze([
   "app:health",
   "app:metrics",
   "app:ping",
+  "context.grep",
+  "context.list",
+  "context.read",
+  "context.tail",
   "context:budget:get",
   "context:budget:update",
   "context:creonow:characters:list",
@@ -24,6 +28,11 @@ export const RENDERER_CHANNELS = Object.freeze([
   "context:creonow:watch:stop",
   "context:document:close",
   "context:document:sync",
+  "context:files:delete",
+  "context:files:prune",
+  "context:files:put",
+  "context:files:register",
+  "context:files:stats",
   "project:create",
   "project:delete",
   "project:getCurrent",
@@ -38,7 +47,10 @@ export const RENDERER_CHANNELS = Object.freeze([
 ]);
 
 /** What only the main process may call. */
-export const OWNER_CHANNELS = Object.freeze([]);
+export const OWNER_CHANNELS = Object.freeze([
+  "context:files:export",
+  "context:files:import",
+]);
 
 /** What never passes through the bridge. */
 export const CONNECTION_CHANNELS = Object.freeze([

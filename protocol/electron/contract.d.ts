@@ -66,6 +66,15 @@ export interface ChannelMetrics {
   p99Ms: number;
 }
 
+/** A file that was taken away; a lazy one is made again when it is next looked at. */
+export interface CleanedContextFile {
+  conversationId: string;
+  id: string;
+  kind: Kind;
+  bytes: number;
+  reason: Reason;
+}
+
 /** The document that the editor has closed. */
 export interface CloseDocument {
   projectId: string;
@@ -75,6 +84,124 @@ export interface CloseDocument {
 /** Whether it was open on this connection. */
 export interface ClosedDocument {
   closed: boolean;
+}
+
+/** So many files of so many bytes. */
+export interface ContextFileAmount {
+  files: number;
+  bytes: number;
+}
+
+/** The newest refs, oldest first. */
+export interface ContextFileList {
+  items: Array<ContextRef>;
+}
+
+/**
+ * A page. Go on at `nextOffset` until `done`.
+ *
+ * Offsets count the bytes of the file and stand between characters. Raw pages joined are the
+ * file; redacted pages joined are the redacted file: a secret shows as one placeholder, on the
+ * page where it begins.
+ */
+export interface ContextFilePage {
+  id: string;
+  offset: number;
+  limit: number;
+  nextOffset: number;
+  done: boolean;
+  content: string;
+  base64?: string;
+  redactionEvidence: Array<RedactionEvidence>;
+}
+
+/**
+ * The ref, and if the content is too long for a conversation, what to write there instead.
+ *
+ * `preview` is the redacted head and tail around a note of what is left out.
+ */
+export interface ContextFilePut {
+  ref: ContextRef;
+  preview?: string;
+  missingChars?: number;
+  missingBytes?: number;
+  redactionEvidence?: Array<RedactionEvidence>;
+}
+
+/** The ref of a file that has yet to be made. */
+export interface ContextFileRegistered {
+  ref: ContextRef;
+}
+
+/** What is kept: `lazy` files of which `lazyMade` are there, and the limits from the settings. */
+export interface ContextFileStats {
+  conversations: number;
+  files: number;
+  bytes: number;
+  kinds: Record<string, ContextFileAmount>;
+  eager: ContextFileAmount;
+  lazy: number;
+  lazyMade: ContextFileAmount;
+  maxBytes: number;
+  lazyDays: number;
+  eagerDays: number;
+}
+
+/** The last `lines` lines, from byte `offset` on; `truncated` if they were too long to show. */
+export interface ContextFileTail {
+  id: string;
+  lines: number;
+  content: string;
+  offset: number;
+  truncated: boolean;
+  redactionEvidence: Array<RedactionEvidence>;
+}
+
+/** How much is gone. */
+export interface ContextFilesDeleted {
+  deleted: number;
+  freedBytes: number;
+}
+
+/** The archive, how many files it holds and how big it is. */
+export interface ContextFilesExported {
+  path: string;
+  files: number;
+  bytes: number;
+}
+
+/** Where the files went, and their refs. */
+export interface ContextFilesImported {
+  conversationId: string;
+  items: Array<ContextRef>;
+}
+
+/**
+ * What was cleaned and what is kept; `inUse` files were being read and stay.
+ *
+ * `cleaned` names the first thousand, `cleanedFiles` counts all.
+ */
+export interface ContextFilesPruned {
+  cleaned: Array<CleanedContextFile>;
+  cleanedFiles: number;
+  freedBytes: number;
+  keptFiles: number;
+  keptBytes: number;
+  inUse: number;
+}
+
+/**
+ * All that a model needs to remember of a context file; `createdAt` is in milliseconds.
+ *
+ * `byteSize` is absent while a lazy file has not been made. The id says nothing of a path.
+ */
+export interface ContextRef {
+  id: string;
+  kind: Kind;
+  mimeType?: string;
+  byteSize?: number;
+  createdAt: number;
+  hint: string;
 }
 
 /** A skill's declaration of the context it needs; everything is off unless asked for. */
@@ -128,6 +255,13 @@ export interface Degradation {
   part: string;
   reason: string;
   remedy: string;
+}
+
+/** The file to forget; without `id`, the whole conversation. */
+export interface DeleteContextFiles {
+  projectId: string;
+  conversationId: string;
+  id?: string | null;
 }
 
 /** The project that is forgotten; its folder is untouched. */
@@ -197,6 +331,13 @@ export type ErrorCode =
   | "UPSTREAM_ERROR"
   | "VERSION_TOO_NEW";
 
+/** The absolute path of the archive to write. */
+export interface ExportContextFiles {
+  projectId: string;
+  conversationId: string;
+  path: string;
+}
+
 /** A file's text without its secrets; `sizeBytes` is its size on disk. */
 export interface FileContent {
   path: string;
@@ -243,6 +384,55 @@ export interface GrantedToken {
   expiresAtMs: number;
 }
 
+/**
+ * A pattern in RE2's language, matched line by line.
+ *
+ * `\d`, `\w` and `\b` are ASCII, `\s` is any space, `\p{Han}` is a Han character. `cursor` goes
+ * on where an earlier search stopped.
+ */
+export interface GrepContextFile {
+  projectId: string;
+  conversationId: string;
+  id: string;
+  /** @default false */
+  sensitive?: boolean;
+  /** @default false */
+  raw?: boolean;
+  pattern: string;
+  /** @default 50 */
+  maxResults?: number;
+  /** @default 0 */
+  contextLines?: number;
+  /** @default false */
+  caseSensitive?: boolean;
+  cursor?: string | null;
+}
+
+/** A line that matches, by its number from 1; `offset` is where `context.read` finds it. */
+export interface GrepMatch {
+  line: number;
+  offset: number;
+  content: string;
+  before?: Array<string>;
+  after?: Array<string>;
+}
+
+/**
+ * The lines that match.
+ *
+ * `totalMatches` is how many there are in the whole file, or were found before time ran out
+ * (`timedOut`). If `truncated`, more match than are shown; `cursor` shows the next ones.
+ */
+export interface GrepResult {
+  id: string;
+  totalMatches: number;
+  matches: Array<GrepMatch>;
+  truncated: boolean;
+  timedOut: boolean;
+  cursor?: string;
+  redactionEvidence: Array<RedactionEvidence>;
+}
+
 /** `ok` when nothing is degraded. */
 export interface Health {
   /** ok or degraded */
@@ -250,6 +440,13 @@ export interface Health {
   version: string;
   uptimeMs: number;
   degraded: Array<Degradation>;
+}
+
+/** The absolute path of an archive; without `conversationId` it goes where it came from. */
+export interface ImportContextFiles {
+  projectId: string;
+  conversationId?: string | null;
+  path: string;
 }
 
 /** Who is calling, and how it counts positions. Optional: see the transports' defaults. */
@@ -279,6 +476,12 @@ export interface Invoke {
   channel: string;
   payload?: unknown;
 }
+
+/** What a context file holds: a tool's or terminal's output, a piece of history, a catalogue. */
+export type Kind =
+  | "artifact"
+  | "catalog"
+  | "history";
 
 /** How many notifications were dropped because this client read too slowly. */
 export interface Lagged {
@@ -325,9 +528,37 @@ export interface Limits {
   requestTimeoutMs: number;
 }
 
+/** Which refs to list. */
+export interface ListContextFiles {
+  projectId: string;
+  conversationId: string;
+  kind?: Kind | null;
+  /** @default 50 */
+  limit?: number;
+}
+
 /** Without a project, its own skills are left out. */
 export interface ListSkills {
   projectId?: string | null;
+}
+
+/** Make a registered file: answer its bytes from `offset` on, as many as are convenient. */
+export interface Materialise {
+  projectId: string;
+  conversationId: string;
+  id: string;
+  kind: Kind;
+  hint: string;
+  recipe: Record<string, unknown>;
+  offset: number;
+}
+
+/** A piece of the file, as text or as base64; the daemon asks on until `done`. */
+export interface Materialised {
+  content?: string;
+  base64?: string;
+  /** @default true */
+  done?: boolean;
 }
 
 /** Counters since the daemon started. */
@@ -336,6 +567,20 @@ export interface MetricsReport {
   counters: Record<string, number>;
   connections: number;
 }
+
+/** A project, or one of its conversations. */
+export interface OfProject {
+  projectId: string;
+  conversationId?: string | null;
+}
+
+/** Where a context file came from; it decides the folder and the form of its name. */
+export type Origin =
+  | "archive"
+  | "catalog"
+  | "summary"
+  | "terminal"
+  | "tool";
 
 /** A sign of life. */
 export interface Pong {
@@ -382,6 +627,43 @@ export interface Prompt {
   user: string;
 }
 
+/** A limit stricter than the settings', for lazy files. */
+export interface PruneContextFiles {
+  projectId: string;
+  conversationId?: string | null;
+  maxBytes?: number | null;
+}
+
+/** The content, either as text or as base64. */
+export interface PutContextFile {
+  projectId: string;
+  conversationId: string;
+  kind: Kind;
+  hint: string;
+  mimeType?: string | null;
+  key?: string | null;
+  origin?: Origin | null;
+  content?: string;
+  base64?: string;
+}
+
+/** A page from `offset` on, in bytes; `base64` gives bytes that are no text, raw only. */
+export interface ReadContextFile {
+  projectId: string;
+  conversationId: string;
+  id: string;
+  /** @default false */
+  sensitive?: boolean;
+  /** @default false */
+  raw?: boolean;
+  /** @default 0 */
+  offset?: number;
+  /** @default 8192 */
+  limit?: number;
+  /** @default "utf-8" */
+  encoding?: "base64" | "utf-8";
+}
+
 /** A project-relative path as the list gives it, such as `.creonow/settings/世界观.md`. */
 export interface ReadFile {
   projectId: string;
@@ -394,11 +676,34 @@ export interface ReadSkill {
   projectId?: string | null;
 }
 
+/** Why a file was cleaned. */
+export type Reason =
+  | "eager_age"
+  | "lazy_age"
+  | "lazy_lru";
+
 /** How often one pattern was replaced in one source; never what it replaced. */
 export interface RedactionEvidence {
   patternId: string;
   sourceRef: string;
   matchCount: number;
+}
+
+/**
+ * A recipe for a file that is made when it is first looked at, and again after cleaning.
+ *
+ * `type` is `host` (the daemon calls `context:files:materialise` back and hands the recipe over),
+ * `json` (`value` is the content) or `file` (`path` is a project-relative file).
+ */
+export interface RegisterContextFile {
+  projectId: string;
+  conversationId: string;
+  kind: Kind;
+  hint: string;
+  mimeType?: string | null;
+  key?: string | null;
+  origin?: Origin | null;
+  recipe: Record<string, unknown>;
 }
 
 /** The token to take back. */
@@ -533,6 +838,19 @@ export interface SyncedDocument {
   length: number;
 }
 
+/** How many of the last lines to read. */
+export interface TailContextFile {
+  projectId: string;
+  conversationId: string;
+  id: string;
+  /** @default false */
+  sensitive?: boolean;
+  /** @default false */
+  raw?: boolean;
+  /** @default 200 */
+  lines?: number;
+}
+
 /** The exact count; `tokenizerExact` is false for a model whose tokenizer is not public. */
 export interface TokenCount {
   tokens: number;
@@ -622,6 +940,14 @@ export interface Channels {
   "app:metrics": { request: Empty; result: MetricsReport };
   /** Answer at once. */
   "app:ping": { request: Empty; result: Pong };
+  /** Find the lines of a context file that match a pattern. */
+  "context.grep": { request: GrepContextFile; result: GrepResult };
+  /** List the newest context files of a conversation. */
+  "context.list": { request: ListContextFiles; result: ContextFileList };
+  /** Read a page of a context file. */
+  "context.read": { request: ReadContextFile; result: ContextFilePage };
+  /** Read the last lines of a context file. */
+  "context.tail": { request: TailContextFile; result: ContextFileTail };
   /** Tell the budget of a project; without one of its own it has the default. */
   "context:budget:get": { request: GetBudget; result: BudgetProfile };
   /** Change the budget, or fail with CONTEXT_BUDGET_CONFLICT if someone else did first. */
@@ -652,6 +978,20 @@ export interface Channels {
   "context:document:close": { request: CloseDocument; result: ClosedDocument };
   /** Take what the editor has; CONFLICT asks for the whole text. */
   "context:document:sync": { request: SyncDocument; result: SyncedDocument };
+  /** Forget a context file, or all of a conversation's. */
+  "context:files:delete": { request: DeleteContextFiles; result: ContextFilesDeleted };
+  /** Pack a conversation's context files into an archive. */
+  "context:files:export": { request: ExportContextFiles; result: ContextFilesExported };
+  /** Take an archive in, all of it or nothing; ids and times are kept. */
+  "context:files:import": { request: ImportContextFiles; result: ContextFilesImported };
+  /** Clean context files by age and size; eager ones never before their age. */
+  "context:files:prune": { request: PruneContextFiles; result: ContextFilesPruned };
+  /** Keep a text or bytes as a context file. */
+  "context:files:put": { request: PutContextFile; result: ContextFilePut };
+  /** Keep a recipe for a context file. */
+  "context:files:register": { request: RegisterContextFile; result: ContextFileRegistered };
+  /** Tell how much a project or conversation keeps. */
+  "context:files:stats": { request: OfProject; result: ContextFileStats };
   /** End the daemon. */
   exit: { request: Empty; result: null };
   /** Agree on positions, language and rights. */
@@ -697,6 +1037,7 @@ export interface Notifications {
 
 /** What the daemon asks. */
 export interface HostCalls {
+  "context:files:materialise": { request: Materialise; result: Materialised };
 }
 
 /** What a renderer may call. */
@@ -705,6 +1046,10 @@ export type RendererChannel =
   | "app:health"
   | "app:metrics"
   | "app:ping"
+  | "context.grep"
+  | "context.list"
+  | "context.read"
+  | "context.tail"
   | "context:budget:get"
   | "context:budget:update"
   | "context:creonow:characters:list"
@@ -720,6 +1065,11 @@ export type RendererChannel =
   | "context:creonow:watch:stop"
   | "context:document:close"
   | "context:document:sync"
+  | "context:files:delete"
+  | "context:files:prune"
+  | "context:files:put"
+  | "context:files:register"
+  | "context:files:stats"
   | "initialize"
   | "ipc:invoke"
   | "project:create"
@@ -736,6 +1086,8 @@ export type RendererChannel =
 
 /** What only an owner may call. */
 export type OwnerChannel =
+  | "context:files:export"
+  | "context:files:import"
   | "exit"
   | "session:grant"
   | "session:revoke"
