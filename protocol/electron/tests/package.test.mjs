@@ -1,10 +1,13 @@
 // What an app installs: complete, declared, and without anything to build.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { COMMAND } from "../../tests/daemon.mjs";
 
 const FOLDER = fileURLToPath(new URL("..", import.meta.url));
 const read = (name) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
@@ -47,4 +50,24 @@ test("a main process in CommonJS can load it too", async () => {
 
   assert.match(resolved, /preload\.cjs$/);
   assert.equal(typeof (await import("@creonow/electron")).spawnDaemon, "function");
+});
+
+test("the main process of the README runs as printed", { timeout: 60_000 }, (t) => {
+  const [main] = /(?<=```js\n)\/\/ main\.mjs\n[^`]+/.exec(read("README.md"));
+  const places = { electron: "./app.mjs", "@creonow/electron": "../index.mjs" };
+  const modules = Object.entries(places).map(([name, path]) => [name, new URL(path, import.meta.url).href]);
+  const hook = `const modules = new Map(${JSON.stringify(modules)});
+    export const resolve = (name, context, next) => next(modules.get(name) ?? name, context);`;
+  const register = `import { register } from "node:module"; register("data:text/javascript,${encodeURIComponent(hook)}");`;
+  const folder = mkdtempSync(join(tmpdir(), "creonow README "));
+  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+  const program = join(folder, "main.mjs");
+  writeFileSync(program, main);
+
+  const said = execFileSync(process.execPath, ["--import", `data:text/javascript,${encodeURIComponent(register)}`, program], {
+    env: { ...process.env, CREONOW_DAEMON: COMMAND, CREONOW_USER_DATA_DIR: folder },
+    encoding: "utf8",
+  });
+
+  assert.equal(said, "pong true\nquit\n");
 });

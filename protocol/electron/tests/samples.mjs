@@ -11,6 +11,8 @@ export const FILES = {
 };
 
 const inProject = ({ projectId }) => ({ projectId });
+const conversation = ({ projectId }) => ({ projectId, conversationId: "con-1" });
+const lookInto = (story) => ({ ...conversation(story), id: story.data["context:files:put"].ref.id });
 
 export const SAMPLES = [
   ["app:ping", {}, ({ pong }) => pong],
@@ -57,6 +59,22 @@ export const SAMPLES = [
   ["skill:list", inProject, ({ items }) => items.some(({ id }) => id === "builtin:continue")],
   ["skill:read", { skillId: "builtin:continue" }, ({ skill }) => skill.content !== ""],
   ["skill:validate", { content: "no front matter" }, ({ valid }) => !valid],
+
+  [
+    "context:files:put",
+    (story) => ({ ...conversation(story), kind: "artifact", hint: "搜索", content: "林远\n夜\n" }),
+    ({ ref }) => ref.id.startsWith("ctx_"),
+  ],
+  ["context:files:stats", inProject, ({ files }) => files === 1],
+  [
+    "context:files:export",
+    (story) => ({ ...conversation(story), path: `${story.rootPath}/archive.tar.gz` }),
+    ({ files }) => files === 1,
+  ],
+  ["context.list", conversation, ({ items }) => items.length === 1],
+  ["context.read", lookInto, ({ content }) => content === "林远\n夜\n"],
+  ["context.tail", lookInto, ({ content }) => content.includes("夜")],
+  ["context.grep", (story) => ({ ...lookInto(story), pattern: "林远" }), ({ matches }) => matches.length === 1],
 
   ["ai:config:get", {}, (config) => !JSON.stringify(config).includes("sk-")],
 
