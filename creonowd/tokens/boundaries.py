@@ -3,11 +3,11 @@
 import re
 from collections.abc import Iterator
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from creonowd.tokens.joints import is_plain
 
-LOOK_BACK = 256
+CONTEXT = 256
 
 _PARAGRAPH = re.compile(r"[\r\n\u2029](?=[^\S\r\n]*+\S)")
 _CLOSERS = r"」』”’\"'）)】》〉\]"
@@ -31,24 +31,19 @@ def grapheme_floor(text: str, position: int) -> int:
     """Tell the last grapheme boundary at or before a position."""
     if _obvious(text, position):
         return position
-    for start, end in _graphemes(text, position):
-        if end > position:
-            return start
-    return position
+    start, end = next(span for span in _graphemes(text, position) if span[1] >= position)
+    return position if end == position else start
 
 
 def grapheme_ceiling(text: str, position: int) -> int:
     """Tell the first grapheme boundary at or after a position."""
     if _obvious(text, position):
         return position
-    for start, end in _graphemes(text, position):
-        if end > position:
-            return position if start == position else end
-    return position
+    return next(end for _, end in _graphemes(text, position) if end >= position)
 
 
 def _ends(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator[int]:
-    for match in pattern.finditer(text, max(0, start - LOOK_BACK)):
+    for match in pattern.finditer(text, max(0, start - CONTEXT), end + CONTEXT):
         if match.end() > end:
             return
         if match.end() > start:
@@ -62,14 +57,38 @@ def _obvious(text: str, position: int) -> bool:
 
 
 def _graphemes(text: str, position: int) -> Iterator[tuple[int, int]]:
-    start = position
-    while not _obvious(text, start):
-        start -= 1
-    return (match.span() for match in _cluster().finditer(text, start))
+    """Walk the graphemes around a position, from a place before it where all is decided."""
+    found = _patterns().cluster.finditer(text, _decided(text, position))
+    return (match.span() for match in found)
+
+
+def _decided(text: str, position: int) -> int:
+    """Find the nearest place before a position that is a boundary whatever surrounds it."""
+    before_flags = _patterns().no_flag.search(text, 0, position)
+    flags = before_flags.end() if before_flags else 0
+    if position - flags > 2:
+        return flags + (position - flags - 1) // 2 * 2
+    anchor = _patterns().anchor.search(text, 0, position)
+    return anchor.start() if anchor else 0
+
+
+class _Patterns(NamedTuple):
+    cluster: Any
+    no_flag: Any
+    anchor: Any
 
 
 @cache
-def _cluster() -> Any:
+def _patterns() -> _Patterns:
     import regex
 
-    return regex.compile(r"\X")
+    tied = r"\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}\p{GCB=Regional_Indicator}"
+    settled = r"\p{Latin}\p{Greek}\p{Cyrillic}\p{Han}\p{Hiragana}\p{Katakana}"
+    any_other = rf"(?<![\p{{GCB=ZWJ}}\p{{GCB=Extend}}\p{{GCB=L}}])[^{tied}\p{{GCB=V}}\p{{GCB=T}}]"
+    return _Patterns(
+        regex.compile(r"\X"),
+        regex.compile(r"(?r)[^\p{GCB=Regional_Indicator}]"),
+        regex.compile(
+            rf"(?r)(?<![\p{{GCB=Prepend}}\p{{GCB=CR}}])(?:{any_other}|(?![{tied}])[{settled}])"
+        ),
+    )

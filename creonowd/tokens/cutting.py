@@ -14,6 +14,8 @@ from creonowd.tokens.joints import joints, stations
 from creonowd.tokens.tokenizer import Tokenizer
 
 WALL = 4096
+GAP = 64
+MARGIN = 32
 PROBES = 6
 
 _Rank = Callable[[str, int, int], Iterator[int]]
@@ -40,7 +42,7 @@ def keep_head(
     The cut is the largest fitting one at a paragraph that keeps more than `floor` code points,
     else the largest such at a sentence, else the largest at a grapheme, never inside one. If
     not even one grapheme fits, `at` is 0 and `tokens` may exceed the limit. "Largest" is exact
-    wherever joints are less than 4096 code points apart; in a wall of emoji it is near.
+    where joints are at most 64 code points apart, as in any prose; in a wall of emoji it is near.
     """
     walk = _Walk(before + text, limit, tokenizer, after, edge=len(before), forward=True)
     found = _keep(walk, len(before) + floor)
@@ -98,8 +100,8 @@ class _Walk:
         while ahead:
             middle = len(ahead) // 2
             ahead = ahead[middle + 1 :] if self._pass(ahead[middle]) else ahead[:middle]
-        if abs(self.outer - self._trail[-1][0]) > WALL:
-            self._probe_wall()
+        if abs(self.outer - self._trail[-1][0]) > GAP:
+            self._probe_gap()
 
     def tokens(self, position: int) -> int:
         """Count what is kept by a cut at a position, exactly."""
@@ -135,15 +137,17 @@ class _Walk:
             size *= 4
         return self._tokenizer.count(part)
 
-    def _probe_wall(self) -> None:
+    def _probe_gap(self) -> None:
         inner, tokens = self._trail[-1]
         sign = 1 if self.forward else -1
 
         def measure(width: int) -> int:
             return self._tokenizer.count(self._between(inner, inner + sign * width))
 
-        width = widest_fit(measure, self.limit - tokens, abs(self.outer - inner))
-        self.outer = inner + sign * width
+        gap = abs(self.outer - inner)
+        margin = MARGIN if gap <= WALL else 0
+        width = widest_fit(measure, self.limit - tokens, gap)
+        self.outer = inner + sign * min(gap, width + margin)
 
     def _between(self, one: int, other: int) -> str:
         return self.text[min(one, other) : max(one, other)]

@@ -1,0 +1,89 @@
+"""Boundaries are where a reader would put them, however the text around them looks."""
+
+from itertools import pairwise
+
+import pytest
+import regex
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from creonowd.tokens.boundaries import (
+    grapheme_ceiling,
+    grapheme_floor,
+    paragraphs,
+    sentences,
+)
+from tests.tokens.vocabulary import texts
+
+CLUSTERS = st.text(
+    st.sampled_from("a林。か\u3099ｶﾞ😀👨👍🏽🇨🇳\u200d\u0301\ufe0f\r\n각각क्षन\u093f\u0600\u0e33©"),
+    max_size=16,
+)
+
+
+@settings(max_examples=1000)
+@given(st.one_of(texts, CLUSTERS), st.data())
+def test_floor_and_ceiling_are_the_nearest_grapheme_boundaries(
+    text: str, data: st.DataObject
+) -> None:
+    boundaries = [0, *(match.end() for match in regex.finditer(r"\X", text))]
+    position = data.draw(st.integers(0, len(text)))
+
+    assert grapheme_floor(text, position) == max(b for b in boundaries if b <= position)
+    assert grapheme_ceiling(text, position) == min(b for b in boundaries if b >= position)
+
+
+def test_a_wall_of_flags_is_cut_between_flags() -> None:
+    text = "a" + "🇨🇳" * 100_000
+
+    assert grapheme_floor(text, 100_000) == 99_999
+    assert grapheme_ceiling(text, 100_000) == 100_001
+    assert grapheme_floor(text, 99_999) == 99_999
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("一\n二\n", ["一\n", "二\n"]),
+        ("一\r\n\r\n　　二", ["一\r\n\r\n", "　　二"]),
+        ("一\n　\n\n二", ["一\n　\n\n", "二"]),
+        ("a\rb", ["a\r", "b"]),
+        ("\n\n一", ["\n\n", "一"]),
+        ("一\n \n", ["一\n \n"]),
+    ],
+)
+def test_a_paragraph_begins_where_a_line_has_something_on_it(text: str, parts: list[str]) -> None:
+    assert _split(text, list(paragraphs(text, 0, len(text)))) == parts
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("他走了。她也走了！", ["他走了。", "她也走了！"]),
+        ("「走！」他说。", ["「走！」", "他说。"]),
+        ("他说「走」就走", ["他说「走」", "就走"]),
+        ("真的？！　好。", ["真的？！　", "好。"]),
+        ("He left. She stayed.", ["He left. ", "She stayed."]),
+        ('"Go!" he said.', ['"Go!" ', "he said."]),
+        ("It cost 3.14 or e.g.this", ["It cost 3.14 or e.g.this"]),
+        ("Wait...... what", ["Wait...... ", "what"]),
+        ("好。\ufe00了", ["好。\ufe00了"]),
+    ],
+)
+def test_a_sentence_ends_with_its_closing_marks_and_spaces(text: str, parts: list[str]) -> None:
+    assert _split(text, list(sentences(text, 0, len(text)))) == parts
+
+
+@given(texts, st.integers(0, 60), st.integers(0, 60))
+def test_a_range_has_the_boundaries_of_the_whole_that_lie_in_it(
+    text: str, start: int, end: int
+) -> None:
+    for rank in (paragraphs, sentences):
+        whole = list(rank(text, 0, len(text)))
+
+        assert list(rank(text, start, end)) == [at for at in whole if start < at <= end]
+
+
+def _split(text: str, ends: list[int]) -> list[str]:
+    edges = sorted({0, *ends, len(text)})
+    return [text[start:end] for start, end in pairwise(edges)]
