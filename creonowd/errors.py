@@ -211,6 +211,7 @@ class WarningCode(StrEnum):
     SOURCE_UNAVAILABLE = "SOURCE_UNAVAILABLE"
     RETRIEVAL_INDEXING = "RETRIEVAL_INDEXING"
     OUTLINE_UNAVAILABLE = "OUTLINE_UNAVAILABLE"
+    RUNS_UNAVAILABLE = "RUNS_UNAVAILABLE"
     SKILL_UNKNOWN = "SKILL_UNKNOWN"
     SKILL_SOURCE_ABSENT = "SKILL_SOURCE_ABSENT"
     SUMMARY_FALLBACK = "SUMMARY_FALLBACK"
@@ -286,6 +287,9 @@ WARNINGS: dict[WarningCode, Caution] = {
         "The index is still being built; passages may be missing.", "索引尚在建立，召回可能不完整。"
     ),
     WarningCode.OUTLINE_UNAVAILABLE: _caution("The outline could not be read.", "大纲无法读取。"),
+    WarningCode.RUNS_UNAVAILABLE: _caution(
+        "The summaries of recent runs could not be read.", "最近运行摘要无法读取。"
+    ),
     WarningCode.SKILL_UNKNOWN: _caution(
         "There is no such skill; the general profile was used.", "没有此技能，已使用通用配置。"
     ),

@@ -10,6 +10,8 @@ from creonowd.model import Model
 
 PLACES = ("text", "selection", "instruction", "title")
 ELSEWHERE = "（见上文 Immediate）"
+BEFORE = "（见前）"
+NOTHING = "（无）"
 
 _PLACE = re.compile(r"\{\{\s*([^{}\s]*)\s*\}\}")
 
@@ -35,5 +37,18 @@ class Task(Model):
         return "instruction" in self.places
 
     def fill(self, values: Mapping[str, str]) -> str:
-        """Put values into the places; one without a value points to what stands above."""
-        return _PLACE.sub(lambda match: values.get(match[1]) or ELSEWHERE, self.template)
+        """Put values into the places, each text once.
+
+        `{{text}}` and `{{selection}}` are the same text. Without a selection they point to what
+        stands above; a place for anything else that is missing says that there is none.
+        """
+        shown: set[str] = set()
+
+        def put(match: re.Match[str]) -> str:
+            name = "selection" if match[1] == "text" else match[1]
+            if name in shown and name != "title":
+                return BEFORE
+            shown.add(name)
+            return values.get(match[1]) or (ELSEWHERE if name == "selection" else NOTHING)
+
+        return _PLACE.sub(put, self.template)

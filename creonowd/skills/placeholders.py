@@ -1,16 +1,11 @@
-"""`{{text}}` and its kin in a skill's prompt. Knows their names; not what they stand for."""
+"""`{{text}}` and its kin in a skill's prompt: what looks like one must be one. Fills none."""
 
 import re
 from collections.abc import Iterator
 
+from creonowd.context.task import PLACES
 from creonowd.skills.context_rules import shorten, unknown
 from creonowd.workspace.front_matter import Fault
-
-TEXT = "text"
-SELECTION = "selection"
-INSTRUCTION = "instruction"
-TITLE = "title"
-KNOWN = (TEXT, SELECTION, INSTRUCTION, TITLE)
 
 PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 
@@ -18,8 +13,8 @@ PLACEHOLDER = re.compile(r"\{\{\s*([^{}]*?)\s*\}\}")
 def faults(prompt: str, key: str) -> Iterator[Fault]:
     """Find what looks like a placeholder and is none."""
     for match in PLACEHOLDER.finditer(prompt):
-        if match[1] not in KNOWN:
-            found = unknown(key, match[1], KNOWN)
+        if match[1] not in PLACES:
+            found = unknown(key, match[1], PLACES)
             yield Fault(key=key, message=f"The placeholder {found.message}")
     rest = PLACEHOLDER.sub("", prompt)
     if "{{" in rest:

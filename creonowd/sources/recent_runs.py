@@ -1,0 +1,48 @@
+"""What the last AI runs on this document came to, so that rewriting stays of one piece.
+
+Knows records of runs; knows no provider.
+"""
+
+from creonowd.context.fragment import Fragment, Layer, Place
+from creonowd.context.needs import Need
+from creonowd.context.source import Ask, Fetched
+from creonowd.errors import WarningCode, told
+from creonowd.workspace.runs import RunRecord, Runs
+
+SCORE = 1.0
+
+# Behind every document: a run changes these, and must not shift what stands before them.
+LAST = "\U0010ffff"
+
+
+class RecentRuns:
+    """Gives the summaries of the last runs, oldest first."""
+
+    layer = Layer.RETRIEVED
+    name = "recent_summary"
+    need = Need.RECENT_SUMMARY
+    unavailable = told(WarningCode.RUNS_UNAVAILABLE)
+    timeout_ms = None
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+
+    async def fetch(self, ask: Ask) -> Fetched:
+        """Give as many summaries as the skill asks for."""
+        if ask.document_id is None or not ask.recent_summary:
+            return Fetched()
+        records = await self._runs.recent(ask.project_id, ask.document_id)
+        chosen = records[-ask.recent_summary :]
+        numbered = enumerate(chosen, start=1)
+        return Fetched(fragments=tuple(_fragment(number, run) for number, run in numbered))
+
+
+def _fragment(number: int, run: RunRecord) -> Fragment:
+    return Fragment(
+        layer=Layer.RETRIEVED,
+        source=RecentRuns.name,
+        source_ref=f"runs/{number}",
+        text=run.summary,
+        place=Place(path=LAST, offset=number),
+        score=SCORE,
+    )
