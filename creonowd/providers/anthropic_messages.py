@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from creonowd.providers import faults, sdk
+from creonowd.providers.hearing import Hearing
 from creonowd.providers.provider import Answer, Call, Heard, Stop, Usage
 from creonowd.providers.sdk import Address, Line
 
@@ -67,7 +68,7 @@ def _client(library: Any, address: Address) -> Any:
 
 
 async def _listen(stream: "AsyncIterator[RawMessageStreamEvent]", heard: Heard) -> Answer:
-    pieces: list[str] = []
+    hearing = Hearing(heard)
     counts: dict[str, int] = {}
     stop: Stop | None = None
     ended = False
@@ -75,15 +76,14 @@ async def _listen(stream: "AsyncIterator[RawMessageStreamEvent]", heard: Heard) 
         if event.type == "message_start":
             _note(counts, event.message.usage)
         elif event.type == "content_block_delta" and event.delta.type == "text_delta":
-            pieces.append(event.delta.text)
-            heard(event.delta.text)
+            hearing.add(event.delta.text)
         elif event.type == "message_delta":
             _note(counts, event.usage)
             stop = _STOPS.get(event.delta.stop_reason or "", Stop.END)
         ended = ended or event.type == "message_stop"
     if stop is None or not ended:
         raise faults.cut(AnthropicMessages.name)
-    return Answer(text="".join(pieces), stop=stop, usage=_usage(counts))
+    return Answer(text=hearing.whole(), stop=stop, usage=_usage(counts))
 
 
 def _note(counts: dict[str, int], told: Any) -> None:

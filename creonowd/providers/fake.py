@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
+from creonowd.providers.hearing import Hearing
 from creonowd.providers.provider import Answer, Call, Heard, Purpose, Stop, Usage
 
 KEPT = 64
@@ -79,17 +80,7 @@ class Fake:
             return Answer(text=self._verdicts.popleft() if self._verdicts else "")
         step = self._steps.popleft() if self._steps else Step()
         text = call.system + call.user if step.text is None else step.text
-        said = 0
-        for piece in _pieces(text, step.piece):
-            if said == step.after:
-                await _misbehave(step)
-            if step.delay_ms:
-                await anyio.sleep(step.delay_ms / 1000)
-            heard(piece)
-            said += 1
-        if said <= step.after:
-            await _misbehave(step)
-        return Answer(text=text, stop=step.stop, usage=step.usage)
+        return Answer(text=await _say(text, step, heard), stop=step.stop, usage=step.usage)
 
     async def close(self) -> None:
         """There is nothing to let go of."""
@@ -106,6 +97,21 @@ def read_script(path: Path) -> Script:
     raise DaemonError(
         ErrorCode.AI_NOT_CONFIGURED, f"The script of the fake provider cannot be used: {reason}."
     )
+
+
+async def _say(text: str, step: Step, heard: Heard) -> str:
+    hearing = Hearing(heard)
+    said = 0
+    for piece in _pieces(text, step.piece):
+        if said == step.after:
+            await _misbehave(step)
+        if step.delay_ms:
+            await anyio.sleep(step.delay_ms / 1000)
+        hearing.add(piece)
+        said += 1
+    if said <= step.after:
+        await _misbehave(step)
+    return hearing.whole()
 
 
 def _pieces(text: str, size: int) -> Iterator[str]:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from creonowd.providers import faults, sdk
+from creonowd.providers.hearing import Hearing
 from creonowd.providers.provider import Answer, Call, Heard, Stop, Usage
 from creonowd.providers.sdk import Address, Line
 
@@ -67,20 +68,19 @@ def _client(library: Any, address: Address) -> Any:
 
 
 async def _listen(stream: "AsyncIterator[ChatCompletionChunk]", heard: Heard) -> Answer:
-    pieces: list[str] = []
+    hearing = Hearing(heard)
     stop: Stop | None = None
     usage: Usage | None = None
     async for chunk in stream:
         usage = _usage(chunk.usage) if chunk.usage else usage
         for choice in chunk.choices:
             if text := choice.delta.content:
-                pieces.append(text)
-                heard(text)
+                hearing.add(text)
             if choice.finish_reason:
                 stop = _STOPS.get(choice.finish_reason, Stop.END)
     if stop is None:
         raise faults.cut(OpenAIChat.name)
-    return Answer(text="".join(pieces), stop=stop, usage=usage)
+    return Answer(text=hearing.whole(), stop=stop, usage=usage)
 
 
 def _usage(told: "CompletionUsage") -> Usage:

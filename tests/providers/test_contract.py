@@ -40,6 +40,16 @@ async def test_pieces_are_handed_over_in_order_and_join_up(role: Role) -> None:
     assert answer.stop is Stop.END
 
 
+async def test_a_character_cut_in_two_is_made_whole(role: Role) -> None:
+    heard: list[str] = []
+    role.says("好", "\ud83d", "\ude00了", "\ud83d")
+
+    with anyio.fail_after(PATIENCE):
+        answer = await role.provider.answer(CALL, heard.append)
+
+    assert answer.text == "好😀了\ufffd" == "".join(heard)
+
+
 async def test_usage_is_told_with_what_came_from_the_cache(role: Role) -> None:
     role.says("好")
 

@@ -1,0 +1,92 @@
+"""One AI run: assemble, ask, judge; and once more if a constraint was broken and that is wanted.
+
+Knows the order of things and nothing of sources, providers and the wire: those are handed in.
+"""
+
+from collections.abc import Awaitable, Callable
+from enum import StrEnum
+from typing import NamedTuple
+
+from creonowd.context.result import AssembleResult
+from creonowd.model import Model
+from creonowd.providers.judge import named
+from creonowd.providers.provider import Answer, Call, Provider
+from creonowd.providers.reuse import PrefixReuse
+from creonowd.providers.verdict import Status, Verdict
+
+Assemble = Callable[[str], Awaitable[AssembleResult]]
+Judge = Callable[[str], Awaitable[Verdict]]
+Hear = Callable[[int, str], None]
+
+
+class Policy(StrEnum):
+    """What follows a broken constraint: tell where, or write once more with it named."""
+
+    ANNOTATE = "annotate"
+    REGENERATE = "regenerate"
+
+
+class Errand(Model):
+    """What a run is to do; `whose` tells apart whose prefixes are worth caching."""
+
+    whose: str
+    model: str
+    max_output_tokens: int
+    instruction: str = ""
+    policy: Policy = Policy.ANNOTATE
+
+
+class Hands(NamedTuple):
+    """What a run works with."""
+
+    assemble: Assemble
+    provider: Provider
+    judge: Judge
+    reuse: PrefixReuse
+    hear: Hear
+
+
+class Attempt(Model):
+    """What was sent, what came back and what the judge says."""
+
+    assembled: AssembleResult
+    answer: Answer
+    verdict: Verdict
+    prefix_marked: bool
+
+
+async def carry_out(errand: Errand, hands: Hands) -> tuple[Attempt, ...]:
+    """Make one attempt, or two; the last one counts."""
+    first = await _attempt(1, errand.instruction, errand, hands)
+    if errand.policy is Policy.ANNOTATE or first.verdict.status is not Status.VIOLATED:
+        return (first,)
+    told = "\n\n".join(part for part in (errand.instruction, named(first.verdict)) if part)
+    return first, await _attempt(2, told, errand, hands)
+
+
+async def _attempt(number: int, instruction: str, errand: Errand, hands: Hands) -> Attempt:
+    assembled = await hands.assemble(instruction)
+    call = _call(assembled, errand, hands)
+    answer = await hands.provider.answer(call, lambda text: hands.hear(number, text))
+    verdict = await hands.judge(answer.text)
+    return Attempt(
+        assembled=assembled, answer=answer, verdict=verdict, prefix_marked=call.mark_prefix
+    )
+
+
+def _call(assembled: AssembleResult, errand: Errand, hands: Hands) -> Call:
+    """Send the very bytes that were hashed; ask to cache the prefix where that can pay."""
+    prefix = assembled.stable_prefix_hash
+    long_enough = any(
+        point.hash == prefix and point.reaches_minimum for point in assembled.cache_break_points
+    )
+    likely = assembled.stable_prefix_unchanged or hands.reuse.is_likely(errand.whose, prefix)
+    hands.reuse.note(errand.whose, prefix)
+    return Call(
+        model=errand.model,
+        system=assembled.system_prompt,
+        user=assembled.user_content,
+        max_output_tokens=errand.max_output_tokens,
+        prefix_hash=prefix,
+        mark_prefix=long_enough and likely,
+    )
