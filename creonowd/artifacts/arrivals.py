@@ -42,7 +42,7 @@ def _is_here(index: Index, record: Record) -> bool:
     namesake = None if record.key is None else index.by_key(record.key)
     if old is None and namesake is None:
         return False
-    if old is not None and _is_same(old, record) and namesake in {None, old}:
+    if old is not None and _is_same(old, record) and (namesake is None or namesake.id == old.id):
         return True
     raise DaemonError(
         ErrorCode.CONFLICT,

@@ -99,32 +99,34 @@ class _Packing:
                 surveyed = self._written(record, file)
         except FileNotFoundError:
             return msgspec.structs.replace(record, survey=None) if record.lazy else None
+        self._done = self._done._replace(
+            files=self._done.files + 1, bytes=self._done.bytes + surveyed.byte_size
+        )
         self._report(self._done)
         return msgspec.structs.replace(record, survey=surveyed)
 
     def _written(self, record: Record, file: OpenFile) -> Survey:
         """Write a file so that our own import cannot take it for a bomb."""
         entry = self._entry(record.path, record.created_at)
-        before = self._done
         surveyed = self._copied(entry, file)
         if archive.is_too_dense(entry.file_size, entry.compress_size):
             _take_back(self._zip, entry)
-            self._done = before
             entry = self._entry(record.path, record.created_at)
             entry.compress_type = ZIP_STORED
             surveyed = self._copied(entry, file)
-        self._done = self._done._replace(files=self._done.files + 1)
         return surveyed
 
     def _copied(self, entry: ZipInfo, file: OpenFile) -> Survey:
         surveyor = Surveyor()
+        size = 0
         with self._zip.open(entry, "w", force_zip64=True) as packed:
             for chunk in file.chunks(BLOCK):
                 self._stop.check()
                 surveyor.add(chunk)
                 packed.write(chunk)
-                self._done = self._done._replace(bytes=self._done.bytes + len(chunk))
-                self._report(self._done)
+                size += len(chunk)
+                if entry.compress_type == ZIP_DEFLATED:
+                    self._report(self._done._replace(bytes=self._done.bytes + size))
         return surveyor.survey()
 
     def _entry(self, path: str, time_ms: int) -> ZipInfo:

@@ -22,7 +22,7 @@ NEAR = 4 * 1024
 FAR = 64 * 1024
 
 _KEY_BEGINS = re.compile(rb"-{4,5} ?BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY")
-_KEY_ENDS = re.compile(rb"-{4,5} ?END ")
+_KEY_ENDS = re.compile(rb"-{4,5} ?END [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)? ?-{4,5}[^-]")
 _LONGEST_WINDOW = 256 * 1024
 
 Slice = tuple[int, int]

@@ -1,0 +1,90 @@
+"""Files are called as the specification suggests, and no name is unsafe anywhere."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creonowd.artifacts import names
+from creonowd.artifacts.refs import Origin
+from creonowd.errors import DaemonError
+
+AT = 1_700_000_000_000
+NONE_TAKEN: frozenset[str] = frozenset()
+
+
+@pytest.mark.requirement("CF-007", "CF-008", "CF-009", "CF-010")
+@pytest.mark.parametrize(
+    ("origin", "label", "mime_type", "path"),
+    [
+        (Origin.TOOL, "call_1", "application/json", "artifacts/tool/call_1.json"),
+        (Origin.TOOL, "call_1", "text/plain", "artifacts/tool/call_1.txt"),
+        (Origin.TOOL, "call_1", "image/png", "artifacts/tool/call_1.bin"),
+        (Origin.TERMINAL, "snippet-7", "text/plain", "artifacts/terminal/snippet-7.log"),
+        (Origin.ARCHIVE, "1-20", "text/markdown", f"history/archive/{AT}-1-20.md"),
+        (Origin.SUMMARY, "any", "text/markdown", f"history/summary/{AT}.md"),
+        (Origin.CATALOG, "mcp", "application/json; charset=utf-8", "catalog/tools/mcp.json"),
+    ],
+)
+def test_a_file_is_called_after_its_origin(
+    origin: Origin, label: str, mime_type: str, path: str
+) -> None:
+    assert names.choose(origin, label, AT, mime_type, NONE_TAKEN) == path
+
+
+@pytest.mark.requirement("CF-039")
+@given(st.sampled_from(Origin), st.text(min_size=1, max_size=300), st.text(max_size=20))
+def test_any_label_becomes_a_safe_path_of_its_folder(
+    origin: Origin, label: str, mime_type: str
+) -> None:
+    path = names.choose(origin, label, AT, mime_type, NONE_TAKEN)
+
+    folder, _, name = path.rpartition("/")
+    assert names.is_path(path)
+    assert names.origin_of(path) is origin
+    assert folder == names.PLACES[origin]
+    assert ".." not in path
+    assert not name.startswith((".", "-"))
+
+
+def test_names_that_differ_only_in_case_do_not_meet() -> None:
+    taken = {"artifacts/tool/call.txt"}
+
+    assert names.choose(Origin.TOOL, "CALL", AT, "text/plain", taken) == "artifacts/tool/CALL-2.txt"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "",
+        "artifacts/tool/",
+        "artifacts/tool/../../x",
+        "/artifacts/tool/x",
+        "artifacts/x",
+        "artifacts/tool/a/b",
+        "artifacts\\tool\\x",
+        "artifacts/tool/.hidden",
+        "artifacts/tool/x\n",
+        "artifacts/tool/con.txt",
+        "artifacts/tool/x.",
+        "history/refs/x.json",
+        "artifacts/tool/红.txt",
+    ],
+)
+def test_no_other_path_is_one_of_a_context_file(path: str) -> None:
+    assert not names.is_path(path)
+
+
+@pytest.mark.parametrize("given_id", ["a", "A_b-9", "x" * 64, "conv", "con-1"])
+def test_a_conversation_id_is_letters_digits_and_two_signs(given_id: str) -> None:
+    names.check_conversation_id(given_id)
+
+
+@pytest.mark.parametrize(
+    "given_id",
+    ["", " ", "x" * 65, "a/b", "..", ".", "a.b", "会话", "a\n", "a\0", "con", "NUL", "com1"],
+)
+def test_any_other_conversation_id_is_refused(given_id: str) -> None:
+    with pytest.raises(DaemonError, match="INVALID_ARGUMENT") as caught:
+        names.check_conversation_id(given_id)
+
+    assert caught.value.details["field"] == "conversationId"
