@@ -209,6 +209,7 @@ class WarningCode(StrEnum):
     MEMORY_UNAVAILABLE = "MEMORY_UNAVAILABLE"
     RAG_UNAVAILABLE = "RAG_UNAVAILABLE"
     SOURCE_UNAVAILABLE = "SOURCE_UNAVAILABLE"
+    SOURCE_WARNING = "SOURCE_WARNING"
     RETRIEVAL_INDEXING = "RETRIEVAL_INDEXING"
     OUTLINE_UNAVAILABLE = "OUTLINE_UNAVAILABLE"
     RUNS_UNAVAILABLE = "RUNS_UNAVAILABLE"
@@ -282,6 +283,9 @@ WARNINGS: dict[WarningCode, Caution] = {
     ),
     WarningCode.SOURCE_UNAVAILABLE: _caution(
         "A host source did not answer; its part is missing.", "宿主数据源未注入"
+    ),
+    WarningCode.SOURCE_WARNING: _caution(
+        "The named host source has something to say.", "所列宿主数据源的提示"
     ),
     WarningCode.RETRIEVAL_INDEXING: _caution(
         "The index is still being built; passages may be missing.", "索引尚在建立，召回可能不完整。"

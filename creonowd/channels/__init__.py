@@ -17,6 +17,7 @@ from creonowd.channels import (
     project,
     rules,
     skill,
+    source,
     tokens,
     watch,
 )
@@ -37,6 +38,7 @@ FAMILIES = (
     ai,
     context_files,
     files,
+    source,
 )
 
 ALL_CHANNELS: tuple[Channel, ...] = tuple(

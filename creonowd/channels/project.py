@@ -68,6 +68,7 @@ async def delete_project(session: Session, params: ProjectId) -> DeletedProject:
     """Forget a project; none of the user's files is touched."""
     project = await session.projects.delete(params.project_id)
     await session.watcher.forget(project.project_id)
+    await session.indexes.forget(project.project_id)
     return DeletedProject(deleted=True, project_id=project.project_id)
 
 

@@ -14,6 +14,8 @@ from creonowd.rpc.peer import Peer
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.skills.library import Library
+from creonowd.sources.hosts import Hosts
+from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.documents import Documents
@@ -43,6 +45,8 @@ class Services:
     ai: Configured
     runs: Runs
     files: ContextFiles
+    hosts: Hosts
+    indexes: Indexes
 
 
 @dataclass(frozen=True)

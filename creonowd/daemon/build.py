@@ -2,6 +2,7 @@
 
 import contextlib
 from collections.abc import AsyncGenerator
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -23,6 +24,9 @@ from creonowd.rpc.discover import describe
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings, api_key
 from creonowd.skills.library import Library
+from creonowd.sources.hosts import Hosts
+from creonowd.sources.retrieval.held import held
+from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.documents import Documents
@@ -53,30 +57,38 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
     ai = Configured(settings, user_data)
     redactor = Redactor(home=Path.home(), secrets=_own_secrets(settings, user_data))
     files = ContextFiles(Store(user_data, clock), settings, built_in(projects), redactor)
+    troubles = _troubles(projects, budgets, tokenizers)
+    documents = Documents(clock)
+    hosts = Hosts(clock)
+    indexes = Indexes(user_data, clock, watcher, partial(held, documents))
+    troubles.watch("sources", lambda: _resting(hosts.resting()))
+    troubles.watch("retrieval", lambda: _unindexed(indexes.problems()))
     services = Services(
         settings=settings,
         user_data=user_data,
         clock=clock,
         server=server,
-        troubles=_troubles(projects, budgets, tokenizers),
+        troubles=troubles,
         redactor=redactor,
         projects=projects,
         tree=Tree(clock),
         watcher=watcher,
         tokenizers=tokenizers,
         budgets=budgets,
-        documents=Documents(clock),
+        documents=documents,
         skills=Library(user_data, clock),
         ai=ai,
         runs=Runs(user_data),
         files=files,
+        hosts=hosts,
+        indexes=indexes,
     )
     server.describe = lambda: describe(CONTRACT)
     server.open_session = lambda connection: _session(services, connection)
     if settings.warm_up:
         server.tasks.start_soon(_warm_up, tokenizers)
     server.tasks.start_soon(maintain, files)
-    async with watcher.running(), contextlib.aclosing(ai):
+    async with watcher.running(), indexes.running(), contextlib.aclosing(ai):
         server.add(ALL_CHANNELS + (E2E_CHANNELS if settings.e2e else ()))
         yield
 
@@ -131,4 +143,24 @@ def _fallen_back(problems: dict[str, str]) -> Trouble | None:
     return Trouble(
         reason=f"{'; '.join(problems.values())}; bytes are counted instead",
         remedy="Install creonowd again; until then prompts hold less than they could.",
+    )
+
+
+def _resting(sources: dict[str, str]) -> Trouble | None:
+    if not sources:
+        return None
+    named = ", ".join(f"{name} ({reason})" for name, reason in sorted(sources.items()))
+    return Trouble(
+        reason=f"host sources failed repeatedly and are left alone for a while: {named}",
+        remedy="Look into the host that offers them; they are tried again by themselves.",
+    )
+
+
+def _unindexed(problems: dict[str, str]) -> Trouble | None:
+    if not problems:
+        return None
+    named = ", ".join(f"{project} ({error})" for project, error in sorted(problems.items()))
+    return Trouble(
+        reason=f"passages of these projects cannot be indexed: {named}",
+        remedy="Check that user data can be written and has space; it is tried again with each use.",
     )

@@ -18,7 +18,8 @@ from anyio import from_thread, to_thread
 from creonowd.clock import Clock
 from creonowd.model import Model
 from creonowd.sources.retrieval.database import DamagedIndexError, Database
-from creonowd.sources.retrieval.refresh import Held, Scene, refresh
+from creonowd.sources.retrieval.held import Held
+from creonowd.sources.retrieval.refresh import Scene, refresh
 from creonowd.sources.retrieval.search import Found, search
 
 # After a round, typing starts no other for so many times as long as the round took.

@@ -13,6 +13,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.sources.retrieval.catalogue import LARGEST, documents_in
 from creonowd.sources.retrieval.database import Database
+from creonowd.sources.retrieval.held import Held
 from creonowd.sources.retrieval.passages import Passage, cut
 from creonowd.sources.retrieval.writing import Entry, entries, put, remove, settle, touch
 from creonowd.workspace.encodings import decode_text
@@ -27,13 +28,6 @@ Report = Callable[[int, int], None]
 
 class _StoppedError(Exception):
     """Nobody waits for the index any more."""
-
-
-class Held(Model):
-    """A document open in an editor: its text, and by what to tell one state from the next."""
-
-    mark: str
-    text: Callable[[], str]
 
 
 class Scene(Model):

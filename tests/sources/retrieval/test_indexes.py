@@ -9,11 +9,11 @@ import anyio
 import pytest
 
 from creonowd.clock import SystemClock
+from creonowd.sources.retrieval.held import Held
 from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.sources.retrieval.project_index import ProjectIndex
 from creonowd.sources.retrieval.query import make_query
 from creonowd.sources.retrieval.ranking import source_ref
-from creonowd.sources.retrieval.refresh import Held
 from creonowd.workspace.registry import Project
 from creonowd.workspace.watcher import Watcher
 

@@ -7,7 +7,8 @@ from threading import Event
 import pytest
 
 from creonowd.sources.retrieval.database import Database
-from creonowd.sources.retrieval.refresh import Held, Scene, left_out, refresh
+from creonowd.sources.retrieval.held import Held
+from creonowd.sources.retrieval.refresh import Scene, left_out, refresh
 from creonowd.sources.retrieval.writing import entries
 from tests.sources.retrieval.made_indexes import index_of, is_whole, refs
 
