@@ -50,6 +50,8 @@ export const RENDERER_CHANNELS = Object.freeze([
 export const OWNER_CHANNELS = Object.freeze([
   "context:files:export",
   "context:files:import",
+  "context:source:register",
+  "context:source:unregister",
 ]);
 
 /** What never passes through the bridge. */

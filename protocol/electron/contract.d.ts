@@ -66,6 +66,28 @@ export interface ChannelMetrics {
   p99Ms: number;
 }
 
+/**
+ * A piece of text from a host.
+ *
+ * `source` says where it comes from and is shown; `content` may be text or JSON in a string.
+ * `score` ranks retrieved text, `confidence` settings, `priority` rules. `tokenCount` is checked
+ * and otherwise ignored. Over the Rules line a `kg` chunk is an entity called by its `names`
+ * (else by the end of its `source`), unless it is a `constraint`.
+ */
+export interface Chunk {
+  source: string;
+  content: string;
+  projectId?: string | null;
+  score?: number | null;
+  confidence?: number | null;
+  priority?: number | null;
+  tokenCount?: number | null;
+  /** @default false */
+  constraint?: boolean;
+  /** @default [] */
+  names?: Array<string>;
+}
+
 /** A file that was taken away; a lazy one is made again when it is next looked at. */
 export interface CleanedContextFile {
   conversationId: string;
@@ -338,6 +360,17 @@ export interface ExportContextFiles {
   path: string;
 }
 
+/** What a host is asked for; rules and settings are asked for without document and query. */
+export interface FetchSource {
+  layer: Layer;
+  name: string;
+  projectId: string;
+  skillId: string;
+  limit: number;
+  documentId?: string;
+  query?: string;
+}
+
 /** A file's text without its secrets; `sizeBytes` is its size on disk. */
 export interface FileContent {
   path: string;
@@ -442,6 +475,20 @@ export interface Health {
   degraded: Array<Degradation>;
 }
 
+/** What a host answers to `context:source:fetch`. */
+export interface HostAnswer {
+  chunks: Array<Chunk>;
+  /** @default [] */
+  warnings?: Array<string>;
+}
+
+/** What a host keeps: a knowledge graph, a memory, a vector index, or something of its own. */
+export type HostKind =
+  | "custom"
+  | "kg"
+  | "memory"
+  | "rag";
+
 /** The absolute path of an archive; without `conversationId` it goes where it came from. */
 export interface ImportContextFiles {
   projectId: string;
@@ -487,6 +534,13 @@ export type Kind =
 export interface Lagged {
   count: number;
 }
+
+/** The four layers, in the order of the prompt. */
+export type Layer =
+  | "immediate"
+  | "retrieved"
+  | "rules"
+  | "settings";
 
 /** A layer's share of the total and the tokens it is promised; zero and zero is off. */
 export interface LayerBudget {
@@ -706,6 +760,30 @@ export interface RegisterContextFile {
   recipe: Record<string, unknown>;
 }
 
+/**
+ * What this client will answer for, until it unregisters or hangs up.
+ *
+ * Without `projectId` it is asked for every project. No answer within `timeoutMs` costs this
+ * source's text and a warning, never the assembly; repeated failures cost it a rest.
+ */
+export interface RegisterSource {
+  layer: Layer;
+  name: string;
+  kind: HostKind;
+  /** @default 1500 */
+  timeoutMs?: number;
+  projectId?: string | null;
+}
+
+/** What is registered now. */
+export interface RegisteredSource {
+  registered: boolean;
+  layer: Layer;
+  name: string;
+  kind: HostKind;
+  timeoutMs: number;
+}
+
 /** The token to take back. */
 export interface RevokeToken {
   token: string;
@@ -860,6 +938,18 @@ export interface TokenCount {
   warnings?: Array<string>;
 }
 
+/** The source that this client no longer offers; in every layer unless one is named. */
+export interface UnregisterSource {
+  name: string;
+  layer?: Layer | null;
+  projectId?: string | null;
+}
+
+/** Whether there was such a source on this connection. */
+export interface UnregisteredSource {
+  unregistered: boolean;
+}
+
 /**
  * A change to a project's budget, or to the default one if no project is named.
  *
@@ -916,6 +1006,7 @@ export type WarningCode =
   | "SKILL_SOURCE_ABSENT"
   | "SKILL_UNKNOWN"
   | "SOURCE_UNAVAILABLE"
+  | "SOURCE_WARNING"
   | "SUMMARY_FALLBACK";
 
 /** Whether this connection watches the project now. */
@@ -993,6 +1084,10 @@ export interface Channels {
   "context:files:register": { request: RegisterContextFile; result: ContextFileRegistered };
   /** Tell how much a project or conversation keeps. */
   "context:files:stats": { request: OfProject; result: ContextFileStats };
+  /** Ask this client for text from now on; the same name and layer again replaces the offer. */
+  "context:source:register": { request: RegisterSource; result: RegisteredSource };
+  /** Stop asking this client. */
+  "context:source:unregister": { request: UnregisterSource; result: UnregisteredSource };
   /** End the daemon. */
   exit: { request: Empty; result: null };
   /** Agree on positions, language and rights. */
@@ -1039,6 +1134,7 @@ export interface Notifications {
 /** What the daemon asks. */
 export interface HostCalls {
   "context:files:materialise": { request: Materialise; result: Materialised };
+  "context:source:fetch": { request: FetchSource; result: HostAnswer };
 }
 
 /** What a renderer may call. */
@@ -1089,6 +1185,8 @@ export type RendererChannel =
 export type OwnerChannel =
   | "context:files:export"
   | "context:files:import"
+  | "context:source:register"
+  | "context:source:unregister"
   | "exit"
   | "session:grant"
   | "session:revoke"
