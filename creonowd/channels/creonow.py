@@ -1,5 +1,6 @@
 """`context:creonow:*` — the `.creonow` folder: making it, listing and reading what is in it."""
 
+import structlog
 from msgspec import UNSET, UnsetType
 
 from creonowd.channels.project import ProjectId
@@ -12,6 +13,8 @@ from creonowd.rpc.channel import Channel
 from creonowd.workspace.paths import Scope
 from creonowd.workspace.texts import as_text
 from creonowd.workspace.tree import FileInfo
+
+log = structlog.get_logger(__name__)
 
 
 class Ensured(Result):
@@ -107,7 +110,13 @@ async def _list(session: Session, params: ProjectId, scope: Scope) -> FileList:
 
 async def _read(session: Session, params: ReadFile, scope: Scope) -> FileContent:
     project = await session.projects.find(params.project_id)
-    file = await session.tree.read(project, scope, params.path)
+    try:
+        file = await session.tree.read(project, scope, params.path)
+    except DaemonError as error:
+        if error.code is ErrorCode.INVALID_ARGUMENT:
+            reason = error.details.get("reason")
+            log.warning("context_scope_violation", project_id=project.project_id, reason=reason)
+        raise
     if (text := as_text(file.data)) is None:
         raise DaemonError(
             ErrorCode.UNSUPPORTED,

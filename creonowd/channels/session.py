@@ -18,6 +18,7 @@ from creonowd.sources.hosts import Hosts
 from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
+from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.registry import Registry
 from creonowd.workspace.runs import Runs
@@ -38,6 +39,7 @@ class Services:
     projects: Registry
     tree: Tree
     watcher: Watcher
+    constraints: Constraints
     tokenizers: Tokenizers
     budgets: Budgets
     documents: Documents

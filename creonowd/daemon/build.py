@@ -29,6 +29,7 @@ from creonowd.sources.retrieval.held import held
 from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
+from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.registry import Registry
 from creonowd.workspace.runs import Runs
@@ -53,6 +54,8 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
     projects = Registry(user_data, clock)
     tokenizers = Tokenizers(Path(settings.tokenizer_tables) if settings.tokenizer_tables else None)
     budgets = Budgets(user_data)
+    redactor = Redactor(home=Path.home())
+    tree = Tree(clock)
     watcher = Watcher(clock)
     ai = Configured(settings, user_data)
     redactor = Redactor(home=Path.home(), secrets=_own_secrets(settings, user_data))
@@ -71,8 +74,9 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
         troubles=troubles,
         redactor=redactor,
         projects=projects,
-        tree=Tree(clock),
+        tree=tree,
         watcher=watcher,
+        constraints=Constraints(tree, clock, redactor),
         tokenizers=tokenizers,
         budgets=budgets,
         documents=documents,

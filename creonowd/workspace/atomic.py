@@ -10,7 +10,7 @@ import itertools
 import os
 import stat
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from pathlib import Path
 
 from creonowd.errors import DaemonError, ErrorCode
@@ -28,25 +28,18 @@ _BINARY = getattr(os, "O_BINARY", 0)
 _WINDOWS_TRIES = 20
 
 
-def replace(
-    path: Path, data: bytes, *, mode: int = PRIVATE, still: Callable[[], bool] | None = None
-) -> bool:
+def replace(path: Path, data: bytes, *, mode: int = PRIVATE) -> None:
     """Make `data` the content of `path`, all at once and on the disk when this returns.
 
     A file that exists keeps its permissions; a new one gets `mode` less the umask.
-    `still` is asked last of all, when only the rename is left: if it says no,
-    nothing is changed and the answer is False.
     """
     with disk_errors(path.name):
-        temporary = _written(path, data, mode)
+        temporary = write_temporary(path, data, mode)
         try:
-            if still is not None and not still():
-                return False
             move(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
         sync_folder(path.parent)
-    return True
 
 
 def create(path: Path, data: bytes, *, mode: int = PRIVATE) -> bool:
@@ -54,7 +47,7 @@ def create(path: Path, data: bytes, *, mode: int = PRIVATE) -> bool:
     with disk_errors(path.name):
         if os.path.lexists(path):
             return False
-        temporary = _written(path, data, mode)
+        temporary = write_temporary(path, data, mode)
         try:
             _claim(temporary, path)
         except FileExistsError:
@@ -144,15 +137,16 @@ def is_temporary(name: str) -> bool:
     return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
 
 
-def sweep(folder: Path) -> None:
-    """Remove what killed writers left in `folder`; call it only while you hold its lock."""
+def sweep(folder: Path, before_ms: int) -> None:
+    """Remove what killed writers left in `folder`, if it was last written before a time."""
     with contextlib.suppress(OSError):
         for entry in folder.iterdir():
-            if is_temporary(entry.name):
+            if is_temporary(entry.name) and entry.stat().st_mtime_ns // 1_000_000 < before_ms:
                 entry.unlink(missing_ok=True)
 
 
-def _written(path: Path, data: bytes, mode: int) -> Path:
+def write_temporary(path: Path, data: bytes, mode: int) -> Path:
+    """Write what `path` is to become to a file beside it, and on to the disk."""
     temporary, descriptor = create_temporary(path.parent, mode)
     try:
         _keep_permissions(path, temporary)

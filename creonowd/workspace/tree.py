@@ -85,7 +85,7 @@ class Tree:
     async def read(self, project: Project, scope: Scope, path: str) -> TreeFile:
         """Read one file that a client named."""
         in_scope(path, scope)
-        return await to_thread.run_sync(self._read, project.root, scope, path)
+        return await to_thread.run_sync(self.read_now, project.root, scope, path)
 
     async def read_all(self, project: Project, scope: Scope) -> Folder:
         """Read every file of a scope in one go; a file that fails is a problem, not a failure."""
@@ -96,7 +96,8 @@ class Tree:
         """How many files were really read."""
         return self._cache.reads
 
-    def _read(self, root: Path, scope: Scope, path: str) -> TreeFile:
+    def read_now(self, root: Path, scope: Scope, path: str) -> TreeFile:
+        """Read one file whose path was checked before; for those who are in a thread already."""
         folder = folder_of(scope)
         with atomic.disk_errors(path):
             real = os.path.realpath(root / path)

@@ -108,6 +108,48 @@ export interface ClosedDocument {
   closed: boolean;
 }
 
+/**
+ * A rule that no generated text may break.
+ *
+ * `source` is `user` for what the user wrote and `kg` for what the knowledge graph derived,
+ * which clients cannot change. `updatedAt` is an ISO 8601 time in UTC.
+ */
+export interface Constraint {
+  id: string;
+  text: string;
+  type: string;
+  source: "kg" | "user";
+  priority: number;
+  degradable: boolean;
+  updatedAt: string;
+}
+
+/** One constraint, and the revision that it made. */
+export interface ConstraintAt {
+  constraint: Constraint;
+  /** SHA-256 of the file's bytes */
+  revision: string;
+  redactionEvidence?: Array<RedactionEvidence>;
+}
+
+/** All constraints, in the order of the file, at one revision. */
+export interface ConstraintList {
+  constraints: Array<Constraint>;
+  /** SHA-256 of the file's bytes */
+  revision: string;
+  redactionEvidence?: Array<RedactionEvidence>;
+}
+
+/** What a constraint is to become; what is left out stays as it is. */
+export interface ConstraintPatch {
+  type?: "narrative" | "character" | "world" | "style" | "plot";
+  priority?: number;
+  degradable?: boolean;
+  /** only `user` is possible */
+  source?: string;
+  text?: string;
+}
+
 /** So many files of so many bytes. */
 export interface ContextFileAmount {
   files: number;
@@ -245,6 +287,13 @@ export interface CountTokens {
   tokenizerVersion?: string | null;
 }
 
+/** A new constraint of the user. */
+export interface CreateConstraint {
+  projectId: string;
+  constraint: NewConstraint;
+  expectedRevision?: string | null;
+}
+
 /** The absolute path of an existing, writable folder; its own name serves if none is given. */
 export interface CreateProject {
   rootPath: string;
@@ -279,11 +328,25 @@ export interface Degradation {
   remedy: string;
 }
 
+/** A constraint of the user that is to go. */
+export interface DeleteConstraint {
+  projectId: string;
+  constraintId: string;
+  expectedRevision?: string | null;
+}
+
 /** The file to forget; without `id`, the whole conversation. */
 export interface DeleteContextFiles {
   projectId: string;
   conversationId: string;
   id?: string | null;
+}
+
+/** The constraint that is gone, and the revision without it. */
+export interface DeletedConstraint {
+  deletedConstraintId: string;
+  /** SHA-256 of the file's bytes */
+  revision: string;
 }
 
 /** The project that is forgotten; its folder is untouched. */
@@ -622,6 +685,16 @@ export interface MetricsReport {
   connections: number;
 }
 
+/** A constraint to be; what is left out is `narrative`, 100 and false. */
+export interface NewConstraint {
+  type?: "narrative" | "character" | "world" | "style" | "plot";
+  priority?: number;
+  degradable?: boolean;
+  /** only `user` is possible */
+  source?: string;
+  text: string;
+}
+
 /** A project, or one of its conversations. */
 export interface OfProject {
   projectId: string;
@@ -635,6 +708,20 @@ export type Origin =
   | "summary"
   | "terminal"
   | "tool";
+
+/** The user's constraints as texts, in order; those of the knowledge graph are not among them. */
+export interface PlainConstraints {
+  version: number;
+  items: Array<string>;
+}
+
+/** The user's constraints as texts at one revision. */
+export interface PlainConstraintsAt {
+  constraints: PlainConstraints;
+  /** SHA-256 of the file's bytes */
+  revision: string;
+  redactionEvidence?: Array<RedactionEvidence>;
+}
 
 /** A sign of life. */
 export interface Pong {
@@ -830,6 +917,13 @@ export type Scope =
   | "global"
   | "project";
 
+/** The texts that are to be the user's constraints, in this order. */
+export interface SetConstraints {
+  projectId: string;
+  constraints: PlainConstraints;
+  expectedRevision?: string | null;
+}
+
 /** One skill with its text and with what it asks the model to do. */
 export interface SkillDetail {
   id: string;
@@ -971,6 +1065,14 @@ export interface UpdateBudget {
   profile?: BudgetChange | null;
 }
 
+/** A change to a constraint of the user. */
+export interface UpdateConstraint {
+  projectId: string;
+  constraintId: string;
+  patch: ConstraintPatch;
+  expectedRevision?: string | null;
+}
+
 /** A whole SKILL.md, which need not be anywhere. */
 export interface ValidateSkill {
   content: string;
@@ -1032,6 +1134,18 @@ export interface Channels {
   "app:metrics": { request: Empty; result: MetricsReport };
   /** Answer at once. */
   "app:ping": { request: Empty; result: Pong };
+  /** Add a constraint; the same text twice is CONSTRAINT_CONFLICT. */
+  "constraints:create": { request: CreateConstraint; result: ConstraintAt };
+  /** Take out a constraint of the user. */
+  "constraints:delete": { request: DeleteConstraint; result: DeletedConstraint };
+  /** Read the user's constraints as texts; without a file there are none. */
+  "constraints:get": { request: ProjectId; result: PlainConstraintsAt };
+  /** List all constraints; without a file there are none. */
+  "constraints:list": { request: ProjectId; result: ConstraintList };
+  /** Replace the user's constraints; texts that stay keep their ids and settings. */
+  "constraints:set": { request: SetConstraints; result: PlainConstraintsAt };
+  /** Change a constraint of the user. */
+  "constraints:update": { request: UpdateConstraint; result: ConstraintAt };
   /** Find the lines of a context file that match a pattern. */
   "context.grep": { request: GrepContextFile; result: GrepResult };
   /** List the newest context files of a conversation. */
@@ -1143,6 +1257,12 @@ export type RendererChannel =
   | "app:health"
   | "app:metrics"
   | "app:ping"
+  | "constraints:create"
+  | "constraints:delete"
+  | "constraints:get"
+  | "constraints:list"
+  | "constraints:set"
+  | "constraints:update"
   | "context.grep"
   | "context.list"
   | "context.read"

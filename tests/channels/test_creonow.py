@@ -162,8 +162,9 @@ async def test_what_cannot_be_read_has_a_code_and_no_absolute_path(
         assert error.details["limitBytes"] == 4 * 1024 * 1024
 
 
-async def test_a_link_out_of_the_tree_is_refused_over_the_wire(
-    client: Client, book: Book, tmp_path: Path
+@pytest.mark.requirement("CN-019")
+async def test_a_link_out_of_the_tree_is_refused_and_logged_without_a_path(
+    client: Client, book: Book, tmp_path: Path, logged: Lines
 ) -> None:
     (tmp_path / "secret.md").write_text("secret", encoding="utf-8")
     (book.root / ".creonow/settings").mkdir(parents=True)
@@ -174,6 +175,9 @@ async def test_a_link_out_of_the_tree_is_refused_over_the_wire(
     )
 
     assert error.code == "INVALID_ARGUMENT"
+    (line,) = [line for line in logged if line["event"] == "context_scope_violation"]
+    assert line["reason"] == "link"
+    assert str(tmp_path) not in str(logged)
 
 
 async def test_one_project_never_sees_another(client: Client, book: Book, tmp_path: Path) -> None:

@@ -1,0 +1,191 @@
+"""`constraints:*` — the rules that no generated text may break, as a plain list and as items."""
+
+from typing import Annotated
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from creonowd.channels.project import ProjectId
+from creonowd.channels.redacting import redacted
+from creonowd.channels.session import Session
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model, Params, Result
+from creonowd.redaction import RedactionEvidence
+from creonowd.rpc.channel import Channel
+from creonowd.workspace.constraint_edits import ConstraintPatch, NewConstraint
+from creonowd.workspace.constraint_file import PATH, Constraint, ConstraintFile, invalid
+
+PLAIN_VERSION = 1
+
+Revision = Annotated[str, Meta(description="SHA-256 of the file's bytes")]
+Expected = Annotated[str, Meta(description="fail with CONSTRAINT_CONFLICT unless this is current")]
+Evidence = list[RedactionEvidence] | UnsetType
+
+
+class PlainConstraints(Model):
+    """The user's constraints as texts, in order; those of the knowledge graph are not among them."""
+
+    version: int
+    items: list[str]
+
+
+class SetConstraints(Params):
+    """The texts that are to be the user's constraints, in this order."""
+
+    project_id: str
+    constraints: PlainConstraints
+    expected_revision: Expected | None = None
+
+
+class PlainConstraintsAt(Result):
+    """The user's constraints as texts at one revision."""
+
+    constraints: PlainConstraints
+    revision: Revision
+    redaction_evidence: Evidence = UNSET
+
+
+class CreateConstraint(Params):
+    """A new constraint of the user."""
+
+    project_id: str
+    constraint: NewConstraint
+    expected_revision: Expected | None = None
+
+
+class UpdateConstraint(Params):
+    """A change to a constraint of the user."""
+
+    project_id: str
+    constraint_id: str
+    patch: ConstraintPatch
+    expected_revision: Expected | None = None
+
+
+class DeleteConstraint(Params):
+    """A constraint of the user that is to go."""
+
+    project_id: str
+    constraint_id: str
+    expected_revision: Expected | None = None
+
+
+class ConstraintList(Result):
+    """All constraints, in the order of the file, at one revision."""
+
+    constraints: list[Constraint]
+    revision: Revision
+    redaction_evidence: Evidence = UNSET
+
+
+class ConstraintAt(Result):
+    """One constraint, and the revision that it made."""
+
+    constraint: Constraint
+    revision: Revision
+    redaction_evidence: Evidence = UNSET
+
+
+class DeletedConstraint(Result):
+    """The constraint that is gone, and the revision without it."""
+
+    deleted_constraint_id: str
+    revision: Revision
+
+
+async def get_constraints(session: Session, params: ProjectId) -> PlainConstraintsAt:
+    """Read the user's constraints as texts; without a file there are none."""
+    project = await session.projects.find(params.project_id)
+    file = await session.constraints.list(project)
+    return await _plain(session, project.project_id, file)
+
+
+async def set_constraints(session: Session, params: SetConstraints) -> PlainConstraintsAt:
+    """Replace the user's constraints; texts that stay keep their ids and settings."""
+    project = await session.projects.find(params.project_id)
+    if params.constraints.version != PLAIN_VERSION:
+        raise invalid("constraints.version must be 1.", field="constraints.version")
+    file = await session.constraints.replace(
+        project, params.constraints.items, params.expected_revision
+    )
+    return await _plain(session, project.project_id, file)
+
+
+async def list_constraints(session: Session, params: ProjectId) -> ConstraintList:
+    """List all constraints; without a file there are none."""
+    project = await session.projects.find(params.project_id)
+    file = await session.constraints.list(project)
+    shown, evidence = await _shown(session, project.project_id, file.constraints)
+    return ConstraintList(constraints=shown, revision=file.revision, redaction_evidence=evidence)
+
+
+async def create_constraint(session: Session, params: CreateConstraint) -> ConstraintAt:
+    """Add a constraint; the same text twice is CONSTRAINT_CONFLICT."""
+    project = await session.projects.find(params.project_id)
+    file = await session.constraints.create(project, params.constraint, params.expected_revision)
+    return await _one(session, project.project_id, file, file.constraints[-1].id)
+
+
+async def update_constraint(session: Session, params: UpdateConstraint) -> ConstraintAt:
+    """Change a constraint of the user."""
+    project = await session.projects.find(params.project_id)
+    _refuse_blank(params.constraint_id)
+    file = await session.constraints.update(
+        project, params.constraint_id, params.patch, params.expected_revision
+    )
+    return await _one(session, project.project_id, file, params.constraint_id)
+
+
+async def delete_constraint(session: Session, params: DeleteConstraint) -> DeletedConstraint:
+    """Take out a constraint of the user."""
+    project = await session.projects.find(params.project_id)
+    _refuse_blank(params.constraint_id)
+    file = await session.constraints.delete(project, params.constraint_id, params.expected_revision)
+    return DeletedConstraint(deleted_constraint_id=params.constraint_id, revision=file.revision)
+
+
+def _refuse_blank(constraint_id: str) -> None:
+    if not constraint_id.strip():
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT, "constraintId must not be blank.", field="constraintId"
+        )
+
+
+async def _plain(session: Session, project_id: str, file: ConstraintFile) -> PlainConstraintsAt:
+    ours = [constraint for constraint in file.constraints if constraint.source == "user"]
+    shown, evidence = await _shown(session, project_id, ours)
+    return PlainConstraintsAt(
+        constraints=PlainConstraints(version=PLAIN_VERSION, items=[each.text for each in shown]),
+        revision=file.revision,
+        redaction_evidence=evidence,
+    )
+
+
+async def _one(
+    session: Session, project_id: str, file: ConstraintFile, constraint_id: str
+) -> ConstraintAt:
+    found = [constraint for constraint in file.constraints if constraint.id == constraint_id]
+    (shown,), evidence = await _shown(session, project_id, found)
+    return ConstraintAt(constraint=shown, revision=file.revision, redaction_evidence=evidence)
+
+
+async def _shown(
+    session: Session, project_id: str, constraints: list[Constraint]
+) -> tuple[list[Constraint], Evidence]:
+    texts = [(PATH, constraint.text) for constraint in constraints]
+    clean, evidence = await redacted(session, project_id, texts)
+    shown = [
+        msgspec.structs.replace(constraint, text=text)
+        for constraint, text in zip(constraints, clean, strict=True)
+    ]
+    return shown, evidence or UNSET
+
+
+CHANNELS = (
+    Channel("constraints:get", get_constraints),
+    Channel("constraints:set", set_constraints),
+    Channel("constraints:list", list_constraints),
+    Channel("constraints:create", create_constraint),
+    Channel("constraints:update", update_constraint),
+    Channel("constraints:delete", delete_constraint),
+)
