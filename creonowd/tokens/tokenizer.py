@@ -13,9 +13,9 @@ from creonowd.tokens.tables import LONGEST_TOKEN, tokenizer_version
 if TYPE_CHECKING:
     import tiktoken
 
-# Measured: tiktoken panics on a run of a million white-space characters.
-_ABYSS = re.compile(r"\s{500000,}")
-_ABYSS_LENGTH = 500_000
+# Measured: tiktoken panics on a million spaces that do not end in a line end.
+_ABYSS = re.compile(r"(?<![^\S\r\n])[^\S\r\n]{900000,}")
+_ABYSS_LENGTH = 900_000
 
 
 class Tokenizer(Protocol):

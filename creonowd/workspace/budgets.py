@@ -90,8 +90,15 @@ class Budgets:
         try:
             return self._current(name)
         except stored.DamagedFileError:
+            return self._mended(name)
+
+    def _mended(self, name: str) -> BudgetProfile:
+        try:
             with self._writing():
                 return self._current(name, mending=True)
+        except DaemonError as error:
+            log.warning("context_budget_fallback", code=error.code)
+            return _warned(BudgetProfile(), "the stored budget is damaged")
 
     def _update(self, name: str, change: BudgetChange) -> BudgetProfile:
         with self._writing():

@@ -248,3 +248,20 @@ async def test_no_name_leads_out_of_the_folder(tmp_path: Path, project: str) -> 
         await Budgets(tmp_path).get(project)
 
     assert caught.value.code is ErrorCode.NOT_FOUND
+
+
+async def test_a_damaged_file_that_cannot_be_moved_still_costs_no_answer(tmp_path: Path) -> None:
+    path = tmp_path / "budgets" / "default.json"
+    path.parent.mkdir()
+    path.write_bytes(b"{")
+    (tmp_path / "budgets" / "write.lock").mkdir()
+    budgets = Budgets(tmp_path)
+
+    profile = await budgets.get()
+    with pytest.raises(DaemonError) as caught:
+        await budgets.update(total(1, 5000))
+
+    assert isinstance(profile.warnings, list)
+    assert profile.warnings[0].startswith("CONTEXT_BUDGET_FALLBACK")
+    assert caught.value.code is ErrorCode.IO_ERROR
+    assert path.read_bytes() == b"{"
