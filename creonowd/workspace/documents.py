@@ -91,7 +91,9 @@ class Documents:
         found = self.find(peer, (project.project_id, document_id))
         if found is not None:
             return found.buffer
-        return await to_thread.run_sync(self.files.read, project.root, document_id)
+        return await to_thread.run_sync(
+            self.files.read, project.root, document_id, abandon_on_cancel=True
+        )
 
     def __len__(self) -> int:
         return sum(map(len, self._open.values()))

@@ -89,7 +89,7 @@ class Tree:
 
     async def read_all(self, project: Project, scope: Scope) -> Folder:
         """Read every file of a scope in one go; a file that fails is a problem, not a failure."""
-        return await to_thread.run_sync(self._read_all, project.root, scope)
+        return await to_thread.run_sync(self._read_all, project.root, scope, abandon_on_cancel=True)
 
     @property
     def reads(self) -> int:

@@ -1,0 +1,60 @@
+"""Constraints as part of Rules: one fragment each, in the order of their file. Pure."""
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from creonowd.context.fragment import Fragment, Kind, Layer, Origin, Place
+from creonowd.context.source import Fetched
+from creonowd.sources.rules_files import CONSTRAINTS
+
+GROUP = 2
+
+
+class Constraint(Protocol):
+    """What is needed of a constraint."""
+
+    @property
+    def id(self) -> str:
+        """Its own name."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """What it demands."""
+        ...
+
+    @property
+    def source(self) -> Literal["user", "kg"]:
+        """Who laid it down."""
+        ...
+
+    @property
+    def priority(self) -> int:
+        """Which leaves last."""
+        ...
+
+    @property
+    def degradable(self) -> bool:
+        """Whether it may leave at all."""
+        ...
+
+
+def constraint_list(constraints: Sequence[Constraint]) -> Fetched:
+    """Make a fragment of every constraint."""
+    return Fetched(
+        fragments=tuple(_fragment(index, each) for index, each in enumerate(constraints))
+    )
+
+
+def _fragment(index: int, constraint: Constraint) -> Fragment:
+    return Fragment(
+        layer=Layer.RULES,
+        source="constraints",
+        source_ref=f"{CONSTRAINTS}#{constraint.id}",
+        text=constraint.text,
+        kind=Kind.CONSTRAINT,
+        origin=Origin(constraint.source),
+        degradable=constraint.degradable,
+        priority=constraint.priority,
+        place=Place(GROUP, "", index),
+    )

@@ -1,0 +1,158 @@
+"""The sources that every project has: its `.creonow` tree and its constraints.
+
+What was made of files stays as it is until their bytes change. Knows which file is which source;
+what a file says is read elsewhere.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol
+
+from creonowd.context.fragment import Layer
+from creonowd.context.memo import Memo
+from creonowd.context.needs import Need
+from creonowd.context.source import Ask, Fetched, Source
+from creonowd.errors import WarningCode, told
+from creonowd.sources.characters import characters
+from creonowd.sources.constraint_list import Constraint, constraint_list
+from creonowd.sources.preferences import preferences
+from creonowd.sources.rules_files import other_rules, style_guide
+from creonowd.sources.settings_files import outline, settings_texts
+from creonowd.sources.shelves import Shelves
+from creonowd.workspace.paths import Scope
+from creonowd.workspace.registry import Project
+from creonowd.workspace.tree import Folder, Tree
+
+KEPT = 256
+
+Made = Memo[object, Fetched]
+
+
+class _Row(NamedTuple):
+    name: str
+    layer: Layer
+    scope: Scope
+    need: Need
+    code: WarningCode
+    read: Callable[[Folder], Fetched]
+
+
+FILES = (
+    _Row(
+        "style",
+        Layer.RULES,
+        Scope.RULES,
+        Need.STYLE_GUIDE,
+        WarningCode.RULES_UNAVAILABLE,
+        style_guide,
+    ),
+    _Row(
+        "rules", Layer.RULES, Scope.RULES, Need.ALWAYS, WarningCode.RULES_UNAVAILABLE, other_rules
+    ),
+    _Row(
+        "characters",
+        Layer.RULES,
+        Scope.CHARACTERS,
+        Need.CHARACTERS,
+        WarningCode.CHARACTERS_UNAVAILABLE,
+        characters,
+    ),
+    _Row(
+        "settings",
+        Layer.SETTINGS,
+        Scope.SETTINGS,
+        Need.CHARACTERS,
+        WarningCode.SETTINGS_UNAVAILABLE,
+        settings_texts,
+    ),
+    _Row(
+        "outline",
+        Layer.SETTINGS,
+        Scope.SETTINGS,
+        Need.OUTLINE,
+        WarningCode.OUTLINE_UNAVAILABLE,
+        outline,
+    ),
+    _Row(
+        "memory",
+        Layer.SETTINGS,
+        Scope.SETTINGS,
+        Need.USER_PREFERENCES,
+        WarningCode.MEMORY_UNAVAILABLE,
+        preferences,
+    ),
+)
+
+
+class ConstraintsStore(Protocol):
+    """Where constraints are kept."""
+
+    async def list(self, project: Project) -> "ListedConstraints":
+        """Read the constraints of a project."""
+        ...
+
+
+class ListedConstraints(Protocol):
+    """What a store tells."""
+
+    @property
+    def data(self) -> bytes:
+        """The bytes that they were read from."""
+        ...
+
+    @property
+    def constraints(self) -> Sequence[Constraint]:
+        """All of them, in the order of the file."""
+        ...
+
+
+class ProjectSources:
+    """Makes the sources of any project, remembering what was made of which files."""
+
+    def __init__(self, tree: Tree, constraints: ConstraintsStore) -> None:
+        self._tree = tree
+        self._constraints = constraints
+        self._made: Made = Memo(KEPT, lambda _key, _value: 1)
+
+    def of(self, project: Project) -> list[Source]:
+        """Give the sources of a project for one assembly."""
+        shelves = Shelves(self._tree, project)
+        files = (_FileSource(row, shelves, self._made) for row in FILES)
+        return [*files, _ConstraintSource(self._constraints, project, self._made)]
+
+
+class _FileSource:
+    timeout_ms: int | None = None
+
+    def __init__(self, row: _Row, shelves: Shelves, made: Made) -> None:
+        self.layer, self.name, self.need = row.layer, row.name, row.need
+        self.unavailable = told(row.code)
+        self._row = row
+        self._shelves = shelves
+        self._made = made
+
+    async def fetch(self, ask: Ask) -> Fetched:
+        """Make fragments of the files that are there now."""
+        del ask
+        folder = await self._shelves.folder(self._row.scope)
+        held = tuple((file.path, file.data) for file in folder.files)
+        failed = tuple((problem.path, problem.error.code) for problem in folder.problems)
+        return self._made.get((self.name, held, failed), lambda: self._row.read(folder))
+
+
+class _ConstraintSource:
+    layer = Layer.RULES
+    name = "constraints"
+    need = Need.ALWAYS
+    unavailable = told(WarningCode.CONSTRAINTS_UNAVAILABLE)
+    timeout_ms: int | None = None
+
+    def __init__(self, store: ConstraintsStore, project: Project, made: Made) -> None:
+        self._store = store
+        self._project = project
+        self._made = made
+
+    async def fetch(self, ask: Ask) -> Fetched:
+        """Read the constraints as they are now."""
+        del ask
+        listed = await self._store.list(self._project)
+        return self._made.get((self.name, listed.data), lambda: constraint_list(listed.constraints))

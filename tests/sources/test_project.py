@@ -1,0 +1,127 @@
+"""A project's own sources, over a real folder: read when asked for, and once while unchanged."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import anyio
+import pytest
+
+from creonowd.clock import SystemClock
+from creonowd.context.fragment import Layer, Origin
+from creonowd.context.needs import ContextRules, Need, wants
+from creonowd.context.source import Ask, Fetched, Source
+from creonowd.sources.project import ProjectSources
+from creonowd.workspace.registry import Project
+from creonowd.workspace.tree import Tree, make_tree
+
+ASK = Ask(project_id="prj", skill_id="s", limit=200)
+
+
+class HeldConstraints:
+    """A store that holds what it is told."""
+
+    def __init__(self, *constraints: tuple[str, str]) -> None:
+        self.held = constraints
+
+    async def list(self, project: Project) -> Any:
+        constraints: Sequence[Any] = [
+            SimpleNamespace(id=f"con_{i}", text=text, source=source, priority=100, degradable=False)
+            for i, (text, source) in enumerate(self.held)
+        ]
+        return SimpleNamespace(data=repr(self.held).encode(), constraints=constraints)
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> Project:
+    make_tree(tmp_path)
+    old = (1_600_000_000, 1_600_000_000)
+    for name, text in {
+        "rules/style.md": "短句。",
+        "rules/对白.md": "不用感叹号。",
+        "characters/林远.md": "冷静。",
+        "settings/世界观.md": "海港。",
+        "settings/outline.md": "第一卷",
+        "settings/memory.json": '{"version": 1, "rules": [{"text": "少用成语"}]}',
+    }.items():
+        path = tmp_path / ".creonow" / name
+        path.write_text(text, encoding="utf-8")
+        os.utime(path, old)
+    return Project(project_id="prj", name="x", root=tmp_path)
+
+
+@pytest.fixture
+def sources(project: Project) -> ProjectSources:
+    return ProjectSources(
+        Tree(SystemClock()), HeldConstraints(("严格第一人称", "user"), ("冷静", "kg"))
+    )
+
+
+async def fetched(sources: Sequence[Source]) -> dict[str, Fetched]:
+    with anyio.fail_after(10):
+        return {source.name: await source.fetch(ASK) for source in sources}
+
+
+async def test_every_file_belongs_to_one_source(sources: ProjectSources, project: Project) -> None:
+    found = await fetched(sources.of(project))
+
+    assert {name: [f.text for f in each.fragments] for name, each in found.items()} == {
+        "style": ["短句。"],
+        "rules": ["不用感叹号。"],
+        "characters": ["冷静。"],
+        "settings": ["海港。"],
+        "outline": ["第一卷"],
+        "memory": ["少用成语"],
+        "constraints": ["严格第一人称", "冷静"],
+    }
+    origins = [f.origin for f in found["constraints"].fragments]
+    assert origins == [Origin.USER, Origin.KG]
+
+
+async def test_what_has_not_changed_is_the_very_same_value(
+    sources: ProjectSources, project: Project
+) -> None:
+    before, after = await fetched(sources.of(project)), await fetched(sources.of(project))
+
+    assert all(before[name] is after[name] for name in before)
+
+
+async def test_a_change_on_disk_is_seen_at_once(sources: ProjectSources, project: Project) -> None:
+    await fetched(sources.of(project))
+
+    (project.root / ".creonow/rules/style.md").write_text("长句。", encoding="utf-8")
+    found = await fetched(sources.of(project))
+
+    assert [f.text for f in found["style"].fragments] == ["长句。"]
+
+
+def test_rules_and_constraints_are_asked_by_every_skill(
+    sources: ProjectSources, project: Project
+) -> None:
+    always = [s.name for s in sources.of(project) if wants(ContextRules(), s.need)]
+
+    assert always == ["rules", "constraints"]
+
+
+def test_each_need_has_its_sources(sources: ProjectSources, project: Project) -> None:
+    by_need: dict[Need, list[str]] = {}
+    for source in sources.of(project):
+        by_need.setdefault(source.need, []).append(source.name)
+
+    assert by_need == {
+        Need.STYLE_GUIDE: ["style"],
+        Need.ALWAYS: ["rules", "constraints"],
+        Need.CHARACTERS: ["characters", "settings"],
+        Need.OUTLINE: ["outline"],
+        Need.USER_PREFERENCES: ["memory"],
+    }
+
+
+def test_a_failure_of_each_has_its_warning(sources: ProjectSources, project: Project) -> None:
+    told = {source.name: source.unavailable for source in sources.of(project)}
+
+    assert told["memory"] == "MEMORY_UNAVAILABLE: 记忆数据未注入"
+    assert told["constraints"].startswith("CONSTRAINTS_UNAVAILABLE: ")
+    assert {s.layer for s in sources.of(project)} == {Layer.RULES, Layer.SETTINGS}
