@@ -50,6 +50,21 @@ class Settings(Model, forbid_unknown_fields=True):
     ] = 1024 * 1024
     request_timeout_ms: Annotated[Positive, Meta(description="deadline of a request")] = 30_000
     skill_timeout_ms: Annotated[Positive, Meta(description="deadline of ai:skill:run")] = 600_000
+    source_timeout_ms: Annotated[
+        Positive, Meta(description="how long an assembly waits for one source")
+    ] = 2_000
+    fragment_limit: Annotated[
+        Positive, Meta(description="code points to which one settings or host text is cut")
+    ] = 20_000
+    assemble_running: Annotated[
+        Positive, Meta(description="assemblies of one document that run at once")
+    ] = 4
+    assemble_waiting: Annotated[
+        Count, Meta(description="assemblies of one document that wait; 0 refuses at once")
+    ] = 16
+    assemble_memory: Annotated[
+        Positive, Meta(description="characters that the engine remembers between assemblies")
+    ] = 16_000_000
     tokenizer_tables: Annotated[
         str, Meta(description="folder of rank tables to use instead of the packaged ones")
     ] = ""
