@@ -3,7 +3,6 @@
 Adds nothing: what is not in the assembly is not in the answer.
 """
 
-from collections.abc import Sequence
 from itertools import chain
 
 from msgspec import UNSET, UnsetType
@@ -20,7 +19,6 @@ from creonowd.context.result import (
     LayerSummaries,
     LayerSummary,
 )
-from creonowd.context.verdict import TrimEvidence, Verdict
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
 
@@ -57,7 +55,7 @@ def answer(assembly: Assembly, compared: Compared, target: Target) -> AssembleRe
         layers=LayerSummaries(**{layer: summary(assembly, layer) for layer in Layer}),
         warnings=[text for _, text in assembly.warnings],
         budget=budget(assembly),
-        trim_evidence=trim_evidence(assembly),
+        trim_evidence=[*chain(*(assembly.layers[layer].evidence for layer in Layer))],
         redaction_evidence=redaction_evidence(assembly),
         cache_break_points=break_points(stable, target.model),
         tokenizer_id=assembly.tokenizer.id,
@@ -69,22 +67,20 @@ def answer(assembly: Assembly, compared: Compared, target: Target) -> AssembleRe
 
 def summary(assembly: Assembly, layer: Layer) -> LayerSummary:
     """Sum up one layer."""
-    verdicts = assembly.verdicts(layer)
-    staying = [verdict for verdict in verdicts if verdict.stays]
-    tokens = sum(verdict.tokens for verdict in staying)
+    judged = assembly.layers[layer]
     return LayerSummary(
-        tokens=tokens,
-        token_count=tokens,
-        truncated=any(verdict.ran_short for verdict in verdicts),
-        source=_sources(staying),
-        chunks=len(staying),
+        tokens=judged.tokens,
+        token_count=judged.tokens,
+        truncated=judged.truncated,
+        source=list(judged.sources),
+        chunks=judged.chunks,
         warnings=[text for about, text in assembly.warnings if about is layer] or UNSET,
     )
 
 
 def budget(assembly: Assembly) -> ContextBudget:
     """Tell the limit and what the candidates would have cost."""
-    costs = [sum(v.evidence.before_tokens for v in assembly.verdicts(layer)) for layer in Layer]
+    costs = [assembly.layers[layer].before_tokens for layer in Layer]
     estimate = BudgetEstimate(
         rules_tokens=costs[0],
         settings_tokens=costs[1],
@@ -95,17 +91,7 @@ def budget(assembly: Assembly) -> ContextBudget:
     return ContextBudget(max_input_tokens=assembly.plan.figures.total, estimate=estimate)
 
 
-def trim_evidence(assembly: Assembly) -> list[TrimEvidence]:
-    """Account for every candidate."""
-    return [verdict.evidence for verdict in assembly.all_verdicts()]
-
-
 def redaction_evidence(assembly: Assembly) -> list[RedactionEvidence]:
     """Account for everything that was taken out of a candidate."""
-    found = (verdict.redactions for verdict in assembly.all_verdicts() if verdict.redactions)
+    found = [judged.redactions for judged in assembly.layers.values() if judged.redactions]
     return list(merged(chain.from_iterable(found)))
-
-
-def _sources(staying: Sequence[Verdict]) -> list[str]:
-    """Name each source once, without the part of it that a piece comes from."""
-    return list(dict.fromkeys(v.evidence.source_ref.partition("#")[0] for v in staying))

@@ -17,6 +17,7 @@ from creonowd.context.fragment import DYNAMIC, STABLE, Fragment, Layer
 from creonowd.context.gather import Gathered, gather
 from creonowd.context.guard import Tally, refuse_long
 from creonowd.context.instruments import Instruments, TokenizerFailedError
+from creonowd.context.judged import judged
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.pinned import pin, raw_input
 from creonowd.context.plan import Plan, asked
@@ -25,7 +26,7 @@ from creonowd.context.source import Source
 from creonowd.context.stable import StableInput, ready_rules, stable_side
 from creonowd.context.units import Unit, prepare, visible_ref
 from creonowd.context.verdict import Verdict, absent_verdicts
-from creonowd.context.warnings import Warned, findings, unique
+from creonowd.context.warnings import Warned, trimming_warnings
 from creonowd.errors import WarningCode
 from creonowd.tokens.tokenizer import ByteTokenizer
 
@@ -64,15 +65,20 @@ def _compose(plan: Plan, gathered: Gathered, instruments: Instruments) -> Assemb
     absent = absent_verdicts(
         (item for item in gathered.left_out if item.layer not in STABLE), instruments
     )
-    warnings = [*_said(plan, gathered, instruments), *findings(plan, stable, dynamic)]
+    layers = {
+        Layer.RULES: stable.rules,
+        Layer.SETTINGS: stable.settings,
+        Layer.RETRIEVED: judged((*dynamic.retrieved, *_of(Layer.RETRIEVED, absent))),
+        Layer.IMMEDIATE: judged((*dynamic.immediate, *_of(Layer.IMMEDIATE, absent))),
+    }
+    trimmed = trimming_warnings(plan, layers, rules_over=stable.rules_over)
     return Assembly(
         plan=plan,
         stable=stable,
         user=dynamic.prompt,
         prompt_hash=hasher.hexdigest(),
-        retrieved=(*dynamic.retrieved.verdicts, *_of(Layer.RETRIEVED, absent)),
-        immediate=(*dynamic.immediate, *_of(Layer.IMMEDIATE, absent)),
-        warnings=unique(warnings),
+        layers=layers,
+        warnings=tuple(dict.fromkeys((*_said(plan, gathered, instruments), *trimmed))),
         failures=gathered.failures,
         tokenizer=instruments.tokenizer,
     )
@@ -92,10 +98,11 @@ def _offered(
 ) -> Offered:
     """Make the dynamic side ready, refusing as early as possible what is too large."""
     hosted = [f for layer in DYNAMIC for f in given[layer] if f.hosted]
-    guarded = [*given[Layer.RULES], *hosted, *raw_input(plan)]
-    refuse_long(guarded, instruments)
-    tally = Tally(guarded, instruments)
-    tally.add(ready_rules(given[Layer.RULES], instruments).before_tokens)
+    sent = [*hosted, *raw_input(plan)]
+    refuse_long(sent, instruments)
+    rules = ready_rules(given[Layer.RULES], instruments)
+    tally = Tally(lambda: [*given[Layer.RULES], *sent], instruments)
+    tally.add(rules.before_tokens)
     pinned = pin(plan, manuscript, instruments)
     tally.add(pinned.tokens)
     return Offered(
@@ -115,12 +122,14 @@ def _ready(fragments: Sequence[Fragment], tally: Tally, instruments: Instruments
 
 
 def _stable_input(plan: Plan, gathered: Gathered, instruments: Instruments) -> StableInput:
-    rules = gathered.fragments[Layer.RULES]
+    given = gathered.fragments[Layer.RULES]
+    rules = ready_rules(given, instruments)
     mentioned: frozenset[str] = frozenset()
-    if plan.document and ready_rules(rules, instruments).tokens > plan.figures.rules_line:
-        mentioned = mentioned_entities(rules, plan.document.text, instruments.memory.mentions)
+    if plan.document is not None and rules.tokens > plan.figures.rules_line:
+        mentions = instruments.memory.mentions
+        mentioned = mentioned_entities(rules.entities, plan.document.text, mentions)
     return StableInput(
-        rules=rules,
+        rules=given,
         settings=gathered.fragments[Layer.SETTINGS],
         left_out=tuple(item for item in gathered.left_out if item.layer in STABLE),
         figures=plan.figures,

@@ -1,12 +1,13 @@
 """What one assembly came to, as a value: the two halves of the prompt and every verdict.
 
-Knows no wire; `result` and `inspection` show it.
+Knows no wire; `answer` and `inspection` show it.
 """
 
 from collections.abc import Iterator
 
-from creonowd.context.fragment import Layer
+from creonowd.context.fragment import Action, Layer
 from creonowd.context.gather import Failure
+from creonowd.context.judged import Judged
 from creonowd.context.plan import Plan
 from creonowd.context.render import Set
 from creonowd.context.stable import Stable
@@ -23,8 +24,7 @@ class Assembly(Model):
     stable: Stable
     user: Set
     prompt_hash: str
-    retrieved: tuple[Verdict, ...]
-    immediate: tuple[Verdict, ...]
+    layers: dict[Layer, Judged]
     warnings: tuple[Warned, ...]
     failures: tuple[Failure, ...]
     tokenizer: Tokenizer
@@ -39,16 +39,11 @@ class Assembly(Model):
         """The tokens that belong to no layer."""
         return self.stable.prompt.fixed + self.user.fixed
 
-    def verdicts(self, layer: Layer) -> tuple[Verdict, ...]:
-        """Give the verdicts of one layer in the order of the prompt."""
-        return {
-            Layer.RULES: self.stable.rules,
-            Layer.SETTINGS: self.stable.settings,
-            Layer.RETRIEVED: self.retrieved,
-            Layer.IMMEDIATE: self.immediate,
-        }[layer]
+    def count(self, action: Action) -> int:
+        """Tell of how many candidates something became."""
+        return sum(judged.actions.get(action, 0) for judged in self.layers.values())
 
     def all_verdicts(self) -> Iterator[Verdict]:
         """Walk every candidate."""
         for layer in Layer:
-            yield from self.verdicts(layer)
+            yield from self.layers[layer].verdicts

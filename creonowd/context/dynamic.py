@@ -14,7 +14,7 @@ from creonowd.context.manuscript import Manuscript
 from creonowd.context.pinned import Pinned
 from creonowd.context.plan import Plan, shows_document
 from creonowd.context.render import Set, join, set_layer
-from creonowd.context.retrieved import Chosen, choose
+from creonowd.context.retrieved import choose
 from creonowd.context.stable import Stable
 from creonowd.context.template import title
 from creonowd.context.units import Unit
@@ -27,7 +27,7 @@ class Dynamic(Model):
     """Retrieved and Immediate, set and judged."""
 
     prompt: Set
-    retrieved: Chosen
+    retrieved: tuple[Verdict, ...]
     immediate: tuple[Verdict, ...]
 
 
@@ -58,7 +58,7 @@ def dynamic_side(
     beside = stable.prompt.tokens + set_immediate.tokens
     heading = instruments.count(title(Layer.RETRIEVED, empty=False))
     retrieved = choose(offered.chunks, plan.figures.total - beside - heading, view.span)
-    set_retrieved = set_layer(Layer.RETRIEVED, retrieved.verdicts, instruments)
+    set_retrieved = set_layer(Layer.RETRIEVED, retrieved, instruments)
     return Dynamic(
         prompt=join([set_retrieved, set_immediate]), retrieved=retrieved, immediate=immediate
     )
@@ -82,7 +82,7 @@ def _in_order(view: View, pinned: Pinned, notes: Sequence[Verdict]) -> tuple[Ver
 
 def _refuse(plan: Plan, stable: Stable, pinned: Pinned) -> NoReturn:
     parts = {
-        "rules": sum(verdict.tokens for verdict in stable.rules),
+        "rules": stable.rules.tokens,
         "selection": pinned.selection.tokens if pinned.selection else 0,
         "input": pinned.input.tokens if pinned.input else 0,
         "task": pinned.task.tokens if pinned.task else 0,

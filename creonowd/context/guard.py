@@ -4,7 +4,7 @@ It is 64 000 tokens of rules, host chunks, selection and additional input. Found
 more than the limit. Knows no layer's rules.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NoReturn
 
 from creonowd.context.fragment import Fragment
@@ -32,7 +32,7 @@ def refuse_long(guarded: Sequence[Fragment], instruments: Instruments) -> None:
 class Tally:
     """The tokens given so far; refuses as soon as they are too many."""
 
-    def __init__(self, guarded: Sequence[Fragment], instruments: Instruments) -> None:
+    def __init__(self, guarded: Callable[[], Sequence[Fragment]], instruments: Instruments) -> None:
         self._guarded = guarded
         self._instruments = instruments
         self._tokens = 0
@@ -41,7 +41,7 @@ class Tally:
         """Count some more towards the limit."""
         self._tokens += tokens
         if self._tokens > MAX_INPUT_TOKENS:
-            _refuse(self._guarded, self._instruments)
+            _refuse(self._guarded(), self._instruments)
 
 
 def _refuse(guarded: Sequence[Fragment], instruments: Instruments) -> NoReturn:

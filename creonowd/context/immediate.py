@@ -12,7 +12,7 @@ from creonowd.context.instruments import Instruments
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.plan import Plan
 from creonowd.context.retrieved import rank_key
-from creonowd.context.strips import read_back, read_on
+from creonowd.context.strips import Start, read_back, read_on
 from creonowd.context.template import heading, heading_after
 from creonowd.context.units import Unit, head_within, visible_ref
 from creonowd.context.verdict import TrimEvidence, Verdict, drop, keep
@@ -92,25 +92,25 @@ def _sides(
     floor = 0 if around is None else max(0, start - around)
     ceiling = len(document.text) if around is None else end + around
     back = read_back(manuscript, start, floor, most, instruments)
-    on = read_on(manuscript, end, ceiling, most, instruments)
-    limit = len(on.text) if around is None else head_within(on.text, around)
     ref = visible_ref(document.source_ref, instruments)
-    return (
-        Before(manuscript, start, floor, back, heading(ref)),
-        After(on, limit, heading_after(ref)),
-    )
+    title = heading_after(ref)
+    on = read_on(manuscript, Start(end, title), ceiling, most, instruments)
+    after = After(on, title, len(on.text))
+    if around is not None:
+        after = after._replace(limit=len(title) + head_within(after.rest, around))
+    return Before(manuscript, start, floor, back, heading(ref)), after
 
 
 def _is_all(shown: _Sight, before: Before, after: After) -> bool:
     """Tell whether nothing but blanks of the document is missing."""
     first = before.strip.leaves[0].start == 0
     last = after.strip.leaves[-1].end == len(before.manuscript.text)
-    blank = not before.strip.text.strip(), not after.strip.text.strip()
+    blank = not before.strip.text.strip(), not after.rest.strip()
     return (
         first
         and last
         and (blank[0] or shown.near.text == before.strip.text[:-1])
-        and (blank[1] or shown.beyond.text == after.strip.text)
+        and (blank[1] or shown.beyond.text == after.rest)
     )
 
 

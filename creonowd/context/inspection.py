@@ -3,7 +3,6 @@
 The same assembly as `answer`, showing more of it; never a prompt. Everything is redacted.
 """
 
-from collections import Counter
 from typing import TypeVar
 
 from msgspec import UNSET, UnsetType
@@ -126,7 +125,7 @@ _SAME = frozenset(AssembleResult.__struct_fields__) & frozenset(InspectResult.__
 
 
 def _detail(assembly: Assembly, layer: Layer, told: LayerSummary) -> LayerDetail:
-    verdicts = assembly.verdicts(layer)
+    verdicts = assembly.layers[layer].verdicts
     figures = assembly.plan.figures
     return LayerDetail(
         **{name: getattr(told, name) for name in LayerSummary.__struct_fields__},
@@ -154,17 +153,17 @@ def _fragment(verdict: Verdict) -> FragmentDetail:
 
 
 def _totals(assembly: Assembly) -> InspectTotals:
-    actions = Counter(verdict.evidence.action for verdict in assembly.all_verdicts())
+    kept, trimmed, dropped = (assembly.count(action) for action in Action)
     total = assembly.plan.figures.total
     return InspectTotals(
         token_count=assembly.tokens,
         fixed_tokens=assembly.fixed_tokens,
         budget_tokens=total,
         left_tokens=total - assembly.tokens,
-        candidates=actions.total(),
-        kept=actions[Action.KEPT],
-        trimmed=actions[Action.TRIMMED],
-        dropped=actions[Action.DROPPED],
+        candidates=kept + trimmed + dropped,
+        kept=kept,
+        trimmed=trimmed,
+        dropped=dropped,
         warnings_count=len(assembly.warnings),
     )
 

@@ -4,6 +4,7 @@ A text that was redacted or counted before is not again, as long as it is rememb
 Knows no layer and no budget.
 """
 
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from creonowd.context.canonical import well_formed
@@ -17,6 +18,7 @@ ENTRY = 200
 
 Count = tuple[str, str]
 
+_COUNTED_AT_ONCE = 999
 _FAILURES = (
     ArithmeticError,
     LookupError,
@@ -124,6 +126,18 @@ class Instruments:
         self.size_limit = size_limit
         self.key = (tokenizer.id, tokenizer.version, size_limit)
         self._redactor = redactor
+
+    def count_number(self, number: int) -> int:
+        """Count the tokens of a number that a dot follows; small ones mostly are one each."""
+        if 0 < number <= _COUNTED_AT_ONCE and self._one_each:
+            return 1
+        return self.count(str(number))
+
+    @cached_property
+    def _one_each(self) -> bool:
+        """Whether every small number is one token, found out with a single count."""
+        numbers = "".join(f"{n}\n" for n in range(1, _COUNTED_AT_ONCE + 1))
+        return self.count(numbers) == 2 * _COUNTED_AT_ONCE and self.count("\n") == 1
 
     def counting(self, tokenizer: Tokenizer) -> "Instruments":
         """Give the same instruments with another tokenizer."""

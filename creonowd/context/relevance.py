@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from msgspec import field
 
-from creonowd.context.fragment import Fragment, Kind
+from creonowd.context.fragment import Fragment
 from creonowd.context.mentions import Mentions
 from creonowd.model import Model
 
@@ -31,17 +31,15 @@ class Ranking(Model):
 
 
 def mentioned_entities(
-    fragments: Sequence[Fragment], document: str, mentions: Mentions
+    entities: Sequence[Fragment], document: str, mentions: Mentions
 ) -> frozenset[str]:
     """Find out which entities a document mentions."""
-    entities = _entities(fragments)
     found = mentions.find((name for entity in entities for name in entity.names), document)
     return frozenset(e.source_ref for e in entities if found.intersection(e.names))
 
 
-def rank(fragments: Sequence[Fragment], mentioned: frozenset[str], mentions: Mentions) -> Ranking:
+def rank(entities: Sequence[Fragment], mentioned: frozenset[str], mentions: Mentions) -> Ranking:
     """Find out which entities belong with the mentioned ones."""
-    entities = _entities(fragments)
     near = [entity for entity in entities if entity.source_ref in mentioned]
     names = tuple(name for entity in near for name in entity.names)
     shared: dict[str, int] = {}
@@ -50,7 +48,3 @@ def rank(fragments: Sequence[Fragment], mentioned: frozenset[str], mentions: Men
         others = (other for other in near if other.source_ref != entity.source_ref)
         shared[entity.source_ref] = sum(bool(found.intersection(o.names)) for o in others)
     return Ranking(mentioned=mentioned, shared=shared)
-
-
-def _entities(fragments: Sequence[Fragment]) -> list[Fragment]:
-    return [fragment for fragment in fragments if fragment.kind is Kind.ENTITY]

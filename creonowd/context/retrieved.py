@@ -9,18 +9,13 @@ from creonowd.context.fragment import Fragment, Rule, Span
 from creonowd.context.plan import CHUNK_LIMIT
 from creonowd.context.units import Unit
 from creonowd.context.verdict import Verdict, drop, keep
-from creonowd.model import Model
 
 
-class Chosen(Model):
-    """The verdicts in the order of the documents, and whether there were too many chunks."""
+def choose(units: Sequence[Unit], room: int, shown: Span | None) -> tuple[Verdict, ...]:
+    """Take chunks by falling score; the verdicts stand in the order of the documents.
 
-    verdicts: tuple[Verdict, ...]
-    over_limit: bool = False
-
-
-def choose(units: Sequence[Unit], room: int, shown: Span | None) -> Chosen:
-    """Take chunks by falling score; `shown` is what the window already shows of the document."""
+    `shown` is what the window already shows of the current document.
+    """
     verdicts: dict[int, Verdict] = {}
     seen: set[str] = set()
     counted = 0
@@ -39,9 +34,7 @@ def choose(units: Sequence[Unit], room: int, shown: Span | None) -> Chosen:
             verdicts[index] = drop(unit, Rule.SCORE, unit.tokens - room)
         seen.add(unit.text)
     order = sorted(verdicts, key=lambda i: reading_key(units[i].fragment))
-    return Chosen(
-        verdicts=tuple(verdicts[index] for index in order), over_limit=counted > CHUNK_LIMIT
-    )
+    return tuple(verdicts[index] for index in order)
 
 
 def rank_key(fragment: Fragment) -> tuple[object, ...]:

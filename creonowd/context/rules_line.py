@@ -39,7 +39,7 @@ def tokens_of(units: Sequence[Unit], instruments: Instruments) -> int:
     surplus = _surplus(units)
     constraints = sum(_is_constraint(unit) for unit in units) - len(surplus)
     texts = sum(unit.tokens for i, unit in enumerate(units) if i not in surplus)
-    return texts + sum(instruments.count(str(n + 1)) for n in range(constraints))
+    return texts + sum(instruments.count_number(n + 1) for n in range(constraints))
 
 
 def narrow(
@@ -58,7 +58,7 @@ def narrow(
         leaving[index] = (rule, excess)
         excess -= units[index].tokens
         if _is_constraint(units[index]):
-            excess -= instruments.count(str(numbers))
+            excess -= instruments.count_number(numbers)
             numbers -= 1
     return Narrowed(verdicts=tuple(_verdicts(units, leaving, instruments)), over=over)
 
@@ -84,8 +84,8 @@ def _numbered(unit: Unit, candidate: int, number: int, instruments: Instruments)
     return replace(
         unit,
         rendered=constraint_line(number, unit.rendered),
-        tokens=unit.tokens + instruments.count(str(number)),
-        before_tokens=unit.before_tokens + instruments.count(str(candidate)),
+        tokens=unit.tokens + instruments.count_number(number),
+        before_tokens=unit.before_tokens + instruments.count_number(candidate),
     )
 
 

@@ -10,7 +10,9 @@ from typing import Any
 
 from creonowd.context.figures import Figures
 from creonowd.context.fragment import Fragment, Kind, Layer, LeftOut
+from creonowd.context.guard import refuse_long
 from creonowd.context.instruments import Instruments
+from creonowd.context.judged import Judged, judged
 from creonowd.context.prefix import Imprint, imprint
 from creonowd.context.relevance import rank
 from creonowd.context.render import Set, join, set_layer, set_words
@@ -40,15 +42,16 @@ class Stable(Model):
     hasher: Any
     up_to_rules: Set
     rules_hash: str
-    rules: tuple[Verdict, ...]
-    settings: tuple[Verdict, ...]
+    rules: Judged
+    settings: Judged
     rules_over: bool
     imprint: Imprint
 
     @property
     def weight(self) -> int:
         """Say about how many characters remembering this takes."""
-        return 2 * len(self.prompt.text) + 500 * (len(self.rules) + len(self.settings))
+        verdicts = len(self.rules.verdicts) + len(self.settings.verdicts)
+        return 2 * len(self.prompt.text) + 500 * verdicts
 
 
 class Rules(Model):
@@ -58,6 +61,7 @@ class Rules(Model):
     """
 
     units: tuple[Unit, ...]
+    entities: tuple[Fragment, ...]
     tokens: int
     before_tokens: int
 
@@ -68,7 +72,10 @@ class Rules(Model):
 
 
 def ready_rules(fragments: tuple[Fragment, ...], instruments: Instruments) -> Rules:
-    """Make the rules ready, or recall them from when they were last."""
+    """Make the rules ready, or recall them from when they were last.
+
+    Rules that are too long to be counted are refused.
+    """
     key = ("rules", instruments.key, fragments)
     return instruments.memory.layered.get(key, lambda: _ready_rules(fragments, instruments))
 
@@ -86,18 +93,21 @@ def fixed_tokens(instruments: Instruments, *, constraints: bool) -> int:
 
 
 def _ready_rules(fragments: Sequence[Fragment], instruments: Instruments) -> Rules:
-    units = tuple(prepare(f, instruments) for f in in_reading_order(fragments) if f.text.strip())
+    refuse_long(fragments, instruments)
+    ordered = in_reading_order(fragments)
+    units = tuple(prepare(fragment, instruments) for fragment in ordered if fragment.text.strip())
     return Rules(
         units=units,
+        entities=tuple(fragment for fragment in ordered if fragment.kind is Kind.ENTITY),
         tokens=tokens_of(units, instruments),
         before_tokens=sum(unit.before_tokens for unit in units),
     )
 
 
 def _stable_side(given: StableInput, instruments: Instruments) -> Stable:
-    units = ready_rules(given.rules, instruments).units
-    ranking = rank(given.rules, given.mentioned, instruments.memory.mentions)
-    narrowed = narrow(units, given.figures.rules_line, ranking, instruments)
+    rules = ready_rules(given.rules, instruments)
+    ranking = rank(rules.entities, given.mentioned, instruments.memory.mentions)
+    narrowed = narrow(rules.units, given.figures.rules_line, ranking, instruments)
     allowance = _allowance(given.figures, narrowed.verdicts, instruments)
     settings = share(_ready(given.settings, instruments), allowance, instruments)
     up_to_rules = join(
@@ -116,8 +126,8 @@ def _stable_side(given: StableInput, instruments: Instruments) -> Stable:
         hasher=hasher,
         up_to_rules=up_to_rules,
         rules_hash=sha256(up_to_rules.text.encode()).hexdigest(),
-        rules=(*narrowed.verdicts, *_absent(given, Layer.RULES, instruments)),
-        settings=(*settings, *_absent(given, Layer.SETTINGS, instruments)),
+        rules=judged((*narrowed.verdicts, *_absent(given, Layer.RULES, instruments))),
+        settings=judged((*settings, *_absent(given, Layer.SETTINGS, instruments))),
         rules_over=narrowed.over,
         imprint=imprint(hashed, [*narrowed.verdicts, *settings]),
     )

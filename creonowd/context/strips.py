@@ -39,6 +39,13 @@ class Strip(NamedTuple):
         return self.leaves[index], self.places[index]
 
 
+class Start(NamedTuple):
+    """Where to read on from, and under which heading."""
+
+    position: int
+    heading: str
+
+
 def read_back(
     manuscript: Manuscript, position: int, floor: int, most: int, instruments: Instruments
 ) -> Strip:
@@ -59,11 +66,14 @@ def read_back(
 
 
 def read_on(
-    manuscript: Manuscript, position: int, ceiling: int, most: int, instruments: Instruments
+    manuscript: Manuscript, start: Start, ceiling: int, most: int, instruments: Instruments
 ) -> Strip:
-    """Read from a position on to `ceiling`, or until there are more than `most` tokens."""
-    leaf = manuscript.leaf_at(position)
-    leaves, texts = [leaf], [leaf.text[leaf.place(position) :]]
+    """Read from a position on to `ceiling`, or until there are more than `most` tokens.
+
+    The text begins with the heading that will stand before it.
+    """
+    leaf = manuscript.leaf_at(start.position)
+    leaves, texts = [leaf], [start.heading + leaf.text[leaf.place(start.position) :]]
     tokens = instruments.count(texts[0])
     for later in manuscript.on_from(leaf):
         if later.start >= ceiling or tokens > most:

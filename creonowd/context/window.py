@@ -43,11 +43,16 @@ class Before(NamedTuple):
 
 
 class After(NamedTuple):
-    """What lies after a position, up to `limit` in the text of the strip, and its heading."""
+    """What lies after a position, up to `limit` in the text of the strip, heading included."""
 
     strip: Strip
-    limit: int
     heading: str
+    limit: int
+
+    @property
+    def rest(self) -> str:
+        """All that was read, without the heading."""
+        return self.strip.text[len(self.heading) :]
 
 
 def show_before(before: Before, room: int, step: int, instruments: Instruments) -> Side:
@@ -81,14 +86,13 @@ def show_after(after: After, room: int, instruments: Instruments) -> Side:
     ]
     fitting = _last_fitting(after, ends, room, instruments)
     beyond = min(after.limit, after.strip.end_of(after.strip.piece_at(fitting)))
-    finer = list(paragraphs(after.strip.text, fitting, beyond))
+    finer = list(paragraphs(after.strip.text, max(fitting, len(after.heading)), beyond))
     fitting = _last_fitting(after, finer, room, instruments) or fitting
     if fitting and after.strip.text[fitting - 1] == "\n":
         return _shown_to(after, fitting, instruments)
-    cut = keep_head(
-        after.strip.text[:beyond], room, instruments.tokenizer, before=after.heading, after="\n"
-    )
-    return _shown_to(after, cut.at, instruments)
+    text = after.strip.text[len(after.heading) : beyond]
+    cut = keep_head(text, room, instruments.tokenizer, before=after.heading, after="\n")
+    return _shown_to(after, len(after.heading) + cut.at, instruments)
 
 
 def _offset(before: Before, position: int) -> int:
@@ -119,12 +123,8 @@ def _finer(before: Before, room: int, instruments: Instruments) -> Side:
 
 def _tokens_to(after: After, end: int, instruments: Instruments) -> int:
     strip = after.strip
-    piece = strip.piece_at(end - 1) if end else 0
-    if piece == 0:
-        return instruments.count(f"{after.heading}{strip.text[:end]}\n")
-    first = instruments.count(after.heading + strip.text[: strip.end_of(0)])
-    last = instruments.count(strip.text[strip.starts[piece] : end] + "\n")
-    return first + strip.sums[piece] - strip.sums[1] + last
+    piece = strip.piece_at(end - 1)
+    return strip.sums[piece] + instruments.count(strip.text[strip.starts[piece] : end] + "\n")
 
 
 def _last_fitting(after: After, ends: list[int], room: int, instruments: Instruments) -> int:
@@ -133,7 +133,7 @@ def _last_fitting(after: After, ends: list[int], room: int, instruments: Instrum
 
 
 def _shown_to(after: After, end: int, instruments: Instruments) -> Side:
-    text = after.strip.text[:end]
+    text = after.strip.text[len(after.heading) : end]
     if not text.strip():
         return Side()
-    return Side(text, _tokens_to(after, end, instruments), end)
+    return Side(text, _tokens_to(after, end, instruments), len(text))

@@ -162,7 +162,7 @@ def test_what_could_not_be_read_is_accounted_for() -> None:
     gathered = replace(FULL, settings=(huge,)).gathered()
     made = compose(FULL.plan(), structs.replace(gathered, left_out=left), instruments())
 
-    found = {v.evidence.source_ref: v.evidence for v in made.stable.settings}
+    found = {v.evidence.source_ref: v.evidence for v in made.stable.settings.verdicts}
     assert found["invalid_format.md"].reason is Reason.INVALID_FORMAT
     assert found["read_error.md"].reason is Reason.READ_ERROR
     assert found["大.md"].before_chars == 26_000
@@ -172,7 +172,7 @@ def test_a_fragment_over_the_size_limit_is_cut_at_a_paragraph() -> None:
     text = "很长的设定，一段又一段。\n" * 2000
     world = World(settings=(piece(Layer.SETTINGS, "大.md", text),), profile=profile_of(60_000))
 
-    (verdict,) = assembled(world).stable.settings
+    (verdict,) = assembled(world).stable.settings.verdicts
 
     assert verdict.evidence.reason is Reason.TOO_LARGE
     assert verdict.evidence.action is Action.TRIMMED
@@ -187,7 +187,7 @@ def test_json_over_the_size_limit_is_left_out_whole() -> None:
         settings=(piece(Layer.SETTINGS, "大.json", text, whole=True),), profile=profile_of(60_000)
     )
 
-    (verdict,) = assembled(world).stable.settings
+    (verdict,) = assembled(world).stable.settings.verdicts
 
     assert verdict.evidence.action is Action.DROPPED
     assert verdict.evidence.reason is Reason.TOO_LARGE

@@ -142,12 +142,13 @@ def test_retrieved_yields_to_the_document(world: World) -> None:
     made, alone = attempted(world), attempted(replace(world, retrieved=()))
 
     if made is not None and alone is not None:
-        assert made.immediate == alone.immediate
+        assert made.layers[Layer.IMMEDIATE].verdicts == alone.layers[Layer.IMMEDIATE].verdicts
 
 
 @given(world=worlds())
 def test_what_lies_after_the_cursor_yields_to_what_lies_before(world: World) -> None:
-    here = replace(world, selection=None, cursor=min(world.cursor, len(world.text)))
+    text = world.text.replace(SECRET, "钥匙")
+    here = replace(world, text=text, selection=None, cursor=min(world.cursor, len(text)))
     cursor = cursor_of(here)
 
     made, ended = attempted(here), attempted(replace(here, text=here.text[:cursor], cursor=cursor))
@@ -190,8 +191,10 @@ def test_no_dropped_chunk_would_have_fitted_beside_better_ones(world: World) -> 
     assume(made is not None)
     assert made is not None
     by_ref = {fragment.source_ref: fragment for fragment in world.retrieved}
-    ranked = sorted(made.retrieved, key=lambda v: rank_key(by_ref[v.evidence.source_ref]))
-    kept = sum(verdict.tokens for verdict in made.retrieved)
+    ranked = sorted(
+        made.layers[Layer.RETRIEVED].verdicts, key=lambda v: rank_key(by_ref[v.evidence.source_ref])
+    )
+    kept = sum(verdict.tokens for verdict in made.layers[Layer.RETRIEVED].verdicts)
     nothing = instruments().count(title(Layer.RETRIEVED, empty=not kept))
     beside = made.tokens - kept - nothing + instruments().count(title(Layer.RETRIEVED, empty=False))
 
@@ -215,7 +218,9 @@ def test_a_larger_budget_never_shrinks_settings(world: World, more: int) -> None
     assert one is not None
     assert two is not None
     assume(one.stable.up_to_rules == two.stable.up_to_rules)
-    for less, bigger in zip(one.stable.settings, two.stable.settings, strict=True):
+    for less, bigger in zip(
+        one.stable.settings.verdicts, two.stable.settings.verdicts, strict=True
+    ):
         assert less.tokens <= bigger.tokens
 
 
@@ -285,7 +290,7 @@ def shown_after(made: Assembly) -> str:
 
 
 def _under(made: Assembly, start: str, end: str) -> str:
-    for verdict in made.immediate:
+    for verdict in made.layers[Layer.IMMEDIATE].verdicts:
         if verdict.evidence.rule is Rule.WINDOW and start in verdict.rendered:
             return verdict.rendered.partition(start)[2].partition(end)[0][:-1]
     return ""

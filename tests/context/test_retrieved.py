@@ -23,7 +23,7 @@ def chunk(name: str, score: float, length: int = 3, span: Span | None = None) ->
 
 
 def kept(units: list[Unit], room: int, shown: Span | None = None) -> list[str]:
-    return [v.evidence.source_ref for v in choose(units, room, shown).verdicts if v.stays]
+    return [v.evidence.source_ref for v in choose(units, room, shown) if v.stays]
 
 
 def test_the_best_stay_and_stand_in_the_order_of_the_documents() -> None:
@@ -49,10 +49,9 @@ def test_more_chunks_than_the_limit_are_left_out_by_rank() -> None:
 
     chosen = choose(units, 1_000_000, None)
 
-    dropped = [v.evidence.source_ref for v in chosen.verdicts if not v.stays]
-    assert chosen.over_limit
+    dropped = [v.evidence.source_ref for v in chosen if not v.stays]
     assert dropped == [f"{n:03}" for n in range(50)]
-    assert {v.evidence.rule for v in chosen.verdicts if not v.stays} == {Rule.CHUNK_LIMIT}
+    assert {v.evidence.rule for v in chosen if not v.stays} == {Rule.CHUNK_LIMIT}
 
 
 def test_the_same_text_is_shown_once() -> None:
@@ -64,7 +63,7 @@ def test_the_same_text_is_shown_once() -> None:
 
     chosen = choose([one, twin], 1_000_000, None)
 
-    rules = {v.evidence.source_ref: v.evidence.rule for v in chosen.verdicts}
+    rules = {v.evidence.source_ref: v.evidence.rule for v in chosen}
     assert rules == {"a": Rule.DUPLICATE, "b": Rule.SCORE}
 
 
@@ -77,6 +76,6 @@ def test_what_the_window_shows_is_left_out() -> None:
 def test_the_missing_room_is_told() -> None:
     unit = chunk("a", 0.9)
 
-    (verdict,) = choose([unit], unit.tokens - 4, None).verdicts
+    (verdict,) = choose([unit], unit.tokens - 4, None)
 
     assert verdict.fits_with == 4

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.context.assembly import Assembly
-from creonowd.context.fragment import Action, Rule, Span
+from creonowd.context.fragment import Action, Layer, Rule, Span
 from creonowd.context.template import heading, heading_after
 from creonowd.context.verdict import TrimEvidence
 from tests.context.worlds import World, assembled, instruments, profile_of
@@ -20,7 +20,9 @@ REF = "chapters/07.md"
 
 
 def evidence(made: Assembly) -> TrimEvidence:
-    (found,) = [v.evidence for v in made.immediate if v.evidence.rule is Rule.WINDOW]
+    (found,) = [
+        v.evidence for v in made.layers[Layer.IMMEDIATE].verdicts if v.evidence.rule is Rule.WINDOW
+    ]
     return found
 
 
@@ -123,7 +125,7 @@ def test_what_surrounding_leaves_out_is_not_truncated() -> None:
 def test_surrounding_of_zero_shows_no_document() -> None:
     made = assembled(at(50_000, surrounding=0))
 
-    assert not made.immediate
+    assert not made.layers[Layer.IMMEDIATE].verdicts
 
 
 def test_a_selection_is_shown_once_and_the_document_around_it() -> None:
