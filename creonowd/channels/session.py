@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import cast
 
 from creonowd.artifacts.files import ContextFiles
+from creonowd.channels.engine import Engine
 from creonowd.channels.troubles import Troubles
 from creonowd.clock import Clock
 from creonowd.providers.configured import Configured
@@ -44,6 +45,7 @@ class Services:
     budgets: Budgets
     documents: Documents
     skills: Library
+    engine: Engine
     ai: Configured
     runs: Runs
     files: ContextFiles

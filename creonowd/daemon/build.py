@@ -13,9 +13,12 @@ from creonowd.artifacts.keeping import maintain
 from creonowd.artifacts.makers import built_in
 from creonowd.artifacts.store import Store
 from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
+from creonowd.channels.engine import Engine, SourceProvider
 from creonowd.channels.session import Services, Session
 from creonowd.channels.troubles import Trouble, Troubles
 from creonowd.clock import make_clock
+from creonowd.context.admission import Admission
+from creonowd.context.instruments import Memory
 from creonowd.errors import DaemonError
 from creonowd.providers.configured import Configured
 from creonowd.redaction import Redactor
@@ -25,6 +28,7 @@ from creonowd.rpc.server import Server
 from creonowd.settings import Settings, api_key
 from creonowd.skills.library import Library
 from creonowd.sources.hosts import Hosts
+from creonowd.sources.project import ProjectSources
 from creonowd.sources.retrieval.held import held
 from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.tokens import Tokenizers
@@ -66,6 +70,7 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
     indexes = Indexes(user_data, clock, watcher, partial(held, documents))
     troubles.watch("sources", lambda: _resting(hosts.resting()))
     troubles.watch("retrieval", lambda: _unindexed(indexes.problems()))
+    constraints = Constraints(tree, clock, redactor)
     services = Services(
         settings=settings,
         user_data=user_data,
@@ -76,11 +81,12 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
         projects=projects,
         tree=tree,
         watcher=watcher,
-        constraints=Constraints(tree, clock, redactor),
+        constraints=constraints,
         tokenizers=tokenizers,
         budgets=budgets,
         documents=documents,
         skills=Library(user_data, clock),
+        engine=_engine(settings, ProjectSources(tree, constraints), hosts),
         ai=ai,
         runs=Runs(user_data),
         files=files,
@@ -109,6 +115,14 @@ def _own_secrets(settings: Settings, user_data: Path) -> list[str]:
         key = None if settings.ai_provider == "fake" else api_key(settings, user_data)
         return [] if key is None else [key.value]
     return []
+
+
+def _engine(settings: Settings, *providers: SourceProvider) -> Engine:
+    return Engine(
+        providers=list(providers),
+        admission=Admission(settings.assemble_running, settings.assemble_waiting),
+        memory=Memory(settings.assemble_memory),
+    )
 
 
 def _session(services: Services, connection: Connection) -> Session:

@@ -9,6 +9,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, get_type_hints
 
+from creonowd.errors import ErrorCode
 from creonowd.model import Empty
 from creonowd.rpc.payload import PayloadReader
 
@@ -35,7 +36,8 @@ class Channel:
 
     A handler that is a plain function is answered inline; a coroutine function gets a task.
     An `open` channel may be called before any token was shown. One with `envelope` answers
-    failures as a result of the form `{ok: false, error}` and never fails as a call.
+    failures as a result of the form `{ok: false, error}` and never fails as a call. `refusal` is
+    what a connection is told that lacks the role.
     """
 
     def __init__(
@@ -47,6 +49,7 @@ class Channel:
         deadline: Deadline = Deadline.REQUEST,
         open: bool = False,  # noqa: A002 - the word for a channel that needs no token
         envelope: bool = False,
+        refusal: ErrorCode = ErrorCode.FORBIDDEN,
     ) -> None:
         self.name = name
         self.handler = handler
@@ -54,6 +57,7 @@ class Channel:
         self.deadline = deadline
         self.open = open
         self.envelope = envelope
+        self.refusal = refusal
 
     @cached_property
     def inline(self) -> bool:

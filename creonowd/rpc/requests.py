@@ -142,14 +142,15 @@ class Requests:
                 ErrorCode.UNAUTHENTICATED, "Send `initialize` with a valid token first."
             )
         if not self._connection.grant.allows(channel):
+            forbidden = channel.refusal is ErrorCode.FORBIDDEN
             log.warning(
-                "channel_forbidden",
+                "channel_forbidden" if forbidden else channel.refusal.lower(),
                 channel=channel.name,
                 role=self._connection.role,
                 peer=self._connection.id,
             )
             raise DaemonError(
-                ErrorCode.FORBIDDEN,
+                channel.refusal,
                 f"A {self._connection.role} connection may not call {channel.name}.",
                 role=self._connection.role,
                 required=channel.role,

@@ -19,6 +19,7 @@ export const RENDERER_CHANNELS = Object.freeze([
   "context.list",
   "context.read",
   "context.tail",
+  "context:assemble",
   "context:budget:get",
   "context:budget:update",
   "context:creonow:characters:list",
@@ -56,6 +57,7 @@ export const RENDERER_CHANNELS = Object.freeze([
 export const OWNER_CHANNELS = Object.freeze([
   "context:files:export",
   "context:files:import",
+  "context:inspect",
   "context:source:register",
   "context:source:unregister",
 ]);

@@ -19,6 +19,7 @@ const CHANNELS = [
   "context.list",
   "context.read",
   "context.tail",
+  "context:assemble",
   "context:budget:get",
   "context:budget:update",
   "context:creonow:characters:list",

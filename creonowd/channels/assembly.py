@@ -1,0 +1,224 @@
+"""One assembly for a client: the look-ups that it takes, and the one call. Judges nothing.
+
+`context:assemble`, `context:inspect` and `ai:skill:run` all go through here, so nothing can drift.
+"""
+
+from typing import Annotated
+
+from msgspec import UNSET, Meta, UnsetType, structs
+
+from creonowd.channels.assembly_log import log_assembly, refusals_logged
+from creonowd.channels.document import DocumentId
+from creonowd.channels.session import Session
+from creonowd.channels.tokens import check_tokenizer_version
+from creonowd.context.answer import Compared, Target
+from creonowd.context.assemble import assemble, without_tokenizer
+from creonowd.context.assembly import Assembly
+from creonowd.context.budget import BudgetProfile
+from creonowd.context.budget_change import BudgetChange, revised
+from creonowd.context.figures import figures_of
+from creonowd.context.fragment import Span
+from creonowd.context.instruments import Instruments
+from creonowd.context.needs import wants_document
+from creonowd.context.plan import Plan, Skill
+from creonowd.context.prefix import PrefixKey, first_change
+from creonowd.context.task import Task
+from creonowd.errors import DaemonError, ErrorCode, WarningCode
+from creonowd.model import Model, Params
+from creonowd.skills.skill import refuse
+from creonowd.sources.open_document import Opened, Position, open_document, put
+from creonowd.tokens.models import encoding_for
+from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer
+from creonowd.workspace.buffer import Buffer
+from creonowd.workspace.registry import Project
+
+LONGEST_NAME = 256
+
+Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
+PositionInText = Annotated[int, Meta(ge=0)]
+
+
+class Selection(Model, rename={"start": "from", "end": "to"}):
+    """What is selected, in the connection's position encoding."""
+
+    start: PositionInText
+    end: PositionInText
+
+
+class AssembleContext(Params):
+    """Where the author is and what for.
+
+    `skillId` decides which sources are read; an unknown one reads everything. `model` decides
+    how tokens are counted, else the budget's model does. `tokenizerVersion`, if named, must be
+    the daemon's.
+    """
+
+    project_id: str
+    document_id: DocumentId
+    cursor_position: PositionInText
+    skill_id: Name
+    additional_input: str | None = None
+    selection: Selection | None = None
+    provider: Name | None = None
+    model: Name | None = None
+    tokenizer_version: Name | None = None
+
+
+class WhatIf(Model):
+    """An assembly that only might be: with parts of another budget, with another text.
+
+    `profile.version` is not needed. `text` stands for the document's own.
+    """
+
+    profile: BudgetChange | None = None
+    text: str | None = None
+
+
+class Made(Model):
+    """An assembly, whom it is for, and the key under which its prefix is remembered."""
+
+    assembly: Assembly
+    target: Target
+    key: PrefixKey
+
+
+async def make(session: Session, request: AssembleContext, what_if: WhatIf | None = None) -> Made:
+    """Look up what the request is about and assemble it, as soon as its document has a place free."""
+    _check(request)
+    project = await session.projects.find(request.project_id)
+    started = session.clock.monotonic()
+    with refusals_logged(project.project_id):
+        async with session.engine.admission.enter((project.project_id, request.document_id)):
+            made = await _make(session, project, request, what_if or WhatIf())
+    log_assembly(made.assembly, 1000 * (session.clock.monotonic() - started))
+    return made
+
+
+def compare(session: Session, made: Made) -> Compared:
+    """Compare the stable prefix with that of the previous call."""
+    before = session.engine.prefixes.recall(made.key)
+    now = made.assembly.stable.imprint
+    if before is None:
+        return Compared()
+    if before.hash == now.hash:
+        return Compared(unchanged=True)
+    return Compared(change=first_change(before, now) or UNSET)
+
+
+def remember(session: Session, made: Made) -> Compared:
+    """Compare the stable prefix with that of the previous call, and become that call."""
+    compared = compare(session, made)
+    session.engine.prefixes.remember(made.key, made.assembly.stable.imprint)
+    return compared
+
+
+async def _make(
+    session: Session, project: Project, request: AssembleContext, what_if: WhatIf
+) -> Made:
+    profile = await _profile(session, project, what_if)
+    match = encoding_for(request.model or profile.model, profile.tokenizer_id)
+    check_tokenizer_version(match.encoding, request.tokenizer_version)
+    tokenizer = await session.tokenizers.get(match.encoding)
+    plan = await _plan(session, project, request, profile, what_if)
+    if isinstance(tokenizer, ByteTokenizer):
+        plan = without_tokenizer(plan)
+    assembly = await assemble(
+        plan, session.engine.sources_of(project), _instruments(session, tokenizer)
+    )
+    target = Target(
+        provider=request.provider or "", model=request.model or profile.model, exact=match.exact
+    )
+    key = PrefixKey(
+        project.project_id, request.skill_id, target.provider, target.model, match.encoding
+    )
+    return Made(assembly=assembly, target=target, key=key)
+
+
+async def _profile(session: Session, project: Project, what_if: WhatIf) -> BudgetProfile:
+    profile = await session.budgets.effective(project.project_id)
+    if what_if.profile is None:
+        return profile
+    return revised(profile, structs.replace(what_if.profile, version=profile.version))
+
+
+async def _plan(
+    session: Session,
+    project: Project,
+    request: AssembleContext,
+    profile: BudgetProfile,
+    what_if: WhatIf,
+) -> Plan:
+    skill, unknown = await _skill(session, project, request.skill_id)
+    opened = await _opened(session, project, request, skill, what_if)
+    fallback = () if isinstance(profile.warnings, UnsetType) else profile.warnings
+    return Plan(
+        project_id=project.project_id,
+        document_id=request.document_id,
+        skill=skill,
+        figures=figures_of(profile),
+        document=opened.document,
+        additional_input=request.additional_input or "",
+        warnings=(*unknown, *fallback, *opened.warnings),
+        source_timeout_ms=session.settings.source_timeout_ms,
+    )
+
+
+async def _skill(
+    session: Session, project: Project, skill_id: str
+) -> tuple[Skill, tuple[str, ...]]:
+    entry = await session.skills.find(skill_id, project)
+    if entry is None:
+        return Skill(skill_id=skill_id), (WarningCode.SKILL_UNKNOWN,)
+    if entry.faults:
+        raise refuse(entry.faults, f"The skill {entry.id} is not valid")
+    prompt = entry.skill.prompt
+    template = "\n".join(part.strip("\n") for part in (prompt.system, prompt.user) if part.strip())
+    return Skill(
+        skill_id=entry.id,
+        rules=entry.skill.context_rules,
+        task=Task(template=template),
+        target_tokens=entry.skill.target_tokens,
+    ), ()
+
+
+async def _opened(
+    session: Session, project: Project, request: AssembleContext, skill: Skill, what_if: WhatIf
+) -> Opened:
+    """Open the document, if anything that the skill asks for depends on it."""
+    selection = request.selection
+    position = Position(
+        document_id=request.document_id,
+        cursor=request.cursor_position,
+        selection=None if selection is None else Span(selection.start, selection.end),
+    )
+    if what_if.text is not None:
+        return put(Buffer.of(what_if.text), position, utf16=session.peer.utf16)
+    if selection is None and not wants_document(skill.rules):
+        return Opened()
+    timeout_ms = session.settings.source_timeout_ms
+    return await open_document(session.documents, project, position, session.peer, timeout_ms)
+
+
+def _instruments(session: Session, tokenizer: Tokenizer) -> Instruments:
+    return Instruments(
+        tokenizer,
+        session.redactor,
+        session.engine.memory,
+        size_limit=session.settings.fragment_limit,
+    )
+
+
+def _check(request: AssembleContext) -> None:
+    blank = [
+        name
+        for name, value in (("documentId", request.document_id), ("skillId", request.skill_id))
+        if not value.strip()
+    ]
+    if blank:
+        raise _invalid(blank[0], "must not be blank")
+    if request.selection is not None and request.selection.start > request.selection.end:
+        raise _invalid("selection", "must not end before it begins")
+
+
+def _invalid(field: str, problem: str) -> DaemonError:
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, f"{field} {problem}.", field=field)

@@ -1,0 +1,63 @@
+"""`context:assemble` and `context:inspect` — what the model gets to see, and why."""
+
+import structlog
+
+from creonowd.channels.assembly import AssembleContext, WhatIf, compare, make, remember
+from creonowd.channels.session import Session
+from creonowd.context.answer import Compared, answer
+from creonowd.context.inspection import InspectMeta, InspectResult, inspect
+from creonowd.context.result import AssembleResult
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.rpc.channel import Channel, Role
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+class InspectContext(AssembleContext):
+    """The same as for `context:assemble`; `debugMode` must be true.
+
+    With `whatIf` it tells what would be, without touching anything: `stablePrefixUnchanged` is
+    neither read nor moved.
+    """
+
+    debug_mode: bool = False
+    what_if: WhatIf | None = None
+
+
+async def assemble_context(session: Session, params: AssembleContext) -> AssembleResult:
+    """Make the prompt for one AI call, within its budget, with evidence for everything."""
+    made = await make(session, params)
+    compared = remember(session, made)
+    return answer(made.assembly, compared, made.target)
+
+
+async def inspect_context(session: Session, params: InspectContext) -> InspectResult:
+    """Show what an assembly is made of, without a prompt; for debugging owners only."""
+    if not _may_inspect(session, params):
+        log.warning("context_inspect_forbidden", role=session.peer.role, peer=session.peer.id)
+        raise DaemonError(ErrorCode.CONTEXT_INSPECT_FORBIDDEN)
+    made = await make(session, params, params.what_if)
+    compared = Compared() if params.what_if else compare(session, made)
+    meta = InspectMeta(
+        debug_mode=params.debug_mode,
+        requested_by=session.peer.id,
+        requested_at=session.clock.now_ms(),
+        what_if=params.what_if is not None,
+    )
+    return inspect(made.assembly, compared, made.target, meta)
+
+
+def _may_inspect(session: Session, params: InspectContext) -> bool:
+    owner = session.peer.role is Role.OWNER
+    return params.debug_mode and owner and (session.settings.debug or session.connection.inspects)
+
+
+CHANNELS = (
+    Channel("context:assemble", assemble_context),
+    Channel(
+        "context:inspect",
+        inspect_context,
+        role=Role.OWNER,
+        refusal=ErrorCode.CONTEXT_INSPECT_FORBIDDEN,
+    ),
+)

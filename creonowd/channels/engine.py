@@ -1,0 +1,36 @@
+"""What the engine keeps while the daemon lives: memory, gates, last prefixes, sources.
+
+Holds; does nothing.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from creonowd.context.admission import Admission
+from creonowd.context.instruments import Memory
+from creonowd.context.prefix import PrefixMemory
+from creonowd.context.source import Source
+from creonowd.workspace.registry import Project
+
+
+class SourceProvider(Protocol):
+    """Whoever has sources for a project."""
+
+    def of(self, project: Project) -> Sequence[Source]:
+        """Give the sources of a project for one assembly."""
+        ...
+
+
+@dataclass(frozen=True)
+class Engine:
+    """The engine of one daemon; `providers` are asked in their order."""
+
+    providers: list[SourceProvider]
+    admission: Admission = field(default_factory=Admission)
+    memory: Memory = field(default_factory=Memory)
+    prefixes: PrefixMemory = field(default_factory=PrefixMemory)
+
+    def sources_of(self, project: Project) -> list[Source]:
+        """Give all sources of a project."""
+        return [source for provider in self.providers for source in provider.of(project)]

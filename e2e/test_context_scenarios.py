@@ -1,0 +1,264 @@
+"""The scenarios of the context engine's specification, against a real process.
+
+Each says which scenario of seed 2 it is. What needs a host or a model beside the daemon is
+told with those.
+"""
+
+import json
+from collections.abc import AsyncGenerator
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from creonowd.tokens import Tokenizers
+from tests.clients import Client, over_stdio
+
+SENTENCE = "他推开门，雨还在下，檐水滴在石阶上，她没有抬头。"
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncGenerator[Client]:
+    async with over_stdio(tmp_path / "用户 数据") as connected:
+        yield connected
+
+
+class Novel:
+    """A project of the daemon, and the folder it lies in."""
+
+    def __init__(self, client: Client, root: Path, project_id: str) -> None:
+        self.client = client
+        self.root = root
+        self.asked = {"projectId": project_id}
+
+    def put(self, path: str, text: str) -> None:
+        place = self.root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(text.encode())
+
+    async def assembled(self, **changes: Any) -> dict[str, Any]:
+        return await self.client.call("context:assemble", self.asking(**changes))
+
+    def asking(self, **changes: Any) -> dict[str, Any]:
+        place = {"documentId": "chapters/10.md", "cursorPosition": 0, "skillId": "通用"}
+        return {**self.asked, **place, **changes}
+
+
+@pytest.fixture
+async def novel(client: Client, tmp_path: Path) -> Novel:
+    root = tmp_path / "小说 一"
+    root.mkdir()
+    made = await client.call("project:create", {"rootPath": str(root)})
+    found = Novel(client, root, made["projectId"])
+    await client.call("context:creonow:ensure", found.asked)
+    return found
+
+
+def prose(tokens: int, salt: str = "") -> str:
+    """Make about so many tokens of prose."""
+    line = f"{salt}{SENTENCE}\n"
+    return line * max(1, tokens // Tokenizers().load().count(line))
+
+
+@pytest.mark.requirement("CE-009")
+async def test_a_new_project_has_empty_rules_and_settings(novel: Novel) -> None:
+    """新项目——Rules 和 Settings 为空."""
+    novel.put("chapters/10.md", "刚写下第一句。")
+
+    result = await novel.assembled(cursorPosition=7)
+
+    tokens = {name: told["tokens"] for name, told in result["layers"].items()}
+    assert (tokens["rules"], tokens["settings"], tokens["retrieved"]) == (0, 0, 0)
+    assert result["layers"]["immediate"]["source"] == ["chapters/10.md"]
+    assert "刚写下第一句。" in result["userContent"]
+    assert result["systemPrompt"].startswith("# CreoNow\n")
+
+
+@pytest.mark.requirement("CE-026", "CE-020")
+async def test_within_the_budget_nothing_is_trimmed(novel: Novel) -> None:
+    """Token 预算内——不裁剪."""
+    novel.put(".creonow/rules/style.md", prose(700, "规则"))
+    novel.put(".creonow/settings/世界观.md", prose(1300, "设定"))
+    novel.put("chapters/10.md", prose(3200, "正文"))
+
+    result = await novel.assembled(cursorPosition=400)
+
+    assert 5000 < result["tokenCount"] <= 6000
+    assert {entry["action"] for entry in result["trimEvidence"]} == {"kept"}
+    assert not any(told["truncated"] for told in result["layers"].values())
+    estimate = result["budget"]["estimate"]
+    assert estimate["totalTokens"] + result["fixedTokens"] == result["tokenCount"]
+
+
+@pytest.mark.requirement("CE-028")
+async def test_rules_alone_are_over_the_budget(novel: Novel) -> None:
+    """极端场景——Rules 层单独超出预算."""
+    for number in range(100):
+        novel.put(f".creonow/characters/角色{number:03}.md", f"角色{number:03}，{SENTENCE}\n")
+    novel.put("chapters/10.md", "那天角色042遇见了角色077。" + prose(800))
+
+    result = await novel.assembled(cursorPosition=20)
+
+    kept = [
+        e["sourceRef"]
+        for e in result["trimEvidence"]
+        if e["layer"] == "rules" and e["action"] == "kept"
+    ]
+    assert "CONTEXT_RULES_OVERBUDGET" in result["warnings"]
+    assert {".creonow/characters/角色042.md", ".creonow/characters/角色077.md"} <= set(kept)
+    assert 2 <= len(kept) < 100
+    assert result["layers"]["rules"]["tokens"] <= 900
+    dropped = [e for e in result["trimEvidence"] if e["action"] == "dropped"]
+    assert {e["rule"] for e in dropped} == {"not_mentioned"}
+    assert result["layers"]["immediate"]["truncated"] is False
+
+
+@pytest.mark.requirement("CE-032")
+async def test_continuing_three_times_hits_the_stable_prefix(novel: Novel) -> None:
+    """连续续写——Stable Prefix 命中缓存."""
+    novel.put(".creonow/rules/style.md", "短句为主。")
+    text = prose(9000)
+    results: list[dict[str, Any]] = []
+
+    for turn in range(3):
+        novel.put("chapters/10.md", text + "她终于开口。" * turn)
+        results.append(await novel.assembled(cursorPosition=len(text) + 6 * turn))
+
+    assert [r["stablePrefixUnchanged"] for r in results] == [False, True, True]
+    assert len({r["stablePrefixHash"] for r in results}) == 1
+    assert len({r["promptHash"] for r in results}) == 3
+
+
+@pytest.mark.requirement("CE-036")
+async def test_a_change_of_settings_misses_the_cache(novel: Novel) -> None:
+    """Settings 变更导致缓存失效."""
+    rules = [{"id": "a", "text": "动作场景偏好短句", "confidence": 0.9}]
+    novel.put(".creonow/settings/memory.json", json.dumps({"version": 1, "rules": rules}))
+    before = await novel.assembled()
+    rules.append({"id": "b", "text": "对白少用感叹号", "confidence": 0.8})
+
+    novel.put(".creonow/settings/memory.json", json.dumps({"version": 1, "rules": rules}))
+    after = await novel.assembled()
+
+    assert "动作场景偏好短句" in before["systemPrompt"]
+    assert after["stablePrefixHash"] != before["stablePrefixHash"]
+    assert after["stablePrefixUnchanged"] is False
+    assert after["prefixChange"] == {
+        "sourceRef": ".creonow/settings/memory.json#b",
+        "change": "added",
+    }
+
+
+@pytest.mark.requirement("CE-045", "CE-037")
+async def test_the_user_adds_a_constraint(novel: Novel, client: Client) -> None:
+    """用户添加创作约束."""
+    before = await novel.assembled()
+
+    await client.call(
+        "constraints:create",
+        {**novel.asked, "constraint": {"text": "主角在第五章之前不知道真相", "type": "plot"}},
+    )
+    after = [await novel.assembled(skillId=skill) for skill in ("通用", "builtin:continue")]
+
+    line = "[创作约束 - 不可违反]\n1. 主角在第五章之前不知道真相\n"
+    assert line not in before["systemPrompt"]
+    assert all(line in result["systemPrompt"] for result in after)
+
+
+@pytest.mark.requirement("CE-047")
+async def test_too_many_constraints_swell_rules(novel: Novel, tmp_path: Path) -> None:
+    """约束过多导致 Rules 层膨胀."""
+    user = [
+        {
+            "id": f"con_user{n:02}",
+            "text": f"第{n}条：{SENTENCE}",
+            "type": "plot",
+            "source": "user",
+            "priority": 100,
+            "degradable": False,
+            "updatedAt": "2026-01-01T00:00:00Z",
+        }
+        for n in range(15)
+    ]
+    graph = [
+        {
+            **item,
+            "id": f"con_graph{n:02}",
+            "source": "kg",
+            "priority": n,
+            "text": f"图谱{n}：{SENTENCE * 2}",
+        }
+        for n, item in enumerate(user)
+    ]
+    constraints = {"version": 2, "items": [*user, *graph]}
+    novel.put(".creonow/rules/constraints.json", json.dumps(constraints))
+
+    result = await novel.assembled()
+
+    dropped = [
+        e["sourceRef"].rpartition("#")[2]
+        for e in result["trimEvidence"]
+        if e["action"] == "dropped"
+    ]
+    assert "CONTEXT_RULES_OVERBUDGET" in result["warnings"]
+    assert dropped
+    assert all(name.startswith("con_graph") for name in dropped)
+    assert all(f"第{n}条：" in result["systemPrompt"] for n in range(15))
+    kept_graph = [n for n in range(15) if f"图谱{n}：" in result["systemPrompt"]]
+    assert kept_graph == list(range(15 - len(kept_graph), 15))
+    log = await anyio.Path(tmp_path / "用户 数据/logs/main.log").read_text(encoding="utf-8")
+    assert "context_rules_constraint_trimmed" in log
+    assert "檐水" not in log
+
+
+@pytest.mark.requirement("CE-068")
+async def test_a_failing_budget_calculator_falls_back(tmp_path: Path) -> None:
+    """预算计算器异常自动回退."""
+    tables = tmp_path / "no tables"
+    tables.mkdir()
+    root = tmp_path / "小说"
+    root.mkdir()
+    async with over_stdio(tmp_path / "用户", CREONOW_TOKENIZER_TABLES=str(tables)) as client:
+        made = await client.call("project:create", {"rootPath": str(root)})
+        novel = Novel(client, root, made["projectId"])
+        novel.put("chapters/10.md", "雨还在下。")
+        budget = await client.call("context:budget:get", novel.asked)
+        change = {**novel.asked, "version": budget["version"], "totalBudgetTokens": 20_000}
+        await client.call("context:budget:update", change)
+
+        result = await novel.assembled(cursorPosition=5)
+
+    assert "CONTEXT_BUDGET_FALLBACK" in result["warnings"]
+    assert result["budget"]["maxInputTokens"] == 6000
+    assert result["tokenCount"] == len(result["prompt"].encode()) <= 6000
+    assert result["tokenizerExact"] is False
+
+
+@pytest.mark.requirement("CE-088", "CE-097")
+async def test_huge_input_is_refused(novel: Novel) -> None:
+    """超大上下文输入保护."""
+    error = await novel.client.failure(
+        "context:assemble", novel.asking(additionalInput=prose(90_000))
+    )
+
+    assert error.code == "CONTEXT_INPUT_TOO_LARGE"
+    assert "narrow the retrieval" in str(error)
+    assert error.details["heaviest"][0]["sourceRef"] == "additionalInput"
+
+
+@pytest.mark.requirement("CE-099", "CE-073")
+async def test_concurrent_assemblies_are_held_back(novel: Novel) -> None:
+    """并发组装背压."""
+    novel.put(".creonow/settings/世界观.md", prose(3000, "设定"))
+    novel.put("chapters/10.md", prose(20_000))
+    client = novel.client
+
+    for number in range(20):
+        payload = novel.asking(cursorPosition=number * 300)
+        request = {"jsonrpc": "2.0", "id": f"n{number}", "method": "context:assemble"}
+        await client.post({**request, "params": payload})
+    replies = [await client.reply(f"n{number}") for number in range(20)]
+
+    assert all(reply["result"]["tokenCount"] <= 6000 for reply in replies)
+    assert len({reply["result"]["stablePrefixHash"] for reply in replies}) == 1

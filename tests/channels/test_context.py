@@ -1,0 +1,580 @@
+"""`context:assemble` and `context:inspect` over the wire."""
+
+import hashlib
+import json
+from collections.abc import AsyncGenerator, Sequence
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from creonowd.channels.session import Session
+from creonowd.context.fragment import Layer
+from creonowd.context.source import Source
+from creonowd.rpc.channel import Role
+from creonowd.rpc.server import Server
+from creonowd.settings import Settings
+from creonowd.sources.in_memory import InMemorySource, piece
+from creonowd.tokens import Tokenizers
+from creonowd.workspace.registry import Project
+from tests.channels.conftest import Book, Lines
+from tests.clients import Client, in_memory
+
+SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
+CHAPTER = "第七章\n\n林远推开门，雨还在下。\n苏晴没有抬头。\n"
+KG = "KG_UNAVAILABLE: 知识图谱数据未注入"
+
+
+@pytest.fixture
+def daemon_settings() -> Settings:
+    return Settings(e2e=True, debug=True, source_timeout_ms=500)
+
+
+@pytest.fixture
+async def novel(client: Client, book: Book) -> Book:
+    """A project with something in every layer."""
+    await client.call("context:creonow:ensure", book.asked)
+    book.put(".creonow/rules/style.md", "短句为主。\n")
+    book.put(".creonow/characters/林远.md", "林远，冷静。\n")
+    book.put(".creonow/settings/世界观.md", "近未来的海港。\n")
+    book.put("chapters/07.md", CHAPTER)
+    return book
+
+
+class Held:
+    """A provider of whatever it is given."""
+
+    def __init__(self, *sources: Source) -> None:
+        self.sources = sources
+
+    def of(self, project: Project) -> Sequence[Source]:
+        return self.sources
+
+
+def asking(book: Book, **changes: Any) -> dict[str, Any]:
+    return {
+        "projectId": book.project_id,
+        "documentId": "chapters/07.md",
+        "cursorPosition": len(CHAPTER),
+        "skillId": "none",
+        **changes,
+    }
+
+
+async def assembled(client: Client, book: Book, **changes: Any) -> dict[str, Any]:
+    return await client.call("context:assemble", asking(book, **changes))
+
+
+async def inspected(client: Client, book: Book, **changes: Any) -> dict[str, Any]:
+    return await client.call("context:inspect", asking(book, debugMode=True, **changes))
+
+
+@pytest.mark.requirement("CE-048", "CE-049", "CE-050", "CE-051", "CN-041", "CN-042", "CN-055")
+async def test_the_result_has_all_that_was_promised(client: Client, novel: Book) -> None:
+    result = await assembled(client, novel, additionalInput="写紧张些。")
+
+    assert set(result) == {
+        "prompt",
+        "systemPrompt",
+        "userContent",
+        "tokenCount",
+        "fixedTokens",
+        "stablePrefixHash",
+        "promptHash",
+        "stablePrefixUnchanged",
+        "assemblyOrder",
+        "layers",
+        "warnings",
+        "budget",
+        "trimEvidence",
+        "redactionEvidence",
+        "cacheBreakPoints",
+        "tokenizerId",
+        "tokenizerVersion",
+        "tokenizerExact",
+    }
+    assert result["prompt"] == result["systemPrompt"] + result["userContent"]
+    assert result["tokenCount"] == Tokenizers().load().count(result["prompt"])
+    assert result["promptHash"] == hashlib.sha256(result["prompt"].encode()).hexdigest()
+    assert result["assemblyOrder"] == ["rules", "settings", "retrieved", "immediate"]
+    assert result["warnings"] == ["SKILL_UNKNOWN"]
+    assert set(result["layers"]["rules"]) == {
+        "tokens",
+        "tokenCount",
+        "truncated",
+        "source",
+        "chunks",
+    }
+    assert result["trimEvidence"][0] == {
+        "layer": "rules",
+        "sourceRef": ".creonow/rules/style.md",
+        "action": "kept",
+        "reason": "over_budget",
+        "rule": "rules_line",
+        "beforeChars": 6,
+        "afterChars": 6,
+        "beforeTokens": result["trimEvidence"][0]["afterTokens"],
+        "afterTokens": result["trimEvidence"][0]["afterTokens"],
+    }
+
+
+@pytest.mark.requirement(
+    "CN-002", "CN-003", "CN-005", "CN-017", "CE-001", "CE-002", "CE-003", "CE-005"
+)
+async def test_every_source_stands_in_its_layer(client: Client, novel: Book) -> None:
+    result = await assembled(client, novel, additionalInput="写紧张些。")
+
+    layers = {name: told["source"] for name, told in result["layers"].items()}
+    assert layers == {
+        "rules": [".creonow/rules/style.md", ".creonow/characters/林远.md"],
+        "settings": [".creonow/settings/世界观.md"],
+        "retrieved": [],
+        "immediate": ["chapters/07.md", "additionalInput"],
+    }
+    assert str(novel.root) not in json.dumps(result, ensure_ascii=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "field"),
+    [
+        ({"cursorPosition": -1}, "cursorPosition"),
+        ({"cursorPosition": 1.5}, "cursorPosition"),
+        ({"cursorPosition": "3"}, "cursorPosition"),
+        ({"documentId": " "}, "documentId"),
+        ({"skillId": ""}, "skillId"),
+        ({"selection": {"from": 3, "to": 1}}, "selection"),
+        ({"selection": {"from": -3, "to": 1}}, "selection"),
+        ({"additionalInput": 7}, "additionalInput"),
+    ],
+)
+async def test_a_payload_that_does_not_fit_names_the_field(
+    client: Client, novel: Book, changes: dict[str, Any], field: str
+) -> None:
+    error = await client.failure("context:assemble", asking(novel, **changes))
+
+    assert (error.number, error.code) == (-32602, "INVALID_ARGUMENT")
+    assert field in str(error.details) + str(error)
+
+
+async def test_an_unknown_project_is_not_found_and_a_blank_one_invalid(
+    client: Client, novel: Book
+) -> None:
+    unknown = await client.failure("context:assemble", asking(novel, projectId="prj_unknown"))
+    blank = await client.failure("context:assemble", asking(novel, projectId=""))
+
+    assert (unknown.code, blank.code) == ("NOT_FOUND", "INVALID_ARGUMENT")
+
+
+async def test_a_document_that_is_nowhere_degrades(client: Client, novel: Book) -> None:
+    result = await assembled(client, novel, documentId="chapters/99.md")
+
+    assert any(w.startswith("IMMEDIATE_UNAVAILABLE") for w in result["warnings"])
+    assert "## Immediate\n(none)\n" in result["prompt"]
+    assert "短句为主。" in result["prompt"]
+
+
+async def test_a_cursor_past_the_end_is_clamped_with_a_warning(client: Client, novel: Book) -> None:
+    result = await assembled(client, novel, cursorPosition=10_000)
+
+    assert "CONTEXT_CURSOR_CLAMPED" in result["warnings"]
+    assert CHAPTER in result["prompt"]
+
+
+async def test_the_unsaved_buffer_wins_over_the_file(client: Client, novel: Book) -> None:
+    await client.call(
+        "context:document:sync",
+        {
+            "projectId": novel.project_id,
+            "documentId": "chapters/07.md",
+            "version": 1,
+            "text": "新稿。",
+        },
+    )
+
+    result = await assembled(client, novel, cursorPosition=3)
+
+    assert "新稿。" in result["prompt"]
+    assert "雨还在下" not in result["prompt"]
+
+
+async def test_positions_of_a_utf16_client_are_its_own(server: Server, novel: Book) -> None:
+    novel.put("chapters/07.md", "😀前😀后")
+    async with in_memory(server) as client:
+        await client.call("initialize", {"positionEncoding": "utf-16"})
+        result = await assembled(client, novel, cursorPosition=5)
+        selected = await assembled(client, novel, cursorPosition=0, selection={"from": 2, "to": 3})
+
+    assert "### ref:chapters/07.md\n😀前😀\n" in result["userContent"]
+    assert "光标之后\n后\n" in result["userContent"]
+    assert "### 选区\n前\n" in selected["userContent"]
+
+
+async def test_secrets_are_out_and_evidence_says_so(
+    client: Client, novel: Book, logged: Lines
+) -> None:
+    novel.put(".creonow/rules/style.md", f"apiKey={SECRET}\n")
+    novel.put("chapters/07.md", f"他写下 {SECRET} 。")
+
+    result = await assembled(client, novel, additionalInput=f"用 {SECRET} 登录", cursorPosition=4)
+    details = await inspected(client, novel, additionalInput=SECRET)
+
+    assert SECRET not in json.dumps([result, details])
+    assert "***REDACTED***" in result["prompt"]
+    refs = {found["sourceRef"] for found in result["redactionEvidence"]}
+    assert refs == {".creonow/rules/style.md", "chapters/07.md", "additionalInput"}
+    assert "context_redaction_applied" in [line["event"] for line in logged]
+    assert SECRET not in str(logged)
+
+
+@pytest.mark.requirement("CN-052", "CE-091")
+async def test_logs_hold_counts_and_hashes_and_no_text(
+    client: Client, novel: Book, logged: Lines
+) -> None:
+    result = await assembled(client, novel, additionalInput="写紧张些。")
+
+    (line,) = [line for line in logged if line["event"] == "context_assembled"]
+    assert line["tokens"] == result["tokenCount"]
+    assert line["prompt_hash"] == result["promptHash"]
+    assert line["kept"] == len(result["trimEvidence"])
+    for text in ("短句", "海港", "林远", "写紧张些", "第七章", "世界观"):
+        assert text not in str(logged)
+
+
+@pytest.mark.requirement("CE-032", "CN-021", "CN-037", "CN-038")
+async def test_the_prefix_is_compared_with_the_previous_call(client: Client, novel: Book) -> None:
+    first = await assembled(client, novel)
+    second = await assembled(client, novel, cursorPosition=3, additionalInput="别的")
+    novel.put(".creonow/settings/世界观.md", "远古的海港。\n")
+    third = await assembled(client, novel)
+
+    assert (first["stablePrefixUnchanged"], "prefixChange" in first) == (False, False)
+    assert (second["stablePrefixUnchanged"], "prefixChange" in second) == (True, False)
+    assert third["stablePrefixUnchanged"] is False
+    assert third["prefixChange"] == {
+        "sourceRef": ".creonow/settings/世界观.md",
+        "change": "changed",
+    }
+    assert third["stablePrefixHash"] != first["stablePrefixHash"]
+
+
+async def test_each_skill_provider_and_model_has_its_own_previous_call(
+    client: Client, novel: Book
+) -> None:
+    await assembled(client, novel)
+
+    others = [
+        await assembled(client, novel, **change)
+        for change in ({"skillId": "other"}, {"provider": "anthropic"}, {"model": "gpt-4"})
+    ]
+
+    assert not any(other["stablePrefixUnchanged"] for other in others)
+    assert (await assembled(client, novel))["stablePrefixUnchanged"]
+
+
+async def test_inspect_reads_but_does_not_move_the_previous_call(
+    client: Client, novel: Book
+) -> None:
+    await inspected(client, novel)
+    first = await assembled(client, novel)
+    seen = await inspected(client, novel)
+    novel.put(".creonow/rules/style.md", "长句。")
+    changed = await inspected(client, novel)
+    after = await assembled(client, novel)
+
+    assert first["stablePrefixUnchanged"] is False
+    assert seen["stablePrefixUnchanged"] is True
+    assert changed["prefixChange"]["sourceRef"] == ".creonow/rules/style.md"
+    assert after["stablePrefixUnchanged"] is False
+
+
+@pytest.mark.requirement("CE-052")
+async def test_inspect_shows_every_candidate_and_never_a_prompt(
+    client: Client, novel: Book
+) -> None:
+    novel.put(
+        ".creonow/settings/大.md", "---\nconfidence: 0.1\n---\n" + "设定，一条又一条。\n" * 900
+    )
+    result = await assembled(client, novel)
+
+    details = await inspected(client, novel)
+
+    assert not {"prompt", "systemPrompt", "userContent"} & set(details)
+    for key in ("trimEvidence", "stablePrefixHash", "promptHash", "budget", "warnings"):
+        assert details[key] == result[key]
+    settings = details["layersDetail"]["settings"]
+    assert settings["tokens"] == result["layers"]["settings"]["tokens"]
+    by_ref = {fragment["sourceRef"]: fragment for fragment in settings["fragments"]}
+    assert by_ref[".creonow/settings/世界观.md"]["content"] == "近未来的海港。\n"
+    trimmed = by_ref[".creonow/settings/大.md"]
+    assert (trimmed["action"], trimmed["rule"]) == ("trimmed", "settings_share")
+    assert trimmed["confidence"] == 0.1
+    assert trimmed["fitsWith"] > 0
+    totals = details["totals"]
+    assert totals["candidates"] == totals["kept"] + totals["trimmed"] + totals["dropped"]
+    assert totals["tokenCount"] + totals["leftTokens"] == totals["budgetTokens"] == 6000
+    assert details["inspectMeta"]["debugMode"] is True
+    assert details["inspectMeta"]["whatIf"] is False
+
+
+async def test_with_as_many_tokens_more_as_it_says_a_fragment_fits(
+    client: Client, novel: Book
+) -> None:
+    novel.put(
+        ".creonow/settings/大.md", "---\nconfidence: 0.1\n---\n" + "设定，一条又一条。\n" * 900
+    )
+    details = await inspected(client, novel)
+    missing = next(
+        f["fitsWith"]
+        for f in details["layersDetail"]["settings"]["fragments"]
+        if f["sourceRef"] == ".creonow/settings/大.md"
+    )
+
+    more = await inspected(client, novel, whatIf={"profile": {"totalBudgetTokens": 6000 + missing}})
+
+    assert {f["action"] for f in more["layersDetail"]["settings"]["fragments"]} == {"kept"}
+
+
+async def test_what_if_touches_nothing(client: Client, novel: Book) -> None:
+    before = await assembled(client, novel)
+    budget = await client.call("context:budget:get", novel.asked)
+
+    guess = await inspected(
+        client,
+        novel,
+        whatIf={"profile": {"totalBudgetTokens": 3000}, "text": "假如这样写。"},
+        cursorPosition=6,
+    )
+
+    assert guess["totals"]["budgetTokens"] == 3000
+    assert guess["layersDetail"]["immediate"]["fragments"][0]["content"] == "假如这样写。"
+    assert guess["stablePrefixUnchanged"] is False
+    assert "prefixChange" not in guess
+    assert guess["inspectMeta"]["whatIf"] is True
+    after = await assembled(client, novel)
+    assert after["promptHash"] == before["promptHash"]
+    assert after["stablePrefixUnchanged"] is True
+    assert await client.call("context:budget:get", novel.asked) == budget
+
+
+async def test_what_if_checks_the_budget_as_update_would(client: Client, novel: Book) -> None:
+    wrong = asking(novel, debugMode=True, whatIf={"profile": {"layers": {"rules": {"ratio": 3}}}})
+
+    error = await client.failure("context:inspect", wrong)
+
+    assert error.code == "CONTEXT_BUDGET_INVALID_RATIO"
+
+
+@pytest.mark.requirement("CE-078", "CE-092")
+async def test_inspect_needs_debug_mode_in_the_payload(
+    client: Client, novel: Book, logged: Lines
+) -> None:
+    error = await client.failure("context:inspect", asking(novel))
+
+    assert error.code == "CONTEXT_INSPECT_FORBIDDEN"
+    assert "context_inspect_forbidden" in [line["event"] for line in logged]
+
+
+async def test_a_renderer_may_not_inspect(server: Server, novel: Book, logged: Lines) -> None:
+    async with in_memory(server, role=Role.RENDERER) as renderer:
+        error = await renderer.failure("context:inspect", asking(novel, debugMode=True))
+        result = await assembled(renderer, novel)
+
+    assert error.code == "CONTEXT_INSPECT_FORBIDDEN"
+    assert "context_inspect_forbidden" in [line["event"] for line in logged]
+    assert result["tokenCount"] > 0
+
+
+async def test_what_the_skill_did_not_ask_for_is_not_read(client: Client, novel: Book) -> None:
+    skill = "---\nname: 对话\ncontext_rules:\n  style_guide: true\nprompt:\n  user: 写对话。\n---\n"
+    novel.put(".creonow/skills/talk/SKILL.md", skill)
+
+    result = await assembled(client, novel, skillId="project:talk")
+
+    assert result["layers"]["rules"]["source"] == [".creonow/rules/style.md"]
+    assert result["layers"]["settings"]["source"] == []
+    assert result["layers"]["immediate"]["source"] == ["skill:project:talk"]
+    assert result["userContent"].endswith("## Task\n写对话。\n")
+    assert result["warnings"] == []
+
+
+async def test_the_sources_of_a_skill_decide_the_prefix_and_its_task_does_not(
+    client: Client, novel: Book
+) -> None:
+    for name in ("one", "two"):
+        text = f"---\nname: {name}\ncontext_rules:\n  characters: true\nprompt:\n  user: 做{name}。\n---\n"
+        novel.put(f".creonow/skills/{name}/SKILL.md", text)
+
+    one = await assembled(client, novel, skillId="project:one")
+    two = await assembled(client, novel, skillId="project:two")
+
+    assert one["systemPrompt"] == two["systemPrompt"]
+    assert one["userContent"] != two["userContent"]
+
+
+async def test_an_invalid_skill_is_refused_with_its_fault(client: Client, novel: Book) -> None:
+    novel.put(
+        ".creonow/skills/bad/SKILL.md", "---\nname: x\ncontext_rules:\n  surounding: 5\n---\n"
+    )
+
+    error = await client.failure("context:assemble", asking(novel, skillId="project:bad"))
+
+    assert error.code == "INVALID_ARGUMENT"
+    assert "surounding" in str(error)
+
+
+async def test_another_tokenizer_version_is_a_mismatch(client: Client, novel: Book) -> None:
+    error = await client.failure("context:assemble", asking(novel, tokenizerVersion="0"))
+
+    assert error.code == "CONTEXT_TOKENIZER_MISMATCH"
+
+
+async def test_a_model_without_a_public_table_is_counted_inexactly(
+    client: Client, novel: Book
+) -> None:
+    exact = await assembled(client, novel, model="gpt-4")
+    guessed = await assembled(client, novel, model="claude-sonnet-4-5")
+
+    assert (exact["tokenizerId"], exact["tokenizerExact"]) == ("cl100k_base", True)
+    assert (guessed["tokenizerId"], guessed["tokenizerExact"]) == ("o200k_base", False)
+
+
+async def test_a_source_that_hangs_costs_its_part_only(
+    client: Client, session: Session, novel: Book, logged: Lines
+) -> None:
+    source = InMemorySource(Layer.RULES, "kg", unavailable=KG, timeout_ms=20)
+    source.hangs = True
+    session.engine.providers.append(Held(source))
+
+    result = await assembled(client, novel)
+
+    assert KG in result["warnings"]
+    assert result["layers"]["rules"]["warnings"] == [KG]
+    assert "短句为主。" in result["systemPrompt"]
+    assert [line["kind"] for line in logged if line["event"] == "context_source_failed"] == [
+        "timeout"
+    ]
+
+
+@pytest.mark.requirement("CE-093")
+async def test_text_of_another_project_is_refused_and_logged(
+    client: Client, session: Session, novel: Book, logged: Lines
+) -> None:
+    foreign = piece(Layer.RETRIEVED, "x", "别家的稿子", score=0.5, project_id="prj_other")
+    session.engine.providers.append(Held(InMemorySource(Layer.RETRIEVED, "rag", [foreign])))
+
+    error = await client.failure("context:assemble", asking(novel))
+
+    assert error.code == "CONTEXT_SCOPE_VIOLATION"
+    assert "context_scope_violation" in [line["event"] for line in logged]
+    assert "别家" not in str(logged) + str(error) + str(error.details)
+
+
+async def test_projects_do_not_see_each_other(client: Client, novel: Book, tmp_path: Path) -> None:
+    other = tmp_path / "另一本"
+    other.mkdir()
+    made = await client.call("project:create", {"rootPath": str(other)})
+
+    result = await assembled(client, novel, projectId=made["projectId"])
+
+    for text in ("短句", "海港", "林远", "第七章"):
+        assert text not in result["prompt"]
+
+
+class Gated(InMemorySource):
+    """A source that answers when it is let."""
+
+    def __init__(self) -> None:
+        super().__init__(Layer.RETRIEVED, "gate", timeout_ms=60_000)
+        self.gate = anyio.Event()
+
+    async def fetch(self, ask: Any) -> Any:
+        self.asked.append(ask)
+        await self.gate.wait()
+        return self.answer
+
+
+@pytest.fixture
+async def gate(session: Session) -> AsyncGenerator[Gated]:
+    source = Gated()
+    session.engine.providers.append(Held(source))
+    yield source
+    source.gate.set()
+
+
+async def post(client: Client, book: Book, number: int, **changes: Any) -> None:
+    request = {"jsonrpc": "2.0", "id": f"a{number}", "method": "context:assemble"}
+    await client.post({**request, "params": asking(book, **changes)})
+
+
+async def settled(session: Session, book: Book, load: tuple[int, int]) -> None:
+    key = (book.project_id, "chapters/07.md")
+    with anyio.fail_after(10):
+        while session.engine.admission.load(key) != load:
+            await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.requirement("CE-073", "CE-096")
+async def test_the_twenty_first_of_a_document_is_refused_and_the_others_are_answered(
+    client: Client, session: Session, novel: Book, gate: Gated, logged: Lines
+) -> None:
+    for number in range(20):
+        await post(client, novel, number, cursorPosition=number)
+    await settled(session, novel, (4, 16))
+
+    refused = await client.failure("context:assemble", asking(novel))
+    gate.gate.set()
+    replies = [await client.reply(f"a{number}") for number in range(20)]
+
+    assert refused.code == "CONTEXT_BACKPRESSURE"
+    assert refused.data["retryable"] is True
+    assert refused.details["retryAfterMs"] > 0
+    assert all("result" in reply for reply in replies)
+    assert "context_backpressure" in [line["event"] for line in logged]
+
+
+async def test_another_document_is_not_held_up(
+    client: Client, session: Session, novel: Book, gate: Gated
+) -> None:
+    for number in range(20):
+        await post(client, novel, number)
+    await settled(session, novel, (4, 16))
+
+    await post(client, novel, 99, documentId="chapters/08.md")
+
+    with anyio.fail_after(10):
+        while len(gate.asked) < 5:
+            await anyio.lowlevel.checkpoint()
+    gate.gate.set()
+    assert "result" in await client.reply("a99")
+
+
+async def test_a_waiting_request_can_be_cancelled(
+    client: Client, session: Session, novel: Book, gate: Gated
+) -> None:
+    for number in range(5):
+        await post(client, novel, number)
+    await settled(session, novel, (4, 1))
+
+    await client.post({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "a4"}})
+    cancelled = await client.reply("a4")
+    await settled(session, novel, (4, 0))
+    gate.gate.set()
+
+    assert cancelled["error"]["data"]["code"] == "CANCELED"
+    for number in range(4):
+        assert "result" in await client.reply(f"a{number}")
+
+
+@pytest.mark.requirement("CE-068")
+async def test_a_damaged_budget_falls_back_and_says_so(
+    client: Client, session: Session, novel: Book
+) -> None:
+    folder = session.user_data / "budgets"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{novel.project_id}.json").write_text("{", encoding="utf-8")
+
+    result = await assembled(client, novel)
+
+    assert any(w.startswith("CONTEXT_BUDGET_FALLBACK") for w in result["warnings"])
+    assert result["budget"]["maxInputTokens"] == 6000
