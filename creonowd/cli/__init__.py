@@ -11,6 +11,7 @@ from creonowd.errors import DaemonError
 EPILOG = """examples:
   echo '{"jsonrpc":"2.0","id":1,"method":"app:ping"}' | creonowd serve --stdio
   creonowd call project:create '{"rootPath": "/path/to/novel"}'
+  creonowd assemble --project /path/to/novel --document chapters/07.md
   creonowd skill lint .creonow/skills
   creonowd doctor
 """
@@ -30,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     """Describe every command."""
-    from creonowd.cli import call, doctor, serve, skill
+    from creonowd.cli import assemble, call, doctor, serve, skill
 
     top = argparse.ArgumentParser(
         prog="creonowd",
@@ -47,6 +48,6 @@ def parser() -> argparse.ArgumentParser:
         help="where the daemon keeps its data (default: CREONOW_USER_DATA_DIR, else the platform's place)",
     )
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for command in (serve, call, doctor, skill):
+    for command in (serve, call, assemble, doctor, skill):
         command.add(commands, shared)
     return top
