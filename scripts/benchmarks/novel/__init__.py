@@ -1,0 +1,1 @@
+"""A novel to measure with, and what is done with it."""
