@@ -75,6 +75,21 @@ def test_a_tail_is_the_largest_that_fits(encoding: str, text: str, limit: int) -
     assert cut.tokens == counter.count(text[cut.at :]) <= limit
 
 
+@given(text=texts, limit=st.integers(0, 40), floor=st.integers(0, 20))
+def test_no_cut_lies_inside_a_grapheme_or_exceeds_the_limit(
+    text: str, limit: int, floor: int
+) -> None:
+    counter, whole = tokenizer("o200k_base"), {0, *graphemes(text)}
+
+    head = keep_head(text, limit, counter, floor=floor)
+    tail = keep_tail(text, limit, counter, floor=floor)
+
+    assert head.at in whole
+    assert tail.at in whole
+    assert counter.count(text[: head.at]) <= limit
+    assert counter.count(text[tail.at :]) <= limit
+
+
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @given(text=texts, before=texts, after=texts, limit=st.integers(0, 60))
 def test_what_is_put_around_a_cut_counts_too(

@@ -3,13 +3,14 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from creonowd.tokens.joints import joints
 from tests.tokens.vocabulary import ENCODINGS, texts, tokenizer
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
+@settings(max_examples=1000)
 @given(text=texts)
 def test_counts_add_up_at_every_joint(encoding: str, text: str) -> None:
     counter = tokenizer(encoding)

@@ -19,16 +19,19 @@ def long_texts(draw: st.DrawFn) -> str:
 
 
 @st.composite
-def plans(draw: st.DrawFn) -> list[tuple[float, float, str]]:
-    """Draw edits by where they fall in whatever the text will be then."""
-    share = st.floats(0, 1)
-    return draw(st.lists(st.tuples(share, share, long_texts()), max_size=12))
+def places(draw: st.DrawFn) -> int:
+    """Draw a place in whatever the text will be then, often next to where two pieces meet."""
+    near = st.builds(int.__add__, st.sampled_from([0, PIECE, 2 * PIECE]), st.integers(0, 2))
+    return draw(st.one_of(near, st.integers(0, 8 * PIECE)))
+
+
+plans = st.lists(st.tuples(places(), places(), long_texts()), max_size=12)
 
 
 @pytest.mark.parametrize("utf16", [False, True], ids=["code points", "UTF-16"])
-@given(text=long_texts(), plan=plans())
+@given(text=long_texts(), plan=plans)
 def test_edits_equal_their_replay_on_a_plain_string(
-    *, utf16: bool, text: str, plan: list[tuple[float, float, str]]
+    *, utf16: bool, text: str, plan: list[tuple[int, int, str]]
 ) -> None:
     edits, plain = _replay(text, plan, utf16=utf16)
 
@@ -42,12 +45,10 @@ def test_edits_equal_their_replay_on_a_plain_string(
     assert at_once.utf16_length == utf16_length(plain)
 
 
-def _replay(
-    text: str, plan: list[tuple[float, float, str]], *, utf16: bool
-) -> tuple[list[Edit], str]:
+def _replay(text: str, plan: list[tuple[int, int, str]], *, utf16: bool) -> tuple[list[Edit], str]:
     edits: list[Edit] = []
     for one, other, new in plan:
-        start, end = sorted((round(one * len(text)), round(other * len(text))))
+        start, end = sorted((one % (len(text) + 1), other % (len(text) + 1)))
         ends = (to_utf16(text, start), to_utf16(text, end)) if utf16 else (start, end)
         edits.append(Edit(start=ends[0], end=ends[1], text=new))
         text = text[:start] + new + text[end:]
