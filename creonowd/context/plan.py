@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from creonowd.context.document import Document
 from creonowd.context.figures import Figures, step
 from creonowd.context.fragment import STABLE, Layer
-from creonowd.context.grid import query
+from creonowd.context.grid import LONGEST_QUERY, query
 from creonowd.context.needs import ContextRules, Need, wants
 from creonowd.context.source import Ask, Source
 from creonowd.context.task import Task
@@ -82,5 +82,13 @@ def _dynamic(plan: Plan, ask: Ask) -> Ask:
         document_id=plan.document_id,
         document=document,
         query=searched,
+        wish=_wish(plan),
         recent_summary=MOST_SUMMARIES if rules is None else rules.recent_summary,
     )
+
+
+def _wish(plan: Plan) -> str:
+    document = plan.document
+    selected = document.selection if document else None
+    text = document.text[selected.start : selected.end] if document and selected else ""
+    return "\n".join(said for said in (text[:LONGEST_QUERY], plan.additional_input) if said)

@@ -12,7 +12,8 @@ class Ask(Model):
     """What a source is told.
 
     Sources of the stable layers get neither document nor query: nothing dynamic may leak into
-    the stable prefix. `query` is the text to search with; `limit` bounds the fragments.
+    the stable prefix. `query` is the text to search with, from before the cursor; `wish` is what
+    the author selected or asks for in so many words. `limit` bounds the fragments.
     """
 
     project_id: str
@@ -21,6 +22,7 @@ class Ask(Model):
     document_id: str | None = None
     document: Document | None = None
     query: str = ""
+    wish: str = ""
     recent_summary: int = 0
 
 

@@ -171,5 +171,5 @@ def _question(offer: Offer, ask: Ask) -> FetchSource:
         skill_id=ask.skill_id,
         limit=ask.limit,
         document_id=ask.document_id if dynamic and ask.document_id is not None else UNSET,
-        query=ask.query if dynamic else UNSET,
+        query="\n".join(filter(None, (ask.query, ask.wish))) if dynamic else UNSET,
     )

@@ -88,10 +88,10 @@ async def test_dynamic_layers_are_told_document_and_query(
     await host.call(REGISTER, GRAPH | {"layer": layer, "kind": "memory"})
     (source,) = session.hosts.of(project)
 
-    await fetch(source, project, document_id="a.md", query="雪")
+    await fetch(source, project, document_id="a.md", query="雪", wish="续写")
 
     assert asked[0]["documentId"] == "a.md"
-    assert asked[0]["query"] == "雪"
+    assert asked[0]["query"] == "雪\n续写"
 
 
 async def test_a_host_that_does_not_answer_is_told_that_nobody_waits(
@@ -102,6 +102,21 @@ async def test_a_host_that_does_not_answer_is_told_that_nobody_waits(
     (source,) = session.hosts.of(project)
 
     assert await failure(source, project) is ErrorCode.TIMEOUT
+    assert (await host.event("$/cancelRequest"))["id"] == "creonowd-1"
+
+
+async def test_a_host_is_told_when_the_asker_gives_up(
+    session: Session, host: Client, project: Project
+):
+    host.handlers[FETCH] = lambda _params: NotImplemented
+    await host.call(REGISTER, GRAPH | {"timeoutMs": 30_000})
+    (source,) = session.hosts.of(project)
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(fetch, source, project)
+        await anyio.wait_all_tasks_blocked()
+        tasks.cancel_scope.cancel()
+
     assert (await host.event("$/cancelRequest"))["id"] == "creonowd-1"
 
 

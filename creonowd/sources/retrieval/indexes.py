@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import anyio
 from anyio import to_thread
@@ -17,14 +16,12 @@ from anyio.abc import TaskGroup
 
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.sources.retrieval.database import Database
 from creonowd.sources.retrieval.held import Held
+from creonowd.sources.retrieval.project_index import ProjectIndex
 from creonowd.workspace.layers import is_document
 from creonowd.workspace.registry import Project
 from creonowd.workspace.watcher import Change, Watcher
-
-if TYPE_CHECKING:
-    from creonowd.sources.retrieval.database import Database
-    from creonowd.sources.retrieval.project_index import ProjectIndex
 
 FOLDER = "retrieval"
 
@@ -33,8 +30,8 @@ Holding = Callable[[str], Mapping[str, Held]]
 
 @dataclass
 class _Kept:
-    index: "ProjectIndex"
-    database: "Database"
+    index: ProjectIndex
+    database: Database
     scope: anyio.CancelScope = field(default_factory=anyio.CancelScope)
     ended: anyio.Event = field(default_factory=anyio.Event)
     watched: bool = False
@@ -60,7 +57,7 @@ class Indexes:
                 self._tasks = None
                 tasks.cancel_scope.cancel()
 
-    def of(self, project: Project) -> "ProjectIndex":
+    def of(self, project: Project) -> ProjectIndex:
         """Give a project's index as it is now; whatever may have changed is looked after."""
         kept = self._kept.get(project.project_id) or self._open(project)
         if kept.index.problem or (not kept.watched and kept.index.current):
@@ -84,8 +81,6 @@ class Indexes:
     def _open(self, project: Project) -> _Kept:
         if self._tasks is None:
             raise DaemonError(ErrorCode.SHUTTING_DOWN)
-        from creonowd.sources.retrieval.project_index import ProjectIndex
-
         database = self._database(project.project_id)
         holding = partial(self._holding, project.project_id)
         kept = _Kept(ProjectIndex(database, project.root, self._clock, holding), database)
@@ -119,9 +114,7 @@ class Indexes:
             kept.watched = True
             kept.index.files_changed()
 
-    def _database(self, project_id: str) -> "Database":
-        from creonowd.sources.retrieval.database import Database
-
+    def _database(self, project_id: str) -> Database:
         return Database(self._folder / f"{project_id}.sqlite3")
 
 

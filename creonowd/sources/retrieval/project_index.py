@@ -26,6 +26,7 @@ from creonowd.sources.retrieval.search import Found, search
 REST_FACTOR = 20
 LEAST_REST_SECONDS = 1.0
 FEW = 64
+REMEMBERED = 16
 
 log = structlog.get_logger(__name__)
 
@@ -50,6 +51,7 @@ class ProjectIndex:
         self._due, self._urgent, self._turned = anyio.Event(), anyio.Event(), anyio.Event()
         self._rest_seconds = 0.0
         self._threads = anyio.CapacityLimiter(math.inf)
+        self._known: dict[object, list[Found]] = {}
         self._opened = self._damaged = False
         self.progress = Progress()
         self.turns = 0
@@ -80,13 +82,20 @@ class ProjectIndex:
         """Search what is there now; nothing if that is damaged, which starts it anew."""
         if not self._opened or not weights:
             return []
+        key = (self._database.generation, most, tuple(weights.items()))
+        if key in self._known:
+            return self._known[key]
         try:
-            return await to_thread.run_sync(self._search, weights, most, abandon_on_cancel=True)
+            found = await to_thread.run_sync(self._search, weights, most, abandon_on_cancel=True)
         except DamagedIndexError as damage:
             log.warning("retrieval_index_damaged", reason=str(damage))
             self._damaged = True
             self.files_changed()
             return []
+        while len(self._known) >= REMEMBERED:
+            self._known.pop(next(iter(self._known)))
+        self._known[key] = found
+        return found
 
     async def catch_up(self, seconds: float, *, whatever: bool = False) -> bool:
         """Wait a little for changes so far; not at all for many, unless `whatever` they are."""

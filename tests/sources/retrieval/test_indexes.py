@@ -1,57 +1,17 @@
 """The indexes of all projects, kept current in the background."""
 
 import sqlite3
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import anyio
-import pytest
 
-from creonowd.clock import SystemClock
 from creonowd.sources.retrieval.held import Held
 from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.sources.retrieval.project_index import ProjectIndex
 from creonowd.sources.retrieval.query import make_query
 from creonowd.sources.retrieval.ranking import source_ref
 from creonowd.workspace.registry import Project
-from creonowd.workspace.watcher import Watcher
-
-PATIENCE = 20
-
-
-class Stage:
-    """A user's data, one project, and what an editor holds of it."""
-
-    def __init__(self, folder: Path) -> None:
-        self.user_data = folder / "data"
-        self.project = Project(project_id="prj_test", name="test", root=folder / "小说")
-        self.project.root.mkdir()
-        self.held: dict[str, Held] = {}
-        self.watcher = Watcher(SystemClock())
-
-    @asynccontextmanager
-    async def indexes(self, *, watching: bool = True) -> AsyncGenerator[Indexes]:
-        indexes = Indexes(self.user_data, SystemClock(), self.watcher, lambda _id: self.held)
-        if not watching:
-            async with indexes.running():
-                yield indexes
-            return
-        async with self.watcher.running(), indexes.running():
-            yield indexes
-
-    def write(self, path: str, text: str) -> None:
-        (self.project.root / path).parent.mkdir(parents=True, exist_ok=True)
-        (self.project.root / path).write_text(text, encoding="utf-8")
-
-    @property
-    def file(self) -> Path:
-        return self.user_data / "retrieval" / "prj_test.sqlite3"
-
-
-@pytest.fixture
-def stage(tmp_path: Path) -> Stage:
-    return Stage(tmp_path)
+from tests.sources.retrieval.stage import PATIENCE, Stage
 
 
 async def refs(index: ProjectIndex, query: str) -> list[str]:

@@ -1,0 +1,114 @@
+"""Passages of the author's own documents, as a source of the Retrieved layer.
+
+Knows how to ask the index and what to say while it is incomplete; never waits for it longer
+than a few changed pages take.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
+
+from creonowd.context.document import Document
+from creonowd.context.fragment import Fragment, Layer, Place, Span
+from creonowd.context.mentions import Mentions
+from creonowd.context.needs import Need
+from creonowd.context.source import Ask, Fetched, Source
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, told
+from creonowd.model import Model
+from creonowd.sources.retrieval.indexes import Indexes
+from creonowd.sources.retrieval.query import Query, make_query
+from creonowd.sources.retrieval.ranking import Current, Ranked, rank, source_ref
+from creonowd.workspace.registry import Project
+
+GRACE_SECONDS = 0.05
+MOST_PASSAGES = 64
+LEAST_SCORE = 0.1
+
+Names = tuple[str, ...]
+Cast = Callable[[Project], Awaitable[Sequence[Names]]]
+
+
+class Passages:
+    """Finds passages in any project; `cast` tells by which names each entity is known."""
+
+    def __init__(self, indexes: Indexes, cast: Cast, mentions: Mentions) -> None:
+        self._indexes, self._cast, self._mentions = indexes, cast, mentions
+
+    def of(self, project: Project) -> list[Source]:
+        """Give the source of a project's passages."""
+        return [PassageSource(self, project)]
+
+    async def query(self, project: Project, text: str, wish: str) -> Query:
+        """Make a query; whoever is named in it is looked for under all of their names."""
+        cast = await self._cast(project)
+        said = f"{text}\n{wish}"
+        found = self._mentions.find((name for names in cast for name in names), said)
+        named = [name for names in cast if found.intersection(names) for name in names]
+        return make_query(text, wish, named)
+
+    async def find(
+        self, project: Project, query: Query, current: Current | None, limit: int
+    ) -> "Offered":
+        """Rank what the index holds now; IO_ERROR if none can be kept."""
+        index = self._indexes.of(project)
+        if index.problem is not None:
+            raise DaemonError(ErrorCode.IO_ERROR, f"There is no index: {index.problem}.")
+        await index.catch_up(GRACE_SECONDS)
+        found = await index.search(query.weights, 2 * limit + MOST_PASSAGES)
+        return Offered(ranked=rank(found, current, limit), complete=index.current)
+
+
+class Offered(Model):
+    """Passages, best first, and whether the index they come from holds everything there is."""
+
+    ranked: list[Ranked]
+    complete: bool
+
+
+class PassageSource:
+    """The passages of one project."""
+
+    layer = Layer.RETRIEVED
+    name = "retrieval"
+    need = Need.RETRIEVAL
+    unavailable = told(WarningCode.RAG_UNAVAILABLE)
+    timeout_ms: int | None = None
+
+    def __init__(self, passages: Passages, project: Project) -> None:
+        self._passages, self._project = passages, project
+
+    async def fetch(self, ask: Ask) -> Fetched:
+        """Find what the text before the cursor and the author's wish are about."""
+        query = await self._passages.query(self._project, ask.query, ask.wish)
+        current = None if ask.document is None else around(ask.document, ask.query)
+        limit = min(ask.limit, MOST_PASSAGES)
+        offered = await self._passages.find(self._project, query, current, limit)
+        path = None if current is None else current.path
+        good = (one for one in offered.ranked if one.score >= LEAST_SCORE)
+        return Fetched(
+            fragments=tuple(_fragment(one, path) for one in good),
+            warnings=() if offered.complete else (told(WarningCode.RETRIEVAL_INDEXING),),
+        )
+
+
+def around(document: Document, query: str) -> Current:
+    """Say which part of a document a query was made of: from its text to where the author is."""
+    start = document.here.start
+    found = document.text.rfind(query, 0, start) if query else -1
+    return Current(
+        path=document.source_ref,
+        text=document.text,
+        asked_from=start if found < 0 else found,
+        asked_to=document.here.end,
+    )
+
+
+def _fragment(ranked: Ranked, current: str | None) -> Fragment:
+    found = ranked.found
+    return Fragment(
+        layer=Layer.RETRIEVED,
+        source=PassageSource.name,
+        source_ref=source_ref(found),
+        text=found.text,
+        place=Place(0, found.path, found.start),
+        score=ranked.score,
+        span=Span(found.start, found.end) if found.path == current else None,
+    )
