@@ -371,6 +371,38 @@ export interface ContextRules {
   retrieval: boolean;
 }
 
+/** How a conversation is listed; `summaryQuality` is `analysis` once one was supplied. */
+export interface ConversationEntry {
+  id: string;
+  createdAt: string;
+  updatedAt: string;
+  messageCount: number;
+  summary: string;
+  /** heuristic or analysis */
+  summaryQuality: string;
+  documentId?: string;
+}
+
+/** Conversations, newest first; `errors` names the files that could not be read. */
+export interface ConversationList {
+  items: Array<ConversationEntry>;
+  errors?: Array<ConversationProblem>;
+  redactionEvidence?: Array<RedactionEvidence>;
+}
+
+/** A file among the conversations that cannot be read as one. */
+export interface ConversationProblem {
+  path: string;
+  code: ErrorCode;
+  message: string;
+}
+
+/** A conversation as it was saved, without its secrets. */
+export interface ConversationRead {
+  conversation: { id?: string; documentId?: string; messages: Array<{ role: string; content: string; createdAt?: number | string; [field: string]: unknown }>; [field: string]: unknown };
+  redactionEvidence?: Array<RedactionEvidence>;
+}
+
 /** A text and the model that will read it; `tokenizerVersion`, if named, must be ours. */
 export interface CountTokens {
   text: string;
@@ -872,6 +904,14 @@ export interface ListContextFiles {
   limit?: number;
 }
 
+/** How many of the newest conversations, and of which document. */
+export interface ListConversations {
+  projectId: string;
+  /** @default 50 */
+  limit?: number;
+  documentId?: string | null;
+}
+
 /** Without a project, its own skills are left out. */
 export interface ListSkills {
   projectId?: string | null;
@@ -1029,6 +1069,12 @@ export interface ReadContextFile {
   encoding?: "base64" | "utf-8";
 }
 
+/** Which conversation. */
+export interface ReadConversation {
+  projectId: string;
+  conversationId: string;
+}
+
 /** A project-relative path as the list gives it, such as `.creonow/settings/世界观.md`. */
 export interface ReadFile {
   projectId: string;
@@ -1142,6 +1188,19 @@ export interface Rules {
   fragments: Array<RuleFragment>;
   errors: Array<RuleError>;
   redactionEvidence: Array<RedactionEvidence>;
+}
+
+/** A whole conversation; without an `id` it gets one. Fields beyond these are kept. */
+export interface SaveConversation {
+  projectId: string;
+  conversation: { id?: string; documentId?: string; messages: Array<{ role: string; content: string; createdAt?: number | string; [field: string]: unknown }>; [field: string]: unknown };
+}
+
+/** The conversation is on the disk; `index` is how it is listed. */
+export interface SavedConversation {
+  saved: boolean;
+  index: ConversationEntry;
+  redactionEvidence?: Array<RedactionEvidence>;
 }
 
 /** Whose skill it is; a later scope wins over an earlier one where ids are equal. */
@@ -1301,6 +1360,13 @@ export interface UnregisteredSource {
   unregistered: boolean;
 }
 
+/** What an analysis found; its summary takes the place of the heuristic one. */
+export interface UpdateAnalysis {
+  projectId: string;
+  conversationId: string;
+  analysis: { summary: string; [field: string]: unknown };
+}
+
 /**
  * A change to a project's budget, or to the default one if no project is named.
  *
@@ -1328,6 +1394,13 @@ export interface UpdateConstraint {
   constraintId: string;
   patch: ConstraintPatch;
   expectedRevision?: string | null;
+}
+
+/** The analysis is on the disk; `index` is how the conversation is listed. */
+export interface UpdatedAnalysis {
+  updated: boolean;
+  index: ConversationEntry;
+  redactionEvidence?: Array<RedactionEvidence>;
 }
 
 /** A whole SKILL.md, which need not be anywhere. */
@@ -1444,6 +1517,14 @@ export interface Channels {
   "context:creonow:characters:list": { request: ProjectId; result: FileList };
   /** Read a file of `.creonow/characters`, redacted. */
   "context:creonow:characters:read": { request: ReadFile; result: FileContent };
+  /** Supply the analysis of a conversation. */
+  "context:creonow:conversations:analysis:update": { request: UpdateAnalysis; result: UpdatedAnalysis };
+  /** List the newest conversations of a project or of one document. */
+  "context:creonow:conversations:list": { request: ListConversations; result: ConversationList };
+  /** Read a conversation, redacted. */
+  "context:creonow:conversations:read": { request: ReadConversation; result: ConversationRead };
+  /** Save a conversation; one with the same id is replaced and keeps its analysis. */
+  "context:creonow:conversations:save": { request: SaveConversation; result: SavedConversation };
   /** Make what is missing of the tree; nothing that exists is changed. */
   "context:creonow:ensure": { request: ProjectId; result: Ensured };
   /** Read all rules at once, redacted. */
@@ -1556,6 +1637,10 @@ export type RendererChannel =
   | "context:budget:update"
   | "context:creonow:characters:list"
   | "context:creonow:characters:read"
+  | "context:creonow:conversations:analysis:update"
+  | "context:creonow:conversations:list"
+  | "context:creonow:conversations:read"
+  | "context:creonow:conversations:save"
   | "context:creonow:ensure"
   | "context:creonow:rules:get"
   | "context:creonow:rules:list"

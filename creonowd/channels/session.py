@@ -20,6 +20,7 @@ from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.constraints import Constraints
+from creonowd.workspace.conversations import Conversations
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.registry import Registry
 from creonowd.workspace.runs import Runs
@@ -41,6 +42,7 @@ class Services:
     tree: Tree
     watcher: Watcher
     constraints: Constraints
+    conversations: Conversations
     tokenizers: Tokenizers
     budgets: Budgets
     documents: Documents

@@ -34,6 +34,7 @@ from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.constraints import Constraints
+from creonowd.workspace.conversations import Conversations
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.registry import Registry
 from creonowd.workspace.runs import Runs
@@ -82,6 +83,7 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
         tree=tree,
         watcher=watcher,
         constraints=constraints,
+        conversations=Conversations(clock, redactor),
         tokenizers=tokenizers,
         budgets=budgets,
         documents=documents,

@@ -148,12 +148,24 @@ def _plain(schema: Schema) -> str:
             return f"[{', '.join(_type(item) for item in schema['prefixItems'])}]"
         case "array":
             return f"Array<{_type(schema.get('items', {}))}>"
+        case "object" if "properties" in schema:
+            return _open_object(schema)
         case "object":
             return f"Record<string, {_type(schema.get('additionalProperties', {}))}>"
         case str(name):
             return PRIMITIVES[name]
         case _:
             return "unknown"
+
+
+def _open_object(schema: Schema) -> str:
+    """Spell an object of which some fields are known and others are kept."""
+    required = schema.get("required", [])
+    fields = (
+        f"{_key(field)}{'' if field in required else '?'}: {_type(held)}; "
+        for field, held in schema["properties"].items()
+    )
+    return f"{{ {''.join(fields)}[field: string]: unknown }}"
 
 
 def _alternatives(members: Iterable[str]) -> str:

@@ -20,10 +20,10 @@ from creonowd.clock import SystemClock
 from creonowd.redaction import Redactor
 from creonowd.workspace.constraint_edits import ConstraintPatch, NewConstraint
 from creonowd.workspace.constraints import Constraints
+from creonowd.workspace.conversations import Conversations
 from creonowd.workspace.registry import Project
 from creonowd.workspace.tree import Tree
 
-KILLS = 300
 LONGEST_S = 0.012
 
 Read = Callable[[], Awaitable[int]]
@@ -51,7 +51,23 @@ def constraints(root: Path) -> tuple[Read, Write]:
     return read, write
 
 
-STORES = {"constraints": constraints}
+def conversations(root: Path) -> tuple[Read, Write]:
+    """Count in the messages of a conversation, as the list tells them."""
+    store = Conversations(SystemClock(), Redactor())
+    project = Project(project_id="p", name="p", root=root)
+
+    async def read() -> int:
+        found = (await store.list(project)).known
+        return found[0].entry.message_count if found else -1
+
+    async def write(number: int) -> object:
+        messages = [{"role": "user", "content": "x"}] * number
+        return await store.save(project, {"id": "one", "messages": messages})
+
+    return read, write
+
+
+STORES = {"constraints": (constraints, 300), "conversations": (conversations, 100)}
 
 
 async def count_up(read: Read, write: Write, told: int) -> None:
@@ -90,17 +106,18 @@ def main(store: str, place: str) -> int:
     """Kill, look, repeat; fail at the first number that was lost or came from nowhere."""
     logs.quiet()
     anyio.run(anyio.sleep, 0)
-    read, write = STORES[store](Path(place))
+    make, kills = STORES[store]
+    read, write = make(Path(place))
     chance = random.Random(7)
     last, total = -1, 0
-    for turn in range(KILLS):
+    for turn in range(kills):
         found, *done = kill_one(read, write, turn % 2, chance.uniform(0, LONGEST_S))
         if found not in {last, last + 1}:
             sys.stderr.write(f"kill {turn}: {found} is there, {last} was acknowledged\n")
             return 1
         last = max([found, *done])
         total += len(done)
-    sys.stdout.write(f"{KILLS} {total}\n")
+    sys.stdout.write(f"{kills} {total}\n")
     return 0
 
 

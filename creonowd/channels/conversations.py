@@ -1,0 +1,197 @@
+"""`context:creonow:conversations:*` — conversations with the AI, kept in the project."""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, cast
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from creonowd.channels.redacting import redacted
+from creonowd.channels.session import Session
+from creonowd.errors import ErrorCode
+from creonowd.model import Model, Params, Result
+from creonowd.redaction import RedactionEvidence
+from creonowd.rpc.channel import Channel
+from creonowd.workspace.conversation_file import ConversationEntry, Document
+from creonowd.workspace.conversation_folder import FOLDER, path_of
+from creonowd.workspace.tree import Problem
+
+_MESSAGE = {
+    "type": "object",
+    "properties": {
+        "role": {"type": "string"},
+        "content": {"type": "string"},
+        "createdAt": {"anyOf": [{"type": "string"}, {"type": "number"}]},
+    },
+    "required": ["role", "content"],
+}
+_CONVERSATION = {
+    "properties": {
+        "id": {"type": "string"},
+        "documentId": {"type": "string"},
+        "messages": {"type": "array", "items": _MESSAGE},
+    },
+    "required": ["messages"],
+}
+_ANALYSIS = {"properties": {"summary": {"type": "string"}}, "required": ["summary"]}
+
+AConversation = Annotated[dict[str, Any], Meta(extra_json_schema=_CONVERSATION)]
+AnAnalysis = Annotated[dict[str, Any], Meta(extra_json_schema=_ANALYSIS)]
+Evidence = list[RedactionEvidence] | UnsetType
+
+
+class ListConversations(Params):
+    """How many of the newest conversations, and of which document."""
+
+    project_id: str
+    limit: Annotated[int, Meta(ge=1, le=200)] = 50
+    document_id: str | None = None
+
+
+class ConversationProblem(Model):
+    """A file among the conversations that cannot be read as one."""
+
+    path: str
+    code: ErrorCode
+    message: str
+
+
+class ConversationList(Result):
+    """Conversations, newest first; `errors` names the files that could not be read."""
+
+    items: list[ConversationEntry]
+    errors: list[ConversationProblem] | UnsetType = UNSET
+    redaction_evidence: Evidence = UNSET
+
+
+class ReadConversation(Params):
+    """Which conversation."""
+
+    project_id: str
+    conversation_id: str
+
+
+class ConversationRead(Result):
+    """A conversation as it was saved, without its secrets."""
+
+    conversation: AConversation
+    redaction_evidence: Evidence = UNSET
+
+
+class SaveConversation(Params):
+    """A whole conversation; without an `id` it gets one. Fields beyond these are kept."""
+
+    project_id: str
+    conversation: AConversation
+
+
+class SavedConversation(Result):
+    """The conversation is on the disk; `index` is how it is listed."""
+
+    saved: bool
+    index: ConversationEntry
+    redaction_evidence: Evidence = UNSET
+
+
+class UpdateAnalysis(Params):
+    """What an analysis found; its summary takes the place of the heuristic one."""
+
+    project_id: str
+    conversation_id: str
+    analysis: AnAnalysis
+
+
+class UpdatedAnalysis(Result):
+    """The analysis is on the disk; `index` is how the conversation is listed."""
+
+    updated: bool
+    index: ConversationEntry
+    redaction_evidence: Evidence = UNSET
+
+
+async def list_conversations(session: Session, params: ListConversations) -> ConversationList:
+    """List the newest conversations of a project or of one document."""
+    project = await session.projects.find(params.project_id)
+    listing = await session.conversations.list(project)
+    entries = [
+        known.entry
+        for known in listing.known
+        if params.document_id is None or known.entry.document_id == params.document_id
+    ]
+    items, evidence = await _shown(session, project.project_id, entries[: params.limit])
+    errors = [_problem(problem) for problem in listing.problems]
+    return ConversationList(items=items, errors=errors or UNSET, redaction_evidence=evidence)
+
+
+async def read_conversation(session: Session, params: ReadConversation) -> ConversationRead:
+    """Read a conversation, redacted."""
+    project = await session.projects.find(params.project_id)
+    document = await session.conversations.read(project, params.conversation_id)
+    kept = {key: document[key] for key in ("documentId",) if key in document}
+    path = path_of(params.conversation_id)
+    texts = [(path, text) for text in _strings(document)]
+    clean, evidence = await redacted(session, project.project_id, texts)
+    shown = cast("Document", _with_strings(document, iter(clean)))
+    shown |= kept | {"id": params.conversation_id}
+    shown.pop("version", None)
+    return ConversationRead(conversation=shown, redaction_evidence=evidence or UNSET)
+
+
+async def save_conversation(session: Session, params: SaveConversation) -> SavedConversation:
+    """Save a conversation; one with the same id is replaced and keeps its analysis."""
+    project = await session.projects.find(params.project_id)
+    entry = await session.conversations.save(project, params.conversation)
+    (index,), evidence = await _shown(session, project.project_id, [entry])
+    return SavedConversation(saved=True, index=index, redaction_evidence=evidence)
+
+
+async def update_analysis(session: Session, params: UpdateAnalysis) -> UpdatedAnalysis:
+    """Supply the analysis of a conversation."""
+    project = await session.projects.find(params.project_id)
+    entry = await session.conversations.analyse(project, params.conversation_id, params.analysis)
+    (index,), evidence = await _shown(session, project.project_id, [entry])
+    return UpdatedAnalysis(updated=True, index=index, redaction_evidence=evidence)
+
+
+async def _shown(
+    session: Session, project_id: str, entries: list[ConversationEntry]
+) -> tuple[list[ConversationEntry], Evidence]:
+    texts = [(f"{FOLDER}/{entry.id}.json", entry.summary) for entry in entries]
+    clean, evidence = await redacted(session, project_id, texts)
+    pairs = zip(entries, clean, strict=True)
+    shown = [msgspec.structs.replace(entry, summary=summary) for entry, summary in pairs]
+    return shown, evidence or UNSET
+
+
+def _problem(problem: Problem) -> ConversationProblem:
+    return ConversationProblem(
+        path=problem.path, code=problem.error.code, message=problem.error.message
+    )
+
+
+def _strings(value: Any) -> Iterator[str]:
+    """Find every text in a JSON value, in the order in which `_with_strings` puts them back."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        held = cast("Document | list[Any]", value)
+        for inner in held.values() if isinstance(held, dict) else held:
+            yield from _strings(inner)
+
+
+def _with_strings(value: Any, texts: Iterator[str]) -> Any:
+    if isinstance(value, str):
+        return next(texts)
+    if isinstance(value, dict):
+        return {key: _with_strings(v, texts) for key, v in cast("Document", value).items()}
+    if isinstance(value, list):
+        return [_with_strings(inner, texts) for inner in cast("list[Any]", value)]
+    return value
+
+
+CHANNELS = (
+    Channel("context:creonow:conversations:list", list_conversations),
+    Channel("context:creonow:conversations:read", read_conversation),
+    Channel("context:creonow:conversations:save", save_conversation),
+    Channel("context:creonow:conversations:analysis:update", update_analysis),
+)
