@@ -38,7 +38,7 @@ RULES = (
     Rule(
         "azure_client_secret",
         tuple(f"{digit}q~" for digit in range(10)),
-        r"[0-9]Q~[A-Za-z0-9_~.-]{31,36}+",
+        r"[0-9]Q~(?:[A-Za-z0-9_~-]|\.(?=[A-Za-z0-9_~-])){31,36}+",
         with_head("[A-Za-z0-9_~.-]{3}", 3),
         bounded=False,
         looks_back=20,
@@ -47,9 +47,9 @@ RULES = (
         "azure_api_key",
         ("jqqj99",),
         rf"JQQJ99{ALNUM}{{20,30}}+",
-        with_head(f"{ALNUM}{{48,56}}", 56),
+        with_head(f"{ALNUM}{{52}}", 52),
         bounded=False,
-        looks_back=73,
+        looks_back=69,
     ),
     Rule(
         "digitalocean_token",

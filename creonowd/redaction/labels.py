@@ -97,7 +97,8 @@ def _judge(match: "re.Match[str]", setting: _Setting) -> Sequence[Span]:
     if start + len(value) < end:
         return ((start, start + len(value)),)
     rest = _REST[kind].match(match.string, end)
-    return ((start, end if rest is None else rest.end()),)
+    tail = "" if rest is None else rest[0].rstrip(".:*_" if kind == "bare" else None)
+    return ((start, end + len(tail)),)
 
 
 def _is_accepted(value: str, match: "re.Match[str]", setting: _Setting) -> bool:

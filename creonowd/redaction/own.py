@@ -47,7 +47,7 @@ def home_rules(home: PurePath | None) -> tuple[Rule, ...]:
     spellings = sorted(_spellings(home), key=lambda spelling: (-len(spelling), spelling))
     return (
         Rule(
-            "user_home_path",
+            "home_abs_path",
             tuple(dict.fromkeys(spelling.replace("İ", "I").lower() for spelling in spellings)),
             "(?i)(?:" + "|".join(map(re.escape, spellings)) + r")(?![A-Za-z0-9_-])",
             _home,

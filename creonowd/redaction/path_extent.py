@@ -8,7 +8,6 @@ from functools import cached_property
 
 from creonowd.redaction.vocabulary import JOINING_WORDS
 
-LONGEST_PATH = 4096
 LONGEST_LOOK_AHEAD = 256
 LONGEST_QUOTATION = 240
 
@@ -52,7 +51,7 @@ class Style:
         return re.compile(rf"((?:{_WORD}){{1,5}}){self._separator}(?=\w)")
 
 
-WINDOWS = Style(r"(?:\\{1,2}|/)", spaced=True)
+WINDOWS = Style(r"(?:\\?/|\\{1,2})", spaced=True)
 WINDOWS_ESCAPED = Style(r"(?:\\\\|/)", spaced=True)
 WINDOWS_TWICE_ESCAPED = Style(r"(?:\\{4}|/)", spaced=True)
 UNIX = Style(r"(?:\\?/)+", spaced=False)
@@ -63,19 +62,18 @@ def end_of_path(text: str, start: int, style: Style, *, opened_by: str = "") -> 
     quoted = _end_of_quotation(text, start, opened_by)
     if quoted > start:
         return quoted
-    limit = start + LONGEST_PATH
-    place, end = _last_name(text, start, limit, style)
+    place, end = _last_name(text, start, style)
     while text[end : end + 1] in (" ", "\u3000"):
         word = _spaced_name(text, place, end, style)
-        if word is None or word >= limit:
+        if word is None:
             break
-        place, end = _last_name(text, word, limit, style)
+        place, end = _last_name(text, word, style)
     return _end_of_file_name(text, place, end, style)
 
 
-def _last_name(text: str, start: int, limit: int, style: Style) -> tuple[int, int]:
+def _last_name(text: str, start: int, style: Style) -> tuple[int, int]:
     """Go over names without spaces; tell where the last one begins and ends."""
-    match = style.plain.match(text, start, limit)
+    match = style.plain.match(text, start)
     return (start, start) if match is None else match.span(2)
 
 

@@ -46,23 +46,22 @@ _FORMULA = re.compile(
 )
 _LINE_ESCAPE = re.compile(r"[nrt](?![a-z])|[nrt]\Z")
 _ESCAPES = re.compile(r"x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[0-7]{3}")
-_STAND_IN = re.compile(r"(?:Users[\\/]+)?(?:%\w+%|\$|\.{2,}(?:[\\/]|\Z)|\Z)|Users\Z")
+_STAND_IN = re.compile(r"(?:Users[\\/]{1,4})?(?:%\w{1,32}%|\$|\.{2,8}(?!\w))")
+_NOBODY = re.compile(r"(?:Users)?[\\/]*\Z")
 
 
 def _windows(match: "re.Match[str]") -> Sequence[Span]:
     text, colon, after = match.string, match.start(), match.end()
     if colon == 0 or not _is_drive(text, colon - 1):
         return NOTHING
-    slashes = match[1].count("\\")
+    slashes = 0 if match[1].endswith("/") else len(match[1])
     rest = text[after : after + 64]
-    if slashes == 1 and _is_no_folder(text[colon - 1], rest):
+    if _STAND_IN.match(rest) or (slashes == 1 and _is_no_folder(text[colon - 1], rest)):
         return NOTHING
     start = colon - 1
     end = end_of_path(text, after, _windows_style(slashes), opened_by=_quote_before(text, start))
-    name = text[after:end]
-    if not name or _STAND_IN.match(name) or (slashes == 0 and len(name) < 2):
-        return NOTHING
-    return ((start, end),)
+    nobody = _NOBODY.match(text, after, end) or (slashes == 0 and end - after < 2)
+    return NOTHING if nobody else ((start, end),)
 
 
 def _is_drive(text: str, place: int) -> bool:
@@ -107,13 +106,10 @@ def _network(match: "re.Match[str]") -> Sequence[Span]:
 
 def _unix(match: "re.Match[str]") -> Sequence[Span]:
     text, start = match.string, match.start()
-    if not _is_root(text, start):
+    if not _is_root(text, start) or _STAND_IN.match(text, match.end()):
         return NOTHING
     end = end_of_path(text, match.end(), UNIX, opened_by=_quote_before(text, start))
-    name = text[match.end() : end]
-    if not name or _STAND_IN.match(name):
-        return NOTHING
-    return ((start, end),)
+    return ((start, end),) if end > match.end() else NOTHING
 
 
 def _is_root(text: str, start: int) -> bool:
@@ -148,7 +144,7 @@ def _escaped_too(anchors: Iterable[str]) -> tuple[str, ...]:
 
 RULES = (
     Rule(
-        "file_url",
+        "file_url_abs_path",
         ("file:/", "file:\\/"),
         r"(?i)file:(?:(?:\\?/){3}|(?:\\?/){2}(?=[^\s\\/]{1,128}\\?/)|\\?/)"
         r"(?:[A-Za-z](?::|%3A|\|)\\?/)?(?=[^\s\\/])",
@@ -157,7 +153,7 @@ RULES = (
         looks_ahead=LONGEST_LOOK_AHEAD,
     ),
     Rule(
-        "network_path",
+        "unc_abs_path",
         ("\\\\",),
         r"(?P<lead>\\{4}|\\{2})(?P<host>(?![.?]\\)[^\s\\/:*?\"'<>|,;，。；：、（）(){}\[\]]{2,64}+)"
         r"(?P<gap>\\{1,2})(?P<share>[^\s\\/:*?\"'<>|{}]{1,8})",
@@ -169,7 +165,7 @@ RULES = (
     Rule(
         "windows_abs_path",
         (":\\", ":/"),
-        r":(\\{4}|\\{1,2}|/)(?![\\/])",
+        r":(\\?/|\\{4}|\\{1,2})(?![\\/])",
         _windows,
         bounded=False,
         looks_back=LONGEST_HEAD,

@@ -164,8 +164,16 @@ SERVICES = (
     token("supabase_token", "sbp_", rf"{HEX}{{40}}"),
     token("supabase_token", "sb_secret_", rf"{WORD}{{20,64}}+"),
     token("netlify_token", "nfp_", rf"{ALNUM}{{36,48}}+"),
-    token("planetscale_token", "pscale_", r"(?:tkn|pw|oauth)_[A-Za-z0-9_.=-]{30,80}+"),
-    token("doppler_token", "dp.", r"(?:pt|st|ct|sa|scim|audit)\.[A-Za-z0-9_.-]{40,80}+"),
+    token(
+        "planetscale_token",
+        "pscale_",
+        r"(?:tkn|pw|oauth)_(?:[A-Za-z0-9_=-]|\.(?=[A-Za-z0-9])){30,80}+",
+    ),
+    token(
+        "doppler_token",
+        "dp.",
+        r"(?:pt|st|ct|sa|scim|audit)\.(?:[A-Za-z0-9_-]|\.(?=[A-Za-z0-9])){40,80}+",
+    ),
     token("grafana_token", "glsa_", rf"{ALNUM}{{32}}_{HEX}{{8}}"),
     token("grafana_token", "glc_", r"[A-Za-z0-9+/=]{32,400}+"),
     token("pulumi_token", "pul-", rf"{HEX}{{40}}"),
