@@ -1,11 +1,14 @@
 r"""Where a token may begin: beside anything but an ASCII letter or digit, or right after an escape.
 
 Knows characters only; knows no pattern. `\b` is Unicode in Python, so a key beside a Han
-character would not be at a boundary for it.
+character would not be at a boundary for it. A placeholder stands for letters, so that what is
+redacted once has the same boundaries as before.
 """
 
 import re
 import string
+
+from creonowd.redaction.stretches import PLACEHOLDER
 
 LONGEST_ESCAPE = 16
 
@@ -19,7 +22,12 @@ _ESCAPE = re.compile(
 
 def begins(text: str, start: int) -> bool:
     """Tell whether a token may begin at `start`."""
-    return start == 0 or text[start - 1] not in _ALNUM or follows_escape(text, start)
+    if start == 0:
+        return True
+    before = text[start - 1]
+    if before == "*":
+        return not text.endswith(PLACEHOLDER, 0, start)
+    return before not in _ALNUM or follows_escape(text, start)
 
 
 def follows_escape(text: str, start: int) -> bool:

@@ -86,18 +86,11 @@ def _quote_before(text: str, start: int) -> str:
 def _network(match: "re.Match[str]") -> Sequence[Span]:
     text, start = match.string, match.start()
     host, share = match["host"], match["share"]
-    if start and text[start - 1] in "\\:":
+    if (start and text[start - 1] in "\\:") or not begins(text, start):
         return NOTHING
     if len(match["lead"]) != 2 * len(match["gap"]) or _FORMULA.match(host) or _ESCAPES.match(host):
         return NOTHING
     if len(match["lead"]) == 2 and _LINE_ESCAPE.match(share):
-        return NOTHING
-    if (
-        start
-        and text[start - 1].isascii()
-        and text[start - 1].isalnum()
-        and not follows_escape(text, start)
-    ):
         return NOTHING
     style = _windows_style(len(match["gap"]))
     end = end_of_path(text, match.start("share"), style, opened_by=_quote_before(text, start))
@@ -124,7 +117,7 @@ def _is_root(text: str, start: int) -> bool:
             bare.endswith(":") and len(head) - len(bare) == 1
         )
     if before not in _WITHIN_A_PATH:
-        return True
+        return begins(text, start)
     return (
         follows_escape(text, start)
         or _LEADS_TO_ROOT.search(text, max(0, start - 10), start) is not None

@@ -17,7 +17,7 @@ Judge = Callable[["re.Match[str]"], Sequence[Span]]
 ALNUM = "[A-Za-z0-9]"
 HEX = "[0-9a-f]"
 WORD = "[A-Za-z0-9_-]"
-END = "(?![A-Za-z0-9])"
+END = r"(?![A-Za-z0-9]|\*\*\*REDACTED\*\*\*)"
 NOTHING: tuple[Span, ...] = ()
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 PLACEHOLDER = "***REDACTED***"
 
 _MAY_JOIN_A_TOKEN = frozenset(
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./\\:@%+=~"
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./\\:@%+=~*()（）[]"
 )
 
 
