@@ -12,14 +12,19 @@ from typing import TextIO
 import structlog
 from structlog.typing import Processor
 
-from creonowd.redaction import redact_event
+from creonowd.redaction import Redactor, event_redactor, redact_event
 from creonowd.settings import Settings
 
 LOG_FOLDER = "logs"
 LOG_FILE = "main.log"
 
 
-def configure(user_data: Path, settings: Settings, terminal: TextIO | None = None) -> None:
+def configure(
+    user_data: Path,
+    settings: Settings,
+    terminal: TextIO | None = None,
+    redactor: Redactor | None = None,
+) -> None:
     """Send every log line of this process to the file, and a readable form to a terminal."""
     folder = user_data / LOG_FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -30,11 +35,13 @@ def configure(user_data: Path, settings: Settings, terminal: TextIO | None = Non
         encoding="utf-8",
         errors="replace",
     )
-    file.setFormatter(_formatter(structlog.processors.JSONRenderer(ensure_ascii=False)))
+    redacting = redact_event if redactor is None else event_redactor(redactor)
+    json_lines = structlog.processors.JSONRenderer(ensure_ascii=False)
+    file.setFormatter(_formatter(redacting, json_lines))
     handlers: list[logging.Handler] = [file]
     if terminal is not None and terminal.isatty():
         console = logging.StreamHandler(terminal)
-        console.setFormatter(_formatter(structlog.dev.ConsoleRenderer(colors=True)))
+        console.setFormatter(_formatter(redacting, structlog.dev.ConsoleRenderer(colors=True)))
         handlers.append(console)
     logging.basicConfig(handlers=handlers, level=settings.log_level.upper(), force=True)
     _configure_structlog()
@@ -70,13 +77,13 @@ def _shared() -> list[Processor]:
     ]
 
 
-def _formatter(renderer: Processor) -> logging.Formatter:
+def _formatter(redacting: Processor, renderer: Processor) -> logging.Formatter:
     foreign: list[Processor] = [structlog.stdlib.add_log_level, structlog.stdlib.ExtraAdder()]
     return structlog.stdlib.ProcessorFormatter(
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
-            redact_event,
+            redacting,
             renderer,
         ],
         foreign_pre_chain=foreign,

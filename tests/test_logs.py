@@ -9,6 +9,7 @@ import pytest
 import structlog
 
 from creonowd import logs
+from creonowd.redaction import Redactor
 from creonowd.settings import Settings
 
 SECRET = "sk-proj-Zq8vT2nLw5RkXc7bYp3HdJf9MsGa4EuK6WoNi1"
@@ -50,6 +51,18 @@ def test_secrets_do_not_reach_the_file(tmp_path: Path) -> None:
     assert len(lines(tmp_path)) == 3
     assert SECRET not in text
     assert "***REDACTED***" in text
+
+
+def test_the_home_folder_and_keys_of_one_user_do_not_reach_the_file(tmp_path: Path) -> None:
+    own = Redactor(Path("/workspace/mei"), ["open sesame"])
+    logs.configure(tmp_path, Settings(), redactor=own)
+    log = structlog.stdlib.get_logger("part")
+    log.error("open sesame at /workspace/mei", exc_info=ValueError("open sesame"))
+
+    text = (tmp_path / "logs" / "main.log").read_text(encoding="utf-8")
+
+    assert "sesame" not in text
+    assert "workspace" not in text
 
 
 def test_below_the_level_nothing_is_written(tmp_path: Path) -> None:

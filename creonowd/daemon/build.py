@@ -19,13 +19,12 @@ from creonowd.channels.troubles import Trouble, Troubles
 from creonowd.clock import make_clock
 from creonowd.context.admission import Admission
 from creonowd.context.instruments import Memory
-from creonowd.errors import DaemonError
+from creonowd.daemon.secrecy import own_redactor
 from creonowd.providers.configured import Configured
-from creonowd.redaction import Redactor
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.discover import describe
 from creonowd.rpc.server import Server
-from creonowd.settings import Settings, api_key
+from creonowd.settings import Settings
 from creonowd.skills.library import Library
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.project import ProjectSources
@@ -59,11 +58,10 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
     projects = Registry(user_data, clock)
     tokenizers = Tokenizers(Path(settings.tokenizer_tables) if settings.tokenizer_tables else None)
     budgets = Budgets(user_data)
-    redactor = Redactor(home=Path.home())
     tree = Tree(clock)
     watcher = Watcher(clock)
     ai = Configured(settings, user_data)
-    redactor = Redactor(home=Path.home(), secrets=_own_secrets(settings, user_data))
+    redactor = own_redactor(settings, user_data)
     files = ContextFiles(Store(user_data, clock), settings, built_in(projects), redactor)
     troubles = _troubles(projects, budgets, tokenizers)
     documents = Documents(clock)
@@ -109,14 +107,6 @@ async def _warm_up(tokenizers: Tokenizers) -> None:
     """Load the tokenizer once the first requests have had their answers."""
     await anyio.sleep(WARM_UP_SECONDS)
     await tokenizers.warm()
-
-
-def _own_secrets(settings: Settings, user_data: Path) -> list[str]:
-    """Find the key that no prompt, log or error may hold, whatever its form."""
-    with contextlib.suppress(DaemonError):
-        key = None if settings.ai_provider == "fake" else api_key(settings, user_data)
-        return [] if key is None else [key.value]
-    return []
 
 
 def _engine(settings: Settings, *providers: SourceProvider) -> Engine:

@@ -18,6 +18,7 @@ from creonowd import settings as configuration
 from creonowd.clock import make_clock
 from creonowd.daemon import endpoint
 from creonowd.daemon.life import Life
+from creonowd.daemon.secrecy import own_redactor
 from creonowd.rpc.channel import Role
 from creonowd.rpc.grants import Grant
 from creonowd.rpc.liveness import PING
@@ -47,7 +48,8 @@ def serve(options: Options) -> int:
     options.user_data.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = endpoint.take_lock(options.user_data)
     try:
-        logs.configure(options.user_data, settings, sys.stderr)
+        redactor = own_redactor(settings, options.user_data)
+        logs.configure(options.user_data, settings, sys.stderr, redactor)
         anyio.run(_serve, options, settings)
     finally:
         endpoint.remove(options.user_data)
