@@ -81,21 +81,26 @@ def _lines_before(file: OpenFile, end: int, count: int) -> list[Shown]:
         return []
     lowest = max(0, end - FURTHEST)
     start = line_start_before(file, end, count, lowest)
-    return _split(file, boundary(file, lowest) if start is None else start, end)[-count:]
+    start = boundary(file, lowest) if start is None else start
+    return _split(file, start, file.read_at(start, end - start - 1).split(b"\n"))
 
 
 def _lines_after(file: OpenFile, end: int, count: int) -> list[Shown]:
     start = end + 1
+    if count == 0 or start >= file.size:
+        return []
     furthest = boundary(file, min(file.size, start + FURTHEST))
-    return _split(file, start, furthest)[:count] if count and start < furthest else []
+    data = file.read_at(start, furthest - start).removesuffix(b"\n")
+    return _split(file, start, data.split(b"\n", count)[:count])
 
 
-def _split(file: OpenFile, start: int, end: int) -> list[Shown]:
+def _split(file: OpenFile, start: int, pieces: list[bytes]) -> list[Shown]:
     lines: list[Shown] = []
-    for line in file.read_at(start, end - start).removesuffix(b"\n").split(b"\n"):
-        last = boundary(file, min(start + len(line), start + LONGEST_SHOWN))
-        lines.append(_shown(file, start, start + len(line), start, last))
-        start += len(line) + 1
+    for line in pieces:
+        end = start + len(line)
+        last = end if len(line) <= LONGEST_SHOWN else boundary(file, start + LONGEST_SHOWN)
+        lines.append(_shown(file, start, end, start, last))
+        start = end + 1
     return lines
 
 

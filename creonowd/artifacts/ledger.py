@@ -5,7 +5,6 @@ file without a record is a stranger's and an eager record without a file is what
 Knows files and records; holds no lock.
 """
 
-import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -64,7 +63,10 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 def read_manifest(folder: Path) -> Manifest | None:
     """Read the index; None if it is lost or damaged, VERSION_TOO_NEW if it is from the future."""
-    return _load(folder, MANIFEST, Manifest)
+    path = folder / MANIFEST
+    if path.is_symlink() or not path.is_file():
+        return None
+    return _understood(path.read_bytes(), MANIFEST, Manifest)
 
 
 def load(folder: Path, manifest: Manifest | None) -> list[Record]:
@@ -98,7 +100,7 @@ def strangers(folder: Path, records: Iterable[Record]) -> Iterator[str]:
     for place in names.PLACES.values():
         for entry in _swept(folder, place):
             path = f"{place}/{entry.name}"
-            if path not in known and names.is_path(path) and entry.is_file():
+            if path not in known and names.is_path(path):
                 yield path
 
 
@@ -107,7 +109,7 @@ def _written_records(folder: Path, listed: dict[str, Record]) -> Iterator[Record
     for kind, place in names.FOLDERS.items():
         for entry in _swept(folder, f"{place}/{names.REFS}"):
             ref_id = entry.name.removesuffix(".json")
-            record = _load(folder, f"{place}/{names.REFS}/{entry.name}", Record)
+            record = _understood(Path(entry.path).read_bytes(), entry.name, Record)
             if record is None and ref_id in listed:
                 record = listed[ref_id]
                 write_record(folder, record)
@@ -127,19 +129,16 @@ def _written_records(folder: Path, listed: dict[str, Record]) -> Iterator[Record
 
 
 def _swept(folder: Path, path: str) -> "Iterator[os.DirEntry[str]]":
-    """List a folder, removing what a killed writer left in it."""
+    """List the plain files of a folder, removing what a killed writer left in it."""
     for entry in tree.entries(folder, path):
         if atomic.is_temporary(entry.name):
             Path(entry.path).unlink(missing_ok=True)
-        else:
+        elif entry.is_file(follow_symlinks=False):
             yield entry
 
 
-def _load(folder: Path, path: str, form: type[T]) -> T | None:
-    if (folder / path).is_symlink():
+def _understood(data: bytes, name: str, form: type[T]) -> T | None:
+    try:
+        return stored.decode(data, form, version=VERSION, name=name)
+    except stored.DamagedFileError:
         return None
-    with contextlib.suppress(FileNotFoundError, stored.DamagedFileError, UnicodeError):
-        with tree.opened(folder, path) as file:
-            data = file.read_at(0, file.size)
-        return stored.decode(data, form, version=VERSION, name=path.rpartition("/")[2])
-    return None

@@ -2,8 +2,8 @@
 
 Knows where to look around a slice; knows no secret, only who finds them.
 
-Each slice is judged together with what surrounds it: the rest of its lines, a few kibibytes on
-both sides, and the whole of a key block that it lies in. A secret shows as one placeholder, in
+Each slice is judged together with what surrounds it: the rest of its lines, a kibibyte on both
+sides, and the whole of a key block that it lies in. A secret shows as one placeholder, in
 the slice where it begins; a slice that begins inside one has nothing to show for the rest. So the
 redacted pages of a file, joined, are the redacted file, as long as a secret and what gives it
 away lie within `FAR` of each other.
@@ -18,7 +18,7 @@ from creonowd.artifacts.pages import boundary, text
 from creonowd.artifacts.tree import OpenFile
 from creonowd.redaction import PLACEHOLDER, RedactionEvidence, Stretch
 
-NEAR = 4 * 1024
+NEAR = 1024
 FAR = 64 * 1024
 
 _KEY_BEGINS = re.compile(rb"-{4,5} ?BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY")
@@ -96,32 +96,41 @@ def _touches(stretch: Stretch, piece: Slice) -> bool:
 
 def _windows(file: OpenFile, slices: Sequence[Slice]) -> Iterator[tuple[int, int, list[Slice]]]:
     """Look around every slice, and at neighbours together."""
-    low = high = -1
+    for inside in _neighbours(slices):
+        yield *_surroundings(file, inside[0][0], max(end for _, end in inside)), inside
+
+
+def _neighbours(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
     inside: list[Slice] = []
     for piece in slices:
-        left, right = _surroundings(file, piece)
-        if inside and left <= high and right - low <= _LONGEST_WINDOW:
-            high = max(high, right)
-        else:
-            if inside:
-                yield low, high, inside
-            low, high, inside = left, right, []
+        near = inside and piece[0] - inside[-1][1] <= NEAR
+        if inside and not (near and piece[1] - inside[0][0] <= _LONGEST_WINDOW):
+            yield inside
+            inside = []
         inside.append(piece)
     if inside:
-        yield low, high, inside
+        yield inside
 
 
-def _surroundings(file: OpenFile, piece: Slice) -> Slice:
-    start, end = piece
+def _surroundings(file: OpenFile, start: int, end: int) -> Slice:
     lowest = max(0, start - FAR)
     before = file.read_at(lowest, start - lowest)
     after = file.read_at(end, FAR)
     left, right = _lines_before(before), _lines_after(after)
-    begins = [match.start() for match in _KEY_BEGINS.finditer(before)]
-    if begins and _KEY_ENDS.search(before, begins[-1]) is None:
-        left = min(left, begins[-1])
-        right = len(after)
+    begin = _open_key_block(before)
+    if begin is not None:
+        left, right = min(left, begin), len(after)
     return boundary(file, lowest + left), boundary(file, min(file.size, end + right))
+
+
+def _open_key_block(before: bytes) -> int | None:
+    """Find where the key block begins that is not at its end yet."""
+    if b"PRIVATE KEY" not in before:
+        return None
+    begins = [match.start() for match in _KEY_BEGINS.finditer(before)]
+    if not begins or _KEY_ENDS.search(before, begins[-1]) is not None:
+        return None
+    return begins[-1]
 
 
 def _lines_before(before: bytes) -> int:

@@ -225,8 +225,13 @@ def test_a_planted_link_is_not_followed(
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in folders")
-def test_a_planted_pipe_holds_nobody(conversation: Conversation) -> None:
+def test_a_planted_pipe_or_folder_holds_nobody(store: Store, conversation: Conversation) -> None:
+    os.mkfifo(conversation.folder / "artifacts" / "refs.json")
     record = conversation.put(new_file(), b"x")
+    os.mkfifo(conversation.folder / "artifacts" / "refs" / "ctx_00000000000000000009.json")
+    (conversation.folder / "artifacts" / "refs" / "ctx_00000000000000000008.json").mkdir()
+    os.mkfifo(conversation.folder / "artifacts" / "tool" / "pipe.log")
+    assert [one.id for one in reopened(store).records()] == [record.id]
     path = conversation.folder / record.path
     path.unlink()
     os.mkfifo(path)

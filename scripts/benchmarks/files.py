@@ -1,0 +1,248 @@
+"""`scripts/bench files`: context files against ripgrep, `re` by line and plain reads, as ratios.
+
+`--quick` leaves out the 1 GB file. The log is made of lines of `../shared/corpus` if that is
+there, and of made-up ones otherwise; the table says which.
+"""
+
+import asyncio
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import tracemalloc
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from creonowd.artifacts.files import About, ContextFiles, Where, Which
+from creonowd.artifacts.looking import Wanted
+from creonowd.artifacts.makers import built_in
+from creonowd.artifacts.refs import Kind, NewFile, Origin
+from creonowd.artifacts.ripgrep import find_ripgrep
+from creonowd.artifacts.store import Store
+from creonowd.clock import SystemClock
+from creonowd.redaction import Redactor
+from creonowd.settings import Settings
+from creonowd.workspace import atomic
+from creonowd.workspace.registry import Registry
+
+MEBIBYTE = 1024 * 1024
+WHERE = Where("prj_bench", "bench")
+NOVEL = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "hongloumeng.txt"
+RUNS = 9
+SMALL_FILES = 10_000
+
+
+class Search(NamedTuple):
+    """A search to measure."""
+
+    name: str
+    pattern: str
+    case_sensitive: bool
+
+
+SEARCHES = (
+    Search("rare word", "NEEDLE-7F", case_sensitive=True),
+    Search("rare Chinese word", "稀世奇珍", case_sensitive=True),
+    Search("1 % of the lines", "ONEPERCENT", case_sensitive=True),
+    Search("1 %, ignoring case", "onepercent", case_sensitive=False),
+    Search("a pattern", r"ERROR \d+ .*超时", case_sensitive=True),
+)
+
+
+def main(argv: list[str]) -> None:
+    """Measure everything and print the tables."""
+    with tempfile.TemporaryDirectory() as folder:
+        asyncio.run(_measure(Path(folder), quick="--quick" in argv))
+
+
+async def _measure(folder: Path, *, quick: bool) -> None:
+    log = _log()
+    with_ripgrep, without = _files(folder, "auto"), _files(folder, "off")
+    put = await with_ripgrep.put(WHERE, log, About(Kind.ARTIFACT, "log", key="log"))
+    path = folder / "context" / "bench" / "artifacts" / "tool" / "log.txt"
+    which = Which(WHERE, put.ref.id)
+    lines = log.count(b"\n")
+    print(f"A log of {len(log) / 1e6:.0f} MB, {lines} lines, of {_origin()}.\n")
+    await _measure_grep(with_ripgrep, without, which, path)
+    await _measure_reads(folder, with_ripgrep, log)
+    await _measure_puts(folder)
+    if not quick:
+        await _measure_memory(folder, log)
+
+
+async def _measure_grep(
+    with_ripgrep: ContextFiles, without: ContextFiles, which: Which, path: Path
+) -> None:
+    program = find_ripgrep()
+    print(
+        "| grep, 50 results, 2 lines around | `rg --json` ms | ours with it | ours without | `re` by line |"
+    )
+    print("|---|---|---|---|---|")
+    for search in SEARCHES:
+        wanted = Wanted(search.pattern, search.case_sensitive, 50, 2)
+        base, ours, scan = await _together(
+            lambda s=search: _by_hand(program, s, path),
+            lambda w=wanted: with_ripgrep.grep(which, w),
+            lambda w=wanted: without.grep(which, w),
+        )
+        (lines,) = await _together(lambda s=search: _by_line(s, path), runs=2)
+        ratios = " | ".join(f"{value / base:.2f} ×" for value in (ours, scan, lines))
+        print(f"| {search.name} | {base * 1000:.1f} | {ratios} |")
+    print()
+
+
+async def _measure_reads(folder: Path, files: ContextFiles, log: bytes) -> None:
+    print("| reading, ms | 1 MB file | 50 MB file | raw read of the same bytes | 50 MB ÷ raw |")
+    print("|---|---|---|---|---|")
+    small = (await files.put(WHERE, log[:MEBIBYTE], About(Kind.ARTIFACT, "small"))).ref.id
+    large = (await files.put(WHERE, log, About(Kind.ARTIFACT, "log", key="log"))).ref.id
+    raw = folder / "raw"
+    raw.write_bytes(log)
+    reads: list[tuple[str, Callable[[Which], Awaitable[Any]], int]] = [
+        ("tail of 200 lines, redacted", files.tail, 20_000),
+        ("page of 8 KiB, redacted", lambda which: files.read(which, 0), 8192),
+        ("page of 64 KiB, redacted", lambda which: files.read(which, 0, 65_536), 65_536),
+    ]
+    for name, read, length in reads:
+        one, two, base = await _together(
+            lambda read=read: read(Which(WHERE, small)),
+            lambda read=read: read(Which(WHERE, large)),
+            lambda length=length: _raw_read(raw, length),
+            runs=50,
+        )
+        figures = f"{one * 1000:.2f} | {two * 1000:.2f} | {base * 1000:.3f} | {two / base:.0f} ×"
+        print(f"| {name} | {figures} |")
+    print()
+
+
+async def _measure_puts(folder: Path) -> None:
+    files = _files(folder / "puts", "off")
+    content = "一行工具输出\n" * 20
+    began = time.perf_counter()
+    for number in range(SMALL_FILES):
+        await files.put(WHERE, content, About(Kind.ARTIFACT, "small", key=f"call_{number}"))
+    ours = time.perf_counter() - began
+    began = time.perf_counter()
+    for number in range(SMALL_FILES // 10):
+        await asyncio.to_thread(atomic.replace, folder / f"plain-{number}", content.encode())
+    plain = (time.perf_counter() - began) * 10
+    began = time.perf_counter()
+    listed = await _files(folder / "puts", "off").newest(WHERE, None, 50)
+    loaded = time.perf_counter() - began
+    print("| put of 10 000 small files | ms each | ÷ one plain write and sync |")
+    print("|---|---|---|")
+    print(f"| in order, each acknowledged when on disk | {ours / 10:.2f} | {ours / plain:.1f} × |")
+    print(
+        f"\nThe {SMALL_FILES} refs load in {loaded:.2f} s after a restart ({len(listed)} listed).\n"
+    )
+
+
+async def _measure_memory(folder: Path, log: bytes) -> None:
+    files = _files(folder / "huge", "off")
+    conversation = files.store.bound(*WHERE)
+    print("| memory, MiB at its peak, without ripgrep | 50 MB file | 1 GB file |")
+    print("|---|---|---|")
+    ids: list[str] = []
+    for copies in (1, 20):
+        new = NewFile(
+            kind=Kind.HISTORY,
+            origin=Origin.ARCHIVE,
+            hint="log",
+            mime_type="text/plain",
+            recipe={"type": "host"},
+        )
+        record = conversation.register(new)
+        with conversation.filling(record) as file:
+            for _ in range(copies):
+                file.write(log)
+        ids.append(record.id)
+    asked: list[tuple[str, Callable[[Which], Awaitable[Any]]]] = [
+        ("grep, 1 % of the lines", lambda which: files.grep(which, Wanted("ONEPERCENT"))),
+        ("tail", files.tail),
+        ("page in the middle", lambda which: files.read(which, 25_000_000)),
+    ]
+    for name, ask in asked:
+        peaks = [await _peak(lambda i=ref_id, ask=ask: ask(Which(WHERE, i))) for ref_id in ids]
+        print(f"| {name} | {peaks[0]:.1f} | {peaks[1]:.1f} |")
+
+
+def _files(folder: Path, ripgrep: str) -> ContextFiles:
+    folder.mkdir(exist_ok=True)
+    clock = SystemClock()
+    settings = Settings(ripgrep=ripgrep, grep_timeout_ms=60_000)
+    recipes = built_in(Registry(folder, clock))
+    return ContextFiles(Store(folder, clock), settings, recipes, Redactor(home=Path.home()))
+
+
+def _log() -> bytes:
+    lines = _lines()
+    made: list[str] = []
+    size = number = 0
+    while size < 50_000_000:
+        line = f"2024-05-01T12:00:{number % 60:02d} INFO {number} {lines[number % len(lines)]}"
+        line += " ONEPERCENT" if number % 100 == 0 else ""
+        line += f" ERROR {number} 连接超时" if number % 1000 == 7 else ""
+        line += " NEEDLE-7F 稀世奇珍" if number % 100_000 == 77_777 else ""
+        made.append(line)
+        size += len(line.encode()) + 1
+        number += 1
+    return "\n".join(made).encode() + b"\n"
+
+
+def _lines() -> list[str]:
+    if NOVEL.exists():
+        text = NOVEL.read_text(encoding="utf-8")
+        return [line[:60] for line in text.splitlines() if line.strip()]
+    return [f"工具 {n} 输出 response {n * 7919 % 10007} 毫秒 cache miss" for n in range(5000)]
+
+
+def _origin() -> str:
+    return "../shared/corpus" if NOVEL.exists() else "made-up text"
+
+
+async def _by_hand(program: Path | None, search: Search, path: Path) -> None:
+    await asyncio.to_thread(_run_by_hand, program, search, path)
+
+
+def _run_by_hand(program: Path | None, search: Search, path: Path) -> None:
+    assert program is not None, "this bench compares with ripgrep: install the extra `ripgrep`"
+    case = "--case-sensitive" if search.case_sensitive else "--ignore-case"
+    command = [program, "--no-config", "-uu", "--json", "-C2", case, search.pattern, path]
+    subprocess.run(command, capture_output=True, check=True)
+
+
+async def _by_line(search: Search, path: Path) -> None:
+    pattern = re.compile(search.pattern, 0 if search.case_sensitive else re.IGNORECASE)
+    with path.open(encoding="utf-8", newline="\n") as file:
+        sum(1 for line in file if pattern.search(line))
+
+
+async def _raw_read(path: Path, length: int) -> None:
+    with path.open("rb") as file:
+        file.seek(-length, 2)
+        file.read(length)
+
+
+async def _together(*works: Callable[[], Awaitable[Any]], runs: int = RUNS) -> list[float]:
+    """Measure several things in turn, so that a busy machine slows all alike; the best of each."""
+    best = [float("inf")] * len(works)
+    for _ in range(runs):
+        for place, work in enumerate(works):
+            began = time.perf_counter()
+            await work()
+            best[place] = min(best[place], time.perf_counter() - began)
+    return best
+
+
+async def _peak(work: Callable[[], Awaitable[Any]]) -> float:
+    tracemalloc.start()
+    await work()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return peak / MEBIBYTE
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
