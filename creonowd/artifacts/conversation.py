@@ -157,11 +157,14 @@ class Conversation:
                 record = self._index.get(ref_id)
             if record is None or not unread:
                 return False
-            if record.lazy:
-                (self.folder / record.path).unlink(missing_ok=True)
-                self._changed(msgspec.structs.replace(record, survey=None))
-            else:
+            if not record.lazy:
                 self._erase(record)
+                return True
+            try:
+                (self.folder / record.path).unlink(missing_ok=True)
+            except PermissionError:
+                return False
+            self._changed(msgspec.structs.replace(record, survey=None))
             return True
 
     def remove(self, ref_id: str) -> Record:

@@ -79,8 +79,8 @@ async def maintain(files: ContextFiles) -> None:
             if waited >= PRUNE_SECONDS:
                 waited = 0.0
                 await files.run(_prune_all, files)
-        except DaemonError as error:
-            log.warning("context_files_not_maintained", code=error.code)
+        except (DaemonError, OSError) as error:
+            log.warning("context_files_not_maintained", reason=type(error).__name__)
         await anyio.sleep(LIST_SECONDS)
         waited += LIST_SECONDS
 

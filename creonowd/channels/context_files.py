@@ -10,6 +10,7 @@ from creonowd.artifacts.looking import Wanted
 from creonowd.artifacts.patterns import LONGEST
 from creonowd.artifacts.refs import ContextRef, Kind
 from creonowd.artifacts.views import View
+from creonowd.channels.redacting import log_redaction
 from creonowd.channels.session import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Params, Result
@@ -150,6 +151,7 @@ async def read_file(session: Session, params: ReadContextFile) -> ContextFilePag
         page, data = await session.files.read_bytes(which, params.offset, params.limit)
     else:
         page = await session.files.read(which, params.offset, params.limit)
+    log_redaction(params.project_id, page.evidence)
     return ContextFilePage(
         id=params.id,
         offset=page.offset,
@@ -167,6 +169,7 @@ async def tail_file(session: Session, params: TailContextFile) -> ContextFileTai
     which = await _which(session, params)
     _check_most("lines", params.lines, session.settings.context_tail_max_lines)
     tail = await session.files.tail(which, params.lines)
+    log_redaction(params.project_id, tail.evidence)
     return ContextFileTail(
         id=params.id,
         lines=tail.lines,
@@ -190,6 +193,7 @@ async def grep_file(session: Session, params: GrepContextFile) -> GrepResult:
             params.cursor,
         ),
     )
+    log_redaction(params.project_id, found.evidence)
     return GrepResult(
         id=params.id,
         total_matches=found.total,

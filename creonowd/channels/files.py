@@ -12,6 +12,7 @@ from creonowd.artifacts.makers import MATERIALISE, Materialise, Materialised
 from creonowd.artifacts.refs import LONGEST_KEY, ContextRef, Kind, Origin
 from creonowd.artifacts.retention import Reason
 from creonowd.channels.context_files import InConversation, where_of
+from creonowd.channels.redacting import log_redaction
 from creonowd.channels.session import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
@@ -178,6 +179,7 @@ async def put_file(session: Session, params: PutContextFile) -> ContextFilePut:
     put = await session.files.put(where, _content(params), _about(params))
     if put.preview is None:
         return ContextFilePut(ref=put.ref)
+    log_redaction(params.project_id, put.preview.evidence)
     return ContextFilePut(
         ref=put.ref,
         preview=put.preview.text,

@@ -16,6 +16,12 @@ Told = tuple[list[str], list[RedactionEvidence]]
 async def redacted(session: Session, project_id: str, texts: Sequence[tuple[str, str]]) -> Told:
     """Redact `(sourceRef, text)` pairs; the texts come back in order, with all evidence."""
     told, evidence = await to_thread.run_sync(_redacted, session.redactor, texts)
+    log_redaction(project_id, evidence)
+    return told, evidence
+
+
+def log_redaction(project_id: str, evidence: Sequence[RedactionEvidence]) -> None:
+    """Note that secrets were taken out, if any were; how many, never which."""
     if evidence:
         log.info(
             "context_redaction_applied",
@@ -24,7 +30,6 @@ async def redacted(session: Session, project_id: str, texts: Sequence[tuple[str,
             matches=sum(piece.match_count for piece in evidence),
             patterns=sorted({piece.pattern_id for piece in evidence}),
         )
-    return told, evidence
 
 
 def _redacted(redactor: Redactor, texts: Iterable[tuple[str, str]]) -> Told:

@@ -1,5 +1,6 @@
 """Many writers and readers on one conversation, and keys that make a put repeatable."""
 
+import errno
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -81,6 +82,20 @@ def test_a_failed_making_leaves_nothing(conversation: Conversation) -> None:
 
     with pytest.raises(AbsentError):
         content_of(conversation, record.id)
+    assert list((conversation.folder / "history" / "archive").iterdir()) == []
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(conversation: Conversation) -> None:
+    record = conversation.register(new_file(Kind.HISTORY, recipe={"type": "host"}))
+
+    def fill() -> None:
+        with conversation.filling(record) as file:
+            file.write(b"half")
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    with pytest.raises(DaemonError, match="STORAGE_FULL"):
+        fill()
+
     assert list((conversation.folder / "history" / "archive").iterdir()) == []
 
 

@@ -10,6 +10,7 @@ from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from tests.channels.chats import Chat, chat_on
+from tests.channels.conftest import Lines
 from tests.clients import Client, in_memory
 from tests.daemons import daemon
 
@@ -194,6 +195,16 @@ async def test_what_is_read_is_redacted_with_evidence(chat: Chat) -> None:
         assert evidence["sourceRef"] == ref_id
         assert evidence["matchCount"] == 1
         assert evidence["patternId"].startswith("github_token")
+
+
+async def test_what_was_taken_out_is_counted_in_the_log(chat: Chat, logged: Lines) -> None:
+    ref_id = await chat.put(f"token {KEY}\n")
+
+    await chat.call("context.read", id=ref_id)
+
+    (line,) = [line for line in logged if line["event"] == "context_redaction_applied"]
+    assert line["matches"] == 1
+    assert KEY not in str(logged)
 
 
 @pytest.mark.requirement("CF-044")
