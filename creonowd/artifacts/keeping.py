@@ -12,7 +12,7 @@ import structlog
 from creonowd.artifacts.conversation import Conversation
 from creonowd.artifacts.files import ContextFiles
 from creonowd.artifacts.refs import Kind
-from creonowd.artifacts.retention import Held, Limits, Reason, choose, holdings
+from creonowd.artifacts.retention import CleaningReason, Held, Limits, choose, holdings
 from creonowd.errors import DaemonError
 
 LIST_SECONDS = 1.0
@@ -26,7 +26,7 @@ class Cleaned(NamedTuple):
     """A file that was taken away, and why."""
 
     held: Held
-    reason: Reason
+    reason: CleaningReason
 
 
 class Pruned(NamedTuple):

@@ -14,7 +14,7 @@ from creonowd.settings import Settings
 DAY_MS = 24 * 3600 * 1000
 
 
-class Reason(StrEnum):
+class CleaningReason(StrEnum):
     """Why a file was cleaned."""
 
     LAZY_AGE = "lazy_age"
@@ -58,7 +58,7 @@ def holdings(conversations: Iterable[Conversation]) -> list[Held]:
     ]
 
 
-def choose(held: Sequence[Held], limits: Limits, now_ms: int) -> list[tuple[Held, Reason]]:
+def choose(held: Sequence[Held], limits: Limits, now_ms: int) -> list[tuple[Held, CleaningReason]]:
     """Choose what has to go, in order: what is too old, then lazy files as long as it is too much.
 
     An eager file never goes before its age, even if too much is left; a lazy one can be made again.
@@ -66,15 +66,15 @@ def choose(held: Sequence[Held], limits: Limits, now_ms: int) -> list[tuple[Held
     old = [(one, reason) for one in held if (reason := _too_old(one, limits, now_ms))]
     young = [one for one in held if not _too_old(one, limits, now_ms)]
     excess = sum(one.bytes for one in young) - limits.bytes
-    unused: list[tuple[Held, Reason]] = []
+    unused: list[tuple[Held, CleaningReason]] = []
     for one in sorted(young, key=lambda one: (one.last_used_ms, one.record.order)):
         if one.record.lazy and excess > 0:
-            unused.append((one, Reason.LAZY_LRU))
+            unused.append((one, CleaningReason.LAZY_LRU))
             excess -= one.bytes
     return old + unused
 
 
-def _too_old(one: Held, limits: Limits, now_ms: int) -> Reason | None:
+def _too_old(one: Held, limits: Limits, now_ms: int) -> CleaningReason | None:
     if one.record.lazy:
-        return Reason.LAZY_AGE if now_ms - one.last_used_ms > limits.lazy_ms else None
-    return Reason.EAGER_AGE if now_ms - one.record.stored_at > limits.eager_ms else None
+        return CleaningReason.LAZY_AGE if now_ms - one.last_used_ms > limits.lazy_ms else None
+    return CleaningReason.EAGER_AGE if now_ms - one.record.stored_at > limits.eager_ms else None

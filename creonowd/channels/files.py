@@ -10,7 +10,7 @@ from creonowd.artifacts.importing import Target
 from creonowd.artifacts.keeping import Cleaned, Share
 from creonowd.artifacts.makers import MATERIALISE, Materialise, Materialised
 from creonowd.artifacts.refs import LONGEST_KEY, ContextRef, Kind, Origin
-from creonowd.artifacts.retention import Reason
+from creonowd.artifacts.retention import CleaningReason
 from creonowd.channels.context_files import InConversation, where_of
 from creonowd.channels.redacting import log_redaction
 from creonowd.channels.session import Session
@@ -107,7 +107,7 @@ class CleanedContextFile(Model):
     id: str
     kind: Kind
     bytes: int
-    reason: Reason
+    reason: CleaningReason
 
 
 class ContextFilesPruned(Result):

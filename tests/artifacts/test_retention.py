@@ -6,7 +6,7 @@ import pytest
 
 from creonowd.artifacts.conversation import AbsentError, Conversation
 from creonowd.artifacts.refs import Kind
-from creonowd.artifacts.retention import DAY_MS, Held, Limits, Reason, choose, holdings
+from creonowd.artifacts.retention import DAY_MS, CleaningReason, Held, Limits, choose, holdings
 from creonowd.artifacts.store import Store
 from creonowd.clock import SteppingClock
 from creonowd.errors import DaemonError
@@ -18,7 +18,7 @@ NOW = 1_700_000_000_000
 
 def chosen(
     conversation: Conversation, limits: Limits, now_ms: int = NOW
-) -> list[tuple[str, Reason]]:
+) -> list[tuple[str, CleaningReason]]:
     picked = choose(holdings([conversation]), limits, now_ms)
     return [(held.record.id, reason) for held, reason in picked]
 
@@ -32,7 +32,7 @@ def test_too_much_takes_lazy_files_least_recently_used_first(conversation: Conve
 
     picked = chosen(conversation, PLENTY._replace(bytes=150))
 
-    assert picked == [(second, Reason.LAZY_LRU), (third, Reason.LAZY_LRU)]
+    assert picked == [(second, CleaningReason.LAZY_LRU), (third, CleaningReason.LAZY_LRU)]
 
 
 def test_eager_files_stay_however_much_there_is(conversation: Conversation) -> None:
@@ -48,8 +48,10 @@ def test_every_file_goes_by_its_own_age(conversation: Conversation) -> None:
     week = chosen(conversation, PLENTY, NOW + 8 * DAY_MS)
     quarter = chosen(conversation, PLENTY, NOW + 91 * DAY_MS)
 
-    assert week == [(lazy, Reason.LAZY_AGE)]
-    assert sorted(quarter) == sorted([(eager, Reason.EAGER_AGE), (lazy, Reason.LAZY_AGE)])
+    assert week == [(lazy, CleaningReason.LAZY_AGE)]
+    assert sorted(quarter) == sorted(
+        [(eager, CleaningReason.EAGER_AGE), (lazy, CleaningReason.LAZY_AGE)]
+    )
 
 
 def test_reading_keeps_a_lazy_file_young(tmp_path: Path) -> None:
