@@ -179,8 +179,14 @@ export interface CleanedContextFile {
   id: string;
   kind: Kind;
   bytes: number;
-  reason: creonowd_artifacts_retention_Reason;
+  reason: CleaningReason;
 }
+
+/** Why a file was cleaned. */
+export type CleaningReason =
+  | "eager_age"
+  | "lazy_age"
+  | "lazy_lru";
 
 /** The document that the editor has closed. */
 export interface CloseDocument {
@@ -589,7 +595,7 @@ export interface FragmentDetail {
   content: string;
   tokens: number;
   action: Action;
-  reason: creonowd_context_fragment_Reason;
+  reason: Reason;
   rule: Rule;
   score?: number;
   confidence?: number;
@@ -1087,6 +1093,13 @@ export interface ReadSkill {
   projectId?: string | null;
 }
 
+/** Why, in the words of the IDE. A kept candidate passed the check of the budget. */
+export type Reason =
+  | "invalid_format"
+  | "over_budget"
+  | "read_error"
+  | "too_large";
+
 /** How often one pattern was replaced in one source; never what it replaced. */
 export interface RedactionEvidence {
   patternId: string;
@@ -1340,7 +1353,7 @@ export interface TrimEvidence {
   layer: Layer;
   sourceRef: string;
   action: Action;
-  reason: creonowd_context_fragment_Reason;
+  reason: Reason;
   rule: Rule;
   beforeChars: number;
   afterChars: number;
@@ -1463,19 +1476,6 @@ export interface WriteSkill {
   slug?: string | null;
   projectId?: string | null;
 }
-
-/** Why a file was cleaned. */
-export type creonowd_artifacts_retention_Reason =
-  | "eager_age"
-  | "lazy_age"
-  | "lazy_lru";
-
-/** Why, in the words of the IDE. A kept candidate passed the check of the budget. */
-export type creonowd_context_fragment_Reason =
-  | "invalid_format"
-  | "over_budget"
-  | "read_error"
-  | "too_large";
 
 /** What can be asked. */
 export interface Channels {
