@@ -4,6 +4,7 @@ Knows what a save keeps of what was there; how files and index look stands in
 `conversation_folder`.
 """
 
+import contextlib
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
@@ -60,7 +61,9 @@ class Conversations:
         """List all conversations, newest first; the index is rebuilt if it does not fit."""
         listing = await to_thread.run_sync(find_all, project.root, self._clock.now_ms())
         if not listing.fresh:
-            await self._in_turn(project, partial(self._reindex, project.root))
+            # Where nothing can be written, the list is only slower.
+            with contextlib.suppress(DaemonError):
+                await self._in_turn(project, partial(self._reindex, project.root))
         return listing
 
     async def read(self, project: Project, conversation_id: str) -> Document:

@@ -4,6 +4,7 @@ Knows lock files; knows nothing of what they protect.
 """
 
 import contextlib
+import errno
 import os
 import sys
 import time
@@ -14,6 +15,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace.atomic import disk_errors
 
 _STEP_S = 0.005
+_NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 
 
 @contextlib.contextmanager
@@ -73,6 +75,10 @@ else:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             return False
+        except OSError as error:
+            # Some network drives know no locks; there, this process alone keeps order.
+            if error.errno not in _NO_LOCKS:
+                raise
         return True
 
     def _let_go(descriptor: int) -> None:

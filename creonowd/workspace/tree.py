@@ -76,7 +76,7 @@ class Tree:
 
     async def exists(self, project: Project) -> bool:
         """Tell whether the project has its tree."""
-        return await to_thread.run_sync((project.root / TREE).is_dir)
+        return await to_thread.run_sync(_is_folder, project.root / TREE)
 
     async def list(self, project: Project, scope: Scope) -> list[FileInfo]:
         """List the files of a scope, recursively and sorted; nothing if there is no tree."""
@@ -150,6 +150,10 @@ def make_folder(root: Path, folder: str) -> bool:
     except OSError as error:
         raise atomic.disk_error(error, folder) from error
     return True
+
+
+def _is_folder(place: Path) -> bool:
+    return place.is_dir() and not place.is_symlink()
 
 
 def _in_the_way(path: str, wanted: str) -> DaemonError:

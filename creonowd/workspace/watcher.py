@@ -133,7 +133,11 @@ class Watcher:
             raise DaemonError(ErrorCode.SHUTTING_DOWN)
         watch = self._watches[project.project_id] = _Watch(project)
         self._tasks.start_soon(self._run, watch)
-        await watch.settled.wait()
+        try:
+            await watch.settled.wait()
+        except BaseException:
+            watch.stop.set()
+            raise
         if watch.end is not None:
             raise _cannot_watch(watch.end)
         log.info("context_watch_started", project_id=project.project_id)

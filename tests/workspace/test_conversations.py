@@ -449,3 +449,14 @@ def test_a_kill_at_any_moment_loses_no_saved_conversation(quick_path: Path) -> N
 
     assert killed.returncode == 0, killed.stderr
     assert int(killed.stdout.split()[1]) >= 50
+
+
+async def test_where_nothing_can_be_written_the_list_still_comes(
+    store: Conversations, project: Project
+) -> None:
+    by_hand(project, "a.json", said("甲"))
+    (project.root / ".creonow/cache").write_bytes(b"in the way of every lock")
+
+    assert await ids(store, project) == ["a"]
+
+    assert not (project.root / FOLDER / "index.json").exists()

@@ -430,3 +430,24 @@ async def test_starting_and_stopping_at_once_ends_in_a_true_state(
             await watcher.unsubscribe(project.project_id, str(number))
 
     assert not watcher.watching(project.project_id)
+
+
+async def test_a_start_that_is_given_up_leaves_nothing_running(
+    watcher: Watcher, project: Project
+) -> None:
+    with anyio.fail_after(20):
+        for _ in range(5):
+            with anyio.CancelScope() as scope:
+                scope.cancel()
+                await watcher.subscribe(project, "test", Diary(), client=True)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(watcher.subscribe, project, "late", Diary())
+            await anyio.lowlevel.checkpoint()
+            tasks.cancel_scope.cancel()
+        again = Diary()
+        await watcher.subscribe(project, "again", again, client=True)
+        (project.root / STYLE).write_text("一", encoding="utf-8")
+        await again.names(STYLE)
+        await watcher.unsubscribe(project.project_id, "again")
+
+    assert not watcher.watching(project.project_id)
