@@ -1,11 +1,28 @@
 """`ai:*` — run a skill, follow it, stop it; and who would answer."""
 
-from msgspec import UNSET, UnsetType
+from typing import Annotated
 
+from msgspec import UNSET, Meta, UnsetType
+
+from creonowd.channels.run_result import SkillRun, StreamEvent
+from creonowd.channels.running import RunSkill, run
 from creonowd.channels.session import Session
 from creonowd.model import Params, Result
 from creonowd.providers.configured import shown_url
-from creonowd.rpc.channel import Channel
+from creonowd.rpc.channel import Channel, Deadline, Notification, Role
+
+
+class CancelRun(Params):
+    """Which run to stop."""
+
+    run_id: Annotated[str, Meta(min_length=1)]
+
+
+class CancelledRun(Result):
+    """Whether there was such a run to stop; its own call then answers CANCELED."""
+
+    run_id: str
+    canceled: bool
 
 
 class GetConfig(Params):
@@ -31,6 +48,20 @@ class AiConfig(Result):
     problem: str | UnsetType = UNSET
 
 
+async def run_skill(session: Session, params: RunSkill) -> SkillRun:
+    """Assemble, ask the model, judge its output and remember what it came to."""
+    run_id = session.clock.new_id("run") if params.run_id is None else params.run_id
+    with session.in_flight.entered(run_id, session.peer.id):
+        return await run(session, params, run_id)
+
+
+def cancel_run(session: Session, params: CancelRun) -> CancelledRun:
+    """Stop a run at once, the call to the provider included."""
+    owner = session.peer.role is Role.OWNER
+    canceled = session.in_flight.cancel(params.run_id, session.peer.id, any_run=owner)
+    return CancelledRun(run_id=params.run_id, canceled=canceled)
+
+
 async def get_config(session: Session, params: GetConfig) -> AiConfig:
     """Tell which provider and model answer, and whether they can."""
     if params.project_id is not None:
@@ -50,4 +81,9 @@ async def get_config(session: Session, params: GetConfig) -> AiConfig:
     )
 
 
-CHANNELS = (Channel("ai:config:get", get_config),)
+CHANNELS = (
+    Channel("ai:skill:run", run_skill, deadline=Deadline.SKILL),
+    Channel("ai:skill:cancel", cancel_run),
+    Channel("ai:config:get", get_config),
+)
+NOTIFICATIONS = (Notification("ai:skill:stream", StreamEvent),)

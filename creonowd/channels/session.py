@@ -9,11 +9,13 @@ from creonowd.channels.engine import Engine
 from creonowd.channels.troubles import Troubles
 from creonowd.clock import Clock
 from creonowd.providers.configured import Configured
+from creonowd.providers.reuse import PrefixReuse
 from creonowd.redaction import Redactor
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.peer import Peer
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
+from creonowd.skills.in_flight import InFlight
 from creonowd.skills.library import Library
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.retrieval.indexes import Indexes
@@ -50,6 +52,8 @@ class Services:
     engine: Engine
     ai: Configured
     runs: Runs
+    in_flight: InFlight
+    prefix_reuse: PrefixReuse
     files: ContextFiles
     hosts: Hosts
     indexes: Indexes

@@ -21,15 +21,18 @@ from creonowd.context.admission import Admission
 from creonowd.context.instruments import Memory
 from creonowd.daemon.secrecy import own_redactor
 from creonowd.providers.configured import Configured
+from creonowd.providers.reuse import PrefixReuse
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.discover import describe
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
+from creonowd.skills.in_flight import InFlight
 from creonowd.skills.library import Library
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.project import ProjectSources
 from creonowd.sources.retrieval.held import held
 from creonowd.sources.retrieval.indexes import Indexes
+from creonowd.sources.skill_sources import SkillSources
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.constraints import Constraints
@@ -61,6 +64,7 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
     tree = Tree(clock)
     watcher = Watcher(clock)
     ai = Configured(settings, user_data)
+    runs = Runs(user_data)
     redactor = own_redactor(settings, user_data)
     files = ContextFiles(Store(user_data, clock), settings, built_in(projects), redactor)
     troubles = _troubles(projects, budgets, tokenizers)
@@ -86,9 +90,11 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
         budgets=budgets,
         documents=documents,
         skills=Library(user_data, clock),
-        engine=_engine(settings, ProjectSources(tree, constraints), hosts),
+        engine=_engine(settings, ProjectSources(tree, constraints), SkillSources(runs), hosts),
         ai=ai,
-        runs=Runs(user_data),
+        runs=runs,
+        in_flight=InFlight(),
+        prefix_reuse=PrefixReuse(),
         files=files,
         hosts=hosts,
         indexes=indexes,

@@ -1,5 +1,6 @@
 """What the judge says about an output. Judges nothing itself."""
 
+from collections.abc import Iterable
 from enum import StrEnum
 from typing import Annotated
 
@@ -75,6 +76,6 @@ def conclude(charges: int, violations: list[Violation], unchecked: list[Unchecke
     )
 
 
-def all_unchecked(charges: list[Charge], reason: str) -> list[Unchecked]:
+def all_unchecked(charges: Iterable[Charge], reason: str) -> list[Unchecked]:
     """Say of constraints that nobody checked them."""
     return [Unchecked(constraint_id=c.id, constraint=c.text, reason=reason) for c in charges]

@@ -13,9 +13,8 @@ from creonowd.providers.judge import named
 from creonowd.providers.provider import Answer, Call, Provider
 from creonowd.providers.reuse import PrefixReuse
 from creonowd.providers.verdict import Status, Verdict
+from creonowd.skills.charges import Constraints
 
-Assemble = Callable[[str], Awaitable[AssembleResult]]
-Judge = Callable[[str], Awaitable[Verdict]]
 Hear = Callable[[int, str], None]
 
 
@@ -36,12 +35,19 @@ class Errand(Model):
     policy: Policy = Policy.ANNOTATE
 
 
+class Assembled(Model):
+    """A prompt, and the constraints that its output will be judged by."""
+
+    result: AssembleResult
+    constraints: Constraints = Constraints()
+
+
 class Hands(NamedTuple):
     """What a run works with."""
 
-    assemble: Assemble
+    assemble: Callable[[str], Awaitable[Assembled]]
     provider: Provider
-    judge: Judge
+    judge: Callable[[Assembled, str], Awaitable[Verdict]]
     reuse: PrefixReuse
     hear: Hear
 
@@ -49,7 +55,7 @@ class Hands(NamedTuple):
 class Attempt(Model):
     """What was sent, what came back and what the judge says."""
 
-    assembled: AssembleResult
+    assembled: Assembled
     answer: Answer
     verdict: Verdict
     prefix_marked: bool
@@ -66,9 +72,9 @@ async def carry_out(errand: Errand, hands: Hands) -> tuple[Attempt, ...]:
 
 async def _attempt(number: int, instruction: str, errand: Errand, hands: Hands) -> Attempt:
     assembled = await hands.assemble(instruction)
-    call = _call(assembled, errand, hands)
+    call = _call(assembled.result, errand, hands)
     answer = await hands.provider.answer(call, lambda text: hands.hear(number, text))
-    verdict = await hands.judge(answer.text)
+    verdict = await hands.judge(assembled, answer.text)
     return Attempt(
         assembled=assembled, answer=answer, verdict=verdict, prefix_marked=call.mark_prefix
     )

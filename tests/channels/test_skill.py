@@ -43,6 +43,7 @@ async def test_built_in_skills_are_listed_with_what_they_declare(client: Client)
     }
 
 
+@pytest.mark.requirement("CN-013")
 async def test_a_skill_is_written_listed_and_read(client: Client, tmp_path: Path) -> None:
     project = {"projectId": await project_of(client, tmp_path / "小说")}
 

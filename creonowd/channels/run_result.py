@@ -1,0 +1,143 @@
+"""What `ai:skill:run` answers and tells on the way. Shapes only."""
+
+import re
+
+from msgspec import UNSET, UnsetType
+
+from creonowd.context.fragment import Action, Layer
+from creonowd.context.prefix import PrefixChange
+from creonowd.context.result import (
+    AssembleResult,
+    CacheBreakPoint,
+    ContextBudget,
+    LayerSummaries,
+)
+from creonowd.context.verdict import TrimEvidence
+from creonowd.model import Model, Result
+from creonowd.providers.provider import Stop, Usage
+from creonowd.providers.verdict import Verdict
+from creonowd.redaction import RedactionEvidence
+from creonowd.skills.charges import placed
+from creonowd.skills.running import Attempt
+
+_REF = re.compile(r"^### (ref:.+?)(?: 光标之后)?$", re.MULTILINE)
+
+
+class StreamEvent(Model):
+    """The next piece of a run's output; the pieces of one attempt join up to all of it.
+
+    `attempt` is 2 once a run writes again because a constraint was broken: what was heard before
+    is void then. `done` comes once, last, however the run ends.
+    """
+
+    run_id: str
+    attempt: int
+    delta: str
+    done: bool = False
+
+
+class RunUsage(Model):
+    """Our exact count of what was sent beside what the provider counted, if it told.
+
+    `difference` is the provider's count less ours.
+    """
+
+    estimated_input_tokens: int
+    input_tokens: int | UnsetType = UNSET
+    output_tokens: int | UnsetType = UNSET
+    cache_read_tokens: int | UnsetType = UNSET
+    cache_write_tokens: int | UnsetType = UNSET
+    difference: int | UnsetType = UNSET
+
+
+class Diagnostics(Model):
+    """How the prompt of a run came about: all that `context:assemble` tells but the prompt.
+
+    `prefixMarked` says whether the provider was asked to cache the stable prefix.
+    """
+
+    token_count: int
+    fixed_tokens: int
+    stable_prefix_hash: str
+    prompt_hash: str
+    stable_prefix_unchanged: bool
+    prefix_marked: bool
+    assembly_order: list[Layer]
+    layers: LayerSummaries
+    warnings: list[str]
+    budget: ContextBudget
+    trim_evidence: list[TrimEvidence]
+    redaction_evidence: list[RedactionEvidence]
+    cache_break_points: list[CacheBreakPoint]
+    tokenizer_id: str
+    tokenizer_version: str
+    tokenizer_exact: bool
+    prefix_change: PrefixChange | UnsetType = UNSET
+    target_tokens: int | UnsetType = UNSET
+
+
+class EarlierAttempt(Model):
+    """What was written first and why it was written again."""
+
+    output: str
+    verdict: Verdict
+
+
+class SkillRun(Result):
+    """What a run came to.
+
+    `refs` are the references of everything in the prompt, as they stand in it. `verdict` is of
+    `output`; `earlier` is there if a broken constraint made the run write again.
+    """
+
+    run_id: str
+    skill_id: str
+    provider: str
+    model: str
+    output: str
+    stop_reason: Stop
+    usage: RunUsage
+    verdict: Verdict
+    attempts: int
+    refs: list[str]
+    warnings: list[str]
+    diagnostics: Diagnostics
+    earlier: EarlierAttempt | UnsetType = UNSET
+
+
+def diagnostics(assembled: AssembleResult, *, prefix_marked: bool) -> Diagnostics:
+    """Take from an assembly all but its prompt."""
+    shared = (name for name in Diagnostics.__struct_fields__ if hasattr(assembled, name))
+    fields = {name: getattr(assembled, name) for name in shared}
+    return Diagnostics(**fields, prefix_marked=prefix_marked)
+
+
+def run_usage(estimated: int, told: Usage | None) -> RunUsage:
+    """Set what the provider counted beside our own count."""
+    if told is None:
+        return RunUsage(estimated_input_tokens=estimated)
+    return RunUsage(
+        estimated_input_tokens=estimated,
+        input_tokens=told.input_tokens,
+        output_tokens=told.output_tokens,
+        cache_read_tokens=told.cache_read_tokens,
+        cache_write_tokens=told.cache_write_tokens,
+        difference=told.input_tokens - estimated,
+    )
+
+
+def earlier(attempt: Attempt, *, utf16: bool) -> EarlierAttempt:
+    """Tell what was written first."""
+    output = attempt.answer.text
+    return EarlierAttempt(output=output, verdict=placed(attempt.verdict, output, utf16=utf16))
+
+
+def refs_in(assembled: AssembleResult) -> list[str]:
+    """List the references in a prompt, in their order, as they stand in it."""
+    known = {
+        evidence.source_ref.partition("#")[0]
+        for evidence in assembled.trim_evidence
+        if evidence.action is not Action.DROPPED
+    }
+    found = (match[1] for match in _REF.finditer(assembled.prompt))
+    return list(dict.fromkeys(ref for ref in found if ref[4:].partition("#")[0] in known))

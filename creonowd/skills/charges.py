@@ -1,0 +1,79 @@
+"""What an output is judged by: the constraints of its prompt and the project's terms.
+
+Knows where they come from; the judge is elsewhere.
+"""
+
+from msgspec.structs import replace
+
+from creonowd.context.assembly import Assembly
+from creonowd.context.fragment import Kind, Layer
+from creonowd.errors import DaemonError
+from creonowd.model import Model
+from creonowd.providers.terms import REF, Term, read_terms
+from creonowd.providers.verdict import (
+    Charge,
+    Status,
+    Unchecked,
+    Verdict,
+    Violation,
+    all_unchecked,
+)
+from creonowd.workspace.paths import Scope
+from creonowd.workspace.positions import to_utf16
+from creonowd.workspace.registry import Project
+from creonowd.workspace.tree import Tree
+
+OFF = "judging is off"
+LEFT_OUT = "it was left out of the prompt"
+
+
+class Constraints(Model):
+    """The constraints that a prompt holds, and those for which it had no room."""
+
+    charges: tuple[Charge, ...] = ()
+    left_out: tuple[Charge, ...] = ()
+
+
+def constraints_in(assembly: Assembly) -> Constraints:
+    """Find the constraints of a prompt, as the model was told them."""
+    told = [v for v in assembly.layers[Layer.RULES].verdicts if v.kind is Kind.CONSTRAINT]
+    charges = [(v.stays, Charge(id=_id(v.evidence.source_ref), text=v.text)) for v in told]
+    return Constraints(
+        charges=tuple(charge for stays, charge in charges if stays),
+        left_out=tuple(charge for stays, charge in charges if not stays),
+    )
+
+
+async def terms_of(tree: Tree, project: Project) -> list[Term]:
+    """Read the project's terms; a file that is not there or not readable bans nothing."""
+    try:
+        return read_terms((await tree.read(project, Scope.RULES, REF)).data)
+    except DaemonError:
+        return []
+
+
+def with_left_out(verdict: Verdict, left_out: tuple[Charge, ...]) -> Verdict:
+    """Say of constraints that the model was never told that nobody checked them."""
+    if not left_out:
+        return verdict
+    more: list[Unchecked] = all_unchecked(left_out, LEFT_OUT)
+    status = Status.UNCHECKED if verdict.status is Status.PASSED else verdict.status
+    return replace(verdict, status=status, unchecked=(*verdict.unchecked, *more))
+
+
+def placed(verdict: Verdict, output: str, *, utf16: bool) -> Verdict:
+    """Tell places in the units that the client counts in."""
+    if not utf16 or output.isascii():
+        return verdict
+    return replace(verdict, violations=tuple(_placed(v, output) for v in verdict.violations))
+
+
+def _placed(violation: Violation, output: str) -> Violation:
+    start, end = violation.start, violation.end
+    if not isinstance(start, int) or not isinstance(end, int):
+        return violation
+    return replace(violation, start=to_utf16(output, start), end=to_utf16(output, end))
+
+
+def _id(source_ref: str) -> str:
+    return source_ref.rpartition("#")[2]

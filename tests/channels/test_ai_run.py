@@ -1,0 +1,383 @@
+"""A run from the request to the record, on the fake provider."""
+
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from creonowd.rpc.channel import Role
+from creonowd.rpc.server import Server
+from creonowd.settings import Settings
+from tests.channels.desk import Desk, at_desk
+from tests.clients import Client, in_memory
+
+
+@pytest.fixture
+async def desk(client: Client, tmp_path: Path) -> Desk:
+    return await at_desk(client, tmp_path / "小说")
+
+
+async def test_the_fake_echoes_the_very_prompt_that_was_hashed(desk: Desk) -> None:
+    run = await desk.run()
+
+    assert sha256(run["output"].encode()).hexdigest() == run["diagnostics"]["promptHash"]
+    assert run["provider"] == "fake"
+    assert run["runId"].startswith("run_")
+    assert run["usage"]["estimatedInputTokens"] == run["diagnostics"]["tokenCount"]
+
+
+@pytest.mark.requirement("SK-027", "CE-053", "CN-040")
+async def test_a_run_tells_what_an_assembly_tells(desk: Desk) -> None:
+    assembled = await desk.assemble()
+    run = await desk.run()
+
+    told = run["diagnostics"]
+    assert run["output"] == assembled["prompt"]
+    for name in ("tokenCount", "layers", "budget", "trimEvidence", "stablePrefixHash"):
+        assert told[name] == assembled[name]
+    assert not {"prompt", "systemPrompt", "userContent"} & told.keys()
+    assert "ref:一.md" in run["refs"]
+
+
+async def test_deltas_join_up_and_end(desk: Desk) -> None:
+    await desk.script({"text": "夜深了。他没有睡。", "piece": 2})
+
+    run = await desk.run(stream=True, runId="mine-1")
+    events = [e["params"] for e in desk.client.events if e["method"] == "ai:skill:stream"]
+
+    assert run["runId"] == "mine-1"
+    assert "".join(event["delta"] for event in events) == run["output"] == "夜深了。他没有睡。"
+    assert [event["done"] for event in events] == [False] * (len(events) - 1) + [True]
+    assert [event["seq"] for event in events] == sorted(event["seq"] for event in events)
+    assert {event["runId"] for event in events} == {"mine-1"}
+
+
+async def test_nothing_is_told_to_those_who_did_not_ask(desk: Desk) -> None:
+    await desk.run()
+
+    assert not [e for e in desk.client.events if e["method"] == "ai:skill:stream"]
+
+
+async def test_a_slow_client_gets_joined_deltas_and_all_of_them(desk: Desk) -> None:
+    await desk.script({"text": "很长的夜。" * 200, "piece": 5})
+    assert desk.client.wire is not None
+    connection = desk.client.wire.connection
+    connection.congest()
+
+    await desk.start("mine", stream=True)
+    connection.outbox.congested = False
+    connection.requests.start_waiting()
+    connection.congest()
+    run = (await desk.client.reply("mine"))["result"]
+    connection.relieve()
+    await desk.client.until(lambda: bool(desk.client.events))
+    events = [e["params"] for e in desk.client.events if e["method"] == "ai:skill:stream"]
+
+    assert len(events) == 1
+    assert (events[0]["delta"], events[0]["done"]) == (run["output"], True)
+
+
+@pytest.mark.requirement("SK-040")
+async def test_a_cancelled_run_answers_canceled_and_ends_its_stream(desk: Desk) -> None:
+    await desk.script({"text": "夜", "after": 1, "stall": True})
+    await desk.start("mine", stream=True)
+    heard = await desk.client.event("ai:skill:stream")
+
+    canceled = await desk.client.call("ai:skill:cancel", {"runId": "mine"})
+    reply = await desk.client.reply("mine")
+    end = await desk.client.event("ai:skill:stream")
+
+    assert heard["delta"] == "夜"
+    assert canceled == {"runId": "mine", "canceled": True}
+    assert reply["error"]["data"]["code"] == "CANCELED"
+    assert end["done"] is True
+    again = await desk.client.call("ai:skill:cancel", {"runId": "mine"})
+    assert again["canceled"] is False
+
+
+async def test_cancelling_the_request_cancels_the_run(desk: Desk) -> None:
+    await desk.script({"text": "夜", "after": 1, "stall": True})
+    await desk.start("mine", stream=True)
+    await desk.client.event("ai:skill:stream")
+
+    await desk.client.post(
+        {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "mine"}}
+    )
+    reply = await desk.client.reply("mine")
+
+    assert reply["error"]["data"]["code"] == "CANCELED"
+    assert (await desk.client.call("ai:skill:cancel", {"runId": "mine"}))["canceled"] is False
+
+
+@pytest.mark.requirement("SK-040")
+async def test_a_run_that_takes_too_long_answers_timeout(desk: Desk) -> None:
+    await desk.script({"stall": True})
+
+    error = await desk.client.failure("ai:skill:run", desk.payload() | {"_meta": {"timeoutMs": 50}})
+
+    assert error.code == "TIMEOUT"
+
+
+@pytest.mark.parametrize(
+    "code", ["UPSTREAM_ERROR", "AI_AUTH_FAILED", "AI_RATE_LIMITED", "AI_NOT_CONFIGURED", "TIMEOUT"]
+)
+async def test_failures_of_the_provider_are_told_apart(desk: Desk, code: str) -> None:
+    await desk.script({"text": "夜", "after": 1, "fail": code, "retryAfterMs": 700})
+
+    error = await desk.client.failure("ai:skill:run", desk.payload())
+
+    assert error.code == code
+    assert error.details["retryAfterMs"] == 700
+
+
+async def test_a_run_id_that_is_under_way_is_a_conflict(desk: Desk) -> None:
+    await desk.script({"text": "夜", "after": 1, "stall": True})
+    await desk.start("mine", stream=True)
+    await desk.client.event("ai:skill:stream")
+
+    error = await desk.client.failure("ai:skill:run", desk.payload(runId="mine"))
+    await desk.client.call("ai:skill:cancel", {"runId": "mine"})
+    await desk.client.reply("mine")
+    run = await desk.run(runId="mine")
+
+    assert error.code == "CONFLICT"
+    assert run["runId"] == "mine"
+
+
+async def test_a_renderer_stops_only_its_own_runs(desk: Desk, server: Server) -> None:
+    await desk.script({"text": "夜", "after": 1, "stall": True})
+    await desk.start("mine", stream=True)
+    await desk.client.event("ai:skill:stream")
+
+    async with in_memory(server, role=Role.RENDERER) as renderer:
+        by_renderer = await renderer.call("ai:skill:cancel", {"runId": "mine"})
+    async with in_memory(server) as owner:
+        by_owner = await owner.call("ai:skill:cancel", {"runId": "mine"})
+
+    assert by_renderer["canceled"] is False
+    assert by_owner["canceled"] is True
+    assert (await desk.client.reply("mine"))["error"]["data"]["code"] == "CANCELED"
+
+
+async def test_a_client_that_goes_away_stops_its_run(desk: Desk, server: Server) -> None:
+    await desk.script({"text": "夜", "after": 1, "stall": True})
+    async with in_memory(server) as other:
+        await other.post(
+            {
+                "jsonrpc": "2.0",
+                "id": "r",
+                "method": "ai:skill:run",
+                "params": desk.payload(runId="theirs", stream=True),
+            }
+        )
+        await other.event("ai:skill:stream")
+
+    with anyio.fail_after(10):
+        while server.in_flight:
+            await anyio.lowlevel.checkpoint()
+    assert (await desk.client.call("ai:skill:cancel", {"runId": "theirs"}))["canceled"] is False
+
+
+@pytest.mark.parametrize(
+    ("payload", "code"),
+    [
+        ({"projectId": "prj_x"}, "NOT_FOUND"),
+        ({"projectId": ""}, "INVALID_ARGUMENT"),
+        ({"documentId": ""}, "INVALID_ARGUMENT"),
+        ({"skillId": " "}, "INVALID_ARGUMENT"),
+        ({"cursorPosition": -1}, "INVALID_ARGUMENT"),
+        ({"runId": "no spaces"}, "INVALID_ARGUMENT"),
+        ({"runId": ""}, "INVALID_ARGUMENT"),
+        ({"onViolation": "punish"}, "INVALID_ARGUMENT"),
+        ({"input": "字" * 200_000}, "CONTEXT_INPUT_TOO_LARGE"),
+    ],
+)
+async def test_a_bad_request_costs_one_error(
+    desk: Desk, payload: dict[str, Any], code: str
+) -> None:
+    error = await desk.client.failure("ai:skill:run", desk.payload(**payload))
+
+    assert error.code == code
+
+
+async def test_an_invalid_skill_is_not_run(desk: Desk) -> None:
+    desk.put("skills/bad/SKILL.md", "---\ncontext_rules: {surounding: 1}\n---\n")
+
+    error = await desk.client.failure("ai:skill:run", desk.payload(skillId="project:bad"))
+
+    assert error.code == "INVALID_ARGUMENT"
+    assert error.details["key"] == "context_rules.surounding"
+
+
+async def test_an_unknown_skill_runs_with_everything_and_a_warning(desk: Desk) -> None:
+    run = await desk.run(skillId="nobody:knows", input="写一首诗")
+
+    assert any(warning.startswith("SKILL_UNKNOWN") for warning in run["warnings"])
+    assert "写一首诗" in run["output"]
+
+
+@pytest.mark.requirement("CE-046")
+async def test_a_broken_constraint_is_annotated_with_its_place(desk: Desk) -> None:
+    await desk.constrain("避免使用感叹号", "严格第一人称叙述")
+    await desk.script({"text": "😀站住！"})
+
+    run = await desk.run()
+
+    verdict = run["verdict"]
+    assert verdict["status"] == "violated"
+    assert [(v["from"], v["to"], v["by"]) for v in verdict["violations"]] == [(3, 4, "rules")]
+    assert verdict["violations"][0]["constraint"] == "避免使用感叹号"
+    assert [one["constraint"] for one in verdict["unchecked"]] == ["严格第一人称叙述"]
+    assert run["attempts"] == 1
+
+
+async def test_places_are_told_in_the_units_of_the_connection(desk: Desk) -> None:
+    await desk.constrain("避免使用感叹号")
+    await desk.client.call("initialize", {"positionEncoding": "utf-16"})
+    await desk.script({"text": "😀站住！"})
+
+    (violation,) = (await desk.run())["verdict"]["violations"]
+
+    assert (violation["from"], violation["to"]) == (4, 5)
+
+
+@pytest.mark.requirement("CE-046")
+async def test_a_run_writes_once_more_with_the_violation_named(desk: Desk) -> None:
+    await desk.constrain("避免使用感叹号")
+    await desk.script({"text": "站住！"}, {})
+
+    run = await desk.run(onViolation="regenerate", stream=True, input="更紧张")
+    events = [e["params"] for e in desk.client.events if e["method"] == "ai:skill:stream"]
+
+    assert run["attempts"] == 2
+    assert run["earlier"]["output"] == "站住！"
+    assert run["earlier"]["verdict"]["status"] == "violated"
+    assert "更紧张" in run["output"]
+    assert "上一稿违反了以下约束" in run["output"]
+    assert run["diagnostics"]["stablePrefixUnchanged"] is True
+    assert events[0]["attempt"] == 1
+    assert "".join(e["delta"] for e in events if e["attempt"] == 2) == run["output"]
+
+
+async def test_a_run_that_keeps_its_constraints_is_not_repeated(desk: Desk) -> None:
+    await desk.constrain("避免使用感叹号")
+    await desk.script({"text": "站住。"}, {"text": "不该写。"})
+
+    run = await desk.run(onViolation="regenerate")
+
+    assert (run["attempts"], run["output"], run["verdict"]["status"]) == (1, "站住。", "passed")
+
+
+async def test_the_model_judges_what_rules_cannot(desk: Desk) -> None:
+    await desk.constrain("严格第一人称叙述")
+    verdict = '{"violations":[{"constraint":1,"quote":"他走了","confidence":0.8,"reason":"x"}]}'
+    await desk.script({"text": "夜里他走了。"}, verdicts=(verdict,))
+
+    run = await desk.run()
+
+    (violation,) = run["verdict"]["violations"]
+    assert (violation["from"], violation["to"], violation["confidence"]) == (2, 5, 0.8)
+    assert violation["by"] == "model"
+
+
+@pytest.mark.parametrize(("mode", "reason"), [("off", "judging is off"), ("rules", "no model")])
+async def test_judging_can_be_limited_per_run(desk: Desk, mode: str, reason: str) -> None:
+    await desk.constrain("严格第一人称叙述")
+    await desk.script({"text": "他走了。"}, verdicts=('{"violations":[]}',))
+
+    run = await desk.run(judge=mode)
+
+    assert run["verdict"]["status"] == "unchecked"
+    assert run["verdict"]["unchecked"][0]["reason"].startswith(reason)
+
+
+async def test_preferred_terms_are_judged(desk: Desk) -> None:
+    desk.put("rules/terminology.json", '{"terms":[{"term":"灵石","avoid":["灵晶"]}]}')
+    await desk.script({"text": "他取出灵晶。"})
+
+    run = await desk.run()
+
+    (violation,) = run["verdict"]["violations"]
+    assert violation["quote"] == "灵晶"
+    assert violation["constraintId"] == ".creonow/rules/terminology.json"
+
+
+@pytest.mark.requirement("SK-034")
+async def test_the_next_run_knows_what_the_last_ones_came_to(desk: Desk) -> None:
+    await desk.script({"text": "他终于睡着了。"}, {"text": "天亮了。"})
+    await desk.run(input="写困意")
+    await desk.run()
+
+    run = await desk.run()
+    elsewhere = await desk.run(documentId="二.md")
+
+    assert "指令：写困意\n产出（7 字）：他终于睡着了。" in run["output"]
+    assert "天亮了。" in run["output"]
+    assert "他终于睡着了" not in elsewhere["output"]
+
+
+async def test_a_secret_reaches_neither_prompt_nor_record(desk: Desk, session: Any) -> None:
+    secret = "sk-THIS_SHOULD_BE_REDACTED_0123456789"
+    desk.put("rules/style.md", f"apiKey={secret}\n短句。\n")
+
+    run = await desk.run(input=f"用 {secret} 写")
+
+    assert secret not in repr(run)
+    assert "***REDACTED***" in run["output"]
+    assert run["diagnostics"]["redactionEvidence"]
+    stored = [path.read_text(encoding="utf-8") for path in session.user_data.rglob("runs/*/*.json")]
+    assert stored
+    assert not [text for text in stored if secret in text]
+
+
+async def test_usage_is_set_beside_our_own_count(desk: Desk, session: Any) -> None:
+    await desk.script({"text": "好。", "usage": {"inputTokens": 9000, "outputTokens": 3}})
+
+    run = await desk.run()
+
+    usage = run["usage"]
+    assert usage["difference"] == 9000 - run["diagnostics"]["tokenCount"]
+    (record,) = await session.runs.recent(desk.project_id, "一.md")
+    assert (record.input_tokens, record.token_count) == (9000, usage["estimatedInputTokens"])
+
+
+async def test_an_output_is_not_lost_if_it_cannot_be_recorded(desk: Desk, session: Any) -> None:
+    (session.user_data / "runs").write_text("in the way", encoding="utf-8")
+    await desk.script({"text": "好。"})
+
+    run = await desk.run()
+
+    assert run["output"] == "好。"
+    assert any(warning.startswith("RUNS_UNAVAILABLE") for warning in run["warnings"])
+
+
+async def test_runs_at_once_on_one_document_do_not_mix(desk: Desk) -> None:
+    names = [f"r{number}" for number in range(6)]
+    for name in names:
+        await desk.start(name, input=f"写{name}。", stream=True)
+
+    outputs = {name: (await desk.client.reply(name))["result"]["output"] for name in names}
+
+    for name in names:
+        told = "".join(
+            event["params"]["delta"]
+            for event in desk.client.events
+            if event["params"].get("runId") == name
+        )
+        assert told == outputs[name]
+        assert f"写{name}。" in told
+
+
+@pytest.mark.parametrize("daemon_settings", [Settings(e2e=True, ai_provider="openai")])
+async def test_without_a_provider_a_run_says_what_to_do(
+    monkeypatch: pytest.MonkeyPatch, desk: Desk
+) -> None:
+    for name in ("OPENAI_API_KEY", "CREONOW_OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+    error = await desk.client.failure("ai:skill:run", desk.payload())
+
+    assert error.code == "AI_NOT_CONFIGURED"
+    assert "OPENAI_API_KEY" in str(error)

@@ -1,0 +1,168 @@
+"""Does a real provider get to reuse what did not change? Shown in the bodies it is sent."""
+
+from collections.abc import AsyncGenerator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from creonowd.daemon.build import build
+from creonowd.settings import Settings
+from tests.channels.desk import Desk, at_desk
+from tests.clients import in_memory
+from tests.providers.conftest import PROXIES
+from tests.providers.roles import KEY, ROLES
+from tests.providers.stage import Stage, on_stage
+
+STYLE = "".join(f"第{n}条：写景不超过三句，写人先写手，对话里不用成语。\n" for n in range(80))
+
+
+@pytest.fixture
+async def stage(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Stage]:
+    for name in PROXIES:
+        monkeypatch.delenv(name, raising=False)
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
+        monkeypatch.setenv(name, KEY)
+    async with on_stage() as opened:
+        yield opened
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+def provider(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture
+async def desk(provider: Any, stage: Stage, tmp_path: Path) -> AsyncGenerator[Desk]:
+    """An author whose daemon asks a provider on stage."""
+    settings = Settings(
+        e2e=True, ai_provider=provider, ai_model="claude-sonnet-x", ai_base_url=stage.url
+    )
+    ROLES[provider](stage, 60_000).says("他", "没有动。")
+    user_data = tmp_path / "user data"
+    user_data.mkdir()
+    async with anyio.create_task_group() as tasks, build(user_data, settings, tasks) as server:
+        async with in_memory(server) as client:
+            yield await at_desk(client, tmp_path / "小说")
+        tasks.cancel_scope.cancel()
+
+
+def prefix_in(body: dict[str, Any]) -> str:
+    """Find the stable prefix in a request body of either form."""
+    return body["system"][0]["text"] if "system" in body else body["messages"][0]["content"]
+
+
+def rest_in(body: dict[str, Any]) -> str:
+    return body["messages"][-1]["content"]
+
+
+def asks_to_cache(body: dict[str, Any]) -> bool:
+    if "system" in body:
+        return body["system"][0].get("cache_control") == {"type": "ephemeral"}
+    return body["prompt_cache_key"] == sha256(prefix_in(body).encode()).hexdigest()
+
+
+@pytest.mark.requirement("CE-029", "CE-035")
+async def test_continuing_three_times_hits_the_cache_from_the_second_call(
+    desk: Desk, stage: Stage
+) -> None:
+    """连续续写 3 次."""
+    desk.put("rules/style.md", STYLE)
+
+    runs = [await desk.run(cursorPosition=position) for position in (12, 20, 30)]
+
+    bodies = [request.body for request in stage.received]
+    assert len({prefix_in(body) for body in bodies}) == 1
+    assert [run["diagnostics"]["stablePrefixUnchanged"] for run in runs] == [False, True, True]
+    assert all(asks_to_cache(body) for body in bodies)
+    assert all(run["diagnostics"]["prefixMarked"] for run in runs)
+    assert runs[2]["usage"]["cacheReadTokens"] == 100
+
+
+@pytest.mark.requirement("CN-033")
+async def test_the_bytes_sent_are_the_bytes_hashed(desk: Desk, stage: Stage) -> None:
+    run = await desk.run()
+
+    (request,) = stage.received
+    told = run["diagnostics"]
+    sent = prefix_in(request.body), rest_in(request.body)
+    assert sha256(sent[0].encode()).hexdigest() == told["stablePrefixHash"]
+    assert sha256("".join(sent).encode()).hexdigest() == told["promptHash"]
+
+
+@pytest.mark.requirement("CE-036")
+async def test_a_new_preference_is_a_new_prefix_that_says_why(desk: Desk, stage: Stage) -> None:
+    """Settings 变更导致缓存失效."""
+    desk.put("rules/style.md", STYLE)
+    await desk.run()
+    await desk.run()
+
+    desk.put(
+        "settings/memory.json",
+        '{"version":1,"rules":[{"text":"动作场景偏好短句","confidence":0.9}]}',
+    )
+    run = await desk.run()
+
+    before, after = stage.received[1].body, stage.received[2].body
+    assert prefix_in(before) != prefix_in(after)
+    assert run["diagnostics"]["stablePrefixUnchanged"] is False
+    assert run["diagnostics"]["prefixChange"]["sourceRef"].startswith(".creonow/settings/memory")
+
+
+@pytest.mark.parametrize("provider", ["anthropic"])
+async def test_a_prefix_too_short_to_be_cached_is_not_marked(desk: Desk, stage: Stage) -> None:
+    run = await desk.run()
+
+    assert not asks_to_cache(stage.received[0].body)
+    assert run["diagnostics"]["prefixMarked"] is False
+    assert not run["diagnostics"]["cacheBreakPoints"][-1]["reachesMinimum"]
+
+
+@pytest.mark.requirement("CE-033")
+@pytest.mark.parametrize("provider", ["anthropic"])
+async def test_a_prefix_that_changes_every_time_is_not_marked(desk: Desk, stage: Stage) -> None:
+    for number in range(3):
+        desk.put("rules/style.md", f"{STYLE}第{number}版\n")
+        await desk.run()
+
+    assert [asks_to_cache(request.body) for request in stage.received] == [True, False, False]
+
+
+@pytest.mark.requirement("SK-036")
+async def test_skills_that_ask_for_the_same_sources_share_a_prefix(
+    desk: Desk, stage: Stage
+) -> None:
+    desk.put("rules/style.md", STYLE)
+    selection = {"from": 0, "to": 12}
+
+    await desk.run(skillId="builtin:polish", selection=selection)
+    await desk.run(skillId="builtin:condense", selection=selection)
+
+    polish, condense = (request.body for request in stage.received)
+    assert prefix_in(polish) == prefix_in(condense)
+    assert rest_in(polish) != rest_in(condense)
+
+
+async def test_no_key_is_told_in_an_error(desk: Desk, stage: Stage, provider: str) -> None:
+    ROLES[provider](stage, 60_000).refuses_the_key()
+
+    error = await desk.client.failure("ai:skill:run", desk.payload())
+
+    assert error.code == "AI_AUTH_FAILED"
+    assert KEY not in str(error) + repr(error.data)
+
+
+async def test_cancelling_a_run_hangs_up_on_the_provider(
+    desk: Desk, stage: Stage, provider: str
+) -> None:
+    ROLES[provider](stage, 60_000).falls_silent_after("他")
+    await desk.start("mine", stream=True)
+    await desk.client.event("ai:skill:stream")
+
+    await desk.client.call("ai:skill:cancel", {"runId": "mine"})
+
+    assert (await desk.client.reply("mine"))["error"]["data"]["code"] == "CANCELED"
+    with anyio.fail_after(10):
+        await stage.hung_up.wait()
