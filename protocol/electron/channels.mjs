@@ -6,6 +6,8 @@ export const PROTOCOL_VERSION = 1;
 /** What a page may call. */
 export const RENDERER_CHANNELS = Object.freeze([
   "ai:config:get",
+  "ai:skill:cancel",
+  "ai:skill:run",
   "app:health",
   "app:metrics",
   "app:ping",
@@ -80,6 +82,7 @@ export const CONNECTION_CHANNELS = Object.freeze([
 export const EVENTS = Object.freeze([
   "$/lagged",
   "$/progress",
+  "ai:skill:stream",
   "context:creonow:changed",
 ]);
 

@@ -134,6 +134,17 @@ export interface CacheBreakPoint {
   reachesMinimum: boolean;
 }
 
+/** Which run to stop. */
+export interface CancelRun {
+  runId: string;
+}
+
+/** Whether there was such a run to stop; its own call then answers CANCELED. */
+export interface CancelledRun {
+  runId: string;
+  canceled: boolean;
+}
+
 /** What happened to a source of the stable prefix. */
 export type Change =
   | "added"
@@ -150,6 +161,11 @@ export interface ChannelMetrics {
   p95Ms: number;
   p99Ms: number;
 }
+
+/** Who checked: a program that cannot err, or a model that may. */
+export type Checker =
+  | "model"
+  | "rules";
 
 /**
  * A piece of text from a host.
@@ -482,6 +498,38 @@ export interface DeletedConstraint {
 export interface DeletedProject {
   deleted: boolean;
   projectId: string;
+}
+
+/**
+ * How the prompt of a run came about: all that `context:assemble` tells but the prompt.
+ *
+ * `prefixMarked` says whether the provider was asked to cache the stable prefix.
+ */
+export interface Diagnostics {
+  tokenCount: number;
+  fixedTokens: number;
+  stablePrefixHash: string;
+  promptHash: string;
+  stablePrefixUnchanged: boolean;
+  prefixMarked: boolean;
+  assemblyOrder: Array<Layer>;
+  layers: LayerSummaries;
+  warnings: Array<string>;
+  budget: ContextBudget;
+  trimEvidence: Array<TrimEvidence>;
+  redactionEvidence: Array<RedactionEvidence>;
+  cacheBreakPoints: Array<CacheBreakPoint>;
+  tokenizerId: string;
+  tokenizerVersion: string;
+  tokenizerExact: boolean;
+  prefixChange?: PrefixChange;
+  targetTokens?: number;
+}
+
+/** What was written first and why it was written again. */
+export interface EarlierAttempt {
+  output: string;
+  verdict: Verdict;
 }
 
 /** Replace what stands between two positions of the text as the edits before have left it. */
@@ -987,6 +1035,11 @@ export interface PlainConstraintsAt {
   redactionEvidence?: Array<RedactionEvidence>;
 }
 
+/** What follows a broken constraint: tell where, or write once more with it named. */
+export type Policy =
+  | "annotate"
+  | "regenerate";
+
 /** A sign of life. */
 export interface Pong {
   pong: boolean;
@@ -1203,6 +1256,42 @@ export interface Rules {
   redactionEvidence: Array<RedactionEvidence>;
 }
 
+/**
+ * Which skill to run, where, and with what instruction.
+ *
+ * With `stream` the output is told as it is written, in `ai:skill:stream` events. A client that
+ * names the `runId` can cancel the run before it has heard of it. `onViolation` says what
+ * follows a broken constraint; `judge` overrules the setting for this run.
+ */
+export interface RunSkill {
+  projectId: string;
+  skillId: string;
+  documentId: string;
+  cursorPosition: number;
+  selection?: Selection | null;
+  input?: string | null;
+  /** @default false */
+  stream?: boolean;
+  runId?: string | null;
+  /** @default "annotate" */
+  onViolation?: Policy;
+  judge?: "model" | "off" | "rules" | null;
+}
+
+/**
+ * Our exact count of what was sent beside what the provider counted, if it told.
+ *
+ * `difference` is the provider's count less ours.
+ */
+export interface RunUsage {
+  estimatedInputTokens: number;
+  inputTokens?: number;
+  outputTokens?: number;
+  cacheReadTokens?: number;
+  cacheWriteTokens?: number;
+  difference?: number;
+}
+
 /** A whole conversation; without an `id` it gets one. Fields beyond these are kept. */
 export interface SaveConversation {
   projectId: string;
@@ -1290,6 +1379,28 @@ export interface SkillReply {
 }
 
 /**
+ * What a run came to.
+ *
+ * `refs` are the references of everything in the prompt, as they stand in it. `verdict` is of
+ * `output`; `earlier` is there if a broken constraint made the run write again.
+ */
+export interface SkillRun {
+  runId: string;
+  skillId: string;
+  provider: string;
+  model: string;
+  output: string;
+  stopReason: Stop;
+  usage: RunUsage;
+  verdict: Verdict;
+  attempts: number;
+  refs: Array<string>;
+  warnings: Array<string>;
+  diagnostics: Diagnostics;
+  earlier?: EarlierAttempt;
+}
+
+/**
  * What every notification carries beside its own fields.
  *
  * `seq` counts the notifications of this connection from 1; `ts` is the daemon's clock in
@@ -1298,6 +1409,31 @@ export interface SkillReply {
 export interface Stamp {
   seq: number;
   ts: number;
+}
+
+/** The verdict as a whole; `unchecked` if nothing is violated but not all could be checked. */
+export type Status =
+  | "passed"
+  | "unchecked"
+  | "violated";
+
+/** Why an answer ended. */
+export type Stop =
+  | "end"
+  | "length"
+  | "refused";
+
+/**
+ * The next piece of a run's output; the pieces of one attempt join up to all of it.
+ *
+ * `attempt` is 2 once a run writes again because a constraint was broken: what was heard before
+ * is void then. `done` comes once, last, however the run ends.
+ */
+export interface StreamEvent {
+  runId: string;
+  attempt: number;
+  delta: string;
+  done: boolean;
 }
 
 /**
@@ -1359,6 +1495,13 @@ export interface TrimEvidence {
   afterChars: number;
   beforeTokens: number;
   afterTokens: number;
+}
+
+/** A constraint of which nobody can say whether it was kept, and why. */
+export interface Unchecked {
+  constraintId: string;
+  constraint: string;
+  reason: string;
 }
 
 /** The source that this client no longer offers; in every layer unless one is named. */
@@ -1427,6 +1570,31 @@ export interface Validity {
   errors: Array<SkillFault>;
 }
 
+/** What became of every constraint: `checked` counts those that somebody could judge. */
+export interface Verdict {
+  status: Status;
+  checked: number;
+  violations: Array<Violation>;
+  unchecked: Array<Unchecked>;
+}
+
+/**
+ * Where an output breaks a constraint, and how sure that is.
+ *
+ * `from` and `to` are positions in the output, absent if a model named no passage that is
+ * there. `confidence` is 1 for rules.
+ */
+export interface Violation {
+  constraintId: string;
+  constraint: string;
+  by: Checker;
+  confidence: number;
+  quote: string;
+  message: string;
+  from?: number;
+  to?: number;
+}
+
 /** The codes that warnings in a result begin with. */
 export type WarningCode =
   | "CHARACTERS_UNAVAILABLE"
@@ -1481,6 +1649,10 @@ export interface WriteSkill {
 export interface Channels {
   /** Tell which provider and model answer, and whether they can. */
   "ai:config:get": { request: GetConfig; result: AiConfig };
+  /** Stop a run at once, the call to the provider included. */
+  "ai:skill:cancel": { request: CancelRun; result: CancelledRun };
+  /** Assemble, ask the model, judge its output and remember what it came to. */
+  "ai:skill:run": { request: RunSkill; result: SkillRun };
   /** Tell what is degraded and why. */
   "app:health": { request: Empty; result: Health };
   /** Report counters and latency percentiles per channel. */
@@ -1607,6 +1779,7 @@ export interface Channels {
 export interface Notifications {
   "$/lagged": Lagged & Stamp;
   "$/progress": Progress & Stamp;
+  "ai:skill:stream": StreamEvent & Stamp;
   "context:creonow:changed": CreonowChanged & Stamp;
 }
 
@@ -1619,6 +1792,8 @@ export interface HostCalls {
 /** What a renderer may call. */
 export type RendererChannel =
   | "ai:config:get"
+  | "ai:skill:cancel"
+  | "ai:skill:run"
   | "app:health"
   | "app:metrics"
   | "app:ping"
