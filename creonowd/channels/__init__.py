@@ -22,6 +22,7 @@ from creonowd.channels import (
     skill,
     source,
     tokens,
+    viewer,
     watch,
 )
 from creonowd.rpc.channel import Channel, HostCall, Notification
@@ -44,6 +45,7 @@ FAMILIES = (
     ai,
     context_files,
     files,
+    viewer,
     source,
 )
 

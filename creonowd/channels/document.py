@@ -2,12 +2,14 @@
 
 from typing import Annotated
 
-from msgspec import Meta
+from anyio import to_thread
+from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.channels.session import Session
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.model import Params, Result
+from creonowd.model import Model, Params, Result
 from creonowd.rpc.channel import Channel
+from creonowd.sources.retrieval.catalogue import documents_in
 from creonowd.workspace.buffer import Edit
 from creonowd.workspace.documents import OpenDocument
 
@@ -50,6 +52,46 @@ class ClosedDocument(Result):
     closed: bool
 
 
+class ListDocuments(Params):
+    """Whose documents."""
+
+    project_id: str
+
+
+class ListedDocument(Model):
+    """A document: on disk, or open in an editor; `length` is known of open ones."""
+
+    document_id: str
+    open: bool
+    size_bytes: int | UnsetType = UNSET
+    length: int | UnsetType = UNSET
+
+
+class DocumentList(Result):
+    """Every text document of a project, sorted by path."""
+
+    items: list[ListedDocument]
+
+
+async def list_documents(session: Session, params: ListDocuments) -> DocumentList:
+    """List what can be assembled around: the project's text files and the open buffers."""
+    project = await session.projects.find(params.project_id)
+    on_disk = await to_thread.run_sync(documents_in, project.root)
+    opened = session.documents.opened(project.project_id)
+    utf16 = session.peer.utf16
+    return DocumentList(
+        items=[
+            ListedDocument(
+                document_id=name,
+                open=name in opened,
+                size_bytes=on_disk[name].st_size if name in on_disk else UNSET,
+                length=opened[name].buffer.size(utf16=utf16) if name in opened else UNSET,
+            )
+            for name in sorted(on_disk.keys() | opened.keys())
+        ]
+    )
+
+
 async def sync_document(session: Session, params: SyncDocument) -> SyncedDocument:
     """Take what the editor has; CONFLICT asks for the whole text."""
     key = await _key(session, params.project_id, params.document_id)
@@ -89,6 +131,7 @@ async def _key(session: Session, project_id: str, document_id: str) -> tuple[str
 
 
 CHANNELS = (
+    Channel("context:document:list", list_documents),
     Channel("context:document:sync", sync_document),
     Channel("context:document:close", close_document),
 )

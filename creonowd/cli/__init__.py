@@ -13,6 +13,7 @@ EPILOG = """examples:
   creonowd call project:create '{"rootPath": "/path/to/novel"}'
   creonowd assemble --project /path/to/novel --document chapters/07.md
   creonowd skill lint .creonow/skills
+  creonowd view --project /path/to/novel
   creonowd doctor
 """
 

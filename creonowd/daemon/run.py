@@ -18,6 +18,7 @@ from creonowd import settings as configuration
 from creonowd.clock import make_clock
 from creonowd.daemon import endpoint
 from creonowd.daemon.life import Life
+from creonowd.daemon.pages import Pages
 from creonowd.daemon.secrecy import own_redactor
 from creonowd.rpc.channel import Role
 from creonowd.rpc.grants import Grant
@@ -97,10 +98,10 @@ async def _open(server: Server, options: Options, opened: contextlib.AsyncExitSt
         opened.callback(listener.close)
         address = f"{tcp.LOOPBACK}:{tcp.port_of(listener)}"
         endpoints.append(endpoint.Endpoint(transport="tcp", address=address, token=token))
+    pages = Pages(server, opened)
+    server.open_page = pages.address
     if options.websocket_port is not None:
-        from creonowd.transports import websocket
-
-        address = await opened.enter_async_context(websocket.listen(server, options.websocket_port))
+        address = await pages.listen(options.websocket_port)
         endpoints.append(endpoint.Endpoint(transport="websocket", address=address, token=token))
     endpoint.write(options.user_data, tuple(endpoints))
     if options.output is not None:

@@ -1,6 +1,6 @@
 """Every connection of one daemon, and their common end. Knows no socket and no feature."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import cached_property
 from typing import Any
 
@@ -8,6 +8,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from creonowd.clock import Clock
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.discover import contract_hash
@@ -42,6 +43,7 @@ class Server:
         self.connections: set[Connection] = set()
         self.describe: Callable[[], dict[str, Any]] = dict
         self.watch_parent: Callable[[int], None] = _ignore
+        self.open_page: Callable[[], Awaitable[str]] = _no_page
         self._opened = 0
         self._parked: list[Callable[[], None]] = []
         self._started = clock.monotonic()
@@ -132,6 +134,10 @@ class Server:
         with anyio.move_on_after(self.settings.drain_ms / 1000):
             while self.in_flight > 1:  # noqa: ASYNC110 - requests end in many ways
                 await anyio.sleep(DRAIN_STEP)
+
+
+async def _no_page() -> str:
+    raise DaemonError(ErrorCode.UNSUPPORTED, "This daemon serves no pages.")
 
 
 def _ignore(_pid: int) -> None:
