@@ -5,6 +5,7 @@ Knows how a line is written; never what happened.
 
 import logging
 import logging.handlers
+import queue
 import sys
 from pathlib import Path
 from typing import TextIO
@@ -17,6 +18,8 @@ from creonowd.settings import Settings
 
 LOG_FOLDER = "logs"
 LOG_FILE = "main.log"
+
+_listeners: list[logging.handlers.QueueListener] = []
 
 
 def configure(
@@ -43,8 +46,25 @@ def configure(
         console = logging.StreamHandler(terminal)
         console.setFormatter(_formatter(redacting, structlog.dev.ConsoleRenderer(colors=True)))
         handlers.append(console)
-    logging.basicConfig(handlers=handlers, level=settings.log_level.upper(), force=True)
+    _write_in_a_thread(handlers, settings.log_level.upper())
     _configure_structlog()
+
+
+def _write_in_a_thread(handlers: list[logging.Handler], level: str) -> None:
+    """Render, redact and write beside the event loop: neither a disk nor a rule may hold it up."""
+    close()
+    lines: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
+    listener = logging.handlers.QueueListener(lines, *handlers)
+    listener.start()
+    _listeners.append(listener)
+    logging.basicConfig(handlers=[_Queued(lines)], level=level, force=True)
+
+
+class _Queued(logging.handlers.QueueHandler):
+    """Hands records over as they are; the thread renders them."""
+
+    def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        return record
 
 
 def quiet() -> None:
@@ -54,8 +74,12 @@ def quiet() -> None:
 
 
 def close() -> None:
-    """Flush and close the file."""
-    logging.shutdown()
+    """Write what is queued and close the file."""
+    while _listeners:
+        listener = _listeners.pop()
+        listener.stop()
+        for handler in listener.handlers:
+            handler.close()
 
 
 def _configure_structlog() -> None:

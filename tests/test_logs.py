@@ -18,12 +18,12 @@ SECRET = "sk-proj-Zq8vT2nLw5RkXc7bYp3HdJf9MsGa4EuK6WoNi1"
 @pytest.fixture(autouse=True)
 def _quiet_afterwards() -> Generator[None]:
     yield
-    for handler in logging.getLogger().handlers:
-        handler.close()
+    logs.close()
     logs.quiet()
 
 
 def lines(user_data: Path) -> list[dict[str, object]]:
+    logs.close()
     text = (user_data / "logs" / "main.log").read_text(encoding="utf-8")
     return [json.loads(line) for line in text.splitlines()]
 
@@ -46,9 +46,8 @@ def test_secrets_do_not_reach_the_file(tmp_path: Path) -> None:
     log.error("failed", exc_info=ValueError(SECRET))
     logging.getLogger("foreign.library").warning("told %s", SECRET)
 
-    text = (tmp_path / "logs" / "main.log").read_text(encoding="utf-8")
-
     assert len(lines(tmp_path)) == 3
+    text = (tmp_path / "logs" / "main.log").read_text(encoding="utf-8")
     assert SECRET not in text
     assert "***REDACTED***" in text
 

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 
 from creonowd import __version__
@@ -18,9 +19,19 @@ EPILOG = """examples:
 """
 
 
+COMMANDS = {
+    "serve": "run the daemon",
+    "call": "call a channel of the running daemon",
+    "assemble": "show what the model would get to see",
+    "doctor": "find out what is wrong and how to mend it",
+    "skill": "check skills",
+}
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; errors go to stderr, in words."""
-    arguments = parser().parse_args(argv)
+    words = sys.argv[1:] if argv is None else list(argv)
+    arguments = parser(words[0] if words else "").parse_args(words)
     try:
         return arguments.run(arguments)
     except DaemonError as error:
@@ -30,10 +41,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
 
 
-def parser() -> argparse.ArgumentParser:
-    """Describe every command."""
-    from creonowd.cli import assemble, call, doctor, serve, skill
-
+def parser(chosen: str) -> argparse.ArgumentParser:
+    """Describe every command; only the chosen one is loaded."""
     top = argparse.ArgumentParser(
         prog="creonowd",
         description="The context engine of CreoNow, as a local daemon that speaks JSON-RPC.",
@@ -49,6 +58,9 @@ def parser() -> argparse.ArgumentParser:
         help="where the daemon keeps its data (default: CREONOW_USER_DATA_DIR, else the platform's place)",
     )
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for command in (serve, call, assemble, doctor, skill):
-        command.add(commands, shared)
+    for name, told in COMMANDS.items():
+        if name == chosen:
+            import_module(f"{__name__}.{name}").add(commands, shared)
+        else:
+            commands.add_parser(name, help=told)
     return top

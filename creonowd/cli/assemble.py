@@ -23,7 +23,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "assemble",
         parents=[shared],
-        help="show what the model would get to see",
         description="Show the layers of a prompt with token bars, what was kept or dropped and "
         "why, and the hashes.",
     )

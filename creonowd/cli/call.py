@@ -17,7 +17,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "call",
         parents=[shared],
-        help="call a channel of the running daemon",
         description="Call a channel of the running daemon, or of one that is started for the call.",
     )
     parser.add_argument("channel", metavar="CHANNEL", help="such as app:ping")

@@ -35,7 +35,6 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "doctor",
         parents=[shared],
-        help="find out what is wrong and how to mend it",
         description="Look at the installation, the user data, the running daemon and a project.",
     )
     parser.add_argument("--project", type=Path, metavar="DIR", help="also look at this project")

@@ -9,9 +9,7 @@ from creonowd.settings import user_data_dir
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Describe the command."""
-    parser = commands.add_parser(
-        "serve", parents=[shared], help="run the daemon", description="Run the daemon."
-    )
+    parser = commands.add_parser("serve", parents=[shared], description="Run the daemon.")
     parser.add_argument("--stdio", action="store_true", help="serve stdin and stdout (the default)")
     parser.add_argument(
         "--socket",
