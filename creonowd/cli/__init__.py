@@ -23,6 +23,7 @@ COMMANDS = {
     "serve": "run the daemon",
     "call": "call a channel of the running daemon",
     "assemble": "show what the model would get to see",
+    "view": "look into what the model sees, in a browser",
     "doctor": "find out what is wrong and how to mend it",
     "skill": "check skills",
 }
