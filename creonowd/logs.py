@@ -58,6 +58,7 @@ def _write_in_a_thread(handlers: list[logging.Handler], level: str) -> None:
     listener.start()
     _listeners.append(listener)
     logging.basicConfig(handlers=[_Queued(lines)], level=level, force=True)
+    logging.getLogger("websockets").setLevel(logging.WARNING)
 
 
 class _Queued(logging.handlers.QueueHandler):
@@ -102,7 +103,7 @@ def _shared() -> list[Processor]:
 
 
 def _formatter(redacting: Processor, renderer: Processor) -> logging.Formatter:
-    foreign: list[Processor] = [structlog.stdlib.add_log_level, structlog.stdlib.ExtraAdder()]
+    foreign: list[Processor] = [structlog.stdlib.add_log_level]
     return structlog.stdlib.ProcessorFormatter(
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,

@@ -53,9 +53,10 @@ class ClosedDocument(Result):
 
 
 class ListDocuments(Params):
-    """Whose documents."""
+    """Whose documents; with `documentId`, the length of that one is told even if it is not open."""
 
     project_id: str
+    document_id: DocumentId | None = None
 
 
 class ListedDocument(Model):
@@ -78,14 +79,16 @@ async def list_documents(session: Session, params: ListDocuments) -> DocumentLis
     project = await session.projects.find(params.project_id)
     on_disk = await to_thread.run_sync(documents_in, project.root)
     opened = session.documents.opened(project.project_id)
-    utf16 = session.peer.utf16
+    buffers = {name: held.buffer for name, held in opened.items()}
+    if (wanted := params.document_id) is not None and wanted in on_disk:
+        buffers[wanted] = await session.documents.read(project, wanted, session.peer)
     return DocumentList(
         items=[
             ListedDocument(
                 document_id=name,
                 open=name in opened,
                 size_bytes=on_disk[name].st_size if name in on_disk else UNSET,
-                length=opened[name].buffer.size(utf16=utf16) if name in opened else UNSET,
+                length=buffers[name].size(utf16=session.peer.utf16) if name in buffers else UNSET,
             )
             for name in sorted(on_disk.keys() | opened.keys())
         ]

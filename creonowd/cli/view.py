@@ -58,15 +58,11 @@ def _daemon(user_data: Path) -> "Generator[subprocess.Popen[bytes] | None]":
     if endpoint.read(user_data) is not None:
         yield None
         return
-    command = [sys.executable, "-m", "creonowd", "serve", "--socket", "--user-data", str(user_data)]
-    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
-        try:
+    command = [sys.executable, "-m", "creonowd", "serve", "--stdio", "--user-data", str(user_data)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
+        with contextlib.suppress(KeyboardInterrupt):
             _wait(user_data, process)
             yield process
-        except KeyboardInterrupt:
-            process.wait()
-        finally:
-            process.terminate()
 
 
 def _wait(user_data: Path, process: "subprocess.Popen[bytes]") -> None:

@@ -65,16 +65,20 @@ async function chooseProject(projectId) {
   ]);
   const ids = documents.ok ? documents.data.items.map((one) => one.documentId) : [];
   fill(byId("documents"), ...ids.map((id) => h("option", { value: id })));
-  if (!ids.includes(byId("document").value)) await chooseDocument(documents.ok ? documents.data.items[0] : null);
+  if (!ids.includes(byId("document").value)) await chooseDocument(ids.at(-1));
   const listed = skills.ok ? skills.data.items ?? skills.data.skills : [];
   fill(byId("skill"), h("option", { value: "general" }, "general"), ...listed.filter((one) => !one.error).map((one) => h("option", { value: one.id }, one.name ?? one.id)));
   byId("skill").value = listed.some((one) => one.id === "builtin:continue") ? "builtin:continue" : "general";
   await refresh();
 }
 
-async function chooseDocument(item) {
-  byId("document").value = item ? item.documentId : "";
-  byId("cursor").value = item ? String(item.length ?? 0) : "0";
+/** Put the cursor at the end of a document, where the author most likely is. */
+async function chooseDocument(documentId) {
+  byId("document").value = documentId ?? "";
+  if (!documentId) return;
+  const listed = await invoke("context:document:list", { projectId: state.projectId, documentId });
+  const found = listed.ok && listed.data.items.find((one) => one.documentId === documentId);
+  if (found) byId("cursor").value = String(found.length ?? 0);
 }
 
 async function loadProfile() {
@@ -198,7 +202,7 @@ function say(text) {
 function stuck(text) {
   byId("state").className = "state bad";
   byId("state").textContent = text;
-  tell(text);
+  if (byId("panel").hidden) tell(text);
 }
 
 function tell(text) {
@@ -219,7 +223,11 @@ function setPanel(isOpen) {
 
 function listen() {
   byId("project").addEventListener("change", (event) => chooseProject(event.target.value));
-  for (const id of ["document", "cursor", "skill", "input"]) byId(id).addEventListener("input", refresh);
+  for (const id of ["cursor", "skill", "input"]) byId(id).addEventListener("input", refresh);
+  byId("document").addEventListener("change", async () => {
+    await chooseDocument(byId("document").value);
+    refresh();
+  });
   for (const id of ["slider", "scratch"]) byId(id).addEventListener("input", () => {
     byId("slider-value").textContent = byId("slider").value;
     refresh();
