@@ -83,7 +83,7 @@ function fragmentBox(fragment, sought) {
     await navigator.clipboard.writeText(fragment.content);
     copy.textContent = word("copied");
   } }, word("copy"));
-  return h("details", { class: `fragment ${fragment.action}`, id: fragment.anchor, open: Boolean(sought) },
+  return h("details", { class: `fragment ${fragment.action}`, id: fragment.anchor, open: Boolean(sought) || fragment.content.includes("***REDACTED***") },
     h("summary", {}, h("span", { class: "ref" }, ...marked(fragment.sourceRef, sought)),
       h("span", { class: `badge ${TONE[fragment.action]}` }, word(fragment.action)),
       h("span", { class: "told" }, `${fragment.tokens} tokens`), h("span", { class: "faint" }, why.join(" · "))),
