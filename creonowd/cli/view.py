@@ -59,10 +59,12 @@ def _daemon(user_data: Path) -> "Generator[subprocess.Popen[bytes] | None]":
         yield None
         return
     command = [sys.executable, "-m", "creonowd", "serve", "--stdio", "--user-data", str(user_data)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process:
-        with contextlib.suppress(KeyboardInterrupt):
-            _wait(user_data, process)
-            yield process
+    with (
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process,
+        contextlib.suppress(KeyboardInterrupt),
+    ):
+        _wait(user_data, process)
+        yield process
 
 
 def _wait(user_data: Path, process: "subprocess.Popen[bytes]") -> None:
