@@ -526,6 +526,11 @@ export interface Diagnostics {
   targetTokens?: number;
 }
 
+/** Every text document of a project, sorted by path. */
+export interface DocumentList {
+  items: Array<ListedDocument>;
+}
+
 /** What was written first and why it was written again. */
 export interface EarlierAttempt {
   output: string;
@@ -966,9 +971,23 @@ export interface ListConversations {
   documentId?: string | null;
 }
 
+/** Whose documents; with `documentId`, the length of that one is told even if it is not open. */
+export interface ListDocuments {
+  projectId: string;
+  documentId?: string | null;
+}
+
 /** Without a project, its own skills are left out. */
 export interface ListSkills {
   projectId?: string | null;
+}
+
+/** A document: on disk, or open in an editor; `length` is known of open ones. */
+export interface ListedDocument {
+  documentId: string;
+  open: boolean;
+  sizeBytes?: number;
+  length?: number;
 }
 
 /** Make a registered file: answer its bytes from `offset` on, as many as are convenient. */
@@ -1011,6 +1030,11 @@ export interface NewConstraint {
 export interface OfProject {
   projectId: string;
   conversationId?: string | null;
+}
+
+/** The project to show first; the page can show any. */
+export interface OpenViewer {
+  projectId?: string | null;
 }
 
 /** Where a context file came from; it decides the folder and the form of its name. */
@@ -1578,6 +1602,12 @@ export interface Verdict {
   unchecked: Array<Unchecked>;
 }
 
+/** Open `url` in a browser of this machine; `token` is the one in it. */
+export interface ViewerAddress {
+  url: string;
+  token: string;
+}
+
 /**
  * Where an output breaks a constraint, and how sure that is.
  *
@@ -1717,6 +1747,8 @@ export interface Channels {
   "context:creonow:watch:stop": { request: ProjectId; result: Watching };
   /** Forget the buffer; the file counts again. */
   "context:document:close": { request: CloseDocument; result: ClosedDocument };
+  /** List what can be assembled around: the project's text files and the open buffers. */
+  "context:document:list": { request: ListDocuments; result: DocumentList };
   /** Take what the editor has; CONFLICT asks for the whole text. */
   "context:document:sync": { request: SyncDocument; result: SyncedDocument };
   /** Forget a context file, or all of a conversation's. */
@@ -1773,6 +1805,8 @@ export interface Channels {
   "skill:write": { request: WriteSkill; result: SkillReply };
   /** Count the tokens of a text; the text of a special token is plain text. */
   "tokens:count": { request: CountTokens; result: TokenCount };
+  /** Serve the viewer on loopback and mint a one-time token that may inspect. */
+  "viewer:open": { request: OpenViewer; result: ViewerAddress };
 }
 
 /** What the daemon tells. */
@@ -1826,6 +1860,7 @@ export type RendererChannel =
   | "context:creonow:watch:start"
   | "context:creonow:watch:stop"
   | "context:document:close"
+  | "context:document:list"
   | "context:document:sync"
   | "context:files:delete"
   | "context:files:prune"
@@ -1856,7 +1891,8 @@ export type OwnerChannel =
   | "exit"
   | "session:grant"
   | "session:revoke"
-  | "shutdown";
+  | "shutdown"
+  | "viewer:open";
 
 export type Channel = keyof Channels;
 

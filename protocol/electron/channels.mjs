@@ -40,6 +40,7 @@ export const RENDERER_CHANNELS = Object.freeze([
   "context:creonow:watch:start",
   "context:creonow:watch:stop",
   "context:document:close",
+  "context:document:list",
   "context:document:sync",
   "context:files:delete",
   "context:files:prune",
@@ -66,6 +67,7 @@ export const OWNER_CHANNELS = Object.freeze([
   "context:inspect",
   "context:source:register",
   "context:source:unregister",
+  "viewer:open",
 ]);
 
 /** What never passes through the bridge. */

@@ -40,6 +40,7 @@ const CHANNELS = [
   "context:creonow:watch:start",
   "context:creonow:watch:stop",
   "context:document:close",
+  "context:document:list",
   "context:document:sync",
   "context:files:delete",
   "context:files:prune",
