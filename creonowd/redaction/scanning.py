@@ -51,6 +51,15 @@ def scan(scanner: Scanner, text: str) -> list[Finding]:
     return merge([*_anchored(scanner, text), *_unanchored(scanner, text)])
 
 
+def suspicions(scanner: Scanner, text: str) -> list[Span]:
+    """List every place where some rule could begin, judged by none."""
+    hits = scanner.automaton.find_matches_as_indexes(lower(text), overlapping=True)
+    found = [(start, end) for _, start, end in hits]
+    for _, rule in scanner.unanchored:
+        found += (match.span() for match in compiled(rule.pattern).finditer(text))
+    return found
+
+
 def _anchored(scanner: Scanner, text: str) -> list[Finding]:
     findings: list[Finding] = []
     done = [0] * len(scanner.rules)
