@@ -37,7 +37,14 @@ class FileCache:
         self.reads = 0
 
     def fetch(
-        self, root: Path, folder: str, path: str, status: os.stat_result, *, limit: int
+        self,
+        root: Path,
+        folder: str,
+        path: str,
+        status: os.stat_result,
+        *,
+        limit: int,
+        real: Path | None = None,
     ) -> Opened:
         """Return what the file holds; `status` is fresh and of a file known to lie in `folder`.
 
@@ -48,7 +55,7 @@ class FileCache:
             kept = self._kept.get((root, path))
         if kept and kept.settled and kept.opened.mark == mark_of(status):
             return kept.opened
-        opened = read_inside(root, folder, path, limit=limit)
+        opened = read_inside(root, folder, path, limit=limit, real=real)
         return self._keep((root, path), opened, kept)
 
     def _keep(self, key: tuple[Path, str], opened: Opened, before: _Kept | None) -> Opened:

@@ -50,8 +50,12 @@ def mark_of(status: os.stat_result) -> tuple[int, ...]:
     )
 
 
-def read_inside(root: Path, folder: str, path: str, *, limit: int) -> Opened:
+def read_inside(
+    root: Path, folder: str, path: str, *, limit: int, real: Path | None = None
+) -> Opened:
     """Read the file at `path` if what opens lies in `folder`; both are relative to the real `root`.
+
+    Who reads many files of a folder finds out where it really lies once, and hands that in.
 
     NOT_FOUND if absent, UNSUPPORTED if no plain file, INVALID_ARGUMENT if it lies elsewhere,
     IO_ERROR with `limitBytes` if it is too big.
@@ -61,7 +65,7 @@ def read_inside(root: Path, folder: str, path: str, *, limit: int) -> Opened:
     except OSError as error:
         raise _cannot_open(error, root / path, path) from error
     try:
-        return _read(descriptor, root, folder, path, limit)
+        return _read(descriptor, root, path, limit, real or real_folder(root, folder))
     except OSError as error:
         raise disk_error(error, path) from error
     finally:
@@ -97,9 +101,9 @@ def _opened(path: Path) -> int:
     return os.open(path, _FLAGS)
 
 
-def _read(descriptor: int, root: Path, folder: str, path: str, limit: int) -> Opened:
+def _read(descriptor: int, root: Path, path: str, limit: int, inside: Path) -> Opened:
     status = os.fstat(descriptor)
-    if not lies_inside(_real_path(descriptor, root / path), real_folder(root, folder)):
+    if not lies_inside(_real_path(descriptor, root / path), inside):
         raise refused("link", "path leads out of its folder through a link.")
     if not stat.S_ISREG(status.st_mode):
         raise _not_a_file(path)

@@ -6,6 +6,7 @@ What the disk makes of a path that passes here is checked again when it is opene
 import re
 import unicodedata
 from enum import StrEnum
+from functools import lru_cache
 
 from creonowd.errors import DaemonError, ErrorCode
 
@@ -50,6 +51,7 @@ def problem_with(path: str) -> str | None:
     return next((problem for problem in problems if problem), None)
 
 
+@lru_cache(maxsize=8192)
 def problem_with_name(name: str) -> str | None:
     """Name what makes one file or folder name unsafe; None if nothing does."""
     if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):

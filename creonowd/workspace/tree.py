@@ -111,9 +111,12 @@ class Tree:
     def _read_all(self, root: Path, scope: Scope) -> Folder:
         files: list[TreeFile] = []
         problems: list[Problem] = []
-        for path, status in _found(root, scope):
+        folder = folder_of(scope)
+        found = _found(root, scope)
+        real = real_folder(root, folder) if found else None
+        for path, status in found:
             try:
-                opened = self._cache.fetch(root, folder_of(scope), path, status, limit=LIMIT_BYTES)
+                opened = self._cache.fetch(root, folder, path, status, limit=LIMIT_BYTES, real=real)
                 files.append(_file(path, opened))
             except DaemonError as error:
                 problems.append(Problem(path=path, error=error))

@@ -22,10 +22,11 @@ def files_below(root: Path, folder: str, wanted: Callable[[str], bool]) -> list[
     not followed; a link to a file counts if the file lies below `folder` too. What vanishes
     during the walk was never there.
     """
+    place = root / folder
     found = [
         (path, status)
-        for path, entry in _entries(root / folder, folder)
-        if wanted(entry.name) and (status := _plain_file(entry, root / folder))
+        for path, entry in _entries(place, folder)
+        if wanted(entry.name) and (status := _plain_file(entry, place))
     ]
     return sorted(found, key=lambda pair: pair[0])
 
