@@ -4,7 +4,8 @@ What was made of files stays as it is until their bytes change. Knows which file
 what a file says is read elsewhere.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import NamedTuple, Protocol
 
 from creonowd.context.fragment import Layer
@@ -14,6 +15,7 @@ from creonowd.context.source import Ask, Fetched, Source
 from creonowd.errors import WarningCode, told
 from creonowd.sources.characters import characters
 from creonowd.sources.constraint_list import Constraint, constraint_list
+from creonowd.sources.joined import Joined
 from creonowd.sources.preferences import preferences
 from creonowd.sources.rules_files import other_rules, style_guide
 from creonowd.sources.settings_files import outline, settings_texts
@@ -112,12 +114,16 @@ class ProjectSources:
         self._tree = tree
         self._constraints = constraints
         self._made: Made = Memo(KEPT, lambda _key, _value: 1)
+        self._folders: Joined[Folder] = Joined()
+        self._lists: Joined[ListedConstraints] = Joined()
 
     def of(self, project: Project) -> list[Source]:
         """Give the sources of a project for one assembly."""
-        shelves = Shelves(self._tree, project)
+        shelves = Shelves(self._tree, project, self._folders)
         files = (_FileSource(row, shelves, self._made) for row in FILES)
-        return [*files, _ConstraintSource(self._constraints, project, self._made)]
+        listing = partial(self._constraints.list, project)
+        constraints = partial(self._lists.read, project.root, listing)
+        return [*files, _ConstraintSource(constraints, self._made)]
 
 
 class _FileSource:
@@ -146,13 +152,12 @@ class _ConstraintSource:
     unavailable = told(WarningCode.CONSTRAINTS_UNAVAILABLE)
     timeout_ms: int | None = None
 
-    def __init__(self, store: ConstraintsStore, project: Project, made: Made) -> None:
-        self._store = store
-        self._project = project
+    def __init__(self, read: Callable[[], Awaitable[ListedConstraints]], made: Made) -> None:
+        self._read = read
         self._made = made
 
     async def fetch(self, ask: Ask) -> Fetched:
         """Read the constraints as they are now."""
         del ask
-        listed = await self._store.list(self._project)
+        listed = await self._read()
         return self._made.get((self.name, listed.data), lambda: constraint_list(listed.constraints))
