@@ -6,7 +6,7 @@ await; the rest is a pure function of what was gathered, done in a thread.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from msgspec.structs import replace
 
 from creonowd.context.assembly import Assembly
@@ -31,10 +31,19 @@ from creonowd.errors import WarningCode
 from creonowd.tokens.tokenizer import ByteTokenizer
 
 
-async def assemble(plan: Plan, sources: Sequence[Source], instruments: Instruments) -> Assembly:
-    """Gather what the plan asks for and make a prompt of it."""
+async def assemble(
+    plan: Plan,
+    sources: Sequence[Source],
+    instruments: Instruments,
+    limiter: CapacityLimiter | None = None,
+) -> Assembly:
+    """Gather what the plan asks for and make a prompt of it.
+
+    `limiter` bounds the threads that compose: more of them than cores only get in each
+    other's way, and in the event loop's.
+    """
     gathered = await gather(plan, asked(plan, sources))
-    return await to_thread.run_sync(compose, plan, gathered, instruments)
+    return await to_thread.run_sync(compose, plan, gathered, instruments, limiter=limiter)
 
 
 def compose(plan: Plan, gathered: Gathered, instruments: Instruments) -> Assembly:

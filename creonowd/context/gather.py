@@ -5,6 +5,7 @@ assembly. A fragment of another project ends the request. Knows no source.
 """
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from itertools import chain
 
 import anyio
@@ -16,6 +17,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 
 ABSURD_TOKENS = 10_000_000
+CHECKED = 256
 
 Answer = Fetched | str
 
@@ -70,10 +72,18 @@ async def _ask(source: Source, ask: Ask, timeout_ms: int) -> Answer:
 
 
 def _sound(fetched: object, layer: Layer) -> bool:
-    """Check what a source gave, whatever its types promise."""
-    if not isinstance(fetched, Fetched):
-        return False
+    """Check what a source gave, whatever its types promise; the same value only once."""
+    return isinstance(fetched, Fetched) and _checked(fetched, layer)
+
+
+@lru_cache(maxsize=CHECKED)
+def _checked(fetched: Fetched, layer: Layer) -> bool:
     return all(_is_sound(fragment, layer) for fragment in fetched.fragments)
+
+
+@lru_cache(maxsize=CHECKED)
+def _projects(fetched: Fetched) -> frozenset[str | None]:
+    return frozenset(fragment.project_id for fragment in fetched.fragments)
 
 
 def _is_sound(fragment: object, layer: Layer) -> bool:
@@ -94,8 +104,7 @@ def _is_text(value: object) -> bool:
 
 def _refuse_foreign(project_id: str, pairs: Iterable[tuple[Source, Answer]]) -> None:
     for source, answer in pairs:
-        fragments = answer.fragments if isinstance(answer, Fetched) else ()
-        if any(fragment.project_id not in {None, project_id} for fragment in fragments):
+        if isinstance(answer, Fetched) and not _projects(answer) <= {None, project_id}:
             raise DaemonError(
                 ErrorCode.CONTEXT_SCOPE_VIOLATION,
                 f"The source {source.name} gave text of another project; mend that source.",

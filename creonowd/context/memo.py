@@ -37,6 +37,14 @@ class Memo(Generic[K, V]):
         self._keep(key, value)
         return value
 
+    def knows(self, key: K) -> bool:
+        """Tell whether a value is remembered."""
+        return key in self._young or key in self._old
+
+    def put(self, key: K, value: V) -> None:
+        """Remember a value that was made elsewhere."""
+        self._keep(key, value)
+
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
 

@@ -26,7 +26,7 @@ class Ask(Model):
     recent_summary: int = 0
 
 
-class Fetched(Model):
+class Fetched(Model, cache_hash=True):
     """What a source has to say: fragments, what it had to leave out, and warnings.
 
     A source that finds nothing changed should return the very same value again: equal

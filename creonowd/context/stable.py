@@ -19,7 +19,7 @@ from creonowd.context.render import Set, join, set_layer, set_words
 from creonowd.context.rules_line import in_reading_order, narrow, tokens_of
 from creonowd.context.settings_share import share
 from creonowd.context.template import CLOSING, CONSTRAINTS, HEAD, title
-from creonowd.context.units import Unit, prepare
+from creonowd.context.units import Unit, prepare_all
 from creonowd.context.verdict import Verdict, absent_verdicts
 from creonowd.model import Model
 
@@ -95,7 +95,7 @@ def fixed_tokens(instruments: Instruments, *, constraints: bool) -> int:
 def _ready_rules(fragments: Sequence[Fragment], instruments: Instruments) -> Rules:
     refuse_long(fragments, instruments)
     ordered = in_reading_order(fragments)
-    units = tuple(prepare(fragment, instruments) for fragment in ordered if fragment.text.strip())
+    units = tuple(prepare_all(ordered, instruments))
     return Rules(
         units=units,
         entities=tuple(fragment for fragment in ordered if fragment.kind is Kind.ENTITY),
@@ -109,7 +109,8 @@ def _stable_side(given: StableInput, instruments: Instruments) -> Stable:
     ranking = rank(rules.entities, given.mentioned, instruments.memory.mentions)
     narrowed = narrow(rules.units, given.figures.rules_line, ranking, instruments)
     allowance = _allowance(given.figures, narrowed.verdicts, instruments)
-    settings = share(_ready(given.settings, instruments), allowance, instruments)
+    ordered = sorted(given.settings, key=lambda f: (f.place, f.source_ref, f.text))
+    settings = share(prepare_all(ordered, instruments), allowance, instruments)
     up_to_rules = join(
         [set_words(HEAD, instruments), set_layer(Layer.RULES, narrowed.verdicts, instruments)]
     )
@@ -143,8 +144,3 @@ def _allowance(figures: Figures, rules: Sequence[Verdict], instruments: Instrume
     fixed = fixed_tokens(instruments, constraints=constrained)
     promised = figures.minimum(Layer.RETRIEVED) + figures.minimum(Layer.IMMEDIATE)
     return max(0, figures.total - fixed - sum(v.tokens for v in rules) - promised)
-
-
-def _ready(fragments: Sequence[Fragment], instruments: Instruments) -> list[Unit]:
-    ordered = sorted(fragments, key=lambda f: (f.place, f.source_ref, f.text))
-    return [prepare(fragment, instruments) for fragment in ordered if fragment.text.strip()]

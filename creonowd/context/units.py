@@ -3,6 +3,8 @@
 Knows no budget: what a unit costs is here, whether it may stay is decided elsewhere.
 """
 
+from collections.abc import Iterable
+
 from creonowd.context.fragment import Fragment, Kind, Layer
 from creonowd.context.instruments import Instruments
 from creonowd.context.template import constraint_tail, heading, one_line
@@ -40,9 +42,17 @@ def prepare(fragment: Fragment, instruments: Instruments) -> Unit:
     )
 
 
+def prepare_all(fragments: Iterable[Fragment], instruments: Instruments) -> list[Unit]:
+    """Make many fragments ready; blank ones are no candidates."""
+    given = [fragment for fragment in fragments if fragment.text.strip()]
+    instruments.clean_many(fragment.text for fragment in given)
+    instruments.clean_many(one_line(part) for f in given for part in f.source_ref.split("#", 1))
+    return [prepare(fragment, instruments) for fragment in given]
+
+
 def visible_ref(source_ref: str, instruments: Instruments) -> str:
     """Spell a reference so that it can be shown: on one line and without secrets."""
-    return instruments.clean(one_line(source_ref)).text
+    return "#".join(instruments.clean(one_line(part)).text for part in source_ref.split("#", 1))
 
 
 def head_within(text: str, limit: int) -> int:
