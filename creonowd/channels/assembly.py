@@ -3,6 +3,7 @@
 `context:assemble`, `context:inspect` and `ai:skill:run` all go through here, so nothing can drift.
 """
 
+from functools import partial
 from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType, structs
@@ -90,7 +91,8 @@ async def make(session: Session, request: AssembleContext, what_if: WhatIf | Non
     with refusals_logged(project.project_id):
         async with session.engine.admission.enter((project.project_id, request.document_id)):
             made = await _make(session, project, request, what_if or WhatIf())
-    log_assembly(made.assembly, 1000 * (session.clock.monotonic() - started))
+    elapsed_ms = 1000 * (session.clock.monotonic() - started)
+    log_assembly(made.assembly, elapsed_ms, session.engine.news)
     return made
 
 
@@ -123,7 +125,10 @@ async def _make(
     if isinstance(tokenizer, ByteTokenizer):
         plan = without_tokenizer(plan)
     assembly = await assemble(
-        plan, session.engine.sources_of(project), _instruments(session, tokenizer)
+        plan,
+        session.engine.sources_of(project),
+        _instruments(session, tokenizer),
+        session.engine.composing,
     )
     target = Target(
         provider=request.provider or "", model=request.model or profile.model, exact=match.exact
@@ -135,7 +140,9 @@ async def _make(
 
 
 async def _profile(session: Session, project: Project, what_if: WhatIf) -> BudgetProfile:
-    profile = await session.budgets.effective(project.project_id)
+    profile: BudgetProfile = await session.engine.lookups.read(
+        ("budget", project.project_id), partial(session.budgets.effective, project.project_id)
+    )
     if what_if.profile is None:
         return profile
     return revised(profile, structs.replace(what_if.profile, version=profile.version))
@@ -166,7 +173,9 @@ async def _plan(
 async def _skill(
     session: Session, project: Project, skill_id: str
 ) -> tuple[Skill, tuple[str, ...]]:
-    entry = await session.skills.find(skill_id, project)
+    entry = await session.engine.lookups.read(
+        ("skill", project.root, skill_id), partial(session.skills.find, skill_id, project)
+    )
     if entry is None:
         return Skill(skill_id=skill_id), (WarningCode.SKILL_UNKNOWN,)
     if entry.faults:

@@ -1,5 +1,6 @@
 """What the log tells of assemblies: counts, codes and hashes; never a text, a name or a path."""
 
+from collections import OrderedDict
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -30,8 +31,25 @@ def refusals_logged(project_id: str) -> Generator[None]:
         raise
 
 
-def log_assembly(assembly: Assembly, elapsed_ms: float) -> None:
-    """Log what an assembly came to."""
+class News:
+    """What has been told of late, so that a long list is not told with every keystroke."""
+
+    def __init__(self, capacity: int = 256) -> None:
+        self._capacity = capacity
+        self._told: OrderedDict[str, None] = OrderedDict()
+
+    def are(self, what: str) -> bool:
+        """Tell whether something has not been told yet, and count it as told."""
+        fresh = what not in self._told
+        self._told[what] = None
+        self._told.move_to_end(what)
+        while len(self._told) > self._capacity:
+            self._told.popitem(last=False)
+        return fresh
+
+
+def log_assembly(assembly: Assembly, elapsed_ms: float, news: News) -> None:
+    """Log what an assembly came to; that rules were over their line only when it is news."""
     project_id = assembly.plan.project_id
     log.info(
         "context_assembled",
@@ -52,29 +70,30 @@ def log_assembly(assembly: Assembly, elapsed_ms: float) -> None:
             layer=failure.layer,
             kind=failure.kind,
         )
-    _log_rules(assembly)
+    _log_rules(assembly, news)
     _log_redaction(assembly)
 
 
-def _log_rules(assembly: Assembly) -> None:
+def _log_rules(assembly: Assembly, news: News) -> None:
     if not assembly.stable.rules_over:
         return
+    if not news.are(f"{assembly.plan.project_id} {assembly.stable.hash}"):
+        return
     rules = assembly.stable.rules
-    gone = [verdict for verdict in rules.verdicts if not verdict.stays]
     log.warning(
         "context_rules_overbudget",
         code=WarningCode.CONTEXT_RULES_OVERBUDGET,
         project_id=assembly.plan.project_id,
         line=assembly.plan.figures.rules_line,
         before_tokens=rules.before_tokens,
-        dropped=len(gone),
+        dropped=rules.actions.get(Action.DROPPED, 0),
     )
-    constraints = [verdict for verdict in gone if verdict.kind is Kind.CONSTRAINT]
-    if constraints:
+    gone = [v for v in rules.verdicts if not v.stays and v.kind is Kind.CONSTRAINT]
+    if gone:
         log.warning(
             "context_rules_constraint_trimmed",
             project_id=assembly.plan.project_id,
-            constraints=[v.evidence.source_ref.rpartition("#")[2] for v in constraints],
+            constraints=[verdict.evidence.source_ref.rpartition("#")[2] for verdict in gone],
         )
 
 

@@ -5,13 +5,20 @@ Holds; does nothing.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
+from anyio import CapacityLimiter
+
+from creonowd.channels.assembly_log import News
 from creonowd.context.admission import Admission
 from creonowd.context.instruments import Memory
 from creonowd.context.prefix import PrefixMemory
 from creonowd.context.source import Source
+from creonowd.sources.joined import Joined
 from creonowd.workspace.registry import Project
+
+COMPOSING = 2
 
 
 class SourceProvider(Protocol):
@@ -30,6 +37,9 @@ class Engine:
     admission: Admission = field(default_factory=Admission)
     memory: Memory = field(default_factory=Memory)
     prefixes: PrefixMemory = field(default_factory=PrefixMemory)
+    lookups: Joined[Any] = field(default_factory=Joined[Any])
+    news: News = field(default_factory=News)
+    composing: CapacityLimiter = field(default_factory=partial(CapacityLimiter, COMPOSING))
 
     def sources_of(self, project: Project) -> list[Source]:
         """Give all sources of a project."""
