@@ -4,6 +4,7 @@ Made of ../shared/corpus if that is there, and else of made-up prose of the same
 """
 
 import json
+import os
 import random
 import re
 from pathlib import Path
@@ -12,6 +13,7 @@ CORPUS = Path(__file__).resolve().parents[4] / "shared" / "corpus"
 CHAPTERS = 120
 SETTINGS = 200
 CONSTRAINTS = 500
+SETTLED = 1_700_000_000
 
 _HEADING = re.compile(r"^\s*第[一二三四五六七八九十百零〇○]+回", re.MULTILINE)
 _WORDS = "雨门灯人影风夜花酒书路桥山水船马剑声泪梦雪月窗帘石阶檐钟茶琴"
@@ -42,8 +44,8 @@ def make_project(root: Path, text: str) -> list[str]:
     for number, chapter in enumerate(parts, start=1):
         _write(root / f"chapters/{number:03}.md", chapter)
     for number in range(SETTINGS):
-        body = text[number * 4000 : number * 4000 + 130]
-        front = f"---\nconfidence: {(number % 10 + 1) / 10}\n---\n"
+        body = text[number * 4000 : number * 4000 + 200]
+        front = "" if number % 4 else f"---\nconfidence: {(number % 10 + 1) / 10}\n---\n"
         _write(root / f".creonow/settings/设定{number:03}.md", f"{front}{body}\n")
     _write(root / ".creonow/rules/style.md", "短句为主，少用成语，不用感叹号。\n")
     _write(root / ".creonow/rules/constraints.json", constraints_file())
@@ -70,3 +72,5 @@ def constraints_file() -> str:
 def _write(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(text.encode())
+    # A file of this very moment is read again each time: its mark could still hide a change.
+    os.utime(path, (SETTLED, SETTLED))
