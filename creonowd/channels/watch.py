@@ -1,7 +1,9 @@
 """`context:creonow:watch:*` — be told when files of a project change."""
 
+from functools import partial
 from typing import Annotated
 
+import structlog
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.channels.project import ProjectId
@@ -11,6 +13,8 @@ from creonowd.rpc.channel import Channel, Notification
 from creonowd.rpc.peer import Peer
 from creonowd.workspace.layers import Layer, layers_of
 from creonowd.workspace.watcher import Change
+
+log = structlog.get_logger(__name__)
 
 CHANGED = "context:creonow:changed"
 
@@ -40,7 +44,9 @@ async def start_watching(session: Session, params: ProjectId) -> Watching:
     peer, watcher = session.peer, session.watcher
     if watcher.meets(peer.id):
         peer.when_closed(lambda: watcher.drop(peer.id))
-    await watcher.subscribe(project, peer.id, lambda change: _tell(peer, change), client=True)
+    hear = partial(_tell, peer)
+    if await watcher.subscribe(project, peer.id, hear, client=True):
+        log.info("context_watch_started", project_id=project.project_id, peer=peer.id)
     if not peer.connected:
         watcher.drop(peer.id)
     return Watching(watching=True)
@@ -49,7 +55,8 @@ async def start_watching(session: Session, params: ProjectId) -> Watching:
 async def stop_watching(session: Session, params: ProjectId) -> Watching:
     """Tell this connection nothing more; stopping what does not run is fine."""
     project = await session.projects.find(params.project_id)
-    await session.watcher.unsubscribe(project.project_id, session.peer.id)
+    if await session.watcher.unsubscribe(project.project_id, session.peer.id):
+        log.info("context_watch_stopped", project_id=project.project_id, peer=session.peer.id)
     return Watching(watching=False)
 
 

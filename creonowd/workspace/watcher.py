@@ -73,10 +73,11 @@ class Watcher:
 
     async def subscribe(
         self, project: Project, key: str, listener: Listener, *, client: bool = False
-    ) -> None:
+    ) -> bool:
         """Call `listener` on the event loop with each change from now on; one listener per `key`.
 
-        `client` marks a connection's own wish, which is what `watching` reports.
+        `client` marks a connection's own wish, which is what `watching` reports. Tells whether
+        the key is new to the project.
         """
         async with self._turns[project.project_id]:
             watch = self._watches.get(project.project_id)
@@ -84,16 +85,24 @@ class Watcher:
                 await watch.ended.wait()
                 watch = None
             watch = watch or await self._started(project)
+            new = key not in watch.listeners
             watch.listeners[key] = listener
             if client:
                 watch.clients.add(key)
+            return new
 
-    async def unsubscribe(self, project_id: str, key: str) -> None:
-        """Stop calling the listener; when it was the last, return after the watching has ended."""
+    async def unsubscribe(self, project_id: str, key: str) -> bool:
+        """Stop calling the listener; when it was the last, return after the watching has ended.
+
+        Tells whether there was such a listener.
+        """
         async with self._turns[project_id]:
             watch = self._watches.get(project_id)
-            if watch is not None and self._leave(watch, key):
+            if watch is None or not self._leave(watch, key):
+                return False
+            if watch.stop.is_set():
                 await watch.ended.wait()
+            return True
 
     def meets(self, key: str) -> bool:
         """Tell whether this key is new here, so that its owner says once when to `drop` it."""
@@ -122,11 +131,12 @@ class Watcher:
         return watch is not None and bool(watch.clients) and not watch.stop.is_set()
 
     def _leave(self, watch: _Watch, key: str) -> bool:
-        watch.listeners.pop(key, None)
+        if watch.listeners.pop(key, None) is None:
+            return False
         watch.clients.discard(key)
         if not watch.listeners:
             watch.stop.set()
-        return watch.stop.is_set()
+        return True
 
     async def _started(self, project: Project) -> _Watch:
         if self._tasks is None:
@@ -140,7 +150,6 @@ class Watcher:
             raise
         if watch.end is not None:
             raise _cannot_watch(watch.end)
-        log.info("context_watch_started", project_id=project.project_id)
         return watch
 
     async def _run(self, watch: _Watch) -> None:
@@ -150,10 +159,9 @@ class Watcher:
         finally:
             del self._watches[project_id]
             watch.ended.set()
-        if watch.settled.is_set():
-            log.info("context_watch_stopped", project_id=project_id, reason=str(watch.end))
-            if watch.end is not End.STOPPED:
-                self._say_over(watch, list(watch.listeners.values()))
+        if watch.settled.is_set() and watch.end is not End.STOPPED:
+            log.warning("context_watch_stopped", project_id=project_id, reason=str(watch.end))
+            self._say_over(watch, list(watch.listeners.values()))
         watch.settled.set()
 
     async def _follow(self, watch: _Watch) -> End:

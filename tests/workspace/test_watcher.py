@@ -3,6 +3,7 @@
 import os
 import shutil
 from collections.abc import AsyncGenerator, Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -430,6 +431,22 @@ async def test_starting_and_stopping_at_once_ends_in_a_true_state(
             await watcher.unsubscribe(project.project_id, str(number))
 
     assert not watcher.watching(project.project_id)
+
+
+async def test_someone_who_hangs_up_does_not_stop_what_another_is_starting(
+    watcher: Watcher, project: Project
+) -> None:
+    diary = Diary()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(partial(watcher.subscribe, project, "test", diary, client=True))
+        for _ in range(20):
+            await anyio.lowlevel.checkpoint()
+            watcher.drop("another")
+
+    assert watcher.watching(project.project_id)
+    (project.root / STYLE).write_text("一", encoding="utf-8")
+    await diary.names(STYLE)
 
 
 async def test_a_start_that_is_given_up_leaves_nothing_running(
