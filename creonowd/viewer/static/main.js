@@ -9,7 +9,7 @@ import { spell, switchLanguage, word } from "./words.js";
 
 const PAUSE_MS = 150;
 const RETRY_MS = 1500;
-const state = { projectId: "", result: null, previous: null, real: null, profile: null, runId: null, asking: 0, edit: null };
+const state = { projectId: "", result: null, previous: null, real: null, profile: null, runId: null, asking: 0, edit: null, answers: {} };
 let timer = 0;
 
 function readAddress() {
@@ -55,14 +55,16 @@ async function chooseProject(projectId) {
   Object.assign(state, { projectId, previous: null, real: null });
   sessionStorage.setItem("project", projectId);
   state.edit = editor(projectId, refresh, tell);
-  const [documents, skills] = await Promise.all([
+  const [documents, skills, model] = await Promise.all([
     invoke("context:document:list", { projectId }),
     invoke("skill:list", { projectId }),
+    invoke("ai:config:get", { projectId }),
     invoke("context:creonow:watch:start", { projectId }),
     loadProfile(),
     state.edit.constraints(),
     state.edit.budget(),
   ]);
+  state.answers = model.ok ? { provider: model.data.provider, model: model.data.model } : {};
   const ids = documents.ok ? documents.data.items.map((one) => one.documentId) : [];
   fill(byId("documents"), ...ids.map((id) => h("option", { value: id })));
   if (!ids.includes(byId("document").value)) await chooseDocument(ids.at(-1));
@@ -123,7 +125,7 @@ async function inspect() {
   state.asking += 1;
   const mine = state.asking;
   if (!state.result) say(word("loading"));
-  const answer = await invoke("context:inspect", { ...request(), debugMode: true, ...whatIf() });
+  const answer = await invoke("context:inspect", { ...request(), ...state.answers, debugMode: true, ...whatIf() });
   if (mine !== state.asking) return;
   if (!answer.ok) return stuck(word("failed", `${answer.error.code} ${answer.error.message}`));
   if (!answer.data.inspectMeta.whatIf && answer.data.promptHash !== state.real?.promptHash) {

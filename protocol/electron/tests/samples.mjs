@@ -12,6 +12,12 @@ export const FILES = {
 
 const inProject = ({ projectId }) => ({ projectId });
 const conversation = ({ projectId }) => ({ projectId, conversationId: "con-1" });
+const atTheEnd = ({ projectId }) => ({
+  projectId,
+  documentId: "第一章.md",
+  cursorPosition: 10,
+  skillId: "builtin:continue",
+});
 const lookInto = (story) => ({ ...conversation(story), id: story.data["context:files:put"].ref.id });
 
 export const SAMPLES = [
@@ -75,6 +81,25 @@ export const SAMPLES = [
   ["context.read", lookInto, ({ content }) => content === "林远\n夜\n"],
   ["context.tail", lookInto, ({ content }) => content.includes("夜")],
   ["context.grep", (story) => ({ ...lookInto(story), pattern: "林远" }), ({ matches }) => matches.length === 1],
+
+  ["constraints:list", inProject, ({ constraints }) => constraints.length === 0],
+  [
+    "constraints:create",
+    ({ projectId }) => ({ projectId, constraint: { text: "严格第一人称" } }),
+    ({ constraint }) => constraint.text === "严格第一人称",
+  ],
+  ["constraints:get", inProject, ({ constraints }) => constraints.items[0] === "严格第一人称"],
+
+  [
+    "context:source:register",
+    ({ projectId }) => ({ projectId, layer: "retrieved", name: "notes", kind: "custom" }),
+    () => true,
+  ],
+  ["context:source:unregister", { layer: "retrieved", name: "notes" }, () => true],
+
+  ["context:assemble", atTheEnd, ({ prompt }) => prompt.includes("1. 严格第一人称")],
+  ["ai:skill:run", atTheEnd, ({ output }) => output !== ""],
+  ["viewer:open", inProject, ({ url }) => url.startsWith("http://127.0.0.1:")],
 
   ["ai:config:get", {}, (config) => !JSON.stringify(config).includes("sk-")],
 
