@@ -184,11 +184,15 @@ class Conversation:
             (self.folder / ledger.MANIFEST).unlink(missing_ok=True)
             return records
 
+    @property
+    def is_behind(self) -> bool:
+        """Whether the index on the disk lacks something."""
+        return self._unlisted > 0 and not self._gone
+
     def write_manifest(self) -> None:
-        """Bring the index on the disk up to date, if it is behind."""
-        if self._unlisted and not self._gone:
-            with self._changing():
-                self._write_manifest()
+        """Bring the index on the disk up to date."""
+        with self._changing():
+            self._write_manifest()
 
     @contextlib.contextmanager
     def _changing(self) -> Generator[None]:

@@ -70,10 +70,15 @@ def line_end(file: OpenFile, start: int) -> int:
 def _around_match(file: OpenFile, start: int, end: int, query: Query) -> Shown:
     if end - start <= LONGEST_SHOWN:
         return _shown(file, start, end, start, end)
-    match = query.regex.search(file.read_at(start, end - start))
-    found = start if match is None else start + match.start()
+    found = start + _match_start(file.read_at(start, min(end - start, query.longest_line)), query)
     first = boundary(file, max(start, min(found - LONGEST_SHOWN // 4, end - LONGEST_SHOWN)))
     return _shown(file, start, end, first, boundary(file, min(end, first + LONGEST_SHOWN)))
+
+
+def _match_start(line: bytes, query: Query) -> int:
+    """Find the match again; a line that is shown when the time is up is shown from its start."""
+    match = None if query.limit.over else query.regex.search(line)
+    return 0 if match is None else match.start()
 
 
 def _lines_before(file: OpenFile, end: int, count: int) -> list[Shown]:

@@ -71,18 +71,24 @@ async def stats(files: ContextFiles, project_id: str, conversation_id: str | Non
 
 
 async def maintain(files: ContextFiles) -> None:
-    """Keep indexes up to date and clean every project from time to time, for ever."""
+    """Look after the files from time to time, for ever."""
     waited = PRUNE_SECONDS - FIRST_PRUNE_SECONDS
     while True:
-        try:
-            await files.run(files.store.write_manifests)
-            if waited >= PRUNE_SECONDS:
-                waited = 0.0
-                await files.run(_prune_all, files)
-        except (DaemonError, OSError) as error:
-            log.warning("context_files_not_maintained", reason=type(error).__name__)
         await anyio.sleep(LIST_SECONDS)
         waited += LIST_SECONDS
+        await look_after(files, clean=waited >= PRUNE_SECONDS)
+        waited = 0.0 if waited >= PRUNE_SECONDS else waited
+
+
+async def look_after(files: ContextFiles, *, clean: bool) -> None:
+    """Bring indexes up to date and clean every project; what the disk refuses waits."""
+    try:
+        for conversation in files.store.behind():
+            await files.run(conversation.write_manifest)
+        if clean:
+            await files.run(_prune_all, files)
+    except (DaemonError, OSError) as error:
+        log.warning("context_files_not_maintained", reason=type(error).__name__)
 
 
 def _prune_all(files: ContextFiles) -> None:

@@ -1,8 +1,8 @@
-"""Search in process, with RE2 over a mebibyte at a time: linear time, constant memory.
+"""Search in process, with RE2 over a stretch of lines at a time: linear time, constant memory.
 
 Knows chunks of lines; knows nothing of ripgrep. Bytes that are no UTF-8 are searched as the
-U+FFFD that a reader would see. A line longer than `LONGEST_LINE` is searched in pieces: it counts
-once, but a match that lies across two pieces is not found.
+U+FFFD that a reader would see. A line longer than `query.longest_line` is searched in pieces: it
+counts once, but a match that lies across two pieces is not found.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from creonowd.artifacts.pages import text
 from creonowd.artifacts.refs import BLOCK
-from creonowd.artifacts.searching import LONGEST_LINE, Found, Place, Query
+from creonowd.artifacts.searching import Found, Place, Query
 from creonowd.artifacts.tree import OpenFile
 
 
@@ -28,7 +28,7 @@ def scan(file: OpenFile, query: Query) -> Found:
     offsets: list[int] = []
     total = 0
     last = -1
-    for chunk in _chunks(file, query.start.place.offset):
+    for chunk in _chunks(file, query):
         query.stop.check()
         if query.limit.over:
             return Found(_numbered(file, query, offsets), total, complete=False)
@@ -42,15 +42,16 @@ def scan(file: OpenFile, query: Query) -> Found:
     return Found(_numbered(file, query, offsets), total, complete=True)
 
 
-def _chunks(file: OpenFile, offset: int) -> Iterator[_Chunk]:
+def _chunks(file: OpenFile, query: Query) -> Iterator[_Chunk]:
     pending = b""
-    line = offset
-    for block in file.chunks(BLOCK, offset):
+    offset = line = query.start.place.offset
+    longest = query.longest_line
+    for block in file.chunks(query.stretch, offset):
         data = pending + block
         end = block.rfind(b"\n") + 1
         if end:
             end += len(pending)
-        elif len(data) >= LONGEST_LINE:
+        elif len(data) >= longest:
             end = _between_characters(data)
         if end:
             yield _Chunk(data, end, offset, line)

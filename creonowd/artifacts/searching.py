@@ -6,10 +6,15 @@ Knows lines and counts; knows no engine.
 from typing import Any, NamedTuple
 
 from creonowd.artifacts import patterns
-from creonowd.artifacts.refs import Survey
+from creonowd.artifacts.refs import BLOCK, Survey
 from creonowd.artifacts.stopping import Stop, TimeLimit
 
 LONGEST_LINE = 16 * 1024 * 1024
+
+# RE2 takes at worst about five nanoseconds per byte and instruction of its program, and cannot be
+# interrupted: a stretch of this size is a quarter of a second.
+_STEPS_AT_ONCE = 50_000_000
+_SHORTEST_STRETCH = 4 * 1024
 
 
 class Place(NamedTuple):
@@ -46,6 +51,18 @@ class Query(NamedTuple):
     def regex(self) -> Any:
         """The pattern, ready for bytes."""
         return patterns.compiled(self.translated)
+
+    @property
+    def stretch(self) -> int:
+        """How many bytes to search between two looks at the clock."""
+        fair = _STEPS_AT_ONCE // self.regex.programsize
+        return max(_SHORTEST_STRETCH, min(fair, BLOCK))
+
+    @property
+    def longest_line(self) -> int:
+        """How much of a line to search at once; beyond that it is searched in pieces."""
+        fair = 10 * _STEPS_AT_ONCE // self.regex.programsize
+        return max(_SHORTEST_STRETCH, min(fair, LONGEST_LINE))
 
 
 class Found(NamedTuple):

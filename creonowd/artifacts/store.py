@@ -84,12 +84,9 @@ class Store:
             binding.unbind(conversation.folder)
         return removed
 
-    def write_manifests(self) -> None:
-        """Bring every index on the disk up to date."""
-        with self._lock:
-            conversations = list(self._in_use.values())
-        for conversation in conversations:
-            conversation.write_manifest()
+    def behind(self) -> list[Conversation]:
+        """List the conversations whose index on the disk is not up to date."""
+        return [one for one in list(self._in_use.values()) if one.is_behind]
 
     @contextlib.contextmanager
     def _ready(self) -> Generator[None]:

@@ -174,6 +174,16 @@ def test_the_time_limit_ends_a_scan_with_what_was_found(tmp_path: Path) -> None:
     assert found == Found([], 0, complete=False)
 
 
+def test_a_pattern_that_is_slow_for_any_engine_keeps_to_the_time_limit(tmp_path: Path) -> None:
+    """Without stretches that fit the pattern, one mebibyte of this takes most of a minute."""
+    asked = query(r"(\w{1,30}\s?){30}z", case=False)._replace(limit=TimeLimit(0.2, monotonic))
+    with file_of(tmp_path, (b"ab" * 500 + b"\n") * 1000) as file:
+        found = scanning.scan(file, asked)
+
+    assert asked.stretch < 10_000
+    assert found == Found([], 0, complete=False)
+
+
 def test_the_setting_names_or_forbids_ripgrep(tmp_path: Path) -> None:
     program = tmp_path / "rg"
     program.touch()
