@@ -91,6 +91,13 @@ def test_ids_times_and_bytes_survive_the_journey(
     assert [r.ref for r in again.records()] == [r.ref for r in conversation.records()]
 
 
+def test_what_arrives_begins_to_age_here(packed: Path, elsewhere: Store) -> None:
+    arrived = imported(elsewhere, packed)
+
+    assert all(r.stored_at > r.created_at for r in arrived.records)
+    assert {r.project_id for r in arrived.records} == {"prj_one"}
+
+
 def test_an_archive_can_go_into_a_new_conversation(store: Store, packed: Path) -> None:
     arrived = imported(store, packed, "copy")
 

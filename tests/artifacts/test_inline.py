@@ -73,4 +73,5 @@ def test_placeholders_longer_than_their_secrets_do_not_burst_the_limit(tmp_path:
         shown = preview(file, "ctx_1", LIMITS, READER, len(content))
 
     assert "Zq8Lw2" not in shown.text
+    assert shown.text.count("密码") > 50
     assert len(shown.text) <= LIMITS.characters

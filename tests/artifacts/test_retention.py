@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from creonowd.artifacts.conversation import AbsentError, Conversation
@@ -111,7 +112,7 @@ def test_cleaning_what_is_not_there_does_nothing(conversation: Conversation) -> 
 
 
 def test_an_imported_file_ages_from_its_arrival(conversation: Conversation) -> None:
-    record = conversation.put(new_file(), b"x")
+    record = msgspec.structs.replace(conversation.put(new_file(), b"x"), created_at=0)
     held = Held(conversation, record, 1, NOW)
 
     picked = choose([held], PLENTY, record.stored_at + 90 * DAY_MS)

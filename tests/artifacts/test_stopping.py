@@ -1,0 +1,59 @@
+"""Work in a thread ends with its caller, and as its caller's end."""
+
+import threading
+from time import monotonic
+
+import anyio
+import pytest
+
+from creonowd.artifacts.stopping import Stop, StoppedError, TimeLimit, in_thread
+
+
+async def test_cancelled_work_is_told_and_waited_for() -> None:
+    begun = threading.Event()
+    ended = threading.Event()
+
+    def work(stop: Stop) -> None:
+        told = threading.Event()
+        with stop.calling(told.set):
+            begun.set()
+            told.wait(20)
+        ended.set()
+        stop.check()
+
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(in_thread, work)
+            await anyio.to_thread.run_sync(begun.wait)
+            tasks.cancel_scope.cancel()
+
+    assert ended.is_set()
+
+
+async def test_the_result_and_the_error_of_the_work_come_through() -> None:
+    def fail(_stop: Stop) -> None:
+        raise KeyError("its own")
+
+    assert await in_thread(lambda _: 42) == 42
+    with pytest.raises(KeyError, match="its own"):
+        await in_thread(fail)
+
+
+def test_who_comes_too_late_to_listen_is_told_at_once() -> None:
+    stop = Stop()
+    stop.tell()
+    told: list[str] = []
+
+    with stop.calling(lambda: told.append("stop")):
+        pass
+
+    assert told == ["stop"]
+    with pytest.raises(StoppedError):
+        stop.check()
+
+
+def test_a_time_limit_never_has_less_than_nothing_left() -> None:
+    limit = TimeLimit(-1, monotonic)
+
+    assert limit.over
+    assert limit.left == 0
