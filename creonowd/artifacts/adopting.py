@@ -3,7 +3,6 @@
 Knows files and their names; knows nothing of who put them there.
 """
 
-import mimetypes
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -26,6 +25,8 @@ def adopted(
 
 
 def _record(folder: Path, path: str, project_id: str, sequence: int, clock: Clock) -> Record:
+    import mimetypes
+
     with tree.opened(folder, path) as file:
         surveyed = survey(file.chunks(BLOCK))
     name = path.rpartition("/")[2]

@@ -15,8 +15,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import Any
 
-import re2
-
 from creonowd.artifacts.charclasses import NEGATED, NOTHING, POSITIVE, posix, spelled
 from creonowd.errors import DaemonError, ErrorCode
 
@@ -78,6 +76,8 @@ def compiled(translated: str) -> Any:
 
 
 def _compiled(pattern: str) -> Any:
+    import re2
+
     options: Any = re2.Options()
     options.never_nl = True
     options.never_capture = True

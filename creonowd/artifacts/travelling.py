@@ -4,25 +4,27 @@ Knows requests and paths that owners name; archives themselves are others' work.
 """
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anyio import from_thread
 
-from creonowd.artifacts import exporting, importing
-from creonowd.artifacts.exporting import Exported, Progress, Report
 from creonowd.artifacts.files import ContextFiles, Where
-from creonowd.artifacts.importing import Imported, Target
 from creonowd.artifacts.stopping import in_thread
-from creonowd.artifacts.unpacking import Rules
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.progress import report_progress
 
+if TYPE_CHECKING:
+    from creonowd.artifacts.exporting import Exported, Progress, Report
+    from creonowd.artifacts.importing import Imported
+
 _SECONDS_BETWEEN = 0.1
 
 
-async def export_conversation(files: ContextFiles, where: Where, path: str) -> Exported:
+async def export_conversation(files: ContextFiles, where: Where, path: str) -> "Exported":
     """Pack a conversation into a new archive at an absolute path, over what may be there."""
+    from creonowd.artifacts import exporting
+
     target = _absolute(path)
     conversation = await files.run(files.store.find, *where)
     if conversation is None:
@@ -34,9 +36,18 @@ async def export_conversation(files: ContextFiles, where: Where, path: str) -> E
     return await in_thread(lambda stop: exporting.export(conversation, target, stop, report))
 
 
-async def import_conversation(files: ContextFiles, target: Target, path: str) -> Imported:
-    """Take in an archive at an absolute path, all of it or nothing."""
+async def import_conversation(
+    files: ContextFiles, project_id: str, conversation_id: str | None, path: str
+) -> "Imported":
+    """Take in an archive at an absolute path, all of it or nothing.
+
+    Without a `conversation_id` it goes into the conversation that it came from.
+    """
+    from creonowd.artifacts import importing
+    from creonowd.artifacts.unpacking import Rules
+
     source = _absolute(path)
+    target = importing.Target(project_id, conversation_id)
     rules = Rules(files.settings.context_import_max_bytes, files.recipes.check, files.views.told)
     report = _reporter(files.store.clock)
     return await in_thread(
@@ -63,11 +74,11 @@ def _check_folder(path: Path) -> None:
         )
 
 
-def _reporter(clock: Clock) -> Report:
+def _reporter(clock: Clock) -> "Report":
     """Tell the caller from a thread how far the work is, but not at every step."""
     last = 0.0
 
-    def report(progress: Progress) -> None:
+    def report(progress: "Progress") -> None:
         nonlocal last
         now = clock.monotonic()
         finished = progress.files == progress.total_files
@@ -78,7 +89,7 @@ def _reporter(clock: Clock) -> Report:
     return report
 
 
-def _value(progress: Progress) -> dict[str, Any]:
+def _value(progress: "Progress") -> dict[str, Any]:
     return {
         "files": progress.files,
         "totalFiles": progress.total_files,

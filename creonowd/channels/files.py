@@ -6,7 +6,6 @@ from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.artifacts import keeping, travelling
 from creonowd.artifacts.files import About
-from creonowd.artifacts.importing import Target
 from creonowd.artifacts.keeping import Cleaned, Share
 from creonowd.artifacts.makers import MATERIALISE, Materialise, Materialised
 from creonowd.artifacts.refs import LONGEST_KEY, ContextRef, Kind, Origin
@@ -249,8 +248,9 @@ async def export_files(session: Session, params: ExportContextFiles) -> ContextF
 async def import_files(session: Session, params: ImportContextFiles) -> ContextFilesImported:
     """Take an archive in, all of it or nothing; ids and times are kept."""
     await session.projects.find(params.project_id)
-    target = Target(params.project_id, params.conversation_id)
-    done = await travelling.import_conversation(session.files, target, params.path)
+    done = await travelling.import_conversation(
+        session.files, params.project_id, params.conversation_id, params.path
+    )
     return ContextFilesImported(
         conversation_id=done.conversation.id, items=[record.ref for record in done.records]
     )
