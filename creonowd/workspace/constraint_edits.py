@@ -90,7 +90,7 @@ def replaced(
     """Make `texts` the user's constraints, in this order; a text that stays keeps its entry."""
     ours = [item for item in file.items if item.constraint.source == "user"]
     rest = [item for item in file.items if item.constraint.source != "user"]
-    _refuse_repeats(texts, [item.constraint.text for item in ours])
+    _refuse_repeats(texts, [item.constraint.text for item in ours], show)
     if len(texts) + len(rest) > MAX_ITEMS:
         raise _too_many()
     stripped = [text.strip() for text in texts]
@@ -178,12 +178,14 @@ def _refuse_duplicate(file: ConstraintFile, new: Constraint) -> None:
             raise _duplicate(constraintId=known.id)
 
 
-def _refuse_repeats(texts: Sequence[str], known: Sequence[str]) -> None:
-    """Refuse repeated texts, unless the file has them repeated already."""
-    allowed = Counter(map(_folded, known))
-    for text, count in Counter(map(_folded, texts)).items():
-        if count > max(1, allowed[text]):
-            raise _duplicate()
+def _refuse_repeats(texts: Sequence[str], known: Sequence[str], show: Show) -> None:
+    """Refuse repeated texts, unless the file has them repeated or a client sees them so."""
+    counts = Counter(map(_folded, texts))
+    if max(counts.values(), default=0) < 2:
+        return
+    allowed = Counter(map(_folded, known)) | Counter(_folded(show(text)) for text in known)
+    if any(count > max(1, allowed[text]) for text, count in counts.items()):
+        raise _duplicate()
 
 
 def _duplicate(**details: str) -> DaemonError:

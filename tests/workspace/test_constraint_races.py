@@ -20,6 +20,7 @@ from creonowd.workspace.exchange import replace_unchanged
 from creonowd.workspace.registry import Project
 from creonowd.workspace.tree import Tree, make_tree
 
+ROOT = Path(__file__).parents[2]
 PATH = ".creonow/rules/constraints.json"
 
 
@@ -153,7 +154,9 @@ def _output(writer: subprocess.Popen[str]) -> list[str]:
 def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new_one(quick_path: Path) -> None:
     command = [sys.executable, "-m", "tests.workspace.killing", "constraints", str(quick_path)]
 
-    killed = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    killed = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=False
+    )
 
     assert killed.returncode == 0, killed.stderr
     assert int(killed.stdout.split()[0]) == 300

@@ -375,6 +375,20 @@ async def test_a_text_sent_back_as_it_was_shown_keeps_its_secret_on_disk(
     assert second.constraints[1].id == first.constraints[0].id
 
 
+async def test_two_secrets_that_look_alike_survive_a_round_trip(
+    store: Constraints, project: Project
+) -> None:
+    secrets = [f"密钥 {SECRET}", f"密钥 {SECRET[::-1].replace('-ks', '')}", "密钥 sk-" + "aB3" * 12]
+    before = await store.replace(project, secrets)
+    shown = [Redactor().redact(text).text for text in secrets]
+
+    after = await store.replace(project, shown)
+
+    assert len(set(shown)) < len(shown)
+    assert after.revision == before.revision
+    assert texts(after) == secrets
+
+
 async def test_leftovers_of_killed_writers_are_swept(store: Constraints, project: Project) -> None:
     make_tree(project.root)
     leftover = project.root / ".creonow/rules/.creonow-1-1.tmp"

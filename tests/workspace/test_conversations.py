@@ -18,6 +18,7 @@ from creonowd.workspace.conversation_file import check_id, entry_of
 from creonowd.workspace.conversations import Conversations
 from creonowd.workspace.registry import Project
 
+ROOT = Path(__file__).parents[2]
 FOLDER = ".creonow/conversations"
 SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"
 
@@ -445,7 +446,9 @@ async def test_the_index_spares_reading_what_has_not_changed(
 def test_a_kill_at_any_moment_loses_no_saved_conversation(quick_path: Path) -> None:
     command = [sys.executable, "-m", "tests.workspace.killing", "conversations", str(quick_path)]
 
-    killed = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False)
+    killed = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=False
+    )
 
     assert killed.returncode == 0, killed.stderr
     assert int(killed.stdout.split()[1]) >= 50
