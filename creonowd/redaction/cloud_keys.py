@@ -18,13 +18,13 @@ from creonowd.redaction.rules import (
     unless_words,
     with_head,
 )
-from creonowd.redaction.shape import is_words
+from creonowd.redaction.shape import is_stand_in, is_words
 
 
 def _aws_key_id(match: "re.Match[str]") -> Sequence[Span]:
     """Spare a continent in capitals; with a digit, or after `AKIA`, it is a key."""
     shouted = match[1].isalpha() and not match[0].startswith("AKIA") and is_words(match[1])
-    return NOTHING if shouted else (match.span(),)
+    return NOTHING if shouted or is_stand_in(match[1]) else (match.span(),)
 
 
 RULES = (

@@ -78,4 +78,4 @@ def _reveal(disguise: str) -> str:
     char = chr(int(disguise[-4:], 16))
     if re.match(f"[{_INVISIBLE}]", char):
         return ""
-    return "\ufffd" if _SURROGATE.match(char) else char
+    return "\ufffd" if _SURROGATE.match(char) else char.translate(_WIDE_TO_NARROW)

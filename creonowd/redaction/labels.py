@@ -24,7 +24,7 @@ _SHI = (
     r"[ \t]{0,2}(?:就是|改为|改成了?|设为|设成|设置为|换成|是|为|爲|為)[ \t]{0,2}[:：]?[ \t]{0,2}"
 )
 _BELOW = r"[:：](?:\*\*)?[ \t]{0,4}(?:[|>][-+]?[ \t]{0,2})?\r?\n[ \t]{0,8}"
-_JOIN = rf"(?:(?P<below>{_BELOW})|{_ASSIGN}|{_PAIR}|{_CELL}|(?P<markup>>)|(?P<prose>{_IS}|{_SHI})|(?P<space>"
+_JOIN = rf"(?>(?P<below>{_BELOW})|{_ASSIGN}|{_PAIR}|{_CELL}|(?P<markup>>)|(?P<prose>{_IS}|{_SHI})|(?P<space>"
 _OPEN = r"(?P<open>[*_`\"'“‘「『《【\\(\[]{0,6}+)"
 _PROMISING = (
     r"(?!(?:pass|pwd|secret|token|key|auth)[a-z]{0,8}[=:])"
@@ -41,7 +41,7 @@ _REST = {
 }
 _LIST_END = re.compile(r"[,;]")
 _QUERY_END = re.compile(r"[&#,;]")
-_HEX = re.compile(r"[0-9a-fA-F-]+\Z")
+_DIGITS_AND_MORE = re.compile(r"(?=.*[0-9])(?=.*[^0-9a-fA-F-])")
 _SHORTEST_WEAK = 20
 
 
@@ -103,8 +103,9 @@ def _judge(match: "re.Match[str]", setting: _Setting) -> Sequence[Span]:
 
 def _is_accepted(value: str, match: "re.Match[str]", setting: _Setting) -> bool:
     if setting.strength is Strength.WEAK:
-        shortest = 16 if setting.in_query else _SHORTEST_WEAK
-        return is_random(value, shortest) and (setting.in_query or _HEX.match(value) is None)
+        if setting.in_query:
+            return is_random(value, 16)
+        return is_random(value, _SHORTEST_WEAK) and _DIGITS_AND_MORE.match(value) is not None
     if match["below"]:
         return is_random(value, 10) and re.search("[:=]", value.rstrip("=")) is None
     if match["prose"]:

@@ -6,9 +6,11 @@ Knows spellings; the rest of a path behind the home folder is found by `path_ext
 import json
 import re
 from collections.abc import Sequence
-from pathlib import PurePath, PureWindowsPath
+from pathlib import PurePath
 from urllib.parse import quote
 
+from creonowd.redaction.boundary import begins
+from creonowd.redaction.folding import fold
 from creonowd.redaction.path_extent import (
     LONGEST_LOOK_AHEAD,
     UNIX,
@@ -17,24 +19,32 @@ from creonowd.redaction.path_extent import (
     end_of_path,
 )
 from creonowd.redaction.rules import NOTHING, Rule, Span, whole
+from creonowd.redaction.scanning import lower
 
 SHORTEST_SECRET = 4
+
+_SEPARATOR = re.compile(r"(?:\\{1,4}|/)+(?=\S)")
 
 
 def secret_rules(secrets: Sequence[str]) -> tuple[Rule, ...]:
     """Write one rule for each configured key, as it is, escaped for JSON and quoted for a URL."""
-    known = sorted({secret.strip() for secret in secrets if len(secret.strip()) >= SHORTEST_SECRET})
-    return tuple(_secret_rule(secret) for secret in known)
+    known = sorted({fold(secret.strip()).text for secret in secrets})
+    return tuple(_secret_rule(secret) for secret in known if len(secret) >= SHORTEST_SECRET)
 
 
 def _secret_rule(secret: str) -> Rule:
-    spellings = {secret, json.dumps(secret)[1:-1], json.dumps(secret, ensure_ascii=False)[1:-1]}
-    spellings |= {quote(secret, safe=""), quote(secret)}
-    longest_first = sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
+    spellings = _longest_first(
+        {
+            secret,
+            json.dumps(secret, ensure_ascii=False)[1:-1],
+            quote(secret, safe=""),
+            quote(secret),
+        }
+    )
     return Rule(
         "configured_secret",
-        tuple(spelling.replace("İ", "I").lower() for spelling in longest_first),
-        "|".join(map(re.escape, longest_first)),
+        tuple(map(lower, spellings)),
+        "|".join(map(re.escape, spellings)),
         whole,
         bounded=False,
     )
@@ -44,11 +54,11 @@ def home_rules(home: PurePath | None) -> tuple[Rule, ...]:
     """Write the rule for the home folder; a bare root is nobody's home."""
     if home is None or not home.is_absolute() or home == home.parent:
         return ()
-    spellings = sorted(_spellings(home), key=lambda spelling: (-len(spelling), spelling))
+    spellings = _longest_first({fold(spelling).text for spelling in _spellings(home)})
     return (
         Rule(
             "home_abs_path",
-            tuple(dict.fromkeys(spelling.replace("İ", "I").lower() for spelling in spellings)),
+            tuple(dict.fromkeys(map(lower, spellings))),
             "(?i)(?:" + "|".join(map(re.escape, spellings)) + r")(?![A-Za-z0-9_-])",
             _home,
             bounded=False,
@@ -59,22 +69,25 @@ def home_rules(home: PurePath | None) -> tuple[Rule, ...]:
 
 
 def _spellings(home: PurePath) -> set[str]:
-    forward = home.as_posix()
-    spellings = {str(home), forward, forward.replace("/", "\\/"), quote(forward)}
-    if isinstance(home, PureWindowsPath):
-        backward = str(home)
-        tail = forward[2:]
-        spellings |= {backward.replace("\\", "\\\\"), backward.replace("\\", "\\\\\\\\")}
-        spellings |= {f"/{home.drive[0].lower()}{tail}", f"/mnt/{home.drive[0].lower()}{tail}"}
+    native, forward = str(home), home.as_posix()
+    spellings = {native, forward, forward.replace("/", "\\/"), quote(forward, errors="replace")}
+    spellings |= {native.replace("\\", "\\" * 2), native.replace("\\", "\\" * 4)}
+    if home.drive.endswith(":"):
+        drive, tail = home.drive[0].lower(), forward[2:]
+        spellings |= {f"/{drive}{tail}", f"/mnt/{drive}{tail}", f"/cygdrive/{drive}{tail}"}
     return spellings
+
+
+def _longest_first(spellings: set[str]) -> list[str]:
+    return sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
 
 
 def _home(match: "re.Match[str]") -> Sequence[Span]:
     text, start, end = match.string, match.start(), match.end()
-    before = text[start - 1 : start] if start else ""
-    if before.isascii() and (before.isalnum() or before in "._~-") and before:
+    before = text[start - 1] if start else "\n"
+    if before in "._~-" or not begins(text, start):
         return NOTHING
-    rest = re.compile(r"(?:\\{1,4}|/)+(?=\S)").match(text, end)
+    rest = _SEPARATOR.match(text, end)
     if rest is None:
         return ((start, end),)
     style = WINDOWS_ESCAPED if rest[0] == "\\\\" else WINDOWS if "\\" in rest[0] else UNIX

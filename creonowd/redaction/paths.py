@@ -20,22 +20,24 @@ from creonowd.redaction.path_extent import (
 )
 from creonowd.redaction.rules import NOTHING, Rule, Span
 
-LONGEST_HEAD = 16
+LONGEST_HEAD = 96
 
-_ROOTS = ("home", "Users", "root", "var", "tmp", "opt", "srv", "mnt", "etc", "private", "Volumes")
+_PEOPLE = ("home", "Users", "root")
+_ROOTS = (*_PEOPLE, "var", "tmp", "opt", "srv", "mnt", "etc", "private", "Volumes")
 _DEEP_ROOTS = (
-    "media",
-    "data",
-    "export/home",
-    "run/user",
-    "storage/emulated",
-    "usr/local",
-    "usr/home",
-)
+    "media", "data", "export/home", "run/user", "storage/emulated", "usr/local", "usr/home",
+)  # fmt: skip
 _WITHIN_A_PATH = tuple(string.ascii_letters + string.digits + "._~-%$}@")
+_PERSONAL = re.compile(rf"\\?/(?:{'|'.join(_PEOPLE)})\\?/")
+_MAY_LEAD_TO_A_PATH = "在到从往向见看为是至把将自于与和或了，。；：、！？“‘「『《【（…—　"
 _LEADS_TO_ROOT = re.compile(r"(?:(?<!\S)-[A-Za-z]?|:(?://|\\/\\/)file)\Z")
 _REQUEST = re.compile(
     r"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|(?:ROUTE|[Rr]oute|路由)[:：]?)[ \t]?\Z"
+)
+_ADDRESS = re.compile(r"https?://[!-~]*\Z")
+_LINK = re.compile(
+    r"(?:href|action)=[\"']\Z|\bto=[{]?[\"']\Z"
+    r"|\.(?:push|replace|navigate|redirect|get|post|put|delete|use|goto)\([\"'`]\Z"
 )
 _FORMULA = re.compile(
     r"(?:math[a-z]{2,4}|text[a-z]{0,2}|frac|sqrt|sum|int|prod|lim|to|in|mapsto|times|cdot|l?dots|cdots|"
@@ -44,7 +46,7 @@ _FORMULA = re.compile(
     r"hspace|vspace|label|ref|cite|emph|R|N|Z|Q|C|partial|nabla|leq?|geq?|neq?|sin|cos|tan|log|ln|"
     r"vec|hat|bar|tilde|overline|underline|operatorname)(?![A-Za-z])|[A-Za-z]+(?:[{^]|_\{|_[0-9a-z](?![A-Za-z0-9]))"
 )
-_LINE_ESCAPE = re.compile(r"[nrt](?![a-z])|[nrt]\Z")
+_LINE_ESCAPE = re.compile(r"[nrt](?![a-z0-9_-])")
 _ESCAPES = re.compile(r"x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|[0-7]{3}")
 _STAND_IN = re.compile(r"(?:Users[\\/]{1,4})?(?:%\w{1,32}%|\$|\.{2,8}(?!\w))")
 _NOBODY = re.compile(r"(?:Users)?[\\/]*\Z")
@@ -56,7 +58,7 @@ def _windows(match: "re.Match[str]") -> Sequence[Span]:
         return NOTHING
     slashes = 0 if match[1].endswith("/") else len(match[1])
     rest = text[after : after + 64]
-    if _STAND_IN.match(rest) or (slashes == 1 and _is_no_folder(text[colon - 1], rest)):
+    if _STAND_IN.match(rest) or _is_no_folder(text[colon - 1], rest, slashes):
         return NOTHING
     start = colon - 1
     end = end_of_path(text, after, _windows_style(slashes), opened_by=_quote_before(text, start))
@@ -68,8 +70,10 @@ def _is_drive(text: str, place: int) -> bool:
     return text[place].isascii() and text[place].isalpha() and begins(text, place)
 
 
-def _is_no_folder(drive: str, rest: str) -> bool:
+def _is_no_folder(drive: str, rest: str, slashes: int) -> bool:
     r"""Recognise a formula or a line break: `f:\mathbb{R}`, `Q:\nWho are you?`."""
+    if slashes != 1:
+        return slashes == 2 and rest[1:2] != "\\" and _LINE_ESCAPE.match(rest) is not None
     if _FORMULA.match(rest) or _LINE_ESCAPE.match(rest):
         return True
     return drive in "QAqa" and rest.startswith("n")
@@ -116,12 +120,21 @@ def _is_root(text: str, start: int) -> bool:
         return not bare.endswith(_WITHIN_A_PATH) and not (
             bare.endswith(":") and len(head) - len(bare) == 1
         )
+    if not before.isascii():
+        return _PERSONAL.match(text, start) is not None or before in _MAY_LEAD_TO_A_PATH
     if before not in _WITHIN_A_PATH:
-        return begins(text, start)
+        return begins(text, start) and not _is_route(text, start)
     return (
         follows_escape(text, start)
         or _LEADS_TO_ROOT.search(text, max(0, start - 10), start) is not None
     )
+
+
+def _is_route(text: str, start: int) -> bool:
+    """Recognise the rest of a web address, and what a page links to."""
+    head = text[max(0, start - LONGEST_HEAD) : start]
+    linked = text.startswith("/home", start) and _LINK.search(head) is not None
+    return linked or _ADDRESS.search(head) is not None
 
 
 def _file_url(match: "re.Match[str]") -> Sequence[Span]:

@@ -19,13 +19,15 @@ from creonowd.redaction.rules import (
     whole,
     with_head,
 )
-from creonowd.redaction.shape import has_mixture
+from creonowd.redaction.shape import has_mixture, is_stand_in, is_words
 
 UUID = f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"
 
 
 def _mixed(match: "re.Match[str]") -> Sequence[Span]:
-    return (match.span(),) if has_mixture(match[0]) else NOTHING
+    body = match[0]
+    sayable = not has_mixture(body) or is_words(body) or is_stand_in(body)
+    return NOTHING if sayable else (match.span(),)
 
 
 CODE_HOSTS = (
@@ -70,7 +72,7 @@ CODE_HOSTS = (
 CHATS = (
     Rule(
         "slack_token",
-        ("xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxe.", "xoxc-", "xoxd-", "xoxo-"),
+        ("xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxe.", "xoxc-", "xoxd-"),
         r"xox[a-z][.-](?:xox[bp]-)?[A-Za-z0-9%/+=-]{20,400}+",
         _mixed,
     ),

@@ -107,11 +107,12 @@ class Redactor:
         from creonowd.redaction.scanning import scan
 
         folded = fold(text)
-        rules = self._scanner.rules
-        return [
-            Stretch(folded.origin(start), folded.origin(end), rules[rank].pattern_id)
-            for start, end, rank in scan(self._scanner, folded.text)
-        ]
+        names = self._scanner.names
+        found = scan(self._scanner, folded.text)
+        if not folded.folds:
+            return [Stretch(start, end, names[rank]) for start, end, rank in found]
+        origin = folded.origin
+        return [Stretch(origin(start), origin(end), names[rank]) for start, end, rank in found]
 
 
 _everyone = Redactor()

@@ -14,19 +14,14 @@ from creonowd.redaction.rules import Rule, Span, compiled
 
 NEARBY = 64
 
-
-class Finding(NamedTuple):
-    """A stretch to replace; `rank` is the place of its rule among the rules, the best first."""
-
-    start: int
-    end: int
-    rank: int
+Finding = tuple[int, int, int]
+"""Start and end of a stretch to replace, and the rank of the rule that found it, the best first."""
 
 
 class Scanner(NamedTuple):
     """Rules made ready to run."""
 
-    rules: tuple[Rule, ...]
+    names: tuple[str, ...]
     automaton: AhoCorasick
     by_anchor: tuple[tuple[tuple[int, Rule], ...], ...]
     unanchored: tuple[tuple[int, Rule], ...]
@@ -39,7 +34,7 @@ def make_scanner(rules: Sequence[Rule]) -> Scanner:
         for anchor in rule.anchors:
             by_anchor.setdefault(anchor, []).append((rank, rule))
     return Scanner(
-        tuple(rules),
+        tuple(rule.pattern_id for rule in rules),
         AhoCorasick(list(by_anchor), implementation=Implementation.DFA),
         tuple(map(tuple, by_anchor.values())),
         tuple((rank, rule) for rank, rule in enumerate(rules) if not rule.anchors),
@@ -62,29 +57,23 @@ def suspicions(scanner: Scanner, text: str) -> list[Span]:
 
 def _anchored(scanner: Scanner, text: str) -> list[Finding]:
     findings: list[Finding] = []
-    done = [0] * len(scanner.rules)
+    done = [0] * len(scanner.names)
     verdicts: dict[tuple[int, int, str], Sequence[Span]] = {}
     hits = scanner.automaton.find_matches_as_indexes(lower(text), overlapping=True)
     for anchor, start, _ in hits:
         for rank, rule in scanner.by_anchor[anchor]:
-            if start < done[rank]:
+            if start < done[rank] or (rule.bounded and not begins(text, start)):
                 continue
-            match = _match(rule, text, start)
+            match = compiled(rule.pattern).match(text, start)
             if match is None:
                 continue
             spans = _judged(rank, rule, match, verdicts)
             if spans:
-                findings += [Finding(first, end, rank) for first, end in spans]
+                findings += [(first, end, rank) for first, end in spans]
                 done[rank] = max(match.end(), spans[-1][1])
             elif rule.swallows:
                 done[rank] = match.end()
     return findings
-
-
-def _match(rule: Rule, text: str, start: int) -> "re.Match[str] | None":
-    if rule.bounded and not begins(text, start):
-        return None
-    return compiled(rule.pattern).match(text, start)
 
 
 def _judged(
@@ -109,7 +98,7 @@ def _judged(
 
 def _unanchored(scanner: Scanner, text: str) -> list[Finding]:
     return [
-        Finding(start, end, rank)
+        (start, end, rank)
         for rank, rule in scanner.unanchored
         for match in compiled(rule.pattern).finditer(text)
         for start, end in rule.judge(match)
@@ -124,10 +113,12 @@ def lower(text: str) -> str:
 def merge(findings: Sequence[Finding]) -> list[Finding]:
     """Join overlapping findings, in reading order."""
     merged: list[Finding] = []
+    reached = 0
     for start, end, rank in sorted(findings):
-        if merged and start < merged[-1].end:
-            last = merged.pop()
-            merged.append(Finding(last.start, max(last.end, end), min(last.rank, rank)))
+        if start < reached:
+            first, last, best = merged.pop()
+            merged.append((first, max(last, end), min(best, rank)))
         else:
-            merged.append(Finding(start, end, rank))
+            merged.append((start, end, rank))
+        reached = max(reached, end)
     return merged

@@ -13,6 +13,7 @@ _ENOUGH_IF_SHORT, _ENOUGH_IF_LONG = 0.55, 0.6
 _LONG = 20
 
 _LOWER, _UPPER, _DIGIT = re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]")
+_LETTER = re.compile("[A-Za-z]")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 _DIGITS_INSIDE = re.compile(r"[A-Za-z][0-9]+[A-Za-z]|[0-9][A-Za-z]+[0-9]")
 _NAMES_A_SECRET = re.compile(r"passw|pwd|secret|token|key|credential|auth", re.IGNORECASE)
@@ -23,7 +24,7 @@ _STAND_IN = re.compile(
     re.IGNORECASE,
 )
 _CODE = re.compile(
-    r"([A-Za-z_$][\w$]*)((?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*)*)([(\[].*)?\Z", re.DOTALL
+    r"([A-Za-z_$][\w$]*+)((?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*+)*+)([(\[].*)?\Z", re.DOTALL
 )
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.+-]+@[\w-]+(?:\.[\w-]+)+\Z|www\.", re.IGNORECASE)
 _PLACE = re.compile(r"(?:~|\.{1,2})?[\\/]|[A-Za-z]:[\\/]|[\w.-]+/[\w./-]+\.\w{1,5}\Z")
@@ -79,7 +80,7 @@ def is_random(value: str, shortest: int) -> bool:
     """Tell whether a value looks made by a machine: long, mixed, and no words in it."""
     if len(value) < shortest or is_stand_in(value) or is_reference(value):
         return False
-    if is_words(value) or is_code(value):
+    if is_words(value) or is_code(value) or len(_LETTER.findall(value)) < len(value) / 6:
         return False
     return has_mixture(value) or (value.isalpha() and len(value) >= 2 * shortest)
 

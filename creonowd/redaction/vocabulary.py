@@ -57,7 +57,7 @@ OPEN_KINDS = words(
     "public primary foreign cache partition sort row object hash idempotency dedupe index shortcut hot "
     "map group registry answer routing unique composite json dict query i18n locale translation next "
     "page continuation sync cancel cancellation cursor start end max min num total prompt completion "
-    "input output pad eos bos mask sep cls unk stop special per each first last this that a the"
+    "input output pad eos bos mask sep cls unk stop special per"
 )
 ABOUT_A_SECRET = words(
     "name names path paths file files filename dir folder url uri link id ids count type types length "

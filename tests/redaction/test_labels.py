@@ -35,6 +35,7 @@ ENGLISH = (
     "AccountKey={};EndpointSuffix=core.windows.net",
     "OPENAI_KEY={}",
     "BOT_TOKEN={}",
+    "Here is the token: {}",
     "DB_PASSWORD_PROD={}",
     "password：{}，别改",
     "pass: {}\nuser: bob",

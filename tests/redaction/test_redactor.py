@@ -71,6 +71,7 @@ def test_a_lone_surrogate_and_a_growing_capital_move_nothing() -> None:
         PurePosixPath("/Users/欧阳娜"),
         PureWindowsPath(r"Z:\People\欧阳 娜"),
         PureWindowsPath(r"C:\Users\mei"),
+        PureWindowsPath(r"\\server\homes\mei"),
     ],
 )
 def test_the_home_folder_goes_in_every_spelling(home: PurePosixPath | PureWindowsPath) -> None:
@@ -83,7 +84,7 @@ def test_the_home_folder_goes_in_every_spelling(home: PurePosixPath | PureWindow
     }  # fmt: skip
 
     for spelling in spellings:
-        for around in ("在 {} 里", '"{}"', "x={};"):
+        for around in ("在 {} 里", '"{}"', "x={};", "\\n{}\\n"):
             text = own.redact(around.replace("{}", spelling)).text
 
             assert home.name.lower() not in text.lower(), spelling
@@ -121,7 +122,7 @@ def test_what_is_no_home_redacts_nothing(home: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "secret", ["open sesame 42", "芝麻开门", 'q"uo\\te\nx', "a+b/c=", "plainword"]
+    "secret", ["open sesame 42", "芝麻开门", 'q"uo\\te\nx', "a+b/c=", "plainword", "ＷＩＤＥ１２"]
 )
 def test_a_configured_key_goes_exactly_and_however_escaped(secret: str) -> None:
     own = redactor(None, secret)
