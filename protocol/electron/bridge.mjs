@@ -87,10 +87,12 @@ class Bridge {
   }
 
   #forgetWhenGone(sender) {
-    sender?.once?.("destroyed", () => {
-      this.#pages.get(sender)?.close();
-      this.#pages.delete(sender);
-    });
+    for (const end of ["destroyed", "render-process-gone"]) {
+      sender?.once?.(end, () => {
+        this.#pages.get(sender)?.close();
+        this.#pages.delete(sender);
+      });
+    }
   }
 }
 

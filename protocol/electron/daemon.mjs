@@ -46,7 +46,7 @@ export class Daemon {
   constructor(options) {
     const environment = { ...process.env, ...options.env };
     const executable = findExecutable(options.executable, environment);
-    const userData = options.userData ?? userDataFolder(environment);
+    const userData = userDataFolder(options.userData, environment);
     this.#settings = { ...DEFAULTS, ...options, executable, userData };
     this.#policy = options.restart === false ? NO_RESTART : { ...RESTART, ...options.restart };
     this.#session = new Session(this.#settings);

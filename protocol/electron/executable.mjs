@@ -1,7 +1,7 @@
 // Where the daemon is installed and where it keeps its data. Starts nothing.
 import { accessSync, constants, statSync } from "node:fs";
 import { homedir } from "node:os";
-import { delimiter, isAbsolute, join } from "node:path";
+import { delimiter, isAbsolute, join, resolve } from "node:path";
 import { DaemonError } from "./errors.mjs";
 
 const APP = "CreoNow";
@@ -24,14 +24,22 @@ export function findExecutable(told, environment = process.env, resources = proc
   throw new DaemonError("NOT_FOUND", message, { looked: places });
 }
 
-/** Tell where user data lives if nobody says so: the same place that the daemon would choose. */
-export function userDataFolder(environment = process.env) {
-  if (environment.CREONOW_USER_DATA_DIR) return environment.CREONOW_USER_DATA_DIR;
-  const home = homedir();
-  if (WINDOWS) return join(environment.LOCALAPPDATA ?? join(home, "AppData", "Local"), APP);
-  if (process.platform === "darwin") return join(home, "Library", "Application Support", APP);
-  const data = environment.XDG_DATA_HOME?.trim();
-  return join(data || join(home, ".local", "share"), APP);
+/** Tell where user data lives: as told, else `CREONOW_USER_DATA_DIR`, else where the daemon itself would. */
+export function userDataFolder(told, environment = process.env) {
+  const named = told ?? (environment.CREONOW_USER_DATA_DIR || undefined);
+  return resolve(named === undefined ? join(platformFolder(environment), APP) : expanded(named));
+}
+
+function platformFolder(environment) {
+  if (WINDOWS) return environment.LOCALAPPDATA ?? join(homedir(), "AppData", "Local");
+  const data = environment.XDG_DATA_HOME;
+  if (data && isAbsolute(data)) return data;
+  const usual = process.platform === "darwin" ? ["Library", "Application Support"] : [".local", "share"];
+  return join(homedir(), ...usual);
+}
+
+function expanded(path) {
+  return path.replace(/^~(?=$|[\\/])/, homedir);
 }
 
 function installed(environment, resources) {
@@ -40,7 +48,7 @@ function installed(environment, resources) {
 }
 
 function spelled(named, environment) {
-  if (isAbsolute(named) || /[\\/]/.test(named)) return [named];
+  if (isAbsolute(named) || /[\\/]/.test(named)) return [resolve(named)];
   return onPath(WINDOWS && !/\.exe$/i.test(named) ? `${named}.exe` : named, environment);
 }
 

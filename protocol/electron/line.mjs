@@ -76,7 +76,7 @@ export class Line {
       this.#connection = undefined;
       connection.close();
       socket.destroy();
-      if (this.#over.signal.aborted) this.#daemon.invoke("session:revoke", { token: this.#token });
+      if (this.#over.signal.aborted) this.#revoke();
     }
   }
 
@@ -87,6 +87,10 @@ export class Line {
     const { token } = await this.#daemon.call("session:grant", grant);
     this.#token = token;
     await greet(connection, { ...this.#daemon.settings, token, parentPid: undefined });
+  }
+
+  #revoke() {
+    if (this.#token) this.#daemon.invoke("session:revoke", { token: this.#token });
   }
 
   #renew() {

@@ -92,11 +92,17 @@ function on(event, listener) {
   if (typeof listener !== "function") throw new TypeError("The listener must be a function.");
   const held = listeners.get(event) ?? new Set();
   const entry = { listener };
-  if (held.size === 0) ask("$/subscribe", { event });
+  if (held.size === 0) tell("$/subscribe", { event });
   listeners.set(event, held.add(entry));
   return () => {
-    if (held.delete(entry) && held.size === 0) ask("$/unsubscribe", { event });
+    if (held.delete(entry) && held.size === 0) tell("$/unsubscribe", { event });
   };
+}
+
+/** Ask for something whose answer nobody waits for; a refusal must still be seen. */
+async function tell(request, payload) {
+  const { ok, error } = await ask(request, payload);
+  if (!ok) console.error(`creonow: ${error.message}`);
 }
 
 async function ask(channel, payload, key) {
@@ -139,5 +145,5 @@ function told(name) {
 }
 
 ipcRenderer.on(EVENT, (_event, name, fields) => hear(name, fields));
-ask("$/page");
+tell("$/page");
 contextBridge.exposeInMainWorld("creonow", { invoke, cancel, on });

@@ -45,7 +45,7 @@ export function killTree(child) {
 
 function ending(child) {
   return new Promise((resolve) => {
-    child.once("error", (error) => resolve({ error, code: null, signal: null }));
+    child.on("error", (error) => resolve({ error, code: null, signal: null }));
     child.once("exit", (code, signal) => {
       const end = { code, signal };
       if (!WINDOWS) killTree(child);

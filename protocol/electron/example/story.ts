@@ -1,0 +1,20 @@
+// An end-to-end story of that app; compiled, never run here.
+import { startHarness } from "@creonow/electron/harness";
+import type { Harness } from "@creonow/electron/harness";
+
+export async function story(): Promise<string> {
+  const harness: Harness = await startHarness({ deterministic: true, debug: true });
+  const { projectId } = await harness.makeProject("长夜", { "第一章.md": "夜。" });
+  const { value } = await harness.call("e2e:echo", { value: projectId });
+  const changed = await harness.event("context:creonow:changed", { where: ({ paths }) => paths.length > 0 });
+  const line = await harness.log("context_watch_started", { timeoutMs: 1000 });
+  await harness.stop();
+  return [value, changed.projectId, line.level].join();
+}
+
+export async function mistakes(harness: Harness): Promise<void> {
+  // @ts-expect-error there is no such channel
+  await harness.call("app:pong");
+  // @ts-expect-error files are texts
+  await harness.makeProject("长夜", { "第一章.md": 7 });
+}

@@ -1,0 +1,54 @@
+// Where the daemon and its data are: in JavaScript the same answer as in Python.
+import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
+import { dirname, join, resolve } from "node:path";
+import { test } from "node:test";
+import { COMMAND } from "../../tests/daemon.mjs";
+import { findExecutable, userDataFolder } from "../executable.mjs";
+
+const WINDOWS = process.platform === "win32";
+const NAME = WINDOWS ? "creonowd.exe" : "creonowd";
+const PYTHON = join(dirname(COMMAND), WINDOWS ? "python.exe" : "python");
+
+test("user data is where the daemon would put it", () => {
+  const code = "from creonowd.settings import user_data_dir; print(user_data_dir())";
+  const named = ["~/墨 ink", "relative", join(tmpdir(), "a b")].map((path) => ({ CREONOW_USER_DATA_DIR: path }));
+  const places = [{}, ...named, { CREONOW_USER_DATA_DIR: "" }, { XDG_DATA_HOME: tmpdir() }, { XDG_DATA_HOME: "relative" }];
+
+  for (const place of places) {
+    const { CREONOW_USER_DATA_DIR, XDG_DATA_HOME, ...rest } = process.env;
+    const env = { ...rest, PYTHONUTF8: "1", ...place };
+    const python = execFileSync(PYTHON, ["-c", code], { env, encoding: "utf8" }).trim();
+
+    assert.equal(userDataFolder(undefined, env), python);
+  }
+  assert.equal(userDataFolder("~/told", { CREONOW_USER_DATA_DIR: "/elsewhere" }), join(homedir(), "told"));
+});
+
+test("a packaged daemon comes before PATH, and what is told before both", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "creonow app "));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  const [packaged, told] = [join(folder, "resources", "creonowd", NAME), join(folder, "told", NAME)];
+  for (const path of [packaged, told]) {
+    mkdirSync(dirname(path), { recursive: true });
+    writeFileSync(path, "");
+    chmodSync(path, 0o755);
+  }
+  const environment = { PATH: dirname(COMMAND) };
+
+  assert.equal(findExecutable(undefined, environment, undefined), COMMAND);
+  assert.equal(findExecutable(undefined, environment, join(folder, "resources")), packaged);
+  assert.equal(findExecutable(undefined, { ...environment, CREONOW_DAEMON: told }, join(folder, "resources")), told);
+  assert.equal(findExecutable(packaged, { ...environment, CREONOW_DAEMON: told }), packaged);
+});
+
+test("a folder or a file that cannot be run is not a daemon", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "creonow app "));
+  t.after(() => rmSync(folder, { recursive: true, force: true }));
+  mkdirSync(join(folder, NAME));
+
+  assert.throws(() => findExecutable(join(folder, NAME)), { code: "NOT_FOUND", details: { looked: [resolve(folder, NAME)] } });
+  assert.throws(() => findExecutable(undefined, { PATH: folder }, undefined), { code: "NOT_FOUND" });
+});
