@@ -85,10 +85,12 @@ describe("a page", () => {
     const event = { sender: window.contents, senderFrame: window.frame };
     const unlisted = ["no:such:channel", "session:grant", "ipc:invoke", "initialize", "exit", "__proto__", "", 7, {}, null];
 
+    const before = window.asked.length;
     for (const channel of unlisted) {
       assertFailure(await window.creonow.invoke(channel, {}), "IPC_CHANNEL_FORBIDDEN");
       assertFailure(await straight(event, channel, {}), "IPC_CHANNEL_FORBIDDEN");
     }
+    assert.equal(window.asked.length, before);
     assertFailure(await straight(event), "IPC_CHANNEL_FORBIDDEN");
     assertFailure(await straight(event, "$/subscribe", { event: "secret:event" }), "IPC_CHANNEL_FORBIDDEN");
     assert.throws(() => window.creonow.on("secret:event", () => {}), /no event secret:event/);
@@ -139,6 +141,7 @@ describe("a page", () => {
   test("cancels by the key of its call, and no one else's", PATIENCE, async (t) => {
     const { window, ipcMain, bridge } = bridged(t, harness.daemon);
     const other = openWindow(ipcMain, bridge.webPreferences);
+    await Promise.all([window, other].map((w) => w.creonow.invoke("app:ping")));
     const [mine, twin, theirs] = [window, window, other].map((w) =>
       w.creonow.invoke("e2e:sleep", { ms: 600_000, _meta: { timeoutMs: 30_000 } }, { key: "draft" }),
     );
@@ -220,14 +223,14 @@ describe("a page", () => {
     const { window } = bridged(t, harness.daemon);
     const heard = [];
     window.creonow.on("novel:changed", () => heard.push("old"));
-    const old = window.creonow.invoke("e2e:sleep", { ms: 600_000 });
+    const old = window.creonow.invoke("e2e:sleep", { ms: 600_000, _meta: { timeoutMs: 600_000 } });
     await window.creonow.invoke("app:ping");
 
     window.load();
     const left = await old;
     await window.creonow.invoke("e2e:notify", { method: "novel:changed" });
 
-    assert.equal(left.ok, false);
+    assertFailure(left, "DISCONNECTED");
     assert.deepEqual(heard, []);
     assert.equal((await window.creonow.invoke("app:ping")).ok, true);
   });
@@ -364,7 +367,8 @@ describe("the bridge", () => {
   });
 
   test("hangs up for windows that have gone, and takes their tokens back", PATIENCE, async (t) => {
-    const { ipcMain, bridge } = bridged(t, harness.daemon);
+    const tokens = [];
+    const { ipcMain, bridge } = bridged(t, overheard(harness.daemon, tokens));
     const connections = async () => (await harness.call("app:metrics")).connections;
     while ((await connections()) > 1);
     const windows = Array.from({ length: 5 }, () => openWindow(ipcMain, bridge.webPreferences));
@@ -375,6 +379,10 @@ describe("the bridge", () => {
     while ((await connections()) > 1);
 
     assert.equal(during, 6);
+    assert.equal(tokens.length, 5);
+    for (const token of tokens) {
+      assert.deepEqual(await harness.call("session:revoke", { token }), { revoked: false });
+    }
   });
 });
 

@@ -360,7 +360,7 @@ describe("dying", () => {
   });
 
   test("a waiting call can be cancelled, runs out of patience, and does not queue without end", PATIENCE, async (t) => {
-    const { starting } = misbehaving(t, "well", { waitMs: 100, restart: { attempts: 1, firstDelayMs: 600_000 } });
+    const { starting } = misbehaving(t, "well", { waitMs: 100, restart: { attempts: 1, firstDelayMs: 600_000, longestDelayMs: 600_000 } });
     const daemon = await starting;
     const down = becomes(daemon, "restarting");
     const controller = new AbortController();
@@ -523,7 +523,7 @@ describe("stopping", () => {
   });
 
   test("a daemon that is still starting, or waits to start again, is stopped at once", PATIENCE, async (t) => {
-    const { starting } = misbehaving(t, "well", { restart: { attempts: 5, firstDelayMs: 600_000 } });
+    const { starting } = misbehaving(t, "well", { restart: { attempts: 5, firstDelayMs: 600_000, longestDelayMs: 600_000 } });
     const daemon = await starting;
     const down = becomes(daemon, "restarting");
     await failure(daemon.call("fake:die"));
@@ -541,10 +541,11 @@ describe("stopping", () => {
     const first = daemon.pid;
 
     const again = daemon.restart();
-    const answer = await daemon.call("e2e:echo", { value: "waited" });
+    const answers = [];
+    for (const value of "abc") answers.push(await daemon.call("e2e:echoInTask", { value }));
     await again;
 
-    assert.equal(answer.value, "waited");
+    assert.deepEqual(answers.map(({ value }) => value), ["a", "b", "c"]);
     assert.notEqual(daemon.pid, first);
   });
 });

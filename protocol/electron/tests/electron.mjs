@@ -18,10 +18,14 @@ export function makeIpcMain() {
   };
 }
 
-/** A window whose sandbox runs the preload script; `seen` is all that ever reached the page. */
+/**
+ * A window whose sandbox runs the preload script.
+ *
+ * `asked` are the channels that left the page, `seen` is all that reached it.
+ */
 export function openWindow(ipcMain, { preload, additionalArguments = [] }, url = APP_PAGE) {
   const contents = Object.assign(new EventEmitter(), { isDestroyed: () => false });
-  const window = { contents, seen: [], complaints: [], frame: { url, parent: null } };
+  const window = { contents, seen: [], asked: [], complaints: [], frame: { url, parent: null } };
   window.load = () => loadPage(window, ipcMain, preload, additionalArguments);
   window.load();
   return window;
@@ -47,6 +51,7 @@ function loadPage(window, ipcMain, preload, additionalArguments) {
 async function invoke(window, ipcMain, name, request) {
   const event = { sender: window.contents, senderFrame: window.frame };
   const copied = structuredClone(request);
+  window.asked.push(copied[0]);
   const handler = ipcMain.handlers.get(name);
   if (!handler) throw new Error(`No handler registered for '${name}'`);
   const answer = structuredClone(await handler(event, ...copied));
