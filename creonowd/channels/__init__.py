@@ -18,6 +18,7 @@ from creonowd.channels import (
     files,
     ipc,
     project,
+    retrieve,
     rules,
     skill,
     source,
@@ -47,6 +48,7 @@ FAMILIES = (
     files,
     viewer,
     source,
+    retrieve,
 )
 
 ALL_CHANNELS: tuple[Channel, ...] = tuple(

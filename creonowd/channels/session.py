@@ -18,6 +18,7 @@ from creonowd.settings import Settings
 from creonowd.skills.in_flight import InFlight
 from creonowd.skills.library import Library
 from creonowd.sources.hosts import Hosts
+from creonowd.sources.project import ProjectSources
 from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
@@ -57,6 +58,7 @@ class Services:
     files: ContextFiles
     hosts: Hosts
     indexes: Indexes
+    sources: ProjectSources
 
 
 @dataclass(frozen=True)

@@ -66,7 +66,6 @@ class Rule(StrEnum):
     SCORE = "score"
     CHUNK_LIMIT = "chunk_limit"
     DUPLICATE = "duplicate"
-    IN_WINDOW = "in_window"
     WINDOW = "window"
     PINNED = "pinned"
     SIZE_LIMIT = "size_limit"

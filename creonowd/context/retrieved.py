@@ -14,14 +14,16 @@ from creonowd.context.verdict import Verdict, drop, keep
 def choose(units: Sequence[Unit], room: int, shown: Span | None) -> tuple[Verdict, ...]:
     """Take chunks by falling score; the verdicts stand in the order of the documents.
 
-    `shown` is what the window already shows of the current document.
+    `shown` is what the window already shows of the current document: what lies there is no
+    candidate, and what says the same elsewhere is a duplicate.
     """
     verdicts: dict[int, Verdict] = {}
-    seen: set[str] = set()
+    hidden = [i for i, unit in enumerate(units) if not _lies_in(unit.fragment.span, shown)]
+    seen = {unit.text for unit in units if _lies_in(unit.fragment.span, shown)}
     counted = 0
-    for index in sorted(range(len(units)), key=lambda i: rank_key(units[i].fragment)):
+    for index in sorted(hidden, key=lambda i: rank_key(units[i].fragment)):
         unit = units[index]
-        rule = _excluded(unit, seen, shown)
+        rule = Rule.DUPLICATE if unit.text in seen else None
         counted += rule is None
         if rule is None and counted > CHUNK_LIMIT:
             rule = Rule.CHUNK_LIMIT
@@ -48,8 +50,7 @@ def reading_key(fragment: Fragment) -> tuple[object, ...]:
     return (path, offset, fragment.source_ref, fragment.text)
 
 
-def _excluded(unit: Unit, seen: set[str], shown: Span | None) -> Rule | None:
-    span = unit.fragment.span
-    if span is not None and shown is not None and max(span[0], shown[0]) < min(span[1], shown[1]):
-        return Rule.IN_WINDOW
-    return Rule.DUPLICATE if unit.text in seen else None
+def _lies_in(span: Span | None, shown: Span | None) -> bool:
+    if span is None or shown is None:
+        return False
+    return max(span.start, shown.start) < min(span.end, shown.end)

@@ -32,6 +32,7 @@ from creonowd.sources.hosts import Hosts
 from creonowd.sources.project import ProjectSources
 from creonowd.sources.retrieval.held import held
 from creonowd.sources.retrieval.indexes import Indexes
+from creonowd.sources.retrieval.source import Passages
 from creonowd.sources.skill_sources import SkillSources
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
@@ -74,6 +75,7 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
     troubles.watch("sources", lambda: _resting(hosts.resting()))
     troubles.watch("retrieval", lambda: _unindexed(indexes.problems()))
     constraints = Constraints(tree, clock, redactor)
+    sources = ProjectSources(tree, constraints, Passages(indexes))
     services = Services(
         settings=settings,
         user_data=user_data,
@@ -90,7 +92,8 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
         budgets=budgets,
         documents=documents,
         skills=Library(user_data, clock),
-        engine=_engine(settings, ProjectSources(tree, constraints), SkillSources(runs), hosts),
+        engine=_engine(settings, sources, SkillSources(runs), hosts),
+        sources=sources,
         ai=ai,
         runs=runs,
         in_flight=InFlight(),

@@ -1,11 +1,13 @@
 """Characters and other entities, as their files describe them. Pure; knows no disk.
 
 A Markdown file says so in its front matter, a JSON file in its keys: `name`, `aliases`,
-`priority`, and `inject`: when the entity enters a prompt.
+`priority`, and `inject`: when the entity enters a prompt. Whatever else it says (a type,
+attributes, a description) is for the model to read.
 """
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import Any, cast
@@ -16,6 +18,12 @@ from creonowd.sources.reading import is_json
 from creonowd.workspace import front_matter
 
 MAX_PRIORITY = 1_000_000
+LONGEST_HEADING = 20
+NAME_KEYS = ("name", "姓名", "名字", "名称")
+ALIAS_KEYS = ("aliases", "alias", "别名", "别称")
+
+_HEADING = re.compile(r"^# +(.+?) *#* *\r?$", re.MULTILINE)
+_SEPARATORS = re.compile(r"[,，、;；/]")
 
 
 class Inject(StrEnum):
@@ -36,23 +44,21 @@ class Entity(Model):
 
 
 def describe(path: str, text: str) -> Entity | None:
-    """Read what a file says about its entity; None if what it says makes no sense."""
+    """Read what a file says about its entity; None if what it says makes no sense.
+
+    Where it does not say a name, it is called as the file is, and as its first heading says.
+    """
     said = _said(path, text)
     if said is None:
         return None
-    name = said.get("name", PurePosixPath(path).stem)
-    aliases = said.get("aliases", [])
+    names = _names(said, path, text)
     priority = said.get("priority", DEFAULT_PRIORITY)
-    if not isinstance(name, str) or not name.strip() or not _is_texts(aliases):
+    inject = said.get("inject", Inject.ALWAYS)
+    if names is None or inject not in set(Inject):
         return None
     if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > MAX_PRIORITY:
         return None
-    if said.get("inject", Inject.ALWAYS) not in set(Inject):
-        return None
-    names = dict.fromkeys(each.strip() for each in (name, *aliases) if each.strip())
-    return Entity(
-        names=tuple(names), priority=priority, inject=Inject(said.get("inject", Inject.ALWAYS))
-    )
+    return Entity(names=names, priority=priority, inject=Inject(inject))
 
 
 def _said(path: str, text: str) -> Mapping[str, Any] | None:
@@ -63,6 +69,27 @@ def _said(path: str, text: str) -> Mapping[str, Any] | None:
     if read is None:
         return {}
     return None if read.faults else read.values
+
+
+def _names(said: Mapping[str, Any], path: str, text: str) -> tuple[str, ...] | None:
+    own = _first(said, NAME_KEYS)
+    others = _first(said, ALIAS_KEYS)
+    given = _SEPARATORS.split(others) if isinstance(others, str) else (others or [])
+    if own is None:
+        given = [*_heading(path, text), *given] if _is_texts(given) else given
+        own = PurePosixPath(path).stem
+    if not isinstance(own, str) or not own.strip() or not _is_texts(given):
+        return None
+    return tuple(dict.fromkeys(name.strip() for name in (own, *given) if name.strip()))
+
+
+def _first(said: Mapping[str, Any], keys: Iterable[str]) -> Any:
+    return next((said[key] for key in keys if key in said), None)
+
+
+def _heading(path: str, text: str) -> list[str]:
+    heading = None if is_json(path) else _HEADING.search(text)
+    return [heading[1]] if heading and len(heading[1]) <= LONGEST_HEADING else []
 
 
 def _is_texts(value: object) -> bool:

@@ -1,4 +1,4 @@
-"""The sources that every project has: its `.creonow` tree and its constraints.
+"""The sources that every project has: its `.creonow` tree, constraints and documents.
 
 What was made of files stays as it is until their bytes change. Knows which file is which source;
 what a file says is read elsewhere.
@@ -13,10 +13,13 @@ from creonowd.context.memo import Memo
 from creonowd.context.needs import Need
 from creonowd.context.source import Ask, Fetched, Source
 from creonowd.errors import WarningCode, told
+from creonowd.sources.cast import Cast, Known
 from creonowd.sources.characters import characters
 from creonowd.sources.constraint_list import Constraint, constraint_list
 from creonowd.sources.joined import Joined
+from creonowd.sources.mentioned import MentionedSource
 from creonowd.sources.preferences import preferences
+from creonowd.sources.retrieval.source import Passages, PassageSource
 from creonowd.sources.rules_files import other_rules, style_guide
 from creonowd.sources.settings_files import outline, settings_texts
 from creonowd.sources.shelves import Shelves
@@ -110,12 +113,14 @@ class ListedConstraints(Protocol):
 class ProjectSources:
     """Makes the sources of any project, remembering what was made of which files."""
 
-    def __init__(self, tree: Tree, constraints: ConstraintsStore) -> None:
+    def __init__(self, tree: Tree, constraints: ConstraintsStore, passages: Passages) -> None:
         self._tree = tree
         self._constraints = constraints
+        self.passages = passages
         self._made: Made = Memo(KEPT, lambda _key, _value: 1)
         self._folders: Joined[Folder] = Joined()
         self._lists: Joined[ListedConstraints] = Joined()
+        self._known = Known()
 
     def of(self, project: Project) -> list[Source]:
         """Give the sources of a project for one assembly."""
@@ -123,7 +128,17 @@ class ProjectSources:
         files = (_FileSource(row, shelves, self._made) for row in FILES)
         listing = partial(self._constraints.list, project)
         constraints = partial(self._lists.read, project.root, listing)
-        return [*files, _ConstraintSource(constraints, self._made)]
+        cast = Cast(shelves, self._known)
+        return [
+            *files,
+            _ConstraintSource(constraints, self._made),
+            MentionedSource(cast),
+            PassageSource(self.passages, project, cast),
+        ]
+
+    def cast(self, project: Project) -> Cast:
+        """Give everyone that a project knows by name."""
+        return Cast(Shelves(self._tree, project, self._folders), self._known)
 
 
 class _FileSource:

@@ -2,8 +2,8 @@
 
 import pytest
 
-from creonowd.context.fragment import Kind, Reason
-from creonowd.sources.characters import characters
+from creonowd.context.fragment import Kind, Layer, Reason
+from creonowd.sources.characters import characters, names_of, waiting
 from creonowd.sources.entities import Entity, Inject, describe
 from tests.sources.folders import folder
 
@@ -48,13 +48,57 @@ def test_only_what_is_always_injected_is_part_of_the_rules(inject: str) -> None:
 
 @pytest.mark.parametrize(
     "said",
-    ["inject: sometimes", "priority: high", "aliases: 阿远", "name: 7", "a: [", "priority: true"],
+    [
+        "inject: sometimes",
+        "priority: high",
+        "aliases: 7",
+        "name: 7",
+        "aliases: [1]",
+        "a: [",
+        "priority: true",
+    ],
 )
 def test_what_makes_no_sense_is_left_out(said: str) -> None:
     fetched = characters(folder({PATH: f"---\n{said}\n---\n冷静。"}))
 
     assert [item.reason for item in fetched.left_out] == [Reason.INVALID_FORMAT]
     assert fetched.warnings == (f"CHARACTERS_UNAVAILABLE: {PATH}",)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "names"),
+    [
+        ("x/linyuan.md", "# 林远 #\r\n\r\n木匠", ("linyuan", "林远")),
+        ("x/林远.md", "---\nname: 阿远\n---\n# 林远", ("阿远",)),
+        (
+            "x/a.md",
+            "---\n姓名: 林远\n别名: 阿远、老林，远哥\n---\n",
+            ("林远", "阿远", "老林", "远哥"),
+        ),
+        ("x/b.json", '{"名称": "北城", "aliases": "旧都"}', ("北城", "旧都")),
+        ("x/c.md", "# " + "很长的标题" * 10, ("c",)),
+    ],
+)
+def test_an_entity_is_known_by_what_its_file_calls_it(
+    path: str, text: str, names: tuple[str, ...]
+) -> None:
+    assert describe(path, text) == Entity(names=names)
+
+
+def test_those_that_wait_to_be_mentioned_are_retrieved_text() -> None:
+    texts: dict[str, str | bytes] = {
+        PATH: "---\ninject: mentioned\npriority: 7\n---\n冷静。",
+        ".creonow/characters/b.md": "---\ninject: manual\n---\n",
+        ".creonow/characters/c.md": "---\ninject: never\n---\n",
+        ".creonow/characters/d.md": "---\ninject: sometimes\n---\n",
+        ".creonow/characters/e.md": "木匠",
+    }
+
+    (fragment,) = waiting(folder(texts), Inject.MENTIONED)
+
+    assert fragment.layer is Layer.RETRIEVED
+    assert (fragment.score, fragment.priority) == (0.9, 7)
+    assert set(names_of(folder(texts))) == {("林远",), ("b",), ("e",)}
 
 
 def test_an_entity_is_described_by_its_file() -> None:

@@ -1,7 +1,7 @@
 """A project's own sources, over a real folder: read when asked for, and once while unchanged."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -10,12 +10,15 @@ import anyio
 import pytest
 
 from creonowd.clock import SystemClock
-from creonowd.context.fragment import Layer, Origin
+from creonowd.context.fragment import STABLE, Layer, Origin
 from creonowd.context.needs import ContextRules, Need, wants
 from creonowd.context.source import Ask, Fetched, Source
 from creonowd.sources.project import ProjectSources
+from creonowd.sources.retrieval.indexes import Indexes
+from creonowd.sources.retrieval.source import Passages
 from creonowd.workspace.registry import Project
 from creonowd.workspace.tree import Tree, make_tree
+from creonowd.workspace.watcher import Watcher
 
 ASK = Ask(project_id="prj", skill_id="s", limit=200)
 
@@ -53,10 +56,15 @@ def project(tmp_path: Path) -> Project:
 
 
 @pytest.fixture
-def sources(project: Project) -> ProjectSources:
-    return ProjectSources(
-        Tree(SystemClock()), HeldConstraints(("严格第一人称", "user"), ("冷静", "kg"))
-    )
+async def sources(project: Project, tmp_path: Path) -> AsyncGenerator[ProjectSources]:
+    clock = SystemClock()
+    indexes = Indexes(tmp_path / "data", clock, Watcher(clock), lambda _project: {})
+    async with indexes.running():
+        yield ProjectSources(
+            Tree(clock),
+            HeldConstraints(("严格第一人称", "user"), ("冷静", "kg")),
+            Passages(indexes),
+        )
 
 
 async def fetched(sources: Sequence[Source]) -> dict[str, Fetched]:
@@ -75,6 +83,8 @@ async def test_every_file_belongs_to_one_source(sources: ProjectSources, project
         "outline": ["第一卷"],
         "memory": ["少用成语"],
         "constraints": ["严格第一人称", "冷静"],
+        "mentioned": [],
+        "retrieval": [],
     }
     origins = [f.origin for f in found["constraints"].fragments]
     assert origins == [Origin.USER, Origin.KG]
@@ -85,7 +95,8 @@ async def test_what_has_not_changed_is_the_very_same_value(
 ) -> None:
     before, after = await fetched(sources.of(project)), await fetched(sources.of(project))
 
-    assert all(before[name] is after[name] for name in before)
+    stable = [source.name for source in sources.of(project) if source.layer in STABLE]
+    assert all(before[name] is after[name] for name in stable)
 
 
 async def test_a_change_on_disk_is_seen_at_once(sources: ProjectSources, project: Project) -> None:
@@ -97,7 +108,7 @@ async def test_a_change_on_disk_is_seen_at_once(sources: ProjectSources, project
     assert [f.text for f in found["style"].fragments] == ["长句。"]
 
 
-def test_rules_and_constraints_are_asked_by_every_skill(
+async def test_rules_and_constraints_are_asked_by_every_skill(
     sources: ProjectSources, project: Project
 ) -> None:
     always = [s.name for s in sources.of(project) if wants(ContextRules(), s.need)]
@@ -105,7 +116,7 @@ def test_rules_and_constraints_are_asked_by_every_skill(
     assert always == ["rules", "constraints"]
 
 
-def test_each_need_has_its_sources(sources: ProjectSources, project: Project) -> None:
+async def test_each_need_has_its_sources(sources: ProjectSources, project: Project) -> None:
     by_need: dict[Need, list[str]] = {}
     for source in sources.of(project):
         by_need.setdefault(source.need, []).append(source.name)
@@ -113,15 +124,17 @@ def test_each_need_has_its_sources(sources: ProjectSources, project: Project) ->
     assert by_need == {
         Need.STYLE_GUIDE: ["style"],
         Need.ALWAYS: ["rules", "constraints"],
-        Need.CHARACTERS: ["characters", "settings"],
+        Need.CHARACTERS: ["characters", "settings", "mentioned"],
         Need.OUTLINE: ["outline"],
         Need.USER_PREFERENCES: ["memory"],
+        Need.RETRIEVAL: ["retrieval"],
     }
 
 
-def test_a_failure_of_each_has_its_warning(sources: ProjectSources, project: Project) -> None:
+async def test_a_failure_of_each_has_its_warning(sources: ProjectSources, project: Project) -> None:
     told = {source.name: source.unavailable for source in sources.of(project)}
 
     assert told["memory"] == "MEMORY_UNAVAILABLE: 记忆数据未注入"
     assert told["constraints"].startswith("CONSTRAINTS_UNAVAILABLE: ")
-    assert {s.layer for s in sources.of(project)} == {Layer.RULES, Layer.SETTINGS}
+    assert told["retrieval"] == "RAG_UNAVAILABLE: 检索数据未注入"
+    assert {s.layer for s in sources.of(project)} == {*STABLE, Layer.RETRIEVED}

@@ -21,6 +21,7 @@ from creonowd.sources.retrieval.database import DamagedIndexError, Database
 from creonowd.sources.retrieval.held import Held
 from creonowd.sources.retrieval.refresh import Scene, refresh
 from creonowd.sources.retrieval.search import Found, search
+from creonowd.sources.retrieval.writing import entries
 
 # After a round, typing starts no other for so many times as long as the round took.
 REST_FACTOR = 20
@@ -52,7 +53,7 @@ class ProjectIndex:
         self._rest_seconds = 0.0
         self._threads = anyio.CapacityLimiter(math.inf)
         self._known: dict[object, list[Found]] = {}
-        self._opened = self._damaged = False
+        self._opened = self.damaged = False
         self.progress = Progress()
         self.turns = 0
         self.problem: str | None = None
@@ -89,7 +90,7 @@ class ProjectIndex:
             found = await to_thread.run_sync(self._search, weights, most, abandon_on_cancel=True)
         except DamagedIndexError as damage:
             log.warning("retrieval_index_damaged", reason=str(damage))
-            self._damaged = True
+            self.damaged = True
             self.files_changed()
             return []
         while len(self._known) >= REMEMBERED:
@@ -97,15 +98,25 @@ class ProjectIndex:
         self._known[key] = found
         return found
 
-    async def catch_up(self, seconds: float, *, whatever: bool = False) -> bool:
-        """Wait a little for changes so far; not at all for many, unless `whatever` they are."""
+    async def paths(self) -> list[str]:
+        """List the documents that are in the index, in order."""
+        return await to_thread.run_sync(self._paths) if self._opened else []
+
+    async def catch_up(self, seconds: float) -> bool:
+        """Wait a little for changes so far, not at all for many; tell whether that is all."""
         target = self._asked
         with anyio.move_on_after(seconds):
-            while self._done < target and self.problem is None:
-                if self.progress.documents > FEW and not whatever:
-                    break
+            while self._done < target and self.problem is None and self.progress.documents <= FEW:
                 await self._turned.wait()
         return self._done >= target
+
+    async def complete(self, tell: Callable[[Progress], None]) -> None:
+        """Wait for changes so far, however many; `tell` hears of every step."""
+        target = self._asked
+        while self._done < target and self.problem is None:
+            await self._turned.wait()
+            if self.progress.documents:
+                tell(self.progress)
 
     async def turn(self, after: int) -> None:
         """Wait until there was more progress than `after`, a value of `turns`."""
@@ -142,11 +153,11 @@ class ProjectIndex:
 
     def _refresh(self, scene: Scene, stop: Event) -> bool:
         """Do a round in its thread."""
-        if self._damaged:
+        if self.damaged:
             self._database.start_over()
         elif not self._opened:
             self._database.open()
-        self._opened, self._damaged = True, False
+        self._opened, self.damaged = True, False
         try:
             return refresh(self._database, scene, self._report, stop)
         except DamagedIndexError as damage:
@@ -162,6 +173,10 @@ class ProjectIndex:
         self.turns += 1
         turned, self._turned = self._turned, anyio.Event()
         turned.set()
+
+    def _paths(self) -> list[str]:
+        with self._database.reading() as connection:
+            return sorted(entries(connection))
 
     def _search(self, weights: Mapping[str, float], most: int) -> list[Found]:
         with self._database.reading() as connection:

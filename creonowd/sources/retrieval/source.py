@@ -4,45 +4,28 @@ Knows how to ask the index and what to say while it is incomplete; never waits f
 than a few changed pages take.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
-
 from creonowd.context.document import Document
 from creonowd.context.fragment import Fragment, Layer, Place, Span
-from creonowd.context.mentions import Mentions
 from creonowd.context.needs import Need
-from creonowd.context.source import Ask, Fetched, Source
+from creonowd.context.source import Ask, Fetched
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, told
 from creonowd.model import Model
+from creonowd.sources.cast import Cast
 from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.sources.retrieval.query import Query, make_query
 from creonowd.sources.retrieval.ranking import Current, Ranked, rank, source_ref
 from creonowd.workspace.registry import Project
 
-GRACE_SECONDS = 0.05
+GRACE_SECONDS = 0.25
 MOST_PASSAGES = 64
 LEAST_SCORE = 0.1
 
-Names = tuple[str, ...]
-Cast = Callable[[Project], Awaitable[Sequence[Names]]]
-
 
 class Passages:
-    """Finds passages in any project; `cast` tells by which names each entity is known."""
+    """Finds passages in any project."""
 
-    def __init__(self, indexes: Indexes, cast: Cast, mentions: Mentions) -> None:
-        self._indexes, self._cast, self._mentions = indexes, cast, mentions
-
-    def of(self, project: Project) -> list[Source]:
-        """Give the source of a project's passages."""
-        return [PassageSource(self, project)]
-
-    async def query(self, project: Project, text: str, wish: str) -> Query:
-        """Make a query; whoever is named in it is looked for under all of their names."""
-        cast = await self._cast(project)
-        said = f"{text}\n{wish}"
-        found = self._mentions.find((name for names in cast for name in names), said)
-        named = [name for names in cast if found.intersection(names) for name in names]
-        return make_query(text, wish, named)
+    def __init__(self, indexes: Indexes) -> None:
+        self._indexes = indexes
 
     async def find(
         self, project: Project, query: Query, current: Current | None, limit: int
@@ -51,9 +34,14 @@ class Passages:
         index = self._indexes.of(project)
         if index.problem is not None:
             raise DaemonError(ErrorCode.IO_ERROR, f"There is no index: {index.problem}.")
-        await index.catch_up(GRACE_SECONDS)
+        caught_up = await index.catch_up(GRACE_SECONDS)
         found = await index.search(query.weights, 2 * limit + MOST_PASSAGES)
-        return Offered(ranked=rank(found, current, limit), complete=index.current)
+        complete = caught_up and not index.damaged
+        return Offered(ranked=rank(found, current, limit), complete=complete)
+
+    async def paths(self, project: Project) -> list[str]:
+        """List the documents that can be found, in order."""
+        return await self._indexes.of(project).paths()
 
 
 class Offered(Model):
@@ -72,12 +60,12 @@ class PassageSource:
     unavailable = told(WarningCode.RAG_UNAVAILABLE)
     timeout_ms: int | None = None
 
-    def __init__(self, passages: Passages, project: Project) -> None:
-        self._passages, self._project = passages, project
+    def __init__(self, passages: Passages, project: Project, cast: Cast) -> None:
+        self._passages, self._project, self._cast = passages, project, cast
 
     async def fetch(self, ask: Ask) -> Fetched:
         """Find what the text before the cursor and the author's wish are about."""
-        query = await self._passages.query(self._project, ask.query, ask.wish)
+        query = await asked(self._cast, ask.query, ask.wish)
         current = None if ask.document is None else around(ask.document, ask.query)
         limit = min(ask.limit, MOST_PASSAGES)
         offered = await self._passages.find(self._project, query, current, limit)
@@ -87,6 +75,14 @@ class PassageSource:
             fragments=tuple(_fragment(one, path) for one in good),
             warnings=() if offered.complete else (told(WarningCode.RETRIEVAL_INDEXING),),
         )
+
+
+async def asked(cast: Cast, text: str, wish: str) -> Query:
+    """Make a query; whoever is named in it is looked for under all of their names."""
+    everyone = await cast.names()
+    found = cast.find((name for names in everyone for name in names), f"{text}\n{wish}")
+    named = [name for names in everyone if found.intersection(names) for name in names]
+    return make_query(text, wish, named)
 
 
 def around(document: Document, query: str) -> Current:

@@ -1,29 +1,25 @@
 """Passages as a source of the Retrieved layer."""
 
-from collections.abc import Sequence
 from typing import Any
 
+import anyio
 import pytest
 
+from creonowd.clock import SystemClock
 from creonowd.context.document import place
 from creonowd.context.fragment import Span
-from creonowd.context.mentions import Mentions
 from creonowd.context.source import Ask, Fetched
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.sources.cast import Cast, Known
+from creonowd.sources.joined import Joined
 from creonowd.sources.retrieval.indexes import Indexes
-from creonowd.sources.retrieval.source import Passages
-from creonowd.workspace.registry import Project
+from creonowd.sources.retrieval.source import Passages, PassageSource
+from creonowd.sources.shelves import Shelves
+from creonowd.workspace.tree import Tree
 from tests.sources.retrieval.stage import PATIENCE, Stage
 
 SNOW = "林远站在城门口，望着雪里的灯火，一句话也没有说。风从河上来，吹灭了两盏。"
 BOAT = "船过了三道湾，水声忽然大起来，阿青把灯举高，照见岸上一排空空的马桩。"
-
-
-def passages(indexes: Indexes, *cast: tuple[str, ...]) -> Passages:
-    async def known(_project: Project) -> Sequence[tuple[str, ...]]:
-        return cast
-
-    return Passages(indexes, known, Mentions())
 
 
 def ask(text: str = "", **more: Any) -> Ask:
@@ -38,10 +34,15 @@ def ask(text: str = "", **more: Any) -> Ask:
     )
 
 
-async def fetch(stage: Stage, indexes: Indexes, asked: Ask, *cast: tuple[str, ...]) -> Fetched:
-    await indexes.of(stage.project).catch_up(PATIENCE, whatever=True)
-    (source,) = passages(indexes, *cast).of(stage.project)
-    return await source.fetch(asked)
+async def fetch(stage: Stage, indexes: Indexes, asked: Ask) -> Fetched:
+    with anyio.fail_after(PATIENCE):
+        await indexes.of(stage.project).complete(lambda _progress: None)
+    return await source(stage, indexes).fetch(asked)
+
+
+def source(stage: Stage, indexes: Indexes) -> PassageSource:
+    cast = Cast(Shelves(Tree(SystemClock()), stage.project, Joined()), Known())
+    return PassageSource(Passages(indexes), stage.project, cast)
 
 
 def refs(fetched: Fetched) -> list[str]:
@@ -74,11 +75,11 @@ async def test_what_the_author_wishes_for_counts(stage: Stage):
 async def test_whoever_is_named_is_found_under_every_name(stage: Stage):
     stage.write("01.md", SNOW)
     stage.write("02.md", BOAT)
+    stage.write(".creonow/characters/林远.md", "---\naliases: [老更夫]\n---\n更夫")
+    stage.write(".creonow/characters/阿青.md", "---\naliases: [青姑娘]\n---\n船家")
 
     async with stage.indexes() as indexes:
-        fetched = await fetch(
-            stage, indexes, ask("", wish="老更夫"), ("林远", "老更夫"), ("阿青", "青姑娘")
-        )
+        fetched = await fetch(stage, indexes, ask("", wish="老更夫"))
 
     assert refs(fetched) == ["01.md#L1-L1"]
 
@@ -109,8 +110,7 @@ async def test_an_incomplete_index_gives_what_it_has_and_says_so(stage: Stage):
         stage.write(f"{number}.md", SNOW * 40)
 
     async with stage.indexes() as indexes:
-        (source,) = passages(indexes).of(stage.project)
-        fetched = await source.fetch(ask("", wish="城门口"))
+        fetched = await source(stage, indexes).fetch(ask("", wish="城门口"))
 
     assert fetched.warnings == ("RETRIEVAL_INDEXING: 索引尚在建立，召回可能不完整。",)
 

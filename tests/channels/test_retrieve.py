@@ -1,0 +1,183 @@
+"""`context:retrieve`: ranked passages, and why."""
+
+from typing import Any
+
+import pytest
+
+from creonowd.errors import ErrorCode
+from tests.channels.conftest import Book
+from tests.clients import Client
+
+SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
+SNOW = "林远站在城门口，望着雪里的灯火，一句话也没有说。风从河上来，吹灭了两盏。\n"
+BOAT = "船过了三道湾，水声忽然大起来，阿青把灯举高，照见岸上一排空空的马桩。\n"
+FILLER = "众人说了一回闲话，吃了茶，看了一回花，各自散去，一宿无话。\n"
+
+
+@pytest.fixture
+def novel(book: Book) -> Book:
+    book.put("chapters/01.md", f"# 雪夜\n\n{SNOW}")
+    book.put("chapters/02.md", f"# 江上\n\n{BOAT}")
+    book.put("chapters/03.md", f"# 归来\n\n{FILLER}")
+    book.put(".creonow/characters/林远.md", "---\naliases: [老更夫]\n---\n更夫")
+    return book
+
+
+async def retrieved(client: Client, book: Book, **more: Any) -> dict[str, Any]:
+    asked = {"documentId": "chapters/03.md", "cursorPosition": 0, "wait": True}
+    return await client.call("context:retrieve", book.asked | asked | more)
+
+
+async def test_passages_come_with_scores_and_reasons(client: Client, novel: Book) -> None:
+    result = await retrieved(client, novel, query="老更夫在城门口")
+
+    (passage,) = result["passages"]
+    terms = {share["term"] for share in passage["why"]["terms"]}
+    assert passage["sourceRef"] == "chapters/01.md#L1-L3"
+    assert passage["documentId"] == "chapters/01.md"
+    assert passage["heading"] == ["雪夜"]
+    assert passage["content"] == f"# 雪夜\n\n{SNOW}".rstrip()
+    assert passage["score"] == 1.0
+    assert {"林远", "城门", "门口"} <= terms
+    assert sum(share["share"] for share in passage["why"]["terms"]) == pytest.approx(1, abs=0.01)
+    assert passage["why"]["names"] == ["林远"]
+    assert passage["why"]["recency"] == pytest.approx(0.3333)
+    assert result["names"] == ["林远", "老更夫"]
+    assert result["index"] == {"complete": True, "done": 0, "documents": 0}
+    assert result["warnings"] == []
+
+
+async def test_without_a_query_the_text_before_the_cursor_asks(client: Client, novel: Book) -> None:
+    text = "他想起江上那条船，和岸上的马桩。\n" + FILLER
+    novel.put("chapters/03.md", text)
+
+    result = await retrieved(client, novel, cursorPosition=len(text))
+
+    assert result["passages"][0]["sourceRef"] == "chapters/02.md#L1-L3"
+
+
+async def test_what_the_window_shows_is_left_out(client: Client, novel: Book) -> None:
+    long = f"# 前\n\n{SNOW}" + FILLER * 400 + f"# 后\n\n{SNOW[:-2]}了。\n"
+    novel.put("chapters/03.md", long)
+
+    at_the_end = await retrieved(client, novel, query="城门口", cursorPosition=len(long))
+    at_the_start = await retrieved(client, novel, query="城门口", cursorPosition=0)
+
+    assert [p["documentId"] for p in at_the_end["passages"]] == ["chapters/01.md"]
+    assert at_the_end["passages"][0]["duplicates"][0].startswith("chapters/03.md")
+    assert [p["documentId"] for p in at_the_start["passages"]] == ["chapters/01.md"]
+
+
+async def test_the_unsaved_text_is_what_counts(client: Client, novel: Book) -> None:
+    asked = novel.asked | {"documentId": "chapters/03.md"}
+    text = f"{FILLER * 200}# 新\n\n玉佩落在雪地里。\n{FILLER * 200}"
+    await client.call("context:document:sync", asked | {"version": 1, "text": text})
+
+    result = await retrieved(client, novel, query="玉佩", cursorPosition=0)
+
+    (passage,) = result["passages"]
+    assert passage["offset"] == text.index("# 新")
+
+
+async def test_secrets_are_in_nothing_that_is_shown(client: Client, novel: Book) -> None:
+    novel.put("chapters/04.md", f"# 钥匙 {SECRET}\n\n玉佩的密钥是 {SECRET} 。\n")
+
+    result = await retrieved(client, novel, query=f"玉佩 {SECRET}")
+
+    shown = repr(result).lower()
+    assert "***redacted***" in shown
+    assert SECRET[3:].lower() not in shown
+    (evidence,) = result["redactionEvidence"]
+    assert evidence["patternId"] == "openai_api_key_sk"
+    assert evidence["sourceRef"] == "chapters/04.md#L1-L3"
+
+
+async def test_near_duplicates_are_named_and_not_repeated(client: Client, novel: Book) -> None:
+    novel.put("drafts/旧稿.md", f"# 雪夜\n\n{SNOW.replace('两盏', '三盏')}")
+
+    result = await retrieved(client, novel, query="城门口")
+
+    (passage,) = result["passages"]
+    assert passage["sourceRef"] == "chapters/01.md#L1-L3"
+    assert passage["duplicates"] == ["drafts/旧稿.md#L1-L3"]
+
+
+async def test_no_more_come_than_were_asked_for(client: Client, novel: Book) -> None:
+    result = await retrieved(client, novel, query="灯", limit=1)
+
+    assert len(result["passages"]) == 1
+
+
+async def test_a_document_that_is_nowhere_costs_nothing_but_a_warning(
+    client: Client, novel: Book
+) -> None:
+    result = await retrieved(client, novel, documentId="nowhere.md", query="城门口")
+
+    assert [p["documentId"] for p in result["passages"]] == ["chapters/01.md"]
+    assert [warning.partition(":")[0] for warning in result["warnings"]] == [
+        "IMMEDIATE_UNAVAILABLE"
+    ]
+
+
+async def test_an_empty_project_has_nothing(client: Client, book: Book) -> None:
+    result = await retrieved(client, book, query="城门口")
+
+    assert result["passages"] == []
+
+
+async def test_waiting_tells_how_far_the_index_is(client: Client, book: Book) -> None:
+    for number in range(80):
+        book.put(f"{number}.md", SNOW + FILLER * 100)
+
+    await retrieved(client, book, query="城门口", _meta={"progressToken": "p"})
+
+    told = [event["params"]["value"] for event in client.events if event["method"] == "$/progress"]
+    assert max(value["documents"] for value in told) == 80
+    assert [value["done"] for value in told] == sorted(value["done"] for value in told)
+
+
+async def test_nobody_has_to_wait(client: Client, book: Book) -> None:
+    for number in range(300):
+        book.put(f"{number}.md", SNOW + FILLER * 100)
+
+    result = await retrieved(client, book, query="城门口", wait=False)
+
+    assert result["index"]["complete"] is False
+    assert result["warnings"][-1] == "RETRIEVAL_INDEXING: 索引尚在建立，召回可能不完整。"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"limit": 0},
+        {"limit": 201},
+        {"cursorPosition": -1},
+        {"cursorPosition": 1.5},
+        {"query": 5},
+        {"documentId": "  "},
+    ],
+)
+async def test_a_payload_that_makes_no_sense_is_refused(
+    client: Client, novel: Book, wrong: dict[str, Any]
+) -> None:
+    asked = novel.asked | {"documentId": "chapters/03.md", "cursorPosition": 0}
+
+    error = await client.failure("context:retrieve", asked | wrong)
+
+    assert error.code == ErrorCode.INVALID_ARGUMENT
+    assert error.number == -32602
+
+
+async def test_an_unknown_project_is_not_found(client: Client) -> None:
+    asked = {"projectId": "prj_0000000000000000", "documentId": "a.md", "cursorPosition": 0}
+
+    assert (await client.failure("context:retrieve", asked)).code == ErrorCode.NOT_FOUND
+
+
+async def test_a_deleted_project_leaves_no_index(client: Client, novel: Book) -> None:
+    await retrieved(client, novel, query="城门口")
+    folder = novel.root.parent / "user data 用户" / "retrieval"
+
+    await client.call("project:delete", novel.asked)
+
+    assert list(folder.iterdir()) == []
