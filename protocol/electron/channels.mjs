@@ -47,6 +47,7 @@ export const RENDERER_CHANNELS = Object.freeze([
   "context:files:put",
   "context:files:register",
   "context:files:stats",
+  "context:retrieve",
   "project:create",
   "project:delete",
   "project:getCurrent",

@@ -760,6 +760,13 @@ export interface ImportContextFiles {
   path: string;
 }
 
+/** Whether the index holds everything; while it does not, how many documents of how many. */
+export interface IndexState {
+  complete: boolean;
+  done: number;
+  documents: number;
+}
+
 /** Who is calling, and how it counts positions. Optional: see the transports' defaults. */
 export interface Initialize {
   clientInfo?: Program | null;
@@ -1225,6 +1232,48 @@ export interface RegisteredSource {
   timeoutMs: number;
 }
 
+/**
+ * Where the author is, or what to search for.
+ *
+ * Without `query` the search is that of an assembly: with the text before the cursor. With
+ * `wait` the answer comes when the index is complete; `$/progress` tells how far it is.
+ */
+export interface RetrieveContext {
+  projectId: string;
+  documentId: string;
+  cursorPosition: number;
+  query?: string | null;
+  /** @default 20 */
+  limit?: number;
+  /** @default false */
+  wait?: boolean;
+}
+
+/** Passages, the best first; what the window around the cursor shows is left out. */
+export interface RetrieveResult {
+  passages: Array<RetrievedPassage>;
+  names: Array<string>;
+  index: IndexState;
+  warnings: Array<string>;
+  redactionEvidence: Array<RedactionEvidence>;
+}
+
+/**
+ * A passage without its secrets; `offset` is where it begins, in code points.
+ *
+ * `duplicates` say nearly the same and stepped back for it.
+ */
+export interface RetrievedPassage {
+  sourceRef: string;
+  documentId: string;
+  offset: number;
+  heading: Array<string>;
+  content: string;
+  score: number;
+  why: Why;
+  duplicates: Array<string>;
+}
+
 /** The token to take back. */
 export interface RevokeToken {
   token: string;
@@ -1245,7 +1294,6 @@ export type Rule =
   | "chunk_limit"
   | "constraint_limit"
   | "duplicate"
-  | "in_window"
   | "not_mentioned"
   | "pinned"
   | "rules_line"
@@ -1494,6 +1542,12 @@ export interface TailContextFile {
   lines?: number;
 }
 
+/** A term that passage and query have in common, and its share of the score. */
+export interface TermShare {
+  term: string;
+  share: number;
+}
+
 /** The exact count; `tokenizerExact` is false for a model whose tokenizer is not public. */
 export interface TokenCount {
   tokens: number;
@@ -1667,6 +1721,19 @@ export interface WhatIf {
   text?: string | null;
 }
 
+/**
+ * What a score is made of.
+ *
+ * `names` are those of the project's entities that the passage holds. `recency` tells how near
+ * its document stands to the current one in the order of the paths, 1 being the same document;
+ * it does not count towards the score.
+ */
+export interface Why {
+  terms: Array<TermShare>;
+  names: Array<string>;
+  recency: number;
+}
+
 /** A whole SKILL.md; without `slug` the skill's own id or name makes one. */
 export interface WriteSkill {
   scope: "global" | "project";
@@ -1767,6 +1834,8 @@ export interface Channels {
   "context:files:stats": { request: OfProject; result: ContextFileStats };
   /** Show what an assembly is made of, without a prompt; for debugging owners only. */
   "context:inspect": { request: InspectContext; result: InspectResult };
+  /** Rank the passages of a project's documents for a place in one of them, or for a query. */
+  "context:retrieve": { request: RetrieveContext; result: RetrieveResult };
   /** Ask this client for text from now on; the same name and layer again replaces the offer. */
   "context:source:register": { request: RegisterSource; result: RegisteredSource };
   /** Stop asking this client. */
@@ -1867,6 +1936,7 @@ export type RendererChannel =
   | "context:files:put"
   | "context:files:register"
   | "context:files:stats"
+  | "context:retrieve"
   | "initialize"
   | "ipc:invoke"
   | "project:create"

@@ -47,6 +47,7 @@ const CHANNELS = [
   "context:files:put",
   "context:files:register",
   "context:files:stats",
+  "context:retrieve",
   "project:create",
   "project:delete",
   "project:getCurrent",
