@@ -36,6 +36,7 @@ from tests.context.worlds import (
 from tests.tokens.vocabulary import ENCODINGS, tokenizer
 
 
+@pytest.mark.requirement("CE-019")
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @given(world=worlds())
 def test_the_token_count_is_that_of_the_prompt(encoding: str, world: World) -> None:
@@ -47,6 +48,7 @@ def test_the_token_count_is_that_of_the_prompt(encoding: str, world: World) -> N
     assert result.prompt == result.system_prompt + result.user_content
 
 
+@pytest.mark.requirement("CE-010", "CE-067")
 @given(world=worlds())
 def test_the_prompt_never_exceeds_the_budget(world: World) -> None:
     result = told(world)
@@ -55,6 +57,7 @@ def test_the_prompt_never_exceeds_the_budget(world: World) -> None:
         assert result.token_count <= world.profile.total_budget_tokens
 
 
+@pytest.mark.requirement("CN-006", "CN-045")
 @given(world=worlds())
 def test_every_candidate_is_accounted_for_and_the_tokens_add_up(world: World) -> None:
     result = told(world)
@@ -76,6 +79,7 @@ def test_every_candidate_is_accounted_for_and_the_tokens_add_up(world: World) ->
         assert (entry.action is Action.DROPPED) == (entry.after_tokens == 0)
 
 
+@pytest.mark.requirement("CN-007", "CN-034", "CE-030", "CN-037")
 @given(world=worlds(), data=st.data())
 def test_nothing_dynamic_reaches_the_stable_prefix(world: World, data: st.DataObject) -> None:
     """Over the Rules line the set of entities that the document mentions may, and only that."""
@@ -97,6 +101,7 @@ def test_nothing_dynamic_reaches_the_stable_prefix(world: World, data: st.DataOb
         assert one.stable.hash == two.stable.hash
 
 
+@pytest.mark.requirement("CN-032", "CN-038")
 @given(world=worlds(), data=st.data())
 def test_a_change_of_an_injected_source_changes_the_hash_and_is_named(
     world: World, data: st.DataObject
@@ -137,6 +142,7 @@ def test_a_warm_memory_gives_the_same_as_a_cold_one(world: World) -> None:
         assert answered(first) == answered(second)
 
 
+@pytest.mark.requirement("CN-044", "CE-007", "CE-021")
 @given(world=worlds())
 def test_retrieved_yields_to_the_document(world: World) -> None:
     made, alone = attempted(world), attempted(replace(world, retrieved=()))
@@ -185,6 +191,7 @@ def test_additional_input_is_never_cut(world: World) -> None:
         assert cleaned(world.additional_input) in result.user_content
 
 
+@pytest.mark.requirement("CE-016")
 @given(world=worlds())
 def test_no_dropped_chunk_would_have_fitted_beside_better_ones(world: World) -> None:
     made = attempted(world)
@@ -205,6 +212,7 @@ def test_no_dropped_chunk_would_have_fitted_beside_better_ones(world: World) -> 
             assert beside + verdict.evidence.before_tokens > world.profile.total_budget_tokens
 
 
+@pytest.mark.requirement("CE-015")
 @given(world=worlds(), more=st.integers(1, 2000))
 def test_a_larger_budget_never_shrinks_settings(world: World, more: int) -> None:
     total = world.profile.total_budget_tokens
@@ -224,6 +232,7 @@ def test_a_larger_budget_never_shrinks_settings(world: World, more: int) -> None
         assert less.tokens <= bigger.tokens
 
 
+@pytest.mark.requirement("CN-053")
 @given(world=worlds())
 def test_no_secret_survives_anywhere(world: World) -> None:
     made = attempted(world)
