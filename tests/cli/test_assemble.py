@@ -1,0 +1,141 @@
+"""`creonowd assemble` as a person and as a script would use it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from creonowd.cli.assembly_view import differences, view
+from creonowd.cli.last_assembly import LastAssembly, Remembered
+from tests.clients import environment
+
+CHAPTER = "第一章\n\n雨还在下。\n"
+
+
+@pytest.fixture
+def novel(tmp_path: Path) -> Path:
+    root = tmp_path / "小说 一"
+    for path, text in {
+        ".creonow/rules/style.md": "短句为主。",
+        ".creonow/settings/世界观.md": "---\nconfidence: 0.2\n---\n"
+        + "海港的设定，一条又一条。\n" * 900,
+        "chapters/01.md": CHAPTER,
+    }.items():
+        place = root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8")
+    return root
+
+
+def run(tmp_path: Path, novel: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", "creonowd", "assemble", "--user-data", str(tmp_path / "用户")]
+    where = ["--project", str(novel), "--document", "chapters/01.md"]
+    return subprocess.run(
+        [*command, *where, *arguments],
+        capture_output=True,
+        check=False,
+        encoding="utf-8",
+        env=environment(),
+        timeout=60,
+    )
+
+
+def test_a_person_sees_bars_fates_and_hashes(tmp_path: Path, novel: Path) -> None:
+    done = run(tmp_path, novel)
+
+    assert done.returncode == 0, done.stderr
+    assert "█" in done.stdout
+    assert "✓ rules" in done.stdout
+    assert "✂ settings" in done.stdout
+    assert "over_budget, settings_share" in done.stdout
+    assert "stable prefix  " in done.stdout
+    assert "SKILL_UNKNOWN" not in done.stdout
+    assert "CLAMPED" not in done.stdout
+
+
+def test_a_script_gets_the_whole_result(tmp_path: Path, novel: Path) -> None:
+    done = run(
+        tmp_path, novel, "--json", "--cursor", "4", "--input", "写紧张些。", "--model", "gpt-4"
+    )
+
+    result = json.loads(done.stdout)
+    assert result["tokenizerId"] == "cl100k_base"
+    assert "写紧张些。" in result["userContent"]
+    assert "光标之后" in result["userContent"]
+
+
+def test_diff_tells_what_changed_since_the_last_call(tmp_path: Path, novel: Path) -> None:
+    first = run(tmp_path, novel, "--diff")
+    same = run(tmp_path, novel, "--diff")
+    (novel / "chapters/01.md").write_text(CHAPTER + "她来了。\n", encoding="utf-8")
+    changed = run(tmp_path, novel, "--diff")
+
+    assert "no earlier call" in first.stdout
+    assert "the same as last time" in same.stdout
+    assert "+她来了。" in changed.stdout
+    assert "短句为主" not in changed.stdout
+
+
+def test_a_document_outside_the_project_is_refused_in_words(tmp_path: Path, novel: Path) -> None:
+    outside = tmp_path / "else.md"
+    outside.write_text("x", encoding="utf-8")
+
+    done = run(tmp_path, novel, "--document", str(outside))
+
+    assert done.returncode == 1
+    assert "outside the project" in done.stderr
+    assert not done.stdout
+
+
+def test_a_project_that_is_not_there_is_refused_in_words(tmp_path: Path, novel: Path) -> None:
+    done = run(tmp_path, novel, "--project", str(tmp_path / "nowhere"))
+
+    assert done.returncode == 1
+    assert "does not exist" in done.stderr
+
+
+def test_a_damaged_memory_of_the_last_call_is_no_obstacle(tmp_path: Path) -> None:
+    last = LastAssembly(tmp_path, ("a", "b"))
+    last.remember({"prompt": "x", "promptHash": "h", "tokenCount": 1})
+    (file,) = (tmp_path / "assemble").iterdir()
+
+    kept = last.recall()
+    file.write_text("{", encoding="utf-8")
+
+    assert kept == Remembered(version=1, prompt="x", prompt_hash="h", token_count=1)
+    assert last.recall() is None
+
+
+def test_a_changed_prefix_says_which_source_changed() -> None:
+    result = {
+        "budget": {"maxInputTokens": 100, "estimate": dict.fromkeys(_ESTIMATES, 1)},
+        "layers": {name: {"tokens": 1, "truncated": False} for name in _LAYERS},
+        "fixedTokens": 1,
+        "tokenCount": 5,
+        "tokenizerId": "o200k_base",
+        "tokenizerExact": False,
+        "trimEvidence": [],
+        "warnings": ["RULES_UNAVAILABLE: x"],
+        "redactionEvidence": [{"matchCount": 2, "patternId": "jwt", "sourceRef": "style.md"}],
+        "stablePrefixUnchanged": False,
+        "prefixChange": {"sourceRef": "style.md", "change": "changed"},
+        "stablePrefixHash": "s",
+        "promptHash": "p",
+        "prompt": "new",
+    }
+    budget = {"layers": {name: {"minimumTokens": 0} for name in _LAYERS}}
+
+    shown = view(result, budget, colour=True)
+
+    assert "changed: style.md was changed" in shown
+    assert "not the model's own" in shown
+    assert "2 × jwt taken out of style.md" in shown
+    assert "! RULES_UNAVAILABLE" in shown
+    before = Remembered(version=1, prompt="old", prompt_hash="o", token_count=4)
+    assert "-old\n+new" in differences(before, result)
+
+
+_LAYERS = ("rules", "settings", "retrieved", "immediate")
+_ESTIMATES = tuple(f"{name}Tokens" for name in _LAYERS)
