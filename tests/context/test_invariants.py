@@ -120,6 +120,7 @@ def test_a_change_of_an_injected_source_changes_the_hash_and_is_named(
     assert change == PrefixChange(source_ref=chosen.source_ref, change=Change.CHANGED)
 
 
+@pytest.mark.requirement("SK-035")
 @given(world=worlds(), data=st.data())
 def test_the_order_of_arrival_does_not_matter(world: World, data: st.DataObject) -> None:
     shuffled = replace(

@@ -106,6 +106,7 @@ def test_without_room_for_a_step_the_cut_is_finer() -> None:
     assert NOVEL[:50_000].endswith(shown)
 
 
+@pytest.mark.requirement("SK-031")
 @given(cursor=st.integers(0, len(NOVEL)), around=st.integers(1, 3000))
 def test_surrounding_bounds_each_side_in_code_points(cursor: int, around: int) -> None:
     made = assembled(at(cursor, surrounding=around), USING)

@@ -1,0 +1,140 @@
+"""A skill gets what it declares and nothing else: every subset of `context_rules`, over the wire."""
+
+from collections.abc import Iterator
+from itertools import chain, combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.channels.desk import Desk, at_desk
+from tests.clients import Client
+
+ALWAYS = ("约束标记", "守则标记")
+MARKERS = {
+    "surrounding": ("正文标记",),
+    "user_preferences": ("偏好标记", "记忆宿主标记"),
+    "style_guide": ("文风标记", "术语标记"),
+    "characters": ("人物标记", "设定标记"),
+    "outline": ("大纲标记", "章节标记"),
+    "recent_summary": ("摘要标记",),
+    "knowledge_graph": ("图谱标记",),
+    "retrieval": ("召回标记", "自定宿主标记"),
+}
+HOSTS = {
+    "kg": ("rules", "图谱标记"),
+    "memory": ("settings", "记忆宿主标记"),
+    "rag": ("retrieved", "召回标记"),
+    "custom": ("retrieved", "自定宿主标记"),
+}
+FILES = {
+    "rules/style.md": "文风标记\n",
+    "rules/terminology.json": '{"terms":[{"term":"术语标记"}]}',
+    "rules/more.md": "守则标记\n",
+    "settings/world.md": "设定标记\n",
+    "settings/outline.md": "大纲标记\n",
+    "settings/memory.json": '{"version":1,"rules":[{"text":"偏好标记","confidence":1}]}',
+    "characters/林远.md": "人物标记\n",
+}
+CHAPTER = "# 章节标记\n" + "很久以前。\n" * 200 + "正文标记在此。\n"
+
+
+def subsets() -> Iterator[tuple[str, ...]]:
+    names = list(MARKERS)
+    return chain.from_iterable(combinations(names, size) for size in range(len(names) + 1))
+
+
+def skill(flags: tuple[str, ...]) -> str:
+    values = {
+        name: {"surrounding": "60", "recent_summary": "2"}.get(name, "true") for name in flags
+    }
+    rules = "".join(f"  {name}: {value}\n" for name, value in values.items())
+    declared = f"context_rules:\n{rules}" if rules else ""
+    return f"---\nname: 试\n{declared}prompt:\n  user: 任务标记\n---\n"
+
+
+def found(prompt: str) -> set[str]:
+    return {name for name, marks in MARKERS.items() if all(mark in prompt for mark in marks)}
+
+
+def touched(prompt: str) -> set[str]:
+    return {name for name, marks in MARKERS.items() if any(mark in prompt for mark in marks)}
+
+
+@pytest.fixture
+async def asked() -> list[str]:
+    """The hosts that were asked, in order."""
+    return []
+
+
+@pytest.fixture
+async def desk(client: Client, tmp_path: Path, asked: list[str]) -> Desk:
+    """A project in which every source has something to say that can be told apart."""
+    desk = await at_desk(client, tmp_path / "小说")
+    (desk.root / "一.md").write_bytes(CHAPTER.encode())
+    for path, content in FILES.items():
+        desk.put(path, content)
+    await desk.constrain("约束标记")
+    client.handlers["context:source:fetch"] = lambda params: answer(params, asked)
+    for kind, (layer, _) in HOSTS.items():
+        await client.call("context:source:register", {"layer": layer, "name": kind, "kind": kind})
+    await desk.script({"text": "摘要标记"})
+    await desk.run(skillId="builtin:polish", cursorPosition=0)
+    asked.clear()
+    return desk
+
+
+def answer(params: dict[str, Any], asked: list[str]) -> dict[str, Any]:
+    asked.append(params["name"])
+    return {"chunks": [{"source": params["name"], "content": HOSTS[params["name"]][1]}]}
+
+
+@pytest.mark.requirement(
+    "SK-001",
+    "SK-009",
+    "SK-010",
+    "SK-011",
+    "SK-012",
+    "SK-013",
+    "SK-014",
+    "SK-015",
+    "SK-032",
+    "SK-033",
+    "SK-037",
+)
+async def test_what_is_injected_follows_the_rules_for_every_subset(
+    desk: Desk, asked: list[str]
+) -> None:
+    wrong: list[tuple[tuple[str, ...], set[str], set[str]]] = []
+    for flags in subsets():
+        desk.put("skills/trial/SKILL.md", skill(flags))
+        asked.clear()
+
+        made = await desk.assemble(skillId="project:trial", cursorPosition=len(CHAPTER))
+
+        prompt = made["prompt"]
+        if not found(prompt) == touched(prompt) == set(flags):
+            wrong.append((flags, found(prompt), touched(prompt)))
+        assert all(mark in prompt for mark in (*ALWAYS, "任务标记"))
+        expected = {kind for kind, (_, mark) in HOSTS.items() if mark in prompt}
+        assert set(asked) == expected
+    assert wrong == []
+
+
+async def test_an_unknown_skill_gets_everything(desk: Desk) -> None:
+    made = await desk.assemble(skillId="nobody:knows", cursorPosition=len(CHAPTER))
+
+    assert found(made["prompt"]) == set(MARKERS)
+    assert any(warning.startswith("SKILL_UNKNOWN") for warning in made["warnings"])
+
+
+@pytest.mark.requirement("SK-002")
+async def test_a_skill_that_declares_nothing_gets_little(desk: Desk) -> None:
+    desk.put("skills/trial/SKILL.md", skill(()))
+
+    little = await desk.assemble(skillId="project:trial", cursorPosition=len(CHAPTER))
+    everything = await desk.assemble(skillId="nobody:knows", cursorPosition=len(CHAPTER))
+
+    assert little["layers"]["settings"]["tokens"] == 0
+    assert little["layers"]["retrieved"]["tokens"] == 0
+    assert little["tokenCount"] < everything["tokenCount"] / 2
