@@ -1,7 +1,7 @@
 // The one gateway between pages and the daemon: who may ask, what may be asked, always an envelope.
 // Knows Electron's objects only by the few members that it uses.
 import { fileURLToPath } from "node:url";
-import { CONNECTION_CHANNELS, EVENTS, RENDERER_CHANNELS } from "./channels.mjs";
+import { SEALED_CHANNELS, EVENTS, RENDERER_CHANNELS } from "./channels.mjs";
 import { DaemonError, envelope } from "./errors.mjs";
 import { Page } from "./page.mjs";
 import { DEFAULT_ORIGINS, senderCheck } from "./senders.mjs";
@@ -48,8 +48,8 @@ class Bridge {
   ]);
 
   constructor(daemon, { allow = RENDERER_CHANNELS, events = EVENTS, origins = DEFAULT_ORIGINS }) {
-    const sealed = allow.find((channel) => CONNECTION_CHANNELS.includes(channel));
-    if (sealed) throw new TypeError(`${sealed} belongs to the connection; no page may call it.`);
+    const sealed = allow.find((channel) => SEALED_CHANNELS.includes(channel));
+    if (sealed) throw new TypeError(`No page may call ${sealed}; call it from the main process.`);
     this.#daemon = daemon;
     this.#channels = [...allow];
     this.#allowed = new Set(allow);

@@ -71,14 +71,15 @@ export const OWNER_CHANNELS = Object.freeze([
   "viewer:open",
 ]);
 
-/** What never passes through the bridge. */
-export const CONNECTION_CHANNELS = Object.freeze([
+/** What no page may call, whatever an app allows. */
+export const SEALED_CHANNELS = Object.freeze([
   "exit",
   "initialize",
   "ipc:invoke",
   "session:grant",
   "session:revoke",
   "shutdown",
+  "viewer:open",
 ]);
 
 /** What a page may listen to. */

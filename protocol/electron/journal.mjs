@@ -6,7 +6,7 @@ const PAIRS = [
   {
     begin: "context:source:register",
     end: "context:source:unregister",
-    keys: ["projectId", "layer", "name"],
+    keys: ["name", "layer", "projectId"],
   },
 ];
 const BEGINNINGS = new Map(PAIRS.map((pair) => [pair.begin, pair]));
@@ -17,25 +17,35 @@ export class Journal {
 
   /** Remember a call that succeeded, if it set something up; forget what it ended. */
   note(channel, text) {
-    if (BEGINNINGS.has(channel)) {
-      this.#entries.set(keyOf(BEGINNINGS.get(channel), text), { channel, text });
-    } else if (ENDS.has(channel)) {
-      this.#entries.delete(keyOf(ENDS.get(channel), text));
-    }
+    if (BEGINNINGS.has(channel)) this.#begin(BEGINNINGS.get(channel), channel, text);
+    if (ENDS.has(channel)) this.#end(ENDS.get(channel), JSON.parse(text));
   }
 
   /** Forget an entry that could not be set up again. */
   forget(channel, text) {
-    this.#entries.delete(keyOf(BEGINNINGS.get(channel), text));
+    this.#end(BEGINNINGS.get(channel), JSON.parse(text));
   }
 
   /** List what must be set up again, in the order in which it first was. */
   entries() {
     return [...this.#entries.values()];
   }
+
+  #begin(pair, channel, text) {
+    const names = namesOf(pair, JSON.parse(text));
+    this.#entries.set(JSON.stringify([channel, ...names]), { channel, text, names });
+  }
+
+  /** A key that an end does not name means every one of them. */
+  #end(pair, payload) {
+    const wanted = namesOf(pair, payload);
+    for (const [key, { channel, names }] of [...this.#entries]) {
+      const meant = wanted.every((name, i) => name === null || name === names[i]);
+      if (channel === pair.begin && meant) this.#entries.delete(key);
+    }
+  }
 }
 
-function keyOf(pair, text) {
-  const payload = JSON.parse(text);
-  return JSON.stringify([pair.begin, ...pair.keys.map((key) => payload[key] ?? null)]);
+function namesOf(pair, payload) {
+  return pair.keys.map((key) => payload[key]?.trim() ?? null);
 }

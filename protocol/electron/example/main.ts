@@ -28,6 +28,14 @@ export async function openNovel(daemon: Daemon, rootPath: string): Promise<strin
   return listed.ok ? `${listed.data.items.length}` : listed.error.code;
 }
 
+export function offerKnowledge(daemon: Daemon): Promise<unknown> {
+  daemon.handle("context:source:fetch", async ({ name, limit }, { signal }) => {
+    signal.throwIfAborted();
+    return { chunks: [{ source: `${name}:林远`, content: "林远怕水。", score: 0.9 }].slice(0, limit) };
+  });
+  return daemon.call("context:source:register", { layer: "retrieved", name: "kg", kind: "kg" });
+}
+
 export function explain(error: unknown): ErrorCode | "bug" {
   if (!(error instanceof DaemonError)) return "bug";
   return error.retryable ? "TIMEOUT" : error.code;

@@ -15,6 +15,19 @@ async function createProject(rootPath: string): Promise<string | undefined> {
   return made.ok ? made.data.projectId : undefined;
 }
 
+async function assemble(projectId: string, editor: { text: string; cursor: number }): Promise<string> {
+  const documentId = "第一章.md";
+  await window.creonow.invoke("context:document:sync", { projectId, documentId, version: 1, text: editor.text });
+  const assembled = await window.creonow.invoke("context:assemble", {
+    projectId,
+    documentId,
+    cursorPosition: editor.cursor,
+    skillId: "builtin:continue",
+  });
+  return assembled.ok ? assembled.data.prompt : assembled.error.code;
+}
+
+const unwatch = window.creonow.on("context:creonow:changed", ({ paths, layers }) => console.log(paths, layers));
 const forget = window.creonow.on("$/restarted", () => void listProjects());
 
 async function mistakes(): Promise<void> {
@@ -30,4 +43,4 @@ async function mistakes(): Promise<void> {
   window.creonow.send("app:ping");
 }
 
-void [createProject, mistakes, forget];
+void [createProject, assemble, mistakes, forget, unwatch];

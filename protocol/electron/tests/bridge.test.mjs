@@ -329,8 +329,8 @@ describe("the bridge", () => {
     assert.deepEqual(bridge.webPreferences.additionalArguments, ["--creonow-allow=app:ping", "--creonow-events="]);
   });
 
-  test("lets no app hand out the connection itself", () => {
-    for (const channel of ["session:grant", "session:revoke", "ipc:invoke", "initialize", "shutdown", "exit"]) {
+  test("lets no app hand out the connection itself, or a token", () => {
+    for (const channel of ["session:grant", "session:revoke", "ipc:invoke", "initialize", "shutdown", "exit", "viewer:open"]) {
       assert.throws(() => createBridge(makeIpcMain(), harness.daemon, { allow: [channel] }), TypeError);
     }
   });

@@ -403,6 +403,24 @@ describe("dying", () => {
     assert.equal((await harness.call("e2e:callback", { method: "host:echo" })).value, "still here");
   });
 
+  test("a source of the main process is asked again after a restart", PATIENCE, async (t) => {
+    const harness = await startHarness({ test: t, executable: COMMAND, restart: QUICK });
+    const { projectId } = await harness.makeProject("长夜", { "第一章.md": "林远推开门。\n" });
+    const place = { projectId, documentId: "第一章.md", cursorPosition: 6, skillId: "unknown:any" };
+    const chunks = [{ source: "kg:林远", content: "林远怕水。", score: 0.9 }];
+    harness.daemon.handle("context:source:fetch", ({ name }) => ({ chunks: name === "kg" ? chunks : [] }));
+    await harness.call("context:source:register", { layer: "retrieved", name: "kg", kind: "kg" });
+
+    const before = await harness.call("context:assemble", place);
+    harness.kill();
+    const { restored } = await harness.event("$/restarted");
+    const after = await harness.call("context:assemble", place);
+
+    assert.deepEqual(restored.map(({ channel, ok }) => [channel, ok]), [["context:source:register", true]]);
+    assert.equal(before.prompt.includes("林远怕水。"), true);
+    assert.equal(after.promptHash, before.promptHash);
+  });
+
   test("a daemon that keeps dying is given up, and can be started again by hand", PATIENCE, async (t) => {
     const { starting, starts } = misbehaving(t, "well", { restart: { ...QUICK, attempts: 2 } });
     const daemon = await starting;

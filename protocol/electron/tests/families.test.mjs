@@ -21,7 +21,7 @@ function caller(window, daemon) {
 describe("every family of channels", () => {
   let harness, bridge, invoke;
   before(async () => {
-    harness = await startHarness({ executable: COMMAND });
+    harness = await startHarness({ executable: COMMAND, debug: true });
     const ipcMain = makeIpcMain();
     bridge = createBridge(ipcMain, harness.daemon);
     invoke = caller(openWindow(ipcMain, bridge.webPreferences), harness.daemon);

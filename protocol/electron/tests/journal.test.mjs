@@ -41,6 +41,18 @@ test("what was begun twice is left once, as it was begun last", () => {
   assert.deepEqual(left(made), [[`${SOURCE}:register`, { ...source, timeoutMs: 200 }]]);
 });
 
+test("an end that names no layer and no project means all of them", () => {
+  const made = journal(
+    [`${SOURCE}:register`, { layer: "rules", name: " kg ", kind: "kg" }],
+    [`${SOURCE}:register`, { layer: "retrieved", name: "kg", kind: "kg", projectId: "a" }],
+    [`${SOURCE}:register`, { layer: "rules", name: "memory", kind: "memory" }],
+    [`${WATCH}:start`, { projectId: "a" }],
+    [`${SOURCE}:unregister`, { name: "kg" }],
+  );
+
+  assert.deepEqual(left(made).map(([, payload]) => payload.name ?? payload.projectId), ["memory", "a"]);
+});
+
 test("what could not be set up again is forgotten", () => {
   const made = journal([`${WATCH}:start`, { projectId: "a" }]);
 

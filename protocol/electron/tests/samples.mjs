@@ -11,13 +11,13 @@ export const FILES = {
 };
 
 const inProject = ({ projectId }) => ({ projectId });
-const conversation = ({ projectId }) => ({ projectId, conversationId: "con-1" });
-const atTheEnd = ({ projectId }) => ({
+const atCursor = ({ projectId }) => ({
   projectId,
   documentId: "第一章.md",
-  cursorPosition: 10,
+  cursorPosition: "林远推开门。🖋️".length,
   skillId: "builtin:continue",
 });
+const conversation = ({ projectId }) => ({ projectId, conversationId: "con-1" });
 const lookInto = (story) => ({ ...conversation(story), id: story.data["context:files:put"].ref.id });
 
 export const SAMPLES = [
@@ -52,6 +52,14 @@ export const SAMPLES = [
   ],
 
   [
+    "constraints:create",
+    ({ projectId }) => ({ projectId, constraint: { text: "不得出现魔法" } }),
+    ({ constraint }) => constraint.id.startsWith("con_"),
+  ],
+  ["constraints:list", inProject, ({ constraints }) => constraints.length === 1],
+  ["constraints:get", inProject, ({ constraints }) => constraints.items[0] === "不得出现魔法"],
+
+  [
     "context:document:sync",
     ({ projectId }) => ({ projectId, documentId: "第一章.md", version: 1, text: "夜🖋️" }),
     ({ length }) => length === 4,
@@ -65,6 +73,29 @@ export const SAMPLES = [
   ["skill:list", inProject, ({ items }) => items.some(({ id }) => id === "builtin:continue")],
   ["skill:read", { skillId: "builtin:continue" }, ({ skill }) => skill.content !== ""],
   ["skill:validate", { content: "no front matter" }, ({ valid }) => !valid],
+
+  [
+    "context:source:register",
+    ({ projectId }) => ({ projectId, layer: "retrieved", name: "kg", kind: "kg" }),
+    ({ registered }) => registered,
+  ],
+  ["context:assemble", atCursor, ({ prompt }) => /🖋️\n### .*光标之后\n\n\n夜色/.test(prompt)],
+  [
+    "context:inspect",
+    (story) => ({ ...atCursor(story), debugMode: true }),
+    ({ layersDetail }) => layersDetail.rules.content.includes("不得出现魔法"),
+  ],
+  ["context:source:unregister", { name: "kg" }, ({ unregistered }) => unregistered],
+
+  ["ai:skill:run", atCursor, ({ output }) => output.includes("林远")],
+  ["ai:skill:cancel", { runId: "run_none" }, ({ canceled }) => !canceled],
+  ["ai:config:get", {}, ({ provider }) => provider === "fake"],
+
+  [
+    "context:creonow:conversations:save",
+    ({ projectId }) => ({ projectId, conversation: { messages: [{ role: "user", content: "续写" }] } }),
+    ({ saved }) => saved,
+  ],
 
   [
     "context:files:put",
@@ -82,31 +113,13 @@ export const SAMPLES = [
   ["context.tail", lookInto, ({ content }) => content.includes("夜")],
   ["context.grep", (story) => ({ ...lookInto(story), pattern: "林远" }), ({ matches }) => matches.length === 1],
 
-  ["constraints:list", inProject, ({ constraints }) => constraints.length === 0],
-  [
-    "constraints:create",
-    ({ projectId }) => ({ projectId, constraint: { text: "严格第一人称" } }),
-    ({ constraint }) => constraint.text === "严格第一人称",
-  ],
-  ["constraints:get", inProject, ({ constraints }) => constraints.items[0] === "严格第一人称"],
-
-  [
-    "context:source:register",
-    ({ projectId }) => ({ projectId, layer: "retrieved", name: "notes", kind: "custom" }),
-    () => true,
-  ],
-  ["context:source:unregister", { layer: "retrieved", name: "notes" }, () => true],
-
-  ["context:assemble", atTheEnd, ({ prompt }) => prompt.includes("1. 严格第一人称")],
-  ["ai:skill:run", atTheEnd, ({ output }) => output !== ""],
   ["viewer:open", inProject, ({ url }) => url.startsWith("http://127.0.0.1:")],
-
-  ["ai:config:get", {}, (config) => !JSON.stringify(config).includes("sk-")],
 
   ["tokens:count", { text: "林远推开门。" }, ({ tokens }) => tokens > 0],
 
   ["session:grant", { role: "renderer" }, ({ token }) => token !== ""],
   ["session:revoke", ({ data }) => ({ token: data["session:grant"].token }), ({ revoked }) => revoked],
+  ["viewer:open", inProject, ({ url }) => url.startsWith("http://127.0.0.1:")],
   ["ipc:invoke", { channel: "app:ping" }, ({ ok }) => ok],
 
   ["project:delete", inProject, ({ deleted }) => deleted],
