@@ -103,9 +103,8 @@ def _judge(match: "re.Match[str]", setting: _Setting) -> Sequence[Span]:
 
 def _is_accepted(value: str, match: "re.Match[str]", setting: _Setting) -> bool:
     if setting.strength is Strength.WEAK:
-        if setting.in_query:
-            return is_random(value, 16)
-        return is_random(value, _SHORTEST_WEAK) and _DIGITS_AND_MORE.match(value) is not None
+        varied = setting.in_query or _DIGITS_AND_MORE.match(value) is not None
+        return varied and is_random(value, 16 if setting.in_query else _SHORTEST_WEAK)
     if match["below"]:
         return is_random(value, 10) and re.search("[:=]", value.rstrip("=")) is None
     if match["prose"]:

@@ -16,12 +16,15 @@ from creonowd.context.plan import Plan, Skill
 from creonowd.context.result import AssembleResult
 from creonowd.redaction import Redactor
 from creonowd.sources.project import ProjectSources
+from creonowd.sources.retrieval.indexes import Indexes
+from creonowd.sources.retrieval.source import Passages
 from creonowd.tokens.cache import CountCache
 from creonowd.tokens.tables import packaged_encoding
 from creonowd.tokens.tokenizer import BpeTokenizer
 from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.registry import Project
 from creonowd.workspace.tree import Tree
+from creonowd.workspace.watcher import Watcher
 
 REDACTOR = Redactor()
 DOCUMENT = "chapters/042.md"
@@ -34,7 +37,9 @@ class Desk:
         clock = SystemClock()
         tree = Tree(clock)
         self.project = Project(project_id="prj_bench", name="bench", root=root)
-        self.sources = ProjectSources(tree, Constraints(tree, clock, REDACTOR))
+        constraints = Constraints(tree, clock, REDACTOR)
+        unbuilt = Indexes(root / ".index", clock, Watcher(clock), lambda _project: {})
+        self.sources = ProjectSources(tree, constraints, Passages(unbuilt))
         tokenizer = BpeTokenizer(packaged_encoding("o200k_base"), CountCache())
         self.instruments = Instruments(tokenizer, REDACTOR, Memory())
 
