@@ -64,7 +64,7 @@ class Settings(Model, forbid_unknown_fields=True):
     ] = 16
     assemble_memory: Annotated[
         Positive, Meta(description="characters that the engine remembers between assemblies")
-    ] = 16_000_000
+    ] = 8_000_000
     tokenizer_tables: Annotated[
         str, Meta(description="folder of rank tables to use instead of the packaged ones")
     ] = ""

@@ -134,7 +134,7 @@ async def _make(
         provider=request.provider or "", model=request.model or profile.model, exact=match.exact
     )
     key = PrefixKey(
-        project.project_id, request.skill_id, target.provider, target.model, match.encoding
+        project.project_id, plan.skill.skill_id, target.provider, target.model, match.encoding
     )
     return Made(assembly=assembly, target=target, key=key)
 

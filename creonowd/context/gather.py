@@ -19,7 +19,9 @@ from creonowd.model import Model
 ABSURD_TOKENS = 10_000_000
 CHECKED = 256
 
-Answer = Fetched | str
+_FATAL = {ErrorCode.CONTEXT_SCOPE_VIOLATION, ErrorCode.CONTEXT_INPUT_TOO_LARGE}
+
+Answer = Fetched | DaemonError | str
 
 
 class Failure(Model):
@@ -55,7 +57,7 @@ async def gather(plan: Plan, sources: Sequence[Source]) -> Gathered:
 
 
 async def _ask(source: Source, ask: Ask, timeout_ms: int) -> Answer:
-    """Give a source's answer, or the kind of its failure."""
+    """Give a source's answer, the kind of its failure, or what must end the request."""
     deadline = timeout_ms if source.timeout_ms is None else source.timeout_ms
     try:
         with anyio.fail_after(deadline / 1000):
@@ -64,9 +66,7 @@ async def _ask(source: Source, ask: Ask, timeout_ms: int) -> Answer:
     except TimeoutError:
         return "timeout"
     except DaemonError as error:
-        if error.code is ErrorCode.CONTEXT_SCOPE_VIOLATION:
-            raise
-        return error.code
+        return error if error.code in _FATAL else error.code
     except Exception as error:  # noqa: BLE001 - a source may fail in any way, the assembly in none
         return type(error).__name__
 
@@ -104,6 +104,8 @@ def _is_text(value: object) -> bool:
 
 def _refuse_foreign(project_id: str, pairs: Iterable[tuple[Source, Answer]]) -> None:
     for source, answer in pairs:
+        if isinstance(answer, DaemonError):
+            raise answer
         if isinstance(answer, Fetched) and not _projects(answer) <= {None, project_id}:
             raise DaemonError(
                 ErrorCode.CONTEXT_SCOPE_VIOLATION,

@@ -60,6 +60,8 @@ def look(
     plan: Plan, document: Document, manuscript: Manuscript, room: int, instruments: Instruments
 ) -> View:
     """Show as much of the document as fits: first what lies before, then what lies after."""
+    if not document.text.strip():
+        return View()
     before, after = _sides(plan, document, manuscript, instruments)
     most = plan.figures.total
     could = _Sight(

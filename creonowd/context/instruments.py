@@ -81,8 +81,8 @@ class Clean(NamedTuple):
         return min(offset - moved, len(self.text))
 
 
-class Layered(Protocol):
-    """Whatever the engine makes of whole layers."""
+class Weighed(Protocol):
+    """Whatever the engine makes and remembers."""
 
     @property
     def weight(self) -> int:
@@ -93,11 +93,11 @@ class Layered(Protocol):
 class Memory:
     """What a daemon remembers between assemblies; every part is bounded."""
 
-    def __init__(self, characters: int = 16_000_000) -> None:
+    def __init__(self, characters: int = 8_000_000) -> None:
         self.cleaned: Memo[str, Clean] = Memo(characters, _weigh_clean)
         self.counted: Memo[Count, int] = Memo(characters // 2, _weigh_count)
-        self.prepared: Memo[Any, Any] = Memo(characters // 400, _weigh_one)
-        self.layered: Memo[Any, Any] = Memo(characters, _weigh_layered)
+        self.prepared: Memo[Any, Any] = Memo(characters, _weigh_made)
+        self.layered: Memo[Any, Any] = Memo(characters, _weigh_made)
         self.mentions = Mentions(characters // 2)
 
 
@@ -197,9 +197,5 @@ def _weigh_count(key: Count, _count: int) -> int:
     return ENTRY + len(key[1])
 
 
-def _weigh_one(_key: Any, _value: Any) -> int:
-    return 1
-
-
-def _weigh_layered(_key: Any, value: Layered) -> int:
+def _weigh_made(_key: Any, value: Weighed) -> int:
     return value.weight

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from creonowd.context.verdict import Verdict
 from creonowd.model import Model
 
-KEPT = 1024
+KEPT = 256
 
 
 class Change(StrEnum):

@@ -18,6 +18,8 @@ from creonowd.model import Model
 
 MAX_CONSTRAINTS = 500
 
+_SECTIONS = (Kind.TEXT, Kind.CONSTRAINT, Kind.ENTITY)
+
 Item = tuple[int, Fragment]
 Sentence = tuple[Rule, int | None]
 
@@ -30,7 +32,7 @@ class Narrowed(Model):
 
 
 def in_reading_order(fragments: Iterable[Fragment]) -> list[Fragment]:
-    """Sort rules: by place, and constraints of the user before those of the graph."""
+    """Sort rules: texts, constraints, entities; constraints of the user before the graph's."""
     return sorted(fragments, key=_reading_key)
 
 
@@ -129,4 +131,5 @@ def _reading_key(fragment: Fragment) -> tuple[object, ...]:
     group, path, offset = fragment.place
     graph = _is_constraint_of(fragment, Origin.KG)
     by_priority = -fragment.priority if graph else 0
-    return (group, graph, by_priority, path, offset, fragment.source_ref, fragment.text)
+    section = _SECTIONS.index(fragment.kind)
+    return (section, graph, by_priority, group, path, offset, fragment.source_ref, fragment.text)

@@ -3,7 +3,8 @@
 A seam is the start of a line after one that ended a sentence. No secret reaches over it and no
 token merges across it. Of all seams one in eight is used, chosen by the characters beside it,
 so that typing at one place leaves the parts at every other place as they were.
-Where there are no seams for long, edges on a fixed grid stand in; those a secret may cross.
+Where there are no seams for long, edges on a fixed grid stand in, at a joint if there is one.
+Those a secret may cross; whoever joins parts again asks whether their tokens add up.
 """
 
 import re
@@ -54,4 +55,4 @@ def _marks(start: int, end: int) -> range:
 def _tear(text: str, mark: int, sure: list[int]) -> int | None:
     if bisect_right(sure, mark) > bisect_left(sure, mark - GRID):
         return None
-    return next(iter(joints(text, mark, min(len(text), mark + SLACK))), None)
+    return next(iter(joints(text, mark, min(len(text), mark + SLACK))), mark)

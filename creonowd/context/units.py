@@ -30,6 +30,11 @@ class Unit(Model):
     evidence: tuple[RedactionEvidence, ...] = ()
 
     @property
+    def weight(self) -> int:
+        """Say about how many characters remembering this takes."""
+        return 500 + len(self.text) + len(self.rendered)
+
+    @property
     def oversized(self) -> bool:
         """Whether the size limit took something away."""
         return len(self.text) < self.before_chars

@@ -115,6 +115,16 @@ async def test_text_of_another_project_ends_the_request() -> None:
     assert "prj_b" not in caught.value.message
 
 
+async def test_a_source_that_finds_text_of_another_project_ends_the_request_too() -> None:
+    strict = graph()
+    strict.failure = DaemonError(ErrorCode.CONTEXT_SCOPE_VIOLATION)
+
+    with pytest.raises(DaemonError) as caught:
+        await gather(plan(), [good(), strict])
+
+    assert caught.value is strict.failure
+
+
 async def test_text_that_names_this_project_is_fine() -> None:
     gathered = await gather(plan(), [graph(project_id="prj_a")])
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
+from msgspec import structs
 
 from creonowd.context.fragment import Action, Fragment, Kind, Layer, Origin, Place, Rule
 from creonowd.context.relevance import Ranking
@@ -70,6 +71,16 @@ def test_constraints_are_numbered_with_nothing_after_the_text() -> None:
         "2. 约束之2：不得违背。\n",
         "3. 约束之3：不得违背。\n",
     ]
+
+
+def test_constraints_stand_together_whatever_places_hosts_give_them() -> None:
+    hosted = constraint(9, origin=Origin.KG)
+    strayed = structs.replace(hosted, place=Place(7, "host", 0))
+
+    result = narrowed([entity("林远"), constraint(1), strayed, rule_text()], 1000)
+
+    kinds = [verdict.kind for verdict in result.verdicts]
+    assert kinds == [Kind.TEXT, Kind.CONSTRAINT, Kind.CONSTRAINT, Kind.ENTITY]
 
 
 def test_within_the_line_all_stay() -> None:
