@@ -152,7 +152,7 @@ class Conversation:
 
     def clean(self, ref_id: str) -> bool:
         """Take a file away unless someone reads it; a lazy one stays listed and is made again."""
-        with self._changing(), self._readers.kept_out(ref_id) as unread:
+        with self._alone(), self._readers.kept_out(ref_id) as unread:
             with self._lock:
                 record = self._index.get(ref_id)
             if record is None or not unread:
@@ -169,14 +169,14 @@ class Conversation:
 
     def remove(self, ref_id: str) -> Record:
         """Forget a file for good, also while someone reads it."""
-        with self._changing():
+        with self._alone():
             record = self.find(ref_id)
             self._erase(record)
             return record
 
     def remove_all(self) -> list[Record]:
         """Forget the whole conversation; who still holds it can only be told so."""
-        with self._changing():
+        with self._alone():
             records = self.records()
             for record in records:
                 self._erase(record)
@@ -195,8 +195,14 @@ class Conversation:
             self._write_manifest()
 
     @contextlib.contextmanager
-    def _changing(self) -> Generator[None]:
+    def _alone(self) -> Generator[None]:
         with self._writing, atomic.disk_errors("a context file"):
+            yield
+
+    @contextlib.contextmanager
+    def _changing(self) -> Generator[None]:
+        """Be the only one to change the files of a conversation that is still there."""
+        with self._alone():
             if self._gone:
                 raise DaemonError(
                     ErrorCode.CONFLICT, "The conversation was deleted meanwhile; try again."

@@ -79,9 +79,11 @@ class Store:
         """Forget a conversation and every file in it."""
         removed = conversation.remove_all()
         with self._lock, atomic.disk_errors(_WHAT):
-            self._in_use.pop(conversation.id.lower(), None)
-            self._forget(conversation)
-            binding.unbind(conversation.folder)
+            # Someone else may have deleted it first, and a third begun a new one of that name.
+            if self._in_use.get(conversation.id.lower()) is conversation:
+                del self._in_use[conversation.id.lower()]
+                self._forget(conversation)
+                binding.unbind(conversation.folder)
         return removed
 
     def behind(self) -> list[Conversation]:

@@ -271,6 +271,21 @@ def test_a_deleted_conversation_leaves_nothing_and_its_id_is_free(
         conversation.put(new_file(), b"late")
 
 
+def test_cleaning_and_deleting_what_was_deleted_meanwhile_is_nothing_to_do(
+    store: Store, conversation: Conversation
+) -> None:
+    record = conversation.put(new_file(), b"x")
+    store.delete(conversation)
+
+    fresh = store.bound("prj_two", "chat-1")
+
+    assert not conversation.clean(record.id)
+    assert store.delete(conversation) == []
+    assert store.find("prj_two", "chat-1") is fresh
+    with pytest.raises(DaemonError, match="NOT_FOUND"):
+        conversation.remove(record.id)
+
+
 def test_deleting_keeps_what_is_not_ours(store: Store, conversation: Conversation) -> None:
     conversation.put(new_file(), b"x")
     other = conversation.folder / "history" / "rounds.jsonl"
