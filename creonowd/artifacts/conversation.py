@@ -73,7 +73,8 @@ class Conversation:
             except BaseException:
                 ledger.remove_record(self.folder, record)
                 raise
-            return self._published(record)
+            self._publish([record])
+            return record
 
     def register(self, new: NewFile) -> Record:
         """Keep a recipe; the same key and recipe again give the same record."""
@@ -82,7 +83,8 @@ class Conversation:
                 return _if_same(old, old.recipe == new.recipe)
             record = self._new_record(new)
             ledger.write_record(self.folder, record)
-            return self._published(record)
+            self._publish([record])
+            return record
 
     @contextlib.contextmanager
     def filling(self, record: Record) -> Generator[Incoming]:
@@ -105,8 +107,7 @@ class Conversation:
                     self._index, arriving, self.project_id, self._clock.now_ms()
                 )
             place(fresh)
-            for record in fresh:
-                self._published(record)
+            self._publish(fresh)
 
     def find(self, ref_id: str) -> Record:
         """Look up a record: NOT_FOUND if this conversation has none of that id."""
@@ -233,11 +234,11 @@ class Conversation:
                 **msgspec.structs.asdict(new),
             )
 
-    def _published(self, record: Record) -> Record:
+    def _publish(self, records: Sequence[Record]) -> None:
         with self._lock:
-            self._index.add(record)
+            for record in records:
+                self._index.add(record)
         self._list()
-        return record
 
     def _changed(self, record: Record) -> None:
         ledger.write_record(self.folder, record)
@@ -252,19 +253,21 @@ class Conversation:
         self._list()
 
     def _list(self) -> None:
-        """Write small indexes at once and big ones now and then: they can be rebuilt."""
+        """Write small indexes at once and big ones now and then: they can be rebuilt.
+
+        The change itself is done, so a disk that refuses the index only makes it wait.
+        """
         self._unlisted += 1
         if len(self._index) <= max(_LISTED_AT_ONCE, _SHARE_UNLISTED * self._unlisted):
-            self._write_manifest()
+            with contextlib.suppress(DaemonError):
+                self._write_manifest()
 
     def _write_manifest(self) -> None:
-        self._unlisted = 0
-        ledger.write_manifest(
-            self.folder,
-            ledger.Manifest(
-                conversation_id=self.id, project_id=self.project_id, items=tuple(self.records())
-            ),
+        manifest = ledger.Manifest(
+            conversation_id=self.id, project_id=self.project_id, items=tuple(self.records())
         )
+        ledger.write_manifest(self.folder, manifest)
+        self._unlisted = 0
 
     def _touch(self, record: Record) -> None:
         """Remember the use as the file's time: it outlives a restart and costs no write of ours."""

@@ -15,7 +15,7 @@ from creonowd.artifacts.refs import Kind
 from creonowd.artifacts.retention import CleaningReason, Held, Limits, choose, holdings
 from creonowd.errors import DaemonError
 
-LIST_SECONDS = 1.0
+LIST_SECONDS = 5.0
 PRUNE_SECONDS = 600.0
 FIRST_PRUNE_SECONDS = 60.0
 

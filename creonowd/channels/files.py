@@ -1,10 +1,10 @@
-"""`context:files:*` — what the host does with context files: put, register, clean, pack, unpack."""
+"""`context:files:*` — what the host does with context files: put, register, delete, clean, count."""
 
 from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.artifacts import keeping, travelling
+from creonowd.artifacts import keeping
 from creonowd.artifacts.files import About
 from creonowd.artifacts.keeping import Cleaned, Share
 from creonowd.artifacts.makers import MATERIALISE, Materialise, Materialised
@@ -16,7 +16,7 @@ from creonowd.channels.session import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
-from creonowd.rpc.channel import Channel, Deadline, HostCall, Role
+from creonowd.rpc.channel import Channel, HostCall
 
 MOST_NAMED = 1000
 
@@ -145,33 +145,6 @@ class ContextFileStats(Result):
     eager_days: int
 
 
-class ExportContextFiles(InConversation):
-    """The absolute path of the archive to write."""
-
-    path: str
-
-
-class ContextFilesExported(Result):
-    """The archive, how many files it holds and how big it is."""
-
-    path: str
-    files: int
-    bytes: int
-
-
-class ImportContextFiles(OfProject):
-    """The absolute path of an archive; without `conversationId` it goes where it came from."""
-
-    path: str
-
-
-class ContextFilesImported(Result):
-    """Where the files went, and their refs."""
-
-    conversation_id: str
-    items: list[ContextRef]
-
-
 async def put_file(session: Session, params: PutContextFile) -> ContextFilePut:
     """Keep a text or bytes as a context file."""
     where = await where_of(session, params)
@@ -238,24 +211,6 @@ async def file_stats(session: Session, params: OfProject) -> ContextFileStats:
     )
 
 
-async def export_files(session: Session, params: ExportContextFiles) -> ContextFilesExported:
-    """Pack a conversation's context files into an archive."""
-    where = await where_of(session, params)
-    done = await travelling.export_conversation(session.files, where, params.path)
-    return ContextFilesExported(path=params.path, files=done.files, bytes=done.bytes)
-
-
-async def import_files(session: Session, params: ImportContextFiles) -> ContextFilesImported:
-    """Take an archive in, all of it or nothing; ids and times are kept."""
-    await session.projects.find(params.project_id)
-    done = await travelling.import_conversation(
-        session.files, params.project_id, params.conversation_id, params.path
-    )
-    return ContextFilesImported(
-        conversation_id=done.conversation.id, items=[record.ref for record in done.records]
-    )
-
-
 def _content(params: PutContextFile) -> str | bytes:
     if isinstance(params.content, str) and params.base64 is UNSET:
         return params.content
@@ -289,7 +244,5 @@ CHANNELS = (
     Channel("context:files:delete", delete_files),
     Channel("context:files:prune", prune_files),
     Channel("context:files:stats", file_stats),
-    Channel("context:files:export", export_files, role=Role.OWNER, deadline=Deadline.NONE),
-    Channel("context:files:import", import_files, role=Role.OWNER, deadline=Deadline.NONE),
 )
 HOST_CALLS = (HostCall(MATERIALISE, Materialise, Materialised),)
