@@ -31,7 +31,7 @@ def configure(
     """Send every log line of this process to the file, and a readable form to a terminal."""
     folder = user_data / LOG_FOLDER
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    file = logging.handlers.RotatingFileHandler(
+    file = _RotatingFile(
         folder / LOG_FILE,
         maxBytes=settings.log_max_bytes,
         backupCount=settings.log_backups,
@@ -66,6 +66,14 @@ class _Queued(logging.handlers.QueueHandler):
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         return record
+
+
+class _RotatingFile(logging.handlers.RotatingFileHandler):
+    """Rotates once it is full; asking before every line whether it fits would format each twice."""
+
+    def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802 - the base's name
+        """Tell whether the file has reached its size."""
+        return self.stream is not None and 0 < self.maxBytes <= self.stream.tell()
 
 
 def quiet() -> None:

@@ -76,9 +76,10 @@ class WhatIf(Model):
 
 
 class Made(Model):
-    """An assembly, whom it is for, and the key under which its prefix is remembered."""
+    """An assembly, its budget, whom it is for, and the key under which its prefix is remembered."""
 
     assembly: Assembly
+    profile: BudgetProfile
     target: Target
     key: PrefixKey
 
@@ -136,7 +137,7 @@ async def _make(
     key = PrefixKey(
         project.project_id, plan.skill.skill_id, target.provider, target.model, match.encoding
     )
-    return Made(assembly=assembly, target=target, key=key)
+    return Made(assembly=assembly, profile=profile, target=target, key=key)
 
 
 async def _profile(session: Session, project: Project, what_if: WhatIf) -> BudgetProfile:
@@ -184,6 +185,7 @@ async def _skill(
     template = "\n".join(part.strip("\n") for part in (prompt.system, prompt.user) if part.strip())
     return Skill(
         skill_id=entry.id,
+        name=entry.name,
         rules=entry.skill.context_rules,
         task=Task(template=template),
         target_tokens=entry.skill.target_tokens,

@@ -20,7 +20,8 @@ from creonowd.redaction import RedactionEvidence
 from creonowd.skills.charges import placed
 from creonowd.skills.running import Attempt
 
-_REF = re.compile(r"^### (ref:.+?)(?: 光标之后)?$", re.MULTILINE)
+_REF = re.compile(r"\n### (ref:[^\n]+)")
+_AFTER = " 光标之后"
 
 
 class StreamEvent(Model):
@@ -139,5 +140,5 @@ def refs_in(assembled: AssembleResult) -> list[str]:
         for evidence in assembled.trim_evidence
         if evidence.action is not Action.DROPPED
     }
-    found = (match[1] for match in _REF.finditer(assembled.prompt))
+    found = (match[1].removesuffix(_AFTER) for match in _REF.finditer(assembled.prompt))
     return list(dict.fromkeys(ref for ref in found if ref[4:].partition("#")[0] in known))

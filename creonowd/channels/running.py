@@ -70,7 +70,6 @@ class _Order(NamedTuple):
     run_id: str
     project: Project
     provider: Provider
-    model: str
 
 
 class _Stream:
@@ -103,22 +102,16 @@ async def run(session: Session, params: RunSkill, run_id: str) -> SkillRun:
     try:
         project = await session.projects.find(params.project_id)
         provider = await session.ai.current()
-        profile = await session.budgets.effective(project.project_id)
-        model = session.ai.model(profile.model)
-        order = _Order(session, params, run_id, project, provider, model)
-        attempts = await carry_out(
-            _errand(order, profile.output_reserve_tokens), _hands(order, stream.hear)
-        )
+        order = _Order(session, params, run_id, project, provider)
+        attempts = await carry_out(_errand(order), _hands(order, stream.hear))
         return _told(order, attempts, await _record(order, attempts[-1]))
     finally:
         stream.end()
 
 
-def _errand(order: _Order, max_output_tokens: int) -> Errand:
+def _errand(order: _Order) -> Errand:
     return Errand(
-        whose=f"{order.project.project_id} {order.provider.name} {order.model}",
-        model=order.model,
-        max_output_tokens=max_output_tokens,
+        whose=order.project.project_id,
         instruction=order.params.input or "",
         policy=order.params.on_violation,
     )
@@ -145,28 +138,34 @@ async def _assemble(order: _Order, instruction: str) -> Assembled:
         additional_input=instruction or None,
         selection=params.selection,
         provider=order.provider.name,
-        model=order.model,
+        model=order.session.settings.ai_model or None,
     )
     made = await make(order.session, request)
     result = answer(made.assembly, remember(order.session, made), made.target)
-    return Assembled(result=result, constraints=constraints_in(made.assembly))
+    return Assembled(
+        result=result,
+        model=made.target.model,
+        max_output_tokens=made.profile.output_reserve_tokens,
+        skill_name=made.assembly.plan.skill.name or params.skill_id,
+        constraints=constraints_in(made.assembly),
+    )
 
 
 async def _judge(order: _Order, assembled: Assembled, output: str) -> Verdict:
     mode = order.params.judge or order.session.settings.ai_judge
     if mode == "off":
         return conclude(0, [], all_unchecked(assembled.constraints.charges, OFF))
-    terms = await terms_of(order.session.tree, order.project)
+    told = assembled.constraints
+    terms = await terms_of(order.session.tree, order.project) if told.terms is None else told.terms
     provider = order.provider if mode == "model" else None
-    verdict = await judge(output, assembled.constraints.charges, terms, provider, order.model)
-    return with_left_out(verdict, assembled.constraints.left_out)
+    verdict = await judge(output, told.charges, terms, provider, assembled.model)
+    return with_left_out(verdict, told.left_out)
 
 
 async def _record(order: _Order, attempt: Attempt) -> list[str]:
     """Keep what the run came to; an output is not lost because that fails."""
-    entry = await order.session.skills.find(order.params.skill_id, order.project)
-    name = order.params.skill_id if entry is None else entry.name
-    summary = summarise(name, order.params.input or "", attempt.answer.text)
+    told_to = order.params.input or ""
+    summary = summarise(attempt.assembled.skill_name, told_to, attempt.answer.text)
     record = _as_record(order, attempt, order.session.redactor.redact(summary).text)
     try:
         await order.session.runs.record(order.project.project_id, order.params.document_id, record)
@@ -183,7 +182,7 @@ def _as_record(order: _Order, attempt: Attempt, summary: str) -> RunRecord:
         skill_id=order.params.skill_id,
         at_ms=order.session.clock.now_ms(),
         provider=order.provider.name,
-        model=order.model,
+        model=attempt.assembled.model,
         prompt_hash=result.prompt_hash,
         stable_prefix_hash=result.stable_prefix_hash,
         token_count=result.token_count,
@@ -199,21 +198,12 @@ def _as_record(order: _Order, attempt: Attempt, summary: str) -> RunRecord:
 def _told(order: _Order, attempts: tuple[Attempt, ...], warnings: list[str]) -> SkillRun:
     last, utf16 = attempts[-1], order.session.peer.utf16
     result = last.assembled.result
-    log.info(
-        "ai_run",
-        run_id=order.run_id,
-        skill_id=order.params.skill_id,
-        provider=order.provider.name,
-        prompt_hash=result.prompt_hash,
-        tokens=result.token_count,
-        attempts=len(attempts),
-        verdict=last.verdict.status,
-    )
+    log.info("ai_run", run_id=order.run_id, prompt_hash=result.prompt_hash, attempts=len(attempts))
     return SkillRun(
         run_id=order.run_id,
         skill_id=order.params.skill_id,
         provider=order.provider.name,
-        model=order.model,
+        model=last.assembled.model,
         output=last.answer.text,
         stop_reason=last.answer.stop,
         usage=run_usage(result.token_count, last.answer.usage),

@@ -22,6 +22,7 @@ class Skill(Model):
     """What the engine needs to know of a skill; `rules` None is the general profile."""
 
     skill_id: str
+    name: str = ""
     rules: ContextRules | None = None
     task: Task = Task()
     target_tokens: int | None = None

@@ -18,7 +18,7 @@ from creonowd.providers.hearing import Hearing
 from creonowd.providers.provider import Answer, Call, Heard, Purpose, Stop, Usage
 
 KEPT = 64
-PIECE = 512
+PIECE = 2048
 
 Count = Annotated[int, Meta(ge=0)]
 

@@ -8,6 +8,7 @@ import re
 from creonowd.providers.provider import Heard
 
 _WAITING = re.compile("[\ud800-\udbff]\\Z")
+_HALF = re.compile("[\ud800-\udfff]")
 
 
 class Hearing:
@@ -32,7 +33,7 @@ class Hearing:
 
     def _pass_on(self, text: str) -> None:
         if text:
-            sound = text if text.isascii() else _sound(text)
+            sound = _sound(text) if _HALF.search(text) else text
             self._pieces.append(sound)
             self._heard(sound)
 

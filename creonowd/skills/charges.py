@@ -28,28 +28,35 @@ LEFT_OUT = "it was left out of the prompt"
 
 
 class Constraints(Model):
-    """The constraints that a prompt holds, and those for which it had no room."""
+    """The constraints that a prompt holds, and those for which it had no room.
+
+    `terms` are those of the prompt; None if it does not hold the project's terminology.
+    """
 
     charges: tuple[Charge, ...] = ()
     left_out: tuple[Charge, ...] = ()
+    terms: tuple[Term, ...] | None = None
 
 
 def constraints_in(assembly: Assembly) -> Constraints:
     """Find the constraints of a prompt, as the model was told them."""
-    told = [v for v in assembly.layers[Layer.RULES].verdicts if v.kind is Kind.CONSTRAINT]
+    rules = assembly.layers[Layer.RULES].verdicts
+    told = [v for v in rules if v.kind is Kind.CONSTRAINT]
     charges = [(v.stays, Charge(id=_id(v.evidence.source_ref), text=v.text)) for v in told]
+    terminology = next((v.text for v in rules if v.evidence.source_ref == REF and v.stays), None)
     return Constraints(
         charges=tuple(charge for stays, charge in charges if stays),
         left_out=tuple(charge for stays, charge in charges if not stays),
+        terms=None if terminology is None else read_terms(terminology.encode()),
     )
 
 
-async def terms_of(tree: Tree, project: Project) -> list[Term]:
+async def terms_of(tree: Tree, project: Project) -> tuple[Term, ...]:
     """Read the project's terms; a file that is not there or not readable bans nothing."""
     try:
         return read_terms((await tree.read(project, Scope.RULES, REF)).data)
     except DaemonError:
-        return []
+        return ()
 
 
 def with_left_out(verdict: Verdict, left_out: tuple[Charge, ...]) -> Verdict:

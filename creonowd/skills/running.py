@@ -29,16 +29,17 @@ class Errand(Model):
     """What a run is to do; `whose` tells apart whose prefixes are worth caching."""
 
     whose: str
-    model: str
-    max_output_tokens: int
     instruction: str = ""
     policy: Policy = Policy.ANNOTATE
 
 
 class Assembled(Model):
-    """A prompt, and the constraints that its output will be judged by."""
+    """A prompt, whom it is for, and what its output will be judged by."""
 
     result: AssembleResult
+    model: str
+    max_output_tokens: int
+    skill_name: str
     constraints: Constraints = Constraints()
 
 
@@ -72,7 +73,7 @@ async def carry_out(errand: Errand, hands: Hands) -> tuple[Attempt, ...]:
 
 async def _attempt(number: int, instruction: str, errand: Errand, hands: Hands) -> Attempt:
     assembled = await hands.assemble(instruction)
-    call = _call(assembled.result, errand, hands)
+    call = _call(assembled, errand, hands)
     answer = await hands.provider.answer(call, lambda text: hands.hear(number, text))
     verdict = await hands.judge(assembled, answer.text)
     return Attempt(
@@ -80,19 +81,20 @@ async def _attempt(number: int, instruction: str, errand: Errand, hands: Hands) 
     )
 
 
-def _call(assembled: AssembleResult, errand: Errand, hands: Hands) -> Call:
+def _call(assembled: Assembled, errand: Errand, hands: Hands) -> Call:
     """Send the very bytes that were hashed; ask to cache the prefix where that can pay."""
-    prefix = assembled.stable_prefix_hash
+    result = assembled.result
+    prefix = result.stable_prefix_hash
     long_enough = any(
-        point.hash == prefix and point.reaches_minimum for point in assembled.cache_break_points
+        point.hash == prefix and point.reaches_minimum for point in result.cache_break_points
     )
-    likely = assembled.stable_prefix_unchanged or hands.reuse.is_likely(errand.whose, prefix)
+    likely = result.stable_prefix_unchanged or hands.reuse.is_likely(errand.whose, prefix)
     hands.reuse.note(errand.whose, prefix)
     return Call(
-        model=errand.model,
-        system=assembled.system_prompt,
-        user=assembled.user_content,
-        max_output_tokens=errand.max_output_tokens,
+        model=assembled.model,
+        system=result.system_prompt,
+        user=result.user_content,
+        max_output_tokens=assembled.max_output_tokens,
         prefix_hash=prefix,
         mark_prefix=long_enough and likely,
     )

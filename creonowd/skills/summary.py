@@ -8,6 +8,7 @@ from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, sentenc
 HEAD = 120
 TAIL = 120
 INSTRUCTION = 200
+LOOK = 1000
 
 
 def summarise(skill_name: str, instruction: str, output: str) -> str:
@@ -15,8 +16,8 @@ def summarise(skill_name: str, instruction: str, output: str) -> str:
     lines = [f"技能：{_line(skill_name)}"]
     if asked := _line(instruction):
         lines.append(f"指令：{_head(asked, INSTRUCTION)}")
-    written = _line(output)
-    lines.append(f"产出（{len(output)} 字）：{_extract(written)}" if written else "产出：无")
+    written = _extract(output)
+    lines.append(f"产出（{len(output)} 字）：{written}" if written else "产出：无")
     return "\n".join(lines)
 
 
@@ -25,9 +26,11 @@ def _line(text: str) -> str:
 
 
 def _extract(text: str) -> str:
-    if len(text) <= HEAD + TAIL:
-        return text
-    return f"{_head(text, HEAD)} …… {_tail(text, TAIL)}"
+    """Keep beginning and end; of a long text nothing else is looked at."""
+    if len(text) > 2 * LOOK:
+        return f"{_head(_line(text[:LOOK]), HEAD)} …… {_tail(_line(text[-LOOK:]), TAIL)}"
+    line = _line(text)
+    return line if len(line) <= HEAD + TAIL else f"{_head(line, HEAD)} …… {_tail(line, TAIL)}"
 
 
 def _head(text: str, limit: int) -> str:
@@ -40,6 +43,6 @@ def _head(text: str, limit: int) -> str:
 
 def _tail(text: str, limit: int) -> str:
     """Keep the end, from a sentence if one begins in its first half."""
-    start = len(text) - limit
+    start = max(0, len(text) - limit)
     begins = next(sentences(text, start, start + limit // 2), None)
     return text[grapheme_ceiling(text, start) if begins is None else begins :]

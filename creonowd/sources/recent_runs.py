@@ -32,17 +32,15 @@ class RecentRuns:
         if ask.document_id is None or not ask.recent_summary:
             return Fetched()
         records = await self._runs.recent(ask.project_id, ask.document_id)
-        chosen = records[-ask.recent_summary :]
-        numbered = enumerate(chosen, start=1)
-        return Fetched(fragments=tuple(_fragment(number, run) for number, run in numbered))
+        return Fetched(fragments=tuple(map(_fragment, records[-ask.recent_summary :])))
 
 
-def _fragment(number: int, run: RunRecord) -> Fragment:
+def _fragment(run: RunRecord) -> Fragment:
     return Fragment(
         layer=Layer.RETRIEVED,
         source=RecentRuns.name,
-        source_ref=f"runs/{number}",
+        source_ref=f"runs/{run.number}",
         text=run.summary,
-        place=Place(path=LAST, offset=number),
+        place=Place(path=LAST, offset=run.number),
         score=SCORE,
     )

@@ -1,16 +1,19 @@
 """What AI runs came to, the last few of each document: `<userData>/runs/<project>/`.
 
-Knows records and files; what a summary says is decided where it is made.
+One line per run, appended; now and then a file is written anew without the old ones. Knows
+records and files; what a summary says is decided where it is made.
 """
 
 from collections import OrderedDict
 from hashlib import sha256
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio
 import msgspec
 import structlog
 from anyio import to_thread
+from msgspec.structs import replace
 
 from creonowd.context.needs import MAX_RECENT_SUMMARY
 from creonowd.model import Model
@@ -19,12 +22,16 @@ from creonowd.workspace import atomic, stored
 FOLDER = "runs"
 VERSION = 1
 REMEMBERED = 256
+MOST_LINES = 64
 
 log = structlog.stdlib.get_logger(__name__)
 
 
 class RunRecord(Model):
-    """One finished run: what was sent by hash, our count beside the provider's, and a summary."""
+    """One finished run: what was sent by hash, our count beside the provider's, and a summary.
+
+    `number` counts the runs of its document from 1; it is given when the run is recorded.
+    """
 
     run_id: str
     skill_id: str
@@ -40,12 +47,19 @@ class RunRecord(Model):
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
     verdict: str = ""
+    number: int = 0
 
 
-class _Stored(Model):
+class _Head(Model):
     version: int
     document_id: str
-    runs: tuple[RunRecord, ...]
+
+
+class _Book(NamedTuple):
+    """The last runs of a document, and how many lines may still be added to its file."""
+
+    runs: tuple[RunRecord, ...] = ()
+    room: int = 0
 
 
 class Runs:
@@ -54,51 +68,76 @@ class Runs:
     def __init__(self, user_data: Path) -> None:
         self._folder = user_data / FOLDER
         self._lock = anyio.Lock()
-        self._known: OrderedDict[Path, tuple[RunRecord, ...]] = OrderedDict()
+        self._known: OrderedDict[Path, _Book] = OrderedDict()
 
     async def record(self, project_id: str, document_id: str, run: RunRecord) -> None:
         """Add a run to its document's; the oldest makes room."""
         path = self._path(project_id, document_id)
         async with self._lock:
-            runs = (*await self._all(path), run)[-MAX_RECENT_SUMMARY:]
-            await to_thread.run_sync(_save, path, document_id, runs)
-            self._keep(path, runs)
+            book = await self._book(path)
+            numbered = replace(run, number=book.runs[-1].number + 1 if book.runs else 1)
+            runs = (*book.runs, numbered)[-MAX_RECENT_SUMMARY:]
+            if book.room:
+                await to_thread.run_sync(atomic.append, path, _line(numbered))
+                self._keep(path, _Book(runs, book.room - 1))
+            else:
+                await to_thread.run_sync(_write, path, document_id, runs)
+                self._keep(path, _Book(runs, MOST_LINES - len(runs)))
 
     async def recent(self, project_id: str, document_id: str) -> tuple[RunRecord, ...]:
         """Give the last runs of a document, oldest first."""
         path = self._path(project_id, document_id)
         if path in self._known:
-            return self._known[path]
+            return self._known[path].runs
         async with self._lock:
-            return await self._all(path)
+            return (await self._book(path)).runs
 
-    async def _all(self, path: Path) -> tuple[RunRecord, ...]:
+    async def _book(self, path: Path) -> _Book:
         if path not in self._known:
             self._keep(path, await to_thread.run_sync(_load, path))
         return self._known[path]
 
-    def _keep(self, path: Path, runs: tuple[RunRecord, ...]) -> None:
-        self._known[path] = runs
+    def _keep(self, path: Path, book: _Book) -> None:
+        self._known[path] = book
         self._known.move_to_end(path)
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
 
     def _path(self, project_id: str, document_id: str) -> Path:
         name = sha256(document_id.encode()).hexdigest()[:32]
-        return self._folder / project_id / f"{name}.json"
+        return self._folder / project_id / f"{name}.jsonl"
 
 
-def _load(path: Path) -> tuple[RunRecord, ...]:
+def _load(path: Path) -> _Book:
+    with atomic.disk_errors(FOLDER):
+        try:
+            head, *lines = path.read_bytes().split(b"\n")
+        except FileNotFoundError:
+            return _Book()
     try:
-        found = stored.load(path, _Stored, version=VERSION)
+        stored.decode(head, _Head, version=VERSION, name=path.name)
     except stored.DamagedFileError as damage:
         log.warning("runs_set_aside", file=stored.set_aside(path), damage=str(damage))
-        found = None
-    return () if found is None else found.runs
+        return _Book()
+    runs = [run for line in lines if (run := _read(line)) is not None]
+    # A line that was torn by a kill makes the next record write the file anew.
+    whole = len(runs) == len(lines) - 1 and lines[-1] == b""
+    return _Book(tuple(runs[-MAX_RECENT_SUMMARY:]), max(0, MOST_LINES - len(runs)) * whole)
 
 
-def _save(path: Path, document_id: str, runs: tuple[RunRecord, ...]) -> None:
+def _read(line: bytes) -> RunRecord | None:
+    try:
+        return msgspec.json.decode(line, type=RunRecord)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _write(path: Path, document_id: str, runs: tuple[RunRecord, ...]) -> None:
     with atomic.disk_errors(FOLDER):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    content = _Stored(version=VERSION, document_id=document_id, runs=runs)
-    atomic.replace(path, msgspec.json.format(msgspec.json.encode(content), indent=2) + b"\n")
+    head = _line(_Head(version=VERSION, document_id=document_id))
+    atomic.replace(path, head + b"".join(map(_line, runs)))
+
+
+def _line(value: Model) -> bytes:
+    return msgspec.json.encode(value) + b"\n"

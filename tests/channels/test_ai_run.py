@@ -327,7 +327,9 @@ async def test_a_secret_reaches_neither_prompt_nor_record(desk: Desk, session: A
     assert secret not in repr(run)
     assert "***REDACTED***" in run["output"]
     assert run["diagnostics"]["redactionEvidence"]
-    stored = [path.read_text(encoding="utf-8") for path in session.user_data.rglob("runs/*/*.json")]
+    stored = [
+        path.read_text(encoding="utf-8") for path in session.user_data.rglob("runs/*/*.jsonl")
+    ]
     assert stored
     assert not [text for text in stored if secret in text]
 

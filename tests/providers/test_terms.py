@@ -6,7 +6,7 @@ import pytest
 from creonowd.providers.terms import Term, misuses, read_terms
 
 
-def read(content: Any) -> list[Term]:
+def read(content: Any) -> tuple[Term, ...]:
     return read_terms(json.dumps(content).encode())
 
 
@@ -29,12 +29,12 @@ def read(content: Any) -> list[Term]:
 def test_what_to_avoid_is_read_and_nothing_is_made_up(
     content: Any, terms: list[tuple[str, str]]
 ) -> None:
-    assert read(content) == [Term(*term) for term in terms]
+    assert read(content) == tuple(Term(*term) for term in terms)
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[" * 100_000])
 def test_a_file_that_cannot_be_understood_bans_nothing(data: bytes) -> None:
-    assert read_terms(data) == []
+    assert read_terms(data) == ()
 
 
 def test_a_word_within_the_preferred_one_is_no_misuse() -> None:
@@ -47,3 +47,8 @@ def test_a_word_within_the_preferred_one_is_no_misuse() -> None:
 
 def test_a_word_in_latin_script_is_not_found_inside_another() -> None:
     assert [h.text for h in misuses(Term("elf", "Aelf"), "Elf self elf's Aelf")] == ["Elf", "elf"]
+
+
+def test_a_number_in_a_word_is_no_reason_to_look_inside_others() -> None:
+    assert [h.start for h in misuses(Term("R2"), "R2 R20 XR2 r2")] == [0, 11]
+    assert [h.start for h in misuses(Term("2号"), "2号 12号")] == [0]

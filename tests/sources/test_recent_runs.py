@@ -45,7 +45,7 @@ async def test_the_last_runs_are_given_oldest_first(tmp_path: Path) -> None:
     fetched = await source.fetch(ask(3))
 
     assert [fragment.text for fragment in fetched.fragments] == ["第2次", "第3次", "第4次"]
-    assert [fragment.source_ref for fragment in fetched.fragments] == ["runs/1", "runs/2", "runs/3"]
+    assert [fragment.source_ref for fragment in fetched.fragments] == ["runs/3", "runs/4", "runs/5"]
     assert {fragment.score for fragment in fetched.fragments} == {1.0}
 
 

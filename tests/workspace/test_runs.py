@@ -4,10 +4,10 @@ import anyio
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.runs import RunRecord, Runs
+from creonowd.workspace.runs import MOST_LINES, RunRecord, Runs
 
 
-def run(number: int) -> RunRecord:
+def run(number: int, place: int = 0) -> RunRecord:
     return RunRecord(
         run_id=f"run_{number}",
         skill_id="builtin:continue",
@@ -19,6 +19,7 @@ def run(number: int) -> RunRecord:
         token_count=10,
         input_tokens=11,
         summary=f"第{number}次",
+        number=place,
     )
 
 
@@ -30,8 +31,8 @@ async def test_runs_are_kept_per_document_over_a_restart(tmp_path: Path) -> None
 
     restarted = Runs(tmp_path)
 
-    assert await restarted.recent("prj_1", "章/一.md") == (run(1), run(2))
-    assert await restarted.recent("prj_1", "章/二.md") == (run(3),)
+    assert await restarted.recent("prj_1", "章/一.md") == (run(1, 1), run(2, 2))
+    assert await restarted.recent("prj_1", "章/二.md") == (run(3, 1),)
     assert await restarted.recent("prj_2", "章/一.md") == ()
 
 
@@ -69,25 +70,53 @@ async def test_a_document_id_never_becomes_a_path(tmp_path: Path) -> None:
     for document_id in ("../../x", "/etc/passwd", "a\0b", "x" * 5000):
         await runs.record("prj_1", document_id, run(1))
 
-    assert {path.parent.name for path in tmp_path.rglob("*.json")} == {"prj_1"}
+    assert {path.parent.name for path in tmp_path.rglob("*.jsonl")} == {"prj_1"}
 
 
 async def test_a_damaged_file_is_kept_aside(tmp_path: Path) -> None:
     await Runs(tmp_path).record("prj_1", "a", run(1))
-    (path,) = tmp_path.rglob("*.json")
+    (path,) = tmp_path.rglob("*.jsonl")
     path.write_bytes(b"{half")
 
     assert await Runs(tmp_path).recent("prj_1", "a") == ()
-    assert [p.name for p in tmp_path.rglob("*.json")] == [f"{path.stem}.damaged-1.json"]
+    assert [p.name for p in tmp_path.rglob("*.jsonl")] == [f"{path.stem}.damaged-1.jsonl"]
 
 
 async def test_a_newer_file_is_refused_and_left_alone(tmp_path: Path) -> None:
     await Runs(tmp_path).record("prj_1", "a", run(1))
-    (path,) = tmp_path.rglob("*.json")
-    path.write_bytes(b'{"version": 9}')
+    (path,) = tmp_path.rglob("*.jsonl")
+    path.write_bytes(b'{"version": 9}\n')
 
     with pytest.raises(DaemonError) as caught:
         await Runs(tmp_path).record("prj_1", "a", run(2))
 
     assert caught.value.code is ErrorCode.VERSION_TOO_NEW
-    assert path.read_bytes() == b'{"version": 9}'
+    assert path.read_bytes() == b'{"version": 9}\n'
+
+
+async def test_a_record_torn_by_a_kill_costs_only_itself(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    for number in range(3):
+        await runs.record("prj_1", "a", run(number))
+    (path,) = tmp_path.rglob("*.jsonl")
+    whole = path.read_bytes()
+
+    for length in range(len(whole) - 2, len(whole) - 40, -1):
+        path.write_bytes(whole[:length])
+        killed = Runs(tmp_path)
+        await killed.record("prj_1", "a", run(9))
+
+        kept = await Runs(tmp_path).recent("prj_1", "a")
+        assert [record.at_ms for record in kept] == [0, 1, 9]
+
+
+async def test_a_file_does_not_grow_without_end(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    for number in range(200):
+        await runs.record("prj_1", "a", run(number))
+
+    (path,) = tmp_path.rglob("*.jsonl")
+    assert path.read_bytes().count(b"\n") <= MOST_LINES + 1
+    assert await Runs(tmp_path).recent("prj_1", "a") == tuple(
+        run(n, n + 1) for n in range(190, 200)
+    )
