@@ -217,6 +217,8 @@ class WarningCode(StrEnum):
     SKILL_SOURCE_ABSENT = "SKILL_SOURCE_ABSENT"
     SUMMARY_FALLBACK = "SUMMARY_FALLBACK"
     HISTORY_TORN_LINE = "HISTORY_TORN_LINE"
+    HISTORY_DAMAGED_LINE = "HISTORY_DAMAGED_LINE"
+    CODE_LAW_UNAVAILABLE = "CODE_LAW_UNAVAILABLE"
 
 
 class Caution(Model):
@@ -307,6 +309,13 @@ WARNINGS: dict[WarningCode, Caution] = {
     WarningCode.HISTORY_TORN_LINE: _caution(
         "The last line of the history was torn by a crash and was dropped.",
         "历史记录最后一行因崩溃损坏，已丢弃。",
+    ),
+    WarningCode.HISTORY_DAMAGED_LINE: _caution(
+        "Lines of the history were damaged and left out; the number follows.",
+        "历史记录中有损坏的行，已跳过。",
+    ),
+    WarningCode.CODE_LAW_UNAVAILABLE: _caution(
+        "code_law.md is there but cannot be read as text.", "code_law.md 无法作为文本读取。"
     ),
 }
 

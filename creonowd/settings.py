@@ -105,6 +105,47 @@ class Settings(Model, forbid_unknown_fields=True):
     ripgrep: Annotated[
         str, Meta(description="auto, off, or the path of the program that context.grep runs")
     ] = "auto"
+    tool_ls_lines: Annotated[Count, Meta(description="entries that history keeps of LS")] = 10
+    tool_glob_lines: Annotated[Count, Meta(description="hits that history keeps of Glob")] = 10
+    tool_grep_lines: Annotated[Count, Meta(description="matches that history keeps of Grep")] = 5
+    tool_read_lines: Annotated[Count, Meta(description="lines that history keeps of Read")] = 500
+    tool_edit_lines: Annotated[
+        Count, Meta(description="lines that history keeps of Edit, MultiEdit and Write")
+    ] = 40
+    tool_stderr_lines: Annotated[
+        Count, Meta(description="last lines of errors that history keeps of Bash and failures")
+    ] = 20
+    tool_other_lines: Annotated[
+        Count, Meta(description="lines that history keeps of tools that are not in the table")
+    ] = 10
+    tool_line_chars: Annotated[
+        Positive, Meta(description="code points that history keeps of one line")
+    ] = 2_000
+    tool_summary_chars: Annotated[
+        Positive, Meta(description="code points that history keeps of one result")
+    ] = 64_000
+    history_rounds: Annotated[
+        Positive, Meta(description="recent rounds that context:build keeps beside a summary")
+    ] = 5
+    history_rounds_floor: Annotated[
+        Positive, Meta(description="recent rounds that even a full budget leaves")
+    ] = 2
+    history_budget_tokens: Annotated[
+        Positive, Meta(description="budget of context:build unless the request names one")
+    ] = 16_000
+    history_summary_at: Annotated[
+        float,
+        Meta(description="share of the budget at which old rounds are summarised", gt=0, le=1),
+    ] = 0.5
+    history_summary_tokens: Annotated[
+        Positive, Meta(description="summary length from which its lines become one sentence each")
+    ] = 1_200
+    history_summariser: Annotated[
+        Literal["extractive", "model"], Meta(description="who writes history summaries")
+    ] = "extractive"
+    history_summary_timeout_ms: Annotated[
+        Positive, Meta(description="time a model has to write a history summary")
+    ] = 20_000
     ai_provider: Annotated[
         Literal["fake", "openai", "anthropic"], Meta(description="who answers ai:skill:run")
     ] = "fake"

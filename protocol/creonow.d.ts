@@ -23,6 +23,13 @@ export interface AiConfig {
   problem?: string;
 }
 
+/** Messages in the order in which they were said; all are kept or none. */
+export interface AppendHistory {
+  projectId: string;
+  conversationId: string;
+  messages: Array<NewMessage>;
+}
+
 /**
  * Where the author is and what for.
  *
@@ -121,6 +128,62 @@ export interface BudgetProfile {
 }
 
 /**
+ * What the next turn is about. `input` is what the user says now; it is not kept by this call.
+ *
+ * If the last round is unfinished and `input` is its request (or empty), the turn goes on with
+ * it. `model` decides how tokens are counted, else the project's budget does.
+ */
+export interface BuildContext {
+  projectId: string;
+  conversationId: string;
+  input: string;
+  systemPrompt: string;
+  /** @default [] */
+  toolPrompts?: Array<string>;
+  todo?: Array<TodoItem> | null;
+  budgetTokens?: number | null;
+  model?: string | null;
+}
+
+/** What became of one candidate. Characters are code points after redaction. */
+export interface BuildEvidence {
+  part: Part;
+  sourceRef: string;
+  action: Action;
+  rule: Step;
+  beforeChars: number;
+  afterChars: number;
+  beforeTokens: number;
+  afterTokens: number;
+}
+
+/**
+ * The messages for the model, in the fixed order, and how they came about.
+ *
+ * `tokenCount` is the exact count of every content and of every tool call's name and arguments;
+ * it never exceeds `budgetTokens`. `steps` are those that had to cut.
+ */
+export interface BuildResult {
+  messages: Array<Message>;
+  tokenCount: number;
+  budgetTokens: number;
+  assemblyOrder: Array<Part>;
+  parts: Array<PartSummary>;
+  totalRounds: number;
+  recentRounds: number;
+  summary?: SummaryNote;
+  steps: Array<Step>;
+  trimEvidence: Array<BuildEvidence>;
+  redactionEvidence: Array<RedactionEvidence>;
+  prefix: PrefixReuse;
+  codeLawNeeded: boolean;
+  warnings: Array<string>;
+  tokenizerId: string;
+  tokenizerVersion: string;
+  tokenizerExact: boolean;
+}
+
+/**
  * A place up to which a provider could cache the prompt.
  *
  * `hash` is the SHA-256 of the bytes up to there; `reachesMinimum` says whether they are enough
@@ -204,6 +267,12 @@ export type CleaningReason =
   | "lazy_age"
   | "lazy_lru";
 
+/** The conversation whose rounds are to be forgotten; its context files stay. */
+export interface ClearHistory {
+  projectId: string;
+  conversationId: string;
+}
+
 /** The document that the editor has closed. */
 export interface CloseDocument {
   projectId: string;
@@ -213,6 +282,43 @@ export interface CloseDocument {
 /** Whether it was open on this connection. */
 export interface ClosedDocument {
   closed: boolean;
+}
+
+/**
+ * Whether the project has a `code_law.md`, and since when it says what it says.
+ *
+ * If `needsGenerating`, ask the user first and then give `prompt` to the agent; the daemon never
+ * writes the file.
+ */
+export interface CodeLawStatus {
+  exists: boolean;
+  needsGenerating: boolean;
+  path: string;
+  mtimeMs?: number;
+  sizeBytes?: number;
+  sha256?: string;
+  problem?: string;
+  prompt?: string;
+}
+
+/** The project whose `code_law.md` is asked about. */
+export interface CodeLawStatusOf {
+  projectId: string;
+}
+
+/**
+ * A tool's name, its arguments and its result, whatever its shape.
+ *
+ * With `conversationId` (and `projectId`) the full output becomes a context file;
+ * `toolCallId` makes that repeatable.
+ */
+export interface CompressToolResult {
+  tool: string;
+  result: unknown;
+  args?: unknown;
+  projectId?: string | null;
+  conversationId?: string | null;
+  toolCallId?: string | null;
 }
 
 /**
@@ -637,6 +743,14 @@ export interface FileList {
   items: Array<FileInfo>;
 }
 
+/** What kind of thing a result is. */
+export type Form =
+  | "binary"
+  | "empty"
+  | "json"
+  | "malformed"
+  | "text";
+
 /**
  * One candidate: its redacted text, what became of it and why.
  *
@@ -737,6 +851,36 @@ export interface Health {
   version: string;
   uptimeMs: number;
   degraded: Array<Degradation>;
+}
+
+/** How long the history is now; `preview` and `ref` are those of the first text over the limits. */
+export interface HistoryAppended {
+  appended: number;
+  totalRounds: number;
+  messages: Array<KeptMessage>;
+  preview?: string;
+  ref?: ContextRef;
+  warnings: Array<string>;
+}
+
+/** How many rounds are gone. */
+export interface HistoryCleared {
+  cleared: boolean;
+  rounds: number;
+}
+
+/** A user's message and all that follows it; `finished` once the model has answered. */
+export interface HistoryRound {
+  index: number;
+  finished: boolean;
+  messages: Array<Message>;
+}
+
+/** Rounds, oldest first. */
+export interface HistoryRounds {
+  rounds: Array<HistoryRound>;
+  totalRounds: number;
+  warnings: Array<string>;
 }
 
 /** What a host answers to `context:source:fetch`. */
@@ -856,6 +1000,20 @@ export interface InspectTotals {
 export interface Invoke {
   channel: string;
   payload?: unknown;
+}
+
+/**
+ * What became of a message: `summary` is what history keeps of a tool's result.
+ *
+ * `preview` and `ref` are there when the text is over the inline limits; results always have
+ * a `ref`, unless they are empty.
+ */
+export interface KeptMessage {
+  role: Speaker;
+  toolCallId?: string;
+  summary?: string;
+  preview?: string;
+  ref?: ContextRef;
 }
 
 /** What a context file holds: a tool's or terminal's output, a piece of history, a catalogue. */
@@ -1016,6 +1174,15 @@ export interface Materialised {
   done?: boolean;
 }
 
+/** One message; `toolCallId` is the call that a tool's message answers. */
+export interface Message {
+  role: Speaker;
+  content: string;
+  toolCalls?: Array<ToolCall>;
+  toolCallId?: string;
+  name?: string;
+}
+
 /** Counters since the daemon started. */
 export interface MetricsReport {
   channels: Record<string, ChannelMetrics>;
@@ -1031,6 +1198,20 @@ export interface NewConstraint {
   /** only `user` is possible */
   source?: string;
   text: string;
+}
+
+/**
+ * A message to keep. A tool's `content` is its raw result, of any shape; it is compressed.
+ *
+ * `toolCallId` names the call that a result answers; without it, the oldest that waits.
+ */
+export interface NewMessage {
+  role: "assistant" | "tool" | "user";
+  /** @default "" */
+  content?: unknown;
+  toolCalls?: Array<ToolCall> | null;
+  toolCallId?: string | null;
+  name?: string | null;
 }
 
 /** A project, or one of its conversations. */
@@ -1051,6 +1232,23 @@ export type Origin =
   | "summary"
   | "terminal"
   | "tool";
+
+/** The parts of a built context, in their fixed order. */
+export type Part =
+  | "code_law"
+  | "recent_messages"
+  | "summary"
+  | "system_prompt"
+  | "todo_recap"
+  | "tool_prompts"
+  | "user_input";
+
+/** How many messages and tokens a part has. */
+export interface PartSummary {
+  part: Part;
+  messages: number;
+  tokens: number;
+}
 
 /** The user's constraints as texts, in order; those of the knowledge graph are not among them. */
 export interface PlainConstraints {
@@ -1084,6 +1282,21 @@ export interface Pong {
 export interface PrefixChange {
   sourceRef: string;
   change: Change;
+}
+
+/**
+ * How much of this prompt is byte for byte the beginning of the last turn's.
+ *
+ * `stablePrefixHash` is the SHA-256 of system prompt, code law and tool prompts. Without a last
+ * turn `share` is 0.
+ */
+export interface PrefixReuse {
+  stablePrefixHash: string;
+  stablePrefixTokens: number;
+  stablePrefixUnchanged: boolean;
+  promptBytes: number;
+  commonBytes: number;
+  share: number;
 }
 
 /** A program's name and version. */
@@ -1169,6 +1382,14 @@ export interface ReadConversation {
 export interface ReadFile {
   projectId: string;
   path: string;
+}
+
+/** Which rounds to read: the newest `limit` before round `before`, else all. */
+export interface ReadHistory {
+  projectId: string;
+  conversationId: string;
+  limit?: number | null;
+  before?: number | null;
 }
 
 /** A skill by its id, such as `builtin:continue`, or by a slug that any scope may have. */
@@ -1472,6 +1693,13 @@ export interface SkillRun {
   earlier?: EarlierAttempt;
 }
 
+/** Who says a message. */
+export type Speaker =
+  | "assistant"
+  | "system"
+  | "tool"
+  | "user";
+
 /**
  * What every notification carries beside its own fields.
  *
@@ -1488,6 +1716,23 @@ export type Status =
   | "passed"
   | "unchecked"
   | "violated";
+
+/**
+ * What decided about a candidate; those that cut are taken in this order.
+ *
+ * `pinned` is never cut, `budget` is the check that a kept one passed, `summarised` rounds are
+ * told by the summary.
+ */
+export type Step =
+  | "budget"
+  | "pinned"
+  | "recent_rounds"
+  | "summarised"
+  | "summary"
+  | "summary_lines"
+  | "todo_recap"
+  | "tool_refs"
+  | "tool_snippets";
 
 /** Why an answer ended. */
 export type Stop =
@@ -1506,6 +1751,13 @@ export interface StreamEvent {
   attempt: number;
   delta: string;
   done: boolean;
+}
+
+/** Which rounds the summary tells, who wrote it, and whether its lines were shortened. */
+export interface SummaryNote {
+  coversRounds: number;
+  by: string;
+  shortened: boolean;
 }
 
 /**
@@ -1546,6 +1798,11 @@ export interface TailContextFile {
 export interface TermShare {
   term: string;
   share: number;
+/** One thing to do; `status` is `pending`, `in_progress`, `completed` or `cancelled`. */
+export interface TodoItem {
+  text: string;
+  /** @default "pending" */
+  status?: string;
 }
 
 /** The exact count; `tokenizerExact` is false for a model whose tokenizer is not public. */
@@ -1555,6 +1812,29 @@ export interface TokenCount {
   tokenizerVersion: string;
   tokenizerExact: boolean;
   warnings?: Array<string>;
+}
+
+/** A call that the model asks for; `arguments` is an object, or the JSON of one. */
+export interface ToolCall {
+  id: string;
+  name: string;
+  arguments?: unknown;
+}
+
+/**
+ * `summary` is for the history, `observation` for the model of the current turn.
+ *
+ * Both are without secrets. An observation over the inline limits is left out: `preview` shows
+ * its head and tail, and `ref` is all of it.
+ */
+export interface ToolResultCompressed {
+  tool: string;
+  form: Form;
+  summary: string;
+  observation?: string;
+  ref?: ContextRef;
+  preview?: string;
+  redactionEvidence: Array<RedactionEvidence>;
 }
 
 /**
@@ -1682,6 +1962,7 @@ export interface Violation {
 /** The codes that warnings in a result begin with. */
 export type WarningCode =
   | "CHARACTERS_UNAVAILABLE"
+  | "CODE_LAW_UNAVAILABLE"
   | "CONSTRAINTS_UNAVAILABLE"
   | "CONTEXT_BUDGET_FALLBACK"
   | "CONTEXT_CONSTRAINT_LIMIT"
@@ -1690,6 +1971,7 @@ export type WarningCode =
   | "CONTEXT_RETRIEVED_CHUNK_LIMIT"
   | "CONTEXT_RETRIEVED_STARVED"
   | "CONTEXT_RULES_OVERBUDGET"
+  | "HISTORY_DAMAGED_LINE"
   | "HISTORY_TORN_LINE"
   | "IMMEDIATE_UNAVAILABLE"
   | "KG_UNAVAILABLE"
@@ -1782,6 +2064,10 @@ export interface Channels {
   "context:budget:get": { request: GetBudget; result: BudgetProfile };
   /** Change the budget, or fail with CONTEXT_BUDGET_CONFLICT if someone else did first. */
   "context:budget:update": { request: UpdateBudget; result: BudgetProfile };
+  /** Build the messages of a turn, in the fixed order and within the budget. */
+  "context:build": { request: BuildContext; result: BuildResult };
+  /** Tell whether `code_law.md` is there, when it changed, or how it is generated. */
+  "context:codelaw:status": { request: CodeLawStatusOf; result: CodeLawStatus };
   /** List the files of `.creonow/characters`. */
   "context:creonow:characters:list": { request: ProjectId; result: FileList };
   /** Read a file of `.creonow/characters`, redacted. */
@@ -1832,6 +2118,12 @@ export interface Channels {
   "context:files:register": { request: RegisterContextFile; result: ContextFileRegistered };
   /** Tell how much a project or conversation keeps. */
   "context:files:stats": { request: OfProject; result: ContextFileStats };
+  /** Keep messages of a conversation: without thoughts and secrets, results in brief. */
+  "context:history:append": { request: AppendHistory; result: HistoryAppended };
+  /** Forget the rounds of a conversation; doing it again changes nothing. */
+  "context:history:clear": { request: ClearHistory; result: HistoryCleared };
+  /** Read the rounds of a conversation as they are kept. */
+  "context:history:read": { request: ReadHistory; result: HistoryRounds };
   /** Show what an assembly is made of, without a prompt; for debugging owners only. */
   "context:inspect": { request: InspectContext; result: InspectResult };
   /** Rank the passages of a project's documents for a place in one of them, or for a query. */
@@ -1840,6 +2132,8 @@ export interface Channels {
   "context:source:register": { request: RegisterSource; result: RegisteredSource };
   /** Stop asking this client. */
   "context:source:unregister": { request: UnregisterSource; result: UnregisteredSource };
+  /** Compress a tool's result by the table of tools; the same result gives the same summary. */
+  "context:tool:compress": { request: CompressToolResult; result: ToolResultCompressed };
   /** End the daemon. */
   exit: { request: Empty; result: null };
   /** Agree on positions, language and rights. */
@@ -1913,6 +2207,8 @@ export type RendererChannel =
   | "context:assemble"
   | "context:budget:get"
   | "context:budget:update"
+  | "context:build"
+  | "context:codelaw:status"
   | "context:creonow:characters:list"
   | "context:creonow:characters:read"
   | "context:creonow:conversations:analysis:update"
@@ -1937,6 +2233,10 @@ export type RendererChannel =
   | "context:files:register"
   | "context:files:stats"
   | "context:retrieve"
+  | "context:history:append"
+  | "context:history:clear"
+  | "context:history:read"
+  | "context:tool:compress"
   | "initialize"
   | "ipc:invoke"
   | "project:create"

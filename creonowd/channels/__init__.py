@@ -8,6 +8,7 @@ from creonowd.channels import (
     ai,
     app,
     budget,
+    builder,
     constraints,
     context,
     context_files,
@@ -17,6 +18,7 @@ from creonowd.channels import (
     e2e,
     file_archives,
     files,
+    history,
     ipc,
     project,
     retrieve,
@@ -24,6 +26,7 @@ from creonowd.channels import (
     skill,
     source,
     tokens,
+    tools,
     viewer,
     watch,
 )
@@ -49,6 +52,9 @@ FAMILIES = (
     files,
     file_archives,
     viewer,
+    tools,
+    history,
+    builder,
     source,
     retrieve,
 )

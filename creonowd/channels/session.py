@@ -8,6 +8,9 @@ from creonowd.artifacts.files import ContextFiles
 from creonowd.channels.engine import Engine
 from creonowd.channels.troubles import Troubles
 from creonowd.clock import Clock
+from creonowd.conversations.code_law import CodeLaws
+from creonowd.conversations.histories import Histories
+from creonowd.conversations.reuse import LastTurns
 from creonowd.providers.configured import Configured
 from creonowd.providers.reuse import PrefixReuse
 from creonowd.redaction import Redactor
@@ -56,6 +59,9 @@ class Services:
     in_flight: InFlight
     prefix_reuse: PrefixReuse
     files: ContextFiles
+    histories: Histories
+    code_laws: CodeLaws
+    last_turns: LastTurns
     hosts: Hosts
     indexes: Indexes
     sources: ProjectSources

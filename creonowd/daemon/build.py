@@ -19,6 +19,9 @@ from creonowd.channels.troubles import Trouble, Troubles
 from creonowd.clock import make_clock
 from creonowd.context.admission import Admission
 from creonowd.context.instruments import Memory
+from creonowd.conversations.code_law import CodeLaws
+from creonowd.conversations.histories import Histories
+from creonowd.conversations.reuse import LastTurns
 from creonowd.daemon.secrecy import own_redactor
 from creonowd.providers.configured import Configured
 from creonowd.providers.reuse import PrefixReuse
@@ -99,6 +102,9 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
         in_flight=InFlight(),
         prefix_reuse=PrefixReuse(),
         files=files,
+        histories=Histories(user_data),
+        code_laws=CodeLaws(clock),
+        last_turns=LastTurns(),
         hosts=hosts,
         indexes=indexes,
     )

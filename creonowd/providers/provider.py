@@ -14,6 +14,7 @@ class Purpose(StrEnum):
 
     WRITE = "write"
     JUDGE = "judge"
+    SUMMARISE = "summarise"
 
 
 class Call(Model):

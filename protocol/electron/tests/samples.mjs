@@ -114,6 +114,32 @@ export const SAMPLES = [
   ["context.grep", (story) => ({ ...lookInto(story), pattern: "林远" }), ({ matches }) => matches.length === 1],
 
   ["viewer:open", inProject, ({ url }) => url.startsWith("http://127.0.0.1:")],
+  [
+    "context:tool:compress",
+    (story) => ({ ...conversation(story), tool: "Bash", args: { command: "ls" }, result: { stdout: "", exit_code: 0 } }),
+    ({ summary }) => summary.startsWith("[Bash] ls: exit code 0"),
+  ],
+  [
+    "context:history:append",
+    (story) => ({
+      ...conversation(story),
+      messages: [
+        { role: "user", content: "林远在哪？" },
+        { role: "assistant", content: "", toolCalls: [{ id: "c1", name: "Grep", arguments: { pattern: "林远" } }] },
+        { role: "tool", toolCallId: "c1", content: "第一章.md:1:林远推开门。" },
+        { role: "assistant", content: "在门口。" },
+      ],
+    }),
+    ({ appended, totalRounds }) => appended === 4 && totalRounds === 1,
+  ],
+  ["context:history:read", conversation, ({ rounds }) => rounds[0].messages.length === 4],
+  [
+    "context:build",
+    (story) => ({ ...conversation(story), input: "然后呢？", systemPrompt: "你是助手。" }),
+    ({ messages }) => messages.at(-1).content === "然后呢？",
+  ],
+  ["context:codelaw:status", inProject, ({ needsGenerating, prompt }) => needsGenerating && prompt !== ""],
+  ["context:history:clear", conversation, ({ rounds }) => rounds === 1],
 
   ["tokens:count", { text: "林远推开门。" }, ({ tokens }) => tokens > 0],
 

@@ -1,0 +1,247 @@
+"""`context:build`, `context:codelaw:status` — the context of one turn of a conversation."""
+
+from typing import Annotated, NamedTuple
+
+from anyio import to_thread
+from msgspec import UNSET, Meta, UnsetType
+
+from creonowd.artifacts.files import Where, Which
+from creonowd.channels.context_files import InConversation
+from creonowd.channels.history import history_of
+from creonowd.channels.session import Session
+from creonowd.context.instruments import Instruments
+from creonowd.conversations import builder
+from creonowd.conversations.build_result import BuildResult, Part, PartSummary, SummaryNote
+from creonowd.conversations.builder import Built, Prepared
+from creonowd.conversations.code_law import FILE, CodeLaw
+from creonowd.conversations.code_law_prompt import GENERATE
+from creonowd.conversations.compress import ref_in
+from creonowd.conversations.cutting import Policy
+from creonowd.conversations.draft import PINNED, total
+from creonowd.conversations.histories import History
+from creonowd.conversations.messages import Speaker
+from creonowd.conversations.summarising import ByModel, written_by
+from creonowd.conversations.todo import TodoItem
+from creonowd.conversations.turn import Wanted
+from creonowd.errors import DaemonError, WarningCode, told
+from creonowd.model import Params
+from creonowd.model import Result as Reply
+from creonowd.rpc.channel import Channel
+from creonowd.tokens.models import encoding_for
+from creonowd.workspace.registry import Project
+
+LONGEST_OBSERVATION = 256 * 1024
+HIGHEST_BUDGET = 2_000_000
+
+
+class BuildContext(InConversation):
+    """What the next turn is about. `input` is what the user says now; it is not kept by this call.
+
+    If the last round is unfinished and `input` is its request (or empty), the turn goes on with
+    it. `model` decides how tokens are counted, else the project's budget does.
+    """
+
+    input: str
+    system_prompt: str
+    tool_prompts: tuple[str, ...] = ()
+    todo: tuple[TodoItem, ...] | None = None
+    budget_tokens: Annotated[int, Meta(ge=1, le=HIGHEST_BUDGET)] | None = None
+    model: Annotated[str, Meta(max_length=256)] | None = None
+
+
+class CodeLawStatusOf(Params):
+    """The project whose `code_law.md` is asked about."""
+
+    project_id: str
+
+
+class CodeLawStatus(Reply):
+    """Whether the project has a `code_law.md`, and since when it says what it says.
+
+    If `needsGenerating`, ask the user first and then give `prompt` to the agent; the daemon never
+    writes the file.
+    """
+
+    exists: bool
+    needs_generating: bool
+    path: str
+    mtime_ms: int | UnsetType = UNSET
+    size_bytes: int | UnsetType = UNSET
+    sha256: str | UnsetType = UNSET
+    problem: str | UnsetType = UNSET
+    prompt: str | UnsetType = UNSET
+
+
+async def build_context(session: Session, params: BuildContext) -> BuildResult:
+    """Build the messages of a turn, in the fixed order and within the budget."""
+    history = await history_of(session, params)
+    project = await session.projects.find(params.project_id)
+    law = await to_thread.run_sync(session.code_laws.current, project.root)
+    instruments, exact = await _instruments(session, project, params.model)
+    policy = _policy(session)
+    wanted = await _wanted(session, params, history, law)
+    prepared = await to_thread.run_sync(builder.prepare, wanted, history, policy, instruments)
+    history = await _summarised(session, params, history, prepared.covers)
+    built = await to_thread.run_sync(builder.compose, prepared, history, policy, instruments)
+    return _result(session, params, _Turn(history, law, instruments, prepared, built, exact))
+
+
+async def code_law_status(session: Session, params: CodeLawStatusOf) -> CodeLawStatus:
+    """Tell whether `code_law.md` is there, when it changed, or how it is generated."""
+    project = await session.projects.find(params.project_id)
+    law = await to_thread.run_sync(session.code_laws.current, project.root)
+    readable = law.text is not None
+    return CodeLawStatus(
+        exists=law.exists,
+        needs_generating=not law.exists,
+        path=FILE,
+        mtime_ms=law.mtime_ms if readable else UNSET,
+        size_bytes=law.size_bytes if readable else UNSET,
+        sha256=law.sha256 if readable else UNSET,
+        problem=law.problem or UNSET,
+        prompt=UNSET if law.exists else GENERATE,
+    )
+
+
+class _Turn(NamedTuple):
+    """All that a result tells about."""
+
+    history: History
+    law: CodeLaw
+    instruments: Instruments
+    prepared: Prepared
+    built: Built
+    exact: bool
+
+
+def _policy(session: Session) -> Policy:
+    settings = session.settings
+    return Policy(
+        keep=max(settings.history_rounds, settings.history_rounds_floor),
+        floor=settings.history_rounds_floor,
+        summary_at=settings.history_summary_at,
+        summary_tokens=settings.history_summary_tokens,
+    )
+
+
+async def _instruments(
+    session: Session, project: Project, model: str | None
+) -> tuple[Instruments, bool]:
+    profile = await session.budgets.effective(project.project_id)
+    match = encoding_for(model or profile.model, profile.tokenizer_id)
+    tokenizer = await session.tokenizers.get(match.encoding)
+    made = Instruments(tokenizer, session.redactor, session.engine.memory)
+    return made, match.exact and tokenizer.exact
+
+
+async def _wanted(session: Session, params: BuildContext, history: History, law: CodeLaw) -> Wanted:
+    return Wanted(
+        system_prompt=params.system_prompt,
+        code_law=law.text or "",
+        tool_prompts=params.tool_prompts,
+        input=params.input,
+        todo=params.todo or (),
+        budget=params.budget_tokens or session.settings.history_budget_tokens,
+        observations=await _observations(session, params, history),
+    )
+
+
+async def _observations(session: Session, params: BuildContext, history: History) -> dict[str, str]:
+    """Fetch the full results of the unfinished round; one that is gone is told in brief."""
+    if not history.rounds or history.rounds[-1].finished:
+        return {}
+    where = Where(params.project_id, params.conversation_id)
+    found: dict[str, str] = {}
+    for message in history.rounds[-1].messages:
+        ref = ref_in(message.content) if message.role is Speaker.TOOL else None
+        if ref is None:
+            continue
+        try:
+            page = await session.files.read(Which(where, ref), 0, LONGEST_OBSERVATION)
+        except DaemonError:
+            continue
+        note = "" if page.done else f"\n[… the rest is context file {ref}: context.read …]"
+        found[ref] = page.content + note
+    return found
+
+
+async def _summarised(
+    session: Session, params: BuildContext, history: History, covers: int
+) -> History:
+    """Have a model write the summary, once, if the settings ask for one."""
+    if session.settings.history_summariser != "model" or not covers or covers in history.written:
+        return history
+    profile = await session.budgets.effective(params.project_id)
+    seconds = session.settings.history_summary_timeout_ms / 1000
+    model = session.ai.model(profile.model)
+    by_model = ByModel(session.ai, model, session.redactor, seconds)
+    written = await written_by(by_model, history, covers)
+    where = Where(params.project_id, params.conversation_id)
+    await session.histories.keep_summary(where, written)
+    return history.with_summary(written)
+
+
+def _result(session: Session, params: BuildContext, turn: _Turn) -> BuildResult:
+    built, draft = turn.built, turn.built.draft
+    messages = built.messages
+    static = [piece for piece in built.pieces if piece.part in PINNED - {Part.USER_INPUT}]
+    key = Where(params.project_id, params.conversation_id)
+    evidence = [piece.evidence for piece in draft.pieces]
+    return BuildResult(
+        messages=messages,
+        token_count=built.tokens,
+        budget_tokens=draft.budget,
+        assembly_order=list(dict.fromkeys(piece.part for piece in built.pieces)),
+        parts=_parts(built),
+        total_rounds=len(turn.history.rounds),
+        recent_rounds=len(draft.rounds),
+        summary=_note(turn),
+        steps=draft.steps,
+        trim_evidence=([built.summarised] if built.summarised else []) + evidence,
+        redaction_evidence=turn.prepared.evidence,
+        prefix=session.last_turns.compare(key, messages, len(static), total(static)),
+        code_law_needed=not turn.law.exists,
+        warnings=_warnings(turn),
+        tokenizer_id=turn.instruments.tokenizer.id,
+        tokenizer_version=turn.instruments.tokenizer.version,
+        tokenizer_exact=turn.exact,
+    )
+
+
+def _parts(built: Built) -> list[PartSummary]:
+    parts = dict.fromkeys(piece.part for piece in built.pieces)
+    return [
+        PartSummary(part=part, messages=len(pieces), tokens=total(pieces))
+        for part in parts
+        if (pieces := [piece for piece in built.pieces if piece.part is part])
+    ]
+
+
+def _note(turn: _Turn) -> SummaryNote | UnsetType:
+    draft = turn.built.draft
+    if not draft.of(Part.SUMMARY):
+        return UNSET
+    written = turn.history.written.get(draft.covers)
+    by_model = written is not None and written.by_model
+    return SummaryNote(
+        covers_rounds=draft.covers,
+        by="model" if by_model else "extractive",
+        shortened=draft.shortened,
+    )
+
+
+def _warnings(turn: _Turn) -> list[str]:
+    written = turn.history.written.get(turn.prepared.covers)
+    fallen_back = written is not None and not written.by_model
+    return [
+        *turn.history.warnings,
+        *([told(WarningCode.SUMMARY_FALLBACK)] if fallen_back else []),
+        *([told(WarningCode.CODE_LAW_UNAVAILABLE)] if turn.law.problem else []),
+        *([] if turn.instruments.tokenizer.exact else [told(WarningCode.CONTEXT_BUDGET_FALLBACK)]),
+    ]
+
+
+CHANNELS = (
+    Channel("context:build", build_context),
+    Channel("context:codelaw:status", code_law_status),
+)

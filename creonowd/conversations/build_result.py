@@ -1,0 +1,110 @@
+"""The answer of `context:build`, as it goes over the wire. Judges nothing."""
+
+from enum import StrEnum
+
+from msgspec import UNSET, UnsetType
+
+from creonowd.context.fragment import Action
+from creonowd.conversations.messages import Message
+from creonowd.model import Model, Result
+from creonowd.redaction import RedactionEvidence
+
+
+class Part(StrEnum):
+    """The parts of a built context, in their fixed order."""
+
+    SYSTEM_PROMPT = "system_prompt"
+    CODE_LAW = "code_law"
+    TOOL_PROMPTS = "tool_prompts"
+    SUMMARY = "summary"
+    RECENT_MESSAGES = "recent_messages"
+    USER_INPUT = "user_input"
+    TODO_RECAP = "todo_recap"
+
+
+class Step(StrEnum):
+    """What decided about a candidate; those that cut are taken in this order.
+
+    `pinned` is never cut, `budget` is the check that a kept one passed, `summarised` rounds are
+    told by the summary.
+    """
+
+    PINNED = "pinned"
+    BUDGET = "budget"
+    SUMMARISED = "summarised"
+    TOOL_SNIPPETS = "tool_snippets"
+    SUMMARY_LINES = "summary_lines"
+    RECENT_ROUNDS = "recent_rounds"
+    TODO_RECAP = "todo_recap"
+    SUMMARY = "summary"
+    TOOL_REFS = "tool_refs"
+
+
+class BuildEvidence(Model):
+    """What became of one candidate. Characters are code points after redaction."""
+
+    part: Part
+    source_ref: str
+    action: Action
+    rule: Step
+    before_chars: int
+    after_chars: int
+    before_tokens: int
+    after_tokens: int
+
+
+class PartSummary(Model):
+    """How many messages and tokens a part has."""
+
+    part: Part
+    messages: int
+    tokens: int
+
+
+class SummaryNote(Model):
+    """Which rounds the summary tells, who wrote it, and whether its lines were shortened."""
+
+    covers_rounds: int
+    by: str
+    shortened: bool
+
+
+class PrefixReuse(Model):
+    """How much of this prompt is byte for byte the beginning of the last turn's.
+
+    `stablePrefixHash` is the SHA-256 of system prompt, code law and tool prompts. Without a last
+    turn `share` is 0.
+    """
+
+    stable_prefix_hash: str
+    stable_prefix_tokens: int
+    stable_prefix_unchanged: bool
+    prompt_bytes: int
+    common_bytes: int
+    share: float
+
+
+class BuildResult(Result):
+    """The messages for the model, in the fixed order, and how they came about.
+
+    `tokenCount` is the exact count of every content and of every tool call's name and arguments;
+    it never exceeds `budgetTokens`. `steps` are those that had to cut.
+    """
+
+    messages: list[Message]
+    token_count: int
+    budget_tokens: int
+    assembly_order: list[Part]
+    parts: list[PartSummary]
+    total_rounds: int
+    recent_rounds: int
+    summary: SummaryNote | UnsetType = UNSET
+    steps: list[Step]
+    trim_evidence: list[BuildEvidence]
+    redaction_evidence: list[RedactionEvidence]
+    prefix: PrefixReuse
+    code_law_needed: bool
+    warnings: list[str]
+    tokenizer_id: str
+    tokenizer_version: str
+    tokenizer_exact: bool

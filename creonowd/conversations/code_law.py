@@ -1,0 +1,59 @@
+"""`code_law.md`, the repository's guidelines: read when it changes, never written here.
+
+Knows one file of a project and the prompt by which an agent may generate it, once the user agrees.
+"""
+
+import hashlib
+from pathlib import Path
+
+from creonowd.clock import Clock
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+from creonowd.workspace.atomic import disk_errors
+from creonowd.workspace.document_files import DocumentFiles
+
+FILE = "code_law.md"
+
+
+class CodeLaw(Model):
+    """What the file says now; `text` is None if there is none or it cannot be read as text."""
+
+    exists: bool
+    text: str | None = None
+    mtime_ms: int = 0
+    size_bytes: int = 0
+    problem: str = ""
+
+    @property
+    def sha256(self) -> str:
+        """Tell one text from another."""
+        return hashlib.sha256((self.text or "").encode()).hexdigest()
+
+
+class CodeLaws:
+    """The guidelines of all projects; a file that has not changed is not read again."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._files = DocumentFiles(clock)
+
+    @property
+    def reads(self) -> int:
+        """How many times a file was really read."""
+        return self._files.reads
+
+    def current(self, root: Path) -> CodeLaw:
+        """Read the guidelines of the project at `root`. Blocks its thread."""
+        try:
+            buffer = self._files.read(root, FILE)
+            with disk_errors(FILE):
+                status = (root / FILE).stat()
+        except DaemonError as error:
+            if error.code is ErrorCode.NOT_FOUND:
+                return CodeLaw(exists=False)
+            return CodeLaw(exists=True, problem=error.message)
+        return CodeLaw(
+            exists=True,
+            text=buffer.text.replace("\r\n", "\n"),
+            mtime_ms=status.st_mtime_ns // 1_000_000,
+            size_bytes=status.st_size,
+        )

@@ -1,0 +1,132 @@
+"""A log on disk: one JSON text per line, each with a checksum of what it holds.
+
+Knows lines and bytes; knows nothing of what an entry means. Everything here blocks.
+"""
+
+import contextlib
+import os
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+from creonowd.workspace import atomic
+
+VERSION = 1
+
+
+class _Line(Model):
+    version: int
+    checksum: str
+    entry: msgspec.Raw
+
+
+class _Versioned(Model):
+    version: int = 0
+
+
+class Replayed(NamedTuple):
+    """What a log holds: its sound entries, where they end, and what was lost."""
+
+    entries: list[bytes]
+    size: int
+    torn: bool = False
+    damaged: int = 0
+
+
+def replay(path: Path) -> Replayed:
+    """Read every sound entry; a torn last line is left out, a damaged one before it as well."""
+    with atomic.disk_errors(path.name):
+        try:
+            data = path.read_bytes()
+        except FileNotFoundError:
+            return Replayed([], 0)
+    whole, newline, rest = data.rpartition(b"\n")
+    lines = whole.split(b"\n") if newline else []
+    found = [_entry(line) for line in lines]
+    torn = bool(rest)
+    size = len(data) - len(rest)
+    if found and found[-1] is None:
+        torn, size = True, size - len(lines[-1]) - 1
+        found.pop()
+    entries = [entry for entry in found if entry is not None]
+    return Replayed(entries, size, torn, len(found) - len(entries))
+
+
+def append(path: Path, size: int, entry: bytes) -> int:
+    """Add an entry after the first `size` bytes, on the disk when this returns; tells the new size.
+
+    What a crash left behind those bytes is cut off first.
+    """
+    line = spelled(entry)
+    with atomic.disk_errors(path.name):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        _cut(path, size)
+        try:
+            atomic.append(path, line)
+        except DaemonError:
+            with contextlib.suppress(OSError):
+                _cut(path, size)
+            raise
+    return size + len(line)
+
+
+def erase(path: Path) -> None:
+    """Take the log away for good."""
+    with atomic.disk_errors(path.name):
+        if path.exists():
+            path.unlink()
+            atomic.sync_folder(path.parent)
+
+
+def size_of(path: Path) -> int:
+    """Tell how many bytes the log has; none if it is not there."""
+    with atomic.disk_errors(path.name):
+        try:
+            return path.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+
+def spelled(entry: bytes) -> bytes:
+    """Write an entry as a line."""
+    line = _Line(version=VERSION, checksum=_checksum(entry), entry=msgspec.Raw(entry))
+    return msgspec.json.encode(line) + b"\n"
+
+
+def _entry(line: bytes) -> bytes | None:
+    try:
+        read = msgspec.json.decode(line, type=_Line)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        _refuse_newer(line)
+        return None
+    if read.version > VERSION:
+        _refuse_newer(line)
+    entry = bytes(read.entry)
+    return entry if _checksum(entry) == read.checksum else None
+
+
+def _refuse_newer(line: bytes) -> None:
+    with contextlib.suppress(msgspec.DecodeError, RecursionError, UnicodeError):
+        found = msgspec.json.decode(line, type=_Versioned).version
+        if found > VERSION:
+            raise DaemonError(
+                ErrorCode.VERSION_TOO_NEW,
+                f"The history has version {found}, this daemon knows {VERSION}; update creonowd.",
+                found=found,
+                known=VERSION,
+            )
+
+
+def _checksum(entry: bytes) -> str:
+    return sha256(entry).hexdigest()[:32]
+
+
+def _cut(path: Path, size: int) -> None:
+    if path.exists() and path.stat().st_size > size:
+        with path.open("r+b") as file:
+            file.truncate(size)
+            os.fsync(file.fileno())

@@ -1,0 +1,186 @@
+"""What a tool gave back, whatever its shape, without its secrets.
+
+Knows JSON, text and bytes; knows no tool. Nothing here decides what is kept of it.
+"""
+
+import re
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Any, cast
+
+import msgspec
+
+from creonowd.model import Model
+from creonowd.redaction import RedactionEvidence, Redactor, redact_value
+
+_BINARY = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
+_BASE64 = re.compile(r"(?:data:[\w.+/-]*;base64,)?[A-Za-z0-9+/_-]{512,}={0,2}\s*\Z")
+_PAIR = re.compile(
+    r'"(?P<key>[^"\\\n]{1,80})"\s*:\s*'
+    r'(?:"(?P<text>(?:[^"\\]|\\.)*)(?:"|\\?\Z)|(?P<plain>-?\d[\d.eE+-]*|true|false|null))',
+    re.DOTALL,
+)
+_WRAPPERS = ("data", "result", "output")
+_SAMPLE = 4096
+_BINARY_SHARE = 0.02
+_NESTED = 3
+
+
+class Form(StrEnum):
+    """What kind of thing a result is."""
+
+    TEXT = "text"
+    JSON = "json"
+    MALFORMED = "malformed"
+    BINARY = "binary"
+    EMPTY = "empty"
+
+
+class Observation(Model):
+    """A result without its secrets: `text` is all of it, `value` what it says."""
+
+    form: Form
+    text: str
+    value: Any = None
+    evidence: tuple[RedactionEvidence, ...] = ()
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """The named parts of a result, those inside a wrapper such as `data` among them."""
+        found = as_fields(self.value)
+        for name in _WRAPPERS:
+            found = {**found, **as_fields(found.get(name))}
+        return found
+
+
+def observe(result: Any, redactor: Redactor, root: str = "") -> Observation:
+    """Read a result of any shape; paths below `root` are told relative to it."""
+    result = _joined(result)
+    if result is None or (isinstance(result, str | list | dict) and not _stripped(result)):
+        return Observation(form=Form.EMPTY, text="")
+    if isinstance(result, str):
+        return _read_text(_relative(result, root), redactor)
+    return _structured(relative(result, root), redactor)
+
+
+def relative(value: Any, root: str) -> Any:
+    """Tell every path below `root` relative to it."""
+    return _each_text(value, lambda text: _relative(text, root)) if root else value
+
+
+def cleaned(value: Any, redactor: Redactor) -> Any:
+    """Take secrets out of a value, also where they stand in JSON inside its texts."""
+    return redact_value(_each_text(value, lambda text: _clean_json(text, redactor)), redactor)
+
+
+def as_fields(value: Any) -> dict[str, Any]:
+    """Give an object's fields; anything else has none."""
+    if not isinstance(value, dict):
+        return {}
+    return {str(key): item for key, item in cast("dict[Any, Any]", value).items()}
+
+
+def as_items(value: Any) -> list[Any]:
+    """Give a list's items; anything else has none."""
+    return cast("list[Any]", value) if isinstance(value, list) else []
+
+
+def parsed(text: str) -> Any:
+    """Read a text that is a JSON object or list; None if it is neither."""
+    if text.lstrip()[:1] not in {"{", "["}:
+        return None
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError):
+        return None
+
+
+def pretty(value: Any) -> str:
+    """Spell a value over many lines, so that it can be searched."""
+    return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
+
+
+def _stripped(result: Any) -> Any:
+    return result.strip() if isinstance(result, str) else result
+
+
+def _joined(result: Any) -> Any:
+    """Put together the text blocks in which model APIs wrap results."""
+    content: Any = as_fields(result).get("content", result)
+    blocks = [as_fields(block) for block in as_items(content)]
+    texts = [block.get("text") for block in blocks if block.get("type") == "text"]
+    if not blocks or len(texts) < len(blocks) or not all(isinstance(text, str) for text in texts):
+        return result
+    joined = "\n".join(map(str, texts))
+    flags = as_fields(result)
+    failed = flags.get("isError") is True or flags.get("is_error") is True
+    error: dict[str, Any] = {"error": joined}
+    return error if failed else joined
+
+
+def _read_text(text: str, redactor: Redactor) -> Observation:
+    clean = redactor.redact(text, "tool result")
+    if _is_binary(text):
+        return Observation(form=Form.BINARY, text=clean.text, evidence=clean.evidence)
+    value = parsed(text)
+    if value is not None:
+        made = _structured(value, redactor)
+        return made if made.value != value else msgspec.structs.replace(made, text=clean.text)
+    if text.lstrip()[:1] in {"{", "["} and (pairs := _salvaged(text)):
+        found = cleaned(pairs, redactor)
+        hidden = clean.text if found == pairs else pretty(found)
+        return Observation(form=Form.MALFORMED, text=hidden, value=found, evidence=clean.evidence)
+    return Observation(form=Form.TEXT, text=clean.text, evidence=clean.evidence)
+
+
+def _structured(value: Any, redactor: Redactor) -> Observation:
+    clean = cleaned(value, redactor)
+    text = redactor.redact(pretty(clean), "tool result")
+    evidence = redactor.redact(pretty(value), "tool result").evidence
+    return Observation(form=Form.JSON, text=text.text, value=clean, evidence=evidence)
+
+
+def _is_binary(text: str) -> bool:
+    sample = text[:_SAMPLE]
+    odd = len(_BINARY.findall(sample))
+    return "\0" in sample or odd > _BINARY_SHARE * len(sample) or bool(_BASE64.match(text))
+
+
+def _salvaged(text: str) -> dict[str, Any]:
+    """Find the named values of JSON that is broken or was cut off."""
+    found: dict[str, Any] = {}
+    for match in _PAIR.finditer(text):
+        spelled = match["plain"] or f'"{match["text"]}"'
+        try:
+            found.setdefault(match["key"], msgspec.json.decode(spelled))
+        except msgspec.DecodeError:
+            found.setdefault(match["key"], match["text"] or "")
+    return found
+
+
+def _each_text(value: Any, change: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        fields = cast("dict[Any, Any]", value)
+        return {key: _each_text(item, change) for key, item in fields.items()}
+    if isinstance(value, list):
+        return [_each_text(item, change) for item in as_items(value)]
+    return value
+
+
+def _clean_json(text: str, redactor: Redactor, depth: int = 0) -> str:
+    value = parsed(text) if depth < _NESTED else None
+    if value is None:
+        return text
+    deeper = _each_text(value, lambda inner: _clean_json(inner, redactor, depth + 1))
+    clean = redact_value(deeper, redactor)
+    return text if clean == value else msgspec.json.encode(clean).decode()
+
+
+def _relative(text: str, root: str) -> str:
+    if not root or root not in text:
+        return text
+    for separator in ("/", "\\"):
+        text = text.replace(root + separator, "")
+    return text

@@ -1,0 +1,135 @@
+"""Messages on their way into a history: no thoughts, no secrets, results in brief, big texts as files.
+
+Knows which message becomes what; the log and the wire are others' work.
+"""
+
+import re
+from hashlib import sha256
+from typing import Any, NamedTuple
+
+import msgspec
+from anyio import to_thread
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from creonowd.artifacts.files import About, ContextFiles, Put, Where
+from creonowd.artifacts.inline import Preview, fits
+from creonowd.artifacts.refs import LONGEST_KEY, ContextRef, Kind, Origin
+from creonowd.conversations import compress
+from creonowd.conversations.excerpts import Limits, one_line
+from creonowd.conversations.messages import Message, Speaker, ToolCall
+from creonowd.conversations.observation import Form, Observation, cleaned, observe, parsed, relative
+from creonowd.conversations.thoughts import without_thoughts
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.redaction import Redactor
+
+_SUMMARY = re.compile(r"\[[^\]\n]{1,70}\] ")
+
+
+class Desk(NamedTuple):
+    """What recording works with; `root` is the project's folder, told to nobody."""
+
+    files: ContextFiles
+    redactor: Redactor
+    limits: Limits
+    root: str = ""
+
+
+class Result(NamedTuple):
+    """A tool's result and the call it answers."""
+
+    tool: str
+    content: Any
+    arguments: Any = None
+    call_id: str | None = None
+
+
+class Recorded(NamedTuple):
+    """What the history keeps of a text, and where all of it is."""
+
+    text: str
+    observation: Observation | None = None
+    ref: ContextRef | None = None
+    preview: Preview | None = None
+
+
+async def record_result(desk: Desk, where: Where | None, result: Result) -> Recorded:
+    """Compress a tool's result; with a conversation, all of it becomes a context file."""
+    if where is not None and await _is_summary(desk, where, result.content):
+        return Recorded(desk.redactor.redact(result.content).text)
+    seen, summary = await to_thread.run_sync(_compressed, desk, result)
+    if where is None or seen.form is Form.EMPTY:
+        return Recorded(summary, seen)
+    json = seen.form is Form.JSON
+    about = About(
+        kind=Kind.ARTIFACT,
+        hint=compress.headline_of(summary),
+        origin=Origin.TOOL,
+        mime_type="application/json" if json else "text/plain",
+        key=None if result.call_id is None else result.call_id[:LONGEST_KEY],
+    )
+    put = await _put(desk.files, where, seen.text, about)
+    return Recorded(compress.with_ref(summary, put.ref.id), seen, put.ref, put.preview)
+
+
+async def record_message(desk: Desk, where: Where, message: Message) -> tuple[Message, Recorded]:
+    """Prepare what a user or the model said; a text over the limits becomes a file as well."""
+    kept = await to_thread.run_sync(_without_secrets, desk, message)
+    if fits(kept.content, desk.files.inline_limits):
+        return kept, Recorded(kept.content)
+    hint = f"{message.role}: {one_line(kept.content, 80)}"
+    about = About(kind=Kind.HISTORY, hint=hint, origin=Origin.ARCHIVE)
+    put = await desk.files.put(where, kept.content, about)
+    return kept, Recorded(kept.content, None, put.ref, put.preview)
+
+
+def _compressed(desk: Desk, result: Result) -> tuple[Observation, str]:
+    seen = observe(result.content, desk.redactor, desk.root)
+    arguments = compress.read_arguments(result.arguments, desk.redactor, desk.root)
+    summary = compress.compress(result.tool, arguments, seen, desk.limits)
+    return seen, desk.redactor.redact(summary).text
+
+
+async def _is_summary(desk: Desk, where: Where, content: Any) -> bool:
+    """Tell whether a result is a summary of ours already: its ref is one of this conversation."""
+    if not isinstance(content, str) or not _SUMMARY.match(content):
+        return False
+    ref = compress.ref_in(content)
+    conversation = await desk.files.run(desk.files.store.find, *where)
+    if ref is None or conversation is None or len(content) > 2 * desk.limits.total:
+        return False
+    try:
+        conversation.find(ref)
+    except DaemonError:
+        return False
+    return True
+
+
+async def _put(files: ContextFiles, where: Where, text: str, about: About) -> Put:
+    """Put a file under its call's id; ids that models use again get the content's hash behind them."""
+    try:
+        return await files.put(where, text, about)
+    except DaemonError as error:
+        if error.code is not ErrorCode.CONFLICT or about.key is None or "id" not in error.details:
+            raise
+    digest = sha256(text.encode()).hexdigest()[:16]
+    return await files.put(where, text, about._replace(key=f"{about.key[:200]}-{digest}"))
+
+
+def _without_secrets(desk: Desk, message: Message) -> Message:
+    content = message.content
+    if message.role is Speaker.ASSISTANT:
+        content = without_thoughts(content)
+    calls = tuple(_clean_call(call, desk) for call in message.calls)
+    return replace(message, content=desk.redactor.redact(content).text, tool_calls=calls or UNSET)
+
+
+def _clean_call(call: ToolCall, desk: Desk) -> ToolCall:
+    given = relative(call.arguments, desk.root)
+    if isinstance(given, str):
+        value = parsed(given)
+        clean = value if value is None else cleaned(value, desk.redactor)
+        if value is None or clean == value:
+            return replace(call, arguments=desk.redactor.redact(given).text)
+        return replace(call, arguments=msgspec.json.encode(clean).decode())
+    return replace(call, arguments=cleaned(given, desk.redactor))

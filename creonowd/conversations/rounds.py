@@ -1,0 +1,160 @@
+"""Rounds of a conversation: a user's message and all that follows up to the next.
+
+Knows how calls and results pair up; knows no disk, no budget and no tool.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, cast
+
+import msgspec
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from creonowd.conversations.messages import Message, Speaker, ToolCall
+from creonowd.conversations.observation import parsed
+from creonowd.errors import DaemonError, ErrorCode
+
+LONG_ARGUMENT = 400
+NO_RESULT = "[no result was recorded]"
+
+
+class Round:
+    """One round, unchanging; a longer one is another.
+
+    `costs` is where those who count it remember what they counted.
+    """
+
+    def __init__(self, index: int, messages: Sequence[Message]) -> None:
+        self.index = index
+        self.messages = tuple(messages)
+        self.costs: dict[str, Any] = {}
+
+    @cached_property
+    def view(self) -> tuple[Message, ...]:
+        """The round as a later turn sees it: every call right before its result."""
+        return tuple(paired([_brief(message) for message in self.messages]))
+
+    @cached_property
+    def finished(self) -> bool:
+        """Whether the model has given its answer."""
+        last = self.messages[-1]
+        return last.role is Speaker.ASSISTANT and not last.calls
+
+    @property
+    def request(self) -> str:
+        """What the user asked for, if anything."""
+        first = self.messages[0]
+        return first.content if first.role is Speaker.USER else ""
+
+    def extended(self, more: Sequence[Message]) -> "Round":
+        """Give the round with more messages at its end."""
+        return Round(self.index, (*self.messages, *more))
+
+
+def grouped(before: Sequence[Round], messages: Iterable[Message]) -> list[Round]:
+    """Add messages to rounds: one of the user begins the next."""
+    rounds = list(before)
+    for message in messages:
+        if message.role is Speaker.USER or not rounds:
+            rounds.append(Round(len(rounds), [message]))
+        else:
+            rounds[-1] = rounds[-1].extended([message])
+    return rounds
+
+
+def pending(messages: Iterable[Message]) -> list[ToolCall]:
+    """List the calls of a round that have no result yet, oldest first."""
+    waiting: list[ToolCall] = []
+    for message in messages:
+        waiting.extend(message.calls)
+        if message.role is Speaker.TOOL and message.tool_call_id is not UNSET:
+            answered = (i for i, call in enumerate(waiting) if call.id == message.tool_call_id)
+            if (found := next(answered, None)) is not None:
+                waiting.pop(found)
+    return waiting
+
+
+def checked(before: Sequence[Message], messages: Sequence[Message]) -> list[Message]:
+    """Refuse messages that would part calls and results; tell each result which call it answers."""
+    known = list(before)
+    told: list[Message] = []
+    for number, message in enumerate(messages):
+        if message.role is Speaker.USER:
+            known = []
+        checked_one = _checked(message, pending(known), f"messages[{number}]")
+        known.append(checked_one)
+        told.append(checked_one)
+    return told
+
+
+def paired(messages: Sequence[Message]) -> Iterator[Message]:
+    """Put each result right after its call; a call without one gets a note in its place."""
+    results = [m for m in messages if m.role is Speaker.TOOL and m.tool_call_id is not UNSET]
+    for message in messages:
+        if message.role is not Speaker.TOOL or message.tool_call_id is UNSET:
+            yield message
+        for call in message.calls:
+            found = next((r for r in results if r.tool_call_id == call.id), None)
+            if found is not None:
+                results.remove(found)
+            yield found or _missing(call)
+
+
+def _checked(message: Message, waiting: Sequence[ToolCall], where: str) -> Message:
+    if message.role is Speaker.SYSTEM:
+        raise _refused(f"{where}.role", "History holds user, assistant and tool messages only.")
+    if message.calls and message.role is not Speaker.ASSISTANT:
+        raise _refused(f"{where}.toolCalls", "Only the assistant calls tools.")
+    ids = [call.id for call in (*waiting, *message.calls)]
+    if len(set(ids)) < len(ids):
+        raise _refused(f"{where}.toolCalls", "Two calls wait under the same id; make ids unique.")
+    return _answering(message, waiting, where) if message.role is Speaker.TOOL else message
+
+
+def _answering(message: Message, waiting: Sequence[ToolCall], where: str) -> Message:
+    named = message.tool_call_id
+    if named is UNSET and not waiting:
+        return message
+    call = next((c for c in waiting if named is UNSET or c.id == named), None)
+    if call is None:
+        raise _refused(
+            f"{where}.toolCallId", "No call of this round waits for that result; append it first."
+        )
+    return replace(message, tool_call_id=call.id, name=message.name or call.name)
+
+
+def _refused(field: str, why: str) -> DaemonError:
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, why, field=field)
+
+
+def _missing(call: ToolCall) -> Message:
+    return Message(role=Speaker.TOOL, content=NO_RESULT, tool_call_id=call.id, name=call.name)
+
+
+def _brief(message: Message) -> Message:
+    if not message.calls:
+        return message
+    calls = tuple(replace(call, arguments=_short(call.arguments)) for call in message.calls)
+    return message if calls == message.calls else replace(message, tool_calls=calls)
+
+
+def _short(arguments: Any) -> Any:
+    """Cut long texts in arguments; what is JSON stays JSON."""
+    if isinstance(arguments, str):
+        if len(arguments) <= LONG_ARGUMENT:
+            return arguments
+        value = parsed(arguments) or {"input": arguments}
+        return msgspec.json.encode(_short(value)).decode()
+    if isinstance(arguments, dict):
+        fields = cast("dict[str, Any]", arguments)
+        return {name: _short_text(value) for name, value in fields.items()}
+    return _short_text(arguments)
+
+
+def _short_text(value: Any) -> Any:
+    if isinstance(value, str):
+        rest = len(value) - LONG_ARGUMENT
+        return value if rest <= 0 else f"{value[:LONG_ARGUMENT]}… {rest} more characters"
+    spelled = msgspec.json.encode(value)
+    return value if len(spelled) <= 2 * LONG_ARGUMENT else f"… {len(spelled)} bytes of JSON"

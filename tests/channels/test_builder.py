@@ -1,0 +1,316 @@
+"""`context:build` and `context:codelaw:status` over the wire."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creonowd.channels.session import Session
+from creonowd.conversations.summary import LABELS
+from creonowd.errors import ErrorCode
+from creonowd.providers.fake import Fake, Script, Step
+from creonowd.settings import Settings
+from tests.channels.chats import Chat, chat_on
+from tests.clients import Client
+from tests.conversations.talk import broken_pairs, calls, realistic_round, result, says, user
+
+ORDER = [
+    "system_prompt",
+    "code_law",
+    "tool_prompts",
+    "summary",
+    "recent_messages",
+    "user_input",
+    "todo_recap",
+]
+TODO = [{"text": "outline", "status": "completed"}, {"text": "draft", "status": "in_progress"}]
+
+
+@pytest.fixture
+async def chat(client: Client, tmp_path: Path) -> Chat:
+    return await chat_on(client, tmp_path / "book")
+
+
+async def talk(chat: Chat, rounds: int, start: int = 0) -> None:
+    for number in range(start, start + rounds):
+        await chat.call("context:history:append", messages=realistic_round(number))
+
+
+async def build(chat: Chat, **more: Any) -> Any:
+    return await chat.call(
+        "context:build", **{"input": "next", "systemPrompt": "You help.", **more}
+    )
+
+
+@pytest.mark.requirement("CB-023", "CB-024", "CB-016", "CB-044", "CB-032", "CB-033", "CB-049")
+async def test_parts_come_in_the_fixed_order(chat: Chat, tmp_path: Path) -> None:
+    (tmp_path / "book" / "code_law.md").write_text("# Repository Guidelines\n", encoding="utf-8")
+    await talk(chat, 20)
+
+    built = await build(chat, toolPrompts=["Use Read.", "Use Edit."], todo=TODO)
+    plain = await build(chat, todo=[])
+
+    messages = built["messages"]
+    assert built["assemblyOrder"] == ORDER
+    assert [m["content"] for m in messages[:4]] == [
+        "You help.",
+        "# Repository Guidelines\n",
+        "Use Read.",
+        "Use Edit.",
+    ]
+    assert [m["role"] for m in messages[:5]] == ["system"] * 5
+    assert messages[4]["content"].startswith("[History Summary]\n- Overall Goal: ")
+    assert messages[-2] == {"role": "user", "content": "next"}
+    assert messages[-1]["content"] == "[Todo] 1 of 2 done; now: draft."
+    assert any(m["role"] == "tool" for m in messages)
+    assert plain["assemblyOrder"] == [p for p in ORDER if p not in {"tool_prompts", "todo_recap"}]
+    assert "Summary" not in messages[0]["content"]
+
+
+async def test_the_count_is_exact_and_every_candidate_accounted_for(
+    chat: Chat, client: Client
+) -> None:
+    await talk(chat, 14)
+
+    built = await build(chat, todo=TODO, budgetTokens=4000)
+
+    texts = [m["content"] for m in built["messages"]]
+    for message in built["messages"]:
+        for call in message.get("toolCalls", []):
+            texts += [
+                call["name"],
+                json.dumps(call["arguments"], separators=(",", ":"), ensure_ascii=False),
+            ]
+    counts = [(await client.call("tokens:count", {"text": text}))["tokens"] for text in texts]
+    kept = [e for e in built["trimEvidence"] if e["action"] != "dropped"]
+    assert built["tokenCount"] == sum(counts) <= 4000
+    assert sum(e["afterTokens"] for e in built["trimEvidence"]) == built["tokenCount"]
+    assert sum(part["tokens"] for part in built["parts"]) == built["tokenCount"]
+    assert len(kept) == len(built["messages"])
+
+
+@pytest.mark.requirement("CB-028", "CB-039", "CB-020", "CB-025", "CB-026", "CB-017")
+async def test_the_summary_sets_in_at_half_the_budget_and_the_log_keeps_all(chat: Chat) -> None:
+    seen: list[Any] = []
+    for number in range(30):
+        await talk(chat, 1, number)
+        seen.append(await build(chat))
+
+    first = next(n for n, built in enumerate(seen) if "summary" in built)
+    read = await chat.call("context:history:read")
+    lines = next(m for m in seen[first]["messages"] if "[History Summary]" in m["content"])
+    assert seen[0]["budgetTokens"] == 16_000
+    assert seen[first - 1]["tokenCount"] < 8000
+    assert seen[first]["recentRounds"] == 5
+    assert seen[first]["summary"]["coversRounds"] == first + 1 - 5
+    assert [line.split(":")[0] for line in lines["content"].split("\n")[1:]] == [
+        f"- {label}" for label in LABELS.values()
+    ]
+    assert all(built["recentRounds"] >= 5 for built in seen[first:])
+    assert read["totalRounds"] == 30
+
+
+@pytest.mark.requirement("CB-030", "CB-031", "CB-042", "CB-029", "CB-046", "CB-019", "CB-040")
+async def test_parts_yield_in_their_order_as_the_budget_shrinks(chat: Chat, client: Client) -> None:
+    await talk(chat, 12)
+    steps: list[list[str]] = []
+    refused = ""
+    for budget in range(5200, 300, -50):
+        asked = {"input": "next", "systemPrompt": "You help.", "todo": TODO}
+        payload = {**chat.where, **asked, "budgetTokens": budget}
+        answer = await client.call("ipc:invoke", {"channel": "context:build", "payload": payload})
+        if not answer["ok"]:
+            refused = answer["error"]["code"]
+            break
+        steps.append(answer["data"]["steps"])
+
+    order = [
+        "tool_snippets",
+        "summary_lines",
+        "recent_rounds",
+        "todo_recap",
+        "summary",
+        "tool_refs",
+    ]
+    assert refused == "CONTEXT_INPUT_TOO_LARGE"
+    assert [] in steps
+    assert order in steps
+    for taken in steps:
+        assert taken == [step for step in order if step in taken]
+        assert not {"todo_recap", "summary"} & set(taken) or "recent_rounds" in taken
+
+
+@pytest.mark.requirement("CB-027")
+async def test_what_may_not_be_cut_is_refused_if_it_does_not_fit(
+    chat: Chat, tmp_path: Path
+) -> None:
+    law = "\n".join(f"Rule {n}: write plainly." for n in range(200))
+    (tmp_path / "book" / "code_law.md").write_text(law, encoding="utf-8")
+    await talk(chat, 8)
+
+    fits = await build(chat, budgetTokens=4000)
+    refused = await chat.failure("context:build", input="x", systemPrompt="y", budgetTokens=500)
+    huge = await chat.failure("context:build", input="x" * 3_000_000, systemPrompt="y")
+
+    assert fits["messages"][1]["content"] == law
+    assert refused.code == "CONTEXT_INPUT_TOO_LARGE"
+    assert refused.details["heaviest"] == "code_law"
+    assert refused.details["budgetTokens"] == 500
+    assert huge.code == "CONTEXT_INPUT_TOO_LARGE"
+    assert huge.details["heaviest"] == "user_input"
+
+
+async def test_the_beginning_of_the_prompt_stays_from_turn_to_turn(chat: Chat) -> None:
+    await talk(chat, 3)
+    first = await build(chat)
+    await talk(chat, 1, 3)
+    second = await build(chat)
+    third = await build(chat, systemPrompt="Another.")
+
+    assert first["prefix"]["share"] == 0
+    assert second["prefix"]["stablePrefixUnchanged"]
+    assert second["prefix"]["share"] > 0.6
+    assert second["prefix"]["stablePrefixHash"] == first["prefix"]["stablePrefixHash"]
+    assert not third["prefix"]["stablePrefixUnchanged"]
+    assert third["prefix"]["share"] < 0.1
+
+
+@pytest.mark.requirement("CB-037")
+async def test_the_unfinished_round_has_its_observations_in_full(chat: Chat) -> None:
+    listing = "\n".join(f"file_{n}.md" for n in range(60))
+    asked = [user("look"), calls(("c1", "LS", {"path": "."})), result("c1", listing)]
+    await chat.call("context:history:append", messages=asked)
+
+    during = await build(chat, input="look")
+    await chat.call("context:history:append", messages=[says("Sixty files.")])
+    after = await build(chat, input="thanks")
+
+    assert [m["role"] for m in during["messages"]] == ["system", "user", "assistant", "tool"]
+    assert during["messages"][-1]["content"] == listing
+    assert during["assemblyOrder"] == ["system_prompt", "user_input", "recent_messages"]
+    assert "file_59.md" not in json.dumps(after)
+    assert "60 entries" in json.dumps(after)
+
+
+async def test_a_call_without_a_result_gets_a_note_in_its_place(chat: Chat) -> None:
+    asked = [user("look"), calls(("c1", "LS", {}), ("c2", "LS", {})), result("c2", "a")]
+    await chat.call("context:history:append", messages=[*asked, user("never mind"), says("Fine.")])
+
+    built = await build(chat)
+
+    assert broken_pairs(built["messages"]) == []
+    assert "[no result was recorded]" in json.dumps(built)
+
+
+@pytest.mark.requirement("CB-035", "CB-051", "CB-053", "CB-054", "CB-055", "CB-034", "CB-052")
+async def test_code_law_is_reported_read_again_when_it_changes_and_never_written(
+    chat: Chat, client: Client, session: Session, tmp_path: Path
+) -> None:
+    project = {"projectId": chat.where["projectId"]}
+    path = tmp_path / "book" / "code_law.md"
+
+    missing = await client.call("context:codelaw:status", project)
+    needed = await build(chat)
+    written_by_us = path.exists()
+    path.write_bytes(b"# One\r\n")
+    one = await client.call("context:codelaw:status", project)
+    built_one = await build(chat)
+    path.write_bytes(b"# Two\r\n")
+    built_two = await build(chat)
+    path.write_bytes(b"\x00\x01\x02\xff")
+    broken = await build(chat)
+
+    assert missing["needsGenerating"]
+    assert not missing["exists"]
+    assert missing["prompt"].startswith("Generate a file named code_law.md that serves as")
+    assert missing["prompt"].endswith("Architecture Overview, or Agent-Specific Instructions.")
+    assert needed["codeLawNeeded"]
+    assert not written_by_us
+    assert one["exists"]
+    assert one["mtimeMs"] > 0
+    assert "prompt" not in one
+    assert built_one["messages"][1]["content"] == "# One\n"
+    assert built_two["messages"][1]["content"] == "# Two\n"
+    assert broken["warnings"][0].startswith("CODE_LAW_UNAVAILABLE")
+
+
+async def test_bad_budgets_and_empty_input_are_refused(chat: Chat) -> None:
+    asked = {"input": "x", "systemPrompt": "y"}
+
+    negative = await chat.failure("context:build", **asked, budgetTokens=-1)
+    empty = await chat.failure("context:build", input="", systemPrompt="y")
+    missing = await chat.failure("context:build", input="x")
+
+    assert {negative.code, empty.code, missing.code} == {"INVALID_ARGUMENT"}
+    assert empty.details["field"] == "input"
+
+
+class TestModel:
+    @pytest.fixture
+    def daemon_settings(self) -> Settings:
+        return Settings(
+            e2e=True, warm_up=False, history_summariser="model", history_budget_tokens=4000
+        )
+
+    async def _fake(self, session: Session, *steps: Step) -> Fake:
+        fake = await session.ai.current()
+        assert isinstance(fake, Fake)
+        fake.play(Script(steps=steps))
+        return fake
+
+    async def test_a_model_fills_the_same_form_once(self, chat: Chat, session: Session) -> None:
+        form = "\n".join(f"- {label}: told by a model" for label in LABELS.values())
+        fake = await self._fake(session, Step(text=f"Sure!\n[History Summary]\n{form}\n"))
+        await talk(chat, 9)
+
+        first = await build(chat)
+        second = await build(chat)
+
+        assert first["summary"]["by"] == "model"
+        assert first["messages"] == second["messages"]
+        assert first["messages"][1]["content"].count("told by a model") == 6
+        assert len(fake.calls) == 1
+
+    @pytest.mark.parametrize(
+        "step", [Step(text="no form"), Step(text="", fail=ErrorCode.UPSTREAM_ERROR)]
+    )
+    async def test_an_extract_steps_in_if_the_model_fails(
+        self, chat: Chat, session: Session, step: Step
+    ) -> None:
+        await self._fake(session, step)
+        await talk(chat, 9)
+
+        built = await build(chat)
+
+        read = await chat.call("context:history:read")
+        assert built["summary"]["by"] == "extractive"
+        assert built["warnings"][0].startswith("SUMMARY_FALLBACK")
+        assert built["messages"][1]["content"].startswith(
+            "[History Summary]\n- Overall Goal: Please"
+        )
+        assert read["totalRounds"] == 9
+
+
+class TestConfigured:
+    @pytest.fixture
+    def daemon_settings(self) -> Settings:
+        return Settings(
+            e2e=True,
+            warm_up=False,
+            history_rounds=3,
+            history_rounds_floor=1,
+            history_summary_at=0.1,
+            history_budget_tokens=9000,
+            tool_grep_lines=2,
+        )
+
+    @pytest.mark.requirement("CB-048")
+    async def test_rounds_budget_trigger_and_lines_are_settings(self, chat: Chat) -> None:
+        await talk(chat, 8)
+
+        built = await build(chat)
+
+        assert built["budgetTokens"] == 9000
+        assert built["recentRounds"] < 5
+        assert "… 7 more matches" in json.dumps(built, ensure_ascii=False)

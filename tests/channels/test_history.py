@@ -1,0 +1,247 @@
+"""`context:history:*` and `context:tool:compress` over the wire."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.channels.chats import chat_on
+from tests.clients import Client
+from tests.conversations.talk import SECRETS, calls, realistic_round, result, says, user
+
+
+async def test_history_keeps_the_brief_result_and_the_file_all_of_it(
+    client: Client, tmp_path: Path
+) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+    lines = [f"src/a.py:{n}: found {n}" for n in range(40)]
+    messages = [
+        user("find it"),
+        calls(("c1", "Grep", {"pattern": "found"})),
+        result("c1", "\n".join(lines)),
+    ]
+
+    appended = await chat.call("context:history:append", messages=messages)
+    read = await chat.call("context:history:read")
+
+    kept = read["rounds"][0]["messages"][2]
+    ref = appended["messages"][2]["ref"]["id"]
+    page = await chat.call("context.read", id=ref)
+    assert appended["appended"] == 3
+    assert appended["totalRounds"] == 1
+    assert kept["name"] == "Grep"
+    assert kept["content"].startswith('[Grep] "found": 40 matches in 1 file\nsrc/a.py:0: found 0')
+    assert "found 5" not in kept["content"]
+    assert kept["content"].endswith(f"Full output: {ref}")
+    assert page["content"] == "\n".join(lines)
+
+
+async def test_a_text_over_the_limits_is_answered_with_preview_and_ref(
+    client: Client, tmp_path: Path
+) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+    prose = "\n".join(f"第{n}段。夜色很深，林远推开门。" for n in range(800))
+
+    said = await chat.call("context:history:append", messages=[user(prose)])
+    compressed = await chat.call(
+        "context:tool:compress", tool="Read", args={"path": "a.md"}, result=prose, toolCallId="c9"
+    )
+
+    page = await chat.call("context.read", id=said["ref"]["id"], limit=100)
+    assert "bytes left out" in said["preview"]
+    assert page["content"].startswith("第0段。")
+    assert "bytes left out" in compressed["preview"]
+    assert "observation" not in compressed
+    assert compressed["summary"].endswith(f"Full output: {compressed['ref']['id']}")
+
+
+@pytest.mark.requirement("CB-001", "CB-036")
+async def test_the_model_gets_the_whole_observation_and_history_the_summary(
+    client: Client, tmp_path: Path
+) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+    listing = {"entries": [f"file_{n}.md" for n in range(60)]}
+
+    answer = await chat.call("context:tool:compress", tool="LS", args={"path": "."}, result=listing)
+    again = await chat.call("context:tool:compress", tool="LS", args={"path": "."}, result=listing)
+    alone = await client.call("context:tool:compress", {"tool": "LS", "result": listing})
+
+    assert "file_59.md" in answer["observation"]
+    assert "file_59.md" not in answer["summary"]
+    assert "60 entries" in answer["summary"]
+    assert again["summary"].split("\n")[:-1] == answer["summary"].split("\n")[:-1]
+    assert "ref" not in alone
+
+
+async def test_a_call_id_that_is_used_again_gets_a_file_of_its_own(
+    client: Client, tmp_path: Path
+) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+
+    refs = [
+        (await chat.call("context:tool:compress", tool="Web", result=text, toolCallId="call_0"))[
+            "ref"
+        ]
+        for text in ("first", "second", "first")
+    ]
+
+    assert refs[0]["id"] == refs[2]["id"] != refs[1]["id"]
+
+
+async def test_a_summary_that_is_appended_again_stays_as_it_is(
+    client: Client, tmp_path: Path
+) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+    made = await chat.call("context:tool:compress", tool="Read", result="a\nb", toolCallId="c1")
+    messages = [user("read"), calls(("c1", "Read", {})), result("c1", made["summary"])]
+
+    await chat.call("context:history:append", messages=messages)
+    read = await chat.call("context:history:read")
+
+    assert read["rounds"][0]["messages"][2]["content"] == made["summary"]
+
+
+@pytest.mark.requirement("CB-014", "CB-015", "CB-047")
+async def test_neither_secrets_nor_raw_json_enter_history_or_files(
+    client: Client, tmp_path: Path
+) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+    nested = {"config": {"password": SECRETS[0], "list": [{"api_key": "short"}]}}
+    raw = {
+        "stdout": json.dumps(nested),
+        "stderr": f"mysql -uroot -p{SECRETS[0]} db",
+        "exit_code": 1,
+    }
+    given = {"command": f"curl -H 'Authorization: Bearer {SECRETS[1]}' x", "token": SECRETS[0]}
+    messages = [
+        user(f"my key is {SECRETS[1]}"),
+        calls(("c1", "Bash", json.dumps(given)), ("c2", "Web", given)),
+        result("c1", json.dumps(raw)),
+        result("c2", json.dumps(nested)),
+        says(f"I used password={SECRETS[0]}"),
+    ]
+
+    appended = await chat.call("context:history:append", messages=messages)
+    read = await chat.call("context:history:read")
+
+    built = await chat.call("context:build", input="go on", systemPrompt="You help.")
+    refs = [one["ref"]["id"] for one in appended["messages"] if "ref" in one]
+    files = [await chat.call("context.read", id=ref) for ref in refs]
+    raws = [await chat.call("context.read", id=ref, raw=True) for ref in refs]
+    told = json.dumps([appended, read, built, files, raws])
+    kept = [m["content"] for m in read["rounds"][0]["messages"] if m["role"] == "tool"]
+    assert len(refs) == 2
+    assert not [secret for secret in (*SECRETS, '"short"', "short\\") if secret in told]
+    assert not [content for content in kept if "{" in content]
+    assert "***REDACTED***" in told
+
+
+@pytest.mark.requirement("CB-050")
+async def test_thoughts_are_not_kept(client: Client, tmp_path: Path) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+    messages = [
+        user("hello"),
+        says("<think>secret plan</think>Good morning."),
+        user("more"),
+        says("Thought: I should look.\nIt is hidden.\nAction: Read[a.md]"),
+        {**says("Fine."), "thought": "also hidden", "reasoning": "hidden"},
+    ]
+
+    await chat.call("context:history:append", messages=messages)
+    read = await chat.call("context:history:read")
+
+    told = [m["content"] for r in read["rounds"] for m in r["messages"]]
+    assert told == ["hello", "Good morning.", "more", "Action: Read[a.md]", "Fine."]
+    assert "hidden" not in json.dumps(read)
+
+
+@pytest.mark.parametrize(
+    ("messages", "field"),
+    [
+        ([], "messages"),
+        ([{"role": "system", "content": "x"}], "role"),
+        ([{"role": "user", "content": {"a": 1}}], "messages[0].content"),
+        ([user("x"), result("nobody", "y")], "messages[1].toolCallId"),
+        ([user("x"), calls(("a", "LS", {}), ("a", "LS", {}))], "messages[1].toolCalls"),
+        ([{**user("x"), "toolCalls": [{"id": "a", "name": "LS"}]}], "messages[0].toolCalls"),
+        (
+            [user("x"), calls(("a", "LS", {})), result("a", 1), result("a", 2)],
+            "messages[3].toolCallId",
+        ),
+    ],
+)
+async def test_messages_that_part_calls_and_results_are_refused_whole(
+    client: Client, tmp_path: Path, messages: list[dict[str, Any]], field: str
+) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+
+    refused = await chat.failure("context:history:append", messages=messages)
+
+    read = await chat.call("context:history:read")
+    assert refused.code == "INVALID_ARGUMENT"
+    assert field in refused.details["field"]
+    assert read["rounds"] == []
+
+
+async def test_clearing_forgets_the_rounds_and_may_be_repeated(
+    client: Client, tmp_path: Path
+) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+    await chat.call("context:history:append", messages=realistic_round(1))
+
+    first = await chat.call("context:history:clear")
+    second = await chat.call("context:history:clear")
+
+    read = await chat.call("context:history:read")
+    assert first == {"cleared": True, "rounds": 1}
+    assert second == {"cleared": True, "rounds": 0}
+    assert read == {"rounds": [], "totalRounds": 0, "warnings": []}
+
+
+async def test_a_history_belongs_to_one_project(client: Client, tmp_path: Path) -> None:
+    chat = await chat_on(client, tmp_path / "one")
+    other = await chat_on(client, tmp_path / "two")
+    await chat.call("context:history:append", messages=[user("mine")])
+
+    codes = [
+        (await other.failure("context:history:read")).code,
+        (await other.failure("context:history:clear")).code,
+        (await other.failure("context:history:append", messages=[user("x")])).code,
+        (await other.failure("context:build", input="x", systemPrompt="y")).code,
+        (await other.failure("context:tool:compress", tool="LS", result="x")).code,
+    ]
+
+    assert codes == ["CONTEXT_SCOPE_VIOLATION"] * 5
+
+
+async def test_unknown_projects_and_bad_ids_are_told_apart(client: Client, tmp_path: Path) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+    bad = {**chat.where, "conversationId": "../up"}
+    unknown = {"projectId": "prj_aaaaaaaaaaaaaaaaaaaa", "conversationId": "c"}
+
+    codes = [
+        (await client.failure("context:history:read", bad)).code,
+        (await client.failure("context:history:read", unknown)).code,
+        (await client.failure("context:history:read", {**unknown, "projectId": " "})).code,
+        (
+            await client.failure(
+                "context:tool:compress", {"tool": "LS", "result": 1, "conversationId": "c"}
+            )
+        ).code,
+    ]
+
+    assert codes == ["INVALID_ARGUMENT", "NOT_FOUND", "INVALID_ARGUMENT", "INVALID_ARGUMENT"]
+
+
+async def test_rounds_can_be_read_in_pages(client: Client, tmp_path: Path) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+    messages = [m for n in range(6) for m in (user(f"q{n}"), says(f"a{n}"))]
+    await chat.call("context:history:append", messages=messages)
+
+    newest = await chat.call("context:history:read", limit=2)
+    before = await chat.call("context:history:read", limit=2, before=4)
+
+    assert [one["index"] for one in newest["rounds"]] == [4, 5]
+    assert [one["index"] for one in before["rounds"]] == [2, 3]
+    assert newest["totalRounds"] == 6
