@@ -43,7 +43,7 @@ def write_todo(seen: Seen) -> list[str]:
         place.get(key) for place in (seen.fields, seen.arguments) for key in ("todos", "items")
     )
     lists = [as_items(items) for items in (*found, seen.observation.value)]
-    return [recap(read_items(next(filter(None, lists), [])))]
+    return [recap(read_items(next(filter(None, lists), None)))]
 
 
 def tell_failure(seen: Seen, reason: str) -> list[str]:
