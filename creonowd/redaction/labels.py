@@ -103,8 +103,7 @@ def _judge(match: "re.Match[str]", setting: _Setting) -> Sequence[Span]:
 
 def _is_accepted(value: str, match: "re.Match[str]", setting: _Setting) -> bool:
     if setting.strength is Strength.WEAK:
-        varied = setting.in_query or _DIGITS_AND_MORE.match(value) is not None
-        return varied and is_random(value, 16 if setting.in_query else _SHORTEST_WEAK)
+        return _is_weakly_named(value, in_query=setting.in_query)
     if match["below"]:
         return is_random(value, 10) and re.search("[:=]", value.rstrip("=")) is None
     if match["prose"]:
@@ -115,6 +114,13 @@ def _is_accepted(value: str, match: "re.Match[str]", setting: _Setting) -> bool:
     if value.startswith("sk-"):
         return len(value) >= 12 and not is_stand_in(value)
     return is_secret(value, digits=setting.strength is Strength.PASSWORD)
+
+
+def _is_weakly_named(value: str, *, in_query: bool) -> bool:
+    """Want more of what stands behind a mere `key`, as hashes and ids stand there too."""
+    if in_query:
+        return is_random(value, 16)
+    return is_random(value, _SHORTEST_WEAK) and _DIGITS_AND_MORE.match(value) is not None
 
 
 def _bare(value: str, *, in_query: bool) -> str:

@@ -28,19 +28,14 @@ _SEPARATOR = re.compile(r"(?:\\{1,4}|/)+(?=\S)")
 
 def secret_rules(secrets: Sequence[str]) -> tuple[Rule, ...]:
     """Write one rule for each configured key, as it is, escaped for JSON and quoted for a URL."""
-    known = sorted({fold(secret.strip()).text for secret in secrets})
-    return tuple(_secret_rule(secret) for secret in known if len(secret) >= SHORTEST_SECRET)
+    known = sorted({secret.strip() for secret in secrets if len(secret.strip()) >= SHORTEST_SECRET})
+    return tuple(map(_secret_rule, known))
 
 
 def _secret_rule(secret: str) -> Rule:
-    spellings = _longest_first(
-        {
-            secret,
-            json.dumps(secret, ensure_ascii=False)[1:-1],
-            quote(secret, safe=""),
-            quote(secret),
-        }
-    )
+    plain = fold(secret).text
+    quoted = {quote(secret, safe, errors="replace") for safe in ("", "/")}
+    spellings = _longest_first({plain, json.dumps(plain, ensure_ascii=False)[1:-1]} | quoted)
     return Rule(
         "configured_secret",
         tuple(map(lower, spellings)),
