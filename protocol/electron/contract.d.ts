@@ -1798,6 +1798,8 @@ export interface TailContextFile {
 export interface TermShare {
   term: string;
   share: number;
+}
+
 /** One thing to do; `status` is `pending`, `in_progress`, `completed` or `cancelled`. */
 export interface TodoItem {
   text: string;
@@ -2232,10 +2234,10 @@ export type RendererChannel =
   | "context:files:put"
   | "context:files:register"
   | "context:files:stats"
-  | "context:retrieve"
   | "context:history:append"
   | "context:history:clear"
   | "context:history:read"
+  | "context:retrieve"
   | "context:tool:compress"
   | "initialize"
   | "ipc:invoke"
