@@ -8,12 +8,15 @@ from creonowd.tokens.boundaries import grapheme_ceiling, paragraphs, sentences
 LONGEST_QUERY = 2000
 
 
-def snap(text: str, mark: int, step: int) -> int:
-    """Move a multiple of the step on to the next paragraph, else sentence, within one step."""
+def snap(text: str, mark: int, step: int, cursor: int) -> int:
+    """Move a multiple of the step on to the next paragraph, else sentence, within one step.
+
+    What lies at the cursor or behind it is not looked at.
+    """
     if mark <= 0:
         return 0
     for boundaries in (paragraphs, sentences):
-        found = next(boundaries(text, mark - 1, mark + step), None)
+        found = next(boundaries(text, mark - 1, min(mark + step, cursor - 1)), None)
         if found is not None:
             return found
     return grapheme_ceiling(text, mark)

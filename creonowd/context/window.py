@@ -63,7 +63,7 @@ def show_before(before: Before, room: int, step: int, instruments: Instruments) 
     marks = range(before.lowest // step, (before.position - 1) // step + 1)
 
     def start(mark: int) -> int:
-        return snap(before.manuscript.text, mark * step, step)
+        return snap(before.manuscript.text, mark * step, step, before.position)
 
     def fits(mark: int) -> bool:
         at = start(mark)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 import regex
-from hypothesis import assume, given
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
@@ -35,9 +35,12 @@ from tests.context.worlds import (
 )
 from tests.tokens.vocabulary import ENCODINGS, tokenizer
 
+few = settings(max_examples=40)
+
 
 @pytest.mark.requirement("CE-019")
 @pytest.mark.parametrize("encoding", ENCODINGS)
+@few
 @given(world=worlds())
 def test_the_token_count_is_that_of_the_prompt(encoding: str, world: World) -> None:
     result = told(world, encoding)
@@ -49,6 +52,7 @@ def test_the_token_count_is_that_of_the_prompt(encoding: str, world: World) -> N
 
 
 @pytest.mark.requirement("CE-010", "CE-067")
+@few
 @given(world=worlds())
 def test_the_prompt_never_exceeds_the_budget(world: World) -> None:
     result = told(world)
@@ -58,6 +62,7 @@ def test_the_prompt_never_exceeds_the_budget(world: World) -> None:
 
 
 @pytest.mark.requirement("CN-006", "CN-045")
+@few
 @given(world=worlds())
 def test_every_candidate_is_accounted_for_and_the_tokens_add_up(world: World) -> None:
     result = told(world)
@@ -80,6 +85,7 @@ def test_every_candidate_is_accounted_for_and_the_tokens_add_up(world: World) ->
 
 
 @pytest.mark.requirement("CN-007", "CN-034", "CE-030", "CN-037")
+@few
 @given(world=worlds(), data=st.data())
 def test_nothing_dynamic_reaches_the_stable_prefix(world: World, data: st.DataObject) -> None:
     """Over the Rules line the set of entities that the document mentions may, and only that."""
@@ -102,6 +108,7 @@ def test_nothing_dynamic_reaches_the_stable_prefix(world: World, data: st.DataOb
 
 
 @pytest.mark.requirement("CN-032", "CN-038")
+@few
 @given(world=worlds(), data=st.data())
 def test_a_change_of_an_injected_source_changes_the_hash_and_is_named(
     world: World, data: st.DataObject
@@ -121,6 +128,7 @@ def test_a_change_of_an_injected_source_changes_the_hash_and_is_named(
 
 
 @pytest.mark.requirement("SK-035")
+@few
 @given(world=worlds(), data=st.data())
 def test_the_order_of_arrival_does_not_matter(world: World, data: st.DataObject) -> None:
     shuffled = replace(
@@ -133,6 +141,7 @@ def test_the_order_of_arrival_does_not_matter(world: World, data: st.DataObject)
     assert told(world) == told(shuffled)
 
 
+@few
 @given(world=worlds())
 def test_a_warm_memory_gives_the_same_as_a_cold_one(world: World) -> None:
     using = instruments()
@@ -144,6 +153,7 @@ def test_a_warm_memory_gives_the_same_as_a_cold_one(world: World) -> None:
 
 
 @pytest.mark.requirement("CN-044", "CE-007", "CE-021")
+@few
 @given(world=worlds())
 def test_retrieved_yields_to_the_document(world: World) -> None:
     made, alone = attempted(world), attempted(replace(world, retrieved=()))
@@ -152,6 +162,7 @@ def test_retrieved_yields_to_the_document(world: World) -> None:
         assert made.layers[Layer.IMMEDIATE].verdicts == alone.layers[Layer.IMMEDIATE].verdicts
 
 
+@few
 @given(world=worlds())
 def test_what_lies_after_the_cursor_yields_to_what_lies_before(world: World) -> None:
     text = world.text.replace(SECRET, "钥匙")
@@ -164,6 +175,7 @@ def test_what_lies_after_the_cursor_yields_to_what_lies_before(world: World) -> 
         assert shown_before(made) == shown_before(ended)
 
 
+@few
 @given(world=worlds())
 def test_the_window_is_what_lies_next_to_the_cursor_and_splits_no_grapheme(world: World) -> None:
     plain = replace(world, text=world.text.replace(SECRET, "钥匙"), selection=None)
@@ -184,6 +196,7 @@ def test_the_window_is_what_lies_next_to_the_cursor_and_splits_no_grapheme(world
     assert len(before) + len(beyond) in boundaries
 
 
+@few
 @given(world=worlds())
 def test_additional_input_is_never_cut(world: World) -> None:
     result = told(world)
@@ -193,6 +206,7 @@ def test_additional_input_is_never_cut(world: World) -> None:
 
 
 @pytest.mark.requirement("CE-016")
+@few
 @given(world=worlds())
 def test_no_dropped_chunk_would_have_fitted_beside_better_ones(world: World) -> None:
     made = attempted(world)
@@ -214,6 +228,7 @@ def test_no_dropped_chunk_would_have_fitted_beside_better_ones(world: World) -> 
 
 
 @pytest.mark.requirement("CE-015")
+@few
 @given(world=worlds(), more=st.integers(1, 2000))
 def test_a_larger_budget_never_shrinks_settings(world: World, more: int) -> None:
     total = world.profile.total_budget_tokens
@@ -234,6 +249,7 @@ def test_a_larger_budget_never_shrinks_settings(world: World, more: int) -> None
 
 
 @pytest.mark.requirement("CN-053")
+@few
 @given(world=worlds())
 def test_no_secret_survives_anywhere(world: World) -> None:
     made = attempted(world)
