@@ -116,7 +116,7 @@ async def test_parts_yield_in_their_order_as_the_budget_shrinks(chat: Chat, clie
     await talk(chat, 12)
     steps: list[list[str]] = []
     refused = ""
-    for budget in range(5200, 300, -50):
+    for budget in [*range(5200, 600, -100), *range(600, 100, -20)]:
         asked = {"input": "next", "systemPrompt": "You help.", "todo": TODO}
         payload = {**chat.where, **asked, "budgetTokens": budget}
         answer = await client.call("ipc:invoke", {"channel": "context:build", "payload": payload})

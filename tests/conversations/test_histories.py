@@ -1,0 +1,134 @@
+"""A history survives a crash: what was acknowledged is there, a torn line is dropped and told."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creonowd.conversations import log
+from creonowd.conversations.histories import Histories, Written
+from creonowd.conversations.messages import Message, Speaker
+from creonowd.conversations.summary import Summary
+from creonowd.errors import DaemonError, ErrorCode
+from tests.clients import over_stdio
+from tests.conversations.talk import realistic_round, user
+
+KEY = ("prj_one", "chat")
+
+
+def said(text: str) -> Message:
+    return Message(role=Speaker.USER, content=text)
+
+
+def place(folder: Path) -> Path:
+    return folder / "histories" / "prj_one" / "chat.jsonl"
+
+
+async def written(folder: Path, *texts: str) -> Path:
+    histories = Histories(folder)
+    for text in texts:
+        async with histories.changing(KEY):
+            await histories.append(KEY, [said(text)])
+    return place(folder)
+
+
+async def told(folder: Path) -> tuple[list[str], list[str]]:
+    history = await Histories(folder).read(KEY)
+    return [one.request for one in history.rounds], history.warnings
+
+
+async def test_a_torn_last_line_is_dropped_told_and_cut_off(tmp_path: Path) -> None:
+    path = await written(tmp_path, "one", "two", "三")
+    path.write_bytes(path.read_bytes()[:-7])
+
+    texts, warnings = await told(tmp_path)
+    histories = Histories(tmp_path)
+    async with histories.changing(KEY):
+        appended = await histories.append(KEY, [said("four")])
+
+    assert texts == ["one", "two"]
+    assert warnings[0].startswith("HISTORY_TORN_LINE")
+    assert appended.warnings[0].startswith("HISTORY_TORN_LINE")
+    assert await told(tmp_path) == (["one", "two", "four"], [])
+
+
+async def test_a_damaged_line_costs_itself_only(tmp_path: Path) -> None:
+    path = await written(tmp_path, "one", "two", "three")
+    path.write_bytes(path.read_bytes().replace(b"two", b"TWO"))
+
+    texts, warnings = await told(tmp_path)
+
+    assert texts == ["one", "three"]
+    assert warnings == ["HISTORY_DAMAGED_LINE: 1"]
+
+
+async def test_a_newer_history_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = await written(tmp_path, "one")
+    path.write_bytes(path.read_bytes().replace(b'"version":1', b'"version":9'))
+    before = path.read_bytes()
+
+    with pytest.raises(DaemonError) as caught:
+        await told(tmp_path)
+
+    assert caught.value.code is ErrorCode.VERSION_TOO_NEW
+    assert path.read_bytes() == before
+
+
+async def test_a_summary_is_kept_beside_the_rounds_it_covers(tmp_path: Path) -> None:
+    await written(tmp_path, "one", "two")
+    kept = Written(covers=1, summary=Summary(overall_goal="one"), by_model=True)
+    await Histories(tmp_path).keep_summary(KEY, kept)
+
+    history = await Histories(tmp_path).read(KEY)
+
+    assert history.written == {1: kept}
+    assert len(history.rounds) == 2
+
+
+@given(st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=5), st.data())
+def test_a_log_cut_anywhere_gives_every_whole_line_before(
+    tmp_path_factory: pytest.TempPathFactory, entries: list[bytes], data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("log") / "a.jsonl"
+    lines = [log.spelled(b'{"x":"%s"}' % entry.hex().encode()) for entry in entries]
+    whole = b"".join(lines)
+    cut = data.draw(st.integers(0, len(whole)))
+    path.write_bytes(whole[:cut])
+    complete = sum(len(b"".join(lines[: n + 1])) <= cut for n in range(len(lines)))
+
+    found = log.replay(path)
+
+    assert len(found.entries) == complete
+    assert found.size == len(b"".join(lines[:complete]))
+    assert found.torn == (cut > found.size)
+
+
+async def test_a_killed_daemon_loses_nothing_that_it_acknowledged(tmp_path: Path) -> None:
+    book = tmp_path / "book"
+    book.mkdir()
+    async with over_stdio(tmp_path / "user") as client:
+        project = await client.call("project:create", {"rootPath": str(book)}, 30)
+        where = {"projectId": project["projectId"], "conversationId": "chat"}
+        for number in range(4):
+            await client.call(
+                "context:history:append", {**where, "messages": realistic_round(number)}, 30
+            )
+        assert client.process is not None
+        client.process.kill()
+        await client.process.wait()
+    (path,) = (tmp_path / "user" / "histories").rglob("*.jsonl")
+    path.write_bytes(path.read_bytes() + b'{"version":1,"checksum":"00')
+
+    async with over_stdio(tmp_path / "user") as client:
+        read = await client.call("context:history:read", where, 30)
+        built = await client.call("context:build", {**where, "input": "x", "systemPrompt": "y"}, 30)
+        await client.call("context:history:append", {**where, "messages": [user("on")]}, 30)
+        after = await client.call("context:history:read", where, 30)
+
+    assert read["totalRounds"] == 4
+    assert read["warnings"][0].startswith("HISTORY_TORN_LINE")
+    assert built["warnings"][0].startswith("HISTORY_TORN_LINE")
+    assert len(read["rounds"][3]["messages"]) == 7
+    assert after["totalRounds"] == 5
+    assert after["warnings"] == []
