@@ -4,6 +4,7 @@ Pure but for its instruments: no disk, no network, no clock. Who summarises is s
 between `prepare` and `compose`.
 """
 
+from collections.abc import Sequence
 from functools import partial
 
 from creonowd.context.fragment import Action
@@ -39,6 +40,7 @@ class Prepared(Model):
     static: list[Piece]
     now: list[Piece]
     past: tuple[Round, ...]
+    costs: list[Cost]
     brief: dict[str, str]
     covers: int
     evidence: list[RedactionEvidence]
@@ -74,8 +76,9 @@ def prepare(wanted: Wanted, history: History, policy: Policy, instruments: Instr
     now, brief = current_pieces(clean, history, instruments)
     continued = bool(history.rounds) and continues(clean, history)
     past = history.rounds[:-1] if continued else history.rounds
+    costs = _costs(past, instruments)
     covers = cut_point(
-        [_cost(one, instruments) for one in past],
+        costs,
         drafting.total(static),
         drafting.total(now),
         line=policy.summary_at * clean.budget,
@@ -87,6 +90,7 @@ def prepare(wanted: Wanted, history: History, policy: Policy, instruments: Instr
         static=static,
         now=now,
         past=past,
+        costs=costs,
         brief=brief,
         covers=covers,
         evidence=evidence,
@@ -114,16 +118,18 @@ def compose(
     means = Means(instruments.count, told, {**brief, **prepared.brief}, policy.floor)
     draft = Draft(pieces, prepared.wanted.budget, means, prepared.covers)
     fit(draft)
-    return Built(draft=draft, summarised=_summarised(prepared, instruments))
+    return Built(draft=draft, summarised=_summarised(prepared))
 
 
-def _cost(one: Round, instruments: Instruments) -> Cost:
+def _costs(rounds: Sequence[Round], instruments: Instruments) -> list[Cost]:
+    """Count rounds, each once in its life."""
     key = instruments.tokenizer.id
-    known = one.costs.get(key)
-    if known is None:
-        each = [drafting.cost(message, instruments.count) for message in one.view]
-        known = one.costs[key] = Cost(each[0] if one.request else 0, sum(each))
-    return known
+    for one in rounds:
+        if key not in one.costs:
+            each = [drafting.cost(message, instruments.count) for message in one.view]
+            characters = sum(len(message.content) for message in one.view)
+            one.costs[key] = Cost(each[0] if one.request else 0, sum(each), characters)
+    return [one.costs[key] for one in rounds]
 
 
 def _told(history: History, policy: Policy, instruments: Instruments, covers: int) -> Summary:
@@ -139,24 +145,18 @@ def _told_cost(history: History, covers: int, policy: Policy, instruments: Instr
     return costs[key]
 
 
-def _summarised(prepared: Prepared, instruments: Instruments) -> BuildEvidence | None:
+def _summarised(prepared: Prepared) -> BuildEvidence | None:
     """Account for the rounds that the summary tells, as one."""
     if not prepared.covers:
         return None
-    rounds = prepared.past[: prepared.covers]
+    costs = prepared.costs[: prepared.covers]
     return BuildEvidence(
         part=Part.RECENT_MESSAGES,
         source_ref=f"rounds 1 to {prepared.covers}",
         action=Action.DROPPED,
         rule=Step.SUMMARISED,
-        before_chars=sum(_characters(one) for one in rounds),
+        before_chars=sum(one.characters for one in costs),
         after_chars=0,
-        before_tokens=sum(_cost(one, instruments).whole for one in rounds),
+        before_tokens=sum(one.whole for one in costs),
         after_tokens=0,
     )
-
-
-def _characters(one: Round) -> int:
-    if "characters" not in one.costs:
-        one.costs["characters"] = sum(len(message.content) for message in one.view)
-    return one.costs["characters"]

@@ -34,7 +34,7 @@ def cut_point(
     which a summary sets in; `told` tells what the summary of so many rounds costs.
     """
     cut = held = summary = 0
-    for turn, (request, whole) in enumerate([*costs, Cost(now, 0)]):
+    for turn, (request, whole, _) in enumerate([*costs, Cost(now, 0)]):
         full = fixed + summary + held + request >= line
         if full and turn - keep > cut:
             held -= sum(one.whole for one in costs[cut : turn - keep])

@@ -60,10 +60,11 @@ class Piece:
 
 
 class Cost(NamedTuple):
-    """What a round's request costs, and all of the round."""
+    """What a round's request costs, all of the round, and how many code points that has."""
 
     request: int
     whole: int
+    characters: int = 0
 
 
 PINNED = frozenset({Part.SYSTEM_PROMPT, Part.CODE_LAW, Part.TOOL_PROMPTS, Part.USER_INPUT})

@@ -24,6 +24,16 @@ ORDER = [
     "user_input",
     "todo_recap",
 ]
+BY_MODEL = Settings(e2e=True, warm_up=False, history_summariser="model", history_budget_tokens=4000)
+TIGHT = Settings(
+    e2e=True,
+    warm_up=False,
+    history_rounds=3,
+    history_rounds_floor=1,
+    history_summary_at=0.1,
+    history_budget_tokens=9000,
+    tool_grep_lines=2,
+)
 TODO = [{"text": "outline", "status": "completed"}, {"text": "draft", "status": "in_progress"}]
 
 
@@ -246,71 +256,54 @@ async def test_bad_budgets_and_empty_input_are_refused(chat: Chat) -> None:
     assert empty.details["field"] == "input"
 
 
-class TestModel:
-    @pytest.fixture
-    def daemon_settings(self) -> Settings:
-        return Settings(
-            e2e=True, warm_up=False, history_summariser="model", history_budget_tokens=4000
-        )
-
-    async def _fake(self, session: Session, *steps: Step) -> Fake:
-        fake = await session.ai.current()
-        assert isinstance(fake, Fake)
-        fake.play(Script(steps=steps))
-        return fake
-
-    async def test_a_model_fills_the_same_form_once(self, chat: Chat, session: Session) -> None:
-        form = "\n".join(f"- {label}: told by a model" for label in LABELS.values())
-        fake = await self._fake(session, Step(text=f"Sure!\n[History Summary]\n{form}\n"))
-        await talk(chat, 9)
-
-        first = await build(chat)
-        second = await build(chat)
-
-        assert first["summary"]["by"] == "model"
-        assert first["messages"] == second["messages"]
-        assert first["messages"][1]["content"].count("told by a model") == 6
-        assert len(fake.calls) == 1
-
-    @pytest.mark.parametrize(
-        "step", [Step(text="no form"), Step(text="", fail=ErrorCode.UPSTREAM_ERROR)]
-    )
-    async def test_an_extract_steps_in_if_the_model_fails(
-        self, chat: Chat, session: Session, step: Step
-    ) -> None:
-        await self._fake(session, step)
-        await talk(chat, 9)
-
-        built = await build(chat)
-
-        read = await chat.call("context:history:read")
-        assert built["summary"]["by"] == "extractive"
-        assert built["warnings"][0].startswith("SUMMARY_FALLBACK")
-        assert built["messages"][1]["content"].startswith(
-            "[History Summary]\n- Overall Goal: Please"
-        )
-        assert read["totalRounds"] == 9
+async def play(session: Session, step: Step) -> Fake:
+    fake = await session.ai.current()
+    assert isinstance(fake, Fake)
+    fake.play(Script(steps=(step,)))
+    return fake
 
 
-class TestConfigured:
-    @pytest.fixture
-    def daemon_settings(self) -> Settings:
-        return Settings(
-            e2e=True,
-            warm_up=False,
-            history_rounds=3,
-            history_rounds_floor=1,
-            history_summary_at=0.1,
-            history_budget_tokens=9000,
-            tool_grep_lines=2,
-        )
+@pytest.mark.parametrize("daemon_settings", [BY_MODEL])
+async def test_a_model_fills_the_same_form_once(chat: Chat, session: Session) -> None:
+    form = "\n".join(f"- {label}: told by a model" for label in LABELS.values())
+    fake = await play(session, Step(text=f"Sure!\n[History Summary]\n{form}\n"))
+    await talk(chat, 9)
 
-    @pytest.mark.requirement("CB-048")
-    async def test_rounds_budget_trigger_and_lines_are_settings(self, chat: Chat) -> None:
-        await talk(chat, 8)
+    first = await build(chat)
+    second = await build(chat)
 
-        built = await build(chat)
+    assert first["summary"]["by"] == "model"
+    assert first["messages"] == second["messages"]
+    assert first["messages"][1]["content"].count("told by a model") == 6
+    assert len(fake.calls) == 1
 
-        assert built["budgetTokens"] == 9000
-        assert built["recentRounds"] < 5
-        assert "… 7 more matches" in json.dumps(built, ensure_ascii=False)
+
+@pytest.mark.parametrize("daemon_settings", [BY_MODEL])
+@pytest.mark.parametrize(
+    "step", [Step(text="no form"), Step(text="", fail=ErrorCode.UPSTREAM_ERROR)]
+)
+async def test_an_extract_steps_in_if_the_model_fails(
+    chat: Chat, session: Session, step: Step
+) -> None:
+    await play(session, step)
+    await talk(chat, 9)
+
+    built = await build(chat)
+
+    read = await chat.call("context:history:read")
+    assert built["summary"]["by"] == "extractive"
+    assert built["warnings"][0].startswith("SUMMARY_FALLBACK")
+    assert built["messages"][1]["content"].startswith("[History Summary]\n- Overall Goal: Please")
+    assert read["totalRounds"] == 9
+
+
+@pytest.mark.requirement("CB-048")
+@pytest.mark.parametrize("daemon_settings", [TIGHT])
+async def test_rounds_budget_trigger_and_lines_are_settings(chat: Chat) -> None:
+    await talk(chat, 8)
+
+    built = await build(chat)
+
+    assert built["budgetTokens"] == 9000
+    assert built["recentRounds"] < 5
+    assert "… 7 more matches" in json.dumps(built, ensure_ascii=False)

@@ -1,0 +1,119 @@
+"""Whole conversations: random ones, and one of 200 rounds with realistic tool calls."""
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from creonowd.context.instruments import Instruments, Memory
+from creonowd.conversations import builder
+from creonowd.conversations.build_result import Part
+from creonowd.conversations.cutting import Policy
+from creonowd.conversations.histories import History
+from creonowd.conversations.messages import Message, Speaker, ToolCall
+from creonowd.conversations.rounds import checked, grouped
+from creonowd.conversations.todo import TodoItem
+from creonowd.conversations.turn import Wanted
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.redaction import Redactor
+from creonowd.tokens import ByteTokenizer
+from tests.conversations.talk import broken_pairs, conversations
+
+INSTRUMENTS = Instruments(ByteTokenizer(), Redactor(), Memory())
+ORDER = list(Part)
+
+
+def history_of(rounds: list[list[dict[str, Any]]]) -> History:
+    """A history as `append` would keep it, with results as they are."""
+    messages = [_message(message) for one in rounds for message in one]
+    return History(rounds=tuple(grouped((), checked((), messages))))
+
+
+def _message(raw: dict[str, Any]) -> Message:
+    called = [
+        ToolCall(id=c["id"], name=c["name"], arguments=c["arguments"])
+        for c in raw.get("toolCalls", [])
+    ]
+    return Message(
+        role=Speaker(raw["role"]),
+        content=str(raw["content"]),
+        **({"tool_calls": tuple(called)} if called else {}),
+        **({"tool_call_id": raw["toolCallId"]} if "toolCallId" in raw else {}),
+    )
+
+
+def wire(messages: list[Message]) -> list[dict[str, Any]]:
+    import msgspec
+
+    return msgspec.json.decode(msgspec.json.encode(messages))
+
+
+@pytest.mark.requirement("CB-018", "CB-019", "CB-023", "CB-029", "CB-042")
+@given(conversations, st.integers(200, 4000), st.booleans())
+def test_order_pairs_budget_and_floor_hold_in_every_conversation(
+    rounds: list[list[dict[str, Any]]],
+    budget: int,
+    todo: bool,  # noqa: FBT001
+) -> None:
+    history = history_of(rounds)
+    wanted = Wanted(
+        system_prompt="You help.",
+        code_law="Write plainly.",
+        tool_prompts=("Use Read.",),
+        input="and now?",
+        budget=budget,
+        todo=(TodoItem(text="draft"),) if todo else (),
+    )
+    policy = Policy()
+
+    prepared = builder.prepare(wanted, history, policy, INSTRUMENTS)
+    try:
+        built = builder.compose(prepared, history, policy, INSTRUMENTS)
+    except DaemonError as error:
+        assert error.code is ErrorCode.CONTEXT_INPUT_TOO_LARGE  # noqa: PT017
+        return
+
+    parts = [ORDER.index(piece.part) for piece in built.pieces]
+    shown = {piece.round for piece in built.pieces if piece.part is Part.RECENT_MESSAGES}
+    texts = [piece.message.content for piece in built.pieces]
+    assert parts == sorted(parts)
+    assert built.tokens <= budget
+    assert broken_pairs(wire(built.messages)) == []
+    assert len(shown) >= min(2, len(history.rounds))
+    assert shown == set(range(len(history.rounds))[len(history.rounds) - len(shown) :])
+    assert texts[:3] == ["You help.", "Write plainly.", "Use Read."]
+    assert "and now?" in texts
+    assert sum("[History Summary]" in text for text in texts) <= 1
+
+
+@given(conversations, conversations)
+def test_earlier_turns_keep_their_summaries_as_the_conversation_goes_on(
+    before: list[list[dict[str, Any]]], more: list[list[dict[str, Any]]]
+) -> None:
+    policy = Policy(keep=2, floor=1)
+    wanted = Wanted(system_prompt="You help.", input="x", budget=600)
+    early, late = history_of(before), history_of(before + more)
+
+    first = builder.prepare(wanted, early, policy, INSTRUMENTS).covers
+    later = builder.prepare(wanted, late, policy, INSTRUMENTS).covers
+
+    assert later >= first or first == later
+
+
+@settings(max_examples=25)
+@given(conversations)
+def test_the_same_conversation_gives_the_same_bytes(rounds: list[list[dict[str, Any]]]) -> None:
+    wanted = Wanted(system_prompt="You help.", input="x", budget=900)
+
+    def once() -> str:
+        history = history_of(rounds)
+        prepared = builder.prepare(wanted, history, Policy(), INSTRUMENTS)
+        try:
+            built = builder.compose(prepared, history, Policy(), INSTRUMENTS)
+        except DaemonError as error:
+            return error.message
+        return json.dumps(wire(built.messages))
+
+    assert once() == once()
