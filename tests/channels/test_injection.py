@@ -16,7 +16,7 @@ MARKERS = {
     "user_preferences": ("偏好标记", "记忆宿主标记"),
     "style_guide": ("文风标记", "术语标记"),
     "characters": ("人物标记", "设定标记"),
-    "outline": ("大纲标记", "章节标记"),
+    "outline": ("大纲标记", "→ 章节标记"),
     "recent_summary": ("摘要标记",),
     "knowledge_graph": ("图谱标记",),
     "retrieval": ("召回标记", "自定宿主标记"),
@@ -54,11 +54,16 @@ def skill(flags: tuple[str, ...]) -> str:
 
 
 def found(prompt: str) -> set[str]:
-    return {name for name, marks in MARKERS.items() if all(mark in prompt for mark in marks)}
+    return {n for n, marks in MARKERS.items() if all(mark in part(n, prompt) for mark in marks)}
 
 
 def touched(prompt: str) -> set[str]:
-    return {name for name, marks in MARKERS.items() if any(mark in prompt for mark in marks)}
+    return {n for n, marks in MARKERS.items() if any(mark in part(n, prompt) for mark in marks)}
+
+
+def part(name: str, prompt: str) -> str:
+    """Look for the surroundings in Immediate: retrieval may find passages of the same document."""
+    return prompt.partition("\n## Immediate\n")[2] if name == "surrounding" else prompt
 
 
 @pytest.fixture
