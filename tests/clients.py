@@ -21,7 +21,7 @@ from creonowd.transports.memory import MemoryWire
 
 Send = Callable[[bytes], Awaitable[None]]
 Handler = Callable[[Any], Any]
-PATIENCE = 10
+PATIENCE = 60
 ALL_FRAMINGS = (Framing.LINES, Framing.HEADERS)
 
 
@@ -274,7 +274,7 @@ def daemon_command(user_data: Path, *arguments: str) -> list[str]:
 
 def environment(**more: str) -> dict[str, str]:
     """Give a daemon under test the environment of a harness."""
-    base = {"CREONOW_E2E": "1", "CREONOW_WARM_UP": "false", "PYTHONUTF8": "1"}
+    base = {"CREONOW_E2E": "1", "CREONOW_WARM_UP": "false"}
     return os.environ | base | more
 
 

@@ -30,7 +30,7 @@ def killed_everywhere(tmp_path: Path, step: str, check: Check) -> None:
         [sys.executable, "-m", "tests.artifacts.killed", str(tmp_path), step],
         capture_output=True,
         check=False,
-        env=os.environ | {"PYTHONUTF8": "1"},
+        env=os.environ,
     )
     assert finished.returncode == 0, finished.stderr.decode()
     needed = int(finished.stdout)

@@ -7,7 +7,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.providers.provider import Call, Heard, Stop
 from tests.providers.roles import KEY, USAGE, Role
 
-PATIENCE = 20
+PATIENCE = 60
 CALL = Call(
     model="some-model",
     system="# CreoNow\n规则 😀\n",

@@ -10,7 +10,7 @@ from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.workspace.registry import Project
 from creonowd.workspace.watcher import Watcher
 
-PATIENCE = 20
+PATIENCE = 60
 
 
 class Stage:
