@@ -22,6 +22,7 @@ async def test_a_long_conversation_stays_short_ordered_and_clean(tmp_path: Path)
         made = await client.call("project:create", {"rootPath": str(tmp_path / "book")}, 30)
         where = {"projectId": made["projectId"], "conversationId": "long"}
         turns: list[Any] = []
+        asked: dict[str, Any] = {}
         for number in range(200):
             messages = realistic_round(number)
             asked = {

@@ -21,7 +21,7 @@ async def test_cancelled_work_is_told_and_waited_for() -> None:
         ended.set()
         stop.check()
 
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(in_thread, work)
             await anyio.to_thread.run_sync(begun.wait)

@@ -506,7 +506,7 @@ async def post(client: Client, book: Book, number: int, **changes: Any) -> None:
 
 async def settled(session: Session, book: Book, load: tuple[int, int]) -> None:
     key = (book.project_id, "chapters/07.md")
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while session.engine.admission.load(key) != load:
             await anyio.lowlevel.checkpoint()
 
@@ -539,7 +539,7 @@ async def test_another_document_is_not_held_up(
 
     await post(client, novel, 99, documentId="chapters/08.md")
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         while len(gate.asked) < 5:
             await anyio.lowlevel.checkpoint()
     gate.gate.set()

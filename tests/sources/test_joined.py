@@ -27,7 +27,7 @@ async def test_those_who_ask_during_a_read_share_the_next_one() -> None:
     async def ask() -> None:
         got.append(await joined.read("k", disk.read))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(ask)
             await anyio.wait_all_tasks_blocked()
@@ -49,7 +49,7 @@ async def test_finding_nothing_is_shared_too() -> None:
         reads.append(1)
         await go.wait()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             for _ in range(10):
                 group.start_soon(joined.read, "k", nothing)
@@ -88,7 +88,7 @@ async def test_a_reader_that_is_cancelled_leaves_the_others_their_read() -> None
     async def ask() -> None:
         got.append(await joined.read("k", disk.read))
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             async with anyio.create_task_group() as doomed:
                 doomed.start_soon(ask)
@@ -105,7 +105,7 @@ async def test_keys_do_not_wait_for_each_other() -> None:
     slow, quick, joined = Disk(), Disk(), Joined[str]()
     quick.go.set()
 
-    with anyio.fail_after(5):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as group:
             group.start_soon(joined.read, "slow", slow.read)
             await anyio.wait_all_tasks_blocked()

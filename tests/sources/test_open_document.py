@@ -19,7 +19,7 @@ def at(cursor: int, selection: Span | None = None) -> Position:
 
 async def opened(root: Path, documents: Documents, cursor: int = 0) -> Opened:
     project = Project(project_id="prj", name="x", root=root)
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         return await open_document(documents, project, at(cursor), RecordingPeer(), 2000)
 
 

@@ -68,7 +68,7 @@ async def sources(project: Project, tmp_path: Path) -> AsyncGenerator[ProjectSou
 
 
 async def fetched(sources: Sequence[Source]) -> dict[str, Fetched]:
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         return {source.name: await source.fetch(ASK) for source in sources}
 
 

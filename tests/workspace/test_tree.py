@@ -150,7 +150,7 @@ async def test_ensure_of_a_project_whose_folder_is_gone_is_not_found(
 
 
 async def test_many_ensures_at_once_make_one_tree(tree: Tree, project: Project) -> None:
-    with anyio.fail_after(20):
+    with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             for _ in range(20):
                 tasks.start_soon(tree.ensure, project)
@@ -254,7 +254,7 @@ async def test_a_named_pipe_holds_nobody_up(tree: Tree, project: Project) -> Non
     put(project, ".creonow/settings/a.md")
     os.mkfifo(project.root / ".creonow/settings/pipe.md")
 
-    with anyio.fail_after(10):
+    with anyio.fail_after(60):
         error = await refusal(tree, project, ".creonow/settings/pipe.md")
         folder = await tree.read_all(project, Scope.SETTINGS)
 
