@@ -275,7 +275,11 @@ def daemon_command(user_data: Path, *arguments: str) -> list[str]:
 def environment(**more: str) -> dict[str, str]:
     """Give a daemon under test the environment of a harness."""
     base = {"CREONOW_E2E": "1", "CREONOW_WARM_UP": "false"}
-    return os.environ | base | more
+    # The regex package warns about itself in UTF-8 mode; that must not mix with what we say.
+    ours = {
+        name: value for name, value in os.environ.items() if name != "PYTHONWARNDEFAULTENCODING"
+    }
+    return ours | base | more
 
 
 @contextlib.asynccontextmanager
