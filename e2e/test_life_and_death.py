@@ -67,7 +67,12 @@ def stop_reason(user_data: Path) -> str:
 @pytest.mark.parametrize("ending", [b"", b"\n"])
 def test_a_pipe_from_echo_just_works(user_data: Path, ending: bytes) -> None:
     ran = subprocess.run(
-        daemon_command(user_data), input=PING + ending, capture_output=True, check=True, timeout=30
+        daemon_command(user_data),
+        input=PING + ending,
+        env=environment(),
+        capture_output=True,
+        check=True,
+        timeout=60,
     )
 
     assert json.loads(ran.stdout)["result"]["pong"] is True
@@ -79,7 +84,7 @@ def test_stdin_and_stdout_may_be_files(user_data: Path, tmp_path: Path) -> None:
     (tmp_path / "in").write_bytes(PING + b"\n" + PING)
     with (tmp_path / "in").open("rb") as source, (tmp_path / "out").open("wb") as target:
         subprocess.run(
-            daemon_command(user_data), stdin=source, stdout=target, check=True, timeout=30
+            daemon_command(user_data), stdin=source, stdout=target, check=True, timeout=60
         )
 
     assert len((tmp_path / "out").read_bytes().splitlines()) == 2
@@ -117,7 +122,7 @@ def test_a_stray_print_lands_on_stderr(user_data: Path) -> None:
         input=PING,
         capture_output=True,
         check=True,
-        timeout=30,
+        timeout=60,
     )
 
     assert json.loads(ran.stdout)["result"]["pong"] is True
@@ -132,7 +137,7 @@ def test_what_was_asked_before_the_end_of_stdin_is_answered(user_data: Path) -> 
         env=environment(),
         capture_output=True,
         check=True,
-        timeout=30,
+        timeout=60,
     )
 
     assert json.loads(ran.stdout)["result"] == {"slept": 300}
@@ -214,7 +219,7 @@ def test_a_stuck_daemon_is_ended_by_its_watchdog(user_data: Path) -> None:
         input=PING,
         capture_output=True,
         check=False,
-        timeout=30,
+        timeout=60,
     )
 
     assert ran.returncode == 70
@@ -226,7 +231,7 @@ def test_a_second_daemon_is_refused_and_told_the_first_ones_pid(user_data: Path)
     with spawn(user_data) as first:
         first_line(first)
         second = subprocess.run(
-            daemon_command(user_data), input=PING, capture_output=True, check=False, timeout=30
+            daemon_command(user_data), input=PING, capture_output=True, check=False, timeout=60
         )
 
         assert second.returncode == 1
@@ -289,7 +294,7 @@ async def test_what_is_no_socket_is_not_removed(user_data: Path) -> None:
     path.write_text("precious", encoding="utf-8")
 
     ran = subprocess.run(
-        daemon_command(user_data), input=PING, capture_output=True, check=False, timeout=30
+        daemon_command(user_data), input=PING, capture_output=True, check=False, timeout=60
     )
 
     assert ran.returncode != 0
