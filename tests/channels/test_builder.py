@@ -34,7 +34,7 @@ TIGHT = Settings(
     history_budget_tokens=9000,
     tool_grep_lines=2,
 )
-TODO = [{"text": "outline", "status": "completed"}, {"text": "draft", "status": "in_progress"}]
+STEPS = [{"text": "outline", "status": "completed"}, {"text": "draft", "status": "in_progress"}]
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ async def test_parts_come_in_the_fixed_order(chat: Chat, tmp_path: Path) -> None
     (tmp_path / "book" / "code_law.md").write_text("# Repository Guidelines\n", encoding="utf-8")
     await talk(chat, 20)
 
-    built = await build(chat, toolPrompts=["Use Read.", "Use Edit."], todo=TODO)
+    built = await build(chat, toolPrompts=["Use Read.", "Use Edit."], todo=STEPS)
     plain = await build(chat, todo=[])
 
     messages = built["messages"]
@@ -83,7 +83,7 @@ async def test_the_count_is_exact_and_every_candidate_accounted_for(
 ) -> None:
     await talk(chat, 14)
 
-    built = await build(chat, todo=TODO, budgetTokens=4000)
+    built = await build(chat, todo=STEPS, budgetTokens=4000)
 
     texts = [m["content"] for m in built["messages"]]
     for message in built["messages"]:
@@ -127,7 +127,7 @@ async def test_parts_yield_in_their_order_as_the_budget_shrinks(chat: Chat, clie
     steps: list[list[str]] = []
     refused = ""
     for budget in [*range(5200, 600, -100), *range(600, 100, -20)]:
-        asked = {"input": "next", "systemPrompt": "You help.", "todo": TODO}
+        asked = {"input": "next", "systemPrompt": "You help.", "todo": STEPS}
         payload = {**chat.where, **asked, "budgetTokens": budget}
         answer = await client.call("ipc:invoke", {"channel": "context:build", "payload": payload})
         if not answer["ok"]:
