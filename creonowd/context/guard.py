@@ -1,7 +1,8 @@
 """The limit on what one assembly may be given, counted before anything is cut.
 
-It is 64 000 tokens of rules, host chunks, selection and additional input. Found cheaply: what is too long by its length alone is never counted, and of a long text little
-more than the limit. Knows no layer's rules.
+It is 64 000 tokens of rules, host chunks, selection and additional input. Found cheaply: what is
+too long by its length alone is never counted, and of a long text little more than the limit.
+Knows no layer's rules.
 """
 
 from collections.abc import Callable, Sequence
@@ -53,7 +54,7 @@ def _refuse(guarded: Sequence[Fragment], instruments: Instruments) -> NoReturn:
         f"what is heaviest: {', '.join(named)}.",
         limitTokens=MAX_INPUT_TOKENS,
         heaviest=[
-            {"sourceRef": ref, "characters": len(fragment.text)}
+            {"source": fragment.source, "sourceRef": ref, "characters": len(fragment.text)}
             for ref, fragment in zip(named, heaviest, strict=True)
         ],
     )

@@ -151,7 +151,8 @@ class Hosts:
         return {s.name: s.breaker.reason for s in offered if s.breaker.is_open}
 
     def _forget(self, owner: str) -> None:
-        self._sources.pop(owner, None)
+        for source in self._sources.pop(owner, {}).values():
+            log.info("context_source_forgotten", source=source.name, layer=source.layer)
 
 
 def _need(offer: Offer) -> Need:
