@@ -28,6 +28,7 @@ from creonowd.errors import DaemonError, ErrorCode, WarningCode, told
 from creonowd.model import Model
 
 GROUP = 4
+MOST_CHUNKS = 10_000
 MOST_WARNINGS = 20
 LONGEST_WARNING = 300
 
@@ -71,14 +72,14 @@ class Chunk(Model):
 class HostAnswer(Model):
     """What a host answers to `context:source:fetch`."""
 
-    chunks: list[Chunk]
+    chunks: Annotated[list[Chunk], Meta(max_length=MOST_CHUNKS)]
     warnings: tuple[str, ...] = ()
 
 
 class LooseAnswer(Model):
-    """The same, with each chunk still to be checked by itself."""
+    """The same, with each chunk still to be checked by itself; too many make no answer."""
 
-    chunks: list[msgspec.Raw]
+    chunks: Annotated[list[msgspec.Raw], Meta(max_length=MOST_CHUNKS)]
     warnings: Any = None
 
 

@@ -7,6 +7,7 @@ business. A host that hangs up is forgotten.
 from typing import Annotated
 
 import structlog
+from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.clock import Clock
@@ -24,6 +25,7 @@ FETCH = "context:source:fetch"
 TIMEOUT_MS = 1500
 LONGEST_TIMEOUT_MS = 30_000
 MOST_PER_CLIENT = 64
+MANY_CHUNKS = 500
 
 # The host's own deadline must pass first, so that it is told that nobody waits any more.
 _MARGIN_MS = 250
@@ -85,10 +87,14 @@ class HostSource:
         except DaemonError as error:
             self._failed(error.code)
             raise
-        return self._read(answer, ask)
+        return await self._read(answer, ask)
 
-    def _read(self, answer: LooseAnswer, ask: Ask) -> Fetched:
-        fetched = read_answer(answer, self._origins(ask.project_id))
+    async def _read(self, answer: LooseAnswer, ask: Ask) -> Fetched:
+        origins = self._origins(ask.project_id)
+        if len(answer.chunks) < MANY_CHUNKS:
+            fetched = read_answer(answer, origins)
+        else:
+            fetched = await to_thread.run_sync(read_answer, answer, origins)
         if fetched.left_out and not fetched.fragments:
             self._failed("malformed")
         else:

@@ -79,6 +79,23 @@ async def test_the_unsaved_text_is_what_counts(client: Client, novel: Book) -> N
     assert passage["offset"] == text.index("# 新")
 
 
+@pytest.mark.requirement("CN-016")
+async def test_what_lies_in_the_tree_is_no_document_even_when_it_is_open(
+    client: Client, novel: Book
+) -> None:
+    novel.put(".gitignore", "废稿/\n[z-a]\n")
+    for path in (".creonow/settings/玉.md", ".creonow/玉.md", "废稿/玉.md"):
+        novel.put(path, "玉佩落在雪地里。\n")
+        buffer = {"documentId": path, "version": 1, "text": "玉佩落在雪地里，碎了。\n"}
+        await client.call("context:document:sync", novel.asked | buffer)
+    unsaved = {"documentId": "untitled:1", "version": 1, "text": "玉佩还在。\n"}
+    await client.call("context:document:sync", novel.asked | unsaved)
+
+    result = await retrieved(client, novel, query="玉佩")
+
+    assert [passage["documentId"] for passage in result["passages"]] == ["untitled:1"]
+
+
 async def test_secrets_are_in_nothing_that_is_shown(client: Client, novel: Book) -> None:
     novel.put("chapters/04.md", f"# 钥匙 {SECRET}\n\n玉佩的密钥是 {SECRET} 。\n")
 

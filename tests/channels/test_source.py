@@ -12,7 +12,8 @@ from creonowd.context.source import Ask, Fetched
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
-from creonowd.sources.hosts import MOST_PER_CLIENT, HostSource
+from creonowd.sources.host_answer import MOST_CHUNKS
+from creonowd.sources.hosts import MANY_CHUNKS, MOST_PER_CLIENT, HostSource
 from creonowd.workspace.registry import Project
 from tests.clients import PATIENCE, Client, in_memory
 
@@ -120,7 +121,14 @@ async def test_a_host_is_told_when_the_asker_gives_up(
     assert (await host.event("$/cancelRequest"))["id"] == "creonowd-1"
 
 
-@pytest.mark.parametrize("answer", [None, [], {"chunks": "none"}, {"chunks": None}, "chunks"])
+@pytest.mark.parametrize(
+    "answer",
+    [
+        *(None, [], {"chunks": "none"}, {"chunks": None}, "chunks"),
+        {"chunks": [CHUNK] * (MOST_CHUNKS + 1)},
+    ],
+    ids=range(6),
+)
 async def test_an_answer_of_another_shape_is_a_failure(
     session: Session, host: Client, project: Project, answer: Any
 ):
@@ -129,6 +137,18 @@ async def test_an_answer_of_another_shape_is_a_failure(
     (source,) = session.hosts.of(project)
 
     assert await failure(source, project) is ErrorCode.HOST_ERROR
+
+
+async def test_many_chunks_are_read_as_few_are(session: Session, host: Client, project: Project):
+    many = [{"source": f"kg:{number}", "content": "雪"} for number in range(2 * MANY_CHUNKS)]
+    host.handlers[FETCH] = lambda _params: {"chunks": [*many, None]}
+    await host.call(REGISTER, GRAPH)
+    (source,) = session.hosts.of(project)
+
+    fetched = await fetch(source, project)
+
+    assert len(fetched.fragments) == 2 * MANY_CHUNKS
+    assert len(fetched.left_out) == 1
 
 
 async def test_a_host_that_keeps_failing_is_left_alone_and_health_says_so(

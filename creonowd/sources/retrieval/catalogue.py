@@ -11,6 +11,7 @@ from pathlib import Path
 
 from creonowd.sources.retrieval.ignored import FILES, Rules
 from creonowd.workspace.layers import enters, is_document
+from creonowd.workspace.paths import problem_with_name
 
 LARGEST = 16 * 1024 * 1024
 
@@ -24,13 +25,28 @@ def documents_in(root: Path) -> Listed:
     return dict(_walk(root))
 
 
+def is_left_out(root: Path, path: str) -> bool:
+    """Tell whether what an editor calls so lies where no documents are: hidden or ignored."""
+    names = path.split("/")
+    if any(name.startswith(".") for name in names):
+        return True
+    rules = Rules()
+    for depth, name in enumerate(names):
+        if problem_with_name(name):
+            return False
+        rules = _rules(root, "/".join(names[:depth]), rules)
+        is_folder = depth < len(names) - 1
+        if rules.ignore("/".join(names[: depth + 1]), is_folder=is_folder):
+            return True
+    return False
+
+
 def _walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
     waiting: list[tuple[str, Rules]] = [("", Rules())]
     while waiting:
         folder, above = waiting.pop()
-        entries = _scan(root / folder)
-        rules = _rules(entries, folder, above)
-        for entry in entries:
+        rules = _rules(root, folder, above)
+        for entry in _scan(root / folder):
             path = f"{folder}/{entry.name}" if folder else entry.name
             if entry.name.startswith(".") or entry.is_symlink():
                 continue
@@ -47,12 +63,14 @@ def _scan(folder: Path) -> list[os.DirEntry[str]]:
     return []
 
 
-def _rules(entries: list[os.DirEntry[str]], folder: str, rules: Rules) -> Rules:
-    for entry in sorted(entries, key=lambda entry: entry.name):
-        if entry.name in FILES and entry.is_file(follow_symlinks=False):
-            with contextlib.suppress(OSError), Path(entry.path).open("rb") as file:
-                text = file.read(_LARGEST_RULES).decode("utf-8-sig", "replace")
-                rules = rules.inside(folder, text)
+def _rules(root: Path, folder: str, rules: Rules) -> Rules:
+    for name in FILES:
+        place = root / folder / name
+        with contextlib.suppress(OSError):
+            if stat.S_ISREG(place.lstat().st_mode):
+                with place.open("rb") as file:
+                    said = file.read(_LARGEST_RULES).decode("utf-8-sig", "replace")
+                rules = rules.inside(folder, said)
     return rules
 
 

@@ -1,13 +1,14 @@
 """Which files of a project are none of its documents: what `.gitignore` and `.ignore` name.
 
-Understands the patterns that writers use: names, folders, `*`, `?`, `[…]`, `**` and `!`.
+Understands the patterns that writers use: names, folders, `*`, `?`, `[…]`, `**` and `!`. A line
+that makes no sense names nothing, and none can take longer than its length and the name's.
 Knows strings only.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 FILES = (".gitignore", ".ignore")
 
@@ -18,7 +19,7 @@ _PARTS = re.compile(r"\*\*/|/\*\*|\*\*|\*|\?|\[!?[^\]]+\]|\\.|.")
 class Pattern(NamedTuple):
     """One line of an ignore file, for paths relative to the folder it lies in."""
 
-    expression: re.Pattern[str]
+    fits: Callable[[str], object]
     folders_only: bool
     keeps: bool
 
@@ -38,7 +39,7 @@ class Rules(NamedTuple):
         for folder, patterns in self.levels:
             below = path.removeprefix(f"{folder}/") if folder else path
             for pattern in patterns:
-                if (is_folder or not pattern.folders_only) and pattern.expression.fullmatch(below):
+                if (is_folder or not pattern.folders_only) and pattern.fits(below):
                     ignored = not pattern.keeps
         return ignored
 
@@ -56,7 +57,21 @@ def _parsed(lines: Iterable[str]) -> Iterable[Pattern]:
         keeps = said.startswith("!")
         glob = said.removeprefix("!").removeprefix("\\")
         folders_only = glob.endswith("/")
-        yield Pattern(re.compile(_expression(glob.rstrip("/"))), folders_only, keeps)
+        fits = _compiled(_expression(glob.rstrip("/")))
+        if fits is not None:
+            yield Pattern(fits, folders_only, keeps)
+
+
+def _compiled(expression: str) -> Callable[[str], object] | None:
+    import re2
+
+    engine: Any = re2
+    options: Any = engine.Options()
+    options.log_errors = False
+    try:
+        return engine.compile(expression, options).fullmatch
+    except engine.error:
+        return None
 
 
 def _expression(glob: str) -> str:

@@ -49,6 +49,7 @@ class ProjectIndex:
         self._holding = holding
         self._held: dict[str, str] = {}
         self._asked = self._done = 0
+        self._waits_since = 0.0
         self._due, self._urgent, self._turned = anyio.Event(), anyio.Event(), anyio.Event()
         self._rest_seconds = 0.0
         self._threads = anyio.CapacityLimiter(math.inf)
@@ -70,6 +71,8 @@ class ProjectIndex:
 
     def files_changed(self) -> None:
         """Start a round as soon as possible."""
+        if self._done == self._asked:
+            self._waits_since = self._clock.monotonic()
         self._asked += 1
         self._due.set()
         self._urgent.set()
@@ -103,9 +106,12 @@ class ProjectIndex:
         return await to_thread.run_sync(self._paths) if self._opened else []
 
     async def catch_up(self, seconds: float) -> bool:
-        """Wait a little for changes so far, not at all for many; tell whether that is all."""
+        """Wait a little for changes so far; tell whether that is all.
+
+        Nobody waits for many documents, nor for a change that is older than so many seconds.
+        """
         target = self._asked
-        with anyio.move_on_after(seconds):
+        with anyio.move_on_after(self._waits_since + seconds - self._clock.monotonic()):
             while self._done < target and self.problem is None and self.progress.documents <= FEW:
                 await self._turned.wait()
         return self._done >= target

@@ -11,7 +11,7 @@ from threading import Event
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.sources.retrieval.catalogue import LARGEST, documents_in
+from creonowd.sources.retrieval.catalogue import LARGEST, documents_in, is_left_out
 from creonowd.sources.retrieval.database import Database
 from creonowd.sources.retrieval.held import Held
 from creonowd.sources.retrieval.passages import Passage, cut
@@ -70,7 +70,10 @@ def left_out(database: Database) -> list[str]:
 
 def _marks(scene: Scene) -> dict[str, str]:
     files = {path: _mark(status, scene) for path, status in documents_in(scene.root).items()}
-    return files | {path: held.mark for path, held in scene.held.items()}
+    for path, held in scene.held.items():
+        if path in files or not is_left_out(scene.root, path):
+            files[path] = held.mark
+    return files
 
 
 def _mark(status: os.stat_result, scene: Scene) -> str:

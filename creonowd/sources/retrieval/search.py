@@ -7,14 +7,13 @@ size of the corpus. Knows terms and weights, not where they come from.
 
 import json
 import math
-import re
 import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from heapq import nlargest
 
 from creonowd.model import Model
-from creonowd.sources.retrieval.terms import is_lone, is_word
+from creonowd.sources.retrieval.terms import fold, is_lone, stands_in
 from creonowd.sources.retrieval.writing import HEADING_JOINT, STEPS, marked
 
 COMMON = 512
@@ -69,7 +68,7 @@ def search(connection: sqlite3.Connection, weights: Mapping[str, float], most: i
 
 def _walk(connection: sqlite3.Connection, term: str, enough: int) -> _Postings:
     if is_lone(term):
-        rows = _rows(connection, f'"{term}" *', MOST_ROWS)
+        rows = _all_rows(connection, f'"{term}" *')
         return _Postings(impacts=dict.fromkeys(rows, _IMPACTS[0]))
     present = _rows(connection, f'"{term}"', COMMON + 1)
     if len(present) > COMMON:
@@ -90,12 +89,29 @@ def _heaviest(connection: sqlite3.Connection, term: str, enough: int) -> dict[in
         impacts = reached | impacts
         if len(impacts) >= enough:
             return impacts
-    rest = dict.fromkeys(_rows(connection, f'"{term}"', MOST_ROWS), _IMPACTS[0])
+    rest = dict.fromkeys(_all_rows(connection, f'"{term}"'), _IMPACTS[0])
     return rest | impacts
 
 
 def _reached(connection: sqlite3.Connection, term: str, step: int) -> list[int]:
-    return _rows(connection, f'"{marked(term, step)}"', MOST_ROWS)
+    return _all_rows(connection, f'"{marked(term, step)}"')
+
+
+def _all_rows(connection: sqlite3.Connection, match: str) -> list[int]:
+    """List where a term stands; of too many places the first by path and offset.
+
+    The number of a row tells when it was indexed, and nothing may depend on that.
+    """
+    rows = _rows(connection, match, MOST_ROWS + 1)
+    if len(rows) <= MOST_ROWS:
+        return rows
+    found = connection.execute(
+        "SELECT p.id FROM postings f JOIN passages p ON p.id = f.rowid"
+        " JOIN documents d ON d.id = p.document"
+        " WHERE f.postings MATCH ? ORDER BY d.path, p.start LIMIT ?",
+        (match, MOST_ROWS),
+    )
+    return [row for (row,) in found]
 
 
 def _rows(connection: sqlite3.Connection, match: str, most: int) -> list[int]:
@@ -157,10 +173,11 @@ def _loaded(connection: sqlite3.Connection, rows: Iterable[int]) -> sqlite3.Curs
 
 def _found(row: _Row, walked: Mapping[str, _Postings], values: Mapping[str, float]) -> Found:
     number, path, start, end, lines, heading, text, sketch = row
+    folded = fold(text)
     shares: dict[str, float] = {}
     for term, postings in walked.items():
         impact = postings.impacts.get(number)
-        if impact is None and postings.common and _stands_in(term, text):
+        if impact is None and postings.common and stands_in(term, folded):
             impact = _IMPACTS[0]
         if impact is not None:
             shares[term] = round(values[term] * impact, 6)
@@ -175,10 +192,3 @@ def _found(row: _Row, walked: Mapping[str, _Postings], values: Mapping[str, floa
         score=round(sum(shares.values()), 6),
         shares=shares,
     )
-
-
-def _stands_in(term: str, text: str) -> bool:
-    """Look for a common term in a passage that was found by other terms."""
-    if not is_word(term):
-        return term in text
-    return re.search(rf"\b{re.escape(term)}\b", text, re.IGNORECASE) is not None

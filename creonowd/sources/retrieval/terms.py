@@ -6,6 +6,7 @@ and capitals make no difference; accents do. Knows no document and no index.
 
 import re
 import unicodedata
+from functools import lru_cache
 
 LONGEST_WORD = 64
 
@@ -24,6 +25,7 @@ _MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0dff"
 _BIGRAM = re.compile(rf"(?=([{UNSPACED}]{{1,2}}))")
 _UNSPACED_RUN = re.compile(rf"[{UNSPACED}]+")
 _WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
+_OF_A_WORD = rf"(?:[^\W_{UNSPACED}]|[{_MARKS}])"
 
 
 def fold(text: str) -> str:
@@ -39,6 +41,13 @@ def terms_of(text: str) -> list[str]:
     return _BIGRAM.findall(folded) + _words(_UNSPACED_RUN.sub(" ", folded))
 
 
+def stands_in(term: str, folded: str) -> bool:
+    """Tell whether a folded text has a term."""
+    if term not in folded:
+        return False
+    return not is_word(term) or _whole(term).search(folded) is not None
+
+
 def is_lone(term: str) -> bool:
     """Tell whether a term is a single character of a script without spaces."""
     return len(term) == 1 and not is_word(term)
@@ -47,6 +56,11 @@ def is_lone(term: str) -> bool:
 def is_word(term: str) -> bool:
     """Tell whether a term is a word of a script with spaces."""
     return _UNSPACED_RUN.match(term) is None
+
+
+@lru_cache(maxsize=256)
+def _whole(word: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!{_OF_A_WORD}){re.escape(word)}(?!{_OF_A_WORD})")
 
 
 def _words(text: str) -> list[str]:

@@ -5,8 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from creonowd.sources.retrieval.catalogue import documents_in
+from creonowd.sources.retrieval.catalogue import documents_in, is_left_out
+from creonowd.sources.retrieval.ignored import Rules
 
 
 def lay_out(root: Path, *paths: str, **contents: str) -> None:
@@ -64,6 +67,9 @@ def test_what_is_hidden_foreign_or_no_text_is_left_out(tmp_path: Path, path: str
         (["[!a].md"], {"a.md", "b/notes.md"}),
         (["b/**"], {"a.md", "drafts/d.md"}),
         (["[", "\\"], {"a.md", "b/c.md", "b/notes.md", "drafts/d.md"}),
+        (["[z-a].md", "*(", "!", "/", "[[:x:]]"], {"a.md", "b/c.md", "b/notes.md", "drafts/d.md"}),
+        (["[z-a].md", "a.md"], {"b/c.md", "b/notes.md", "drafts/d.md"}),
+        (["a+b (1)?.md", "c{2}.md", "^d.md$"], {"a.md", "b/c.md", "b/notes.md", "drafts/d.md"}),
     ],
 )
 def test_what_an_ignore_file_names_is_left_out(tmp_path: Path, lines: list[str], left: set[str]):
@@ -71,6 +77,43 @@ def test_what_an_ignore_file_names_is_left_out(tmp_path: Path, lines: list[str],
     ignore(tmp_path, ".gitignore", *lines)
 
     assert set(documents_in(tmp_path)) == left
+
+
+@given(st.text(alphabet="ab*?[]!-^\\/.{}()+$#: 雪", max_size=20))
+def test_no_line_of_an_ignore_file_can_do_harm(line: str):
+    rules = Rules().inside("", f"{line}\nc.md")
+
+    assert rules.ignore("c.md", is_folder=False)
+
+
+def test_a_line_of_many_stars_takes_no_time():
+    rules = Rules().inside("", "*a" * 30 + "*b")
+
+    assert not rules.ignore("a" * 250, is_folder=False)
+
+
+@pytest.mark.parametrize(
+    ("path", "left_out"),
+    [
+        ("chapters/01.md", False),
+        ("untitled:1", False),
+        ("3f2c-77", False),
+        (".creonow/rules/style.md", True),
+        ("notes/.hidden/a.md", True),
+        ("../outside.md", True),
+        ("drafts/01.md", True),
+        ("drafts/deep/01.md", True),
+        ("b/secret.md", True),
+        ("secret.md", False),
+    ],
+)
+def test_what_is_open_is_left_out_where_no_documents_are(
+    tmp_path: Path, path: str, *, left_out: bool
+):
+    ignore(tmp_path, ".gitignore", "drafts/")
+    ignore(tmp_path, "b/.gitignore", "/secret.md")
+
+    assert is_left_out(tmp_path, path) is left_out
 
 
 def test_an_inner_ignore_file_holds_for_its_folder(tmp_path: Path):

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from creonowd.sources.retrieval import search
 from creonowd.sources.retrieval.search import COMMON
 from tests.sources.retrieval.made_indexes import find, index_of, refs
 
@@ -73,6 +74,23 @@ def test_where_more_tie_than_are_wanted_the_first_by_path_win(tmp_path: Path, or
     )
 
     found = [one.path for one in find(database, "林远", most=3)]
+
+    assert found == ["d000.md", "d001.md", "d002.md"]
+
+
+@pytest.mark.parametrize("order", ["forwards", "backwards"])
+@pytest.mark.parametrize("query", ["远", "林远", "林远 闲话"])
+def test_what_stands_in_too_many_places_is_found_by_path_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, query: str
+):
+    monkeypatch.setattr(search, "MOST_ROWS", COMMON + 10)
+    names = [f"d{number:03}" for number in range(COMMON + 60)]
+    texts = {name: f"# {name}\n林远来了。{FILLER}" for name in names}
+    database = index_of(
+        tmp_path, **dict(texts.items() if order == "forwards" else reversed(texts.items()))
+    )
+
+    found = [one.path for one in find(database, query, most=3)]
 
     assert found == ["d000.md", "d001.md", "d002.md"]
 
