@@ -3,40 +3,26 @@
 Knows prefixes and lengths; a key that only its label gives away is not known here.
 """
 
-import re
-from collections.abc import Sequence
-
 from creonowd.redaction.rules import (
     ALNUM,
     END,
     HEX,
-    NOTHING,
     WORD,
     Rule,
-    Span,
     token,
+    unless_a_name,
     whole,
     with_head,
 )
-from creonowd.redaction.shape import is_stand_in, is_words
 
 UUID = f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"
-
-
-def _secret_key(match: "re.Match[str]") -> Sequence[Span]:
-    """Leave `sk-chasing-dots` alone, and take `sk-THIS_SHOULD_BE_REDACTED`."""
-    body = match[1]
-    shouted = "_" in body and body.isupper()
-    if is_stand_in(body) or (is_words(body) and not shouted):
-        return NOTHING
-    return (match.span(),)
 
 
 RULES = (
     token("anthropic_api_key", "sk-ant-", rf"{WORD}{{20,400}}+"),
     token("openrouter_api_key", "sk-or-", rf"(?:v\d-)?{ALNUM}{{32,128}}+"),
     token("langfuse_secret_key", "sk-lf-", UUID),
-    Rule("openai_api_key_sk", ("sk-",), rf"sk-({WORD}{{16,400}}+)", _secret_key),
+    Rule("openai_api_key_sk", ("sk-",), rf"sk-({WORD}{{16,400}}+)", unless_a_name),
     token("openai_session_sess", "sess-", rf"{ALNUM}{{40}}"),
     token("google_api_key", "AIza", rf"{WORD}{{35,39}}+"),
     token("google_api_key", "AQ.", rf"Ab8{WORD}{{40,60}}+"),
@@ -66,5 +52,5 @@ RULES = (
     token("tencent_secret_id", "AKID", rf"{ALNUM}{{28,40}}+"),
     Rule("alibaba_access_key_id", ("ltai",), rf"LTAI(?!x{{4}}){ALNUM}{{12,26}}+{END}", whole),
     token("volcengine_access_key", "AKLT", rf"{ALNUM}{{30,70}}+"),
-    Rule("zhipu_api_key", (), rf"\.{ALNUM}{{16}}{END}", with_head(f"{HEX}{{32}}", 32)),
+    Rule("zhipu_api_key", (), rf"\.{ALNUM}{{16}}{END}", with_head(f"{HEX}{{32}}", 32, telling=True)),
 )

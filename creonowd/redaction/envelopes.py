@@ -49,7 +49,7 @@ RULES = (
     Rule(
         "json_web_token",
         ("eyj",),
-        rf"(?<!{WORD}[-_])eyJ{WORD}{{8,}}+\.{WORD}{{8,}}+(?:\.{WORD}*+){{0,4}}",
+        rf"(?<!{WORD}[-_])eyJ{WORD}{{8,}}+\.{WORD}{{8,}}+(?:(?:\.{{1,2}}{WORD}++){{1,4}}|\.?)",
         whole,
     ),
     Rule(

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from creonowd.redaction.names import LONGEST_NAME, Strength, strength_of
 from creonowd.redaction.rules import NOTHING, Rule, Span
-from creonowd.redaction.shape import is_random, is_secret, is_stand_in, is_words
+from creonowd.redaction.shape import is_passphrase, is_random, is_secret, is_stand_in, is_words
 from creonowd.redaction.vocabulary import CHINESE_NAMES, ENGLISH_NAMES
 
 _NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
@@ -21,7 +21,7 @@ _PAIR = r"[ \t]{0,8},?\s{0,16}[\"']?value[\"']?[ \t]{0,4}[:=][ \t]{0,4}"
 _CELL = r"[ \t]{0,16}\|[ \t]{0,16}"
 _IS = r"(?:['’]s|[ \t]{1,2}(?:is|was))(?:[ \t]*[:：]?[ \t]+|(?=[\"'“]))"
 _SHI = (
-    r"[ \t]{0,2}(?:就是|改为|改成了?|设为|设成|设置为|换成|是|为|爲|為)[ \t]{0,2}[:：]?[ \t]{0,2}"
+    r"[ \t]{0,2}(?:就是|改[为為]|改成了?|[设設][为為成]|设置为|設[定置]為|[换換]成|是|为|爲|為)[ \t]{0,2}[:：]?[ \t]{0,2}"
 )
 _BELOW = r"[:：](?:\*\*)?[ \t]{0,4}(?:[|>][-+]?[ \t]{0,2})?\r?\n[ \t]{0,8}"
 _JOIN = rf"(?>(?P<below>{_BELOW})|{_ASSIGN}|{_PAIR}|{_CELL}|(?P<markup>>)|(?P<prose>{_IS}|{_SHI})|(?P<space>"
@@ -113,7 +113,15 @@ def _is_accepted(value: str, match: "re.Match[str]", setting: _Setting) -> bool:
         return len(value) >= 8 and is_secret(value) and bool(unsayable)
     if value.startswith("sk-"):
         return len(value) >= 12 and not is_stand_in(value)
+    if setting.strength is Strength.PASSWORD and _is_strung_together(value):
+        return True
     return is_secret(value, digits=setting.strength is Strength.PASSWORD)
+
+
+def _is_strung_together(value: str) -> bool:
+    """Take `correct-horse-battery-staple`, which has no digit, and no name such as `my-db-password-file`."""
+    named = strength_of(value) is not Strength.NONE or is_stand_in(value)
+    return value.islower() and "_" not in value and is_passphrase(value, 4) and not named
 
 
 def _is_weakly_named(value: str, *, in_query: bool) -> bool:

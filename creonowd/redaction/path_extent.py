@@ -107,7 +107,8 @@ def _end_of_file_name(text: str, place: int, end: int, style: Style) -> int:
         ending = more and _FILE_END.search(more[0])
         if more and ending and JOINING_WORDS.isdisjoint(more[0].split()):
             return end + ending.end()
-    return place + len(text[place:end].rstrip(".!~&=-"))
+    name = text[place:end].rstrip(".!~&=-")
+    return place + len(name) if name else place + len(text[place:end].rstrip(".!"))
 
 
 def _end_of_quotation(text: str, start: int, opened_by: str) -> int:

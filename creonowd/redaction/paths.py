@@ -26,6 +26,7 @@ _PEOPLE = ("home", "Users", "root")
 _ROOTS = (*_PEOPLE, "var", "tmp", "opt", "srv", "mnt", "etc", "private", "Volumes")
 _DEEP_ROOTS = (
     "media", "data", "export/home", "run/user", "storage/emulated", "usr/local", "usr/home",
+    "Library", "Applications", "System",
 )  # fmt: skip
 _WITHIN_A_PATH = tuple(string.ascii_letters + string.digits + "._~-%$}@")
 _PERSONAL = re.compile(rf"\\?/(?:{'|'.join(_PEOPLE)})\\?/")
@@ -188,7 +189,7 @@ RULES = (
     ),
     Rule(
         "unix_abs_path",
-        _escaped_too(f"/{root}/" for root in _DEEP_ROOTS),
+        _escaped_too(f"/{root.lower()}/" for root in _DEEP_ROOTS),
         rf"/(?:{'|'.join(_DEEP_ROOTS)})/".replace("/", r"\\?/") + r"(?=[^\n\\/]{1,128}\\?/)",
         _unix,
         bounded=False,

@@ -16,6 +16,7 @@ from creonowd.redaction.rules import (
     Span,
     first_group,
     token,
+    unless_a_name,
     whole,
     with_head,
 )
@@ -30,12 +31,14 @@ def _mixed(match: "re.Match[str]") -> Sequence[Span]:
     return NOTHING if sayable else (match.span(),)
 
 
+def _github(kind: str) -> Rule:
+    return Rule(
+        f"github_token_{kind}", (f"{kind}_",), rf"{kind}_([A-Za-z0-9_]{{16,255}}+)", unless_a_name
+    )
+
+
 CODE_HOSTS = (
-    token("github_token_ghp", "ghp_", rf"{ALNUM}{{30,255}}+"),
-    token("github_token_gho", "gho_", rf"{ALNUM}{{30,255}}+"),
-    token("github_token_ghu", "ghu_", rf"{ALNUM}{{30,255}}+"),
-    token("github_token_ghs", "ghs_", rf"{ALNUM}{{30,255}}+"),
-    token("github_token_ghr", "ghr_", rf"{ALNUM}{{30,255}}+"),
+    *map(_github, ("ghp", "gho", "ghu", "ghs", "ghr")),
     token("github_fine_grained_pat", "github_pat_", r"[A-Za-z0-9_]{36,255}+"),
     Rule(
         "gitlab_token",

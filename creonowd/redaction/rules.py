@@ -9,7 +9,7 @@ from functools import cache
 from typing import NamedTuple
 
 from creonowd.redaction.boundary import begins
-from creonowd.redaction.shape import is_stand_in, is_words
+from creonowd.redaction.shape import is_shouted, is_stand_in, is_words
 
 Span = tuple[int, int]
 Judge = Callable[["re.Match[str]"], Sequence[Span]]
@@ -63,14 +63,26 @@ def unless_words(match: "re.Match[str]") -> Sequence[Span]:
     return NOTHING if is_stand_in(body) or is_words(body) else (match.span(),)
 
 
-def with_head(head: str, longest: int) -> Judge:
-    """Take what matched together with its head, where the anchor is not the beginning."""
+def unless_a_name(match: "re.Match[str]") -> Sequence[Span]:
+    """Take everything, unless the first group is a stand-in or a name such as `chasing-dots`."""
+    body = match[1]
+    named = is_words(body) and not is_shouted(body)
+    return NOTHING if is_stand_in(body) or named else (match.span(),)
+
+
+def with_head(head: str, longest: int, *, telling: bool = False) -> Judge:
+    """Take what matched together with its head, where the anchor is not the beginning.
+
+    `telling`: the head is enough of a sign, whatever the rest may look like.
+    """
     pattern = re.compile(f"{head}\\Z")
 
     def judge(match: "re.Match[str]") -> Sequence[Span]:
         end = match.start()
         found = pattern.search(match.string, max(0, end - longest), end)
-        if found is None or is_words(match[0]) or not begins(match.string, found.start()):
+        if found is None or not begins(match.string, found.start()):
+            return NOTHING
+        if is_words(match[0]) and not telling:
             return NOTHING
         return ((found.start(), match.end()),)
 

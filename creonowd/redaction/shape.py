@@ -20,8 +20,11 @@ _NAMES_A_SECRET = re.compile(r"passw|pwd|secret|token|key|credential|auth", re.I
 _MASK = re.compile(r"[xX*•●○■□.·…?#_=\-\s]*\Z")
 _STAND_IN = re.compile(
     r"x{8,}|(?<![a-z0-9])x{3,}(?![a-z0-9])|\*{3}|•{2}|\.{3}|…|^[<\[{]|>$|\$[{(]|\{\{|^%\w+%$|^\$[a-z_]+$|(?<![a-z])your(?![a-z]{2})"
-    r"|placeholder|change[-_]?me|replace[-_]?(?:me|this|with)|insert[-_]|[-_]here$|dummy",
+    r"|placeholder|change[-_]?me|replace[-_]?(?:me|this|with)|insert[-_]|[-_]here$|(?<![a-z])dummy(?![a-z])",
     re.IGNORECASE,
+)
+_NO_NAME = re.compile(
+    r"[A-Z]_[A-Z]|[0-9]{6}|\A(?=[A-Za-z]*[0-9])[A-Za-z0-9]+\Z|\A[a-z]{24,}\Z"
 )
 _CODE = re.compile(
     r"([A-Za-z_$][\w$]*+)((?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*+)*+)([(\[].*)?\Z", re.DOTALL
@@ -58,6 +61,16 @@ def is_words(value: str) -> bool:
 def is_stand_in(value: str) -> bool:
     """Tell whether a value only marks the place of a secret: a mask, a variable, `your-key-here`."""
     return _MASK.match(value) is not None or _STAND_IN.search(value, 0, LONGEST_LOOK) is not None
+
+
+def is_passphrase(value: str, fewest: int) -> bool:
+    """Tell whether words are strung together by hyphens as people do for passwords."""
+    return len(re.split("[-_]", value[:LONGEST_LOOK])) >= fewest and not re.search("[./:]", value)
+
+
+def is_shouted(value: str) -> bool:
+    """Tell whether words are written as no class or function is: `THIS_IS_SECRET`, `mysecret123456`."""
+    return value.isupper() or _NO_NAME.search(value, 0, LONGEST_LOOK) is not None
 
 
 def is_code(value: str) -> bool:
@@ -110,9 +123,8 @@ def _is_term(value: str) -> bool:
 def _is_unsayable(value: str) -> bool:
     lower, upper, digit = _kinds(value)
     if digit and (lower or upper):
-        return bool(re.search(r"[!@#$%^&*+]", value)) or not (
-            re.search(r"[-_./:]", value) and is_words(value)
-        )
+        sayable = re.search(r"[-_./:]", value) and is_words(value)
+        return bool(re.search(r"[!@#$%^&*+]", value)) or not sayable or is_passphrase(value, 3)
     if digit or _NAMES_A_SECRET.search(value, 0, LONGEST_LOOK):
         return False
     if re.search(r"[!@#$%^&*+~](?=\w)", value) and len(value) >= 8:

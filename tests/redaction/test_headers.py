@@ -35,6 +35,7 @@ EXAMPLES = (
     ("json_web_token", f"登录后返回的令牌是{JWT}，有效期两小时。", JWT),
     ("json_web_token", f'{{"a": "x\\n{JWT}\\n"}}', JWT),
     ("json_web_token", f"两段的 {HEADER}.{CLAIMS}. 也算", f"{HEADER}.{CLAIMS}."),
+    ("json_web_token", f"My key is {JWT}. Rotate it.", JWT),
     (
         "slack_webhook_url",
         made_up("见 https://hooks.slack.com/services/T{U10}/B{U10}/{A24}，改"),

@@ -110,6 +110,10 @@ def test_a_named_value_is_replaced_and_nothing_else(around: str, value: str) -> 
         "密码：888888",
         "密码是19990101。",
         "secret=mysecret123",
+        "password=hunter2-Xy9-really-secret",
+        "the password=correct-horse-battery-staple still works",
+        "api_key: my-planted-key-0001",
+        "密碼設為Kd83mQz71pL",
     ],
 )
 def test_passwords_that_people_make_up_are_found(text: str) -> None:

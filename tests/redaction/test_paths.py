@@ -15,6 +15,7 @@ WINDOWS = (
     r"C:\Program Files (x86)\CreoNow\app.exe",
     r"E:\OneDrive - 公司\草稿\第一卷（修订）.docx",
     r"C:\Users\o'brien\drafts\final.txt",
+    r"C:\Users\-",
     "C:/Users/zhouxun/novel/ch1.md",
 )
 UNIX = (
@@ -28,6 +29,8 @@ UNIX = (
     "/cygdrive/c/Users/zhouxun/novel.md",
     "/Volumes/写作盘/长篇/第一卷.docx",
     "/private/var/folders/x1/T/novel.tmp",
+    "/Library/Application Support/CreoNow/context.db",
+    "/Applications/CreoNow.app/Contents/MacOS/CreoNow",
     "/var/lib/creonow/context.db",
     "/tmp/creonow/main.log",
 )

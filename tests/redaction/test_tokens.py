@@ -26,7 +26,8 @@ AI_KEYS = {
     "nvidia_api_key": ("nvapi-{W64}",),
     "openai_api_key_sk": (
         "sk-{A48}", "sk-{A20}T3BlbkFJ{A20}", "sk-proj-{W156}", "sk-svcacct-{W60}",
-        "sk-{H32}", "sk-{L48}", "sk-THIS_SHOULD_BE_REDACTED",
+        "sk-{H32}", "sk-{L48}", "sk-THIS_SHOULD_BE_REDACTED", "sk-THIS-SHOULD-BE-REDACTED",
+        "sk-THIS_SHOULD_BE_REDACTED_0123456789abcdef", "sk-thisisaverysecretkey123456",
     ),
     "openai_session_sess": ("sess-{A40}",),
     "openrouter_api_key": ("sk-or-v1-{H64}",),
@@ -44,7 +45,7 @@ CHINESE_VENDORS = {
     "qianfan_api_key": ("bce-v3/ALTAK-{A21}/{H40}",),
     "tencent_secret_id": ("AKID{A32}",),
     "volcengine_access_key": ("AKLT{A44}",),
-    "zhipu_api_key": ("{H32}.{A16}",),
+    "zhipu_api_key": ("{H32}.{A16}", "{H32}.4zxVeMopBortZVTa"),
 }
 
 CODE_HOSTS = {
@@ -52,7 +53,7 @@ CODE_HOSTS = {
     "bitbucket_app_password": ("ATBB{A32}",),
     "docker_token": ("dckr_pat_{W27}",),
     "github_fine_grained_pat": ("github_pat_{A22}_{A59}",),
-    "github_token_gho": ("gho_{A36}",),
+    "github_token_gho": ("gho_{A36}", "gho_THIS_SHOULD_BE_REDACTED"),
     "github_token_ghp": ("ghp_{A36}",),
     "github_token_ghr": ("ghr_{A76}",),
     "github_token_ghs": ("ghs_{A36}",),
@@ -64,7 +65,7 @@ CODE_HOSTS = {
     ),
     "linear_api_key": ("lin_api_{A40}",),
     "linear_oauth_token": ("lin_oauth_{H64}",),
-    "npm_token": ("npm_{A36}",),
+    "npm_token": ("npm_{A36}", "npm_2VzYwk1ruDzduMmYm5q549cWsFUjAvkhHenp"),
     "pypi_token": ("pypi-AgEIcHlwaS5vcmc{W150}",),
     "rubygems_api_key": ("rubygems_{H48}",),
 }  # fmt: skip
