@@ -113,7 +113,6 @@ class Client:
             while not condition():
                 if self.closed.is_set():
                     raise ConnectionError("the daemon has closed the connection")
-                self._arrived = anyio.Event()
                 await self._arrived.wait()
 
     async def receive(self, body: bytes) -> None:
@@ -128,12 +127,17 @@ class Client:
             twice = message["id"] in self._replies and not self.careless
             assert not twice, "a request was answered twice"
             self._replies[message["id"]] = message
-        self._arrived.set()
+        self._wake()
 
     def ended(self) -> None:
         """Note that the daemon closed the connection."""
         self.closed.set()
-        self._arrived.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        """Let everyone who waits look again; those who come later wait for the next message."""
+        arrived, self._arrived = self._arrived, anyio.Event()
+        arrived.set()
 
     async def _asked(self, message: dict[str, Any]) -> None:
         if "id" not in message:

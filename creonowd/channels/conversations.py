@@ -1,6 +1,5 @@
 """`context:creonow:conversations:*` — conversations with the AI, kept in the project."""
 
-from collections.abc import Iterator
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -14,6 +13,7 @@ from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
 from creonowd.workspace.conversation_file import ConversationEntry, Document
 from creonowd.workspace.conversation_folder import FOLDER, path_of
+from creonowd.workspace.conversation_texts import texts_of, with_texts
 from creonowd.workspace.tree import Problem
 
 _MESSAGE = {
@@ -129,9 +129,9 @@ async def read_conversation(session: Session, params: ReadConversation) -> Conve
     document = await session.conversations.read(project, params.conversation_id)
     kept = {key: document[key] for key in ("documentId",) if key in document}
     path = path_of(params.conversation_id)
-    texts = [(path, text) for text in _strings(document)]
+    texts = [(path, text) for text in texts_of(document)]
     clean, evidence = await redacted(session, project.project_id, texts)
-    shown = cast("Document", _with_strings(document, iter(clean)))
+    shown = cast("Document", with_texts(document, clean))
     shown |= kept | {"id": params.conversation_id}
     shown.pop("version", None)
     return ConversationRead(conversation=shown, redaction_evidence=evidence or UNSET)
@@ -167,26 +167,6 @@ def _problem(problem: Problem) -> ConversationProblem:
     return ConversationProblem(
         path=problem.path, code=problem.error.code, message=problem.error.message
     )
-
-
-def _strings(value: Any) -> Iterator[str]:
-    """Find every text in a JSON value, in the order in which `_with_strings` puts them back."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict | list):
-        held = cast("Document | list[Any]", value)
-        for inner in held.values() if isinstance(held, dict) else held:
-            yield from _strings(inner)
-
-
-def _with_strings(value: Any, texts: Iterator[str]) -> Any:
-    if isinstance(value, str):
-        return next(texts)
-    if isinstance(value, dict):
-        return {key: _with_strings(v, texts) for key, v in cast("Document", value).items()}
-    if isinstance(value, list):
-        return [_with_strings(inner, texts) for inner in cast("list[Any]", value)]
-    return value
 
 
 CHANNELS = (

@@ -4,8 +4,7 @@ Pure. Keeps every field that it does not know.
 """
 
 import re
-from collections.abc import Callable, Iterator
-from itertools import zip_longest
+from collections.abc import Callable
 from typing import Annotated, Any, cast
 
 import msgspec
@@ -14,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.redaction import PLACEHOLDER
+from creonowd.workspace.conversation_texts import restored
 from creonowd.workspace.paths import problem_with_name
 
 VERSION = 1
@@ -111,23 +110,13 @@ def misfit(error: msgspec.ValidationError, field: str) -> DaemonError:
 def saved(before: Document, sent: Document, now: str, show: Show) -> Document:
     """Make what is to be kept of a conversation: what was sent, and the beginning of what was there.
 
-    A client sees texts only redacted, as `show` makes them; a message that comes back as it was
-    shown is the message that was there.
+    A client sees texts only redacted, as `show` makes them; a text that comes back as it was
+    shown is the text that was there.
     """
     kept = {key: before[key] for key in ("analysis",) if key in before}
     rest = {key: value for key, value in sent.items() if key not in {"version", "id"}}
     created = before.get("createdAt") or sent.get("createdAt") or now
-    messages = list(_restored(sent["messages"], before.get("messages", []), show))
-    return kept | rest | {"createdAt": created, "updatedAt": now, "messages": messages}
-
-
-def _restored(sent: list[Document], before: list[Document], show: Show) -> Iterator[Document]:
-    for new, old in zip_longest(sent, before[: len(sent)]):
-        text = new["content"]
-        if old and PLACEHOLDER in text and text == show(old["content"]):
-            yield new | {"content": old["content"]}
-        else:
-            yield new
+    return kept | restored(rest, before, show) | {"createdAt": created, "updatedAt": now}
 
 
 def entry_of(conversation_id: str, document: Document, otherwise: str) -> ConversationEntry:

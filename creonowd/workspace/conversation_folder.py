@@ -98,7 +98,7 @@ def find_all(root: Path, now_ms: int) -> Listing:
     problems: list[Problem] = []
     for conversation_id, status in _files(root):
         try:
-            known.append(_looked_up(root, conversation_id, status, indexed, now_ms))
+            known.append(_looked_up(root, conversation_id, status, indexed or {}, now_ms))
         except DaemonError as error:
             problems.append(Problem(path=path_of(conversation_id), error=error))
     known.sort(key=lambda each: (each.entry.updated_at, each.mark[-2], each.entry.id), reverse=True)
@@ -107,22 +107,29 @@ def find_all(root: Path, now_ms: int) -> Listing:
 
 
 def write_index(root: Path, listing: Listing) -> None:
-    """Remember a listing; failing to only costs time."""
+    """Remember a listing, for who holds the lock; failing to only costs time."""
     path = root / FOLDER / f"{INDEX}.json"
-    with contextlib.suppress(DaemonError, stored.DamagedFileError):
-        stored.load(path, _Index, version=VERSION)
+    with contextlib.suppress(DaemonError):
+        _make_way(path)
         data = msgspec.json.encode(_Index(items=listing.known))
         atomic.replace(path, msgspec.json.format(data, indent=2) + b"\n", mode=atomic.SHARED)
 
 
-def _load_index(root: Path) -> dict[str, Known]:
+def _make_way(path: Path) -> None:
+    try:
+        stored.load(path, _Index, version=VERSION)
+    except stored.DamagedFileError:
+        kept = stored.set_aside(path)
+        log.warning("conversation_index_set_aside", file=f"{FOLDER}/{kept}")
+
+
+def _load_index(root: Path) -> dict[str, Known] | None:
+    """Read the index; None if it is damaged. It stays in place: others may be reading as well."""
     path = root / FOLDER / f"{INDEX}.json"
     try:
         found = stored.load(path, _Index, version=VERSION)
     except stored.DamagedFileError:
-        kept = stored.set_aside(path)
-        log.warning("conversation_index_set_aside", file=f"{FOLDER}/{kept}")
-        found = None
+        return None
     except DaemonError as error:
         log.warning("conversation_index_unused", code=error.code)
         found = None

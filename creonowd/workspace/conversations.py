@@ -36,6 +36,7 @@ from creonowd.workspace.conversation_folder import (
     write_document,
     write_index,
 )
+from creonowd.workspace.conversation_texts import restored
 from creonowd.workspace.locks import locked
 from creonowd.workspace.paths import TREE
 from creonowd.workspace.registry import Project
@@ -109,7 +110,8 @@ class Conversations:
 
     def _analyse(self, root: Path, conversation_id: str, analysis: Document) -> ConversationEntry:
         document = read_document(root, conversation_id)
-        write_document(root, conversation_id, document | {"analysis": analysis})
+        found = restored(analysis, document, self._shown)
+        write_document(root, conversation_id, document | {"analysis": found})
         return self._indexed(root, conversation_id)
 
     def _indexed(self, root: Path, conversation_id: str) -> ConversationEntry:

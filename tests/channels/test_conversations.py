@@ -2,12 +2,14 @@ from typing import Any
 
 import pytest
 
+from creonowd.redaction import PLACEHOLDER
 from tests.channels.conftest import Book, Lines
 from tests.clients import Client
 
 PREFIX = "context:creonow:conversations"
 FOLDER = ".creonow/conversations"
 SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"
+PASSWORD = "Kd83!mQz71pL"
 
 
 def said(text: str, **more: Any) -> dict[str, Any]:
@@ -90,14 +92,21 @@ async def test_conversations_leave_redacted_and_come_back_unharmed(
     saved = await save(
         client, book, said(f"密钥 {SECRET}", id="a", extra={"note": [f"也有 {SECRET}"]})
     )
+    await save(client, book, said("好", id="b", login={"password": PASSWORD, SECRET: 1}))
+    named = await client.call(f"{PREFIX}:read", {**book.asked, "conversationId": "b"})
     read = await client.call(f"{PREFIX}:read", {**book.asked, "conversationId": "a"})
     listed = await client.call(f"{PREFIX}:list", book.asked)
     await save(client, book, read["conversation"])
 
-    assert SECRET not in f"{saved}{read}{listed}{logged}"
+    assert SECRET not in f"{saved}{read}{listed}{named}{logged}"
+    assert named["conversation"]["login"] == {"password": PLACEHOLDER, PLACEHOLDER: 1}
     assert "***REDACTED***" in read["conversation"]["messages"][0]["content"]
     assert read["redactionEvidence"] == [
         {"patternId": "openai_api_key_sk", "sourceRef": f"{FOLDER}/a.json", "matchCount": 2}
+    ]
+    assert [piece["patternId"] for piece in named["redactionEvidence"]] == [
+        "labelled_secret",
+        "openai_api_key_sk",
     ]
     assert listed["redactionEvidence"][0]["sourceRef"] == f"{FOLDER}/a.json"
     assert SECRET in (book.root / FOLDER / "a.json").read_text(encoding="utf-8")

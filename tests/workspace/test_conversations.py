@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from creonowd.clock import SteppingClock
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.redaction import Redactor
+from creonowd.redaction import PLACEHOLDER, Redactor
 from creonowd.workspace.conversation_file import check_id, entry_of
 from creonowd.workspace.conversations import Conversations
 from creonowd.workspace.registry import Project
@@ -274,6 +274,24 @@ async def test_a_damaged_index_is_set_aside_and_rebuilt(
     assert [item["entry"]["id"] for item in on_disk(project, "index")["items"]] == ["b", "a"]
 
 
+async def test_many_may_find_the_index_damaged_at_once(project: Project) -> None:
+    stores = [Conversations(SteppingClock(), Redactor()) for _ in range(3)]
+    await stores[0].save(project, said("甲", id="a"))
+    listed: list[list[str]] = []
+
+    async def look(number: int) -> None:
+        listed.append(await ids(stores[number % 3], project))
+
+    with anyio.fail_after(60):
+        for _ in range(20):
+            by_hand(project, "index.json", b"{")
+            async with anyio.create_task_group() as tasks:
+                for number in range(6):
+                    tasks.start_soon(look, number)
+
+    assert listed == [["a"]] * 120
+
+
 async def test_an_index_of_a_newer_daemon_is_left_alone(
     store: Conversations, project: Project
 ) -> None:
@@ -409,6 +427,26 @@ async def test_a_message_sent_back_as_it_was_shown_keeps_its_secret_on_disk(
 
     kept = [message["content"] for message in on_disk(project, "a")["messages"]]
     assert kept == [secret, "好", shown]
+
+
+async def test_whatever_is_sent_back_as_it_was_shown_keeps_its_secret_on_disk(
+    store: Conversations, project: Project
+) -> None:
+    """Messages may have left at the front, and fields that only the client knows hold paths."""
+    texts = [f"{n}: /home/lisi/{n}.md" for n in range(3)]
+    more: dict[str, Any] = {"files": [r"C:\Users\li\a.md"], "login": {"password": "Kd83!mQz71pL"}}
+    await store.save(project, said(*texts, id="a", **more, **{SECRET: 1}))
+    await store.analyse(project, "a", {"summary": "在 /home/lisi/a.md"})
+    shown = [Redactor().redact(text).text for text in texts]
+    told: dict[str, Any] = {"files": [PLACEHOLDER], "login": {"password": PLACEHOLDER}}
+
+    await store.save(project, said(*shown[1:], id="a", **told, **{PLACEHOLDER: 1}))
+    await store.analyse(project, "a", {"summary": f"在 {PLACEHOLDER}", "tags": ["新"]})
+
+    kept = on_disk(project, "a")
+    assert [message["content"] for message in kept["messages"]] == texts[1:]
+    assert kept | more | {SECRET: 1} == kept
+    assert kept["analysis"] == {"summary": "在 /home/lisi/a.md", "tags": ["新"]}
 
 
 async def test_many_saves_at_once_lose_nothing(project: Project) -> None:
