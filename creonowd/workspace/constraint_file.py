@@ -117,8 +117,11 @@ def check_values(text: str, kind: str, priority: int) -> None:
 def _decoded(data: bytes) -> Raw:
     body = data.removeprefix(codecs.BOM_UTF8)
     try:
-        document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        document = msgspec.json.decode(body.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        before = body[: error.start].decode("utf-8")
+        raise _broken_at("it is not UTF-8", *line_and_column(before, len(before))) from None
+    except msgspec.DecodeError as error:
         line, column = place_of_error(body, str(error))
         raise _broken_at(str(error).partition(" (byte")[0], line, column) from None
     except RecursionError:
