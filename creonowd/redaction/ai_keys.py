@@ -52,5 +52,7 @@ RULES = (
     token("tencent_secret_id", "AKID", rf"{ALNUM}{{28,40}}+"),
     Rule("alibaba_access_key_id", ("ltai",), rf"LTAI(?!x{{4}}){ALNUM}{{12,26}}+{END}", whole),
     token("volcengine_access_key", "AKLT", rf"{ALNUM}{{30,70}}+"),
-    Rule("zhipu_api_key", (), rf"\.{ALNUM}{{16}}{END}", with_head(f"{HEX}{{32}}", 32, telling=True)),
+    Rule(
+        "zhipu_api_key", (), rf"\.{ALNUM}{{16}}{END}", with_head(f"{HEX}{{32}}", 32, telling=True)
+    ),
 )

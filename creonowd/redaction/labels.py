@@ -20,9 +20,7 @@ _ASSIGN = r"[ \t]{0,8}(?::=|=>|={1,3}|:(?!//)(?:\*\*|__)?|：(?:\*\*)?|＝|->|�
 _PAIR = r"[ \t]{0,8},?\s{0,16}[\"']?value[\"']?[ \t]{0,4}[:=][ \t]{0,4}"
 _CELL = r"[ \t]{0,16}\|[ \t]{0,16}"
 _IS = r"(?:['’]s|[ \t]{1,2}(?:is|was))(?:[ \t]*[:：]?[ \t]+|(?=[\"'“]))"
-_SHI = (
-    r"[ \t]{0,2}(?:就是|改[为為]|改成了?|[设設][为為成]|设置为|設[定置]為|[换換]成|是|为|爲|為)[ \t]{0,2}[:：]?[ \t]{0,2}"
-)
+_SHI = r"[ \t]{0,2}(?:就是|改[为為]|改成了?|[设設][为為成]|设置为|設[定置]為|[换換]成|是|为|爲|為)[ \t]{0,2}[:：]?[ \t]{0,2}"
 _BELOW = r"[:：](?:\*\*)?[ \t]{0,4}(?:[|>][-+]?[ \t]{0,2})?\r?\n[ \t]{0,8}"
 _JOIN = rf"(?>(?P<below>{_BELOW})|{_ASSIGN}|{_PAIR}|{_CELL}|(?P<markup>>)|(?P<prose>{_IS}|{_SHI})|(?P<space>"
 _OPEN = r"(?P<open>[*_`\"'“‘「『《【\\(\[]{0,6}+)"
@@ -39,7 +37,7 @@ _REST = {
     "single": re.compile(r"[!-&(-\[\]-~]*"),
     "bare": re.compile(r"[!#-%(-+\--:=?-\[\]-_a-{}~]*"),
 }
-_LIST_END = re.compile(r"[,;]")
+_LIST_END = re.compile(r"[,;]|&(?=[A-Za-z_][\w.-]{0,48}=)")
 _QUERY_END = re.compile(r"[&#,;]")
 _DIGITS_AND_MORE = re.compile(r"(?=.*[0-9])(?=.*[^0-9a-fA-F-])")
 _SHORTEST_WEAK = 20
@@ -64,7 +62,7 @@ def _english(match: "re.Match[str]") -> Sequence[Span]:
     before = head[: len(head) - len(joined)][-1:]
     if match["markup"] and before != "<":
         return NOTHING
-    setting = _Setting(strength, before in ("?", "&"), joined.startswith("-"))
+    setting = _Setting(strength, before in ("?", "&", "#"), joined.startswith("-"))
     if match["space"] and not _may_stand_apart(match, setting):
         return NOTHING
     return _judge(match, setting)
@@ -113,9 +111,8 @@ def _is_accepted(value: str, match: "re.Match[str]", setting: _Setting) -> bool:
         return len(value) >= 8 and is_secret(value) and bool(unsayable)
     if value.startswith("sk-"):
         return len(value) >= 12 and not is_stand_in(value)
-    if setting.strength is Strength.PASSWORD and _is_strung_together(value):
-        return True
-    return is_secret(value, digits=setting.strength is Strength.PASSWORD)
+    password = setting.strength is Strength.PASSWORD
+    return is_secret(value, digits=password) or (password and _is_strung_together(value))
 
 
 def _is_strung_together(value: str) -> bool:

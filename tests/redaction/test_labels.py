@@ -27,6 +27,8 @@ ENGLISH = (
     "PRIVATE-TOKEN: {}",
     "auth_token: {}",
     "access_token={}",
+    "access_token={}&state=ok",
+    "https://example.com/#access_token={}&state=ok",
     "client_secret={}",
     "export MY_SECRET={}\necho ok",
     "SECRET_KEY_BASE={}",
