@@ -7,8 +7,10 @@ Python itself.
 
 import contextlib
 import json
+import os
+import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -16,8 +18,18 @@ from typing import Any, Self
 import anyio
 from anyio.from_thread import BlockingPortal, start_blocking_portal
 
+from creonowd.daemon import endpoint
 from creonowd.rpc.framing import Framing
-from tests.clients import PATIENCE, Client, Handler, RpcError, over_stdio
+from tests.clients import (
+    PATIENCE,
+    Client,
+    Handler,
+    RpcError,
+    endpoints_of,
+    over_socket,
+    over_stdio,
+    over_tcp,
+)
 
 LOOK_AGAIN_SECONDS = 0.02
 Found = Callable[[Any], bool]
@@ -56,8 +68,8 @@ class Harness:
         """Start the daemon and wait until it answers; also after `stop` or `kill`."""
         self.stop()
         self._portal = self._stack.enter_context(start_blocking_portal())
-        spawned = over_stdio(self.user_data, Framing.LINES, **self._environ)
-        self._client = self._stack.enter_context(self._portal.wrap_async_context_manager(spawned))
+        opened = self._portal.wrap_async_context_manager(self._open())
+        self._client = self._stack.enter_context(opened)
         self.call("app:ping")
 
     def stop(self) -> None:
@@ -122,6 +134,9 @@ class Harness:
                 raise TimeoutError(f"{event} was not logged in {seconds} s")
             time.sleep(LOOK_AGAIN_SECONDS)
 
+    def _open(self) -> contextlib.AbstractAsyncContextManager[Client]:
+        return over_stdio(self.user_data, Framing.LINES, **self._environ)
+
     @property
     def _running(self) -> Client:
         assert self._client is not None, "the harness is not started"
@@ -133,3 +148,32 @@ class Harness:
             return self._portal.call(function, *arguments)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             raise ConnectionError("the daemon has gone") from None
+
+
+class JoinedHarness(Harness):
+    """A look into the daemon that an app under test runs, as its owner; `stop` leaves it running."""
+
+    def __init__(self, home: Path, user_data: Path) -> None:
+        super().__init__(home)
+        self.user_data = user_data
+
+    def kill(self) -> None:
+        """Kill the app's daemon as a crash would, and wait until it is gone."""
+        found = endpoint.read(self.user_data)
+        assert found is not None
+        os.kill(found.pid, signal.SIGTERM if os.name == "nt" else signal.SIGKILL)
+        self._on_loop(self._running.closed.wait)
+
+    def _open(self) -> contextlib.AbstractAsyncContextManager[Client]:
+        return _over_endpoint(self.user_data)
+
+
+@contextlib.asynccontextmanager
+async def _over_endpoint(user_data: Path) -> AsyncGenerator[Client]:
+    ways = await endpoints_of(user_data)
+    if "unix" in ways:
+        reached = over_socket(Path(ways["unix"].address))
+    else:
+        reached = over_tcp(ways["tcp"].address, ways["tcp"].token or None)
+    async with reached as client:
+        yield client

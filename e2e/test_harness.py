@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.harness import Harness
+from e2e.harness import Harness, JoinedHarness
 from tests.clients import RpcError
 
 
@@ -54,6 +54,32 @@ def test_a_killed_daemon_is_started_again_on_the_same_user_data(harness: Harness
     harness.start()
 
     assert harness.call("project:list")["items"] == [project]
+
+
+def test_a_story_looks_into_the_daemon_of_an_app_and_leaves_it_running(
+    harness: Harness, tmp_path: Path
+) -> None:
+    with JoinedHarness(tmp_path / "visitor", harness.user_data) as visitor:
+        project = visitor.make_project()
+        visitor.call("e2e:notify", {"method": "novel:changed"})
+
+        assert visitor.event("novel:changed")["seq"] == 1
+        assert visitor.log("daemon_started")["level"] == "info"
+
+    assert harness.call("project:list")["items"] == [project]
+
+
+def test_a_story_kills_the_daemon_of_an_app_and_joins_the_next_one(
+    harness: Harness, tmp_path: Path
+) -> None:
+    with JoinedHarness(tmp_path / "visitor", harness.user_data) as visitor:
+        visitor.kill()
+        with pytest.raises(ConnectionError):
+            visitor.call("app:ping")
+        harness.start()
+        visitor.start()
+
+        assert visitor.call("app:ping")["pong"] is True
 
 
 def test_envelopes_errors_and_calls_back(harness: Harness) -> None:

@@ -1,7 +1,7 @@
 // The daemon as the main process sees it: started, kept alive, called, stopped.
 // Knows when to start it again; one run of it is the business of `run`, the wire that of `session`.
 import { setTimeout as pause } from "node:timers/promises";
-import { DaemonError, disconnected } from "./errors.mjs";
+import { DaemonError, disconnected, givenUp } from "./errors.mjs";
 import { findExecutable, userDataFolder } from "./executable.mjs";
 import { startRun } from "./run.mjs";
 import { Session } from "./session.mjs";
@@ -47,8 +47,9 @@ export class Daemon {
     const environment = { ...process.env, ...options.env };
     const executable = findExecutable(options.executable, environment);
     const userData = userDataFolder(options.userData, environment);
-    this.#settings = { ...DEFAULTS, ...options, executable, userData };
-    this.#policy = options.restart === false ? NO_RESTART : { ...RESTART, ...options.restart };
+    const { onStderr, onFault, ...rest } = { ...DEFAULTS, ...given(options) };
+    this.#settings = { ...rest, executable, userData, onFault, onStderr: guarded(onStderr, onFault) };
+    this.#policy = options.restart === false ? NO_RESTART : { ...RESTART, ...given(options.restart ?? {}) };
     this.#session = new Session(this.#settings);
   }
 
@@ -179,14 +180,12 @@ export class Daemon {
   }
 
   async #backOff(failures) {
-    const { firstDelayMs, longestDelayMs } = this.#policy;
-    const delay = failures && Math.min(longestDelayMs, firstDelayMs * 2 ** (failures - 1));
-    await pause(delay, undefined, { signal: this.#wake.signal }).catch(() => {});
+    await pause(delayAfter(failures, this.#policy), undefined, { signal: this.#wake.signal }).catch(() => {});
   }
 
   #fail(state, error) {
     this.#failure = error;
-    this.#session.refuse(error);
+    this.#session.refuse(givenUp(error));
     this.#become(state);
   }
 
@@ -194,16 +193,32 @@ export class Daemon {
     if (state === this.#state) return;
     this.#state = state;
     for (const { watcher } of [...this.#watchers]) {
-      try {
-        watcher(state);
-      } catch (error) {
-        this.#settings.onFault(error);
-      }
+      guarded(watcher, this.#settings.onFault)(state);
     }
   }
 }
 
+/** Tell how long to wait after this many deaths in a row: twice as long each time, to a limit. */
+export function delayAfter(failures, { firstDelayMs, longestDelayMs } = RESTART) {
+  return failures && Math.min(longestDelayMs, firstDelayMs * 2 ** (failures - 1));
+}
+
 /** Whether starting again can help: not against a wrong option or a daemon of another age. */
 function isPassing(error) {
-  return error instanceof DaemonError && error.code !== "UNSUPPORTED";
+  return error instanceof DaemonError && !["UNSUPPORTED", "NOT_FOUND"].includes(error.code);
+}
+
+/** An option that is `undefined` was not given. */
+function given(options) {
+  return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
+}
+
+function guarded(listener, onFault) {
+  return (heard) => {
+    try {
+      listener(heard);
+    } catch (error) {
+      onFault(error);
+    }
+  };
 }

@@ -13,12 +13,17 @@ const WAYS = {
   },
 };
 
-/** Connect to the daemon of this user-data folder; DaemonError DISCONNECTED if it cannot be reached. */
+/**
+ * Connect to the daemon of this user-data folder; `token`, where the way needs one, is the owner's.
+ *
+ * DaemonError DISCONNECTED if it cannot be reached.
+ */
 export async function dial(userData) {
   try {
     const text = await readFile(join(userData, "run", "endpoint.json"), "utf8");
-    const way = JSON.parse(text).endpoints.find(({ transport }) => transport in WAYS);
-    return await connected(WAYS[way.transport](way));
+    const { pid, endpoints } = JSON.parse(text);
+    const way = endpoints.find(({ transport }) => transport in WAYS);
+    return { socket: await connected(WAYS[way.transport](way)), pid, token: way.token };
   } catch {
     throw disconnected("The daemon's endpoint cannot be reached; try again.");
   }

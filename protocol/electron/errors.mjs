@@ -27,6 +27,15 @@ export function disconnected(message = "The daemon has gone; try again.", detail
   return new DaemonError("DISCONNECTED", message, details);
 }
 
+/**
+ * Tell callers that the daemon is given up, without what it wrote to stderr: that may name folders,
+ * and pages are among the callers. `ready()` and `spawnDaemon` say all of it.
+ */
+export function givenUp(failure) {
+  if (["SHUTTING_DOWN", "UNSUPPORTED"].includes(failure.code)) return failure;
+  return disconnected("The daemon was given up; the main process knows why.", failure.details);
+}
+
 /** Say that the caller itself ended the call. */
 export function canceled() {
   return new DaemonError("CANCELED", "The request was cancelled.");

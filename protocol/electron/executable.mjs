@@ -14,7 +14,7 @@ const NAME = WINDOWS ? "creonowd.exe" : "creonowd";
  * A name without a folder is looked up on PATH. DaemonError NOT_FOUND lists where it was looked for.
  */
 export function findExecutable(told, environment = process.env, resources = process.resourcesPath) {
-  const named = told ?? environment.CREONOW_DAEMON;
+  const named = told || environment.CREONOW_DAEMON || undefined;
   const places = named === undefined ? installed(environment, resources) : spelled(named, environment);
   const found = places.find(isExecutable);
   if (found !== undefined) return found;

@@ -7,7 +7,9 @@ import { setTimeout as pause } from "node:timers/promises";
 import { spawnDaemon } from "./daemon.mjs";
 import { DaemonError } from "./errors.mjs";
 import { EVERY_EVENT } from "./session.mjs";
+import { visitDaemon } from "./visit.mjs";
 
+const PREFIX = join(tmpdir(), "creonow e2e 故事 ");
 const PATIENCE_MS = 10_000;
 const LOOK_AGAIN_MS = 20;
 
@@ -17,45 +19,55 @@ const LOOK_AGAIN_MS = 20;
  * Given node's test context as `test`, it ends with the test; else call `stop`.
  */
 export async function startHarness({ test, deterministic = false, keep = false, env = {}, ...options } = {}) {
-  const home = await mkdtemp(join(tmpdir(), "creonow e2e 故事 "));
+  const home = await mkdtemp(PREFIX);
   const userData = options.userData ?? join(home, "user data 用户");
-  const harness = new Harness(home, keep);
+  const conventions = {
+    CREONOW_WARM_UP: "false",
+    ...env,
+    CREONOW_E2E: "1",
+    CREONOW_USER_DATA_DIR: userData,
+    ...(deterministic && { CREONOW_DETERMINISTIC: "1" }),
+  };
+  const start = () => spawnDaemon({ restart: false, ...options, userData, env: conventions });
+  return opened(new Harness(home, userData, keep, start), test);
+}
+
+/**
+ * Join the daemon that an app under test has started on this user-data folder, as its owner.
+ *
+ * Waits until there is one; `stop` leaves it running.
+ */
+export async function joinHarness({ userData, test, keep = false, waitMs = PATIENCE_MS }) {
+  const visit = () => visitDaemon(userData, waitMs);
+  return opened(new Harness(await mkdtemp(PREFIX), userData, keep, visit), test);
+}
+
+async function opened(harness, test) {
   test?.after(() => harness.stop());
-  await harness.start({
-    restart: false,
-    ...options,
-    userData,
-    env: {
-      ...env,
-      CREONOW_E2E: "1",
-      CREONOW_USER_DATA_DIR: userData,
-      ...(deterministic && { CREONOW_DETERMINISTIC: "1" }),
-    },
-  });
+  await harness.start();
   return harness;
 }
 
 class Harness {
   home;
+  userData;
   daemon;
   #keep;
-  #options;
+  #open;
   #events = [];
   #arrived = new Set();
 
-  constructor(home, keep) {
+  constructor(home, userData, keep, open) {
     this.home = home;
+    this.userData = userData;
     this.#keep = keep;
-  }
-
-  get userData() {
-    return this.#options.userData;
+    this.#open = open;
   }
 
   /** Start the daemon on this harness's user data; for stories in which it was stopped or killed. */
-  async start(options = this.#options) {
-    this.#options = options;
-    this.daemon = await spawnDaemon(options);
+  async start() {
+    await this.daemon?.stop();
+    this.daemon = await this.#open();
     this.daemon.on(EVERY_EVENT, (fields, name) => this.#arrive({ name, fields }));
   }
 
@@ -67,6 +79,21 @@ class Harness {
   /** Call a channel as the owner and get the IPC envelope. */
   invoke(channel, payload, options) {
     return this.daemon.invoke(channel, payload, options);
+  }
+
+  /** Call a channel and resolve with the error that must come. */
+  async failure(channel, payload, options) {
+    const { answer, error } = await this.call(channel, payload, options).then(
+      (answer) => ({ answer }),
+      (error) => ({ error }),
+    );
+    if (error instanceof DaemonError) return error;
+    throw error ?? new Error(`${channel} answered ${JSON.stringify(answer)}`);
+  }
+
+  /** Answer a call that the daemon makes. */
+  handle(method, handler) {
+    return this.daemon.handle(method, handler);
   }
 
   /** Make a folder with these files (path → text) and register it as a project. */
@@ -112,9 +139,13 @@ class Harness {
     }
   }
 
-  /** Kill the daemon as a crash would. */
-  kill() {
+  /** Kill the daemon as a crash would, and wait until it is gone. */
+  async kill() {
+    const gone = new Promise((resolve) => {
+      const forget = this.daemon.onState(() => resolve(forget()));
+    });
     process.kill(this.daemon.pid, "SIGKILL");
+    await gone;
   }
 
   /** Stop the daemon and remove what the story left, unless it asked to `keep` it. */

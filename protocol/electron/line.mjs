@@ -3,6 +3,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { Connection } from "./connection.mjs";
 import { dial } from "./endpoint.mjs";
+import { givenUp } from "./errors.mjs";
 import { greet } from "./run.mjs";
 import { Session } from "./session.mjs";
 
@@ -64,7 +65,7 @@ export class Line {
   }
 
   async #serve() {
-    const socket = await dial(this.#daemon.settings.userData);
+    const { socket } = await dial(this.#daemon.settings.userData);
     const connection = new Connection(socket, socket, this.#session.listener);
     try {
       await this.#authorise(connection);
@@ -100,9 +101,11 @@ export class Line {
 
   /** Refuse calls until something happens to the daemon; then let them wait again. */
   async #given(error) {
-    this.#session.refuse(error);
+    if (this.#over.signal.aborted) return;
+    this.#session.refuse(givenUp(error));
     await new Promise((resolve) => {
       const forget = this.#daemon.onState(() => resolve(forget()));
+      this.#over.signal.addEventListener("abort", () => resolve(forget()), { once: true });
     });
     if (!this.#over.signal.aborted) this.#session.welcome();
   }

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import rpc from "vscode-jsonrpc/node";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
+process.env.CREONOW_WARM_UP ??= "false"; // a daemon that lives for one test does not load tokenizers ahead
 const WINDOWS = process.platform === "win32";
 export const COMMAND = join(ROOT, ".venv", ...(WINDOWS ? ["Scripts", "creonowd.exe"] : ["bin", "creonowd"]));
 

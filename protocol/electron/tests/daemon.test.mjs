@@ -1,19 +1,23 @@
 // `spawnDaemon`: found, ready, called, lost, restarted, stopped; against the real daemon, and against
 // one that misbehaves where the real one never does.
 import assert from "node:assert/strict";
+import { ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
-import { basename, delimiter, dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
+import { setTimeout as pause } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { DaemonError, spawnDaemon } from "@creonow/electron";
 import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
+import { delayAfter } from "../daemon.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 const QUICK = { firstDelayMs: 1, longestDelayMs: 5 };
+const LOOK_AGAIN_MS = 20;
 const MISBEHAVING = fileURLToPath(new URL("./misbehaving.mjs", import.meta.url));
 
 /** The real daemon, gone with the test. */
@@ -81,19 +85,29 @@ describe("starting", () => {
     assert.deepEqual(seen.argv, ["serve", "--stdio", "--user-data", daemon.userData, "--debug"]);
   });
 
-  test("it is found on PATH, in CREONOW_DAEMON, or where it is told", PATIENCE, async (t) => {
-    const path = `${dirname(COMMAND)}${delimiter}${process.env.PATH}`;
-    const ways = [
-      { env: { PATH: path } },
-      { env: { CREONOW_DAEMON: COMMAND } },
-      { executable: basename(COMMAND), env: { PATH: path } },
-    ];
+  test("it is found on the PATH that it is told, and an option left undefined is as good as none", PATIENCE, async (t) => {
+    const PATH = `${dirname(COMMAND)}${delimiter}${process.env.PATH}`;
+    const nothing = { executable: undefined, waitMs: undefined, onStderr: undefined, startTimeoutMs: undefined };
 
-    for (const way of ways) {
-      const daemon = await real(t, { executable: undefined, ...way });
+    const daemon = await real(t, { ...nothing, env: { PATH, CREONOW_DAEMON: "" }, restart: { attempts: undefined } });
 
-      assert.equal((await daemon.call("app:ping")).pong, true);
-    }
+    assert.equal((await daemon.call("app:ping")).pong, true);
+  });
+
+  test("it is started without a console window, on three pipes, as the leader of its tree", PATIENCE, async (t) => {
+    const seen = [];
+    const { spawn } = ChildProcess.prototype;
+    ChildProcess.prototype.spawn = function (options) {
+      seen.push({ ...options, stdio: [...options.stdio] });
+      return spawn.call(this, options);
+    };
+    t.after(() => (ChildProcess.prototype.spawn = spawn));
+
+    await misbehaving(t, "well").starting;
+
+    const [{ windowsHide, detached, stdio, shell }] = seen;
+    assert.deepEqual([windowsHide, detached, Boolean(shell)], [true, process.platform !== "win32", false]);
+    assert.deepEqual(stdio, ["pipe", "pipe", "pipe"]);
   });
 
   test("a daemon that is not there is NOT_FOUND, with what to do about it", PATIENCE, async () => {
@@ -159,8 +173,28 @@ describe("starting", () => {
 
   test("an option that makes no sense is an error and not a loop", PATIENCE, async (t) => {
     const { starting } = misbehaving(t, "well", { cwd: 7 });
+    const nowhere = misbehaving(t, "well", { cwd: join(tmpdir(), "no such folder"), restart: { firstDelayMs: 600_000 } });
 
     assert.equal((await failure(starting)) instanceof TypeError, true);
+    assert.equal((await failure(nowhere.starting)).code, "NOT_FOUND");
+  });
+
+  test("a listener of stderr that throws is a fault of its own, and the daemon starts", PATIENCE, async (t) => {
+    const faults = [];
+    const onStderr = () => assert.fail("mine");
+    const { starting } = misbehaving(t, "broken twice", { onStderr, onFault: ({ message }) => faults.push(message) });
+
+    const daemon = await starting;
+
+    assert.equal(daemon.state, "ready");
+    assert.deepEqual([...new Set(faults)], ["mine"]);
+  });
+
+  test("each pause before the next start is twice as long, to a limit", () => {
+    const pauses = [0, 1, 2, 3, 4, 5, 6, 7, 50].map((failures) => delayAfter(failures));
+
+    assert.deepEqual(pauses, [0, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
+    assert.equal(delayAfter(3, { firstDelayMs: 1, longestDelayMs: 3 }), 3);
   });
 });
 
@@ -168,7 +202,8 @@ describe("calling", () => {
   const faults = [];
   let harness;
   before(async () => {
-    harness = await startHarness({ executable: COMMAND, onFault: (error) => faults.push(error.message) });
+    const env = { CREONOW_MAX_IN_FLIGHT: "8" };
+    harness = await startHarness({ executable: COMMAND, env, onFault: (error) => faults.push(error.message) });
   });
   after(() => harness.stop());
 
@@ -234,11 +269,14 @@ describe("calling", () => {
     const { daemon } = harness;
     const limitBytes = daemon.info.limits.maxMessageBytes;
 
-    const error = await failure(daemon.call("e2e:echo", { value: "x".repeat(limitBytes) }));
+    const over = await failure(daemon.call("e2e:echo", { value: "x".repeat(limitBytes) }));
+    const room = limitBytes - (over.details.sizeBytes - limitBytes);
+    const exact = await daemon.call("e2e:echo", { value: "x".repeat(room) });
+    const byOne = await failure(daemon.call("e2e:echo", { value: "x".repeat(room + 1) }));
 
-    assert.equal(error.code, "IPC_PAYLOAD_TOO_LARGE");
-    assert.equal(error.details.limitBytes, limitBytes);
-    assert.equal(error.details.sizeBytes > limitBytes, true);
+    assert.deepEqual([over.code, over.details.limitBytes], ["IPC_PAYLOAD_TOO_LARGE", 10 * 1024 * 1024]);
+    assert.equal(exact.value.length, room);
+    assert.deepEqual(byOne.details, { limitBytes, sizeBytes: limitBytes + 1 });
     assert.equal((await daemon.call("app:ping")).pong, true);
   });
 
@@ -261,8 +299,8 @@ describe("calling", () => {
     assert.deepEqual(await daemon.call("e2e:echo", null), { value: null });
   });
 
-  test("past the limit in flight the next call gets IPC_BACKPRESSURE, and all are answered", PATIENCE, async (t) => {
-    const daemon = await real(t, { env: { CREONOW_MAX_IN_FLIGHT: "8" } });
+  test("past the limit in flight the next call gets IPC_BACKPRESSURE, and all are answered", PATIENCE, async () => {
+    const { daemon } = harness;
 
     const calls = Array.from({ length: 50 }, () => daemon.invoke("e2e:sleep", { ms: 50 }));
     const answers = await Promise.all(calls);
@@ -329,32 +367,23 @@ describe("calling", () => {
 });
 
 describe("dying", () => {
-  test("every pending call settles before the daemon is back, and can be tried again", PATIENCE, async (t) => {
+  test("every pending call settles before the daemon is back; those made meanwhile wait and succeed", PATIENCE, async (t) => {
     const daemon = await real(t);
+    const first = daemon.pid;
     const order = [];
     const pending = Array.from({ length: 100 }, () => daemon.call("e2e:sleep", { ms: 600_000 }));
     const settled = Promise.all(pending.map(failure)).then((errors) => (order.push("settled"), errors));
     daemon.onState((state) => order.push(state));
-    const back = becomes(daemon, "ready");
+    const down = becomes(daemon, "restarting");
     await daemon.call("app:ping");
 
-    process.kill(daemon.pid, "SIGKILL");
-    const errors = await settled;
-    await back;
-
-    assert.deepEqual(order, ["settled", "restarting", "ready"]);
-    assert.deepEqual([...new Set(errors.map(({ code, retryable }) => `${code} ${retryable}`))], ["DISCONNECTED true"]);
-  });
-
-  test("calls made meanwhile wait, in order, and succeed", PATIENCE, async (t) => {
-    const daemon = await real(t);
-    const first = daemon.pid;
-    const down = becomes(daemon, "restarting");
-
     process.kill(first, "SIGKILL");
+    const errors = await settled;
     await down;
     const answers = await Promise.all([..."abc"].map((value) => daemon.call("e2e:echo", { value })));
 
+    assert.deepEqual(order, ["settled", "restarting", "ready"]);
+    assert.deepEqual([...new Set(errors.map(({ code, retryable }) => `${code} ${retryable}`))], ["DISCONNECTED true"]);
     assert.deepEqual(answers.map(({ value }) => value), ["a", "b", "c"]);
     assert.notEqual(daemon.pid, first);
   });
@@ -439,10 +468,10 @@ describe("dying", () => {
   });
 
   test("with `restart: false` a death is final", PATIENCE, async (t) => {
-    const daemon = await real(t, { restart: false });
+    const daemon = await misbehaving(t, "well", { restart: false }).starting;
     const given = becomes(daemon, "failed");
 
-    process.kill(daemon.pid, "SIGKILL");
+    await failure(daemon.call("fake:die"));
     await given;
 
     await assert.rejects(daemon.ready(), { code: "DISCONNECTED" });
@@ -465,7 +494,7 @@ describe("dying", () => {
     let killed = 0;
     const counts = { answered: 0, DISCONNECTED: 0, SHUTTING_DOWN: 0 };
     const work = async (worker) => {
-      for (let round = 0; round < 60; round += 1) {
+      for (let round = 0; round < 40; round += 1) {
         const value = `${worker}-${round}-${"墨".repeat(500)}`;
         const { ok, data, error } = await daemon.invoke("e2e:echoInTask", { value });
         assert.equal(ok ? data.value : value, value);
@@ -476,9 +505,9 @@ describe("dying", () => {
 
     await Promise.all(Array.from({ length: 20 }, (_, worker) => work(worker)));
 
-    assert.equal(killed, 3);
-    assert.equal(counts.answered + counts.DISCONNECTED + counts.SHUTTING_DOWN, 20 * 60);
-    assert.equal(counts.answered > 600, true);
+    assert.equal(killed, 2);
+    assert.equal(counts.answered + counts.DISCONNECTED + counts.SHUTTING_DOWN, 20 * 40);
+    assert.equal(counts.answered > 400, true);
   });
 });
 
@@ -496,15 +525,21 @@ describe("stopping", () => {
     assert.deepEqual([late.code, harness.daemon.state], ["SHUTTING_DOWN", "stopped"]);
     assert.equal((await harness.log("daemon_stopped")).reason, "shutdown requested");
     await assert.rejects(harness.daemon.restart(), { code: "SHUTTING_DOWN" });
+    await Promise.all([harness.daemon.stop(), harness.daemon.stop()]);
   });
 
-  test("stopping twice is stopping once", PATIENCE, async (t) => {
-    const daemon = await real(t);
+  test("the daemon of an app that crashed ends by itself", PATIENCE, async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "creonow 崩 "));
+    t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+    const script = `import { spawnDaemon } from ${JSON.stringify(new URL("../index.mjs", import.meta.url).href)};
+      await spawnDaemon(${JSON.stringify({ executable: COMMAND, userData: folder })});
+      process.kill(process.pid, "SIGKILL");`;
 
-    await Promise.all([daemon.stop(), daemon.stop()]);
-    await daemon.stop();
+    const [, signal] = await once(spawn(process.execPath, ["--input-type=module", "-e", script]), "exit");
+    while (!readFileSync(join(folder, "logs", "main.log"), "utf8").includes("daemon_stopped")) await pause(LOOK_AGAIN_MS);
 
-    assert.equal(daemon.state, "stopped");
+    assert.equal(signal, "SIGKILL");
+    assert.equal(existsSync(join(folder, "run", "endpoint.json")), false);
   });
 
   test("a tree that will not end is killed, children and all", PATIENCE, async (t) => {

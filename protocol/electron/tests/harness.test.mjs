@@ -1,13 +1,15 @@
 // The JavaScript harness: isolated, repeatable, and gone afterwards.
 import assert from "node:assert/strict";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import { DaemonError } from "@creonow/electron";
-import { startHarness } from "@creonow/electron/harness";
+import { joinHarness, startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
 
 const PATIENCE = { timeout: 60_000 };
+const QUICK = { firstDelayMs: 1 };
 
 test("a story makes a project, waits for an event, reads the log, and leaves nothing", PATIENCE, async () => {
   const harness = await startHarness({ executable: COMMAND });
@@ -56,26 +58,88 @@ test("a killed daemon is started again on the same user data", PATIENCE, async (
   const harness = await startHarness({ test: t, executable: COMMAND });
   const project = await harness.makeProject();
 
-  harness.kill();
-  await assert.rejects(harness.call("e2e:sleep", { ms: 600_000 }), { code: "DISCONNECTED" });
+  await harness.kill();
+  const gone = await harness.failure("app:ping");
+  await harness.start();
+  const first = harness.daemon.pid;
   await harness.start();
 
+  assert.deepEqual([gone.code, gone.retryable], ["DISCONNECTED", true]);
   assert.deepEqual((await harness.call("project:list")).items, [project]);
+  assert.notEqual(harness.daemon.pid, first);
 });
 
-test("what does not come is a TIMEOUT and not a hang", PATIENCE, async (t) => {
-  const harness = await startHarness({ test: t, executable: COMMAND });
+describe("a story", () => {
+  const env = { CREONOW_E2E: "0", CREONOW_USER_DATA_DIR: join(tmpdir(), "never made") };
+  let harness;
+  before(async () => (harness = await startHarness({ executable: COMMAND, debug: true, env })));
+  after(() => harness.stop());
 
-  const silence = await harness.event("never:sent", { timeoutMs: 30 }).catch((error) => error);
-  const unlogged = await harness.log("never_logged", { timeoutMs: 30 }).catch((error) => error);
+  test("does not hang on what does not come: it is a TIMEOUT", PATIENCE, async () => {
+    const silence = await harness.event("never:sent", { timeoutMs: 30 }).catch((error) => error);
+    const unlogged = await harness.log("never_logged", { timeoutMs: 30 }).catch((error) => error);
 
-  assert.equal(silence instanceof DaemonError, true);
-  assert.deepEqual([silence.code, unlogged.code], ["TIMEOUT", "TIMEOUT"]);
+    assert.equal(silence instanceof DaemonError, true);
+    assert.deepEqual([silence.code, unlogged.code], ["TIMEOUT", "TIMEOUT"]);
+  });
+
+  test("has envelopes, errors, calls back and channels of its own", PATIENCE, async () => {
+    harness.handle("host:echo", (params) => ({ heard: params }));
+
+    const well = await harness.invoke("e2e:echo", { value: "墨" });
+    const ill = await harness.invoke("no:such:channel");
+    const answer = await harness.call("e2e:callback", { method: "host:echo", params: { name: "林远" } });
+
+    assert.deepEqual(well, { ok: true, data: { value: "墨" } });
+    assert.equal(ill.error.code, "IPC_CHANNEL_FORBIDDEN");
+    assert.deepEqual(answer.value, { heard: { name: "林远" } });
+    assert.equal((await harness.failure("project:setCurrent", { projectId: "prj_none" })).code, "NOT_FOUND");
+    await assert.rejects(harness.failure("app:ping"), /app:ping answered/);
+  });
+
+  test("keeps to the conventions that E2E authors know, whatever the environment says", PATIENCE, async () => {
+    const { channels } = harness.daemon.info;
+
+    assert.equal(channels.includes("e2e:echo"), true);
+    assert.equal((await harness.log("daemon_started")).level, "info");
+    assert.equal(existsSync(env.CREONOW_USER_DATA_DIR), false);
+  });
+
+  test("looks into the daemon of an app, as its owner, and leaves it running", PATIENCE, async () => {
+    const visitor = await joinHarness({ userData: harness.userData });
+
+    const { projectId } = await visitor.makeProject("长夜", { "第一章.md": "夜🖋️" });
+    const document = { projectId, documentId: "一", version: 1, text: "夜🖋️" };
+    const { length } = await visitor.call("context:document:sync", document);
+    await visitor.call("e2e:notify", { method: "novel:changed" });
+    const event = await visitor.event("novel:changed");
+    const { info, pid } = visitor.daemon;
+    await visitor.stop();
+
+    assert.deepEqual([info.role, pid, length, event.seq], ["owner", harness.daemon.pid, 4, 1]);
+    assert.equal((await visitor.failure("app:ping")).code, "DISCONNECTED");
+    assert.equal((await harness.call("project:list")).items.length, 1);
+  });
 });
 
-test("envelopes, debug mode and the harness's own channels are there", PATIENCE, async (t) => {
-  const harness = await startHarness({ test: t, executable: COMMAND, debug: true });
+test("a story waits for an app that is still starting, kills its daemon, and joins the next one", PATIENCE, async (t) => {
+  const app = { test: t, executable: COMMAND, userData: mkdtempSync(join(tmpdir(), "creonow app ")), restart: QUICK };
+  t.after(() => rmSync(app.userData, { recursive: true, force: true, maxRetries: 5 }));
+  const [story, { daemon }] = await Promise.all([joinHarness({ ...app, waitMs: 50_000 }), startHarness(app)]);
+  const back = once(daemon, "ready");
 
-  assert.deepEqual((await harness.invoke("e2e:echo", { value: "墨" })).data, { value: "墨" });
-  assert.equal((await harness.invoke("no:such:channel")).error.code, "IPC_CHANNEL_FORBIDDEN");
+  await story.kill();
+  await back;
+  await story.start();
+
+  assert.equal((await story.call("app:ping")).pong, true);
+  assert.equal(story.daemon.pid, daemon.pid);
+  await assert.rejects(joinHarness({ userData: story.home, waitMs: 1 }), { code: "DISCONNECTED" });
 });
+
+/** Resolve when the daemon is next in this state. */
+function once(daemon, wanted) {
+  return new Promise((resolve) => {
+    const forget = daemon.onState((state) => state === wanted && resolve(forget()));
+  });
+}

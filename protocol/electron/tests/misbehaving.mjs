@@ -25,7 +25,7 @@ function answer({ id, method, params }) {
 
 if (MOOD === "child") {
   createConnection(Number(PORT), "127.0.0.1").resume();
-} else if (MOOD === "broken" || (MOOD === "broken twice" && starts <= 2)) {
+} else if (MOOD === "broken" || (MOOD === "broken twice" && starts <= 2) || (MOOD === "broken later" && starts > 1)) {
   process.stderr.write("settings.json is not a JSON object: 墨\n");
   process.exitCode = 3;
 } else if (MOOD === "mute") {
