@@ -74,6 +74,11 @@ export class Daemon {
     return this.#settings;
   }
 
+  /** For the bridge: what the main process answers, over whichever connection it is asked. */
+  handler(method) {
+    return this.#session.listener.handler(method);
+  }
+
   call(channel, payload, options) {
     return this.#session.call(channel, payload, options);
   }

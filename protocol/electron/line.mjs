@@ -66,7 +66,8 @@ export class Line {
 
   async #serve() {
     const { socket } = await dial(this.#daemon.settings.userData);
-    const connection = new Connection(socket, socket, this.#session.listener);
+    const handler = (method) => this.#daemon.handler(method);
+    const connection = new Connection(socket, socket, { ...this.#session.listener, handler });
     try {
       await this.#authorise(connection);
       if (this.#over.signal.aborted) return;

@@ -7,6 +7,7 @@ import { createBridge, DEFAULT_ORIGINS, EVENTS, RENDERER_CHANNELS } from "@creon
 import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
 import { makeIpcMain, openWindow } from "./electron.mjs";
+import { misbehaving } from "./moods.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 const SOME_E2E = ["e2e:echo", "e2e:echoInTask", "e2e:sleep", "e2e:notify", "e2e:callback", "e2e:fail"];
@@ -31,6 +32,7 @@ function next(window, event) {
 function overheard(daemon, tokens) {
   return {
     settings: daemon.settings,
+    handler: (method) => daemon.handler(method),
     info: daemon.info,
     ready: () => daemon.ready(),
     onState: (watcher) => daemon.onState(watcher),
@@ -55,10 +57,11 @@ describe("a page", () => {
   before(async () => (harness = await startHarness({ executable: COMMAND, env: { CREONOW_DEBUG: "true" } })));
   after(() => harness.stop());
 
-  test("gets three functions and nothing of Electron", PATIENCE, async (t) => {
-    const { window } = bridged(t, harness.daemon);
+  test("gets three functions and nothing of Electron, over one gateway", PATIENCE, async (t) => {
+    const { window, ipcMain } = bridged(t, harness.daemon);
 
     assert.deepEqual(Object.keys(window.creonow), ["invoke", "cancel", "on"]);
+    assert.deepEqual([...ipcMain.handlers.keys()], ["creonow:invoke"]);
   });
 
   test("calls, and sees an envelope of success or failure", PATIENCE, async (t) => {
@@ -219,6 +222,19 @@ describe("a page", () => {
     assert.equal(before, true);
   });
 
+  test("registers a file that the main process makes when the page looks at it", PATIENCE, async (t) => {
+    const { window } = bridged(t, harness.daemon);
+    const { projectId } = await harness.makeProject("素材");
+    const place = { projectId, conversationId: "con-1" };
+    t.after(harness.handle("context:files:materialise", ({ recipe }) => ({ content: `第${recipe.round}轮` })));
+
+    const lazy = { ...place, kind: "artifact", hint: "第九轮", recipe: { type: "host", round: 9 } };
+    const registered = await window.creonow.invoke("context:files:register", lazy);
+    const { data } = await window.creonow.invoke("context.read", { ...place, id: registered.data.ref.id });
+
+    assert.equal(data.content, "第9轮");
+  });
+
   test("that is loaded anew leaves its old calls and subscriptions behind", PATIENCE, async (t) => {
     const { window } = bridged(t, harness.daemon);
     const heard = [];
@@ -325,7 +341,7 @@ describe("the bridge", () => {
     for (const each of [window, unsuspecting]) {
       assertFailure(await each.creonow.invoke("app:health"), "IPC_CHANNEL_FORBIDDEN");
     }
-    assert.throws(() => window.creonow.on("$/progress", () => {}), { name: "TypeError" });
+    assert.throws(() => window.creonow.on("$/progress", () => {}), /no event/);
     assert.deepEqual(bridge.webPreferences.additionalArguments, ["--creonow-allow=app:ping", "--creonow-events="]);
   });
 
@@ -425,6 +441,21 @@ describe("a crash of the daemon", () => {
 
     assert.deepEqual(restored, [{ channel: "context:creonow:watch:start", payload: { projectId }, ok: true }]);
     assert.deepEqual((await changed).paths, [".creonow/rules/style.md"]);
+  });
+
+  test("that it cannot recover from is told to pages without what it said on its way out", PATIENCE, async (t) => {
+    const { starting } = misbehaving(t, "broken later", { restart: { attempts: 1, firstDelayMs: 1 } });
+    const daemon = await starting;
+    const { window } = bridged(t, daemon, { allow: ["app:ping", "context:files:export"] });
+    const given = new Promise((resolve) => daemon.onState((state) => state === "failed" && resolve()));
+
+    await daemon.invoke("fake:die");
+    await given;
+    const down = [await window.creonow.invoke("app:ping"), await window.creonow.invoke("context:files:export", {})];
+
+    for (const envelope of down) assertFailure(envelope, "DISCONNECTED");
+    assert.equal(JSON.stringify(down).includes("settings.json"), false);
+    await assert.rejects(daemon.ready(), /settings\.json is not a JSON object/);
   });
 
   test("that is final, and a stop, are told to pages at once", PATIENCE, async (t) => {

@@ -9,39 +9,19 @@ import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
-import { fileURLToPath } from "node:url";
 import { DaemonError, spawnDaemon } from "@creonow/electron";
 import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
 import { delayAfter } from "../daemon.mjs";
+import { misbehaving, QUICK } from "./moods.mjs";
 
 const PATIENCE = { timeout: 60_000 };
-const QUICK = { firstDelayMs: 1, longestDelayMs: 5 };
 const LOOK_AGAIN_MS = 20;
-const MISBEHAVING = fileURLToPath(new URL("./misbehaving.mjs", import.meta.url));
 
 /** The real daemon, gone with the test. */
 async function real(t, options = {}) {
   const harness = await startHarness({ test: t, executable: COMMAND, restart: QUICK, ...options });
   return harness.daemon;
-}
-
-/** A daemon of this mood; `options` may ask for more. */
-function misbehaving(t, mood, { env = {}, ...options } = {}) {
-  const folder = mkdtempSync(join(tmpdir(), "creonow 坏 "));
-  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
-  const diary = join(folder, "diary");
-  writeFileSync(diary, "");
-  const starting = spawnDaemon({
-    executable: process.execPath,
-    args: [MISBEHAVING],
-    userData: folder,
-    restart: QUICK,
-    ...options,
-    env: { MOOD: mood, DIARY: diary, ...env },
-  });
-  t.after(() => starting.then((daemon) => daemon.stop({ graceMs: 1 }), () => {}));
-  return { starting, starts: () => readFileSync(diary, "utf8").split("\n").length - 1 };
 }
 
 /** Resolve with the error that a call must end in. */
@@ -536,10 +516,10 @@ describe("stopping", () => {
       process.kill(process.pid, "SIGKILL");`;
 
     const [, signal] = await once(spawn(process.execPath, ["--input-type=module", "-e", script]), "exit");
-    while (!readFileSync(join(folder, "logs", "main.log"), "utf8").includes("daemon_stopped")) await pause(LOOK_AGAIN_MS);
+    const log = () => readFileSync(join(folder, "logs", "main.log"), "utf8");
+    while (existsSync(join(folder, "run", "endpoint.json")) || !log().includes("daemon_stopped")) await pause(LOOK_AGAIN_MS);
 
     assert.equal(signal, "SIGKILL");
-    assert.equal(existsSync(join(folder, "run", "endpoint.json")), false);
   });
 
   test("a tree that will not end is killed, children and all", PATIENCE, async (t) => {

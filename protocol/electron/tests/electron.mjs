@@ -1,6 +1,7 @@
 // Stand-ins for the objects of Electron that the package touches; they copy messages as Electron does.
 import { EventEmitter } from "node:events";
 import { readFileSync } from "node:fs";
+import { types } from "node:util";
 import vm from "node:vm";
 
 export const APP_PAGE = "app://creonow/index.html";
@@ -38,7 +39,7 @@ function loadPage(window, ipcMain, preload, additionalArguments) {
     incoming.emit(name, { sender: "never for the page" }, ...structuredClone(message));
   };
   const electron = {
-    contextBridge: { exposeInMainWorld: (name, api) => (window[name] = api) },
+    contextBridge: { exposeInMainWorld: (name, api) => (window[name] = cross(api)) },
     ipcRenderer: {
       on: (name, listener) => incoming.on(name, listener),
       invoke: (name, ...request) => invoke(window, ipcMain, name, request),
@@ -46,6 +47,34 @@ function loadPage(window, ipcMain, preload, additionalArguments) {
   };
   const console = { error: (complaint) => window.complaints.push(complaint) };
   runInSandbox(preload, electron, ["renderer", ...additionalArguments], console);
+}
+
+/**
+ * Carry a value from one world into the other as `contextBridge` does: objects are copied without
+ * their prototypes, functions and promises stay where they are and are called from afar, an error
+ * keeps its message.
+ */
+function cross(value, copies = new Map()) {
+  if (typeof value === "function") return (...given) => called(() => value(...given.map((each) => cross(each))));
+  if (types.isPromise(value)) return value.then((settled) => cross(settled), rethrown);
+  if (!["[object Object]", "[object Array]"].includes(Object.prototype.toString.call(value))) return value;
+  if (copies.has(value)) return copies.get(value);
+  const copy = Array.isArray(value) ? [] : {};
+  copies.set(value, copy);
+  for (const [key, held] of Object.entries(value)) copy[key] = cross(held, copies);
+  return copy;
+}
+
+function called(work) {
+  try {
+    return cross(work());
+  } catch (error) {
+    return rethrown(error);
+  }
+}
+
+function rethrown(error) {
+  throw new Error(error.message);
 }
 
 async function invoke(window, ipcMain, name, request) {
