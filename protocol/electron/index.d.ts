@@ -78,7 +78,7 @@ export interface SpawnOptions {
 }
 
 export interface RestartPolicy {
-  /** How many deaths in a row are one too many, less one. 6 by default. */
+  /** How often to start again after deaths in a row; past it, `failed`. 6 by default. */
   attempts?: number;
   /** The first pause; each further one is twice as long. 200 by default. */
   firstDelayMs?: number;
@@ -128,7 +128,7 @@ export interface Daemon {
   ): () => void;
   /** Hear of every change of `state`; returns what ends the listening. */
   onState(watcher: (state: DaemonState) => void): () => void;
-  /** Resolve when the daemon can be called; reject when it will not be any more. */
+  /** Resolve when the daemon can be called; reject, with all it said, when it will not be any more. */
   ready(): Promise<void>;
   /** Start again: a daemon that was given up, or a running one, which leaves first. */
   restart(): Promise<void>;

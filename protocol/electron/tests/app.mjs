@@ -7,13 +7,16 @@ export const ipcMain = makeIpcMain();
 
 export const app = Object.assign(new EventEmitter(), {
   whenReady: () => Promise.resolve(),
-  getPath: () => process.env.CREONOW_USER_DATA_DIR,
+  getPath: () => "where the app's own data would be",
+  exit: (status) => process.exit(status),
   quit() {
     let prevented = false;
     app.emit("before-quit", { preventDefault: () => (prevented = true) });
     if (!prevented) process.stdout.write("quit\n");
   },
 });
+
+export const dialog = { showErrorBox: (title, content) => process.stdout.write(`${title}: ${content}\n`) };
 
 export class BrowserWindow {
   constructor({ webPreferences }) {

@@ -1,17 +1,29 @@
-// What an app installs: complete, declared, and without anything to build.
+// What an app installs: complete, declared, without anything to build, and as its README prints it.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
-import { test } from "node:test";
+import { dirname, join } from "node:path";
+import { after, before, describe, test } from "node:test";
 import { fileURLToPath } from "node:url";
+import { createBridge } from "@creonow/electron";
+import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
+import { makeIpcMain, openWindow } from "./electron.mjs";
 
 const FOLDER = fileURLToPath(new URL("..", import.meta.url));
+const PATIENCE = { timeout: 60_000 };
+const WINDOWS = process.platform === "win32";
+const AsyncFunction = (async () => {}).constructor;
 const read = (name) => readFileSync(new URL(`../${name}`, import.meta.url), "utf8");
 const manifest = JSON.parse(read("package.json"));
+
+/** The block of the README that begins with this file's name. */
+function printed(name) {
+  const blocks = [...read("README.md").matchAll(/(?<=```js\n)[^`]*(?:`[^`]+)*?(?=```)/g)].map(([block]) => block);
+  return blocks.find((block) => block.startsWith(`// ${name}`)) ?? assert.fail(`the README prints no ${name}`);
+}
 
 test("it depends on nothing and runs no script", () => {
   assert.deepEqual([manifest.dependencies, manifest.scripts], [undefined, undefined]);
@@ -25,26 +37,6 @@ test("what is exported is declared, and what is declared is exported", async () 
   }
 });
 
-test("the tarball holds every file that its modules and declarations name", () => {
-  const npm = process.platform === "win32" ? "npm.cmd" : "npm";
-  const shell = process.platform === "win32";
-  const listed = execFileSync(npm, ["pack", "--dry-run", "--json", "--silent"], { cwd: FOLDER, encoding: "utf8", shell });
-  const files = JSON.parse(listed)[0].files.map(({ path }) => path);
-  const sources = files.filter((path) => /\.(mjs|cjs|d\.ts|d\.cts)$/.test(path));
-
-  const named = sources.flatMap((path) =>
-    [...read(path).matchAll(/from "\.\/([\w.-]+)"/g)].map(([, target]) =>
-      path.includes(".d.") ? target.replace(/\.js$/, ".d.ts") : target,
-    ),
-  );
-  const entries = Object.values(manifest.exports).flatMap((entry) =>
-    typeof entry === "string" ? [entry.slice(2)] : Object.values(entry).map((target) => target.slice(2)),
-  );
-
-  assert.deepEqual([...new Set([...named, ...entries])].filter((path) => !files.includes(path)), []);
-  assert.deepEqual(files.filter((path) => path.startsWith("tests") || path.startsWith("example")), []);
-});
-
 test("a main process in CommonJS can load it too", async () => {
   const resolved = createRequire(import.meta.url).resolve("@creonow/electron/preload");
 
@@ -52,22 +44,85 @@ test("a main process in CommonJS can load it too", async () => {
   assert.equal(typeof (await import("@creonow/electron")).spawnDaemon, "function");
 });
 
-test("the main process of the README runs as printed", { timeout: 60_000 }, (t) => {
-  const [main] = /(?<=```js\n)\/\/ main\.mjs\n[^`]+/.exec(read("README.md"));
-  const places = { electron: "./app.mjs", "@creonow/electron": "../index.mjs" };
-  const modules = Object.entries(places).map(([name, path]) => [name, new URL(path, import.meta.url).href]);
-  const hook = `const modules = new Map(${JSON.stringify(modules)});
-    export const resolve = (name, context, next) => next(modules.get(name) ?? name, context);`;
-  const register = `import { register } from "node:module"; register("data:text/javascript,${encodeURIComponent(hook)}");`;
+describe("packed, and installed in an empty folder,", () => {
   const folder = mkdtempSync(join(tmpdir(), "creonow README "));
-  t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
-  const program = join(folder, "main.mjs");
-  writeFileSync(program, main);
+  const { NODE_TEST_CONTEXT, ...outer } = process.env;
+  const environment = { ...outer, CREONOW_DAEMON: COMMAND, CREONOW_USER_DATA_DIR: join(folder, "user data") };
+  let files;
 
-  const said = execFileSync(process.execPath, ["--import", `data:text/javascript,${encodeURIComponent(register)}`, program], {
-    env: { ...process.env, CREONOW_DAEMON: COMMAND, CREONOW_USER_DATA_DIR: folder },
-    encoding: "utf8",
+  const npm = (...words) =>
+    execFileSync(WINDOWS ? "npm.cmd" : "npm", [...words, "--silent"], { cwd: folder, encoding: "utf8", shell: WINDOWS });
+  const node = (words, env = environment) =>
+    execFileSync(process.execPath, words, { cwd: folder, env, encoding: "utf8", stdio: ["ignore", "pipe", "pipe"] });
+  const write = (name, text) => {
+    mkdirSync(dirname(join(folder, name)), { recursive: true });
+    writeFileSync(join(folder, name), text);
+  };
+
+  before(() => {
+    write("package.json", '{ "private": true }');
+    const [packed] = JSON.parse(npm("pack", FOLDER, "--json"));
+    files = packed.files.map(({ path }) => path);
+    npm("install", "--offline", "--no-audit", "--no-fund", `./${packed.filename}`);
+    write("node_modules/electron/package.json", '{ "type": "module", "exports": "./app.mjs" }');
+    for (const name of ["app.mjs", "electron.mjs"]) write(`node_modules/electron/${name}`, read(`tests/${name}`));
+  });
+  after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
+
+  test("it holds what an app needs, and nothing of ours", () => {
+    assert.deepEqual(files.filter((path) => path.includes("/")), []);
+    assert.deepEqual(["LICENSE", "README.md"].filter((path) => !files.includes(path)), []);
   });
 
-  assert.equal(said, "pong true\nquit\n");
+  test("the main process of the README runs as printed", PATIENCE, () => {
+    write("main.mjs", printed("main.mjs"));
+
+    assert.equal(node(["main.mjs"]), "pong true\nquit\n");
+  });
+
+  test("the main process of the README says what is missing", PATIENCE, () => {
+    write("main.mjs", printed("main.mjs"));
+
+    assert.throws(() => node(["main.mjs"], { ...environment, CREONOW_DAEMON: join(folder, "nowhere") }), {
+      status: 1,
+      stdout: /^The daemon could not be started: creonowd was not found; install it/,
+    });
+  });
+
+  test("the story of the README passes as printed", PATIENCE, () => {
+    write("story.test.mjs", printed("story.test.mjs"));
+
+    assert.match(node(["--test-reporter=tap", "story.test.mjs"]), /^ok 1 - a rule that changes is noticed/m);
+  });
+
+  test("its types are found the way a bundler finds them, and hold the example", PATIENCE, () => {
+    const types = fileURLToPath(new URL("../../node_modules/@types", import.meta.url));
+    const tsc = createRequire(import.meta.url).resolve("typescript/package.json").replace("package.json", "bin/tsc");
+    const options = { strict: true, noEmit: true, module: "esnext", moduleResolution: "bundler", target: "es2022" };
+    const more = { lib: ["es2023", "dom"], types: ["node"], typeRoots: [types] };
+    cpSync(join(FOLDER, "example"), join(folder, "example"), { recursive: true });
+    write("example/tsconfig.json", JSON.stringify({ compilerOptions: { ...options, ...more }, include: ["*.ts"] }));
+
+    assert.equal(node([tsc, "-p", "example"]), "");
+  });
+});
+
+test("the preload and the page of the README run as printed", PATIENCE, async (t) => {
+  const { daemon, home } = await startHarness({ test: t, executable: COMMAND });
+  const ipcMain = makeIpcMain();
+  const { webPreferences, dispose } = createBridge(ipcMain, daemon);
+  t.after(dispose);
+  const ours = 'require("@creonow/electron/preload");';
+  const preload = join(home, "preload.cjs");
+  writeFileSync(preload, printed("preload.cjs").replace(ours, () => `(() => {${read("preload.cjs")}\n})();`));
+  const window = openWindow(ipcMain, { ...webPreferences, preload });
+  const words = ["window", "rootPath", "refresh", "syncOpenDocuments", "request", "console"];
+  const warnings = [];
+
+  await new AsyncFunction(...words, `${printed("renderer.js")}; stop(); return run;`)(
+    window, home, () => {}, () => {}, {}, { warn: (code) => warnings.push(code) },
+  );
+
+  assert.deepEqual([Object.keys(window.mine), warnings, window.complaints], [[], [], []]);
+  assert.equal((await daemon.call("project:list")).items.length, 1);
 });
