@@ -13,6 +13,17 @@ process.env.CREONOW_WARM_UP ??= "false"; // a daemon that lives for one test doe
 const WINDOWS = process.platform === "win32";
 export const COMMAND = join(ROOT, ".venv", ...(WINDOWS ? ["Scripts", "creonowd.exe"] : ["bin", "creonowd"]));
 
+/** What may stand for a test where a daemon serves many of them: `end` tidies up, last things first. */
+export function lasting() {
+  const tasks = [];
+  return {
+    after: (task) => tasks.unshift(task),
+    async end() {
+      for (const task of tasks) await task();
+    },
+  };
+}
+
 /** Make a user-data folder that goes away with the test. */
 export function userData(test) {
   const folder = mkdtempSync(join(tmpdir(), "creonow 用户 "));

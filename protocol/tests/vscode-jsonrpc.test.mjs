@@ -2,14 +2,14 @@
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { describe, test } from "node:test";
+import { after, before, describe, test } from "node:test";
 import rpc from "vscode-jsonrpc/node";
-import { spawnDaemon, userData, visit } from "./daemon.mjs";
+import { lasting, spawnDaemon, userData, visit } from "./daemon.mjs";
 
 const PATIENCE = { timeout: 30_000 };
 const TRANSPORTS = {
-  stdio: async (t) => (await spawnDaemon(t, userData(t))).connection,
-  "the user's endpoint": async (t) => visit(t, (await spawnDaemon(t, userData(t))).folder),
+  stdio: (_t, { connection }) => connection,
+  "the user's endpoint": (t, { folder }) => visit(t, folder),
 };
 
 /** Resolve with the error that a request ends in. */
@@ -31,8 +31,14 @@ function events(connection, method, count) {
   });
 }
 
-for (const [name, connect] of Object.entries(TRANSPORTS)) {
+for (const [name, reach] of Object.entries(TRANSPORTS)) {
   describe(`vscode-jsonrpc over ${name}`, () => {
+    const suite = lasting();
+    let daemon;
+    before(async () => (daemon = await spawnDaemon(suite, userData(suite))));
+    after(() => suite.end());
+    const connect = (t) => reach(t, daemon);
+
     test("a request gets its result", PATIENCE, async (t) => {
       const connection = await connect(t);
 
