@@ -8,7 +8,6 @@ import msgspec
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc import messages
-from creonowd.rpc.salvage import mend_surrogates
 
 T = TypeVar("T")
 
@@ -68,17 +67,13 @@ def _read(response: messages.Response | None, method: str, result: type[T]) -> T
         raise DaemonError(ErrorCode.DISCONNECTED)
     if response.error is not None:
         raise messages.error_of(response)
-    body = bytes(response.result)
     try:
-        return msgspec.json.decode(body, type=result)
+        return msgspec.json.decode(response.result, type=result)
     except msgspec.ValidationError as error:
         raise DaemonError(
             ErrorCode.HOST_ERROR, f"The client's answer to {method} does not fit: {error}."
         ) from None
-    except msgspec.DecodeError:
-        whole = mend_surrogates(body)
-        if whole is None:
-            raise DaemonError(
-                ErrorCode.HOST_ERROR, f"The client's answer to {method} is not JSON."
-            ) from None
-        return msgspec.json.decode(whole, type=result)
+    except (msgspec.DecodeError, RecursionError):
+        raise DaemonError(
+            ErrorCode.HOST_ERROR, f"The client's answer to {method} is not JSON."
+        ) from None

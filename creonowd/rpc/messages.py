@@ -93,16 +93,9 @@ def _decode_one(body: bytes) -> Request | Response | Invalid:
         return _invalid(body, f"The message is not a JSON-RPC 2.0 request: {error}")
     except msgspec.DecodeError as error:
         whole = mend_surrogates(body)
-        return _parse_error(body, f"{error}.") if whole is None else _decode_mended(whole)
+        return _parse_error(body, f"{error}.") if whole is None else _decode_one(whole)
     except RecursionError:
         return _parse_error(body, "The message is nested too deeply.")
-
-
-def _decode_mended(body: bytes) -> Request | Response | Invalid:
-    try:
-        return _typed(_ENVELOPE.decode(body))
-    except (msgspec.MsgspecError, RecursionError) as error:
-        return _invalid(body, f"The message is not a JSON-RPC 2.0 request: {error}")
 
 
 def _typed(envelope: _Envelope) -> Request | Response | Invalid:
@@ -122,9 +115,9 @@ def _decode_batch(body: bytes, max_batch: int) -> Message:
         items = _ITEMS.decode(body)
     except msgspec.DecodeError as error:
         whole = mend_surrogates(body)
-        if whole is None:
-            return _parse_error(body, f"{error}.")
-        items = _ITEMS.decode(whole)
+        if whole is not None:
+            return _decode_batch(whole, max_batch)
+        return _parse_error(body, f"{error}.")
     except RecursionError:
         return _parse_error(body, "The message is nested too deeply.")
     if not items:

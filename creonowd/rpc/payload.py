@@ -12,7 +12,6 @@ from msgspec import Raw
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.rpc.salvage import mend_surrogates
 
 META = "_meta"
 _META_KEY = re.compile(rb'"_meta"')
@@ -69,10 +68,7 @@ class PayloadReader:
         except msgspec.ValidationError as error:
             raise misfit(error) from None
         except msgspec.DecodeError as error:
-            whole = mend_surrogates(bytes(body))
-            if whole is None:
-                raise DaemonError(ErrorCode.PARSE_ERROR, f"{error}.") from None
-            return self._decode(whole)
+            raise DaemonError(ErrorCode.PARSE_ERROR, f"{error}.") from None
         except UnicodeDecodeError:
             raise DaemonError(ErrorCode.PARSE_ERROR, "The payload is not UTF-8.") from None
         except RecursionError:

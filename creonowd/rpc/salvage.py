@@ -10,8 +10,11 @@ from typing import Any, cast
 
 Id = int | float | str | None
 
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
-_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
+_LONE_ESCAPE = re.compile(
+    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+)
 _LONE = re.compile("[\ud800-\udfff]")
 _ID_AT_END = re.compile(
     rb'"id"\s*:\s*(-?\d+(?:\.\d+)?|"(?:[^"\\]|\\.)*")\s*'
@@ -48,19 +51,19 @@ def _scalar(token: bytes) -> Id:
         return None
     if isinstance(value, str):
         return without_surrogates(value)
-    number = isinstance(value, int | float) and not isinstance(value, bool)
-    return value if number and math.isfinite(value) else None
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def mend_surrogates(body: bytes) -> bytes | None:
-    r"""Replace every lone `\ud83d` by U+FFFD; None if that was not what ailed the message."""
-    if not _SURROGATE_ESCAPE.search(body):
-        return None
-    try:
-        value = json.loads(body, parse_constant=_refuse)
-    except (ValueError, RecursionError):
-        return None
-    return json.dumps(mended(value), ensure_ascii=False).encode()
+    r"""Replace every lone `\ud83d` by `\ufffd` and nothing else; None if there is none."""
+    whole = _LONE_ESCAPE.sub(_without_lone, body)
+    return None if whole == body else whole
+
+
+def _without_lone(escape: re.Match[bytes]) -> bytes:
+    return rb"\ufffd" if escape.lastgroup else escape.group()
 
 
 def mended(value: Any) -> Any:
@@ -78,7 +81,3 @@ def mended(value: Any) -> Any:
 def without_surrogates(text: str) -> str:
     """Replace lone surrogates by U+FFFD, so that the text can be encoded."""
     return _LONE.sub("\ufffd", text)
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")

@@ -22,11 +22,18 @@ from creonowd.rpc.salvage import recover_id
 
 MAX_BATCH = 64
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | FINITE | st.text(),
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(), inner, max_size=4),
-    max_leaves=12,
-)
+TORN = st.text(alphabet=st.characters(exclude_categories=()))
+
+
+def values(text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
+    return st.recursive(
+        st.none() | st.booleans() | st.integers() | FINITE | text,
+        lambda inner: st.lists(inner, max_size=4) | st.dictionaries(text, inner, max_size=4),
+        max_leaves=12,
+    )
+
+
+JSON = values(st.text())
 
 
 def decoded(message: Any) -> Any:
@@ -38,7 +45,7 @@ def test_any_bytes_decode_to_a_message(data: bytes) -> None:
     assert isinstance(decode(data, MAX_BATCH), Request | Response | Invalid | Batch)
 
 
-@given(JSON)
+@given(values(TORN))
 def test_any_json_decodes_to_a_message(value: Any) -> None:
     assert isinstance(decoded(value), Request | Response | Invalid | Batch)
 
@@ -73,6 +80,9 @@ def test_ids_of_every_kind_come_back_as_they_were(number: Any) -> None:
         (b'{"id": 5, "x": NaN}', ErrorCode.PARSE_ERROR, 5),
         (b'{"jsonrpc":"2.0","id":6,"params":' + b"[" * 100_000, ErrorCode.PARSE_ERROR, 6),
         (b"[" * 100_000, ErrorCode.PARSE_ERROR, None),
+        (b'{"id": 7, "x": ' + b"[" * 5000 + b'"\\ud83d"', ErrorCode.PARSE_ERROR, 7),
+        (b'{"id": 1' + b"0" * 400 + b", ", ErrorCode.PARSE_ERROR, 10**400),
+        (b'{"x": "\\"id\\": 9, \\"y', ErrorCode.PARSE_ERROR, None),
         (b'{"jsonrpc":"2.0","id":true,"method":"x"}', ErrorCode.INVALID_REQUEST, None),
         (b'{"jsonrpc":"2.0","id":[1],"method":"x"}', ErrorCode.INVALID_REQUEST, None),
         (b'{"jsonrpc":"1.0","id":3,"method":"x"}', ErrorCode.INVALID_REQUEST, 3),
@@ -115,6 +125,32 @@ def test_a_batch_with_a_cut_emoji_is_mended() -> None:
 
     assert isinstance(read, Batch)
     assert isinstance(read.items[0], Request)
+
+
+@pytest.mark.parametrize(
+    ("sent", "read"),
+    [
+        (rb"\ud83d", "\ufffd"),
+        (rb"\udE00", "\ufffd"),
+        (rb"\ud83d\ud83d\ude00", "\ufffd😀"),
+        (rb"\ud83d\ude00\ude00", "😀\ufffd"),
+        (rb"\ud83d\u0041", "\ufffdA"),
+        (rb"\ud83d\\ude00", "\ufffd\\ude00"),
+        (rb"\ud83d\n\"", '\ufffd\n"'),
+        (rb"\\\ud83d\\ud83d", "\\\ufffd\\ud83d"),
+    ],
+)
+@pytest.mark.parametrize("shape", [b"%s", b"[%s]"], ids=["single", "batch"])
+def test_only_the_lone_half_of_an_emoji_is_replaced(sent: bytes, read: str, shape: bytes) -> None:
+    deep = b"[" * 700 + b'{"k%s": ["%s", 1e999, 1.50]}' % (sent, sent) + b"]" * 700
+    request = b'{"jsonrpc":"2.0","id":1,"method":"x","params":{"t":%s}}' % deep
+
+    message = decode(shape % request, MAX_BATCH)
+
+    (only,) = message.items if isinstance(message, Batch) else [message]
+    assert isinstance(only, Request)
+    inner = bytes(only.params).strip(b'{"t:[]}')
+    assert json.loads(b'{"' + inner + b"]}") == {f"k{read}": [read, float("inf"), 1.5]}
 
 
 def test_nothing_we_send_holds_a_lone_surrogate() -> None:

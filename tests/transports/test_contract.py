@@ -243,6 +243,16 @@ async def test_a_lone_surrogate_becomes_the_replacement_character(line: Client) 
     assert (await line.reply("u"))["result"] == {"value": "\ufffd!"}
 
 
+async def test_a_lone_surrogate_deep_inside_a_batch_is_answered(line: Client) -> None:
+    deep = b"[" * 700 + b'"\\ud83d", 1e999' + b"]" * 700
+    await line.frame(b'[{"jsonrpc":"2.0","id":"u","method":"app:ping","params":{"x":%s}}]' % deep)
+
+    (reply,) = await line.stray()
+
+    assert reply["id"] == "u"
+    assert reply["result"]["pong"]
+
+
 async def test_of_a_key_given_twice_the_last_counts(line: Client) -> None:
     await line.frame(
         b'{"jsonrpc":"2.0","id":"d","method":"e2e:echo","params":{"value":1,"value":2}}'

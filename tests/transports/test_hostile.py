@@ -31,6 +31,7 @@ FRAGMENTS = st.one_of(
             b'"',
             b"\\",
             b"\\ud800",
+            b'[{"jsonrpc":"2.0","id":1,"method":"app:ping","params":{"x":["\\ud800",1e999]}}]\n',
             b"Content-Length: 44\r\n\r\n",
             b"Content-Length: -1\r\n\r\n",
             b"Content-Length: 9999999999\r\n\r\n",
@@ -78,6 +79,20 @@ async def test_half_a_message_then_silence_holds_nobody_up(
 
         assert (await other.call("app:ping"))["pong"] is True
         assert mute.strays == []
+
+
+@pytest.mark.parametrize("broken", [b'\\"', b'"\\', b'"\\"'])
+async def test_a_message_full_of_torn_strings_holds_nobody_up(
+    server: Server, broken: bytes
+) -> None:
+    """Every quote may begin a string; looking for the end of each anew would take minutes."""
+    with anyio.fail_after(20):
+        async with in_memory(server) as client:
+            for _ in range(4):
+                await client.frame(b'{"a":"' + broken * 30_000)
+            refusals = [await client.stray() for _ in range(4)]
+
+    assert all(refusal["error"]["code"] == -32700 for refusal in refusals)
 
 
 async def test_headers_that_lie_are_answered_and_the_connection_is_closed(server: Server) -> None:
