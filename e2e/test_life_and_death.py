@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 import signal
 import socket
 import stat
@@ -105,6 +106,27 @@ def test_stdin_may_be_a_terminal(user_data: Path) -> None:
         assert process.wait(PATIENCE) == 0
     os.close(master)
     assert reply["result"]["pong"] is True
+
+
+@posix
+@pytest.mark.parametrize(("closed", "answers"), [("0<&-", 0), ("1>&-", 0), ("2>&-", 1)])
+def test_a_stream_that_was_closed_is_no_reason_to_crash(
+    user_data: Path, tmp_path: Path, closed: str, answers: int
+) -> None:
+    (tmp_path / "in").write_bytes(PING + b"\n")
+    command = shlex.join(daemon_command(user_data))
+    with (tmp_path / "in").open("rb") as source:
+        ran = subprocess.run(
+            ["/bin/sh", "-c", f"exec {command} {closed}"],
+            stdin=source,
+            capture_output=True,
+            check=True,
+            timeout=60,
+        )
+
+    assert len(ran.stdout.splitlines()) == answers
+    assert ran.stderr == b""
+    assert stop_reason(user_data) in {"stdin closed", "stdout closed"}
 
 
 def test_a_stray_print_lands_on_stderr(user_data: Path) -> None:
@@ -297,8 +319,25 @@ async def test_what_is_no_socket_is_not_removed(user_data: Path) -> None:
         daemon_command(user_data), input=PING, capture_output=True, check=False, timeout=60
     )
 
-    assert ran.returncode != 0
+    assert ran.returncode == 1
+    assert b"not a socket" in ran.stderr
+    assert b"Traceback" not in ran.stderr
     assert path.read_text(encoding="utf-8") == "precious"
+
+
+@posix
+async def test_a_socket_in_a_folder_of_the_user_leaves_the_folder_as_it_is(tmp_path: Path) -> None:
+    theirs, missing = tmp_path / "theirs", tmp_path / "missing"
+    theirs.mkdir()
+    theirs.chmod(0o755)
+
+    for folder, mode in ((theirs, 0o755), (missing, 0o700)):
+        async with running(tmp_path / "data", "--socket", str(folder / "s")):
+            await endpoints_of(tmp_path / "data")
+
+            modes = [stat.S_IMODE(place.stat().st_mode) for place in (folder / "s", folder)]
+
+        assert modes == [0o600, mode]
 
 
 @posix

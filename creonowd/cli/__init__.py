@@ -38,6 +38,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except DaemonError as error:
         sys.stderr.write(f"creonowd: {error.message} [{error.code}]\n")
         return 1
+    except BrokenPipeError:
+        return 1
+    except OSError as error:
+        sys.stderr.write(f"creonowd: {error}\n")
+        return 1
     except KeyboardInterrupt:
         return 130
 

@@ -1,6 +1,8 @@
 """`creonowd call` — one request from the shell."""
 
 import argparse
+import codecs
+import os
 import sys
 from typing import Any
 
@@ -9,6 +11,7 @@ import msgspec
 from creonowd.cli.client import connect
 from creonowd.cli.output import show
 from creonowd.errors import DaemonError
+from creonowd.rpc.salvage import mend_surrogates
 from creonowd.settings import user_data_dir
 
 
@@ -26,16 +29,22 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the result and return 0, or print the error to stderr and return 1."""
-    text = sys.stdin.buffer.read() if arguments.payload == "-" else arguments.payload
+    piped = arguments.payload == "-"
+    text = sys.stdin.buffer.read() if piped else os.fsencode(arguments.payload)
     try:
-        payload = msgspec.json.decode(text or b"{}")
-    except msgspec.DecodeError as error:
+        payload = _payload(text.removeprefix(codecs.BOM_UTF8).strip() or b"{}")
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         sys.stderr.write(f"creonowd: the payload is not JSON: {error}\n")
         return 2
     try:
-        with connect(user_data_dir(arguments.user_data)) as client:
+        with connect(user_data_dir(arguments.user_data), seconds=None) as client:
             show(client.request(arguments.channel, payload))
     except DaemonError as error:
         show({"code": error.code, "message": error.message, "details": error.details}, sys.stderr)
         return 1
     return 0
+
+
+def _payload(text: bytes) -> Any:
+    """Read what was given as the daemon would: half an emoji is no reason to refuse it."""
+    return msgspec.json.decode(mend_surrogates(text) or text)

@@ -4,6 +4,7 @@ import contextlib
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -15,6 +16,8 @@ from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode
 
 SECONDS = 60
+START_SECONDS = 10.0
+STEP_SECONDS = 0.02
 
 
 class Client:
@@ -28,15 +31,27 @@ class Client:
     def request(self, method: str, params: Any = None) -> Any:
         """Call a channel; DaemonError if the daemon answers with one."""
         self._made += 1
-        payload: Any = params or {}
+        payload: Any = {} if params is None else params
         message = {"jsonrpc": "2.0", "id": self._made, "method": method, "params": payload}
-        self._writer.write(msgspec.json.encode(message) + b"\n")
+        try:
+            return _result(self._exchange(msgspec.json.encode(message)))
+        except TimeoutError:
+            raise DaemonError(ErrorCode.TIMEOUT, f"The daemon does not answer {method}.") from None
+        except OSError:
+            raise _gone() from None
+
+    def _exchange(self, message: bytes) -> dict[str, Any]:
+        self._writer.write(message + b"\n")
         self._writer.flush()
         while line := self._reader.readline():
             reply: dict[str, Any] = msgspec.json.decode(line)
             if reply.get("id") == self._made and "method" not in reply:
-                return _result(reply)
-        raise DaemonError(ErrorCode.DISCONNECTED, "The daemon closed the connection.")
+                return reply
+        raise _gone()
+
+
+def _gone() -> DaemonError:
+    return DaemonError(ErrorCode.DISCONNECTED, "The daemon closed the connection.")
 
 
 def _result(reply: dict[str, Any]) -> Any:
@@ -44,24 +59,37 @@ def _result(reply: dict[str, Any]) -> Any:
     if error is None:
         return reply["result"]
     data: dict[str, Any] = error.get("data") or {}
-    code = data.get("code", ErrorCode.INTERNAL)
-    raise DaemonError(ErrorCode(code), error["message"], **(data.get("details") or {}))
+    code = next((known for known in ErrorCode if known == data.get("code")), ErrorCode.INTERNAL)
+    raise DaemonError(code, error["message"], **(data.get("details") or {}))
 
 
 @contextlib.contextmanager
-def connect(user_data: Path) -> Generator[Client]:
-    """Connect to the running daemon, or start one for the length of the block."""
-    found = endpoint.read(user_data)
+def connect(user_data: Path, seconds: float | None = SECONDS) -> Generator[Client]:
+    """Connect to the running daemon, or start one for the length of the block.
+
+    An answer of the running one may take `seconds`; without them, as long as the daemon allows.
+    """
+    found = _running(user_data)
     if found is None:
         with _spawned(user_data) as client:
             yield client
         return
-    with _visiting(found) as client:
+    with _visiting(found, seconds) as client:
         yield client
 
 
+def _running(user_data: Path) -> endpoint.EndpointFile | None:
+    """Find the running daemon; one that is just starting gets a moment to say where it is."""
+    deadline = time.monotonic() + START_SECONDS
+    found = endpoint.read(user_data)
+    while found is None and endpoint.is_running(user_data) and time.monotonic() < deadline:
+        time.sleep(STEP_SECONDS)
+        found = endpoint.read(user_data)
+    return found
+
+
 @contextlib.contextmanager
-def _visiting(found: endpoint.EndpointFile) -> Generator[Client]:
+def _visiting(found: endpoint.EndpointFile, seconds: float | None) -> Generator[Client]:
     way = next((e for e in found.endpoints if e.transport in {"unix", "tcp"}), None)
     if way is None:
         raise DaemonError(ErrorCode.NOT_FOUND, "The running daemon offers no way in; restart it.")
@@ -69,6 +97,7 @@ def _visiting(found: endpoint.EndpointFile) -> Generator[Client]:
         client = Client(cast("BinaryIO", stream), cast("BinaryIO", stream))
         if way.token is not UNSET:
             client.request("initialize", {"token": way.token})
+        line.settimeout(seconds)
         yield client
 
 
@@ -93,5 +122,8 @@ def _spawned(user_data: Path) -> Generator[Client]:
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdin is not None
-        yield Client(cast("BinaryIO", process.stdout), cast("BinaryIO", process.stdin))
-        process.stdin.close()
+        try:
+            yield Client(cast("BinaryIO", process.stdout), cast("BinaryIO", process.stdin))
+        finally:
+            with contextlib.suppress(OSError):
+                process.stdin.close()

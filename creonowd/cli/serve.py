@@ -6,6 +6,8 @@ from typing import Any
 
 from creonowd.settings import user_data_dir
 
+LARGEST_PORT = 65535
+
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Describe the command."""
@@ -18,14 +20,23 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="serve the user's socket, or the one at PATH, and not stdio",
     )
-    parser.add_argument("--tcp", type=int, metavar="PORT", help="also loopback TCP; 0 picks a port")
     parser.add_argument(
-        "--websocket", type=int, metavar="PORT", help="also a loopback WebSocket; 0 picks a port"
+        "--tcp", type=_port, metavar="PORT", help="also loopback TCP; 0 picks a port"
+    )
+    parser.add_argument(
+        "--websocket", type=_port, metavar="PORT", help="also a loopback WebSocket; 0 picks a port"
     )
     parser.add_argument(
         "--debug", action="store_true", default=None, help="allow context:inspect to owners"
     )
     parser.set_defaults(run=run)
+
+
+def _port(text: str) -> int:
+    number = int(text)
+    if not 0 <= number <= LARGEST_PORT:
+        raise argparse.ArgumentTypeError(f"a port lies between 0 and {LARGEST_PORT}")
+    return number
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -46,10 +46,20 @@ class EndpointFile(Model):
 
 def folder(user_data: Path) -> Path:
     """Make the folder that only this user may enter."""
-    place = user_data / RUN
+    return _private(user_data / RUN)
+
+
+def _private(place: Path) -> Path:
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     place.chmod(0o700)
     return place
+
+
+def own_socket(user_data: Path) -> Path:
+    """Choose the socket's place, in a folder that only this user may enter."""
+    path = socket_path(user_data)
+    _private(path.parent)
+    return path
 
 
 def socket_path(user_data: Path) -> Path:

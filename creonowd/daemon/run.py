@@ -4,11 +4,11 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Generator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import anyio
 import structlog
@@ -20,6 +20,7 @@ from creonowd.daemon import endpoint
 from creonowd.daemon.life import Life
 from creonowd.daemon.pages import Pages
 from creonowd.daemon.secrecy import own_redactor
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Role
 from creonowd.rpc.grants import Grant
 from creonowd.rpc.liveness import PING
@@ -46,17 +47,42 @@ class Options:
 def serve(options: Options) -> int:
     """Run a daemon until something ends it; the exit status."""
     settings = configuration.load(options.user_data, options.flags)
-    options.user_data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = endpoint.take_lock(options.user_data)
+    with _usable(options.user_data):
+        options.user_data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        lock = endpoint.take_lock(options.user_data)
     try:
-        redactor = own_redactor(settings, options.user_data)
-        logs.configure(options.user_data, settings, sys.stderr, redactor)
-        anyio.run(_serve, options, settings)
+        with _usable(options.user_data):
+            redactor = own_redactor(settings, options.user_data)
+            logs.configure(options.user_data, settings, sys.stderr, redactor)
+        _run(options, settings)
     finally:
         endpoint.remove(options.user_data)
         logs.close()
         os.close(lock)
     return 0
+
+
+@contextlib.contextmanager
+def _usable(user_data: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise DaemonError(
+            ErrorCode.IO_ERROR,
+            f"The user-data folder {user_data} cannot be used: {error.strerror}. Make it writable, "
+            "or name another with --user-data or CREONOW_USER_DATA_DIR.",
+        ) from error
+
+
+def _run(options: Options, settings: configuration.Settings) -> None:
+    """Serve; what stops a start comes out as the one error that it is, not as a group."""
+    try:
+        anyio.run(_serve, options, settings)
+    except BaseExceptionGroup as group:
+        error: BaseException = group
+        while isinstance(error, BaseExceptionGroup):
+            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
+        raise error from group
 
 
 async def _serve(options: Options, settings: configuration.Settings) -> None:
@@ -89,7 +115,7 @@ async def _furnish(server: Server, user_data: Path, opened: contextlib.AsyncExit
 async def _open(server: Server, options: Options, opened: contextlib.AsyncExitStack) -> None:
     endpoints: list[endpoint.Endpoint] = []
     if sys.platform != "win32":
-        path = options.socket or endpoint.socket_path(options.user_data)
+        path = options.socket or endpoint.own_socket(options.user_data)
         await opened.enter_async_context(_unix(server, path))
         endpoints.append(endpoint.Endpoint(transport="unix", address=str(path)))
     token = server.grants.mint(Grant(Role.OWNER))

@@ -19,7 +19,9 @@ CHUNK = 64 * 1024
 
 def claim_stdout() -> int:
     """Take file descriptor 1 away from everything but the protocol: a stray print goes to stderr."""
-    sys.stdout.flush()
+    _fill_gaps()
+    if sys.__stdout__ is not None:
+        sys.__stdout__.flush()
     mine = os.dup(1)
     os.dup2(2, 1)
     sys.stdout = sys.stderr
@@ -29,6 +31,15 @@ def claim_stdout() -> int:
         msvcrt.setmode(mine, os.O_BINARY)
         msvcrt.setmode(0, os.O_BINARY)
     return mine
+
+
+def _fill_gaps() -> None:
+    """Put nothing where a standard stream was closed, or the next file opened would stand for it."""
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
 
 
 async def serve(server: Server, output: int) -> Connection:

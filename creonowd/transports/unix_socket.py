@@ -19,9 +19,11 @@ BACKLOG = 1024
 
 
 async def listen(server: Server, path: Path) -> asyncio.Server:
-    """Open the socket, mode 0600 in a 0700 folder; a live one is never taken away from its owner."""
+    """Open the socket, mode 0600; a live one is never taken away from its owner.
+
+    A folder that is missing is made for this user only; one that is there is left as it is.
+    """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    path.parent.chmod(0o700)
     _remove_stale(path)
     listener = _bind(path)
     loop = asyncio.get_running_loop()

@@ -1,6 +1,7 @@
 """The command line, as a person and as a script uses it."""
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -72,6 +73,28 @@ def test_a_payload_that_is_not_json_is_wrong_usage(tmp_path: Path) -> None:
     assert b"not JSON" in ran.stderr
 
 
+@pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf", b"\r\n "])
+def test_a_payload_may_hold_half_an_emoji_and_a_mark(tmp_path: Path, before: bytes) -> None:
+    ran = creonowd(tmp_path, "call", "e2e:echo", "-", stdin=before + b'{"value": "\\ud83d"}\r\n')
+
+    assert json.loads(ran.stdout) == {"value": "\ufffd"}
+
+
+@pytest.mark.parametrize("payload", [b'{"value": "\xff"}', b"[" * 100_000])
+def test_a_payload_that_cannot_be_read_is_wrong_usage(tmp_path: Path, payload: bytes) -> None:
+    ran = creonowd(tmp_path, "call", "e2e:echo", "-", stdin=payload)
+
+    assert ran.returncode == 2
+    assert b"Traceback" not in ran.stderr
+
+
+def test_an_empty_list_is_sent_as_it_is(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "app:ping", "[]")
+
+    assert ran.returncode == 1
+    assert json.loads(ran.stderr)["code"] == "INVALID_ARGUMENT"
+
+
 @pytest.mark.parametrize("arguments", [("--socket",), ("--tcp", "0")])
 async def test_call_visits_the_daemon_that_runs(tmp_path: Path, arguments: tuple[str, ...]) -> None:
     async with running(tmp_path, *arguments) as process:
@@ -131,3 +154,32 @@ def test_a_setting_that_does_not_fit_stops_the_start_in_words(tmp_path: Path) ->
     assert ran.returncode == 1
     assert b"maxBatch" in ran.stderr
     assert b"Traceback" not in ran.stderr
+
+
+def test_user_data_that_cannot_be_used_stops_the_start_in_words(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+
+    ran = creonowd(tmp_path / "file", "serve")
+
+    assert ran.returncode == 1
+    assert b"--user-data" in ran.stderr
+    assert b"Traceback" not in ran.stderr
+
+
+def test_an_address_that_is_taken_stops_the_start_in_words(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+
+        ran = creonowd(tmp_path, "serve", "--tcp", port)
+
+    assert ran.returncode == 1
+    assert b"in use" in ran.stderr
+    assert b"Traceback" not in ran.stderr
+
+
+@pytest.mark.parametrize("port", ["-1", "65536", "x"])
+def test_what_is_no_port_is_wrong_usage(tmp_path: Path, port: str) -> None:
+    ran = creonowd(tmp_path, "serve", "--tcp", port)
+
+    assert ran.returncode == 2
+    assert b"--tcp" in ran.stderr
