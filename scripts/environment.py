@@ -3,8 +3,6 @@
 Each step leaves a stamp that names what it was made from, so that a second call costs nothing.
 """
 
-from __future__ import annotations
-
 import hashlib
 import os
 import shutil
@@ -12,6 +10,12 @@ import subprocess
 import sys
 from pathlib import Path
 from typing import NoReturn
+
+if sys.version_info < (3, 11):  # noqa: UP036 - a fresh machine may well have an older one
+    raise SystemExit(
+        f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}.\n"
+        "Install it and call it by its name, such as: python3.11 scripts/run"
+    )
 
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
@@ -24,21 +28,14 @@ NODE_ROOT = ROOT / "protocol"
 
 def ensure_python() -> None:
     """Make the virtual environment of the lock file, with creonowd installed in place."""
-    if sys.version_info < (3, 11):  # noqa: UP036 - a fresh machine may well have an older one
-        fail(
-            f"Python 3.11 or newer is needed, this is {sys.version.split()[0]}.",
-            "Install it and call python3.11 scripts/run.",
-        )
     inputs = (LOCK, ROOT / "pyproject.toml")
     if _fresh("python", inputs) and PYTHON.exists():
         return
     say("Setting up the virtual environment …")
-    if not PYTHON.exists():
-        _must(
-            [sys.executable, "-m", "venv", str(VENV)],
-            "python3 -m venv failed.",
-            "On Debian: apt-get install python3-venv",
-        )
+    venv = [sys.executable, "-m", "venv", str(VENV)]
+    if not PYTHON.exists() and subprocess.run(venv, check=False).returncode:
+        shutil.rmtree(VENV, ignore_errors=True)  # half an environment would pass for a whole one
+        fail("python3 -m venv failed.", "On Debian: apt-get install python3-venv")
     pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     _must(
         [*pip, "--require-hashes", "-r", str(LOCK)],
