@@ -98,7 +98,7 @@ async def list_documents(session: Session, params: ListDocuments) -> DocumentLis
 async def sync_document(session: Session, params: SyncDocument) -> SyncedDocument:
     """Take what the editor has; CONFLICT asks for the whole text."""
     key = await _key(session, params.project_id, params.document_id)
-    document = _synced(session, key, params)
+    document = await _synced(session, key, params)
     return SyncedDocument(
         version=document.version, length=document.buffer.size(utf16=session.peer.utf16)
     )
@@ -107,19 +107,19 @@ async def sync_document(session: Session, params: SyncDocument) -> SyncedDocumen
 async def close_document(session: Session, params: CloseDocument) -> ClosedDocument:
     """Forget the buffer; the file counts again."""
     key = await _key(session, params.project_id, params.document_id)
-    return ClosedDocument(closed=session.documents.close(session.peer, key))
+    return ClosedDocument(closed=await session.documents.close(session.peer, key))
 
 
-def _synced(session: Session, key: tuple[str, str], params: SyncDocument) -> OpenDocument:
+async def _synced(session: Session, key: tuple[str, str], params: SyncDocument) -> OpenDocument:
     if params.text is not None and params.edits is None:
-        return session.documents.replace(session.peer, key, params.version, params.text)
+        return await session.documents.replace(session.peer, key, params.version, params.text)
     if params.text is not None or params.edits is None or params.base_version is None:
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT,
             "Send either `text`, or `baseVersion` and `edits`.",
             field="edits" if params.text is not None else "text",
         )
-    return session.documents.edit(
+    return await session.documents.edit(
         session.peer, key, params.base_version, params.version, params.edits
     )
 

@@ -11,9 +11,10 @@ from typing import Any, cast
 Id = int | float | str | None
 
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
-_LONE_ESCAPE = re.compile(
-    rb"\\\\|\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    rb"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2})"
+_SURROGATES = re.compile(
+    rb"(?<!\\)(?P<backslashes>(?:\\\\)*+)"
+    rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2}))"
 )
 _LONE = re.compile("[\ud800-\udfff]")
 _ID_AT_END = re.compile(
@@ -58,12 +59,12 @@ def _scalar(token: bytes) -> Id:
 
 def mend_surrogates(body: bytes) -> bytes | None:
     r"""Replace every lone `\ud83d` by `\ufffd` and nothing else; None if there is none."""
-    whole = _LONE_ESCAPE.sub(_without_lone, body)
+    whole = _SURROGATES.sub(_without_lone, body)
     return None if whole == body else whole
 
 
 def _without_lone(escape: re.Match[bytes]) -> bytes:
-    return rb"\ufffd" if escape.lastgroup else escape.group()
+    return escape["backslashes"] + rb"\ufffd" if escape["lone"] else escape.group()
 
 
 def mended(value: Any) -> Any:

@@ -3,8 +3,10 @@
 Knows buffers, versions and owners; what lies on disk is the business of `document_files`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
+import anyio
 from anyio import to_thread
 
 from creonowd.clock import Clock
@@ -18,6 +20,8 @@ from creonowd.workspace.registry import Project
 MAX_OPEN = 1000
 MAX_CODE_POINTS = 32 * 1024 * 1024
 MAX_EDITS = 10_000
+QUICK_EDITS = 64
+QUICK_CODE_POINTS = 64 * 1024
 
 Key = tuple[str, str]
 
@@ -28,6 +32,14 @@ class OpenDocument(Model):
     version: int
     buffer: Buffer
     turn: int
+
+
+class _Desk:
+    """What one connection has open; its syncs take effect in the order in which they came."""
+
+    def __init__(self) -> None:
+        self.order = anyio.Lock(fast_acquire=True)
+        self.open: dict[Key, OpenDocument] = {}
 
 
 class Documents:
@@ -43,51 +55,68 @@ class Documents:
         self.files = DocumentFiles(clock)
         self._max_open = max_open
         self._max_code_points = max_code_points
-        self._open: dict[str, dict[Key, OpenDocument]] = {}
+        self._desks: dict[str, _Desk] = {}
         self._turn = 0
 
-    def replace(self, peer: Peer, key: Key, version: int, text: str) -> OpenDocument:
+    async def replace(self, peer: Peer, key: Key, version: int, text: str) -> OpenDocument:
         """Take a document's whole text."""
-        return self._keep(peer, key, version, Buffer.of(text))
+        desk = self._desk(peer)
+        async with desk.order:
+            quick = len(text) <= QUICK_CODE_POINTS
+            buffer = await _made(partial(Buffer.of, text), quick=quick)
+            return self._keep(desk, key, version, buffer)
 
-    def edit(
+    async def edit(
         self, peer: Peer, key: Key, base_version: int, version: int, edits: Sequence[Edit]
     ) -> OpenDocument:
         """Apply edits to the version they were made for, all or none.
 
         CONFLICT if that is not the version we have: the client sends the whole text then.
         """
-        known = self._open.get(peer.id, {}).get(key)
-        if known is None or known.version != base_version:
-            raise _gap(base_version, None if known is None else known.version)
-        if version <= base_version:
-            raise _refused("`version` must be greater than `baseVersion`.")
-        if len(edits) > MAX_EDITS:
-            raise _refused(f"More than {MAX_EDITS} edits; send the whole text.")
-        return self._keep(peer, key, version, known.buffer.edited(edits, utf16=peer.utf16))
+        desk = self._desk(peer)
+        async with desk.order:
+            known = desk.open.get(key)
+            if known is None or known.version != base_version:
+                raise _gap(base_version, None if known is None else known.version)
+            if version <= base_version:
+                raise _refused("`version` must be greater than `baseVersion`.")
+            if len(edits) > MAX_EDITS:
+                raise _refused(f"More than {MAX_EDITS} edits; send the whole text.")
+            edited = partial(known.buffer.edited, edits, utf16=peer.utf16)
+            quick = len(edits) <= QUICK_EDITS and _added(edits) <= QUICK_CODE_POINTS
+            buffer = await _made(edited, quick=quick)
+            return self._keep(desk, key, version, buffer)
 
-    def close(self, peer: Peer, key: Key) -> bool:
+    async def close(self, peer: Peer, key: Key) -> bool:
         """Forget a connection's buffer; tell whether there was one."""
-        return self._open.get(peer.id, {}).pop(key, None) is not None
+        desk = self._desk(peer)
+        async with desk.order:
+            return desk.open.pop(key, None) is not None
 
     def find(self, peer: Peer | None, key: Key) -> OpenDocument | None:
         """Find the connection's own buffer, else the one that anyone synced last."""
-        if peer is not None and (own := self._open.get(peer.id, {}).get(key)) is not None:
-            return own
-        found = (held[key] for held in self._open.values() if key in held)
+        if peer is not None and peer.id in self._desks:
+            own = self._desks[peer.id].open.get(key)
+            if own is not None:
+                return own
+        found = (desk.open[key] for desk in self._desks.values() if key in desk.open)
         return max(found, key=lambda document: document.turn, default=None)
 
     def opened(self, project_id: str) -> dict[str, OpenDocument]:
         """Give a project's open documents by id, of each the one that was synced last."""
-        every = ((key, document) for held in self._open.values() for key, document in held.items())
+        every = (item for desk in self._desks.values() for item in desk.open.items())
         mine = [(key[1], document) for key, document in every if key[0] == project_id]
         return dict(sorted(mine, key=lambda pair: pair[1].turn))
 
     async def read(self, project: Project, document_id: str, peer: Peer | None = None) -> Buffer:
         """Give a document's text as it is in the editor, else as it is on disk.
 
-        NOT_FOUND, UNSUPPORTED or IO_ERROR if it is neither; an assembly degrades then.
+        What the same connection synced before it asked is waited for. NOT_FOUND, UNSUPPORTED or
+        IO_ERROR if it is neither; an assembly degrades then.
         """
+        if peer is not None and peer.id in self._desks:
+            async with self._desks[peer.id].order:
+                pass
         found = self.find(peer, (project.project_id, document_id))
         if found is not None:
             return found.buffer
@@ -96,24 +125,36 @@ class Documents:
         )
 
     def __len__(self) -> int:
-        return sum(map(len, self._open.values()))
+        return sum(len(desk.open) for desk in self._desks.values())
 
-    def _keep(self, peer: Peer, key: Key, version: int, buffer: Buffer) -> OpenDocument:
-        held = self._open.get(peer.id)
+    def _desk(self, peer: Peer) -> _Desk:
+        desk = self._desks.get(peer.id)
+        if desk is None:
+            desk = self._desks[peer.id] = _Desk()
+            peer.when_closed(lambda: self._drop(peer.id))
+        return desk
+
+    def _keep(self, desk: _Desk, key: Key, version: int, buffer: Buffer) -> OpenDocument:
         most, documents = self._max_code_points, self._max_open
         if buffer.length > most:
             raise _refused(f"A document may have {most} characters at most; split it.")
-        if held is not None and key not in held and len(held) >= documents:
+        if key not in desk.open and len(desk.open) >= documents:
             raise _refused(f"{documents} documents are open; close some first.")
         self._turn += 1
-        document = OpenDocument(version=version, buffer=buffer, turn=self._turn)
-        self._open.setdefault(peer.id, {})[key] = document
-        if held is None:
-            peer.when_closed(lambda: self._drop(peer.id))
-        return document
+        desk.open[key] = OpenDocument(version=version, buffer=buffer, turn=self._turn)
+        return desk.open[key]
 
     def _drop(self, owner: str) -> None:
-        self._open.pop(owner, None)
+        self._desks.pop(owner, None)
+
+
+def _added(edits: Sequence[Edit]) -> int:
+    return sum(len(edit.text) for edit in edits)
+
+
+async def _made(make: Callable[[], Buffer], *, quick: bool) -> Buffer:
+    """Make a buffer; what takes longer than a blink is made in a thread."""
+    return make() if quick else await to_thread.run_sync(make, abandon_on_cancel=True)
 
 
 def _gap(base_version: int, version: int | None) -> DaemonError:

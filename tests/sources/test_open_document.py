@@ -26,7 +26,7 @@ async def opened(root: Path, documents: Documents, cursor: int = 0) -> Opened:
 async def test_the_editor_wins_over_the_file(tmp_path: Path) -> None:
     (tmp_path / "ch.md").write_text("旧", encoding="utf-8")
     documents = Documents(SystemClock())
-    documents.replace(RecordingPeer(), ("prj", "ch.md"), 1, "新")
+    await documents.replace(RecordingPeer(), ("prj", "ch.md"), 1, "新")
 
     found = await opened(tmp_path, documents)
 

@@ -4,7 +4,9 @@ import codecs
 import os
 from pathlib import Path
 
+import anyio
 import pytest
+from anyio import lowlevel
 
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
@@ -43,7 +45,7 @@ async def test_the_unsaved_buffer_wins_over_the_file(
     key = (project.project_id, "ch1.md")
 
     before = await documents.read(project, "ch1.md", harness)
-    documents.replace(editor, key, 1, "unsaved")
+    await documents.replace(editor, key, 1, "unsaved")
     during = await documents.read(project, "ch1.md", harness)
     editor.hang_up()
     after = await documents.read(project, "ch1.md", harness)
@@ -141,37 +143,64 @@ async def test_what_is_no_text_is_unsupported(documents: Documents, project: Pro
         assert await refusal(documents, project, document) is ErrorCode.UNSUPPORTED
 
 
-def test_a_connection_that_is_already_gone_keeps_nothing(documents: Documents) -> None:
+async def test_a_connection_that_is_already_gone_keeps_nothing(documents: Documents) -> None:
     peer = RecordingPeer()
     peer.hang_up()
 
-    documents.replace(peer, ("prj_a", "ch1.md"), 1, "late")
+    await documents.replace(peer, ("prj_a", "ch1.md"), 1, "late")
 
     assert len(documents) == 0
 
 
-def test_a_buffer_that_was_read_does_not_change_under_its_reader(documents: Documents) -> None:
+async def test_a_buffer_that_was_read_does_not_change_under_its_reader(
+    documents: Documents,
+) -> None:
     peer, key = RecordingPeer(), ("prj_a", "ch1.md")
-    documents.replace(peer, key, 1, "before")
+    await documents.replace(peer, key, 1, "before")
     read = documents.find(peer, key)
 
-    documents.edit(peer, key, 1, 2, [Edit(start=0, end=6, text="after")])
+    await documents.edit(peer, key, 1, 2, [Edit(start=0, end=6, text="after")])
 
     assert read is not None
     assert read.buffer.text == "before"
 
 
-def test_no_connection_keeps_more_than_it_may() -> None:
+async def test_no_connection_keeps_more_than_it_may() -> None:
     documents, peer = Documents(SystemClock(), max_open=2, max_code_points=5), RecordingPeer()
-    documents.replace(peer, ("prj_a", "1"), 1, "12345")
-    documents.replace(peer, ("prj_a", "2"), 1, "")
+    await documents.replace(peer, ("prj_a", "1"), 1, "12345")
+    await documents.replace(peer, ("prj_a", "2"), 1, "")
 
     for document, text in (("3", ""), ("1", "123456")):
         with pytest.raises(DaemonError) as caught:
-            documents.replace(peer, ("prj_a", document), 2, text)
+            await documents.replace(peer, ("prj_a", document), 2, text)
         assert caught.value.code is ErrorCode.INVALID_ARGUMENT
     with pytest.raises(DaemonError):
-        documents.edit(peer, ("prj_a", "1"), 1, 2, [Edit(start=0, end=0, text="0")])
+        await documents.edit(peer, ("prj_a", "1"), 1, 2, [Edit(start=0, end=0, text="0")])
 
-    documents.replace(peer, ("prj_a", "2"), 2, "ok")
+    await documents.replace(peer, ("prj_a", "2"), 2, "ok")
     assert len(documents) == 2
+
+
+async def test_a_thousand_edits_hold_nobody_up_and_whoever_reads_next_sees_them(
+    documents: Documents, project: Project
+) -> None:
+    peer, key = RecordingPeer(), (project.project_id, "ch1.md")
+    await documents.replace(peer, key, 1, "长" * 100_000)
+    typed = [Edit(start=0, end=0, text="x")] * 1000
+    order: list[str] = []
+
+    async def edit() -> None:
+        await documents.edit(peer, key, 1, 2, typed)
+        order.append("edited")
+
+    async def read() -> None:
+        assert (await documents.read(project, "ch1.md", peer)).text[:1000] == "x" * 1000
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(edit)
+            tasks.start_soon(read)
+            await lowlevel.checkpoint()
+            order.append("went on")
+
+    assert order == ["went on", "edited"]
