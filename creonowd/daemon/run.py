@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Generator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import anyio
 import structlog
@@ -21,6 +21,7 @@ from creonowd.daemon.life import Life
 from creonowd.daemon.pages import Pages
 from creonowd.daemon.secrecy import own_redactor
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.rpc.boundary import leaves
 from creonowd.rpc.channel import Role
 from creonowd.rpc.grants import Grant
 from creonowd.rpc.liveness import PING
@@ -79,10 +80,7 @@ def _run(options: Options, settings: configuration.Settings) -> None:
     try:
         anyio.run(_serve, options, settings)
     except BaseExceptionGroup as group:
-        error: BaseException = group
-        while isinstance(error, BaseExceptionGroup):
-            error = cast("BaseExceptionGroup[BaseException]", error).exceptions[0]
-        raise error from group
+        raise next(leaves(group)) from group
 
 
 async def _serve(options: Options, settings: configuration.Settings) -> None:

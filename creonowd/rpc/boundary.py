@@ -18,7 +18,7 @@ def as_daemon_error(error: Exception, channel: str, clock: Clock) -> DaemonError
 
     The client gets a reference; the log gets the rest under the same reference.
     """
-    for leaf in _leaves(error):
+    for leaf in leaves(error):
         if isinstance(leaf, DaemonError):
             return leaf
         if isinstance(leaf, msgspec.ValidationError):
@@ -32,10 +32,11 @@ def as_daemon_error(error: Exception, channel: str, clock: Clock) -> DaemonError
     )
 
 
-def _leaves(error: BaseException) -> Iterator[BaseException]:
+def leaves(error: BaseException) -> Iterator[BaseException]:
+    """Walk what really went wrong inside an error or a group of errors."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         for inner in group.exceptions:
-            yield from _leaves(inner)
+            yield from leaves(inner)
     else:
         yield error
