@@ -34,7 +34,9 @@ async def count_tokens(session: Session, params: CountTokens) -> TokenCount:
     match = encoding_for(params.model)
     check_tokenizer_version(match.encoding, params.tokenizer_version)
     tokenizer = await session.tokenizers.get(match.encoding)
-    tokens = await to_thread.run_sync(tokenizer.count, params.text, abandon_on_cancel=True)
+    tokens = await to_thread.run_sync(
+        tokenizer.count, params.text, abandon_on_cancel=True, limiter=session.tokenizers.encoders
+    )
     return TokenCount(
         tokens=tokens,
         tokenizer_id=tokenizer.id,

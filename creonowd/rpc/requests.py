@@ -60,12 +60,28 @@ class Requests:
             self._done(ticket)
 
     async def invoke(self, name: str, payload: Raw) -> Any:
-        """Run another channel with this connection's own rights."""
+        """Run another channel with this connection's own rights, and count it as its own."""
         channel = self._server.channels.get(name)
         if channel is None or channel.envelope:
             raise DaemonError(ErrorCode.IPC_CHANNEL_FORBIDDEN, f"There is no channel {name!r}.")
         self._check(channel)
+        self._server.metrics.started(name)
+        started, code = self._server.clock.monotonic(), str(ErrorCode.CANCELED)
+        try:
+            result = await self._invoked(channel, payload)
+            code = None
+        except Exception as raised:  # noqa: BLE001 - the boundary
+            error = as_daemon_error(raised, name, self._server.clock)
+            code = str(error.code)
+            raise error from None
+        finally:
+            seconds = self._server.clock.monotonic() - started
+            self._server.metrics.finished(name, seconds, code)
+        return result
+
+    async def _invoked(self, channel: Channel, payload: Raw) -> Any:
         read = channel.payload.read(payload)
+        self._server.metrics.counters["payload.unknown_fields"] += read.unknown
         seconds = self._seconds(channel, read.meta.timeout_ms)
         with anyio.CancelScope() as scope:
             if seconds is not None:
@@ -161,7 +177,8 @@ class Requests:
             wanted = msgspec.json.decode(bytes(request.params), type=dict[str, Any]).get("id")
         except msgspec.MsgspecError:
             return
-        ticket = self._tickets.get(wanted) if isinstance(wanted, str | int | float) else None
+        known = isinstance(wanted, str | int | float) and not isinstance(wanted, bool)
+        ticket = self._tickets.get(wanted) if known else None
         if ticket is None:
             return
         ticket.stop(Fate.CANCELED)

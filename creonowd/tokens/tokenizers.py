@@ -17,15 +17,21 @@ from creonowd.tokens.tokenizer import BpeTokenizer, ByteTokenizer, Tokenizer
 if TYPE_CHECKING:
     import tiktoken
 
+ENCODERS = 4
+
 
 class Tokenizers:
-    """The tokenizers of one daemon and their shared cache of counts."""
+    """The tokenizers of one daemon and their shared cache of counts.
+
+    `encoders` limits how many long texts are encoded at once: each takes thirty times its size.
+    """
 
     def __init__(self, tables: Traversable | None = None, cache: CountCache | None = None) -> None:
         self._tables = tables
         self.cache = CountCache() if cache is None else cache
         self._loaded: dict[str, Tokenizer] = {}
         self._locks: dict[str, anyio.Lock] = {}
+        self.encoders = anyio.CapacityLimiter(ENCODERS)
 
     async def get(self, encoding: str = DEFAULT_ENCODING) -> Tokenizer:
         """Give the tokenizer of an encoding, waiting for its table the first time.

@@ -22,3 +22,27 @@ async def test_requests_with_a_null_id_are_each_answered(client: Client) -> None
     answers = [await client.stray(), await client.stray()]
 
     assert [answer["result"]["value"] for answer in answers] == ["first", "second"]
+
+
+async def test_what_is_invoked_counts_as_its_own_channel(client: Client) -> None:
+    for channel, payload in (("e2e:echo", {"value": 1}), ("e2e:echo", 5), ("e2e:fail", None)):
+        await client.call("ipc:invoke", {"channel": channel, "payload": payload})
+    late = {"ms": 60_000, "_meta": {"timeoutMs": 1}}
+    await client.call("ipc:invoke", {"channel": "e2e:sleep", "payload": late})
+
+    told = (await client.call("app:metrics"))["channels"]
+
+    errors = {name: told[name]["errors"] for name in ("e2e:echo", "e2e:fail", "e2e:sleep")}
+    assert told["e2e:echo"]["count"] == 2
+    assert errors["e2e:echo"] == {"INVALID_ARGUMENT": 1}
+    assert errors["e2e:fail"] == {"INTERNAL": 1}
+    assert errors["e2e:sleep"] == {"TIMEOUT": 1}
+    assert all(told[name]["inFlight"] == 0 for name in errors)
+
+
+async def test_true_is_no_id_to_cancel(client: Client) -> None:
+    sleep = {"id": 1, "method": "e2e:sleep", "params": {"ms": 100}}
+    await client.post({"jsonrpc": "2.0", **sleep})
+    await client.post({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": True}})
+
+    assert "result" in await client.reply(1)
