@@ -109,6 +109,29 @@ def test_stdin_may_be_a_terminal(user_data: Path) -> None:
 
 
 @posix
+def test_a_person_who_starts_it_can_read_along(user_data: Path) -> None:
+    import pty
+
+    master, slave = pty.openpty()
+    ran = subprocess.run(
+        daemon_command(user_data),
+        input=PING,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=slave,
+        check=True,
+        timeout=60,
+    )
+    seen = os.read(master, 65536).decode()
+    os.close(master)
+    os.close(slave)
+
+    assert json.loads(ran.stdout)["result"]["pong"] is True
+    assert "daemon_started" in seen
+    assert not seen.lstrip().startswith("{")
+
+
+@posix
 @pytest.mark.parametrize(("closed", "answers"), [("0<&-", 0), ("1>&-", 0), ("2>&-", 1)])
 def test_a_stream_that_was_closed_is_no_reason_to_crash(
     user_data: Path, tmp_path: Path, closed: str, answers: int

@@ -2,9 +2,10 @@
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +17,12 @@ from creonowd.cli.output import show, write
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError
 from creonowd.model import Model
+from creonowd.skills import skill
+from creonowd.skills.library import FILE
+from creonowd.tokens.tables import ENCODINGS, TableError, packaged_tables, verify
+from creonowd.workspace import constraint_file
 
-PACKAGES = ("msgspec", "anyio", "tiktoken", "watchfiles", "structlog")
+OURS = "creonowd"
 OK, NOTE, BAD = "ok", "note", "bad"
 
 
@@ -44,7 +49,7 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print what was found; the exit status is 1 if anything is bad."""
     user_data = settings.user_data_dir(arguments.user_data)
-    findings = [*_installation(), *_user_data(user_data), *_daemon(user_data)]
+    findings = [*_packages(), *_tables(user_data), *_user_data(user_data), *_daemon(user_data)]
     if arguments.project is not None:
         findings += _project(arguments.project)
     if sys.stdout.isatty():
@@ -66,14 +71,29 @@ def _line(finding: Finding) -> str:
     return f"{sign} {finding.part}: {finding.found}{remedy}\n"
 
 
-def _installation() -> Iterator[Finding]:
+def _packages() -> Iterator[Finding]:
     yield Finding(part="python", state=OK, found=sys.version.split()[0])
-    for name in PACKAGES:
+    needed = [line for line in requires(OURS) or () if "extra ==" not in line]
+    for name in (re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in needed):
         try:
             yield Finding(part=name, state=OK, found=version(name))
         except PackageNotFoundError:
             remedy = "Install creonowd again: pip install --force-reinstall creonowd"
             yield Finding(part=name, state=BAD, found="not installed", remedy=remedy)
+
+
+def _tables(user_data: Path) -> Iterator[Finding]:
+    try:
+        chosen = settings.load(user_data, {}).tokenizer_tables
+    except DaemonError:
+        chosen = ""
+    for name in ENCODINGS:
+        try:
+            verify(name, Path(chosen) if chosen else packaged_tables())
+            yield Finding(part=name, state=OK, found="the table is whole")
+        except TableError as error:
+            remedy = "Install creonowd again; until then prompts hold less than they could."
+            yield Finding(part=name, state=BAD, found=str(error), remedy=remedy)
 
 
 def _user_data(user_data: Path) -> Iterator[Finding]:
@@ -128,6 +148,9 @@ def _project(root: Path) -> Iterator[Finding]:
             part="project", state=BAD, found=f"{root} is not a folder", remedy="Name one."
         )
         return
+    if not os.access(root, os.W_OK):
+        remedy = "Give yourself the right to write in it."
+        yield Finding(part="project", state=BAD, found=f"{root} is not writable", remedy=remedy)
     folder = root / ".creonow"
     if folder.exists() and not folder.is_dir():
         remedy = "Move it away; `context:creonow:ensure` then makes the folder."
@@ -136,3 +159,30 @@ def _project(root: Path) -> Iterator[Finding]:
         yield Finding(part=".creonow", state=NOTE, found="absent; context:creonow:ensure makes it")
     else:
         yield Finding(part=".creonow", state=OK, found="present")
+        yield from _contents(folder)
+
+
+def _contents(folder: Path) -> Iterator[Finding]:
+    """Read what an assembly would read, and tell what it would leave out."""
+    for path in sorted((*folder.rglob("*.json"), *(folder / "skills").rglob(FILE))):
+        trouble = _trouble_in(path, folder)
+        if trouble:
+            part = path.relative_to(folder.parent).as_posix()
+            remedy = "Mend the file; until then it is left out."
+            yield Finding(part=part, state=BAD, found=trouble, remedy=remedy)
+
+
+def _trouble_in(path: Path, folder: Path) -> str:
+    try:
+        data = path.read_bytes()
+        if path.name == FILE:
+            return " ".join(fault.message for fault in skill.parse(data).faults)
+        if path == folder / "rules" / "constraints.json":
+            constraint_file.parse(data, "")
+        else:
+            msgspec.json.decode(data)
+    except DaemonError as error:
+        return error.message
+    except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        return f"cannot be read: {error}"
+    return ""

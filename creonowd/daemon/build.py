@@ -5,7 +5,6 @@ from collections.abc import AsyncGenerator
 from functools import partial
 from pathlib import Path
 
-import anyio
 from anyio.abc import TaskGroup
 
 from creonowd.artifacts.files import ContextFiles
@@ -46,8 +45,6 @@ from creonowd.workspace.registry import Registry
 from creonowd.workspace.runs import Runs
 from creonowd.workspace.tree import Tree
 from creonowd.workspace.watcher import Watcher
-
-WARM_UP_SECONDS = 0.3
 
 
 @contextlib.asynccontextmanager
@@ -111,17 +108,11 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
     server.describe = lambda: describe(CONTRACT)
     server.open_session = lambda connection: _session(services, connection)
     if settings.warm_up:
-        server.tasks.start_soon(_warm_up, tokenizers)
+        server.tasks.start_soon(tokenizers.warm)
     server.tasks.start_soon(maintain, files)
     async with watcher.running(), indexes.running(), contextlib.aclosing(ai):
         server.add(ALL_CHANNELS + (E2E_CHANNELS if settings.e2e else ()))
         yield
-
-
-async def _warm_up(tokenizers: Tokenizers) -> None:
-    """Load the tokenizer once the first requests have had their answers."""
-    await anyio.sleep(WARM_UP_SECONDS)
-    await tokenizers.warm()
 
 
 def _engine(settings: Settings, *providers: SourceProvider) -> Engine:

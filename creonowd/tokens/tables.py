@@ -97,7 +97,7 @@ def load_encoding(name: str, tables: Traversable) -> "tiktoken.Encoding":
     facts = ENCODINGS.get(name)
     if facts is None:
         raise TableError(f"there is no encoding {name}")
-    ranks = _ranks(_verified(name, facts.sha256, tables))
+    ranks = _ranks(verify(name, tables))
     try:
         import tiktoken
     except ImportError as error:
@@ -107,14 +107,15 @@ def load_encoding(name: str, tables: Traversable) -> "tiktoken.Encoding":
     )
 
 
-def _verified(name: str, expected: str, tables: Traversable) -> bytes:
+def verify(name: str, tables: Traversable) -> bytes:
+    """Read the table of a known encoding; `TableError` if it is not the one we know."""
     try:
         table = gzip.decompress((tables / f"{name}.tiktoken.gz").read_bytes())
     except FileNotFoundError as error:
         raise TableError(f"the table of {name} is missing") from error
     except (OSError, EOFError, zlib.error) as error:
         raise TableError(f"the table of {name} is damaged") from error
-    if sha256(table).hexdigest() != expected:
+    if sha256(table).hexdigest() != ENCODINGS[name].sha256:
         raise TableError(f"the table of {name} is damaged")
     return table
 

@@ -1,6 +1,7 @@
 """The command line, as a person and as a script uses it."""
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -136,6 +137,38 @@ def test_doctor_tells_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:
     assert all(finding["remedy"] for finding in bad.values())
 
 
+def test_doctor_looks_into_every_file_that_an_assembly_reads(tmp_path: Path) -> None:
+    tree = tmp_path / "novel" / ".creonow"
+    for name in ("rules", "settings", "skills/torn"):
+        (tree / name).mkdir(parents=True)
+    (tree / "rules/constraints.json").write_text('{"version": 1, "items": [5]}', encoding="utf-8")
+    (tree / "rules/terminology.json").write_text("{", encoding="utf-8")
+    (tree / "settings/memory.json").write_text('{"version": 1, "rules": []}', encoding="utf-8")
+    (tree / "skills/torn/SKILL.md").write_text("no front matter", encoding="utf-8")
+
+    ran = creonowd(tmp_path, "doctor", "--project", str(tree.parent))
+
+    bad = {f["part"]: f for f in json.loads(ran.stdout)["findings"] if f["state"] == "bad"}
+    assert ran.returncode == 1
+    assert set(bad) == {
+        ".creonow/rules/constraints.json",
+        ".creonow/rules/terminology.json",
+        ".creonow/skills/torn/SKILL.md",
+    }
+    assert all(finding["found"] and finding["remedy"] for finding in bad.values())
+
+
+def test_doctor_knows_every_package_and_finds_a_damaged_table(tmp_path: Path) -> None:
+    (tmp_path / "o200k_base.tiktoken.gz").write_bytes(b"torn")
+
+    ran = creonowd(tmp_path, "doctor", CREONOW_TOKENIZER_TABLES=str(tmp_path))
+
+    found = {f["part"]: f["state"] for f in json.loads(ran.stdout)["findings"]}
+    assert found["o200k_base"] == found["cl100k_base"] == "bad"
+    assert {"msgspec", "tiktoken", "google-re2", "websockets", "regex"} <= found.keys()
+    assert "openai" not in found
+
+
 def test_doctor_recognises_what_a_killed_daemon_left(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "endpoint.json").write_text(
@@ -183,3 +216,29 @@ def test_what_is_no_port_is_wrong_usage(tmp_path: Path, port: str) -> None:
 
     assert ran.returncode == 2
     assert b"--tcp" in ran.stderr
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
+def test_a_person_at_a_terminal_gets_a_readable_form(tmp_path: Path) -> None:
+    called = at_a_terminal(tmp_path, "call", "e2e:echo", '{"value": "渡口"}')
+    examined = at_a_terminal(tmp_path, "doctor")
+
+    assert called.splitlines() == ["{", '  "value": "渡口"', "}"]
+    assert "✓ python: " in examined
+
+
+def at_a_terminal(user_data: Path, *arguments: str) -> str:
+    import pty
+
+    master, slave = pty.openpty()
+    subprocess.run(
+        [sys.executable, "-m", "creonowd", *arguments],
+        stdout=slave,
+        check=True,
+        timeout=60,
+        env=environment(CREONOW_USER_DATA_DIR=str(user_data)),
+    )
+    seen = os.read(master, 65536)
+    os.close(master)
+    os.close(slave)
+    return seen.decode()
