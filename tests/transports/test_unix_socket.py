@@ -1,0 +1,63 @@
+"""The socket is for its own user: whoever else gets hold of it is turned away unheard."""
+
+import os
+import socket
+import sys
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import anyio
+import pytest
+
+from creonowd.rpc.server import Server
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no Unix sockets")
+NOBODY = 65534
+PING = b'{"jsonrpc":"2.0","id":1,"method":"app:ping"}\n'
+
+
+def test_the_other_end_of_a_socket_has_a_user() -> None:
+    from creonowd.transports.unix_socket import peer_uid
+
+    here, there = socket.socketpair()
+    with here, there:
+        assert peer_uid(here) == os.getuid()
+
+
+@pytest.mark.parametrize(("user", "answers"), [(0, 1), (NOBODY, 0)])
+async def test_another_user_is_turned_away(server: Server, user: int, answers: int) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can be somebody else")
+    from creonowd.transports import unix_socket
+
+    with tempfile.TemporaryDirectory() as place:
+        Path(place).chmod(0o755)
+        path = Path(place) / "s"
+        listener = await unix_socket.listen(server, path)
+        path.chmod(0o666)
+        with socket.socket(socket.AF_UNIX) as client, anyio.fail_after(60):
+            with acting_as(user):
+                client.connect(str(path))
+            answer = await anyio.to_thread.run_sync(exchanged, client)
+        listener.close()
+
+    assert answer.count(b"pong") == answers
+
+
+@contextmanager
+def acting_as(user: int) -> Generator[None]:
+    os.seteuid(user)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+def exchanged(client: socket.socket) -> bytes:
+    try:
+        client.sendall(PING)
+        return client.recv(1000)
+    except (BrokenPipeError, ConnectionResetError):
+        return b""
