@@ -59,6 +59,8 @@ _BAN = re.compile(
     re.IGNORECASE,
 )
 _ITEMS = re.compile(_ITEM, re.IGNORECASE)
+_IN_A_WORD = re.compile("[A-Za-z0-9]")
+_WORD = re.compile("[A-Za-z0-9_]")
 
 
 class Ban(NamedTuple):
@@ -97,6 +99,13 @@ def word_pattern(word: str) -> str:
     before = r"(?<![A-Za-z0-9_])" if word[0].isascii() and word[0].isalnum() else ""
     after = r"(?![A-Za-z0-9_])" if word[-1].isascii() and word[-1].isalnum() else ""
     return f"{before}{escaped}{after}"
+
+
+def stands_alone(text: str, start: int, end: int) -> bool:
+    """Tell whether a stretch that begins or ends in Latin script or a digit is no part of a word."""
+    before = _IN_A_WORD.match(text, start) and start and _WORD.match(text, start - 1)
+    after = _IN_A_WORD.match(text, end - 1) and _WORD.match(text, end)
+    return not before and not after
 
 
 def _pattern(item: "re.Match[str]") -> str:

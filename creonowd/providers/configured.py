@@ -40,10 +40,12 @@ class Configured:
 
     async def current(self) -> Provider:
         """Give the provider, or fail with AI_NOT_CONFIGURED saying what is missing."""
-        async with self._making:
-            if self._provider is None:
-                self._provider = await to_thread.run_sync(_made, self._settings, self._user_data)
-            return self._provider
+        if self._provider is None:
+            async with self._making:
+                if self._provider is None:
+                    made = await to_thread.run_sync(_made, self._settings, self._user_data)
+                    self._provider = made
+        return self._provider
 
     async def readiness(self) -> Readiness:
         """Tell whether the provider can be used, without using it."""

@@ -3,12 +3,7 @@
 Some providers cut inside a character; a half of one waits here for the other.
 """
 
-import re
-
 from creonowd.providers.provider import Heard
-
-_WAITING = re.compile("[\ud800-\udbff]\\Z")
-_HALF = re.compile("[\ud800-\udfff]")
 
 
 class Hearing:
@@ -22,7 +17,7 @@ class Hearing:
     def add(self, piece: str) -> None:
         """Take in the next piece and pass on what is whole."""
         text = self._half + piece
-        self._half = text[-1] if _WAITING.search(text) else ""
+        self._half = text[-1] if "\ud800" <= text[-1:] <= "\udbff" else ""
         self._pass_on(text[: len(text) - len(self._half)])
 
     def whole(self) -> str:
@@ -33,10 +28,14 @@ class Hearing:
 
     def _pass_on(self, text: str) -> None:
         if text:
-            sound = _sound(text) if _HALF.search(text) else text
+            sound = _sound(text)
             self._pieces.append(sound)
             self._heard(sound)
 
 
 def _sound(text: str) -> str:
-    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
+from functools import lru_cache
 from pathlib import PurePath
 from typing import Any, cast
 from uuid import UUID
@@ -18,6 +19,8 @@ from creonowd.redaction.redactor import Redactor
 from creonowd.redaction.stretches import PLACEHOLDER
 
 DEEPEST = 16
+SHORT = 48
+REMEMBERED = 4096
 
 _everyone = Redactor()
 _Plain = bool | int | float | complex | date | time | timedelta | Decimal | None
@@ -44,7 +47,7 @@ def redact_value(value: Any, redactor: Redactor = _everyone) -> Any:
 
 def _redacted(value: Any, redactor: Redactor, above: frozenset[int]) -> Any:
     if isinstance(value, str):
-        return redactor.redact(value).text
+        return _clean(value, redactor)
     if isinstance(value, _Plain):
         return value
     if isinstance(value, bytes | bytearray):
@@ -52,6 +55,16 @@ def _redacted(value: Any, redactor: Redactor, above: frozenset[int]) -> Any:
     if id(value) in above or len(above) >= DEEPEST:
         return PLACEHOLDER
     return _taken_apart(value, redactor, above | {id(value)})
+
+
+def _clean(text: str, redactor: Redactor) -> str:
+    """Redact a text; the names of events, levels and fields come again with every line."""
+    return _short(redactor, text) if len(text) <= SHORT else redactor.redact(text).text
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _short(redactor: Redactor, text: str) -> str:
+    return redactor.redact(text).text
 
 
 def _taken_apart(value: Any, redactor: Redactor, above: frozenset[int]) -> Any:
@@ -106,7 +119,7 @@ def _held(
 
 
 def _key(key: Any, redactor: Redactor) -> Any:
-    return key if isinstance(key, _Plain) else redactor.redact(_text(key)).text
+    return key if isinstance(key, _Plain) else _clean(_text(key), redactor)
 
 
 def _is_secret_name(name: Any) -> bool:
