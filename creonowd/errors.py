@@ -215,6 +215,7 @@ class WarningCode(StrEnum):
     RUNS_UNAVAILABLE = "RUNS_UNAVAILABLE"
     SKILL_UNKNOWN = "SKILL_UNKNOWN"
     SKILL_SOURCE_ABSENT = "SKILL_SOURCE_ABSENT"
+    AI_REWRITE_FAILED = "AI_REWRITE_FAILED"
     SUMMARY_FALLBACK = "SUMMARY_FALLBACK"
     HISTORY_TORN_LINE = "HISTORY_TORN_LINE"
     HISTORY_DAMAGED_LINE = "HISTORY_DAMAGED_LINE"
@@ -301,6 +302,10 @@ WARNINGS: dict[WarningCode, Caution] = {
     ),
     WarningCode.SKILL_SOURCE_ABSENT: _caution(
         "The skill asks for a source that nobody offers.", "技能所需的数据源不存在。"
+    ),
+    WarningCode.AI_REWRITE_FAILED: _caution(
+        "Writing again failed with the named code; the first attempt is given.",
+        "重写失败（见所列代码），保留第一稿。",
     ),
     WarningCode.SUMMARY_FALLBACK: _caution(
         "The model could not summarise; an extract took its place.",

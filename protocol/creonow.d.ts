@@ -1630,6 +1630,7 @@ export interface SkillDetail {
   contextRules: ContextRules;
   contextRulesText: string;
   targetTokens?: number;
+  summaries?: Array<Summary>;
   content: string;
   prompt: Prompt;
 }
@@ -1645,7 +1646,8 @@ export interface SkillFault {
  * One skill. An invalid one has `errors`, and nothing of what it declares can be relied on.
  *
  * `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
- * is what a prompt of this skill should cost; it is no limit.
+ * is what a prompt of this skill should cost; it is no limit. `summaries` are those that it
+ * relies on and only a host can give: without one, runs warn SKILL_SOURCE_ABSENT.
  */
 export interface SkillInfo {
   id: string;
@@ -1659,6 +1661,7 @@ export interface SkillInfo {
   contextRules: ContextRules;
   contextRulesText: string;
   targetTokens?: number;
+  summaries?: Array<Summary>;
 }
 
 /** Every skill once; where two scopes have one id, the later scope's. */
@@ -1744,7 +1747,8 @@ export type Stop =
  * The next piece of a run's output; the pieces of one attempt join up to all of it.
  *
  * `attempt` is 2 once a run writes again because a constraint was broken: what was heard before
- * is void then. `done` comes once, last, however the run ends.
+ * is void then, unless the second attempt fails: the result's `attempts` says which one counts.
+ * `done` comes once, last, however the run ends.
  */
 export interface StreamEvent {
   runId: string;
@@ -1752,6 +1756,11 @@ export interface StreamEvent {
   delta: string;
   done: boolean;
 }
+
+/** What a skill may rely on and only a host can give: it takes reading the whole novel. */
+export type Summary =
+  | "full_text"
+  | "relations";
 
 /** Which rounds the summary tells, who wrote it, and whether its lines were shortened. */
 export interface SummaryNote {
@@ -1963,6 +1972,7 @@ export interface Violation {
 
 /** The codes that warnings in a result begin with. */
 export type WarningCode =
+  | "AI_REWRITE_FAILED"
   | "CHARACTERS_UNAVAILABLE"
   | "CODE_LAW_UNAVAILABLE"
   | "CONSTRAINTS_UNAVAILABLE"

@@ -26,8 +26,10 @@ from creonowd.context.prefix import PrefixKey, first_change
 from creonowd.context.task import Task
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model, Params
+from creonowd.skills.library import Entry
 from creonowd.skills.skill import refuse
 from creonowd.sources.open_document import Opened, Position, open_document, put
+from creonowd.sources.summaries import absent
 from creonowd.tokens.models import encoding_for
 from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer
 from creonowd.workspace.buffer import Buffer
@@ -156,7 +158,7 @@ async def _plan(
     profile: BudgetProfile,
     what_if: WhatIf,
 ) -> Plan:
-    skill, unknown = await _skill(session, project, request.skill_id)
+    skill, warned = await _skill(session, project, request.skill_id)
     opened = await _opened(session, project, request, skill, what_if)
     fallback = () if isinstance(profile.warnings, UnsetType) else profile.warnings
     return Plan(
@@ -166,7 +168,7 @@ async def _plan(
         figures=figures_of(profile),
         document=opened.document,
         additional_input=request.additional_input or "",
-        warnings=(*unknown, *fallback, *opened.warnings),
+        warnings=(*warned, *fallback, *opened.warnings),
         source_timeout_ms=session.settings.source_timeout_ms,
     )
 
@@ -174,6 +176,7 @@ async def _plan(
 async def _skill(
     session: Session, project: Project, skill_id: str
 ) -> tuple[Skill, tuple[str, ...]]:
+    """Find a skill, and warn of what it will have to do without."""
     entry = await session.engine.lookups.read(
         ("skill", project.root, skill_id), partial(session.skills.find, skill_id, project)
     )
@@ -181,6 +184,12 @@ async def _skill(
         return Skill(skill_id=skill_id), (WarningCode.SKILL_UNKNOWN,)
     if entry.faults:
         raise refuse(entry.faults, f"The skill {entry.id} is not valid")
+    rules = entry.skill.context_rules
+    offered = session.hosts.of(project) if entry.skill.summaries else ()
+    return _as_planned(entry), absent(entry.skill.summaries, rules, offered)
+
+
+def _as_planned(entry: Entry) -> Skill:
     prompt = entry.skill.prompt
     template = "\n".join(part.strip("\n") for part in (prompt.system, prompt.user) if part.strip())
     return Skill(
@@ -189,7 +198,7 @@ async def _skill(
         rules=entry.skill.context_rules,
         task=Task(template=template),
         target_tokens=entry.skill.target_tokens,
-    ), ()
+    )
 
 
 async def _opened(

@@ -1,6 +1,7 @@
 """What `ai:skill:run` answers and tells on the way. Shapes only."""
 
 import re
+from collections.abc import Iterable
 
 from msgspec import UNSET, UnsetType
 
@@ -20,7 +21,7 @@ from creonowd.redaction import RedactionEvidence
 from creonowd.skills.charges import placed
 from creonowd.skills.running import Attempt
 
-_REF = re.compile(r"\n### (ref:[^\n]+)")
+_REF = re.compile(r"\n### (?:以上摘自 )?(ref:[^\n]+)")
 _AFTER = " 光标之后"
 
 
@@ -28,7 +29,8 @@ class StreamEvent(Model):
     """The next piece of a run's output; the pieces of one attempt join up to all of it.
 
     `attempt` is 2 once a run writes again because a constraint was broken: what was heard before
-    is void then. `done` comes once, last, however the run ends.
+    is void then, unless the second attempt fails: the result's `attempts` says which one counts.
+    `done` comes once, last, however the run ends.
     """
 
     run_id: str
@@ -141,4 +143,10 @@ def refs_in(assembled: AssembleResult) -> list[str]:
         if evidence.action is not Action.DROPPED
     }
     found = (match[1].removesuffix(_AFTER) for match in _REF.finditer(assembled.prompt))
-    return list(dict.fromkeys(ref for ref in found if ref[4:].partition("#")[0] in known))
+    refs = dict.fromkeys(ref for ref in found if ref[4:].partition("#")[0] in known)
+    return [ref for ref in refs if "#" in ref or not _has_lines(ref, refs)]
+
+
+def _has_lines(ref: str, refs: Iterable[str]) -> bool:
+    """Tell whether a document is shown in part, and the reference that says which is there too."""
+    return any(other.startswith(f"{ref}#L") for other in refs)

@@ -26,12 +26,12 @@ from creonowd.channels.run_result import (
 )
 from creonowd.channels.session import Session
 from creonowd.context.answer import answer
-from creonowd.errors import DaemonError, WarningCode, told
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, told
 from creonowd.model import Params
 from creonowd.providers.judge import judge
 from creonowd.providers.provider import Provider
-from creonowd.providers.verdict import Verdict, all_unchecked, conclude
-from creonowd.skills.charges import OFF, constraints_in, placed, terms_of, with_left_out
+from creonowd.providers.verdict import Verdict
+from creonowd.skills.charges import constraints_in, placed, terms_of, unjudged, with_rest
 from creonowd.skills.running import Assembled, Attempt, Errand, Hands, Hear, Policy, carry_out
 from creonowd.skills.summary import summarise
 from creonowd.workspace.registry import Project
@@ -103,8 +103,9 @@ async def run(session: Session, params: RunSkill, run_id: str) -> SkillRun:
         project = await session.projects.find(params.project_id)
         provider = await session.ai.current()
         order = _Order(session, params, run_id, project, provider)
-        attempts = await carry_out(_errand(order), _hands(order, stream.hear))
-        return _told(order, attempts, await _record(order, attempts[-1]))
+        attempts, failed = await carry_out(_errand(order), _hands(order, stream.hear))
+        warnings = [*_of_failure(failed), *await _record(order, attempts[-1])]
+        return _told(order, attempts, warnings)
     finally:
         stream.end()
 
@@ -153,13 +154,13 @@ async def _assemble(order: _Order, instruction: str) -> Assembled:
 
 async def _judge(order: _Order, assembled: Assembled, output: str) -> Verdict:
     mode = order.params.judge or order.session.settings.ai_judge
-    if mode == "off":
-        return conclude(0, [], all_unchecked(assembled.constraints.charges, OFF))
     told = assembled.constraints
+    if mode == "off":
+        return unjudged(told)
     terms = await terms_of(order.session.tree, order.project) if told.terms is None else told.terms
     provider = order.provider if mode == "model" else None
-    verdict = await judge(output, told.charges, terms, provider, assembled.model)
-    return with_left_out(verdict, told.left_out)
+    verdict = await judge(output, told.charges, terms or (), provider, assembled.model)
+    return with_rest(verdict, told, terms)
 
 
 async def _record(order: _Order, attempt: Attempt) -> list[str]:
@@ -173,6 +174,10 @@ async def _record(order: _Order, attempt: Attempt) -> list[str]:
         log.warning("ai_run_not_recorded", run_id=order.run_id, code=error.code)
         return [told(WarningCode.RUNS_UNAVAILABLE)]
     return []
+
+
+def _of_failure(failed: ErrorCode | None) -> list[str]:
+    return [] if failed is None else [f"{WarningCode.AI_REWRITE_FAILED}: {failed}"]
 
 
 def _as_record(order: _Order, attempt: Attempt, summary: str) -> RunRecord:

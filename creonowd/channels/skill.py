@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.channels.session import Session
-from creonowd.context.needs import ContextRules
+from creonowd.context.needs import ContextRules, Summary
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.rpc.channel import Channel
@@ -56,7 +56,8 @@ class SkillInfo(Result):
     """One skill. An invalid one has `errors`, and nothing of what it declares can be relied on.
 
     `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
-    is what a prompt of this skill should cost; it is no limit.
+    is what a prompt of this skill should cost; it is no limit. `summaries` are those that it
+    relies on and only a host can give: without one, runs warn SKILL_SOURCE_ABSENT.
     """
 
     id: str
@@ -70,6 +71,7 @@ class SkillInfo(Result):
     context_rules: ContextRules
     context_rules_text: str
     target_tokens: int | UnsetType = UNSET
+    summaries: tuple[Summary, ...] | UnsetType = UNSET
 
 
 class SkillDetail(SkillInfo):
@@ -145,6 +147,7 @@ def _info(entry: Entry) -> SkillInfo:
         context_rules=skill.context_rules,
         context_rules_text=spell(skill.context_rules),
         target_tokens=UNSET if skill.target_tokens is None else skill.target_tokens,
+        summaries=skill.summaries or UNSET,
     )
 
 

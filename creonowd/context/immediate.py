@@ -13,7 +13,7 @@ from creonowd.context.manuscript import Manuscript
 from creonowd.context.plan import Plan
 from creonowd.context.retrieved import rank_key
 from creonowd.context.strips import Start, read_back, read_on
-from creonowd.context.template import heading, heading_after
+from creonowd.context.template import excerpt, heading, heading_after
 from creonowd.context.units import Unit, head_within, visible_ref
 from creonowd.context.verdict import TrimEvidence, Verdict, drop, keep
 from creonowd.context.window import After, Before, Side, show_after, show_before
@@ -33,14 +33,26 @@ class View(Model):
 class _Sight(NamedTuple):
     near: Side
     beyond: Side
+    closing: str = ""
+    closing_tokens: int = 0
 
     @property
     def tokens(self) -> int:
-        return self.near.tokens + self.beyond.tokens
+        return self.near.tokens + self.beyond.tokens + self.closing_tokens
 
     @property
     def text(self) -> str:
         return self.near.text + self.beyond.text
+
+
+class _Scene(NamedTuple):
+    """Both sides of where the author is, and what they are measured with."""
+
+    before: Before
+    after: After
+    step: int
+    document: Document
+    instruments: Instruments
 
 
 def take_notes(units: Sequence[Unit], room: int) -> list[Verdict]:
@@ -62,28 +74,58 @@ def look(
     """Show as much of the document as fits: first what lies before, then what lies after."""
     if not document.text.strip():
         return View()
-    before, after = _sides(plan, document, manuscript, instruments)
-    most = plan.figures.total
-    could = _Sight(
-        show_before(before, most, plan.step, instruments), show_after(after, most, instruments)
+    scene = _Scene(
+        *_sides(plan, document, manuscript, instruments), plan.step, document, instruments
     )
-    near = show_before(before, room, plan.step, instruments)
-    shown = _Sight(near, show_after(after, room - near.tokens, instruments))
+    could = _see(scene, plan.figures.total)
     if not could.text:
         return View()
-    whole = shown == could and (plan.surrounding is not None or _is_all(shown, before, after))
+    shown = _see(scene, room)
+    whole = shown == could and (plan.surrounding is not None or not shown.closing)
     ref = visible_ref(document.source_ref, instruments)
     return View(
         tokens=shown.tokens,
-        span=Span(before.position - near.reach, document.here.end + shown.beyond.reach),
+        span=_span(scene, shown),
         verdict=Verdict(
             evidence=_evidence(ref, could, shown, whole=whole),
             text=shown.text,
-            rendered=_rendered(before, after, shown),
+            rendered=_rendered(scene, shown),
             fits_with=None if whole else max(1, could.tokens - room),
             redactions=manuscript.evidence(ref),
         ),
     )
+
+
+def _see(scene: _Scene, room: int) -> _Sight:
+    """Show what fits; where that is not all of the document, with the lines that it covers."""
+    sight = _within(scene, room)
+    if not sight.text or _is_all(sight, scene):
+        return sight
+    instruments, lines = scene.instruments, scene.document.text.count("\n") + 1
+    sight = _within(scene, room - instruments.count(_excerpt(scene, lines, lines)))
+    if not sight.text:
+        return sight
+    closing = _excerpt(scene, *_lines(scene.document.text, _span(scene, sight)))
+    return sight._replace(closing=closing, closing_tokens=instruments.count(closing))
+
+
+def _within(scene: _Scene, room: int) -> _Sight:
+    near = show_before(scene.before, room, scene.step, scene.instruments)
+    return _Sight(near, show_after(scene.after, room - near.tokens, scene.instruments))
+
+
+def _span(scene: _Scene, sight: _Sight) -> Span:
+    start = scene.before.position - sight.near.reach
+    return Span(start, scene.document.here.end + sight.beyond.reach)
+
+
+def _lines(text: str, span: Span) -> tuple[int, int]:
+    first = text.count("\n", 0, span.start) + 1
+    return first, first + text.count("\n", span.start, max(span.start, span.end - 1))
+
+
+def _excerpt(scene: _Scene, first: int, last: int) -> str:
+    return excerpt(visible_ref(scene.document.source_ref, scene.instruments), first, last)
 
 
 def _sides(
@@ -97,14 +139,15 @@ def _sides(
     ref = visible_ref(document.source_ref, instruments)
     title = heading_after(ref)
     on = read_on(manuscript, Start(end, title), ceiling, most, instruments)
-    after = After(on, title, len(on.text))
+    after = After(on, end, title, len(on.text))
     if around is not None:
         after = after._replace(limit=len(title) + head_within(after.rest, around))
     return Before(manuscript, start, floor, back, heading(ref)), after
 
 
-def _is_all(shown: _Sight, before: Before, after: After) -> bool:
+def _is_all(shown: _Sight, scene: _Scene) -> bool:
     """Tell whether nothing but blanks of the document is missing."""
+    before, after = scene.before, scene.after
     first = before.strip.leaves[0].start == 0
     last = after.strip.leaves[-1].end == len(before.manuscript.text)
     blank = not before.strip.text.strip(), not after.rest.strip()
@@ -116,10 +159,10 @@ def _is_all(shown: _Sight, before: Before, after: After) -> bool:
     )
 
 
-def _rendered(before: Before, after: After, shown: _Sight) -> str:
-    near = f"{before.heading}{shown.near.text}\n" if shown.near.text else ""
-    beyond = f"{after.heading}{shown.beyond.text}\n" if shown.beyond.text else ""
-    return near + beyond
+def _rendered(scene: _Scene, shown: _Sight) -> str:
+    near = f"{scene.before.heading}{shown.near.text}\n" if shown.near.text else ""
+    beyond = f"{scene.after.heading}{shown.beyond.text}\n" if shown.beyond.text else ""
+    return near + beyond + shown.closing
 
 
 def _evidence(ref: str, could: _Sight, shown: _Sight, *, whole: bool) -> TrimEvidence:

@@ -35,6 +35,13 @@ class Need(StrEnum):
     RETRIEVAL = "retrieval"
 
 
+class Summary(StrEnum):
+    """What a skill may rely on and only a host can give: it takes reading the whole novel."""
+
+    FULL_TEXT = "full_text"
+    RELATIONS = "relations"
+
+
 _READ_THE_DOCUMENT = (
     Need.SURROUNDING,
     Need.CHARACTERS,

@@ -3,7 +3,7 @@
 Reads no further than could ever be shown. Knows tokens; knows no window and no layer.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import accumulate
 from typing import NamedTuple
@@ -16,7 +16,8 @@ from creonowd.context.parts import adds_up
 class Strip(NamedTuple):
     """What was read, as it may be sent: its text, where its pieces and its leaves begin in that.
 
-    `sums[i]` are the tokens of the pieces before the i-th; the last sum is that of all.
+    `sums[i]` are the tokens of the pieces before the i-th; the last sum is that of all. Of a leaf
+    that is read from its middle on, the place is where it would begin.
     """
 
     text: str
@@ -37,6 +38,13 @@ class Strip(NamedTuple):
         """Find the leaf that holds a raw position, and where it begins in the text."""
         index = bisect_right(self.leaves, position, key=lambda leaf: leaf.start) - 1
         return self.leaves[index], self.places[index]
+
+    def raw_at(self, offset: int) -> int:
+        """Find the raw position that an offset in the text came from."""
+        index = max(0, bisect_right(self.places, offset) - 1)
+        leaf, inside = self.leaves[index], offset - self.places[index]
+        raw = range(leaf.start, leaf.end)
+        return leaf.start + bisect_left(raw, inside, key=leaf.place)
 
 
 class Start(NamedTuple):
@@ -81,7 +89,9 @@ def read_on(
         leaves.append(later)
         texts.append(later.text)
         tokens += instruments.count(later.text)
-    return _strip(leaves, texts, instruments)
+    strip = _strip(leaves, texts, instruments)
+    begins = len(start.heading) - leaf.place(start.position)
+    return strip._replace(places=(begins, *strip.places[1:]))
 
 
 def _strip(leaves: Sequence[Leaf], texts: Sequence[str], instruments: Instruments) -> Strip:

@@ -42,6 +42,15 @@ def heading_after(ref: str) -> str:
     return f"### ref:{ref} 光标之后\n"
 
 
+def excerpt(ref: str, first: int, last: int) -> str:
+    """Close what is shown of a document with the lines that it covers.
+
+    Behind the text and not in its heading: with every line that the author adds the last one
+    moves, and what stands before the cursor must stay as it is.
+    """
+    return f"### 以上摘自 ref:{ref}#L{first}-L{last}\n"
+
+
 def constraint_line(number: int, tail: str) -> str:
     """Number a constraint; `tail` is what `constraint_tail` made of its text."""
     return f"{number}{tail}"

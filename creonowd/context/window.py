@@ -19,7 +19,7 @@ class Side(NamedTuple):
     """What is shown of one side of the cursor.
 
     `tokens` covers its heading and the newline behind it, and is 0 if nothing is shown;
-    `reach` is how many raw code points it covers, about.
+    `reach` is how many raw code points it covers.
     """
 
     text: str = ""
@@ -43,9 +43,10 @@ class Before(NamedTuple):
 
 
 class After(NamedTuple):
-    """What lies after a position, up to `limit` in the text of the strip, heading included."""
+    """What lies after a raw position, up to `limit` in the text of the strip, heading included."""
 
     strip: Strip
+    position: int
     heading: str
     limit: int
 
@@ -118,7 +119,8 @@ def _finer(before: Before, room: int, instruments: Instruments) -> Side:
     start = _offset(before, before.lowest)
     tail = before.strip.text[start:-1]
     cut = keep_tail(tail, room, instruments.tokenizer, before=before.heading, after="\n")
-    return _shown_from(before, start + cut.at, len(tail) - cut.at, instruments)
+    reach = before.position - before.strip.raw_at(start + cut.at)
+    return _shown_from(before, start + cut.at, reach, instruments)
 
 
 def _tokens_to(after: After, end: int, instruments: Instruments) -> int:
@@ -136,4 +138,5 @@ def _shown_to(after: After, end: int, instruments: Instruments) -> Side:
     text = after.strip.text[len(after.heading) : end]
     if not text.strip():
         return Side()
-    return Side(text, _tokens_to(after, end, instruments), len(text))
+    reach = after.strip.raw_at(end) - after.position
+    return Side(text, _tokens_to(after, end, instruments), reach)

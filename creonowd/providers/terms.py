@@ -31,12 +31,12 @@ class Term(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def read_terms(data: bytes) -> tuple[Term, ...]:
-    """Read the terms to avoid; nothing of a file that cannot be understood."""
+def read_terms(data: bytes) -> tuple[Term, ...] | None:
+    """Read the terms to avoid; None if the file cannot be read at all."""
     try:
         content = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError):
-        return ()
+        return None
     if not isinstance(content, dict):
         return ()
     told = cast("dict[str, Any]", content)

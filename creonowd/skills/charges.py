@@ -7,13 +7,13 @@ from msgspec.structs import replace
 
 from creonowd.context.assembly import Assembly
 from creonowd.context.fragment import Kind, Layer
-from creonowd.errors import DaemonError
+from creonowd.context.template import CONSTRAINTS_FILE
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.providers.terms import REF, Term, read_terms
 from creonowd.providers.verdict import (
     Charge,
     Status,
-    Unchecked,
     Verdict,
     Violation,
     all_unchecked,
@@ -23,18 +23,25 @@ from creonowd.workspace.positions import to_utf16
 from creonowd.workspace.registry import Project
 from creonowd.workspace.tree import Tree
 
+SOURCE = "constraints"
 OFF = "judging is off"
 LEFT_OUT = "it was left out of the prompt"
+UNREAD = "the file cannot be read"
+
+_LIST = Charge(id=CONSTRAINTS_FILE, text="创作约束")
+_TERMS = Charge(id=REF, text="术语表")
 
 
 class Constraints(Model):
-    """The constraints that a prompt holds, and those for which it had no room.
+    """The constraints that a prompt holds, and those that it does not for want of room.
 
-    `terms` are those of the prompt; None if it does not hold the project's terminology.
+    `unread` says that nobody knows them. `terms` are those of the prompt; None if it does not
+    hold the project's terminology.
     """
 
     charges: tuple[Charge, ...] = ()
     left_out: tuple[Charge, ...] = ()
+    unread: bool = False
     terms: tuple[Term, ...] | None = None
 
 
@@ -47,23 +54,31 @@ def constraints_in(assembly: Assembly) -> Constraints:
     return Constraints(
         charges=tuple(charge for stays, charge in charges if stays),
         left_out=tuple(charge for stays, charge in charges if not stays),
+        unread=any(failure.source == SOURCE for failure in assembly.failures),
         terms=None if terminology is None else read_terms(terminology.encode()),
     )
 
 
-async def terms_of(tree: Tree, project: Project) -> tuple[Term, ...]:
-    """Read the project's terms; a file that is not there or not readable bans nothing."""
+async def terms_of(tree: Tree, project: Project) -> tuple[Term, ...] | None:
+    """Read the project's terms; a file that is not there bans nothing, None is one nobody can read."""
     try:
         return read_terms((await tree.read(project, Scope.RULES, REF)).data)
-    except DaemonError:
-        return ()
+    except DaemonError as error:
+        return () if error.code is ErrorCode.NOT_FOUND else None
 
 
-def with_left_out(verdict: Verdict, left_out: tuple[Charge, ...]) -> Verdict:
-    """Say of constraints that the model was never told that nobody checked them."""
-    if not left_out:
+def unjudged(told: Constraints) -> Verdict:
+    """Say of everything that nobody looked, because nobody was to."""
+    charges = (*told.charges, *told.left_out)
+    return Verdict(status=Status.UNCHECKED, unchecked=tuple(all_unchecked(charges, OFF)))
+
+
+def with_rest(verdict: Verdict, told: Constraints, terms: tuple[Term, ...] | None) -> Verdict:
+    """Add what was never judged: constraints without room, and files that nobody could read."""
+    files = [_LIST] * told.unread + [_TERMS] * (terms is None)
+    more = (*all_unchecked(told.left_out, LEFT_OUT), *all_unchecked(files, UNREAD))
+    if not more:
         return verdict
-    more: list[Unchecked] = all_unchecked(left_out, LEFT_OUT)
     status = Status.UNCHECKED if verdict.status is Status.PASSED else verdict.status
     return replace(verdict, status=status, unchecked=(*verdict.unchecked, *more))
 

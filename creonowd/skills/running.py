@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from creonowd.context.result import AssembleResult
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.providers.judge import named
 from creonowd.providers.provider import Answer, Call, Provider
@@ -62,13 +63,23 @@ class Attempt(Model):
     prefix_marked: bool
 
 
-async def carry_out(errand: Errand, hands: Hands) -> tuple[Attempt, ...]:
-    """Make one attempt, or two; the last one counts."""
+class Outcome(NamedTuple):
+    """The attempts that came to an end, and what the second failed with if it did not."""
+
+    attempts: tuple[Attempt, ...]
+    failed: ErrorCode | None = None
+
+
+async def carry_out(errand: Errand, hands: Hands) -> Outcome:
+    """Make one attempt, or two; the last one counts. What is written is not lost to the second."""
     first = await _attempt(1, errand.instruction, errand, hands)
     if errand.policy is Policy.ANNOTATE or first.verdict.status is not Status.VIOLATED:
-        return (first,)
+        return Outcome((first,))
     told = "\n\n".join(part for part in (errand.instruction, named(first.verdict)) if part)
-    return first, await _attempt(2, told, errand, hands)
+    try:
+        return Outcome((first, await _attempt(2, told, errand, hands)))
+    except DaemonError as error:
+        return Outcome((first,), error.code)
 
 
 async def _attempt(number: int, instruction: str, errand: Errand, hands: Hands) -> Attempt:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from creonowd.context.needs import ContextRules
+from creonowd.context.needs import ContextRules, Summary
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.skills import context_rules, placeholders
@@ -21,7 +21,7 @@ from creonowd.workspace.front_matter import Fault, FrontMatter
 MAX_BYTES = 256 * 1024
 MAX_TARGET_TOKENS = 64_000
 TEXTS = ("id", "name", "description", "license", "compatibility", "allowed-tools", "version")
-KEYS = (*TEXTS, "metadata", "target_tokens", "context_rules", "prompt")
+KEYS = (*TEXTS, "metadata", "target_tokens", "summaries", "context_rules", "prompt")
 PROMPT_KEYS = ("system", "user")
 DEFAULT_USER = "{{text}}"
 
@@ -36,13 +36,17 @@ class Prompt(Model):
 
 
 class Skill(Model):
-    """What one SKILL.md says. `id` and `name` are empty where the file leaves them to its place."""
+    """What one SKILL.md says. `id` and `name` are empty where the file leaves them to its place.
+
+    `summaries` are those that it relies on and only a host can give.
+    """
 
     id: str = ""
     name: str = ""
     description: str = ""
     context_rules: ContextRules = ContextRules()
     target_tokens: int | None = None
+    summaries: tuple[Summary, ...] = ()
     prompt: Prompt = Prompt()
 
 
@@ -110,6 +114,7 @@ def _interpreted(read: FrontMatter) -> Parsed:
             description=read.values.get("description", ""),
             context_rules=rules.rules,
             target_tokens=read.values.get("target_tokens"),
+            summaries=tuple(map(Summary, read.values.get("summaries", ()))),
             prompt=prompt,
         )
     )
@@ -131,11 +136,19 @@ def _unknown_or_mistyped(values: Mapping[str, Any]) -> Iterator[Fault]:
         elif key == "target_tokens" and not _is_target(value):
             message = f"`target_tokens` must be a whole number from 1 to {MAX_TARGET_TOKENS}."
             yield Fault(key=key, message=message)
+        elif key == "summaries" and not _are_summaries(value):
+            message = f"`summaries` must be a list of any of {', '.join(Summary)}."
+            yield Fault(key=key, message=message)
 
 
 def _is_target(value: Any) -> bool:
     whole = isinstance(value, int) and not isinstance(value, bool)
     return whole and 1 <= value <= MAX_TARGET_TOKENS
+
+
+def _are_summaries(value: Any) -> bool:
+    known = list(Summary)
+    return isinstance(value, list) and all(item in known for item in cast("list[Any]", value))
 
 
 def _rules(values: Mapping[str, Any]) -> Checked:

@@ -54,7 +54,7 @@ def describe(path: str, text: str) -> Entity | None:
     names = _names(said, path, text)
     priority = said.get("priority", DEFAULT_PRIORITY)
     inject = said.get("inject", Inject.ALWAYS)
-    if names is None or inject not in set(Inject):
+    if names is None or inject not in list(Inject):
         return None
     if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > MAX_PRIORITY:
         return None

@@ -293,6 +293,60 @@ async def test_judging_can_be_limited_per_run(desk: Desk, mode: str, reason: str
     assert run["verdict"]["unchecked"][0]["reason"].startswith(reason)
 
 
+@pytest.mark.parametrize("damage", [b"{", b"\xff\xfe", b'{"version":99,"items":[]}'])
+async def test_constraints_that_nobody_could_read_are_not_passed(desk: Desk, damage: bytes) -> None:
+    await desk.constrain("避免使用感叹号")
+    (desk.root / ".creonow/rules/constraints.json").write_bytes(damage)
+    await desk.script({"text": "站住！"})
+
+    run = await desk.run()
+
+    assert run["verdict"]["status"] == "unchecked"
+    assert [one["constraintId"] for one in run["verdict"]["unchecked"]] == [
+        ".creonow/rules/constraints.json"
+    ]
+
+
+@pytest.mark.parametrize("skill", ["builtin:continue", "builtin:consistency"])
+async def test_terms_that_nobody_could_read_are_not_passed(desk: Desk, skill: str) -> None:
+    desk.put("rules/terminology.json", '{"terms":[')
+    await desk.script({"text": "他取出灵晶。"})
+
+    run = await desk.run(skillId=skill)
+
+    assert run["verdict"]["status"] == "unchecked"
+    assert run["verdict"]["unchecked"][0]["constraintId"] == ".creonow/rules/terminology.json"
+
+
+async def test_a_run_that_nobody_judged_has_not_passed(desk: Desk) -> None:
+    run = await desk.run(judge="off")
+
+    assert run["verdict"]["status"] == "unchecked"
+
+
+@pytest.mark.parametrize("code", ["AI_RATE_LIMITED", "UPSTREAM_ERROR", "TIMEOUT"])
+async def test_what_was_written_is_not_lost_if_writing_again_fails(desk: Desk, code: str) -> None:
+    await desk.constrain("避免使用感叹号")
+    await desk.script({"text": "站住！"}, {"text": "站", "after": 1, "fail": code})
+
+    run = await desk.run(onViolation="regenerate", stream=True)
+
+    assert (run["output"], run["attempts"]) == ("站住！", 1)
+    assert run["verdict"]["status"] == "violated"
+    assert f"AI_REWRITE_FAILED: {code}" in run["warnings"]
+
+
+async def test_a_run_is_cancelled_while_it_writes_again(desk: Desk) -> None:
+    await desk.constrain("避免使用感叹号")
+    await desk.script({"text": "站住！"}, {"text": "站", "after": 1, "stall": True})
+    await desk.start("mine", onViolation="regenerate", stream=True)
+    await desk.client.event("ai:skill:stream", lambda event: event["attempt"] == 2)
+
+    await desk.client.call("ai:skill:cancel", {"runId": "mine"})
+
+    assert (await desk.client.reply("mine"))["error"]["data"]["code"] == "CANCELED"
+
+
 async def test_preferred_terms_are_judged(desk: Desk) -> None:
     desk.put("rules/terminology.json", '{"terms":[{"term":"灵石","avoid":["灵晶"]}]}')
     await desk.script({"text": "他取出灵晶。"})

@@ -143,3 +143,46 @@ async def test_a_skill_that_declares_nothing_gets_little(desk: Desk) -> None:
     assert little["layers"]["settings"]["tokens"] == 0
     assert little["layers"]["retrieved"]["tokens"] == 0
     assert little["tokenCount"] < everything["tokenCount"] / 2
+
+
+MISSING = {
+    "dialogue": "SKILL_SOURCE_ABSENT: 人物关系摘要未注入",
+    "consistency": "SKILL_SOURCE_ABSENT: 全文摘要未注入",
+}
+
+
+@pytest.mark.requirement("SK-024", "SK-025")
+@pytest.mark.parametrize(
+    ("slug", "other", "kind"),
+    [
+        ("dialogue", "rag", "kg"),
+        ("consistency", "kg", "rag"),
+        ("consistency", "memory", "custom"),
+    ],
+)
+async def test_a_summary_that_no_host_offers_is_missing_with_a_warning(
+    client: Client, tmp_path: Path, slug: str, other: str, kind: str
+) -> None:
+    desk = await at_desk(client, tmp_path / "小说")
+    client.handlers["context:source:fetch"] = lambda params: answer(params, [])
+    place = {"layer": "retrieved"}
+    await client.call("context:source:register", place | {"name": other, "kind": other})
+
+    without = await desk.run(skillId=f"builtin:{slug}")
+    await client.call("context:source:register", place | {"name": kind, "kind": kind})
+    with_host = await desk.run(skillId=f"builtin:{slug}")
+
+    assert MISSING[slug] in without["warnings"]
+    assert not [said for said in with_host["warnings"] if "SKILL_SOURCE_ABSENT" in said]
+    assert HOSTS[kind][1] in with_host["output"]
+
+
+@pytest.mark.parametrize("slug", ["polish", "condense", "expand", "continue"])
+async def test_skills_that_rely_on_no_host_do_not_warn(
+    client: Client, tmp_path: Path, slug: str
+) -> None:
+    desk = await at_desk(client, tmp_path / "小说")
+
+    run = await desk.run(skillId=f"builtin:{slug}")
+
+    assert not [said for said in run["warnings"] if "SKILL_SOURCE_ABSENT" in said]

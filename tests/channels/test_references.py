@@ -1,5 +1,6 @@
 """Where a text comes from, as prompt and run say it: `ref:` and a project-relative path."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,22 @@ async def test_a_text_that_was_cut_says_which_lines_are_left(desk: Desk) -> None
     assert "ref:.creonow/rules/style.md" in run["refs"]
     shown = run["output"].partition(f"### {cut}\n")[2].partition("\n#")[0]
     assert shown.strip() == "\n".join(WORLD.split("\n")[: int(lines)]).strip()
+
+
+@pytest.mark.requirement("SK-021")
+async def test_the_document_too_says_which_lines_were_shown(desk: Desk) -> None:
+    (desk.root / "一.md").write_bytes(WORLD.encode())
+    cursor = WORLD.index("第400条")
+
+    run = await desk.run(cursorPosition=cursor, skillId="builtin:polish")
+
+    (ref,) = [ref for ref in run["refs"] if ref.startswith("ref:一.md")]
+    first, last = (int(line) for line in re.findall(r"L(\d+)", ref.partition("#")[2]))
+    assert f"### 以上摘自 {ref}\n" in run["output"]
+    assert first < WORLD.count("\n", 0, cursor) + 1 < last
+    assert "\n".join(WORLD.split("\n")[first - 1 : last]).strip() in run["output"].replace(
+        "\n### ref:一.md 光标之后\n", ""
+    )
 
 
 async def test_references_of_a_run_name_no_place_of_this_machine(

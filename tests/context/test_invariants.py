@@ -318,5 +318,6 @@ def shown_after(made: Assembly) -> str:
 def _under(made: Assembly, start: str, end: str) -> str:
     for verdict in made.layers[Layer.IMMEDIATE].verdicts:
         if verdict.evidence.rule is Rule.WINDOW and start in verdict.rendered:
-            return verdict.rendered.partition(start)[2].partition(end)[0][:-1]
+            shown = verdict.rendered.partition("### 以上摘自 ")[0]
+            return shown.partition(start)[2].partition(end)[0][:-1]
     return ""

@@ -1,5 +1,6 @@
 """The window on the document: what stays, what goes, and that typing does not move it."""
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -169,3 +170,53 @@ def test_a_cursor_in_a_secret_shows_neither_half() -> None:
 
 
 USING = instruments()
+
+
+LINES = re.compile(r"\n### 以上摘自 ref:chapters/07\.md#L(\d+)-L(\d+)\n")
+KEY = (
+    "-----BEGIN PRIVATE KEY-----\n"
+    + "MIIEvQIBADANBgkqhkiG9w0BAQ\n" * 9
+    + "-----END PRIVATE KEY-----\n"
+)
+
+
+@pytest.mark.requirement("SK-021")
+@pytest.mark.parametrize("surrounding", [None, 7, 900])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("secret", ["", KEY])
+def test_what_is_shown_says_which_lines_it_covers(
+    surrounding: int | None, end: str, secret: str
+) -> None:
+    text = NOVEL
+    for near in ("第1109段", "第1113段"):
+        text = text.replace(near, secret + near)
+    text = text.replace("\n", end)
+    cursor = text.index("第1111段") + 20
+    made = assembled(at(cursor, text=text, surrounding=surrounding))
+
+    found = LINES.search(made.user.text)
+
+    assert found is not None
+    first, last = int(found[1]), int(found[2])
+    raw = text.split("\n")
+    shown = [line.rstrip("\r") for line in raw[first - 1 : last]]
+    own = before(made).split("\n") + after(made).split("\n")
+    assert own[0] in shown[0]
+    assert own[-1] in shown[-1]
+    assert first <= text.count("\n", 0, cursor) + 1 <= last
+
+
+def test_a_document_that_is_shown_whole_needs_no_lines() -> None:
+    made = assembled(at(30, text=NOVEL[:400]))
+
+    assert not LINES.search(made.user.text)
+
+
+def test_a_new_line_changes_nothing_before_itself() -> None:
+    """The lines stand behind the text: in its heading they would cost the cache of all of it."""
+    once = assembled(at(len(NOVEL))).user.text
+    again = assembled(at(len(NOVEL) + 9, text=f"{NOVEL}他站住了，没回头。\n")).user.text
+
+    kept = LINES.split(once)[0]
+    assert len(kept) > 1500
+    assert again.startswith(kept)

@@ -8,7 +8,7 @@ from creonowd.providers.bans import word_pattern
 from creonowd.providers.terms import Term, misuses, read_terms
 
 
-def read(content: Any) -> tuple[Term, ...]:
+def read(content: Any) -> tuple[Term, ...] | None:
     return read_terms(json.dumps(content).encode())
 
 
@@ -35,8 +35,9 @@ def test_what_to_avoid_is_read_and_nothing_is_made_up(
 
 
 @pytest.mark.parametrize("data", [b"", b"{", b"\xff", b"[" * 100_000])
-def test_a_file_that_cannot_be_understood_bans_nothing(data: bytes) -> None:
-    assert read_terms(data) == ()
+def test_a_file_that_cannot_be_read_is_told_from_one_without_terms(data: bytes) -> None:
+    assert read_terms(data) is None
+    assert read_terms(b"{}") == ()
 
 
 def test_a_word_within_the_preferred_one_is_no_misuse() -> None:

@@ -50,6 +50,7 @@ def test_only_what_is_always_injected_is_part_of_the_rules(inject: str) -> None:
     "said",
     [
         "inject: sometimes",
+        "inject: [always]",
         "priority: high",
         "aliases: 7",
         "name: 7",
