@@ -1,0 +1,201 @@
+"""Running skills against a real process: streamed, judged, stopped, recorded, and on a provider.
+
+The providers are local HTTP servers that speak the real ones' formats; nothing leaves the machine.
+"""
+
+from collections.abc import AsyncGenerator
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from tests.channels.desk import Desk, at_desk
+from tests.clients import Client, over_stdio
+from tests.providers.roles import KEY, ROLES
+from tests.providers.stage import Stage, on_stage
+
+SECRET = "sk-THIS_SHOULD_BE_REDACTED"
+STREAM = "ai:skill:stream"
+STYLE = "".join(f"第{n}条：写景不超过三句，写人先写手，对话里不用成语。\n" for n in range(80))
+WORLD = "".join(f"第{n}条设定：城里的钟每天慢{n}分钟，没有人说得清为什么。\n\n" for n in range(900))
+
+
+@pytest.fixture
+async def client(tmp_path: Path) -> AsyncGenerator[Client]:
+    async with over_stdio(tmp_path / "用户 数据") as connected:
+        yield connected
+
+
+@pytest.fixture
+async def desk(client: Client, tmp_path: Path) -> Desk:
+    made = await at_desk(client, tmp_path / "小说 一")
+    await client.call("context:creonow:ensure", {"projectId": made.project_id})
+    return made
+
+
+def heard(client: Client) -> list[dict[str, Any]]:
+    return [event["params"] for event in client.events if event["method"] == STREAM]
+
+
+@pytest.mark.requirement("SK-027", "CN-040")
+async def test_a_built_in_skill_runs_on_the_fake_and_tells_all_that_it_did(desk: Desk) -> None:
+    """§7, step 5: a secret in the style guide, a settings file that is far too large."""
+    desk.put("rules/style.md", f"短句。\napiKey={SECRET}\n")
+    desk.put("settings/世界观.md", WORLD)
+
+    run = await desk.run(stream=True, input="写他上楼")
+
+    told = run["diagnostics"]
+    assert sha256(run["output"].encode()).hexdigest() == told["promptHash"]
+    assert "".join(event["delta"] for event in heard(desk.client)) == run["output"]
+    assert [event["done"] for event in heard(desk.client)].index(True) == len(
+        heard(desk.client)
+    ) - 1
+    assert "***REDACTED***" in run["output"]
+    assert SECRET not in repr(run)
+    assert any(one["patternId"] == "openai_api_key_sk" for one in told["redactionEvidence"])
+    actions = {one["sourceRef"]: one["action"] for one in told["trimEvidence"]}
+    assert actions[".creonow/settings/世界观.md"] == "trimmed"
+    assert any(ref.startswith("ref:.creonow/settings/世界观.md#L1-L") for ref in run["refs"])
+    assert told["tokenCount"] <= told["budget"]["maxInputTokens"]
+
+
+async def test_the_next_process_knows_what_the_last_one_wrote(tmp_path: Path) -> None:
+    user_data = tmp_path / "用户 数据"
+    async with over_stdio(user_data) as client:
+        desk = await at_desk(client, tmp_path / "小说 一")
+        await desk.script({"text": "他终于睡着了。"})
+        await desk.run(input="写困意")
+        assert client.process is not None
+        client.process.kill()
+        await client.process.wait()
+
+    async with over_stdio(user_data) as again:
+        run = await Desk(again, desk.root, desk.project_id).run()
+
+    assert "指令：写困意\n产出（7 字）：他终于睡着了。" in run["output"]
+
+
+@pytest.mark.parametrize("way", ["ai:skill:cancel", "$/cancelRequest"])
+async def test_a_run_is_stopped_in_the_middle_and_the_daemon_lives_on(desk: Desk, way: str) -> None:
+    await desk.script({"text": "夜深了。", "piece": 2, "after": 1, "stall": True}, {"text": "好。"})
+    await desk.start("mine", stream=True)
+    first = await desk.client.event(STREAM)
+
+    params = {"runId": "mine"} if way == "ai:skill:cancel" else {"id": "mine"}
+    message = {"jsonrpc": "2.0", "method": way, "params": params}
+    await desk.client.post(message | ({} if way.startswith("$") else {"id": "stop"}))
+    reply = await desk.client.reply("mine")
+    last = await desk.client.event(STREAM, lambda event: event["done"])
+
+    assert (first["delta"], last["runId"]) == ("夜深", "mine")
+    assert (reply["error"]["code"], reply["error"]["data"]["code"]) == (-32800, "CANCELED")
+    assert (await desk.run())["output"] == "好。"
+
+
+async def test_a_run_that_takes_too_long_is_no_cancelled_one(desk: Desk) -> None:
+    await desk.script({"stall": True})
+
+    error = await desk.client.failure("ai:skill:run", desk.payload() | {"_meta": {"timeoutMs": 80}})
+
+    assert error.code == "TIMEOUT"
+
+
+@pytest.mark.requirement("CE-046")
+async def test_a_broken_constraint_is_annotated_or_written_again(desk: Desk) -> None:
+    """AI 生成违反约束时的处理."""
+    await desk.constrain("严格第一人称叙述", "避免使用感叹号")
+    found = (
+        '{"violations":[{"constraint":1,"quote":"他跑了","confidence":0.8,"reason":"第三人称"}]}'
+    )
+    kept = '{"violations":[]}'
+    await desk.script(
+        {"text": "他跑了！"},
+        {"text": "他跑了！"},
+        {"text": "我跑了。"},
+        verdicts=(found, found, kept),
+    )
+
+    annotated = await desk.run()
+    again = await desk.run(onViolation="regenerate", stream=True)
+
+    places = [(v["by"], v["from"], v["to"]) for v in annotated["verdict"]["violations"]]
+    assert places == [("rules", 3, 4), ("model", 0, 3)]
+    assert (again["output"], again["attempts"]) == ("我跑了。", 2)
+    assert again["verdict"]["status"] == "passed"
+    assert again["earlier"]["verdict"]["status"] == "violated"
+    second = [event["delta"] for event in heard(desk.client) if event["attempt"] == 2]
+    assert "".join(second) == "我跑了。"
+
+
+@pytest.mark.requirement("CE-035")
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+async def test_of_three_continuations_the_second_and_third_hit(
+    tmp_path: Path, provider: str
+) -> None:
+    """连续续写 3 次, shown in the bodies; and the key is nowhere that anyone could read it."""
+    user_data = tmp_path / "用户 数据"
+    async with on_stage() as stage, over_stdio(user_data, **asking(provider, stage)) as client:
+        desk = await at_desk(client, tmp_path / "小说 一")
+        desk.put("rules/style.md", STYLE)
+        role = ROLES[provider](stage, 60_000)
+        role.says("他", "没有动。")
+        runs = [await desk.run(cursorPosition=place, stream=True) for place in (12, 20, 30)]
+        bodies = [request.body for request in stage.received]
+        role.refuses_the_key()
+        refused = await client.failure("ai:skill:run", desk.payload())
+        role.asks_to_slow_down(2.5)
+        slow = await client.failure("ai:skill:run", desk.payload())
+        config = await client.call("ai:config:get")
+
+    assert [run["output"] for run in runs] == ["他没有动。"] * 3
+    assert [run["diagnostics"]["stablePrefixUnchanged"] for run in runs] == [False, True, True]
+    assert {cached_prefix(body) for body in bodies} == {runs[0]["diagnostics"]["stablePrefixHash"]}
+    assert [run["usage"]["cacheReadTokens"] for run in runs] == [100, 100, 100]
+    assert (refused.code, slow.code) == ("AI_AUTH_FAILED", "AI_RATE_LIMITED")
+    assert slow.details["retryAfterMs"] == 2500
+    assert config["keyOrigin"] == "environment"
+    assert KEY not in repr((runs, str(refused), refused.data, slow.data, config))
+    assert not [path for path in written(user_data) if KEY.encode() in path.read_bytes()]
+
+
+async def test_stopping_a_run_hangs_up_on_the_provider(tmp_path: Path) -> None:
+    user_data = tmp_path / "用户 数据"
+    async with on_stage() as stage, over_stdio(user_data, **asking("openai", stage)) as client:
+        desk = await at_desk(client, tmp_path / "小说 一")
+        ROLES["openai"](stage, 60_000).falls_silent_after("他")
+        await desk.start("mine", stream=True)
+        await client.event(STREAM)
+
+        await client.post({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "mine"}})
+        reply = await client.reply("mine")
+        with anyio.fail_after(60):
+            await stage.hung_up.wait()
+
+    assert reply["error"]["data"]["code"] == "CANCELED"
+
+
+def asking(provider: str, stage: Stage) -> dict[str, str]:
+    """Say in the environment whom to ask, past any proxy of this machine."""
+    return {
+        "CREONOW_AI_PROVIDER": provider,
+        "CREONOW_AI_MODEL": "claude-sonnet-x",
+        "CREONOW_AI_BASE_URL": stage.url,
+        f"{provider.upper()}_API_KEY": KEY,
+        "NO_PROXY": "127.0.0.1",
+        "no_proxy": "127.0.0.1",
+    }
+
+
+def cached_prefix(body: dict[str, Any]) -> str:
+    """Give the hash of the prefix that a body asks to have cached; empty if it asks for none."""
+    if "system" in body:
+        (prefix,) = body["system"]
+        return sha256(prefix["text"].encode()).hexdigest() if "cache_control" in prefix else ""
+    return body["prompt_cache_key"]
+
+
+def written(user_data: Path) -> list[Path]:
+    return [path for path in user_data.rglob("*") if path.is_file()]
