@@ -11,6 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
+from creonowd.rpc.framing import Framing
 from tests.channels.desk import Desk, at_desk
 from tests.clients import Client, over_stdio
 from tests.providers.roles import KEY, ROLES
@@ -137,7 +138,10 @@ async def test_of_three_continuations_the_second_and_third_hit(
 ) -> None:
     """连续续写 3 次, shown in the bodies; and the key is nowhere that anyone could read it."""
     user_data = tmp_path / "用户 数据"
-    async with on_stage() as stage, over_stdio(user_data, **asking(provider, stage)) as client:
+    async with (
+        on_stage() as stage,
+        over_stdio(user_data, Framing.LINES, **asking(provider, stage)) as client,
+    ):
         desk = await at_desk(client, tmp_path / "小说 一")
         desk.put("rules/style.md", STYLE)
         role = ROLES[provider](stage, 60_000)
@@ -163,7 +167,10 @@ async def test_of_three_continuations_the_second_and_third_hit(
 
 async def test_stopping_a_run_hangs_up_on_the_provider(tmp_path: Path) -> None:
     user_data = tmp_path / "用户 数据"
-    async with on_stage() as stage, over_stdio(user_data, **asking("openai", stage)) as client:
+    async with (
+        on_stage() as stage,
+        over_stdio(user_data, Framing.LINES, **asking("openai", stage)) as client,
+    ):
         desk = await at_desk(client, tmp_path / "小说 一")
         ROLES["openai"](stage, 60_000).falls_silent_after("他")
         await desk.start("mine", stream=True)
