@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from heapq import nlargest
 
 from creonowd.model import Model
-from creonowd.sources.retrieval.terms import fold, is_lone, stands_in
+from creonowd.sources.retrieval.terms import is_lone, stands_in
 from creonowd.sources.retrieval.writing import HEADING_JOINT, STEPS, marked
 
 COMMON = 512
@@ -173,11 +173,10 @@ def _loaded(connection: sqlite3.Connection, rows: Iterable[int]) -> sqlite3.Curs
 
 def _found(row: _Row, walked: Mapping[str, _Postings], values: Mapping[str, float]) -> Found:
     number, path, start, end, lines, heading, text, sketch = row
-    folded = fold(text)
     shares: dict[str, float] = {}
     for term, postings in walked.items():
         impact = postings.impacts.get(number)
-        if impact is None and postings.common and stands_in(term, folded):
+        if impact is None and postings.common and stands_in(term, text):
             impact = _IMPACTS[0]
         if impact is not None:
             shares[term] = round(values[term] * impact, 6)
