@@ -45,15 +45,14 @@ def rank(found: Iterable[Found], current: Current | None, limit: int) -> list[Ra
     """
     present = list(found) if current is None else _present(found, current)
     groups = _collapsed(present, current, limit)
-    others = [group[0].score for group in groups if not _asked(group[0], current)]
-    best = max(others, default=1.0)
+    best = max((group[0].score for group in groups if not _asked(group[0], current)), default=1.0)
     ranked = [
         Ranked(
-            found=first,
-            score=round(min(1.0, first.score / best), 4),
-            duplicates=tuple(source_ref(one) for one in rest),
+            found=group[0],
+            score=round(min(1.0, group[0].score / best), 4),
+            duplicates=tuple(map(source_ref, group[1:])),
         )
-        for first, *rest in groups
+        for group in groups
     ]
     return sorted(ranked, key=lambda one: (-one.score, one.found.path, one.found.start))
 

@@ -4,7 +4,7 @@ Reads only what looks changed, indexes only what is. Blocks its thread; knows no
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2b
 from pathlib import Path
 from threading import Event
@@ -22,12 +22,31 @@ from creonowd.workspace.opening import read_inside
 # The coarsest clock of a disk in use (FAT): within it, two writes may look like one.
 YOUNG_MS = 2000
 MANY = 32
+# A thread that computes keeps all others waiting; so short a rest lets an assembly through.
+BREATH_SECONDS = 0.0005
+AT_A_STRETCH = 256
 
 Report = Callable[[int, int], None]
 
 
 class _StoppedError(Exception):
     """Nobody waits for the index any more."""
+
+
+class Pace:
+    """How a round goes about its passages: at a stretch if they are few, else with rests."""
+
+    def __init__(self, stop: Event) -> None:
+        self._stop = stop
+        self._passed = 0
+
+    def through(self, passages: Iterable[Passage]) -> Iterator[Passage]:
+        """Go through some passages, as long as anyone waits for them."""
+        for passage in passages:
+            self._passed += 1
+            if self._stop.wait(BREATH_SECONDS if self._passed > AT_A_STRETCH else 0):
+                raise _StoppedError
+            yield passage
 
 
 class Scene(Model):
@@ -49,9 +68,10 @@ def refresh(database: Database, scene: Scene, report: Report, stop: Event) -> bo
     gone = sorted(known.keys() - marks.keys())
     stale = sorted(p for p, mark in marks.items() if p not in known or known[p].mark != mark)
     report(0, len(gone) + len(stale))
+    pace = Pace(stop)
     for number, path in enumerate((*gone, *stale), start=1):
         try:
-            _bring(database, scene, path, known.get(path), stop)
+            _bring(database, scene, path, known.get(path), pace)
         except _StoppedError:
             return False
         report(number, len(gone) + len(stale))
@@ -83,7 +103,7 @@ def _mark(status: os.stat_result, scene: Scene) -> str:
     return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 
 
-def _bring(database: Database, scene: Scene, path: str, known: Entry | None, stop: Event) -> None:
+def _bring(database: Database, scene: Scene, path: str, known: Entry | None, pace: Pace) -> None:
     found = _read(scene, path)
     with database.writing() as connection:
         if found is None:
@@ -94,7 +114,7 @@ def _bring(database: Database, scene: Scene, path: str, known: Entry | None, sto
         if known is not None and known.digest == digest:
             touch(connection, path, mark)
         else:
-            put(connection, path, (mark, digest), _until(stop, cut(text or "")))
+            put(connection, path, (mark, digest), pace.through(cut(text or "")))
 
 
 def _read(scene: Scene, path: str) -> tuple[str, str | None] | None:
@@ -109,13 +129,6 @@ def _read(scene: Scene, path: str) -> tuple[str, str | None] | None:
         return mark, decode_text(read_inside(scene.root, "", path, limit=LARGEST).data).text
     except DaemonError as error:
         return None if error.code is ErrorCode.NOT_FOUND else (mark, None)
-
-
-def _until(stop: Event, passages: Iterator[Passage]) -> Iterator[Passage]:
-    for passage in passages:
-        if stop.is_set():
-            raise _StoppedError
-        yield passage
 
 
 def _digest(text: str) -> bytes:

@@ -7,7 +7,6 @@ two passages share estimates how much of their wording they share. Knows no inde
 import math
 import struct
 import zlib
-from collections import defaultdict
 from collections.abc import Sequence
 
 SIZE = 16
@@ -26,8 +25,8 @@ class Alike:
     """Remembers fingerprints and recognises those that come again, exactly or nearly."""
 
     def __init__(self) -> None:
-        self._seen: list[frozenset[int]] = []
-        self._by_hash: defaultdict[int, list[int]] = defaultdict(list)
+        self._seen: list[tuple[int, ...]] = []
+        self._by_hash: dict[int, list[int]] = {}
 
     def find(self, fingerprint: bytes) -> int | None:
         """Tell the number of the first remembered fingerprint that is alike, else remember this.
@@ -37,13 +36,19 @@ class Alike:
         hashes = struct.unpack(f"<{len(fingerprint) // 4}I", fingerprint)
         # Two lists in one order that share so much share something among their first few.
         first = hashes[: len(hashes) - math.ceil(ALIKE * len(hashes)) + 1]
-        whole = frozenset(hashes)
-        candidates = {number for value in first for number in self._by_hash.get(value, ())}
-        for number in sorted(candidates):
-            other = self._seen[number]
-            if len(whole & other) >= ALIKE * max(len(whole), len(other)):
-                return number
+        known = self._by_hash
+        met = [known[value] for value in first if value in known]
+        if met and (number := self._alike(hashes, met)) is not None:
+            return number
         for value in first:
-            self._by_hash[value].append(len(self._seen))
-        self._seen.append(whole)
+            known.setdefault(value, []).append(len(self._seen))
+        self._seen.append(hashes)
+        return None
+
+    def _alike(self, hashes: tuple[int, ...], met: list[list[int]]) -> int | None:
+        whole = frozenset(hashes)
+        for number in sorted({number for numbers in met for number in numbers}):
+            other = self._seen[number]
+            if len(whole.intersection(other)) >= ALIKE * max(len(whole), len(other)):
+                return number
         return None

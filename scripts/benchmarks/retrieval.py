@@ -1,0 +1,205 @@
+"""How well passages are found, and what that costs beside a plain scan of the same text.
+
+The novel and the questions are those of ../shared/corpus; without it a stand-in is searched and
+the first line says so. 25 MB are ten volumes of its kind, see `novel.volumes`. A daemon builds
+the index while an author asks for assemblies; then its file is searched here. `--quick` leaves
+the 25 MB out.
+"""
+
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from creonowd.cli.client import Client, connect
+from creonowd.context.mentions import Mentions
+from creonowd.model import Model
+from creonowd.sources.retrieval.database import Database
+from creonowd.sources.retrieval.indexes import FOLDER
+from scripts.benchmarks.novel.crowd import percentile
+from scripts.benchmarks.novel.searching import Searched, answers, measure
+from scripts.benchmarks.novel.volumes import shelf
+from tests.sources.retrieval.questions import CORPUS, QUESTIONS
+from tests.sources.retrieval.questions import measure as recall
+
+KINDS = ("name", "place", "word", "event", "paraphrase")
+HERE = "01/042.md"
+PAUSE_SECONDS = 0.05
+TURNS = 40
+MEGABYTE = 1 << 20
+
+
+class Lived(Model):
+    """What a daemon went through: seconds, bytes, and how long assemblies took meanwhile and after."""
+
+    built: float
+    grown: int
+    meanwhile: list[float]
+    after: list[float]
+
+
+class Column(Model):
+    """One size of text."""
+
+    texts: dict[str, str]
+    index_bytes: int
+    lived: Lived
+    searched: Searched
+
+
+def main(argv: list[str]) -> None:
+    """Print how well, then what it costs."""
+    print(f"texts: {'corpus' if CORPUS.is_file() else 'a stand-in'}\n")
+    sizes = (1,) if "--quick" in argv else (1, 10)
+    _costs([_column(volumes) for volumes in sizes])
+
+
+def _column(volumes: int) -> Column:
+    texts = shelf(volumes)
+    with tempfile.TemporaryDirectory() as folder:
+        root, user_data = Path(folder) / "小说", Path(folder) / "user data"
+        for path, text in texts.items():
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(text.encode())
+        with connect(user_data) as client:
+            lived = _live(client, root, len(texts[HERE]))
+        (file,) = (user_data / FOLDER).iterdir()
+        size = file.stat().st_size
+        database = Database(file)
+        database.open()
+        if volumes == 1:
+            _quality(database)
+        searched = measure(database, root, texts, (_asked(KINDS[:3]), _asked(KINDS[3:])))
+        database.close()
+    return Column(texts=texts, index_bytes=size, lived=lived, searched=searched)
+
+
+def _live(client: Client, root: Path, length: int) -> Lived:
+    """Have an empty project, then this one; assemble again and again until the index is there."""
+    process = psutil.Process(client.request("app:ping")["pid"])
+    empty = root.parent / "empty"
+    empty.mkdir()
+    _assemble(client, empty, 0)
+    client.request("project:delete", {"projectId": _project(client, empty)})
+    before = process.memory_info().rss
+    began, most = time.perf_counter(), 0
+    meanwhile: list[float] = []
+    complete = False
+    while not complete:
+        spent, complete = _assemble(client, root, 900 + 40 * len(meanwhile) % (length - 900))
+        meanwhile.append(spent)
+        most = max(most, process.memory_info().rss)
+        time.sleep(PAUSE_SECONDS)
+    built = time.perf_counter() - began
+    after = [_assemble(client, root, 900 + 40 * n % (length - 900))[0] for n in range(TURNS)]
+    return Lived(
+        built=built,
+        grown=max(most, process.memory_info().rss) - before,
+        meanwhile=meanwhile,
+        after=after,
+    )
+
+
+def _assemble(client: Client, root: Path, cursor: int) -> tuple[float, bool]:
+    """Assemble at a place; tell the seconds and whether the index was complete."""
+    place = {"documentId": HERE, "cursorPosition": cursor, "skillId": "bench"}
+    payload = {"projectId": _project(client, root), **place}
+    began = time.perf_counter()
+    result = client.request("context:assemble", payload)
+    spent = time.perf_counter() - began
+    return spent, not any(w.startswith("RETRIEVAL_INDEXING") for w in result["warnings"])
+
+
+def _project(client: Client, root: Path) -> Any:
+    return client.request("project:create", {"rootPath": str(root)})["projectId"]
+
+
+def _asked(kinds: tuple[str, ...]) -> list[str]:
+    return [question.query for question in QUESTIONS if question.kind in kinds]
+
+
+def _quality(database: Database) -> None:
+    print("| questions | asked | recall@5 | recall@20 | MRR | goal |\n|---|---|---|---|---|---|")
+    for kinds in (*((kind,) for kind in KINDS), KINDS[:2], KINDS):
+        asked = [question for question in QUESTIONS if question.kind in kinds]
+        got = recall(asked, lambda query: _chapters(database, query))
+        name = {KINDS[:2]: "names and places", KINDS: "all"}.get(kinds, f"{kinds[0]}s")
+        goal = "recall@20 ≥ 95 %" if kinds == KINDS[:2] else "–"
+        shares = f"{got.recall_at_5:.1%} | {got.recall_at_20:.1%} | {got.reciprocal_rank:.2f}"
+        print(f"| {name} | {got.asked} | {shares} | {goal} |")
+    print(flush=True)
+
+
+def _chapters(database: Database, query: str) -> list[int]:
+    return [int(Path(one.found.path).stem) for one in answers(database, query, 20)]
+
+
+def _costs(columns: list[Column]) -> None:
+    sizes = [sum(len(t.encode()) for t in column.texts.values()) for column in columns]
+    heads = (f"{size / 1e6:.1f} MB" for size in sizes)
+    print(f"| ÷ a scan of the same text | {' | '.join(heads)} | goal |")
+    print("|---|" + "---|" * (len(columns) + 1))
+    all_searched = [column.searched for column in columns]
+    _row("a scan for one word", [f"{1000 * s.scan:.2f} ms" for s in all_searched])
+    built = [f"{c.lived.built / c.searched.scan:.0f} ({c.lived.built:.1f} s)" for c in columns]
+    _row("building the index, an author at work", built)
+    _row(
+        "a query for a word: p50",
+        [_ratio(s.query[0], s.scan) for s in all_searched],
+        "≤ 0.5; ≤ 0.1",
+    )
+    _row("a query for a word: p99", [_ratio(s.query[1], s.scan) for s in all_searched])
+    for number, name in enumerate(("p50", "p99")):
+        shares = [_ratio(s.sentence[number], s.sentence_scan) for s in all_searched]
+        _row(f"a query for a sentence ÷ scans for its terms: {name}", shares)
+    _row("indexing a changed chapter: p50", [_ratio(s.update[0], s.scan) for s in all_searched])
+    _row("indexing a changed chapter: p99", [_ratio(s.update[1], s.scan) for s in all_searched])
+    files = [f"{c.index_bytes / size:.2f}" for c, size in zip(columns, sizes, strict=True)]
+    _row("index ÷ text, in bytes", files)
+    halves = [
+        _ratio(percentile(c.lived.meanwhile, 0.5), percentile(c.lived.after, 0.5)) for c in columns
+    ]
+    _row("an assembly while the index is built ÷ after: p50", halves)
+    _row(
+        "the longest of those",
+        [f"{1000 * max(c.lived.meanwhile):.0f} ms" for c in columns],
+        "never waits",
+    )
+    grown = [f"+{c.lived.grown / MEGABYTE:.0f} MB" for c in columns]
+    _row("memory that the index costs the daemon", grown, "does not grow")
+    _names(next(iter(columns)).texts[HERE])
+
+
+def _names(chapter: str) -> None:
+    names = [
+        f"{surname}{given}"
+        for surname in "林苏沈周陈顾陆江叶许"
+        for given in "远晴禾山青一二三四五"
+    ]
+
+    def timed(times: int, work: Any) -> float:
+        began = time.perf_counter()
+        for _ in range(times):
+            work()
+        return (time.perf_counter() - began) / times
+
+    found = timed(9, lambda: Mentions().find(names, chapter))
+    looked = timed(9, lambda: [name in chapter for name in names])
+    print(
+        f"\n100 names in a chapter: {1000 * found:.2f} ms, {found / looked:.2f} × one `in` for each."
+    )
+
+
+def _ratio(one: float, other: float) -> str:
+    return f"{one / other:.2f}"
+
+
+def _row(what: str, values: list[str], goal: str = "–") -> None:
+    print(f"| {what} | {' | '.join(values)} | {goal} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
