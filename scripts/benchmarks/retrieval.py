@@ -134,7 +134,7 @@ def _quality(database: Database) -> None:
 
 
 def _chapters(database: Database, query: str) -> list[int]:
-    return [int(Path(one.found.path).stem) for one in answers(database, query, 20)]
+    return [int(Path(one.found.path).stem) for one in answers(database, query)]
 
 
 def _costs(columns: list[Column]) -> None:

@@ -1,12 +1,18 @@
 """`context:retrieve`: ranked passages, and why."""
 
+import shutil
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from creonowd.errors import ErrorCode
+from creonowd.settings import Settings
 from tests.channels.conftest import Book
 from tests.clients import Client
+from tests.daemons import daemon
 
 SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
 SNOW = "林远站在城门口，望着雪里的灯火，一句话也没有说。风从河上来，吹灭了两盏。\n"
@@ -54,6 +60,23 @@ async def test_without_a_query_the_text_before_the_cursor_asks(client: Client, n
     result = await retrieved(client, novel, cursorPosition=len(text))
 
     assert result["passages"][0]["sourceRef"] == "chapters/02.md#L1-L3"
+
+
+async def test_the_query_moves_in_steps_and_not_with_every_letter(
+    client: Client, novel: Book
+) -> None:
+    """With the default budget a step is 750 code points long."""
+    before = (FILLER * 40)[:749] + "\n"
+    text = f"{before}岸上有一排马桩。{FILLER * 40}"
+    novel.put("chapters/03.md", text)
+
+    typed = [await retrieved(client, novel, cursorPosition=750 + n) for n in (0, 1, 9, 749)]
+    beyond = await retrieved(client, novel, cursorPosition=1500)
+
+    asked = [[p["documentId"] for p in result["passages"]] for result in typed]
+    assert "chapters/02.md" not in asked[0]
+    assert asked == [asked[0]] * 4
+    assert "chapters/02.md" in [p["documentId"] for p in beyond["passages"]]
 
 
 async def test_what_the_window_shows_is_left_out(client: Client, novel: Book) -> None:
@@ -198,3 +221,59 @@ async def test_a_deleted_project_leaves_no_index(client: Client, novel: Book) ->
     await client.call("project:delete", novel.asked)
 
     assert list(folder.iterdir()) == []
+
+
+def _change(root: Path, _index: Path) -> None:
+    (root / "b.md").write_bytes("江船".encode())
+
+
+def _rename(root: Path, _index: Path) -> None:
+    (root / "a.md").rename(root / "c.md")
+
+
+def _damage(_root: Path, index: Path) -> None:
+    index.write_bytes(b"\xff" * 20_000)
+
+
+def _other_version(_root: Path, index: Path) -> None:
+    connection = sqlite3.connect(index)
+    connection.execute("PRAGMA user_version = 99")
+    connection.execute("DELETE FROM passages")
+    connection.commit()
+    connection.close()
+
+
+def _lose(_root: Path, index: Path) -> None:
+    shutil.rmtree(index.parent)
+
+
+@pytest.mark.parametrize(
+    ("happens", "found"),
+    [
+        (_change, {"江船": ["b.md"], "月色": [], "风雪": ["a.md"]}),
+        (_rename, {"风雪": ["c.md"], "月色": ["b.md"]}),
+        (_damage, {"风雪": ["a.md"], "月色": ["b.md"]}),
+        (_other_version, {"风雪": ["a.md"], "月色": ["b.md"]}),
+        (_lose, {"风雪": ["a.md"], "月色": ["b.md"]}),
+    ],
+)
+async def test_whatever_happens_while_the_daemon_is_off_is_noticed(
+    tmp_path: Path, happens: Callable[[Path, Path], None], found: dict[str, list[str]]
+) -> None:
+    root, user_data = tmp_path / "书", tmp_path / "data"
+    root.mkdir()
+    book = Book(project_id="", root=root)
+    book.put("a.md", "风雪")
+    book.put("b.md", "月色")
+    settings = Settings(warm_up=False)
+    async with daemon(user_data, settings) as client:
+        made = await client.call("project:create", {"rootPath": str(root)})
+        book = Book(project_id=made["projectId"], root=root)
+        await retrieved(client, book, query="风雪")
+
+    happens(root, user_data / "retrieval" / f"{book.project_id}.sqlite3")
+
+    async with daemon(user_data, settings) as client:
+        for query, documents in found.items():
+            result = await retrieved(client, book, query=query)
+            assert [passage["documentId"] for passage in result["passages"]] == documents

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 SIZE = 16
 ALIKE = 0.5
 
+_WHOLE = struct.Struct(f"<{SIZE}I")
+
 
 def sketch(terms: Sequence[str]) -> bytes:
     """Make the fingerprint of a passage from its terms in order."""
@@ -33,7 +35,7 @@ class Alike:
 
         Numbers count the remembered ones from zero.
         """
-        hashes = struct.unpack(f"<{len(fingerprint) // 4}I", fingerprint)
+        hashes = _hashes(fingerprint)
         # Two lists in one order that share so much share something among their first few.
         first = hashes[: len(hashes) - math.ceil(ALIKE * len(hashes)) + 1]
         known = self._by_hash
@@ -52,3 +54,9 @@ class Alike:
             if len(whole.intersection(other)) >= ALIKE * max(len(whole), len(other)):
                 return number
         return None
+
+
+def _hashes(fingerprint: bytes) -> tuple[int, ...]:
+    if len(fingerprint) == _WHOLE.size:
+        return _WHOLE.unpack(fingerprint)
+    return struct.unpack(f"<{len(fingerprint) // 4}I", fingerprint)

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event
 
+from creonowd.channels.retrieve import USUAL_LIMIT
 from creonowd.model import Model
 from creonowd.sources.retrieval.database import Database
 from creonowd.sources.retrieval.query import make_query
@@ -47,8 +48,8 @@ def measure(
     )
 
 
-def answers(database: Database, query: str, limit: int = MOST_PASSAGES) -> list[Ranked]:
-    """Search as an assembly does."""
+def answers(database: Database, query: str, limit: int = USUAL_LIMIT) -> list[Ranked]:
+    """Search as `context:retrieve` does."""
     with database.reading() as connection:
         found = search(connection, make_query("", query).weights, 2 * limit + MOST_PASSAGES)
     return rank(found, None, limit)

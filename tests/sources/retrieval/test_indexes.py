@@ -154,6 +154,19 @@ async def test_nobody_waits_for_many_documents(stage: Stage):
         assert len(await refs(index, "归人")) == 20
 
 
+async def test_nobody_waits_for_a_change_that_is_not_new(stage: Stage):
+    stage.write("novel.md", "".join(f"第{n}回 风雪夜归人，江船夜泊。\n" for n in range(50_000)))
+
+    async with stage.indexes() as indexes:
+        index = indexes.of(stage.project)
+        await index.turn(after=0)
+        with anyio.fail_after(PATIENCE):
+            caught_up = await index.catch_up(0)
+
+        assert not caught_up
+        assert index.progress.documents == 1
+
+
 async def test_ending_does_not_wait_for_a_long_round(stage: Stage):
     stage.write("novel.md", "".join(f"第{n}回 风雪夜归人，江船夜泊。\n" for n in range(100_000)))
 
