@@ -25,6 +25,7 @@ from scripts.benchmarks.novel.volumes import shelf
 from tests.sources.retrieval.questions import CORPUS, QUESTIONS
 from tests.sources.retrieval.questions import measure as recall
 
+BOTH = "names and places"
 KINDS = ("name", "place", "word", "event", "paraphrase")
 HERE = "01/042.md"
 PAUSE_SECONDS = 0.05
@@ -123,11 +124,11 @@ def _asked(kinds: tuple[str, ...]) -> list[str]:
 
 def _quality(database: Database) -> None:
     print("| questions | asked | recall@5 | recall@20 | MRR | goal |\n|---|---|---|---|---|---|")
-    for kinds in (*((kind,) for kind in KINDS), KINDS[:2], KINDS):
+    groups = [(f"{kind}s", (kind,)) for kind in KINDS]
+    for name, kinds in (*groups, (BOTH, KINDS[:2]), ("all", KINDS)):
         asked = [question for question in QUESTIONS if question.kind in kinds]
         got = recall(asked, lambda query: _chapters(database, query))
-        name = {KINDS[:2]: "names and places", KINDS: "all"}.get(kinds, f"{kinds[0]}s")
-        goal = "recall@20 ≥ 95 %" if kinds == KINDS[:2] else "–"
+        goal = "recall@20 ≥ 95 %" if name == BOTH else "–"
         shares = f"{got.recall_at_5:.1%} | {got.recall_at_20:.1%} | {got.reciprocal_rank:.2f}"
         print(f"| {name} | {got.asked} | {shares} | {goal} |")
     print(flush=True)
