@@ -1816,7 +1816,11 @@ export interface TodoItem {
   status?: string;
 }
 
-/** The exact count; `tokenizerExact` is false for a model whose tokenizer is not public. */
+/**
+ * The count; `tokenizerExact` is false for a model whose tokenizer is not public.
+ *
+ * It is false as well where bytes had to be counted, and then a warning says why.
+ */
 export interface TokenCount {
   tokens: number;
   tokenizerId: string;

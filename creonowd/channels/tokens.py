@@ -9,6 +9,7 @@ from creonowd.model import Params, Result
 from creonowd.rpc.channel import Channel
 from creonowd.tokens.models import encoding_for
 from creonowd.tokens.tables import tokenizer_version
+from creonowd.tokens.tokenizer import Tokenizer, holds_abyss
 
 
 class CountTokens(Params):
@@ -20,7 +21,10 @@ class CountTokens(Params):
 
 
 class TokenCount(Result):
-    """The exact count; `tokenizerExact` is false for a model whose tokenizer is not public."""
+    """The count; `tokenizerExact` is false for a model whose tokenizer is not public.
+
+    It is false as well where bytes had to be counted, and then a warning says why.
+    """
 
     tokens: int
     tokenizer_id: str
@@ -34,16 +38,28 @@ async def count_tokens(session: Session, params: CountTokens) -> TokenCount:
     match = encoding_for(params.model)
     check_tokenizer_version(match.encoding, params.tokenizer_version)
     tokenizer = await session.tokenizers.get(match.encoding)
-    tokens = await to_thread.run_sync(
-        tokenizer.count, params.text, abandon_on_cancel=True, limiter=session.tokenizers.encoders
+    tokens, bytes_why = await to_thread.run_sync(
+        _counted,
+        tokenizer,
+        params.text,
+        abandon_on_cancel=True,
+        limiter=session.tokenizers.encoders,
     )
     return TokenCount(
         tokens=tokens,
         tokenizer_id=tokenizer.id,
         tokenizer_version=tokenizer.version,
-        tokenizer_exact=tokenizer.exact and match.exact,
-        warnings=UNSET if tokenizer.exact else [_FALLBACK],
+        tokenizer_exact=match.exact and not bytes_why,
+        warnings=[f"{WarningCode.CONTEXT_BUDGET_FALLBACK}: {bytes_why}"] if bytes_why else UNSET,
     )
+
+
+def _counted(tokenizer: Tokenizer, text: str) -> tuple[int, str]:
+    """Count a text, and say why if bytes had to be counted."""
+    if not tokenizer.exact:
+        return tokenizer.count(text), "the tokenizer is unusable, bytes were counted"
+    abyss = "white space beyond what the tokenizer takes was counted in bytes"
+    return tokenizer.count(text), abyss if holds_abyss(text) else ""
 
 
 def check_tokenizer_version(encoding: str, named: str | None) -> None:
@@ -57,7 +73,5 @@ def check_tokenizer_version(encoding: str, named: str | None) -> None:
             tokenizerVersion=version,
         )
 
-
-_FALLBACK = f"{WarningCode.CONTEXT_BUDGET_FALLBACK}: the tokenizer is unusable, bytes were counted"
 
 CHANNELS = (Channel("tokens:count", count_tokens),)

@@ -67,7 +67,7 @@ class BpeTokenizer:
         return self._cache.count(self.id, text, self._measure)
 
     def _measure(self, text: str) -> int:
-        if len(text) >= _ABYSS_LENGTH and _ABYSS.search(text):
+        if holds_abyss(text):
             return self._measure_around_abysses(text)
         return len(self._encoding.encode_ordinary(text))
 
@@ -77,6 +77,11 @@ class BpeTokenizer:
         between = [text[end:start] for (_, end), (start, _) in pairwise(edges)]
         kept = sum(len(self._encoding.encode_ordinary(part)) for part in between)
         return kept + sum(byte_count(text[start:end]) for start, end in spans)
+
+
+def holds_abyss(text: str) -> bool:
+    """Tell whether so much white space stands in a row that it is counted in bytes."""
+    return len(text) >= _ABYSS_LENGTH and _ABYSS.search(text) is not None
 
 
 class ByteTokenizer:

@@ -40,6 +40,14 @@ async def test_any_text_has_a_count(client: Client, text: str) -> None:
     assert (await client.call(COUNT, {"text": text}))["tokens"] >= bool(text)
 
 
+async def test_white_space_that_no_tokenizer_takes_is_not_called_exact(client: Client) -> None:
+    for length, exact in ((800_000, True), (1_200_000, False)):
+        result = await client.call(COUNT, {"text": "前" + " " * length + "后"})
+
+        assert result["tokenizerExact"] is exact
+        assert ("warnings" in result) is not exact
+
+
 async def test_another_tokenizer_version_is_a_mismatch(client: Client) -> None:
     same = await client.call(COUNT, {"text": "a", "tokenizerVersion": "446a9538cb6c348e"})
     error = await client.failure(COUNT, {"text": "a", "tokenizerVersion": "2"})
