@@ -7,9 +7,9 @@ import { after, before, describe, test } from "node:test";
 import { DaemonError } from "@creonow/electron";
 import { joinHarness, startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
+import { becomes, QUICK } from "./moods.mjs";
 
 const PATIENCE = { timeout: 60_000 };
-const QUICK = { firstDelayMs: 1 };
 
 test("a story makes a project, waits for an event, reads the log, and leaves nothing", PATIENCE, async () => {
   const harness = await startHarness({ executable: COMMAND });
@@ -126,7 +126,7 @@ test("a story waits for an app that is still starting, kills its daemon, and joi
   const app = { test: t, executable: COMMAND, userData: mkdtempSync(join(tmpdir(), "creonow app ")), restart: QUICK };
   t.after(() => rmSync(app.userData, { recursive: true, force: true, maxRetries: 5 }));
   const [story, { daemon }] = await Promise.all([joinHarness({ ...app, waitMs: 50_000 }), startHarness(app)]);
-  const back = once(daemon, "ready");
+  const back = becomes(daemon, "ready");
 
   await story.kill();
   await back;
@@ -136,10 +136,3 @@ test("a story waits for an app that is still starting, kills its daemon, and joi
   assert.equal(story.daemon.pid, daemon.pid);
   await assert.rejects(joinHarness({ userData: story.home, waitMs: 1 }), { code: "DISCONNECTED" });
 });
-
-/** Resolve when the daemon is next in this state. */
-function once(daemon, wanted) {
-  return new Promise((resolve) => {
-    const forget = daemon.onState((state) => state === wanted && resolve(forget()));
-  });
-}
