@@ -155,13 +155,14 @@ export class Daemon {
       if (this.#failure) break;
       const stable = performance.now() - born > this.#policy.stableMs;
       failures = this.#asked ? 0 : stable ? 1 : failures + 1;
-      if (failures > this.#policy.attempts || !isPassing(error)) {
-        this.#fail("failed", error);
-      } else {
-        this.#become("restarting");
-        await this.#backOff(failures);
-      }
       this.#asked = false;
+      if (failures > this.#policy.attempts || !isPassing(error)) {
+        this.#life = undefined; // before anyone hears of it: a watcher may want to restart
+        this.#fail("failed", error);
+        return;
+      }
+      this.#become("restarting");
+      await this.#backOff(failures);
     }
     this.#life = undefined;
   }

@@ -5,6 +5,7 @@ import type {
   DaemonError,
   EventName,
   Events,
+  IpcEnvelope,
   ProjectInfo,
   SpawnOptions,
 } from "./index.js";
@@ -35,7 +36,8 @@ export interface Harness {
   /** Call a channel as the owner; rejects with a `DaemonError`. Takes the channels of harnesses too. */
   call: Daemon["call"] & ((channel: `e2e:${string}`, payload?: object, options?: CallOptions) => Promise<any>);
   /** Call a channel as the owner and get the IPC envelope. */
-  invoke: Daemon["invoke"];
+  invoke: Daemon["invoke"] &
+    ((channel: `e2e:${string}`, payload?: object, options?: CallOptions) => Promise<IpcEnvelope<any>>);
   /** Call a channel and resolve with the error that must come. */
   failure: (channel: CallableChannel | `e2e:${string}`, payload?: object, options?: CallOptions) => Promise<DaemonError>;
   /** Answer a call that the daemon makes; returns what takes the handler away. */

@@ -33,7 +33,8 @@ export function launch(executable, parameters, { env, cwd, onStderr }) {
 export function killTree(child) {
   if (child.pid === undefined) return;
   if (WINDOWS) {
-    execFile("taskkill", ["/PID", String(child.pid), "/T", "/F"], { windowsHide: true }, () => {});
+    const all = ["/PID", String(child.pid), "/T", "/F"];
+    execFile("taskkill", all, { windowsHide: true }, (error) => error && child.kill("SIGKILL"));
     return;
   }
   try {

@@ -1,5 +1,5 @@
 // An end-to-end story of that app; compiled, never run here.
-import { startHarness } from "@creonow/electron/harness";
+import { joinHarness, startHarness } from "@creonow/electron/harness";
 import type { Harness } from "@creonow/electron/harness";
 
 export async function story(): Promise<string> {
@@ -12,9 +12,21 @@ export async function story(): Promise<string> {
   return [value, changed.projectId, line.level].join();
 }
 
+export async function lookIntoAnApp(userData: string): Promise<number> {
+  const harness = await joinHarness({ userData, waitMs: 30_000 });
+  harness.handle("context:source:fetch", ({ name }) => ({ chunks: [{ source: name, content: "林远怕水。" }] }));
+  const refused = await harness.failure("project:setCurrent", { projectId: "prj_none" });
+  const echoed = await harness.invoke("e2e:echo", { value: refused.code });
+  await harness.kill();
+  await harness.start();
+  return echoed.ok ? (await harness.call("project:list")).items.length : 0;
+}
+
 export async function mistakes(harness: Harness): Promise<void> {
   // @ts-expect-error there is no such channel
   await harness.call("app:pong");
+  // @ts-expect-error an app is joined by its folder
+  await joinHarness();
   // @ts-expect-error files are texts
   await harness.makeProject("长夜", { "第一章.md": 7 });
 }

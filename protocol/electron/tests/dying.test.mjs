@@ -110,6 +110,19 @@ describe("dying", () => {
     assert.equal(starts() > born, true);
   });
 
+  test("a watcher may start a daemon anew that was given up", PATIENCE, async (t) => {
+    const daemon = await misbehaving(t, "well", { restart: false }).starting;
+    const first = daemon.pid;
+    const again = new Promise((resolve) => {
+      daemon.onState((state) => state === "failed" && resolve(daemon.restart()));
+    });
+
+    await failure(daemon.call("fake:die"));
+    await again;
+
+    assert.notEqual((await daemon.call("any:thing")).pid, first);
+  });
+
   test("with `restart: false` a death is final", PATIENCE, async (t) => {
     const daemon = await misbehaving(t, "well", { restart: false }).starting;
     const given = becomes(daemon, "failed");
