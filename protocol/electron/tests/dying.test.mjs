@@ -32,7 +32,8 @@ describe("dying", () => {
   });
 
   test("a waiting call can be cancelled, runs out of patience, and does not queue without end", PATIENCE, async (t) => {
-    const { starting } = misbehaving(t, "well", { waitMs: 100, restart: { attempts: 1, firstDelayMs: 600_000, longestDelayMs: 600_000 } });
+    const never = { attempts: 1, firstDelayMs: 600_000, longestDelayMs: 600_000 };
+    const { starting, starts } = misbehaving(t, "well", { waitMs: 400, restart: never });
     const daemon = await starting;
     const down = becomes(daemon, "restarting");
     const controller = new AbortController();
@@ -48,6 +49,7 @@ describe("dying", () => {
     assert.deepEqual([(await late).code, (await late).retryable], ["DISCONNECTED", true]);
     const codes = (await Promise.all(crowd)).map(({ code }) => code);
     assert.equal(codes.filter((code) => code === "IPC_BACKPRESSURE").length, 300 - 255);
+    assert.deepEqual([daemon.state, starts()], ["restarting", 1]);
   });
 
   test("listeners, handlers and what was watched survive; what cannot be restored is told", PATIENCE, async (t) => {
