@@ -1,9 +1,11 @@
-"""`viewer:open` — the address of the context viewer, with a token that works once."""
+"""`viewer:*` — the address of the context viewer, and what its page may choose from."""
 
 from urllib.parse import quote
 
+from creonowd.channels.project import ProjectId
 from creonowd.channels.session import Session
-from creonowd.model import Params, Result
+from creonowd.model import Empty, Model, Params, Result
+from creonowd.redaction import Redactor
 from creonowd.rpc.channel import Channel, Role
 from creonowd.rpc.grants import Grant
 
@@ -23,6 +25,33 @@ class ViewerAddress(Result):
     token: str
 
 
+class ViewerProject(Model):
+    """A project by name, without the place where it lies."""
+
+    project_id: str
+    name: str
+
+
+class ViewerProjects(Result):
+    """All projects, in the order in which they were created."""
+
+    items: list[ViewerProject]
+
+
+class ViewerSkill(Model):
+    """A skill by name; one that is not `valid` cannot be run."""
+
+    id: str
+    name: str
+    valid: bool
+
+
+class ViewerSkills(Result):
+    """Every skill that the project can use."""
+
+    items: list[ViewerSkill]
+
+
 async def open_viewer(session: Session, params: OpenViewer) -> ViewerAddress:
     """Serve the viewer on loopback and mint a one-time token that may inspect."""
     if params.project_id is not None:
@@ -31,8 +60,40 @@ async def open_viewer(session: Session, params: OpenViewer) -> ViewerAddress:
     expires = session.clock.now_ms() + TOKEN_MS
     grant = Grant(Role.OWNER, expires_at_ms=expires, single_use=True, inspects=True)
     token = session.server.grants.mint(grant)
+    await session.server.keep_pages()
     project = f"&project={quote(params.project_id)}" if params.project_id else ""
     return ViewerAddress(url=f"{address}/#token={token}{project}", token=token)
 
 
-CHANNELS = (Channel("viewer:open", open_viewer, role=Role.OWNER),)
+async def list_projects(session: Session, _params: Empty) -> ViewerProjects:
+    """List all projects with no path and no secret, as a page may show them."""
+    projects = await session.projects.list()
+    return ViewerProjects(
+        items=[
+            ViewerProject(project_id=one.project_id, name=_shown(session.redactor, one.name))
+            for one in projects
+        ]
+    )
+
+
+async def list_skills(session: Session, params: ProjectId) -> ViewerSkills:
+    """List a project's skills with no path and no secret, as a page may show them."""
+    project = await session.projects.find(params.project_id)
+    entries = await session.skills.listed(project)
+    return ViewerSkills(
+        items=[
+            ViewerSkill(id=one.id, name=_shown(session.redactor, one.name), valid=not one.faults)
+            for one in entries
+        ]
+    )
+
+
+def _shown(redactor: Redactor, name: str) -> str:
+    return redactor.redact(name, "")[0]
+
+
+CHANNELS = (
+    Channel("viewer:open", open_viewer, role=Role.OWNER),
+    Channel("viewer:projects", list_projects),
+    Channel("viewer:skills", list_skills),
+)

@@ -16,7 +16,7 @@ import structlog
 from creonowd import __version__, logs
 from creonowd import settings as configuration
 from creonowd.clock import make_clock
-from creonowd.daemon import endpoint
+from creonowd.daemon import endpoint, tickets
 from creonowd.daemon.life import Life
 from creonowd.daemon.pages import Pages
 from creonowd.daemon.secrecy import own_redactor
@@ -56,6 +56,7 @@ def serve(options: Options) -> int:
             redactor = own_redactor(settings, options.user_data)
             logs.configure(options.user_data, settings, sys.stderr, redactor)
         _run(options, settings)
+        tickets.remove(options.user_data)
     finally:
         endpoint.remove(options.user_data)
         logs.close()
@@ -91,8 +92,10 @@ async def _serve(options: Options, settings: configuration.Settings) -> None:
         life.catch_signals()
         server.watch_parent = life.watch_parent
         async with contextlib.AsyncExitStack() as opened:
-            await _open(server, options, opened)
+            pages = Pages(server, opened, options.user_data)
+            await _open(server, options, opened, pages)
             await _furnish(server, options.user_data, opened)
+            tasks.start_soon(pages.resume)
             log.info("daemon_started", version=__version__, pid=os.getpid())
             await server.exiting.wait()
             life.arm_watchdog()
@@ -110,7 +113,9 @@ async def _furnish(server: Server, user_data: Path, opened: contextlib.AsyncExit
     await opened.enter_async_context(build.furnish(server, user_data))
 
 
-async def _open(server: Server, options: Options, opened: contextlib.AsyncExitStack) -> None:
+async def _open(
+    server: Server, options: Options, opened: contextlib.AsyncExitStack, pages: Pages
+) -> None:
     endpoints: list[endpoint.Endpoint] = []
     if sys.platform != "win32":
         path = options.socket or endpoint.own_socket(options.user_data)
@@ -122,8 +127,7 @@ async def _open(server: Server, options: Options, opened: contextlib.AsyncExitSt
         opened.callback(listener.close)
         address = f"{tcp.LOOPBACK}:{tcp.port_of(listener)}"
         endpoints.append(endpoint.Endpoint(transport="tcp", address=address, token=token))
-    pages = Pages(server, opened)
-    server.open_page = pages.address
+    server.open_page, server.keep_pages = pages.address, pages.keep
     if options.websocket_port is not None:
         address = await pages.listen(options.websocket_port)
         endpoints.append(endpoint.Endpoint(transport="websocket", address=address, token=token))

@@ -72,6 +72,20 @@ class Grants:
             grant.revoked = True
         return grant is not None
 
+    def one_time(self) -> list[tuple[str, int]]:
+        """List the digests of one-time tokens that may inspect and were not shown yet, with their ends."""
+        self._forget_expired()
+        held = self._grants.items()
+        return [
+            (digest.hex(), grant.expires_at_ms)
+            for digest, grant in held
+            if grant.single_use and grant.inspects and grant.expires_at_ms is not None
+        ]
+
+    def restore(self, digest: str, grant: Grant) -> None:
+        """Honour a token of which an earlier daemon wrote down the digest."""
+        self._grants[bytes.fromhex(digest)] = grant
+
     def _forget_expired(self) -> None:
         now = self._clock.now_ms()
         self._grants = {key: grant for key, grant in self._grants.items() if grant.valid(now)}

@@ -44,6 +44,7 @@ class Server:
         self.describe: Callable[[], dict[str, Any]] = dict
         self.watch_parent: Callable[[int], None] = _ignore
         self.open_page: Callable[[], Awaitable[str]] = _no_page
+        self.keep_pages: Callable[[], Awaitable[None]] = _keep_nothing
         self._opened = 0
         self._parked: list[Callable[[], None]] = []
         self._started = clock.monotonic()
@@ -138,6 +139,10 @@ class Server:
 
 async def _no_page() -> str:
     raise DaemonError(ErrorCode.UNSUPPORTED, "This daemon serves no pages.")
+
+
+async def _keep_nothing() -> None:
+    """Write nothing down: a server without a process of its own cannot be killed."""
 
 
 def _ignore(_pid: int) -> None:

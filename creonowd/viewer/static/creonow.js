@@ -1,35 +1,41 @@
 // `window.creonow` over a WebSocket: the same invoke and on that the IDE's preload offers.
 
+const GONE = { code: "DISCONNECTED", message: "" };
 const listeners = new Map();
 const pending = new Map();
 let socket = null;
 let sent = 0;
 
-/** Connect and show the token; resolves with what the daemon tells about itself. */
-export function connect(token, onClose) {
+/** Connect and show the token; `lost` is called when a connection ends that was not refused. */
+export function connect(token, locale, lost) {
   return new Promise((resolve, reject) => {
     socket = new WebSocket(`ws://${location.host}/rpc`);
     socket.onmessage = (event) => receive(JSON.parse(event.data));
-    socket.onerror = () => reject(failure("DISCONNECTED"));
     socket.onclose = () => {
-      for (const settle of pending.values()) settle({ ok: false, error: { code: "DISCONNECTED", message: "" } });
+      for (const settle of pending.values()) settle({ error: { ...GONE, data: GONE } });
       pending.clear();
-      reject(failure("DISCONNECTED"));
-      onClose();
+      reject(failure(GONE.code));
+      lost();
     };
     socket.onopen = async () => {
-      const hello = { clientInfo: { name: "viewer", version: "1" }, positionEncoding: "utf-16", token };
-      const answer = await request("initialize", hello);
-      if (answer.error) reject(failure(answer.error.data.code));
-      else resolve(answer.result);
+      const answer = await introduce(locale, token);
+      if (!answer.error) return resolve(answer.result);
+      const { code } = answer.error.data;
+      if (code !== GONE.code) hangUp();
+      return reject(failure(code));
     };
   });
+}
+
+/** Tell the daemon who we are and which language its messages should have. */
+export function introduce(locale, token) {
+  const hello = { clientInfo: { name: "viewer", version: "1" }, positionEncoding: "utf-16", locale };
+  return request("initialize", token === undefined ? hello : { ...hello, token });
 }
 
 /** Call a channel; always resolves with `{ok: true, data}` or `{ok: false, error}`. */
 export async function invoke(channel, payload) {
   const answer = await request("ipc:invoke", { channel, payload });
-  if (answer.ok === false) return answer;
   if (answer.error) return { ok: false, error: { code: answer.error.data.code, message: answer.error.message } };
   return answer.result;
 }
@@ -42,9 +48,7 @@ export function on(event, listener) {
 }
 
 function request(method, params) {
-  if (!socket || socket.readyState !== WebSocket.OPEN) {
-    return Promise.resolve({ ok: false, error: { code: "DISCONNECTED", message: "" } });
-  }
+  if (!socket || socket.readyState !== WebSocket.OPEN) return Promise.resolve({ error: { ...GONE, data: GONE } });
   sent += 1;
   const id = sent;
   socket.send(JSON.stringify({ jsonrpc: "2.0", id, method, params }));
@@ -58,6 +62,11 @@ function receive(message) {
   }
   pending.get(message.id)?.(message);
   pending.delete(message.id);
+}
+
+function hangUp() {
+  socket.onclose = null;
+  socket.close();
 }
 
 function failure(code) {

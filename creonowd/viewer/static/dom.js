@@ -6,52 +6,43 @@ export const byId = (id) => document.getElementById(id);
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) {
-    if (value === undefined || value === false) continue;
+    if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-    else if (name in element && typeof value !== "string") element[name] = value;
+    else if (value === true) element[name] = true;
     else element.setAttribute(name, value);
   }
-  element.append(...children.filter((child) => child !== null && child !== undefined));
+  element.append(...present(children));
   return element;
 }
 
-/** Put new children into an element. */
+/** Put new children into an element; what had the focus keeps it, if it has an id. */
 export function fill(element, ...children) {
-  element.replaceChildren(...children.filter((child) => child !== null && child !== undefined));
+  const focused = element.contains(document.activeElement) ? document.activeElement.id : "";
+  element.replaceChildren(...present(children));
+  if (focused) byId(focused)?.focus({ preventScroll: true });
 }
 
 /** Show text with every place that matches marked. */
 export function marked(text, sought) {
   if (!sought) return [text];
-  const parts = [];
-  const low = text.toLowerCase();
-  const needle = sought.toLowerCase();
-  let from = 0;
-  for (let at = low.indexOf(needle); at >= 0 && parts.length < 2000; at = low.indexOf(needle, from)) {
-    parts.push(text.slice(from, at), h("mark", {}, text.slice(at, at + needle.length)));
-    from = at + needle.length;
-  }
-  return [...parts, text.slice(from)];
+  const literal = sought.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+  return text.split(new RegExp(`(${literal})`, "giu")).map((part, at) => (at % 2 ? h("mark", {}, part) : part));
 }
 
-/** Show the first rows, and a button for the rest. */
-export function capped(rows, limit, label, render) {
-  const box = h("div");
+/** Show the first rows and, if there are more, a button that calls `showAll`. */
+export function capped(rows, limit, label, render, showAll) {
   const shown = rows.slice(0, limit).map(render);
-  box.append(...shown);
-  if (rows.length > limit) {
-    const button = h("button", { type: "button", class: "quiet", onclick: () => {
-      button.remove();
-      box.append(...rows.slice(limit).map(render));
-    } }, `${label} (${rows.length})`);
-    box.append(button);
-  }
-  return box;
+  if (rows.length <= limit) return shown;
+  return [...shown, h("button", { type: "button", class: "quiet", onclick: showAll }, `${label} (${rows.length})`)];
 }
 
 export function table(heads, rows, numbers = []) {
-  const cells = (row) => row.map((cell, at) => h("td", { class: numbers.includes(at) ? "number" : undefined }, cell));
+  const cell = (content, at) => h("td", { class: numbers.includes(at) ? "number" : undefined }, ...[content].flat());
   return h("table", {},
-    h("thead", {}, h("tr", {}, ...heads.map((head) => h("th", { scope: "col" }, head)))),
-    h("tbody", {}, ...rows.map((row) => h("tr", {}, ...cells(row)))));
+    h("thead", {}, h("tr", {}, ...heads.map((head, at) => h("th", { scope: "col", class: numbers.includes(at) ? "number" : undefined }, head)))),
+    h("tbody", {}, ...rows.map((row) => h("tr", {}, ...row.map(cell)))));
+}
+
+function present(children) {
+  return children.filter((child) => child !== null && child !== undefined);
 }

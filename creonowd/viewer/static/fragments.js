@@ -1,0 +1,120 @@
+// The four layers: every fragment with the reason why it is in or out; search, copy, jump.
+
+import { LAYERS } from "./bars.js";
+import { byId, capped, fill, h, marked } from "./dom.js";
+import { spellCode, why, word } from "./words.js";
+
+const SHOWN = 40;
+const PREVIEW = 80;
+const FRONT_MATTER = /^---\n[^]*?\n---\n/;
+export const TONE = { kept: "good", trimmed: "warn", dropped: "bad" };
+const open = new Map();
+const wide = new Set();
+const known = new WeakMap();
+let shown = null;
+
+/** Show the layers of an assembly; what was open stays open. */
+export function showLayers(result) {
+  shown = result;
+  const sought = byId("search").value.trim();
+  const found = LAYERS.map((name) => anchored(result, name).filter((one) => matches(one, sought)));
+  fill(byId("layers"), ...LAYERS.map((name, at) => section(name, result.layersDetail[name], found[at], sought)));
+  fill(byId("jumps"), h("option", { value: "" }, word("choose")), ...LAYERS.map((name, at) => jumps(name, found[at])));
+  byId("found").textContent = sought ? word("found", found.flat().length) : "";
+}
+
+/** Give every fragment an anchor of its own; two of one source are told apart by their number. */
+export function anchored(result, name) {
+  const seen = new Map();
+  return result.layersDetail[name].fragments.map((fragment) => {
+    const nth = seen.get(fragment.sourceRef) ?? 0;
+    seen.set(fragment.sourceRef, nth + 1);
+    return { ...fragment, layer: name, anchor: `${name}:${fragment.sourceRef}:${nth}` };
+  });
+}
+
+/** A button that leads to the fragment of a source; plain text if there is none. */
+export function refButton(result, sourceRef, layer) {
+  const anchors = (layer ? [layer] : LAYERS).map((name) => `${name}:${sourceRef}:0`);
+  const found = anchors.find((anchor) => anchorsOf(result).has(anchor));
+  if (!found) return h("span", { class: "ref" }, sourceRef);
+  return h("button", { type: "button", class: "quiet ref", onclick: () => reveal(found) }, sourceRef);
+}
+
+function anchorsOf(result) {
+  if (!known.has(result)) known.set(result, new Set(LAYERS.flatMap((name) => anchored(result, name)).map((one) => one.anchor)));
+  return known.get(result);
+}
+
+/** Open a fragment, bring it into view and give it the focus. */
+export function reveal(anchor) {
+  open.set(anchor, true);
+  if (!byId(anchor)) {
+    byId("search").value = "";
+    wide.add(anchor.split(":", 1)[0]);
+  }
+  showLayers(shown);
+  byId(anchor)?.focus({ preventScroll: true });
+  byId(anchor)?.scrollIntoView({ block: "center" });
+}
+
+function section(name, layer, fragments, sought) {
+  const all = () => {
+    wide.add(name);
+    showLayers(shown);
+  };
+  const limit = wide.has(name) ? fragments.length : SHOWN;
+  const nothing = h("p", { class: "faint" }, word(sought ? "noMatch" : "empty"));
+  return h("section", { class: "layer", "data-layer": name, "data-testid": `ai-context-layer-${name}`, "aria-labelledby": `layer-${name}` },
+    h("h3", { id: `layer-${name}` }, word(name), h("span", { class: "badge" }, `${layer.tokens} tokens`),
+      layer.truncated ? h("span", { class: "badge warn" }, word("truncated")) : null),
+    layer.warnings?.length ? h("ul", { class: "warnings" }, ...layer.warnings.map((one) => h("li", {}, spellCode(one)))) : null,
+    ...(fragments.length ? capped(fragments, limit, word("showAll"), (one) => box(one, sought), all) : [nothing]));
+}
+
+function matches(fragment, sought) {
+  const low = sought.toLowerCase();
+  return fragment.sourceRef.toLowerCase().includes(low) || fragment.content.toLowerCase().includes(low);
+}
+
+function jumps(name, fragments) {
+  const label = (one) => `${one.sourceRef} — ${preview(one.content, 24)}`;
+  return h("optgroup", { label: word(name) }, ...fragments.map((one) => h("option", { value: one.anchor }, label(one))));
+}
+
+function box(fragment, sought) {
+  const { action, anchor, content, sourceRef } = fragment;
+  const isOpen = Boolean(sought) || (open.get(anchor) ?? content.includes("***REDACTED***"));
+  const summary = h("summary", { id: anchor, onclick: () => open.set(anchor, !summary.parentElement.open) },
+    h("span", { class: "ref" }, ...marked(sourceRef, sought)),
+    h("span", { class: "preview" }, preview(content, PREVIEW)),
+    h("span", { class: `badge ${TONE[action]}` }, word(action)),
+    h("span", { class: "told" }, `${fragment.tokens} tokens`),
+    h("span", { class: "reason" }, reason(fragment), " ", h("code", {}, fragment.rule)));
+  const body = content ? [h("pre", { tabindex: "0", "aria-label": sourceRef }, ...marked(content, sought)), copyButton(content, anchor)] : [];
+  return h("details", { class: `fragment ${action}`, open: isOpen }, summary, ...body);
+}
+
+function reason(fragment) {
+  const parts = [why(fragment.rule, fragment.action)];
+  const ranked = ["score", "confidence", ...(fragment.layer === "rules" ? ["priority"] : [])];
+  for (const name of ranked) {
+    if (fragment[name] !== undefined) parts.push(`${word(name)} ${Number(fragment[name].toFixed(2))}`);
+  }
+  if (fragment.fitsWith !== undefined) parts.push(word("fitsWith", fragment.fitsWith));
+  return parts.join(" · ");
+}
+
+function preview(text, length) {
+  const line = text.slice(0, 16 * length).replace(FRONT_MATTER, "").slice(0, 8 * length).replace(/\s+/g, " ").trim();
+  const head = Array.from(line.slice(0, 2 * length)).slice(0, length).join("");
+  return head.length < line.length ? `${head}…` : head;
+}
+
+function copyButton(text, anchor) {
+  const button = h("button", { type: "button", class: "quiet", id: `${anchor}:copy`, onclick: async () => {
+    const copied = await navigator.clipboard.writeText(text).then(() => true, () => false);
+    button.textContent = word(copied ? "copied" : "copyFailed");
+  } }, word("copy"));
+  return button;
+}

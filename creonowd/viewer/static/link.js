@@ -1,0 +1,38 @@
+// The connection's life: the token of the address, the next one for a reload, and trying again.
+
+import { connect, invoke } from "./creonow.js";
+import { badge, say } from "./notices.js";
+import { locale, word } from "./words.js";
+
+const RETRY_MS = 1000;
+
+/** Take the token and the project out of the address, where nobody should find them again. */
+export function readAddress() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  for (const name of ["token", "project"]) if (given.get(name)) sessionStorage.setItem(name, given.get(name));
+  history.replaceState(null, "", location.pathname);
+}
+
+/** Stay connected: call `ready` after each time we get through, `lost` after each time we lose it. */
+export async function stay(ready, lost) {
+  const again = () => {
+    badge("disconnected");
+    lost();
+    setTimeout(() => stay(ready, lost), RETRY_MS);
+  };
+  try {
+    await connect(sessionStorage.getItem("token") ?? "", locale(), again);
+  } catch (error) {
+    if (error.code !== "DISCONNECTED") refused();
+    return;
+  }
+  const renewed = await invoke("viewer:open", {});
+  if (renewed.ok) sessionStorage.setItem("token", renewed.data.token);
+  badge("connected");
+  await ready();
+}
+
+function refused() {
+  badge("refused");
+  say("error", () => word("tokenGone"));
+}

@@ -1,0 +1,18 @@
+// One redacted JSON file for a bug report.
+
+import { invoke } from "./creonow.js";
+import { isListed } from "./desk.js";
+import { h } from "./dom.js";
+import { report } from "./panel.js";
+
+/** Offer the report as a download. What the author typed is not in it, only how long it was. */
+export async function download() {
+  const health = await invoke("app:health", {});
+  const told = report();
+  if (!isListed(told.request.documentId)) told.request.documentId = "(not listed)";
+  const whole = { exportedFrom: "creonowd", health: health.ok ? health.data : health.error, ...told };
+  const blob = new Blob([JSON.stringify(whole, null, 2)], { type: "application/json" });
+  const link = h("a", { href: URL.createObjectURL(blob), download: "creonow-context.json" });
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 1000);
+}
