@@ -91,6 +91,7 @@ async function run(done) {
   enable();
   const input = instruction() ? { input: instruction() } : {};
   const answer = await invoke("ai:skill:run", { ...place(), ...input, runId: state.runId, stream: true });
+  byId("output").dataset.run = state.runId;
   state.runId = null;
   enable();
   if (answer.ok) byId("output").textContent = answer.data.output;

@@ -1,0 +1,1 @@
+"""Stories of a writer who looks into the viewer, in a real browser, on a real daemon."""

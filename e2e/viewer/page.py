@@ -1,0 +1,135 @@
+"""The viewer's page as a story holds it: what it shows, its traffic written down, its pictures."""
+
+import re
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypedDict, Unpack
+
+from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, WebSocket, expect
+
+from e2e.harness import Harness
+
+PICTURES = Path(__file__).parents[1] / "artifacts"
+PATIENCE_MS = 30_000
+SENTENCES = ("江水漫过第三级石阶，", "没有人记得那年的水位，", "灯塔的光一夜没有熄，")
+
+expect.set_options(timeout=PATIENCE_MS)
+
+
+class Look(TypedDict, total=False):
+    """How wide the window is, and what its owner prefers."""
+
+    width: int
+    locale: str
+    theme: str
+    token: str
+
+
+class Viewer:
+    """One window on one project. Leaving it fails the story if the page erred or told a path."""
+
+    def __init__(
+        self, browser: Browser, daemon: Harness, root: Path, **look: Unpack[Look]
+    ) -> None:
+        self.root = root
+        self.daemon = daemon
+        made = daemon.call("project:create", {"rootPath": str(root)})
+        self.project: dict[str, Any] = {"projectId": made["projectId"]}
+        daemon.call("context:creonow:ensure", self.project)
+        self.traffic: list[str] = []
+        self.troubles: list[str] = []
+        self.page = _page(browser, look)
+        self.page.on("websocket", self._listen)
+        self.page.on("request", lambda request: self._note(request.url))
+        self.page.on("pageerror", lambda error: self.troubles.append(str(error)))
+        self.page.on("console", self._hear)
+        address: str = daemon.call("viewer:open", self.project)["url"]
+        self.origin, _, _ = address.partition("/#")
+        if token := look.get("token"):
+            address = f"{self.origin}/#token={token}&project={self.project['projectId']}"
+        self.page.goto(address)
+        self.expect_connection("connected")
+        expect(self.page.get_by_test_id("ai-run")).to_be_enabled()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        told = "".join((*self.traffic, self.page.content(), self.page.title(), self.page.url))
+        self.page.context.close()
+        if error is None:
+            assert self.troubles == []
+            assert str(self.root) not in told
+            assert str(self.daemon.home) not in told
+
+    def open_panel(self) -> None:
+        """Show what the model sees."""
+        self.page.get_by_test_id("ai-context-toggle").click()
+        expect(self.page.get_by_test_id("ai-context-panel")).to_be_visible()
+        expect(self.page.locator("#contents")).to_be_visible()
+
+    def run(self) -> None:
+        """Run the chosen skill and wait until it has ended."""
+        output = self.page.get_by_test_id("ai-output")
+        before = output.get_attribute("data-run") or ""
+        self.page.get_by_test_id("ai-run").click()
+        expect(output).to_have_attribute("data-run", re.compile(f"^run_(?!{before[4:] or '-'})"))
+
+    def layer(self, name: str) -> Locator:
+        """One of the four layers."""
+        return self.page.get_by_test_id(f"ai-context-layer-{name}")
+
+    def at(self, selector: str, *, has_text: str | None = None) -> Locator:
+        """Any other place of the page."""
+        return self.page.locator(selector, has_text=has_text)
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file of the project as an editor would."""
+        place = self.root / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text, encoding="utf-8", newline="")
+
+    def expect_connection(self, state: str) -> None:
+        """Wait until the page says that this is how its connection is."""
+        expect(self.page.locator("#connection")).to_have_attribute("data-state", state)
+
+    def picture(self, name: str) -> None:
+        """Keep what the whole page looks like now."""
+        PICTURES.mkdir(exist_ok=True)
+        self.page.evaluate("scrollTo(0, 0)")
+        self.page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
+
+    def _listen(self, socket: WebSocket) -> None:
+        for direction in ("framesent", "framereceived"):
+            socket.on(direction, lambda frame: self.traffic.append(str(frame)))
+
+    def _note(self, url: str) -> None:
+        if not url.startswith((self.origin, "blob:" + self.origin)):
+            self.troubles.append(f"asked elsewhere: {url}")
+
+    def _hear(self, message: ConsoleMessage) -> None:
+        broken = "ERR_CONNECTION_REFUSED" in message.text or "WebSocket connection" in message.text
+        if message.type in {"error", "warning"} and not broken:
+            self.troubles.append(message.text)
+
+
+def _page(browser: Browser, look: Look) -> Page:
+    theme = "dark" if look.get("theme") == "dark" else "light"
+    context = browser.new_context(
+        viewport={"width": look.get("width", 1440), "height": 900},
+        locale=look.get("locale", "zh-CN"),
+        color_scheme=theme,
+        permissions=["clipboard-read", "clipboard-write"],
+    )
+    return context.new_page()
+
+
+def prose(length: int) -> str:
+    """Make varied prose of so many characters."""
+    lines = (f"{n}. {SENTENCES[n % 3]}{SENTENCES[n * 7 % 3]}\n\n" for n in range(length))
+    return "".join(lines)[:length]

@@ -1,0 +1,155 @@
+"""Stories: who may look, from where, and what the page may load."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from creonowd.daemon import endpoint
+from e2e.harness import Harness
+from e2e.viewer.page import PICTURES, Viewer
+from tests.clients import PATIENCE, environment
+
+ROOT = Path(__file__).parents[2]
+IS_WINDOWS = os.name == "nt"
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+def test_an_address_works_once_and_leaves_no_token_behind(
+    browser: Browser, daemon: Harness, viewer: Viewer
+) -> None:
+    address = daemon.call("viewer:open")["url"]
+    first, second = (browser.new_context(locale="zh-CN").new_page() for _ in range(2))
+    first.goto(address)
+    expect(first.locator("#connection")).to_have_attribute("data-state", "connected")
+
+    second.goto(address)
+
+    expect(second.locator("#connection")).to_have_attribute("data-state", "refused")
+    expect(second.locator("#notice")).to_contain_text("只能用一次")
+    PICTURES.mkdir(exist_ok=True)
+    second.screenshot(path=PICTURES / "token-used.png")
+    assert "token" not in first.url + second.url
+    first.reload()
+    expect(first.locator("#connection")).to_have_attribute("data-state", "connected")
+    first.context.close()
+    second.context.close()
+
+
+def test_a_renderer_may_not_inspect(browser: Browser, daemon: Harness, novel: Path) -> None:
+    token = daemon.call("session:grant", {"role": "renderer"})["token"]
+    with Viewer(browser, daemon, novel, token=token) as viewer:
+        viewer.page.get_by_test_id("ai-context-toggle").click()
+
+        expect(viewer.at("#state")).to_contain_text("CONTEXT_INSPECT_FORBIDDEN")
+        expect(viewer.at("#contents")).to_be_hidden()
+        viewer.picture("renderer-refused")
+    assert daemon.log("context_inspect_forbidden")["role"] == "renderer"
+
+
+def test_the_policy_lets_nothing_in_from_elsewhere(viewer: Viewer) -> None:
+    answer = viewer.page.request.get(viewer.origin + "/")
+    missing = viewer.page.request.get(viewer.origin + "/../../etc/passwd")
+    foreign = viewer.page.request.get(viewer.origin + "/", headers={"Host": "evil.example"})
+
+    policy = answer.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    assert "*" not in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+    assert answer.headers["referrer-policy"] == "no-referrer"
+    assert missing.status == 404
+    assert foreign.status == 403
+    blocked = viewer.page.evaluate(
+        """() => new Promise((done) => {
+          document.addEventListener("securitypolicyviolation", (event) => done(event.effectiveDirective));
+          const picture = document.createElement("img");
+          picture.src = "https://example.org/spy.png";
+          document.body.append(picture);
+        })"""
+    )
+    assert blocked == "img-src"
+    viewer.troubles.clear()
+
+
+def test_names_of_projects_and_skills_hold_no_secret(viewer: Viewer) -> None:
+    secret = "sk-proj-Q7fK2mX9pL4vB8nT1wZ6cR3yH5dJ0sGa"
+    skill = f"---\nname: {secret}\ndescription: 晚间 {secret}\nprompt:\n  system: 写。\n---\n"
+    viewer.write(".creonow/skills/leaky/SKILL.md", skill)
+
+    viewer.page.reload()
+
+    viewer.expect_connection("connected")
+    expect(viewer.at("#skill option", has_text="***REDACTED***")).to_be_attached()
+    assert secret not in "".join(viewer.traffic) + viewer.page.content()
+
+
+@pytest.fixture
+def command(tmp_path: Path, novel: Path) -> list[str]:
+    user_data = tmp_path / "用户 data"
+    started = [sys.executable, "-m", "creonowd", "view", "--project", str(novel)]
+    return [*started, "--user-data", str(user_data)]
+
+
+def test_view_serves_the_page_until_it_is_ended(
+    browser: Browser, command: list[str], tmp_path: Path
+) -> None:
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE) as view:
+        assert view.stdout is not None
+        address = view.stdout.readline().decode().strip()
+        page = browser.new_context(locale="en-GB").new_page()
+        page.goto(address)
+
+        expect(page.locator("#project")).to_contain_text("小说 novel")
+        expect(page.get_by_test_id("ai-run")).to_be_enabled()
+        second = subprocess.run(
+            command, env=environment(), capture_output=True, timeout=PATIENCE, check=False
+        )
+        assert second.returncode == 0
+        assert second.stdout.decode().startswith(address.partition("#")[0])
+        assert second.stdout.decode().strip() != address
+        page.context.close()
+        view.send_signal(signal.SIGTERM if IS_WINDOWS else signal.SIGINT)
+        view.wait(PATIENCE)
+    assert endpoint.read(tmp_path / "用户 data") is None
+
+
+def test_view_of_a_folder_that_is_not_there_says_so(command: list[str], novel: Path) -> None:
+    novel.rename(novel.with_name("elsewhere"))
+
+    told = subprocess.run(
+        command, env=environment(), capture_output=True, timeout=PATIENCE, check=False
+    )
+
+    assert told.returncode != 0
+    assert b"Traceback" not in told.stderr
+    assert told.stdout == b""
+
+
+@pytest.fixture
+def playground() -> Generator[subprocess.Popen[bytes]]:
+    run = [sys.executable, str(ROOT / "scripts" / "run")]
+    with subprocess.Popen(run, env=environment(), stdout=subprocess.PIPE) as started:
+        yield started
+        started.terminate()
+
+
+def test_run_shows_the_sample_novel(
+    browser: Browser, playground: "subprocess.Popen[bytes]"
+) -> None:
+    assert playground.stdout is not None
+    page = browser.new_context(locale="zh-CN").new_page()
+    page.goto(playground.stdout.readline().decode().strip())
+    expect(page.get_by_test_id("ai-run")).to_be_enabled()
+
+    page.get_by_test_id("ai-context-toggle").click()
+
+    expect(page.get_by_test_id("ai-context-layer-rules")).to_contain_text("林远")
+    expect(page.locator("#skill option", has_text="project:evening")).to_be_attached()
+    page.context.close()

@@ -1,0 +1,140 @@
+"""Stories: nothing to show, waiting, an error, a daemon that dies; the page says so and comes back."""
+
+import json
+from collections.abc import Generator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, WebSocketRoute, expect
+
+from e2e.harness import Harness
+from e2e.viewer.page import Viewer
+
+pytestmark = pytest.mark.xdist_group("browser")
+
+
+@pytest.fixture
+def own_daemon(tmp_path: Path) -> Generator[Harness]:
+    """A daemon that this story may kill."""
+    with Harness(tmp_path / "另一个 home", CREONOW_WARM_UP="true") as started:
+        yield started
+
+
+def test_a_daemon_that_is_killed_and_restarted_gets_its_page_back(
+    browser: Browser, own_daemon: Harness, novel: Path
+) -> None:
+    with Viewer(browser, own_daemon, novel) as viewer:
+        viewer.open_panel()
+        viewer.page.get_by_test_id("ai-input").fill("这句话还在")
+
+        own_daemon.kill()
+
+        viewer.expect_connection("disconnected")
+        expect(viewer.at("#state")).to_contain_text("连接断开")
+        expect(viewer.at("#state")).to_contain_text("可能已经过时")
+        expect(viewer.page.get_by_test_id("ai-run")).to_be_disabled()
+        viewer.picture("disconnected")
+        own_daemon.start()
+        viewer.expect_connection("connected")
+        expect(viewer.at("#state")).to_have_attribute("data-state", "ready")
+        expect(viewer.page.get_by_test_id("ai-input")).to_have_value("这句话还在")
+        viewer.write(".creonow/rules/style.md", "重启之后写的。\n")
+        expect(viewer.layer("rules")).to_contain_text("重启之后写的")
+        viewer.picture("reconnected")
+
+
+def test_a_daemon_that_was_ended_forgets_its_pages(
+    browser: Browser, own_daemon: Harness, novel: Path
+) -> None:
+    with Viewer(browser, own_daemon, novel) as viewer:
+        kept = own_daemon.user_data / "run" / "pages.json"
+        assert viewer.origin.rpartition(":")[2] in kept.read_text(encoding="ascii")
+
+        own_daemon.stop()
+
+        viewer.expect_connection("disconnected")
+        expect(viewer.at("#notice")).to_contain_text("creonowd view")
+        assert not kept.exists()
+
+
+def test_without_a_project_the_page_says_how_to_open_one(
+    browser: Browser, own_daemon: Harness
+) -> None:
+    page = browser.new_context(locale="zh-CN").new_page()
+    page.goto(own_daemon.call("viewer:open")["url"])
+    page.get_by_test_id("ai-context-toggle").click()
+
+    expect(page.locator("#state")).to_contain_text("还没有项目")
+    expect(page.get_by_test_id("ai-run")).to_be_disabled()
+    page.context.close()
+
+
+def test_without_a_document_the_page_asks_for_one(
+    browser: Browser, daemon: Harness, tmp_path: Path
+) -> None:
+    root = tmp_path / "空 empty"
+    root.mkdir()
+    made = daemon.call("project:create", {"rootPath": str(root)})
+    page = browser.new_context(locale="zh-CN").new_page()
+    page.goto(daemon.call("viewer:open", {"projectId": made["projectId"]})["url"])
+    page.get_by_test_id("ai-context-toggle").click()
+
+    expect(page.locator("#state")).to_contain_text("选择一个文档")
+    (root / "一.md").write_text("第一句。", encoding="utf-8")
+    expect(page.locator("#document")).to_have_value("一.md")
+    expect(page.get_by_test_id("ai-run")).to_be_enabled()
+    expect(page.get_by_test_id("ai-context-layer-rules")).to_contain_text("（空）")
+    page.context.close()
+
+
+def test_an_error_is_told_with_its_code_and_goes_away(viewer: Viewer) -> None:
+    viewer.open_panel()
+
+    viewer.page.get_by_test_id("ai-input").fill("太长了。" * 40_000)
+
+    expect(viewer.at("#state")).to_contain_text("CONTEXT_INPUT_TOO_LARGE · 输入过大")
+    expect(viewer.at("#state")).to_contain_text("可能已经过时")
+    viewer.page.get_by_test_id("ai-input").fill("短")
+    expect(viewer.at("#state")).to_have_attribute("data-state", "ready")
+    expect(viewer.at("#state")).to_be_empty()
+
+
+def test_an_error_is_told_in_the_language_of_the_page(viewer: Viewer) -> None:
+    viewer.at("#language").click()
+    viewer.open_panel()
+
+    viewer.page.get_by_test_id("ai-input").fill("too long. " * 40_000)
+
+    expect(viewer.at("#state")).to_contain_text("The input is larger than one assembly may be")
+    viewer.picture("error")
+
+
+def test_while_the_first_assembly_is_made_the_page_says_so(
+    browser: Browser, daemon: Harness, novel: Path
+) -> None:
+    held: list[str] = []
+    routes: list[WebSocketRoute] = []
+
+    def through(route: WebSocketRoute) -> None:
+        server = route.connect_to_server()
+        routes.append(route)
+        server.on_message(
+            lambda m: held.append(str(m)) if '"layersDetail"' in str(m) else route.send(m)
+        )
+
+    made = daemon.call("project:create", {"rootPath": str(novel)})
+    page = browser.new_context(locale="zh-CN").new_page()
+    page.route_web_socket("**/rpc", through)
+    page.goto(daemon.call("viewer:open", {"projectId": made["projectId"]})["url"])
+    expect(page.get_by_test_id("ai-run")).to_be_enabled()
+
+    page.get_by_test_id("ai-context-toggle").click()
+
+    expect(page.locator("#state")).to_have_text("组装中……")
+    expect(page.get_by_test_id("ai-context-panel")).to_have_attribute("aria-busy", "true")
+    while not held:
+        page.wait_for_timeout(20)
+    routes[0].send(held[0])
+    expect(page.get_by_test_id("ai-context-layer-rules")).to_be_visible()
+    assert json.loads(held[0])["result"]["ok"] is True
+    page.context.close()
