@@ -28,9 +28,7 @@ class Look(TypedDict, total=False):
 class Viewer:
     """One window on one project. Leaving it fails the story if the page erred or told a path."""
 
-    def __init__(
-        self, browser: Browser, daemon: Harness, root: Path, **look: Unpack[Look]
-    ) -> None:
+    def __init__(self, browser: Browser, daemon: Harness, root: Path, **look: Unpack[Look]) -> None:
         self.root = root
         self.daemon = daemon
         made = daemon.call("project:create", {"rootPath": str(root)})

@@ -8,7 +8,11 @@ from playwright.sync_api import Browser, expect
 from e2e.harness import Harness
 from e2e.viewer.page import Viewer
 
-CHAPTER = {"documentId": "chapters/03-水文站.md", "cursorPosition": 0, "skillId": "builtin:continue"}
+CHAPTER = {
+    "documentId": "chapters/03-水文站.md",
+    "cursorPosition": 0,
+    "skillId": "builtin:continue",
+}
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -89,10 +93,8 @@ def test_a_stale_write_of_a_constraint_is_told_and_nothing_is_lost(
 
 
 def test_a_constraint_of_the_knowledge_graph_is_shown_and_locked(viewer: Viewer) -> None:
-    text = """{"version": 2, "constraints": [{"id": "con_aaaaaaaaaaaaaaaaaaaa", "text": "江上没有桥",
-      "type": "WORLD_RULE", "source": "kg", "priority": 50, "degradable": true, "updatedAt": "2026-01-01T00:00:00Z"}]}"""
-    listed = viewer.daemon.call("constraints:list", viewer.project)["constraints"]
-    assert listed
+    text = """{"version": 2, "items": [{"id": "con_aaaaaaaaaaaaaaaaaaaa", "text": "江上没有桥",
+      "type": "world", "source": "kg", "priority": 50, "degradable": true, "updatedAt": "2026-01-01T00:00:00Z"}]}"""
     viewer.write(".creonow/rules/constraints.json", text)
     viewer.open_panel()
     viewer.at("#constraints-box > summary").click()

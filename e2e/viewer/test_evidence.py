@@ -65,9 +65,7 @@ def test_every_layer_has_its_bar_and_every_fragment_its_reason(viewer: Viewer) -
     rules = viewer.at("[data-meter=rules]")
     expect(rules).to_contain_text(re.compile(r"\d+ / 500 · 剩余 \d+ · 最低 500"))
     expect(rules.get_by_role("meter")).to_have_attribute("aria-valuemax", "2800")
-    expect(viewer.at("[data-meter=total]")).to_contain_text(
-        re.compile(r"\d+ / 2800 · 剩余 \d+")
-    )
+    expect(viewer.at("[data-meter=total]")).to_contain_text(re.compile(r"\d+ / 2800 · 剩余 \d+"))
     shown = inspected(viewer)
     for name, layer in shown["layersDetail"].items():
         used = layer["tokens"]
@@ -237,7 +235,9 @@ def test_five_hundred_constraints_and_two_hundred_chunks(viewer: Viewer, daemon:
     expect(trim.locator("tbody tr")).to_have_count(60)
     trim.get_by_role("button", name="全部显示").click()
     assert trim.locator("tbody tr").count() >= 700
-    daemon.call("context:source:unregister", {"layer": "retrieved", "name": "memory"} | viewer.project)
+    daemon.call(
+        "context:source:unregister", {"layer": "retrieved", "name": "memory"} | viewer.project
+    )
 
 
 def fragments(viewer: Viewer) -> list[Any]:

@@ -46,6 +46,7 @@ export async function loadDocuments() {
   state.documents = listed.data.items.map((one) => one.documentId);
   fill(byId("documents"), ...state.documents.map((id) => h("option", { value: id })));
   if (!isListed(byId("document").value)) await chooseDocument(state.documents.at(-1) ?? "");
+  enable();
 }
 
 async function chooseDocument(documentId) {

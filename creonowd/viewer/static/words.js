@@ -160,7 +160,9 @@ export function spellCode(told) {
   const [code, ...rest] = told.split(": ");
   const more = rest.join(": ");
   const known = codes[code] ?? [];
-  return [code, spoken(known), known.includes(more) ? "" : more].filter(Boolean).join(" · ");
+  const repeats = known.some((sentence) => more.startsWith(sentence));
+  if (repeats && !known.includes(more)) return `${code} · ${more}`;
+  return [code, spoken(known), repeats ? "" : more].filter(Boolean).join(" · ");
 }
 
 export const spellError = (error) => spellCode(`${error.code}: ${error.message}`);
