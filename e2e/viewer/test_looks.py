@@ -1,7 +1,6 @@
 """Stories: the page on a wide, a middling and a narrow window, in both themes and both languages."""
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, expect
@@ -10,10 +9,10 @@ from e2e.harness import Harness
 from e2e.viewer.page import Viewer, prose
 
 LOOKS = (
-    (1440, "light", "en-GB"),
-    (1024, "dark", "zh-CN"),
-    (390, "light", "zh-CN"),
-    (390, "dark", "en-GB"),
+    ("1440", "light", "en-GB"),
+    ("1024", "dark", "zh-CN"),
+    ("390", "light", "zh-CN"),
+    ("390", "dark", "en-GB"),
 )
 ENOUGH_FOR_TEXT = 4.5
 ENOUGH_FOR_EDGES = 3.0
@@ -56,12 +55,12 @@ NAMELESS = """() => [...document.querySelectorAll("button, input, select, textar
 pytestmark = pytest.mark.xdist_group("browser")
 
 
-@pytest.mark.parametrize(("width", "theme", "locale"), LOOKS)
+@pytest.mark.parametrize("look", LOOKS, ids="-".join)
 def test_the_page_is_legible(
-    browser: Browser, daemon: Harness, novel: Path, width: int, theme: str, locale: str
+    browser: Browser, daemon: Harness, novel: Path, look: tuple[str, str, str]
 ) -> None:
-    look: dict[str, Any] = {"width": width, "theme": theme, "locale": locale}
-    with Viewer(browser, daemon, novel, **look) as viewer:
+    width, theme, locale = look
+    with Viewer(browser, daemon, novel, width=int(width), theme=theme, locale=locale) as viewer:
         viewer.write(".creonow/rules/style.md", "token=ghp_0123456789abcdefghijABCDEFGHIJ012345\n")
         viewer.write(".creonow/settings/世界.md", prose(25_000))
         viewer.run()

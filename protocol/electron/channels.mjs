@@ -65,6 +65,8 @@ export const RENDERER_CHANNELS = Object.freeze([
   "skill:validate",
   "skill:write",
   "tokens:count",
+  "viewer:projects",
+  "viewer:skills",
 ]);
 
 /** What only the main process may call. */

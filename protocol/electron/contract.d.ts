@@ -1957,6 +1957,29 @@ export interface ViewerAddress {
   token: string;
 }
 
+/** A project by name, without the place where it lies. */
+export interface ViewerProject {
+  projectId: string;
+  name: string;
+}
+
+/** All projects, in the order in which they were created. */
+export interface ViewerProjects {
+  items: Array<ViewerProject>;
+}
+
+/** A skill by name; one that is not `valid` cannot be run. */
+export interface ViewerSkill {
+  id: string;
+  name: string;
+  valid: boolean;
+}
+
+/** Every skill that the project can use. */
+export interface ViewerSkills {
+  items: Array<ViewerSkill>;
+}
+
 /**
  * Where an output breaks a constraint, and how sure that is.
  *
@@ -2186,6 +2209,10 @@ export interface Channels {
   "tokens:count": { request: CountTokens; result: TokenCount };
   /** Serve the viewer on loopback and mint a one-time token that may inspect. */
   "viewer:open": { request: OpenViewer; result: ViewerAddress };
+  /** List all projects with no path and no secret, as a page may show them. */
+  "viewer:projects": { request: Empty; result: ViewerProjects };
+  /** List a project's skills with no path and no secret, as a page may show them. */
+  "viewer:skills": { request: ProjectId; result: ViewerSkills };
 }
 
 /** What the daemon tells. */
@@ -2265,7 +2292,9 @@ export type RendererChannel =
   | "skill:read"
   | "skill:validate"
   | "skill:write"
-  | "tokens:count";
+  | "tokens:count"
+  | "viewer:projects"
+  | "viewer:skills";
 
 /** What only an owner may call. */
 export type OwnerChannel =

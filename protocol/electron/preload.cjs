@@ -65,6 +65,8 @@ const CHANNELS = [
   "skill:validate",
   "skill:write",
   "tokens:count",
+  "viewer:projects",
+  "viewer:skills",
 ];
 const EVENTS = [
   "$/lagged",

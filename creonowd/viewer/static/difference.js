@@ -7,6 +7,7 @@ import { word } from "./words.js";
 
 const SHOWN = 60;
 const LINES = 400;
+const open = new Set();
 let all = false;
 
 /** Compare two assemblies source by source. */
@@ -80,11 +81,14 @@ function entry(result, { layer, was, is }) {
   const { sourceRef } = is ?? was;
   const moved = was && is && was.action !== is.action ? ` · ${word(was.action)} → ${word(is.action)}` : "";
   const tokens = `${was?.tokens ?? 0} → ${is?.tokens ?? 0} tokens${moved}`;
+  const { anchor } = is ?? was;
   const lines = h("pre", { tabindex: "0", "aria-label": sourceRef, class: "lines" });
-  const details = h("details", { class: "change", ontoggle: () => {
+  const summary = h("summary", { id: `change:${anchor}`, onclick: () => (summary.parentElement.open ? open.delete(anchor) : open.add(anchor)) },
+    h("span", { class: `badge ${kind}` }, word(kind)), h("span", { class: "faint" }, word(layer)),
+    h("span", { class: "ref" }, sourceRef), h("span", { class: "told" }, tokens));
+  const details = h("details", { class: "change", open: open.has(anchor), ontoggle: () => {
     if (details.open && !lines.childElementCount) lines.append(...lineDifference(was?.content ?? "", is?.content ?? "").map(line));
-  } }, h("summary", {}, h("span", { class: `badge ${kind}` }, word(kind)), h("span", { class: "faint" }, word(layer)),
-    h("span", { class: "ref" }, sourceRef), h("span", { class: "told" }, tokens)), lines, is ? refButton(result, sourceRef, layer) : null);
+  } }, summary, lines, is ? refButton(result, sourceRef, layer) : null);
   return details;
 }
 

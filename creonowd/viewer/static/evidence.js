@@ -47,7 +47,7 @@ export function showTrim(result) {
   const heads = [word("source"), word("why"), word("chars"), word("tokens")];
   const row = (one) => [
     [refButton(result, one.sourceRef, one.layer), h("div", { class: "faint" }, word(one.layer))],
-    [h("span", { class: `badge ${TONE[one.action]}` }, word(one.action)), ` ${why(one.rule, one.action)} `, h("code", {}, `${one.reason} · ${one.rule}`)],
+    [h("span", { class: `badge ${TONE[one.action]}` }, word(one.action)), ` ${why(one.rule, one.action)} `, h("code", {}, one.action === "kept" ? one.rule : `${one.reason} · ${one.rule}`)],
     `${one.beforeChars} → ${one.afterChars}`,
     `${one.beforeTokens} → ${one.afterTokens}`,
   ];

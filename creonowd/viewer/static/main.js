@@ -94,7 +94,7 @@ function listen() {
     panel.resetWhatIf();
     panel.refresh();
   });
-  byId("search").addEventListener("input", panel.show);
+  byId("search").addEventListener("input", panel.find);
   byId("jumps").addEventListener("change", (event) => reveal(event.target.value));
   byId("export").addEventListener("click", download);
   byId("theme").addEventListener("click", () => setTheme(theme() === "dark" ? "light" : "dark"));

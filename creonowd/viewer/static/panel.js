@@ -8,7 +8,7 @@ import { difference, showDifference } from "./difference.js";
 import { byId } from "./dom.js";
 import { showRedaction, showSummary, showTrim } from "./evidence.js";
 import { showLayers } from "./fragments.js";
-import { say } from "./notices.js";
+import { isConnected, say } from "./notices.js";
 import { locale, spellError, word } from "./words.js";
 
 const PAUSE_MS = 150;
@@ -83,7 +83,7 @@ function request() {
 
 async function inspect() {
   const asking = request();
-  if (!asking.projectId || byId("panel").hidden) return;
+  if (!asking.projectId || byId("panel").hidden || !isConnected()) return;
   if (!asking.documentId) return void say("empty", () => word("noDocument"));
   state.asked += 1;
   const mine = state.asked;
@@ -92,6 +92,7 @@ async function inspect() {
   const answer = await invoke("context:inspect", asking);
   if (mine !== state.asked) return;
   byId("panel").setAttribute("aria-busy", "false");
+  if (answer.error?.code === "DISCONNECTED") return;
   if (!answer.ok) return void outdate(() => spellError(answer.error));
   take({ at: new Date(), asked: asking, result: answer.data });
   say("ready", () => (state.shown.result.inspectMeta.whatIf ? word("whatIfShown") : ""));
@@ -119,6 +120,11 @@ export function show() {
   const before = earlier();
   const told = before ? word("comparedWith", clock(before.at), before.asked.skillId, before.asked.documentId) : "";
   showDifference(before?.result, result, told);
+}
+
+/** Show the fragments anew: another text is sought. */
+export function find() {
+  if (state.shown) showLayers(state.shown.result);
 }
 
 const earlier = () => (state.shown.result.inspectMeta.whatIf ? state.real : state.previous);

@@ -1,0 +1,45 @@
+"""`viewer:*` in memory: what the page may choose from, and who serves pages."""
+
+from pathlib import Path
+
+from tests.channels.conftest import Book
+from tests.clients import Client
+
+SECRET = "sk-proj-Q7fK2mX9pL4vB8nT1wZ6cR3yH5dJ0sGa"
+
+
+async def test_projects_are_told_by_name_without_their_place(
+    client: Client, book: Book, tmp_path: Path
+) -> None:
+    other = tmp_path / "二"
+    other.mkdir()
+    name = f"写在 {other} 里，{SECRET}"
+    made = await client.call("project:create", {"rootPath": str(other), "name": name})
+
+    told = await client.call("viewer:projects")
+
+    assert told["items"][0] == {"projectId": book.project_id, "name": "红楼梦"}
+    assert told["items"][1]["projectId"] == made["projectId"]
+    assert str(other) not in str(told)
+    assert SECRET not in str(told)
+
+
+async def test_skills_are_told_by_name_and_whether_they_can_run(client: Client, book: Book) -> None:
+    book.put(".creonow/skills/leaky/SKILL.md", f"---\nname: {SECRET}\ndescription: 夜\n---\n写。\n")
+    book.put(".creonow/skills/broken/SKILL.md", "---\nname: [\n---\n")
+
+    told = await client.call("viewer:skills", book.asked)
+
+    skills = {one["id"]: one for one in told["items"]}
+    assert skills["builtin:continue"] == {"id": "builtin:continue", "name": "续写", "valid": True}
+    assert skills["project:broken"]["valid"] is False
+    assert skills["project:leaky"]["name"] == "***REDACTED***"
+    assert SECRET not in str(told)
+
+
+async def test_a_daemon_without_a_process_serves_no_pages(client: Client, book: Book) -> None:
+    refused = await client.failure("viewer:open", book.asked)
+    unknown = await client.failure("viewer:open", {"projectId": "prj_0123456789abcdefghij"})
+
+    assert refused.code == "UNSUPPORTED"
+    assert unknown.code == "NOT_FOUND"
