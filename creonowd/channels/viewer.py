@@ -1,6 +1,10 @@
 """`viewer:*` — the address of the context viewer, and what its page may choose from."""
 
+import hmac
+from typing import Annotated
 from urllib.parse import quote
+
+from msgspec import Meta
 
 from creonowd.channels.project import ProjectId
 from creonowd.channels.session import Session
@@ -23,6 +27,18 @@ class ViewerAddress(Result):
 
     url: str
     token: str
+
+
+class Prove(Params):
+    """Anything that nobody has asked before."""
+
+    nonce: Annotated[str, Meta(min_length=32, max_length=128)]
+
+
+class Proofs(Result):
+    """HMAC-SHA256 of the nonce with the SHA-256 of each one-time token as the key, in hex."""
+
+    proofs: list[str]
 
 
 class ViewerProject(Model):
@@ -65,6 +81,16 @@ async def open_viewer(session: Session, params: OpenViewer) -> ViewerAddress:
     return ViewerAddress(url=f"{address}/#token={token}{project}", token=token)
 
 
+def prove(session: Session, params: Prove) -> Proofs:
+    """Show that this daemon knows the digests of the pages' tokens, before a page shows a token.
+
+    After a crash the port could be anybody's; a page that comes back asks first.
+    """
+    digests = (bytes.fromhex(digest) for digest, _ in session.server.grants.one_time())
+    nonce = params.nonce.encode()
+    return Proofs(proofs=[hmac.digest(digest, nonce, "sha256").hex() for digest in digests])
+
+
 async def list_projects(session: Session, _params: Empty) -> ViewerProjects:
     """List all projects with no path and no secret, as a page may show them."""
     projects = await session.projects.list()
@@ -94,6 +120,7 @@ def _shown(redactor: Redactor, name: str) -> str:
 
 CHANNELS = (
     Channel("viewer:open", open_viewer, role=Role.OWNER),
+    Channel("viewer:prove", prove, open=True),
     Channel("viewer:projects", list_projects),
     Channel("viewer:skills", list_skills),
 )

@@ -63,10 +63,11 @@ class Pages:
         held = [] if found is None else [one for one in found.tickets if one.expires_at_ms > now]
         if found is None or not held:
             return
-        for one in held:
-            grant = Grant(Role.OWNER, None, one.expires_at_ms, single_use=True, inspects=True)
-            self._server.grants.restore(one.digest, grant)
         try:
             await self.listen(found.port)
         except OSError:
             log.warning("viewer_not_resumed", port=found.port)
+            return
+        for one in held:
+            grant = Grant(Role.OWNER, None, one.expires_at_ms, single_use=True, inspects=True)
+            self._server.grants.restore(one.digest, grant)

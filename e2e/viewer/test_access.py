@@ -1,9 +1,9 @@
 """Stories: who may look, from where, and what the page may load."""
 
-import os
-import signal
+import contextlib
 import subprocess
 import sys
+import time
 from collections.abc import Generator
 from pathlib import Path
 
@@ -16,7 +16,6 @@ from e2e.viewer.page import PICTURES, Viewer
 from tests.clients import PATIENCE, environment
 
 ROOT = Path(__file__).parents[2]
-IS_WINDOWS = os.name == "nt"
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -90,19 +89,28 @@ def test_names_of_projects_and_skills_hold_no_secret(viewer: Viewer) -> None:
     assert secret not in "".join(viewer.traffic) + viewer.page.content()
 
 
+@contextlib.contextmanager
+def started(command: list[str]) -> Generator[tuple[subprocess.Popen[bytes], str]]:
+    """Start a command that prints an address and stays; end it, however the story ends."""
+    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            yield process, process.stdout.readline().decode().strip()
+        finally:
+            process.terminate()
+
+
 @pytest.fixture
 def command(tmp_path: Path, novel: Path) -> list[str]:
-    user_data = tmp_path / "用户 data"
-    started = [sys.executable, "-m", "creonowd", "view", "--project", str(novel)]
-    return [*started, "--user-data", str(user_data)]
+    """`creonowd view` with user data of its own."""
+    view = [sys.executable, "-m", "creonowd", "view", "--project", str(novel)]
+    return [*view, "--user-data", str(tmp_path / "用户 data")]
 
 
 def test_view_serves_the_page_until_it_is_ended(
     browser: Browser, command: list[str], tmp_path: Path
 ) -> None:
-    with subprocess.Popen(command, env=environment(), stdout=subprocess.PIPE) as view:
-        assert view.stdout is not None
-        address = view.stdout.readline().decode().strip()
+    with started(command) as (view, address):
         page = browser.new_context(locale="en-GB").new_page()
         page.goto(address)
 
@@ -114,10 +122,13 @@ def test_view_serves_the_page_until_it_is_ended(
         assert second.returncode == 0
         assert second.stdout.decode().startswith(address.partition("#")[0])
         assert second.stdout.decode().strip() != address
+        view.terminate()
+        expect(page.locator("#connection")).to_have_attribute("data-state", "disconnected")
         page.context.close()
-        view.send_signal(signal.SIGTERM if IS_WINDOWS else signal.SIGINT)
-        view.wait(PATIENCE)
-    assert endpoint.read(tmp_path / "用户 data") is None
+    deadline = time.monotonic() + PATIENCE
+    while endpoint.read(tmp_path / "用户 data") is not None:
+        assert time.monotonic() < deadline, "the daemon outlived the command that started it"
+        time.sleep(0.02)
 
 
 def test_view_of_a_folder_that_is_not_there_says_so(command: list[str], novel: Path) -> None:
@@ -132,24 +143,14 @@ def test_view_of_a_folder_that_is_not_there_says_so(command: list[str], novel: P
     assert told.stdout == b""
 
 
-@pytest.fixture
-def playground() -> Generator[subprocess.Popen[bytes]]:
-    run = [sys.executable, str(ROOT / "scripts" / "run")]
-    with subprocess.Popen(run, env=environment(), stdout=subprocess.PIPE) as started:
-        yield started
-        started.terminate()
+def test_run_shows_the_sample_novel(browser: Browser) -> None:
+    with started([sys.executable, str(ROOT / "scripts" / "run")]) as (_, address):
+        page = browser.new_context(locale="zh-CN").new_page()
+        page.goto(address)
+        expect(page.get_by_test_id("ai-run")).to_be_enabled()
 
+        page.get_by_test_id("ai-context-toggle").click()
 
-def test_run_shows_the_sample_novel(
-    browser: Browser, playground: "subprocess.Popen[bytes]"
-) -> None:
-    assert playground.stdout is not None
-    page = browser.new_context(locale="zh-CN").new_page()
-    page.goto(playground.stdout.readline().decode().strip())
-    expect(page.get_by_test_id("ai-run")).to_be_enabled()
-
-    page.get_by_test_id("ai-context-toggle").click()
-
-    expect(page.get_by_test_id("ai-context-layer-rules")).to_contain_text("林远")
-    expect(page.locator("#skill option", has_text="project:evening")).to_be_attached()
-    page.context.close()
+        expect(page.get_by_test_id("ai-context-layer-rules")).to_contain_text("林远")
+        expect(page.locator("#skill option", has_text="project:evening")).to_be_attached()
+        page.context.close()

@@ -1,11 +1,13 @@
 """Stories: nothing to show, waiting, an error, a daemon that dies; the page says so and comes back."""
 
 import json
+import threading
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, WebSocketRoute, expect
+from websockets.sync.server import ServerConnection, serve
 
 from e2e.harness import Harness
 from e2e.viewer.page import Viewer
@@ -41,6 +43,40 @@ def test_a_daemon_that_is_killed_and_restarted_gets_its_page_back(
         viewer.write(".creonow/rules/style.md", "重启之后写的。\n")
         expect(viewer.layer("rules")).to_contain_text("重启之后写的")
         viewer.picture("reconnected")
+
+
+def test_a_page_shows_its_token_to_no_stranger_that_took_the_port(
+    browser: Browser, own_daemon: Harness, novel: Path
+) -> None:
+    heard: list[str] = []
+
+    def listen(socket: ServerConnection) -> None:
+        for message in socket:
+            heard.append(str(message))
+            asked = json.loads(message)
+            proofs = {"proofs": ["00" * 32]}
+            socket.send(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": proofs}))
+
+    with Viewer(browser, own_daemon, novel) as viewer:
+        token = viewer.page.evaluate("sessionStorage.getItem('token')")
+
+        own_daemon.kill()
+
+        with serve(listen, "127.0.0.1", int(viewer.origin.rpartition(":")[2])) as stranger:
+            threading.Thread(target=stranger.serve_forever, daemon=True).start()
+            viewer.expect_connection("refused")
+            stranger.shutdown()
+
+    assert [json.loads(one)["method"] for one in heard] == ["viewer:prove"]
+    assert token not in "".join(heard)
+
+
+def test_when_files_can_no_longer_be_watched_the_page_says_so(viewer: Viewer) -> None:
+    expect(viewer.at("#unwatched")).to_be_hidden()
+
+    viewer.root.rename(viewer.root.with_name("elsewhere"))
+
+    expect(viewer.at("#unwatched")).to_be_visible()
 
 
 def test_a_daemon_that_was_ended_forgets_its_pages(

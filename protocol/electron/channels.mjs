@@ -66,6 +66,7 @@ export const RENDERER_CHANNELS = Object.freeze([
   "skill:write",
   "tokens:count",
   "viewer:projects",
+  "viewer:prove",
   "viewer:skills",
 ]);
 

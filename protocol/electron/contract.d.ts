@@ -1335,6 +1335,16 @@ export interface Prompt {
   user: string;
 }
 
+/** HMAC-SHA256 of the nonce with the SHA-256 of each one-time token as the key, in hex. */
+export interface Proofs {
+  proofs: Array<string>;
+}
+
+/** Anything that nobody has asked before. */
+export interface Prove {
+  nonce: string;
+}
+
 /** A limit stricter than the settings', for lazy files. */
 export interface PruneContextFiles {
   projectId: string;
@@ -2211,6 +2221,8 @@ export interface Channels {
   "viewer:open": { request: OpenViewer; result: ViewerAddress };
   /** List all projects with no path and no secret, as a page may show them. */
   "viewer:projects": { request: Empty; result: ViewerProjects };
+  /** Show that this daemon knows the digests of the pages' tokens, before a page shows a token. */
+  "viewer:prove": { request: Prove; result: Proofs };
   /** List a project's skills with no path and no secret, as a page may show them. */
   "viewer:skills": { request: ProjectId; result: ViewerSkills };
 }
@@ -2294,6 +2306,7 @@ export type RendererChannel =
   | "skill:write"
   | "tokens:count"
   | "viewer:projects"
+  | "viewer:prove"
   | "viewer:skills";
 
 /** What only an owner may call. */

@@ -66,6 +66,7 @@ const CHANNELS = [
   "skill:write",
   "tokens:count",
   "viewer:projects",
+  "viewer:prove",
   "viewer:skills",
 ];
 const EVENTS = [

@@ -1,9 +1,14 @@
 """`viewer:*` in memory: what the page may choose from, and who serves pages."""
 
+import hashlib
+import hmac
 from pathlib import Path
 
+from creonowd.rpc.channel import Role
+from creonowd.rpc.grants import Grant
+from creonowd.rpc.server import Server
 from tests.channels.conftest import Book
-from tests.clients import Client
+from tests.clients import Client, in_memory
 
 SECRET = "sk-proj-Q7fK2mX9pL4vB8nT1wZ6cR3yH5dJ0sGa"
 
@@ -35,6 +40,19 @@ async def test_skills_are_told_by_name_and_whether_they_can_run(client: Client, 
     assert skills["project:broken"]["valid"] is False
     assert skills["project:leaky"]["name"] == "***REDACTED***"
     assert SECRET not in str(told)
+
+
+async def test_whoever_knows_the_digest_of_a_token_can_prove_it(server: Server) -> None:
+    grant = Grant(Role.OWNER, None, 4_000_000_000_000, single_use=True, inspects=True)
+    token = server.grants.mint(grant)
+    nonce = "0123456789abcdef" * 4
+    digest = hashlib.sha256(token.encode()).digest()
+    async with in_memory(server, role=None) as stranger:
+        told = await stranger.call("viewer:prove", {"nonce": nonce})
+        guessed = await stranger.failure("viewer:prove", {"nonce": ""})
+
+    assert told["proofs"] == [hmac.digest(digest, nonce.encode(), "sha256").hex()]
+    assert guessed.code == "INVALID_ARGUMENT"
 
 
 async def test_a_daemon_without_a_process_serves_no_pages(client: Client, book: Book) -> None:

@@ -1,13 +1,16 @@
 // `window.creonow` over a WebSocket: the same invoke and on that the IDE's preload offers.
 
 const GONE = { code: "DISCONNECTED", message: "" };
+const REFUSED = { error: { data: { code: "UNAUTHENTICATED" } } };
 const listeners = new Map();
 const pending = new Map();
 let socket = null;
 let sent = 0;
 
-/** Connect and show the token; `lost` is called when a connection ends that was not refused. */
-export function connect(token, locale, lost) {
+/** Connect and show the token; `lost` is called when a connection ends that was not refused.
+
+    With `wary`, the daemon must prove first that it knows the token: after a crash the port may be another's. */
+export function connect({ token, locale, wary }, lost) {
   return new Promise((resolve, reject) => {
     socket = new WebSocket(`ws://${location.host}/rpc`);
     socket.onmessage = (event) => receive(JSON.parse(event.data));
@@ -18,7 +21,7 @@ export function connect(token, locale, lost) {
       lost();
     };
     socket.onopen = async () => {
-      const answer = await introduce(locale, token);
+      const answer = wary && !(await proves(token)) ? REFUSED : await introduce(locale, token);
       if (!answer.error) return resolve(answer.result);
       const { code } = answer.error.data;
       if (code !== GONE.code) hangUp();
@@ -63,6 +66,18 @@ function receive(message) {
   pending.get(message.id)?.(message);
   pending.delete(message.id);
 }
+
+async function proves(token) {
+  const nonce = hex(crypto.getRandomValues(new Uint8Array(32)));
+  const digest = await crypto.subtle.digest("SHA-256", bytes(token));
+  const key = await crypto.subtle.importKey("raw", digest, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
+  const proof = hex(new Uint8Array(await crypto.subtle.sign("HMAC", key, bytes(nonce))));
+  const answer = await request("viewer:prove", { nonce });
+  return answer.result?.proofs.includes(proof) ?? false;
+}
+
+const bytes = (text) => new TextEncoder().encode(text);
+const hex = (array) => Array.from(array, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
 function hangUp() {
   socket.onclose = null;

@@ -5,6 +5,7 @@ import { badge, say } from "./notices.js";
 import { locale, word } from "./words.js";
 
 const RETRY_MS = 1000;
+let isRenewed = false;
 
 /** Take the token and the project out of the address, where nobody should find them again. */
 export function readAddress() {
@@ -21,13 +22,14 @@ export async function stay(ready, lost) {
     setTimeout(() => stay(ready, lost), RETRY_MS);
   };
   try {
-    await connect(sessionStorage.getItem("token") ?? "", locale(), again);
+    await connect({ token: sessionStorage.getItem("token") ?? "", locale: locale(), wary: isRenewed }, again);
   } catch (error) {
     if (error.code !== "DISCONNECTED") refused();
     return;
   }
   const renewed = await invoke("viewer:open", {});
   if (renewed.ok) sessionStorage.setItem("token", renewed.data.token);
+  isRenewed = renewed.ok;
   badge("connected");
   await ready();
 }

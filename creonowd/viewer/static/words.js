@@ -113,7 +113,7 @@ const WORDS = {
   loading: ["组装中……", "Assembling …"],
   noProject: ["还没有项目。用 creonowd view --project 文件夹 打开一个。", "There is no project yet. Open one with: creonowd view --project FOLDER"],
   noDocument: ["选择一个文档，看看模型会看到什么。", "Choose a document to see what the model would see."],
-  tokenGone: ["这个地址只能用一次。请重新运行 creonowd view。", "This address works once. Run creonowd view again."],
+  tokenGone: ["这个地址只能用一次，或已失效。请重新运行 creonowd view。", "This address works once, or has run out. Run creonowd view again."],
   lost: ["与守护进程的连接断开了，正在重连。若一直连不上，请重新运行 creonowd view。", "The connection to the daemon is lost; trying again. If it does not come back, run creonowd view again."],
   stale: ["下面是 {0} 的结果，可能已经过时。", "What is shown below is from {0} and may be out of date."],
   unwatched: ["无法监视文件，改动不会自动显示。", "Files cannot be watched; changes will not show by themselves."],
