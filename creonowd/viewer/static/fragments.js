@@ -19,7 +19,7 @@ export function showLayers(result) {
   const sought = byId("search").value.trim();
   const found = LAYERS.map((name) => anchored(result, name).filter((one) => matches(one, sought)));
   fill(byId("layers"), ...LAYERS.map((name, at) => section(name, result.layersDetail[name], found[at], sought)));
-  fill(byId("jumps"), h("option", { value: "" }, word("choose")), ...LAYERS.map((name, at) => jumps(name, found[at])));
+  fill(byId("places"), ...found.flat().map((one) => h("option", { value: placeName(one), label: preview(one.content, 24) })));
   byId("found").textContent = sought ? word("found", found.flat().length) : "";
 }
 
@@ -29,7 +29,7 @@ export function anchored(result, name) {
   return result.layersDetail[name].fragments.map((fragment) => {
     const nth = seen.get(fragment.sourceRef) ?? 0;
     seen.set(fragment.sourceRef, nth + 1);
-    return { ...fragment, layer: name, anchor: `${name}:${fragment.sourceRef}:${nth}` };
+    return { ...fragment, layer: name, nth, anchor: `${name}:${fragment.sourceRef}:${nth}` };
   });
 }
 
@@ -77,9 +77,13 @@ function matches(fragment, sought) {
   return fragment.sourceRef.toLowerCase().includes(low) || fragment.content.toLowerCase().includes(low);
 }
 
-function jumps(name, fragments) {
-  const label = (one) => `${one.sourceRef} — ${preview(one.content, 24)}`;
-  return h("optgroup", { label: word(name) }, ...fragments.map((one) => h("option", { value: one.anchor }, label(one))));
+const placeName = ({ layer, nth, sourceRef }) => `${word(layer)} · ${sourceRef}${nth ? ` (${nth + 1})` : ""}`;
+
+/** Go to the fragment that is named as the list of places names it. */
+export function jump(name) {
+  const found = LAYERS.flatMap((layer) => anchored(shown, layer)).find((one) => placeName(one) === name);
+  if (found) reveal(found.anchor);
+  return Boolean(found);
 }
 
 function box(fragment, sought) {

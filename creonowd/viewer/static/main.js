@@ -5,7 +5,7 @@ import { loadConstraints, showConstraints } from "./constraints.js";
 import { introduce, invoke, on } from "./creonow.js";
 import * as desk from "./desk.js";
 import { byId } from "./dom.js";
-import { reveal } from "./fragments.js";
+import { jump } from "./fragments.js";
 import { readAddress, stay } from "./link.js";
 import { badge, repeat, say } from "./notices.js";
 import * as panel from "./panel.js";
@@ -95,7 +95,9 @@ function listen() {
     panel.refresh();
   });
   byId("search").addEventListener("input", panel.find);
-  byId("jumps").addEventListener("change", (event) => reveal(event.target.value));
+  byId("jumps").addEventListener("input", (event) => {
+    if (jump(event.target.value)) event.target.value = "";
+  });
   byId("export").addEventListener("click", download);
   byId("theme").addEventListener("click", () => setTheme(theme() === "dark" ? "light" : "dark"));
   byId("language").addEventListener("click", async () => {

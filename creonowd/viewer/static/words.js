@@ -30,7 +30,6 @@ const WORDS = {
   search: ["搜索片段", "Search fragments"],
   found: ["{0} 个片段", "{0} fragments"],
   jump: ["跳转到片段", "Jump to a fragment"],
-  choose: ["选择……", "Choose …"],
   trim: ["裁剪证据", "Trim evidence"],
   redaction: ["脱敏证据", "Redaction evidence"],
   difference: ["与上次组装的差异", "Difference to the previous assembly"],
