@@ -148,7 +148,7 @@ def test_the_slider_goes_no_further_than_a_budget_can(viewer: Viewer) -> None:
         expect(viewer.at("#summary")).to_contain_text(f"/ {total} tokens")
         expect(viewer.at("#slider-value")).to_have_text(total)
 
-    expect(viewer.at("#state")).to_have_attribute("data-state", "ready")
+    expect(viewer.at("#state")).to_have_attribute("data-state", "whatIf")
 
 
 def everything(root: Path) -> dict[str, bytes]:

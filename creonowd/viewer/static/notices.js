@@ -4,6 +4,7 @@ import { byId } from "./dom.js";
 import { word } from "./words.js";
 
 const TONES = { connected: "good", connecting: "", disconnected: "bad", refused: "bad" };
+const STATES = { error: "bad", whatIf: "warn" };
 let told = () => "";
 
 /** Show how the connection is. */
@@ -20,7 +21,7 @@ export const isConnected = () => byId("connection").dataset.state === "connected
 export function say(kind, sentence) {
   told = sentence;
   byId("state").dataset.state = kind;
-  byId("state").className = kind === "error" ? "state bad" : "state";
+  byId("state").className = `state ${STATES[kind] ?? ""}`;
   repeat();
 }
 

@@ -95,7 +95,8 @@ async function inspect() {
   if (answer.error?.code === "DISCONNECTED") return;
   if (!answer.ok) return void outdate(() => spellError(answer.error));
   take({ at: new Date(), asked: asking, result: answer.data });
-  say("ready", () => (state.shown.result.inspectMeta.whatIf ? word("whatIfShown") : ""));
+  if (answer.data.inspectMeta.whatIf) say("whatIf", () => word("whatIfShown"));
+  else say("ready", () => "");
   show();
 }
 
