@@ -137,6 +137,7 @@ def test_what_if_goes_the_same_way_and_touches_nothing(viewer: Viewer) -> None:
     viewer.page.get_by_test_id("ai-context-toggle").click()
     viewer.page.get_by_test_id("ai-context-toggle").click()
     expect(viewer.at("#prompt-hash")).to_have_text(supposed)
+    expect(viewer.at("#slider-value")).to_have_text("3000")
 
 
 def test_the_slider_goes_no_further_than_a_budget_can(viewer: Viewer) -> None:

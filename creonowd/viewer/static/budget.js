@@ -24,6 +24,9 @@ export async function loadBudget(projectId, onChange) {
   return changed();
 }
 
+/** Load it again: somebody else has changed it. */
+export const reloadBudget = () => loadBudget(held.projectId, changed);
+
 export function showBudget() {
   if (!held.profile) return;
   const whole = Object.entries(WHOLE).map(([key, name]) => field(key, word(name), "1", held.profile[key]));

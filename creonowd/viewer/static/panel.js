@@ -1,7 +1,7 @@
 // What the model gets to see at this place: asked for, compared with last time, and shown.
 
 import { showBars } from "./bars.js";
-import { profile } from "./budget.js";
+import { profile, reloadBudget } from "./budget.js";
 import { invoke } from "./creonow.js";
 import { instruction, model, place } from "./desk.js";
 import { difference, showDifference } from "./difference.js";
@@ -12,7 +12,7 @@ import { isConnected, say } from "./notices.js";
 import { locale, spellError, word } from "./words.js";
 
 const PAUSE_MS = 150;
-const state = { shown: null, real: null, previous: null, total: 0, asked: 0, timer: 0 };
+const state = { shown: null, real: null, previous: null, total: 0, noticed: 0, asked: 0, timer: 0 };
 
 /** Ask again soon; a burst of reasons asks once. */
 export function refresh() {
@@ -103,8 +103,16 @@ async function inspect() {
 function take(answer) {
   state.shown = answer;
   if (answer.result.inspectMeta.whatIf) return;
+  noticeBudget(answer.result.budget.maxInputTokens);
   if (answer.result.promptHash !== state.real?.result.promptHash) state.previous = state.real;
   state.real = answer;
+}
+
+/** Load the budget again when an assembly shows that it is another; once, for a fallback stays another. */
+function noticeBudget(total) {
+  const isNews = total !== state.total && total !== state.noticed;
+  state.noticed = total;
+  if (isNews) reloadBudget();
 }
 
 /** Show what was last answered, in the language of the page. */
