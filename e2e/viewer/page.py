@@ -111,7 +111,7 @@ class Viewer:
             self.troubles.append(f"asked elsewhere: {url}")
 
     def _hear(self, message: ConsoleMessage) -> None:
-        broken = "ERR_CONNECTION_REFUSED" in message.text or "WebSocket connection" in message.text
+        broken = "net::ERR_" in message.text or "status of 426" in message.text
         if message.type in {"error", "warning"} and not broken:
             self.troubles.append(message.text)
 

@@ -4,7 +4,7 @@ import { connect, invoke } from "./creonow.js";
 import { badge, say } from "./notices.js";
 import { locale, word } from "./words.js";
 
-const RETRY_MS = 1000;
+const RETRY_MS = 500;
 let isRenewed = false;
 
 /** Take the token and the project out of the address, where nobody should find them again. */
@@ -16,10 +16,11 @@ export function readAddress() {
 
 /** Stay connected: call `ready` after each time we get through, `lost` after each time we lose it. */
 export async function stay(ready, lost) {
-  const again = () => {
+  const again = async () => {
     badge("disconnected");
     lost();
-    setTimeout(() => stay(ready, lost), RETRY_MS);
+    await reachable();
+    stay(ready, lost);
   };
   try {
     await connect({ token: sessionStorage.getItem("token") ?? "", locale: locale(), wary: isRenewed }, again);
@@ -32,6 +33,12 @@ export async function stay(ready, lost) {
   isRenewed = renewed.ok;
   badge("connected");
   await ready();
+}
+
+/** Wait until somebody listens there; browsers slow down whoever tries with WebSockets only. */
+async function reachable() {
+  do await new Promise((done) => { setTimeout(done, RETRY_MS); });
+  while (!(await fetch("/codes.json").then(() => true, () => false)));
 }
 
 function refused() {
