@@ -7,6 +7,7 @@ import msgspec
 
 from creonowd.artifacts import ledger, names, tree
 from creonowd.artifacts.refs import VERSION
+from creonowd.errors import DaemonError
 from creonowd.model import Model
 from creonowd.workspace import atomic, stored
 
@@ -42,8 +43,9 @@ def project_of(folder: Path) -> str | None:
 
 def unbind(folder: Path) -> None:
     """Remove what makes a folder a conversation, and the folder itself if nothing else is in it."""
-    (folder / FILE).unlink(missing_ok=True)
+    tree.remove(folder, FILE)
     refs = [f"{place}/{names.REFS}" for place in names.FOLDERS.values()]
     for path in (*refs, *names.PLACES.values(), *names.FOLDERS.values(), ""):
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, DaemonError):
+            tree.refuse_links(folder, path)
             (folder / path).rmdir()

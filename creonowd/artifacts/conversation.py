@@ -12,28 +12,19 @@ from pathlib import Path
 
 import msgspec
 
-from creonowd.artifacts import arrivals, ledger, names, tree
+from creonowd.artifacts import arrivals, ledger, minting, names, tree
 from creonowd.artifacts.adopting import adopted
 from creonowd.artifacts.incoming import Incoming, incoming
 from creonowd.artifacts.index import Index
+from creonowd.artifacts.listing import Listing
+from creonowd.artifacts.missing import AbsentError, unknown
 from creonowd.artifacts.readers import Readers
-from creonowd.artifacts.refs import Kind, NewFile, Record, Retention
+from creonowd.artifacts.refs import Kind, NewFile, Record
 from creonowd.artifacts.surveying import survey
 from creonowd.artifacts.tree import OpenFile
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace import atomic
-
-_LISTED_AT_ONCE = 64
-_SHARE_UNLISTED = 8
-
-
-class AbsentError(Exception):
-    """A lazy file has not been made, or was cleaned."""
-
-    def __init__(self, record: Record) -> None:
-        super().__init__(record.id)
-        self.record = record
 
 
 class Conversation:
@@ -46,7 +37,7 @@ class Conversation:
         self._lock = threading.Lock()
         self._writing = threading.Lock()
         self._readers = Readers()
-        self._unlisted = 0
+        self._listing = Listing(folder, self._manifest)
         self._gone = False
         with atomic.disk_errors("the context files"):
             records = ledger.load(folder, ledger.read_manifest(folder))
@@ -62,14 +53,15 @@ class Conversation:
         surveyed = survey([data])
         with self._changing():
             if (old := self._by_key(new.key)) is not None:
-                return _if_same(
-                    old, old.survey is not None and old.survey.sha256 == surveyed.sha256
-                )
+                known = None if old.survey is None else old.survey.sha256
+                minting.refuse_other(old, same=not old.lazy and known == surveyed.sha256)
+                if tree.is_missing(self.folder, old.path):
+                    self._write(old, data)
+                return old
             record = msgspec.structs.replace(self._new_record(new), survey=surveyed)
             ledger.write_record(self.folder, record)
             try:
-                tree.made_folder(self.folder, names.PLACES[record.origin])
-                atomic.replace(self.folder / record.path, data)
+                self._write(record, data)
             except BaseException:
                 ledger.remove_record(self.folder, record)
                 raise
@@ -80,7 +72,8 @@ class Conversation:
         """Keep a recipe; the same key and recipe again give the same record."""
         with self._changing():
             if (old := self._by_key(new.key)) is not None:
-                return _if_same(old, old.recipe == new.recipe)
+                minting.refuse_other(old, same=old.recipe == new.recipe)
+                return old
             record = self._new_record(new)
             ledger.write_record(self.folder, record)
             self._publish([record])
@@ -145,11 +138,8 @@ class Conversation:
 
     def presence(self, record: Record) -> tuple[int, int] | None:
         """Tell how big a file is and when it was made or read last; None if it is not there."""
-        try:
-            status = (self.folder / record.path).lstat()
-        except FileNotFoundError:
-            return None
-        return status.st_size, status.st_mtime_ns // 1_000_000
+        found = tree.status(self.folder, record.path)
+        return None if found is None else (found.st_size, found.st_mtime_ns // 1_000_000)
 
     def clean(self, ref_id: str) -> bool:
         """Take a file away unless someone reads it; a lazy one stays listed and is made again."""
@@ -162,7 +152,7 @@ class Conversation:
                 self._erase(record)
                 return True
             try:
-                (self.folder / record.path).unlink(missing_ok=True)
+                tree.remove(self.folder, record.path)
             except PermissionError:
                 return False
             self._changed(msgspec.structs.replace(record, survey=None))
@@ -182,18 +172,18 @@ class Conversation:
             for record in records:
                 self._erase(record)
             self._gone = True
-            (self.folder / ledger.MANIFEST).unlink(missing_ok=True)
+            tree.remove(self.folder, ledger.MANIFEST)
             return records
 
     @property
     def is_behind(self) -> bool:
         """Whether the index on the disk lacks something."""
-        return self._unlisted > 0 and not self._gone
+        return self._listing.is_behind and not self._gone
 
     def write_manifest(self) -> None:
         """Bring the index on the disk up to date."""
         with self._changing():
-            self._write_manifest()
+            self._listing.write()
 
     @contextlib.contextmanager
     def _alone(self) -> Generator[None]:
@@ -215,80 +205,38 @@ class Conversation:
             return None if key is None else self._index.by_key(key)
 
     def _new_record(self, new: NewFile) -> Record:
-        now = self._clock.now_ms()
         with self._lock:
-            ref_id = self._clock.new_id("ctx")
-            while ref_id in self._index:
-                ref_id = self._clock.new_id("ctx")
-            path = names.choose(
-                new.origin, new.key or ref_id, now, new.mime_type, self._index.paths
-            )
-            return Record(
-                id=ref_id,
-                retention=Retention.EAGER if new.recipe is None else Retention.LAZY,
-                path=path,
-                created_at=now,
-                stored_at=now,
-                sequence=self._index.next_sequence,
-                project_id=self.project_id,
-                **msgspec.structs.asdict(new),
-            )
+            return minting.mint(new, self._index, self.project_id, self._clock)
+
+    def _write(self, record: Record, data: bytes) -> None:
+        tree.made_folder(self.folder, names.PLACES[record.origin])
+        atomic.replace(self.folder / record.path, data)
 
     def _publish(self, records: Sequence[Record]) -> None:
         with self._lock:
             for record in records:
                 self._index.add(record)
-        self._list()
+        self._listing.note_change(len(self._index))
 
     def _changed(self, record: Record) -> None:
         ledger.write_record(self.folder, record)
         with self._lock:
             self._index.change(record)
-        self._list()
+        self._listing.note_change(len(self._index))
 
     def _erase(self, record: Record) -> None:
         with self._lock:
             self._index.remove(record)
         ledger.erase(self.folder, record)
-        self._list()
+        self._listing.note_change(len(self._index))
 
-    def _list(self) -> None:
-        """Write small indexes at once and big ones now and then: they can be rebuilt.
-
-        The change itself is done, so a disk that refuses the index only makes it wait.
-        """
-        self._unlisted += 1
-        if len(self._index) <= max(_LISTED_AT_ONCE, _SHARE_UNLISTED * self._unlisted):
-            with contextlib.suppress(DaemonError):
-                self._write_manifest()
-
-    def _write_manifest(self) -> None:
-        manifest = ledger.Manifest(
+    def _manifest(self) -> ledger.Manifest:
+        return ledger.Manifest(
             conversation_id=self.id, project_id=self.project_id, items=tuple(self.records())
         )
-        ledger.write_manifest(self.folder, manifest)
-        self._unlisted = 0
 
     def _touch(self, record: Record) -> None:
         """Remember the use as the file's time: it outlives a restart and costs no write of ours."""
         now = self._clock.now_ms() * 1_000_000
         with contextlib.suppress(OSError):
             os.utime(self.folder / record.path, ns=(now, now))
-
-
-def _if_same(old: Record, same: bool) -> Record:  # noqa: FBT001
-    if same:
-        return old
-    raise DaemonError(
-        ErrorCode.CONFLICT,
-        "The key names another file already; choose another key or delete that file.",
-        field="key",
-        id=old.id,
-    )
-
-
-def unknown() -> DaemonError:
-    """Say that a conversation has no such file."""
-    return DaemonError(
-        ErrorCode.NOT_FOUND, "This conversation has no such file; list what it has.", field="id"
-    )

@@ -10,11 +10,12 @@ from typing import Any, NamedTuple, TypeVar
 from anyio import CapacityLimiter, to_thread
 
 from creonowd.artifacts import inline, looking, names, pages
-from creonowd.artifacts.conversation import AbsentError, Conversation, unknown
+from creonowd.artifacts.conversation import Conversation
 from creonowd.artifacts.grep import Matches
 from creonowd.artifacts.inline import Amount, Preview
 from creonowd.artifacts.looking import Engine, Page, Seen, Tail, Wanted
 from creonowd.artifacts.materialising import Workshop
+from creonowd.artifacts.missing import AbsentError, unknown
 from creonowd.artifacts.recipes import Recipes
 from creonowd.artifacts.refs import LONGEST_HINT, ContextRef, Kind, NewFile, Origin, Record
 from creonowd.artifacts.ripgrep import find_ripgrep
@@ -166,7 +167,7 @@ class ContextFiles:
 
     def _put(self, where: Where, content: str | bytes, about: About) -> Put:
         data = without_surrogates(content).encode() if isinstance(content, str) else content
-        text = pages.whole_text(data)
+        text = pages.readable(data)
         new = self._new_file(about, _BYTES if text is None else _TEXT)
         conversation = self.store.bound(*where)
         record = conversation.put(new, data)

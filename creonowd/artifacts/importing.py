@@ -4,6 +4,7 @@ Knows the order of things; how a zip is read and how files are staged stands els
 """
 
 import contextlib
+import io
 import stat
 import struct
 import zlib
@@ -14,12 +15,13 @@ from zipfile import BadZipFile, ZipFile
 
 from creonowd.artifacts import archive, staging
 from creonowd.artifacts.conversation import Conversation
+from creonowd.artifacts.declared import Rules
 from creonowd.artifacts.exporting import Report
 from creonowd.artifacts.refs import Record
 from creonowd.artifacts.staging import Move, Plan
 from creonowd.artifacts.stopping import Stop
 from creonowd.artifacts.store import Store
-from creonowd.artifacts.unpacking import Arrival, Rules, Unpacking
+from creonowd.artifacts.unpacking import Arrival, Unpacking
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace import atomic
 
@@ -33,6 +35,18 @@ _DAMAGE = (
     ValueError,
     zlib.error,
 )
+
+
+class _Sparing(io.BufferedReader):
+    """An archive that is never asked for more at once than a decent table of contents needs.
+
+    `ZipFile` reads that table whole, and makes an object of every entry, before one can be counted.
+    """
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > archive.LARGEST_DIRECTORY:
+            raise archive.refused("too_many_files", "The archive's table of contents is too long.")
+        return super().read(size)
 
 
 class Target(NamedTuple):
@@ -96,7 +110,7 @@ def _opened(path: Path, most_bytes: int) -> Generator[tuple[ZipFile, int]]:
         if status.st_size > most_bytes:
             raise archive.refused("too_large", f"The archive is over {most_bytes} bytes.")
         try:
-            with ZipFile(path) as zipped:
+            with _Sparing(path.open("rb", buffering=0)) as file, ZipFile(file) as zipped:
                 yield zipped, status.st_size
         except _DAMAGE:
             raise archive.refused("damaged", "The file is no zip archive, or damaged.") from None

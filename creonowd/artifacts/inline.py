@@ -5,12 +5,14 @@ Knows limits and characters; knows nothing of refs but an id to point to.
 
 from typing import NamedTuple
 
+from creonowd.artifacts.pages import boundary, text
 from creonowd.artifacts.redacting import Reader
 from creonowd.artifacts.tree import OpenFile
 from creonowd.redaction import RedactionEvidence
 
 _SHARES = (1.0, 0.8, 0.6, 0.4, 0.2)
 _ROOM_FOR_NOTE = 240
+_ESCAPE = "surrogateescape"
 
 
 class Amount(NamedTuple):
@@ -44,12 +46,11 @@ def preview(
     size = file.size
     for share in _SHARES:
         head, tail = _ends(file, limits, share)
-        clean = reader.read(file, [(0, head.bytes), (size - tail.bytes, size)])
-        missing = Amount(
-            characters - head.characters - tail.characters, size - head.bytes - tail.bytes
-        )
+        clean = reader.read(file, [(0, head), (tail, size)])
+        ends = file.read_at(0, head), file.read_at(tail, size - tail)
+        missing = Amount(characters - sum(len(text(end)) for end in ends), tail - head)
         shown = f"{clean.texts[0]}\n{_note(ref_id, missing)}\n{clean.texts[1]}"
-        if len(shown) <= limits.characters and len(shown.encode()) <= limits.bytes:
+        if fits(shown, limits):
             return Preview(shown, missing.characters, missing.bytes, clean.evidence)
     return Preview(_note(ref_id, Amount(characters, size)), characters, size, ())
 
@@ -59,16 +60,21 @@ def binary_preview(ref_id: str, size: int) -> Preview:
     return Preview(_note(ref_id, Amount(0, size)), 0, size, ())
 
 
-def _ends(file: OpenFile, limits: Amount, share: float) -> tuple[Amount, Amount]:
-    most_characters = int((limits.characters - _ROOM_FOR_NOTE) * share / 2)
-    most_bytes = int((limits.bytes - _ROOM_FOR_NOTE) * share / 2)
-    first = file.read_at(0, most_bytes).decode("utf-8", "ignore")[: max(0, most_characters)]
-    last_bytes = file.read_at(max(0, file.size - most_bytes), most_bytes)
-    last = last_bytes.decode("utf-8", "ignore")[-max(1, most_characters) :]
+def _ends(file: OpenFile, limits: Amount, share: float) -> tuple[int, int]:
+    """Find where the head ends and the tail begins, between characters."""
+    characters = int((limits.characters - _ROOM_FOR_NOTE) * share / 2)
+    most = int((limits.bytes - _ROOM_FOR_NOTE) * share / 2)
+    head = _escaped(file.read_at(0, most))[:characters]
+    tail = _escaped(file.read_at(max(0, file.size - most), most))[-characters:]
     return (
-        Amount(len(first), len(first.encode())),
-        Amount(len(last), len(last.encode())),
+        boundary(file, len(head.encode("utf-8", _ESCAPE))),
+        boundary(file, file.size - len(tail.encode("utf-8", _ESCAPE))),
     )
+
+
+def _escaped(data: bytes) -> str:
+    """Read bytes so that each character can be turned back into those that it was."""
+    return data.decode("utf-8", _ESCAPE)
 
 
 def _note(ref_id: str, missing: Amount) -> str:

@@ -5,6 +5,7 @@ file without a record is a stranger's and an eager record without a file is what
 Knows files and records; holds no lock.
 """
 
+import contextlib
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -39,15 +40,16 @@ def write_record(folder: Path, record: Record) -> None:
 
 def remove_record(folder: Path, record: Record) -> None:
     """Take a record away."""
-    path = folder / names.ref_path(record.kind, record.id)
-    path.unlink(missing_ok=True)
-    atomic.sync_folder(path.parent)
+    path = names.ref_path(record.kind, record.id)
+    tree.remove(folder, path)
+    with contextlib.suppress(FileNotFoundError):
+        atomic.sync_folder((folder / path).parent)
 
 
 def erase(folder: Path, record: Record) -> None:
     """Take a file away, and then its record."""
     try:
-        (folder / record.path).unlink(missing_ok=True)
+        tree.remove(folder, record.path)
     except PermissionError:
         # Windows keeps a file that someone reads; it goes when the conversation is loaded again.
         write_record(folder, msgspec.structs.replace(record, deleted=True))
@@ -72,14 +74,13 @@ def read_manifest(folder: Path) -> Manifest | None:
 def load(folder: Path, manifest: Manifest | None) -> list[Record]:
     """Read every record whose file is there or can be made, mending from the index what is broken."""
     listed = {record.id: record for record in manifest.items} if manifest else {}
-    kept: dict[str, Record] = {}
-    for record in _written_records(folder, listed):
-        if record.path.lower() in kept:
-            continue
-        if not record.deleted and (record.lazy or (folder / record.path).is_file()):
+    written = list(_written_records(folder, listed))
+    kept = _kept(folder, written)
+    for record in _unwritten(folder, listed, {one.id for one in written}):
+        # An index that is behind may still list a file whose name another has now.
+        if record.path.lower() not in kept:
+            write_record(folder, record)
             kept[record.path.lower()] = record
-        else:
-            erase(folder, record)
     return list(kept.values())
 
 
@@ -105,7 +106,6 @@ def strangers(folder: Path, records: Iterable[Record]) -> Iterator[str]:
 
 
 def _written_records(folder: Path, listed: dict[str, Record]) -> Iterator[Record]:
-    seen: set[str] = set()
     for kind, place in names.FOLDERS.items():
         for entry in _swept(folder, f"{place}/{names.REFS}"):
             ref_id = entry.name.removesuffix(".json")
@@ -113,18 +113,29 @@ def _written_records(folder: Path, listed: dict[str, Record]) -> Iterator[Record
             if record is None and ref_id in listed:
                 record = listed[ref_id]
                 write_record(folder, record)
-            if (
-                record is not None
-                and record.id == ref_id
-                and record.kind is kind
-                and is_sound(record)
-            ):
-                seen.add(ref_id)
+            fits = record is not None and record.id == ref_id and record.kind is kind
+            if record is not None and fits and is_sound(record):
                 yield record
-    for ref_id in listed.keys() - seen:
-        record = listed[ref_id]
-        if is_sound(record) and (folder / record.path).is_file():
-            write_record(folder, record)
+
+
+def _kept(folder: Path, written: Iterable[Record]) -> dict[str, Record]:
+    """Choose one record for each path, the newest, and forget those that have no file."""
+    kept: dict[str, Record] = {}
+    for record in sorted(written, key=lambda record: record.order, reverse=True):
+        if record.path.lower() in kept:
+            remove_record(folder, record)
+        elif record.deleted or (not record.lazy and tree.is_missing(folder, record.path)):
+            erase(folder, record)
+        else:
+            kept[record.path.lower()] = record
+    return kept
+
+
+def _unwritten(folder: Path, listed: dict[str, Record], written: set[str]) -> Iterator[Record]:
+    """List what only the index tells of, if its file is there."""
+    for ref_id, record in listed.items():
+        there = is_sound(record) and tree.status(folder, record.path) is not None
+        if there and ref_id not in written:
             yield record
 
 

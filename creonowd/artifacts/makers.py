@@ -3,6 +3,7 @@
 Knows whom to ask and what to read; writes no file.
 """
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
@@ -133,11 +134,16 @@ def _write_out(_making: Making, form: JsonRecipe) -> Pull:
 def _copier(projects: Registry) -> Maker:
     def copy(making: Making, form: FileRecipe) -> Pull:
         offset = 0
+        first: os.stat_result | None = None
 
         async def pull() -> bytes | None:
-            nonlocal offset
+            nonlocal offset, first
             project = await projects.find(making.record.project_id)
-            data = await to_thread.run_sync(_piece, project.root, form.path, offset)
+            status, data = await to_thread.run_sync(_piece, project.root, form.path, offset)
+            first = first or status
+            _refuse_another(first, status)
+            # What a growing file gets meanwhile is left for the next copy.
+            data = data[: max(0, first.st_size - offset)]
             offset += len(data)
             return data or None
 
@@ -146,12 +152,20 @@ def _copier(projects: Registry) -> Maker:
     return copy
 
 
-def _piece(root: Path, path: str, offset: int) -> bytes:
+def _piece(root: Path, path: str, offset: int) -> tuple[os.stat_result, bytes]:
     if problem := paths.problem_with(path):
         raise refused(f"recipe.path is not a project-relative path ({problem}).")
     with atomic.disk_errors(path):
         try:
             with tree.opened(root, path) as file:
-                return file.read_at(offset, BLOCK)
+                return os.fstat(file.file.fileno()), file.read_at(offset, BLOCK)
         except FileNotFoundError:
             raise DaemonError(ErrorCode.NOT_FOUND, "The project has no such file.") from None
+
+
+def _refuse_another(first: os.stat_result, now: os.stat_result) -> None:
+    """Refuse to join pieces of a file and of the one that was saved in its place."""
+    if (first.st_dev, first.st_ino) != (now.st_dev, now.st_ino):
+        raise DaemonError(
+            ErrorCode.CONFLICT, "The file was replaced while it was copied; try again."
+        )

@@ -3,15 +3,13 @@
 Knows hosts and recipes; what a recipe means stands with its maker.
 """
 
-from concurrent.futures import CancelledError
-
 import anyio
-import anyio.lowlevel
-from anyio import from_thread, to_thread
+from anyio import to_thread
 
 from creonowd.artifacts.conversation import Conversation
-from creonowd.artifacts.recipes import Making, Pull, Recipes
+from creonowd.artifacts.recipes import Making, Recipes
 from creonowd.artifacts.refs import Record
+from creonowd.artifacts.stopping import entered
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.peer import Peer
 from creonowd.settings import Settings
@@ -55,23 +53,19 @@ class Workshop:
         if asker is not None and asker not in hosts:
             hosts.append(asker)
         pull = self._recipes.follow(Making(conversation, record, hosts, self._timeout_ms))
-        try:
-            await to_thread.run_sync(self._fill, conversation, record, pull)
-        except CancelledError:
-            await anyio.lowlevel.checkpoint_if_cancelled()
-            raise
+        async with entered(conversation.filling(record)) as file:
+            while (piece := await pull()) is not None:
+                self._refuse_too_large(file.size + len(piece))
+                await to_thread.run_sync(file.write, piece)
 
-    def _fill(self, conversation: Conversation, record: Record, pull: Pull) -> None:
-        with conversation.filling(record) as file:
-            while (piece := from_thread.run(pull)) is not None:
-                if file.size + len(piece) > self._most_bytes:
-                    raise DaemonError(
-                        ErrorCode.IO_ERROR,
-                        "The file would be larger than all context files may be.",
-                        reason="too_large",
-                        limitBytes=self._most_bytes,
-                    )
-                file.write(piece)
+    def _refuse_too_large(self, size: int) -> None:
+        if size > self._most_bytes:
+            raise DaemonError(
+                ErrorCode.IO_ERROR,
+                "The file would be larger than all context files may be.",
+                reason="too_large",
+                limitBytes=self._most_bytes,
+            )
 
     def _forget(self, conversation_id: str, host: Peer) -> None:
         hosts = self._hosts[conversation_id]

@@ -5,6 +5,7 @@ Knows folders and names; never looks at a disk.
 
 import re
 from collections.abc import Container
+from hashlib import sha256
 
 from creonowd.artifacts.refs import Kind, Origin
 from creonowd.errors import DaemonError, ErrorCode
@@ -38,6 +39,7 @@ _CONVERSATION = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
 _UNSAFE = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
 _DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
 _LONGEST_STEM = 80
+_DIGEST = 12
 
 
 def is_conversation_id(text: str) -> bool:
@@ -101,6 +103,9 @@ def choose(
 def _stem(origin: Origin, label: str, created_at: int) -> str:
     name = _UNSAFE.sub("_", label)[:_LONGEST_STEM].lstrip("-") or "file"
     name = f"_{name}" if _DEVICE.match(name) else name
+    if name != label:
+        # Keys that differ only in what a name cannot hold, such as Chinese ones, stay apart.
+        name = f"{name}-{sha256(label.encode('utf-8', 'replace')).hexdigest()[:_DIGEST]}"
     if origin is Origin.ARCHIVE:
         return f"{created_at}-{name}"
     return str(created_at) if origin is Origin.SUMMARY else name

@@ -6,12 +6,14 @@ never falls inside such a piece either, so the texts of pages join exactly as we
 """
 
 import codecs
+import contextlib
 from typing import NamedTuple
 
 from creonowd.artifacts.tree import OpenFile
 
 LONGEST_CHARACTER = 4
 
+_SLIPS_ARE_RARE = 20
 _HALF = (0, True)
 _WHOLE = (1, False)
 
@@ -59,12 +61,13 @@ def text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def whole_text(data: bytes) -> str | None:
-    """Read bytes that are UTF-8 throughout; None if they are not."""
-    try:
+def readable(data: bytes) -> str | None:
+    """Read bytes as text, also with a slip here and there; None if they are no text at all."""
+    with contextlib.suppress(UnicodeDecodeError):
         return data.decode("utf-8")
-    except UnicodeDecodeError:
-        return None
+    read = text(data)
+    no_text = b"\0" in data or _SLIPS_ARE_RARE * read.count("\ufffd") > len(read)
+    return None if no_text else read
 
 
 def _next_boundary(file: OpenFile, start: int, size: int) -> int:

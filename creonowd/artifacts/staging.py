@@ -2,6 +2,7 @@
 
 Everything is staged in `<root>/.import/`, synced, and then a plan is written. From then on the
 import has happened: what is not yet in place is moved there, by whoever comes next if need be.
+If the disk refuses half-way, the plan is renamed, and from then on everything is taken back.
 Knows files and records; knows no archive.
 """
 
@@ -11,15 +12,20 @@ from collections.abc import Generator
 from pathlib import Path
 
 import msgspec
+import structlog
 
 from creonowd.artifacts import binding, ledger, names, tree
 from creonowd.artifacts.refs import VERSION, Record
+from creonowd.errors import DaemonError
 from creonowd.model import Model
 from creonowd.workspace import atomic, stored
 
 FOLDER = ".import"
 
 _PLAN = "plan.json"
+_UNDONE = "undone.json"
+
+log = structlog.stdlib.get_logger(__name__)
 
 
 class Move(Model):
@@ -46,29 +52,57 @@ def stage(root: Path, name: str) -> Generator[Path]:
     try:
         yield place
     finally:
-        if not (place / _PLAN).exists():
+        if not any((place / name).exists() for name in (_PLAN, _UNDONE)):
             shutil.rmtree(place, ignore_errors=True)
         with contextlib.suppress(OSError):
             place.parent.rmdir()
 
 
 def carry_out(root: Path, place: Path, plan: Plan) -> None:
-    """Write the plan down, and follow it."""
+    """Write the plan down, and follow it to the end or not at all."""
     atomic.replace(place / _PLAN, msgspec.json.encode(plan))
-    _follow(root, place, plan)
-    (place / _PLAN).unlink()
+    _complete(root, place, plan)
 
 
 def recover(root: Path) -> None:
-    """Finish imports that had happened, and forget those that had not."""
+    """Finish imports that had happened, take back what was being taken back, forget the others."""
     for entry in tree.entries(root, FOLDER):
         place = Path(entry.path)
-        plan: Plan | None = None
-        with contextlib.suppress(stored.DamagedFileError):
-            plan = stored.load(place / _PLAN, Plan, version=VERSION)
-        if plan is not None:
-            _follow(root, place, plan)
+        try:
+            plan, undone = _read(place / _PLAN), _read(place / _UNDONE)
+        except DaemonError as error:
+            log.warning("context_files_import_left_alone", reason=error.code)
+            continue
+        if undone is not None:
+            _take_back(root, undone)
+        elif plan is not None:
+            _complete(root, place, plan)
         shutil.rmtree(place)
+
+
+def _complete(root: Path, place: Path, plan: Plan) -> None:
+    try:
+        _follow(root, place, plan)
+    except BaseException:
+        # A rename needs no space, so a full disk cannot refuse it.
+        (place / _PLAN).rename(place / _UNDONE)
+        _take_back(root, plan)
+        (place / _UNDONE).unlink()
+        raise
+    (place / _PLAN).unlink()
+
+
+def _read(path: Path) -> Plan | None:
+    """Read a plan that we could have written; one from the future is VERSION_TOO_NEW."""
+    if path.is_symlink():
+        return None
+    try:
+        plan = stored.load(path, Plan, version=VERSION)
+    except stored.DamagedFileError:
+        return None
+    if plan is None or not names.is_conversation_id(plan.conversation_id):
+        return None
+    return plan if all(ledger.is_sound(move.record) for move in plan.moves) else None
 
 
 def _follow(root: Path, place: Path, plan: Plan) -> None:
@@ -81,3 +115,8 @@ def _follow(root: Path, place: Path, plan: Plan) -> None:
         if move.staged is not None and (staged := place / str(move.staged)).exists():
             atomic.move(staged, folder / move.record.path)
             atomic.sync_folder(there)
+
+
+def _take_back(root: Path, plan: Plan) -> None:
+    for move in plan.moves:
+        ledger.erase(root / plan.conversation_id, move.record)

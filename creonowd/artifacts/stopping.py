@@ -4,9 +4,10 @@ Knows threads and clocks; knows nothing of the work.
 """
 
 import contextlib
+import sys
 import threading
-from collections.abc import Callable, Generator
-from typing import TypeVar
+from collections.abc import AsyncGenerator, Callable, Generator
+from typing import Any, TypeVar
 
 import anyio
 import anyio.lowlevel
@@ -83,6 +84,23 @@ async def in_thread(work: Callable[[Stop], T], limiter: CapacityLimiter | None =
         await anyio.lowlevel.checkpoint_if_cancelled()
         raise group.exceptions[0] from None
     return results[0]
+
+
+@contextlib.asynccontextmanager
+async def entered(manager: contextlib.AbstractContextManager[T]) -> AsyncGenerator[T]:
+    """Enter and leave a context that blocks, each in a thread; none is held in between."""
+    value = await to_thread.run_sync(manager.__enter__)
+    try:
+        yield value
+    except BaseException:
+        await _left(manager, *sys.exc_info())
+        raise
+    await _left(manager, None, None, None)
+
+
+async def _left(manager: contextlib.AbstractContextManager[T], *raised: Any) -> None:
+    with anyio.CancelScope(shield=True):
+        await to_thread.run_sync(manager.__exit__, *raised)
 
 
 async def _watched(

@@ -44,7 +44,7 @@ async def import_conversation(
     Without a `conversation_id` it goes into the conversation that it came from.
     """
     from creonowd.artifacts import importing
-    from creonowd.artifacts.unpacking import Rules
+    from creonowd.artifacts.declared import Rules
 
     source = _absolute(path)
     target = importing.Target(project_id, conversation_id)

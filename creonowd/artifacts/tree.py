@@ -75,6 +75,34 @@ def refuse_links(folder: Path, path: str) -> None:
         _refuse_link(place)
 
 
+def status(folder: Path, path: str) -> os.stat_result | None:
+    """Tell of a plain file inside `folder`; None if it is not there, no file, or behind a link."""
+    try:
+        refuse_links(folder, path)
+        found = (folder / path).lstat()
+    except (FileNotFoundError, NotADirectoryError, DaemonError):
+        return None
+    return found if stat.S_ISREG(found.st_mode) else None
+
+
+def is_missing(folder: Path, path: str) -> bool:
+    """Tell whether nothing at all is at `path`, not even something that does not belong there."""
+    try:
+        refuse_links(folder, path)
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except DaemonError:
+        return False
+    return False
+
+
+def remove(folder: Path, path: str) -> None:
+    """Take a file away, or a link planted in its place; what lies behind a link stays."""
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError, IsADirectoryError, DaemonError):
+        refuse_links(folder, path.rpartition("/")[0])
+        (folder / path).unlink()
+
+
 def entries(folder: Path, path: str) -> "list[os.DirEntry[str]]":
     """List what lies in `path` inside `folder`, by name; links and what is behind one do not exist."""
     try:

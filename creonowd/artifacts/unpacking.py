@@ -4,41 +4,21 @@ Knows how to read a zip without trusting it; knows nothing of where the files go
 """
 
 import calendar
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from zipfile import ZipFile, ZipInfo
 
 import msgspec
 
 from creonowd.artifacts import names
-from creonowd.artifacts.archive import LARGEST_MANIFEST, Layout, refused
+from creonowd.artifacts.archive import Layout, refused
+from creonowd.artifacts.declared import LARGEST_MANIFEST, Declared, Rules, declared
 from creonowd.artifacts.exporting import Progress, Report
 from creonowd.artifacts.incoming import incoming
-from creonowd.artifacts.ledger import MANIFEST, Manifest, is_sound
-from creonowd.artifacts.refs import (
-    BLOCK,
-    LONGEST_HINT,
-    LONGEST_KEY,
-    VERSION,
-    Record,
-    Retention,
-    Survey,
-)
+from creonowd.artifacts.refs import BLOCK, Record, Retention, Survey
 from creonowd.artifacts.stopping import Stop
 from creonowd.clock import Clock
-from creonowd.workspace import stored
-
-_LATEST_MS = 1 << 53
-_LONGEST_TYPE = 200
-
-
-class Rules(NamedTuple):
-    """What an import may bring: so many bytes, recipes that pass, hints as they may be told."""
-
-    most_bytes: int
-    check_recipe: Callable[[dict[str, Any]], object]
-    told: Callable[[str], str]
 
 
 class Arrival(NamedTuple):
@@ -66,27 +46,23 @@ class Unpacking:
         """Stage every file; without a manifest, each gets a new id."""
         if self._layout.manifest is None:
             return [self._stranger(path, clock) for path in sorted(self._layout.files)]
-        listed = self._listed(self._layout.manifest)
-        _refuse_contradictions(listed, self._layout)
-        return [self._arrival(_vetted(record, rules)) for record in listed]
+        manifest = self._read_manifest(self._layout.manifest)
+        told = declared(manifest, self._layout.files.keys(), rules)
+        return [self._arrival(one) for one in told]
 
-    def _listed(self, info: ZipInfo) -> tuple[Record, ...]:
+    def _read_manifest(self, info: ZipInfo) -> bytes:
         if info.file_size > LARGEST_MANIFEST:
             raise refused("manifest", "The manifest is too large.")
-        data = b"".join(self._chunks(info))
-        try:
-            return stored.decode(data, Manifest, version=VERSION, name=MANIFEST).items
-        except stored.DamagedFileError:
-            raise refused("manifest", "The manifest cannot be understood.") from None
+        return b"".join(self._chunks(info))
 
-    def _arrival(self, record: Record) -> Arrival:
-        info = self._layout.files.get(record.path)
+    def _arrival(self, told: Declared) -> Arrival:
+        info = self._layout.files.get(told.record.path)
         if info is None:
-            return Arrival(msgspec.structs.replace(record, survey=None), None)
+            return Arrival(told.record, None)
         number, surveyed = self._staged(info)
-        if record.survey is None or record.survey.sha256 != surveyed.sha256:
+        if told.sha256 != surveyed.sha256:
             raise refused("hash", "A file is not the one that the manifest tells of.")
-        return Arrival(msgspec.structs.replace(record, survey=surveyed), number)
+        return Arrival(msgspec.structs.replace(told.record, survey=surveyed), number)
 
     def _stranger(self, path: str, clock: Clock) -> Arrival:
         info = self._layout.files[path]
@@ -129,27 +105,3 @@ class Unpacking:
                 if left < 0:
                     raise refused("bomb", "An entry holds more than it declares.")
                 yield chunk
-
-
-def _refuse_contradictions(listed: tuple[Record, ...], layout: Layout) -> None:
-    ids = {record.id for record in listed}
-    paths = {record.path.lower() for record in listed}
-    keys = [record.key for record in listed if record.key is not None]
-    eager = {record.path for record in listed if not record.lazy}
-    if len(ids) != len(listed) or len(paths) != len(listed) or len(set(keys)) != len(keys):
-        raise refused("manifest", "The manifest names an id, a path or a key twice.")
-    if layout.files.keys() - {record.path for record in listed}:
-        raise refused("manifest", "The archive holds a file that its manifest does not name.")
-    if eager - layout.files.keys():
-        raise refused("manifest", "The manifest names a file that the archive does not hold.")
-
-
-def _vetted(record: Record, rules: Rules) -> Record:
-    key_fits = record.key is None or len(record.key) <= LONGEST_KEY
-    fits = 0 <= record.created_at <= _LATEST_MS and len(record.mime_type) <= _LONGEST_TYPE
-    if not (is_sound(record) and fits and key_fits and 0 <= record.sequence <= _LATEST_MS):
-        raise refused("manifest", "The manifest describes a file that no daemon would make.")
-    if record.recipe is not None:
-        rules.check_recipe(record.recipe)
-    hint = rules.told(record.hint)[:LONGEST_HINT]
-    return msgspec.structs.replace(record, hint=hint, deleted=False)

@@ -14,6 +14,10 @@ from creonowd.workspace.atomic import disk_errors
 T = TypeVar("T")
 
 
+class _Versioned(msgspec.Struct):
+    version: Any = None
+
+
 class DamagedFileError(Exception):
     """A stored file is there and cannot be understood."""
 
@@ -31,7 +35,7 @@ def load(path: Path, kind: type[T], *, version: int) -> T | None:
 def decode(data: bytes, kind: type[T], *, version: int, name: str) -> T:
     """Understand the bytes of a stored file called `name`."""
     try:
-        _refuse_newer(msgspec.json.decode(data), version, name)
+        _refuse_newer(_version_of(data), version, name)
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise DamagedFileError(f"{name}: {error}") from None
@@ -47,8 +51,15 @@ def set_aside(path: Path) -> str:
     return aside.name
 
 
-def _refuse_newer(content: Any, version: int, name: str) -> None:
-    found = content.get("version") if isinstance(content, dict) else None  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+def _version_of(data: bytes) -> Any:
+    """Read the version alone: of a hostile file, the rest could fill the memory."""
+    try:
+        return msgspec.json.decode(data, type=_Versioned).version
+    except msgspec.ValidationError:
+        return None
+
+
+def _refuse_newer(found: Any, version: int, name: str) -> None:
     if isinstance(found, int) and found > version:
         raise DaemonError(
             ErrorCode.VERSION_TOO_NEW,

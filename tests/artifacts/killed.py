@@ -11,12 +11,12 @@ import sys
 from pathlib import Path
 
 from creonowd.artifacts.conversation import Conversation
+from creonowd.artifacts.declared import Rules
 from creonowd.artifacts.exporting import Progress
 from creonowd.artifacts.importing import Target, import_archive
 from creonowd.artifacts.refs import Kind
 from creonowd.artifacts.stopping import Stop
 from creonowd.artifacts.store import Store
-from creonowd.artifacts.unpacking import Rules
 from creonowd.clock import SystemClock
 from tests.artifacts.files import new_file
 

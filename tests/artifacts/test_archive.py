@@ -15,12 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creonowd.artifacts.conversation import Conversation
+from creonowd.artifacts.declared import Rules
 from creonowd.artifacts.exporting import Exported, Progress, export
 from creonowd.artifacts.importing import Imported, Target, import_archive
 from creonowd.artifacts.refs import Kind
 from creonowd.artifacts.stopping import Stop, StoppedError
 from creonowd.artifacts.store import Store
-from creonowd.artifacts.unpacking import Rules
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
 from tests.artifacts.files import content_of, lazy_file, new_file

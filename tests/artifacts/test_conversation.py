@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creonowd.artifacts.conversation import AbsentError, Conversation
+from creonowd.artifacts.conversation import Conversation
+from creonowd.artifacts.missing import AbsentError
 from creonowd.artifacts.refs import Kind
 from creonowd.artifacts.store import Store
 from creonowd.clock import SteppingClock, SystemClock

@@ -6,8 +6,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from creonowd.artifacts.conversation import AbsentError, Conversation
+from creonowd.artifacts.conversation import Conversation
 from creonowd.artifacts.exporting import export
+from creonowd.artifacts.missing import AbsentError
 from creonowd.artifacts.refs import Kind
 from creonowd.artifacts.stopping import Stop
 from creonowd.artifacts.store import Store

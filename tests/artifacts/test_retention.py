@@ -5,7 +5,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from creonowd.artifacts.conversation import AbsentError, Conversation
+from creonowd.artifacts.conversation import Conversation
+from creonowd.artifacts.missing import AbsentError
 from creonowd.artifacts.refs import Kind
 from creonowd.artifacts.retention import DAY_MS, CleaningReason, Held, Limits, choose, holdings
 from creonowd.artifacts.store import Store
