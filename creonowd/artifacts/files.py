@@ -167,11 +167,12 @@ class ContextFiles:
 
     def _put(self, where: Where, content: str | bytes, about: About) -> Put:
         data = without_surrogates(content).encode() if isinstance(content, str) else content
-        text = pages.readable(data)
+        text = pages.whole_text(data)
         new = self._new_file(about, _BYTES if text is None else _TEXT)
         conversation = self.store.bound(*where)
         record = conversation.put(new, data)
-        return Put(record.ref, self._preview(conversation, record, text))
+        shown = pages.spoilt_text(data) if text is None else text
+        return Put(record.ref, self._preview(conversation, record, shown))
 
     def _preview(
         self, conversation: Conversation, record: Record, text: str | None

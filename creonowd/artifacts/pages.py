@@ -6,7 +6,6 @@ never falls inside such a piece either, so the texts of pages join exactly as we
 """
 
 import codecs
-import contextlib
 from typing import NamedTuple
 
 from creonowd.artifacts.tree import OpenFile
@@ -61,10 +60,16 @@ def text(data: bytes) -> str:
     return data.decode("utf-8", "replace")
 
 
-def readable(data: bytes) -> str | None:
-    """Read bytes as text, also with a slip here and there; None if they are no text at all."""
-    with contextlib.suppress(UnicodeDecodeError):
+def whole_text(data: bytes) -> str | None:
+    """Read bytes that are UTF-8 throughout; None if they are not."""
+    try:
         return data.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def spoilt_text(data: bytes) -> str | None:
+    """Read bytes that are text but for a slip here and there; None if they are no text at all."""
     read = text(data)
     no_text = b"\0" in data or _SLIPS_ARE_RARE * read.count("\ufffd") > len(read)
     return None if no_text else read

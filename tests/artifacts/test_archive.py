@@ -1,6 +1,7 @@
 """A conversation travels in a zip; what comes out of a stranger's zip is all or nothing."""
 
 import stat
+import struct
 import tempfile
 import threading
 import warnings
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from creonowd.artifacts.archive import LARGEST_DIRECTORY
 from creonowd.artifacts.conversation import Conversation
 from creonowd.artifacts.declared import Rules
 from creonowd.artifacts.exporting import Exported, Progress, export
@@ -375,6 +377,34 @@ def test_a_recipe_that_nobody_could_follow_is_refused(packed: Path, elsewhere: S
         imported(elsewhere, packed, rules=RULES._replace(check_recipe=check))
 
     assert elsewhere.find("prj_one", "chat-1") is None
+
+
+def test_recipes_too_heavy_for_memory_are_refused_unread(
+    packed: Path, elsewhere: Store, tmp_path: Path
+) -> None:
+    def swell(manifest: Any) -> None:
+        manifest["items"][1]["recipe"]["value"] = [{}] * 30_000
+
+    def swell_all(manifest: Any) -> None:
+        heavy = manifest["items"].pop() | {"key": None}
+        heavy["recipe"] = {"type": "json", "value": list(range(10_000))}
+        for number in range(200):
+            path = f"catalog/tools/{number}.json"
+            manifest["items"].append(heavy | {"id": f"ctx_{number:020d}", "path": path})
+
+    for change in (swell, swell_all):
+        assert_refused(elsewhere, rewritten(packed, tmp_path, manifest=change), "manifest")
+
+
+def test_an_endless_table_of_contents_is_refused_unread(elsewhere: Store, tmp_path: Path) -> None:
+    path = tmp_path / "endless.zip"
+    size = LARGEST_DIRECTORY + 1
+    with path.open("wb") as file:
+        file.truncate(size)
+        file.seek(size)
+        file.write(struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, size, 0, 0))
+
+    assert_refused(elsewhere, path, "too_many_files")
 
 
 def test_hints_of_strangers_are_told_as_ours_are(packed: Path, elsewhere: Store) -> None:

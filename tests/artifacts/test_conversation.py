@@ -43,6 +43,23 @@ def test_the_same_key_and_content_give_the_same_ref(conversation: Conversation) 
     assert len(conversation.records()) == 1
 
 
+def test_putting_a_lost_file_again_brings_it_back(conversation: Conversation) -> None:
+    first = conversation.put(new_file(key="call_1"), b"abc")
+    (conversation.folder / first.path).unlink()
+
+    second = conversation.put(new_file(key="call_1"), b"abc")
+
+    assert second == first
+    assert content_of(conversation, first.id) == b"abc"
+
+
+def test_a_key_of_a_recipe_is_not_one_of_a_put_file(conversation: Conversation) -> None:
+    conversation.register(new_file(Kind.HISTORY, key="call_1", recipe={"type": "host"}))
+
+    with pytest.raises(DaemonError, match="CONFLICT"):
+        conversation.put(new_file(Kind.HISTORY, key="call_1"), b"abc")
+
+
 def test_the_same_key_for_other_content_is_a_conflict(conversation: Conversation) -> None:
     first = conversation.put(new_file(key="call_1"), b"abc")
 

@@ -75,3 +75,17 @@ def test_placeholders_longer_than_their_secrets_do_not_burst_the_limit(tmp_path:
     assert "Zq8Lw2" not in shown.text
     assert shown.text.count("密码") > 50
     assert len(shown.text) <= LIMITS.characters
+
+
+def test_a_stray_byte_in_a_log_costs_one_character_of_its_preview(tmp_path: Path) -> None:
+    data = b"HEAD \xff " + "红".encode() * 5000 + b" \xe7\xba TAIL"
+    content = data.decode("utf-8", "replace")
+    with file_of(tmp_path, data) as file:
+        shown = preview(file, "ctx_1", LIMITS, READER, len(content))
+
+    head, _, rest = shown.text.partition("\n[… ")
+    _, _, tail = rest.partition(" …]\n")
+    assert head.startswith("HEAD \ufffd 红")
+    assert tail.endswith("红 \ufffd TAIL")
+    assert shown.missing_characters == len(content) - len(head) - len(tail)
+    assert shown.missing_bytes == 3 * shown.missing_characters

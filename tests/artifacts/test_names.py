@@ -52,6 +52,14 @@ def test_names_that_differ_only_in_case_do_not_meet() -> None:
     assert names.choose(Origin.TOOL, "CALL", AT, "text/plain", taken) == "artifacts/tool/CALL-2.txt"
 
 
+def test_keys_that_differ_in_what_no_name_can_hold_are_told_apart_at_once() -> None:
+    keys = [f"第{chr(0x4E00 + number)}次调用" for number in range(2000)]
+
+    paths = {names.choose(Origin.TOOL, key, AT, "text/plain", NONE_TAKEN) for key in keys}
+
+    assert len(paths) == len(keys)
+
+
 @pytest.mark.parametrize(
     "path",
     [

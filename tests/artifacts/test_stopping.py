@@ -1,12 +1,14 @@
 """Work in a thread ends with its caller, and as its caller's end."""
 
+import contextlib
 import threading
+from collections.abc import Generator
 from time import monotonic
 
 import anyio
 import pytest
 
-from creonowd.artifacts.stopping import Stop, StoppedError, TimeLimit, in_thread
+from creonowd.artifacts.stopping import Stop, StoppedError, TimeLimit, entered, in_thread
 
 
 async def test_cancelled_work_is_told_and_waited_for() -> None:
@@ -50,6 +52,33 @@ def test_who_comes_too_late_to_listen_is_told_at_once() -> None:
     assert told == ["stop"]
     with pytest.raises(StoppedError):
         stop.check()
+
+
+async def test_a_context_is_left_in_a_thread_whatever_ends_its_block() -> None:
+    seen: list[tuple[str, bool]] = []
+
+    @contextlib.contextmanager
+    def noted() -> Generator[None]:
+        seen.append(("entered", threading.get_ident() != main))
+        try:
+            yield
+        finally:
+            seen.append(("left", threading.get_ident() != main))
+
+    main = threading.get_ident()
+    with anyio.fail_after(60):
+        with anyio.CancelScope() as scope:
+            async with entered(noted()):
+                scope.cancel()
+                await anyio.sleep_forever()
+        with pytest.raises(KeyError):
+            async with entered(noted()):
+                raise KeyError
+        async with entered(noted()):
+            pass
+
+    assert scope.cancelled_caught
+    assert seen == [("entered", True), ("left", True)] * 3
 
 
 def test_a_time_limit_never_has_less_than_nothing_left() -> None:

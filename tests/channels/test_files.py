@@ -99,6 +99,16 @@ async def test_text_sent_as_base64_is_text(chat: Chat) -> None:
     assert result["ref"]["mimeType"] == "text/plain"
 
 
+async def test_a_log_with_a_stray_byte_has_its_preview(chat: Chat) -> None:
+    data = base64.b64encode(b"HEAD \xff" + b"line\r\n" * 1000 + b"TAIL").decode()
+
+    put = await chat.call("context:files:put", kind="artifact", base64=data, hint="log")
+
+    assert put["ref"]["mimeType"] == "application/octet-stream"
+    assert put["preview"].startswith("HEAD \ufffdline\r\n")
+    assert put["preview"].endswith("line\r\nTAIL")
+
+
 async def test_the_same_key_gives_the_same_ref(chat: Chat) -> None:
     first = await chat.put("content", key="call_1")
     second = await chat.put("content", key="call_1")
@@ -300,6 +310,20 @@ async def test_a_silent_host_times_out_and_leaves_nothing(tmp_path: Path) -> Non
 
     assert error.code == "TIMEOUT"
     assert stats["lazyMade"]["files"] == 0
+
+
+async def test_many_silent_hosts_keep_nobody_else_waiting(chat: Chat) -> None:
+    chat.client.handlers["context:files:materialise"] = lambda _: NotImplemented
+    for number in range(60):
+        ref_id = await chat.register({"type": "host", "number": number})
+        request = {"jsonrpc": "2.0", "id": f"slow {number}", "method": "context.read"}
+        await chat.client.post(request | {"params": {**chat.where, "id": ref_id}})
+
+    with anyio.fail_after(5):
+        put_id = await chat.put("something else")
+        page = await chat.call("context.read", id=put_id)
+
+    assert page["content"] == "something else"
 
 
 async def test_a_cancelled_read_stops_waiting_for_the_host(chat: Chat) -> None:
