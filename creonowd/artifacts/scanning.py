@@ -43,23 +43,22 @@ def scan(file: OpenFile, query: Query) -> Found:
 
 
 def _chunks(file: OpenFile, query: Query) -> Iterator[_Chunk]:
-    pending = b""
+    pending: list[bytes] = []
+    length = 0
     offset = line = query.start.place.offset
-    longest = query.longest_line
     for block in file.chunks(query.stretch, offset):
-        data = pending + block
-        end = block.rfind(b"\n") + 1
-        if end:
-            end += len(pending)
-        elif len(data) >= longest:
-            end = _between_characters(data)
-        if end:
-            yield _Chunk(data, end, offset, line)
-            line = offset + end if data[end - 1] == 10 else line
-        pending = data[end:]
+        pending.append(block)
+        length += len(block)
+        if b"\n" not in block and length < query.longest_line:
+            continue
+        data = b"".join(pending)
+        end = data.rfind(b"\n") + 1 or _between_characters(data)
+        yield _Chunk(data, end, offset, line)
+        line = offset + end if data[end - 1] == 10 else line
+        pending, length = [data[end:]], len(data) - end
         offset += end
-    if pending:
-        yield _Chunk(pending, len(pending), offset, line)
+    if length:
+        yield _Chunk(b"".join(pending), length, offset, line)
 
 
 def _matching_lines(chunk: _Chunk, query: Query) -> Iterator[int]:

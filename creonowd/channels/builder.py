@@ -6,7 +6,7 @@ from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.artifacts.files import Where, Which
-from creonowd.channels.context_files import InConversation
+from creonowd.channels.conversation_files import InConversation
 from creonowd.channels.history import history_of
 from creonowd.channels.session import Session
 from creonowd.context.instruments import Instruments

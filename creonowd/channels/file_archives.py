@@ -2,8 +2,8 @@
 
 from creonowd.artifacts import travelling
 from creonowd.artifacts.refs import ContextRef
-from creonowd.channels.context_files import InConversation, where_of
-from creonowd.channels.files import OfProject
+from creonowd.channels.conversation_files import InConversation, where_of
+from creonowd.channels.file_keeping import OfProject
 from creonowd.channels.session import Session
 from creonowd.model import Result
 from creonowd.rpc.channel import Channel, Deadline, Role

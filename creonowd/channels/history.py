@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from creonowd.artifacts.files import Where
 from creonowd.artifacts.refs import ContextRef
-from creonowd.channels.context_files import InConversation
+from creonowd.channels.conversation_files import InConversation
 from creonowd.channels.session import Session
 from creonowd.channels.tools import desk_of
 from creonowd.conversations import rounds

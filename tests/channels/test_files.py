@@ -322,8 +322,10 @@ async def test_many_silent_hosts_keep_nobody_else_waiting(chat: Chat) -> None:
     with anyio.fail_after(5):
         put_id = await chat.put("something else")
         page = await chat.call("context.read", id=put_id)
+        constraints = await chat.call("constraints:list")
 
     assert page["content"] == "something else"
+    assert constraints["constraints"] == []
 
 
 async def test_a_cancelled_read_stops_waiting_for_the_host(chat: Chat) -> None:
