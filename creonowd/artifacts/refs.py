@@ -59,7 +59,10 @@ class ContextRef(Model):
 
 
 class Survey(Model):
-    """What one pass over a file's bytes tells; `newlines` counts them in every `BLOCK` of bytes."""
+    """What one pass over a file's bytes tells; `newlines` counts them in every `BLOCK` of bytes.
+
+    No line is longer than `longest_line`, which may be too large by a `BLOCK`.
+    """
 
     byte_size: int
     sha256: str

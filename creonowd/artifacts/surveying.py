@@ -44,13 +44,13 @@ class Surveyor:
     def _add_within_block(self, data: bytes) -> None:
         if self._size % BLOCK == 0:
             self._newlines.append(0)
-        first, *others = data.split(b"\n")
-        self._line += len(first)
-        if others:
-            longest = max(map(len, others[:-1]), default=0)
-            self._longest_line = max(self._longest_line, self._line, longest)
-            self._line = len(others[-1])
-        self._newlines[-1] += len(others)
+        first, last = data.find(b"\n"), data.rfind(b"\n")
+        if first >= 0:
+            # To measure every line would take longer than all the rest.
+            self._longest_line = max(self._longest_line, self._line + first, last - first)
+            self._line = 0
+        self._line += len(data) - last - 1
+        self._newlines[-1] += data.count(b"\n")
         self._size += len(data)
 
     def _decode(self, data: bytes, *, final: bool) -> None:
