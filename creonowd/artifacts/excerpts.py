@@ -94,18 +94,26 @@ def _lines_after(file: OpenFile, end: int, count: int) -> list[Shown]:
     start = end + 1
     if count == 0 or start >= file.size:
         return []
-    furthest = boundary(file, min(file.size, start + FURTHEST))
-    data = file.read_at(start, furthest - start).removesuffix(b"\n")
-    return _split(file, start, data.split(b"\n", count)[:count])
+    data = _lines_at(file, start, count)
+    return _split(file, start, data.removesuffix(b"\n").split(b"\n", count)[:count])
+
+
+def _lines_at(file: OpenFile, start: int, count: int) -> bytes:
+    """Read about `count` lines, of which the last may be cut between characters."""
+    near = file.read_at(start, _BLOCK)
+    if near.count(b"\n") >= count or start + len(near) >= file.size:
+        return near
+    return file.read_at(start, boundary(file, min(file.size, start + FURTHEST)) - start)
 
 
 def _split(file: OpenFile, start: int, pieces: list[bytes]) -> list[Shown]:
     lines: list[Shown] = []
     for line in pieces:
-        end = start + len(line)
-        last = end if len(line) <= LONGEST_SHOWN else boundary(file, start + LONGEST_SHOWN)
-        lines.append(_shown(file, start, end, start, last))
-        start = end + 1
+        length = len(line) - line.endswith(b"\r")
+        end = start + length
+        last = end if length <= LONGEST_SHOWN else boundary(file, start + LONGEST_SHOWN)
+        lines.append(Shown(start, last, cut_before=False, cut_after=last < end))
+        start += len(line) + 1
     return lines
 
 

@@ -47,7 +47,7 @@ def boundary(file: OpenFile, offset: int) -> int:
     start = max(0, offset - LONGEST_CHARACTER + 1)
     around = file.read_at(start, offset - start + 1)
     place = offset - start
-    if place >= len(around):
+    if place >= len(around) or around[place] & 0xC0 != 0x80:
         return offset
     for back in range(1, place + 1):
         if _progress(around[place - back : place + 1]) in {_HALF, _WHOLE}:

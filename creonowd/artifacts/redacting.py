@@ -115,11 +115,12 @@ def _neighbours(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
 def _surroundings(file: OpenFile, start: int, end: int) -> Slice:
     lowest = max(0, start - FAR)
     before = file.read_at(lowest, start - lowest)
-    after = file.read_at(end, FAR)
-    left, right = _lines_before(before), _lines_after(after)
+    left = _lines_before(before)
     begin = _open_key_block(before)
     if begin is not None:
-        left, right = min(left, begin), len(after)
+        left, right = min(left, begin), FAR
+    else:
+        right = _lines_after(file, end)
     return boundary(file, lowest + left), boundary(file, min(file.size, end + right))
 
 
@@ -139,9 +140,13 @@ def _lines_before(before: bytes) -> int:
     return before.rfind(b"\n", 0, near) + 1
 
 
-def _lines_after(after: bytes) -> int:
-    newline = after.find(b"\n", NEAR)
-    return len(after) if newline < 0 else newline + 1
+def _lines_after(file: OpenFile, end: int) -> int:
+    """Find the end of the line that lies `NEAR` after `end`, or give up at `FAR`."""
+    for length in (2 * NEAR, FAR):
+        newline = file.read_at(end, length).find(b"\n", NEAR)
+        if newline >= 0:
+            return newline + 1
+    return FAR
 
 
 def _characters(window: bytes, places: Iterable[int]) -> dict[int, int]:

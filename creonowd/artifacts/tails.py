@@ -3,7 +3,8 @@
 from creonowd.artifacts.pages import Cut, boundary
 from creonowd.artifacts.tree import OpenFile
 
-_BLOCK = 64 * 1024
+_FIRST_BLOCK = 8 * 1024
+_LARGEST_BLOCK = 64 * 1024
 
 
 def tail(file: OpenFile, lines: int, most_bytes: int) -> Cut:
@@ -21,8 +22,10 @@ def line_start_before(file: OpenFile, end: int, lines: int, lowest: int) -> int 
     A newline right before `end` closes the last line and opens no further one.
     """
     place = end
+    length = _FIRST_BLOCK
     while place > lowest:
-        start = max(lowest, place - _BLOCK)
+        start = max(lowest, place - length)
+        length = min(2 * length, _LARGEST_BLOCK)
         block = file.read_at(start, place - start)
         search_end = len(block) - (1 if place == end else 0)
         while (newline := block.rfind(b"\n", 0, max(0, search_end))) >= 0:
