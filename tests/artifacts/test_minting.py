@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 from creonowd.artifacts.index import Index
 from creonowd.artifacts.minting import mint
+from creonowd.artifacts.refs import Record
 from creonowd.clock import SteppingClock
 from tests.artifacts.files import new_file
 
@@ -33,7 +34,7 @@ def test_an_id_that_is_taken_is_thrown_away() -> None:
 def test_records_of_one_moment_keep_their_order() -> None:
     index = Index()
     clock = SteppingClock(step_ms=0)
-    minted = []
+    minted: list[Record] = []
 
     for key in ("z", "a", "m"):
         minted.append(mint(new_file(key=key), index, "prj_one", clock))
