@@ -33,7 +33,7 @@ from creonowd.workspace.registry import Registry
 MEBIBYTE = 1024 * 1024
 WHERE = Where("prj_bench", "bench")
 NOVEL = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "hongloumeng.txt"
-RUNS = 9
+RUNS = 25
 SMALL_FILES = 10_000
 
 
