@@ -13,7 +13,6 @@ from creonowd.rpc.grants import Grant
 from creonowd.rpc.server import Server
 from creonowd.transports.stream import protocol
 
-LONGEST_PATH = 100
 PROBE_SECONDS = 1.0
 BACKLOG = 1024
 
@@ -40,7 +39,7 @@ def _bind(path: Path) -> socket.socket:
     except OSError as error:
         listener.close()
         raise DaemonError(
-            ErrorCode.IO_ERROR, f"The socket could not be opened: {error.strerror}."
+            ErrorCode.IO_ERROR, f"The socket could not be opened: {error.strerror or error}."
         ) from None
     finally:
         os.umask(before)

@@ -11,6 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.server import Server
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there are no Unix sockets")
@@ -44,6 +45,16 @@ async def test_another_user_is_turned_away(server: Server, user: int, answers: i
         listener.close()
 
     assert answer.count(b"pong") == answers
+
+
+async def test_a_path_too_long_for_a_socket_is_told(server: Server, tmp_path: Path) -> None:
+    from creonowd.transports import unix_socket
+
+    with pytest.raises(DaemonError) as caught:
+        await unix_socket.listen(server, tmp_path / ("x" * 120) / "s")
+
+    assert caught.value.code is ErrorCode.IO_ERROR
+    assert "too long" in caught.value.message
 
 
 @contextmanager
