@@ -9,7 +9,6 @@ import { DaemonError } from "./errors.mjs";
 import { EVERY_EVENT } from "./session.mjs";
 import { visitDaemon } from "./visit.mjs";
 
-const PREFIX = join(tmpdir(), "creonow e2e 故事 ");
 const PATIENCE_MS = 10_000;
 const LOOK_AGAIN_MS = 20;
 
@@ -19,7 +18,7 @@ const LOOK_AGAIN_MS = 20;
  * Given node's test context as `test`, it ends with the test; else call `stop`.
  */
 export async function startHarness({ test, deterministic = false, keep = false, env = {}, ...options } = {}) {
-  const home = await mkdtemp(PREFIX);
+  const home = await makeHome();
   const userData = options.userData ?? join(home, "user data 用户");
   const conventions = {
     CREONOW_WARM_UP: "false",
@@ -39,12 +38,21 @@ export async function startHarness({ test, deterministic = false, keep = false, 
  */
 export async function joinHarness({ userData, test, keep = false, waitMs = PATIENCE_MS }) {
   const visit = () => visitDaemon(userData, waitMs);
-  return opened(new Harness(await mkdtemp(PREFIX), userData, keep, visit), test);
+  return opened(new Harness(await makeHome(), userData, keep, visit), test);
+}
+
+function makeHome() {
+  return mkdtemp(join(tmpdir(), "creonow e2e 故事 "));
 }
 
 async function opened(harness, test) {
   test?.after(() => harness.stop());
-  await harness.start();
+  try {
+    await harness.start();
+  } catch (error) {
+    await harness.stop();
+    throw error;
+  }
   return harness;
 }
 

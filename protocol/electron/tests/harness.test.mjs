@@ -1,6 +1,6 @@
 // The JavaScript harness: isolated, repeatable, and gone afterwards.
 import assert from "node:assert/strict";
-import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { after, before, describe, test } from "node:test";
@@ -27,6 +27,24 @@ test("a story makes a project, waits for an event, reads the log, and leaves not
   assert.deepEqual([line.level, written], ["info", true]);
   assert.equal((await harness.logs()).length, 0);
   assert.equal(existsSync(harness.home), false);
+});
+
+test("a harness that cannot start leaves nothing either", PATIENCE, async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "creonow empty "));
+  const { TMPDIR, TMP, TEMP } = process.env;
+  t.after(() => {
+    rmSync(folder, { recursive: true, force: true });
+    for (const [name, value] of Object.entries({ TMPDIR, TMP, TEMP })) {
+      if (value === undefined) delete process.env[name];
+      else process.env[name] = value;
+    }
+  });
+  Object.assign(process.env, { TMPDIR: folder, TMP: folder, TEMP: folder });
+
+  await assert.rejects(startHarness({ executable: join(tmpdir(), "no such daemon") }), { code: "NOT_FOUND" });
+  await assert.rejects(joinHarness({ userData: join(tmpdir(), "no such folder"), waitMs: 1 }), { code: "DISCONNECTED" });
+
+  assert.deepEqual([tmpdir(), readdirSync(folder)], [folder, []]);
 });
 
 test("two harnesses know nothing of each other", PATIENCE, async (t) => {
@@ -134,5 +152,4 @@ test("a story waits for an app that is still starting, kills its daemon, and joi
 
   assert.equal((await story.call("app:ping")).pong, true);
   assert.equal(story.daemon.pid, daemon.pid);
-  await assert.rejects(joinHarness({ userData: story.home, waitMs: 1 }), { code: "DISCONNECTED" });
 });
