@@ -234,7 +234,7 @@ export const SAMPLES = [
   sample("session:grant", { role: "renderer" }, ({ token }) => token !== ""),
   sample("session:revoke", ({ data }) => ({ token: data["session:grant"].token }), ({ revoked }) => revoked),
   sample("viewer:open", inProject, ({ url }) => url.startsWith("http://127.0.0.1:")),
-  sample("viewer:projects", {}, ({ items }) => items.length === 1 && !("rootPath" in items[0])),
+  sample("viewer:projects", {}, ({ items }) => items.length === 1 && !items.some((item) => "rootPath" in item)),
   sample("viewer:skills", inProject, ({ items }) => items.some(({ id, valid }) => id === "builtin:continue" && valid)),
   sample("viewer:prove", { nonce: "0123456789abcdef".repeat(4) }, ({ proofs }) => proofs.length === 1),
   sample("ipc:invoke", { channel: "app:ping" }, ({ ok }) => ok),
