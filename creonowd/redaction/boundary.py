@@ -13,6 +13,7 @@ from creonowd.redaction.stretches import PLACEHOLDER
 LONGEST_ESCAPE = 16
 
 _ALNUM = frozenset(string.ascii_letters + string.digits)
+_MAY_ESCAPE = re.compile(r"[\\%\x1b]")
 _ESCAPE = re.compile(
     r"(?:\\(?:[nrtbfv]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})"
     r"|%[0-9a-fA-F]{2}"
@@ -32,7 +33,7 @@ def begins(text: str, start: int) -> bool:
 
 def follows_escape(text: str, start: int) -> bool:
     r"""Tell whether the characters right before `start` spell an escape such as `\n` or `%3D`."""
-    head = text[max(0, start - LONGEST_ESCAPE) : start]
-    if "\\" not in head and "%" not in head and "\x1b" not in head:
+    first = start - LONGEST_ESCAPE if start > LONGEST_ESCAPE else 0
+    if _MAY_ESCAPE.search(text, first, start) is None:
         return False
-    return _ESCAPE.search(head) is not None
+    return _ESCAPE.search(text[first:start]) is not None

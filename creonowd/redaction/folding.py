@@ -63,9 +63,13 @@ def _undisguise(text: str) -> Folded:
     shifts: list[int] = []
     done = length = 0
     for match in _DISGUISE.finditer(text):
-        pieces += (text[done : match.start()], _reveal(match[0]))
-        length += len(pieces[-2]) + len(pieces[-1])
-        done = match.end()
+        start, end = match.span()
+        pieces.append(text[done:start])
+        length += start - done
+        if text[start] == "\\" and (char := _reveal(match[0])):
+            pieces.append(char)
+            length += 1
+        done = end
         folds.append(length)
         shifts.append(done - length)
     pieces.append(text[done:])
@@ -73,8 +77,6 @@ def _undisguise(text: str) -> Folded:
 
 
 def _reveal(disguise: str) -> str:
-    if not disguise.startswith("\\"):
-        return ""
     char = chr(int(disguise[-4:], 16))
     if re.match(f"[{_INVISIBLE}]", char):
         return ""

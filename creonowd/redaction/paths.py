@@ -54,21 +54,14 @@ _NOBODY = re.compile(r"(?:Users)?[\\/]*\Z")
 
 
 def _windows(match: "re.Match[str]") -> Sequence[Span]:
-    text, colon, after = match.string, match.start(), match.end()
-    if colon == 0 or not _is_drive(text, colon - 1):
-        return NOTHING
+    text, start, after = match.string, match.start(), match.end()
     slashes = 0 if match[1].endswith("/") else len(match[1])
     rest = text[after : after + 64]
-    if _STAND_IN.match(rest) or _is_no_folder(text[colon - 1], rest, slashes):
+    if _STAND_IN.match(rest) or _is_no_folder(text[start], rest, slashes):
         return NOTHING
-    start = colon - 1
     end = end_of_path(text, after, _windows_style(slashes), opened_by=_quote_before(text, start))
     nobody = _NOBODY.match(text, after, end) or (slashes == 0 and end - after < 2)
     return NOTHING if nobody else ((start, end),)
-
-
-def _is_drive(text: str, place: int) -> bool:
-    return text[place].isascii() and text[place].isalpha() and begins(text, place)
 
 
 def _is_no_folder(drive: str, rest: str, slashes: int) -> bool:
@@ -156,7 +149,7 @@ RULES = (
         r"(?i)file:(?:(?:\\?/){3}|(?:\\?/){2}(?=[^\s\\/]{1,128}\\?/)|\\?/)"
         r"(?:[A-Za-z](?::|%3A|\|)\\?/)?(?=[^\s\\/])",
         _file_url,
-        looks_back=LONGEST_HEAD,
+        looks_back=1,
         looks_ahead=LONGEST_LOOK_AHEAD,
     ),
     Rule(
@@ -171,11 +164,10 @@ RULES = (
     ),
     Rule(
         "windows_abs_path",
-        (":\\", ":/"),
-        r":(\\?/|\\{4}|\\{1,2})(?![\\/])",
+        tuple(f"{drive}:{slash}" for drive in string.ascii_lowercase for slash in "\\/"),
+        r"[A-Za-z]:(\\?/|\\{4}|\\{1,2})(?![\\/])",
         _windows,
-        bounded=False,
-        looks_back=LONGEST_HEAD,
+        looks_back=1,
         looks_ahead=LONGEST_LOOK_AHEAD,
     ),
     Rule(

@@ -69,7 +69,7 @@ def _anchored(scanner: Scanner, text: str) -> list[Finding]:
                 continue
             spans = _judged(rank, rule, match, verdicts)
             if spans:
-                findings += [(first, end, rank) for first, end in spans]
+                findings += [(first, last, rank) for first, last in spans]
                 done[rank] = max(match.end(), spans[-1][1])
             elif rule.swallows:
                 done[rank] = match.end()
@@ -84,11 +84,15 @@ def _judged(
 ) -> Sequence[Span]:
     """Judge what looks the same only once, or a text of repetitions would take its time."""
     start, end = match.span()
-    nearby = end + (NEARBY if rule.looks_ahead else 0)
-    before = max(0, start - rule.looks_back)
-    seen = (rank, start - before, match.string[before : nearby + rule.looks_ahead])
+    ahead, back = rule.looks_ahead, rule.looks_back
+    nearby = end + NEARBY if ahead else end
+    before = start - back if start > back else 0
+    seen = (rank, start - before, match.string[before : nearby + ahead])
     verdict = verdicts.get(seen)
     if verdict is not None:
+        if len(verdict) == 1:
+            first, last = verdict[0]
+            return ((first + start, last + start),)
         return [(first + start, last + start) for first, last in verdict]
     spans = rule.judge(match)
     if not spans or spans[-1][1] <= nearby:
