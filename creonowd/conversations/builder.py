@@ -4,14 +4,13 @@ Pure but for its instruments: no disk, no network, no clock. Who summarises is s
 between `prepare` and `compose`.
 """
 
-from collections.abc import Sequence
 from functools import partial
 
 from creonowd.context.fragment import Action
 from creonowd.context.instruments import Instruments
 from creonowd.conversations import draft as drafting
 from creonowd.conversations.build_result import BuildEvidence, Part, Step
-from creonowd.conversations.cutting import Policy, cut_point
+from creonowd.conversations.cutting import Line, Policy, Prices, cut_point
 from creonowd.conversations.draft import Cost, Piece
 from creonowd.conversations.fitting import Draft, Means, fit
 from creonowd.conversations.histories import History
@@ -22,6 +21,7 @@ from creonowd.conversations.summary import Summary, rendered
 from creonowd.conversations.turn import (
     Wanted,
     continues,
+    cost_of,
     current_pieces,
     recent_pieces,
     refuse_endless,
@@ -40,7 +40,7 @@ class Prepared(Model):
     static: list[Piece]
     now: list[Piece]
     past: tuple[Round, ...]
-    costs: list[Cost]
+    gone: Cost
     brief: dict[str, str]
     covers: int
     evidence: list[RedactionEvidence]
@@ -76,23 +76,27 @@ def prepare(wanted: Wanted, history: History, policy: Policy, instruments: Instr
     now, brief = current_pieces(clean, history, instruments)
     continued = bool(history.rounds) and continues(clean, history)
     past = history.rounds[:-1] if continued else history.rounds
-    costs = _costs(past, instruments)
-    covers = cut_point(
-        costs,
-        drafting.total(static),
-        drafting.total(now),
-        line=policy.summary_at * clean.budget,
+    line = Line(
+        tokenizer=instruments.tokenizer.id,
+        fixed=drafting.total(static),
+        limit=policy.summary_at * clean.budget,
         keep=policy.keep,
-        told=lambda count: _told_cost(history, count, policy, instruments),
+        summary_tokens=policy.summary_tokens,
     )
+    prices = Prices(
+        of_round=lambda one: cost_of(one, instruments),
+        of_summary=lambda covers: _told_cost(history, covers, policy, instruments),
+        kept=sorted(history.written),
+    )
+    cut = cut_point(past, drafting.total(now), line, prices)
     return Prepared(
         wanted=clean,
         static=static,
         now=now,
         past=past,
-        costs=costs,
+        gone=cut.gone,
         brief=brief,
-        covers=covers,
+        covers=cut.covers,
         evidence=evidence,
     )
 
@@ -107,7 +111,8 @@ def compose(
     summary: list[Piece] = []
     if prepared.covers:
         message = Message(role=Speaker.SYSTEM, content=rendered(told(prepared.covers)))
-        summary = [Piece(Part.SUMMARY, "history summary", message, instruments.count)]
+        tokens = drafting.cost(message, instruments.count)
+        summary = [Piece(Part.SUMMARY, "history summary", message, tokens)]
     pieces = [
         *prepared.static,
         *summary,
@@ -121,42 +126,32 @@ def compose(
     return Built(draft=draft, summarised=_summarised(prepared))
 
 
-def _costs(rounds: Sequence[Round], instruments: Instruments) -> list[Cost]:
-    """Count rounds, each once in its life."""
-    key = instruments.tokenizer.id
-    for one in rounds:
-        if key not in one.costs:
-            each = [drafting.cost(message, instruments.count) for message in one.view]
-            characters = sum(len(message.content) for message in one.view)
-            one.costs[key] = Cost(each[0] if one.request else 0, sum(each), characters)
-    return [one.costs[key] for one in rounds]
-
-
 def _told(history: History, policy: Policy, instruments: Instruments, covers: int) -> Summary:
     summary = summary_of(history, covers)
     return fitted(summary, instruments.count(rendered(summary)), policy.summary_tokens)
 
 
 def _told_cost(history: History, covers: int, policy: Policy, instruments: Instruments) -> int:
-    costs = history.rounds[covers - 1].costs
-    key = f"{instruments.tokenizer.id} {policy.summary_tokens} {covers in history.written}"
-    if key not in costs:
-        costs[key] = instruments.count(rendered(_told(history, policy, instruments, covers)))
-    return costs[key]
+    last = history.rounds[covers - 1]
+    key = (instruments.tokenizer.id, policy.summary_tokens, covers in history.written)
+    known = last.recall(key)
+    if known is None:
+        known = instruments.count(rendered(_told(history, policy, instruments, covers)))
+        last.remember(key, known)
+    return known
 
 
 def _summarised(prepared: Prepared) -> BuildEvidence | None:
     """Account for the rounds that the summary tells, as one."""
     if not prepared.covers:
         return None
-    costs = prepared.costs[: prepared.covers]
     return BuildEvidence(
         part=Part.RECENT_MESSAGES,
         source_ref=f"rounds 1 to {prepared.covers}",
         action=Action.DROPPED,
         rule=Step.SUMMARISED,
-        before_chars=sum(one.characters for one in costs),
+        before_chars=prepared.gone.characters,
         after_chars=0,
-        before_tokens=sum(one.whole for one in costs),
+        before_tokens=prepared.gone.whole,
         after_tokens=0,
     )

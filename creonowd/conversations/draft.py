@@ -17,13 +17,13 @@ class Piece:
     """One message that wants to be in the context; `round` is the one it belongs to."""
 
     def __init__(
-        self, part: Part, source_ref: str, message: Message, count: Count, *, round_: int = -1
+        self, part: Part, source_ref: str, message: Message, tokens: int, *, round_: int = -1
     ) -> None:
         self.part = part
         self.source_ref = source_ref
         self.round = round_
         self.message = message
-        self.tokens = cost(message, count)
+        self.tokens = tokens
         self.dropped = False
         self.rule = Step.PINNED if part in PINNED else Step.BUDGET
         self._before = (len(message.content), self.tokens)
@@ -60,11 +60,12 @@ class Piece:
 
 
 class Cost(NamedTuple):
-    """What a round's request costs, all of the round, and how many code points that has."""
+    """What a round's request costs, all of it, how many code points that has; each message's cost."""
 
     request: int
     whole: int
     characters: int = 0
+    each: tuple[int, ...] = ()
 
 
 PINNED = frozenset({Part.SYSTEM_PROMPT, Part.CODE_LAW, Part.TOOL_PROMPTS, Part.USER_INPUT})

@@ -19,6 +19,8 @@ from creonowd.tokens.boundaries import sentences
 FILES = 20
 FACTS = 5
 ACTIONS = 4
+RECENT = 20
+KNOWN_FILES = 100
 
 _PATHS = ("file_path", "filePath", "path", "file", "notebook_path")
 _URL = re.compile(r"https?://[^\s<>\"'）)\]，。；、]{4,200}")
@@ -39,20 +41,66 @@ class Digest(NamedTuple):
 _known: WeakKeyDictionary[Round, Digest] = WeakKeyDictionary()
 
 
+class Gist(NamedTuple):
+    """What the first rounds of a conversation come to: all that a later round can add to.
+
+    Bounded, however many they are. `answers` and `recent` end with the latest.
+    """
+
+    rounds: int
+    first: str
+    latest: str
+    answers: tuple[str, ...]
+    files: dict[str, str]
+    recent: tuple[Digest, ...]
+
+
+_NONE = Gist(0, "", "", (), {}, ())
+
+
 def extract(rounds: Sequence[Round]) -> Summary:
-    """Fill the form from old rounds."""
-    digests = [digest(each) for each in rounds]
-    requests = [each.request for each in digests if each.request]
-    answers = [each.answer for each in digests if each.answer]
-    actions = [action for each in digests[-2 * ACTIONS :] for action in each.actions]
+    """Fill the form from the rounds that begin a conversation."""
+    gist = _gist(rounds)
+    actions = [action for each in gist.recent[-2 * ACTIONS :] for action in each.actions]
     return Summary(
-        overall_goal=_goal(requests),
-        plan_and_progress=_progress(len(digests), answers),
-        files=", ".join(_files(digests)) or NOTHING,
-        knowledge="; ".join(_facts(digests)) or NOTHING,
+        overall_goal=_goal(gist),
+        plan_and_progress=_progress(gist),
+        files=", ".join(_files(gist)) or NOTHING,
+        knowledge="; ".join(_facts(gist)) or NOTHING,
         recent_actions="; ".join(actions[-ACTIONS:]) or NOTHING,
-        left_off=_left_off(digests[-1]) if digests else NOTHING,
+        left_off=_left_off(gist.recent[-1]) if gist.recent else NOTHING,
     )
+
+
+def _gist(rounds: Sequence[Round]) -> Gist:
+    """Go on from the latest round whose gist is known, and remember how far this came."""
+    known = next(filter(None, (one.recall(Gist) for one in reversed(rounds))), _NONE)
+    new = [digest(one) for one in rounds[known.rounds :]]
+    if not new:
+        return known
+    requests = [each.request for each in new if each.request]
+    answers = [each.answer for each in new if each.answer]
+    gist = Gist(
+        rounds=len(rounds),
+        first=known.first or next(iter(requests), ""),
+        latest=requests[-1] if requests else known.latest,
+        answers=(*known.answers, *answers)[-FACTS:],
+        files=_touched_since(known.files, new),
+        recent=(*known.recent, *new)[-RECENT:],
+    )
+    rounds[-1].remember(Gist, gist)
+    return gist
+
+
+def _touched_since(before: dict[str, str], new: Iterable[Digest]) -> dict[str, str]:
+    """Add files in the order in which they were last touched; changes outweigh reading."""
+    deeds = dict(before)
+    for path, deed in (touched for each in new for touched in each.files):
+        earlier = deeds.pop(path, "")
+        deeds[path] = earlier if deed == "read" and earlier else deed
+        if len(deeds) > KNOWN_FILES:
+            del deeds[next(iter(deeds))]
+    return deeds
 
 
 def digest(one: Round) -> Digest:
@@ -76,33 +124,25 @@ def _digest(one: Round) -> Digest:
     )
 
 
-def _goal(requests: Sequence[str]) -> str:
-    if not requests:
+def _goal(gist: Gist) -> str:
+    if not gist.first:
         return NOTHING
-    first, latest = requests[0], requests[-1]
-    return first if first == latest else f"{first} Now: {latest}"
+    return gist.first if gist.first == gist.latest else f"{gist.first} Now: {gist.latest}"
 
 
-def _progress(count: int, answers: Sequence[str]) -> str:
-    done = f"{count} round{'s' if count != 1 else ''} done"
-    return f"{done}, the last with: {answers[-1]}" if answers else done
+def _progress(gist: Gist) -> str:
+    done = f"{gist.rounds} round{'s' if gist.rounds != 1 else ''} done"
+    return f"{done}, the last with: {gist.answers[-1]}" if gist.answers else done
 
 
-def _files(digests: Iterable[Digest]) -> list[str]:
-    """List the files last touched, each with what was last done to it; changes outweigh reading."""
-    deeds: dict[str, str] = {}
-    for each in digests:
-        for path, deed in each.files:
-            before = deeds.pop(path, "")
-            deeds[path] = before if deed == "read" and before else deed
-    return [f"{path} ({deed})" for path, deed in list(deeds.items())[-FILES:]]
+def _files(gist: Gist) -> list[str]:
+    return [f"{path} ({deed})" for path, deed in list(gist.files.items())[-FILES:]]
 
 
-def _facts(digests: Sequence[Digest]) -> list[str]:
-    answers = [each.answer for each in digests if each.answer]
-    links = list(dict.fromkeys(link for each in digests[-20:] for link in each.links))
+def _facts(gist: Gist) -> list[str]:
+    links = list(dict.fromkeys(link for each in gist.recent for link in each.links))
     return [
-        *dict.fromkeys(answer.replace("; ", ", ") for answer in answers[-FACTS:]),
+        *dict.fromkeys(answer.replace("; ", ", ") for answer in gist.answers),
         *links[-FACTS:],
     ]
 

@@ -110,7 +110,7 @@ def _tell_instead(draft: Draft, covers: int) -> None:
     if found:
         found[0].put(message, Step.SUMMARY_LINES, draft.count)
         return
-    piece = Piece(Part.SUMMARY, "history summary", message, draft.count)
+    piece = Piece(Part.SUMMARY, "history summary", message, draft.count(text))
     places = (i for i, p in enumerate(draft.pieces) if p.part is Part.RECENT_MESSAGES)
     draft.pieces.insert(next(places), piece)
 

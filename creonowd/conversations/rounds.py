@@ -3,7 +3,7 @@
 Knows how calls and results pair up; knows no disk, no budget and no tool.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, cast
 
@@ -16,19 +16,30 @@ from creonowd.conversations.observation import parsed
 from creonowd.errors import DaemonError, ErrorCode
 
 LONG_ARGUMENT = 400
+REMEMBERED = 32
 NO_RESULT = "[no result was recorded]"
 
 
 class Round:
     """One round, unchanging; a longer one is another.
 
-    `costs` is where those who count it remember what they counted.
+    Those who count or quote it remember with it what they found, up to a number of things.
     """
 
     def __init__(self, index: int, messages: Sequence[Message]) -> None:
         self.index = index
         self.messages = tuple(messages)
-        self.costs: dict[str, Any] = {}
+        self._found: dict[Hashable, Any] = {}
+
+    def recall(self, key: Hashable) -> Any:
+        """Give what was remembered under a key; None if nothing is."""
+        return self._found.get(key)
+
+    def remember(self, key: Hashable, found: Any) -> None:
+        """Keep something that this round and those before it always come to."""
+        if len(self._found) >= REMEMBERED:
+            self._found.clear()
+        self._found[key] = found
 
     @cached_property
     def view(self) -> tuple[Message, ...]:

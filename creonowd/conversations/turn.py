@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from creonowd.context.instruments import Instruments
 from creonowd.conversations.build_result import Part
 from creonowd.conversations.compress import ref_in
-from creonowd.conversations.draft import Piece
+from creonowd.conversations.draft import Cost, Piece, cost
 from creonowd.conversations.histories import History
 from creonowd.conversations.messages import Message, Speaker
 from creonowd.conversations.rounds import Round, paired
@@ -102,7 +102,7 @@ def static_pieces(wanted: Wanted, instruments: Instruments) -> Iterator[Piece]:
     for part, ref, text in texts:
         if text:
             message = Message(role=Speaker.SYSTEM, content=text)
-            yield Piece(part, ref, message, instruments.count)
+            yield Piece(part, ref, message, instruments.count(text))
 
 
 def continues(wanted: Wanted, history: History) -> bool:
@@ -121,12 +121,25 @@ def current_pieces(
                 ErrorCode.INVALID_ARGUMENT, "input is empty and no round waits.", field="input"
             )
         message = Message(role=Speaker.USER, content=wanted.input)
-        return [Piece(Part.USER_INPUT, "user input", message, instruments.count)], {}
+        tokens = instruments.count(wanted.input)
+        return [Piece(Part.USER_INPUT, "user input", message, tokens)], {}
     last = history.rounds[-1]
     pieces, brief = _in_full(last, wanted, instruments, -1)
     if last.request:
-        pieces[0] = Piece(Part.USER_INPUT, "user input", pieces[0].message, instruments.count)
+        first = pieces[0]
+        pieces[0] = Piece(Part.USER_INPUT, "user input", first.message, first.tokens)
     return pieces, brief
+
+
+def cost_of(one: Round, instruments: Instruments) -> Cost:
+    """Count a finished round as a later turn sees it, once in its life."""
+    known = one.recall(instruments.tokenizer.id)
+    if known is None:
+        each = tuple(cost(message, instruments.count) for message in one.view)
+        characters = sum(len(message.content) for message in one.view)
+        known = Cost(each[0] if one.request else 0, sum(each), characters, each)
+        one.remember(instruments.tokenizer.id, known)
+    return known
 
 
 def recent_pieces(
@@ -140,7 +153,9 @@ def recent_pieces(
             full, brief = _in_full(one, wanted, instruments, one.index)
             pieces += full
         else:
-            pieces += [_piece(one, n, m, instruments) for n, m in enumerate(one.view)]
+            costs = cost_of(one, instruments).each
+            pairs = enumerate(zip(one.view, costs, strict=True))
+            pieces += [_piece(one, n, message, tokens) for n, (message, tokens) in pairs]
     return pieces, brief
 
 
@@ -154,7 +169,7 @@ def _in_full(
         ref = ref_in(message.content) if message.role is Speaker.TOOL else None
         full = wanted.observations.get(ref or "")
         shown = message if full is None else replace(message, content=full)
-        piece = _piece(one, number, shown, instruments, index)
+        piece = _piece(one, number, shown, cost(shown, instruments.count), index)
         if full is not None:
             brief[piece.source_ref] = message.content
         pieces.append(piece)
@@ -162,16 +177,11 @@ def _in_full(
 
 
 def _piece(
-    one: Round, number: int, message: Message, instruments: Instruments, index: int | None = None
+    one: Round, number: int, message: Message, tokens: int, index: int | None = None
 ) -> Piece:
     ref = f"round {one.index + 1}, message {number + 1}"
-    return Piece(
-        Part.RECENT_MESSAGES,
-        ref,
-        message,
-        instruments.count,
-        round_=one.index if index is None else index,
-    )
+    belongs = one.index if index is None else index
+    return Piece(Part.RECENT_MESSAGES, ref, message, tokens, round_=belongs)
 
 
 def todo_pieces(wanted: Wanted, instruments: Instruments) -> list[Piece]:
@@ -179,4 +189,5 @@ def todo_pieces(wanted: Wanted, instruments: Instruments) -> list[Piece]:
     if not wanted.todo:
         return []
     message = Message(role=Speaker.SYSTEM, content=f"[Todo] {recap(wanted.todo)}")
-    return [Piece(Part.TODO_RECAP, "todo", message, instruments.count)]
+    tokens = instruments.count(message.content)
+    return [Piece(Part.TODO_RECAP, "todo", message, tokens)]
