@@ -2,7 +2,7 @@
 
 from typing import Annotated, NamedTuple
 
-from anyio import to_thread
+from anyio import current_effective_deadline, current_time, move_on_after, to_thread
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.artifacts.files import Where, Which
@@ -18,9 +18,9 @@ from creonowd.conversations.code_law_prompt import GENERATE
 from creonowd.conversations.compress import ref_in
 from creonowd.conversations.cutting import Policy
 from creonowd.conversations.draft import PINNED, total
-from creonowd.conversations.histories import History
+from creonowd.conversations.histories import History, Written
 from creonowd.conversations.messages import Speaker
-from creonowd.conversations.summarising import ByModel, written_by
+from creonowd.conversations.summarising import ByModel, extracted, settled
 from creonowd.conversations.todo import TodoItem
 from creonowd.conversations.turn import Wanted
 from creonowd.errors import DaemonError, WarningCode, told
@@ -83,7 +83,8 @@ async def build_context(session: Session, params: BuildContext) -> BuildResult:
     prepared = await to_thread.run_sync(builder.prepare, wanted, history, policy, instruments)
     history = await _summarised(session, params, history, prepared.covers)
     built = await to_thread.run_sync(builder.compose, prepared, history, policy, instruments)
-    return _result(session, params, _Turn(history, law, instruments, prepared, built, exact))
+    turn = _Turn(history, law, instruments, prepared, built, exact)
+    return await to_thread.run_sync(_result, session, params, turn)
 
 
 async def code_law_status(session: Session, params: CodeLawStatusOf) -> CodeLawStatus:
@@ -172,13 +173,20 @@ async def _summarised(
     if session.settings.history_summariser != "model" or not covers or covers in history.written:
         return history
     profile = await session.budgets.effective(params.project_id)
-    seconds = session.settings.history_summary_timeout_ms / 1000
     model = session.ai.model(profile.model)
+    seconds = _patience(session)
     by_model = ByModel(session.ai, model, session.redactor, seconds)
-    written = await written_by(by_model, history, covers)
     where = Where(params.project_id, params.conversation_id)
-    await session.histories.keep_summary(where, written)
+    written = Written(covers=covers, summary=extracted(history.rounds[:covers]))
+    with move_on_after(2 * seconds):
+        written = await settled(by_model, session.histories, where, history, covers)
     return history.with_summary(written)
+
+
+def _patience(session: Session) -> float:
+    """Wait for a model no longer than leaves time to build without it."""
+    left = current_effective_deadline() - current_time()
+    return min(session.settings.history_summary_timeout_ms / 1000, left / 3)
 
 
 def _result(session: Session, params: BuildContext, turn: _Turn) -> BuildResult:

@@ -84,9 +84,9 @@ def prepare(wanted: Wanted, history: History, policy: Policy, instruments: Instr
         summary_tokens=policy.summary_tokens,
     )
     prices = Prices(
-        of_round=lambda one: cost_of(one, instruments),
-        of_summary=lambda covers: _told_cost(history, covers, policy, instruments),
-        kept=sorted(history.written),
+        partial(cost_of, instruments=instruments),
+        partial(_told_cost, history, policy, instruments),
+        sorted(history.written),
     )
     cut = cut_point(past, drafting.total(now), line, prices)
     return Prepared(
@@ -131,7 +131,7 @@ def _told(history: History, policy: Policy, instruments: Instruments, covers: in
     return fitted(summary, instruments.count(rendered(summary)), policy.summary_tokens)
 
 
-def _told_cost(history: History, covers: int, policy: Policy, instruments: Instruments) -> int:
+def _told_cost(history: History, policy: Policy, instruments: Instruments, covers: int) -> int:
     last = history.rounds[covers - 1]
     key = (instruments.tokenizer.id, policy.summary_tokens, covers in history.written)
     known = last.recall(key)

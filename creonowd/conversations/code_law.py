@@ -4,6 +4,7 @@ Knows one file of a project and the prompt by which an agent may generate it, on
 """
 
 import hashlib
+import os
 from pathlib import Path
 
 from creonowd.clock import Clock
@@ -13,6 +14,8 @@ from creonowd.workspace.atomic import disk_errors
 from creonowd.workspace.document_files import DocumentFiles
 
 FILE = "code_law.md"
+
+_LEADS_AWAY = "code_law.md is a link that leads nowhere or out of the project; replace it."
 
 
 class CodeLaw(Model):
@@ -48,8 +51,11 @@ class CodeLaws:
             with disk_errors(FILE):
                 status = (root / FILE).stat()
         except DaemonError as error:
-            if error.code is ErrorCode.NOT_FOUND:
+            absent = error.code is ErrorCode.NOT_FOUND
+            if absent and not os.path.lexists(root / FILE):
                 return CodeLaw(exists=False)
+            if absent:
+                return CodeLaw(exists=True, problem=_LEADS_AWAY)
             return CodeLaw(exists=True, problem=error.message)
         return CodeLaw(
             exists=True,

@@ -25,6 +25,7 @@ Compressor = Callable[[Seen], list[str]]
 
 _REF = re.compile(r"Full output: (ctx_[a-z0-9]{16,26})\Z")
 _LONGEST_NAME = 64
+_LONGEST_FAILURE = 20
 
 
 def compress(
@@ -79,9 +80,19 @@ def _lines(tool: str, seen: Seen) -> list[str]:
     if seen.observation.form is Form.EMPTY and compressor in _SAY_NOTHING_OF_NOTHING:
         return [f"{seen.path + ': ' if seen.path else ''}empty result"]
     reason = seen.failure
-    if reason is not None and not (compressor is running.run_command and _has_streams(seen)):
-        return running.tell_failure(seen, reason)
-    return compressor(seen)
+    if reason is None or _tells_failures(compressor, seen) or _is_content(compressor, seen):
+        return compressor(seen)
+    return running.tell_failure(seen, reason)
+
+
+def _is_content(compressor: Compressor, seen: Seen) -> bool:
+    """Whether what looks like a failure is a long text that begins like one, such as a log."""
+    plain = seen.observation.form is Form.TEXT
+    return plain and compressor is reading.read_file and seen.text.count("\n") > _LONGEST_FAILURE
+
+
+def _tells_failures(compressor: Compressor, seen: Seen) -> bool:
+    return compressor is running.run_command and _has_streams(seen)
 
 
 def _has_streams(seen: Seen) -> bool:

@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from creonowd.conversations.observation import as_fields, as_items, parsed
+import msgspec
+
+from creonowd.conversations.observation import as_fields, as_items, is_binary, parsed
 from creonowd.settings import Settings
 from creonowd.tokens.boundaries import grapheme_floor
 
@@ -84,10 +86,15 @@ def described(value: Any) -> str:
     """Say on one line what a value is; JSON is described and never repeated."""
     if isinstance(value, str):
         inner = parsed(value)
-        return one_line(value) if inner is None else described(inner)
+        if inner is not None:
+            return described(inner)
+        return f"binary, {amount(len(value), 'character')}" if is_binary(value) else one_line(value)
     if isinstance(value, dict):
+        block = as_fields(value)
+        if block.get("type") == "text" and isinstance(block.get("text"), str):
+            return described(block["text"])
         names = ", ".join(clip(name, 40) for name in list(as_fields(value))[:8])
         return f"object with {names}" if names else "empty object"
     if isinstance(value, list):
         return f"list of {len(as_items(value))}"
-    return {True: "true", False: "false", None: "null"}.get(value, str(value))
+    return msgspec.json.encode(value).decode()

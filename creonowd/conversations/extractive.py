@@ -74,7 +74,8 @@ def extract(rounds: Sequence[Round]) -> Summary:
 
 def _gist(rounds: Sequence[Round]) -> Gist:
     """Go on from the latest round whose gist is known, and remember how far this came."""
-    known = next(filter(None, (one.recall(Gist) for one in reversed(rounds))), _NONE)
+    remembered = (one.recall(Gist) for one in reversed(rounds))
+    known: Gist = next((gist for gist in remembered if gist is not None), _NONE)
     new = [digest(one) for one in rounds[known.rounds :]]
     if not new:
         return known

@@ -80,6 +80,7 @@ class Histories:
     def __init__(self, user_data: Path) -> None:
         self._folder = user_data / FOLDER
         self._locks: WeakValueDictionary[Key, anyio.Lock] = WeakValueDictionary()
+        self._pens: WeakValueDictionary[Key, anyio.Lock] = WeakValueDictionary()
         self._known: OrderedDict[Key, History] = OrderedDict()
 
     async def read(self, key: Key) -> History:
@@ -91,6 +92,10 @@ class Histories:
         """Keep others from changing a history while the block runs."""
         return self._locks.setdefault(key, anyio.Lock())
 
+    def summarising(self, key: Key) -> anyio.Lock:
+        """Keep others from having the same rounds summarised; the history may change meanwhile."""
+        return self._pens.setdefault(key, anyio.Lock())
+
     async def append(self, key: Key, messages: Sequence[Message]) -> History:
         """Add checked messages, all or none; the caller holds `changing`."""
         before = await self.current(key)
@@ -99,11 +104,16 @@ class Histories:
         self._keep(key, replace(before, rounds=grown, size=size, torn=False))
         return replace(self._known[key], torn=before.torn)
 
-    async def keep_summary(self, key: Key, written: Written) -> None:
-        """Keep a summary beside the rounds it covers; they stay."""
+    async def summary_of(self, key: Key, told: Sequence[Round]) -> Written | None:
+        """Give the summary that is kept of these first rounds, if there is one."""
+        history = await self.read(key)
+        return history.written.get(len(told)) if _begins_with(history.rounds, told) else None
+
+    async def keep_summary(self, key: Key, written: Written, told: Sequence[Round]) -> None:
+        """Keep a summary beside the rounds that it tells, unless these were cleared meanwhile."""
         async with self.changing(key):
             before = await self.current(key)
-            if written.covers in before.written or written.covers > len(before.rounds):
+            if written.covers in before.written or not _begins_with(before.rounds, told):
                 return
             size = await self._write(key, before, _Entry(written=written))
             known = {**before.written, written.covers: written}
@@ -138,6 +148,11 @@ class Histories:
 
     def _path(self, key: Key) -> Path:
         return self._folder / key[0] / f"{key[1]}.jsonl"
+
+
+def _begins_with(rounds: Sequence[Round], told: Sequence[Round]) -> bool:
+    pairs = zip(rounds, told, strict=False)
+    return len(rounds) >= len(told) and all(a is b or a.messages == b.messages for a, b in pairs)
 
 
 def _load(path: Path) -> History:

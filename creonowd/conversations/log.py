@@ -39,6 +39,7 @@ class Replayed(NamedTuple):
 
 def replay(path: Path) -> Replayed:
     """Read every sound entry; a torn last line is left out, a damaged one before it as well."""
+    _refuse_link(path)
     with atomic.disk_errors(path.name):
         try:
             data = path.read_bytes()
@@ -61,6 +62,7 @@ def append(path: Path, size: int, entry: bytes) -> int:
 
     What a crash left behind those bytes is cut off first.
     """
+    _refuse_link(path)
     line = spelled(entry)
     with atomic.disk_errors(path.name):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -119,6 +121,16 @@ def _refuse_newer(line: bytes) -> None:
                 found=found,
                 known=VERSION,
             )
+
+
+def _refuse_link(path: Path) -> None:
+    """A log lies where it is; a link could lead into another project's, or out of all of them."""
+    if path.is_symlink() or path.parent.is_symlink():
+        raise DaemonError(
+            ErrorCode.IO_ERROR,
+            "The history is a link to somewhere else; put the file itself in its place.",
+            file=path.name,
+        )
 
 
 def _checksum(entry: bytes) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import anyio
 
-from creonowd.conversations.extractive import Digest, digest
+from creonowd.conversations.extractive import digest
 from creonowd.conversations.rounds import Round
 from creonowd.conversations.summary import Summary, read_form, rendered
 from creonowd.errors import DaemonError
@@ -45,20 +45,21 @@ async def ask(
 
 def transcript(rounds: Sequence[Round]) -> str:
     """Tell the rounds in brief, the first and the last if there are too many for one question."""
-    told = [_told(each.index, digest(each)) for each in rounds]
-    room = MOST_CHARACTERS - len(told[0]) if told else 0
+    first = "".join(_told(each) for each in rounds[:1])
+    room = MOST_CHARACTERS - len(first)
     kept: list[str] = []
-    for text in reversed(told[1:]):
+    for text in (_told(each) for each in reversed(rounds[1:])):
         room -= len(text)
         if room < 0:
             kept.append("…\n")
             break
         kept.append(text)
-    return "\n".join([*told[:1], *reversed(kept)])
+    return "\n".join([first, *reversed(kept)])
 
 
-def _told(index: int, one: Digest) -> str:
-    lines = [f"Round {index + 1}. User: {one.request}"]
+def _told(each: Round) -> str:
+    one = digest(each)
+    lines = [f"Round {each.index + 1}. User: {one.request}"]
     lines += [f"Tool: {action}" for action in one.actions[:8]]
     lines += [f"Assistant: {one.answer}"] if one.answer else []
     return "\n".join([*lines, one.waiting]).rstrip() + "\n"

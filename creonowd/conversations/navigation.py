@@ -4,13 +4,20 @@ import re
 from typing import Any, NamedTuple
 
 from creonowd.conversations.excerpts import amount, clip, first_lines, lines_of, one_line
-from creonowd.conversations.observation import Form, as_fields
+from creonowd.conversations.observation import as_fields, as_items
 from creonowd.conversations.seen import Seen
 
 _ENTRIES = ("entries", "items", "files", "children", "paths", "matches", "results", "list")
 _MATCHES = ("matches", "results", "hits", "items", "lines")
 _NAMES = ("path", "name", "file", "filename", "file_path", "filePath")
 _MATCH_LINE = re.compile(r"(?P<file>(?:[A-Za-z]:)?[^:\n]+?)[:-](?P<line>\d+)[:-](?P<text>.*)")
+_NOTHING = re.compile(
+    r"(?:no|0) (?:files?|match(?:es)?|results?|entries)\b[^\n]{0,80}|(?:未找到|没有)[^\n]{0,80}",
+    re.IGNORECASE,
+)
+_FOUND = re.compile(r"found \d+ [a-z ]{1,40}[:.]?|total \d+", re.IGNORECASE)
+_LOOKED_AT = 10_000
+_LONG_FOLDER = re.compile(r"d[rwxsStT-]{9}[.+@]?\s")
 _COUNTS = ("total", "total_matches", "totalMatches", "match_count", "count", "num_matches")
 
 
@@ -29,7 +36,7 @@ class Hit(NamedTuple):
 def list_folder(seen: Seen) -> list[str]:
     """Keep the folder, statistics and the first entries."""
     entries = _entries(seen)
-    folders = sum(name.endswith(("/", "\\")) for name in entries)
+    folders = sum(_is_folder(name) for name in entries)
     counted = f"{amount(len(entries) - folders, 'file')}, {amount(folders, 'folder')}"
     headline = f"{seen.path or '.'}: {amount(len(entries), 'entry')} ({counted})"
     return [headline, *first_lines(entries, seen.limits.listed, "entries")]
@@ -46,12 +53,14 @@ def find_files(seen: Seen) -> list[str]:
 
 def find_lines(seen: Seen) -> list[str]:
     """Keep the pattern, the number of matches and the first, each with its file and line."""
-    hits = _hits(seen)
-    total = max(seen.number(*_COUNTS) or 0, len(hits))
+    found = _matches(seen)
+    hits = [_hit(item) for item in found[:_LOOKED_AT]]
+    total = max(seen.number(*_COUNTS) or 0, len(found))
     files = {hit.file for hit in hits if hit.file}
-    among = f" in {amount(len(files), 'file')}" if files else ""
+    least = "at least " if len(found) > len(hits) else ""
+    among = f" in {least}{amount(len(files), 'file')}" if files else ""
     headline = f"{_pattern(seen)}{_within(seen)}: {amount(total, 'match')}{among}"
-    shown = first_lines([clip(str(hit), 400) for hit in hits], seen.limits.matches, "matches")
+    shown = [clip(str(hit), 400) for hit in hits[: seen.limits.matches]]
     return [headline, *_honest(shown, total, seen.limits.matches)]
 
 
@@ -65,8 +74,20 @@ def _honest(shown: list[str], total: int, limit: int) -> list[str]:
 def _entries(seen: Seen) -> list[str]:
     items = seen.items(*_ENTRIES)
     if items is None:
-        return [line for line in lines_of(seen.text) if line.strip()]
+        return _told_lines(seen)
     return [_entry(item) for item in items]
+
+
+def _told_lines(seen: Seen) -> list[str]:
+    """Take a listing apart; a line that only says how much or that nothing was found is none."""
+    lines = [line for line in lines_of(seen.text) if line.strip() and line.strip() != "--"]
+    if len(lines) == 1 and _NOTHING.fullmatch(lines[0].strip()):
+        return []
+    return lines[1:] if lines and _FOUND.fullmatch(lines[0].strip()) else lines
+
+
+def _is_folder(entry: str) -> bool:
+    return entry.endswith(("/", "\\")) or _LONG_FOLDER.match(entry) is not None
 
 
 def _entry(item: Any) -> str:
@@ -81,14 +102,23 @@ def _entry(item: Any) -> str:
     return one_line(name) + ("/" if folder and not name.endswith("/") else "")
 
 
-def _hits(seen: Seen) -> list[Hit]:
+def _matches(seen: Seen) -> list[Any]:
     items = seen.items(*_MATCHES)
     if items is not None:
-        return [_hit(item) for item in items]
-    if seen.observation.form is Form.EMPTY:
-        return []
-    lines = [line for line in lines_of(seen.text) if line.strip() and line.strip() != "--"]
-    return [_hit(line) for line in lines]
+        return items
+    by_file = next(filter(None, (as_fields(seen.fields.get(name)) for name in _MATCHES)), None)
+    if by_file is None:
+        return list(_told_lines(seen))
+    return [_with_file(file, item) for file, found in by_file.items() for item in _each(found)]
+
+
+def _each(found: Any) -> list[Any]:
+    return as_items(found) or [found]
+
+
+def _with_file(file: str, item: Any) -> dict[str, Any]:
+    """Tell a match of its file, under which the tool has put it."""
+    return {"file": file, **(as_fields(item) or {"text": str(item)})}
 
 
 def _hit(item: Any) -> Hit:

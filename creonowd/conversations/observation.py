@@ -6,24 +6,29 @@ Knows JSON, text and bytes; knows no tool. Nothing here decides what is kept of 
 import re
 from collections.abc import Callable
 from enum import StrEnum
+from functools import cache
 from typing import Any, cast
 
 import msgspec
 
+from creonowd.conversations.glancing import glancing_at
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence, Redactor, redact_value
+from creonowd.redaction.names import is_secret_name
 
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
 _BASE64 = re.compile(r"(?:data:[\w.+/-]*;base64,)?[A-Za-z0-9+/_-]{512,}={0,2}\s*\Z")
 _PAIR = re.compile(
     r'"(?P<key>[^"\\\n]{1,80})"\s*:\s*'
-    r'(?:"(?P<text>(?:[^"\\]|\\.)*)(?:"|\\?\Z)|(?P<plain>-?\d[\d.eE+-]*|true|false|null))',
+    r'(?:"(?P<text>(?:[^"\\]++|\\.)*+)(?:"|\\?\Z)'
+    r"|(?P<plain>-?\d[\d.eE+-]*|true|false|null))",
     re.DOTALL,
 )
 _WRAPPERS = ("data", "result", "output")
 _SAMPLE = 4096
 _BINARY_SHARE = 0.02
-_NESTED = 3
+_NESTED = 12
+_DEEPEST = 100
 
 
 class Form(StrEnum):
@@ -37,12 +42,16 @@ class Form(StrEnum):
 
 
 class Observation(Model):
-    """A result without its secrets: `text` is all of it, `value` what it says."""
+    """A result without its secrets: `text` is all of it, `value` what it says.
+
+    `verbatim` if the text is what the tool gave, line for line.
+    """
 
     form: Form
     text: str
     value: Any = None
     evidence: tuple[RedactionEvidence, ...] = ()
+    verbatim: bool = False
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -58,6 +67,8 @@ def observe(result: Any, redactor: Redactor, root: str = "") -> Observation:
     result = _joined(result)
     if result is None or (isinstance(result, str | list | dict) and not _stripped(result)):
         return Observation(form=Form.EMPTY, text="")
+    if _too_deep(result):
+        result = _spelled(result)
     if isinstance(result, str):
         return _read_text(_relative(result, root), redactor)
     return _structured(relative(result, root), redactor)
@@ -70,7 +81,8 @@ def relative(value: Any, root: str) -> Any:
 
 def cleaned(value: Any, redactor: Redactor) -> Any:
     """Take secrets out of a value, also where they stand in JSON inside its texts."""
-    return redact_value(_each_text(value, lambda text: _clean_json(text, redactor)), redactor)
+    glancing = glancing_at(value, redactor)
+    return redact_value(_each_text(value, lambda text: _clean_json(text, glancing)), glancing)
 
 
 def as_fields(value: Any) -> dict[str, Any]:
@@ -86,13 +98,14 @@ def as_items(value: Any) -> list[Any]:
 
 
 def parsed(text: str) -> Any:
-    """Read a text that is a JSON object or list; None if it is neither."""
+    """Read a text that is a JSON object or list; None if it is neither, or too deep to look into."""
     if text.lstrip()[:1] not in {"{", "["}:
         return None
     try:
-        return msgspec.json.decode(text)
+        value = msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         return None
+    return None if _too_deep(value) else value
 
 
 def pretty(value: Any) -> str:
@@ -120,17 +133,19 @@ def _joined(result: Any) -> Any:
 
 def _read_text(text: str, redactor: Redactor) -> Observation:
     clean = redactor.redact(text, "tool result")
-    if _is_binary(text):
+    if is_binary(text):
         return Observation(form=Form.BINARY, text=clean.text, evidence=clean.evidence)
     value = parsed(text)
     if value is not None:
         made = _structured(value, redactor)
-        return made if made.value != value else msgspec.structs.replace(made, text=clean.text)
+        if made.value != value:
+            return made
+        return msgspec.structs.replace(made, text=clean.text, verbatim=True)
     if text.lstrip()[:1] in {"{", "["} and (pairs := _salvaged(text)):
+        hidden = redactor.redact(_without_named(text, redactor)).text
         found = cleaned(pairs, redactor)
-        hidden = clean.text if found == pairs else pretty(found)
         return Observation(form=Form.MALFORMED, text=hidden, value=found, evidence=clean.evidence)
-    return Observation(form=Form.TEXT, text=clean.text, evidence=clean.evidence)
+    return Observation(form=Form.TEXT, text=clean.text, evidence=clean.evidence, verbatim=True)
 
 
 def _structured(value: Any, redactor: Redactor) -> Observation:
@@ -140,7 +155,8 @@ def _structured(value: Any, redactor: Redactor) -> Observation:
     return Observation(form=Form.JSON, text=text.text, value=clean, evidence=evidence)
 
 
-def _is_binary(text: str) -> bool:
+def is_binary(text: str) -> bool:
+    """Tell whether a text is bytes in disguise: control characters, or base64 from end to end."""
     sample = text[:_SAMPLE]
     odd = len(_BINARY.findall(sample))
     return "\0" in sample or odd > _BINARY_SHARE * len(sample) or bool(_BASE64.match(text))
@@ -150,12 +166,51 @@ def _salvaged(text: str) -> dict[str, Any]:
     """Find the named values of JSON that is broken or was cut off."""
     found: dict[str, Any] = {}
     for match in _PAIR.finditer(text):
-        spelled = match["plain"] or f'"{match["text"]}"'
-        try:
-            found.setdefault(match["key"], msgspec.json.decode(spelled))
-        except msgspec.DecodeError:
-            found.setdefault(match["key"], match["text"] or "")
+        found.setdefault(match["key"], _value(match))
     return found
+
+
+def _value(match: re.Match[str]) -> Any:
+    try:
+        return msgspec.json.decode(match["plain"] or f'"{match["text"]}"')
+    except msgspec.DecodeError:
+        return match["text"] or ""
+
+
+def _without_named(text: str, redactor: Redactor) -> str:
+    """Take out of broken JSON what a secret's name holds, or JSON inside its texts."""
+    secret = cache(is_secret_name)
+
+    def hidden(match: re.Match[str]) -> str:
+        if not secret(match["key"]) and (match["text"] or "").lstrip()[:1] not in {"{", "["}:
+            return match[0]
+        pair = {match["key"]: _value(match)}
+        clean = cleaned(pair, redactor)
+        return match[0] if clean == pair else msgspec.json.encode(clean).decode()[1:-1]
+
+    return _PAIR.sub(hidden, text)
+
+
+def _too_deep(value: Any) -> bool:
+    """Tell whether a value is nested deeper than it can be walked, without walking down itself."""
+    level: list[Any] = [value]
+    for _ in range(_DEEPEST):
+        level = [item for one in level for item in _inner(one)]
+        if not level:
+            return False
+    return True
+
+
+def _inner(value: Any) -> list[Any]:
+    items = as_items(value) if isinstance(value, list) else list(as_fields(value).values())
+    return [item for item in items if isinstance(item, list | dict)]
+
+
+def _spelled(value: Any) -> str:
+    try:
+        return msgspec.json.encode(value).decode()
+    except RecursionError:
+        return "(nested too deeply to be told)"
 
 
 def _each_text(value: Any, change: Callable[[str], str]) -> Any:

@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Sequence
 from hashlib import sha256
+from threading import Lock
 from typing import NamedTuple
 
 from creonowd.conversations.build_result import PrefixReuse
@@ -21,10 +22,11 @@ class Sent(NamedTuple):
 
 
 class LastTurns:
-    """The last prompt of each conversation; not kept over a restart."""
+    """The last prompt of each conversation; not kept over a restart. Safe in any thread."""
 
     def __init__(self) -> None:
         self._sent: OrderedDict[Key, Sent] = OrderedDict()
+        self._lock = Lock()
 
     def compare(
         self, key: Key, messages: Sequence[Message], static: int, static_tokens: int
@@ -32,10 +34,7 @@ class LastTurns:
         """Compare a prompt, whose first `static` messages never change, and become the last one."""
         now = [spelled(message).encode() for message in messages]
         stable = sha256(b"".join(now[:static])).hexdigest()
-        before = self._sent.pop(key, None)
-        self._sent[key] = Sent(now, stable)
-        if len(self._sent) > REMEMBERED:
-            self._sent.popitem(last=False)
+        before = self._replaced(key, Sent(now, stable))
         size = sum(map(len, now))
         common = 0 if before is None else _common(before.messages, now)
         return PrefixReuse(
@@ -49,14 +48,34 @@ class LastTurns:
 
     def forget(self, key: Key) -> None:
         """Forget a conversation that was cleared."""
-        self._sent.pop(key, None)
+        with self._lock:
+            self._sent.pop(key, None)
+
+    def _replaced(self, key: Key, sent: Sent) -> Sent | None:
+        with self._lock:
+            before = self._sent.pop(key, None)
+            self._sent[key] = sent
+            if len(self._sent) > REMEMBERED:
+                self._sent.popitem(last=False)
+        return before
 
 
 def _common(before: Sequence[bytes], now: Sequence[bytes]) -> int:
     common = 0
     for old, new in zip(before, now, strict=False):
         if old != new:
-            same = (n for n, pair in enumerate(zip(old, new, strict=False)) if pair[0] != pair[1])
-            return common + next(same, min(len(old), len(new)))
+            return common + _shared(old, new)
         common += len(new)
     return common
+
+
+def _shared(old: bytes, new: bytes) -> int:
+    """Find how many bytes two messages begin with in common, halving what is left."""
+    same, different = 0, min(len(old), len(new)) + 1
+    while different - same > 1:
+        middle = (same + different) // 2
+        if old[same:middle] == new[same:middle]:
+            same = middle
+        else:
+            different = middle
+    return same

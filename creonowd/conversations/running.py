@@ -43,7 +43,10 @@ def write_todo(seen: Seen) -> list[str]:
         place.get(key) for place in (seen.fields, seen.arguments) for key in ("todos", "items")
     )
     lists = [as_items(items) for items in (*found, seen.observation.value)]
-    return [recap(read_items(next(filter(None, lists), None)))]
+    listed = next(filter(None, lists), None)
+    if listed is None and seen.text.strip():
+        return [one_line(seen.text, 400)]
+    return [recap(read_items(listed))]
 
 
 def tell_failure(seen: Seen, reason: str) -> list[str]:

@@ -7,7 +7,7 @@ from creonowd.conversations.excerpts import Limits, described, one_line
 from creonowd.conversations.observation import Form, Observation, as_fields, as_items
 
 _PATHS = ("file_path", "filePath", "path", "file", "filename", "notebook_path", "relative_path")
-_TEXTS = ("content", "text", "stdout", "output", "result", "body", "data", "message")
+TEXTS = ("content", "text", "stdout", "output", "result", "body", "data", "message")
 _FAILED = re.compile(
     r"\s*(?:<tool_use_error>|(?:error|fatal|failed|错误)\s*[:：]|Traceback \(most recent"
     r"|[A-Za-z_.]{0,60}(?:Error|Exception):)",
@@ -60,7 +60,7 @@ class Seen(NamedTuple):
         """The words of the result."""
         if self.observation.form in {Form.TEXT, Form.BINARY}:
             return self.observation.text
-        found = (self.fields.get(name) for name in _TEXTS)
+        found = (self.fields.get(name) for name in TEXTS)
         return next((text for text in found if isinstance(text, str)), "")
 
     @property
@@ -76,5 +76,5 @@ class Seen(NamedTuple):
         )
         if error or flagged:
             return str(told) if told else self.text or described(error or "no reason given")
-        plain = self.observation.form is Form.TEXT
-        return self.observation.text if plain and _FAILED.match(self.observation.text) else None
+        plain = self.observation.form is Form.TEXT and _FAILED.match(self.observation.text)
+        return self.observation.text if plain else None

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 
 from creonowd.conversations import model_summary
 from creonowd.conversations.extractive import extract
-from creonowd.conversations.histories import History, Written
+from creonowd.conversations.histories import Histories, History, Key, Written
 from creonowd.conversations.rounds import Round
 from creonowd.conversations.summary import Summary, to_one_sentence, without_secrets
 from creonowd.errors import DaemonError
@@ -66,6 +66,27 @@ def summary_of(history: History, covers: int) -> Summary:
     """Give the summary of the first rounds: the one that was kept, else their own words."""
     kept = history.written.get(covers)
     return extracted(history.rounds[:covers]) if kept is None else kept.summary
+
+
+async def settled(
+    summariser: Summariser, histories: Histories, key: Key, history: History, covers: int
+) -> Written:
+    """Give the summary of the first rounds that is kept, or have it written and kept, once.
+
+    Who finds another asking waits for that answer. A disk that takes no summary costs the model's
+    words, so that the next turn finds the same ones.
+    """
+    told = history.rounds[:covers]
+    async with histories.summarising(key):
+        kept = await histories.summary_of(key, told)
+        if kept is not None:
+            return kept
+        written = await written_by(summariser, history, covers)
+        try:
+            await histories.keep_summary(key, written, told)
+        except DaemonError:
+            return Written(covers=covers, summary=extracted(told))
+    return written
 
 
 async def written_by(summariser: Summariser, history: History, covers: int) -> Written:
