@@ -1,18 +1,22 @@
 """`context:build` and `context:codelaw:status` over the wire."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
+import anyio
+import msgspec
 import pytest
 
 from creonowd.channels.session import Session
 from creonowd.conversations.summary import LABELS
 from creonowd.errors import ErrorCode
 from creonowd.providers.fake import Fake, Script, Step
+from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from tests.channels.chats import Chat, chat_on
-from tests.clients import Client
+from tests.clients import Client, in_memory
 from tests.conversations.talk import broken_pairs, calls, realistic_round, result, says, user
 
 ORDER = [
@@ -25,6 +29,7 @@ ORDER = [
     "todo_recap",
 ]
 BY_MODEL = Settings(e2e=True, warm_up=False, history_summariser="model", history_budget_tokens=4000)
+QUICK = msgspec.structs.replace(BY_MODEL, history_summary_timeout_ms=50)
 TIGHT = Settings(
     e2e=True,
     warm_up=False,
@@ -245,6 +250,20 @@ async def test_code_law_is_reported_read_again_when_it_changes_and_never_written
     assert broken["warnings"][0].startswith("CODE_LAW_UNAVAILABLE")
 
 
+@pytest.mark.requirement("CB-034", "CB-052")
+async def test_turns_read_an_unchanged_code_law_once(
+    chat: Chat, session: Session, tmp_path: Path
+) -> None:
+    path = tmp_path / "book" / "code_law.md"
+    path.write_bytes(b"# One\n")
+    os.utime(path, (1_600_000_000, 1_600_000_000))
+
+    built = [await build(chat) for _ in range(4)]
+
+    assert {one["messages"][1]["content"] for one in built} == {"# One\n"}
+    assert session.code_laws.reads == 1
+
+
 async def test_bad_budgets_and_empty_input_are_refused(chat: Chat) -> None:
     asked = {"input": "x", "systemPrompt": "y"}
 
@@ -295,6 +314,62 @@ async def test_an_extract_steps_in_if_the_model_fails(
     assert built["warnings"][0].startswith("SUMMARY_FALLBACK")
     assert built["messages"][1]["content"].startswith("[History Summary]\n- Overall Goal: Please")
     assert read["totalRounds"] == 9
+
+
+@pytest.mark.parametrize("daemon_settings", [QUICK])
+async def test_an_extract_steps_in_if_the_model_stalls_and_it_is_not_asked_again(
+    chat: Chat, session: Session
+) -> None:
+    fake = await play(session, Step(text="[History", after=0, stall=True))
+    await talk(chat, 9)
+
+    with anyio.fail_after(60):
+        first = await build(chat)
+        second = await build(chat)
+
+    read = await chat.call("context:history:read")
+    assert first["summary"]["by"] == "extractive"
+    assert first["warnings"][0].startswith("SUMMARY_FALLBACK")
+    assert second["messages"] == first["messages"]
+    assert len(fake.calls) == 1
+    assert read["totalRounds"] == 9
+
+
+@pytest.mark.parametrize("daemon_settings", [BY_MODEL])
+async def test_a_stalled_model_leaves_a_hurried_caller_time_to_be_answered(
+    chat: Chat, session: Session
+) -> None:
+    await play(session, Step(text="", stall=True))
+    await talk(chat, 9)
+
+    with anyio.fail_after(60):
+        built = await build(chat, _meta={"timeoutMs": 3000})
+
+    assert built["summary"]["by"] == "extractive"
+    assert built["warnings"][0].startswith("SUMMARY_FALLBACK")
+
+
+@pytest.mark.parametrize("daemon_settings", [BY_MODEL])
+async def test_two_clients_that_build_at_once_get_one_summary(
+    chat: Chat, server: Server, session: Session
+) -> None:
+    form = "\n".join(f"- {label}: told by a model" for label in LABELS.values())
+    fake = await play(session, Step(text=f"[History Summary]\n{form}\n"))
+    await talk(chat, 9)
+    built: list[Any] = []
+
+    async def ask(one: Client) -> None:
+        built.append(await build(Chat(one, chat.where["projectId"])))
+
+    async with in_memory(server) as other:
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(ask, chat.client)
+                tasks.start_soon(ask, other)
+
+    assert built[0]["messages"] == built[1]["messages"]
+    assert {one["summary"]["by"] for one in built} == {"model"}
+    assert len(fake.calls) == 1
 
 
 @pytest.mark.requirement("CB-048")

@@ -4,11 +4,21 @@ import json
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
+from creonowd.rpc.server import Server
 from tests.channels.chats import chat_on
-from tests.clients import Client
-from tests.conversations.talk import SECRETS, calls, realistic_round, result, says, user
+from tests.clients import Client, in_memory
+from tests.conversations.talk import (
+    SECRETS,
+    broken_pairs,
+    calls,
+    realistic_round,
+    result,
+    says,
+    user,
+)
 
 
 async def test_history_keeps_the_brief_result_and_the_file_all_of_it(
@@ -232,6 +242,73 @@ async def test_unknown_projects_and_bad_ids_are_told_apart(client: Client, tmp_p
     ]
 
     assert codes == ["INVALID_ARGUMENT", "NOT_FOUND", "INVALID_ARGUMENT", "INVALID_ARGUMENT"]
+
+
+async def test_two_clients_that_append_at_once_lose_and_mix_nothing(
+    client: Client, server: Server, tmp_path: Path
+) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+
+    async def speak(one: Client, first: int) -> None:
+        for number in range(first, first + 8):
+            payload = {**chat.where, "messages": realistic_round(number)}
+            await one.call("context:history:append", payload)
+
+    async with in_memory(server) as other:
+        with anyio.fail_after(60):
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(speak, client, 0)
+                tasks.start_soon(speak, other, 100)
+        read = await other.call("context:history:read", chat.where)
+
+    asked = [one["messages"][0]["content"] for one in read["rounds"]]
+    expected = [realistic_round(n)[0]["content"] for n in (*range(8), *range(100, 108))]
+    assert sorted(asked) == sorted(expected)
+    assert {len(one["messages"]) for one in read["rounds"]} == {7}
+    assert all(one["finished"] for one in read["rounds"])
+    assert not broken_pairs([m for one in read["rounds"] for m in one["messages"]])
+
+
+async def test_a_result_that_comes_after_another_client_spoke_is_refused(
+    client: Client, server: Server, tmp_path: Path
+) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+    await chat.call("context:history:append", messages=[user("a"), calls(("c1", "LS", {}))])
+
+    async with in_memory(server) as other:
+        theirs = {**chat.where, "messages": [user("b")]}
+        await other.call("context:history:append", theirs)
+        late = await chat.failure("context:history:append", messages=[result("c1", "x")])
+
+    assert late.code == "INVALID_ARGUMENT"
+    assert late.details["field"] == "messages[0].toolCallId"
+
+
+@pytest.mark.parametrize(
+    ("tool", "raw", "told"),
+    [
+        ("Read", "\x00\x01\x02" * 200_000, "binary, 600000 bytes"),
+        ("Web", "iVBORw0KGgo" + "A" * 400_000, "binary, 400011 bytes"),
+        ("Grep", "a.md:1:夜\n" * 60_000, "60000 matches in at least 1 file"),
+        ("Web", '{"rows": [' + '{"n": 1, "note": "x"}, ' * 20_000, "(its JSON is malformed)"),
+        ("Web", "[" * 50_000, "1 line, 50000 characters"),
+    ],
+)
+async def test_huge_and_binary_results_are_kept_in_brief_and_in_full(
+    client: Client, tmp_path: Path, tool: str, raw: str, told: str
+) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+    messages = [user("go"), calls(("c1", tool, {})), result("c1", raw), says("done")]
+
+    appended = await chat.call("context:history:append", messages=messages)
+
+    built = await chat.call("context:build", input="next", systemPrompt="You help.")
+    read = await chat.call("context:history:read")
+    kept = read["rounds"][0]["messages"][2]["content"]
+    assert told in kept
+    assert len(kept) < 3000
+    assert appended["messages"][2]["ref"]["byteSize"] == len(raw.encode())
+    assert built["tokenCount"] <= 16_000
 
 
 async def test_rounds_can_be_read_in_pages(client: Client, tmp_path: Path) -> None:

@@ -1,8 +1,10 @@
-"""Whole conversations: random ones, and one of 200 rounds with realistic tool calls."""
+"""Whole conversations, made up at random; the one of 200 rounds is a story of `e2e`."""
 
 import json
+from itertools import pairwise
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -45,8 +47,6 @@ def _message(raw: dict[str, Any]) -> Message:
 
 
 def wire(messages: list[Message]) -> list[dict[str, Any]]:
-    import msgspec
-
     return msgspec.json.decode(msgspec.json.encode(messages))
 
 
@@ -88,18 +88,36 @@ def test_order_pairs_budget_and_floor_hold_in_every_conversation(
     assert sum("[History Summary]" in text for text in texts) <= 1
 
 
-@given(conversations, conversations)
+@settings(max_examples=60)
+@given(conversations)
 def test_earlier_turns_keep_their_summaries_as_the_conversation_goes_on(
-    before: list[list[dict[str, Any]]], more: list[list[dict[str, Any]]]
+    rounds: list[list[dict[str, Any]]],
 ) -> None:
+    """Between two summaries a prompt is the beginning of the next turn's, byte for byte."""
     policy = Policy(keep=2, floor=1)
-    wanted = Wanted(system_prompt="You help.", input="x", budget=600)
-    early, late = history_of(before), history_of(before + more)
+    numbered = [
+        [{**r[0], "content": f"{n}: {r[0]['content']}"}, *r[1:]] for n, r in enumerate(rounds)
+    ]
+    growing = history_of(numbered)
+    told: list[tuple[int, list[Message]]] = []
+    for turn, one in enumerate(numbered):
+        history = History(rounds=growing.rounds[:turn])
+        fresh = history_of(numbered[:turn])
+        wanted = Wanted(system_prompt="You help.", input=one[0]["content"], budget=900)
+        prepared = builder.prepare(wanted, history, policy, INSTRUMENTS)
+        anew = builder.prepare(wanted, fresh, policy, INSTRUMENTS)
 
-    first = builder.prepare(wanted, early, policy, INSTRUMENTS).covers
-    later = builder.prepare(wanted, late, policy, INSTRUMENTS).covers
+        assert prepared.covers == anew.covers
+        roomy = msgspec.structs.replace(
+            prepared, wanted=msgspec.structs.replace(wanted, budget=10**6)
+        )
+        told.append(
+            (prepared.covers, builder.compose(roomy, history, policy, INSTRUMENTS).messages)
+        )
 
-    assert later >= first or first == later
+    for (covers, before), (covers_then, after) in pairwise(told):
+        assert covers_then >= covers
+        assert covers_then > covers or after[: len(before)] == before
 
 
 @settings(max_examples=25)

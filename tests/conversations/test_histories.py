@@ -1,5 +1,6 @@
 """A history survives a crash: what was acknowledged is there, a torn line is dropped and told."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -78,12 +79,69 @@ async def test_a_newer_history_is_refused_and_left_alone(tmp_path: Path) -> None
 async def test_a_summary_is_kept_beside_the_rounds_it_covers(tmp_path: Path) -> None:
     await written(tmp_path, "one", "two")
     kept = Written(covers=1, summary=Summary(overall_goal="one"), by_model=True)
-    await Histories(tmp_path).keep_summary(KEY, kept)
+    told_rounds = (await Histories(tmp_path).read(KEY)).rounds[:1]
+    await Histories(tmp_path).keep_summary(KEY, kept, told_rounds)
 
     history = await Histories(tmp_path).read(KEY)
 
     assert history.written == {1: kept}
     assert len(history.rounds) == 2
+
+
+async def test_a_summary_of_rounds_that_were_cleared_meanwhile_is_not_kept(tmp_path: Path) -> None:
+    await written(tmp_path, "old one", "old two")
+    histories = Histories(tmp_path)
+    told_rounds = (await histories.read(KEY)).rounds[:1]
+    await histories.clear(KEY)
+    await written(tmp_path, "new one", "new two")
+
+    await histories.keep_summary(KEY, Written(covers=1, summary=Summary()), told_rounds)
+
+    assert (await histories.read(KEY)).written == {}
+    assert await histories.summary_of(KEY, told_rounds) is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on the size of a file")
+async def test_a_disk_that_takes_only_half_a_line_loses_nothing_before_it(tmp_path: Path) -> None:
+    import resource
+
+    path = await written(tmp_path, "one", "two")
+    before = path.read_bytes()
+    histories = Histories(tmp_path)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    async with histories.changing(KEY):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 40, hard))
+        try:
+            with pytest.raises(DaemonError) as caught:
+                await histories.append(KEY, [said("three")])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        after = path.read_bytes()
+        await histories.append(KEY, [said("three, again")])
+
+    assert caught.value.code in {ErrorCode.IO_ERROR, ErrorCode.STORAGE_FULL}
+    assert str(tmp_path) not in f"{caught.value} {caught.value.details}"
+    assert after == before
+    assert await told(tmp_path) == (["one", "two", "three, again"], [])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows asks for rights to make a link")
+async def test_a_link_in_place_of_a_log_is_neither_read_nor_written(tmp_path: Path) -> None:
+    others = tmp_path / "others.jsonl"
+    others.write_bytes(log.spelled(b'{"messages":[]}'))
+    path = place(tmp_path)
+    path.parent.mkdir(parents=True)
+    path.symlink_to(others)
+    histories = Histories(tmp_path)
+
+    with pytest.raises(DaemonError) as reading:
+        await histories.read(KEY)
+    with pytest.raises(DaemonError) as writing:
+        log.append(path, 0, b"{}")
+
+    assert {reading.value.code, writing.value.code} == {ErrorCode.IO_ERROR}
+    assert others.read_bytes() == log.spelled(b'{"messages":[]}')
 
 
 @given(st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=5), st.data())

@@ -1,0 +1,97 @@
+"""Where the summary ends: the same answer in one step per turn as from the beginning."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creonowd.conversations.cutting import Cut, Line, Prices, cut_point
+from creonowd.conversations.draft import Cost
+from creonowd.conversations.messages import Message, Speaker
+from creonowd.conversations.rounds import Round
+
+KEEP = 3
+NEVER = -(10**6)
+LINE = Line(tokenizer="by eye", fixed=5, limit=60, keep=KEEP, summary_tokens=9)
+
+
+def rounds_of(costs: list[int]) -> list[Round]:
+    said = [Message(role=Speaker.USER, content="x" * cost) for cost in costs]
+    return [Round(index, [message]) for index, message in enumerate(said)]
+
+
+def price(one: Round) -> Cost:
+    size = len(one.request)
+    return Cost(size // 2, size, size)
+
+
+def price_of_summary(covers: int) -> int:
+    return 3 + covers % 5
+
+
+def cut(rounds: list[Round], prices: Prices) -> Cut:
+    return cut_point(rounds, 1, LINE, prices)
+
+
+costs = st.lists(st.integers(1, 30), max_size=40)
+
+
+@given(costs)
+def test_turn_by_turn_is_the_same_as_from_the_beginning(sizes: list[int]) -> None:
+    prices = Prices(price, price_of_summary)
+    growing = rounds_of(sizes)
+
+    stepwise = [cut(growing[:turn], prices) for turn in range(len(sizes) + 1)]
+    anew = [cut(rounds_of(sizes[:turn]), prices) for turn in range(len(sizes) + 1)]
+
+    assert stepwise == anew
+
+
+@given(costs)
+def test_it_moves_on_only_when_the_line_is_reached_and_leaves_those_to_keep(
+    sizes: list[int],
+) -> None:
+    prices = Prices(price, price_of_summary)
+    growing = rounds_of(sizes)
+
+    for turn in range(len(sizes) + 1):
+        so_far = cut_point(growing[:turn], NEVER, LINE, prices)
+        found = cut(growing[:turn], prices)
+        summary = price_of_summary(so_far.covers) if so_far.covers else 0
+        full = LINE.fixed + summary + sum(sizes[so_far.covers : turn]) + 1 >= LINE.limit
+
+        assert found.covers == max(so_far.covers, turn - KEEP if full else 0)
+        assert found.covers <= max(0, turn - KEEP)
+        assert found.gone.whole == sum(sizes[: found.covers])
+
+
+def test_a_turn_looks_at_one_round_however_long_the_conversation_is() -> None:
+    looked: list[int] = []
+
+    def watched(one: Round) -> Cost:
+        looked.append(one.index)
+        return price(one)
+
+    prices = Prices(watched, price_of_summary)
+    rounds = rounds_of([9] * 500)
+    cut(rounds[:-1], prices)
+    looked.clear()
+
+    cut(rounds, prices)
+
+    assert set(looked) <= {*range(490, 500)}
+    assert 499 in looked
+
+
+@given(costs, st.data())
+def test_a_summary_written_down_later_is_reckoned_with_as_if_it_always_was(
+    sizes: list[int], data: st.DataObject
+) -> None:
+    growing = rounds_of(sizes)
+    own = cut(growing, Prices(price, price_of_summary))
+    kept = sorted(data.draw(st.sets(st.integers(1, max(1, own.covers)), max_size=3)))
+
+    def dearer(covers: int) -> int:
+        return 25 if covers in kept else price_of_summary(covers)
+
+    found = cut(growing, Prices(price, dearer, kept))
+
+    assert found == cut(rounds_of(sizes), Prices(price, dearer, kept))
