@@ -86,8 +86,9 @@ def test_a_summary_written_down_later_is_reckoned_with_as_if_it_always_was(
     sizes: list[int], data: st.DataObject
 ) -> None:
     growing = rounds_of(sizes)
-    own = cut(growing, Prices(price, price_of_summary))
-    kept = sorted(data.draw(st.sets(st.integers(1, max(1, own.covers)), max_size=3)))
+    prices = Prices(price, price_of_summary)
+    cuts = {cut(growing[:turn], prices).covers for turn in range(len(sizes) + 1)} - {0}
+    kept = sorted(data.draw(st.sets(st.sampled_from(sorted(cuts))))) if cuts else []
 
     def dearer(covers: int) -> int:
         return 25 if covers in kept else price_of_summary(covers)

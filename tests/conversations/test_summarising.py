@@ -1,0 +1,118 @@
+"""Who summarises, once, and what happens if the disk or the model does not take part."""
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+import anyio
+import pytest
+
+from creonowd.conversations.histories import Histories, History
+from creonowd.conversations.messages import Message, Speaker
+from creonowd.conversations.rounds import Round
+from creonowd.conversations.summarising import Extractive, extracted, settled
+from creonowd.conversations.summary import Summary
+
+KEY = ("prj_one", "chat")
+
+
+class Slow:
+    """A summariser that waits until it is let go on."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+        self.started = anyio.Event()
+        self.go_on = anyio.Event()
+
+    async def summarise(self, rounds: Sequence[Round]) -> Summary | None:
+        """Say who it was."""
+        self.asked += 1
+        self.started.set()
+        await self.go_on.wait()
+        return Summary(overall_goal=f"told by {self.asked}", left_off=str(len(rounds)))
+
+
+async def talked(histories: Histories, *texts: str) -> History:
+    async with histories.changing(KEY):
+        said = [Message(role=Speaker.USER, content=text) for text in texts]
+        return await histories.append(KEY, said)
+
+
+async def test_two_that_ask_at_once_get_the_words_of_one(tmp_path: Path) -> None:
+    histories, slow = Histories(tmp_path), Slow()
+    history = await talked(histories, "one", "two", "three")
+    found: list[str] = []
+
+    async def ask() -> None:
+        written = await settled(slow, histories, KEY, history, 2)
+        found.append(written.summary.overall_goal)
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ask)
+            tasks.start_soon(ask)
+            await slow.started.wait()
+            slow.go_on.set()
+
+    assert found == ["told by 1", "told by 1"]
+    assert (await Histories(tmp_path).read(KEY)).written[2].by_model
+
+
+async def test_others_may_append_and_clear_while_a_model_thinks(tmp_path: Path) -> None:
+    histories, slow = Histories(tmp_path), Slow()
+    history = await talked(histories, "one", "two", "three")
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(settled, slow, histories, KEY, history, 2)
+            await slow.started.wait()
+            await histories.clear(KEY)
+            await talked(histories, "new one", "new two", "new three")
+            slow.go_on.set()
+
+    after = await histories.read(KEY)
+    assert [one.request for one in after.rounds] == ["new one", "new two", "new three"]
+    assert after.written == {}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on the size of a file")
+async def test_a_disk_that_takes_no_summary_costs_the_models_words_only(tmp_path: Path) -> None:
+    import resource
+
+    histories, slow = Histories(tmp_path), Slow()
+    history = await talked(histories, "one", "two", "three")
+    slow.go_on.set()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+
+    resource.setrlimit(resource.RLIMIT_FSIZE, (history.size + 40, hard))
+    try:
+        written = await settled(slow, histories, KEY, history, 2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+    assert written.summary == extracted(history.rounds[:2])
+    assert not written.by_model
+    assert len((await Histories(tmp_path).read(KEY)).rounds) == 3
+
+
+async def test_the_extract_is_a_summariser_like_the_model(tmp_path: Path) -> None:
+    histories = Histories(tmp_path)
+    history = await talked(histories, "one", "two", "three")
+
+    written = await settled(Extractive(), histories, KEY, history, 2)
+
+    assert written.summary == extracted(history.rounds[:2])
+
+
+def test_a_long_conversation_is_extracted_step_by_step_as_all_at_once() -> None:
+    said = [Message(role=Speaker.USER, content=f"Do {n}. Then rest.") for n in range(40)]
+    growing = [Round(index, [message]) for index, message in enumerate(said)]
+
+    stepwise = [extracted(growing[:covers]) for covers in (3, 11, 12, 40)]
+
+    anew = [
+        extracted([Round(index, [message]) for index, message in enumerate(said[:covers])])
+        for covers in (3, 11, 12, 40)
+    ]
+    assert stepwise == anew
+    assert stepwise[-1].overall_goal == "Do 0. Now: Do 39."
