@@ -9,7 +9,6 @@ from creonowd.conversations.messages import Message, Speaker
 from creonowd.conversations.rounds import Round
 
 KEEP = 3
-NEVER = -(10**6)
 LINE = Line(tokenizer="by eye", fixed=5, limit=60, keep=KEEP, summary_tokens=9)
 
 
@@ -49,18 +48,25 @@ def test_turn_by_turn_is_the_same_as_from_the_beginning(sizes: list[int]) -> Non
 def test_it_moves_on_only_when_the_line_is_reached_and_leaves_those_to_keep(
     sizes: list[int],
 ) -> None:
-    prices = Prices(price, price_of_summary)
     growing = rounds_of(sizes)
 
     for turn in range(len(sizes) + 1):
-        so_far = cut_point(growing[:turn], NEVER, LINE, prices)
-        found = cut(growing[:turn], prices)
-        summary = price_of_summary(so_far.covers) if so_far.covers else 0
-        full = LINE.fixed + summary + sum(sizes[so_far.covers : turn]) + 1 >= LINE.limit
+        found = cut(growing[:turn], Prices(price, price_of_summary))
 
-        assert found.covers == max(so_far.covers, turn - KEEP if full else 0)
+        assert found.covers == plainly(sizes[:turn])
         assert found.covers <= max(0, turn - KEEP)
         assert found.gone.whole == sum(sizes[: found.covers])
+
+
+def plainly(sizes: list[int]) -> int:
+    """The same, with nothing remembered and nothing added up beforehand."""
+    covers = 0
+    for turn, request in enumerate([*(size // 2 for size in sizes), 1]):
+        summary = price_of_summary(covers) if covers else 0
+        prompt = LINE.fixed + summary + sum(sizes[covers:turn]) + request
+        if prompt >= LINE.limit:
+            covers = max(covers, turn - KEEP)
+    return covers
 
 
 def test_a_turn_looks_at_one_round_however_long_the_conversation_is() -> None:
