@@ -9,7 +9,7 @@ from creonowd.artifacts.files import Where, Which
 from creonowd.channels.conversation_files import InConversation
 from creonowd.channels.history import history_of
 from creonowd.channels.session import Session
-from creonowd.context.instruments import Instruments
+from creonowd.context.instruments import Instruments, TokenizerFailedError
 from creonowd.conversations import builder
 from creonowd.conversations.build_result import BuildResult, Part, PartSummary, SummaryNote
 from creonowd.conversations.builder import Built, Prepared
@@ -27,6 +27,7 @@ from creonowd.errors import DaemonError, WarningCode, told
 from creonowd.model import Params
 from creonowd.model import Result as Reply
 from creonowd.rpc.channel import Channel
+from creonowd.tokens import ByteTokenizer
 from creonowd.tokens.models import encoding_for
 from creonowd.workspace.registry import Project
 
@@ -77,13 +78,12 @@ async def build_context(session: Session, params: BuildContext) -> BuildResult:
     history = await history_of(session, params)
     project = await session.projects.find(params.project_id)
     law = await to_thread.run_sync(session.code_laws.current, project.root)
-    instruments, exact = await _instruments(session, project, params.model)
-    policy = _policy(session)
-    wanted = await _wanted(session, params, history, law)
-    prepared = await to_thread.run_sync(builder.prepare, wanted, history, policy, instruments)
-    history = await _summarised(session, params, history, prepared.covers)
-    built = await to_thread.run_sync(builder.compose, prepared, history, policy, instruments)
-    turn = _Turn(history, law, instruments, prepared, built, exact)
+    counted = await _instruments(session, project, params.model)
+    try:
+        turn = await _turn(session, params, history, law, counted)
+    except TokenizerFailedError:
+        bytes_ = Counted(counted.instruments.counting(ByteTokenizer()), exact=False)
+        turn = await _turn(session, params, history, law, bytes_)
     return await to_thread.run_sync(_result, session, params, turn)
 
 
@@ -104,6 +104,13 @@ async def code_law_status(session: Session, params: CodeLawStatusOf) -> CodeLawS
     )
 
 
+class Counted(NamedTuple):
+    """What counts, and whether it counts as the model does."""
+
+    instruments: Instruments
+    exact: bool
+
+
 class _Turn(NamedTuple):
     """All that a result tells about."""
 
@@ -113,6 +120,17 @@ class _Turn(NamedTuple):
     prepared: Prepared
     built: Built
     exact: bool
+
+
+async def _turn(
+    session: Session, params: BuildContext, history: History, law: CodeLaw, counted: Counted
+) -> _Turn:
+    instruments, policy = counted.instruments, _policy(session)
+    wanted = await _wanted(session, params, history, law)
+    prepared = await to_thread.run_sync(builder.prepare, wanted, history, policy, instruments)
+    history = await _summarised(session, params, history, prepared.covers)
+    built = await to_thread.run_sync(builder.compose, prepared, history, policy, instruments)
+    return _Turn(history, law, instruments, prepared, built, counted.exact)
 
 
 def _policy(session: Session) -> Policy:
@@ -125,14 +143,12 @@ def _policy(session: Session) -> Policy:
     )
 
 
-async def _instruments(
-    session: Session, project: Project, model: str | None
-) -> tuple[Instruments, bool]:
+async def _instruments(session: Session, project: Project, model: str | None) -> Counted:
     profile = await session.budgets.effective(project.project_id)
     match = encoding_for(model or profile.model, profile.tokenizer_id)
     tokenizer = await session.tokenizers.get(match.encoding)
     made = Instruments(tokenizer, session.redactor, session.engine.memory)
-    return made, match.exact and tokenizer.exact
+    return Counted(made, match.exact and tokenizer.exact)
 
 
 async def _wanted(session: Session, params: BuildContext, history: History, law: CodeLaw) -> Wanted:

@@ -1,5 +1,6 @@
 """`context:build` and `context:codelaw:status` over the wire."""
 
+import dataclasses
 import json
 import os
 from pathlib import Path
@@ -9,12 +10,14 @@ import anyio
 import msgspec
 import pytest
 
+from creonowd.channels.builder import BuildContext, build_context
 from creonowd.channels.session import Session
 from creonowd.conversations.summary import LABELS
 from creonowd.errors import ErrorCode
 from creonowd.providers.fake import Fake, Script, Step
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
+from creonowd.tokens import ByteTokenizer, Tokenizer, Tokenizers
 from tests.channels.chats import Chat, chat_on
 from tests.clients import Client, in_memory
 from tests.conversations.talk import broken_pairs, calls, realistic_round, result, says, user
@@ -262,6 +265,39 @@ async def test_turns_read_an_unchanged_code_law_once(
 
     assert {one["messages"][1]["content"] for one in built} == {"# One\n"}
     assert session.code_laws.reads == 1
+
+
+class Failing(ByteTokenizer):
+    """Fails as real ones do."""
+
+    def count(self, text: str) -> int:
+        raise ValueError(text)
+
+
+class OnlyFailing(Tokenizers):
+    """Has nothing better."""
+
+    async def get(self, encoding: str = "o200k_base") -> Tokenizer:
+        return Failing(encoding)
+
+
+async def test_a_tokenizer_that_fails_costs_exactness_and_not_the_turn(
+    chat: Chat, session: Session
+) -> None:
+    await talk(chat, 3)
+    broken = dataclasses.replace(session, tokenizers=OnlyFailing())
+    wanted = BuildContext(
+        project_id=chat.where["projectId"],
+        conversation_id=chat.where["conversationId"],
+        input="next",
+        system_prompt="You help.",
+    )
+
+    built = await build_context(broken, wanted)
+
+    assert built.warnings[0].startswith("CONTEXT_BUDGET_FALLBACK")
+    assert not built.tokenizer_exact
+    assert built.token_count == sum(evidence.after_tokens for evidence in built.trim_evidence)
 
 
 async def test_bad_budgets_and_empty_input_are_refused(chat: Chat) -> None:
