@@ -14,7 +14,7 @@ CHAPTER = {
     "skillId": "builtin:continue",
 }
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = pytest.mark.xdist_group("another browser")
 
 
 def test_a_constraint_added_in_the_page_is_in_the_next_prompt(viewer: Viewer) -> None:

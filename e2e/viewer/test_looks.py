@@ -52,7 +52,7 @@ NAMELESS = """() => [...document.querySelectorAll("button, input, select, textar
     || one.textContent.trim() || one.matches("[role=status], [role=alert], [role=search]")))
   .map((one) => one.outerHTML)"""
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = pytest.mark.xdist_group("another browser")
 
 
 @pytest.mark.parametrize("look", LOOKS, ids="-".join)

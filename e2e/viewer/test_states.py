@@ -12,7 +12,7 @@ from websockets.sync.server import ServerConnection, serve
 from e2e.harness import Harness
 from e2e.viewer.page import Viewer
 
-pytestmark = pytest.mark.xdist_group("browser")
+pytestmark = pytest.mark.xdist_group("another browser")
 
 
 @pytest.fixture
