@@ -123,14 +123,15 @@ async def _measure_reads(folder: Path, files: ContextFiles, log: bytes) -> None:
 async def _measure_puts(folder: Path) -> None:
     files = _files(folder / "puts", "off")
     content = "一行工具输出\n" * 20
-    began = time.perf_counter()
+    ours = plain = 0.0
     for number in range(SMALL_FILES):
+        began = time.perf_counter()
         await files.put(WHERE, content, About(Kind.ARTIFACT, "small", key=f"call_{number}"))
-    ours = time.perf_counter() - began
-    began = time.perf_counter()
-    for number in range(SMALL_FILES // 10):
-        await asyncio.to_thread(atomic.replace, folder / f"plain-{number}", content.encode())
-    plain = (time.perf_counter() - began) * 10
+        ours += time.perf_counter() - began
+        if number % 10 == 0:
+            began = time.perf_counter()
+            await asyncio.to_thread(atomic.replace, folder / f"plain-{number}", content.encode())
+            plain += 10 * (time.perf_counter() - began)
     began = time.perf_counter()
     listed = await _files(folder / "puts", "off").newest(WHERE, None, 50)
     loaded = time.perf_counter() - began
