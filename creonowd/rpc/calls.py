@@ -73,7 +73,7 @@ def _read(response: messages.Response | None, method: str, result: type[T]) -> T
         raise DaemonError(
             ErrorCode.HOST_ERROR, f"The client's answer to {method} does not fit: {error}."
         ) from None
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         raise DaemonError(
             ErrorCode.HOST_ERROR, f"The client's answer to {method} is not JSON."
         ) from None

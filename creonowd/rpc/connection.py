@@ -70,6 +70,16 @@ class Connection:
         if not self._pumping:
             self._pump()
 
+    def room(self) -> memoryview | None:
+        """Offer the place where a large message's next bytes belong, if there is one."""
+        return self._splitter.room()
+
+    def filled(self, size: int) -> None:
+        """Note that the transport has put bytes there."""
+        self._splitter.filled(size)
+        if not self._pumping:
+            self._pump()
+
     def frame(self, body: bytes) -> None:
         """Take in one whole message from a transport that marks their ends itself."""
         self.outbox.framing = Framing.WHOLE

@@ -8,14 +8,14 @@ from collections.abc import Iterator
 from enum import Enum
 
 from creonowd.model import Model
+from creonowd.rpc.partial import BLANK, Filling, Oversized, Skipped
 
 HEADER_LIMIT = 8 * 1024
-HEAD_KEPT = 4 * 1024
-TAIL_KEPT = 512
 LONGEST_SKIP = 10**12
+NOT_A_LENGTH = "Content-Length must be a number of bytes"
 _HEADER_START = b"content-"
-_BLANK = b" \t\r\n\xef\xbb\xbf"
 _END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
+_USUAL_HEADER = re.compile(rb"Content-Length: ([0-9]{1,13})\r\n\r\n")
 
 
 class Framing(Enum):
@@ -29,15 +29,7 @@ class Framing(Enum):
 class Frame(Model):
     """The bytes of one message."""
 
-    body: bytes
-
-
-class Oversized(Model):
-    """A message that was skipped; its two ends are kept so that an id may be found in them."""
-
-    size: int
-    head: bytes
-    tail: bytes
+    body: bytes | bytearray
 
 
 class Broken(Model):
@@ -49,12 +41,16 @@ class Broken(Model):
 Event = Frame | Oversized | Broken
 
 
-def enclose(framing: Framing, body: bytearray) -> bytearray:
-    """Mark the ends of an outgoing message, in place."""
+def enclose(framing: Framing, body: bytearray, room: int = 0) -> bytearray:
+    """Mark the ends of an outgoing message, in place; its first `room` bytes are there for that."""
+    head = b"Content-Length: %d\r\n\r\n" % (len(body) - room) if framing is Framing.HEADERS else b""
+    if len(head) > room:
+        body[:room] = head
+    else:
+        body[room - len(head) : room] = head
+        del body[: room - len(head)]
     if framing is Framing.LINES:
         body += b"\n"
-    elif framing is Framing.HEADERS:
-        body[:0] = b"Content-Length: %d\r\n\r\n" % len(body)
     return body
 
 
@@ -66,13 +62,26 @@ class Splitter:
         self._limit = limit
         self._buffer = bytearray()
         self._scanned = 0
-        self._skipping: _Skipped | None = None
+        self._skipping: Skipped | None = None
+        self._filling: Filling | None = None
         self._broken = False
 
     def feed(self, data: bytes) -> None:
         """Take in what has arrived; ask `events` what came of it."""
-        if not self._broken:
-            self._buffer += data
+        if self._broken:
+            return
+        used = 0 if self._filling is None else self._filling.take(data)
+        if used < len(data):
+            self._buffer += data[used:] if used else data
+
+    def room(self) -> memoryview | None:
+        """Offer the place where the rest of a large message belongs; say `filled` what came."""
+        return None if self._filling is None else self._filling.room()
+
+    def filled(self, size: int) -> None:
+        """Note that so many bytes were put into the room."""
+        if self._filling is not None:
+            self._filling.size += size
 
     def events(self) -> Iterator[Event]:
         """Yield every message that is complete; may be left half-way and taken up again."""
@@ -85,18 +94,21 @@ class Splitter:
     def finish(self) -> Iterator[Event]:
         """Yield what the end of the stream completes: a last line, or the news that one was cut."""
         yield from self.events()
-        rest = bytes(self._buffer).strip(_BLANK)
+        rest = bytes(self._buffer).strip(BLANK)
+        cut = self._filling is not None or self.framing is Framing.HEADERS
         if self._skipping is not None:
             skipped, self._skipping = self._skipping, None
             yield skipped.event()
-        elif rest and not self._broken:
+        elif (rest or self._filling is not None) and not self._broken:
             self._buffer.clear()
-            whole = self.framing is not Framing.HEADERS
-            yield Frame(body=rest) if whole else Broken(reason="the stream ended inside a message")
+            self._filling = None
+            yield Broken(reason="the stream ended inside a message") if cut else Frame(body=rest)
 
     def _next(self) -> Event | None:
         if self._skipping is not None:
             return self._skip(self._skipping)
+        if self._filling is not None:
+            return self._filled(self._filling)
         if self.framing is None:
             self._detect()
         if self.framing is Framing.HEADERS:
@@ -104,7 +116,7 @@ class Splitter:
         return self._next_line() if self.framing is Framing.LINES else None
 
     def _detect(self) -> None:
-        start = bytes(self._buffer[: HEADER_LIMIT * 2]).lstrip(_BLANK)
+        start = bytes(self._buffer[: HEADER_LIMIT * 2]).lstrip(BLANK)
         if not start:
             self._buffer.clear()
             return
@@ -116,43 +128,59 @@ class Splitter:
 
     def _next_line(self) -> Event | None:
         while (end := self._buffer.find(b"\n", self._scanned)) >= 0:
-            line = self._copy(0, end).strip(_BLANK)
+            line = self._copy(0, end).strip(BLANK)
             del self._buffer[: end + 1]
             self._scanned = 0
             if len(line) > self._limit:
-                return _Skipped.of(line).event()
+                return Skipped.of(line).event()
             if line:
                 return Frame(body=line)
         self._scanned = len(self._buffer)
         if self._scanned > self._limit:
-            self._skipping = _Skipped.of(self._buffer)
+            self._skipping = Skipped.of(self._buffer)
             self._buffer = bytearray()
             self._scanned = 0
         return None
 
     def _next_with_headers(self) -> Event | None:
+        usual = _USUAL_HEADER.match(self._buffer)
+        if usual is not None:
+            return self._next_body(usual.end(), int(usual[1]))
         found = _END_OF_HEADERS.search(self._buffer, 0, HEADER_LIMIT + 4)
         if found is None:
             too_long = len(self._buffer) > HEADER_LIMIT
             return self._break("the headers are too long") if too_long else None
-        length = content_length(bytes(self._buffer[: found.start()]).lstrip(_BLANK))
-        if isinstance(length, str):
-            return self._break(length)
+        length = content_length(bytes(self._buffer[: found.start()]).lstrip(BLANK))
+        return (
+            self._break(length) if isinstance(length, str) else self._next_body(found.end(), length)
+        )
+
+    def _next_body(self, start: int, length: int) -> Event | None:
+        if length > LONGEST_SKIP:
+            return self._break(NOT_A_LENGTH)
         if length > self._limit:
-            del self._buffer[: found.end()]
-            self._skipping = _Skipped(remaining=length)
+            del self._buffer[:start]
+            self._skipping = Skipped(remaining=length)
             return self._skip(self._skipping)
-        if len(self._buffer) < found.end() + length:
+        if len(self._buffer) < start + length:
+            self._filling = Filling(self._buffer, start, length)
+            self._buffer = bytearray()
             return None
-        body = self._copy(found.end(), found.end() + length)
-        del self._buffer[: found.end() + length]
+        body = self._copy(start, start + length)
+        del self._buffer[: start + length]
         return Frame(body=body)
+
+    def _filled(self, filling: Filling) -> Event | None:
+        if not filling.done:
+            return None
+        self._filling = None
+        return Frame(body=filling.body)
 
     def _copy(self, start: int, end: int) -> bytes:
         with memoryview(self._buffer) as view:
             return bytes(view[start:end])
 
-    def _skip(self, skipped: "_Skipped") -> Event | None:
+    def _skip(self, skipped: Skipped) -> Event | None:
         used = skipped.take(self._buffer)
         del self._buffer[:used]
         if not skipped.done:
@@ -178,44 +206,4 @@ def content_length(headers: bytes) -> int | str:
     if len(lengths) != 1:
         return "there must be exactly one Content-Length"
     (text,) = lengths
-    if not re.fullmatch(rb"[0-9]{1,13}", text) or int(text) > LONGEST_SKIP:
-        return "Content-Length must be a number of bytes"
-    return int(text)
-
-
-class _Skipped:
-    """A message too large to keep: counts it, and keeps its two ends."""
-
-    def __init__(self, remaining: int | None = None) -> None:
-        self._remaining = remaining
-        self._size = 0
-        self._head = b""
-        self._tail = b""
-        self.done = remaining == 0
-
-    @classmethod
-    def of(cls, start: bytes | bytearray) -> "_Skipped":
-        skipped = cls()
-        skipped._keep(start)
-        return skipped
-
-    def take(self, buffer: bytearray) -> int:
-        """Swallow what belongs to the message; tell how many bytes that was."""
-        if self._remaining is None:
-            end = buffer.find(b"\n")
-            self.done = end >= 0
-            used = end + 1 if self.done else len(buffer)
-        else:
-            used = min(self._remaining, len(buffer))
-            self._remaining -= used
-            self.done = self._remaining == 0
-        self._keep(buffer if used == len(buffer) else buffer[:used])
-        return used
-
-    def event(self) -> Oversized:
-        return Oversized(size=self._size, head=self._head, tail=self._tail.strip(_BLANK))
-
-    def _keep(self, data: bytes | bytearray) -> None:
-        self._size += len(data)
-        self._head += bytes(data[: max(0, HEAD_KEPT - len(self._head))])
-        self._tail = (self._tail + bytes(data[-TAIL_KEPT:]))[-TAIL_KEPT:]
+    return int(text) if re.fullmatch(rb"[0-9]{1,13}", text) else NOT_A_LENGTH

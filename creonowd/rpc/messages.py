@@ -1,6 +1,5 @@
 """JSON-RPC 2.0 messages: bytes to values and back. Knows no channel."""
 
-import codecs
 from typing import Any, cast
 
 import msgspec
@@ -10,7 +9,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.salvage import Id, mend_surrogates, mended, recover_id
 
 VERSION = "2.0"
-PIECE = 64 * 1024
+CHECKED_WHOLE = 64 * 1024
 _EMPTY = Raw(b"")
 _ENCODER = msgspec.json.Encoder()
 
@@ -65,35 +64,34 @@ _ENVELOPE = msgspec.json.Decoder(_Envelope)
 _ITEMS = msgspec.json.Decoder(list[Raw])
 
 
-def decode(body: bytes, max_batch: int) -> Message:
+def decode(body: bytes | bytearray, max_batch: int) -> Message:
     """Read one frame; whatever is wrong with it comes back as `Invalid`, never as an exception."""
-    if not is_utf8(body):
+    if len(body) <= CHECKED_WHOLE and not _is_utf8(body):
         return _parse_error(body, "The message is not UTF-8.")
     return _decode_batch(body, max_batch) if body[:1] == b"[" else _decode_one(body)
 
 
-def is_utf8(body: bytes) -> bool:
-    """Check the encoding piece by piece: one large decoded copy would cost more than the check."""
+def _is_utf8(body: bytes | bytearray) -> bool:
+    """Check the encoding of all of it; in a large message only what is read gets checked."""
     if body.isascii():
         return True
-    position = 0
     try:
-        while position < len(body):
-            piece = body[position : position + PIECE]
-            position += codecs.utf_8_decode(piece, "strict", position + PIECE >= len(body))[1]
+        body.decode()
     except UnicodeDecodeError:
         return False
     return True
 
 
-def _decode_one(body: bytes) -> Request | Response | Invalid:
+def _decode_one(body: bytes | bytearray) -> Request | Response | Invalid:
     try:
         return _typed(_ENVELOPE.decode(body))
     except msgspec.ValidationError as error:
         return _invalid(body, f"The message is not a JSON-RPC 2.0 request: {error}")
     except msgspec.DecodeError as error:
-        whole = mend_surrogates(body)
+        whole = mend_surrogates(bytes(body))
         return _parse_error(body, f"{error}.") if whole is None else _decode_one(whole)
+    except UnicodeDecodeError:
+        return _parse_error(body, "The message is not UTF-8.")
     except RecursionError:
         return _parse_error(body, "The message is nested too deeply.")
 
@@ -110,11 +108,11 @@ def _typed(envelope: _Envelope) -> Request | Response | Invalid:
     return _refused(known, "A message needs a `method`, or a `result` or `error`.")
 
 
-def _decode_batch(body: bytes, max_batch: int) -> Message:
+def _decode_batch(body: bytes | bytearray, max_batch: int) -> Message:
     try:
         items = _ITEMS.decode(body)
     except msgspec.DecodeError as error:
-        whole = mend_surrogates(body)
+        whole = mend_surrogates(bytes(body))
         if whole is not None:
             return _decode_batch(whole, max_batch)
         return _parse_error(body, f"{error}.")
@@ -127,25 +125,25 @@ def _decode_batch(body: bytes, max_batch: int) -> Message:
     return Batch([_decode_one(bytes(item)) for item in items])
 
 
-def _parse_error(body: bytes, text: str) -> Invalid:
-    return Invalid(recover_id(body), DaemonError(ErrorCode.PARSE_ERROR, text))
+def _parse_error(body: bytes | bytearray, text: str) -> Invalid:
+    return Invalid(recover_id(bytes(body)), DaemonError(ErrorCode.PARSE_ERROR, text))
 
 
-def _invalid(body: bytes, text: str) -> Invalid:
-    return Invalid(recover_id(body), DaemonError(ErrorCode.INVALID_REQUEST, text))
+def _invalid(body: bytes | bytearray, text: str) -> Invalid:
+    return Invalid(recover_id(bytes(body)), DaemonError(ErrorCode.INVALID_REQUEST, text))
 
 
 def _refused(known: Id, text: str) -> Invalid:
     return Invalid(known, DaemonError(ErrorCode.INVALID_REQUEST, text))
 
 
-def encode(message: Any) -> bytearray:
-    """Write a message; a lone surrogate anywhere in it goes out as U+FFFD."""
-    body = bytearray()
+def encode(message: Any, room: int = 0) -> bytearray:
+    """Write a message after `room` free bytes; a lone surrogate in it goes out as U+FFFD."""
+    body = bytearray(room)
     try:
-        _ENCODER.encode_into(message, body)
+        _ENCODER.encode_into(message, body, room)
     except UnicodeEncodeError:
-        _ENCODER.encode_into(mended(msgspec.to_builtins(message)), body)
+        _ENCODER.encode_into(mended(msgspec.to_builtins(message)), body, room)
     return body
 
 
@@ -183,7 +181,7 @@ def error_of(response: Response) -> DaemonError:
     """Turn the client's error into ours; whatever it holds, only its outline is repeated."""
     try:
         held = msgspec.json.decode(bytes(cast("Raw", response.error)), type=dict[str, Any])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         held = {}
     number = held.get("code") if isinstance(held.get("code"), int) else None
     return DaemonError(ErrorCode.HOST_ERROR, "The client answered with an error.", hostCode=number)

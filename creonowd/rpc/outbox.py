@@ -13,6 +13,7 @@ from creonowd.rpc.messages import encode, notification
 from creonowd.rpc.peer import Merge
 
 WAITING_EVENTS = 256
+HEAD_ROOM = 32
 LAGGED = "$/lagged"
 
 
@@ -58,7 +59,7 @@ class Outbox:
 
     def send(self, message: Any) -> None:
         """Send a reply, a call or a batch of replies; these are never dropped."""
-        self._wire.write(enclose(self.framing, encode(message)))
+        self._wire.write(enclose(self.framing, encode(message, HEAD_ROOM), HEAD_ROOM))
 
     def notify(self, name: str, fields: Any, key: str, merge: Merge | None) -> None:
         """Send an event, or let it wait and join up while the client lags."""

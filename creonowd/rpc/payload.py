@@ -14,7 +14,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 
 META = "_meta"
-_META_KEY = re.compile(rb'"_meta"')
+_META_KEY = b'"_meta"'
 SEARCHED = 64 * 1024
 _ABSENT = {b"", b"null"}
 _PATH = re.compile(r" - at `\$\.?([^`]*)`")
@@ -76,12 +76,17 @@ class PayloadReader:
 
     def _around(self, body: Raw | bytes) -> tuple[Meta, int]:
         """Read `_meta` and count what is unknown; a large payload is not searched for the latter."""
-        with memoryview(body) as view:
-            if len(view) > SEARCHED and not _META_KEY.search(view):
-                return NO_META, 0
+        whole = bytes(body)
+        if len(whole) > SEARCHED and not _names_meta(whole):
+            return NO_META, 0
         members = _MEMBERS.decode(body)
         meta = _META.decode(members[META]) if META in members else NO_META
         return meta, len(members.keys() - self._known)
+
+
+def _names_meta(body: bytes) -> bool:
+    """Look for the key the fast way: prose seldom has the one byte, and `rfind` beats `in`."""
+    return b"_" in body and body.rfind(_META_KEY) >= 0
 
 
 def misfit(error: msgspec.ValidationError) -> DaemonError:

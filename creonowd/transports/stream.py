@@ -1,6 +1,8 @@
 """A byte stream of asyncio as a `Wire`: the socket transports share it. Knows no method."""
 
 import asyncio
+import contextlib
+import socket
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -8,10 +10,13 @@ from creonowd.rpc.connection import Connection
 from creonowd.rpc.grants import Grant
 from creonowd.rpc.server import Server
 
+SHORT = 16 * 1024
+SCRATCH = 64 * 1024
+SENT_AT_ONCE = 512 * 1024
 Admission = Callable[[asyncio.Transport], Grant | None]
 
 
-class StreamWire(asyncio.Protocol):
+class StreamWire(asyncio.BufferedProtocol):
     """One accepted connection. `admit` says what it may do, or closes it by raising."""
 
     def __init__(self, server: Server, name: str, admit: Admission) -> None:
@@ -19,6 +24,9 @@ class StreamWire(asyncio.Protocol):
         self._name = name
         self._admit = admit
         self._transport: asyncio.Transport | None = None
+        self._held: list[bytes | bytearray] | None = None
+        self._scratch = memoryview(bytearray(SCRATCH))
+        self._room: memoryview | None = None
         self._connection: Connection | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -30,13 +38,27 @@ class StreamWire(asyncio.Protocol):
             stream.abort()
             return
         self._transport = stream
+        _widen(stream)
         stream.set_write_buffer_limits(high=self._server.settings.max_outbound_bytes)
         self._connection = self._server.connect(self, self._name, grant)
 
-    def data_received(self, data: bytes) -> None:
-        """Pass bytes on."""
-        if self._connection is not None:
-            self._connection.feed(data)
+    def get_buffer(self, sizehint: int) -> memoryview:
+        """Say where the next bytes go: to their place in a large message, or here first."""
+        self._room = None if self._connection is None else self._connection.room()
+        return self._scratch if self._room is None else self._room
+
+    def buffer_updated(self, nbytes: int) -> None:
+        """Pass bytes on, and send the short replies that they bring about together."""
+        connection, room = self._connection, self._room
+        if connection is None:
+            return
+        if room is None:
+            data = bytes(self._scratch[:nbytes])
+            self._together(lambda: connection.feed(data))
+        else:
+            self._room = None
+            room.release()
+            self._together(lambda: connection.filled(nbytes))
 
     def eof_received(self) -> bool:
         """Keep the other direction open: what was asked is still answered."""
@@ -60,7 +82,11 @@ class StreamWire(asyncio.Protocol):
             self._connection.relieve()
 
     def write(self, data: bytes | bytearray) -> None:
-        """Send bytes."""
+        """Send bytes: at once, or with the other replies of this turn if they are few."""
+        if self._held is not None and len(data) <= SHORT:
+            self._held.append(data)
+            return
+        self._flush()
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
@@ -82,12 +108,35 @@ class StreamWire(asyncio.Protocol):
 
     def defer(self, callback: Callable[[], None]) -> None:
         """Run `callback` in the next turn of the loop."""
-        asyncio.get_running_loop().call_soon(callback)
+        asyncio.get_running_loop().call_soon(self._together, callback)
+
+    def _together(self, work: Callable[[], None]) -> None:
+        self._held = []
+        try:
+            work()
+        finally:
+            self._flush()
+            self._held = None
+
+    def _flush(self) -> None:
+        held = self._held
+        if held and self._transport is not None and not self._transport.is_closing():
+            self._held = []
+            self._transport.write(b"".join(held))
 
     def close(self) -> None:
         """Flush and close."""
+        self._flush()
         if self._transport is not None:
             self._transport.close()
+
+
+def _widen(stream: asyncio.Transport) -> None:
+    """Let a large reply leave in one go, where the system allows it."""
+    with contextlib.suppress(OSError):
+        stream.get_extra_info("socket").setsockopt(
+            socket.SOL_SOCKET, socket.SO_SNDBUF, SENT_AT_ONCE
+        )
 
 
 def protocol(server: Server, name: str, admit: Admission) -> Callable[[], Any]:

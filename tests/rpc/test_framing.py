@@ -53,6 +53,47 @@ def test_any_cut_of_the_stream_gives_the_same_messages(
     assert splitter.framing is framing
 
 
+@given(BODIES, CUTS)
+def test_bytes_that_are_put_into_the_room_for_them_give_the_same_messages(
+    bodies: list[bytes], cuts: list[int]
+) -> None:
+    stream = b"".join(enclose(Framing.HEADERS, bytearray(body)) for body in bodies)
+    splitter = Splitter(LIMIT)
+    events: list[Event] = []
+
+    for cut in [*cuts, *[40] * len(stream)]:
+        piece, room = stream[:cut], splitter.room()
+        if room is None:
+            splitter.feed(piece)
+        else:
+            piece = piece[: len(room)]
+            room[: len(piece)] = piece
+            room.release()
+            splitter.filled(len(piece))
+        events += splitter.events()
+        stream = stream[len(piece) :]
+
+    assert events == [Frame(body=body) for body in bodies]
+
+
+def test_the_end_of_a_stream_inside_a_large_message_breaks_it() -> None:
+    splitter = Splitter(LIMIT)
+    splitter.feed(b"Content-Length: 100\r\n\r\n{")
+
+    events = [*splitter.events(), *splitter.finish()]
+
+    assert events == [Broken(reason="the stream ended inside a message")]
+
+
+@given(st.binary(max_size=300), st.sampled_from(Framing), st.integers(min_value=0, max_value=64))
+def test_room_for_the_header_does_not_change_what_is_sent(
+    body: bytes, framing: Framing, room: int
+) -> None:
+    plain = enclose(framing, bytearray(body))
+
+    assert enclose(framing, bytearray(room) + body, room) == plain
+
+
 @given(st.binary(max_size=2000), CUTS)
 def test_any_bytes_end_in_events_and_never_in_an_exception(data: bytes, cuts: list[int]) -> None:
     _, events = split(data, cuts)

@@ -4,6 +4,7 @@ import json
 from typing import Any
 
 import anyio
+import msgspec
 import pytest
 
 from tests.clients import Client
@@ -207,6 +208,12 @@ async def test_events_carry_a_sequence_and_a_time(line: Client) -> None:
         (b'{"jsonrpc":"2.0","id":"j","method":"app:ping","params":' + b"[" * 5000 + b"}", -32700),
         (b'{"jsonrpc":"2.0","id":"j","method":"app:ping","params":{"x":1e}}', -32700),
         (b'{"jsonrpc":"3","id":"j","method":"app:ping"}', -32600),
+        (
+            b'{"jsonrpc":"2.0","id":"j","method":"e2e:echo","params":{"value":"'
+            + "潮".encode() * 50_000
+            + b'\xff"}}',
+            -32700,
+        ),
     ],
 )
 async def test_garbage_is_answered_under_its_id_and_the_line_lives_on(
@@ -277,6 +284,19 @@ async def test_a_large_message_within_the_limit_comes_back_whole(line: Client) -
     text = "春江潮水连海平" * 60_000
 
     assert (await line.call("e2e:echo", {"value": text}))["value"] == text
+
+
+async def test_short_replies_and_long_ones_keep_their_order(line: Client) -> None:
+    values = ["short", "潮" * 60_000, "short again"]
+    calls = [
+        {"jsonrpc": "2.0", "id": f"o{n}", "method": "e2e:echo", "params": {"value": value}}
+        for n, value in enumerate(values)
+    ]
+
+    for call in calls:
+        await line.frame(msgspec.json.encode(call))
+
+    assert [(await line.reply(f"o{n}"))["result"]["value"] for n in range(3)] == values
 
 
 async def test_an_unforeseen_failure_carries_a_reference_and_no_trace(line: Client) -> None:

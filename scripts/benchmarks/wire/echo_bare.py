@@ -27,12 +27,15 @@ class Echo(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self._buffer += data
-        while (end := self._buffer.find(b"\n")) >= 0:
-            request = decoder.decode(self._buffer[:end])
-            del self._buffer[: end + 1]
+        while (end := self._buffer.find(b"\r\n\r\n", 0, 100)) >= 0:
+            length = int(self._buffer[16:end])
+            if len(self._buffer) < end + 4 + length:
+                return
+            request = decoder.decode(self._buffer[end + 4 : end + 4 + length])
+            del self._buffer[: end + 4 + length]
             params = msgspec.json.decode(request.params)
-            reply = {"jsonrpc": "2.0", "id": request.id, "result": params}
-            self._transport.write(encoder.encode(reply) + b"\n")
+            reply = encoder.encode({"jsonrpc": "2.0", "id": request.id, "result": params})
+            self._transport.write(b"Content-Length: %d\r\n\r\n%s" % (len(reply), reply))
 
 
 async def main() -> None:

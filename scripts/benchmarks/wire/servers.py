@@ -1,0 +1,122 @@
+"""The servers under measure, and how each is started and reached."""
+
+import asyncio
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from scripts.benchmarks.wire.client import Line
+
+ROOT = Path(__file__).resolve().parents[3]
+HERE = Path(__file__).resolve().parent
+BENCH = ROOT / ".bench"
+SERVE = [sys.executable, "-m", "creonowd", "serve"]
+US = {"CREONOW_E2E": "1", "CREONOW_WARM_UP": "false"}
+
+
+class Peer(msgspec.Struct, frozen=True):
+    """A server: how it frames, how it is started, and its address when it has one."""
+
+    name: str
+    command: Callable[[str], list[str]]
+    headers: bool = True
+    address: str = ""
+    environment: dict[str, str] = {}
+
+
+def by_socket(data: Path, pygls: Path | None) -> list[Peer]:
+    """List the servers that listen: on a Unix socket, and pygls, which has none, on a port."""
+    ours, bare, node = (str(data / f"{name}.sock") for name in ("ours", "bare", "node"))
+    serve = [*SERVE, "--socket", ours, "--user-data"]
+    found = [
+        Peer("creonowd", lambda home: [*serve, home], address=ours, environment=US),
+        Peer(
+            "creonowd, lines",
+            lambda home: [*serve, home],
+            headers=False,
+            address=ours,
+            environment=US,
+        ),
+        Peer(
+            "bare asyncio + msgspec",
+            lambda _: [sys.executable, str(HERE / "echo_bare.py"), bare],
+            address=bare,
+        ),
+    ]
+    if shutil.which("node"):
+        script = ["node", str(HERE / "echo_vscode.mjs"), node]
+        found.append(Peer("vscode-jsonrpc", lambda _: script, address=node))
+    if pygls is not None:
+        found.append(_pygls_on_a_port(pygls, 45671))
+    return found
+
+
+def by_stdio(pygls: Path | None) -> list[Peer]:
+    """List the servers that speak over their standard streams."""
+    serve = [*SERVE, "--stdio", "--user-data"]
+    found = [
+        Peer("creonowd", lambda home: [*serve, home], environment=US),
+        Peer("creonowd, lines", lambda home: [*serve, home], headers=False, environment=US),
+    ]
+    if shutil.which("node"):
+        found.append(Peer("vscode-jsonrpc", lambda _: ["node", str(HERE / "echo_vscode.mjs")]))
+    if pygls is not None:
+        found.append(Peer("pygls", lambda _: [str(pygls), str(HERE / "echo_pygls.py")]))
+    return found
+
+
+def _pygls_on_a_port(python: Path, port: int) -> Peer:
+    command = [str(python), str(HERE / "echo_pygls.py"), str(port)]
+    return Peer("pygls", lambda _: command, address=f"127.0.0.1:{port}")
+
+
+def install_pygls() -> Path | None:
+    """Make an environment for pygls, or say that there is none."""
+    python = BENCH / "pygls" / ("Scripts" if os.name == "nt" else "bin") / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(BENCH / "pygls")], check=True)
+    install = [str(python), "-m", "pip", "install", "-q", "pygls>=2"]
+    made = subprocess.run(install, check=False, stderr=subprocess.DEVNULL)
+    if made.returncode:
+        print("pygls could not be installed; its rows are left out.")
+    return None if made.returncode else python
+
+
+def start(command: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
+    """Start a server that listens."""
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        cwd=ROOT,
+        env=os.environ | environment,
+    )
+
+
+async def connect(peer: Peer) -> Line:
+    """Reach a server, waiting until it listens."""
+    deadline = time.monotonic() + 20
+    while True:
+        try:
+            return await _connect(peer)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            await asyncio.sleep(0.05)
+
+
+async def _connect(peer: Peer) -> Line:
+    loop = asyncio.get_running_loop()
+    if ":" in peer.address:
+        host, port = peer.address.split(":")
+        _, line = await loop.create_connection(lambda: Line(peer.headers), host, int(port))
+    else:
+        _, line = await loop.create_unix_connection(lambda: Line(peer.headers), peer.address)
+    return line
