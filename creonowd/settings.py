@@ -51,8 +51,8 @@ class Settings(Model, forbid_unknown_fields=True):
     request_timeout_ms: Annotated[Positive, Meta(description="deadline of a request")] = 30_000
     skill_timeout_ms: Annotated[Positive, Meta(description="deadline of ai:skill:run")] = 600_000
     source_timeout_ms: Annotated[
-        Positive, Meta(description="how long an assembly waits for one source")
-    ] = 2_000
+        Positive, Meta(description="how long an assembly waits for a source that is no host")
+    ] = 10_000
     fragment_limit: Annotated[
         Positive, Meta(description="code points to which one settings or host text is cut")
     ] = 20_000

@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from creonowd.tokens import Tokenizers
-from tests.clients import Client, over_stdio
+from tests.clients import Client, endpoints_of, over_socket, over_stdio
 
 SENTENCE = "他推开门，雨还在下，檐水滴在石阶上，她没有抬头。"
 
@@ -264,3 +264,32 @@ async def test_concurrent_assemblies_are_held_back(novel: Novel) -> None:
 
     assert all(reply["result"]["tokenCount"] <= 6000 for reply in replies)
     assert len({reply["result"]["stablePrefixHash"] for reply in replies}) == 1
+
+
+async def test_five_hundred_assemblies_at_once_keep_the_budget(
+    novel: Novel, tmp_path: Path
+) -> None:
+    """组装性能与预算一致性达标: what they cost is measured by `scripts/bench assemble`."""
+    novel.put(".creonow/rules/style.md", prose(300, "文风"))
+    novel.put(".creonow/settings/世界观.md", prose(1500, "设定"))
+    for number in range(125):
+        novel.put(f"chapters/{number:03}.md", prose(1200, f"第{number}章"))
+    socket = Path((await endpoints_of(tmp_path / "用户 数据"))["unix"].address)
+    replies: list[dict[str, Any]] = []
+
+    async def ask(window: int) -> None:
+        async with over_socket(socket) as client:
+            for number in range(125):
+                place = {"documentId": f"chapters/{number:03}.md", "cursorPosition": window * 100}
+                request = {"jsonrpc": "2.0", "id": f"w{number}", "method": "context:assemble"}
+                await client.post({**request, "params": novel.asking(**place)})
+            replies.extend([(await client.reply(f"w{number}"))["result"] for number in range(125)])
+
+    async with anyio.create_task_group() as windows:
+        for window in range(4):
+            windows.start_soon(ask, window)
+
+    assert len(replies) == 500
+    assert all(reply["tokenCount"] <= 6000 for reply in replies)
+    assert len({reply["stablePrefixHash"] for reply in replies}) == 1
+    assert not [text for reply in replies for text in reply["warnings"] if "UNAVAILABLE" in text]

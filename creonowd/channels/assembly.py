@@ -120,18 +120,19 @@ def remember(session: Session, made: Made) -> Compared:
 async def _make(
     session: Session, project: Project, request: AssembleContext, what_if: WhatIf
 ) -> Made:
-    profile = await _profile(session, project, what_if)
-    match = encoding_for(request.model or profile.model, profile.tokenizer_id)
-    check_tokenizer_version(match.encoding, request.tokenizer_version)
-    tokenizer = await session.tokenizers.get(match.encoding)
-    plan = await _plan(session, project, request, profile, what_if)
+    async with session.engine.lanes.reading:
+        profile = await _profile(session, project, what_if)
+        match = encoding_for(request.model or profile.model, profile.tokenizer_id)
+        check_tokenizer_version(match.encoding, request.tokenizer_version)
+        tokenizer = await session.tokenizers.get(match.encoding)
+        plan = await _plan(session, project, request, profile, what_if)
     if isinstance(tokenizer, ByteTokenizer):
         plan = without_tokenizer(plan)
     assembly = await assemble(
         plan,
         session.engine.sources_of(project),
         _instruments(session, tokenizer),
-        session.engine.composing,
+        session.engine.lanes,
     )
     target = Target(
         provider=request.provider or "", model=request.model or profile.model, exact=match.exact

@@ -5,19 +5,20 @@ Holds; does nothing.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any, Protocol
 
 from anyio import CapacityLimiter
 
 from creonowd.channels.assembly_log import News
 from creonowd.context.admission import Admission
+from creonowd.context.assemble import Lanes
 from creonowd.context.instruments import Memory
 from creonowd.context.prefix import PrefixMemory
 from creonowd.context.source import Source
 from creonowd.sources.joined import Joined
 from creonowd.workspace.registry import Project
 
+READING = 8
 COMPOSING = 2
 
 
@@ -27,6 +28,10 @@ class SourceProvider(Protocol):
     def of(self, project: Project) -> Sequence[Source]:
         """Give the sources of a project for one assembly."""
         ...
+
+
+def _lanes() -> Lanes:
+    return Lanes(CapacityLimiter(READING), CapacityLimiter(COMPOSING))
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ class Engine:
     prefixes: PrefixMemory = field(default_factory=PrefixMemory)
     lookups: Joined[Any] = field(default_factory=Joined[Any])
     news: News = field(default_factory=News)
-    composing: CapacityLimiter = field(default_factory=partial(CapacityLimiter, COMPOSING))
+    lanes: Lanes = field(default_factory=_lanes)
 
     def sources_of(self, project: Project) -> list[Source]:
         """Give all sources of a project."""

@@ -5,6 +5,7 @@ await; the rest is a pure function of what was gathered, done in a thread.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from anyio import CapacityLimiter, to_thread
 from msgspec.structs import replace
@@ -31,18 +32,19 @@ from creonowd.errors import WarningCode
 from creonowd.tokens.tokenizer import ByteTokenizer
 
 
-async def assemble(
-    plan: Plan,
-    sources: Sequence[Source],
-    instruments: Instruments,
-    limiter: CapacityLimiter | None = None,
-) -> Assembly:
-    """Gather what the plan asks for and make a prompt of it.
+class Lanes(NamedTuple):
+    """How many assemblies read and compose at once; more only get in each other's way."""
 
-    `limiter` bounds the threads that compose: more of them than cores only get in each
-    other's way, and in the event loop's.
-    """
-    gathered = await gather(plan, asked(plan, sources))
+    reading: CapacityLimiter
+    composing: CapacityLimiter
+
+
+async def assemble(
+    plan: Plan, sources: Sequence[Source], instruments: Instruments, lanes: Lanes | None = None
+) -> Assembly:
+    """Gather what the plan asks for and make a prompt of it."""
+    gathered = await gather(plan, asked(plan, sources), lanes and lanes.reading)
+    limiter = lanes and lanes.composing
     return await to_thread.run_sync(compose, plan, gathered, instruments, limiter=limiter)
 
 

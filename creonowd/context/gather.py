@@ -5,10 +5,12 @@ assembly. A fragment of another project ends the request. Knows no source.
 """
 
 from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
 from functools import lru_cache
 from itertools import chain
 
 import anyio
+from anyio import CapacityLimiter
 
 from creonowd.context.fragment import Fragment, Layer, LeftOut
 from creonowd.context.plan import Plan, ask_for
@@ -41,16 +43,30 @@ class Gathered(Model):
     failures: tuple[Failure, ...] = ()
 
 
-async def gather(plan: Plan, sources: Sequence[Source]) -> Gathered:
-    """Ask all sources at once and wait for the slowest, at most until its deadline."""
+async def gather(
+    plan: Plan, sources: Sequence[Source], reading: CapacityLimiter | None = None
+) -> Gathered:
+    """Ask all sources at once and wait for the slowest, at most until its deadline.
+
+    Those with a deadline of their own are asked now, the others when `reading` has a place: in
+    a crowd the clock of a source runs while it works, not while its turn is awaited.
+    """
     answers: list[Answer] = ["unasked"] * len(sources)
 
     async def ask(index: int, source: Source) -> None:
         answers[index] = await _ask(source, ask_for(plan, source.layer), plan.source_timeout_ms)
 
+    async def ask_ours() -> None:
+        async with reading or nullcontext(), anyio.create_task_group() as ours:
+            for index, source in enumerate(sources):
+                if source.timeout_ms is None:
+                    ours.start_soon(ask, index, source)
+
     async with anyio.create_task_group() as group:
         for index, source in enumerate(sources):
-            group.start_soon(ask, index, source)
+            if source.timeout_ms is not None:
+                group.start_soon(ask, index, source)
+        group.start_soon(ask_ours)
     pairs = list(zip(sources, answers, strict=True))
     _refuse_foreign(plan.project_id, pairs)
     return _joined(pairs)

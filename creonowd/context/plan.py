@@ -38,7 +38,7 @@ class Plan(Model):
     document: Document | None = None
     additional_input: str = ""
     warnings: tuple[str, ...] = ()
-    source_timeout_ms: int = 2000
+    source_timeout_ms: int = 10_000
 
     @property
     def surrounding(self) -> int | None:

@@ -5,12 +5,13 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from creonowd.context.budget import BudgetProfile
 from creonowd.context.document import place
 from creonowd.context.figures import figures_of
 from creonowd.context.fragment import Layer
-from creonowd.context.gather import gather
+from creonowd.context.gather import Gathered, gather
 from creonowd.context.needs import ContextRules, Need
 from creonowd.context.plan import Plan, Skill, asked
 from creonowd.context.source import Fetched
@@ -48,6 +49,29 @@ async def test_what_sources_give_stands_in_their_order() -> None:
 
     assert [f.source_ref for f in gathered.fragments[Layer.RULES]] == ["style.md", "林远"]
     assert not gathered.warnings
+
+
+async def test_no_source_runs_out_of_time_while_its_turn_is_awaited() -> None:
+    reading = anyio.CapacityLimiter(1)
+    host, ours = graph(), good()
+    impatient = replace(plan(), source_timeout_ms=1)
+    results: list[Gathered] = []
+
+    async def run() -> None:
+        results.append(await gather(impatient, [ours, host], reading))
+
+    async with anyio.create_task_group() as tasks:
+        async with reading:
+            tasks.start_soon(run)
+            with anyio.fail_after(60):
+                while not host.asked:
+                    await anyio.lowlevel.checkpoint()
+            await anyio.sleep(0.01)
+            asked_in_the_crowd = list(ours.asked)
+
+    assert not asked_in_the_crowd
+    assert len(results[0].fragments[Layer.RULES]) == 2
+    assert not results[0].warnings
 
 
 @pytest.mark.requirement("CE-061", "CE-071")
