@@ -31,9 +31,7 @@ MIB = 1024 * 1024
 
 async def measure_socket(peer: Peer, home: str, clients: int) -> list[list[str]]:
     """Measure a fresh server with so many clients."""
-    if ":" not in peer.address:
-        Path(peer.address).unlink(missing_ok=True)
-    process = start(peer.command(home), peer.environment)
+    process = start(peer.command(home), peer.environment, peer.address)
     try:
         lines = [await connect(peer) for _ in range(clients)]
         return [await _row(peer, f"socket, {clients}", label, lines) for label in SIZES]

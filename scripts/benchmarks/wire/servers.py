@@ -88,8 +88,12 @@ def install_pygls() -> Path | None:
     return None if made.returncode else python
 
 
-def start(command: list[str], environment: dict[str, str]) -> "subprocess.Popen[bytes]":
-    """Start a server that listens."""
+def start(
+    command: list[str], environment: dict[str, str], address: str = ""
+) -> "subprocess.Popen[bytes]":
+    """Start a server that listens; the socket of a killed one is taken away first."""
+    if address and ":" not in address:
+        Path(address).unlink(missing_ok=True)
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
