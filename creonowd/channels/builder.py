@@ -190,19 +190,15 @@ async def _summarised(
         return history
     profile = await session.budgets.effective(params.project_id)
     model = session.ai.model(profile.model)
-    seconds = _patience(session)
+    left = current_effective_deadline() - current_time()
+    seconds = min(session.settings.history_summary_timeout_ms / 1000, left / 3)
     by_model = ByModel(session.ai, model, session.redactor, seconds)
     where = Where(params.project_id, params.conversation_id)
     written = Written(covers=covers, summary=extracted(history.rounds[:covers]))
-    with move_on_after(2 * seconds):
+    # Whoever waits for a model, or for another who does, must still have time to build.
+    with move_on_after(left * 2 / 3):
         written = await settled(by_model, session.histories, where, history, covers)
     return history.with_summary(written)
-
-
-def _patience(session: Session) -> float:
-    """Wait for a model no longer than leaves time to build without it."""
-    left = current_effective_deadline() - current_time()
-    return min(session.settings.history_summary_timeout_ms / 1000, left / 3)
 
 
 def _result(session: Session, params: BuildContext, turn: _Turn) -> BuildResult:

@@ -14,7 +14,14 @@ from creonowd.channels.tools import desk_of
 from creonowd.conversations import rounds
 from creonowd.conversations.histories import History
 from creonowd.conversations.messages import LONGEST_ID, Message, Speaker, ToolCall
-from creonowd.conversations.recording import Desk, Recorded, Result, record_message, record_result
+from creonowd.conversations.recording import (
+    Desk,
+    Recorded,
+    Result,
+    clean_name,
+    record_message,
+    record_result,
+)
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.model import Result as Reply
@@ -195,7 +202,8 @@ async def _prepared(
             continue
         call = calls.get(message.tool_call_id or "")
         recorded = await record_result(desk, where, _result(new, message, call))
-        made.append((replace(message, content=recorded.text), recorded))
+        name = clean_name(message.name, desk.redactor)
+        made.append((replace(message, content=recorded.text, name=name), recorded))
     return made
 
 

@@ -24,6 +24,7 @@ from creonowd.redaction import Redactor
 Compressor = Callable[[Seen], list[str]]
 
 _REF = re.compile(r"Full output: (ctx_[a-z0-9]{16,26})\Z")
+_COLOURS = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]?[@-~]")
 _LONGEST_NAME = 64
 _LONGEST_FAILURE = 20
 
@@ -36,7 +37,8 @@ def compress(
     headline, *rest = _lines(tool, seen)
     name = clip(" ".join(tool.split()), _LONGEST_NAME) or "tool"
     note = " (its JSON is malformed)" if observation.form is Form.MALFORMED else ""
-    return clip("\n".join([f"[{name}] {headline}{note}", *rest]), limits.total)
+    told = "\n".join([f"[{name}] {headline}{note}", *rest])
+    return clip(_COLOURS.sub("", told), limits.total)
 
 
 def with_ref(summary: str, ref_id: str) -> str:

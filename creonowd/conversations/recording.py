@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from anyio import to_thread
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from creonowd.artifacts.files import About, ContextFiles, Put, Where
@@ -121,15 +121,30 @@ def _without_secrets(desk: Desk, message: Message) -> Message:
     if message.role is Speaker.ASSISTANT:
         content = without_thoughts(content)
     calls = tuple(_clean_call(call, desk) for call in message.calls)
-    return replace(message, content=desk.redactor.redact(content).text, tool_calls=calls or UNSET)
+    return replace(
+        message,
+        content=desk.redactor.redact(content).text,
+        tool_calls=calls or UNSET,
+        name=clean_name(message.name, desk.redactor),
+    )
+
+
+def clean_name(name: str | UnsetType, redactor: Redactor) -> str | UnsetType:
+    """Take secrets out of the name that a message gives its speaker or its tool."""
+    return UNSET if name is UNSET else redactor.redact(name).text
 
 
 def _clean_call(call: ToolCall, desk: Desk) -> ToolCall:
     given = relative(call.arguments, desk.root)
-    if isinstance(given, str):
-        value = parsed(given)
-        clean = value if value is None else cleaned(value, desk.redactor)
-        if value is None or clean == value:
-            return replace(call, arguments=desk.redactor.redact(given).text)
-        return replace(call, arguments=msgspec.json.encode(clean).decode())
-    return replace(call, arguments=cleaned(given, desk.redactor))
+    name = desk.redactor.redact(call.name).text
+    return replace(call, name=name, arguments=_clean_arguments(given, desk.redactor))
+
+
+def _clean_arguments(given: Any, redactor: Redactor) -> Any:
+    if not isinstance(given, str):
+        return cleaned(given, redactor)
+    value = parsed(given)
+    clean = value if value is None else cleaned(value, redactor)
+    if value is None or clean == value:
+        return redactor.redact(given).text
+    return msgspec.json.encode(clean).decode()

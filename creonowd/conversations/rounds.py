@@ -100,10 +100,14 @@ def checked(before: Sequence[Message], messages: Sequence[Message]) -> list[Mess
 
 
 def paired(messages: Sequence[Message]) -> Iterator[Message]:
-    """Put each result right after its call; a call without one gets a note in its place."""
+    """Put each result right after its call; a call without one gets a note in its place.
+
+    A message of which nothing is left, such as a mere thought, is passed over.
+    """
     results = [m for m in messages if m.role is Speaker.TOOL and m.tool_call_id is not UNSET]
     for message in messages:
-        if message.role is not Speaker.TOOL or message.tool_call_id is UNSET:
+        thought = message.role is Speaker.ASSISTANT and not message.content and not message.calls
+        if not thought and (message.role is not Speaker.TOOL or message.tool_call_id is UNSET):
             yield message
         for call in message.calls:
             found = next((r for r in results if r.tool_call_id == call.id), None)

@@ -166,6 +166,30 @@ async def test_thoughts_are_not_kept(client: Client, tmp_path: Path) -> None:
     assert "hidden" not in json.dumps(read)
 
 
+async def test_a_mere_thought_leaves_no_empty_message_in_the_next_turn(
+    client: Client, tmp_path: Path
+) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+    thought = says("<think>nothing to say</think>")
+
+    await chat.call("context:history:append", messages=[user("hello"), thought])
+
+    built = await chat.call("context:build", input="more", systemPrompt="You help.")
+    assert [m["content"] for m in built["messages"]] == ["You help.", "hello", "more"]
+
+
+async def test_a_secret_in_a_name_is_not_kept(client: Client, tmp_path: Path) -> None:
+    chat = await chat_on(client, tmp_path / "book")
+    named = {**result("c1", "x"), "name": SECRETS[1]}
+    messages = [{**user("go"), "name": SECRETS[1]}, calls(("c1", SECRETS[1], {})), named]
+
+    appended = await chat.call("context:history:append", messages=messages)
+
+    read = await chat.call("context:history:read")
+    built = await chat.call("context:build", input="go", systemPrompt="You help.")
+    assert SECRETS[1] not in json.dumps([appended, read, built])
+
+
 @pytest.mark.parametrize(
     ("messages", "field"),
     [

@@ -126,6 +126,11 @@ def test_a_file_is_read_whatever_it_holds(
             "total 8\ndrwxr-xr-x 2 a a 4 src\n-rw-r--r-- 1 a a 4 b",
             ".: 2 entries (1 file, 1 folder)",
         ),
+        (
+            "Bash",
+            {"stdout": "\x1b[1;31mred\x1b[0m"},
+            "(no command): finished\nstdout: 1 line, 14 characters: red",
+        ),
         ("TodoWrite", "Nothing to do.", "Nothing to do."),
         ("Web", 0, "0"),
         ("Web", [1, False], "2 items\n- 1\n- false"),
