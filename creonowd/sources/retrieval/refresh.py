@@ -22,9 +22,11 @@ from creonowd.workspace.opening import read_inside
 # The coarsest clock of a disk in use (FAT): within it, two writes may look like one.
 YOUNG_MS = 2000
 MANY = 32
-# A thread that computes keeps all others waiting; so short a rest lets an assembly through.
+# A thread that computes keeps all others waiting; short rests let assemblies through. There are
+# systems on which the shortest rest is long, so not every passage has one.
 BREATH_SECONDS = 0.0005
 AT_A_STRETCH = 256
+BETWEEN_RESTS = 3
 
 Report = Callable[[int, int], None]
 
@@ -44,7 +46,8 @@ class Pace:
         """Go through some passages, as long as anyone waits for them."""
         for passage in passages:
             self._passed += 1
-            if self._stop.wait(BREATH_SECONDS if self._passed > AT_A_STRETCH else 0):
+            rests = self._passed > AT_A_STRETCH and self._passed % BETWEEN_RESTS == 0
+            if self._stop.wait(BREATH_SECONDS if rests else 0):
                 raise _StoppedError
             yield passage
 
