@@ -266,7 +266,7 @@ async def _read_on(
             splitter.feed(await stream.receive())
             for event in splitter.events():
                 assert isinstance(event, Frame)
-                await client.receive(event.body)
+                await client.receive(bytes(event.body))
     client.ended()
 
 
