@@ -180,10 +180,14 @@ async def _crowd(root: Path, user_data: Path) -> None:
             latencies, replies = await crowd.crowd(socket, payloads)
             answered = sum("result" in reply for reply in replies)
             within = all(r["result"]["tokenCount"] <= 6000 for r in replies if "result" in r)
+            short = sum(
+                "UNAVAILABLE" in str(r["result"]["warnings"]) for r in replies if "result" in r
+            )
             shares = " / ".join(f"{crowd.percentile(latencies, p):.0f}" for p in (0.5, 0.95, 0.99))
             _row(
                 f"500 at once over 125 documents, {name}: p50 / p95 / p99",
-                f"{shares} ms, {answered} answered, budget {'kept' if within else 'BROKEN'}",
+                f"{shares} ms, {answered} answered, {short} lack a source, "
+                f"budget {'kept' if within else 'BROKEN'}",
                 "< 120 / 250 / 500 ms",
             )
 
