@@ -5,7 +5,6 @@ Knows no layer and no budget.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from creonowd.context.canonical import well_formed
@@ -22,6 +21,7 @@ Count = tuple[str, str]
 _SMALL = 4096
 _AT_ONCE = 200
 _COUNTED_AT_ONCE = 999
+_ONE_EACH: dict[tuple[object, ...], bool] = {}
 _FAILURES = (
     ArithmeticError,
     LookupError,
@@ -140,11 +140,14 @@ class Instruments:
             return 1
         return self.count(str(number))
 
-    @cached_property
+    @property
     def _one_each(self) -> bool:
-        """Whether every small number is one token, found out with a single count."""
-        numbers = "".join(f"{n}\n" for n in range(1, _COUNTED_AT_ONCE + 1))
-        return self.count(numbers) == 2 * _COUNTED_AT_ONCE and self.count("\n") == 1
+        """Whether every small number is one token, found out once per table with one count."""
+        table = self.key[:2]
+        if table not in _ONE_EACH:
+            numbers = "".join(f"{n}\n" for n in range(1, _COUNTED_AT_ONCE + 1))
+            _ONE_EACH[table] = self.count(numbers) == 2 * _COUNTED_AT_ONCE and self.count("\n") == 1
+        return _ONE_EACH[table]
 
     def counting(self, tokenizer: Tokenizer) -> "Instruments":
         """Give the same instruments with another tokenizer."""

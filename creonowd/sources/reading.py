@@ -5,7 +5,6 @@ disk and no layer's rules.
 """
 
 from collections.abc import Callable
-from pathlib import PurePosixPath
 from typing import Any
 
 from creonowd.context.canonical import canonical_json
@@ -62,7 +61,8 @@ def leave_out(shelved: Shelved, path: str, reason: Reason) -> LeftOut:
 
 def is_json(path: str) -> bool:
     """Tell whether a file is to be read as JSON."""
-    return PurePosixPath(path).suffix.lower() == ".json"
+    name = path.rpartition("/")[2]
+    return name[1:].lower().endswith(".json")
 
 
 def _read(shelved: Shelved, file: TreeFile, make: Make) -> Fragment | LeftOut | None:

@@ -4,7 +4,6 @@
 """
 
 import json
-from pathlib import PurePosixPath
 from typing import Any, cast
 
 from creonowd.context.fragment import Fragment, Layer, LeftOut, Reason
@@ -33,8 +32,8 @@ def outline(folder: Folder) -> Fetched:
 
 def is_outline(path: str) -> bool:
     """Tell whether a settings file holds the outline."""
-    pure = PurePosixPath(path)
-    return str(pure.parent) == FOLDER and pure.stem.lower() == "outline"
+    folder, _, name = path.rpartition("/")
+    return folder == FOLDER and name[:1] != "." and name.rsplit(".", 1)[0].lower() == "outline"
 
 
 def _setting(shelved: Shelved, file: TreeFile, text: str) -> Fragment | LeftOut:
