@@ -94,6 +94,31 @@ async def test_an_invalid_skill_on_disk_stays_listed_with_its_error(
     assert (bad["id"], bad["valid"], bad["errors"][0]["line"]) == ("project:bad", False, 4)
 
 
+async def test_a_skill_is_reloaded_as_soon_as_the_watcher_tells_of_it(
+    client: Client, tmp_path: Path
+) -> None:
+    project = {"projectId": await project_of(client, tmp_path / "小说")}
+    await client.call("context:creonow:ensure", project)
+    await client.call("context:creonow:watch:start", project)
+    file = tmp_path / "小说" / ".creonow" / "skills" / "mine" / "SKILL.md"
+    file.parent.mkdir(parents=True)
+    path = ".creonow/skills/mine/SKILL.md"
+    seen: list[tuple[bool, list[int]]] = []
+
+    for content in (GOOD, BAD, GOOD.replace("5", "7")):
+        file.write_text(content, encoding="utf-8")
+        await client.event("context:creonow:changed", lambda event: path in event["paths"])
+        skill = (await client.call("skill:read", project | {"skillId": "project:mine"}))["skill"]
+        seen.append((skill["valid"], [fault["line"] for fault in skill["errors"]]))
+
+    assert seen == [(True, []), (False, [4]), (True, [])]
+    assert skill["contextRules"]["surrounding"] == 7
+    file.unlink()
+    await client.event("context:creonow:changed", lambda event: path in event["paths"])
+    gone = await client.failure("skill:read", project | {"skillId": "project:mine"})
+    assert gone.code == "NOT_FOUND"
+
+
 @pytest.mark.parametrize(
     ("channel", "payload", "code"),
     [

@@ -27,6 +27,7 @@ class Role(Protocol):
     def breaks_down_after(self, text: str) -> None: ...
     def breaks_off_after(self, text: str) -> None: ...
     def falls_silent_after(self, text: str) -> None: ...
+    def never_starts(self) -> None: ...
 
 
 class FakeRole:
@@ -56,6 +57,9 @@ class FakeRole:
 
     def falls_silent_after(self, text: str) -> None:
         self._play(Step(text=text, after=1, stall=True))
+
+    def never_starts(self) -> None:
+        self._play(Step(fail=ErrorCode.TIMEOUT))
 
     def _play(self, step: Step) -> None:
         self._fake.play(Script(steps=(step,)))
@@ -96,6 +100,9 @@ class OpenAIRole:
     def falls_silent_after(self, text: str) -> None:
         self._plays(Scene(_deltas([text]), stalls=True))
 
+    def never_starts(self) -> None:
+        self._plays(Scene())
+
     def _plays(self, scene: Scene) -> None:
         self._stage.scenes = [scene]
 
@@ -133,6 +140,9 @@ class AnthropicRole:
 
     def falls_silent_after(self, text: str) -> None:
         self._plays(Scene(_message([text]), stalls=True))
+
+    def never_starts(self) -> None:
+        self._plays(Scene())
 
     def _plays(self, scene: Scene) -> None:
         self._stage.scenes = [scene]

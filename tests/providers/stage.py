@@ -14,13 +14,18 @@ Write = Callable[[bytes], Awaitable[None]]
 
 @dataclass
 class Scene:
-    """One reply: a status, headers, and pieces of a body; then it ends, is cut or stalls."""
+    """One reply: a status, headers, and pieces of a body; then it ends, is cut or stalls.
+
+    A `slow` one says nothing until the stage is told to go on: not even its headers with
+    `"headers"`, not a piece of its body with `"body"`.
+    """
 
     pieces: list[bytes] = field(default_factory=list[bytes])
     status: int = 200
     headers: dict[str, str] = field(default_factory=dict[str, str])
     stalls: bool = False
     cut: bool = False
+    slow: str = ""
 
 
 @dataclass
@@ -41,6 +46,8 @@ class Stage:
         self.received: list[Received] = []
         self.hung_up = anyio.Event()
         self.playing = anyio.Event()
+        self.asked = anyio.Event()
+        self.go_on = anyio.Event()
 
     async def serve(self, stream: SocketStream) -> None:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.EndOfStream):
@@ -53,7 +60,12 @@ class Stage:
         scene = self.scenes.pop(0) if len(self.scenes) > 1 else self.scenes[0]
         head = {"content-type": "text/event-stream", "transfer-encoding": "chunked"} | scene.headers
         lines = [f"HTTP/1.1 {scene.status} Play", *(f"{k}: {v}" for k, v in head.items()), "", ""]
+        self.asked.set()
+        if scene.slow == "headers":
+            await self.go_on.wait()
         await stream.send("\r\n".join(lines).encode())
+        if scene.slow == "body":
+            await self.go_on.wait()
         for piece in scene.pieces:
             await stream.send(b"%x\r\n%s\r\n" % (len(piece), piece))
         self.playing.set()

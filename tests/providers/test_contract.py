@@ -6,6 +6,7 @@ import pytest
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.providers.provider import Call, Heard, Stop
 from tests.providers.roles import KEY, USAGE, Role
+from tests.providers.stage import Stage
 
 PATIENCE = 60
 CALL = Call(
@@ -120,6 +121,36 @@ async def test_cancelling_ends_the_call_at_once(role: Role) -> None:
             scope.cancel()
 
     assert scope.cancelled_caught
+
+
+@pytest.mark.parametrize("slow", ["headers", "body"])
+async def test_a_slow_start_is_waited_for(role: Role, stage: Stage, slow: str) -> None:
+    heard: list[str] = []
+    role.says("林远推", "门而入")
+    for scene in stage.scenes:
+        scene.slow = slow
+
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(role.provider.answer, CALL, heard.append)
+            if stage.scenes:
+                await stage.asked.wait()
+                assert heard == []
+            stage.go_on.set()
+
+    assert "".join(heard) == "林远推门而入"
+
+
+@pytest.mark.parametrize("slow", ["headers", "body"])
+@pytest.mark.parametrize("idle_ms", [80])
+async def test_a_start_that_is_too_slow_is_a_timeout(role: Role, stage: Stage, slow: str) -> None:
+    role.never_starts()
+    for scene in stage.scenes:
+        scene.slow = slow
+
+    error = await failure(role)
+
+    assert error.code is ErrorCode.TIMEOUT
 
 
 async def test_a_provider_answers_again_after_it_failed(role: Role) -> None:
