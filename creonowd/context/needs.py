@@ -22,7 +22,11 @@ class ContextRules(Model):
 
 
 class Need(StrEnum):
-    """The key of `context_rules` that a source hangs on; `always` hangs on none."""
+    """The key of `context_rules` that a source hangs on; `always` hangs on none.
+
+    `evidence` hangs on either of two: entities that are spoken of are characters to one skill and
+    part of the graph to another.
+    """
 
     ALWAYS = "always"
     SURROUNDING = "surrounding"
@@ -33,6 +37,7 @@ class Need(StrEnum):
     RECENT_SUMMARY = "recent_summary"
     KNOWLEDGE_GRAPH = "knowledge_graph"
     RETRIEVAL = "retrieval"
+    EVIDENCE = "evidence"
 
 
 class Summary(StrEnum):
@@ -53,7 +58,11 @@ _READ_THE_DOCUMENT = (
 
 def wants(rules: ContextRules | None, need: Need) -> bool:
     """Tell whether a skill asks for something; the general profile (None) asks for everything."""
-    return rules is None or need is Need.ALWAYS or bool(getattr(rules, need.value))
+    if rules is None or need is Need.ALWAYS:
+        return True
+    if need is Need.EVIDENCE:
+        return rules.characters or rules.knowledge_graph
+    return bool(getattr(rules, need.value))
 
 
 def wants_document(rules: ContextRules | None) -> bool:

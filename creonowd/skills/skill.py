@@ -106,7 +106,7 @@ def _interpreted(read: FrontMatter) -> Parsed:
         found += placeholders.faults(getattr(prompt, part), f"prompt.{part}")
     if found:
         located = (msgspec.structs.replace(f, line=read.line_of(f.key)) for f in found)
-        return Parsed(Skill(), tuple(located))
+        return Parsed(_nameplate(read.values), tuple(located))
     return Parsed(
         Skill(
             id=read.values.get("id", ""),
@@ -118,6 +118,13 @@ def _interpreted(read: FrontMatter) -> Parsed:
             prompt=prompt,
         )
     )
+
+
+def _nameplate(values: Mapping[str, Any]) -> Skill:
+    """Keep who an invalid skill says it is, so that it hides what it was to replace."""
+    told, name = values.get("id"), values.get("name")
+    own = told if isinstance(told, str) and _ID.fullmatch(told) else ""
+    return Skill(id=own, name=name if isinstance(name, str) else "")
 
 
 def _unknown_or_mistyped(values: Mapping[str, Any]) -> Iterator[Fault]:

@@ -24,7 +24,7 @@ class MentionedSource:
 
     layer = Layer.RETRIEVED
     name = "mentioned"
-    need = Need.CHARACTERS
+    need = Need.EVIDENCE
     unavailable = told(WarningCode.CHARACTERS_UNAVAILABLE)
     timeout_ms: int | None = None
 

@@ -5,6 +5,7 @@ from itertools import chain, combinations
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from tests.channels.desk import Desk, at_desk
@@ -19,7 +20,7 @@ MARKERS = {
     "outline": ("大纲标记", "→ 章节标记"),
     "recent_summary": ("摘要标记",),
     "knowledge_graph": ("图谱标记",),
-    "retrieval": ("召回标记", "自定宿主标记"),
+    "retrieval": ("召回标记", "自定宿主标记", "段落标记"),
 }
 HOSTS = {
     "kg": ("rules", "图谱标记"),
@@ -77,6 +78,7 @@ async def desk(client: Client, tmp_path: Path, asked: list[str]) -> Desk:
     """A project in which every source has something to say that can be told apart."""
     desk = await at_desk(client, tmp_path / "小说")
     (desk.root / "一.md").write_bytes(CHAPTER.encode())
+    (desk.root / "二.md").write_bytes("很久以前，正文在此：段落标记。\n".encode())
     for path, content in FILES.items():
         desk.put(path, content)
     await desk.constrain("约束标记")
@@ -85,8 +87,15 @@ async def desk(client: Client, tmp_path: Path, asked: list[str]) -> Desk:
         await client.call("context:source:register", {"layer": layer, "name": kind, "kind": kind})
     await desk.script({"text": "摘要标记"})
     await desk.run(skillId="builtin:polish", cursorPosition=0)
+    await until_indexed(desk)
     asked.clear()
     return desk
+
+
+async def until_indexed(desk: Desk) -> None:
+    with anyio.fail_after(60):
+        while any("INDEXING" in said for said in (await desk.assemble())["warnings"]):
+            await anyio.lowlevel.checkpoint()
 
 
 def answer(params: dict[str, Any], asked: list[str]) -> dict[str, Any]:
@@ -124,6 +133,23 @@ async def test_what_is_injected_follows_the_rules_for_every_subset(
         expected = {kind for kind, (_, mark) in HOSTS.items() if mark in prompt}
         assert set(asked) == expected
     assert wrong == []
+
+
+@pytest.mark.requirement("SK-012", "SK-015")
+@pytest.mark.parametrize(
+    ("flags", "given"),
+    [(("characters",), True), (("knowledge_graph",), True), (("outline", "retrieval"), False)],
+)
+async def test_entities_that_are_spoken_of_are_characters_and_evidence(
+    desk: Desk, flags: tuple[str, ...], *, given: bool
+) -> None:
+    desk.put("characters/苏晴.md", "---\ninject: mentioned\n---\n实体标记\n")
+    (desk.root / "一.md").write_bytes(f"苏晴没有抬头。\n{CHAPTER}苏晴笑了。\n".encode())
+    desk.put("skills/trial/SKILL.md", skill(flags))
+
+    made = await desk.assemble(skillId="project:trial", cursorPosition=len(CHAPTER))
+
+    assert ("实体标记" in made["userContent"]) is given
 
 
 async def test_an_unknown_skill_gets_everything(desk: Desk) -> None:

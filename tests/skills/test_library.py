@@ -108,10 +108,13 @@ async def test_an_invalid_skill_still_hides_the_one_it_replaces(
     """Falling back to another text than the one on screen would puzzle its author."""
     put(project, "polish/SKILL.md", "---\nid: builtin:polish\ncontext_rules: 5\n---\n")
 
-    found = await library.find("project:polish", project)
+    found = await library.find("builtin:polish", project)
+    listed = [entry.id for entry in await library.listed(project)]
 
     assert found is not None
+    assert found.scope is Scope.PROJECT
     assert found.faults
+    assert listed.count("builtin:polish") == 1
 
 
 async def test_an_edit_counts_at_the_next_call(library: Library, project: Project) -> None:
