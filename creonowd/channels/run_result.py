@@ -1,7 +1,6 @@
 """What `ai:skill:run` answers and tells on the way. Shapes only."""
 
 import re
-from collections.abc import Iterable
 
 from msgspec import UNSET, UnsetType
 
@@ -136,7 +135,10 @@ def earlier(attempt: Attempt, *, utf16: bool) -> EarlierAttempt:
 
 
 def refs_in(assembled: AssembleResult) -> list[str]:
-    """List the references in a prompt, in their order, as they stand in it."""
+    """List the references in a prompt, in their order, as they stand in it.
+
+    Of a document that is shown in part, the reference that says which part.
+    """
     known = {
         evidence.source_ref.partition("#")[0]
         for evidence in assembled.trim_evidence
@@ -144,9 +146,5 @@ def refs_in(assembled: AssembleResult) -> list[str]:
     }
     found = (match[1].removesuffix(_AFTER) for match in _REF.finditer(assembled.prompt))
     refs = dict.fromkeys(ref for ref in found if ref[4:].partition("#")[0] in known)
-    return [ref for ref in refs if "#" in ref or not _has_lines(ref, refs)]
-
-
-def _has_lines(ref: str, refs: Iterable[str]) -> bool:
-    """Tell whether a document is shown in part, and the reference that says which is there too."""
-    return any(other.startswith(f"{ref}#L") for other in refs)
+    in_part = {ref.partition("#L")[0] for ref in refs if "#L" in ref}
+    return [ref for ref in refs if ref not in in_part]

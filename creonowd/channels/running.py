@@ -3,7 +3,9 @@
 from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
+import anyio
 import structlog
+from anyio import lowlevel
 from msgspec import UNSET, Meta
 from msgspec.structs import replace
 
@@ -104,8 +106,7 @@ async def run(session: Session, params: RunSkill, run_id: str) -> SkillRun:
         provider = await session.ai.current()
         order = _Order(session, params, run_id, project, provider)
         attempts, failed = await carry_out(_errand(order), _hands(order, stream.hear))
-        warnings = [*_of_failure(failed), *await _record(order, attempts[-1])]
-        return _told(order, attempts, warnings)
+        return await _recorded(order, attempts, _of_failure(failed))
     finally:
         stream.end()
 
@@ -163,8 +164,22 @@ async def _judge(order: _Order, assembled: Assembled, output: str) -> Verdict:
     return with_rest(verdict, told, terms)
 
 
+async def _recorded(order: _Order, attempts: tuple[Attempt, ...], warnings: list[str]) -> SkillRun:
+    """Keep what the run came to, and put it into words while the disk is at work."""
+    problems: list[str] = []
+
+    async def record() -> None:
+        problems.extend(await _record(order, attempts[-1]))
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(record)
+        await lowlevel.checkpoint()
+        told = _told(order, attempts, warnings)
+    return replace(told, warnings=[*told.warnings, *problems]) if problems else told
+
+
 async def _record(order: _Order, attempt: Attempt) -> list[str]:
-    """Keep what the run came to; an output is not lost because that fails."""
+    """Write the run down; an output is not lost because that fails."""
     told_to = order.params.input or ""
     summary = summarise(attempt.assembled.skill_name, told_to, attempt.answer.text)
     record = _as_record(order, attempt, order.session.redactor.redact(summary).text)

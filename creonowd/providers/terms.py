@@ -57,9 +57,20 @@ def misuses(term: Term, text: str) -> Iterator[Hit]:
 
 def _places(word: str, text: str) -> Iterator[tuple[int, int]]:
     """Find a word as the judge reads it; where case does not matter, it is found faster."""
-    if word.lower() != word.upper():
-        return (match.span() for match in _pattern(word).finditer(text))
-    return ((start, end) for start, end in _literal(word, text) if stands_alone(text, start, end))
+    if word.lower() == word.upper():
+        yield from _alone(word, text)
+    elif word.lower() in _lower(text):
+        yield from (match.span() for match in _pattern(word).finditer(text))
+
+
+def _alone(word: str, text: str) -> Iterator[tuple[int, int]]:
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        found = stands_alone(text, at, end)
+        if found:
+            yield at, end
+        at = text.find(word, end if found else at + 1)
 
 
 def _literal(word: str, text: str) -> Iterator[tuple[int, int]]:
@@ -67,6 +78,11 @@ def _literal(word: str, text: str) -> Iterator[tuple[int, int]]:
     while at >= 0:
         yield at, at + len(word)
         at = text.find(word, at + len(word))
+
+
+@lru_cache(maxsize=2)
+def _lower(text: str) -> str:
+    return text.lower()
 
 
 @lru_cache(maxsize=4096)

@@ -46,6 +46,8 @@ def redact_value(value: Any, redactor: Redactor = _everyone) -> Any:
 
 
 def _redacted(value: Any, redactor: Redactor, above: frozenset[int]) -> Any:
+    if type(value) is int or type(value) is float:
+        return value
     if isinstance(value, str):
         return _clean(value, redactor)
     if isinstance(value, _Plain):
@@ -119,15 +121,22 @@ def _held(
 
 
 def _key(key: Any, redactor: Redactor) -> Any:
+    if type(key) is str:
+        return _clean(key, redactor)
     return key if isinstance(key, _Plain) else _clean(_text(key), redactor)
 
 
 def _is_secret_name(name: Any) -> bool:
+    if isinstance(name, bytes):
+        return _announces(name.decode(errors="replace"))
+    return isinstance(name, str) and _announces(name)
+
+
+@lru_cache(maxsize=REMEMBERED)
+def _announces(name: str) -> bool:
     from creonowd.redaction.names import is_secret_name
 
-    return isinstance(name, str | bytes) and is_secret_name(
-        name if isinstance(name, str) else name.decode(errors="replace")
-    )
+    return is_secret_name(name)
 
 
 def _text(value: Any) -> str:

@@ -57,8 +57,10 @@ def test_a_number_in_a_word_is_no_reason_to_look_inside_others() -> None:
     assert [h.start for h in misuses(Term("2号"), "2号 12号")] == [0]
 
 
-@pytest.mark.parametrize("word", ["2号", "别名1", "灵晶", "7"])
-@pytest.mark.parametrize("text", ["2号 12号", "别名1 别名12 x别名1", "灵晶灵晶", "7 77 a7 7a _7 7"])
+@pytest.mark.parametrize("word", ["2号", "别名1", "灵晶", "7", "1号1"])
+@pytest.mark.parametrize(
+    "text", ["2号 12号", "别名1 别名12 x别名1", "灵晶灵晶", "7 77 a7 7a _7 7", "x1号1号1"]
+)
 def test_a_word_without_case_is_found_where_the_pattern_finds_it(word: str, text: str) -> None:
     expected = [match.span() for match in regex.finditer(word_pattern(word), text)]
 
