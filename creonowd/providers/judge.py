@@ -66,8 +66,7 @@ def _by_rules(text: str, charges: Iterable[Charge]) -> Iterator[Violation]:
 
 
 def _by_terms(text: str, terms: Iterable[Term]) -> Iterator[Violation]:
-    for term in terms:
-        yield from (_certain(REF, term.says, hit) for hit in misuses(term, text))
+    return (_certain(REF, term.says, hit) for term, hit in misuses(tuple(terms), text))
 
 
 def _certain(constraint_id: str, constraint: str, hit: Hit) -> Violation:

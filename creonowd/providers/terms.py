@@ -5,12 +5,15 @@ Knows the file's form; an entry that says nothing about what to avoid bans nothi
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import msgspec
 import regex
 
-from creonowd.providers.bans import Hit, stands_alone, word_pattern
+from creonowd.providers.bans import Hit, stands_alone
+
+if TYPE_CHECKING:
+    from ahocorasick_rs import AhoCorasick
 
 REF = ".creonow/rules/terminology.json"
 AVOIDED = ("avoid", "avoids", "forbidden", "banned", "wrong", "deprecated")
@@ -46,48 +49,44 @@ def read_terms(data: bytes) -> tuple[Term, ...] | None:
     return (*banned, *(term for entry in listed for term in _terms(entry)))
 
 
-def misuses(term: Term, text: str) -> Iterator[Hit]:
-    """Find a word to avoid, except where it is part of the word to use."""
-    wrong = list(_places(term.avoided, text))
-    right = list(_literal(term.preferred, text)) if wrong and term.preferred else []
-    for start, end in wrong:
-        if not any(first <= start and end <= last for first, last in right):
-            yield Hit(start, end, text[start:end])
+def misuses(terms: tuple[Term, ...], text: str) -> list[tuple[Term, Hit]]:
+    """Find the words to avoid, except where they are part of the words to use instead."""
+    found: list[tuple[int, Hit]] = []
+    ends = [0] * len(terms)
+    for number, start, end in _places(tuple(term.avoided for term in terms), text):
+        if start >= ends[number] and stands_alone(text, start, end):
+            ends[number] = end
+            if not _is_part_of(terms[number].preferred, text, start, end):
+                found.append((number, Hit(start, end, text[start:end])))
+    return [(terms[number], hit) for number, hit in sorted(found)]
 
 
-def _places(word: str, text: str) -> Iterator[tuple[int, int]]:
-    """Find a word as the judge reads it; where case does not matter, it is found faster."""
-    if word.lower() == word.upper():
-        yield from _alone(word, text)
-    elif word.lower() in _lower(text):
-        yield from (match.span() for match in _pattern(word).finditer(text))
+def _places(words: tuple[str, ...], text: str) -> list[tuple[int, int, int]]:
+    """Find all words in one pass, whatever their case: their numbers, where they begin and end."""
+    if not words:
+        return []
+    lower = text.lower()
+    if len(lower) == len(text):
+        return _automaton(words).find_matches_as_indexes(lower, overlapping=True)
+    return [
+        (number, *match.span())
+        for number, word in enumerate(words)
+        for match in regex.finditer(regex.escape(word), text, regex.IGNORECASE)
+    ]
 
 
-def _alone(word: str, text: str) -> Iterator[tuple[int, int]]:
-    at = text.find(word)
-    while at >= 0:
-        end = at + len(word)
-        found = stands_alone(text, at, end)
-        if found:
-            yield at, end
-        at = text.find(word, end if found else at + 1)
+@lru_cache(maxsize=16)
+def _automaton(words: tuple[str, ...]) -> "AhoCorasick":
+    from ahocorasick_rs import AhoCorasick
+
+    return AhoCorasick([word.lower() for word in words])
 
 
-def _literal(word: str, text: str) -> Iterator[tuple[int, int]]:
-    at = text.find(word)
-    while at >= 0:
-        yield at, at + len(word)
-        at = text.find(word, at + len(word))
-
-
-@lru_cache(maxsize=2)
-def _lower(text: str) -> str:
-    return text.lower()
-
-
-@lru_cache(maxsize=4096)
-def _pattern(word: str) -> "regex.Pattern[str]":
-    return regex.compile(word_pattern(word), regex.IGNORECASE)
+def _is_part_of(preferred: str, text: str, start: int, end: int) -> bool:
+    """Tell whether a stretch lies within the word to use."""
+    size = len(preferred)
+    first = max(0, end - size)
+    return size >= end - start and text.find(preferred, first, start + size) >= 0
 
 
 def _terms(entry: Any) -> Iterator[Term]:

@@ -4,8 +4,12 @@ from typing import Any
 import pytest
 import regex
 
-from creonowd.providers.bans import word_pattern
+from creonowd.providers.bans import Hit, word_pattern
 from creonowd.providers.terms import Term, misuses, read_terms
+
+
+def found(term: Term, text: str) -> list[Hit]:
+    return [hit for _, hit in misuses((term,), text)]
 
 
 def read(content: Any) -> tuple[Term, ...] | None:
@@ -43,18 +47,18 @@ def test_a_file_that_cannot_be_read_is_told_from_one_without_terms(data: bytes) 
 def test_a_word_within_the_preferred_one_is_no_misuse() -> None:
     text = "林远看着林，林远远去"
 
-    found = [(hit.start, hit.end) for hit in misuses(Term("林", "林远"), text)]
+    places = [(hit.start, hit.end) for hit in found(Term("林", "林远"), text)]
 
-    assert found == [(4, 5)]
+    assert places == [(4, 5)]
 
 
 def test_a_word_in_latin_script_is_not_found_inside_another() -> None:
-    assert [h.text for h in misuses(Term("elf", "Aelf"), "Elf self elf's Aelf")] == ["Elf", "elf"]
+    assert [h.text for h in found(Term("elf", "Aelf"), "Elf self elf's Aelf")] == ["Elf", "elf"]
 
 
 def test_a_number_in_a_word_is_no_reason_to_look_inside_others() -> None:
-    assert [h.start for h in misuses(Term("R2"), "R2 R20 XR2 r2")] == [0, 11]
-    assert [h.start for h in misuses(Term("2号"), "2号 12号")] == [0]
+    assert [h.start for h in found(Term("R2"), "R2 R20 XR2 r2")] == [0, 11]
+    assert [h.start for h in found(Term("2号"), "2号 12号")] == [0]
 
 
 @pytest.mark.parametrize("word", ["2号", "别名1", "灵晶", "7", "1号1"])
@@ -64,4 +68,24 @@ def test_a_number_in_a_word_is_no_reason_to_look_inside_others() -> None:
 def test_a_word_without_case_is_found_where_the_pattern_finds_it(word: str, text: str) -> None:
     expected = [match.span() for match in regex.finditer(word_pattern(word), text)]
 
-    assert [(hit.start, hit.end) for hit in misuses(Term(word), text)] == expected
+    assert [(hit.start, hit.end) for hit in found(Term(word), text)] == expected
+
+
+def test_many_terms_are_found_in_one_pass_in_the_order_of_the_file() -> None:
+    numbered = (Term(f"别名{n}", f"术语{n}") for n in range(300))
+    terms = (*numbered, Term("Elf"), Term("İstanbul"))
+
+    hits = misuses(terms, "别名7与别名12，elf，别名7。")
+    odd = misuses(terms, "İSTANBUL 的 ELF 与别名3")
+
+    assert [(term.avoided, hit.start) for term, hit in hits] == [
+        ("别名7", 0),
+        ("别名7", 13),
+        ("别名12", 4),
+        ("Elf", 9),
+    ]
+    assert [(term.avoided, hit.start) for term, hit in odd] == [
+        ("别名3", 16),
+        ("Elf", 11),
+        ("İstanbul", 0),
+    ]
