@@ -3,8 +3,7 @@
 The novel is made of ../shared/corpus if that is there and else of made-up prose; the project has
 8 characters, 10 settings files, an outline, preferences, terms and 12 constraints. The fake
 provider answers at once with the prompt. Before anything is measured the index is complete and the
-place has been assembled once, so that assembly and run, which take turns to be first, both find
-everything warm.
+place has been assembled, so that assembly and run, which take turns, both find everything warm.
 """
 
 # requirement: SK-038
@@ -100,9 +99,9 @@ def _medians(warm: Timer, timers: Sequence[Timer]) -> list[float]:
     """Take turns, so that whatever else this machine does hits all alike, and none is always first."""
     taken: list[list[float]] = [[] for _ in timers]
     for turn in range(ROUNDS):
-        warm(turn)
         for shift in range(len(timers)):
             chosen = (turn + shift) % len(timers)
+            warm(turn)
             taken[chosen].append(timers[chosen](turn))
     return [statistics.median(times[3:]) for times in taken]
 
