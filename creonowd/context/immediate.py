@@ -20,6 +20,7 @@ from creonowd.context.window import After, Before, Side, show_after, show_before
 from creonowd.model import Model
 
 NOTES_SHARE = 4
+MOST_LINES = 9_999_999
 
 
 class View(Model):
@@ -98,20 +99,26 @@ def look(
 
 def _see(scene: _Scene, room: int) -> _Sight:
     """Show what fits; where that is not all of the document, with the lines that it covers."""
-    sight = _within(scene, room)
-    if not sight.text or _is_all(sight, scene):
+    reserve = scene.instruments.count(_excerpt(scene, MOST_LINES, MOST_LINES))
+    near = _near(scene, room, reserve)
+    sight = _Sight(near, show_after(scene.after, room - near.tokens, scene.instruments))
+    left = room - near.tokens - reserve
+    if not sight.text or left < 0 or _is_all(sight, scene):
         return sight
-    instruments, lines = scene.instruments, scene.document.text.count("\n") + 1
-    sight = _within(scene, room - instruments.count(_excerpt(scene, lines, lines)))
+    sight = _Sight(near, show_after(scene.after, left, scene.instruments))
     if not sight.text:
         return sight
     closing = _excerpt(scene, *_lines(scene.document.text, _span(scene, sight)))
-    return sight._replace(closing=closing, closing_tokens=instruments.count(closing))
+    return sight._replace(closing=closing, closing_tokens=scene.instruments.count(closing))
 
 
-def _within(scene: _Scene, room: int) -> _Sight:
+def _near(scene: _Scene, room: int, reserve: int) -> Side:
+    """Show what lies before; what lies after must not matter, so what it may cost is not asked."""
     near = show_before(scene.before, room, scene.step, scene.instruments)
-    return _Sight(near, show_after(scene.after, room - near.tokens, scene.instruments))
+    if _is_all_before(near, scene.before):
+        return near
+    less = show_before(scene.before, room - reserve, scene.step, scene.instruments)
+    return less if less.text else near
 
 
 def _span(scene: _Scene, sight: _Sight) -> Span:
@@ -147,16 +154,16 @@ def _sides(
 
 def _is_all(shown: _Sight, scene: _Scene) -> bool:
     """Tell whether nothing but blanks of the document is missing."""
-    before, after = scene.before, scene.after
-    first = before.strip.leaves[0].start == 0
-    last = after.strip.leaves[-1].end == len(before.manuscript.text)
-    blank = not before.strip.text.strip(), not after.rest.strip()
-    return (
-        first
-        and last
-        and (blank[0] or shown.near.text == before.strip.text[:-1])
-        and (blank[1] or shown.beyond.text == after.rest)
-    )
+    after = scene.after
+    last = after.strip.leaves[-1].end == len(scene.before.manuscript.text)
+    complete = not after.rest.strip() or shown.beyond.text == after.rest
+    return last and complete and _is_all_before(shown.near, scene.before)
+
+
+def _is_all_before(near: Side, before: Before) -> bool:
+    strip = before.strip
+    complete = not strip.text.strip() or near.text == strip.text[:-1]
+    return strip.leaves[0].start == 0 and complete
 
 
 def _rendered(scene: _Scene, shown: _Sight) -> str:

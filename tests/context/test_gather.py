@@ -175,7 +175,7 @@ def test_only_what_the_skill_asks_for_is_asked() -> None:
 
     chosen = asked(plan(ContextRules(characters=True, surrounding=100)), sources)
 
-    assert [s.name for s in chosen] == ["always", "surrounding", "characters"]
+    assert [s.name for s in chosen] == ["always", "surrounding", "characters", "evidence"]
     assert asked(plan(None), sources) == sources
 
 

@@ -124,7 +124,8 @@ async def test_each_need_has_its_sources(sources: ProjectSources, project: Proje
     assert by_need == {
         Need.STYLE_GUIDE: ["style"],
         Need.ALWAYS: ["rules", "constraints"],
-        Need.CHARACTERS: ["characters", "settings", "mentioned"],
+        Need.CHARACTERS: ["characters", "settings"],
+        Need.EVIDENCE: ["mentioned"],
         Need.OUTLINE: ["outline"],
         Need.USER_PREFERENCES: ["memory"],
         Need.RETRIEVAL: ["retrieval"],
