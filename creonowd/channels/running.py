@@ -167,6 +167,7 @@ async def _judge(order: _Order, assembled: Assembled, output: str) -> Verdict:
 async def _recorded(order: _Order, attempts: tuple[Attempt, ...], warnings: list[str]) -> SkillRun:
     """Keep what the run came to, and put it into words while the disk is at work."""
     problems: list[str] = []
+    told: list[SkillRun] = []
 
     async def record() -> None:
         problems.extend(await _record(order, attempts[-1]))
@@ -174,8 +175,8 @@ async def _recorded(order: _Order, attempts: tuple[Attempt, ...], warnings: list
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(record)
         await lowlevel.checkpoint()
-        told = _told(order, attempts, warnings)
-    return replace(told, warnings=[*told.warnings, *problems]) if problems else told
+        told.append(_told(order, attempts, warnings))
+    return replace(told[0], warnings=[*told[0].warnings, *problems])
 
 
 async def _record(order: _Order, attempt: Attempt) -> list[str]:
