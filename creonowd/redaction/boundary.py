@@ -23,12 +23,20 @@ _ESCAPE = re.compile(
 
 def begins(text: str, start: int) -> bool:
     """Tell whether a token may begin at `start`."""
-    if start == 0:
-        return True
+    return not (start and inside(text, start))
+
+
+def inside(text: str, start: int, *, escapes: bool = True) -> bool:
+    """Tell whether a token has begun before `start`; `escapes`: whether the text has any."""
     before = text[start - 1]
     if before == "*":
-        return not text.endswith(PLACEHOLDER, 0, start)
-    return before not in _ALNUM or follows_escape(text, start)
+        return text.endswith(PLACEHOLDER, 0, start)
+    return before in _ALNUM and not (escapes and follows_escape(text, start))
+
+
+def may_escape(text: str) -> bool:
+    """Tell whether there is anything in a text that an escape could begin with."""
+    return _MAY_ESCAPE.search(text) is not None
 
 
 def follows_escape(text: str, start: int) -> bool:

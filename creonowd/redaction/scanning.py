@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation
 
-from creonowd.redaction.boundary import begins
+from creonowd.redaction.boundary import inside, may_escape
 from creonowd.redaction.rules import Rule, Span, compiled
 
 NEARBY = 64
@@ -60,16 +60,19 @@ def _anchored(scanner: Scanner, text: str) -> list[Finding]:
     done = [0] * len(scanner.names)
     verdicts: dict[tuple[int, int, str], Sequence[Span]] = {}
     hits = scanner.automaton.find_matches_as_indexes(lower(text), overlapping=True)
+    escapes = may_escape(text)
     for anchor, start, _ in hits:
         for rank, rule in scanner.by_anchor[anchor]:
-            if start < done[rank] or (rule.bounded and not begins(text, start)):
+            if start < done[rank] or (
+                rule.bounded and start and inside(text, start, escapes=escapes)
+            ):
                 continue
             match = compiled(rule.pattern).match(text, start)
             if match is None:
                 continue
             spans = _judged(rank, rule, match, verdicts)
             if spans:
-                findings += [(first, last, rank) for first, last in spans]
+                findings.extend([(first, last, rank) for first, last in spans])
                 done[rank] = max(match.end(), spans[-1][1])
             elif rule.swallows:
                 done[rank] = match.end()
