@@ -58,13 +58,16 @@ def create(path: Path, data: bytes, *, mode: int = PRIVATE) -> bool:
     return True
 
 
-def append(path: Path, data: bytes, *, mode: int = PRIVATE) -> None:
-    """Add `data` to the end of `path`, on the disk when this returns."""
+def append(path: Path, data: bytes, *, mode: int = PRIVATE, synced: bool = True) -> None:
+    """Add `data` to the end of `path`: on the disk when this returns if `synced`.
+
+    If not, no kill of the process loses it, but a cut of the power may.
+    """
     with disk_errors(path.name):
         fresh = not path.exists()
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, mode)
-        _write_and_close(descriptor, data)
-        if fresh:
+        _write_and_close(descriptor, data, synced=synced)
+        if fresh and synced:
             sync_folder(path.parent)
 
 
@@ -162,12 +165,13 @@ def _keep_permissions(path: Path, temporary: Path) -> None:
         temporary.chmod(stat.S_IMODE(path.stat().st_mode))
 
 
-def _write_and_close(descriptor: int, data: bytes) -> None:
+def _write_and_close(descriptor: int, data: bytes, *, synced: bool = True) -> None:
     with open(descriptor, "wb", buffering=0) as file:
         view = memoryview(data)
         while view:
             view = view[file.write(view) :]
-        os.fsync(file.fileno())
+        if synced:
+            os.fsync(file.fileno())
 
 
 def _claim(temporary: Path, path: Path) -> None:
