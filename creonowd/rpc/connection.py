@@ -60,6 +60,11 @@ class Connection:
         return self.grant is not None and self.grant.inspects
 
     @property
+    def admitted(self) -> bool:
+        """Whether this connection holds rights that were neither revoked nor ran out."""
+        return self.grant is not None and self.grant.valid(self._server.clock.now_ms())
+
+    @property
     def idle(self) -> bool:
         """Whether nothing is in flight and nothing is left to send."""
         return not self.requests.in_flight and not self._wire.buffered()
@@ -86,6 +91,7 @@ class Connection:
         limit = self._server.settings.max_message_bytes
         oversized = Oversized(size=len(body), head=body[:4096], tail=body[-512:])
         self._handle(oversized if len(body) > limit else Frame(body=body))
+        self._read_on_or_rest()
 
     def finish(self) -> None:
         """Note that the client will send no more; what it asked is still answered."""
@@ -128,12 +134,14 @@ class Connection:
             self._wire.close()
 
     def notify(self, name: str, fields: Any, *, key: str = "", merge: Merge | None = None) -> None:
-        """Send an event; never blocks."""
-        if self.connected:
+        """Send an event, if the client still may have it; never blocks."""
+        if self.connected and self.admitted:
             self.outbox.notify(name, fields, key, merge)
 
     async def call(self, name: str, params: Any, result: type[T], timeout_ms: int) -> T:
-        """Ask the client."""
+        """Ask the client; one that has lost its rights is told nothing."""
+        if not self.admitted:
+            raise DaemonError(ErrorCode.DISCONNECTED)
         return await self._calls.ask(name, params, result, timeout_ms)
 
     async def invoke(self, name: str, payload: Raw) -> Any:
@@ -163,6 +171,10 @@ class Connection:
                 self._wire.defer(self._pump)
                 return
         self._pumping = False
+        self._read_on_or_rest()
+
+    def _read_on_or_rest(self) -> None:
+        """Read on, unless the client leaves too many answers lying."""
         if self._wire.buffered() < self._server.settings.max_outbound_bytes * HARD_FACTOR:
             self._wire.resume()
         else:

@@ -17,6 +17,7 @@ class MemoryWire:
         self._held = bytearray()
         self._reading = True
         self.closed = False
+        self.paused = False
         self.connection = server.connect(self, "memory", None if role is None else Grant(role))
 
     def hold(self) -> None:
@@ -44,10 +45,12 @@ class MemoryWire:
         return len(self._held)
 
     def pause(self) -> None:
-        """Nothing to do: the client feeds directly."""
+        """Note that the client, which feeds directly, should wait."""
+        self.paused = True
 
     def resume(self) -> None:
-        """Nothing to do: the client feeds directly."""
+        """Note that the client may go on."""
+        self.paused = False
 
     def defer(self, callback: Callable[[], None]) -> None:
         """Run `callback` in the next turn of the loop."""

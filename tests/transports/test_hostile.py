@@ -141,6 +141,29 @@ class TestSlowReaders:
         assert held < 20_000
         assert all(reply["result"]["value"] == text for reply in replies)
 
+    @pytest.mark.parametrize("framing", [Framing.LINES, Framing.WHOLE])
+    async def test_a_client_that_never_reads_is_not_read_from_without_end(
+        self, server: Server, framing: Framing
+    ) -> None:
+        """What is refused is answered as well: past the limit in flight, answers pile up."""
+        async with in_memory(server) as client:
+            assert client.wire is not None
+            connection = client.wire.connection
+            client.wire.hold()
+            for _ in range(10_000):
+                if client.wire.paused:
+                    break
+                if framing is Framing.WHOLE:
+                    connection.frame(PING)
+                else:
+                    connection.feed(PING + b"\n")
+            held, paused = client.wire.buffered(), client.wire.paused
+            client.wire.release()
+
+            assert paused
+            assert held < 50_000
+            assert not client.wire.paused
+
     async def test_a_waiting_request_can_be_cancelled(self, server: Server) -> None:
         async with in_memory(server) as client:
             assert client.wire is not None
