@@ -180,20 +180,34 @@ async def invoke(session: Session, params: Invoke) -> Envelope:
 
 
 def grant_token(session: Session, params: GrantToken) -> GrantedToken:
-    """Mint a token for another connection."""
+    """Mint a token for another connection; it never reaches further than the one that asks."""
     known = session.server.channels
     if unknown := sorted(set(params.channels or ()) - known.keys()):
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT, f"There is no channel {unknown[0]!r}.", field="channels"
         )
     expires = session.clock.now_ms() + params.ttl_ms
-    token = session.server.grants.mint(Grant(params.role, restricted(params.channels), expires))
+    channels = _within(session.connection.grant, restricted(params.channels))
+    token = session.server.grants.mint(Grant(params.role, channels, expires))
     return GrantedToken(token=token, role=params.role, expires_at_ms=expires)
+
+
+def _within(own: Grant | None, wanted: frozenset[str] | None) -> frozenset[str] | None:
+    """Keep a new token's channels inside those of the connection that asks for it."""
+    if own is None or own.channels is None:
+        return wanted
+    if beyond := sorted((wanted or own.channels) - own.channels):
+        raise DaemonError(
+            ErrorCode.FORBIDDEN,
+            f"This connection may not call {beyond[0]} itself.",
+            field="channels",
+        )
+    return own.channels if wanted is None else wanted
 
 
 def revoke_token(session: Session, params: RevokeToken) -> Revoked:
     """Take a token back, also from connections that use it now."""
-    return Revoked(revoked=session.server.grants.revoke(params.token))
+    return Revoked(revoked=session.server.revoke(params.token))
 
 
 CHANNELS = (

@@ -26,6 +26,7 @@ class Grant:
         self.single_use = single_use
         self.inspects = inspects
         self.revoked = False
+        self.spent = False
 
     def allows(self, channel: Channel) -> bool:
         """Whether the role and the list of channels let this one through."""
@@ -55,22 +56,21 @@ class Grants:
     def redeem(self, token: str) -> Grant | None:
         """Find the grant of a token, comparing in constant time; a one-time token is used up."""
         shown = _digest(token)
-        found: tuple[bytes, Grant] | None = None
+        found: Grant | None = None
         for digest, grant in self._grants.items():
             if hmac.compare_digest(digest, shown):
-                found = (digest, grant)
-        if found is None or not found[1].valid(self._clock.now_ms()):
+                found = grant
+        if found is None or found.spent or not found.valid(self._clock.now_ms()):
             return None
-        if found[1].single_use:
-            del self._grants[found[0]]
-        return found[1]
+        found.spent = found.single_use
+        return found
 
-    def revoke(self, token: str) -> bool:
-        """Take a grant back, also from connections that use it now."""
+    def revoke(self, token: str) -> Grant | None:
+        """Take a grant back, also from connections that use it now; None if there is none."""
         grant = self._grants.pop(_digest(token), None)
         if grant is not None:
             grant.revoked = True
-        return grant is not None
+        return grant
 
     def one_time(self) -> list[tuple[str, int]]:
         """List the digests of one-time tokens that may inspect and were not shown yet, with their ends."""
@@ -79,7 +79,10 @@ class Grants:
         return [
             (digest.hex(), grant.expires_at_ms)
             for digest, grant in held
-            if grant.single_use and grant.inspects and grant.expires_at_ms is not None
+            if grant.single_use
+            and not grant.spent
+            and grant.inspects
+            and grant.expires_at_ms is not None
         ]
 
     def restore(self, digest: str, grant: Grant) -> None:

@@ -151,13 +151,12 @@ class Requests:
     def _check(self, channel: Channel) -> None:
         if channel.open:
             return
-        if self._connection.grant is None or not self._connection.grant.valid(
-            self._server.clock.now_ms()
-        ):
+        grant = self._connection.grant
+        if grant is None or not self._connection.admitted:
             raise DaemonError(
                 ErrorCode.UNAUTHENTICATED, "Send `initialize` with a valid token first."
             )
-        if not self._connection.grant.allows(channel):
+        if not grant.allows(channel):
             forbidden = channel.refusal is ErrorCode.FORBIDDEN
             log.warning(
                 "channel_forbidden" if forbidden else channel.refusal.lower(),

@@ -91,6 +91,13 @@ class Server:
         """Drop a connection that has ended."""
         self.connections.discard(connection)
 
+    def revoke(self, token: str) -> bool:
+        """Take a token back and end what its holders are doing; False if there is no such token."""
+        grant = self.grants.revoke(token)
+        for connection in [one for one in self.connections if grant and one.grant is grant]:
+            connection.requests.stop(Fate.REVOKED)
+        return grant is not None
+
     def stop(self, reason: str) -> None:
         """Take no new work; the first reason is the one that is logged."""
         self.reason = self.reason or reason

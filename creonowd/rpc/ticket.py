@@ -21,6 +21,7 @@ class Fate(Enum):
 
     CANCELED = ErrorCode.CANCELED
     SHUTTING_DOWN = ErrorCode.SHUTTING_DOWN
+    REVOKED = ErrorCode.UNAUTHENTICATED
     GONE = ErrorCode.DISCONNECTED
 
 

@@ -2201,7 +2201,7 @@ export interface Channels {
   "project:setCurrent": { request: ProjectId; result: ProjectInfo };
   /** Return the OpenRPC document. */
   "rpc.discover": { request: Empty; result: Record<string, unknown> };
-  /** Mint a token for another connection. */
+  /** Mint a token for another connection; it never reaches further than the one that asks. */
   "session:grant": { request: GrantToken; result: GrantedToken };
   /** Take a token back, also from connections that use it now. */
   "session:revoke": { request: RevokeToken; result: Revoked };

@@ -12,6 +12,7 @@ from websockets.exceptions import InvalidStatus
 
 from creonowd.clock import SystemClock
 from creonowd.daemon.endpoint import Endpoint
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Channel, Role
 from creonowd.rpc.grants import Grant, Grants
 from creonowd.rpc.server import Server
@@ -117,6 +118,85 @@ async def test_a_revoked_token_ends_the_rights_of_those_who_hold_it(server: Serv
 
     assert (revoked["revoked"], again["revoked"]) == (True, False)
     assert error.code == "UNAUTHENTICATED"
+
+
+async def test_whoever_lost_its_rights_is_told_nothing_more(server: Server) -> None:
+    """A host whose token was taken back would otherwise go on being asked with the manuscript."""
+    async with in_memory(server) as owner, in_memory(server, role=None) as page:
+        token = await grant(owner)
+        await page.call("initialize", {"token": token})
+        assert page.wire is not None
+        connection = page.wire.connection
+        await owner.call("session:revoke", {"token": token})
+
+        connection.notify("a:happened", {})
+        with pytest.raises(DaemonError) as unasked:
+            await connection.call("context:source:fetch", {}, dict, 1000)
+        await page.failure("app:ping")
+
+    assert unasked.value.code is ErrorCode.DISCONNECTED
+    assert page.events == []
+
+
+async def test_revoking_ends_what_the_holder_is_doing(server: Server) -> None:
+    async with in_memory(server) as owner, in_memory(server, role=None) as page:
+        token = await grant(owner)
+        await page.call("initialize", {"token": token})
+        await page.post(
+            {"jsonrpc": "2.0", "id": "s", "method": "e2e:sleep", "params": {"ms": 600_000}}
+        )
+        await owner.call("session:revoke", {"token": token})
+
+        ended = await page.reply("s")
+
+    assert ended["error"]["data"]["code"] == "UNAUTHENTICATED"
+
+
+async def test_a_one_time_token_that_is_in_use_can_be_revoked(server: Server) -> None:
+    token = server.grants.mint(Grant(Role.OWNER, single_use=True))
+    async with in_memory(server) as owner, in_memory(server, role=None) as page:
+        await page.call("initialize", {"token": token})
+
+        revoked = await owner.call("session:revoke", {"token": token})
+        error = await page.failure("app:ping")
+
+    assert revoked == {"revoked": True}
+    assert error.code == "UNAUTHENTICATED"
+
+
+async def test_a_token_reaches_no_further_than_the_one_that_asked_for_it(server: Server) -> None:
+    few = ["app:ping", "session:grant"]
+    async with in_memory(server) as owner, in_memory(server, role=None) as clerk:
+        token = await grant(owner, role="owner", channels=few)
+        await clerk.call("initialize", {"token": token})
+        beyond = await clerk.failure("session:grant", {"role": "owner", "channels": ["shutdown"]})
+        async with in_memory(server, role=None) as page:
+            told = await page.call("initialize", {"token": await grant(clerk, role="owner")})
+
+    assert beyond.code == "FORBIDDEN"
+    assert told["channels"] == sorted([*few, "initialize", "viewer:prove"])
+
+
+async def test_what_is_forbidden_is_logged(endpoints: dict[str, Endpoint]) -> None:
+    socket = Path(endpoints["unix"].address)
+    async with over_socket(socket) as owner:
+        token = await grant(owner)
+    async with over_websocket(endpoints["websocket"].address, token) as page:
+        direct = await page.failure("session:revoke", {"token": token})
+        wrapped = await page.call("ipc:invoke", {"channel": "shutdown", "payload": {}})
+
+    lines = [json.loads(line) for line in main_log(socket).splitlines()]
+    told = [line for line in lines if line["event"] == "channel_forbidden"]
+
+    assert direct.code == wrapped["error"]["code"] == "FORBIDDEN"
+    assert [line["channel"] for line in told] == ["session:revoke", "shutdown"]
+    assert {(line["role"], line["peer"].partition("-")[0]) for line in told} == {
+        ("renderer", "websocket")
+    }
+
+
+def main_log(socket: Path) -> bytes:
+    return (socket.parents[1] / "logs" / "main.log").read_bytes()
 
 
 def test_a_one_time_token_works_once() -> None:
