@@ -141,6 +141,7 @@ def test_a_stream_that_was_closed_is_no_reason_to_crash(
     with (tmp_path / "in").open("rb") as source:
         ran = subprocess.run(
             ["/bin/sh", "-c", f"exec {command} {closed}"],
+            env=environment(),
             stdin=source,
             capture_output=True,
             check=True,
