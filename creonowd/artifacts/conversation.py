@@ -120,6 +120,11 @@ class Conversation:
         with self._lock:
             return self._index.all()
 
+    def count(self) -> int:
+        """Tell how many records there are."""
+        with self._lock:
+            return len(self._index)
+
     def held(self, ref_ids: Iterable[str]) -> contextlib.AbstractContextManager[None]:
         """Keep files from being cleaned while the block runs."""
         return self._readers.reading(ref_ids)

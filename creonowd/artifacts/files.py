@@ -85,6 +85,8 @@ class ContextFiles:
         self.inline_limits = Amount(settings.max_inline_chars, settings.max_inline_bytes)
         self._workshop = Workshop(recipes, settings)
         self._limiter = CapacityLimiter(_THREADS)
+        # Lanes of their own: who looks never waits for a crowd that puts, each with its syncs.
+        self._looking = CapacityLimiter(_THREADS)
         self._ripgrep = find_ripgrep(settings.ripgrep)
 
     async def put(self, where: Where, content: str | bytes, about: About) -> Put:
@@ -148,7 +150,9 @@ class ContextFiles:
 
     async def _look(self, which: Which, work: Callable[[Seen], T]) -> T:
         """Open a file, have it made if it is not there, and look; ends when its caller goes."""
-        conversation = await self.run(self.store.find, *which.where)
+        conversation = await to_thread.run_sync(
+            self.store.find, *which.where, limiter=self._looking
+        )
         if conversation is None:
             raise unknown()
 
@@ -158,7 +162,7 @@ class ContextFiles:
 
         for _ in range(_TRIES):
             try:
-                return await in_thread(look, self._limiter)
+                return await in_thread(look, self._looking)
             except AbsentError as absent:
                 await self._workshop.make(conversation, absent.record, which.asker)
         raise DaemonError(

@@ -5,7 +5,6 @@ Knows folders of conversations; knows nothing of what a file means. Everything h
 
 import contextlib
 import threading
-from collections import deque
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -14,6 +13,7 @@ import structlog
 
 from creonowd.artifacts import binding, names, staging, tree
 from creonowd.artifacts.conversation import Conversation
+from creonowd.artifacts.recent import Recent
 from creonowd.artifacts.refs import Record
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
@@ -21,7 +21,6 @@ from creonowd.workspace import atomic
 
 FOLDER = "context"
 
-_KEPT_IN_MEMORY = 64
 _WHAT = "the context files"
 
 log = structlog.stdlib.get_logger(__name__)
@@ -35,7 +34,7 @@ class Store:
         self.clock = clock
         self._lock = threading.Lock()
         self._in_use: WeakValueDictionary[str, Conversation] = WeakValueDictionary()
-        self._recent: deque[Conversation] = deque(maxlen=_KEPT_IN_MEMORY)
+        self._recent = Recent()
         self._recovered = False
 
     def find(self, project_id: str, conversation_id: str) -> Conversation | None:
@@ -82,7 +81,7 @@ class Store:
             # Someone else may have deleted it first, and a third begun a new one of that name.
             if self._in_use.get(conversation.id.lower()) is conversation:
                 del self._in_use[conversation.id.lower()]
-                self._forget(conversation)
+                self._recent.forget(conversation)
                 binding.unbind(conversation.folder)
         return removed
 
@@ -140,10 +139,5 @@ class Store:
         if conversation is None:
             conversation = Conversation(folder, project_id, self.clock)
             self._in_use[folder.name.lower()] = conversation
-        self._forget(conversation)
-        self._recent.append(conversation)
+        self._recent.keep(conversation)
         return conversation
-
-    def _forget(self, conversation: Conversation) -> None:
-        with contextlib.suppress(ValueError):
-            self._recent.remove(conversation)
