@@ -50,7 +50,7 @@ async def _reuse(
         result = await desk.answered(plan(text, cursor, total, surrounding))
         prompt = result.prompt.encode()
         if before:
-            common += _common(before, prompt)
+            common += common_prefix(before, prompt)
             whole += len(prompt)
             stable += result.stable_prefix_hash == hashed
             calls += 1
@@ -58,7 +58,7 @@ async def _reuse(
     return Reuse(common / max(1, whole), stable / max(1, calls))
 
 
-def _common(one: bytes, other: bytes) -> int:
+def common_prefix(one: bytes, other: bytes) -> int:
     """Tell how many bytes two prompts begin with alike, halving the stretch in question."""
     low, high = 0, min(len(one), len(other))
     while low < high:

@@ -1,0 +1,40 @@
+"""LangChain's `trim_messages`: the best chunks and the manuscript last, since the last ones stay."""
+
+from importlib import import_module
+from typing import Any
+
+from scripts.benchmarks.beside.walk import Told, Work, take_part
+
+encoding: Any = import_module("tiktoken").get_encoding("o200k_base")
+messages: Any = import_module("langchain_core.messages")
+
+
+class Trimmed:
+    """Counts every message with tiktoken, as its documentation shows."""
+
+    def __init__(self, work: Work, budget: int) -> None:
+        self.tokenised = 0
+        self._system = messages.SystemMessage(work.system)
+        ranked = sorted(work.chunks, key=lambda chunk: chunk.score)
+        self._chunks = [messages.HumanMessage(chunk.text) for chunk in ranked]
+        self._budget = budget
+
+    def turn(self, manuscript: str) -> Told:
+        """Keep the last messages that fit."""
+        given = [self._system, *self._chunks, messages.HumanMessage(manuscript)]
+        kept = messages.trim_messages(
+            given,
+            max_tokens=self._budget,
+            token_counter=self._count,
+            strategy="last",
+            include_system=True,
+        )
+        return Told("".join(message.content for message in kept), self._count(kept))
+
+    def _count(self, given: list[Any]) -> int:
+        self.tokenised += sum(len(message.content) for message in given)
+        return sum(len(encoding.encode_ordinary(message.content)) for message in given)
+
+
+if __name__ == "__main__":
+    take_part(Trimmed)

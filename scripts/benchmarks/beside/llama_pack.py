@@ -1,0 +1,37 @@
+"""LlamaIndex's `PromptHelper.repack`: the best chunks first, of which the first pack is sent."""
+
+from importlib import import_module
+from typing import Any
+
+from scripts.benchmarks.beside.walk import Told, Work, take_part
+
+encoding: Any = import_module("tiktoken").get_encoding("o200k_base")
+helper: Any = import_module("llama_index.core.indices.prompt_helper").PromptHelper
+template: Any = import_module("llama_index.core").PromptTemplate
+
+
+class Packed:
+    """Packs the chunks around what the template holds already, as its synthesizers do."""
+
+    def __init__(self, work: Work, budget: int) -> None:
+        self.tokenised = 0
+        self._prompt = template(work.system + "{context_str}\n{query_str}")
+        ranked = sorted(work.chunks, key=lambda chunk: -chunk.score)
+        self._chunks = [chunk.text for chunk in ranked]
+        self._helper = helper(
+            context_window=budget, num_output=0, chunk_overlap_ratio=0.0, tokenizer=self._encode
+        )
+
+    def turn(self, manuscript: str) -> Told:
+        """Pack what fits beside the manuscript."""
+        asked = self._prompt.partial_format(query_str=manuscript)
+        packs = self._helper.repack(asked, self._chunks)
+        return Told(asked.format(context_str=packs[0]))
+
+    def _encode(self, text: str) -> list[int]:
+        self.tokenised += len(text)
+        return list(encoding.encode_ordinary(text))
+
+
+if __name__ == "__main__":
+    take_part(Packed)
