@@ -3,7 +3,9 @@
 Two hundred scored chunks, half English, half Chinese, and a manuscript that grows by a sentence
 in each of thirty turns are fitted into 8k, 32k and 60k tokens. Everyone counts with `o200k_base`
 from our packaged table, loaded beforehand. Cold is the first turn of a fresh start, warm the
-median of the others; what was real is counted here, from the prompts. `--quick` takes one budget.
+median of the others; what was real is counted here, from the prompts. Reuse is measured twice:
+with the chunks, and with a story longer than the budget that grows by a passage each turn.
+`--quick` takes one budget.
 """
 
 import os
@@ -33,6 +35,7 @@ HEAD = (
     "reported − real",
     "fill",
     "bytes reused",
+    "of a long story",
     "dropped and named",
 )
 
@@ -45,6 +48,7 @@ class Walked(Model):
     warm: float
     tokenised: float
     told: list[Told]
+    stories: list[str]
 
 
 def main(argv: list[str]) -> None:
@@ -58,7 +62,7 @@ def main(argv: list[str]) -> None:
     for number, budget in enumerate(work.budgets):
         for name, walked in everyone:
             if walked is None:
-                print(f"| {budget} | {name} | could not be installed |" + " – |" * 6)
+                print(f"| {budget} | {name} | could not be installed |" + " – |" * 7)
             else:
                 print(_row(work, name, walked[number]))
 
@@ -125,7 +129,8 @@ def _row(work: Work, name: str, walked: Walked) -> str:
         tokenised,
         _exactness(walked.told, real),
         f"{fill:.1%}" + (f", {over} turns over" if over else ""),
-        f"{_reused(walked.told):.1%}",
+        f"{_reused([told.prompt for told in walked.told]):.1%}",
+        f"{_reused(walked.stories):.1%}",
         _evidence(work, walked.told[-1]),
     )
     return f"| {' | '.join(cells)} |"
@@ -143,8 +148,8 @@ def _exactness(told: list[Told], real: list[int]) -> str:
     return "0" if not any(off) else f"{min(off):+} to {max(off):+}"
 
 
-def _reused(told: list[Told]) -> float:
-    prompts = [each.prompt.encode() for each in told]
+def _reused(texts: list[str]) -> float:
+    prompts = [text.encode() for text in texts]
     shared = sum(map(common_prefix, prompts, prompts[1:]))
     return shared / sum(map(len, prompts[1:]))
 

@@ -20,16 +20,23 @@ class Trimmed:
         self._budget = budget
 
     def turn(self, manuscript: str) -> Told:
-        """Keep the last messages that fit."""
-        given = [self._system, *self._chunks, messages.HumanMessage(manuscript)]
-        kept = messages.trim_messages(
-            given,
+        """Keep the manuscript and the best chunks."""
+        kept = self._trimmed([*self._chunks, messages.HumanMessage(manuscript)])
+        return Told("".join(message.content for message in kept), self._count(kept))
+
+    def go_on(self, story: list[str]) -> str:
+        """Keep the last passages that fit."""
+        kept = self._trimmed([messages.HumanMessage(passage) for passage in story])
+        return "".join(message.content for message in kept)
+
+    def _trimmed(self, given: list[Any]) -> list[Any]:
+        return messages.trim_messages(
+            [self._system, *given],
             max_tokens=self._budget,
             token_counter=self._count,
             strategy="last",
             include_system=True,
         )
-        return Told("".join(message.content for message in kept), self._count(kept))
 
     def _count(self, given: list[Any]) -> int:
         self.tokenised += sum(len(message.content) for message in given)

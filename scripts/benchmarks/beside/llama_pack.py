@@ -1,4 +1,7 @@
-"""LlamaIndex's `PromptHelper.repack`: the best chunks first, of which the first pack is sent."""
+"""LlamaIndex's `PromptHelper.repack`: the best chunks first, of which the first pack is sent.
+
+A story goes through its `ChatMemoryBuffer`, which keeps the end.
+"""
 
 from importlib import import_module
 from typing import Any
@@ -7,6 +10,8 @@ from scripts.benchmarks.beside.walk import Told, Work, take_part
 
 encoding: Any = import_module("tiktoken").get_encoding("o200k_base")
 helper: Any = import_module("llama_index.core.indices.prompt_helper").PromptHelper
+memory: Any = import_module("llama_index.core.memory").ChatMemoryBuffer
+message: Any = import_module("llama_index.core.llms").ChatMessage
 template: Any = import_module("llama_index.core").PromptTemplate
 
 
@@ -15,6 +20,8 @@ class Packed:
 
     def __init__(self, work: Work, budget: int) -> None:
         self.tokenised = 0
+        self._budget = budget
+        self._system = work.system
         self._prompt = template(work.system + "{context_str}\n{query_str}")
         ranked = sorted(work.chunks, key=lambda chunk: -chunk.score)
         self._chunks = [chunk.text for chunk in ranked]
@@ -27,6 +34,17 @@ class Packed:
         asked = self._prompt.partial_format(query_str=manuscript)
         packs = self._helper.repack(asked, self._chunks)
         return Told(asked.format(context_str=packs[0]))
+
+    def go_on(self, story: list[str]) -> str:
+        """Keep the last passages that fit."""
+        buffer = memory.from_defaults(
+            chat_history=[message(role="user", content=passage) for passage in story],
+            token_limit=self._budget,
+            tokenizer_fn=self._encode,
+        )
+        used = len(encoding.encode_ordinary(self._system))
+        kept = buffer.get(initial_token_count=used)
+        return self._system + "".join(one.content for one in kept)
 
     def _encode(self, text: str) -> list[int]:
         self.tokenised += len(text)

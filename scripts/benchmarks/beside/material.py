@@ -11,6 +11,7 @@ from scripts.benchmarks.beside.walk import Chunk, Work
 from scripts.benchmarks.novel.project import CORPUS, novel
 
 CHUNKS = 200
+PASSAGES = 270
 TURNS = 30
 BUDGETS = [8000, 32_000, 60_000]
 SYSTEM = "You continue a novel. Keep the author's voice, tense and names; add no facts.\n"
@@ -41,12 +42,11 @@ _WORDS = [
 def work() -> Work:
     """Make the work: half of it English, half Chinese, scored at random but always alike."""
     rolls = random.Random(14)
-    texts = [_pieces(novel(), _CHINESE_CHARS, rolls), _pieces(english(), _ENGLISH_CHARS, rolls)]
     chunks = [
-        Chunk(f"notes/{number:03}.md", texts[number % 2][number // 2], rolls.randint(1, 9999) / 1e4)
-        for number in range(CHUNKS)
+        Chunk(f"notes/{number:03}.md", text, rolls.randint(1, 9999) / 1e4)
+        for number, text in enumerate(_pieces(CHUNKS, rolls))
     ]
-    return Work(SYSTEM, chunks, _manuscripts(), BUDGETS)
+    return Work(SYSTEM, chunks, _manuscripts(), BUDGETS, _pieces(PASSAGES, rolls))
 
 
 def english() -> str:
@@ -59,11 +59,15 @@ def english() -> str:
     return "\n\n".join(lines)
 
 
-def _pieces(text: str, size: tuple[int, int], rolls: random.Random) -> list[str]:
-    """Cut a text into pieces that lie far apart."""
-    step = len(text) // (CHUNKS // 2 + 20)
-    starts = [step * number for number in range(10, CHUNKS // 2 + 10)]
-    return [text[start : start + rolls.randint(*size)].strip() + "\n" for start in starts]
+def _pieces(count: int, rolls: random.Random) -> list[str]:
+    """Cut pieces that lie far apart out of both novels by turns."""
+    both = [(novel(), _CHINESE_CHARS), (english(), _ENGLISH_CHARS)]
+    made: list[str] = []
+    for number in range(count):
+        text, size = both[number % 2]
+        start = len(text) * (number + 10) // (count + 20)
+        made.append(text[start : start + rolls.randint(*size)].strip() + "\n")
+    return made
 
 
 def _manuscripts() -> list[str]:

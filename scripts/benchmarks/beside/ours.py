@@ -6,6 +6,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,6 +16,8 @@ from creonowd.context.answer import Compared, Target, answer
 from creonowd.context.assemble import assemble
 from creonowd.context.fragment import Action, Layer
 from creonowd.context.instruments import Instruments, Memory
+from creonowd.context.result import AssembleResult
+from creonowd.context.source import Source
 from creonowd.redaction import Redactor
 from creonowd.sources.in_memory import InMemorySource, piece
 from creonowd.tokens.cache import CountCache
@@ -66,11 +69,18 @@ class Engine:
 
     def turn(self, manuscript: str) -> Told:
         """Assemble as the daemon does."""
-        wanted = plan(manuscript, len(manuscript), self._budget)
-        made = self._runner.run(assemble(wanted, self._sources, self._instruments))
-        result = answer(made, Compared(), Target(model="gpt-4o"))
+        result = self._assembled(manuscript, self._sources)
         dropped = [e.source_ref for e in result.trim_evidence if e.action is Action.DROPPED]
         return Told(result.prompt, result.token_count, dropped)
+
+    def go_on(self, story: list[str]) -> str:
+        """Assemble without any chunks."""
+        return self._assembled("".join(story), self._sources[:1]).prompt
+
+    def _assembled(self, text: str, sources: Sequence[Source]) -> AssembleResult:
+        wanted = plan(text, len(text), self._budget)
+        made = self._runner.run(assemble(wanted, sources, self._instruments))
+        return answer(made, Compared(), Target(model="gpt-4o"))
 
 
 class Daemon:
@@ -89,6 +99,7 @@ class Daemon:
         self._process, self._stream = _served(Path(self._folder.name) / "data")
         self._number = 0
         self._text = ""
+        self._offers = True
         self._open(budget)
 
     def turn(self, manuscript: str) -> Told:
@@ -98,6 +109,13 @@ class Daemon:
         got = self._ask("context:assemble", **place)
         dropped = [e["sourceRef"] for e in got["trimEvidence"] if e["action"] == "dropped"]
         return Told(got["prompt"], got["tokenCount"], dropped)
+
+    def go_on(self, story: list[str]) -> str:
+        """Offer nothing more and write on."""
+        if self._offers:
+            self._ask("context:source:unregister", name="notes")
+            self._offers = False
+        return self.turn("".join(story)).prompt
 
     def close(self) -> None:
         """End the daemon."""
@@ -119,7 +137,7 @@ class Daemon:
 
     def _sync(self, manuscript: str) -> None:
         known = {"documentId": DOCUMENT, "version": self._number + 1}
-        if not self._text:
+        if not self._text or not manuscript.startswith(self._text):
             self._ask("context:document:sync", **known, text=manuscript)
         else:
             end = len(self._text)

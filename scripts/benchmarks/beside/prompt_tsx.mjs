@@ -9,7 +9,8 @@ const tsx = require("@vscode/prompt-tsx");
 const { createTokenizer, getRegexByEncoder, getSpecialTokensByEncoder } = require("@microsoft/tiktokenizer");
 
 const FRESH_STARTS = 3;
-const [system, chunks, manuscripts, budgets] = JSON.parse(readFileSync(input, "utf8"));
+const PASSAGE_TOKENS = 260;
+const [system, chunks, manuscripts, budgets, passages] = JSON.parse(readFileSync(input, "utf8"));
 const places = chunks.map((_, at) => at).sort((a, b) => chunks[a][2] - chunks[b][2]);
 const priorities = [];
 places.forEach((at, rank) => (priorities[at] = rank + 1));
@@ -29,6 +30,18 @@ class Page extends tsx.PromptElement {
       {},
       vscpp(tsx.SystemMessage, { priority: 1000 }, system),
       vscpp(tsx.UserMessage, {}, ...pieces, vscpp(tsx.TextChunk, { priority: 999 }, this.props.manuscript)),
+    );
+  }
+}
+
+class Story extends tsx.PromptElement {
+  render() {
+    const pieces = this.props.story.map((passage, at) => vscpp(tsx.TextChunk, { priority: at + 1 }, passage));
+    return vscpp(
+      vscppf,
+      {},
+      vscpp(tsx.SystemMessage, { priority: 1000 }, system),
+      vscpp(tsx.UserMessage, {}, ...pieces),
     );
   }
 }
@@ -63,6 +76,12 @@ async function turn(tokenizer, budget, manuscript) {
   return [rendered.messages.map(text).join(""), rendered.tokenCount, dropped];
 }
 
+async function goOn(tokenizer, budget, story) {
+  const endpoint = { modelMaxPromptTokens: budget };
+  const rendered = await new tsx.PromptRenderer(endpoint, Story, { story }, tokenizer).render();
+  return rendered.messages.map(text).join("");
+}
+
 async function timed(tokenizer, budget, manuscript) {
   const began = performance.now();
   const told = await turn(tokenizer, budget, manuscript);
@@ -92,6 +111,12 @@ for (const budget of budgets) {
     warm.push(milliseconds);
     told.push(next);
   }
-  made.push({ budget, cold: median(cold), warm: median(warm), tokenised: tokenizer.tokenised / all, told });
+  const tokenised = tokenizer.tokenised / all;
+  const stories = [];
+  for (let at = 0; at < manuscripts.length; at += 1) {
+    const story = passages.slice(0, Math.floor(budget / PASSAGE_TOKENS) + at);
+    stories.push(await goOn(tokenizer, budget, story));
+  }
+  made.push({ budget, cold: median(cold), warm: median(warm), tokenised, told, stories });
 }
 writeFileSync(output, JSON.stringify(made));

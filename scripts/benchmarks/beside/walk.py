@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 FRESH_STARTS = 3
+PASSAGE_TOKENS = 260
 
 
 class Chunk(NamedTuple):
@@ -23,17 +24,25 @@ class Chunk(NamedTuple):
 
 
 class Work(NamedTuple):
-    """What everyone is given: instructions, candidates, and the manuscript turn by turn."""
+    """What everyone is given: instructions, candidates, and the manuscript turn by turn.
+
+    `passages` are a story that outgrows every budget; a turn adds one of them.
+    """
 
     system: str
     chunks: list[Chunk]
     manuscripts: list[str]
     budgets: list[int]
+    passages: list[str]
 
     def characters(self) -> int:
         """Count what is given over all turns."""
         always = len(self.system) + sum(len(chunk.text) for chunk in self.chunks)
         return sum(always + len(manuscript) for manuscript in self.manuscripts)
+
+    def story(self, budget: int, turn: int) -> list[str]:
+        """Tell the story so far: a little more than the budget, and a passage more every turn."""
+        return self.passages[: budget // PASSAGE_TOKENS + turn]
 
 
 class Told(NamedTuple):
@@ -56,6 +65,10 @@ class Contestant(Protocol):
         """Make a prompt of everything with this manuscript."""
         ...
 
+    def go_on(self, story: list[str]) -> str:
+        """Make a prompt of the end of a story that is longer than the budget."""
+        ...
+
 
 def walk(work: Work, fresh: Callable[[int], Contestant]) -> list[dict[str, Any]]:
     """Go through all turns for every budget; the first turn of several fresh starts is the cold one."""
@@ -73,6 +86,7 @@ def _walk(work: Work, budget: int, fresh: Callable[[int], Contestant]) -> dict[s
         "warm": statistics.median(milliseconds for milliseconds, _ in rest),
         "tokenised": contestant.tokenised / work.characters(),
         "told": [first, *(told for _, told in rest)],
+        "stories": [contestant.go_on(work.story(budget, n)) for n in range(len(rest) + 1)],
     }
 
 
@@ -85,6 +99,7 @@ def _timed(contestant: Contestant, manuscript: str) -> tuple[float, Told]:
 def take_part(enter: Callable[[Work, int], Contestant]) -> None:
     """Be a program: read the work from the first argument, write what came of it to the second."""
     given = json.loads(Path(sys.argv[1]).read_bytes())
-    work = Work(given[0], [Chunk(*chunk) for chunk in given[1]], given[2], given[3])
+    system, chunks, *rest = given
+    work = Work(system, [Chunk(*chunk) for chunk in chunks], *rest)
     made = walk(work, lambda budget: enter(work, budget))
     Path(sys.argv[2]).write_text(json.dumps(made), encoding="utf-8")
