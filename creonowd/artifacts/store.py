@@ -99,8 +99,8 @@ class Store:
             yield
 
     def _folders(self) -> list[Path]:
-        found = tree.entries(self.root, ".")
-        return [Path(e.path) for e in found if e.is_dir() and names.is_conversation_id(e.name)]
+        found = tree.entries(self.root, ".", names.is_conversation_id)
+        return [Path(entry.path) for entry in found if entry.is_dir()]
 
     def _folder(self, conversation_id: str) -> Path | None:
         """Find the folder; another spelling of the same letters is a conflict on every system."""
@@ -116,7 +116,10 @@ class Store:
         )
 
     def _spelled(self, lowered: str) -> str | None:
-        return next((f.name for f in self._folders() if f.name.lower() == lowered), None)
+        """Find how a folder's name is written; the others are not looked at, there may be many."""
+        found = tree.entries(self.root, ".", lambda name: name.lower() == lowered)
+        spellings = (entry.name for entry in found if entry.is_dir())
+        return next(filter(names.is_conversation_id, spellings), None)
 
     def _create(self, project_id: str, conversation_id: str) -> Path:
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -6,7 +6,7 @@ Knows folders, links and open files; knows nothing of refs and what they mean.
 import contextlib
 import os
 import stat
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -103,12 +103,18 @@ def remove(folder: Path, path: str) -> None:
         (folder / path).unlink()
 
 
-def entries(folder: Path, path: str) -> "list[os.DirEntry[str]]":
-    """List what lies in `path` inside `folder`, by name; links and what is behind one do not exist."""
+def entries(
+    folder: Path, path: str, wanted: Callable[[str], bool] = lambda _name: True
+) -> "list[os.DirEntry[str]]":
+    """List what lies in `path` inside `folder`, by name; links and what is behind one do not exist.
+
+    Only those with a `wanted` name are looked at.
+    """
     try:
         refuse_links(folder, path)
         with os.scandir(folder / path) as found:
-            real = [entry for entry in found if not _is_link(entry.stat(follow_symlinks=False))]
+            named = [entry for entry in found if wanted(entry.name)]
+        real = [entry for entry in named if not _is_link(entry.stat(follow_symlinks=False))]
     except (FileNotFoundError, NotADirectoryError, DaemonError):
         return []
     return sorted(real, key=lambda entry: entry.name)
