@@ -108,7 +108,7 @@ def _offered(
     instruments: Instruments,
 ) -> Offered:
     """Make the dynamic side ready, refusing as early as possible what is too large."""
-    hosted = [f for layer in DYNAMIC for f in given[layer] if f.hosted]
+    hosted = [f for layer in (Layer.SETTINGS, *DYNAMIC) for f in given[layer] if f.hosted]
     sent = [*hosted, *raw_input(plan)]
     refuse_long(sent, instruments)
     rules = ready_rules(given[Layer.RULES], instruments)
@@ -116,6 +116,7 @@ def _offered(
     tally.add(rules.before_tokens)
     pinned = pin(plan, manuscript, instruments)
     tally.add(pinned.tokens)
+    _ready([f for f in hosted if f.layer is Layer.SETTINGS], tally, instruments)
     return Offered(
         pinned=pinned,
         chunks=_ready(given[Layer.RETRIEVED], tally, instruments),

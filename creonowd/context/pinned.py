@@ -64,6 +64,7 @@ def raw_input(plan: Plan) -> list[Fragment]:
     return [
         Fragment(layer=Layer.IMMEDIATE, source=ref, source_ref=ref, text=text)
         for ref, text in texts
+        if text
     ]
 
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from creonowd.context.fragment import Fragment, Kind, Layer, Origin, Place
+from creonowd.context.fragment import Fragment, Kind, Layer, LeftOut, Origin, Place, Reason
 from creonowd.context.source import Fetched
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.rules_files import CONSTRAINTS
 
 GROUP = 2
@@ -43,6 +44,18 @@ def constraint_list(constraints: Sequence[Constraint]) -> Fetched:
     """Make a fragment of every constraint."""
     return Fetched(
         fragments=tuple(_fragment(index, each) for index, each in enumerate(constraints))
+    )
+
+
+def unreadable(error: DaemonError) -> LeftOut:
+    """Account for a file that could not be read or made no sense."""
+    failed = error.code is ErrorCode.IO_ERROR
+    return LeftOut(
+        layer=Layer.RULES,
+        source="constraints",
+        source_ref=CONSTRAINTS,
+        reason=Reason.READ_ERROR if failed else Reason.INVALID_FORMAT,
+        place=Place(GROUP),
     )
 
 

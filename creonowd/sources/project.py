@@ -12,10 +12,10 @@ from creonowd.context.fragment import Layer
 from creonowd.context.memo import Memo
 from creonowd.context.needs import Need
 from creonowd.context.source import Ask, Fetched, Source
-from creonowd.errors import WarningCode, told
+from creonowd.errors import DaemonError, WarningCode, told
 from creonowd.sources.cast import Cast, Known
 from creonowd.sources.characters import characters
-from creonowd.sources.constraint_list import Constraint, constraint_list
+from creonowd.sources.constraint_list import Constraint, constraint_list, unreadable
 from creonowd.sources.joined import Joined
 from creonowd.sources.mentioned import MentionedSource
 from creonowd.sources.preferences import preferences
@@ -172,7 +172,10 @@ class _ConstraintSource:
         self._made = made
 
     async def fetch(self, ask: Ask) -> Fetched:
-        """Read the constraints as they are now."""
+        """Read the constraints as they are now; a file that cannot be read is accounted for."""
         del ask
-        listed = await self._read()
+        try:
+            listed = await self._read()
+        except DaemonError as error:
+            return Fetched(left_out=(unreadable(error),), warnings=(self.unavailable,))
         return self._made.get((self.name, listed.data), lambda: constraint_list(listed.constraints))

@@ -453,6 +453,19 @@ async def test_a_source_that_hangs_costs_its_part_only(
     ]
 
 
+async def test_constraints_that_cannot_be_read_are_accounted_for(
+    client: Client, novel: Book
+) -> None:
+    novel.put(".creonow/rules/constraints.json", b"[[[")
+
+    result = await assembled(client, novel)
+
+    told = {e["sourceRef"]: (e["action"], e["reason"]) for e in result["trimEvidence"]}
+    assert told[".creonow/rules/constraints.json"] == ("dropped", "invalid_format")
+    assert "CONSTRAINTS_UNAVAILABLE: 约束文件无法读取。" in result["warnings"]
+    assert result["layers"]["immediate"]["tokens"] > 0
+
+
 @pytest.mark.requirement("CE-093")
 async def test_text_of_another_project_is_refused_and_logged(
     client: Client, session: Session, novel: Book, logged: Lines

@@ -47,17 +47,18 @@ def test_90_000_tokens_of_input_are_too_many() -> None:
     error = refused(World(additional_input=long_text(90_000), profile=ROOMY))
 
     assert error.details["limitTokens"] == 64_000
-    assert error.details["heaviest"][0]["sourceRef"] == "additionalInput"
+    assert [heavy["sourceRef"] for heavy in error.details["heaviest"]] == ["additionalInput"]
 
 
 @pytest.mark.requirement("CE-075", "CE-076")
-def test_what_is_small_alone_may_be_too_much_together() -> None:
+@pytest.mark.parametrize("layer", [Layer.SETTINGS, Layer.RETRIEVED, Layer.IMMEDIATE])
+def test_what_hosts_send_may_be_small_alone_and_too_much_together(layer: Layer) -> None:
     chunks = tuple(
-        piece(Layer.RETRIEVED, f"rag/{n}", f"{n}{long_text(9_000)}", score=0.5, hosted=True)
+        piece(layer, f"host/{n}", f"{n}{long_text(9_000)}", score=0.5, hosted=True)
         for n in range(8)
     )
 
-    error = refused(World(retrieved=chunks, profile=ROOMY))
+    error = refused(World(profile=ROOMY).with_hosted(chunks))
 
     assert {heavy["sourceRef"] for heavy in error.details["heaviest"]} <= {
         chunk.source_ref for chunk in chunks

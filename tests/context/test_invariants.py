@@ -70,9 +70,9 @@ def test_every_candidate_is_accounted_for_and_the_tokens_add_up(world: World) ->
     assume(result is not None)
     assert result is not None
     evidence = result.trim_evidence
-    for layer, given_ in (("rules", world.rules), ("settings", world.settings)):
-        expected = sum(bool(fragment.text.strip()) for fragment in given_)
-        assert sum(entry.layer == layer for entry in evidence) == expected
+    for given_ in (world.rules, world.settings, world.retrieved, world.notes):
+        offered = sorted(fragment.source_ref for fragment in given_ if fragment.text.strip())
+        assert sorted(e.source_ref for e in evidence if e.source_ref in offered) == offered
     for layer in Layer:
         told_tokens = getattr(result.layers, layer).tokens
         assert told_tokens == sum(e.after_tokens for e in evidence if e.layer is layer)
@@ -93,6 +93,7 @@ def test_nothing_dynamic_reaches_the_stable_prefix(world: World, data: st.DataOb
         world,
         **data.draw(moments(data.draw(prose))),
         retrieved=(),
+        notes=(),
         surrounding=None if world.surrounding is None else 77,
         task="别的任务",
     )
@@ -136,6 +137,7 @@ def test_the_order_of_arrival_does_not_matter(world: World, data: st.DataObject)
         rules=tuple(data.draw(st.permutations(world.rules))),
         settings=tuple(data.draw(st.permutations(world.settings))),
         retrieved=tuple(data.draw(st.permutations(world.retrieved))),
+        notes=tuple(data.draw(st.permutations(world.notes))),
     )
 
     assert told(world) == told(shuffled)

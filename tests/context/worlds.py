@@ -1,6 +1,6 @@
 """Made-up projects for Hypothesis: every kind of source, document and budget, small but nasty."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -47,6 +47,7 @@ class World:
     rules: tuple[Fragment, ...] = ()
     settings: tuple[Fragment, ...] = ()
     retrieved: tuple[Fragment, ...] = ()
+    notes: tuple[Fragment, ...] = ()
     text: str = ""
     cursor: int = 0
     selection: Span | None = None
@@ -69,13 +70,22 @@ class World:
             warnings=placed.warnings,
         )
 
+    def with_hosted(self, chunks: tuple[Fragment, ...]) -> "World":
+        """The same world with chunks of hosts in the layer that they are for."""
+        return replace(
+            self,
+            settings=(*self.settings, *_in(Layer.SETTINGS, chunks)),
+            retrieved=(*self.retrieved, *_in(Layer.RETRIEVED, chunks)),
+            notes=(*self.notes, *_in(Layer.IMMEDIATE, chunks)),
+        )
+
     def gathered(self) -> Gathered:
         return Gathered(
             fragments={
                 Layer.RULES: self.rules,
                 Layer.SETTINGS: self.settings,
                 Layer.RETRIEVED: self.retrieved,
-                Layer.IMMEDIATE: (),
+                Layer.IMMEDIATE: self.notes,
             }
         )
 
@@ -172,6 +182,16 @@ def chunk_fragments(draw: st.DrawFn) -> tuple[Fragment, ...]:
 
 
 @st.composite
+def note_fragments(draw: st.DrawFn) -> tuple[Fragment, ...]:
+    """What the working memory of a host adds beside the document."""
+    given = draw(st.lists(st.tuples(paragraphs, rates), max_size=3))
+    return tuple(
+        _fragment(Layer.IMMEDIATE, f"memory/{i}", text, i, score=score, hosted=True)
+        for i, (text, score) in enumerate(given)
+    )
+
+
+@st.composite
 def moments(draw: st.DrawFn, text: str) -> dict[str, Any]:
     """Where the author is and what else they say."""
     cursor = draw(st.integers(0, len(text) + 3))
@@ -193,11 +213,16 @@ def worlds(draw: st.DrawFn) -> World:
         rules=draw(rule_fragments()),
         settings=draw(setting_fragments()),
         retrieved=draw(chunk_fragments()),
+        notes=draw(note_fragments()),
         surrounding=draw(st.sampled_from((None, 0, 10, 200))),
         task=draw(st.sampled_from(("", "续写。", "润色：{{text}}", "{{instruction}} {{title}}"))),
         profile=profile_of(draw(st.integers(200, 3000)), (0, 0, 0, immediate)),
         **draw(moments(draw(prose))),
     )
+
+
+def _in(layer: Layer, chunks: tuple[Fragment, ...]) -> tuple[Fragment, ...]:
+    return tuple(chunk for chunk in chunks if chunk.layer is layer)
 
 
 def _fragment(layer: Layer, path: str, text: str, index: int, **ranks: Any) -> Fragment:
