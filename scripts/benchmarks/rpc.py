@@ -93,8 +93,9 @@ async def wire_table(data: Path) -> None:
 
 def start_table(data: Path) -> None:
     """Spawn to first reply, beside importing what any such daemon imports."""
-    base = [sys.executable, "-c", "import anyio._backends._asyncio, msgspec, structlog"]
-    serve = [*servers.SERVE, "--user-data", str(data / "start")]
+    python = servers.install_ourselves()
+    base = [python, "-c", "import anyio._backends._asyncio, msgspec, structlog"]
+    serve = [python, *servers.COMMAND, "--user-data", str(data / "start")]
     ping = b'{"jsonrpc":"2.0","id":1,"method":"app:ping"}\n'
     imports: list[float] = []
     replies: list[float] = []
@@ -111,7 +112,8 @@ def start_table(data: Path) -> None:
 
 def _timed(command: list[str], first: bytes) -> float:
     started = time.perf_counter()
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=servers.BENCH) as process:
         stdin, stdout = cast("Any", process.stdin), cast("Any", process.stdout)
         if first:
             stdin.write(first)
@@ -128,7 +130,8 @@ def _timed(command: list[str], first: bytes) -> float:
 async def memory_table(data: Path) -> None:
     """Idle memory, and what garbage and a client that never reads add to it."""
     socket = str(data / "m.sock")
-    command = [*servers.SERVE, "--socket", socket, "--user-data", str(data / "m")]
+    python = servers.install_ourselves()
+    command = [python, *servers.COMMAND, "--socket", socket, "--user-data", str(data / "m")]
     process = start(command, servers.US)
     await _watch_memory(socket, psutil.Process(process.pid))
     process.terminate()

@@ -16,7 +16,8 @@ from scripts.benchmarks.wire.client import Line
 ROOT = Path(__file__).resolve().parents[3]
 HERE = Path(__file__).resolve().parent
 BENCH = ROOT / ".bench"
-SERVE = [sys.executable, "-m", "creonowd", "serve"]
+COMMAND = ["-m", "creonowd", "serve"]
+SERVE = [sys.executable, *COMMAND]
 US = {"CREONOW_E2E": "1", "CREONOW_WARM_UP": "false"}
 
 
@@ -78,13 +79,26 @@ def _pygls_on_a_port(python: Path, port: int) -> Peer:
 
 def install_pygls() -> Path | None:
     """Make an environment for pygls, or say that there is none."""
-    python = BENCH / "pygls" / ("Scripts" if os.name == "nt" else "bin") / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", str(BENCH / "pygls")], check=True)
-    install = [str(python), "-m", "pip", "install", "-q", "pygls>=2"]
-    made = subprocess.run(install, check=False, stderr=subprocess.DEVNULL)
-    if made.returncode:
+    python = _install("pygls", "pygls>=2")
+    if python is None:
         print("pygls could not be installed; its rows are left out.")
+    return python
+
+
+def install_ourselves() -> str:
+    """Install the daemon as its users do, without what only we need to work on it."""
+    python = _install("creonowd", "--no-cache-dir", str(ROOT))
+    if python is None:
+        raise SystemExit("creonowd could not be installed in .bench/creonowd.")
+    return str(python)
+
+
+def _install(name: str, *what: str) -> Path | None:
+    python = BENCH / name / ("Scripts" if os.name == "nt" else "bin") / "python"
+    if not python.exists():
+        subprocess.run([sys.executable, "-m", "venv", str(BENCH / name)], check=True)
+    install = [str(python), "-m", "pip", "install", "-q", *what]
+    made = subprocess.run(install, check=False, stderr=subprocess.DEVNULL)
     return None if made.returncode else python
 
 
