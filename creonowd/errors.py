@@ -3,6 +3,8 @@
 Knows what each code means and how it travels; knows nothing of where it is raised.
 """
 
+import errno
+import os
 from enum import StrEnum
 from typing import Any
 
@@ -15,6 +17,9 @@ INVALID_PARAMS = -32602
 INTERNAL = -32603
 REQUEST_CANCELLED = -32800
 REQUEST_FAILED = -32803
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_FULL_ON_WINDOWS = {39, 112}
 
 
 class ErrorCode(StrEnum):
@@ -323,6 +328,21 @@ WARNINGS: dict[WarningCode, Caution] = {
         "code_law.md is there but cannot be read as text.", "code_law.md 无法作为文本读取。"
     ),
 }
+
+
+def disk_error(error: OSError, what: str) -> DaemonError:
+    """Say what the disk refused without saying where."""
+    reason = errno.errorcode.get(error.errno or 0, "UNKNOWN")
+    if error.errno in _FULL or getattr(error, "winerror", None) in _FULL_ON_WINDOWS:
+        return DaemonError(
+            ErrorCode.STORAGE_FULL,
+            f"There is no space left for {what}; free some and try again.",
+            reason=reason,
+        )
+    said = os.strerror(error.errno) if error.errno else "unknown reason"
+    return DaemonError(
+        ErrorCode.IO_ERROR, f"The disk refused {what}: {said}.", file=what, reason=reason
+    )
 
 
 def told(code: WarningCode) -> str:

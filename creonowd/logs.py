@@ -75,6 +75,9 @@ class _RotatingFile(logging.handlers.RotatingFileHandler):
         """Tell whether the file has reached its size."""
         return self.stream is not None and 0 < self.maxBytes <= self.stream.tell()
 
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the base's name
+        """Lose a line that the disk refuses: the base would print it, unredacted, to stderr."""
+
 
 def quiet() -> None:
     """Log nowhere, for command-line clients and tests that have no user data."""

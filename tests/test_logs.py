@@ -1,7 +1,9 @@
 """Every line is JSON, redacted, and on the disk."""
 
+import contextlib
 import json
 import logging
+import sys
 from collections.abc import Generator
 from pathlib import Path
 
@@ -75,3 +77,18 @@ def test_the_folder_is_private(tmp_path: Path) -> None:
     logs.configure(tmp_path, Settings())
 
     assert (tmp_path / "logs").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a disk that is always full")
+def test_a_full_disk_costs_the_line_and_tells_nobody_else(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "main.log").symlink_to("/dev/full")
+    logs.configure(tmp_path, Settings())
+
+    structlog.stdlib.get_logger("part").info("event", key=SECRET)
+    with contextlib.suppress(OSError):
+        logs.close()
+
+    assert capfd.readouterr() == ("", "")

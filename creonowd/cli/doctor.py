@@ -12,27 +12,19 @@ from typing import Any
 import msgspec
 
 from creonowd import __version__, settings
+from creonowd.cli import last_end, stores
 from creonowd.cli.client import connect
+from creonowd.cli.finding import BAD, NOTE, OK, Finding
 from creonowd.cli.output import show, write
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError
-from creonowd.model import Model
 from creonowd.skills import skill
 from creonowd.skills.library import FILE
 from creonowd.tokens.tables import ENCODINGS, TableError, packaged_tables, verify
 from creonowd.workspace import constraint_file
 
 OURS = "creonowd"
-OK, NOTE, BAD = "ok", "note", "bad"
-
-
-class Finding(Model):
-    """One thing that was looked at; a remedy where something is wrong."""
-
-    part: str
-    state: str
-    found: str
-    remedy: str = ""
+PATIENCE_SECONDS = 3.0
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -50,6 +42,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Print what was found; the exit status is 1 if anything is bad."""
     user_data = settings.user_data_dir(arguments.user_data)
     findings = [*_packages(), *_tables(user_data), *_user_data(user_data), *_daemon(user_data)]
+    findings += [*last_end.look(user_data), *stores.look(user_data)]
     if arguments.project is not None:
         findings += _project(arguments.project)
     if sys.stdout.isatty():
@@ -128,7 +121,7 @@ def _daemon(user_data: Path) -> Iterator[Finding]:
         yield Finding(part="daemon", state=NOTE, found=found)
         return
     try:
-        with connect(user_data) as client:
+        with connect(user_data, PATIENCE_SECONDS) as client:
             health = client.request("app:health")
     except DaemonError as error:
         remedy = f"Stop pid {endpoint.running_pid(user_data)} and start it again."

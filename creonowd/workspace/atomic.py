@@ -13,7 +13,7 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import disk_error
 
 PRIVATE = 0o600
 SHARED = 0o666
@@ -21,8 +21,6 @@ SHARED = 0o666
 _PREFIX = ".creonow-"
 _SUFFIX = ".tmp"
 _COUNTER = itertools.count()
-_FULL = {errno.ENOSPC, errno.EDQUOT}
-_FULL_ON_WINDOWS = {39, 112}
 _NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS}
 _BINARY = getattr(os, "O_BINARY", 0)
 _WINDOWS_TRIES = 20
@@ -78,21 +76,6 @@ def disk_errors(what: str) -> Generator[None]:
         yield
     except OSError as error:
         raise disk_error(error, what) from error
-
-
-def disk_error(error: OSError, what: str) -> DaemonError:
-    """Say what the disk refused without saying where."""
-    reason = errno.errorcode.get(error.errno or 0, "UNKNOWN")
-    if error.errno in _FULL or getattr(error, "winerror", None) in _FULL_ON_WINDOWS:
-        return DaemonError(
-            ErrorCode.STORAGE_FULL,
-            f"There is no space left for {what}; free some and try again.",
-            reason=reason,
-        )
-    said = os.strerror(error.errno) if error.errno else "unknown reason"
-    return DaemonError(
-        ErrorCode.IO_ERROR, f"The disk refused {what}: {said}.", file=what, reason=reason
-    )
 
 
 def sync_folder(folder: Path) -> None:

@@ -137,7 +137,7 @@ class Budgets:
 
     def _load(self, name: str, path: Path, *, mending: bool) -> BudgetProfile | None:
         try:
-            return _load(path)
+            return load(path)
         except stored.DamagedFileError as damage:
             if not mending:
                 raise
@@ -151,7 +151,8 @@ class Budgets:
         return self._folder / f"{name}.json"
 
 
-def _load(path: Path) -> BudgetProfile | None:
+def load(path: Path) -> BudgetProfile | None:
+    """Read a profile; None if there is none, DamagedFileError if it is none or makes no sense."""
     held = stored.load(path, _Stored, version=VERSION)
     if held is None:
         return None

@@ -9,8 +9,7 @@ import tempfile
 import unicodedata
 from pathlib import Path
 
-from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.atomic import disk_error
+from creonowd.errors import DaemonError, ErrorCode, disk_error
 
 _NO_FOLDER = {errno.ENOTDIR, errno.ELOOP}
 _NO_PATH = {errno.ENAMETOOLONG, errno.EINVAL}

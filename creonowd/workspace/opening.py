@@ -11,9 +11,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, disk_error
 from creonowd.model import Model
-from creonowd.workspace.atomic import disk_error
 from creonowd.workspace.folders import same_folder
 from creonowd.workspace.paths import refused
 

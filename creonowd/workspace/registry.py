@@ -1,8 +1,9 @@
-"""Which folders are projects: `<userData>/projects.json`.
+"""Which folders are projects: `<userData>/projects.json`, with a spare copy beside it.
 
 Knows ids, names and roots; never looks into a project and never changes one.
 """
 
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from creonowd.workspace import atomic, stored
 from creonowd.workspace.folders import canonical, same_folder
 
 FILE = "projects.json"
+SPARE = "projects.spare.json"
 VERSION = 1
 
 log = structlog.get_logger(__name__)
@@ -118,11 +120,21 @@ class Registry:
 
     def _load(self) -> _Projects:
         try:
-            return stored.load(self._path, _Projects, version=VERSION) or _Projects()
+            found = stored.load(self._path, _Projects, version=VERSION)
         except stored.DamagedFileError as damage:
             self.set_aside = stored.set_aside(self._path)
             log.warning("projects_set_aside", file=self.set_aside, damage=str(damage))
-            return _Projects()
+            found = None
+        return self._spared() if found is None else found
+
+    def _spared(self) -> _Projects:
+        try:
+            found = stored.load(self._path.with_name(SPARE), _Projects, version=VERSION)
+        except stored.DamagedFileError:
+            found = None
+        if found is not None:
+            self._write(found)
+        return found or _Projects()
 
     async def _save(self, known: _Projects, **changes: Any) -> None:
         projects = msgspec.structs.replace(known, **changes)
@@ -134,6 +146,15 @@ class Registry:
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         data = msgspec.json.format(msgspec.json.encode(projects), indent=2) + b"\n"
         atomic.replace(self._path, data)
+        # Without the ids in it, whatever is kept of a project would be nobody's.
+        with contextlib.suppress(DaemonError):
+            atomic.replace(self._path.with_name(SPARE), data)
+
+
+def read(user_data: Path) -> list[Project]:
+    """Read which projects there are and change nothing, not even a damaged file."""
+    found = stored.load(user_data / FILE, _Projects, version=VERSION)
+    return [] if found is None else [_project(entry) for entry in found.projects]
 
 
 def _find(known: _Projects, project_id: str) -> Project:

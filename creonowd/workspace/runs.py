@@ -132,6 +132,11 @@ def _load(path: Path) -> _Book:
     return _Book(tuple(runs[-MAX_RECENT_SUMMARY:]), max(0, MOST_LINES - len(runs)) * whole)
 
 
+def is_whole(line: bytes) -> bool:
+    """Tell whether a line holds a run."""
+    return _read(line) is not None
+
+
 def _read(line: bytes) -> RunRecord | None:
     try:
         return msgspec.json.decode(line, type=RunRecord)

@@ -3,6 +3,7 @@
 Knows how a file is read safely; knows nothing of what is in it.
 """
 
+import re
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,6 +13,8 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace.atomic import disk_errors
 
 T = TypeVar("T")
+
+_ASIDE = re.compile(r"\.damaged-[0-9]+\Z")
 
 
 class _Versioned(msgspec.Struct):
@@ -49,6 +52,11 @@ def set_aside(path: Path) -> str:
             number += 1
         path.rename(aside)
     return aside.name
+
+
+def is_aside(path: Path) -> bool:
+    """Tell whether `path` is a damaged file that was renamed."""
+    return _ASIDE.search(path.stem) is not None
 
 
 def _version_of(data: bytes) -> Any:

@@ -10,7 +10,7 @@ import structlog
 from anyio import to_thread
 
 from creonowd.clock import Clock
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, disk_error
 from creonowd.model import Model
 from creonowd.workspace import atomic
 from creonowd.workspace.file_cache import FileCache
@@ -151,7 +151,7 @@ def make_folder(root: Path, folder: str) -> bool:
             real_folder(root, folder)
         return False
     except OSError as error:
-        raise atomic.disk_error(error, folder) from error
+        raise disk_error(error, folder) from error
     return True
 
 

@@ -249,6 +249,20 @@ async def test_many_at_once_make_one_project(registry: Registry, book: Path) -> 
     assert len(set(made)) == 1
 
 
+async def test_a_damaged_file_costs_no_project_while_the_spare_is_whole(
+    registry: Registry, user_data: Path, tmp_path: Path
+) -> None:
+    """All that is kept of a project goes by its id; a new id would orphan it."""
+    made = await registry.create(str(tmp_path))
+    (user_data / "projects.json").write_bytes(b"\xff")
+
+    again = Registry(user_data, SystemClock())
+
+    assert await again.list() == [made]
+    assert again.set_aside == "projects.damaged-1.json"
+    assert await Registry(user_data, SystemClock()).list() == [made]
+
+
 async def test_a_damaged_file_is_kept_aside_and_reported(
     registry: Registry, user_data: Path, book: Path
 ) -> None:

@@ -130,6 +130,11 @@ class Database:
             return False
 
 
+def is_damage(error: sqlite3.DatabaseError) -> bool:
+    """Tell whether the file itself is broken, not the moment, the disk or the query."""
+    return error.sqlite_errorcode & 0xFF in _DAMAGED
+
+
 def _connected(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
@@ -145,6 +150,6 @@ def _damage_told() -> Generator[None]:
     try:
         yield
     except sqlite3.DatabaseError as error:
-        if error.sqlite_errorcode & 0xFF in _DAMAGED:
+        if is_damage(error):
             raise DamagedIndexError(str(error)) from error
         raise

@@ -1,0 +1,229 @@
+"""Kill a daemon in the middle of its writes, again and again, and look at what is left.
+
+Run as a process of its own: `python -m e2e.killing FOLDER KILLS SEED` loads the daemon once and
+forks whole daemons off, each on real pipes. The blow is a SIGKILL: at a chosen touch of the disk,
+counted from the first write, or after a chosen time. Prints a report as JSON.
+"""
+
+import contextlib
+import json
+import mmap
+import os
+import random
+import select
+import shutil
+import signal
+import sys
+import time
+from collections import Counter
+from collections.abc import Generator
+from importlib import import_module
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from e2e.writes import BURST, KINDS, Acknowledged, Kind, World, make_world
+from tests.clients import RpcError, environment
+
+TOUCHES = {
+    "open",
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "os.utime",
+    "os.link",
+    "os.truncate",
+}
+TOUCHES_BEFORE = (20, 100, 700)
+LONGEST_S = 0.05
+WARM, BY_TOUCH = 0.9, 0.5
+PATIENCE_S = 60.0
+KILLS_PER_WORLD = 3 * len(KINDS)
+
+
+class DiedError(Exception):
+    """The daemon is gone."""
+
+
+class Report(NamedTuple):
+    """What was done to daemons, and what they kept."""
+
+    kills: Counter[str]
+    inside: Counter[str]
+    acknowledged: Counter[str]
+    refused: Counter[str]
+    lost: list[str]
+
+
+class Daemon:
+    """A whole daemon in a forked process."""
+
+    def __init__(self, user_data: Path) -> None:
+        self._fuse = mmap.mmap(-1, 4)
+        stdin, self._to = os.pipe()
+        self._from, stdout = os.pipe()
+        self._made = 0
+        self._heard = b""
+        self.pid = os.fork()
+        if self.pid == 0:
+            _serve(user_data, stdin, stdout, self._fuse)
+        os.close(stdin)
+        os.close(stdout)
+
+    def call(self, method: str, params: Any) -> Any:
+        """Call and wait; RpcError for an error, DiedError if the daemon has gone."""
+        number = self.send(method, params)
+        while True:
+            reply = self.hear(PATIENCE_S)
+            if reply.get("id") == number:
+                if "error" in reply:
+                    raise RpcError(reply["error"])
+                return reply["result"]
+
+    def send(self, method: str, params: Any) -> int:
+        """Ask without waiting."""
+        self._made += 1
+        message = {"jsonrpc": "2.0", "id": self._made, "method": method, "params": params}
+        with contextlib.suppress(BrokenPipeError):
+            os.write(self._to, json.dumps(message).encode() + b"\n")
+        return self._made
+
+    def hear(self, seconds: float) -> dict[str, Any]:
+        """Take the next message; TimeoutError after a while, DiedError at the end."""
+        until = time.monotonic() + seconds
+        while b"\n" not in self._heard:
+            ready, _, _ = select.select([self._from], [], [], max(0, until - time.monotonic()))
+            if not ready:
+                raise TimeoutError
+            more = os.read(self._from, 1 << 20)
+            if not more:
+                raise DiedError
+            self._heard += more
+        line, _, self._heard = self._heard.partition(b"\n")
+        return json.loads(line)
+
+    def light(self, touches: int) -> None:
+        """Let the daemon die at its so-manieth touch of the disk from now on."""
+        self._fuse[:] = touches.to_bytes(4, "little")
+
+    def kill(self) -> None:
+        """Kill it and bury it, if it has not died already."""
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
+        os.close(self._to)
+        os.waitpid(self.pid, 0)
+
+    def last_words(self) -> Generator[dict[str, Any]]:
+        """Go through what it said before it died."""
+        with contextlib.suppress(DiedError):
+            while True:
+                yield self.hear(PATIENCE_S)
+        os.close(self._from)
+        self._fuse.close()
+
+
+def _serve(user_data: Path, stdin: int, stdout: int, fuse: mmap.mmap) -> NoReturn:
+    os.dup2(stdin, 0)
+    os.dup2(stdout, 1)
+    os.closerange(3, 256)
+    places = (str(user_data.parent),)
+
+    def burn(event: str, arguments: tuple[Any, ...]) -> None:
+        left = int.from_bytes(fuse[:], "little")
+        if left and event in TOUCHES and str(arguments[0]).startswith(places):
+            fuse[:] = (left - 1).to_bytes(4, "little")
+            if left == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+    sys.addaudithook(burn)
+    from creonowd.cli import main as creonowd
+
+    status = creonowd(["serve", "--stdio", "--user-data", str(user_data)])
+    os._exit(status)
+
+
+class Siege:
+    """Kills daemons of one user-data folder and keeps count."""
+
+    def __init__(self, user_data: Path, seed: int) -> None:
+        self._user_data = user_data
+        self._chance = random.Random(seed)
+        self._kept: dict[str, Acknowledged] = {}
+        self.report = Report(Counter(), Counter(), Counter(), Counter(), [])
+
+    def spend(self, home: Path, kills: int) -> None:
+        """Make a project, kill daemons while they write in it, and forget it."""
+        daemon = Daemon(self._user_data)
+        world = make_world(home, self._user_data, daemon.call)
+        self._kept = {kind.name: {} for kind in KINDS}
+        for number in range(kills):
+            kind = KINDS[number % len(KINDS)]
+            done = self._kill_within(daemon, kind, world, number)
+            self._kept[kind.name] |= done
+            self.report.acknowledged[kind.name] += len(done)
+            daemon = Daemon(self._user_data)
+            self._look(daemon, kind, world)
+        for kind in KINDS:
+            self._look(daemon, kind, world)
+        for project in daemon.call("project:list", {})["items"]:
+            daemon.call("project:delete", {"projectId": project["projectId"]})
+        daemon.kill()
+        list(daemon.last_words())
+
+    def _kill_within(self, daemon: Daemon, kind: Kind, world: World, number: int) -> Acknowledged:
+        """Ask for several writes at once and kill the daemon somewhere among them."""
+        first = number * BURST
+        numbers = range(first, first + self._chance.randint(1, BURST))
+        asks = [kind.ask(world, n) for n in numbers]
+        if self._chance.random() < WARM:
+            daemon.call("project:list", {})
+        by_touch = self._chance.random() < BY_TOUCH
+        if by_touch:
+            daemon.light(self._chance.randint(1, self._chance.choice(TOUCHES_BEFORE)))
+        asked = {daemon.send(*ask): n for n, ask in zip(numbers, asks, strict=True)}
+        heard = _listen(daemon, self._chance.randint(0, len(asked)), PATIENCE_S)
+        seconds = PATIENCE_S if by_touch else self._chance.uniform(0, LONGEST_S)
+        heard += _listen(daemon, len(asked) - len(heard), seconds)
+        daemon.kill()
+        heard += list(daemon.last_words())
+        answered = [reply for reply in heard if reply.get("id") in asked]
+        self.report.kills[kind.name] += 1
+        self.report.inside[kind.name] += len(answered) < len(asked)
+        for code in (reply["error"]["data"]["code"] for reply in answered if "error" in reply):
+            self.report.refused[f"{kind.name} {code}"] += 1
+        return {asked[reply["id"]]: reply["result"] for reply in answered if "result" in reply}
+
+    def _look(self, daemon: Daemon, kind: Kind, world: World) -> None:
+        kept = self._kept[kind.name]
+        try:
+            missing = list(kind.missing(world, daemon.call, kept))
+        except RpcError:
+            missing = list(kept)
+        self.report.lost.extend(f"{kind.name} {n}" for n in missing)
+
+
+def _listen(daemon: Daemon, wanted: int, seconds: float) -> list[dict[str, Any]]:
+    """Hear replies until there are enough, the time is over or the daemon is dead."""
+    heard: list[dict[str, Any]] = []
+    until = time.monotonic() + seconds
+    with contextlib.suppress(TimeoutError, DiedError):
+        while sum("id" in reply for reply in heard) < wanted:
+            heard.append(daemon.hear(max(0, until - time.monotonic())))
+    return heard
+
+
+def main(place: str, kills: str, seed: str) -> None:
+    """Kill and tell; every kind of write in turn, in a new project now and then."""
+    os.environ |= environment()
+    for name in ("daemon.build", "daemon.run", "transports.stdio"):
+        import_module(f"creonowd.{name}")
+    siege = Siege(Path(place) / "user data 用户", int(seed))
+    for start in range(0, int(kills), KILLS_PER_WORLD):
+        home = Path(place) / f"world {start}"
+        siege.spend(home, min(KILLS_PER_WORLD, int(kills) - start))
+        shutil.rmtree(home)
+    print(json.dumps(siege.report._asdict(), ensure_ascii=False))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

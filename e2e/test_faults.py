@@ -1,0 +1,390 @@
+"""Story: whatever happens to the daemon, its disk or its lines, what it acknowledged is there.
+
+After each fault the daemon is started again, `creonowd doctor` says what happened, and every
+kind of write is looked at. `scripts/bench faults` kills by the thousand.
+"""
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import psutil
+import pytest
+
+from creonowd.cli import main as creonowd
+from creonowd.daemon import endpoint
+from e2e.harness import Harness
+from e2e.writes import BURST, KINDS, Acknowledged, World, constrain, make_world
+from tests.clients import RpcError
+
+KILLS = int(os.environ.get("CREONOW_TEST_KILLS", "24"))
+DAY_S = 86_400
+STANDARD_STREAMS = 3
+posix = pytest.mark.skipif(os.name == "nt", reason="signals, limits and mounts of POSIX")
+
+
+class Kept(NamedTuple):
+    """What a daemon has acknowledged, by kind of write."""
+
+    world: World
+    answers: dict[str, Acknowledged]
+    bursts: list[int]
+
+    def next_number(self) -> int:
+        """Give a number that no write has had."""
+        self.bursts.append(len(self.bursts) * BURST)
+        return self.bursts[-1]
+
+    def lost(self, harness: Harness, *but: str) -> list[str]:
+        """Name what is not there, of every kind but those named."""
+        return [
+            f"{kind.name} {n}"
+            for kind in KINDS
+            if kind.name not in but
+            for n in kind.missing(self.world, harness.call, self.answers[kind.name])
+        ]
+
+
+def written(harness: Harness) -> Kept:
+    """Let the daemon write of every kind."""
+    world = make_world(harness.home / "world", harness.user_data, harness.call)
+    kept = Kept(world, {kind.name: {} for kind in KINDS}, [])
+    assert refusals(harness, kept) == refusals(harness, kept) == {}
+    return kept
+
+
+def refusals(harness: Harness, kept: Kept) -> dict[str, str]:
+    """Ask for one more write of every kind, and tell by which code each was refused.
+
+    A question that first needs a file of the author's is left out if that cannot be written.
+    """
+    found: dict[str, str] = {}
+    n = kept.next_number()
+    for kind in KINDS:
+        try:
+            asked = kind.ask(kept.world, n)
+        except OSError:
+            continue
+        try:
+            kept.answers[kind.name][n] = harness.call(*asked)
+        except RpcError as error:
+            found[kind.name] = error.code
+    return found
+
+
+def doctored(harness: Harness, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+    """Ask the doctor; give what it found that is not in order, by part."""
+    capsys.readouterr()
+    creonowd(["doctor", "--user-data", str(harness.user_data)])
+    told = json.loads(capsys.readouterr().out)["findings"]
+    return {
+        one["part"]: f"{one['found']} → {one['remedy']}" for one in told if one["state"] != "ok"
+    }
+
+
+def restarted(harness: Harness) -> Harness:
+    """Kill the daemon and start it again."""
+    harness.kill()
+    harness.start()
+    return harness
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="kills by the dozen need cheap processes")
+def test_a_kill_at_any_moment_of_any_write_loses_nothing(tmp_path: Path) -> None:
+    ran = subprocess.run(
+        [sys.executable, "-m", "e2e.killing", str(tmp_path), str(KILLS), "7"],
+        capture_output=True,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr.decode()
+    report = json.loads(ran.stdout)
+
+    assert report["lost"] == []
+    assert report["refused"] == {}
+    assert sum(report["kills"].values()) == KILLS
+    assert sum(report["acknowledged"].values()) >= KILLS
+
+
+def test_a_killed_daemon_is_told_of_and_nothing_is_lost(
+    harness: Harness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = written(harness)
+
+    restarted(harness)
+
+    assert "was killed" in doctored(harness, capsys)["last end"]
+    assert kept.lost(harness) == []
+
+
+def test_broken_files_are_named_mended_and_cost_no_record(
+    harness: Harness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = written(harness)
+    harness.kill()
+    files = {
+        "projects.json": harness.user_data / "projects.json",
+        **_found(harness.user_data, "retrieval/*"),
+        **_found(harness.user_data, "context/*/manifest.json"),
+        **_found(harness.user_data, "context/*/conversation.json"),
+    }
+    for file in files.values():
+        file.write_bytes(b"\xff" * (file.stat().st_size // 2))
+    for index in (kept.world.root / ".creonow" / "conversations").glob("index*"):
+        index.write_bytes(b"\xff{")
+
+    told = doctored(harness, capsys)
+    harness.start()
+
+    assert len(files) > 4
+    assert {part for part in files if not part.endswith(("-wal", "-shm"))} <= set(told)
+    assert kept.lost(harness) == []
+    assert "projects.damaged-1.json" in doctored(harness, capsys)
+
+
+def test_a_broken_budget_is_kept_aside_and_told_of(
+    harness: Harness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = written(harness)
+    harness.kill()
+    ((part, file),) = _found(harness.user_data, "budgets/*.json").items()
+    file.write_bytes(b'{"version": 1, "profile": {"version"')
+
+    told = doctored(harness, capsys)
+    harness.start()
+    profile = harness.call("context:budget:get", kept.world.own())
+    after = doctored(harness, capsys)
+
+    assert "set the budget again" in told[part]
+    assert profile["warnings"][0].startswith("CONTEXT_BUDGET_FALLBACK")
+    assert "kept as" in after["budgets"]
+    kept.answers["budget"].clear()
+    assert kept.lost(harness) == []
+
+
+def test_a_torn_history_keeps_what_was_whole(
+    harness: Harness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = written(harness)
+    harness.kill()
+    ((part, file),) = _found(harness.user_data, "histories/*/*.jsonl").items()
+    with file.open("ab") as log:
+        log.write(b'{"version":1,"checksum":"00')
+
+    told = doctored(harness, capsys)
+    harness.start()
+
+    assert "torn" in told[part]
+    assert kept.lost(harness) == []
+
+
+def test_a_project_folder_that_goes_away_and_comes_back(
+    harness: Harness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = written(harness)
+    root, away = kept.world.root, kept.world.home / "away"
+    root.rename(away)
+
+    codes = set(refusals(harness, kept).values())
+    restarted(harness)
+    told = doctored(harness, capsys)
+    if root.exists():
+        shutil.rmtree(root)
+    away.rename(root)
+
+    assert "INTERNAL" not in codes
+    assert "is not there" in told[kept.world.project_id]
+    assert kept.lost(harness) == []
+
+
+@posix
+@pytest.mark.parametrize("days", [-3650, 30])
+def test_a_clock_that_jumps_loses_nothing_and_keeps_the_order(tmp_path: Path, days: int) -> None:
+    """A day is found in which the machine believed itself ten years back, or a month ahead."""
+    (tmp_path / "sitecustomize.py").write_text(
+        "import time\nreal = time.time_ns\n"
+        f"time.time_ns = lambda: real() + {days * DAY_S} * 10**9\n",
+        encoding="utf-8",
+    )
+    home = tmp_path / "home"
+    with Harness(home) as today:
+        kept = written(today)
+    with Harness(home, PYTHONPATH=f"{tmp_path}{os.pathsep}{Path.cwd()}") as another_day:
+        assert refusals(another_day, kept) == {}
+        keys = [
+            item["hint"] for item in another_day.call("context.list", kept.world.chat())["items"]
+        ]
+    with Harness(home) as today_again:
+        assert kept.lost(today_again) == []
+
+    assert keys[-1] == f"file {kept.bursts[-1]}" or days < 0
+
+
+@posix
+def test_a_daemon_that_was_stopped_goes_on_where_it_was(
+    harness: Harness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = written(harness)
+    pid = _pid(harness)
+    os.kill(pid, signal.SIGSTOP)
+    told = doctored(harness, capsys)
+    os.kill(pid, signal.SIGCONT)
+
+    assert refusals(harness, kept) == {}
+    assert "does not answer" in told["daemon"]
+    assert "daemon" not in doctored(harness, capsys)
+    restarted(harness)
+    assert kept.lost(harness) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process that runs")
+def test_without_file_descriptors_requests_fail_one_by_one(
+    harness: Harness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = written(harness)
+    pid = _pid(harness)
+    process = psutil.Process(pid)
+    before = process.rlimit(psutil.RLIMIT_NOFILE)
+    process.rlimit(psutil.RLIMIT_NOFILE, (STANDARD_STREAMS, before[1]))
+    codes = refusals(harness, kept)
+    alive = harness.call("app:ping")["pong"]
+    process.rlimit(psutil.RLIMIT_NOFILE, before)
+
+    assert alive
+    assert codes
+    assert codes == dict.fromkeys(codes, "IO_ERROR")
+    assert "disk_refused (IO_ERROR)" in doctored(harness, capsys)["log"]
+    assert refusals(harness, kept) == {}
+    restarted(harness)
+    assert kept.lost(harness) == []
+
+
+@posix
+def test_lines_that_are_cut_in_the_middle_lose_nothing_that_was_answered(harness: Harness) -> None:
+    kept = written(harness)
+    found = endpoint.read(harness.user_data)
+    assert found is not None
+    for cut in range(20):
+        numbers = range(100 + cut * 5, 105 + cut * 5)
+        lines = [_line(n, *constrain(kept.world, n)) for n in numbers]
+        kept.answers["constraints"] |= _cut(found.endpoints[0].address, b"".join(lines), cut % 6)
+
+    assert refusals(harness, kept) == {}
+    restarted(harness)
+    assert kept.lost(harness) == []
+
+
+@posix
+def test_a_full_disk_refuses_writes_and_loses_none(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    disk = tmp_path / "disk"
+    with mounted(disk, "-t", "tmpfs", "-o", "size=8m", "tmpfs"), Harness(disk) as harness:
+        kept = written(harness)
+        _fill(disk / "ballast")
+        codes = refusals(harness, kept)
+        told = doctored(harness, capsys)
+        restarted(harness)
+        lost_while_full = kept.lost(harness, "retrieval index")
+        (disk / "ballast").unlink()
+        codes_after = refusals(harness, kept)
+        restarted(harness)
+        lost = kept.lost(harness)
+
+    assert codes
+    assert set(codes.values()) == {"STORAGE_FULL"}
+    assert "free" in told["disk"]
+    assert (lost_while_full, codes_after, lost) == ([], {}, [])
+
+
+@posix
+def test_a_read_only_folder_refuses_writes_and_loses_none(
+    harness: Harness, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = written(harness)
+    with contextlib.ExitStack() as stack:
+        for folder in (
+            kept.world.root,
+            harness.user_data / "context",
+            harness.user_data / "budgets",
+        ):
+            stack.enter_context(_read_only(folder))
+        codes = refusals(harness, kept)
+        lost = kept.lost(restarted(harness))
+    told = doctored(harness, capsys)
+
+    assert {"constraints", "budget", "context file put", "skill write"} <= set(codes)
+    assert set(codes.values()) == {"IO_ERROR"}
+    assert lost == []
+    assert "last end" in told
+    assert refusals(harness, kept) == {}
+
+
+@contextlib.contextmanager
+def mounted(place: Path, *how: str) -> Generator[Path]:
+    """Mount a file system for the block; without the right to, the test cannot be made."""
+    place.mkdir(exist_ok=True)
+    ran = subprocess.run(["mount", *how, str(place)], capture_output=True, check=False)
+    if ran.returncode:
+        pytest.skip(f"this user may not mount a file system: {ran.stderr.decode().strip()}")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", "-l", str(place)], check=True)
+
+
+@contextlib.contextmanager
+def _read_only(folder: Path) -> Generator[None]:
+    """Root is not held back by permissions, so for root the folder is mounted read-only."""
+    if os.geteuid():
+        folder.chmod(0o500)
+        yield
+        folder.chmod(0o700)
+        return
+    with mounted(folder, "--bind", str(folder)):
+        subprocess.run(["mount", "-o", "remount,bind,ro", str(folder)], check=True)
+        yield
+
+
+def _found(user_data: Path, pattern: str) -> dict[str, Path]:
+    return {path.relative_to(user_data).as_posix(): path for path in user_data.glob(pattern)}
+
+
+def _pid(harness: Harness) -> int:
+    found = endpoint.read(harness.user_data)
+    assert found is not None
+    return found.pid
+
+
+def _fill(ballast: Path) -> None:
+    with contextlib.suppress(OSError), ballast.open("wb", buffering=0) as file:
+        for size in (1 << 16, 1 << 9, 1):
+            with contextlib.suppress(OSError):
+                while True:
+                    file.write(b"x" * size)
+
+
+def _line(number: int, method: str, params: Any) -> bytes:
+    message = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+    return json.dumps(message).encode() + b"\n"
+
+
+def _cut(address: str, data: bytes, replies: int) -> Acknowledged:
+    """Send, read so many replies, and hang up without another word."""
+    heard: Acknowledged = {}
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(60)
+        line.connect(address)
+        line.sendall(data)
+        with line.makefile("rb") as stream:
+            for _ in range(min(replies, 5)):
+                reply = json.loads(stream.readline())
+                heard[reply["id"]] = reply["result"]
+    return heard

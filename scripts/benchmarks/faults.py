@@ -1,0 +1,53 @@
+"""Faults tried, faults survived, records lost (goal 0): kills by the thousand, then every other fault.
+
+`scripts/bench faults [KILLS] [SEED]`. A kill is a SIGKILL at a touch of the disk or a moment that
+chance picks, while a whole daemon answers a burst of writes of one kind; after it the daemon is
+started again and asked for everything of that kind that was ever acknowledged.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+import xml.etree.ElementTree as Xml
+from pathlib import Path
+from typing import Any
+
+USUAL_KILLS = 1000
+STORIES = "e2e/test_faults.py"
+
+
+def main(argv: list[str]) -> None:
+    kills = int(argv[0]) if argv else USUAL_KILLS
+    seed = argv[1] if len(argv) > 1 else "1"
+    print(f"| fault (seed {seed}) | tried | while writing | survived | acknowledged | lost |")
+    print("|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as place:
+        report = _killed(place, kills, seed)
+        for kind, count in report["kills"].items():
+            lost = len({one for one in report["lost"] if one.startswith(f"{kind} ")})
+            inside, kept = report["inside"][kind], report["acknowledged"].get(kind, 0)
+            print(f"| kill −9: {kind} | {count} | {inside} | {count} | {kept} | {lost} |")
+        total, inside = (sum(report[name].values()) for name in ("kills", "inside"))
+        kept, lost = sum(report["acknowledged"].values()), len(set(report["lost"]))
+        print(f"| **kills together** | {total} | {inside} | {total} | {kept} | {lost} |")
+        for name, passed in _stories(Path(place) / "stories.xml"):
+            print(f"| {name} | 1 | – | {int(passed)} | – | {'0' if passed else 'see the test'} |")
+
+
+def _killed(place: str, kills: int, seed: str) -> dict[str, Any]:
+    command = [sys.executable, "-m", "e2e.killing", place, str(kills), seed]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+
+
+def _stories(report: Path) -> list[tuple[str, bool]]:
+    """Run the other faults as the tests that they are; a skipped one was not tried."""
+    others = ["-k", "not any_moment", "-q", f"--junit-xml={report}"]
+    command = [sys.executable, "-m", "pytest", STORIES, *others]
+    subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
+    cases = Xml.parse(report).getroot().iter("testcase")
+    return [
+        (case.attrib["name"].removeprefix("test_").replace("_", " "), case.find("failure") is None)
+        for case in cases
+        if case.find("skipped") is None
+    ]
