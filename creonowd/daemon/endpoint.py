@@ -107,10 +107,13 @@ def running_pid(user_data: Path) -> int | None:
 
 
 def write(user_data: Path, endpoints: tuple[Endpoint, ...]) -> None:
-    """Tell visitors where to find this daemon; only the user may read it."""
+    """Tell visitors where to find this daemon; only the user may read it.
+
+    After a cut of the power there is no daemon to be found, so the start waits for no disk.
+    """
     held = EndpointFile(version=VERSION, pid=os.getpid(), endpoints=endpoints)
-    path = folder(user_data) / FILE
-    atomic.replace(path, msgspec.json.format(msgspec.json.encode(held)) + b"\n", mode=0o600)
+    data = msgspec.json.format(msgspec.json.encode(held)) + b"\n"
+    atomic.replace(folder(user_data) / FILE, data, mode=0o600, synced=False)
 
 
 def read(user_data: Path) -> EndpointFile | None:

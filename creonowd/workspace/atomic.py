@@ -26,18 +26,19 @@ _BINARY = getattr(os, "O_BINARY", 0)
 _WINDOWS_TRIES = 20
 
 
-def replace(path: Path, data: bytes, *, mode: int = PRIVATE) -> None:
-    """Make `data` the content of `path`, all at once and on the disk when this returns.
+def replace(path: Path, data: bytes, *, mode: int = PRIVATE, synced: bool = True) -> None:
+    """Make `data` the content of `path`, all at once; on the disk when this returns if `synced`.
 
     A file that exists keeps its permissions; a new one gets `mode` less the umask.
     """
     with disk_errors(path.name):
-        temporary = write_temporary(path, data, mode)
+        temporary = write_temporary(path, data, mode, synced=synced)
         try:
             move(temporary, path)
         finally:
             temporary.unlink(missing_ok=True)
-        sync_folder(path.parent)
+        if synced:
+            sync_folder(path.parent)
 
 
 def create(path: Path, data: bytes, *, mode: int = PRIVATE) -> bool:
@@ -131,12 +132,12 @@ def sweep(folder: Path, before_ms: int) -> None:
                 entry.unlink(missing_ok=True)
 
 
-def write_temporary(path: Path, data: bytes, mode: int) -> Path:
+def write_temporary(path: Path, data: bytes, mode: int, *, synced: bool = True) -> Path:
     """Write what `path` is to become to a file beside it, and on to the disk."""
     temporary, descriptor = create_temporary(path.parent, mode)
     try:
         _keep_permissions(path, temporary)
-        _write_and_close(descriptor, data)
+        _write_and_close(descriptor, data, synced=synced)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
