@@ -170,6 +170,7 @@ async def _plan(
         document=opened.document,
         additional_input=request.additional_input or "",
         warnings=(*warned, *fallback, *opened.warnings),
+        left_out=opened.left_out,
         source_timeout_ms=session.settings.source_timeout_ms,
     )
 

@@ -74,7 +74,8 @@ def _compose(plan: Plan, gathered: Gathered, instruments: Instruments) -> Assemb
     hasher = stable.hasher.copy()
     hasher.update(dynamic.prompt.text.encode())
     absent = absent_verdicts(
-        (item for item in gathered.left_out if item.layer not in STABLE), instruments
+        (item for item in (*gathered.left_out, *plan.left_out) if item.layer not in STABLE),
+        instruments,
     )
     layers = {
         Layer.RULES: stable.rules,

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from creonowd.context.document import Document
 from creonowd.context.figures import Figures, step
-from creonowd.context.fragment import STABLE, Layer
+from creonowd.context.fragment import STABLE, Layer, LeftOut
 from creonowd.context.grid import LONGEST_QUERY, query
 from creonowd.context.needs import ContextRules, Need, wants
 from creonowd.context.source import Ask, Source
@@ -38,6 +38,7 @@ class Plan(Model):
     document: Document | None = None
     additional_input: str = ""
     warnings: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
     source_timeout_ms: int = 10_000
 
     @property

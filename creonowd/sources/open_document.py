@@ -6,8 +6,8 @@ A document that is neither degrades to no text and a warning. Knows positions in
 import anyio
 
 from creonowd.context.document import Document, place
-from creonowd.context.fragment import Span
-from creonowd.errors import DaemonError, WarningCode, told
+from creonowd.context.fragment import Layer, LeftOut, Reason, Span
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, told
 from creonowd.model import Model
 from creonowd.rpc.peer import Peer
 from creonowd.workspace.buffer import Buffer
@@ -28,6 +28,7 @@ class Opened(Model):
 
     document: Document | None = None
     warnings: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
 
 
 async def open_document(
@@ -37,9 +38,26 @@ async def open_document(
     try:
         with anyio.fail_after(timeout_ms / 1000):
             buffer = await documents.read(project, position.document_id, peer)
-    except (DaemonError, TimeoutError):
-        return Opened(warnings=(told(WarningCode.IMMEDIATE_UNAVAILABLE),))
+    except TimeoutError:
+        return _unreadable(position, ErrorCode.TIMEOUT)
+    except DaemonError as error:
+        if error.code is ErrorCode.NOT_FOUND:
+            return Opened(warnings=(told(WarningCode.IMMEDIATE_UNAVAILABLE),))
+        return _unreadable(position, error.code)
     return put(buffer, position, utf16=peer.utf16)
+
+
+def _unreadable(position: Position, code: ErrorCode) -> Opened:
+    """Account for a document that is there and cannot be had."""
+    no_text = code is ErrorCode.UNSUPPORTED
+    left_out = LeftOut(
+        layer=Layer.IMMEDIATE,
+        source="document",
+        source_ref=position.document_id,
+        reason=Reason.INVALID_FORMAT if no_text else Reason.READ_ERROR,
+    )
+    warning = f"{WarningCode.IMMEDIATE_UNAVAILABLE}: 文档无法读取（{code}）。"
+    return Opened(warnings=(warning,), left_out=(left_out,))
 
 
 def put(buffer: Buffer, position: Position, *, utf16: bool) -> Opened:

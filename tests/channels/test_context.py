@@ -171,6 +171,18 @@ async def test_a_document_that_is_nowhere_degrades(client: Client, novel: Book) 
     assert "短句为主。" in result["prompt"]
 
 
+async def test_a_document_that_is_no_text_degrades_and_is_accounted_for(
+    client: Client, novel: Book
+) -> None:
+    novel.put("chapters/07.md", b"\x00\x01\x02PNG\xff\xfe")
+
+    result = await assembled(client, novel)
+
+    told = {e["sourceRef"]: (e["action"], e["reason"]) for e in result["trimEvidence"]}
+    assert told["chapters/07.md"] == ("dropped", "invalid_format")
+    assert "短句为主。" in result["systemPrompt"]
+
+
 async def test_a_cursor_past_the_end_is_clamped_with_a_warning(client: Client, novel: Book) -> None:
     result = await assembled(client, novel, cursorPosition=10_000)
 

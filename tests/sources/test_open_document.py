@@ -5,7 +5,7 @@ from pathlib import Path
 import anyio
 
 from creonowd.clock import SystemClock
-from creonowd.context.fragment import Span
+from creonowd.context.fragment import Reason, Span
 from creonowd.sources.open_document import Opened, Position, open_document, put
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.documents import Documents
@@ -48,6 +48,18 @@ async def test_a_document_that_is_nowhere_degrades(tmp_path: Path) -> None:
 
     assert found.document is None
     assert found.warnings == ("IMMEDIATE_UNAVAILABLE: 文档未打开且不在磁盘上。",)
+
+
+async def test_a_file_that_is_no_text_is_accounted_for(tmp_path: Path) -> None:
+    (tmp_path / "ch.md").write_bytes(b"\x00\x01\x02PNG\xff\xfe")
+
+    found = await opened(tmp_path, Documents(SystemClock()))
+
+    assert found.document is None
+    assert found.warnings == ("IMMEDIATE_UNAVAILABLE: 文档无法读取（UNSUPPORTED）。",)
+    assert [(one.source_ref, one.reason) for one in found.left_out] == [
+        ("ch.md", Reason.INVALID_FORMAT)
+    ]
 
 
 def test_a_place_past_the_end_is_clamped_with_a_warning() -> None:
