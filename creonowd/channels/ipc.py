@@ -109,9 +109,9 @@ async def initialize(session: Session, params: Initialize) -> Initialized:
     peer = session.connection
     if params.token is not None:
         await _authenticate(session, params.token)
-    if peer.grant is None:
+    if not peer.admitted:
         raise DaemonError(
-            ErrorCode.UNAUTHENTICATED, "This transport needs `token`; endpoint.json names it."
+            ErrorCode.UNAUTHENTICATED, "This connection needs a `token`; endpoint.json names one."
         )
     if params.protocol_version is not None and params.protocol_version < MIN_COMPATIBLE:
         raise DaemonError(

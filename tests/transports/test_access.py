@@ -101,6 +101,7 @@ async def test_a_token_runs_out(server: Server) -> None:
                 await anyio.lowlevel.checkpoint()
 
         assert (await page.failure("app:ping")).code == "UNAUTHENTICATED"
+        assert (await page.failure("initialize")).code == "UNAUTHENTICATED"
 
 
 async def ping(client: Client) -> dict[str, object]:
