@@ -13,6 +13,8 @@ from creonowd.redaction.stretches import PLACEHOLDER
 LONGEST_ESCAPE = 16
 
 _ALNUM = frozenset(string.ascii_letters + string.digits)
+MAY_BE_INSIDE = _ALNUM | {"*"}
+"""What a token may have begun with right before a place; after all else it begins there."""
 _MAY_ESCAPE = re.compile(r"[\\%\x1b]")
 _ESCAPE = re.compile(
     r"(?:\\(?:[nrtbfv]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})"

@@ -10,6 +10,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import accumulate
+from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -59,7 +60,7 @@ class Redactor:
         found = self.find(text)
         if not found:
             return Redacted(text, ())
-        counts = Counter(stretch.pattern_id for stretch in found)
+        counts = Counter(map(itemgetter(2), found))
         evidence = tuple(
             RedactionEvidence(pattern_id=name, source_ref=source_ref, match_count=counts[name])
             for name in sorted(counts)

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation
 
-from creonowd.redaction.boundary import inside, may_escape
+from creonowd.redaction.boundary import MAY_BE_INSIDE, inside, may_escape
 from creonowd.redaction.rules import Rule, Span, compiled
 
 NEARBY = 64
@@ -64,7 +64,10 @@ def _anchored(scanner: Scanner, text: str) -> list[Finding]:
     for anchor, start, _ in hits:
         for rank, rule in scanner.by_anchor[anchor]:
             if start < done[rank] or (
-                rule.bounded and start and inside(text, start, escapes=escapes)
+                rule.bounded
+                and start
+                and text[start - 1] in MAY_BE_INSIDE
+                and inside(text, start, escapes=escapes)
             ):
                 continue
             match = compiled(rule.pattern).match(text, start)
@@ -72,8 +75,9 @@ def _anchored(scanner: Scanner, text: str) -> list[Finding]:
                 continue
             spans = _judged(rank, rule, match, verdicts)
             if spans:
-                findings.extend([(first, last, rank) for first, last in spans])
-                done[rank] = max(match.end(), spans[-1][1])
+                end, last = match.end(), spans[-1][1]
+                findings += [(*span, rank) for span in spans]
+                done[rank] = max(end, last)
             elif rule.swallows:
                 done[rank] = match.end()
     return findings
@@ -121,11 +125,12 @@ def merge(findings: Sequence[Finding]) -> list[Finding]:
     """Join overlapping findings, in reading order."""
     merged: list[Finding] = []
     reached = 0
-    for start, end, rank in sorted(findings):
+    for finding in sorted(findings):
+        start, end, rank = finding
         if start < reached:
             first, last, best = merged.pop()
             merged.append((first, max(last, end), min(best, rank)))
         else:
-            merged.append((start, end, rank))
+            merged.append(finding)
         reached = max(reached, end)
     return merged

@@ -35,10 +35,9 @@ def replaced(text: str, stretches: Sequence[Stretch]) -> str:
 
 def reveals_more(text: str, stretches: Sequence[Stretch]) -> bool:
     """Tell whether something beside a stretch could be a token once the stretch is gone."""
-    return any(
-        text[start - 1 : start] in _MAY_JOIN_A_TOKEN or text[end : end + 1] in _MAY_JOIN_A_TOKEN
-        for start, end, _ in stretches
-    )
+    before = {text[start - 1 : start] for start, _, _ in stretches}
+    after = {text[end : end + 1] for _, end, _ in stretches}
+    return not _MAY_JOIN_A_TOKEN.isdisjoint(before | after)
 
 
 def united(found: Sequence[Stretch], more: Sequence[Stretch]) -> list[Stretch]:
