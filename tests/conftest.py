@@ -1,4 +1,7 @@
-"""What every test here shares: a daemon in memory, and no deadline, for a slow machine is no defect."""
+"""What every test here shares: a daemon in memory, and no deadline, for a slow machine is no defect.
+
+`pytest --hypothesis-profile=long tests/rpc` looks for longer than there is time for every day.
+"""
 
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -14,6 +17,7 @@ from creonowd.settings import Settings
 from tests.clients import Client, in_memory
 
 settings.register_profile("creonowd", deadline=None)
+settings.register_profile("long", deadline=None, max_examples=5000)
 settings.load_profile("creonowd")
 
 

@@ -1,10 +1,12 @@
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from creonowd.context.needs import ContextRules
 from creonowd.skills import skill
-from creonowd.skills.skill import MAX_BYTES, Parsed, Prompt, parse
+from creonowd.skills.skill import KEYS, MAX_BYTES, Parsed, Prompt, Skill, parse
 
 SEED_EXAMPLE = """---
 name: 润色文本
@@ -222,3 +224,42 @@ def test_the_built_in_skills_instruct_in_chinese_and_english() -> None:
 
         assert any("\u4e00" <= character <= "\u9fff" for character in system)
         assert "language of the" in system
+
+
+LINES = st.one_of(
+    st.builds(
+        "{}: {}".format,
+        st.sampled_from([*KEYS, "surounding", "", "- a", "林"]),
+        st.sampled_from(
+            ["1", "true", "|", "{}", "[", "&a *a", '"', "林远", "{{text}}", "{{no}}", "~", "1e999"]
+        ),
+    ),
+    st.sampled_from(
+        [
+            "---",
+            "  surrounding: 5",
+            "  system: |",
+            "    {{input}}",
+            "\t",
+            "# x",
+            "...",
+            "  - a",
+            "\ufeff",
+            "{{",
+        ]
+    ),
+    st.text(max_size=20),
+)
+
+
+@given(
+    st.lists(LINES, max_size=12).map(lambda lines: "---\n" + "\n".join(lines)),
+    st.sampled_from(["\n---\n", "\n---", "", "\r\n---\r\n正文 {{selection}}"]),
+    st.binary(max_size=3),
+)
+def test_any_file_is_a_skill_or_says_what_is_wrong(head: str, end: str, tail: bytes) -> None:
+    parsed = parse(f"{head}{end}".encode("utf-8", "replace") + tail)
+
+    assert all(fault.message for fault in parsed.faults)
+    assert all(fault.line is None or fault.line >= 1 for fault in parsed.faults)
+    assert not parsed.faults or parsed.skill == Skill()

@@ -97,3 +97,43 @@ def test_typing_and_deleting_do_not_crumble_the_text() -> None:
     assert typed.pieces < 100
     assert thinned.length == 120_000 - 90_000
     assert thinned.pieces < 60
+
+
+any_place = st.integers(-2, 40) | st.sampled_from([PIECE - 1, PIECE, 2**31, 2**53, -(2**63)])
+wild = st.lists(st.tuples(any_place, any_place, st.text("a林😀𠮷\r\n", max_size=6)), max_size=6)
+
+
+@pytest.mark.parametrize("utf16", [False, True], ids=["code points", "UTF-16"])
+@given(text=st.text("ab林😀𠮷\r\n", max_size=30), plan=wild)
+def test_edits_anywhere_fit_or_change_nothing(
+    *, utf16: bool, text: str, plan: list[tuple[int, int, str]]
+) -> None:
+    """The model is plain: cut the bytes of the encoding, and see whether a text is left."""
+    buffer = Buffer.of(text)
+    edits = [Edit(start=start, end=end, text=new) for start, end, new in plan]
+    expected = _cut_by_bytes(text, edits, "utf-16-le" if utf16 else "utf-32-le")
+
+    try:
+        edited = buffer.edited(edits, utf16=utf16).text
+    except DaemonError as error:
+        edited = None if error.code is ErrorCode.INVALID_ARGUMENT else error.code
+
+    assert edited == expected
+    assert buffer.text == text
+
+
+def _cut_by_bytes(text: str, edits: list[Edit], encoding: str) -> str | None:
+    """Give the edited text; None if an edit lies outside of it, runs backwards or tears a pair."""
+    width = 2 if encoding == "utf-16-le" else 4
+    data = text.encode(encoding)
+    for edit in edits:
+        start, end = edit.start * width, edit.end * width
+        if not 0 <= start <= end <= len(data):
+            return None
+        try:
+            data[:start].decode(encoding)
+            data[:end].decode(encoding)
+        except UnicodeDecodeError:
+            return None
+        data = data[:start] + edit.text.encode(encoding) + data[end:]
+    return data.decode(encoding)
