@@ -63,6 +63,20 @@ async def test_a_built_in_skill_runs_on_the_fake_and_tells_all_that_it_did(desk:
     assert told["tokenCount"] <= told["budget"]["maxInputTokens"]
 
 
+@pytest.mark.requirement("CE-053")
+async def test_a_skill_calls_the_model_with_the_prompt_that_was_assembled(desk: Desk) -> None:
+    """AI 技能调用时组装上下文."""
+    desk.put("rules/style.md", "短句。\n")
+    desk.put("settings/世界观.md", "城里的钟每天慢一分钟。\n")
+
+    assembled = await desk.assemble()
+    run = await desk.run()
+
+    assert run["output"] == assembled["prompt"]
+    assert run["diagnostics"]["layers"] == assembled["layers"]
+    assert all(assembled["layers"][name]["tokens"] > 0 for name in ("rules", "settings"))
+
+
 async def test_the_next_process_knows_what_the_last_one_wrote(tmp_path: Path) -> None:
     user_data = tmp_path / "用户 数据"
     async with over_stdio(user_data) as client:

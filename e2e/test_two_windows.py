@@ -30,6 +30,7 @@ async def _length(client: Client, project: dict[str, str], version: int) -> int:
 async def test_the_later_update_is_refused_and_the_earlier_survives_a_restart(
     tmp_path: Path,
 ) -> None:
+    """并发更新预算配置的版本校验."""
     user_data, novel = tmp_path / "user data 用户", tmp_path / "novel"
     novel.mkdir()
 

@@ -39,25 +39,31 @@ async def open_document(
         with anyio.fail_after(timeout_ms / 1000):
             buffer = await documents.read(project, position.document_id, peer)
     except TimeoutError:
-        return _unreadable(position, ErrorCode.TIMEOUT)
+        return _unreadable(position, DaemonError(ErrorCode.TIMEOUT))
     except DaemonError as error:
         if error.code is ErrorCode.NOT_FOUND:
             return Opened(warnings=(told(WarningCode.IMMEDIATE_UNAVAILABLE),))
-        return _unreadable(position, error.code)
+        return _unreadable(position, error)
     return put(buffer, position, utf16=peer.utf16)
 
 
-def _unreadable(position: Position, code: ErrorCode) -> Opened:
+def _unreadable(position: Position, error: DaemonError) -> Opened:
     """Account for a document that is there and cannot be had."""
-    no_text = code is ErrorCode.UNSUPPORTED
     left_out = LeftOut(
         layer=Layer.IMMEDIATE,
         source="document",
         source_ref=position.document_id,
-        reason=Reason.INVALID_FORMAT if no_text else Reason.READ_ERROR,
+        reason=_reason(error),
     )
-    warning = f"{WarningCode.IMMEDIATE_UNAVAILABLE}: 文档无法读取（{code}）。"
+    warning = f"{WarningCode.IMMEDIATE_UNAVAILABLE}: 文档无法读取（{error.code}）。"
     return Opened(warnings=(warning,), left_out=(left_out,))
+
+
+def _reason(error: DaemonError) -> Reason:
+    if error.code is ErrorCode.UNSUPPORTED:
+        return Reason.INVALID_FORMAT
+    too_large = error.details.get("reason") == Reason.TOO_LARGE
+    return Reason.TOO_LARGE if too_large else Reason.READ_ERROR
 
 
 def put(buffer: Buffer, position: Position, *, utf16: bool) -> Opened:

@@ -11,6 +11,7 @@ from tests.requirements.manifest import PLACE, read_manifest
 from tests.requirements.table import TABLE, render
 
 ROOT = Path(__file__).resolve().parents[2]
+ENGINE = 2
 
 ROW = """
 seed = 2
@@ -41,6 +42,16 @@ def test_the_manifest_and_the_tests_agree() -> None:
 
 def test_all_five_seeds_are_listed() -> None:
     assert sorted(seed.seed for seed in read_manifest(ROOT).seeds) == [1, 2, 3, 4, 5]
+
+
+def test_every_scenario_of_the_engine_is_a_story_named_after_it() -> None:
+    stories = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "e2e").glob("*.py"))
+    (engine,) = [seed for seed in read_manifest(ROOT).seeds if seed.seed == ENGINE]
+
+    titles = [row.section.partition(": ")[2] for row in engine.row if row.kind == "scenario"]
+
+    assert titles
+    assert [title for title in titles if f'"""{title}' not in stories] == []
 
 
 def test_the_table_is_fresh() -> None:
