@@ -2,7 +2,8 @@
 
 `scripts/bench faults [KILLS] [SEED]`. A kill is a SIGKILL at a touch of the disk or a moment that
 chance picks, while a whole daemon answers a burst of writes of one kind; after it the daemon is
-started again and asked for everything of that kind that was ever acknowledged.
+started again and asked for everything of that kind that was ever acknowledged. A daemon that does
+not come back ends the bench with an error, so a kill that has a row was survived.
 """
 
 import json
