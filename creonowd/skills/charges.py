@@ -54,8 +54,16 @@ def constraints_in(assembly: Assembly) -> Constraints:
     return Constraints(
         charges=tuple(charge for stays, charge in charges if stays),
         left_out=tuple(charge for stays, charge in charges if not stays),
-        unread=any(failure.source == SOURCE for failure in assembly.failures),
+        unread=_unread(assembly),
         terms=None if terminology is None else read_terms(terminology.encode()),
+    )
+
+
+def _unread(assembly: Assembly) -> bool:
+    """Tell whether the file was of no use, or did not come in time."""
+    rules = assembly.layers[Layer.RULES].verdicts
+    return any(v.evidence.source_ref == CONSTRAINTS_FILE for v in rules) or any(
+        failure.source == SOURCE for failure in assembly.failures
     )
 
 
