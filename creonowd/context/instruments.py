@@ -11,6 +11,7 @@ from creonowd.context.canonical import well_formed
 from creonowd.context.memo import Memo
 from creonowd.context.mentions import Mentions
 from creonowd.context.parts import SHORT, parts
+from creonowd.errors import FAILURES
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, Stretch
 from creonowd.tokens.tokenizer import Tokenizer
 
@@ -22,15 +23,6 @@ _SMALL = 4096
 _AT_ONCE = 200
 _COUNTED_AT_ONCE = 999
 _ONE_EACH: dict[tuple[object, ...], bool] = {}
-_FAILURES = (
-    ArithmeticError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
 
 
 class TokenizerFailedError(Exception):
@@ -185,7 +177,7 @@ class Instruments:
 def _measured(tokenizer: Tokenizer, text: str) -> int:
     try:
         count = tokenizer.count(text)
-    except _FAILURES as error:
+    except FAILURES as error:
         raise TokenizerFailedError(type(error).__name__) from error
     if count < 0:
         raise TokenizerFailedError("negative count")

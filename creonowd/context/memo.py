@@ -41,6 +41,13 @@ class Memo(Generic[K, V]):
         """Tell whether a value is remembered."""
         return key in self._young or key in self._old
 
+    def recall(self, key: K) -> V | None:
+        """Give the value of a key if it is remembered."""
+        value = self._young.get(key)
+        if value is None and (value := self._old.get(key)) is not None:
+            self._keep(key, value)
+        return value
+
     def put(self, key: K, value: V) -> None:
         """Remember a value that was made elsewhere."""
         self._keep(key, value)

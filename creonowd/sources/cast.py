@@ -4,18 +4,26 @@ Knows which entities wait to be mentioned; finding names in a text is `Mentions`
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 from creonowd.context.fragment import Fragment
 from creonowd.context.memo import Memo
 from creonowd.context.mentions import Mentions
+from creonowd.model import Model
 from creonowd.sources.characters import Names, names_of, waiting
 from creonowd.sources.entities import Inject
-from creonowd.sources.shelves import Shelves
+from creonowd.sources.shelves import Shelf, Shelves
 from creonowd.workspace.paths import Scope
 from creonowd.workspace.tree import Folder
 
 KEPT = 64
+
+
+class Entities(Model):
+    """The names of every entity, and the entities that are injected when they are spoken of."""
+
+    names: tuple[Names, ...]
+    mentioned: tuple[Fragment, ...]
+    manual: tuple[Fragment, ...]
 
 
 class Known:
@@ -23,7 +31,11 @@ class Known:
 
     def __init__(self) -> None:
         self.mentions = Mentions()
-        self.made: Memo[object, tuple[Any, ...]] = Memo(KEPT, lambda _key, _value: 1)
+        self._made: Memo[Folder, Entities] = Memo(KEPT, lambda _folder, _entities: 1)
+
+    def entities(self, folder: Folder) -> Entities:
+        """Read the entities of a folder."""
+        return self._made.get(folder, lambda: _entities(folder))
 
 
 class Cast:
@@ -32,23 +44,21 @@ class Cast:
     def __init__(self, shelves: Shelves, known: Known) -> None:
         self._shelves, self._known = shelves, known
 
-    async def waiting(self, inject: Inject) -> tuple[Fragment, ...]:
-        """Give the entities that are injected in this way, as they would be."""
-        folder = await self._folder()
-        return self._known.made.get((inject, _held(folder)), lambda: waiting(folder, inject))
-
-    async def names(self) -> tuple[Names, ...]:
-        """Tell by which names each entity is known."""
-        folder = await self._folder()
-        return self._known.made.get(("names", _held(folder)), lambda: names_of(folder))
+    async def everyone(self) -> Entities:
+        """Give all entities of the project."""
+        return await self._shelves.make("cast", self._read)
 
     def find(self, names: Iterable[str], text: str) -> frozenset[str]:
         """Tell which of the names stand in a text."""
         return self._known.mentions.find(names, text)
 
-    async def _folder(self) -> Folder:
-        return await self._shelves.folder(Scope.CHARACTERS)
+    def _read(self, shelf: Shelf) -> Entities:
+        return self._known.entities(shelf.folder(Scope.CHARACTERS))
 
 
-def _held(folder: Folder) -> tuple[tuple[str, bytes], ...]:
-    return tuple((file.path, file.data) for file in folder.files)
+def _entities(folder: Folder) -> Entities:
+    return Entities(
+        names=names_of(folder),
+        mentioned=waiting(folder, Inject.MENTIONED),
+        manual=waiting(folder, Inject.MANUAL),
+    )

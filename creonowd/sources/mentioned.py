@@ -11,7 +11,6 @@ from creonowd.context.needs import Need
 from creonowd.context.source import Ask, Fetched
 from creonowd.errors import WarningCode, told
 from creonowd.sources.cast import Cast
-from creonowd.sources.entities import Inject
 
 # Beginning on a coarse grid, the stretch loses names in steps and not with every letter.
 STEP = 2000
@@ -33,10 +32,11 @@ class MentionedSource:
 
     async def fetch(self, ask: Ask) -> Fetched:
         """Give the entities that are named near the author, or by the author."""
+        entities = await self._cast.everyone()
         near = f"{_near(ask.document)}\n{ask.wish}"
         found = [
-            *self._named(await self._cast.waiting(Inject.MENTIONED), near),
-            *self._named(await self._cast.waiting(Inject.MANUAL), ask.wish),
+            *self._named(entities.mentioned, near),
+            *self._named(entities.manual, ask.wish),
         ]
         return Fetched(fragments=tuple(found))
 

@@ -4,8 +4,9 @@ What was made of files stays as it is until their bytes change. Knows which file
 what a file says is read elsewhere.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from creonowd.context.fragment import Layer
@@ -22,7 +23,7 @@ from creonowd.sources.preferences import preferences
 from creonowd.sources.retrieval.source import Passages, PassageSource
 from creonowd.sources.rules_files import other_rules, style_guide
 from creonowd.sources.settings_files import outline, settings_texts
-from creonowd.sources.shelves import Shelves
+from creonowd.sources.shelves import Outcomes, Shelf, Shelves
 from creonowd.workspace.paths import Scope
 from creonowd.workspace.registry import Project
 from creonowd.workspace.tree import Folder, Tree
@@ -91,8 +92,8 @@ FILES = (
 class ConstraintsStore(Protocol):
     """Where constraints are kept."""
 
-    async def list(self, project: Project) -> "ListedConstraints":
-        """Read the constraints of a project."""
+    def read_now(self, root: Path) -> "ListedConstraints":
+        """Read the constraints of a project; for those who are in a thread already."""
         ...
 
 
@@ -118,27 +119,25 @@ class ProjectSources:
         self._constraints = constraints
         self.passages = passages
         self._made: Made = Memo(KEPT, lambda _key, _value: 1)
-        self._folders: Joined[Folder] = Joined()
-        self._lists: Joined[ListedConstraints] = Joined()
+        self._joined: Joined[Outcomes] = Joined()
         self._known = Known()
 
     def of(self, project: Project) -> list[Source]:
         """Give the sources of a project for one assembly."""
-        shelves = Shelves(self._tree, project, self._folders)
+        shelves = Shelves(self._tree, project, self._joined)
         files = (_FileSource(row, shelves, self._made) for row in FILES)
-        listing = partial(self._constraints.list, project)
-        constraints = partial(self._lists.read, project.root, listing)
+        constraints = partial(self._constraints.read_now, project.root)
         cast = Cast(shelves, self._known)
         return [
             *files,
-            _ConstraintSource(constraints, self._made),
+            _ConstraintSource(constraints, shelves, self._made),
             MentionedSource(cast),
             PassageSource(self.passages, project, cast),
         ]
 
     def cast(self, project: Project) -> Cast:
         """Give everyone that a project knows by name."""
-        return Cast(Shelves(self._tree, project, self._folders), self._known)
+        return Cast(Shelves(self._tree, project, self._joined), self._known)
 
 
 class _FileSource:
@@ -154,10 +153,11 @@ class _FileSource:
     async def fetch(self, ask: Ask) -> Fetched:
         """Make fragments of the files that are there now."""
         del ask
-        folder = await self._shelves.folder(self._row.scope)
-        held = tuple((file.path, file.data) for file in folder.files)
-        failed = tuple((problem.path, problem.error.code) for problem in folder.problems)
-        return self._made.get((self.name, held, failed), lambda: self._row.read(folder))
+        return await self._shelves.make(self.name, self._made_of)
+
+    def _made_of(self, shelf: Shelf) -> Fetched:
+        folder = shelf.folder(self._row.scope)
+        return self._made.get((self.name, folder), lambda: self._row.read(folder))
 
 
 class _ConstraintSource:
@@ -167,15 +167,20 @@ class _ConstraintSource:
     unavailable = told(WarningCode.CONSTRAINTS_UNAVAILABLE)
     timeout_ms: int | None = None
 
-    def __init__(self, read: Callable[[], Awaitable[ListedConstraints]], made: Made) -> None:
+    def __init__(self, read: Callable[[], ListedConstraints], shelves: Shelves, made: Made) -> None:
         self._read = read
+        self._shelves = shelves
         self._made = made
 
     async def fetch(self, ask: Ask) -> Fetched:
         """Read the constraints as they are now; a file that cannot be read is accounted for."""
         del ask
+        return await self._shelves.make(self.name, self._listed)
+
+    def _listed(self, shelf: Shelf) -> Fetched:
+        del shelf
         try:
-            listed = await self._read()
+            listed = self._read()
         except DaemonError as error:
             return Fetched(left_out=(unreadable(error),), warnings=(self.unavailable,))
         return self._made.get((self.name, listed.data), lambda: constraint_list(listed.constraints))

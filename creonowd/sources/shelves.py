@@ -1,34 +1,82 @@
-"""The folders of one project's `.creonow` tree, each read at most once per assembly.
+"""The `.creonow` tree of one project as one assembly sees it: every folder is read at most once.
 
-Assemblies that ask at the same time share what is read.
+What all sources of an assembly want is fetched in one go, in a thread; assemblies that want the
+same at the same time share it. Knows folders; knows nothing of what is made of them.
 """
 
-from collections import defaultdict
-from functools import partial
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
 
 import anyio
+from anyio import lowlevel, to_thread
 
+from creonowd.errors import FAILURES
 from creonowd.sources.joined import Joined
 from creonowd.workspace.paths import Scope
 from creonowd.workspace.registry import Project
 from creonowd.workspace.tree import Folder, Tree
 
+T = TypeVar("T")
+
+Outcomes = dict[str, Any]
+
+
+class Shelf:
+    """What one trip to the disk has seen so far."""
+
+    def __init__(self, tree: Tree, project: Project) -> None:
+        self._tree, self._project = tree, project
+        self._read: dict[Scope, Folder] = {}
+
+    def folder(self, scope: Scope) -> Folder:
+        """Give all files of a scope."""
+        if scope not in self._read:
+            self._read[scope] = self._tree.read_all_now(self._project.root, scope)
+        return self._read[scope]
+
+
+Work = Callable[[Shelf], T]
+
 
 class Shelves:
-    """Reads a folder for whoever asks first; the others get what was read."""
+    """Collects what is wanted, and goes once for all of it."""
 
-    def __init__(self, tree: Tree, project: Project, joined: Joined[Folder]) -> None:
-        self._tree = tree
-        self._joined = joined
-        self._project = project
-        self._read: dict[Scope, Folder] = {}
-        self._turns: defaultdict[Scope, anyio.Lock] = defaultdict(anyio.Lock)
+    def __init__(self, tree: Tree, project: Project, joined: Joined[Outcomes]) -> None:
+        self._tree, self._project, self._joined = tree, project, joined
+        self._wanted: dict[str, Work[Any]] = {}
+        self._outcomes: Outcomes = {}
+        self._turn = anyio.Lock()
 
-    async def folder(self, scope: Scope) -> Folder:
-        """Give all files of a scope."""
-        async with self._turns[scope]:
-            if scope not in self._read:
-                self._read[scope] = await self._joined.read(
-                    (self._project.root, scope), partial(self._tree.read_all, self._project, scope)
-                )
-            return self._read[scope]
+    async def make(self, name: str, work: Work[T]) -> T:
+        """Do the work that goes by this name, or tell what it came to when it was done."""
+        self._wanted[name] = work
+        # Whoever was asked at the same time comes along.
+        await lowlevel.checkpoint()
+        async with self._turn:
+            if name not in self._outcomes:
+                await self._go()
+        outcome = self._outcomes[name]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return cast("T", outcome)
+
+    async def _go(self) -> None:
+        names = sorted(self._wanted.keys() - self._outcomes.keys())
+        works = {name: self._wanted[name] for name in names}
+
+        async def trip() -> Outcomes:
+            return await to_thread.run_sync(self._fetch, works, abandon_on_cancel=True)
+
+        self._outcomes |= await self._joined.read((self._project.root, *names), trip)
+
+    def _fetch(self, works: dict[str, Work[Any]]) -> Outcomes:
+        shelf = Shelf(self._tree, self._project)
+        return {name: _outcome(work, shelf) for name, work in works.items()}
+
+
+def _outcome(work: Work[Any], shelf: Shelf) -> Any:
+    """Do one piece of work; if it fails, that must not cost the others theirs."""
+    try:
+        return work(shelf)
+    except FAILURES as error:
+        return error

@@ -56,7 +56,7 @@ class Constraints:
 
     async def list(self, project: Project) -> ConstraintFile:
         """Read the file, or the defaults if there is none; nothing is written."""
-        return await to_thread.run_sync(self._read, project.root)
+        return await to_thread.run_sync(self.read_now, project.root)
 
     async def create(
         self, project: Project, values: NewConstraint, expected: str | None = None
@@ -136,7 +136,7 @@ class Constraints:
     def _edited(
         self, root: Path, expected: str | None, edit: Edit
     ) -> tuple[ConstraintFile, ConstraintFile]:
-        file = self._read(root)
+        file = self.read_now(root)
         if expected is not None and expected != file.revision:
             raise _conflict(
                 "The constraints have changed since; list them again.",
@@ -145,8 +145,11 @@ class Constraints:
             )
         return file, edit(file)
 
-    def _read(self, root: Path) -> ConstraintFile:
-        """Read the file; one that an editor is just writing in place gets time to be whole."""
+    def read_now(self, root: Path) -> ConstraintFile:
+        """Read the file; for those who are in a thread already.
+
+        One that an editor is just writing in place gets time to be whole.
+        """
         looked: bytes | None = None
         for _ in range(_LOOKS):
             file = self._file(root)

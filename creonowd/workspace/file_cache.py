@@ -58,6 +58,12 @@ class FileCache:
         opened = read_inside(root, folder, path, limit=limit, real=real)
         return self._keep((root, path), opened, kept)
 
+    def holds(self, root: Path, path: str, mark: tuple[int, ...]) -> bool:
+        """Tell whether a file is kept that can be trusted as long as it has this mark."""
+        with self._lock:
+            kept = self._kept.get((root, path))
+        return kept is not None and kept.settled and kept.opened.mark == mark
+
     def _keep(self, key: tuple[Path, str], opened: Opened, before: _Kept | None) -> Opened:
         if before and before.opened.data == opened.data:
             opened = msgspec.structs.replace(opened, data=before.opened.data)

@@ -27,6 +27,7 @@ _FLAGS = (
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 _NOT_A_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
 _TRIES = 20
+_AT_ONCE = 1 << 20
 
 
 class Opened(Model):
@@ -59,20 +60,27 @@ def read_inside(
     NOT_FOUND if absent, UNSUPPORTED if no plain file, INVALID_ARGUMENT if it lies elsewhere,
     IO_ERROR with `limitBytes` if it is too big.
     """
+    # Text and not Path: of hundreds of files the paths would cost more than the reading.
+    place = f"{root}{os.sep}{path}"
     try:
-        descriptor = _opened(root / path)
+        descriptor, status = _opened(place)
     except OSError as error:
         raise _cannot_open(error, root / path, path) from error
     try:
-        return _read(descriptor, root, path, limit, real or real_folder(root, folder))
+        if not lies_inside(_real_path(descriptor, place), real or real_folder(root, folder)):
+            raise refused("link", "path leads out of its folder through a link.")
+        return _read(descriptor, status, path, limit)
     except OSError as error:
         raise disk_error(error, path) from error
     finally:
         os.close(descriptor)
 
 
-def lies_inside(real: Path, folder: Path) -> bool:
+def lies_inside(real: Path | str, folder: Path | str) -> bool:
     """Tell whether a real path is below a real folder, however either is spelled."""
+    if f"{real}".startswith(f"{folder}{os.sep}"):
+        return True
+    real, folder = Path(real), Path(folder)
     return real.is_relative_to(folder) or any(same_folder(up, folder) for up in real.parents)
 
 
@@ -85,31 +93,35 @@ def real_folder(root: Path, folder: str) -> Path:
     raise refused("link", f"{folder} is a link; make it a plain folder.")
 
 
+def refuse_links(root: Path, folder: str) -> None:
+    """Refuse a folder that is not where its name says; where only links can do that, at a glance."""
+    if os.name == "nt" or _linked(root / folder, folder):
+        real_folder(root, folder)
+
+
 def _linked(place: Path, folder: str) -> bool:
     steps = (place, *place.parents)[: folder.count("/") + 1]
-    return any(step.is_symlink() for step in steps)
+    return any(map(os.path.islink, steps))
 
 
-def _opened(path: Path) -> int:
+def _opened(path: str) -> tuple[int, os.stat_result]:
     """Open a file that has a name: one that was just replaced has none, so look again."""
     for _ in range(_TRIES):
         descriptor = os.open(path, _FLAGS)
-        if os.fstat(descriptor).st_nlink or os.name == "nt":
-            return descriptor
+        status = os.fstat(descriptor)
+        if status.st_nlink or os.name == "nt":
+            return descriptor, status
         os.close(descriptor)
-    return os.open(path, _FLAGS)
+    descriptor = os.open(path, _FLAGS)
+    return descriptor, os.fstat(descriptor)
 
 
-def _read(descriptor: int, root: Path, path: str, limit: int, inside: Path) -> Opened:
-    status = os.fstat(descriptor)
-    if not lies_inside(_real_path(descriptor, root / path), inside):
-        raise refused("link", "path leads out of its folder through a link.")
+def _read(descriptor: int, status: os.stat_result, path: str, limit: int) -> Opened:
     if not stat.S_ISREG(status.st_mode):
         raise _not_a_file(path)
     if status.st_size > limit:
         raise _too_big(path, status.st_size, limit)
-    with open(descriptor, "rb", closefd=False) as file:
-        data = file.read(limit + 1)
+    data = _bytes_of(descriptor, limit, status.st_size)
     if len(data) > limit:
         raise _too_big(path, len(data), limit)
     return Opened(
@@ -118,6 +130,19 @@ def _read(descriptor: int, root: Path, path: str, limit: int, inside: Path) -> O
         size_bytes=len(data),
         updated_at_ms=status.st_mtime_ns // 1_000_000,
     )
+
+
+def _bytes_of(descriptor: int, limit: int, expected: int) -> bytes:
+    """Read to the end or just past the limit, whatever the size was said to be."""
+    data = os.read(descriptor, expected + 1)
+    if len(data) == expected:
+        return data
+    pieces = [data]
+    left = limit + 1 - len(data)
+    while left > 0 and (more := os.read(descriptor, min(left, _AT_ONCE))):
+        pieces.append(more)
+        left -= len(more)
+    return b"".join(pieces)
 
 
 def _cannot_open(error: OSError, where: Path, path: str) -> DaemonError:
@@ -149,20 +174,20 @@ def _too_big(path: str, size: int, limit: int) -> DaemonError:
     )
 
 
-def _portable_real_path(descriptor: int, path: Path) -> Path:
-    real = Path(os.path.realpath(path))
-    if os.path.samestat(os.fstat(descriptor), real.lstat()):
+def _portable_real_path(descriptor: int, path: str) -> str:
+    real = os.path.realpath(path)
+    if os.path.samestat(os.fstat(descriptor), os.lstat(real)):
         return real
     raise refused("link", "path changed while it was opened; try again.")
 
 
-_real_path: Callable[[int, Path], Path] = _portable_real_path
+_real_path: Callable[[int, str], str] = _portable_real_path
 
 if sys.platform == "linux":
 
-    def _by_proc(descriptor: int, path: Path) -> Path:
+    def _by_proc(descriptor: int, path: str) -> str:
         try:
-            return Path(os.readlink(f"/proc/self/fd/{descriptor}"))  # noqa: PTH115
+            return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115
         except OSError:
             return _portable_real_path(descriptor, path)
 
@@ -171,11 +196,11 @@ if sys.platform == "linux":
 elif sys.platform == "darwin":
     import fcntl
 
-    def _by_getpath(descriptor: int, path: Path) -> Path:
+    def _by_getpath(descriptor: int, path: str) -> str:
         try:
             answer = fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024))
         except OSError:
             return _portable_real_path(descriptor, path)
-        return Path(os.fsdecode(answer.rstrip(b"\0")))
+        return os.fsdecode(answer.rstrip(b"\0"))
 
     _real_path = _by_getpath

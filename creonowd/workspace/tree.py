@@ -4,22 +4,32 @@ Knows the tree of a project and its default files; knows nothing of what the tex
 """
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
 import structlog
 from anyio import to_thread
 
 from creonowd.clock import Clock
+from creonowd.context.memo import Memo
 from creonowd.errors import DaemonError, ErrorCode, disk_error
 from creonowd.model import Model
 from creonowd.workspace import atomic
-from creonowd.workspace.file_cache import FileCache
-from creonowd.workspace.opening import Opened, lies_inside, read_inside, real_folder
+from creonowd.workspace.file_cache import CAPACITY_BYTES, FileCache
+from creonowd.workspace.opening import (
+    Opened,
+    lies_inside,
+    mark_of,
+    read_inside,
+    real_folder,
+    refuse_links,
+)
 from creonowd.workspace.paths import TREE, Scope, folder_of, in_scope
 from creonowd.workspace.registry import Project
-from creonowd.workspace.walk import files_below
+from creonowd.workspace.walk import Found, files_below
 
 LIMIT_BYTES = 4 * 1024 * 1024
+FILE_WEIGHT = 500
 FOLDERS = ("rules", "settings", "skills", "characters", "conversations", "cache")
 DEFAULTS = {
     "rules/style.md": b"# Style\n\n",
@@ -31,6 +41,8 @@ SUFFIXES = {
     Scope.SETTINGS: (".md", ".txt", ".json"),
     Scope.CHARACTERS: (".md", ".json"),
 }
+
+Seen = tuple[Path, Scope, tuple[tuple[str, tuple[int, ...]], ...]]
 
 log = structlog.get_logger(__name__)
 
@@ -56,8 +68,11 @@ class Problem(Model):
     error: DaemonError
 
 
-class Folder(Model):
-    """All that one scope holds: what could be read, and what could not."""
+class Folder(Model, cache_hash=True):
+    """All that one scope holds: what could be read, and what could not.
+
+    A folder in which nothing changed is the very same value again.
+    """
 
     files: tuple[TreeFile, ...] = ()
     problems: tuple[Problem, ...] = ()
@@ -68,6 +83,7 @@ class Tree:
 
     def __init__(self, clock: Clock) -> None:
         self._cache = FileCache(clock)
+        self._folders: Memo[Seen, Folder] = Memo(CAPACITY_BYTES, _weigh)
 
     async def ensure(self, project: Project) -> None:
         """Make what is missing of the tree; nothing that exists is changed."""
@@ -89,7 +105,9 @@ class Tree:
 
     async def read_all(self, project: Project, scope: Scope) -> Folder:
         """Read every file of a scope in one go; a file that fails is a problem, not a failure."""
-        return await to_thread.run_sync(self._read_all, project.root, scope, abandon_on_cancel=True)
+        return await to_thread.run_sync(
+            self.read_all_now, project.root, scope, abandon_on_cancel=True
+        )
 
     @property
     def reads(self) -> int:
@@ -108,11 +126,21 @@ class Tree:
             opened = self._cache.fetch(root, folder, path, Path(real).stat(), limit=LIMIT_BYTES)
         return _file(path, opened)
 
-    def _read_all(self, root: Path, scope: Scope) -> Folder:
+    def read_all_now(self, root: Path, scope: Scope) -> Folder:
+        """Read every file of a scope; for those who are in a thread already."""
+        found = _found(root, scope)
+        marks = tuple([(path, mark_of(status)) for path, status in found])
+        known = self._folders.recall((root, scope, marks))
+        if known is not None:
+            return known
+        folder = self._read_files(root, folder_of(scope), found)
+        if all(self._cache.holds(root, path, mark) for path, mark in marks):
+            self._folders.put((root, scope, marks), folder)
+        return folder
+
+    def _read_files(self, root: Path, folder: str, found: Sequence[Found]) -> Folder:
         files: list[TreeFile] = []
         problems: list[Problem] = []
-        folder = folder_of(scope)
-        found = _found(root, scope)
         real = real_folder(root, folder) if found else None
         for path, status in found:
             try:
@@ -177,7 +205,11 @@ def _listed(root: Path, scope: Scope) -> list[FileInfo]:
     ]
 
 
-def _found(root: Path, scope: Scope) -> list[tuple[str, os.stat_result]]:
+def _weigh(_seen: Seen, folder: Folder) -> int:
+    return sum(FILE_WEIGHT + file.size_bytes for file in folder.files)
+
+
+def _found(root: Path, scope: Scope) -> list[Found]:
     folder = folder_of(scope)
     place = root / folder
     if not os.path.lexists(place):
@@ -185,7 +217,7 @@ def _found(root: Path, scope: Scope) -> list[tuple[str, os.stat_result]]:
     if not place.is_dir():
         raise _in_the_way(folder, "a folder")
     with atomic.disk_errors(folder):
-        real_folder(root, folder)
+        refuse_links(root, folder)
     suffixes = SUFFIXES[scope]
     return files_below(root, folder, lambda name: name.lower().endswith(suffixes))
 

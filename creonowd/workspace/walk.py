@@ -3,10 +3,10 @@
 Knows names, links and files; knows nothing of scopes and never reads a file.
 """
 
-import contextlib
 import os
 import stat
 from collections.abc import Callable, Iterator
+from operator import itemgetter
 from pathlib import Path
 
 from creonowd.workspace.opening import lies_inside
@@ -22,17 +22,17 @@ def files_below(root: Path, folder: str, wanted: Callable[[str], bool]) -> list[
     not followed; a link to a file counts if the file lies below `folder` too. What vanishes
     during the walk was never there.
     """
-    place = root / folder
+    place = f"{root}{os.sep}{folder}"
     found = [
         (path, status)
         for path, entry in _entries(place, folder)
         if wanted(entry.name) and (status := _plain_file(entry, place))
     ]
-    return sorted(found, key=lambda pair: pair[0])
+    return sorted(found, key=itemgetter(0))
 
 
-def _entries(place: Path, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
-    waiting = [(str(place), folder)]
+def _entries(place: str, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    waiting = [(place, folder)]
     while waiting:
         where, prefix = waiting.pop()
         for entry in _scan(where):
@@ -53,13 +53,14 @@ def _scan(where: str) -> list[os.DirEntry[str]]:
         return []
 
 
-def _plain_file(entry: os.DirEntry[str], place: Path) -> os.stat_result | None:
-    # Not entry.stat(): on Windows that leaves out what tells one file from another.
-    with contextlib.suppress(OSError):
+def _plain_file(entry: os.DirEntry[str], place: str) -> os.stat_result | None:
+    try:
         if entry.is_symlink() and not lies_inside(
-            Path(os.path.realpath(entry.path)), Path(os.path.realpath(place))
+            os.path.realpath(entry.path), os.path.realpath(place)
         ):
             return None
+        # Not entry.stat(): on Windows that leaves out what tells one file from another.
         status = os.stat(entry.path)  # noqa: PTH116
-        return status if stat.S_ISREG(status.st_mode) else None
-    return None
+    except OSError:
+        return None
+    return status if stat.S_ISREG(status.st_mode) else None

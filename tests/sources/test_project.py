@@ -29,7 +29,7 @@ class HeldConstraints:
     def __init__(self, *constraints: tuple[str, str]) -> None:
         self.held = constraints
 
-    async def list(self, project: Project) -> Any:
+    def read_now(self, root: Path) -> Any:
         constraints: Sequence[Any] = [
             SimpleNamespace(id=f"con_{i}", text=text, source=source, priority=100, degradable=False)
             for i, (text, source) in enumerate(self.held)

@@ -6,6 +6,7 @@ which function words are left out. A pure function of strings; knows no index.
 
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 
 from creonowd.model import Model
 from creonowd.sources.retrieval.terms import is_lone, is_word, terms_of
@@ -15,6 +16,7 @@ NAME = 3.0
 WISH = 2.0
 TEXT = 1.0
 MOST_REPEATS = 3
+KEPT = 128
 
 _FUNCTION_CHARACTERS = frozenset(
     "的了着过是在有和与及或也都就才又还再便却而但若如因所以于之其此这那哪们我你您他她它"
@@ -40,7 +42,12 @@ class Query(Model):
 
 def make_query(text: str, wish: str = "", names: Iterable[str] = ()) -> Query:
     """Weigh the terms of a text, of what the author wishes for, and of the names in both."""
-    named = tuple(sorted(set(names)))
+    return _made(text, wish, tuple(sorted(set(names))))
+
+
+# The text moves in steps, so that most questions of an author at work are the one before.
+@lru_cache(maxsize=KEPT)
+def _made(text: str, wish: str, named: tuple[str, ...]) -> Query:
     weights: dict[str, float] = {}
     for name in named:
         _add(weights, _plain(terms_of(name)), NAME)

@@ -79,7 +79,7 @@ class PassageSource:
 
 async def asked(cast: Cast, text: str, wish: str) -> Query:
     """Make a query; whoever is named in it is looked for under all of their names."""
-    everyone = await cast.names()
+    everyone = (await cast.everyone()).names
     found = cast.find((name for names in everyone for name in names), f"{text}\n{wish}")
     named = [name for names in everyone if found.intersection(names) for name in names]
     return make_query(text, wish, named)
