@@ -17,19 +17,22 @@ from creonowd.context.figures import figures_of
 from creonowd.context.fragment import DYNAMIC, STABLE, Fragment, Layer
 from creonowd.context.gather import Gathered, gather
 from creonowd.context.guard import Tally, refuse_long
+from creonowd.context.immediate import Scene, scene_of
 from creonowd.context.instruments import Instruments, TokenizerFailedError
 from creonowd.context.judged import judged
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.pinned import pin, raw_input
-from creonowd.context.plan import Plan, asked
+from creonowd.context.plan import Plan, asked, shows_document
 from creonowd.context.relevance import mentioned_entities
 from creonowd.context.source import Source
-from creonowd.context.stable import StableInput, ready_rules, stable_side
-from creonowd.context.units import Unit, prepare, visible_ref
+from creonowd.context.stable import StableInput, ready_rules, settings_ahead, stable_side
+from creonowd.context.units import Unit, candidates, prepare_all, visible_ref
 from creonowd.context.verdict import Verdict, absent_verdicts
 from creonowd.context.warnings import Warned, trimming_warnings
 from creonowd.errors import WarningCode
 from creonowd.tokens.tokenizer import ByteTokenizer
+
+AT_ONCE = 500
 
 
 class Lanes(NamedTuple):
@@ -67,10 +70,10 @@ def without_tokenizer(plan: Plan) -> Plan:
 
 def _compose(plan: Plan, gathered: Gathered, instruments: Instruments) -> Assembly:
     given = gathered.fragments
-    manuscript = _opened(plan, instruments)
-    offered = _offered(plan, given, manuscript, instruments)
-    stable = stable_side(_stable_input(plan, gathered, instruments), instruments)
-    dynamic = dynamic_side(plan, stable, offered, manuscript, instruments)
+    with settings_ahead(given[Layer.SETTINGS], instruments) as settings:
+        offered = _offered(plan, given, _opened(plan, instruments), instruments)
+        stable = stable_side(_stable_input(plan, gathered, instruments), settings, instruments)
+    dynamic = dynamic_side(plan, stable, offered, instruments)
     hasher = stable.hasher.copy()
     hasher.update(dynamic.prompt.text.encode())
     absent = absent_verdicts(
@@ -122,15 +125,21 @@ def _offered(
         pinned=pinned,
         chunks=_ready(given[Layer.RETRIEVED], tally, instruments),
         notes=_ready(given[Layer.IMMEDIATE], tally, instruments),
+        scene=None if manuscript is None else _seen(plan, manuscript, instruments),
     )
+
+
+def _seen(plan: Plan, manuscript: Manuscript, instruments: Instruments) -> Scene | None:
+    return scene_of(plan, manuscript, instruments) if shows_document(plan) else None
 
 
 def _ready(fragments: Sequence[Fragment], tally: Tally, instruments: Instruments) -> list[Unit]:
     units: list[Unit] = []
-    for fragment in fragments:
-        if fragment.text.strip():
-            units.append(prepare(fragment, instruments))
-            tally.add(units[-1].before_tokens if fragment.hosted else 0)
+    given = candidates(fragments)
+    for start in range(0, len(given), AT_ONCE):
+        some = prepare_all(given[start : start + AT_ONCE], instruments)
+        units += some
+        tally.add(sum(unit.before_tokens for unit in some if unit.fragment.hosted))
     return units
 
 

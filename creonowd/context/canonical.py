@@ -32,7 +32,11 @@ def spell(value: Any, *, without: Collection[str] = ()) -> str:
 
 def well_formed(text: str) -> str:
     """Replace each lone surrogate by U+FFFD, so that the text has UTF-8 bytes."""
-    return text if text.isascii() else _SURROGATE.sub("\ufffd", text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return _SURROGATE.sub("\ufffd", text)
+    return text
 
 
 def _without(value: Any, keys: Collection[str]) -> Any:

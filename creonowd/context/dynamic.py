@@ -8,11 +8,10 @@ from collections.abc import Sequence
 from typing import NoReturn
 
 from creonowd.context.fragment import Layer, Rule
-from creonowd.context.immediate import View, look, take_notes
+from creonowd.context.immediate import Scene, View, look, take_notes
 from creonowd.context.instruments import Instruments
-from creonowd.context.manuscript import Manuscript
 from creonowd.context.pinned import Pinned
-from creonowd.context.plan import Plan, shows_document
+from creonowd.context.plan import Plan
 from creonowd.context.render import Set, join, set_layer
 from creonowd.context.retrieved import choose
 from creonowd.context.stable import Stable
@@ -32,27 +31,22 @@ class Dynamic(Model):
 
 
 class Offered(Model):
-    """What the dynamic side is made of, ready but for the document."""
+    """What the dynamic side is made of, made ready; `scene` is None where nothing can be shown."""
 
     pinned: Pinned
     chunks: Sequence[Unit]
     notes: Sequence[Unit]
+    scene: Scene | None = None
 
 
-def dynamic_side(
-    plan: Plan,
-    stable: Stable,
-    offered: Offered,
-    manuscript: Manuscript | None,
-    instruments: Instruments,
-) -> Dynamic:
+def dynamic_side(plan: Plan, stable: Stable, offered: Offered, instruments: Instruments) -> Dynamic:
     """Fill what the stable side leaves, the document before everything that was retrieved."""
     room = _room(plan, stable, offered.pinned, instruments)
     notes = take_notes(offered.notes, room)
     view = View()
-    if manuscript is not None and plan.document is not None and shows_document(plan):
+    if offered.scene is not None:
         left = room - sum(note.tokens for note in notes)
-        view = look(plan, plan.document, manuscript, left, instruments)
+        view = look(offered.scene, left, plan.figures.total)
     immediate = _in_order(view, offered.pinned, notes)
     set_immediate = set_layer(Layer.IMMEDIATE, immediate, instruments)
     beside = stable.prompt.tokens + set_immediate.tokens

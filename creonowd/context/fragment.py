@@ -87,7 +87,7 @@ class Span(NamedTuple):
     end: int
 
 
-class Fragment(Model, cache_hash=True):
+class Fragment(Model, cache_hash=True, gc=False):
     """One candidate.
 
     `text` is what the source holds: not yet redacted, JSON already in its canonical form.

@@ -46,14 +46,18 @@ class _Sight(NamedTuple):
         return self.near.text + self.beyond.text
 
 
-class _Scene(NamedTuple):
-    """Both sides of where the author is, and what they are measured with."""
+class Scene(NamedTuple):
+    """Both sides of where the author is, and what they are measured with.
+
+    `bounded` says that the skill asked for no more than was read.
+    """
 
     before: Before
     after: After
     step: int
     document: Document
     instruments: Instruments
+    bounded: bool = False
 
 
 def take_notes(units: Sequence[Unit], room: int) -> list[Verdict]:
@@ -69,21 +73,24 @@ def take_notes(units: Sequence[Unit], room: int) -> list[Verdict]:
     return verdicts
 
 
-def look(
-    plan: Plan, document: Document, manuscript: Manuscript, room: int, instruments: Instruments
-) -> View:
+def scene_of(plan: Plan, manuscript: Manuscript, instruments: Instruments) -> Scene | None:
+    """Read both sides of where the author is, as far as could ever be shown."""
+    document = plan.document
+    if document is None or not document.text.strip():
+        return None
+    sides = _sides(plan, document, manuscript, instruments)
+    bounded = plan.surrounding is not None
+    return Scene(*sides, plan.step, document, instruments, bounded=bounded)
+
+
+def look(scene: Scene, room: int, most: int) -> View:
     """Show as much of the document as fits: first what lies before, then what lies after."""
-    if not document.text.strip():
-        return View()
-    scene = _Scene(
-        *_sides(plan, document, manuscript, instruments), plan.step, document, instruments
-    )
-    could = _see(scene, plan.figures.total)
+    could = _see(scene, most)
     if not could.text:
         return View()
     shown = _see(scene, room)
-    whole = shown == could and (plan.surrounding is not None or not shown.closing)
-    ref = visible_ref(document.source_ref, instruments)
+    whole = shown == could and (scene.bounded or not shown.closing)
+    ref = visible_ref(scene.document.source_ref, scene.instruments)
     return View(
         tokens=shown.tokens,
         span=_span(scene, shown),
@@ -92,12 +99,12 @@ def look(
             text=shown.text,
             rendered=_rendered(scene, shown),
             fits_with=None if whole else max(1, could.tokens - room),
-            redactions=manuscript.evidence(ref),
+            redactions=scene.before.manuscript.evidence(ref),
         ),
     )
 
 
-def _see(scene: _Scene, room: int) -> _Sight:
+def _see(scene: Scene, room: int) -> _Sight:
     """Show what fits; where that is not all of the document, with the lines that it covers."""
     reserve = scene.instruments.count(_excerpt(scene, MOST_LINES, MOST_LINES))
     near = _near(scene, room, reserve)
@@ -112,7 +119,7 @@ def _see(scene: _Scene, room: int) -> _Sight:
     return sight._replace(closing=closing, closing_tokens=scene.instruments.count(closing))
 
 
-def _near(scene: _Scene, room: int, reserve: int) -> Side:
+def _near(scene: Scene, room: int, reserve: int) -> Side:
     """Show what lies before; what lies after must not matter, so what it may cost is not asked."""
     near = show_before(scene.before, room, scene.step, scene.instruments)
     if _is_all_before(near, scene.before):
@@ -121,7 +128,7 @@ def _near(scene: _Scene, room: int, reserve: int) -> Side:
     return less if less.text else near
 
 
-def _span(scene: _Scene, sight: _Sight) -> Span:
+def _span(scene: Scene, sight: _Sight) -> Span:
     start = scene.before.position - sight.near.reach
     return Span(start, scene.document.here.end + sight.beyond.reach)
 
@@ -131,7 +138,7 @@ def _lines(text: str, span: Span) -> tuple[int, int]:
     return first, first + text.count("\n", span.start, max(span.start, span.end - 1))
 
 
-def _excerpt(scene: _Scene, first: int, last: int) -> str:
+def _excerpt(scene: Scene, first: int, last: int) -> str:
     return excerpt(visible_ref(scene.document.source_ref, scene.instruments), first, last)
 
 
@@ -152,7 +159,7 @@ def _sides(
     return Before(manuscript, start, floor, back, heading(ref)), after
 
 
-def _is_all(shown: _Sight, scene: _Scene) -> bool:
+def _is_all(shown: _Sight, scene: Scene) -> bool:
     """Tell whether nothing but blanks of the document is missing."""
     after = scene.after
     last = after.strip.leaves[-1].end == len(scene.before.manuscript.text)
@@ -166,7 +173,7 @@ def _is_all_before(near: Side, before: Before) -> bool:
     return strip.leaves[0].start == 0 and complete
 
 
-def _rendered(scene: _Scene, shown: _Sight) -> str:
+def _rendered(scene: Scene, shown: _Sight) -> str:
     near = f"{scene.before.heading}{shown.near.text}\n" if shown.near.text else ""
     beyond = f"{scene.after.heading}{shown.beyond.text}\n" if shown.beyond.text else ""
     return near + beyond + shown.closing

@@ -4,13 +4,15 @@ A text that was redacted or counted before is not again, as long as it is rememb
 Knows no layer and no budget.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from creonowd.context.canonical import well_formed
 from creonowd.context.memo import Memo
 from creonowd.context.mentions import Mentions
-from creonowd.context.parts import SHORT, parts
+from creonowd.context.parts import LONG, SHORT, parts
 from creonowd.errors import FAILURES
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, Stretch
 from creonowd.tokens.tokenizer import Tokenizer
@@ -110,6 +112,12 @@ class RememberedTokenizer:
             return self._count(text)
         return self._counted.get((self.id, text), lambda: sum(map(self._count, parts(text))))
 
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Count many texts at once; only the long ones are remembered here."""
+        short = [text for text in texts if len(text) < LONG]
+        counts = iter(_measured_many(self._tokenizer, short))
+        return [next(counts) if len(text) < LONG else self.count(text) for text in texts]
+
     def _count(self, text: str) -> int:
         return self._counted.get((self.id, text), lambda: _measured(self._tokenizer, text))
 
@@ -128,18 +136,20 @@ class Instruments:
 
     def count_number(self, number: int) -> int:
         """Count the tokens of a number that a dot follows; small ones mostly are one each."""
-        if 0 < number <= _COUNTED_AT_ONCE and self._one_each:
-            return 1
-        return self.count(str(number))
+        return 1 if 0 < number <= self._ones else self.count(str(number))
 
-    @property
-    def _one_each(self) -> bool:
-        """Whether every small number is one token, found out once per table with one count."""
+    def count_numbers(self, most: int) -> int:
+        """Count the tokens of all numbers from 1 on that a dot follows."""
+        return most if most <= self._ones else sum(map(self.count_number, range(1, most + 1)))
+
+    @cached_property
+    def _ones(self) -> int:
+        """Up to which number all are one token, found out once per table with one count."""
         table = self.key[:2]
         if table not in _ONE_EACH:
             numbers = "".join(f"{n}\n" for n in range(1, _COUNTED_AT_ONCE + 1))
             _ONE_EACH[table] = self.count(numbers) == 2 * _COUNTED_AT_ONCE and self.count("\n") == 1
-        return _ONE_EACH[table]
+        return _COUNTED_AT_ONCE if _ONE_EACH[table] else 0
 
     def counting(self, tokenizer: Tokenizer) -> "Instruments":
         """Give the same instruments with another tokenizer."""
@@ -149,20 +159,27 @@ class Instruments:
         """Unify line ends and take secrets out."""
         return self.memory.cleaned.get(text, lambda: self._clean(text))
 
-    def clean_many(self, texts: Iterable[str]) -> None:
-        """Go over many small texts at once, so that cleaning each of them costs nothing later."""
-        cleaned = self.memory.cleaned
-        fresh = [text for text in dict.fromkeys(texts) if not cleaned.knows(text)]
-        small = [text for text in fresh if len(text) < _SMALL and "\r" not in text]
-        for start in range(0, len(small), _AT_ONCE):
-            batch = [well_formed(text) for text in small[start : start + _AT_ONCE]]
+    def clean_all(self, texts: Sequence[str]) -> list[Clean]:
+        """Clean many texts; small ones are looked at together, which costs less than a memory."""
+        spotless = self._spotless([text for text in texts if _is_small(text)])
+        return [spotless.get(text) or self.clean(text) for text in texts]
+
+    def _spotless(self, texts: Sequence[str]) -> dict[str, Clean]:
+        found: dict[str, Clean] = {}
+        for start in range(0, len(texts), _AT_ONCE):
+            batch = [well_formed(text) for text in texts[start : start + _AT_ONCE]]
             for text, spotless in zip(batch, self._redactor.spotless(batch), strict=True):
                 if spotless:
-                    cleaned.put(text, Clean(text))
+                    found[text] = Clean(text)
+        return found
 
     def count(self, text: str) -> int:
         """Count the tokens of a text exactly."""
         return self.tokenizer.count(text)
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Count the tokens of each of many texts exactly."""
+        return self.tokenizer.count_many(texts)
 
     def _clean(self, text: str) -> Clean:
         crlf = "\r\n" in text
@@ -174,11 +191,29 @@ class Instruments:
         return Clean(redacted.text, crlf, tuple(self._redactor.find(unified)), findings)
 
 
+def _is_small(text: str) -> bool:
+    return len(text) < _SMALL and "\r" not in text
+
+
 def _measured(tokenizer: Tokenizer, text: str) -> int:
+    with _one_failure():
+        return _sound(tokenizer.count(text))
+
+
+def _measured_many(tokenizer: Tokenizer, texts: Sequence[str]) -> list[int]:
+    with _one_failure():
+        return [_sound(count) for count in tokenizer.count_many(texts)]
+
+
+@contextmanager
+def _one_failure() -> Generator[None]:
     try:
-        count = tokenizer.count(text)
+        yield
     except FAILURES as error:
         raise TokenizerFailedError(type(error).__name__) from error
+
+
+def _sound(count: int) -> int:
     if count < 0:
         raise TokenizerFailedError("negative count")
     return count

@@ -6,7 +6,6 @@ Knows digests, not texts.
 from collections import OrderedDict
 from collections.abc import Iterable
 from enum import StrEnum
-from hashlib import sha256
 from typing import NamedTuple
 
 from creonowd.context.verdict import Verdict
@@ -32,10 +31,13 @@ class PrefixChange(Model):
 
 
 class Imprint(Model):
-    """A stable prefix: its hash, and its sources in order with a digest of each."""
+    """A stable prefix: its hash, and its sources in order with a digest of each.
+
+    The digests of one process mean nothing to another, and are never shown.
+    """
 
     hash: str
-    sources: tuple[tuple[str, bytes], ...] = ()
+    sources: tuple[tuple[str, int], ...] = ()
 
 
 class PrefixKey(NamedTuple):
@@ -72,10 +74,7 @@ def imprint(hashed: str, verdicts: Iterable[Verdict]) -> Imprint:
     staying = (verdict for verdict in verdicts if verdict.stays)
     return Imprint(
         hash=hashed,
-        sources=tuple(
-            (verdict.evidence.source_ref, sha256(verdict.text.encode()).digest())
-            for verdict in staying
-        ),
+        sources=tuple((verdict.evidence.source_ref, hash(verdict.text)) for verdict in staying),
     )
 
 
@@ -96,7 +95,7 @@ def first_change(before: Imprint, after: Imprint) -> PrefixChange | None:
 
 
 def _at_the_end(
-    old: tuple[tuple[str, bytes], ...], new: tuple[tuple[str, bytes], ...]
+    old: tuple[tuple[str, int], ...], new: tuple[tuple[str, int], ...]
 ) -> PrefixChange | None:
     if len(old) == len(new):
         return None

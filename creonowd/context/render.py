@@ -1,6 +1,6 @@
 """Setting what stays between the fixed words, layer by layer. Knows no rule and no budget."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from creonowd.context.fragment import Kind, Layer
@@ -26,8 +26,12 @@ def set_words(words: str, instruments: Instruments) -> Set:
 def set_layer(layer: Layer, verdicts: Sequence[Verdict], instruments: Instruments) -> Set:
     """Set a layer: its title, and what stays in it in reading order."""
     staying = [verdict for verdict in verdicts if verdict.stays]
-    first = set_words(title(layer, empty=not staying), instruments)
-    return join([first, *_under_title(staying, instruments)])
+    kinds = [verdict.kind for verdict in staying]
+    first = kinds.index(Kind.CONSTRAINT) if Kind.CONSTRAINT in kinds else None
+    pieces = [set_words(title(layer, empty=not staying), instruments), _set(staying[:first])]
+    if first is not None:
+        pieces += [set_words(CONSTRAINTS, instruments), _set(staying[first:])]
+    return join(pieces)
 
 
 def join(pieces: Iterable[Set]) -> Set:
@@ -40,10 +44,6 @@ def join(pieces: Iterable[Set]) -> Set:
     )
 
 
-def _under_title(staying: Sequence[Verdict], instruments: Instruments) -> Iterator[Set]:
-    headed = False
-    for verdict in staying:
-        if verdict.kind is Kind.CONSTRAINT and not headed:
-            yield set_words(CONSTRAINTS, instruments)
-            headed = True
-        yield Set(verdict.rendered, verdict.tokens, 0)
+def _set(staying: Sequence[Verdict]) -> Set:
+    tokens = sum([verdict.evidence.after_tokens for verdict in staying])
+    return Set("".join([verdict.rendered for verdict in staying]), tokens, 0)

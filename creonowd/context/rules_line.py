@@ -6,14 +6,11 @@ mentioned, not where; so typing cannot churn what stays.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from msgspec.structs import replace
-
 from creonowd.context.fragment import Fragment, Kind, Origin, Rule
 from creonowd.context.instruments import Instruments
 from creonowd.context.relevance import Ranking
-from creonowd.context.template import constraint_line
 from creonowd.context.units import Unit
-from creonowd.context.verdict import Verdict, drop, keep
+from creonowd.context.verdict import PLAIN, Numbered, Verdict, drop, keep
 from creonowd.model import Model
 
 MAX_CONSTRAINTS = 500
@@ -38,10 +35,10 @@ def in_reading_order(fragments: Iterable[Fragment]) -> list[Fragment]:
 
 def tokens_of(units: Sequence[Unit], instruments: Instruments) -> int:
     """Count the rules as they stand if all of them stay; constraints past the limit cannot."""
-    surplus = _surplus(units)
-    constraints = sum(_is_constraint(unit) for unit in units) - len(surplus)
-    texts = sum(unit.tokens for i, unit in enumerate(units) if i not in surplus)
-    return texts + sum(instruments.count_number(n + 1) for n in range(constraints))
+    constraints = [unit for unit in units if _is_constraint(unit)]
+    surplus = sum(unit.tokens for unit in constraints[MAX_CONSTRAINTS:])
+    numbers = instruments.count_numbers(min(len(constraints), MAX_CONSTRAINTS))
+    return sum(unit.tokens for unit in units) - surplus + numbers
 
 
 def narrow(
@@ -70,25 +67,21 @@ def _verdicts(
 ) -> Iterator[Verdict]:
     candidate = number = 0
     for index, unit in enumerate(units):
-        before, after = unit, unit
-        if _is_constraint(unit):
-            candidate += 1
-            number += index not in leaving
-            before = _numbered(unit, candidate, candidate, instruments)
-            after = _numbered(unit, candidate, number, instruments)
-        if index in leaving:
-            yield drop(before, *leaving[index])
+        sentence = leaving.get(index)
+        if not _is_constraint(unit):
+            shown = PLAIN
         else:
-            yield keep(after, Rule.RULES_LINE)
-
-
-def _numbered(unit: Unit, candidate: int, number: int, instruments: Instruments) -> Unit:
-    return replace(
-        unit,
-        rendered=constraint_line(number, unit.rendered),
-        tokens=unit.tokens + instruments.count_number(number),
-        before_tokens=unit.before_tokens + instruments.count_number(candidate),
-    )
+            candidate += 1
+            number += sentence is None
+            now = candidate if sentence else number
+            shown = Numbered(
+                f"{now}", instruments.count_number(now), instruments.count_number(candidate)
+            )
+        yield (
+            drop(unit, *sentence, shown=shown)
+            if sentence
+            else keep(unit, Rule.RULES_LINE, shown=shown)
+        )
 
 
 def _leaving_order(units: Sequence[Unit], ranking: Ranking) -> list[tuple[int, Rule]]:

@@ -4,7 +4,9 @@ No dynamic quantity comes in here: no cursor, no selection, no input, no retriev
 document mentions comes in as a set of entities, and only when the rules are over their line.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
 
@@ -19,7 +21,7 @@ from creonowd.context.render import Set, join, set_layer, set_words
 from creonowd.context.rules_line import in_reading_order, narrow, tokens_of
 from creonowd.context.settings_share import share
 from creonowd.context.template import CLOSING, CONSTRAINTS, HEAD, title
-from creonowd.context.units import Unit, prepare_all
+from creonowd.context.units import Unit, begin, candidates, finish, prepare_all
 from creonowd.context.verdict import Verdict, absent_verdicts
 from creonowd.model import Model
 
@@ -71,6 +73,20 @@ class Rules(Model):
         return 500 * len(self.units)
 
 
+class Settings(Model):
+    """The settings made ready, in reading order."""
+
+    units: tuple[Unit, ...]
+
+    @property
+    def weight(self) -> int:
+        """Say about how many characters remembering this takes."""
+        return 500 * len(self.units)
+
+
+ReadySettings = Callable[[], Settings]
+
+
 def ready_rules(fragments: tuple[Fragment, ...], instruments: Instruments) -> Rules:
     """Make the rules ready, or recall them from when they were last.
 
@@ -80,10 +96,37 @@ def ready_rules(fragments: tuple[Fragment, ...], instruments: Instruments) -> Ru
     return instruments.memory.layered.get(key, lambda: _ready_rules(fragments, instruments))
 
 
-def stable_side(given: StableInput, instruments: Instruments) -> Stable:
-    """Trim, render and hash Rules and Settings, or recall them from when they were last."""
+@contextmanager
+def settings_ahead(
+    fragments: tuple[Fragment, ...], instruments: Instruments
+) -> Generator[ReadySettings]:
+    """Count new settings in a thread, while the caller makes ready what else there is.
+
+    Counting is most of the work, and lets others work meanwhile.
+    """
+    layered, key = instruments.memory.layered, ("settings", instruments.key, fragments)
+    if (known := layered.recall(key)) is not None:
+        yield lambda: known
+        return
+    begun = begin(candidates(_in_order(fragments)), instruments)
+    with ThreadPoolExecutor(1) as pool:
+        counting = pool.submit(instruments.count_many, begun.texts)
+
+        def ready() -> Settings:
+            settings = Settings(units=tuple(finish(begun, counting.result(), instruments)))
+            layered.put(key, settings)
+            return settings
+
+        yield ready
+
+
+def stable_side(given: StableInput, settings: ReadySettings, instruments: Instruments) -> Stable:
+    """Trim, render and hash Rules and Settings, or recall them from when they were last.
+
+    `settings` are those of the input, and are asked for only if they are needed.
+    """
     key = ("stable", instruments.key, given)
-    return instruments.memory.layered.get(key, lambda: _stable_side(given, instruments))
+    return instruments.memory.layered.get(key, lambda: _stable_side(given, settings, instruments))
 
 
 def fixed_tokens(instruments: Instruments, *, constraints: bool) -> int:
@@ -95,7 +138,7 @@ def fixed_tokens(instruments: Instruments, *, constraints: bool) -> int:
 def _ready_rules(fragments: Sequence[Fragment], instruments: Instruments) -> Rules:
     refuse_long(fragments, instruments)
     ordered = in_reading_order(fragments)
-    units = tuple(prepare_all(ordered, instruments))
+    units = tuple(prepare_all(candidates(ordered), instruments))
     return Rules(
         units=units,
         entities=tuple(fragment for fragment in ordered if fragment.kind is Kind.ENTITY),
@@ -104,13 +147,16 @@ def _ready_rules(fragments: Sequence[Fragment], instruments: Instruments) -> Rul
     )
 
 
-def _stable_side(given: StableInput, instruments: Instruments) -> Stable:
+def _in_order(settings: Sequence[Fragment]) -> list[Fragment]:
+    return sorted(settings, key=lambda f: (f.place, f.source_ref, f.text))
+
+
+def _stable_side(given: StableInput, ready: ReadySettings, instruments: Instruments) -> Stable:
     rules = ready_rules(given.rules, instruments)
     ranking = rank(rules.entities, given.mentioned, instruments.memory.mentions)
     narrowed = narrow(rules.units, given.figures.rules_line, ranking, instruments)
     allowance = _allowance(given.figures, narrowed.verdicts, instruments)
-    ordered = sorted(given.settings, key=lambda f: (f.place, f.source_ref, f.text))
-    settings = share(prepare_all(ordered, instruments), allowance, instruments)
+    settings = share(ready().units, allowance, instruments)
     up_to_rules = join(
         [set_words(HEAD, instruments), set_layer(Layer.RULES, narrowed.verdicts, instruments)]
     )

@@ -51,11 +51,6 @@ def excerpt(ref: str, first: int, last: int) -> str:
     return f"### 以上摘自 ref:{ref}#L{first}-L{last}\n"
 
 
-def constraint_line(number: int, tail: str) -> str:
-    """Number a constraint; `tail` is what `constraint_tail` made of its text."""
-    return f"{number}{tail}"
-
-
 def constraint_tail(text: str) -> str:
     """Set a constraint's text behind its number, with nothing after it."""
     return f". {text}\n"

@@ -3,17 +3,22 @@
 Knows no budget: what a unit costs is here, whether it may stay is decided elsewhere.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from creonowd.context.fragment import Fragment, Kind, Layer
-from creonowd.context.instruments import Instruments
+from creonowd.context.instruments import Clean, Instruments
 from creonowd.context.template import constraint_tail, heading, one_line
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
 from creonowd.tokens.boundaries import grapheme_floor, paragraphs, sentences
 
+# Ids that we mint ourselves hold no secret.
+_MINTED = re.compile(r"(?:con_[a-z0-9]{20})?")
 
-class Unit(Model):
+
+class Unit(Model, gc=False):
     """One fragment as it will be sent, if it is.
 
     `before_*` measure it before it was cut to the size limit. `rendered` is empty if it is
@@ -40,24 +45,78 @@ class Unit(Model):
         return len(self.text) < self.before_chars
 
 
+class Draft(NamedTuple):
+    """A fragment as it will be sent but for its count; `full` is how it was before it was cut."""
+
+    fragment: Fragment
+    ref: str
+    clean: Clean
+    text: str
+    full: str
+    rendered: str
+
+
+class Begun(NamedTuple):
+    """Units that are known already, with gaps where drafts wait to be counted."""
+
+    known: list[Unit | None]
+    drafts: list[Draft]
+
+    @property
+    def texts(self) -> list[str]:
+        """What is to be counted."""
+        return [draft.full for draft in self.drafts]
+
+
 def prepare(fragment: Fragment, instruments: Instruments) -> Unit:
     """Make one fragment ready, or recall it from when it was last."""
-    return instruments.memory.prepared.get(
-        (instruments.key, fragment), lambda: _prepare(fragment, instruments)
-    )
+    return prepare_all([fragment], instruments)[0]
 
 
-def prepare_all(fragments: Iterable[Fragment], instruments: Instruments) -> list[Unit]:
-    """Make many fragments ready; blank ones are no candidates."""
-    given = [fragment for fragment in fragments if fragment.text.strip()]
-    instruments.clean_many(fragment.text for fragment in given)
-    instruments.clean_many(one_line(part) for f in given for part in f.source_ref.split("#", 1))
-    return [prepare(fragment, instruments) for fragment in given]
+def prepare_all(fragments: Sequence[Fragment], instruments: Instruments) -> list[Unit]:
+    """Make many fragments ready, or recall them from when they were last."""
+    begun = begin(fragments, instruments)
+    return finish(begun, instruments.count_many(begun.texts), instruments)
+
+
+def begin(fragments: Sequence[Fragment], instruments: Instruments) -> Begun:
+    """Recall what was made ready before, and draft the rest."""
+    recall, key = instruments.memory.prepared.recall, instruments.key
+    known: list[Unit | None] = [recall((key, fragment)) for fragment in fragments]
+    fresh = [f for f, unit in zip(fragments, known, strict=True) if unit is None]
+    return Begun(known, _drafts(fresh, instruments) if fresh else [])
+
+
+def finish(begun: Begun, counts: Sequence[int], instruments: Instruments) -> list[Unit]:
+    """Make units of the drafts and their counts."""
+    put, key = instruments.memory.prepared.put, instruments.key
+    pairs = zip(begun.drafts, counts, strict=True)
+    made = [_unit(draft, count, instruments) for draft, count in pairs]
+    for unit in made:
+        put((key, unit.fragment), unit)
+    rest = iter(made)
+    return [unit or next(rest) for unit in begun.known]
+
+
+def candidates(fragments: Iterable[Fragment]) -> list[Fragment]:
+    """Leave out what is blank: it is no candidate."""
+    return [fragment for fragment in fragments if fragment.text.strip()]
 
 
 def visible_ref(source_ref: str, instruments: Instruments) -> str:
     """Spell a reference so that it can be shown: on one line and without secrets."""
     return "#".join(instruments.clean(one_line(part)).text for part in source_ref.split("#", 1))
+
+
+def visible_refs(source_refs: Sequence[str], instruments: Instruments) -> list[str]:
+    """Spell many new references so that they can be shown."""
+    halves = [ref.partition("#") for ref in source_refs]
+    unique = list({place: None for place, _, _ in halves} | {part: None for _, _, part in halves})
+    strange = [half for half in unique if not _MINTED.fullmatch(half)]
+    cleaned = instruments.clean_all([one_line(half) for half in strange])
+    shown = {half: half for half in unique}
+    shown |= {half: clean.text for half, clean in zip(strange, cleaned, strict=True)}
+    return [f"{shown[place]}{mark}{shown[part]}" for place, mark, part in halves]
 
 
 def head_within(text: str, limit: int) -> int:
@@ -79,13 +138,8 @@ def with_lines(ref: str, text: str) -> str:
     return ref if "#" in ref else f"{ref}#L1-L{text.count(chr(10), 0, -1) + 1}"
 
 
-def _prepare(fragment: Fragment, instruments: Instruments) -> Unit:
-    ref = visible_ref(fragment.source_ref, instruments)
-    clean = instruments.clean(fragment.text)
-    full = _rendered(fragment, ref, clean.text)
-    text = _sized(fragment, clean.text, instruments.size_limit)
-    rendered = full if text is clean.text else _rendered(fragment, with_lines(ref, text), text)
-    before = instruments.count(full)
+def _unit(draft: Draft, before: int, instruments: Instruments) -> Unit:
+    fragment, ref, clean, text, full, rendered = draft
     return Unit(
         fragment=fragment,
         ref=ref,
@@ -94,8 +148,22 @@ def _prepare(fragment: Fragment, instruments: Instruments) -> Unit:
         tokens=before if rendered is full else instruments.count(rendered),
         before_chars=len(clean.text),
         before_tokens=before,
-        evidence=clean.evidence(ref),
+        evidence=clean.evidence(ref) if clean.findings else (),
     )
+
+
+def _drafts(fragments: Sequence[Fragment], instruments: Instruments) -> list[Draft]:
+    cleaned = instruments.clean_all([fragment.text for fragment in fragments])
+    refs = visible_refs([fragment.source_ref for fragment in fragments], instruments)
+    given = zip(fragments, refs, cleaned, strict=True)
+    return [_draft(*each, instruments.size_limit) for each in given]
+
+
+def _draft(fragment: Fragment, ref: str, clean: Clean, limit: int) -> Draft:
+    full = _rendered(fragment, ref, clean.text)
+    text = _sized(fragment, clean.text, limit)
+    rendered = full if text is clean.text else _rendered(fragment, with_lines(ref, text), text)
+    return Draft(fragment, ref, clean, text, full, rendered)
 
 
 def _sized(fragment: Fragment, text: str, limit: int) -> str:

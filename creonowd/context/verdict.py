@@ -4,6 +4,7 @@ Knows no rule by which anything is judged.
 """
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from creonowd.context.fragment import Action, Kind, Layer, LeftOut, Reason, Rule
 from creonowd.context.instruments import Instruments
@@ -12,7 +13,7 @@ from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
 
 
-class TrimEvidence(Model):
+class TrimEvidence(Model, gc=False):
     """What became of one candidate. Characters are code points after redaction.
 
     A kept candidate says `over_budget` too: that is the check it passed. `rule` names the step
@@ -30,7 +31,7 @@ class TrimEvidence(Model):
     after_tokens: int
 
 
-class Verdict(Model):
+class Verdict(Model, gc=False):
     """A candidate's evidence, the text that stays of it, and what ranked it.
 
     `fits_with` is how many more tokens of budget would have kept all of it.
@@ -63,24 +64,37 @@ class Verdict(Model):
         return not spared and self.evidence.reason in {Reason.OVER_BUDGET, Reason.TOO_LARGE}
 
 
-def keep(unit: Unit, rule: Rule) -> Verdict:
+class Numbered(NamedTuple):
+    """The number that a constraint has, and what that costs now and as a candidate."""
+
+    number: str = ""
+    tokens: int = 0
+    before_tokens: int = 0
+
+
+PLAIN = Numbered()
+
+
+def keep(unit: Unit, rule: Rule, shown: Numbered = PLAIN) -> Verdict:
     """Keep all of a unit; one that was cut to size counts as trimmed."""
     if unit.oversized:
         action = Action.TRIMMED if unit.rendered else Action.DROPPED
-        return _verdict(unit, action, Reason.TOO_LARGE, Rule.SIZE_LIMIT)
-    return _verdict(unit, Action.KEPT, Reason.OVER_BUDGET, rule)
+        return _verdict(unit, action, Reason.TOO_LARGE, Rule.SIZE_LIMIT, shown=shown)
+    return _verdict(unit, Action.KEPT, Reason.OVER_BUDGET, rule, shown=shown)
 
 
-def drop(unit: Unit, rule: Rule, fits_with: int | None = None) -> Verdict:
+def drop(unit: Unit, rule: Rule, fits_with: int | None = None, shown: Numbered = PLAIN) -> Verdict:
     """Leave a unit out."""
     if unit.oversized and not unit.rendered:
-        return _verdict(unit, Action.DROPPED, Reason.TOO_LARGE, Rule.SIZE_LIMIT)
-    return _verdict(unit, Action.DROPPED, Reason.OVER_BUDGET, rule, fits_with)
+        return _verdict(unit, Action.DROPPED, Reason.TOO_LARGE, Rule.SIZE_LIMIT, shown=shown)
+    return _verdict(
+        unit, Action.DROPPED, Reason.OVER_BUDGET, rule, fits_with=fits_with, shown=shown
+    )
 
 
 def trim(rest: Unit, rule: Rule, fits_with: int | None = None) -> Verdict:
     """Keep what is left of a unit."""
-    return _verdict(rest, Action.TRIMMED, Reason.OVER_BUDGET, rule, fits_with)
+    return _verdict(rest, Action.TRIMMED, Reason.OVER_BUDGET, rule, fits_with=fits_with)
 
 
 def absent_verdicts(absent: Iterable[LeftOut], instruments: Instruments) -> list[Verdict]:
@@ -106,7 +120,13 @@ def _absent(absent: LeftOut, instruments: Instruments) -> Verdict:
 
 
 def _verdict(
-    unit: Unit, action: Action, reason: Reason, rule: Rule, fits_with: int | None = None
+    unit: Unit,
+    action: Action,
+    reason: Reason,
+    rule: Rule,
+    *,
+    fits_with: int | None = None,
+    shown: Numbered = PLAIN,
 ) -> Verdict:
     gone = action is Action.DROPPED
     fragment = unit.fragment
@@ -119,12 +139,12 @@ def _verdict(
             rule=rule,
             before_chars=unit.before_chars,
             after_chars=0 if gone else len(unit.text),
-            before_tokens=unit.before_tokens,
-            after_tokens=0 if gone else unit.tokens,
+            before_tokens=unit.before_tokens + shown.before_tokens,
+            after_tokens=0 if gone else unit.tokens + shown.tokens,
         ),
         text=unit.text,
         kind=fragment.kind,
-        rendered="" if gone else unit.rendered,
+        rendered="" if gone else shown.number + unit.rendered,
         score=fragment.score,
         confidence=fragment.confidence,
         priority=fragment.priority,

@@ -10,6 +10,8 @@ from creonowd.sources.rules_files import CONSTRAINTS
 
 GROUP = 2
 
+_ORIGINS = {"user": Origin.USER, "kg": Origin.KG}
+
 
 class Constraint(Protocol):
     """What is needed of a constraint."""
@@ -66,7 +68,7 @@ def _fragment(index: int, constraint: Constraint) -> Fragment:
         source_ref=f"{CONSTRAINTS}#{constraint.id}",
         text=constraint.text,
         kind=Kind.CONSTRAINT,
-        origin=Origin(constraint.source),
+        origin=_ORIGINS[constraint.source],
         degradable=constraint.degradable,
         priority=constraint.priority,
         place=Place(GROUP, "", index),

@@ -17,6 +17,8 @@ from creonowd.workspace.tree import Folder, TreeFile
 FOLDER = folder_of(Scope.SETTINGS)
 MEMORY = f"{FOLDER}/memory.json"
 
+_OUTLINE = f"{FOLDER}/outline"
+
 
 def settings_texts(folder: Folder) -> Fetched:
     """Read every settings text but the outline."""
@@ -32,8 +34,10 @@ def outline(folder: Folder) -> Fetched:
 
 def is_outline(path: str) -> bool:
     """Tell whether a settings file holds the outline."""
-    folder, _, name = path.rpartition("/")
-    return folder == FOLDER and name[:1] != "." and name.rsplit(".", 1)[0].lower() == "outline"
+    if not path.lower().startswith(_OUTLINE):
+        return False
+    name = path.rpartition("/")[2]
+    return path == f"{FOLDER}/{name}" and name.rsplit(".", 1)[0].lower() == "outline"
 
 
 def _setting(shelved: Shelved, file: TreeFile, text: str) -> Fragment | LeftOut:

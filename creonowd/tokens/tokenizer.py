@@ -4,9 +4,11 @@ Knows no model names; `models` chooses, `tokenizers` loads.
 """
 
 import re
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
+from creonowd.tokens.batches import counts_of
 from creonowd.tokens.cache import CountCache
 from creonowd.tokens.tables import LONGEST_TOKEN, tokenizer_version
 
@@ -49,6 +51,10 @@ class Tokenizer(Protocol):
         """Count the tokens of a text; special tokens in it are plain text."""
         ...
 
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Count the tokens of each of many texts, none of them long."""
+        ...
+
 
 class BpeTokenizer:
     """Exact counts of one tiktoken encoding, remembered by content."""
@@ -65,6 +71,10 @@ class BpeTokenizer:
     def count(self, text: str) -> int:
         """Count the tokens of a text; special tokens in it are plain text."""
         return self._cache.count(self.id, text, self._measure)
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Count the tokens of each of many texts, none of them long; nothing is remembered."""
+        return counts_of(texts, self._encoding)
 
     def _measure(self, text: str) -> int:
         if holds_abyss(text):
@@ -98,6 +108,10 @@ class ByteTokenizer:
     def count(self, text: str) -> int:
         """Count the UTF-8 bytes of a text."""
         return byte_count(text)
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Count the UTF-8 bytes of each text."""
+        return [self.count(text) for text in texts]
 
 
 def byte_count(text: str) -> int:

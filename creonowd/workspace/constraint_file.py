@@ -29,7 +29,7 @@ Raw = dict[str, Any]
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 
 
-class Constraint(Model):
+class Constraint(Model, gc=False):
     """A rule that no generated text may break.
 
     `source` is `user` for what the user wrote and `kg` for what the knowledge graph derived,
@@ -45,7 +45,7 @@ class Constraint(Model):
     updated_at: str
 
 
-class Item(Model):
+class Item(Model, gc=False):
     """A constraint, and what its entry in the file holds beside."""
 
     constraint: Constraint

@@ -19,7 +19,7 @@ CAPACITY_BYTES = 64 * 1024 * 1024
 _YOUNG_MS = 2000
 
 
-class _Kept(Model):
+class _Kept(Model, gc=False):
     opened: Opened
     seen_at: float
     settled: bool
@@ -67,9 +67,11 @@ class FileCache:
     def _keep(self, key: tuple[Path, str], opened: Opened, before: _Kept | None) -> Opened:
         if before and before.opened.data == opened.data:
             opened = msgspec.structs.replace(opened, data=before.opened.data)
+        now = self._clock.monotonic()
         same = before is not None and before.opened.mark == opened.mark
-        seen_at = before.seen_at if before and same else self._clock.monotonic()
-        kept = _Kept(opened=opened, seen_at=seen_at, settled=self._settled(opened, seen_at))
+        seen_at = before.seen_at if before and same else now
+        settled = (now - seen_at) * 1000 > _YOUNG_MS or self._is_old(opened)
+        kept = _Kept(opened=opened, seen_at=seen_at, settled=settled)
         with self._lock:
             self.reads += 1
             self._bytes += len(opened.data) - self._forget(key)
@@ -78,9 +80,8 @@ class FileCache:
                 self._bytes -= self._forget(next(iter(self._kept)))
         return opened
 
-    def _settled(self, opened: Opened, seen_at: float) -> bool:
-        waited_ms = (self._clock.monotonic() - seen_at) * 1000
-        return max(waited_ms, self._clock.now_ms() - opened.updated_at_ms) > _YOUNG_MS
+    def _is_old(self, opened: Opened) -> bool:
+        return self._clock.now_ms() - opened.updated_at_ms > _YOUNG_MS
 
     def _forget(self, key: tuple[Path, str]) -> int:
         kept = self._kept.pop(key, None)

@@ -16,6 +16,7 @@ from creonowd.workspace.yaml_keys import keys_of, repeated
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 32
 
+_BEGINNINGS = ("---", "\ufeff---")
 _OPENING = re.compile(r"---[ \t]*\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE)
 _ERROR = re.compile(r"YAML parse error: (.*) at byte (\d+) line (\d+) column \d+", re.DOTALL)
@@ -51,6 +52,8 @@ def read(text: str) -> FrontMatter | None:
 
     Line ends and a byte order mark do not matter. Whatever is wrong is a fault, never an error.
     """
+    if not text.startswith(_BEGINNINGS):
+        return None
     whole = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     opening = _OPENING.match(whole)
     if opening is None:

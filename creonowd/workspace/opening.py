@@ -30,7 +30,7 @@ _TRIES = 20
 _AT_ONCE = 1 << 20
 
 
-class Opened(Model):
+class Opened(Model, gc=False):
     """What a file held at one moment, and by what to tell whether it still does."""
 
     data: bytes

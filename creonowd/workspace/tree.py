@@ -55,7 +55,7 @@ class FileInfo(Model):
     updated_at_ms: int
 
 
-class TreeFile(FileInfo):
+class TreeFile(FileInfo, gc=False):
     """A file of the tree and its bytes, as they are on disk."""
 
     data: bytes

@@ -5,7 +5,7 @@ Knows names, links and files; knows nothing of scopes and never reads a file.
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from operator import itemgetter
 from pathlib import Path
 
@@ -23,26 +23,19 @@ def files_below(root: Path, folder: str, wanted: Callable[[str], bool]) -> list[
     during the walk was never there.
     """
     place = f"{root}{os.sep}{folder}"
-    found = [
-        (path, status)
-        for path, entry in _entries(place, folder)
-        if wanted(entry.name) and (status := _plain_file(entry, place))
-    ]
-    return sorted(found, key=itemgetter(0))
-
-
-def _entries(place: str, folder: str) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    found: list[Found] = []
     waiting = [(place, folder)]
     while waiting:
         where, prefix = waiting.pop()
         for entry in _scan(where):
-            if entry.name.startswith(".") or problem_with_name(entry.name):
+            name = entry.name
+            if name.startswith(".") or problem_with_name(name):
                 continue
-            path = f"{prefix}/{entry.name}"
             if entry.is_dir(follow_symlinks=False):
-                waiting.append((entry.path, path))
-            else:
-                yield path, entry
+                waiting.append((entry.path, f"{prefix}/{name}"))
+            elif wanted(name) and (status := _plain_file(entry, place)):
+                found.append((f"{prefix}/{name}", status))
+    return sorted(found, key=itemgetter(0))
 
 
 def _scan(where: str) -> list[os.DirEntry[str]]:

@@ -1,5 +1,6 @@
 """More than 64 000 tokens of rules, host chunks, selection and input are refused, cheaply."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
@@ -28,6 +29,9 @@ class CountingTokenizer:
     def count(self, text: str) -> int:
         self.characters += len(text)
         return self._real.count(text)
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        return [self.count(text) for text in texts]
 
 
 def long_text(tokens: int) -> str:

@@ -9,7 +9,7 @@ KEY = PrefixKey("prj", "skill", "openai", "gpt-4o", "o200k_base")
 
 def imprint(*sources: str) -> Imprint:
     pairs = (source.partition("=") for source in sources)
-    return Imprint(hash="+".join(sources), sources=tuple((n, v.encode()) for n, _, v in pairs))
+    return Imprint(hash="+".join(sources), sources=tuple((n, hash(v)) for n, _, v in pairs))
 
 
 @pytest.mark.parametrize(

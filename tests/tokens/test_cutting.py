@@ -1,6 +1,6 @@
 """Cuts fit, never split a grapheme, and are the largest of the best rank there is."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 import regex
@@ -165,6 +165,10 @@ class Meter:
         """Count code points."""
         self.measured += len(text)
         return len(text)
+
+    def count_many(self, texts: Sequence[str]) -> list[int]:
+        """Count code points of each."""
+        return [self.count(text) for text in texts]
 
 
 @pytest.mark.parametrize("keep", [keep_head, keep_tail])

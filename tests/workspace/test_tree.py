@@ -467,6 +467,28 @@ async def test_what_has_not_changed_is_not_read_again(tree: Tree, project: Proje
     assert all(a.data is b.data for a, b in zip(cold.files, warm.files, strict=True))
 
 
+async def test_a_folder_in_which_nothing_changed_is_the_very_same(
+    tree: Tree, project: Project
+) -> None:
+    for number in range(3):
+        os.utime(put(project, f".creonow/settings/{number}.md"), LONG_AGO)
+    before = await tree.read_all(project, Scope.SETTINGS)
+
+    assert await tree.read_all(project, Scope.SETTINGS) is before
+    (project.root / ".creonow/settings/1.md").unlink()
+    assert len((await tree.read_all(project, Scope.SETTINGS)).files) == 2
+
+
+async def test_a_folder_with_a_problem_is_looked_at_again(tree: Tree, project: Project) -> None:
+    file = put(project, ".creonow/settings/a.md", b"x" * (LIMIT_BYTES + 1))
+    os.utime(file, LONG_AGO)
+    assert (await tree.read_all(project, Scope.SETTINGS)).problems
+
+    file.write_bytes(b"x")
+
+    assert (await tree.read_all(project, Scope.SETTINGS)).files[0].data == b"x"
+
+
 @pytest.mark.parametrize("age", ["settled", "young"])
 async def test_a_change_is_seen_even_if_size_and_time_stay(
     tree: Tree, project: Project, age: str

@@ -1,0 +1,80 @@
+"""One trip to the disk for all sources of an assembly."""
+
+import threading
+from pathlib import Path
+
+import anyio
+import pytest
+
+from creonowd.clock import SystemClock
+from creonowd.sources.joined import Joined
+from creonowd.sources.shelves import Shelf, Shelves
+from creonowd.workspace.paths import Scope
+from creonowd.workspace.registry import Project
+from creonowd.workspace.tree import Tree, make_tree
+
+
+@pytest.fixture
+def shelves(tmp_path: Path) -> Shelves:
+    make_tree(tmp_path)
+    (tmp_path / ".creonow/settings/海港.md").write_text("潮湿。", encoding="utf-8")
+    project = Project(project_id="prj", name="x", root=tmp_path)
+    return Shelves(Tree(SystemClock()), project, Joined())
+
+
+async def test_what_is_wanted_at_the_same_time_is_fetched_in_one_thread(shelves: Shelves) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def work(shelf: Shelf) -> None:
+        seen.append((threading.get_ident(), id(shelf)))
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            for number in range(8):
+                group.start_soon(shelves.make, f"{number}", work)
+
+    assert len(seen) == 8
+    assert len(set(seen)) == 1
+    assert seen[0][0] != threading.get_ident()
+
+
+async def test_a_folder_is_read_once_per_trip(shelves: Shelves) -> None:
+    with anyio.fail_after(60):
+        one = await shelves.make("one", lambda shelf: [shelf.folder(Scope.SETTINGS)] * 2)
+        texts = await shelves.make(
+            "two", lambda shelf: [f.data.decode() for f in shelf.folder(Scope.SETTINGS).files]
+        )
+
+    assert one[0] is one[1]
+    assert texts == ["潮湿。"]
+
+
+async def test_work_that_was_done_is_not_done_again(shelves: Shelves) -> None:
+    done: list[str] = []
+
+    with anyio.fail_after(60):
+        for _ in range(3):
+            await shelves.make("same", lambda _: done.append("x"))
+
+    assert done == ["x"]
+
+
+@pytest.mark.parametrize("fault", [ValueError("strange"), RecursionError(), KeyError("k")])
+async def test_work_that_fails_costs_the_others_nothing(shelves: Shelves, fault: Exception) -> None:
+    got: dict[str, object] = {}
+
+    def fail(shelf: Shelf) -> str:
+        raise fault
+
+    async def ask(name: str) -> None:
+        try:
+            got[name] = await shelves.make(name, fail if name == "bad" else lambda _: name)
+        except type(fault) as error:
+            got[name] = error
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            for name in ("good", "bad", "fine"):
+                group.start_soon(ask, name)
+
+    assert got == {"good": "good", "bad": fault, "fine": "fine"}
