@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from creonowd.context.fragment import Fragment, Kind, Layer
 from creonowd.context.instruments import Clean, Instruments
 from creonowd.context.template import constraint_tail, heading, one_line
@@ -81,19 +83,17 @@ def prepare_all(fragments: Sequence[Fragment], instruments: Instruments) -> list
 
 def begin(fragments: Sequence[Fragment], instruments: Instruments) -> Begun:
     """Recall what was made ready before, and draft the rest."""
-    recall, key = instruments.memory.prepared.recall, instruments.key
-    known: list[Unit | None] = [recall((key, fragment)) for fragment in fragments]
+    known = [_recalled(fragment, instruments) for fragment in fragments]
     fresh = [f for f, unit in zip(fragments, known, strict=True) if unit is None]
     return Begun(known, _drafts(fresh, instruments) if fresh else [])
 
 
 def finish(begun: Begun, counts: Sequence[int], instruments: Instruments) -> list[Unit]:
     """Make units of the drafts and their counts."""
-    put, key = instruments.memory.prepared.put, instruments.key
     pairs = zip(begun.drafts, counts, strict=True)
     made = [_unit(draft, count, instruments) for draft, count in pairs]
     for unit in made:
-        put((key, unit.fragment), unit)
+        instruments.memory.prepared.put(_key(unit.fragment, instruments), unit)
     rest = iter(made)
     return [unit or next(rest) for unit in begun.known]
 
@@ -138,6 +138,26 @@ def with_lines(ref: str, text: str) -> str:
     return ref if "#" in ref else f"{ref}#L1-L{text.count(chr(10), 0, -1) + 1}"
 
 
+def _key(fragment: Fragment, instruments: Instruments) -> object:
+    """Tell what a unit depends on: not on what ranks it, which changes with every question."""
+    sized = _is_sized(fragment)
+    return (
+        instruments.key,
+        fragment.kind is Kind.CONSTRAINT,
+        sized and fragment.whole,
+        sized,
+        fragment.source_ref,
+        fragment.text,
+    )
+
+
+def _recalled(fragment: Fragment, instruments: Instruments) -> Unit | None:
+    unit: Unit | None = instruments.memory.prepared.recall(_key(fragment, instruments))
+    if unit is None or unit.fragment is fragment or unit.fragment == fragment:
+        return unit
+    return replace(unit, fragment=fragment)
+
+
 def _unit(draft: Draft, before: int, instruments: Instruments) -> Unit:
     fragment, ref, clean, text, full, rendered = draft
     return Unit(
@@ -167,10 +187,13 @@ def _draft(fragment: Fragment, ref: str, clean: Clean, limit: int) -> Draft:
 
 
 def _sized(fragment: Fragment, text: str, limit: int) -> str:
-    sized = fragment.layer is Layer.SETTINGS or fragment.kind is Kind.ENTITY or fragment.hosted
-    if not sized or len(text) <= limit:
+    if len(text) <= limit or not _is_sized(fragment):
         return text
     return "" if fragment.whole else text[: head_within(text, limit)]
+
+
+def _is_sized(fragment: Fragment) -> bool:
+    return fragment.layer is Layer.SETTINGS or fragment.kind is Kind.ENTITY or fragment.hosted
 
 
 def _rendered(fragment: Fragment, ref: str, text: str) -> str:

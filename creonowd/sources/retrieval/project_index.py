@@ -16,6 +16,7 @@ import structlog
 from anyio import from_thread, to_thread
 
 from creonowd.clock import Clock
+from creonowd.context.memo import Memo
 from creonowd.model import Model
 from creonowd.sources.retrieval.database import DamagedIndexError, Database
 from creonowd.sources.retrieval.held import Held
@@ -27,7 +28,8 @@ from creonowd.sources.retrieval.writing import entries
 REST_FACTOR = 20
 LEAST_REST_SECONDS = 1.0
 FEW = 64
-REMEMBERED = 16
+REMEMBERED_CHARACTERS = 4_000_000
+FOUND_WEIGHT = 1000
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +55,7 @@ class ProjectIndex:
         self._due, self._urgent, self._turned = anyio.Event(), anyio.Event(), anyio.Event()
         self._rest_seconds = 0.0
         self._threads = anyio.CapacityLimiter(math.inf)
-        self._known: dict[object, list[Found]] = {}
+        self._known: Memo[object, list[Found]] = Memo(REMEMBERED_CHARACTERS, _weigh)
         self._opened = self.damaged = False
         self.progress = Progress()
         self.turns = 0
@@ -87,8 +89,8 @@ class ProjectIndex:
         if not self._opened or not weights:
             return []
         key = (self._database.generation, most, tuple(weights.items()))
-        if key in self._known:
-            return self._known[key]
+        if (known := self._known.recall(key)) is not None:
+            return known
         try:
             found = await to_thread.run_sync(self._search, weights, most, abandon_on_cancel=True)
         except DamagedIndexError as damage:
@@ -96,9 +98,7 @@ class ProjectIndex:
             self.damaged = True
             self.files_changed()
             return []
-        while len(self._known) >= REMEMBERED:
-            self._known.pop(next(iter(self._known)))
-        self._known[key] = found
+        self._known.put(key, found)
         return found
 
     async def paths(self) -> list[str]:
@@ -187,6 +187,10 @@ class ProjectIndex:
     def _search(self, weights: Mapping[str, float], most: int) -> list[Found]:
         with self._database.reading() as connection:
             return search(connection, weights, most)
+
+
+def _weigh(_key: object, found: list[Found]) -> int:
+    return 1000 + sum(FOUND_WEIGHT + len(one.text) for one in found)
 
 
 async def _stop_when_cancelled(stop: Event) -> None:

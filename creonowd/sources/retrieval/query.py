@@ -52,8 +52,10 @@ def _made(text: str, wish: str, named: tuple[str, ...]) -> Query:
     for name in named:
         _add(weights, _plain(terms_of(name)), NAME)
     _add(weights, _plain(terms_of(wish)), WISH)
-    counted = Counter(term for term in _plain(terms_of(text)) if not _is_function(term))
-    latest = {term: place for place, term in enumerate(terms_of(text))}
+    terms = terms_of(text)
+    plain = Counter(_plain(terms))
+    counted = {term: number for term, number in plain.items() if not _is_function(term)}
+    latest = {term: place for place, term in enumerate(terms)}
     ranked = sorted(counted, key=lambda term: (-min(counted[term], MOST_REPEATS), -latest[term]))
     for term in ranked:
         weights.setdefault(term, TEXT * (1 + min(counted[term], MOST_REPEATS)) / 2)

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from creonowd.sources.retrieval import search
-from creonowd.sources.retrieval.search import COMMON
+from creonowd.sources.retrieval import postings
+from creonowd.sources.retrieval.postings import COMMON
 from tests.sources.retrieval.made_indexes import find, index_of, refs
 
 FILLER = "众人说了一回闲话，吃了茶，各自散去。"
@@ -83,7 +83,7 @@ def test_where_more_tie_than_are_wanted_the_first_by_path_win(tmp_path: Path, or
 def test_what_stands_in_too_many_places_is_found_by_path_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: str, query: str
 ):
-    monkeypatch.setattr(search, "MOST_ROWS", COMMON + 10)
+    monkeypatch.setattr(postings, "MOST_ROWS", COMMON + 10)
     names = [f"d{number:03}" for number in range(COMMON + 60)]
     texts = {name: f"# {name}\n林远来了。{FILLER}" for name in names}
     database = index_of(
