@@ -2,7 +2,8 @@
 
 Run as a process of its own: `python -m e2e.killing FOLDER KILLS SEED` loads the daemon once and
 forks whole daemons off, each on real pipes. The blow is a SIGKILL: at a chosen touch of the disk,
-counted from the first write, or after a chosen time. Prints a report as JSON.
+counted from the first write, or after a chosen time. A rehearsal of each kind of write tells how
+many touches and how much time there are to choose from. Prints a report as JSON.
 """
 
 import contextlib
@@ -34,15 +35,21 @@ TOUCHES = {
     "os.link",
     "os.truncate",
 }
-TOUCHES_BEFORE = (20, 100, 700)
-LONGEST_S = 0.05
 WARM, BY_TOUCH = 0.9, 0.5
+NEVER = (1 << 32) - 1
 PATIENCE_S = 60.0
 KILLS_PER_WORLD = 3 * len(KINDS)
 
 
 class DiedError(Exception):
     """The daemon is gone."""
+
+
+class Pace(NamedTuple):
+    """What one write takes, on average."""
+
+    touches: float
+    seconds: float
 
 
 class Report(NamedTuple):
@@ -106,6 +113,10 @@ class Daemon:
         """Let the daemon die at its so-manieth touch of the disk from now on."""
         self._fuse[:] = touches.to_bytes(4, "little")
 
+    def touches_left(self) -> int:
+        """Tell how many touches there are still to come."""
+        return int.from_bytes(self._fuse[:], "little")
+
     def kill(self) -> None:
         """Kill it and bury it, if it has not died already."""
         with contextlib.suppress(ProcessLookupError):
@@ -149,6 +160,7 @@ class Siege:
         self._user_data = user_data
         self._chance = random.Random(seed)
         self._kept: dict[str, Acknowledged] = {}
+        self._paces: dict[str, Pace] = {}
         self.report = Report(Counter(), Counter(), Counter(), Counter(), [])
 
     def spend(self, home: Path, kills: int) -> None:
@@ -158,9 +170,10 @@ class Siege:
         self._kept = {kind.name: {} for kind in KINDS}
         for number in range(kills):
             kind = KINDS[number % len(KINDS)]
-            done = self._kill_within(daemon, kind, world, number)
-            self._kept[kind.name] |= done
-            self.report.acknowledged[kind.name] += len(done)
+            if kind.name not in self._paces:
+                self._rehearse(daemon, kind, world, 2 * number * BURST)
+            first = (2 * number + 1) * BURST
+            self._keep(kind, self._kill_within(daemon, kind, world, first))
             daemon = Daemon(self._user_data)
             self._look(daemon, kind, world)
         for kind in KINDS:
@@ -170,20 +183,30 @@ class Siege:
         daemon.kill()
         list(daemon.last_words())
 
-    def _kill_within(self, daemon: Daemon, kind: Kind, world: World, number: int) -> Acknowledged:
+    def _rehearse(self, daemon: Daemon, kind: Kind, world: World, first: int) -> None:
+        """Let a burst come to its end, and note what it took."""
+        daemon.call("project:list", {})
+        daemon.light(NEVER)
+        started = time.monotonic()
+        asked = self._ask(daemon, kind, world, range(first, first + BURST))
+        heard = _listen(daemon, len(asked), PATIENCE_S)
+        seconds = time.monotonic() - started
+        self._paces[kind.name] = Pace((NEVER - daemon.touches_left()) / BURST, seconds / BURST)
+        daemon.light(0)
+        self._keep(kind, _done(asked, heard))
+
+    def _kill_within(self, daemon: Daemon, kind: Kind, world: World, first: int) -> Acknowledged:
         """Ask for several writes at once and kill the daemon somewhere among them."""
-        first = number * BURST
         numbers = range(first, first + self._chance.randint(1, BURST))
-        asks = [kind.ask(world, n) for n in numbers]
         if self._chance.random() < WARM:
             daemon.call("project:list", {})
+        pace = self._paces[kind.name]
         by_touch = self._chance.random() < BY_TOUCH
         if by_touch:
-            daemon.light(self._chance.randint(1, self._chance.choice(TOUCHES_BEFORE)))
-        asked = {daemon.send(*ask): n for n, ask in zip(numbers, asks, strict=True)}
-        heard = _listen(daemon, self._chance.randint(0, len(asked)), PATIENCE_S)
-        seconds = PATIENCE_S if by_touch else self._chance.uniform(0, LONGEST_S)
-        heard += _listen(daemon, len(asked) - len(heard), seconds)
+            daemon.light(self._chance.randint(1, max(1, round(pace.touches * len(numbers)))))
+        asked = self._ask(daemon, kind, world, numbers)
+        seconds = PATIENCE_S if by_touch else self._chance.uniform(0, pace.seconds * len(numbers))
+        heard = _listen(daemon, len(asked), seconds)
         daemon.kill()
         heard += list(daemon.last_words())
         answered = [reply for reply in heard if reply.get("id") in asked]
@@ -191,7 +214,14 @@ class Siege:
         self.report.inside[kind.name] += len(answered) < len(asked)
         for code in (reply["error"]["data"]["code"] for reply in answered if "error" in reply):
             self.report.refused[f"{kind.name} {code}"] += 1
-        return {asked[reply["id"]]: reply["result"] for reply in answered if "result" in reply}
+        return _done(asked, heard)
+
+    def _ask(self, daemon: Daemon, kind: Kind, world: World, numbers: range) -> dict[int, int]:
+        return {daemon.send(*kind.ask(world, number)): number for number in numbers}
+
+    def _keep(self, kind: Kind, done: Acknowledged) -> None:
+        self._kept[kind.name] |= done
+        self.report.acknowledged[kind.name] += len(done)
 
     def _look(self, daemon: Daemon, kind: Kind, world: World) -> None:
         kept = self._kept[kind.name]
@@ -200,6 +230,11 @@ class Siege:
         except RpcError:
             missing = list(kept)
         self.report.lost.extend(f"{kind.name} {n}" for n in missing)
+
+
+def _done(asked: dict[int, int], heard: list[dict[str, Any]]) -> Acknowledged:
+    replies = (reply for reply in heard if reply.get("id") in asked and "result" in reply)
+    return {asked[reply["id"]]: reply["result"] for reply in replies}
 
 
 def _listen(daemon: Daemon, wanted: int, seconds: float) -> list[dict[str, Any]]:

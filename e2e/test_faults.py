@@ -110,6 +110,7 @@ def test_a_kill_at_any_moment_of_any_write_loses_nothing(tmp_path: Path) -> None
     assert report["lost"] == []
     assert report["refused"] == {}
     assert sum(report["kills"].values()) == KILLS
+    assert sum(report["inside"].values()) >= KILLS // 2
     assert sum(report["acknowledged"].values()) >= KILLS
 
 
