@@ -10,16 +10,9 @@ from msgspec import UNSET, UnsetType
 from creonowd.context.answer import Compared, Target, answer
 from creonowd.context.assembly import Assembly
 from creonowd.context.fragment import Action, Layer, Reason, Rule
-from creonowd.context.prefix import PrefixChange
-from creonowd.context.result import (
-    AssembleResult,
-    CacheBreakPoint,
-    ContextBudget,
-    LayerSummary,
-)
-from creonowd.context.verdict import TrimEvidence, Verdict
-from creonowd.model import Model, Result
-from creonowd.redaction import RedactionEvidence
+from creonowd.context.result import LayerSummary, Provenance
+from creonowd.context.verdict import Verdict
+from creonowd.model import Model
 
 T = TypeVar("T")
 
@@ -84,26 +77,12 @@ class InspectMeta(Model):
     what_if: bool
 
 
-class InspectResult(Result):
+class InspectResult(Provenance):
     """What an assembly is made of. It never holds a prompt."""
 
     layers_detail: LayerDetails
     totals: InspectTotals
     inspect_meta: InspectMeta
-    stable_prefix_hash: str
-    prompt_hash: str
-    stable_prefix_unchanged: bool
-    assembly_order: list[Layer]
-    warnings: list[str]
-    budget: ContextBudget
-    trim_evidence: list[TrimEvidence]
-    redaction_evidence: list[RedactionEvidence]
-    cache_break_points: list[CacheBreakPoint]
-    tokenizer_id: str
-    tokenizer_version: str
-    tokenizer_exact: bool
-    prefix_change: PrefixChange | UnsetType = UNSET
-    target_tokens: int | UnsetType = UNSET
 
 
 def inspect(
@@ -111,7 +90,7 @@ def inspect(
 ) -> InspectResult:
     """Open an assembly up."""
     told = answer(assembly, compared, target)
-    same = {name: getattr(told, name) for name in _SAME}
+    same = {name: getattr(told, name) for name in Provenance.__struct_fields__}
     details = {layer: _detail(assembly, layer, getattr(told.layers, layer)) for layer in Layer}
     return InspectResult(
         layers_detail=LayerDetails(**details),
@@ -119,9 +98,6 @@ def inspect(
         inspect_meta=meta,
         **same,
     )
-
-
-_SAME = frozenset(AssembleResult.__struct_fields__) & frozenset(InspectResult.__struct_fields__)
 
 
 def _detail(assembly: Assembly, layer: Layer, told: LayerSummary) -> LayerDetail:

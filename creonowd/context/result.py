@@ -64,7 +64,30 @@ class CacheBreakPoint(Model):
     reaches_minimum: bool
 
 
-class AssembleResult(Result):
+class Provenance(Result):
+    """How a prompt came about, without the prompt.
+
+    `trimEvidence` has an entry for every candidate, kept ones too. `prefixChange` is there when
+    a previous call had another stable prefix. `targetTokens` is what the skill aims at.
+    """
+
+    stable_prefix_hash: str
+    prompt_hash: str
+    stable_prefix_unchanged: bool
+    assembly_order: list[Layer]
+    warnings: list[str]
+    budget: ContextBudget
+    trim_evidence: list[TrimEvidence]
+    redaction_evidence: list[RedactionEvidence]
+    cache_break_points: list[CacheBreakPoint]
+    tokenizer_id: str
+    tokenizer_version: str
+    tokenizer_exact: bool
+    prefix_change: PrefixChange | UnsetType = UNSET
+    target_tokens: int | UnsetType = UNSET
+
+
+class AssembleResult(Provenance):
     """What the model gets to see, and how that came about.
 
     `prompt` is `systemPrompt` followed by `userContent`; `tokenCount` is its exact count, the sum
@@ -77,18 +100,4 @@ class AssembleResult(Result):
     user_content: str
     token_count: int
     fixed_tokens: int
-    stable_prefix_hash: str
-    prompt_hash: str
-    stable_prefix_unchanged: bool
-    assembly_order: list[Layer]
     layers: LayerSummaries
-    warnings: list[str]
-    budget: ContextBudget
-    trim_evidence: list[TrimEvidence]
-    redaction_evidence: list[RedactionEvidence]
-    cache_break_points: list[CacheBreakPoint]
-    tokenizer_id: str
-    tokenizer_version: str
-    tokenizer_exact: bool
-    prefix_change: PrefixChange | UnsetType = UNSET
-    target_tokens: int | UnsetType = UNSET

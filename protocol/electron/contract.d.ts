@@ -57,16 +57,10 @@ export interface AssembleContext {
  * another stable prefix. `targetTokens` is what the skill aims at.
  */
 export interface AssembleResult {
-  prompt: string;
-  systemPrompt: string;
-  userContent: string;
-  tokenCount: number;
-  fixedTokens: number;
   stablePrefixHash: string;
   promptHash: string;
   stablePrefixUnchanged: boolean;
   assemblyOrder: Array<Layer>;
-  layers: LayerSummaries;
   warnings: Array<string>;
   budget: ContextBudget;
   trimEvidence: Array<TrimEvidence>;
@@ -77,6 +71,12 @@ export interface AssembleResult {
   tokenizerExact: boolean;
   prefixChange?: PrefixChange;
   targetTokens?: number;
+  prompt: string;
+  systemPrompt: string;
+  userContent: string;
+  tokenCount: number;
+  fixedTokens: number;
+  layers: LayerSummaries;
 }
 
 /**
@@ -964,9 +964,6 @@ export interface InspectMeta {
 
 /** What an assembly is made of. It never holds a prompt. */
 export interface InspectResult {
-  layersDetail: LayerDetails;
-  totals: InspectTotals;
-  inspectMeta: InspectMeta;
   stablePrefixHash: string;
   promptHash: string;
   stablePrefixUnchanged: boolean;
@@ -981,6 +978,9 @@ export interface InspectResult {
   tokenizerExact: boolean;
   prefixChange?: PrefixChange;
   targetTokens?: number;
+  layersDetail: LayerDetails;
+  totals: InspectTotals;
+  inspectMeta: InspectMeta;
 }
 
 /** The sums: kept, trimmed and dropped make up the candidates. */
