@@ -334,6 +334,7 @@ WARNINGS: dict[WarningCode, Caution] = {
 FAILURES = (
     DaemonError,
     ArithmeticError,
+    AttributeError,
     LookupError,
     MemoryError,
     OSError,
