@@ -105,7 +105,9 @@ CATALOGUE: dict[ErrorCode, Meaning] = {
         INVALID_REQUEST, "The message is larger than the limit.", "消息超过大小上限。"
     ),
     ErrorCode.IPC_CHANNEL_FORBIDDEN: _wire(
-        METHOD_NOT_FOUND, "There is no such channel.", "没有这个通道。"
+        METHOD_NOT_FOUND,
+        "There is no such channel; `rpc.discover` lists them.",
+        "没有这个通道；rpc.discover 列出全部通道。",
     ),
     ErrorCode.INVALID_ARGUMENT: _wire(
         INVALID_PARAMS, "The payload does not fit the channel.", "参数不符合通道的要求。"
@@ -119,10 +121,17 @@ CATALOGUE: dict[ErrorCode, Meaning] = {
         "此连接上进行中的请求过多，请等待回复。",
         retryable=True,
     ),
-    ErrorCode.TIMEOUT: _domain("The request took too long.", "请求超时。", retryable=True),
-    ErrorCode.FORBIDDEN: _domain("This connection may not do that.", "此连接无权执行该操作。"),
+    ErrorCode.TIMEOUT: _domain(
+        "The request took too long; try again, or allow it more with `_meta.timeoutMs`.",
+        "请求超时；请重试，或用 _meta.timeoutMs 延长时限。",
+        retryable=True,
+    ),
+    ErrorCode.FORBIDDEN: _domain(
+        "This connection may not do that; an owner's may.", "此连接无权执行该操作，需由所有者执行。"
+    ),
     ErrorCode.UNAUTHENTICATED: _domain(
-        "This connection has not shown a valid token.", "此连接尚未出示有效令牌。"
+        "This connection has not shown a valid token; send it with `initialize`.",
+        "此连接尚未出示有效令牌；请在 initialize 中提供。",
     ),
     ErrorCode.NOT_FOUND: _domain("There is no such thing.", "找不到所请求的对象。"),
     ErrorCode.CONFLICT: _domain(
@@ -131,7 +140,11 @@ CATALOGUE: dict[ErrorCode, Meaning] = {
         retryable=True,
     ),
     ErrorCode.UNSUPPORTED: _domain("This is not supported.", "不支持该操作。"),
-    ErrorCode.IO_ERROR: _domain("The disk refused.", "磁盘读写失败。", retryable=True),
+    ErrorCode.IO_ERROR: _domain(
+        "The disk refused; check rights and space, then try again.",
+        "磁盘读写失败；请检查权限与空间后重试。",
+        retryable=True,
+    ),
     ErrorCode.STORAGE_FULL: _domain(
         "The disk is full; free some space and try again.",
         "磁盘已满，请释放空间后重试。",
@@ -151,7 +164,9 @@ CATALOGUE: dict[ErrorCode, Meaning] = {
     ErrorCode.CONSTRAINT_VALIDATION_ERROR: _domain(
         "The constraint or the constraints file is not valid.", "约束或约束文件不合法。"
     ),
-    ErrorCode.CONSTRAINT_NOT_FOUND: _domain("There is no such constraint.", "找不到该约束。"),
+    ErrorCode.CONSTRAINT_NOT_FOUND: _domain(
+        "There is no such constraint; list them again.", "找不到该约束，请重新读取列表。"
+    ),
     ErrorCode.CONSTRAINT_CONFLICT: _domain(
         "The constraints changed, or this one exists already; list them again.",
         "约束已变化或已存在，请重新读取列表。",
@@ -163,7 +178,8 @@ CATALOGUE: dict[ErrorCode, Meaning] = {
         retryable=True,
     ),
     ErrorCode.CONTEXT_TOKENIZER_MISMATCH: _domain(
-        "The request names another tokenizer or version.", "请求指定的分词器或版本不一致。"
+        "The request names another tokenizer or version; `context:budget:get` tells the right one.",
+        "请求指定的分词器或版本不一致；以 context:budget:get 的结果为准。",
     ),
     ErrorCode.CONTEXT_BUDGET_INVALID_RATIO: _domain(
         "The budget ratios are not valid.", "预算比例不合法。"
@@ -183,15 +199,26 @@ CATALOGUE: dict[ErrorCode, Meaning] = {
         retryable=True,
     ),
     ErrorCode.CONTEXT_INSPECT_FORBIDDEN: _domain(
-        "Inspecting needs a daemon in debug mode and an owner connection.",
-        "仅调试模式下的授权连接可以检查上下文。",
+        "Inspecting needs `debugMode: true`, an owner's connection and a daemon started with"
+        " --debug; `creonowd view` brings all of that along.",
+        "检查上下文需要 debugMode: true、所有者连接和以 --debug 启动的守护进程；"
+        "也可以使用 creonowd view。",
     ),
-    ErrorCode.UPSTREAM_ERROR: _domain("The AI provider failed.", "AI 服务出错。", retryable=True),
-    ErrorCode.AI_AUTH_FAILED: _domain("The AI provider refused the key.", "AI 服务拒绝了密钥。"),
+    ErrorCode.UPSTREAM_ERROR: _domain(
+        "The AI provider failed; try again later.", "AI 服务出错，请稍后重试。", retryable=True
+    ),
+    ErrorCode.AI_AUTH_FAILED: _domain(
+        "The AI provider refused the key; check it.", "AI 服务拒绝了密钥，请检查。"
+    ),
     ErrorCode.AI_RATE_LIMITED: _domain(
-        "The AI provider asks to slow down.", "AI 服务要求降低频率。", retryable=True
+        "The AI provider asks to slow down; try again later.",
+        "AI 服务要求降低频率，请稍后重试。",
+        retryable=True,
     ),
-    ErrorCode.AI_NOT_CONFIGURED: _domain("No AI provider is configured.", "尚未配置 AI 服务。"),
+    ErrorCode.AI_NOT_CONFIGURED: _domain(
+        "No AI provider is configured; set aiProvider and its key.",
+        "尚未配置 AI 服务；请设置 aiProvider 和密钥。",
+    ),
 }
 
 
@@ -303,7 +330,8 @@ WARNINGS: dict[WarningCode, Caution] = {
         "The summaries of recent runs could not be read.", "最近运行摘要无法读取。"
     ),
     WarningCode.SKILL_UNKNOWN: _caution(
-        "There is no such skill; the general profile was used.", "没有此技能，已使用通用配置。"
+        "There is no such skill, so it was told everything; `skill:list` names those that are.",
+        "没有此技能，已使用通用配置；skill:list 列出全部技能。",
     ),
     WarningCode.SKILL_SOURCE_ABSENT: _caution(
         "The skill asks for a source that nobody offers.", "技能所需的数据源不存在。"

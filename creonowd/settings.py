@@ -3,12 +3,13 @@
 The only module that reads the environment. Knows names, defaults and limits; acts on none.
 """
 
+import difflib
 import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import msgspec
 import platformdirs
@@ -20,6 +21,9 @@ from creonowd.model import Model
 APP = "CreoNow"
 PREFIX = "CREONOW_"
 FILE = "settings.json"
+
+# Variables of ours that are no settings: where user data lies, and what tests are told.
+_ELSEWHERE = {"CREONOW_USER_DATA_DIR", "CREONOW_DAEMON", "CREONOW_CHROMIUM", "CREONOW_TEST_KILLS"}
 
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
@@ -37,7 +41,13 @@ class Settings(Model, forbid_unknown_fields=True):
     warm_up: Annotated[
         bool, Meta(description="load the tokenizer soon after the start, not when first needed")
     ] = True
-    log_level: Annotated[str, Meta(pattern="^(debug|info|warning|error)$")] = "info"
+    log_level: Annotated[
+        str,
+        Meta(
+            description="what is logged from on: debug, info, warning or error",
+            pattern="^(debug|info|warning|error)$",
+        ),
+    ] = "info"
     log_max_bytes: Annotated[Positive, Meta(description="size at which main.log rotates")] = (
         5_000_000
     )
@@ -174,11 +184,12 @@ class Key:
 
 
 class Place(Model):
-    """Where a setting's value came from."""
+    """A setting: its value here, where that came from, and what it does."""
 
     name: str
     value: Any
     origin: str
+    description: str
 
 
 def user_data_dir(flag: Path | None = None, environ: Mapping[str, str] | None = None) -> Path:
@@ -245,16 +256,49 @@ def variable(wire_name: str) -> str:
     return PREFIX + "".join(f"_{c}" if c.isupper() else c.upper() for c in wire_name)
 
 
+def strangers(environ: Mapping[str, str] | None = None) -> list[str]:
+    """List variables that look like settings and are none, with what may have been meant."""
+    known = [variable(name) for name in _wire_names()]
+    given = os.environ if environ is None else environ
+    found = sorted(name for name in given if name.startswith(PREFIX))
+    return [
+        f"{name}{_meant(name, known, PREFIX)}"
+        for name in found
+        if name not in {*known, *_ELSEWHERE} and not name.endswith("_API_KEY")
+    ]
+
+
 def _wire_names() -> list[str]:
     return [field.encode_name for field in msgspec.structs.fields(Settings)]
 
 
+def _meant(name: str, known: list[str], prefix: str = "") -> str:
+    bare = [each.removeprefix(prefix) for each in known]
+    near = difflib.get_close_matches(name.removeprefix(prefix), bare, n=1)
+    return f" (did you mean {prefix}{near[0]}?)" if near else ""
+
+
 def _place(name: str, layers: tuple[tuple[str, Mapping[str, Any]], ...]) -> Place:
+    field = next(f for f in msgspec.structs.fields(Settings) if f.encode_name == name)
+    told = _told(get_type_hints(Settings, include_extras=True)[field.name])
     for origin, values in layers:
         if name in values:
-            return Place(name=name, value=values[name], origin=origin)
-    default = {f.encode_name: f.default for f in msgspec.structs.fields(Settings)}[name]
-    return Place(name=name, value=default, origin="default")
+            return Place(name=name, value=values[name], origin=origin, description=told)
+    return Place(name=name, value=field.default, origin="default", description=told)
+
+
+def _told(hint: Any) -> str:
+    notes = (note for note in get_args(hint) if isinstance(note, Meta))
+    return next((note.description for note in notes if note.description), "")
+
+
+def _kind(hint: Any) -> str:
+    """Say in words what a setting may be."""
+    bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
+    if get_origin(bare) is Literal:
+        return f"one of {', '.join(get_args(bare))}"
+    words = {bool: "true or false", int: "a whole number", float: "a number"}
+    return words.get(bare, "a text")
 
 
 def _checked(place: Place) -> Place:
@@ -263,11 +307,13 @@ def _checked(place: Place) -> Place:
     try:
         value = msgspec.convert(place.value, hints[field], strict=place.origin != "environment")
     except msgspec.ValidationError as error:
+        where = variable(place.name) if place.origin == "environment" else place.origin
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT,
-            f"The setting {place.name} ({place.origin}) is not valid: {error}",
+            f"The setting {place.name} ({where}) is not valid: {error}. "
+            f"It is {_kind(hints[field])}: {place.description}.",
         ) from None
-    return Place(name=place.name, value=value, origin=place.origin)
+    return msgspec.structs.replace(place, value=value)
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -282,14 +328,17 @@ def _from_file(path: Path) -> dict[str, Any]:
         values = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
     except msgspec.DecodeError as error:
         raise DaemonError(
-            ErrorCode.INVALID_ARGUMENT, f"{FILE} is not a JSON object: {error}"
+            ErrorCode.INVALID_ARGUMENT,
+            f"{FILE} is not a JSON object: {error}. Mend it, or move it away for the defaults.",
         ) from None
     if unknown := sorted(set(values) - set(_wire_names())):
+        named = ", ".join(f"{name}{_meant(name, _wire_names())}" for name in unknown)
         raise DaemonError(
-            ErrorCode.INVALID_ARGUMENT, f"{FILE} holds unknown settings: {', '.join(unknown)}"
+            ErrorCode.INVALID_ARGUMENT, f"{FILE} holds unknown settings: {named}. Take them out."
         )
     if isinstance(found := values.get("version"), int) and found > 1:
         raise DaemonError(
-            ErrorCode.VERSION_TOO_NEW, f"{FILE} has version {found}; this daemon knows 1."
+            ErrorCode.VERSION_TOO_NEW,
+            f"{FILE} has version {found}, this daemon knows 1; update creonowd.",
         )
     return values

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.settings import Settings, load, origins, user_data_dir, variable
+from creonowd.settings import Settings, load, origins, strangers, user_data_dir, variable
 
 
 def write(user_data: Path, content: str) -> None:
@@ -47,16 +47,33 @@ def test_every_setting_tells_where_it_came_from(tmp_path: Path) -> None:
     assert len(told) == len(Settings.__struct_fields__)
 
 
+def test_every_setting_says_what_it_does(tmp_path: Path) -> None:
+    assert [place.name for place in origins(tmp_path, {}, {}) if not place.description] == []
+
+
+def test_a_variable_that_is_no_setting_is_noticed() -> None:
+    ours = {"CREONOW_USER_DATA_DIR": "x", "CREONOW_OPENAI_API_KEY": "x", "CREONOW_DEBUG": "1"}
+
+    assert strangers({**ours, "PATH": "x"}) == []
+    assert strangers({**ours, "CREONOW_DEBUGG": "1", "CREONOW_ZZZ": "1"}) == [
+        "CREONOW_DEBUGG (did you mean CREONOW_DEBUG?)",
+        "CREONOW_ZZZ",
+    ]
+
+
 @pytest.mark.parametrize(
     ("content", "environ", "named"),
     [
         ('{"maxBatch": "many"}', {}, "maxBatch"),
         ('{"maxBatch": 0}', {}, "maxBatch"),
-        ('{"maxBatches": 5}', {}, "maxBatches"),
+        ('{"maxBatches": 5}', {}, "maxBatches (did you mean maxBatch?)"),
         ("[1]", {}, "settings.json"),
-        ("{", {}, "settings.json"),
-        ("{}", {"CREONOW_MAX_BATCH": "many"}, "maxBatch"),
-        ("{}", {"CREONOW_LOG_LEVEL": "loud"}, "logLevel"),
+        ("{", {}, "move it away for the defaults"),
+        ("{}", {"CREONOW_MAX_BATCH": "many"}, "maxBatch (CREONOW_MAX_BATCH)"),
+        ("{}", {"CREONOW_MAX_BATCH": "many"}, "a whole number: requests in one batch"),
+        ("{}", {"CREONOW_LOG_LEVEL": "loud"}, "debug, info, warning or error"),
+        ("{}", {"CREONOW_AI_PROVIDER": "gemini"}, "one of fake, openai, anthropic"),
+        ("{}", {"CREONOW_DEBUG": "perhaps"}, "true or false"),
     ],
 )
 def test_what_does_not_fit_is_named(

@@ -32,7 +32,10 @@ COMMANDS = {
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; errors go to stderr, in words."""
     words = sys.argv[1:] if argv is None else list(argv)
-    arguments = parser(words[0] if words else "").parse_args(words)
+    if not words:
+        parser("").print_help(sys.stderr)
+        return 2
+    arguments = parser(words[0]).parse_args(words)
     try:
         return arguments.run(arguments)
     except DaemonError as error:

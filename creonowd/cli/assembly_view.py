@@ -6,6 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from creonowd.cli.last_assembly import Remembered
+from creonowd.errors import WARNINGS
 
 WIDTH = 28
 LAYERS = ("rules", "settings", "retrieved", "immediate")
@@ -22,7 +23,7 @@ def view(result: Told, budget: Told, *, colour: bool = False) -> str:
         *_bars(result, budget),
         "",
         *_fates(result["trimEvidence"], colour=colour),
-        *(f"! {warning}" for warning in result["warnings"]),
+        *(f"! {_spelled(warning)}" for warning in result["warnings"]),
         *_redactions(result["redactionEvidence"]),
         "",
         *_hashes(result),
@@ -87,6 +88,16 @@ def _fates(evidence: Sequence[Told], *, colour: bool) -> Iterator[str]:
 def _alike(entry: Told) -> tuple[str, str, str, str]:
     file = entry["sourceRef"].partition("#")[0]
     return (entry["layer"], file, entry["action"], entry["rule"])
+
+
+def _spelled(warning: str) -> str:
+    """Say what a warning means, and what it says beyond that."""
+    code, _, said = warning.partition(": ")
+    meaning = next((known for name, known in WARNINGS.items() if name == code), None)
+    if meaning is None:
+        return warning
+    more = "" if said in {"", meaning.chinese} else f" ({said})"
+    return f"{code}: {meaning.english}{more}"
 
 
 def _redactions(evidence: Sequence[Told]) -> Iterator[str]:

@@ -2,15 +2,16 @@
 
 import argparse
 import codecs
+import difflib
 import os
 import sys
 from typing import Any
 
 import msgspec
 
-from creonowd.cli.client import connect
+from creonowd.cli.client import Client, connect
 from creonowd.cli.output import show
-from creonowd.errors import DaemonError
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.salvage import mend_surrogates
 from creonowd.settings import user_data_dir
 
@@ -20,10 +21,13 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser = commands.add_parser(
         "call",
         parents=[shared],
-        description="Call a channel of the running daemon, or of one that is started for the call.",
+        description="Call a channel of the running daemon, or of one that is started for the call. "
+        "The channels are in protocol/openrpc.json and in the answer of rpc.discover.",
     )
     parser.add_argument("channel", metavar="CHANNEL", help="such as app:ping")
-    parser.add_argument("payload", metavar="JSON", nargs="?", default="{}", help="- reads stdin")
+    parser.add_argument(
+        "payload", metavar="JSON", nargs="?", default="{}", help="its payload; - reads stdin"
+    )
     parser.set_defaults(run=run)
 
 
@@ -34,15 +38,31 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         payload = _payload(text.removeprefix(codecs.BOM_UTF8).strip() or b"{}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        sys.stderr.write(f"creonowd: the payload is not JSON: {error}\n")
+        sys.stderr.write(
+            f"creonowd: The payload is not JSON: {error}. "
+            "Put it between quotes for the shell, or give - and pipe it in.\n"
+        )
         return 2
     try:
         with connect(user_data_dir(arguments.user_data), seconds=None) as client:
-            show(client.request(arguments.channel, payload))
+            show(_answer(client, arguments.channel, payload))
     except DaemonError as error:
         show({"code": error.code, "message": error.message, "details": error.details}, sys.stderr)
         return 1
     return 0
+
+
+def _answer(client: Client, channel: str, payload: Any) -> Any:
+    """Call the channel; if there is none, name the one that was probably meant."""
+    try:
+        return client.request(channel, payload)
+    except DaemonError as error:
+        if error.code is not ErrorCode.IPC_CHANNEL_FORBIDDEN:
+            raise
+        known = [method["name"] for method in client.request("rpc.discover")["methods"]]
+        near = difflib.get_close_matches(channel, known, n=1)
+        advice = f"Did you mean {near[0]}?" if near else "`creonowd call rpc.discover` lists them."
+        raise DaemonError(error.code, f"{error.message} {advice}", **error.details) from None
 
 
 def _payload(text: bytes) -> Any:

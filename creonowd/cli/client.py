@@ -124,6 +124,14 @@ def _spawned(user_data: Path) -> Generator[Client]:
         assert process.stdin is not None
         try:
             yield Client(cast("BinaryIO", process.stdout), cast("BinaryIO", process.stdin))
+        except DaemonError as error:
+            if error.code is ErrorCode.DISCONNECTED and process.wait(START_SECONDS):
+                raise _not_started() from None
+            raise
         finally:
             with contextlib.suppress(OSError):
                 process.stdin.close()
+
+
+def _not_started() -> DaemonError:
+    return DaemonError(ErrorCode.DISCONNECTED, "The daemon did not start; it says above why.")

@@ -35,6 +35,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         description="Look at the installation, the user data, the running daemon and a project.",
     )
     parser.add_argument("--project", type=Path, metavar="DIR", help="also look at this project")
+    parser.add_argument(
+        "--settings", action="store_true", help="list every setting, its value and its origin"
+    )
     parser.set_defaults(run=run)
 
 
@@ -45,14 +48,15 @@ def run(arguments: argparse.Namespace) -> int:
     findings += [*last_end.look(user_data), *stores.look(user_data)]
     if arguments.project is not None:
         findings += _project(arguments.project)
-    if sys.stdout.isatty():
-        write("".join(_line(finding) for finding in findings))
+    if arguments.settings or sys.stdout.isatty():
+        listed = _settings(user_data) if arguments.settings else ()
+        write("".join((*map(_line, findings), *map(_setting, listed))))
     else:
         show(
             {
                 "version": __version__,
                 "findings": msgspec.to_builtins(findings),
-                "settings": _settings(user_data),
+                "settings": msgspec.to_builtins(_settings(user_data)),
             }
         )
     return int(any(finding.state == BAD for finding in findings))
@@ -62,6 +66,10 @@ def _line(finding: Finding) -> str:
     sign = {OK: "✓", NOTE: "·", BAD: "✗"}[finding.state]
     remedy = f"\n    → {finding.remedy}" if finding.remedy else ""
     return f"{sign} {finding.part}: {finding.found}{remedy}\n"
+
+
+def _setting(place: settings.Place) -> str:
+    return f"  {place.name} = {place.value} ({place.origin})  {place.description}\n"
 
 
 def _packages() -> Iterator[Finding]:
@@ -95,21 +103,27 @@ def _user_data(user_data: Path) -> Iterator[Finding]:
         state = "writable" if existing == user_data else "will be made at the first start"
         yield Finding(part="user data", state=OK, found=f"{user_data} ({state})")
     else:
-        remedy = "Make it writable, or name another with --user-data or CREONOW_USER_DATA_DIR."
-        yield Finding(
-            part="user data", state=BAD, found=f"{user_data} is not writable", remedy=remedy
-        )
+        trouble = "is not writable" if existing.is_dir() else "is not a folder"
+        remedy = "Mend that, or name another with --user-data or CREONOW_USER_DATA_DIR."
+        yield Finding(part="user data", state=BAD, found=f"{existing} {trouble}", remedy=remedy)
+    yield from _configured(user_data)
+
+
+def _configured(user_data: Path) -> Iterator[Finding]:
     try:
         changed = [p for p in settings.origins(user_data) if p.origin != "default"]
         told = ", ".join(f"{p.name}={p.value} ({p.origin})" for p in changed) or "all defaults"
         yield Finding(part="settings", state=OK, found=told)
     except DaemonError as error:
         yield Finding(part="settings", state=BAD, found=error.message, remedy="Mend or remove it.")
+    for name in settings.strangers():
+        remedy = "It changes nothing; `creonowd doctor --settings` lists what would."
+        yield Finding(part="environment", state=NOTE, found=f"{name} is no setting", remedy=remedy)
 
 
-def _settings(user_data: Path) -> list[Any]:
+def _settings(user_data: Path) -> list[settings.Place]:
     try:
-        return msgspec.to_builtins(settings.origins(user_data))
+        return settings.origins(user_data)
     except DaemonError:
         return []
 

@@ -11,7 +11,12 @@ LARGEST_PORT = 65535
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Describe the command."""
-    parser = commands.add_parser("serve", parents=[shared], description="Run the daemon.")
+    parser = commands.add_parser(
+        "serve",
+        parents=[shared],
+        description="Run the daemon until stdin ends, its parent dies or it is told to stop. "
+        "`creonowd call`, `assemble` and `view` find it by themselves.",
+    )
     parser.add_argument("--stdio", action="store_true", help="serve stdin and stdout (the default)")
     parser.add_argument(
         "--socket",
@@ -33,10 +38,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 
 def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number <= LARGEST_PORT:
-        raise argparse.ArgumentTypeError(f"a port lies between 0 and {LARGEST_PORT}")
-    return number
+    if not (text.isascii() and text.isdigit() and int(text) <= LARGEST_PORT):
+        raise argparse.ArgumentTypeError(f"a port is a number between 0 and {LARGEST_PORT}")
+    return int(text)
 
 
 def run(arguments: argparse.Namespace) -> int:

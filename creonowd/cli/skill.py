@@ -33,7 +33,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         help="check SKILL.md files",
         description="Check SKILL.md files, folders of skills, or the skills of a project.",
     )
-    lint.add_argument("paths", metavar="PATH", nargs="*", type=Path, default=[Path()])
+    lint.add_argument(
+        "paths", metavar="PATH", nargs="*", type=Path, default=[Path()], help="(default: here)"
+    )
     lint.add_argument("--json", action="store_true", help="print JSON")
     lint.set_defaults(run=run)
 
@@ -58,7 +60,10 @@ def _files(path: Path) -> list[Path]:
     else:
         found = list(path.rglob(FILE)) if path.is_dir() else []
     if not found:
-        raise DaemonError(ErrorCode.NOT_FOUND, f"There is no skill at {path}.")
+        raise DaemonError(
+            ErrorCode.NOT_FOUND,
+            f"There is no skill at {path}; name a {FILE}, a folder that holds some, or a project.",
+        )
     return sorted(found)
 
 

@@ -14,7 +14,7 @@ import msgspec
 from creonowd.artifacts import binding, ledger, store
 from creonowd.cli.finding import BAD, NOTE, OK, Finding
 from creonowd.conversations import histories, log
-from creonowd.errors import DaemonError
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.retrieval import database, indexes
 from creonowd.workspace import budgets, registry, runs, stored
 
@@ -28,11 +28,10 @@ def look(user_data: Path) -> Iterator[Finding]:
     if not user_data.is_dir():
         return
     yield from _space(user_data)
-    yield from _projects(user_data)
-    troubles = [*_troubles(user_data)]
-    yield from troubles
+    found = [*_projects(user_data), *_troubles(user_data)]
+    yield from found
     yield from _kept_aside(user_data)
-    if not troubles:
+    if not any("." in finding.part for finding in found):
         yield Finding(part="stored files", state=OK, found="all can be read")
 
 
@@ -48,7 +47,9 @@ def _projects(user_data: Path) -> Iterator[Finding]:
     try:
         known = registry.read(user_data)
     except (stored.DamagedFileError, DaemonError) as error:
-        remedy = "At the next use it is kept aside; then create your projects again."
+        remedy = _remedy(
+            error, "At the next use it is kept aside; then create your projects again."
+        )
         yield Finding(part=registry.FILE, state=BAD, found=_said(error), remedy=remedy)
         return
     for project in known:
@@ -74,9 +75,10 @@ def _troubles(user_data: Path) -> Iterator[Finding]:
     )
     for pattern, check, remedy in looked:
         for path in sorted(user_data.glob(pattern)):
-            if not stored.is_aside(path) and (found := _found(check, path)):
+            if not stored.is_aside(path) and (trouble := _found(check, path)):
                 part = path.relative_to(user_data).as_posix()
-                yield Finding(part=part, state=BAD, found=found, remedy=remedy)
+                found, mend = _said(trouble), _remedy(trouble, remedy)
+                yield Finding(part=part, state=BAD, found=found, remedy=mend)
 
 
 def _kept_aside(user_data: Path) -> Iterator[Finding]:
@@ -88,15 +90,23 @@ def _kept_aside(user_data: Path) -> Iterator[Finding]:
             yield Finding(part=part, state=NOTE, found=found, remedy=remedy)
 
 
-def _found(check: Check, path: Path) -> str:
+def _found(check: Check, path: Path) -> Exception | str:
     try:
         return check(path)
     except (stored.DamagedFileError, DaemonError, OSError) as error:
-        return _said(error)
+        return error
 
 
-def _said(error: Exception) -> str:
-    return error.message if isinstance(error, DaemonError) else f"cannot be read: {error}"
+def _said(trouble: Exception | str) -> str:
+    if isinstance(trouble, DaemonError):
+        return trouble.message
+    return trouble if isinstance(trouble, str) else f"cannot be read: {trouble}"
+
+
+def _remedy(trouble: Exception | str, usual: str) -> str:
+    """Say what to do; a file of a newer version is whole, and nobody overwrites it."""
+    newer = isinstance(trouble, DaemonError) and trouble.code is ErrorCode.VERSION_TOO_NEW
+    return "Start the newer creonowd again; this one leaves the file as it is." if newer else usual
 
 
 def _budget(path: Path) -> str:

@@ -69,12 +69,18 @@ def serve(options: Options) -> int:
 def _usable(user_data: Path) -> Generator[None]:
     try:
         yield
+    except FileExistsError as error:
+        raise _unusable(user_data, "it is not a folder. Move it away") from error
     except OSError as error:
-        raise DaemonError(
-            ErrorCode.IO_ERROR,
-            f"The user-data folder {user_data} cannot be used: {error.strerror}. Make it writable, "
-            "or name another with --user-data or CREONOW_USER_DATA_DIR.",
-        ) from error
+        raise _unusable(user_data, f"{error.strerror}. Make it writable") from error
+
+
+def _unusable(user_data: Path, why: str) -> DaemonError:
+    return DaemonError(
+        ErrorCode.IO_ERROR,
+        f"The user-data folder {user_data} cannot be used: {why}, or name another with "
+        "--user-data or CREONOW_USER_DATA_DIR.",
+    )
 
 
 def _run(options: Options, settings: configuration.Settings) -> None:
@@ -126,17 +132,31 @@ async def _open(
         endpoints.append(endpoint.Endpoint(transport="unix", address=str(path)))
     token = server.grants.mint(Grant(Role.OWNER))
     if sys.platform == "win32" or options.tcp_port is not None:
-        listener = await tcp.listen(server, options.tcp_port or 0)
+        with _free("--tcp", options.tcp_port):
+            listener = await tcp.listen(server, options.tcp_port or 0)
         opened.callback(listener.close)
         address = f"{tcp.LOOPBACK}:{tcp.port_of(listener)}"
         endpoints.append(endpoint.Endpoint(transport="tcp", address=address, token=token))
     server.open_page, server.keep_pages = pages.address, pages.keep
     if options.websocket_port is not None:
-        address = await pages.listen(options.websocket_port)
+        with _free("--websocket", options.websocket_port):
+            address = await pages.listen(options.websocket_port)
         endpoints.append(endpoint.Endpoint(transport="websocket", address=address, token=token))
     endpoint.write(options.user_data, tuple(endpoints))
     if options.output is not None:
         await stdio.serve(server, options.output)
+
+
+@contextlib.contextmanager
+def _free(flag: str, port: int | None) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        raise DaemonError(
+            ErrorCode.IO_ERROR,
+            f"Port {port or 0} cannot be opened: {reason}. Choose another; {flag} 0 picks one.",
+        ) from error
 
 
 @contextlib.asynccontextmanager

@@ -117,7 +117,7 @@ def test_a_changed_prefix_says_which_source_changed() -> None:
         "tokenizerId": "o200k_base",
         "tokenizerExact": False,
         "trimEvidence": [],
-        "warnings": ["RULES_UNAVAILABLE: x"],
+        "warnings": ["RULES_UNAVAILABLE: x", "SKILL_UNKNOWN", "KG_UNAVAILABLE: 知识图谱数据未注入"],
         "redactionEvidence": [{"matchCount": 2, "patternId": "jwt", "sourceRef": "style.md"}],
         "stablePrefixUnchanged": False,
         "prefixChange": {"sourceRef": "style.md", "change": "changed"},
@@ -132,7 +132,9 @@ def test_a_changed_prefix_says_which_source_changed() -> None:
     assert "changed: style.md was changed" in shown
     assert "not the model's own" in shown
     assert "2 × jwt taken out of style.md" in shown
-    assert "! RULES_UNAVAILABLE" in shown
+    assert "! RULES_UNAVAILABLE: A rules file could not be read. (x)\n" in shown
+    assert "! SKILL_UNKNOWN: There is no such skill" in shown
+    assert "! KG_UNAVAILABLE: The knowledge graph did not answer; its part is missing.\n" in shown
     before = Remembered(version=1, prompt="old", prompt_hash="o", token_count=4)
     assert "-old\n+new" in differences(before, result)
 

@@ -65,6 +65,30 @@ def test_a_failed_call_tells_the_code_and_fails(tmp_path: Path) -> None:
     assert ran.returncode == 1
     assert ran.stdout == b""
     assert json.loads(ran.stderr)["code"] == "IPC_CHANNEL_FORBIDDEN"
+    assert "rpc.discover" in json.loads(ran.stderr)["message"]
+
+
+def test_a_misspelt_channel_brings_up_the_one_that_was_meant(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "context:asemble")
+
+    assert "Did you mean context:assemble?" in json.loads(ran.stderr)["message"]
+
+
+def test_a_daemon_that_cannot_start_is_told_once_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text("{", encoding="utf-8")
+
+    ran = creonowd(tmp_path, "call", "app:ping")
+
+    reason, answer = ran.stderr.decode().splitlines()
+    assert ran.returncode == 1
+    assert reason.startswith("creonowd: settings.json is not a JSON object")
+    assert json.loads(answer)["message"] == "The daemon did not start; it says above why."
+
+
+def test_without_a_command_the_commands_are_listed(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path)
+
+    assert b"find out what is wrong" in ran.stderr
 
 
 def test_a_payload_that_is_not_json_is_wrong_usage(tmp_path: Path) -> None:
@@ -112,8 +136,47 @@ def test_doctor_lists_settings_and_finds_nothing_wrong(tmp_path: Path) -> None:
 
     assert ran.returncode == 0
     batch = next(s for s in told["settings"] if s["name"] == "maxBatch")
-    assert batch == {"name": "maxBatch", "value": 7, "origin": "environment"}
+    assert batch == {
+        "name": "maxBatch",
+        "value": 7,
+        "origin": "environment",
+        "description": "requests in one batch",
+    }
     assert all(finding["state"] != "bad" for finding in told["findings"])
+
+
+def test_doctor_lists_the_settings_for_people_too(tmp_path: Path) -> None:
+    told = creonowd(tmp_path, "doctor", "--settings", CREONOW_MAX_BATCH="7").stdout.decode()
+
+    assert "  maxBatch = 7 (environment)  requests in one batch\n" in told
+    assert "  aiProvider = fake (default)  who answers ai:skill:run\n" in told
+
+
+def test_doctor_names_a_variable_that_sets_nothing(tmp_path: Path) -> None:
+    told = json.loads(creonowd(tmp_path, "doctor", CREONOW_MAX_BACH="7").stdout)
+
+    (finding,) = (f for f in told["findings"] if f["part"] == "environment")
+    assert finding["found"].startswith("CREONOW_MAX_BACH (did you mean CREONOW_MAX_BATCH?)")
+
+
+def test_doctor_sends_nobody_to_overwrite_what_a_newer_version_wrote(tmp_path: Path) -> None:
+    (tmp_path / "projects.json").write_text('{"version": 99, "projects": []}', encoding="utf-8")
+
+    told = json.loads(creonowd(tmp_path, "doctor").stdout)
+
+    found = {f["part"]: f for f in told["findings"]}
+    assert found["projects.json"]["state"] == "bad"
+    assert "leaves the file as it is" in found["projects.json"]["remedy"]
+    assert "stored files" not in found
+
+
+def test_doctor_tells_a_file_from_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+
+    told = json.loads(creonowd(tmp_path / "file", "doctor").stdout)
+
+    (finding,) = (f for f in told["findings"] if f["part"] == "user data")
+    assert finding["found"].endswith("file is not a folder")
 
 
 async def test_doctor_sees_the_running_daemon(tmp_path: Path) -> None:
@@ -195,18 +258,21 @@ def test_user_data_that_cannot_be_used_stops_the_start_in_words(tmp_path: Path) 
     ran = creonowd(tmp_path / "file", "serve")
 
     assert ran.returncode == 1
+    assert b"it is not a folder" in ran.stderr
     assert b"--user-data" in ran.stderr
     assert b"Traceback" not in ran.stderr
 
 
-def test_an_address_that_is_taken_stops_the_start_in_words(tmp_path: Path) -> None:
+@pytest.mark.parametrize("flag", ["--tcp", "--websocket"])
+def test_an_address_that_is_taken_stops_the_start_in_words(tmp_path: Path, flag: str) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
 
-        ran = creonowd(tmp_path, "serve", "--tcp", port)
+        ran = creonowd(tmp_path, "serve", flag, port)
 
     assert ran.returncode == 1
-    assert b"in use" in ran.stderr
+    assert f"Port {port} cannot be opened".encode() in ran.stderr
+    assert f"{flag} 0 picks one".encode() in ran.stderr
     assert b"Traceback" not in ran.stderr
 
 
@@ -215,7 +281,7 @@ def test_what_is_no_port_is_wrong_usage(tmp_path: Path, port: str) -> None:
     ran = creonowd(tmp_path, "serve", "--tcp", port)
 
     assert ran.returncode == 2
-    assert b"--tcp" in ran.stderr
+    assert b"--tcp: a port is a number between 0 and 65535" in ran.stderr
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no pseudo-terminals")
