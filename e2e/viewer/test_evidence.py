@@ -55,6 +55,27 @@ def test_three_continuations_hit_the_cache_and_a_change_tells_why_it_missed(
     expect(viewer.layer("settings").locator("details[open] summary")).to_be_focused()
 
 
+@pytest.mark.requirement("CE-102")
+def test_a_broken_constraint_is_annotated_beside_the_output(viewer: Viewer) -> None:
+    """The fake gives back what it was sent, and says so, in the language of the page."""
+    payload = {**viewer.project, "constraint": {"text": "避免使用感叹号"}}
+    viewer.daemon.call("constraints:create", payload)
+    viewer.page.get_by_test_id("ai-input").fill("快走！")
+
+    viewer.run()
+
+    verdict = viewer.at("#verdict")
+    expect(verdict.locator("li", has_text="避免使用感叹号").locator("mark")).to_have_text("！")
+    expect(verdict.locator("details li", has_text="林远性格冷静")).to_be_attached()
+    expect(verdict).to_contain_text("内置的假服务")
+    viewer.picture("verdict")
+
+    viewer.at("#language").click()
+
+    expect(verdict).to_contain_text(re.compile(r"\d constraint violations · 4 unchecked"))
+    expect(verdict).to_contain_text("the built-in fake gives back the prompt")
+
+
 def test_every_layer_has_its_bar_and_every_fragment_its_reason(viewer: Viewer) -> None:
     change = {"version": 1, "totalBudgetTokens": 2800}
     viewer.daemon.call("context:budget:update", viewer.project | {"profile": change})

@@ -3,6 +3,7 @@
 import { invoke, on } from "./creonow.js";
 import { byId, fill, h } from "./dom.js";
 import { isConnected, say } from "./notices.js";
+import { tellFailure, tellRunning, tellVerdict } from "./verdict.js";
 import { spellError, word } from "./words.js";
 
 const state = { projectId: "", documents: [], skills: [], model: {}, runId: null, attempt: 1 };
@@ -88,7 +89,7 @@ export const model = () => state.model;
 async function run(done) {
   state.runId = `run_${crypto.randomUUID().replaceAll("-", "").slice(0, 20)}`;
   byId("output").textContent = "";
-  byId("verdict").textContent = word("running");
+  tellRunning();
   enable();
   const input = instruction() ? { input: instruction() } : {};
   const answer = await invoke("ai:skill:run", { ...place(), ...input, runId: state.runId, stream: true });
@@ -96,17 +97,9 @@ async function run(done) {
   state.runId = null;
   enable();
   if (answer.ok) byId("output").textContent = answer.data.output;
-  byId("verdict").textContent = answer.ok ? judged(answer.data.verdict) : unfinished(answer.error);
+  if (answer.ok) tellVerdict(answer.data);
+  else tellFailure(answer.error);
   await done();
-}
-
-const unfinished = (error) => (error.code === "CANCELED" ? word("stopped") : spellError(error));
-
-function judged(verdict) {
-  const parts = [];
-  if (verdict.violations.length) parts.push(word("violations", verdict.violations.length));
-  if (verdict.unchecked.length) parts.push(word("unchecked", verdict.unchecked.length));
-  return parts.join(" · ") || word("passed");
 }
 
 function hear(event) {

@@ -10,6 +10,7 @@ import { readAddress, stay } from "./link.js";
 import { badge, repeat, say } from "./notices.js";
 import * as panel from "./panel.js";
 import { download } from "./report.js";
+import { repeatVerdict } from "./verdict.js";
 import { loadCodes, locale, spell, switchLanguage, word } from "./words.js";
 
 const CONSTRAINTS = ".creonow/rules/constraints.json";
@@ -76,6 +77,7 @@ function spellAll() {
   setTheme(theme());
   byId("toggle").textContent = word(byId("panel").hidden ? "showPanel" : "hidePanel");
   desk.showSkills();
+  repeatVerdict();
   showConstraints();
   showBudget();
   repeat();
