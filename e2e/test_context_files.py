@@ -14,7 +14,7 @@ LOG = "".join(
 )
 
 
-@pytest.mark.requirement("CF-002", "CF-035")
+@pytest.mark.requirement("CF-002", "CF-035", "SK-003")
 async def test_a_model_finds_its_way_with_list_grep_read_and_tail(tmp_path: Path) -> None:
     async with over_stdio(tmp_path / "user data") as client:
         chat = await chat_on(client, tmp_path / "novel")

@@ -73,6 +73,9 @@ async def test_a_new_project_has_empty_rules_and_settings(novel: Novel) -> None:
     assert result["layers"]["immediate"]["source"] == ["chapters/10.md"]
     assert "刚写下第一句。" in result["userContent"]
     assert result["systemPrompt"].startswith("# CreoNow\n")
+    run = await novel.client.call("ai:skill:run", novel.asking(cursorPosition=7))
+    assert "刚写下第一句。" in run["output"]
+    assert run["stopReason"] == "end"
 
 
 @pytest.mark.requirement("CE-026", "CE-020")

@@ -209,6 +209,7 @@ def test_a_dead_ripgrep_is_replaced_in_the_same_call(tmp_path: Path, script: str
     assert found.complete
 
 
+@pytest.mark.requirement("CF-027")
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in is a shell script")
 def test_when_the_time_is_up_the_answer_says_so(tmp_path: Path) -> None:
     program = fake_ripgrep(tmp_path, "printf '1:0:x\\n'; exec sleep 60")
@@ -217,6 +218,14 @@ def test_when_the_time_is_up_the_answer_says_so(tmp_path: Path) -> None:
 
     assert numbered(found.matches) == [(1, "needle")]
     assert not found.complete
+
+
+@pytest.mark.requirement("CF-027")
+def test_when_the_time_is_up_our_own_scan_says_so_too(tmp_path: Path) -> None:
+    found = searched(tmp_path, b"needle\n" * 9, Wanted("needle"), seconds=0)
+
+    assert not found.complete
+    assert found.total < 9
 
 
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in is a shell script")

@@ -32,6 +32,7 @@ def test_a_text_stands_whole_up_to_both_limits(content: str, *, whole: bool) -> 
     assert fits(content, LIMITS) is whole
 
 
+@pytest.mark.requirement("CF-033")
 def test_bytes_may_be_what_is_too_much() -> None:
     assert not fits("😀" * 4000, Amount(4000, 15_999))
 

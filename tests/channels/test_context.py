@@ -123,12 +123,39 @@ async def test_the_result_has_all_that_was_promised(client: Client, novel: Book)
     "CN-002", "CN-003", "CN-005", "CN-017", "CE-001", "CE-002", "CE-003", "CE-005"
 )
 async def test_every_source_stands_in_its_layer(client: Client, novel: Book) -> None:
+    novel.put(".creonow/rules/terminology.json", '{"terms": [{"term": "渡口"}]}')
+    novel.put(".creonow/rules/禁用词.txt", "不用「突然」。\n")
+    novel.put(".creonow/settings/纪年.json", '{"元年": 1998}')
+    novel.put(".creonow/settings/地理/港口.txt", "三面环山。\n")
+    novel.put(".creonow/settings/地图.png", "no text")
+    constraint = {"text": "严格第一人称叙述"}
+    await client.call("constraints:create", {**novel.asked, "constraint": constraint})
+
     result = await assembled(client, novel, additionalInput="写紧张些。")
 
     layers = {name: told["source"] for name, told in result["layers"].items()}
-    assert layers["rules"] == [".creonow/rules/style.md", ".creonow/characters/林远.md"]
-    assert layers["settings"] == [".creonow/settings/世界观.md"]
+    assert layers["rules"] == [
+        ".creonow/rules/style.md",
+        ".creonow/rules/terminology.json",
+        ".creonow/rules/禁用词.txt",
+        ".creonow/rules/constraints.json",
+        ".creonow/characters/林远.md",
+    ]
+    assert layers["settings"] == [
+        ".creonow/settings/世界观.md",
+        ".creonow/settings/地理/港口.txt",
+        ".creonow/settings/纪年.json",
+    ]
     assert layers["immediate"] == ["chapters/07.md", "additionalInput"]
+    for said in (
+        "短句为主。",
+        "渡口",
+        "不用「突然」。",
+        "1. 严格第一人称叙述",
+        "三面环山。",
+        "1998",
+    ):
+        assert said in result["systemPrompt"]
     assert str(novel.root) not in json.dumps(result, ensure_ascii=False)
 
 
@@ -267,6 +294,23 @@ async def test_the_prefix_is_compared_with_the_previous_call(client: Client, nov
     assert third["stablePrefixHash"] != first["stablePrefixHash"]
 
 
+@pytest.mark.requirement("CN-021")
+async def test_a_constraint_that_changes_the_prefix_is_named(client: Client, novel: Book) -> None:
+    created = {**novel.asked, "constraint": {"text": "本世界没有魔法"}}
+    before = await assembled(client, novel)
+
+    made = await client.call("constraints:create", created)
+    added = await assembled(client, novel)
+    patch = {"constraintId": made["constraint"]["id"], "patch": {"text": "本世界没有鬼神"}}
+    await client.call("constraints:update", {**novel.asked, **patch})
+    changed = await assembled(client, novel)
+
+    ref = f".creonow/rules/constraints.json#{made['constraint']['id']}"
+    assert len({one["stablePrefixHash"] for one in (before, added, changed)}) == 3
+    assert added["prefixChange"] == {"sourceRef": ref, "change": "added"}
+    assert changed["prefixChange"] == {"sourceRef": ref, "change": "changed"}
+
+
 async def test_each_skill_provider_and_model_has_its_own_previous_call(
     client: Client, novel: Book
 ) -> None:
@@ -297,7 +341,7 @@ async def test_inspect_reads_but_does_not_move_the_previous_call(
     assert after["stablePrefixUnchanged"] is False
 
 
-@pytest.mark.requirement("CE-052")
+@pytest.mark.requirement("CE-052", "CN-032")
 async def test_inspect_shows_every_candidate_and_never_a_prompt(
     client: Client, novel: Book
 ) -> None:
@@ -384,6 +428,7 @@ async def test_inspect_needs_debug_mode_in_the_payload(
     assert "context_inspect_forbidden" in [line["event"] for line in logged]
 
 
+@pytest.mark.requirement("CE-078", "CE-092")
 async def test_a_renderer_may_not_inspect(server: Server, novel: Book, logged: Lines) -> None:
     async with in_memory(server, role=Role.RENDERER) as renderer:
         error = await renderer.failure("context:inspect", asking(novel, debugMode=True))
@@ -392,6 +437,18 @@ async def test_a_renderer_may_not_inspect(server: Server, novel: Book, logged: L
     assert error.code == "CONTEXT_INSPECT_FORBIDDEN"
     assert "context_inspect_forbidden" in [line["event"] for line in logged]
     assert result["tokenCount"] > 0
+
+
+@pytest.mark.requirement("CE-078", "CE-092")
+@pytest.mark.parametrize("daemon_settings", [Settings(e2e=True)])
+async def test_an_owner_may_not_inspect_a_daemon_without_debug(
+    client: Client, novel: Book, logged: Lines
+) -> None:
+    error = await client.failure("context:inspect", asking(novel, debugMode=True))
+
+    assert error.code == "CONTEXT_INSPECT_FORBIDDEN"
+    assert "--debug" in str(error)
+    assert "context_inspect_forbidden" in [line["event"] for line in logged]
 
 
 async def test_what_the_skill_did_not_ask_for_is_not_read(client: Client, novel: Book) -> None:
@@ -536,7 +593,7 @@ async def settled(session: Session, book: Book, load: tuple[int, int]) -> None:
             await anyio.lowlevel.checkpoint()
 
 
-@pytest.mark.requirement("CE-073", "CE-096")
+@pytest.mark.requirement("CE-073", "CE-096", "CE-099")
 async def test_the_twenty_first_of_a_document_is_refused_and_the_others_are_answered(
     client: Client, session: Session, novel: Book, gate: Gated, logged: Lines
 ) -> None:

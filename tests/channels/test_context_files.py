@@ -116,6 +116,8 @@ async def test_a_page_is_8192_bytes_by_default_and_65536_at_most(chat: Chat) -> 
 
     assert (len(usual["content"]), usual["limit"], usual["done"]) == (8192, 8192, False)
     assert len(largest["content"]) == 65_536
+    refused = await chat.failure("context.read", id=ref_id, limit=65_537)
+    assert (refused.code, refused.details["maximum"]) == ("INVALID_ARGUMENT", 65_536)
 
 
 async def test_an_offset_past_the_end_is_an_empty_last_page(chat: Chat) -> None:
@@ -138,6 +140,8 @@ async def test_a_tail_is_the_last_200_lines_by_default(chat: Chat) -> None:
     assert usual["content"].startswith("line 2800\n")
     assert two["content"] == "line 2998\nline 2999\n"
     assert most["content"].count("\n") == 2000
+    refused = await chat.failure("context.tail", id=ref_id, lines=2001)
+    assert (refused.code, refused.details["maximum"]) == ("INVALID_ARGUMENT", 2000)
 
 
 @pytest.mark.requirement("CF-022", "CF-023", "CF-024")

@@ -34,7 +34,7 @@ async def test_a_short_text_is_put_and_answered_with_its_ref_alone(chat: Chat) -
     assert result["ref"]["hint"] == "一句话"
 
 
-@pytest.mark.requirement("CF-033", "CF-034")
+@pytest.mark.requirement("CF-033", "CF-034", "CF-015")
 async def test_a_long_text_is_answered_with_head_tail_and_what_is_missing(chat: Chat) -> None:
     content = "开头" + "红楼梦\n" * 5000 + "结尾"
 
@@ -411,6 +411,7 @@ async def test_a_recipe_that_nobody_can_follow_is_refused(
     assert (error.code, error.details["field"]) == ("INVALID_ARGUMENT", "recipe")
 
 
+@pytest.mark.requirement("CF-043")
 async def test_a_file_is_deleted_for_good(chat: Chat) -> None:
     ref_id = await chat.put("12345")
     kept = await chat.put("x")

@@ -47,6 +47,7 @@ async def test_history_keeps_the_brief_result_and_the_file_all_of_it(
     assert page["content"] == "\n".join(lines)
 
 
+@pytest.mark.requirement("CF-033", "CF-034", "CF-001")
 async def test_a_text_over_the_limits_is_answered_with_preview_and_ref(
     client: Client, tmp_path: Path
 ) -> None:

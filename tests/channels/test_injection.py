@@ -168,6 +168,8 @@ async def test_a_skill_that_declares_nothing_gets_little(desk: Desk) -> None:
 
     assert little["layers"]["settings"]["tokens"] == 0
     assert little["layers"]["retrieved"]["tokens"] == 0
+    assert ".creonow/rules/style.md" not in little["layers"]["rules"]["source"]
+    assert ".creonow/rules/style.md" in everything["layers"]["rules"]["source"]
     assert little["tokenCount"] < everything["tokenCount"] / 2
 
 

@@ -36,7 +36,7 @@ def test_an_absolute_path_never_becomes_a_reference(path: str) -> None:
     assert path not in shown
 
 
-@pytest.mark.requirement("SK-021", "SK-033")
+@pytest.mark.requirement("SK-021", "SK-033", "SK-003")
 async def test_a_text_that_was_cut_says_which_lines_are_left(desk: Desk) -> None:
     desk.put("settings/世界观.md", WORLD)
     desk.put("rules/style.md", "短句。\n")
@@ -69,6 +69,7 @@ async def test_the_document_too_says_which_lines_were_shown(desk: Desk) -> None:
     )
 
 
+@pytest.mark.requirement("SK-041")
 async def test_references_of_a_run_name_no_place_of_this_machine(
     desk: Desk, tmp_path: Path
 ) -> None:

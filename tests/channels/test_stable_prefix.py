@@ -33,7 +33,7 @@ async def desk(client: Client, tmp_path: Path) -> Desk:
     return desk
 
 
-@pytest.mark.requirement("SK-039")
+@pytest.mark.requirement("SK-039", "CN-030")
 @pytest.mark.parametrize("slug", SKILLS)
 async def test_the_stable_prefix_is_the_one_on_record(desk: Desk, slug: str) -> None:
     made = await desk.assemble(skillId=f"builtin:{slug}")

@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 
 import anyio
@@ -16,8 +17,9 @@ from creonowd.context.fragment import Action, Kind, Layer, LeftOut, Place, Reaso
 from creonowd.context.instruments import Instruments, Memory
 from creonowd.context.result import AssembleResult
 from creonowd.context.source import Fetched
+from creonowd.redaction import Redactor, Stretch
 from creonowd.sources.in_memory import InMemorySource, piece
-from tests.context.test_guard import CountingTokenizer
+from tests.context.test_guard import SENTENCE, CountingTokenizer
 from tests.context.worlds import REDACTOR, SECRET, World, assembled, instruments, profile_of
 from tests.tokens.vocabulary import tokenizer
 
@@ -49,7 +51,15 @@ RULES = (
 FULL = World(
     rules=RULES,
     settings=(piece(Layer.SETTINGS, ".creonow/settings/世界观.md", "近未来的海港。"),),
-    retrieved=(piece(Layer.RETRIEVED, "chapters/01.md#L3-L9", "前文。", score=0.9),),
+    retrieved=tuple(
+        piece(Layer.RETRIEVED, ref, text, score=0.9, place=Place(0, ref))
+        for ref, text in (
+            ("chapters/01.md#L3-L9", "前文。"),
+            ("chapters/02.md#L1-L2", "风停了。"),
+            ("chapters/03.md#L5-L8", "灯亮了。"),
+            ("chapters/04.md#L2-L4", "门开了。"),
+        )
+    ),
     text="第十章。\n雨停了。",
     cursor=5,
     additional_input="写得紧张些。",
@@ -61,7 +71,7 @@ def told(world: World) -> AssembleResult:
     return answer(assembled(world), Compared(), Target())
 
 
-@pytest.mark.requirement("CE-006", "CN-001", "CN-029", "CN-031")
+@pytest.mark.requirement("CE-006", "CN-001", "CN-029", "CN-031", "SK-036")
 def test_the_layers_stand_in_their_order() -> None:
     result = told(FULL)
 
@@ -166,8 +176,10 @@ def test_what_could_not_be_read_is_accounted_for() -> None:
     assert found["invalid_format.md"].reason is Reason.INVALID_FORMAT
     assert found["read_error.md"].reason is Reason.READ_ERROR
     assert found["大.md"].before_chars == 26_000
+    assert {found["大.md"].reason, found["大.md"].action} == {Reason.OVER_BUDGET, Action.TRIMMED}
 
 
+@pytest.mark.requirement("CN-043")
 def test_a_fragment_over_the_size_limit_is_cut_at_a_paragraph() -> None:
     text = "很长的设定，一段又一段。\n" * 2000
     world = World(settings=(piece(Layer.SETTINGS, "大.md", text),), profile=profile_of(60_000))
@@ -181,6 +193,7 @@ def test_a_fragment_over_the_size_limit_is_cut_at_a_paragraph() -> None:
     assert verdict.evidence.before_tokens > verdict.evidence.after_tokens
 
 
+@pytest.mark.requirement("CN-043")
 def test_json_over_the_size_limit_is_left_out_whole() -> None:
     text = '{"a":"' + "很长" * 15_000 + '"}'
     world = World(
@@ -238,7 +251,56 @@ async def test_sources_are_gathered_and_composed() -> None:
     assert made.warnings == ((Layer.RETRIEVED, "RAG: ***REDACTED***"),)
 
 
-@pytest.mark.requirement("CE-034")
+class CountingRedactor(Redactor):
+    """Remembers how much it was asked to look at."""
+
+    characters = 0
+
+    def find(self, text: str) -> list[Stretch]:
+        self.characters += len(text)
+        return super().find(text)
+
+    def spotless(self, texts: Sequence[str]) -> list[bool]:
+        self.characters += sum(map(len, texts))
+        return super().spotless(texts)
+
+
+@pytest.mark.requirement("CE-101")
+def test_only_what_has_changed_is_counted_and_redacted_again() -> None:
+    """Typing a sentence costs a sentence, not the project."""
+    settings = [
+        piece(Layer.SETTINGS, f"{n}.md", f"设定{n}。\n{SENTENCE * 20}", place=Place(0, f"{n:02}"))
+        for n in range(40)
+    ]
+    chunks = [
+        piece(Layer.RETRIEVED, f"{n}", f"前文{n}。\n{SENTENCE * 20}", score=0.5) for n in range(40)
+    ]
+    text = "".join(f"第{n}段。{SENTENCE}\n" for n in range(200))
+    world = replace(
+        FULL,
+        settings=tuple(settings),
+        retrieved=tuple(chunks),
+        text=text,
+        cursor=len(text),
+        profile=profile_of(60_000),
+    )
+    typed = replace(world, text=f"{text}她终于开口。", cursor=len(text) + 6)
+    counter, redactor = CountingTokenizer(tokenizer("o200k_base")), CountingRedactor()
+    using = Instruments(counter, redactor, Memory())
+    first = assembled(world, using)
+    cold = counter.characters, redactor.characters
+
+    assert assembled(world, using).prompt_hash == first.prompt_hash
+    again = counter.characters - cold[0], redactor.characters - cold[1]
+    assert assembled(typed, using).prompt_hash != first.prompt_hash
+    after = counter.characters - cold[0], redactor.characters - cold[1]
+
+    assert again == (0, 0)
+    assert 0 < after[0] < cold[0] / 10
+    assert 0 < after[1] < cold[1] / 10
+
+
+@pytest.mark.requirement("CE-034", "CN-030")
 def test_other_processes_with_other_hash_seeds_make_the_same_prompt() -> None:
     script = "from tests.context.test_assemble import FULL, told\nprint(told(FULL).prompt_hash)\n"
     seen = {

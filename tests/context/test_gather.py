@@ -102,6 +102,7 @@ async def test_a_source_that_hangs_is_given_up_at_its_deadline() -> None:
     assert len(gathered.fragments[Layer.RULES]) == 1
 
 
+@pytest.mark.requirement("CE-071")
 @pytest.mark.parametrize(
     "answer",
     [

@@ -102,6 +102,7 @@ def test_ten_megabytes_are_never_counted_to_learn_that_they_are_too_many() -> No
     assert counter.characters < 500_000
 
 
+@pytest.mark.requirement("CE-076")
 def test_what_may_not_be_cut_must_fit_the_budget() -> None:
     rules: tuple[Fragment, ...] = (piece(Layer.RULES, "style.md", long_text(7_000)),)
 
@@ -113,6 +114,7 @@ def test_what_may_not_be_cut_must_fit_the_budget() -> None:
     assert by_input.details["budgetTokens"] == 6000
 
 
+@pytest.mark.requirement("CE-076")
 def test_a_budget_that_cannot_hold_the_template_is_refused() -> None:
     refused(World(profile=profile_of(20)))
 

@@ -143,6 +143,7 @@ def test_the_order_of_arrival_does_not_matter(world: World, data: st.DataObject)
     assert told(world) == told(shuffled)
 
 
+@pytest.mark.requirement("CE-101")
 @few
 @given(world=worlds())
 def test_a_warm_memory_gives_the_same_as_a_cold_one(world: World) -> None:
@@ -152,6 +153,60 @@ def test_a_warm_memory_gives_the_same_as_a_cold_one(world: World) -> None:
 
     if first is not None and second is not None:
         assert answered(first) == answered(second)
+
+
+@pytest.mark.requirement("CN-032")
+@few
+@given(world=worlds(), blanks=st.sampled_from(("  ", " \t", "　　", "\n\n\n", " \n")))
+def test_what_is_kept_stands_in_the_prompt_letter_by_letter(world: World, blanks: str) -> None:
+    """Only secrets change: no blank is trimmed, no space folded, no letter composed."""
+    odd = [
+        structs.replace(fragment, text=f"{blanks}e\u0301{blanks}{fragment.text}{blanks}")
+        for fragment in (*world.settings, *world.retrieved)
+    ]
+    spaced = replace(
+        world,
+        settings=tuple(fragment for fragment in odd if fragment.layer is Layer.SETTINGS),
+        retrieved=tuple(fragment for fragment in odd if fragment.layer is Layer.RETRIEVED),
+    )
+
+    result = told(spaced)
+
+    assume(result is not None)
+    assert result is not None
+    kept = {e.source_ref for e in result.trim_evidence if e.action is Action.KEPT}
+    for fragment in odd:
+        if fragment.source_ref in kept:
+            assert f"{heading(fragment.source_ref)}{cleaned(fragment.text)}\n" in result.prompt
+
+
+@pytest.mark.requirement("CE-020")
+@few
+@given(world=worlds())
+def test_with_room_for_everything_nothing_is_cut(world: World) -> None:
+    roomy = profile_of(60_000, ratios=(1.0, 0.1, 0.1, 0.1))
+    result = told(replace(world, notes=(), profile=roomy))
+
+    assert result is not None
+    assert result.budget.estimate.total_tokens < 60_000
+    cut = [e for e in result.trim_evidence if e.action is not Action.KEPT]
+    assert {entry.rule for entry in cut} <= {Rule.DUPLICATE}
+    assert not any(getattr(result.layers, layer).truncated for layer in Layer)
+
+
+@pytest.mark.requirement("CN-044", "CE-021", "CE-003")
+@few
+@given(world=worlds(), promised=st.tuples(st.integers(0, 400), st.integers(0, 400)))
+def test_settings_yield_to_what_the_dynamic_layers_are_promised(
+    world: World, promised: tuple[int, int]
+) -> None:
+    total = world.profile.total_budget_tokens
+    made = attempted(replace(world, profile=profile_of(total, (0, 0, *promised))))
+
+    assume(made is not None)
+    assert made is not None
+    left = total - made.stable.rules.tokens - sum(promised)
+    assert made.stable.settings.tokens <= max(0, left)
 
 
 @pytest.mark.requirement("CN-044", "CE-007", "CE-021")

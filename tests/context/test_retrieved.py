@@ -1,5 +1,7 @@
 """Chunks by falling score, as long as they fit."""
 
+import pytest
+
 from creonowd.context.fragment import Fragment, Layer, Place, Rule, Span
 from creonowd.context.plan import CHUNK_LIMIT
 from creonowd.context.retrieved import choose
@@ -26,6 +28,7 @@ def kept(units: list[Unit], room: int, shown: Span | None = None) -> list[str]:
     return [v.evidence.source_ref for v in choose(units, room, shown) if v.stays]
 
 
+@pytest.mark.requirement("CE-016", "CE-004")
 def test_the_best_stay_and_stand_in_the_order_of_the_documents() -> None:
     units = [chunk("c", 0.9), chunk("a", 0.8), chunk("b", 0.1)]
 

@@ -115,6 +115,7 @@ def test_entities_are_ranked_by_mention_priority_shared_terms_and_name() -> None
     assert order == ["甲", "戊", "丙", "乙", "丁"]
 
 
+@pytest.mark.requirement("CE-047")
 def test_then_constraints_of_the_graph_leave_by_ascending_priority() -> None:
     graph = [constraint(n, origin=Origin.KG, priority=n) for n in (5, 3, 9)]
     fragments = [constraint(1), *graph]
@@ -124,6 +125,7 @@ def test_then_constraints_of_the_graph_leave_by_ascending_priority() -> None:
     assert gone(result) == {"constraints#3"}
 
 
+@pytest.mark.requirement("CN-044", "CE-002")
 def test_then_degradable_constraints_of_the_user_and_never_the_others() -> None:
     fragments = [
         rule_text(),

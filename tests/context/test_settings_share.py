@@ -1,5 +1,7 @@
 """Settings over their share: the least confident leave first, the last one may be cut."""
 
+import pytest
+
 from creonowd.context.fragment import Action, Fragment, Layer, Place, Reason, Rule
 from creonowd.context.settings_share import share
 from creonowd.context.units import Unit, prepare
@@ -38,6 +40,7 @@ def test_all_stay_when_they_fit_exactly() -> None:
     assert {v.evidence.rule for v in verdicts} == {Rule.SETTINGS_SHARE}
 
 
+@pytest.mark.requirement("CE-015", "CE-003")
 def test_the_least_confident_leaves_first_and_no_confidence_means_certain() -> None:
     units = [unit("a", 0.2), unit("b"), unit("c", 0.9)]
 
@@ -78,6 +81,7 @@ def test_a_text_whose_first_paragraph_is_too_long_leaves_whole() -> None:
     assert actions(verdicts) == {"a": Action.DROPPED}
 
 
+@pytest.mark.requirement("CE-015")
 def test_nothing_less_confident_slips_past_what_left() -> None:
     units = [unit("big", 0.9, whole=True), unit("small", 0.1, text="短。")]
 

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.conversations.compress import compress, read_arguments, ref_in, shortened, with_ref
+from creonowd.conversations.excerpts import USUAL
 from creonowd.conversations.observation import Form, observe
 from creonowd.redaction import Redactor
 from tests.conversations.talk import SECRETS, TOOLS
@@ -89,9 +90,10 @@ def test_edits_keep_file_range_and_key_lines_and_big_ones_only_what_they_amount_
     assert multi.startswith("[MultiEdit] a.md: 2 edits, 2 lines added, 2 removed\n-a\n+b")
     assert big.split("\n")[0] == "[Edit] a.md: 1 edit at lines 3-62, 60 lines added, 0 removed"
     assert "+5" not in big.split("\n")
+    assert 20 <= USUAL.changed <= 50
 
 
-@pytest.mark.requirement("CB-007")
+@pytest.mark.requirement("CB-007", "CB-012")
 def test_write_says_whether_the_file_is_new_and_keeps_its_first_lines() -> None:
     text = "\n".join(f"line {n}" for n in range(100))
 

@@ -25,7 +25,7 @@ class Row(Model, forbid_unknown_fields=True):
 
     `shown` is how it is proved; `ruling` is where the design decides otherwise or more
     precisely. A row shown by `ruling` is settled there and needs no test; one shown by a
-    `bench` names the script that reports it.
+    `bench` names the script that reports it. A row that is not done says in `open` why.
     """
 
     id: Annotated[str, Meta(pattern=r"^[A-Z]{2}-[0-9]{3}$")]
@@ -36,6 +36,7 @@ class Row(Model, forbid_unknown_fields=True):
     bench: Words | None = None
     issue: Annotated[int, Meta(ge=2, le=14)]
     ruling: Words | None = None
+    open: Words | None = None
     done: bool
 
 
@@ -99,6 +100,8 @@ def _contradictions(row: Row) -> Iterable[str]:
         yield f"{row.id}: `bench` belongs to rows shown by a bench, and to all of them"
     if row.shown == "ruling" and row.ruling is None:
         yield f"{row.id}: is settled by a ruling but quotes none"
+    if row.done is (row.open is not None):
+        yield f"{row.id}: `open` belongs to rows that are not done, and to all of them"
 
 
 def _unshown(root: Path, rows: Sequence[Row], mentions: Sequence[Mention]) -> Iterable[str]:

@@ -27,6 +27,8 @@ issue = 7
 done = true
 """
 
+OPEN = 'open = "measured, and missed"\ndone = false'
+
 TEST = """
 import pytest
 
@@ -75,8 +77,19 @@ def test_a_done_row_without_a_test_is_a_problem(tmp_path: Path) -> None:
     assert problems(tmp_path, ROW) == ["CE-001: is marked done, but no test names it"]
 
 
-def test_an_open_row_needs_no_test(tmp_path: Path) -> None:
-    assert problems(tmp_path, ROW.replace("true", "false")) == []
+def test_an_open_row_needs_no_test_but_says_why(tmp_path: Path) -> None:
+    assert problems(tmp_path, ROW.replace("done = true", OPEN)) == []
+    assert problems(tmp_path, ROW.replace("true", "false")) == [
+        "CE-001: `open` belongs to rows that are not done, and to all of them"
+    ]
+
+
+def test_a_done_row_is_not_open_too(tmp_path: Path) -> None:
+    both = ROW.replace("done = true", OPEN.replace("false", "true"))
+
+    assert problems(tmp_path, both, {"tests/test_tokens.py": TEST}) == [
+        "CE-001: `open` belongs to rows that are not done, and to all of them"
+    ]
 
 
 def test_a_test_that_names_no_row_is_a_problem(tmp_path: Path) -> None:
@@ -166,13 +179,14 @@ def test_a_row_settled_by_a_ruling_quotes_it(tmp_path: Path) -> None:
 
 
 def test_one_id_cannot_stand_twice(tmp_path: Path) -> None:
-    twice = ROW.replace("true", "false") + ROW.replace("true", "false").split("\n", 3)[3]
+    row = ROW.replace("done = true", OPEN)
+    twice = row + row.split("\n", 3)[3]
 
     assert problems(tmp_path, twice) == ["CE-001: stands 2 times"]
 
 
 def test_an_id_begins_with_its_seeds_letters(tmp_path: Path) -> None:
-    open_row = ROW.replace("true", "false").replace("CE-001", "SK-001")
+    open_row = ROW.replace("done = true", OPEN).replace("CE-001", "SK-001")
 
     assert problems(tmp_path, open_row) == ["SK-001: rows of seed 2 begin with CE"]
 

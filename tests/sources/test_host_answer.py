@@ -87,6 +87,7 @@ def test_what_only_looks_like_json_stays_text(content: str):
     assert not fragment.whole
 
 
+@pytest.mark.requirement("CE-071", "CE-072")
 @pytest.mark.parametrize(
     "chunk",
     [

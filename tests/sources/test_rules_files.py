@@ -1,5 +1,7 @@
 """Rule texts: what is in them goes in as it is, what is empty or broken does not."""
 
+import pytest
+
 from creonowd.context.fragment import Reason
 from creonowd.sources.rules_files import other_rules, style_guide
 from creonowd.workspace.tree import DEFAULTS
@@ -9,6 +11,7 @@ STYLE = ".creonow/rules/style.md"
 TERMS = ".creonow/rules/terminology.json"
 
 
+@pytest.mark.requirement("CN-002")
 def test_style_and_terminology_are_the_guide_and_the_rest_is_not() -> None:
     held = folder(
         {
@@ -42,6 +45,7 @@ def test_a_blank_file_is_no_candidate() -> None:
     assert not style_guide(held).fragments
 
 
+@pytest.mark.requirement("CN-043")
 def test_what_cannot_be_used_is_left_out_with_its_reason_and_a_warning() -> None:
     held = folder(
         {".creonow/rules/a.json": "{broken", ".creonow/rules/b.md": b"\xff\xfe\xff"},

@@ -158,6 +158,7 @@ async def test_many_ensures_at_once_make_one_tree(tree: Tree, project: Project) 
     assert everything(project.root) == WHOLE
 
 
+@pytest.mark.requirement("CN-012", "CN-014")
 async def test_a_list_is_recursive_sorted_and_relative(tree: Tree, project: Project) -> None:
     put(project, ".creonow/settings/b.md", b"bb")
     put(project, ".creonow/settings/世界观/地理.TXT", b"12345")
