@@ -3,12 +3,12 @@
 Without a model the rest is unchecked, never passed. Knows no project and no file.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from creonowd.errors import DaemonError
 from creonowd.providers import judge_model
 from creonowd.providers.bans import Hit, ban_in, hits
-from creonowd.providers.provider import Provider
+from creonowd.providers.provider import Call, Provider
 from creonowd.providers.terms import REF, Term, misuses
 from creonowd.providers.verdict import (
     Charge,
@@ -19,6 +19,7 @@ from creonowd.providers.verdict import (
     all_unchecked,
     conclude,
 )
+from creonowd.redaction import Redacted, redact
 
 NO_MODEL = "no model is configured to judge"
 MOST = 200
@@ -30,17 +31,24 @@ async def judge(
     terms: Sequence[Term],
     provider: Provider | None,
     model: str = "",
+    *,
+    clean: Callable[[str], Redacted] = redact,
 ) -> Verdict:
-    """Check an output; `provider` None leaves all that rules cannot check unchecked."""
+    """Check an output; `provider` None leaves all that rules cannot check unchecked.
+
+    A model may have made up a secret, or heard one from its host: it is not sent out again.
+    """
     broken = [*_by_rules(text, charges), *_by_terms(text, terms)]
     rest = [charge for charge in charges if not _settled(charge)]
     unchecked: list[Unchecked] = []
     if provider is None or not provider.judges:
         unchecked = all_unchecked(rest, NO_MODEL)
     else:
+        shown = clean(text).text
         for start in range(0, len(rest), judge_model.BATCH):
             batch = rest[start : start + judge_model.BATCH]
-            found, open_ones = await _by_model(text, batch, provider, model)
+            question = judge_model.question(batch, shown, model)
+            found, open_ones = await _by_model(text, batch, provider, question)
             broken += found
             unchecked += open_ones
     return conclude(len(charges) + len(terms), broken[:MOST], unchecked)
@@ -82,10 +90,10 @@ def _certain(constraint_id: str, constraint: str, hit: Hit) -> Violation:
 
 
 async def _by_model(
-    text: str, charges: list[Charge], provider: Provider, model: str
+    text: str, charges: list[Charge], provider: Provider, question: Call
 ) -> tuple[list[Violation], list[Unchecked]]:
     try:
-        answer = await provider.answer(judge_model.question(charges, text, model), _ignore)
+        answer = await provider.answer(question, _ignore)
     except DaemonError as error:
         return [], all_unchecked(charges, error.code)
     findings = judge_model.read_findings(answer.text, charges)

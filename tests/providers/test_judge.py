@@ -10,6 +10,7 @@ from creonowd.providers.judge_model import BATCH
 from creonowd.providers.provider import Answer, Call, Heard, Provider, Purpose
 from creonowd.providers.terms import Term
 from creonowd.providers.verdict import Charge, Checker, Status
+from creonowd.redaction import PLACEHOLDER
 
 BAN = Charge(id="con_ban", text="避免使用感叹号")
 VIEW = Charge(id="con_view", text="严格第一人称叙述")
@@ -73,6 +74,19 @@ async def test_what_rules_settle_is_not_asked_of_the_model() -> None:
     assert json.loads(call.user) == {"constraints": {"1": VIEW.text}, "text": "好。"}
     assert verdict.status is Status.PASSED
     assert verdict.checked == 2
+
+
+async def test_a_secret_in_an_output_is_not_sent_to_the_judge() -> None:
+    secret = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
+    fake = judging(found(1, "他念出了口令"))
+
+    verdict = await judge(f"口令是 {secret} 。他念出了口令。", [VIEW], [], fake)
+
+    (asked,) = fake.calls
+    assert secret not in asked.user
+    assert PLACEHOLDER in asked.user
+    (violation,) = verdict.violations
+    assert violation.start == len(f"口令是 {secret} 。")
 
 
 async def test_a_models_finding_is_located_by_its_quotation() -> None:
