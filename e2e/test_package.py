@@ -1,0 +1,155 @@
+"""Story: someone installs the package, far from any clone, and uses it.
+
+The packages that creonowd needs are lent by the environment that runs the tests, so that nothing
+is fetched; creonowd itself comes from the wheel or the sdist alone.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import sysconfig
+import urllib.request
+import venv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.clients import environment
+
+ROOT = Path(__file__).resolve().parents[1]
+BIN = "Scripts" if os.name == "nt" else "bin"
+PATIENCE = 120
+PING = b'{"jsonrpc":"2.0","id":1,"method":"app:ping"}\n'
+CHAPTER = "chapters/03-水文站.md"
+
+pytestmark = pytest.mark.xdist_group("package")
+
+
+class Installed:
+    """A place with creonowd in it and the sample novel beside it."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        self.environ = environment(CREONOW_USER_DATA_DIR=str(place / "user data"))
+        self.environ.pop("PYTHONPATH", None)
+
+    def program(self, name: str) -> str:
+        return str(self.place / "venv" / BIN / name)
+
+    def run(self, *arguments: str, stdin: bytes = b"") -> bytes:
+        return subprocess.run(
+            [self.program("creonowd"), *arguments],
+            cwd=self.place,
+            env=self.environ,
+            input=stdin,
+            stdout=subprocess.PIPE,
+            check=True,
+            timeout=PATIENCE,
+        ).stdout
+
+    def answer(self, *arguments: str) -> Any:
+        return json.loads(self.run(*arguments))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Wheel and sdist, built as `python -m hatchling build` does."""
+    place = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-d", str(place)],
+        cwd=ROOT,
+        env=environment(),
+        capture_output=True,
+        check=True,
+        timeout=PATIENCE,
+    )
+    return place
+
+
+@pytest.fixture(scope="module", params=["*.whl", "*.tar.gz"], ids=["wheel", "sdist"])
+def installed(
+    request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Installed:
+    (package,) = built.glob(request.param)
+    here = Installed(tmp_path_factory.mktemp("elsewhere"))
+    venv.create(here.place / "venv", with_pip=False)
+    lend_packages(here.place / "venv")
+    pip = [sys.executable, "-m", "pip", "--python", here.program("python"), "install"]
+    subprocess.run(
+        [*pip, "--quiet", "--no-index", "--no-deps", "--no-build-isolation", str(package)],
+        cwd=here.place,
+        env=here.environ,
+        check=True,
+        timeout=PATIENCE,
+    )
+    shutil.copytree(ROOT / "e2e" / "sample", here.place / "novel")
+    return here
+
+
+def lend_packages(place: Path) -> None:
+    """Let an environment find our packages: all but creonowd, whose link leads to the clone."""
+    paths = {"base": str(place), "platbase": str(place)}
+    site = Path(sysconfig.get_path("purelib", "venv", vars=paths))
+    lent = dict.fromkeys(sysconfig.get_path(kind) for kind in ("purelib", "platlib"))
+    (site / "lent.pth").write_text("\n".join(lent), encoding="utf-8")
+
+
+@contextmanager
+def viewing(installed: Installed) -> Iterator[str]:
+    """Run `creonowd view` and tell where its page is."""
+    command = [installed.program("creonowd"), "view", "--project", "novel"]
+    process = subprocess.Popen(
+        command, cwd=installed.place, env=installed.environ, stdout=subprocess.PIPE
+    )
+    try:
+        assert process.stdout is not None
+        yield process.stdout.readline().decode().partition("#")[0]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE)
+
+
+def test_it_installs_and_works_outside_the_clone(installed: Installed) -> None:
+    code = "import creonowd, sys; sys.stdout.write(creonowd.__file__)"
+    where = subprocess.run(
+        [installed.program("python"), "-c", code],
+        cwd=installed.place,
+        env=installed.environ,
+        stdout=subprocess.PIPE,
+        check=True,
+        encoding="utf-8",
+        timeout=PATIENCE,
+    ).stdout
+
+    examined = installed.answer("doctor")
+    pong = json.loads(installed.run("serve", "--stdio", stdin=PING))
+    counted = installed.answer("call", "tokens:count", '{"text": "第一章"}')
+    made = installed.answer(
+        *("assemble", "--project", "novel", "--document", CHAPTER),
+        *("--skill", "builtin:continue", "--json"),
+    )
+
+    assert Path(where).is_relative_to(installed.place)
+    assert [one for one in examined["findings"] if one["state"] == "bad"] == []
+    assert pong["result"]["pong"] is True
+    assert (counted["tokens"], counted["tokenizerExact"]) == (2, True)
+    assert made["layers"]["immediate"]["source"][0] == CHAPTER
+    assert made["targetTokens"] == 3500
+    assert made["warnings"] == []
+
+
+def test_it_brings_the_viewer_along(installed: Installed) -> None:
+    with viewing(installed) as address:
+        with urllib.request.urlopen(address, timeout=PATIENCE) as page:
+            body = page.read().decode()
+        with urllib.request.urlopen(f"{address}main.js", timeout=PATIENCE) as script:
+            kind = script.headers["Content-Type"]
+
+    assert '<script type="module" src="/main.js">' in body
+    assert kind.startswith("text/javascript")
