@@ -13,7 +13,7 @@ import sys
 import sysconfig
 import urllib.request
 import venv
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -101,7 +101,7 @@ def lend_packages(place: Path) -> None:
 
 
 @contextmanager
-def viewing(installed: Installed) -> Iterator[str]:
+def viewing(installed: Installed) -> Generator[str]:
     """Run `creonowd view` and tell where its page is."""
     command = [installed.program("creonowd"), "view", "--project", "novel"]
     process = subprocess.Popen(
