@@ -5,90 +5,115 @@ well): pipelined for requests per second, one at a time for latency. Servers run
 their own. Peers are installed here, never by us.
 """
 
-import asyncio
-import os
+import contextlib
+import socket
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import psutil
 
 from scripts.benchmarks.wire import servers
-from scripts.benchmarks.wire.client import Line, Message, PipeLine, latencies, throughput
-from scripts.benchmarks.wire.servers import Peer, connect, start
+from scripts.benchmarks.wire.client import DEPTH, Exchange, latencies, requests
+from scripts.benchmarks.wire.servers import Peer, Running, connect, start
 from scripts.environment import ensure_node
 
 SIZES = {"200 B": 200, "300 KB": 300_000}
-ROUNDS = 3
+ROUNDS = 5
+SECONDS = 0.5
 PATIENCE = 20
 MIB = 1024 * 1024
 
 
-async def measure_socket(peer: Peer, home: str, clients: int) -> list[list[str]]:
-    """Measure a fresh server with so many clients."""
-    process = start(peer.command(home), peer.environment, peer.address)
-    try:
-        lines = [await connect(peer) for _ in range(clients)]
-        return [await _row(peer, f"socket, {clients}", label, lines) for label in SIZES]
-    finally:
-        process.kill()
-        process.wait(10)
+class Result(msgspec.Struct):
+    """What one server did with one size of message."""
+
+    rates: list[float] = []
+    processor_us: list[float] = []
+    waits: list[float] = []
+
+    @property
+    def rate(self) -> float:
+        """Requests per second."""
+        return statistics.median(self.rates)
+
+    @property
+    def cost(self) -> float:
+        """Microseconds of the server's processor time per request."""
+        return statistics.median(self.processor_us)
 
 
-async def measure_stdio(peer: Peer, home: str) -> list[list[str]]:
-    """Measure a fresh server over its standard streams."""
-    process = await asyncio.create_subprocess_exec(
-        *peer.command(home),
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-        cwd=servers.ROOT,
-        env=os.environ | peer.environment,
-    )
-    line = PipeLine.over(process, peer.headers)
-    try:
-        return [await _row(peer, "stdio, 1", label, [line]) for label in SIZES]
-    finally:
-        line.reading.cancel()
-        process.kill()
-        await process.wait()
-
-
-async def _row(peer: Peer, how: str, label: str, lines: list[Line]) -> list[str]:
+def measure(running: list[Running], label: str) -> dict[str, Result | None]:
+    """Ask every server in turn, several times over; None for one that leaves a client waiting."""
     size = SIZES[label]
-    message = Message(("春江潮水连海平。" * (size // 24 + 1))[: size // 3], peer.headers)
+    value = ("春江潮水连海平。" * (size // 24 + 1))[: size // 3]
+    results: dict[str, Result | None] = {one.peer.name: Result() for one in running}
+    for one in running:
+        for line in one.lines:
+            line.load(requests(value, one.peer.headers))
+    for number in range(ROUNDS + 1):
+        for one in running:
+            result = results[one.peer.name]
+            if result is not None and not _round(one, size, result if number else Result()):
+                results[one.peer.name] = None
+    return results
+
+
+def _round(one: Running, size: int, result: Result) -> bool:
     try:
-        async with asyncio.timeout(PATIENCE):
-            await latencies(lines[0], message, 10)
-            p50, p99 = await latencies(lines[0], message, 1000 if size < 1000 else 100)
-            rates = [await throughput(lines, message) for _ in range(ROUNDS)]
+        result.waits += latencies(one.lines[0], 300 if size < 1000 else 30, PATIENCE)
+        before = one.processor_seconds()
+        answered, seconds = Exchange(one.lines).run(DEPTH, SECONDS, PATIENCE)
     except TimeoutError:
-        return [how, label, peer.name, "no answer", "–", "–"]
-    print(f"{how}, {label}, {peer.name}: {max(rates):.0f}/s", file=sys.stderr)
-    return [how, label, peer.name, f"{max(rates):.0f}", f"{p50:.3f}", f"{p99:.3f}"]
+        return False
+    result.rates.append(answered / seconds)
+    result.processor_us.append((one.processor_seconds() - before) / answered * 1e6)
+    return True
 
 
-async def wire_table(data: Path) -> None:
+def _table(how: str, label: str, results: dict[str, Result | None]) -> None:
+    ours = results["creonowd"]
+    assert ours is not None
+    for name, result in results.items():
+        if result is None:
+            print(f"| {how} | {label} | {name} | no answer | – | – | – | – | – |")
+            continue
+        result.waits.sort()
+        p50, p99 = (result.waits[int(len(result.waits) * share)] for share in (0.5, 0.99))
+        print(
+            f"| {how} | {label} | {name} | {result.rate:.0f} | {ours.rate / result.rate:.2f} "
+            f"| {result.cost:.1f} | {result.cost / ours.cost:.2f} | {p50:.3f} | {p99:.3f} |",
+            flush=True,
+        )
+
+
+def wire_table(data: Path) -> None:
     """Measure every server in every way."""
     ensure_node()
     pygls = servers.install_pygls()
-    rows: list[list[str]] = []
-    for number, peer in enumerate(servers.by_socket(data, pygls)):
-        for clients in (1, 8):
-            rows += await measure_socket(peer, str(data / f"socket-{number}-{clients}"), clients)
-    for number, peer in enumerate(servers.by_stdio(pygls)):
-        rows += await measure_stdio(peer, str(data / f"stdio-{number}"))
-    ours = {(r[0], r[1]): float(r[3]) for r in rows if r[2] == "creonowd"}
-    print("| transport, clients | reply | server | requests/s | creonowd ÷ it | p50 ms | p99 ms |")
-    print("|---|---|---|---|---|---|---|")
-    for how, label, name, rate, p50, p99 in sorted(rows, key=lambda r: (r[0], r[1] != "200 B")):
-        ratio = f"{ours[how, label] / float(rate):.2f}" if rate.isdigit() else "–"
-        print(f"| {how} | {label} | {name} | {rate} | {ratio} | {p50} | {p99} |", flush=True)
+    listening, spoken_to = servers.by_socket(data, pygls), servers.by_stdio(pygls)
+    print(
+        "| transport, clients | reply | server | requests/s | creonowd ÷ it "
+        "| processor µs/request | it ÷ creonowd | p50 ms | p99 ms |"
+    )
+    print("|---|---|---|---|---|---|---|---|---|")
+    for how, peers, clients in (
+        ("socket, 1", listening, 1),
+        ("socket, 8", listening, 8),
+        ("stdio, 1", spoken_to, 1),
+    ):
+        running = [Running(peer, tempfile.mkdtemp(dir=data), clients) for peer in peers]
+        try:
+            for label in SIZES:
+                _table(how, label, measure(running, label))
+        finally:
+            for one in running:
+                one.stop()
 
 
 def start_table(data: Path) -> None:
@@ -127,24 +152,25 @@ def _timed(command: list[str], first: bytes) -> float:
         return time.perf_counter() - started
 
 
-async def memory_table(data: Path) -> None:
+def memory_table(data: Path) -> None:
     """Idle memory, and what garbage and a client that never reads add to it."""
     socket = str(data / "m.sock")
     python = servers.install_ourselves()
     command = [python, *servers.COMMAND, "--socket", socket, "--user-data", str(data / "m")]
     process = start(command, servers.US)
-    await _watch_memory(socket, psutil.Process(process.pid))
+    _watch_memory(socket, psutil.Process(process.pid))
     process.terminate()
     process.wait(10)
 
 
-async def _watch_memory(socket: str, watched: psutil.Process) -> None:
-    peer = Peer("creonowd", lambda _: [], headers=False, address=socket)
-    await latencies(await connect(peer), Message("x" * 100, headers=False), 1000)
+def _watch_memory(address: str, watched: psutil.Process) -> None:
+    line = connect(Peer("creonowd", lambda _: [], headers=False, address=address))
+    line.load(requests("x" * 100, headers=False))
+    latencies(line, 1000, PATIENCE)
     idle = watched.memory_info().rss / MIB
-    await _garbage(socket, 200)
+    _garbage(address, 200)
     after_garbage = watched.memory_info().rss / MIB
-    await _never_reads(socket)
+    _never_reads(address)
     after_mute = watched.memory_info().rss / MIB
     print("\n| memory | MB |\n|---|---|")
     print(f"| idle, no tokenizer (goal ≤ 45) | {idle:.0f} |")
@@ -152,38 +178,31 @@ async def _watch_memory(socket: str, watched: psutil.Process) -> None:
     print(f"| with a client that never reads (goal ≤ +20) | +{after_mute - idle:.0f} |")
 
 
-async def _garbage(socket: str, megabytes: int) -> None:
-    _, writer = await asyncio.open_unix_connection(socket)
-    for _ in range(megabytes):
-        writer.write(b"x" * MIB)
-        await writer.drain()
-    writer.close()
+def _garbage(address: str, megabytes: int) -> None:
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as visitor:
+        visitor.connect(address)
+        for _ in range(megabytes):
+            visitor.sendall(b"x" * MIB)
 
 
-async def _never_reads(socket: str) -> None:
-    loop = asyncio.get_running_loop()
-    transport, _ = await loop.create_unix_connection(asyncio.Protocol, socket)
-    transport.pause_reading()
-    message = Message("x" * 1000, headers=False)
-    for _ in range(20_000):
-        transport.write(message.bytes())
-        if transport.get_write_buffer_size() > MIB:
-            await asyncio.sleep(0.005)
-        if transport.get_write_buffer_size() > 16 * MIB:
-            break
-    await asyncio.sleep(0.5)
-    transport.abort()
+def _never_reads(address: str) -> None:
+    """Ask until the server takes no more for a while, or 20 000 times."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as visitor:
+        visitor.connect(address)
+        visitor.settimeout(1.0)
+        asked = requests("x" * 1000, headers=False)
+        with contextlib.suppress(TimeoutError):
+            for number in range(20_000):
+                visitor.sendall(asked[number % len(asked)])
 
 
 def main(argv: list[str]) -> None:
     """Print the tables."""
-    parts: dict[str, Callable[[Path], Awaitable[None] | None]] = {
+    parts: dict[str, Callable[[Path], None]] = {
         "wire": wire_table,
         "start": start_table,
         "memory": memory_table,
     }
     with tempfile.TemporaryDirectory() as folder:
         for name in argv or list(parts):
-            result = parts[name](Path(folder))
-            if result is not None:
-                asyncio.run(cast("Any", result))
+            parts[name](Path(folder))

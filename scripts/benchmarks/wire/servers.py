@@ -1,8 +1,8 @@
 """The servers under measure, and how each is started and reached."""
 
-import asyncio
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import time
@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import psutil
 
 from scripts.benchmarks.wire.client import Line
 
@@ -102,39 +103,67 @@ def _install(name: str, *what: str) -> Path | None:
     return None if made.returncode else python
 
 
+class Running:
+    """A server that was started, the lines to it, and the processor time that it has used."""
+
+    def __init__(self, peer: Peer, home: str, clients: int) -> None:
+        self.peer = peer
+        self.process = start(peer.command(home), peer.environment, peer.address)
+        self.lines = [connect(peer) for _ in range(clients)] if peer.address else [self._own_line()]
+        self._watched = psutil.Process(self.process.pid)
+
+    def _own_line(self) -> Line:
+        into, out_of = self.process.stdin, self.process.stdout
+        assert into is not None
+        assert out_of is not None
+        return Line(os.dup(into.fileno()), os.dup(out_of.fileno()), self.peer.headers)
+
+    def processor_seconds(self) -> float:
+        """Tell what the server has used so far, in all of its threads."""
+        used = self._watched.cpu_times()
+        return used.user + used.system
+
+    def stop(self) -> None:
+        """End it."""
+        for line in self.lines:
+            line.close()
+        self.process.kill()
+        self.process.communicate()
+
+
 def start(
     command: list[str], environment: dict[str, str], address: str = ""
 ) -> "subprocess.Popen[bytes]":
-    """Start a server that listens; the socket of a killed one is taken away first."""
+    """Start a server; the socket of a killed one is taken away first."""
     if address and ":" not in address:
         Path(address).unlink(missing_ok=True)
     return subprocess.Popen(
         command,
         stdin=subprocess.PIPE,
-        stdout=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL if address else subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         cwd=ROOT,
         env=os.environ | environment,
     )
 
 
-async def connect(peer: Peer) -> Line:
+def connect(peer: Peer) -> Line:
     """Reach a server, waiting until it listens."""
     deadline = time.monotonic() + 20
     while True:
         try:
-            return await _connect(peer)
+            return _connect(peer)
         except OSError:
             if time.monotonic() > deadline:
                 raise
-            await asyncio.sleep(0.05)
+            time.sleep(0.05)
 
 
-async def _connect(peer: Peer) -> Line:
-    loop = asyncio.get_running_loop()
-    if ":" in peer.address:
-        host, port = peer.address.split(":")
-        _, line = await loop.create_connection(lambda: Line(peer.headers), host, int(port))
-    else:
-        _, line = await loop.create_unix_connection(lambda: Line(peer.headers), peer.address)
-    return line
+def _connect(peer: Peer) -> Line:
+    host, _, port = peer.address.rpartition(":")
+    family = socket.AF_INET if host else socket.AF_UNIX
+    with socket.socket(family, socket.SOCK_STREAM) as reached:
+        reached.connect((host, int(port)) if host else peer.address)
+        if host:
+            reached.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return Line(os.dup(reached.fileno()), os.dup(reached.fileno()), peer.headers)
