@@ -118,8 +118,13 @@ async def _serve(options: Options, settings: configuration.Settings) -> None:
 async def _furnish(server: Server, user_data: Path, opened: contextlib.AsyncExitStack) -> None:
     """Load the rest in a thread: the first sign of life does not wait for it."""
     await anyio.sleep(FIRST_ANSWER_SECONDS)
-    build = await anyio.to_thread.run_sync(import_module, "creonowd.daemon.build")
+    build = await anyio.to_thread.run_sync(_load)
     await opened.enter_async_context(build.furnish(server, user_data))
+
+
+def _load() -> Any:
+    import_module("creonowd.daemon.allocator").keep_freed_memory()
+    return import_module("creonowd.daemon.build")
 
 
 async def _open(
