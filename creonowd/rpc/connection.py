@@ -69,7 +69,7 @@ class Connection:
         """Whether nothing is in flight and nothing is left to send."""
         return not self.requests.in_flight and not self._wire.buffered()
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes | memoryview) -> None:
         """Take in bytes from the transport."""
         self._splitter.feed(data)
         if not self._pumping:

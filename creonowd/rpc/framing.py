@@ -11,6 +11,7 @@ from creonowd.model import Model
 from creonowd.rpc.partial import BLANK, Filling, Oversized, Skipped
 
 HEADER_LIMIT = 8 * 1024
+LARGE = 64 * 1024
 LONGEST_SKIP = 10**12
 NOT_A_LENGTH = "Content-Length must be a number of bytes"
 _HEADER_START = b"content-"
@@ -66,7 +67,7 @@ class Splitter:
         self._filling: Filling | None = None
         self._broken = False
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, data: bytes | memoryview) -> None:
         """Take in what has arrived; ask `events` what came of it."""
         if self._broken:
             return
@@ -128,8 +129,7 @@ class Splitter:
 
     def _next_line(self) -> Event | None:
         while (end := self._buffer.find(b"\n", self._scanned)) >= 0:
-            line = self._copy(0, end).strip(BLANK)
-            del self._buffer[: end + 1]
+            line = _stripped(self._take(0, end, end + 1))
             self._scanned = 0
             if len(line) > self._limit:
                 return Skipped.of(line).event()
@@ -166,9 +166,7 @@ class Splitter:
             self._filling = Filling(self._buffer, start, length)
             self._buffer = bytearray()
             return None
-        body = self._copy(start, start + length)
-        del self._buffer[: start + length]
-        return Frame(body=body)
+        return Frame(body=self._take(start, start + length, start + length))
 
     def _filled(self, filling: Filling) -> Event | None:
         if not filling.done:
@@ -176,9 +174,17 @@ class Splitter:
         self._filling = None
         return Frame(body=filling.body)
 
-    def _copy(self, start: int, end: int) -> bytes:
-        with memoryview(self._buffer) as view:
-            return bytes(view[start:end])
+    def _take(self, start: int, end: int, after: int) -> bytes | bytearray:
+        """Cut a message out of the buffer; a large one keeps it, and what follows is copied."""
+        if end - start < LARGE:
+            with memoryview(self._buffer) as view:
+                body = bytes(view[start:end])
+            del self._buffer[:after]
+            return body
+        whole, self._buffer = self._buffer, self._buffer[after:]
+        del whole[end:]
+        del whole[:start]
+        return whole
 
     def _skip(self, skipped: Skipped) -> Event | None:
         used = skipped.take(self._buffer)
@@ -192,6 +198,11 @@ class Splitter:
         self._broken = True
         self._buffer.clear()
         return Broken(reason=reason)
+
+
+def _stripped(line: bytes | bytearray) -> bytes | bytearray:
+    framed = line and line[0] not in BLANK and line[-1] not in BLANK
+    return line if framed else line.strip(BLANK)
 
 
 def content_length(headers: bytes) -> int | str:

@@ -36,7 +36,7 @@ class Filling:
         """Offer the place of what is missing."""
         return None if self.done else memoryview(self.body)[self.size :]
 
-    def take(self, data: bytes) -> int:
+    def take(self, data: bytes | memoryview) -> int:
         """Copy what belongs to the message; tell how many bytes that was."""
         used = min(len(self.body) - self.size, len(data))
         with memoryview(data) as view:

@@ -13,6 +13,8 @@ from creonowd.rpc.channel import Role
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.grants import Grant
 from creonowd.rpc.server import Server
+from creonowd.transports.bundle import Bundle
+from creonowd.transports.pipes import PipeReader, PipeWriter
 
 CHUNK = 64 * 1024
 
@@ -45,47 +47,57 @@ def _fill_gaps() -> None:
 async def serve(server: Server, output: int) -> Connection:
     """Open the connection of the parent: an owner, whose end is the daemon's end."""
     wire = StdioWire(server)
-    await wire.open(output)
+    wire.open(output)
     return wire.connection
 
 
-class StdioWire(asyncio.Protocol):
+class StdioWire:
     """The two pipes of the parent as one connection."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
         self._loop = asyncio.get_running_loop()
-        self._reader: _ThreadReader | asyncio.ReadTransport | None = None
-        self._writer: _ThreadWriter | asyncio.WriteTransport | None = None
+        self._reader: _ThreadReader | PipeReader | None = None
+        self._writer: _ThreadWriter | PipeWriter | None = None
+        self._bundle = Bundle(self._send)
         self.connection = server.connect(self, "stdio", Grant(Role.OWNER))
 
-    async def open(self, output: int) -> None:
+    def open(self, output: int) -> None:
         """Start reading and writing; threads where the loop cannot watch the descriptor."""
-        if _watchable(output):
-            pipe = os.fdopen(output, "wb", buffering=0)
-            transport, _ = await self._loop.connect_write_pipe(lambda: _Writing(self), pipe)
-            transport.set_write_buffer_limits(high=self._server.settings.max_outbound_bytes)
-            self._writer = transport
-        else:
-            self._writer = _ThreadWriter(output, self, self._server.settings.max_outbound_bytes)
-        if _watchable(0):
-            self._reader, _ = await self._loop.connect_read_pipe(lambda: self, sys.stdin)
-        else:
-            self._reader = _ThreadReader(self)
+        limit = self._server.settings.max_outbound_bytes
+        write = PipeWriter if _watchable(output) else _ThreadWriter
+        self._writer = write(output, self, limit)
+        self._reader = PipeReader(0, self) if _watchable(0) else _ThreadReader(self)
 
-    def data_received(self, data: bytes) -> None:
-        """Pass bytes on."""
-        self.connection.feed(data)
+    def room(self) -> memoryview | None:
+        """Offer the place where a large message's next bytes belong."""
+        return self.connection.room()
+
+    def filled(self, size: int) -> None:
+        """Pass on that bytes were put there."""
+        self._bundle.turn(self.connection.filled, size)
+
+    def data_received(self, data: bytes | memoryview) -> None:
+        """Pass bytes on, and send the short replies that they bring about together."""
+        self._bundle.turn(self.connection.feed, data)
 
     def eof_received(self) -> bool:
         """Answer what was asked, then end the daemon."""
-        self.connection.finish()
+        self._bundle.turn(self.connection.finish)
         self._server.exit("stdin closed")
         return True
 
-    def connection_lost(self, exc: Exception | None) -> None:
+    def input_broke(self) -> None:
         """End the daemon when the parent's pipe breaks."""
-        self._server.exit("stdin closed" if exc is None else "stdin broke")
+        self._server.exit("stdin broke")
+
+    def output_full(self) -> None:
+        """Note that the parent does not read."""
+        self.connection.congest()
+
+    def output_free(self) -> None:
+        """Note that it reads again."""
+        self.connection.relieve()
 
     def output_lost(self) -> None:
         """End the daemon when nobody reads our answers any more."""
@@ -93,7 +105,10 @@ class StdioWire(asyncio.Protocol):
         self._server.exit("stdout closed")
 
     def write(self, data: bytes | bytearray) -> None:
-        """Send bytes."""
+        """Send bytes: at once, or with the other replies of this turn if they are few."""
+        self._bundle.add(data)
+
+    def _send(self, data: bytes | bytearray) -> None:
         if self._writer is not None:
             self._writer.write(data)
 
@@ -114,26 +129,13 @@ class StdioWire(asyncio.Protocol):
 
     def defer(self, callback: Callable[[], None]) -> None:
         """Run `callback` in the next turn of the loop."""
-        self._loop.call_soon(callback)
+        self._loop.call_soon(self._bundle.turn, callback)
 
     def close(self) -> None:
         """End the daemon, unless the end of stdin is about to do so."""
+        self._bundle.flush()
         if not self.connection.ended:
             self._server.exit("stdio connection closed")
-
-
-class _Writing(asyncio.BaseProtocol):
-    def __init__(self, wire: StdioWire) -> None:
-        self._wire = wire
-
-    def pause_writing(self) -> None:
-        self._wire.connection.congest()
-
-    def resume_writing(self) -> None:
-        self._wire.connection.relieve()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self._wire.output_lost()
 
 
 class _ThreadReader:
@@ -198,7 +200,7 @@ class _ThreadWriter:
         self._size += len(data)
         self._chunks.put(data)
         if self._size > self._limit:
-            self._wire.connection.congest()
+            self._wire.output_full()
 
     def get_write_buffer_size(self) -> int:
         return self._size
@@ -224,7 +226,7 @@ class _ThreadWriter:
     def _sent(self, size: int) -> None:
         self._size -= size
         if self._wire.connection.outbox.congested and self._size < self._limit // 4:
-            self._wire.connection.relieve()
+            self._wire.output_free()
 
 
 def _watchable(descriptor: int) -> bool:

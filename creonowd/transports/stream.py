@@ -9,8 +9,8 @@ from typing import Any, cast
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.grants import Grant
 from creonowd.rpc.server import Server
+from creonowd.transports.bundle import Bundle
 
-SHORT = 16 * 1024
 SCRATCH = 64 * 1024
 SENT_AT_ONCE = 512 * 1024
 Admission = Callable[[asyncio.Transport], Grant | None]
@@ -24,7 +24,7 @@ class StreamWire(asyncio.BufferedProtocol):
         self._name = name
         self._admit = admit
         self._transport: asyncio.Transport | None = None
-        self._held: list[bytes | bytearray] | None = None
+        self._bundle = Bundle(self._send)
         self._scratch = memoryview(bytearray(SCRATCH))
         self._room: memoryview | None = None
         self._connection: Connection | None = None
@@ -53,12 +53,11 @@ class StreamWire(asyncio.BufferedProtocol):
         if connection is None:
             return
         if room is None:
-            data = bytes(self._scratch[:nbytes])
-            self._together(lambda: connection.feed(data))
+            self._bundle.turn(connection.feed, self._scratch[:nbytes])
         else:
             self._room = None
             room.release()
-            self._together(lambda: connection.filled(nbytes))
+            self._bundle.turn(connection.filled, nbytes)
 
     def eof_received(self) -> bool:
         """Keep the other direction open: what was asked is still answered."""
@@ -83,10 +82,9 @@ class StreamWire(asyncio.BufferedProtocol):
 
     def write(self, data: bytes | bytearray) -> None:
         """Send bytes: at once, or with the other replies of this turn if they are few."""
-        if self._held is not None and len(data) <= SHORT:
-            self._held.append(data)
-            return
-        self._flush()
+        self._bundle.add(data)
+
+    def _send(self, data: bytes | bytearray) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
@@ -108,25 +106,11 @@ class StreamWire(asyncio.BufferedProtocol):
 
     def defer(self, callback: Callable[[], None]) -> None:
         """Run `callback` in the next turn of the loop."""
-        asyncio.get_running_loop().call_soon(self._together, callback)
-
-    def _together(self, work: Callable[[], None]) -> None:
-        self._held = []
-        try:
-            work()
-        finally:
-            self._flush()
-            self._held = None
-
-    def _flush(self) -> None:
-        held = self._held
-        if held and self._transport is not None and not self._transport.is_closing():
-            self._held = []
-            self._transport.write(b"".join(held))
+        asyncio.get_running_loop().call_soon(self._bundle.turn, callback)
 
     def close(self) -> None:
         """Flush and close."""
-        self._flush()
+        self._bundle.flush()
         if self._transport is not None:
             self._transport.close()
 

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.rpc.framing import (
+    LARGE,
     Broken,
     Event,
     Frame,
@@ -72,6 +73,27 @@ def test_bytes_that_are_put_into_the_room_for_them_give_the_same_messages(
             splitter.filled(len(piece))
         events += splitter.events()
         stream = stream[len(piece) :]
+
+    assert events == [Frame(body=body) for body in bodies]
+
+
+@given(
+    st.lists(st.sampled_from([0, 1, 100, LARGE - 3, LARGE, LARGE * 3]), min_size=1, max_size=5),
+    st.integers(min_value=1, max_value=4),
+    st.sampled_from([Framing.LINES, Framing.HEADERS]),
+)
+def test_large_messages_come_out_whole_among_small_ones(
+    sizes: list[int], pieces: int, framing: Framing
+) -> None:
+    bodies = [b"{%s}" % (bytes([65 + number]) * size) for number, size in enumerate(sizes)]
+    stream = b"".join(enclose(framing, bytearray(body)) for body in bodies)
+    splitter = Splitter(LARGE * 4)
+    step = len(stream) // pieces + 1
+    events: list[Event] = []
+
+    for start in range(0, len(stream), step):
+        splitter.feed(stream[start : start + step])
+        events += splitter.events()
 
     assert events == [Frame(body=body) for body in bodies]
 
