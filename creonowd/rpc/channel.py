@@ -9,6 +9,9 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Any, get_type_hints
 
+import msgspec
+from msgspec import UNSET, UnsetType
+
 from creonowd.errors import ErrorCode
 from creonowd.model import Empty
 from creonowd.rpc.payload import PayloadReader
@@ -73,6 +76,15 @@ class Channel:
     def payload(self) -> PayloadReader:
         """What decodes the payload."""
         return PayloadReader(self.params)
+
+    @cached_property
+    def message(self) -> msgspec.json.Decoder[Any]:
+        """What decodes a whole request with such a payload."""
+        fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [
+            *(("jsonrpc", str), ("method", str), ("params", self.params)),
+            ("id", int | float | str | UnsetType | None, UNSET),
+        ]
+        return msgspec.json.Decoder(msgspec.defstruct("Message", fields))
 
     @cached_property
     def result(self) -> Any:

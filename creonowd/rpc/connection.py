@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc import messages
+from creonowd.rpc.at_once import LARGE, read_at_once
 from creonowd.rpc.calls import Calls
 from creonowd.rpc.channel import Role
 from creonowd.rpc.framing import Broken, Event, Frame, Framing, Oversized, Splitter
@@ -184,11 +185,15 @@ class Connection:
         if not self.connected:
             return
         if isinstance(event, Frame):
-            self._receive(messages.decode(event.body, self._server.settings.max_batch))
+            self._receive(self._read(event.body))
         elif isinstance(event, Oversized):
             self._refuse_oversized(event)
         else:
             self._break(event)
+
+    def _read(self, body: bytes | bytearray) -> messages.Message:
+        read = read_at_once(body, self._server.channels) if len(body) > LARGE else None
+        return read or messages.decode(body, self._server.settings.max_batch)
 
     def _refuse_oversized(self, event: Oversized) -> None:
         limit = self._server.settings.max_message_bytes

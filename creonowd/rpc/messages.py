@@ -6,6 +6,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.rpc.payload import Payload
 from creonowd.rpc.salvage import Id, mend_surrogates, mended, recover_id
 
 VERSION = "2.0"
@@ -15,11 +16,15 @@ _ENCODER = msgspec.json.Encoder()
 
 
 class Request(msgspec.Struct, frozen=True):
-    """A call that wants a reply, or a notification (`id` unset) that gets none."""
+    """A call that wants a reply, or a notification (`id` unset) that gets none.
+
+    `payload` is there when the params were read together with the rest.
+    """
 
     method: str
     params: Raw
     id: Id | UnsetType = UNSET
+    payload: Payload | None = None
 
     @property
     def wants_reply(self) -> bool:

@@ -40,7 +40,7 @@ class Ticket:
 
     def read(self) -> Payload:
         """Decode the payload, and note what it says about the request itself."""
-        payload = self.channel.payload.read(self.request.params)
+        payload = self.request.payload or self.channel.payload.read(self.request.params)
         self.meta = payload.meta
         return payload
 
