@@ -70,7 +70,10 @@ def line_end(file: OpenFile, start: int) -> int:
 def _around_match(file: OpenFile, start: int, end: int, query: Query) -> Shown:
     if end - start <= LONGEST_SHOWN:
         return _shown(file, start, end, start, end)
-    found = start + _match_start(file.read_at(start, min(end - start, query.longest_line)), query)
+    found = start
+    if query.sieve is None or not query.sieve.hides(start):
+        line = file.read_at(start, min(end - start, query.longest_line))
+        found += _match_start(line, query)
     first = boundary(file, max(start, min(found - LONGEST_SHOWN // 4, end - LONGEST_SHOWN)))
     return _shown(file, start, end, first, boundary(file, min(end, first + LONGEST_SHOWN)))
 

@@ -21,6 +21,7 @@ from creonowd.artifacts.refs import LONGEST_HINT, ContextRef, Kind, NewFile, Ori
 from creonowd.artifacts.ripgrep import find_ripgrep
 from creonowd.artifacts.stopping import Stop, in_thread
 from creonowd.artifacts.store import Store
+from creonowd.artifacts.veils import Veils
 from creonowd.artifacts.views import View, Views
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
@@ -88,6 +89,7 @@ class ContextFiles:
         # Lanes of their own: who looks never waits for a crowd that puts, each with its syncs.
         self._looking = CapacityLimiter(_THREADS)
         self._ripgrep = find_ripgrep(settings.ripgrep)
+        self._veils = Veils()
 
     async def put(self, where: Where, content: str | bytes, about: About) -> Put:
         """Write a file now; the same key and content again give the same ref."""
@@ -128,7 +130,7 @@ class ContextFiles:
         """Find the lines that match."""
         reader = self.views.reader(which.view, which.id)
         seconds = self.settings.grep_timeout_ms / 1000
-        engine = Engine(self._ripgrep, seconds, self.store.clock.monotonic)
+        engine = Engine(self._ripgrep, seconds, self.store.clock.monotonic, self._veils)
         return await self._look(
             which, lambda seen: looking.see_matches(seen, wanted, reader, engine)
         )

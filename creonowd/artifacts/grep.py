@@ -16,6 +16,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import RedactionEvidence
 
 MOST_SHOWN_BYTES = 1024 * 1024
+MOST_SIEVED = 50_000
 
 _CURSOR = re.compile(r"([0-9]{1,15})-([0-9]{1,15})-([0-9]{1,15})", re.ASCII)
 
@@ -43,8 +44,26 @@ def search(file: OpenFile, query: Query, program: Path | None) -> Found:
     """Find the lines that match with the engine that fits."""
     survey = query.survey
     plain = survey is not None and survey.utf8 and survey.longest_line <= LONGEST_LINE
-    found = ripgrep.run(program, file, query) if plain and program is not None else None
+    found = None
+    if plain and program is not None:
+        run = ripgrep.run if query.sieve is None else _run_and_sieve
+        found = run(program, file, query)
     return scanning.scan(file, query) if found is None else found
+
+
+def _run_and_sieve(program: Path, file: OpenFile, query: Query) -> Found | None:
+    """Sieve what ripgrep finds; too much to be held is left to the scan, which need not."""
+    found = ripgrep.run(program, file, query._replace(most=MOST_SIEVED))
+    if found is None or found.total > len(found.places):
+        return None
+    passed: list[Place] = []
+    for count, place in enumerate(found.places):
+        query.stop.check()
+        if query.limit.over and count >= query.most:
+            return Found(passed[: query.most], len(passed), complete=False)
+        if query.sieve is None or query.sieve.passes(place.offset):
+            passed.append(place)
+    return Found(passed[: query.most], len(passed), complete=found.complete)
 
 
 def tell(file: OpenFile, query: Query, found: Found, context_lines: int, reader: Reader) -> Matches:

@@ -13,9 +13,11 @@ from creonowd.artifacts.pages import page
 from creonowd.artifacts.redacting import Reader
 from creonowd.artifacts.refs import Record
 from creonowd.artifacts.searching import TOP, Query
+from creonowd.artifacts.sieving import OpenLines
 from creonowd.artifacts.stopping import Stop, TimeLimit
 from creonowd.artifacts.tails import count_lines, tail
 from creonowd.artifacts.tree import OpenFile
+from creonowd.artifacts.veils import Veils
 from creonowd.redaction import RedactionEvidence
 
 MOST_TAIL_BYTES = 1024 * 1024
@@ -30,11 +32,12 @@ class Seen(NamedTuple):
 
 
 class Engine(NamedTuple):
-    """What a search may use: ripgrep, if there is one, and so many seconds of a clock."""
+    """What a search may use: ripgrep, if there is one, so many seconds of a clock, and what is known."""
 
     ripgrep: Path | None
     seconds: float
     now: Callable[[], float]
+    veils: Veils
 
 
 class Page(NamedTuple):
@@ -102,5 +105,8 @@ def see_matches(seen: Seen, wanted: Wanted, reader: Reader, engine: Engine) -> M
         TimeLimit(engine.seconds, engine.now),
         stop,
     )
+    if reader.finder is not None:
+        veil = engine.veils.of(query.survey, reader.finder)
+        query = query._replace(sieve=OpenLines(file, reader, veil, query.regex, query.longest_line))
     found = grep.search(file, query, engine.ripgrep)
     return grep.tell(file, query, found, wanted.context_lines, reader)

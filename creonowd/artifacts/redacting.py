@@ -97,7 +97,7 @@ def _touches(stretch: Stretch, piece: Slice) -> bool:
 def _windows(file: OpenFile, slices: Sequence[Slice]) -> Iterator[tuple[int, int, list[Slice]]]:
     """Look around every slice, and at neighbours together."""
     for inside in _neighbours(slices):
-        yield *_surroundings(file, inside[0][0], max(end for _, end in inside)), inside
+        yield *surroundings(file, inside[0][0], max(end for _, end in inside)), inside
 
 
 def _neighbours(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
@@ -112,7 +112,8 @@ def _neighbours(slices: Sequence[Slice]) -> Iterator[list[Slice]]:
         yield inside
 
 
-def _surroundings(file: OpenFile, start: int, end: int) -> Slice:
+def surroundings(file: OpenFile, start: int, end: int) -> Slice:
+    """Tell what to look at together with a slice to know which of it is secret."""
     lowest = max(0, start - FAR)
     before = file.read_at(lowest, start - lowest)
     left = _lines_before(before)

@@ -36,6 +36,8 @@ def scan(file: OpenFile, query: Query) -> Found:
             if start == last:
                 continue
             last = start
+            if query.sieve is not None and not query.sieve.passes(start):
+                continue
             total += 1
             if len(offsets) < query.most:
                 offsets.append(start)

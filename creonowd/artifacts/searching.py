@@ -3,7 +3,7 @@
 Knows lines and counts; knows no engine.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from creonowd.artifacts import patterns
 from creonowd.artifacts.refs import BLOCK, Survey
@@ -34,10 +34,23 @@ class Cursor(NamedTuple):
 TOP = Cursor(Place(1, 0), 0)
 
 
+class Sieve(Protocol):
+    """Says which of the lines that match may be told."""
+
+    def hides(self, start: int) -> bool:
+        """Tell whether something of the line that begins at `start` may not be seen."""
+        ...
+
+    def passes(self, start: int) -> bool:
+        """Tell whether a line that matches may be told."""
+        ...
+
+
 class Query(NamedTuple):
     """What to look for, from where on, how many places to keep, and when to give up.
 
     `survey` tells what is known of the file; None if it has changed since or was never surveyed.
+    Without a `sieve` all that matches may be told.
     """
 
     translated: str
@@ -46,6 +59,7 @@ class Query(NamedTuple):
     most: int
     limit: TimeLimit
     stop: Stop
+    sieve: Sieve | None = None
 
     @property
     def regex(self) -> Any:

@@ -43,7 +43,8 @@ class GrepResult(Result):
     """The lines that match.
 
     `totalMatches` is how many there are in the whole file, or were found before time ran out
-    (`timedOut`). If `truncated`, more match than are shown; `cursor` shows the next ones.
+    (`timedOut`). If `truncated`, more match than are shown; `cursor` shows the next ones. A line
+    that holds a secret counts if it matches beside the secret, unless the search is `raw`.
     """
 
     id: str

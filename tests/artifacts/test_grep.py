@@ -15,6 +15,7 @@ from creonowd.artifacts.refs import Kind, Origin, Record, Retention
 from creonowd.artifacts.stopping import Stop, StoppedError
 from creonowd.artifacts.surveying import survey
 from creonowd.artifacts.tree import OpenFile
+from creonowd.artifacts.veils import Veils
 from creonowd.errors import DaemonError
 from creonowd.redaction import PLACEHOLDER, Redactor
 from tests.artifacts.files import file_of
@@ -53,7 +54,7 @@ def searched(
     with file_of(tmp_path, data) as file:
         seen = Seen(record_of(data), file, Stop())
         reader = Reader(None if raw else Redactor(), "ctx")
-        return see_matches(seen, wanted, reader, Engine(program, seconds, monotonic))
+        return see_matches(seen, wanted, reader, Engine(program, seconds, monotonic, Veils()))
 
 
 def numbered(matches: list[Match]) -> list[tuple[int, str]]:
@@ -240,7 +241,7 @@ def test_a_search_that_nobody_waits_for_stops(tmp_path: Path) -> None:
             Seen(record_of(data), file, stop),
             Wanted("needle"),
             Reader(None),
-            Engine(program, 60, monotonic),
+            Engine(program, 60, monotonic, Veils()),
         )
 
 
@@ -261,7 +262,9 @@ def test_a_file_that_has_grown_is_searched_to_its_end(tmp_path: Path) -> None:
         seen = Seen(record_of(data), file, Stop())
         with (tmp_path / "file").open("ab") as writer:
             writer.write(b"needle again\n")
-        found = see_matches(seen, Wanted("needle"), Reader(None), Engine(RIPGREP, 20, monotonic))
+        found = see_matches(
+            seen, Wanted("needle"), Reader(None), Engine(RIPGREP, 20, monotonic, Veils())
+        )
 
     assert numbered(found.matches) == [(1, "needle"), (2, "needle again")]
 
@@ -285,7 +288,9 @@ def test_a_huge_file_is_searched_a_piece_at_a_time(tmp_path: Path) -> None:
     with path.open("rb", buffering=0) as plain:
         file = CountingFile(plain)
         seen = Seen(record_of(b""), file, Stop())
-        found = see_matches(seen, Wanted("needle"), Reader(None), Engine(None, 60, monotonic))
+        found = see_matches(
+            seen, Wanted("needle"), Reader(None), Engine(None, 60, monotonic, Veils())
+        )
 
     assert numbered(found.matches) == [(64 * 1024 + 1, "needle")]
     assert file.longest <= 1024 * 1024
