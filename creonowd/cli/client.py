@@ -78,6 +78,11 @@ def connect(user_data: Path, seconds: float | None = SECONDS) -> Generator[Clien
         yield client
 
 
+def serving(user_data: Path) -> list[str]:
+    """Tell how to start a daemon that lives as long as its stdin is open."""
+    return [sys.executable, "-m", "creonowd", "serve", "--stdio", "--user-data", str(user_data)]
+
+
 def _running(user_data: Path) -> endpoint.EndpointFile | None:
     """Find the running daemon; one that is just starting gets a moment to say where it is."""
     deadline = time.monotonic() + START_SECONDS
@@ -118,7 +123,7 @@ def _dial(way: endpoint.Endpoint) -> socket.socket:
 
 @contextlib.contextmanager
 def _spawned(user_data: Path) -> Generator[Client]:
-    command = [sys.executable, "-m", "creonowd", "serve", "--stdio", "--user-data", str(user_data)]
+    command = serving(user_data)
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stdin is not None

@@ -3,13 +3,12 @@
 import argparse
 import contextlib
 import subprocess
-import sys
 import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from creonowd.cli.client import connect
+from creonowd.cli.client import connect, serving
 from creonowd.cli.output import write
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode
@@ -58,7 +57,7 @@ def _daemon(user_data: Path) -> "Generator[subprocess.Popen[bytes] | None]":
     if endpoint.read(user_data) is not None:
         yield None
         return
-    command = [sys.executable, "-m", "creonowd", "serve", "--stdio", "--user-data", str(user_data)]
+    command = serving(user_data)
     with (
         subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process,
         contextlib.suppress(KeyboardInterrupt),
@@ -71,5 +70,5 @@ def _wait(user_data: Path, process: "subprocess.Popen[bytes]") -> None:
     deadline = time.monotonic() + START_SECONDS
     while endpoint.read(user_data) is None:
         if process.poll() is not None or time.monotonic() > deadline:
-            raise DaemonError(ErrorCode.INTERNAL, "The daemon did not start; see its messages.")
+            raise DaemonError(ErrorCode.INTERNAL, "The daemon did not start; it says above why.")
         time.sleep(STEP_SECONDS)

@@ -7,34 +7,17 @@ from typing import Any
 
 import pytest
 
-from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
 from creonowd.workspace.constraint_edits import ConstraintPatch, NewConstraint
 from creonowd.workspace.constraint_file import ConstraintFile
 from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import Tree, make_tree
+from creonowd.workspace.tree import make_tree
+from tests.workspace.stores import a_store
 
 PATH = ".creonow/rules/constraints.json"
 SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"
-
-
-def a_store() -> Constraints:
-    clock = SystemClock()
-    return Constraints(Tree(clock), clock, Redactor())
-
-
-@pytest.fixture
-def store() -> Constraints:
-    return a_store()
-
-
-@pytest.fixture
-def project(tmp_path: Path) -> Project:
-    root = tmp_path / "书"
-    root.mkdir()
-    return Project(project_id="prj_test", name="书", root=root)
 
 
 def on_disk(project: Project) -> dict[str, Any]:

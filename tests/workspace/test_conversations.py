@@ -24,13 +24,6 @@ SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    root = tmp_path / "书"
-    root.mkdir()
-    return Project(project_id="prj_test", name="书", root=root)
-
-
-@pytest.fixture
 def store() -> Conversations:
     return Conversations(SteppingClock(), Redactor())
 

@@ -24,13 +24,6 @@ links = pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Project:
-    root = tmp_path / "书"
-    root.mkdir()
-    return Project(project_id="prj_test", name="书", root=root)
-
-
-@pytest.fixture
 def tree() -> Tree:
     return Tree(SystemClock())
 
