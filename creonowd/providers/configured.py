@@ -15,9 +15,10 @@ from creonowd.model import Model
 from creonowd.providers import openai_chat
 from creonowd.providers.anthropic_messages import AnthropicMessages
 from creonowd.providers.fake import Fake, read_script
+from creonowd.providers.faults import not_installed
 from creonowd.providers.openai_chat import OpenAIChat
 from creonowd.providers.provider import Provider
-from creonowd.providers.sdk import Address
+from creonowd.providers.sdk import Address, is_installed
 from creonowd.settings import Key, Settings
 
 
@@ -51,7 +52,8 @@ class Configured:
         """Tell whether the provider can be used, without using it."""
         try:
             key = await to_thread.run_sync(_key, self._settings, self._user_data)
-            await self.current()
+            provider = await self.current()
+            await to_thread.run_sync(_check_installed, provider)
         except DaemonError as error:
             return Readiness(ready=False, problem=error.message)
         return Readiness(ready=True, key_origin=None if key is None else key.origin)
@@ -74,6 +76,11 @@ def shown_url(url: str) -> str:
 
 def _key(settings: Settings, user_data: Path) -> Key | None:
     return None if settings.ai_provider == "fake" else configuration.api_key(settings, user_data)
+
+
+def _check_installed(provider: Provider) -> None:
+    if not isinstance(provider, Fake) and not is_installed(provider.name):
+        raise not_installed(provider.name)
 
 
 def _made(settings: Settings, user_data: Path) -> Provider:

@@ -6,6 +6,7 @@ Knows no provider's format.
 
 import contextlib
 import importlib
+import importlib.util
 import logging
 from collections.abc import AsyncGenerator, Callable, Generator
 from dataclasses import dataclass, field
@@ -64,6 +65,11 @@ def timeout(address: Address) -> Any:
 
     idle = address.idle_ms / 1000
     return httpx2.Timeout(idle, connect=min(CONNECT_S, idle))
+
+
+def is_installed(name: str) -> bool:
+    """Tell whether an SDK is there, without loading it."""
+    return all(importlib.util.find_spec(each) is not None for each in (name, "httpx2"))
 
 
 def _load(name: str) -> Any:

@@ -1,4 +1,5 @@
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -63,6 +64,18 @@ async def test_anthropic_needs_a_model_of_its_own(tmp_path: Path) -> None:
     readiness = await Configured(Settings(ai_provider="anthropic"), tmp_path).readiness()
 
     assert readiness.problem == "Set aiModel to one of Anthropic's models."
+
+
+async def test_a_library_that_is_not_installed_is_told_before_the_first_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    settings = Settings(ai_provider="openai", ai_base_url="http://127.0.0.1:1/v1")
+
+    readiness = await Configured(settings, tmp_path).readiness()
+
+    assert not readiness.ready
+    assert "pip install 'creonowd[openai]'" in (readiness.problem or "")
 
 
 async def test_a_server_on_this_machine_needs_no_key(tmp_path: Path) -> None:
