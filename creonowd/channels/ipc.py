@@ -186,9 +186,10 @@ def grant_token(session: Session, params: GrantToken) -> GrantedToken:
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT, f"There is no channel {unknown[0]!r}.", field="channels"
         )
-    expires = session.clock.now_ms() + params.ttl_ms
-    channels = _within(session.connection.grant, restricted(params.channels))
-    token = session.server.grants.mint(Grant(params.role, channels, expires))
+    own = session.connection.grant
+    channels = _within(own, restricted(params.channels))
+    expires = _no_longer(own, session.clock.now_ms() + params.ttl_ms)
+    token = session.server.grants.mint(Grant(params.role, channels, expires, parent=own))
     return GrantedToken(token=token, role=params.role, expires_at_ms=expires)
 
 
@@ -205,8 +206,17 @@ def _within(own: Grant | None, wanted: frozenset[str] | None) -> frozenset[str] 
     return own.channels if wanted is None else wanted
 
 
+def _no_longer(own: Grant | None, expires_at_ms: int) -> int:
+    """Let a new token end no later than that of the connection that asks for it."""
+    limit = None if own is None else own.expires_at_ms
+    return expires_at_ms if limit is None else min(limit, expires_at_ms)
+
+
 def revoke_token(session: Session, params: RevokeToken) -> Revoked:
-    """Take a token back, also from connections that use it now."""
+    """Take a token back, also from connections that use it now.
+
+    Tokens that its holders asked for go with it.
+    """
     return Revoked(revoked=session.server.revoke(params.token))
 
 

@@ -74,7 +74,8 @@ async def open_viewer(session: Session, params: OpenViewer) -> ViewerAddress:
         await session.projects.find(params.project_id)
     address = await session.server.open_page()
     expires = session.clock.now_ms() + TOKEN_MS
-    grant = Grant(Role.OWNER, expires_at_ms=expires, single_use=True, inspects=True)
+    own = session.connection.grant
+    grant = Grant(Role.OWNER, expires_at_ms=expires, single_use=True, inspects=True, parent=own)
     token = session.server.grants.mint(grant)
     await session.server.keep_pages()
     project = f"&project={quote(params.project_id)}" if params.project_id else ""

@@ -9,7 +9,10 @@ from creonowd.rpc.channel import Channel, Role
 
 
 class Grant:
-    """What one connection may do. Revoking or expiry reaches connections that hold it."""
+    """What one connection may do. Revoking or expiry reaches connections that hold it.
+
+    A grant that was asked for with another, its `parent`, never allows more and ends with it.
+    """
 
     def __init__(
         self,
@@ -19,24 +22,53 @@ class Grant:
         *,
         single_use: bool = False,
         inspects: bool = False,
+        parent: "Grant | None" = None,
     ) -> None:
         self.role = role
         self.channels = channels
         self.expires_at_ms = expires_at_ms
         self.single_use = single_use
         self.inspects = inspects
+        self.parent = parent
         self.revoked = False
         self.spent = False
 
     def allows(self, channel: Channel) -> bool:
-        """Whether the role and the list of channels let this one through."""
+        """Whether the role and the list of channels let this one through, all the way up."""
+        one: Grant | None = self
+        while one is not None and one._lets_through(channel):
+            one = one.parent
+        return one is None
+
+    def valid(self, now_ms: int) -> bool:
+        """Whether neither it nor what it stems from has been revoked or run out."""
+        one: Grant | None = self
+        while one is not None and not one._is_over(now_ms):
+            one = one.parent
+        return one is None
+
+    def stems_from(self, other: "Grant") -> bool:
+        """Whether it is that one, or was asked for with it."""
+        one: Grant | None = self
+        while one is not None and one is not other:
+            one = one.parent
+        return one is other
+
+    @property
+    def restricted(self) -> bool:
+        """Whether some channels of its role are left out."""
+        one: Grant | None = self
+        while one is not None and one.channels is None:
+            one = one.parent
+        return one is not None
+
+    def _lets_through(self, channel: Channel) -> bool:
         if channel.role is Role.OWNER and self.role is not Role.OWNER:
             return False
         return self.channels is None or channel.name in self.channels or channel.open
 
-    def valid(self, now_ms: int) -> bool:
-        """Whether it has neither been revoked nor run out."""
-        return not self.revoked and (self.expires_at_ms is None or now_ms < self.expires_at_ms)
+    def _is_over(self, now_ms: int) -> bool:
+        return self.revoked or (self.expires_at_ms is not None and now_ms >= self.expires_at_ms)
 
 
 class Grants:
@@ -82,6 +114,7 @@ class Grants:
             if grant.single_use
             and not grant.spent
             and grant.inspects
+            and not grant.restricted
             and grant.expires_at_ms is not None
         ]
 

@@ -94,9 +94,12 @@ class Server:
     def revoke(self, token: str) -> bool:
         """Take a token back and end what its holders are doing; False if there is no such token."""
         grant = self.grants.revoke(token)
-        for connection in [one for one in self.connections if grant and one.grant is grant]:
-            connection.requests.stop(Fate.REVOKED)
-        return grant is not None
+        if grant is None:
+            return False
+        for connection in list(self.connections):
+            if connection.grant is not None and connection.grant.stems_from(grant):
+                connection.requests.stop(Fate.REVOKED)
+        return True
 
     def stop(self, reason: str) -> None:
         """Take no new work; the first reason is the one that is logged."""

@@ -201,6 +201,57 @@ async def test_a_token_reaches_no_further_than_the_one_that_asked_for_it(server:
     assert told["channels"] == sorted([*few, "initialize", "viewer:prove"])
 
 
+async def test_a_token_lasts_no_longer_than_the_one_that_asked_for_it(server: Server) -> None:
+    async with in_memory(server) as owner, in_memory(server, role=None) as clerk:
+        asked = {"role": "owner", "ttlMs": 60_000}
+        own = await owner.call("session:grant", asked)
+        await clerk.call("initialize", {"token": own["token"]})
+        longer = await clerk.call("session:grant", asked | {"ttlMs": 3_600_000})
+        shorter = await clerk.call("session:grant", asked | {"ttlMs": 1000})
+
+    assert longer["expiresAtMs"] == own["expiresAtMs"]
+    assert shorter["expiresAtMs"] < own["expiresAtMs"]
+
+
+async def test_revoking_a_token_reaches_those_that_were_asked_for_with_it(server: Server) -> None:
+    async with in_memory(server) as owner, in_memory(server, role=None) as clerk:
+        own = await grant(owner, role="owner")
+        await clerk.call("initialize", {"token": own})
+        async with in_memory(server, role=None) as page, in_memory(server, role=None) as late:
+            handed_on = await grant(clerk)
+            await page.call("initialize", {"token": handed_on})
+            slow = {"jsonrpc": "2.0", "id": "s", "method": "e2e:sleep", "params": {"ms": 600_000}}
+            await page.post(slow)
+            await owner.call("session:revoke", {"token": own})
+
+            ended = await page.reply("s")
+            after = await page.failure("app:ping")
+            redeemed = await late.failure("initialize", {"token": handed_on})
+
+    assert ended["error"]["data"]["code"] == "UNAUTHENTICATED"
+    assert after.code == redeemed.code == "UNAUTHENTICATED"
+
+
+async def test_a_viewer_reaches_no_further_than_the_one_that_opened_it(server: Server) -> None:
+    async def address() -> str:
+        return "http://127.0.0.1:1"
+
+    server.open_page = address
+    async with in_memory(server) as owner, in_memory(server, role=None) as clerk:
+        token = await grant(owner, role="owner", channels=["viewer:open", "app:ping"])
+        await clerk.call("initialize", {"token": token})
+        shown = await clerk.call("viewer:open")
+        kept = server.grants.one_time()
+        async with in_memory(server, role=None) as page:
+            await page.call("initialize", {"token": shown["token"]})
+            beyond = await page.failure("session:grant", {"role": "owner"})
+            pong = await page.call("app:ping")
+
+    assert beyond.code == "FORBIDDEN"
+    assert pong["pong"] is True
+    assert kept == []
+
+
 async def test_what_is_forbidden_is_logged(server: Server) -> None:
     async with in_memory(server, role=Role.RENDERER) as page:
         with structlog.testing.capture_logs() as logged:
@@ -228,6 +279,21 @@ def test_only_digests_of_tokens_are_kept() -> None:
     token = grants.mint(Grant(Role.OWNER))
 
     assert token not in repr(vars(grants))
+
+
+def test_a_long_line_of_grants_ends_with_its_first() -> None:
+    channel = Channel("x:y", lambda session, params: None, role=Role.OWNER)
+    first = last = Grant(Role.OWNER)
+    for _ in range(5000):
+        last = Grant(Role.OWNER, parent=last)
+
+    assert last.valid(0)
+    assert last.allows(channel)
+    assert last.stems_from(first)
+    assert not last.restricted
+
+    first.revoked = True
+    assert not last.valid(0)
 
 
 def test_an_owner_may_do_all_that_a_renderer_may() -> None:
