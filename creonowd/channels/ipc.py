@@ -2,8 +2,6 @@
 
 from typing import Annotated, Any
 
-import anyio
-import structlog
 from msgspec import UNSET, Meta, Raw, UnsetType, field
 
 from creonowd import __version__
@@ -15,10 +13,7 @@ from creonowd.rpc.grants import Grant, restricted
 
 PROTOCOL_VERSION = 1
 MIN_COMPATIBLE = 1
-WRONG_TOKEN_SECONDS = 1.0
 LONGEST_GRANT_MS = 30 * 24 * 3600 * 1000
-
-log = structlog.stdlib.get_logger(__name__)
 
 
 class Program(Model):
@@ -128,11 +123,9 @@ async def initialize(session: Session, params: Initialize) -> Initialized:
 
 
 async def _authenticate(session: Session, token: str) -> None:
-    grant = session.server.grants.redeem(token)
+    async with session.connection.showing:
+        grant = await session.server.doorman.redeem(token, session.peer.id)
     if grant is None:
-        log.warning("token_refused", peer=session.peer.id)
-        async with session.server.penalty:
-            await anyio.sleep(WRONG_TOKEN_SECONDS)
         raise DaemonError(ErrorCode.UNAUTHENTICATED, "The token is wrong or has run out.")
     session.connection.grant = grant
 

@@ -6,6 +6,7 @@ Knows messages; what becomes of a request is the business of `requests`. Knows n
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import anyio
 from msgspec import Raw
 
 from creonowd.errors import DaemonError, ErrorCode
@@ -41,6 +42,7 @@ class Connection:
         self.client = ""
         self.connected = True
         self.ended = False
+        self.showing = anyio.Lock()
         self.outbox = Outbox(wire, server.clock.now_ms)
         self.requests = Requests(server, self)
         self._server = server
@@ -126,7 +128,8 @@ class Connection:
             self._wire.resume()
 
     def close(self) -> None:
-        """Flush and end the connection."""
+        """Flush and end the connection; what it has sent and we have not read is left."""
+        self._splitter.stop()
         self._wire.close()
 
     def close_if_done(self) -> None:
@@ -217,6 +220,8 @@ class Connection:
                 self._receive_one(item, replies.add)
         else:
             self._receive_one(message, self.send)
+            if isinstance(message, Invalid) and self.grant is None:
+                self.close()
 
     def _receive_one(self, message: Request | Response | Invalid, sink: Sink) -> None:
         if isinstance(message, Request):

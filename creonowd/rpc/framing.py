@@ -194,9 +194,13 @@ class Splitter:
         self._skipping = None
         return skipped.event()
 
-    def _break(self, reason: str) -> Broken:
+    def stop(self) -> None:
+        """Take in nothing more, and forget what was not read yet."""
         self._broken = True
         self._buffer.clear()
+
+    def _break(self, reason: str) -> Broken:
+        self.stop()
         return Broken(reason=reason)
 
 

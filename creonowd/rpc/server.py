@@ -11,7 +11,7 @@ from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection
-from creonowd.rpc.discover import contract_hash
+from creonowd.rpc.doorman import Doorman
 from creonowd.rpc.grants import Grant, Grants
 from creonowd.rpc.metrics import Metrics
 from creonowd.rpc.outbox import Wire
@@ -20,6 +20,7 @@ from creonowd.settings import Settings
 
 DRAIN_STEP = 0.01
 FLUSH_SECONDS = 1.0
+MOST_STRANGERS = 256
 
 
 class Server:
@@ -34,13 +35,13 @@ class Server:
         self.tasks = tasks
         self.metrics = Metrics()
         self.grants = Grants(clock)
-        self.penalty = anyio.Lock()
+        self.doorman = Doorman(self.grants, clock)
         self.stopping = anyio.Event()
         self.exiting = anyio.Event()
         self.reason = ""
         self.open_session: Callable[[Connection], Any] = lambda _: self
         self.complete = True
-        self.connections: set[Connection] = set()
+        self.connections: dict[Connection, None] = {}
         self.describe: Callable[[], dict[str, Any]] = dict
         self.watch_parent: Callable[[int], None] = _ignore
         self.open_page: Callable[[], Awaitable[str]] = _no_page
@@ -62,6 +63,8 @@ class Server:
     @cached_property
     def contract_hash(self) -> str:
         """The hash of that document."""
+        from creonowd.rpc.discover import contract_hash
+
         return contract_hash(self.document)
 
     def expect_more(self) -> None:
@@ -84,12 +87,23 @@ class Server:
         """Open a connection with the rights that its transport implies; None until a token is shown."""
         self._opened += 1
         connection = Connection(self, wire, f"{transport}-{self._opened}", grant)
-        self.connections.add(connection)
+        self.connections[connection] = None
+        self._make_room()
         return connection
+
+    def _make_room(self) -> None:
+        """Close the stranger that is here longest; those whose token is yet to be seen stay."""
+        strangers = [one for one in self.connections if one.grant is None]
+        if len(strangers) <= MOST_STRANGERS:
+            return
+        seen = (one for one in strangers[:-1] if one.id not in self.doorman.waiting)
+        leaving = next(seen, strangers[-1])
+        leaving.close()
+        self.forget(leaving)
 
     def forget(self, connection: Connection) -> None:
         """Drop a connection that has ended."""
-        self.connections.discard(connection)
+        self.connections.pop(connection, None)
 
     def revoke(self, token: str) -> bool:
         """Take a token back and end what its holders are doing; False if there is no such token."""

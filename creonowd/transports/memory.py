@@ -60,4 +60,7 @@ class MemoryWire:
         """End the connection in the next turn."""
         if not self.closed:
             self.closed = True
-            asyncio.get_running_loop().call_soon(self.connection.lost)
+            self.defer(self._lose)
+
+    def _lose(self) -> None:
+        self.connection.lost()

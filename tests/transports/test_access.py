@@ -1,5 +1,6 @@
 """Who may: tokens, roles, origins; each refused with its code, slowed down, and logged."""
 
+import contextlib
 import http.client
 import json
 import time
@@ -17,6 +18,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Channel, Role
 from creonowd.rpc.grants import Grant, Grants
 from creonowd.rpc.server import Server
+from creonowd.transports.memory import MemoryWire
 from tests.clients import Client, in_memory, over_socket, over_tcp, over_websocket
 
 
@@ -352,6 +354,38 @@ def test_plain_http_gets_nothing(endpoints: dict[str, Endpoint], method: str) ->
     assert status != 200
     assert b"pong" not in text
     assert "Access-Control-Allow-Origin" not in str(text)
+
+
+async def test_a_stranger_that_speaks_http_to_the_port_is_not_listened_to(
+    endpoints: dict[str, Endpoint],
+) -> None:
+    """A page can make a browser post what it likes; the lines of its body must not count."""
+    way = endpoints["tcp"]
+    params = {"token": way.token}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
+    host, _, port = way.address.rpartition(":")
+    posted = f"POST / HTTP/1.1\r\nHost: {way.address}\r\n\r\n{json.dumps(hello)}\n"
+
+    async with await anyio.connect_tcp(host, int(port)) as stream:
+        await stream.send(posted.encode())
+        heard = b""
+        with anyio.fail_after(60), contextlib.suppress(anyio.EndOfStream):
+            while True:
+                heard += await stream.receive()
+
+    (only,) = heard.splitlines()
+    assert json.loads(only)["error"]["data"]["code"] == "PARSE_ERROR"
+
+
+async def test_what_a_stranger_says_after_nonsense_is_not_read(server: Server) -> None:
+    heard: list[bytes] = []
+    asked = {"jsonrpc": "2.0", "id": 1, "method": "viewer:prove", "params": {"nonce": "n" * 32}}
+    wire = MemoryWire(server, heard.append, None)
+
+    wire.connection.feed(b"POST / HTTP/1.1\r\n\r\n" + json.dumps(asked).encode() + b"\n")
+
+    assert wire.closed
+    assert [json.loads(line)["id"] for line in heard] == [None]
 
 
 async def test_tokens_are_not_logged(endpoints: dict[str, Endpoint], tmp_path: Path) -> None:
