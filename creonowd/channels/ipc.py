@@ -127,7 +127,7 @@ async def _authenticate(session: Session, token: str) -> None:
         grant = await session.server.doorman.redeem(token, session.peer.id)
     if grant is None:
         raise DaemonError(ErrorCode.UNAUTHENTICATED, "The token is wrong or has run out.")
-    session.connection.grant = grant
+    session.connection.admit(grant)
 
 
 def _introduction(session: Session) -> Initialized:

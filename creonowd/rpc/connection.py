@@ -29,12 +29,16 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 SLICE = 64
 HARD_FACTOR = 4
+STRANGERS_MESSAGE = 64 * 1024
+STRANGERS_IN_FLIGHT = 8
 
 
 class Connection:
     """Both directions of one client, as a `Peer` for features."""
 
     def __init__(self, server: "Server", wire: Wire, name: str, grant: Grant | None) -> None:
+        self._server = server
+        self._wire = wire
         self.id = name
         self.grant = grant
         self.utf16 = False
@@ -45,9 +49,7 @@ class Connection:
         self.showing = anyio.Lock()
         self.outbox = Outbox(wire, server.clock.now_ms)
         self.requests = Requests(server, self)
-        self._server = server
-        self._wire = wire
-        self._splitter = Splitter(server.settings.max_message_bytes)
+        self._splitter = Splitter(self.largest_message)
         self._calls = Calls(self.outbox.send)
         self._closing: list[Callable[[], None]] = []
         self._pumping = False
@@ -68,9 +70,26 @@ class Connection:
         return self.grant is not None and self.grant.valid(self._server.clock.now_ms())
 
     @property
+    def largest_message(self) -> int:
+        """How many bytes a message may have; a stranger has little to say."""
+        limit = self._server.settings.max_message_bytes
+        return limit if self.grant is not None else min(limit, STRANGERS_MESSAGE)
+
+    @property
+    def most_in_flight(self) -> int:
+        """How many requests may wait for their answers; those of a stranger only wait for a token."""
+        limit = self._server.settings.max_in_flight
+        return limit if self.grant is not None else min(limit, STRANGERS_IN_FLIGHT)
+
+    @property
     def idle(self) -> bool:
         """Whether nothing is in flight and nothing is left to send."""
         return not self.requests.in_flight and not self._wire.buffered()
+
+    def admit(self, grant: Grant) -> None:
+        """Give a connection the rights of a token that it has shown."""
+        self.grant = grant
+        self._splitter.limit = self.largest_message
 
     def feed(self, data: bytes | memoryview) -> None:
         """Take in bytes from the transport."""
@@ -91,9 +110,8 @@ class Connection:
     def frame(self, body: bytes) -> None:
         """Take in one whole message from a transport that marks their ends itself."""
         self.outbox.framing = Framing.WHOLE
-        limit = self._server.settings.max_message_bytes
         oversized = Oversized(size=len(body), head=body[:4096], tail=body[-512:])
-        self._handle(oversized if len(body) > limit else Frame(body=body))
+        self._handle(oversized if len(body) > self.largest_message else Frame(body=body))
         self._read_on_or_rest()
 
     def finish(self) -> None:
@@ -199,7 +217,7 @@ class Connection:
         return read or messages.decode(body, self._server.settings.max_batch)
 
     def _refuse_oversized(self, event: Oversized) -> None:
-        limit = self._server.settings.max_message_bytes
+        limit = self.largest_message
         error = DaemonError(
             ErrorCode.IPC_PAYLOAD_TOO_LARGE,
             f"The message has {event.size} bytes; {limit} is the limit.",

@@ -60,7 +60,7 @@ class Splitter:
 
     def __init__(self, limit: int) -> None:
         self.framing: Framing | None = None
-        self._limit = limit
+        self.limit = limit
         self._buffer = bytearray()
         self._scanned = 0
         self._skipping: Skipped | None = None
@@ -131,12 +131,12 @@ class Splitter:
         while (end := self._buffer.find(b"\n", self._scanned)) >= 0:
             line = _stripped(self._take(0, end, end + 1))
             self._scanned = 0
-            if len(line) > self._limit:
+            if len(line) > self.limit:
                 return Skipped.of(line).event()
             if line:
                 return Frame(body=line)
         self._scanned = len(self._buffer)
-        if self._scanned > self._limit:
+        if self._scanned > self.limit:
             self._skipping = Skipped.of(self._buffer)
             self._buffer = bytearray()
             self._scanned = 0
@@ -158,7 +158,7 @@ class Splitter:
     def _next_body(self, start: int, length: int) -> Event | None:
         if length > LONGEST_SKIP:
             return self._break(NOT_A_LENGTH)
-        if length > self._limit:
+        if length > self.limit:
             del self._buffer[:start]
             self._skipping = Skipped(remaining=length)
             return self._skip(self._skipping)

@@ -136,7 +136,7 @@ class Requests:
             self._connection.refuse(request.id, error, sink)
 
     def _admit(self, ticket: Ticket, *, waited: bool) -> None:
-        limit = self._server.settings.max_in_flight
+        limit = self._connection.most_in_flight
         if len(self._tickets) >= limit:
             raise DaemonError(ErrorCode.IPC_BACKPRESSURE, limit=limit, retryAfterMs=100)
         if ticket.request.id is not None and ticket.request.id in self._tickets:

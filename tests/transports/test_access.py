@@ -16,6 +16,7 @@ from creonowd.clock import SystemClock
 from creonowd.daemon.endpoint import Endpoint
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Channel, Role
+from creonowd.rpc.framing import Framing
 from creonowd.rpc.grants import Grant, Grants
 from creonowd.rpc.server import Server
 from creonowd.transports.memory import MemoryWire
@@ -375,6 +376,32 @@ async def test_a_stranger_that_speaks_http_to_the_port_is_not_listened_to(
 
     (only,) = heard.splitlines()
     assert json.loads(only)["error"]["data"]["code"] == "PARSE_ERROR"
+
+
+@pytest.mark.parametrize("framing", [Framing.LINES, Framing.HEADERS])
+async def test_a_stranger_has_little_to_say_until_it_shows_its_token(
+    server: Server, framing: Framing
+) -> None:
+    token = server.grants.mint(Grant(Role.OWNER))
+    long = {"value": "x" * 100_000}
+    async with in_memory(server, framing, role=None) as page:
+        refused = await page.failure("e2e:echo", long)
+        await page.call("initialize", {"token": token})
+
+        assert await page.call("e2e:echo", long) == long
+        assert refused.code == "IPC_PAYLOAD_TOO_LARGE"
+        assert refused.details["limitBytes"] < 100_000
+
+
+async def test_a_stranger_may_not_keep_many_requests_waiting(server: Server) -> None:
+    hello = {"jsonrpc": "2.0", "method": "initialize", "params": {"token": "guess"}}
+    async with in_memory(server, role=None) as page:
+        for number in range(20):
+            await page.post(hello | {"id": f"n{number}"})
+
+        last = await page.reply("n19")
+
+    assert last["error"]["data"]["code"] == "IPC_BACKPRESSURE"
 
 
 async def test_what_a_stranger_says_after_nonsense_is_not_read(server: Server) -> None:
