@@ -12,8 +12,8 @@ from creonowd.redaction.stretches import PLACEHOLDER
 
 LONGEST_ESCAPE = 16
 
-_ALNUM = frozenset(string.ascii_letters + string.digits)
-MAY_BE_INSIDE = _ALNUM | {"*"}
+ALNUM = frozenset(string.ascii_letters + string.digits)
+MAY_BE_INSIDE = ALNUM | {"*"}
 """What a token may have begun with right before a place; after all else it begins there."""
 _MAY_ESCAPE = re.compile(r"[\\%\x1b]")
 _ESCAPE = re.compile(
@@ -33,7 +33,7 @@ def inside(text: str, start: int, *, escapes: bool = True) -> bool:
     before = text[start - 1]
     if before == "*":
         return text.endswith(PLACEHOLDER, 0, start)
-    return before in _ALNUM and not (escapes and follows_escape(text, start))
+    return before in ALNUM and not (escapes and follows_escape(text, start))
 
 
 def may_escape(text: str) -> bool:

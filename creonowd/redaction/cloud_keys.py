@@ -41,7 +41,6 @@ RULES = (
         r"[0-9]Q~(?:[A-Za-z0-9_~-]|\.(?=[A-Za-z0-9_~-])){31,36}+",
         with_head("[A-Za-z0-9_~.-]{3}", 3),
         bounded=False,
-        looks_back=20,
     ),
     Rule(
         "azure_api_key",
@@ -49,7 +48,6 @@ RULES = (
         rf"JQQJ99{ALNUM}{{20,30}}+",
         with_head(f"{ALNUM}{{52}}", 52),
         bounded=False,
-        looks_back=69,
     ),
     Rule(
         "digitalocean_token",
@@ -72,6 +70,5 @@ RULES = (
         rf"\.atlasv1\.{WORD}{{50,80}}+",
         with_head(f"{ALNUM}{{14}}", 14),
         bounded=False,
-        looks_back=31,
     ),
 )

@@ -44,7 +44,6 @@ RULES = (
         r" -[pPaw][ =]?[\"']?([^\s\"'`，。；-][^\s\"'`，。；]{3,128}+)",
         _argument,
         bounded=False,
-        looks_back=LONGEST_COMMAND,
     ),
     Rule(
         "command_line_password",

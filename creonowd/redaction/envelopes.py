@@ -74,6 +74,7 @@ RULES = (
         r"(?::(?P<password>[!#-&(-.0-;=?-\[\]-~]{1,256}))?@(?=[A-Za-z0-9\[_%$])",
         _url_password,
         bounded=False,
+        needs="@",
     ),
     Rule(
         "url_credentials",
@@ -81,6 +82,5 @@ RULES = (
         r"@(?:tcp|unix)\(",
         _dsn_password,
         bounded=False,
-        looks_back=160,
     ),
 )

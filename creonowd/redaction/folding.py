@@ -5,6 +5,8 @@ Knows the way back from a folded place to the original one; knows no rule.
 
 import re
 from bisect import bisect_right
+from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 _INVISIBLE = (
@@ -12,9 +14,13 @@ _INVISIBLE = (
     "\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
 )
 _SUSPECT = re.compile(f"[{_INVISIBLE}０-９Ａ-Ｚａ-ｚ]")
-_ESCAPED = r"(?<![A-Za-z]:)(?:(?<!\\)(?<![A-Za-z]:)\\)?\\u[0-9a-fA-F]{4}"
-_JOINT = r"(?<=[\w-])([\"'])[ \t]{0,4}\+\s{0,16}\1(?=[\w-])"
-_DISGUISE = re.compile(f"[{_INVISIBLE}]+|{_ESCAPED}|{_JOINT}")
+_HIDDEN = f"[{_INVISIBLE}]+"
+_ALL_HIDDEN = re.compile(_HIDDEN)
+_ESCAPED = r"\\(?<!\\\\)\\*+u[0-9a-fA-F]{4}"
+_AFTER_DRIVE = re.compile(r"[A-Za-z]:\Z")
+_JOINT = "|".join(
+    rf"{quote}(?<=[\w-]{quote})[ \t]{{0,4}}\+\s{{0,16}}{quote}(?=[\w-])" for quote in "\"'"
+)
 _WIDE_TO_NARROW = {
     **{0xFF10 + i: 0x30 + i for i in range(10)},
     **{0xFF21 + i: 0x41 + i for i in range(26)},
@@ -27,26 +33,50 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Folded(NamedTuple):
-    """A folded text; behind `folds[i]` the original runs `shifts[i]` characters ahead."""
+    """A folded text, and what was taken out of the text before."""
 
     text: str
-    folds: tuple[int, ...] = ()
-    shifts: tuple[int, ...] = ()
-
-    def origin(self, place: int) -> int:
-        """Find the place in the original text."""
-        last = bisect_right(self.folds, place) - 1
-        return place if last < 0 else place + self.shifts[last]
+    before: str
+    disguise: "re.Pattern[str] | None" = None
 
 
 def fold(text: str) -> Folded:
     """Undo disguises; a text without any comes back as it is."""
     text = _without_surrogates(text)
+    kinds: list[str] = []
     if _SUSPECT.search(text):
         text = text.translate(_WIDE_TO_NARROW)
-    elif "\\u" not in text and '" +' not in text and "' +" not in text:
-        return Folded(text)
-    return _undisguise(text)
+        kinds.append(_HIDDEN)
+    if "\\u" in text:
+        kinds.append(_ESCAPED)
+    if '" +' in text or "' +" in text:
+        kinds.append(_JOINT)
+    return _undisguised(text, _any_of(tuple(kinds))) if kinds else Folded(text, text)
+
+
+def way_back(folded: Folded) -> Callable[[int], int]:
+    """Make the function that finds the original place of a folded one."""
+    folds: list[int] = []
+    shifts: list[int] = []
+    taken = 0
+    for match in folded.disguise.finditer(folded.before) if folded.disguise else ():
+        start, end = match.span()
+        shown = len(_reveal(match))
+        folds.append(start - taken + shown)
+        taken += end - start - shown
+        shifts.append(taken)
+    return lambda place: place + (shifts[last - 1] if (last := bisect_right(folds, place)) else 0)
+
+
+@cache
+def _any_of(kinds: tuple[str, ...]) -> "re.Pattern[str]":
+    return re.compile("|".join(kinds))
+
+
+def _undisguised(text: str, disguise: "re.Pattern[str]") -> Folded:
+    shown = _reveal if "\\u" in text else ""
+    folded = disguise.sub(shown, text)
+    return Folded(text, text) if folded == text else Folded(folded, text, disguise)
 
 
 def _without_surrogates(text: str) -> str:
@@ -57,27 +87,16 @@ def _without_surrogates(text: str) -> str:
     return text
 
 
-def _undisguise(text: str) -> Folded:
-    pieces: list[str] = []
-    folds: list[int] = []
-    shifts: list[int] = []
-    done = length = 0
-    for match in _DISGUISE.finditer(text):
-        start, end = match.span()
-        pieces.append(text[done:start])
-        length += start - done
-        if text[start] == "\\" and (char := _reveal(match[0])):
-            pieces.append(char)
-            length += 1
-        done = end
-        folds.append(length)
-        shifts.append(done - length)
-    pieces.append(text[done:])
-    return Folded("".join(pieces), tuple(folds), tuple(shifts))
-
-
-def _reveal(disguise: str) -> str:
-    char = chr(int(disguise[-4:], 16))
-    if re.match(f"[{_INVISIBLE}]", char):
+def _reveal(match: "re.Match[str]") -> str:
+    r"""Show what a disguise stands for; the backslashes of `\\\u94a5` are a separator and an escape."""
+    hidden, start = match[0], match.start()
+    slashes = len(hidden) - len("u94a5")
+    if hidden[0] != "\\":
         return ""
-    return "\ufffd" if _SURROGATE.match(char) else char.translate(_WIDE_TO_NARROW)
+    if slashes <= 2 and _AFTER_DRIVE.search(match.string, max(0, start - 2), start):
+        return hidden
+    char = chr(int(hidden[-4:], 16))
+    kept = hidden[: slashes - 2 + slashes % 2]
+    if _ALL_HIDDEN.match(char):
+        return kept
+    return kept + ("\ufffd" if _SURROGATE.match(char) else char.translate(_WIDE_TO_NARROW))

@@ -6,7 +6,6 @@ stands in `names`, what counts as a value in `shape`.
 
 import re
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from creonowd.redaction.names import LONGEST_NAME, Strength, strength_of
 from creonowd.redaction.rules import NOTHING, Rule, Span
@@ -14,20 +13,26 @@ from creonowd.redaction.shape import is_passphrase, is_random, is_secret, is_sta
 from creonowd.redaction.vocabulary import CHINESE_NAMES, ENGLISH_NAMES
 
 _NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
-_ASIDE = r"(?:[ \t]?[(（][^()（）\n]{0,24}[)）])?"
-_CLOSE = r"(?:[*_`\"”」』】\\\]]|['’](?!s\s)){0,6}+"
-_ASSIGN = r"[ \t]{0,8}(?::=|=>|={1,3}|:(?!//)(?:\*\*|__)?|：(?:\*\*)?|＝|->|→)[ \t]{0,16}"
-_PAIR = r"[ \t]{0,8},?\s{0,16}[\"']?value[\"']?[ \t]{0,4}[:=][ \t]{0,4}"
-_CELL = r"[ \t]{0,16}\|[ \t]{0,16}"
-_IS = r"(?:['’]s|[ \t]{1,2}(?:is|was))(?:[ \t]*[:：]?[ \t]+|(?=[\"'“]))"
-_SHI = r"[ \t]{0,2}(?:就是|改[为為]|改成了?|[设設][为為成]|设置为|設[定置]為|[换換]成|是|为|爲|為)[ \t]{0,2}[:：]?[ \t]{0,2}"
-_BELOW = r"[:：](?:\*\*)?[ \t]{0,4}(?:[|>][-+]?[ \t]{0,2})?\r?\n[ \t]{0,8}"
-_JOIN = rf"(?>(?P<below>{_BELOW})|{_ASSIGN}|{_PAIR}|{_CELL}|(?P<markup>>)|(?P<prose>{_IS}|{_SHI})|(?P<space>"
+_ASIDE = r"(?:[ \t]?[(（][^()（）\n]{0,24}[)）]|)"
+_CLOSE = r"(?:(?!['’]s\s)[*_`\"”」』】\\\]'’]{1,6}+|)"
+_BELOW = r"[:：](?:\*\*|)[ \t]{0,4}(?:[|>][-+]?[ \t]{0,2}|)\r?\n[ \t]{0,8}"
+_ASSIGN = r"(?:={1,3}>?|:(?:=|(?!//)(?:\*\*|__|))|：(?:\*\*|)|＝|->|→)[ \t]{0,16}"
+_CELL = r"\|[ \t]{0,16}"
+_PAIR = r"(?:[,\r\n]\s{0,16}|)[\"']?value[\"']?[ \t]{0,4}[:=][ \t]{0,4}"
+_IS = r"(?:['’]s|(?<=[ \t])(?:is|was))(?:[ \t]{0,4}+[:：]?(?:(?<=[ \t])|[ \t]{1,4})|(?=[\"'“]))"
+_SHI = r"(?:就是|改[为為]|改成了?|[设設][为為成]|设置为|設[定置]為|[换換]成|是|为|爲|為)[ \t]{0,2}[:：]?[ \t]{0,2}"
+_JOIN = (
+    r"[ \t]{0,16}+(?>"
+    rf"(?=[=:：＝→-])(?:(?P<below>{_BELOW})|{_ASSIGN})|{_CELL}|(?P<markup>(?<![ \t])>)|(?=[,\r\nv\"']){_PAIR}"
+    rf"|(?=[iw'’就改设設换換是为爲為])(?P<prose>{_IS}|{_SHI})|(?P<space>"
+)
 _OPEN = r"(?P<open>[*_`\"'“‘「『《【\\(\[]{0,6}+)"
 _PROMISING = (
-    r"(?!(?:pass|pwd|secret|token|key|auth)[a-z]{0,8}[=:])"
-    r"(?=[a-z._:=()-]{16}|[a-z._:=()-]{0,64}+[A-Z0-9!@#$%^&*+~?/])"
+    r"(?=[a-z._:=()-]{0,15}+[A-Za-z0-9._:=()!@#$%^&*+~?/-])"
+    r"(?=[A-Za-z._:=()-]{0,7}+[A-Za-z0-9._:=()!@#$%^&*+~?/-])"
+    r"(?!(?:pass|pwd|secret|token|key|auth)[a-z._-]{0,16}+[=:]|REDACTED\*\*\*)"
 )
+_LONGEST = 128
 _VALUE = (
     r"(?:(?<=\")(?P<double>[!#-\[\]-~]{6,128}+)|(?<=')(?P<single>[!-&(-\[\]-~]{6,128}+)"
     r"|(?P<bare>[!#-&(-;=?-\[\]-_a-{}~]{6,128}+))"
@@ -37,88 +42,89 @@ _REST = {
     "single": re.compile(r"[!-&(-\[\]-~]*"),
     "bare": re.compile(r"[!#-%(-+\--:=?-\[\]-_a-{}~]*"),
 }
-_LIST_END = re.compile(r"[,;]|&(?=[A-Za-z_][\w.-]{0,48}=)")
+_LIST_END = re.compile(r",|;|&(?=[A-Za-z_][\w.-]{0,48}=)")
 _QUERY_END = re.compile(r"[&#,;]")
 _DIGITS_AND_MORE = re.compile(r"(?=.*[0-9])(?=.*[^0-9a-fA-F-])")
 _SHORTEST_WEAK = 20
 
 
-class _Setting(NamedTuple):
-    """What surrounds a value."""
-
-    strength: Strength
-    in_query: bool = False
-    is_flag: bool = False
-
-
 def _english(match: "re.Match[str]") -> Sequence[Span]:
     text, start = match.string, match.start()
-    head = text[max(0, start - LONGEST_NAME) : start]
-    words = head[len(head.rstrip(_NAME_CHARS + " ")) :]
-    strength = strength_of(f"{words}{match['name']}")
-    if strength is Strength.NONE:
+    name, markup, space, opened = match.group("name", "markup", "space", "open")
+    head = text[start - LONGEST_NAME if start > LONGEST_NAME else 0 : start]
+    apart = head.rstrip(_NAME_CHARS)
+    joined = head[len(apart) :]
+    strength = _strength(apart, joined + name)
+    if strength is Strength.NONE or (markup and not apart.endswith("<")):
         return NOTHING
-    joined = head[len(head.rstrip(_NAME_CHARS)) :]
-    before = head[: len(head) - len(joined)][-1:]
-    if match["markup"] and before != "<":
+    is_flag = joined.startswith("-")
+    if space is not None and not (is_flag or opened or _may_stand_apart(joined + name, strength)):
         return NOTHING
-    setting = _Setting(strength, before in ("?", "&", "#"), joined.startswith("-"))
-    if match["space"] and not _may_stand_apart(match, setting):
-        return NOTHING
-    return _judge(match, setting)
+    return _judge(match, strength, in_query=apart.endswith(("?", "&", "#")), is_flag=is_flag)
 
 
-def _may_stand_apart(match: "re.Match[str]", setting: _Setting) -> bool:
-    """Allow `password Xy12…`, `set API_KEY …` and quotes; `pass` and `key` are also plain words."""
-    if setting.is_flag or setting.strength is Strength.PASSWORD or match["open"]:
-        return True
-    compound = "_" in match["name"] or match.string[max(0, match.start() - 1)] == "_"
-    return setting.strength is Strength.SECRET and compound
+def _strength(head: str, name: str) -> Strength:
+    """Judge a name, together with the word before it: `api` belongs to `key` in `api key`."""
+    strength = strength_of(name)
+    if strength is Strength.PASSWORD or not head.endswith(" "):
+        return strength
+    end = head.rstrip(" ")
+    return strength_of(f"{end[len(end.rstrip(_NAME_CHARS)) :]} {name}")
+
+
+def _may_stand_apart(name: str, strength: Strength) -> bool:
+    """Allow `password Xy12…` and `set API_KEY …`; `pass` and `key` are also plain words."""
+    return strength is Strength.PASSWORD or (strength is Strength.SECRET and "_" in name)
 
 
 def _chinese(match: "re.Match[str]") -> Sequence[Span]:
-    return _judge(match, _Setting(Strength.PASSWORD))
+    return _judge(match, Strength.PASSWORD)
 
 
 def _access_key(match: "re.Match[str]") -> Sequence[Span]:
     return (match.span(1),) if is_random(match[1], 24) else NOTHING
 
 
-def _judge(match: "re.Match[str]", setting: _Setting) -> Sequence[Span]:
+def _judge(
+    match: "re.Match[str]", strength: Strength, *, in_query: bool = False, is_flag: bool = False
+) -> Sequence[Span]:
     kind = match.lastgroup or "bare"
     start, end = match.span(kind)
     value = match[kind]
     if kind == "bare" and not match["open"].endswith("`"):
-        value = _bare(value, in_query=setting.in_query or setting.strength is Strength.WEAK)
-    if not _is_accepted(value, match, setting):
+        value = _bare(value, in_query=in_query or strength is Strength.WEAK)
+    if strength is Strength.WEAK:
+        accepted = _is_weakly_named(value, in_query=in_query)
+    else:
+        accepted = _is_accepted(value, match, is_flag=is_flag, digits=strength is Strength.PASSWORD)
+    if not accepted:
         return NOTHING
-    if start + len(value) < end:
+    if start + len(value) < end or end - start < _LONGEST:
         return ((start, start + len(value)),)
     rest = _REST[kind].match(match.string, end)
     tail = "" if rest is None else rest[0].rstrip(".:*_" if kind == "bare" else None)
     return ((start, end + len(tail)),)
 
 
-def _is_accepted(value: str, match: "re.Match[str]", setting: _Setting) -> bool:
-    if setting.strength is Strength.WEAK:
-        return _is_weakly_named(value, in_query=setting.in_query)
-    if match["below"]:
+def _is_accepted(value: str, match: "re.Match[str]", *, is_flag: bool, digits: bool) -> bool:
+    below, prose, space, opened = match.group("below", "prose", "space", "open")
+    if below:
         return is_random(value, 10) and re.search("[:=]", value.rstrip("=")) is None
-    if match["prose"]:
+    if prose:
         return is_secret(value, digits=True) and (len(value) >= 8 or value.isdigit())
-    if match["space"] is not None and not setting.is_flag and not match["open"]:
+    if space is not None and not is_flag and not opened:
         unsayable = not is_words(value) or re.search(r"[!@#$%^&*]", value)
         return len(value) >= 8 and is_secret(value) and bool(unsayable)
     if value.startswith("sk-"):
         return len(value) >= 12 and not is_stand_in(value)
-    password = setting.strength is Strength.PASSWORD
-    return is_secret(value, digits=password) or (password and _is_strung_together(value))
+    return is_secret(value, digits=digits) or (digits and _is_strung_together(value))
 
 
 def _is_strung_together(value: str) -> bool:
     """Take `correct-horse-battery-staple`, which has no digit, and no name such as `my-db-password-file`."""
-    named = strength_of(value) is not Strength.NONE or is_stand_in(value)
-    return value.islower() and "_" not in value and is_passphrase(value, 4) and not named
+    if not value.islower() or "_" in value or not is_passphrase(value, 4):
+        return False
+    return strength_of(value) is Strength.NONE and not is_stand_in(value)
 
 
 def _is_weakly_named(value: str, *, in_query: bool) -> bool:
@@ -130,6 +136,8 @@ def _is_weakly_named(value: str, *, in_query: bool) -> bool:
 
 def _bare(value: str, *, in_query: bool) -> str:
     """Cut off what belongs to the sentence, the list or the URL around the value."""
+    if value.isalnum():
+        return value
     end = (_QUERY_END if in_query else _LIST_END).search(value)
     value = value if end is None else value[: end.start()]
     for opening, closing in ("()", "[]", "{}"):
@@ -142,18 +150,17 @@ RULES = (
     Rule(
         "labelled_secret",
         ENGLISH_NAMES,
-        rf"(?P<name>[A-Za-z0-9_.$-]{{3,48}}+){_ASIDE}{_CLOSE}{_JOIN}[ \t]{{1,4}}))"
+        rf"(?P<name>[A-Za-z0-9_.$-]{{3,48}}+){_ASIDE}{_CLOSE}{_JOIN}(?<=[ \t])))"
         rf"{_OPEN}{_PROMISING}{_VALUE}",
         _english,
         bounded=False,
         swallows=False,
-        looks_back=LONGEST_NAME,
     ),
     Rule(
         "labelled_secret_zh",
         CHINESE_NAMES,
         rf"(?:{'|'.join(CHINESE_NAMES)})(?:[ \t]?(?:key|secret|token|KEY|Key|Token|Secret))?"
-        rf"{_ASIDE}{_CLOSE}{_JOIN}[ \t]{{0,4}})){_OPEN}{_PROMISING}{_VALUE}",
+        rf"{_ASIDE}{_CLOSE}{_JOIN})){_OPEN}{_PROMISING}{_VALUE}",
         _chinese,
         bounded=False,
         swallows=False,

@@ -32,13 +32,14 @@ class Strength(IntEnum):
 
 LONGEST_NAME = 96
 
+_PROMISING = FAINT_WORDS.union(SECRET_ENDINGS, PASSWORD_ENDINGS)
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
 
 
 @lru_cache(maxsize=1024)
 def strength_of(name: str) -> Strength:
     """Judge a name by its last word, and a `key` by what it opens."""
-    if any(name.rstrip().endswith(word) for word in CHINESE_NAMES):
+    if name.rstrip().endswith(CHINESE_NAMES):
         return Strength.PASSWORD
     words = [word.lower() for word in _WORD.findall(name[-LONGEST_NAME:])]
     while len(words) > 1 and (words[-1].isdigit() or words[-1] in NAME_TAILS):
@@ -63,8 +64,4 @@ def _judge(words: list[str]) -> Strength:
         return Strength.NONE
     if last.endswith(SECRET_ENDINGS) or last in SECRET_WORDS:
         return Strength.SECRET
-    return (
-        Strength.WEAK
-        if FAINT_WORDS.union(SECRET_ENDINGS, PASSWORD_ENDINGS).intersection(words)
-        else Strength.NONE
-    )
+    return Strength.NONE if _PROMISING.isdisjoint(words) else Strength.WEAK

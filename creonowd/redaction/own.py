@@ -12,7 +12,6 @@ from urllib.parse import quote
 from creonowd.redaction.boundary import begins
 from creonowd.redaction.folding import fold
 from creonowd.redaction.path_extent import (
-    LONGEST_LOOK_AHEAD,
     UNIX,
     WINDOWS,
     WINDOWS_ESCAPED,
@@ -57,8 +56,6 @@ def home_rules(home: PurePath | None) -> tuple[Rule, ...]:
             "(?i)(?:" + "|".join(map(re.escape, spellings)) + r")(?![A-Za-z0-9_-])",
             _home,
             bounded=False,
-            looks_back=1,
-            looks_ahead=LONGEST_LOOK_AHEAD,
         ),
     )
 

@@ -4,20 +4,20 @@ Knows what names of folders and files look like; knows nothing of where paths be
 """
 
 import re
+from collections.abc import Sequence
 from functools import cached_property
 
 from creonowd.redaction.vocabulary import JOINING_WORDS
 
-LONGEST_LOOK_AHEAD = 256
 LONGEST_QUOTATION = 240
+MOST_WORDS = 8
 
 _CHAR = r"[^\s\\/:*?\"'<>|`，。；：！？、“”‘’「」『』《》【】〈〉（）…,;(){}\[\]\x00-\x1f\x7f]"
 _ODD_CHAR = (
     rf"(?:[,;](?={_CHAR}{{1,64}}[\\/])|(?<=[A-Za-z])'(?=[A-Za-z]{{1,16}}[\\/])"
     r"|\([^()\s\\/\"']{1,24}\)|（[^（）\s\\/]{1,24}）|\[[^\[\]\s\\/\"']{1,24}\])"
 )
-_NAME = rf"(?:{_CHAR}++|{_ODD_CHAR})"
-_WORD = rf"[ \u3000](?=[\w(（&+–-])(?:{_CHAR}|{_ODD_CHAR}){{1,48}}+"
+_WORD = rf"[ \u3000](?=[\w(（&+–-]){_CHAR}{{0,48}}+(?:{_ODD_CHAR}{_CHAR}{{0,48}}+){{0,4}}+"
 _FILE_END = re.compile(
     r"\.(?:md|markdown|txt|docx?|pdf|epub|rtf|odt|pages|scriv|json|ya?ml|toml|xml|csv|xlsx?|pptx?|db|"
     r"sqlite3?|log|html?|css|[cm]?[jt]sx?|py|sh|bat|ps1|exe|dll|png|jpe?g|gif|webp|svg|psd|mp[34]|wav|"
@@ -26,9 +26,13 @@ _FILE_END = re.compile(
 )
 _FILE_BESIDE_HAN = re.compile(r"\.[A-Za-z0-9]{1,8}(?=[^\x00-\x7f])")
 _LATIN_BESIDE_HAN = re.compile(r"[\x21-\x7e]+(?=[^\x00-\x7f])")
-_MORE_WORDS = re.compile(rf"(?:{_WORD}){{1,4}}")
+_MORE_WORDS = re.compile(rf"(?:{_WORD}){{1,5}}")
 _PEOPLE = re.compile(r"(?:home|Users|Volumes|media)\\?/\Z")
 _SENTENCE = re.compile(r"[，。；！？、,;!?\n]|\.\s|\s-|\\n")
+_SEPARATORS = re.compile(r"[\\/]+")
+_SPACES = frozenset(" \u3000")
+_LOOSE = ".!~&=-"
+_DOCUMENTS = ["Documents", "and", "Settings"]
 _CLOSING = dict(zip("\"'`“‘「『《<", "\"'`”’」』》>", strict=True))
 
 
@@ -38,89 +42,116 @@ class Style:
     def __init__(self, separator: str, *, spaced: bool) -> None:
         self.spaced = spaced
         self._separator = separator
-        self._name = _NAME if spaced else rf"(?:{_NAME}|\\ )"
 
     @cached_property
     def plain(self) -> "re.Pattern[str]":
-        """Names without spaces; the second group is the last of them."""
-        return re.compile(rf"((?:{self._name}++{self._separator})*+)({self._name}*+)")
+        """Names without spaces, and what separates them."""
+        chars = f"{_CHAR.replace('/', '')}*+"
+        inside = self._separator if self.spaced else rf"{self._separator}|\\ "
+        return re.compile(rf"{chars}(?:(?:{inside}|{_ODD_CHAR}){chars})*+")
 
     @cached_property
     def spaced_name(self) -> "re.Pattern[str]":
         """The rest of a name with spaces, if it leads to another separator."""
-        return re.compile(rf"((?:{_WORD}){{1,5}}){self._separator}(?=\w)")
+        return re.compile(rf"((?:{_WORD}){{1,5}})(?:/|{self._separator})++(?=\w)")
 
 
-WINDOWS = Style(r"(?:\\?/|\\{1,2})", spaced=True)
-WINDOWS_ESCAPED = Style(r"(?:\\\\|/)", spaced=True)
-WINDOWS_TWICE_ESCAPED = Style(r"(?:\\{4}|/)", spaced=True)
-UNIX = Style(r"(?:\\?/)+", spaced=False)
+WINDOWS = Style(r"\\(?:/|\\?(?![\\\"']))", spaced=True)
+WINDOWS_ESCAPED = Style(r"\\\\(?!\\)", spaced=True)
+WINDOWS_TWICE_ESCAPED = Style(r"\\{4}(?!\\)", spaced=True)
+UNIX = Style(r"\\/", spaced=False)
 
 
 def end_of_path(text: str, start: int, style: Style, *, opened_by: str = "") -> int:
     """Find the end of the path whose next name begins at `start`."""
-    quoted = _end_of_quotation(text, start, opened_by)
+    closing = _CLOSING.get(opened_by)
+    quoted = _end_of_quotation(text, start, closing) if closing else -1
     if quoted > start:
         return quoted
-    place, end = _last_name(text, start, style)
-    while text[end : end + 1] in (" ", "\u3000"):
-        word = _spaced_name(text, place, end, style)
-        if word is None:
+    end = _end_of_names(text, start, style)
+    while text[end : end + 1] in _SPACES:
+        more = style.spaced_name.match(text, end)
+        if more is None or not _goes_on(text, _last_name(text, start, end, style), more, style):
             break
-        place, end = _last_name(text, word, style)
-    return _end_of_file_name(text, place, end, style)
+        start = more.end()
+        end = _end_of_names(text, start, style)
+    return _end_of_file_name(text, start, end, style)
 
 
-def _last_name(text: str, start: int, style: Style) -> tuple[int, int]:
-    """Go over names without spaces; tell where the last one begins and ends."""
-    match = style.plain.match(text, start)
-    return (start, start) if match is None else match.span(2)
+def _end_of_names(text: str, start: int, style: Style) -> int:
+    names = style.plain.match(text, start)
+    return start if names is None else names.end()
 
 
-def _spaced_name(text: str, place: int, end: int, style: Style) -> int | None:
-    """Go on over spaces if they lead to another separator; tell where the next name begins."""
-    if end == place or _FILE_END.search(text, place, end):
-        return None
-    more = style.spaced_name.match(text, end)
-    if more is None:
-        return None
-    words = more[1].split()
+def _last_name(text: str, start: int, end: int, style: Style) -> int:
+    """Find where the last of some names begins."""
+    slash = text.rfind("/", start, end)
+    if style.spaced:
+        slash = max(slash, text.rfind("\\", start, end))
+    return start if slash < 0 else slash + 1
+
+
+def _goes_on(text: str, place: int, more: "re.Match[str]", style: Style) -> bool:
+    """Tell whether the words up to the next separator belong to the name that begins at `place`."""
+    name, words = text[place : more.start()], more[1].split()
+    if not name or _FILE_END.search(name):
+        return False
     if not JOINING_WORDS.isdisjoint(map(str.lower, words)):
-        return None
+        return _is_title(name, words)
     people = style.spaced or _PEOPLE.search(text, max(0, place - 9), place)
-    return more.end() if people or all(map(_begins_a_name, words)) else None
+    return bool(people) or all(map(_begins_a_name, words))
+
+
+def _is_title(name: str, words: Sequence[str]) -> bool:
+    """Tell `The Lord of the Rings` from the sentence around a path."""
+    named = name != "" and _begins_a_name(name) and _begins_a_name(words[-1])
+    return named and (words[0].lower() not in JOINING_WORDS or [name, *words] == _DOCUMENTS)
 
 
 def _begins_a_name(word: str) -> bool:
     return word[0].isalnum() and not "a" <= word[0] <= "z"
 
 
-def _end_of_file_name(text: str, place: int, end: int, style: Style) -> int:
-    if not text[place:end].isascii():
-        short = _FILE_BESIDE_HAN.search(text, place, end) or _LATIN_BESIDE_HAN.match(
-            text, place, end
-        )
+def _end_of_file_name(text: str, start: int, end: int, style: Style) -> int:
+    words = _words_of_file_name(text, end) if style.spaced and text[end : end + 1] == " " else ""
+    if not words and text[end - 1] not in _LOOSE and text[start:end].isascii():
+        return end
+    place = _last_name(text, start, end, style)
+    name = text[place:end]
+    if not name.isascii():
+        short = _FILE_BESIDE_HAN.search(name) or _LATIN_BESIDE_HAN.match(name)
         if short:
-            return short.end()
-    if style.spaced and text[end : end + 1] == " " and not _FILE_END.search(text, place, end):
-        more = _MORE_WORDS.match(text, end)
-        ending = more and _FILE_END.search(more[0])
-        if more and ending and JOINING_WORDS.isdisjoint(more[0].split()):
-            return end + ending.end()
-    name = text[place:end].rstrip(".!~&=-")
-    return place + len(name) if name else place + len(text[place:end].rstrip(".!"))
+            return place + short.end()
+    if words and not _FILE_END.search(name):
+        listed = words.split()
+        if JOINING_WORDS.isdisjoint(listed) or _is_title(name, listed):
+            return end + len(words)
+    return place + len(name.rstrip(_LOOSE) or name.rstrip(".!"))
 
 
-def _end_of_quotation(text: str, start: int, opened_by: str) -> int:
+def _words_of_file_name(text: str, start: int) -> str:
+    """Give the words that lead to the ending of a file, with the spaces before them."""
+    if not _FILE_END.search(text, start, start + LONGEST_QUOTATION):
+        return ""
+    more = _MORE_WORDS.match(text, start)
+    ending = more and _FILE_END.search(more[0])
+    return more[0][: ending.end()] if more and ending else ""
+
+
+def _end_of_quotation(text: str, start: int, closing: str) -> int:
     """Take a quoted path to its closing quote, unless the quotation is a sentence."""
-    closing = _CLOSING.get(opened_by)
-    if closing is None:
-        return -1
     end = text.find(closing, start, start + LONGEST_QUOTATION)
     inside = text[start:end] if end > start else ""
-    if not inside or _SENTENCE.search(inside):
-        return -1
-    words = inside.lower().split()
-    if len(words) > 8 or not JOINING_WORDS.isdisjoint(words[1:]):
+    if not inside or _SENTENCE.search(inside) or (" " in inside and _is_sentence(inside)):
         return -1
     return end - (1 if closing == '"' and inside.endswith("\\") else 0)
+
+
+def _is_sentence(inside: str) -> bool:
+    words = inside.lower().split()
+    if len(words) > MOST_WORDS or JOINING_WORDS.isdisjoint(words[1:]):
+        return len(words) > MOST_WORDS
+    file = _FILE_END.search(inside)
+    if file:
+        return file.end() < len(inside)
+    return not JOINING_WORDS.isdisjoint(_SEPARATORS.split(inside)[-1].lower().split()[1:])

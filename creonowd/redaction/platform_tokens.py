@@ -107,7 +107,6 @@ CHATS = (
         rf"[0-9]:{WORD}{{34,36}}+(?!{WORD})",
         with_head("(?:bot)?[0-9]{7,11}", 15),
         bounded=False,
-        looks_back=32,
     ),
     Rule(
         "feishu_webhook_url",
@@ -155,7 +154,6 @@ SERVICES = (
         rf"-us[0-9]{{1,2}}{END}",
         with_head(f"{HEX}{{32}}", 32),
         bounded=False,
-        looks_back=49,
     ),
     token("postman_api_key", "PMAK-", rf"{HEX}{{24}}-{HEX}{{34}}"),
     token("airtable_token", "pat", rf"{ALNUM}{{14}}\.{HEX}{{64}}"),

@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from creonowd.model import Model
-from creonowd.redaction.stretches import Stretch, replaced, reveals_more, united
+from creonowd.redaction.stretches import (
+    Finding,
+    Stretch,
+    placeholders,
+    replaced,
+    reveals_more,
+    united,
+)
 
 if TYPE_CHECKING:
     from creonowd.redaction.scanning import Scanner
@@ -57,27 +64,34 @@ class Redactor:
 
     def redact(self, text: str, source_ref: str = "") -> Redacted:
         """Replace every secret by the placeholder; doing it again changes nothing."""
-        found = self.find(text)
-        if not found:
-            return Redacted(text, ())
-        counts = Counter(map(itemgetter(2), found))
-        evidence = tuple(
-            RedactionEvidence(pattern_id=name, source_ref=source_ref, match_count=counts[name])
-            for name in sorted(counts)
-        )
-        return Redacted(replaced(text, found), evidence)
+        with _undisturbed():
+            found = self._find(text)
+            if not found:
+                return Redacted(text, ())
+            return Redacted(replaced(text, found), self._evidence(found, source_ref))
 
     def find(self, text: str) -> list[Stretch]:
         """List what `redact` would replace, in order, none overlapping another."""
         with _undisturbed():
-            return self._find(text)
+            found = self._find(text)
+            names = self._scanner.names
+            return [Stretch(start, end, names[rank]) for start, end, rank in found]
 
-    def _find(self, text: str) -> list[Stretch]:
+    def _evidence(self, found: Sequence[Finding], source_ref: str) -> tuple[RedactionEvidence, ...]:
+        names, counts = self._scanner.names, Counter[str]()
+        for rank, count in Counter(map(itemgetter(2), found)).items():
+            counts[names[rank]] += count
+        return tuple(
+            RedactionEvidence(pattern_id=name, source_ref=source_ref, match_count=counts[name])
+            for name in sorted(counts)
+        )
+
+    def _find(self, text: str) -> list[Finding]:
         found = self._pass(text)
         for _ in range(MOST_PASSES):
             if not reveals_more(text, found):
                 break
-            more = self._pass(replaced(text, found))
+            more = self._pass(replaced(text, found), placeholders(found))
             if not more:
                 break
             found = united(found, more)
@@ -89,15 +103,16 @@ class Redactor:
         One pass over many small texts instead of one each. A text that is not spotless may
         still be clean: only `redact` can tell.
         """
-        from creonowd.redaction.folding import fold
+        from creonowd.redaction.folding import fold, way_back
         from creonowd.redaction.scanning import suspicions
 
         starts = [0, *accumulate(len(text) + 1 for text in texts)]
         folded = fold("\n".join(texts))
         spotless = [True] * len(texts)
+        origin = way_back(folded)
         for start, end in suspicions(self._scanner, folded.text):
-            first = bisect_right(starts, folded.origin(start)) - 1
-            last = bisect_right(starts, max(folded.origin(end) - 1, 0)) - 1
+            first = bisect_right(starts, origin(start)) - 1
+            last = bisect_right(starts, max(origin(end) - 1, 0)) - 1
             spotless[first : last + 1] = [False] * len(spotless[first : last + 1])
         return spotless
 
@@ -108,18 +123,17 @@ class Redactor:
 
         return make_scanner(rules_for(self._home, self._secrets, sensitive=self._sensitive))
 
-    def _pass(self, text: str) -> list[Stretch]:
+    def _pass(self, text: str, changed: Sequence[int] | None = None) -> list[Finding]:
         """Go over the text once: what stands beside a secret may only then be at a boundary."""
-        from creonowd.redaction.folding import fold
+        from creonowd.redaction.folding import fold, way_back
         from creonowd.redaction.scanning import scan
 
         folded = fold(text)
-        names = self._scanner.names
-        found = scan(self._scanner, folded.text)
-        if not folded.folds:
-            return [Stretch(start, end, names[rank]) for start, end, rank in found]
-        origin = folded.origin
-        return [Stretch(origin(start), origin(end), names[rank]) for start, end, rank in found]
+        found = scan(self._scanner, folded.text, None if folded.disguise else changed)
+        if not found or not folded.disguise:
+            return found
+        origin = way_back(folded)
+        return [(origin(start), origin(end), rank) for start, end, rank in found]
 
 
 @contextmanager

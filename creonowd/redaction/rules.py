@@ -26,9 +26,8 @@ class Rule(NamedTuple):
 
     Anchors are lower case; the pattern is matched where one begins, or anywhere if there is none.
     What it repeats is bounded or cannot hold another anchor, so that time stays linear.
-    `bounded`: the match begins at a token's boundary. `swallows`: anchors inside a match that the
-    judge turned down need no second look. `looks_back` and `looks_ahead`: how far the judge looks
-    before the match and behind what it takes.
+    `bounded`: the match begins at a token's boundary. `swallows`: anchors inside a match need no
+    second look, whatever the judge took of it. `needs`: what must stand somewhere in the text.
     """
 
     pattern_id: str
@@ -37,8 +36,7 @@ class Rule(NamedTuple):
     judge: Judge
     bounded: bool = True
     swallows: bool = True
-    looks_back: int = 0
-    looks_ahead: int = 0
+    needs: str = ""
 
 
 @cache

@@ -4,115 +4,152 @@ Knows how rules are run; knows none of them.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation
 
-from creonowd.redaction.boundary import MAY_BE_INSIDE, inside, may_escape
-from creonowd.redaction.rules import Rule, Span, compiled
+from creonowd.redaction.boundary import ALNUM, MAY_BE_INSIDE, inside, may_escape
+from creonowd.redaction.rules import Judge, Rule, Span, compiled
+from creonowd.redaction.stretches import Finding
 
-NEARBY = 64
+NEAR = 4500
+"""How far a change in a text may matter: further than the longest match that can hold one."""
 
-Finding = tuple[int, int, int]
-"""Start and end of a stretch to replace, and the rank of the rule that found it, the best first."""
+Hit = tuple[int, int, int]
+"""The number of an anchor, and where it starts and ends."""
+
+
+class Ready(NamedTuple):
+    """What the scan asks of a rule, once its pattern is compiled."""
+
+    rank: int
+    bounded: bool
+    match_at: Callable[[str, int], "re.Match[str] | None"]
+    judge: Judge
+    swallows: bool
 
 
 class Scanner(NamedTuple):
-    """Rules made ready to run."""
+    """Rules made ready to run; those of an anchor when it is met for the first time."""
 
+    rules: tuple[Rule, ...]
     names: tuple[str, ...]
     automaton: AhoCorasick
-    by_anchor: tuple[tuple[tuple[int, Rule], ...], ...]
-    unanchored: tuple[tuple[int, Rule], ...]
+    by_anchor: tuple[tuple[int, ...], ...]
+    ready: list[tuple[Ready, ...]]
+    unanchored: tuple[int, ...]
+    needy: tuple[tuple[int, str], ...]
 
 
 def make_scanner(rules: Sequence[Rule]) -> Scanner:
     """Gather every rule's anchors into one automaton."""
-    by_anchor: dict[str, list[tuple[int, Rule]]] = {}
+    by_anchor: dict[str, list[int]] = {}
     for rank, rule in enumerate(rules):
         for anchor in rule.anchors:
-            by_anchor.setdefault(anchor, []).append((rank, rule))
+            by_anchor.setdefault(anchor, []).append(rank)
     return Scanner(
+        tuple(rules),
         tuple(rule.pattern_id for rule in rules),
         AhoCorasick(list(by_anchor), implementation=Implementation.DFA),
         tuple(map(tuple, by_anchor.values())),
-        tuple((rank, rule) for rank, rule in enumerate(rules) if not rule.anchors),
+        [()] * len(by_anchor),
+        tuple(rank for rank, rule in enumerate(rules) if not rule.anchors),
+        tuple((rank, rule.needs) for rank, rule in enumerate(rules) if rule.needs),
     )
 
 
-def scan(scanner: Scanner, text: str) -> list[Finding]:
-    """Find what has to go; stretches overlapping each other become one, of the best rank."""
-    return merge([*_anchored(scanner, text), *_unanchored(scanner, text)])
+def _prepare(scanner: Scanner, anchor: int) -> tuple[Ready, ...]:
+    ranked = [(rank, scanner.rules[rank]) for rank in scanner.by_anchor[anchor]]
+    scanner.ready[anchor] = tuple(
+        Ready(rank, rule.bounded, compiled(rule.pattern).match, rule.judge, rule.swallows)
+        for rank, rule in ranked
+    )
+    return scanner.ready[anchor]
+
+
+def scan(scanner: Scanner, text: str, changed: Sequence[int] | None = None) -> list[Finding]:
+    """Find what has to go; stretches overlapping each other become one, of the best rank.
+
+    `changed`: the only places where the text differs from one that was scanned before and had
+    its findings replaced; far from them there is nothing new.
+    """
+    hits = _hits(scanner, text) if changed is None else _hits_near(scanner, text, changed)
+    return merge([*_anchored(scanner, text, hits), *_unanchored(scanner, text)])
 
 
 def suspicions(scanner: Scanner, text: str) -> list[Span]:
     """List every place where some rule could begin, judged by none."""
-    hits = scanner.automaton.find_matches_as_indexes(lower(text), overlapping=True)
-    found = [(start, end) for _, start, end in hits]
-    for _, rule in scanner.unanchored:
-        found += (match.span() for match in compiled(rule.pattern).finditer(text))
+    found = [(start, end) for _, start, end in _hits(scanner, text)]
+    for rank in scanner.unanchored:
+        found += (match.span() for match in compiled(scanner.rules[rank].pattern).finditer(text))
     return found
 
 
-def _anchored(scanner: Scanner, text: str) -> list[Finding]:
+def _hits(scanner: Scanner, text: str) -> list[Hit]:
+    return scanner.automaton.find_matches_as_indexes(lower(text), overlapping=True)
+
+
+def _hits_near(scanner: Scanner, text: str, places: Sequence[int]) -> list[Hit]:
+    return [
+        (anchor, first + start, first + end)
+        for first, last in _windows(places)
+        for anchor, start, end in _hits(scanner, text[first:last])
+    ]
+
+
+def _windows(places: Sequence[int]) -> Iterator[Span]:
+    """Join what lies near to each of the places, given in order."""
+    first, last = 0, 0
+    for place in places:
+        if place - NEAR > last:
+            yield first, last
+            first = place - NEAR
+        last = place + NEAR
+    yield first, last
+
+
+def _anchored(scanner: Scanner, text: str, hits: Sequence[Hit]) -> list[Finding]:
     findings: list[Finding] = []
-    done = [0] * len(scanner.names)
-    verdicts: dict[tuple[int, int, str], Sequence[Span]] = {}
-    hits = scanner.automaton.find_matches_as_indexes(lower(text), overlapping=True)
+    done = _begun(scanner, text)
     escapes = may_escape(text)
+    within = frozenset[str]() if escapes else ALNUM
+    ready = scanner.ready
     for anchor, start, _ in hits:
-        for rank, rule in scanner.by_anchor[anchor]:
+        before = text[start - 1] if start else " "
+        for rank, bounded, match_at, judge, swallows in ready[anchor] or _prepare(scanner, anchor):
             if start < done[rank] or (
-                rule.bounded
-                and start
-                and text[start - 1] in MAY_BE_INSIDE
-                and inside(text, start, escapes=escapes)
+                bounded
+                and before in MAY_BE_INSIDE
+                and (before in within or inside(text, start, escapes=escapes))
             ):
                 continue
-            match = compiled(rule.pattern).match(text, start)
+            match = match_at(text, start)
             if match is None:
                 continue
-            spans = _judged(rank, rule, match, verdicts)
-            if spans:
-                end, last = match.end(), spans[-1][1]
-                findings += [(*span, rank) for span in spans]
-                done[rank] = max(end, last)
-            elif rule.swallows:
+            for first, last in judge(match):
+                findings.append((first, last, rank))
+                done[rank] = last
+            if swallows and done[rank] < match.end():
                 done[rank] = match.end()
     return findings
 
 
-def _judged(
-    rank: int,
-    rule: Rule,
-    match: "re.Match[str]",
-    verdicts: dict[tuple[int, int, str], Sequence[Span]],
-) -> Sequence[Span]:
-    """Judge what looks the same only once, or a text of repetitions would take its time."""
-    start, end = match.span()
-    ahead, back = rule.looks_ahead, rule.looks_back
-    nearby = end + NEARBY if ahead else end
-    before = start - back if start > back else 0
-    seen = (rank, start - before, match.string[before : nearby + ahead])
-    verdict = verdicts.get(seen)
-    if verdict is not None:
-        if len(verdict) == 1:
-            first, last = verdict[0]
-            return ((first + start, last + start),)
-        return [(first + start, last + start) for first, last in verdict]
-    spans = rule.judge(match)
-    if not spans or spans[-1][1] <= nearby:
-        verdicts[seen] = [(first - start, last - start) for first, last in spans]
-    return spans
+def _begun(scanner: Scanner, text: str) -> list[int]:
+    """Tell up to where each rule is done: to the end, if the text lacks what it needs."""
+    done = [0] * len(scanner.names)
+    for rank, needs in scanner.needy:
+        if needs not in text:
+            done[rank] = len(text)
+    return done
 
 
 def _unanchored(scanner: Scanner, text: str) -> list[Finding]:
     return [
         (start, end, rank)
-        for rank, rule in scanner.unanchored
-        for match in compiled(rule.pattern).finditer(text)
-        for start, end in rule.judge(match)
+        for rank in scanner.unanchored
+        for match in compiled(scanner.rules[rank].pattern).finditer(text)
+        for start, end in scanner.rules[rank].judge(match)
     ]
 
 
@@ -128,8 +165,8 @@ def merge(findings: Sequence[Finding]) -> list[Finding]:
     for finding in sorted(findings):
         start, end, rank = finding
         if start < reached:
-            first, last, best = merged.pop()
-            merged.append((first, max(last, end), min(best, rank)))
+            first, last, best = merged[-1]
+            merged[-1] = first, max(last, end), min(best, rank)
         else:
             merged.append(finding)
         reached = max(reached, end)

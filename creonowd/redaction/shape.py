@@ -4,6 +4,7 @@ Knows nothing of labels and vendors; every question is about one short string.
 """
 
 import re
+from itertools import pairwise
 
 from creonowd.redaction.vocabulary import COMMON_PAIRS, TECHNICAL_TERMS
 
@@ -12,17 +13,20 @@ LONGEST_LOOK = 96
 _ENOUGH_IF_SHORT, _ENOUGH_IF_LONG = 0.55, 0.6
 _LONG = 20
 
+_NEIGHBOURS = frozenset((first, second) for first, second in COMMON_PAIRS)
 _LOWER, _UPPER, _DIGIT = re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]")
 _LETTER = re.compile("[A-Za-z]")
-_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _DIGITS_INSIDE = re.compile(r"[A-Za-z][0-9]+[A-Za-z]|[0-9][A-Za-z]+[0-9]")
 _NAMES_A_SECRET = re.compile(r"passw|pwd|secret|token|key|credential|auth", re.IGNORECASE)
-_MASK = re.compile(r"[xX*•●○■□.·…?#_=\-\s]*\Z")
-_STAND_IN = re.compile(
-    r"x{8,}|(?<![a-z0-9])x{3,}(?![a-z0-9])|\*{3}|•{2}|\.{3}|…|^[<\[{]|>$|\$[{(]|\{\{|^%\w+%$|^\$[a-z_]+$|(?<![a-z])your(?![a-z]{2})"
-    r"|placeholder|change[-_]?me|replace[-_]?(?:me|this|with)|insert[-_]|[-_]here$|(?<![a-z])dummy(?![a-z])",
-    re.IGNORECASE,
+_MARKS_A_PLACE = re.compile(
+    r"x(?:x{7}|(?<![a-z0-9]x)xx+(?![a-z0-9]))|\*\*\*|••|\.\.\.|…|\$[{(]|\{\{|your(?<![a-z]your)(?![a-z]{2})"
+    r"|placeholder|change[-_]?me|replace[-_]?(?:me|this|with)|insert[-_]|-here\Z|_here\Z"
+    r"|dummy(?<![a-z]dummy)(?![a-z])"
 )
+_IS_A_PLACE = re.compile(r"[<\[{]|%\w+%\Z|\$[a-z_]+\Z|[x*•●○■□.·…?#_=\-\s]*\Z")
+_SIGN, _SIGN_BEFORE_WORD = re.compile("[!@#$%^&*+]"), re.compile(r"[!@#$%^&*+~](?=\w)")
+_JOINT = re.compile("[-_./:]")
 _NO_NAME = re.compile(r"[A-Z]_[A-Z]|[0-9]{6}|\A(?=[A-Za-z]*[0-9])[A-Za-z0-9]+\Z|\A[a-z]{24,}\Z")
 _CODE = re.compile(
     r"([A-Za-z_$][\w$]*+)((?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*+)*+)([(\[].*)?\Z", re.DOTALL
@@ -36,7 +40,7 @@ def is_wordlike(letters: str) -> bool:
     low = letters[:LONGEST_LOOK].lower()
     if len(low) < 4:
         return True
-    known = sum(map(COMMON_PAIRS.__contains__, map(str.__add__, low, low[1:])))
+    known = sum(map(_NEIGHBOURS.__contains__, pairwise(low)))
     enough = _ENOUGH_IF_LONG if len(low) >= _LONG else _ENOUGH_IF_SHORT
     return known >= enough * (len(low) - 1)
 
@@ -46,19 +50,23 @@ def is_words(value: str) -> bool:
     look = value[:LONGEST_LOOK]
     if _DIGITS_INSIDE.search(look):
         return False
-    pieces = _PIECE.findall(look)
-    words = [piece for piece in pieces if not piece.isdigit()]
-    letters = sum(map(len, words))
-    digits = sum(map(len, pieces)) - letters
-    shortest_word = 3.2 if len(look) == len("".join(pieces)) else 2.5
-    if letters < shortest_word * len(words) or 2 * digits > letters + 4:
+    words = _WORD.findall(look)
+    letters = "".join(words)
+    digits = len(_DIGIT.findall(look))
+    shortest_word = 3.2 if len(look) == len(letters) + digits else 2.5
+    if len(letters) < shortest_word * len(words) or 2 * digits > len(letters) + 4:
         return False
-    return is_wordlike("".join(words))
+    return is_wordlike(letters)
 
 
 def is_stand_in(value: str) -> bool:
     """Tell whether a value only marks the place of a secret: a mask, a variable, `your-key-here`."""
-    return _MASK.match(value) is not None or _STAND_IN.search(value, 0, LONGEST_LOOK) is not None
+    low = value[:LONGEST_LOOK].lower()
+    if _MARKS_A_PLACE.search(low):
+        return True
+    if low.isalnum():
+        return not low.strip("x")
+    return _IS_A_PLACE.match(low) is not None or low.endswith(">")
 
 
 def is_passphrase(value: str, fewest: int) -> bool:
@@ -107,27 +115,33 @@ def is_secret(value: str, *, digits: bool = False) -> bool:
 
     `digits` admits plain numbers, as in passwords.
     """
-    if len(value) < 6 or is_stand_in(value) or is_reference(value) or _is_term(value):
+    if len(value) < 6 or is_stand_in(value) or _is_term(value):
         return False
     if value.isdigit():
         return digits and len(value) <= 20
-    return _is_unsayable(value) and not is_code(value)
+    if value.isalnum():
+        return not value.isalpha() or _is_unsayable(value)
+    return not is_reference(value) and _is_unsayable(value) and not is_code(value)
 
 
 def _is_term(value: str) -> bool:
-    return re.sub(r"[-_]", "", value).lower() in TECHNICAL_TERMS
+    return value.replace("-", "").replace("_", "").lower() in TECHNICAL_TERMS
 
 
 def _is_unsayable(value: str) -> bool:
     lower, upper, digit = _kinds(value)
     if digit and (lower or upper):
-        sayable = re.search(r"[-_./:]", value) and is_words(value)
-        return bool(re.search(r"[!@#$%^&*+]", value)) or not sayable or is_passphrase(value, 3)
+        return not is_words(value) or not _JOINT.search(value) or _is_unusual(value)
     if digit or _NAMES_A_SECRET.search(value, 0, LONGEST_LOOK):
         return False
-    if re.search(r"[!@#$%^&*+~](?=\w)", value) and len(value) >= 8:
+    if len(value) >= 8 and _SIGN_BEFORE_WORD.search(value):
         return not is_words(value) or (lower and upper)
     return len(value) >= (8 if lower and upper else 16) and not is_words(value)
+
+
+def _is_unusual(value: str) -> bool:
+    """Tell whether words with a digit are written as nobody names a thing."""
+    return _SIGN.search(value) is not None or is_passphrase(value, 3)
 
 
 def _kinds(value: str) -> tuple[bool, bool, bool]:

@@ -23,46 +23,59 @@ class Stretch(NamedTuple):
     pattern_id: str
 
 
-def replaced(text: str, stretches: Sequence[Stretch]) -> str:
+Finding = tuple[int, int, int]
+"""Start and end of a stretch to replace, and the rank of the rule that found it, the best first."""
+
+
+def replaced(text: str, found: Sequence[Finding]) -> str:
     """Put the placeholder in place of every stretch."""
-    pieces: list[str] = []
+    kept: list[str] = []
     done = 0
-    for start, end, _ in stretches:
-        pieces += (text[done:start], PLACEHOLDER)
+    for start, end, _ in found:
+        kept.append(text[done:start])
         done = end
-    return "".join([*pieces, text[done:]])
+    return PLACEHOLDER.join([*kept, text[done:]])
 
 
-def reveals_more(text: str, stretches: Sequence[Stretch]) -> bool:
+def reveals_more(text: str, found: Sequence[Finding]) -> bool:
     """Tell whether something beside a stretch could be a token once the stretch is gone."""
-    before = {text[start - 1 : start] for start, _, _ in stretches}
-    after = {text[end : end + 1] for _, end, _ in stretches}
+    before = {text[start - 1 : start] for start, _, _ in found}
+    after = {text[end : end + 1] for _, end, _ in found}
     return not _MAY_JOIN_A_TOKEN.isdisjoint(before | after)
 
 
-def united(found: Sequence[Stretch], more: Sequence[Stretch]) -> list[Stretch]:
+def placeholders(found: Sequence[Finding]) -> list[int]:
+    """List where the placeholders begin once `found` is replaced."""
+    return [start + move for (start, _, _), move in zip(found, _moved(found), strict=False)]
+
+
+def _moved(found: Sequence[Finding]) -> list[int]:
+    """Tell how far the text before, between and after the stretches moves when they are replaced."""
+    growth = (len(PLACEHOLDER) - (end - start) for start, end, _ in found)
+    return list(accumulate(growth, initial=0))
+
+
+def united(found: Sequence[Finding], more: Sequence[Finding]) -> list[Finding]:
     """Add stretches that were found in a text where `found` is replaced, at their original places."""
-    joined: list[Stretch] = []
-    for stretch in sorted([*found, *_placed(found, more)]):
-        if joined and stretch.start < joined[-1].end:
-            last = joined[-1]
-            joined[-1] = last._replace(end=max(last.end, stretch.end))
+    joined: list[Finding] = []
+    for start, end, rank in sorted([*found, *_placed(found, more)]):
+        if joined and start < joined[-1][1]:
+            first, last, named = joined[-1]
+            joined[-1] = first, max(last, end), named
         else:
-            joined.append(stretch)
+            joined.append((start, end, rank))
     return joined
 
 
-def _placed(found: Sequence[Stretch], more: Sequence[Stretch]) -> list[Stretch]:
-    growth = [len(PLACEHOLDER) - (end - start) for start, end, _ in found]
-    moved = [0, *accumulate(growth)]
-    starts = [stretch.start + moved[i] for i, stretch in enumerate(found)]
+def _placed(found: Sequence[Finding], more: Sequence[Finding]) -> list[Finding]:
+    moved, starts = _moved(found), placeholders(found)
     return [
-        Stretch(
+        (
             _origin(start, bisect_right(starts, start), starts, found, moved)[0],
             _origin(end, bisect_left(starts, end), starts, found, moved)[1],
-            name,
+            rank,
         )
-        for start, end, name in more
+        for start, end, rank in more
     ]
 
 
@@ -70,10 +83,10 @@ def _origin(
     place: int,
     before: int,
     starts: Sequence[int],
-    found: Sequence[Stretch],
+    found: Sequence[Finding],
     moved: Sequence[int],
 ) -> tuple[int, int]:
     """Give the original place, or both ends of the stretch whose placeholder it lies in."""
     if before and place < starts[before - 1] + len(PLACEHOLDER):
-        return found[before - 1].start, found[before - 1].end
+        return found[before - 1][:2]
     return place - moved[before], place - moved[before]

@@ -122,6 +122,15 @@ def test_passwords_that_people_make_up_are_found(text: str) -> None:
     assert PLACEHOLDER in redact(text).text
 
 
+def test_two_named_values_in_one_breath_are_two() -> None:
+    first, second = VALUES[:2]
+
+    for around in ("授权码是{};token={};", "password=>{}&token={}", "Pwd={},secret={}"):
+        text = redact(around.replace("{}", first, 1).replace("{}", second)).text
+
+        assert text == around.replace("{}", PLACEHOLDER)
+
+
 def test_a_long_value_is_taken_to_its_end() -> None:
     value = made_up("{A2000}")
 

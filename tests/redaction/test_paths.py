@@ -16,6 +16,11 @@ WINDOWS = (
     r"E:\OneDrive - 公司\草稿\第一卷（修订）.docx",
     r"C:\Users\o'brien\drafts\final.txt",
     r"C:\Users\-",
+    r"C:\Documents and Settings\zhouxun\Desktop\ch1.md",
+    r"D:\The Lord of the Rings\zhouxun\The End of the Third Age.md",
+    r"D:\text\小说.md",
+    r"D:\novel_2\第一章.md",
+    r"C:\log\beta.txt",
     "C:/Users/zhouxun/novel/ch1.md",
 )
 UNIX = (
@@ -33,12 +38,15 @@ UNIX = (
     "/Applications/CreoNow.app/Contents/MacOS/CreoNow",
     "/var/lib/creonow/context.db",
     "/tmp/creonow/main.log",
+    "/Users/mei/The Lord of the Rings/ch1.md",
+    "/home//lisi/book.md",
 )
 NETWORK = (
     r"\\NAS-WANG\share\novel.docx",
     r"\\192.168.1.5\文档\长篇\第一卷.docx",
     r"\\wsl$\Ubuntu\home\chenlu\novel",
     r"\\wsl.localhost\Ubuntu-22.04\home\chenlu\novel.md",
+    r"\\text\drafts\novel.md",
 )
 FILE_URLS = (
     "file:///C:/Users/tangbo/novel/ch1.md",
@@ -115,10 +123,24 @@ def test_a_path_goes_from_json_with_every_escape(name: str, path: str) -> None:
         ("/home/lisi/a.md and/or b", f"{PLACEHOLDER} and/or b"),
         ("cp /home/lisi/a.md docs/b.md", f"cp {PLACEHOLDER} docs/b.md"),
         ("/home/lisi/书 and docs/x.md", f"{PLACEHOLDER} and docs/x.md"),
+        (r"C:\li\my notes.md and more", f"{PLACEHOLDER} and more"),
+        (r"C:\Users\li and docs\x.md", rf"{PLACEHOLDER} and docs\x.md"),
+        (r"路径:\\NAS\share\a.md", f"路径:{PLACEHOLDER}"),
+        ("打开/tmp/li/a.md看看", f"打开{PLACEHOLDER}看看"),
+        ("他的/mnt/c/Users/li/a.md没了", f"他的{PLACEHOLDER}没了"),
+        (r'cwd=C:/Users/li\"', rf'cwd={PLACEHOLDER}\"'),
+        (r'"C:\Users\li is the folder"', f'"{PLACEHOLDER} is the folder"'),
     ],
 )  # fmt: skip
 def test_a_path_ends_where_it_ends(text: str, expected: str) -> None:
     assert redact(text).text == expected
+
+
+@pytest.mark.parametrize("path", [*WINDOWS[:4], *NETWORK])
+def test_a_path_goes_from_json_in_json(path: str) -> None:
+    text = redact(json.dumps(json.dumps({"path": path, "words": 1200}))).text
+
+    assert json.loads(json.loads(text)) == {"path": PLACEHOLDER, "words": 1200}
 
 
 def test_two_paths_in_a_row_are_two() -> None:
