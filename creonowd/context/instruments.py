@@ -5,7 +5,7 @@ Knows no layer and no budget.
 """
 
 from collections.abc import Generator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
@@ -15,6 +15,7 @@ from creonowd.context.mentions import Mentions
 from creonowd.context.parts import LONG, SHORT, parts
 from creonowd.errors import FAILURES
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, Stretch
+from creonowd.tokens.batches import Counts
 from creonowd.tokens.tokenizer import Tokenizer
 
 ENTRY = 200
@@ -112,11 +113,17 @@ class RememberedTokenizer:
             return self._count(text)
         return self._counted.get((self.id, text), lambda: sum(map(self._count, parts(text))))
 
-    def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Count many texts at once; only the long ones are remembered here."""
+    @contextmanager
+    def counting(self, texts: Sequence[str]) -> Generator[Counts]:
+        """Begin to count many texts; only the long ones are remembered here."""
         short = [text for text in texts if len(text) < LONG]
-        counts = iter(_measured_many(self._tokenizer, short))
-        return [next(counts) if len(text) < LONG else self.count(text) for text in texts]
+        with self._tokenizer.counting(short) as counts:
+            yield lambda: self._counted_all(texts, counts)
+
+    def _counted_all(self, texts: Sequence[str], counts: Counts) -> list[int]:
+        with _one_failure():
+            short = iter([_sound(count) for count in counts()])
+        return [next(short) if len(text) < LONG else self.count(text) for text in texts]
 
     def _count(self, text: str) -> int:
         return self._counted.get((self.id, text), lambda: _measured(self._tokenizer, text))
@@ -177,9 +184,9 @@ class Instruments:
         """Count the tokens of a text exactly."""
         return self.tokenizer.count(text)
 
-    def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens of each of many texts exactly."""
-        return self.tokenizer.count_many(texts)
+    def begin_count(self, texts: Sequence[str]) -> AbstractContextManager[Counts]:
+        """Begin to count the tokens of each of many texts exactly."""
+        return self.tokenizer.counting(texts)
 
     def _clean(self, text: str) -> Clean:
         crlf = "\r\n" in text
@@ -198,11 +205,6 @@ def _is_small(text: str) -> bool:
 def _measured(tokenizer: Tokenizer, text: str) -> int:
     with _one_failure():
         return _sound(tokenizer.count(text))
-
-
-def _measured_many(tokenizer: Tokenizer, texts: Sequence[str]) -> list[int]:
-    with _one_failure():
-        return [_sound(count) for count in tokenizer.count_many(texts)]
 
 
 @contextmanager

@@ -5,7 +5,6 @@ document mentions comes in as a set of entities, and only when the rules are ove
 """
 
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any
@@ -100,20 +99,16 @@ def ready_rules(fragments: tuple[Fragment, ...], instruments: Instruments) -> Ru
 def settings_ahead(
     fragments: tuple[Fragment, ...], instruments: Instruments
 ) -> Generator[ReadySettings]:
-    """Count new settings in a thread, while the caller makes ready what else there is.
-
-    Counting is most of the work, and lets others work meanwhile.
-    """
+    """Count new settings while the caller makes ready what else there is."""
     layered, key = instruments.memory.layered, ("settings", instruments.key, fragments)
     if (known := layered.recall(key)) is not None:
         yield lambda: known
         return
     begun = begin(candidates(_in_order(fragments)), instruments)
-    with ThreadPoolExecutor(1) as pool:
-        counting = pool.submit(instruments.count_many, begun.texts)
+    with instruments.begin_count(begun.texts) as counts:
 
         def ready() -> Settings:
-            settings = Settings(units=tuple(finish(begun, counting.result(), instruments)))
+            settings = Settings(units=tuple(finish(begun, counts(), instruments)))
             layered.put(key, settings)
             return settings
 

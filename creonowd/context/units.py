@@ -78,7 +78,8 @@ def prepare(fragment: Fragment, instruments: Instruments) -> Unit:
 def prepare_all(fragments: Sequence[Fragment], instruments: Instruments) -> list[Unit]:
     """Make many fragments ready, or recall them from when they were last."""
     begun = begin(fragments, instruments)
-    return finish(begun, instruments.count_many(begun.texts), instruments)
+    with instruments.begin_count(begun.texts) as counts:
+        return finish(begun, counts(), instruments)
 
 
 def begin(fragments: Sequence[Fragment], instruments: Instruments) -> Begun:

@@ -1,13 +1,16 @@
-"""Many texts encoded in few calls, on several cores.
+"""Many texts encoded in few calls, beside whatever the caller does meanwhile.
 
 A call costs more than a short text does, and tiktoken lets other threads work only while it is
 called. So texts are joined by a special token, which no merge reaches across, and the tokens
-between two of those are the tokens of one text. Knows encodings; keeps nothing.
+between two of those are the tokens of one text. A thread does nothing but that one call: it would
+wait for its turn at every other step. Knows encodings; keeps nothing.
 """
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -16,40 +19,57 @@ if TYPE_CHECKING:
 
 BETWEEN = "<|endoftext|>"
 WORTH_A_THREAD = 16_384
-MOST_THREADS = 4
+MOST_THREADS = 3
+
+Counts = Callable[[], list[int]]
 
 
-def counts_of(texts: Sequence[str], encoding: "tiktoken.Encoding") -> list[int]:
-    """Count the tokens of each text; special tokens in them are plain text."""
-    shares = _shares(texts, min(MOST_THREADS, os.cpu_count() or 1))
-    if len(shares) == 1:
-        return _count(shares[0], encoding)
-    with ThreadPoolExecutor(len(shares) - 1) as pool:
-        others = [pool.submit(_count, share, encoding) for share in shares[1:]]
-        first = _count(shares[0], encoding)
-        return [*first, *(count for other in others for count in other.result())]
+@contextmanager
+def counting(texts: Sequence[str], encoding: "tiktoken.Encoding") -> Generator[Counts]:
+    """Begin to count the tokens of each text; special tokens in them are plain text.
+
+    The counts can be asked for once, inside the block. Little work is done only then.
+    """
+    threads = sum(map(len, texts)) // WORTH_A_THREAD
+    if not threads:
+        yield partial(_one_after_another, texts, encoding)
+        return
+    shares = _shares(texts, min(threads, MOST_THREADS, max(1, (os.cpu_count() or 1) - 1)))
+    with ThreadPoolExecutor(len(shares)) as pool:
+        begun = [pool.submit(_call(share, encoding)) for share in shares]
+        yield lambda: [
+            count
+            for share, tokens in zip(shares, begun, strict=True)
+            for count in _counts(share, tokens.result(), encoding)
+        ]
 
 
-def _shares(texts: Sequence[str], most: int) -> list[Sequence[str]]:
-    """Cut the list into about equal shares, each worth a thread of its own."""
+def _one_after_another(texts: Sequence[str], encoding: "tiktoken.Encoding") -> list[int]:
+    return _counts(texts, _call(texts, encoding)(), encoding)
+
+
+def _shares(texts: Sequence[str], number: int) -> list[Sequence[str]]:
+    """Cut the list into so many about equal shares, none of them empty."""
     reach = list(accumulate(map(len, texts)))
-    total = reach[-1] if reach else 0
-    number = max(1, min(most, total // WORTH_A_THREAD))
     shares: list[list[str]] = [[] for _ in range(number)]
     for text, end in zip(texts, reach, strict=True):
-        shares[min(number - 1, (end - 1) * number // total) if end else 0].append(text)
-    return [share for share in shares if share] or [[]]
+        shares[max(0, end - 1) * number // reach[-1]].append(text)
+    return [share for share in shares if share]
 
 
-def _count(texts: Sequence[str], encoding: "tiktoken.Encoding") -> list[int]:
-    if len(texts) < 2 or any(BETWEEN in text for text in texts):
-        return [len(encoding.encode_ordinary(text)) for text in texts]
-    tokens = encoding.encode(BETWEEN.join(texts), allowed_special={BETWEEN}, disallowed_special=())
+def _call(texts: Sequence[str], encoding: "tiktoken.Encoding") -> Callable[[], list[int]]:
+    """Prepare the one call; texts that hold the special token are left to be counted apart."""
+    joined = BETWEEN.join(text for text in texts if BETWEEN not in text)
+    return partial(encoding.encode, joined, allowed_special={BETWEEN}, disallowed_special=())
+
+
+def _counts(
+    texts: Sequence[str], tokens: Sequence[int], encoding: "tiktoken.Encoding"
+) -> list[int]:
     between = encoding.encode_single_token(BETWEEN)
-    counts: list[int] = []
-    start = 0
-    for _ in texts[1:]:
-        end = tokens.index(between, start)
-        counts.append(end - start)
-        start = end + 1
-    return [*counts, len(tokens) - start]
+    ends = [place for place, token in enumerate(tokens) if token == between]
+    starts = [0, *(end + 1 for end in ends)]
+    lengths = iter([end - start for start, end in zip(starts, [*ends, len(tokens)], strict=True)])
+    return [
+        len(encoding.encode_ordinary(text)) if BETWEEN in text else next(lengths) for text in texts
+    ]

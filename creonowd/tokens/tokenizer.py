@@ -4,11 +4,12 @@ Knows no model names; `models` chooses, `tokenizers` loads.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Protocol
 
-from creonowd.tokens.batches import counts_of
+from creonowd.tokens.batches import Counts, counting
 from creonowd.tokens.cache import CountCache
 from creonowd.tokens.tables import LONGEST_TOKEN, tokenizer_version
 
@@ -51,8 +52,8 @@ class Tokenizer(Protocol):
         """Count the tokens of a text; special tokens in it are plain text."""
         ...
 
-    def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens of each of many texts, none of them long."""
+    def counting(self, texts: Sequence[str]) -> AbstractContextManager[Counts]:
+        """Begin to count many texts, none of them long; their counts are asked for inside."""
         ...
 
 
@@ -72,9 +73,9 @@ class BpeTokenizer:
         """Count the tokens of a text; special tokens in it are plain text."""
         return self._cache.count(self.id, text, self._measure)
 
-    def count_many(self, texts: Sequence[str]) -> list[int]:
-        """Count the tokens of each of many texts, none of them long; nothing is remembered."""
-        return counts_of(texts, self._encoding)
+    def counting(self, texts: Sequence[str]) -> AbstractContextManager[Counts]:
+        """Begin to count many texts, none of them long; nothing is remembered."""
+        return counting(texts, self._encoding)
 
     def _measure(self, text: str) -> int:
         if holds_abyss(text):
@@ -109,9 +110,15 @@ class ByteTokenizer:
         """Count the UTF-8 bytes of a text."""
         return byte_count(text)
 
-    def count_many(self, texts: Sequence[str]) -> list[int]:
+    def counting(self, texts: Sequence[str]) -> AbstractContextManager[Counts]:
         """Count the UTF-8 bytes of each text."""
-        return [self.count(text) for text in texts]
+        return one_by_one(self.count, texts)
+
+
+@contextmanager
+def one_by_one(count: Callable[[str], int], texts: Sequence[str]) -> Generator[Counts]:
+    """Count many texts with what counts one, when they are asked for."""
+    yield lambda: [count(text) for text in texts]
 
 
 def byte_count(text: str) -> int:

@@ -17,7 +17,7 @@ from creonowd.context.fragment import Action, Kind, Layer, LeftOut, Place, Reaso
 from creonowd.context.instruments import Instruments, Memory
 from creonowd.context.result import AssembleResult
 from creonowd.context.source import Fetched
-from creonowd.redaction import Redactor, Stretch
+from creonowd.redaction import Redacted, Redactor
 from creonowd.sources.in_memory import InMemorySource, piece
 from tests.context.test_guard import SENTENCE, CountingTokenizer
 from tests.context.worlds import REDACTOR, SECRET, World, assembled, instruments, profile_of
@@ -256,9 +256,9 @@ class CountingRedactor(Redactor):
 
     characters = 0
 
-    def find(self, text: str) -> list[Stretch]:
+    def redact(self, text: str, source_ref: str = "") -> Redacted:
         self.characters += len(text)
-        return super().find(text)
+        return super().redact(text, source_ref)
 
     def spotless(self, texts: Sequence[str]) -> list[bool]:
         self.characters += sum(map(len, texts))

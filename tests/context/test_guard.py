@@ -1,6 +1,7 @@
 """More than 64 000 tokens of rules, host chunks, selection and input are refused, cheaply."""
 
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import pytest
@@ -10,6 +11,8 @@ from creonowd.context.instruments import Instruments, Memory
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.in_memory import piece
 from creonowd.tokens import Tokenizer
+from creonowd.tokens.batches import Counts
+from creonowd.tokens.tokenizer import one_by_one
 from tests.context.worlds import REDACTOR, World, assembled, instruments, profile_of
 from tests.tokens.vocabulary import tokenizer
 
@@ -30,8 +33,8 @@ class CountingTokenizer:
         self.characters += len(text)
         return self._real.count(text)
 
-    def count_many(self, texts: Sequence[str]) -> list[int]:
-        return [self.count(text) for text in texts]
+    def counting(self, texts: Sequence[str]) -> AbstractContextManager[Counts]:
+        return one_by_one(self.count, texts)
 
 
 def long_text(tokens: int) -> str:
@@ -44,6 +47,16 @@ def refused(world: World, using: Instruments | None = None) -> DaemonError:
         assembled(world, using)
     assert caught.value.code is ErrorCode.CONTEXT_INPUT_TOO_LARGE
     return caught.value
+
+
+def test_a_refusal_stays_a_refusal_while_settings_are_counted() -> None:
+    """Large settings are counted meanwhile; what ends that must not look like their failure."""
+    settings = tuple(piece(Layer.SETTINGS, f"{n}.md", long_text(400) + f"{n}") for n in range(60))
+    world = World(settings=settings, additional_input=long_text(70_000), profile=ROOMY)
+
+    error = refused(world)
+
+    assert error.details["limitTokens"] == 64_000
 
 
 @pytest.mark.requirement("CE-088", "CE-098")

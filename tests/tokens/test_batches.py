@@ -1,12 +1,19 @@
 """Many texts in few calls: each has the tokens that it has by itself."""
 
 import pytest
+import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.tokens.batches import BETWEEN, WORTH_A_THREAD, counts_of
+from creonowd.tokens.batches import BETWEEN, WORTH_A_THREAD, counting
 from creonowd.tokens.tables import packaged_encoding
 from tests.tokens.vocabulary import ENCODINGS, texts
+
+
+def counts_of(many: list[str], encoding: tiktoken.Encoding) -> list[int]:
+    with counting(many, encoding) as counts:
+        return counts()
+
 
 PROSE = "林远推开门，雨还在下；苏晴没有抬头。The rain had not stopped.\n"
 

@@ -1,6 +1,7 @@
 """Cuts fit, never split a grapheme, and are the largest of the best rank there is."""
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 
 import pytest
 import regex
@@ -8,8 +9,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from creonowd.tokens import ByteTokenizer, Tokenizer, exceeds, keep_head, keep_tail
+from creonowd.tokens.batches import Counts
 from creonowd.tokens.boundaries import paragraphs, sentences
 from creonowd.tokens.joints import BLOCK
+from creonowd.tokens.tokenizer import one_by_one
 from tests.tokens.vocabulary import ENCODINGS, texts, tokenizer
 
 NOVEL = "林远推开门，屋里没有人。「有人吗？」他问。\r\n\r\n　　It rained, as it always did. 没有人回答……\n"
@@ -166,9 +169,9 @@ class Meter:
         self.measured += len(text)
         return len(text)
 
-    def count_many(self, texts: Sequence[str]) -> list[int]:
+    def counting(self, texts: Sequence[str]) -> AbstractContextManager[Counts]:
         """Count code points of each."""
-        return [self.count(text) for text in texts]
+        return one_by_one(self.count, texts)
 
 
 @pytest.mark.parametrize("keep", [keep_head, keep_tail])
