@@ -88,20 +88,29 @@ def real_folder(root: Path, folder: str) -> Path:
     """Find the real path of `folder`, which must be where its name says and not behind a link."""
     place = Path(os.path.realpath(root)) / folder
     real = Path(os.path.realpath(place))
-    if real == place or (same_folder(real, place) and not _linked(place, folder)):
+    if real == place or (same_folder(real, place) and not _linked(f"{root}", folder)):
         return real
     raise refused("link", f"{folder} is a link; make it a plain folder.")
 
 
 def refuse_links(root: Path, folder: str) -> None:
     """Refuse a folder that is not where its name says; where only links can do that, at a glance."""
-    if os.name == "nt" or _linked(root / folder, folder):
+    if not is_plain(root, folder):
         real_folder(root, folder)
 
 
-def _linked(place: Path, folder: str) -> bool:
-    steps = (place, *place.parents)[: folder.count("/") + 1]
-    return any(map(os.path.islink, steps))
+def is_plain(root: Path, path: str) -> bool:
+    """Tell whether no step of a path below the root is a link, where that can be told at a glance."""
+    return os.name != "nt" and not _linked(f"{root}", path)
+
+
+def _linked(root: str, path: str) -> bool:
+    place = root
+    for step in path.split("/"):
+        place = f"{place}{os.sep}{step}"
+        if os.path.islink(place):  # noqa: PTH114 - as text, see `read_inside`
+            return True
+    return False
 
 
 def _opened(path: str) -> tuple[int, os.stat_result]:

@@ -4,6 +4,7 @@ Knows the tree of a project and its default files; knows nothing of what the tex
 """
 
 import os
+import stat
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from creonowd.workspace import atomic
 from creonowd.workspace.file_cache import CAPACITY_BYTES, FileCache
 from creonowd.workspace.opening import (
     Opened,
+    is_plain,
     lies_inside,
     mark_of,
     read_inside,
@@ -118,12 +120,10 @@ class Tree:
         """Read one file whose path was checked before; for those who are in a thread already."""
         folder = folder_of(scope)
         with atomic.disk_errors(path):
-            real = os.path.realpath(root / path)
-            # Not Path.is_file(), which fails on a name that is too long.
-            known = os.path.isfile(real)  # noqa: PTH113
-            if not known or not lies_inside(Path(real), real_folder(root, folder)):
+            status = _status_inside(root, folder, path)
+            if status is None:
                 return _file(path, read_inside(root, folder, path, limit=LIMIT_BYTES))
-            opened = self._cache.fetch(root, folder, path, Path(real).stat(), limit=LIMIT_BYTES)
+            opened = self._cache.fetch(root, folder, path, status, limit=LIMIT_BYTES)
         return _file(path, opened)
 
     def read_all_now(self, root: Path, scope: Scope) -> Folder:
@@ -205,16 +205,29 @@ def _listed(root: Path, scope: Scope) -> list[FileInfo]:
     ]
 
 
+def _status_inside(root: Path, folder: str, path: str) -> os.stat_result | None:
+    """Look at a plain file that surely lies in the folder; None leaves it to opening it to tell."""
+    place = f"{root}{os.sep}{path}"
+    plain = is_plain(root, path)
+    if not plain and not lies_inside(os.path.realpath(place), real_folder(root, folder)):
+        return None
+    try:
+        status = os.stat(place)  # noqa: PTH116 - as text, see `read_inside`
+    except OSError:
+        return None
+    return status if stat.S_ISREG(status.st_mode) else None
+
+
 def _weigh(_seen: Seen, folder: Folder) -> int:
     return sum(FILE_WEIGHT + file.size_bytes for file in folder.files)
 
 
 def _found(root: Path, scope: Scope) -> list[Found]:
     folder = folder_of(scope)
-    place = root / folder
+    place = f"{root}{os.sep}{folder}"
     if not os.path.lexists(place):
         return []
-    if not place.is_dir():
+    if not os.path.isdir(place):  # noqa: PTH112 - as text, see `read_inside`
         raise _in_the_way(folder, "a folder")
     with atomic.disk_errors(folder):
         refuse_links(root, folder)
