@@ -293,7 +293,7 @@ WARNINGS: dict[WarningCode, Caution] = {
         "光标超出文档末尾，已移至末尾。",
     ),
     WarningCode.IMMEDIATE_UNAVAILABLE: _caution(
-        "The document is neither open nor on disk.", "文档未打开且不在磁盘上。"
+        "The document is not open and not on disk, or cannot be read.", "文档未打开且不在磁盘上。"
     ),
     WarningCode.RULES_UNAVAILABLE: _caution(
         "A rules file could not be read.", "规则文件无法读取。"
@@ -330,7 +330,7 @@ WARNINGS: dict[WarningCode, Caution] = {
         "The summaries of recent runs could not be read.", "最近运行摘要无法读取。"
     ),
     WarningCode.SKILL_UNKNOWN: _caution(
-        "There is no such skill, so it was told everything; `skill:list` names those that are.",
+        "There is no such skill; the general profile was used. `skill:list` names all skills.",
         "没有此技能，已使用通用配置；skill:list 列出全部技能。",
     ),
     WarningCode.SKILL_SOURCE_ABSENT: _caution(

@@ -26,7 +26,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         description="Show the layers of a prompt with token bars, what was kept or dropped and "
         "why, and the hashes.",
     )
-    parser.add_argument("--project", type=Path, required=True, metavar="DIR")
+    parser.add_argument(
+        "--project", type=Path, required=True, metavar="DIR", help="the folder of the novel"
+    )
     parser.add_argument("--document", required=True, metavar="PATH", help="in the project")
     parser.add_argument("--cursor", type=int, metavar="N", help="in code points (default: the end)")
     parser.add_argument("--skill", default=GENERAL, metavar="ID", help="such as builtin:continue")

@@ -25,7 +25,7 @@ class Linted(Model):
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     """Describe the command."""
-    parser = commands.add_parser("skill")
+    parser = commands.add_parser("skill", description="Check skills before anyone runs them.")
     actions = parser.add_subparsers(metavar="ACTION", required=True)
     lint = actions.add_parser(
         "lint",
