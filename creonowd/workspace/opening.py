@@ -156,7 +156,9 @@ def _bytes_of(descriptor: int, limit: int, expected: int) -> bytes:
 
 def _cannot_open(error: OSError, where: Path, path: str) -> DaemonError:
     if error.errno in _ABSENT:
-        return DaemonError(ErrorCode.NOT_FOUND, "There is no such file.", path=path)
+        return DaemonError(
+            ErrorCode.NOT_FOUND, "There is no such file; list what there is.", path=path
+        )
     if error.errno in _NOT_A_PATH:
         return refused("length", "path is not one that this system can have.")
     if error.errno == errno.ELOOP:
