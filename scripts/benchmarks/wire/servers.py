@@ -34,17 +34,10 @@ class Peer(msgspec.Struct, frozen=True):
 
 def by_socket(data: Path, pygls: Path | None) -> list[Peer]:
     """List the servers that listen: on a Unix socket, and pygls, which has none, on a port."""
-    ours, bare, node = (str(data / f"{name}.sock") for name in ("ours", "bare", "node"))
-    serve = [*SERVE, "--socket", ours, "--user-data"]
+    bare, node = (str(data / f"{name}.sock") for name in ("bare", "node"))
     found = [
-        Peer("creonowd", lambda home: [*serve, home], address=ours, environment=US),
-        Peer(
-            "creonowd, lines",
-            lambda home: [*serve, home],
-            headers=False,
-            address=ours,
-            environment=US,
-        ),
+        _ourselves(data, "creonowd", headers=True),
+        _ourselves(data, "creonowd, lines", headers=False),
         Peer(
             "bare asyncio + msgspec",
             lambda _: [sys.executable, str(HERE / "echo_bare.py"), bare],
@@ -71,6 +64,12 @@ def by_stdio(pygls: Path | None) -> list[Peer]:
     if pygls is not None:
         found.append(Peer("pygls", lambda _: [str(pygls), str(HERE / "echo_pygls.py")]))
     return found
+
+
+def _ourselves(data: Path, name: str, *, headers: bool) -> Peer:
+    address = str(data / ("headers.sock" if headers else "lines.sock"))
+    serve = [*SERVE, "--socket", address, "--user-data"]
+    return Peer(name, lambda home: [*serve, home], headers, address, US)
 
 
 def _pygls_on_a_port(python: Path, port: int) -> Peer:
