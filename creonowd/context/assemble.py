@@ -25,7 +25,13 @@ from creonowd.context.pinned import pin, raw_input
 from creonowd.context.plan import Plan, asked, shows_document
 from creonowd.context.relevance import mentioned_entities
 from creonowd.context.source import Source
-from creonowd.context.stable import StableInput, ready_rules, settings_ahead, stable_side
+from creonowd.context.stable import (
+    ReadySettings,
+    StableInput,
+    ready_rules,
+    settings_ahead,
+    stable_side,
+)
 from creonowd.context.units import Unit, candidates, prepare_all, visible_ref
 from creonowd.context.verdict import Verdict, absent_verdicts
 from creonowd.context.warnings import Warned, trimming_warnings
@@ -70,8 +76,9 @@ def without_tokenizer(plan: Plan) -> Plan:
 
 def _compose(plan: Plan, gathered: Gathered, instruments: Instruments) -> Assembly:
     given = gathered.fragments
+    refuse_long(_sent(plan, given), instruments)
     with settings_ahead(given[Layer.SETTINGS], instruments) as settings:
-        offered = _offered(plan, given, _opened(plan, instruments), instruments)
+        offered = _offered(plan, given, settings, instruments)
         stable = stable_side(_stable_input(plan, gathered, instruments), settings, instruments)
     dynamic = dynamic_side(plan, stable, offered, instruments)
     hasher = stable.hasher.copy()
@@ -99,6 +106,12 @@ def _compose(plan: Plan, gathered: Gathered, instruments: Instruments) -> Assemb
     )
 
 
+def _sent(plan: Plan, given: Mapping[Layer, tuple[Fragment, ...]]) -> list[Fragment]:
+    """List what hosts and the author sent, rules aside."""
+    layers = (Layer.SETTINGS, *DYNAMIC)
+    return [*(f for layer in layers for f in given[layer] if f.hosted), *raw_input(plan)]
+
+
 def _opened(plan: Plan, instruments: Instruments) -> Manuscript | None:
     if plan.document is None:
         return None
@@ -108,25 +121,24 @@ def _opened(plan: Plan, instruments: Instruments) -> Manuscript | None:
 def _offered(
     plan: Plan,
     given: Mapping[Layer, tuple[Fragment, ...]],
-    manuscript: Manuscript | None,
+    settings: ReadySettings,
     instruments: Instruments,
 ) -> Offered:
     """Make the dynamic side ready, refusing as early as possible what is too large."""
-    hosted = [f for layer in (Layer.SETTINGS, *DYNAMIC) for f in given[layer] if f.hosted]
-    sent = [*hosted, *raw_input(plan)]
-    refuse_long(sent, instruments)
     rules = ready_rules(given[Layer.RULES], instruments)
-    tally = Tally(lambda: [*given[Layer.RULES], *sent], instruments)
+    tally = Tally(lambda: [*given[Layer.RULES], *_sent(plan, given)], instruments)
     tally.add(rules.before_tokens)
+    manuscript = _opened(plan, instruments)
     pinned = pin(plan, manuscript, instruments)
     tally.add(pinned.tokens)
-    _ready([f for f in hosted if f.layer is Layer.SETTINGS], tally, instruments)
-    return Offered(
+    offered = Offered(
         pinned=pinned,
         chunks=_ready(given[Layer.RETRIEVED], tally, instruments),
         notes=_ready(given[Layer.IMMEDIATE], tally, instruments),
         scene=None if manuscript is None else _seen(plan, manuscript, instruments),
     )
+    tally.add(_hosted_tokens(settings().units))
+    return offered
 
 
 def _seen(plan: Plan, manuscript: Manuscript, instruments: Instruments) -> Scene | None:
@@ -139,8 +151,12 @@ def _ready(fragments: Sequence[Fragment], tally: Tally, instruments: Instruments
     for start in range(0, len(given), AT_ONCE):
         some = prepare_all(given[start : start + AT_ONCE], instruments)
         units += some
-        tally.add(sum(unit.before_tokens for unit in some if unit.fragment.hosted))
+        tally.add(_hosted_tokens(some))
     return units
+
+
+def _hosted_tokens(units: Iterable[Unit]) -> int:
+    return sum(unit.before_tokens for unit in units if unit.fragment.hosted)
 
 
 def _stable_input(plan: Plan, gathered: Gathered, instruments: Instruments) -> StableInput:

@@ -6,6 +6,7 @@ document mentions comes in as a set of entities, and only when the rules are ove
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from hashlib import sha256
 from typing import Any
 
@@ -107,6 +108,7 @@ def settings_ahead(
     begun = begin(candidates(_in_order(fragments)), instruments)
     with instruments.begin_count(begun.texts) as counts:
 
+        @cache
         def ready() -> Settings:
             settings = Settings(units=tuple(finish(begun, counts(), instruments)))
             layered.put(key, settings)

@@ -106,13 +106,30 @@ def test_an_entity_is_weighed_before_it_is_cut_to_size() -> None:
     refused(World(rules=rules, profile=ROOMY))
 
 
-def test_ten_megabytes_are_never_counted_to_learn_that_they_are_too_many() -> None:
+@pytest.mark.parametrize("layer", [None, Layer.SETTINGS, Layer.RETRIEVED, Layer.IMMEDIATE])
+def test_ten_megabytes_are_never_counted_to_learn_that_they_are_too_many(
+    layer: Layer | None,
+) -> None:
     counter = CountingTokenizer(tokenizer("o200k_base"))
     using = Instruments(counter, REDACTOR, Memory())
+    text = "".join(f"{number}{SENTENCE}\n" for number in range(400_000))
+    sent = () if layer is None else (piece(layer, "host", text, score=0.5, hosted=True),)
+    world = World(additional_input="" if layer else text, profile=ROOMY).with_hosted(sent)
 
-    refused(World(additional_input=f"{SENTENCE}\n" * 400_000, profile=ROOMY), using)
+    refused(world, using)
 
     assert counter.characters < 500_000
+
+
+def test_what_hosts_send_for_the_settings_is_counted_once() -> None:
+    counter = CountingTokenizer(tokenizer("o200k_base"))
+    texts = ["".join(f"{n}.{m}{SENTENCE}\n" for m in range(50)) for n in range(20)]
+    chunks = tuple(piece(Layer.SETTINGS, f"{n}", t, hosted=True) for n, t in enumerate(texts))
+
+    assembled(World(profile=ROOMY).with_hosted(chunks), Instruments(counter, REDACTOR, Memory()))
+
+    given = sum(map(len, texts))
+    assert given <= counter.characters < 1.5 * given
 
 
 @pytest.mark.requirement("CE-076")
