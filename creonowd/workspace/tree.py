@@ -63,11 +63,21 @@ class TreeFile(FileInfo, gc=False):
     data: bytes
 
 
-class Problem(Model):
-    """A file that could not be used, and why."""
+class Problem(Model, eq=False):
+    """A file that could not be used, and why; the same failure again is the same problem."""
 
     path: str
     error: DaemonError
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Problem) and self._told == other._told
+
+    def __hash__(self) -> int:
+        return hash((self.path, self.error.code))
+
+    @property
+    def _told(self) -> tuple[object, ...]:
+        return self.path, self.error.code, self.error.details
 
 
 class Folder(Model, cache_hash=True):

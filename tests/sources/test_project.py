@@ -10,14 +10,14 @@ import anyio
 import pytest
 
 from creonowd.clock import SystemClock
-from creonowd.context.fragment import STABLE, Layer, Origin
+from creonowd.context.fragment import STABLE, Layer, Origin, Reason
 from creonowd.context.needs import ContextRules, Need, wants
 from creonowd.context.source import Ask, Fetched, Source
 from creonowd.sources.project import ProjectSources
 from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.sources.retrieval.source import Passages
 from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import Tree, make_tree
+from creonowd.workspace.tree import LIMIT_BYTES, Tree, make_tree
 from creonowd.workspace.watcher import Watcher
 
 ASK = Ask(project_id="prj", skill_id="s", limit=200)
@@ -97,6 +97,17 @@ async def test_what_has_not_changed_is_the_very_same_value(
 
     stable = [source.name for source in sources.of(project) if source.layer in STABLE]
     assert all(before[name] is after[name] for name in stable)
+
+
+async def test_a_file_that_cannot_be_read_costs_no_second_look_at_the_others(
+    sources: ProjectSources, project: Project
+) -> None:
+    (project.root / ".creonow/settings/巨著.md").write_bytes(bytes(LIMIT_BYTES + 1))
+
+    before, after = await fetched(sources.of(project)), await fetched(sources.of(project))
+
+    assert [left.reason for left in after["settings"].left_out] == [Reason.TOO_LARGE]
+    assert before["settings"] is after["settings"]
 
 
 async def test_a_change_on_disk_is_seen_at_once(sources: ProjectSources, project: Project) -> None:
