@@ -1,10 +1,11 @@
 """The `.creonow` tree of one project as one assembly sees it: every folder is read at most once.
 
 What all sources of an assembly want is fetched in one go, in a thread; assemblies that want the
-same at the same time share it. Knows folders; knows nothing of what is made of them.
+same at the same time share it. A folder that hangs holds up its own sources alone. Knows folders;
+knows nothing of what is made of them.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 import anyio
@@ -19,6 +20,9 @@ from creonowd.workspace.tree import Folder, Tree
 T = TypeVar("T")
 
 Outcomes = dict[str, Any]
+
+# What part of the time that is left a trip for all may take; the rest is for going one by one.
+PATIENCE = 0.25
 
 
 class Shelf:
@@ -46,6 +50,7 @@ class Shelves:
         self._wanted: dict[str, Work[Any]] = {}
         self._outcomes: Outcomes = {}
         self._turn = anyio.Lock()
+        self._held_up = False
 
     async def make(self, name: str, work: Work[T]) -> T:
         """Do the work that goes by this name, or tell what it came to when it was done."""
@@ -53,15 +58,22 @@ class Shelves:
         # Whoever was asked at the same time comes along.
         await lowlevel.checkpoint()
         async with self._turn:
-            if name not in self._outcomes:
-                await self._go()
+            if name not in self._outcomes and not self._held_up:
+                await self._go_together()
+        if name not in self._outcomes:
+            await self._go([name])
         outcome = self._outcomes[name]
         if isinstance(outcome, Exception):
             raise outcome
         return cast("T", outcome)
 
-    async def _go(self) -> None:
-        names = sorted(self._wanted.keys() - self._outcomes.keys())
+    async def _go_together(self) -> None:
+        left = anyio.current_effective_deadline() - anyio.current_time()
+        with anyio.move_on_after(left * PATIENCE) as trip:
+            await self._go(sorted(self._wanted.keys() - self._outcomes.keys()))
+        self._held_up = trip.cancelled_caught
+
+    async def _go(self, names: Sequence[str]) -> None:
         works = {name: self._wanted[name] for name in names}
 
         async def trip() -> Outcomes:

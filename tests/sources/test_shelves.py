@@ -78,3 +78,26 @@ async def test_work_that_fails_costs_the_others_nothing(shelves: Shelves, fault:
                 group.start_soon(ask, name)
 
     assert got == {"good": "good", "bad": fault, "fine": "fine"}
+
+
+async def test_work_that_hangs_costs_the_others_nothing(shelves: Shelves) -> None:
+    got: dict[str, object] = {}
+    free = threading.Event()
+
+    def hang(shelf: Shelf) -> None:
+        free.wait(60)
+
+    async def ask(name: str) -> None:
+        try:
+            with anyio.fail_after(2):
+                got[name] = await shelves.make(name, hang if name == "bad" else lambda _: name)
+        except TimeoutError:
+            got[name] = "timeout"
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            for name in ("after", "bad", "one more"):
+                group.start_soon(ask, name)
+    free.set()
+
+    assert got == {"after": "after", "bad": "timeout", "one more": "one more"}
