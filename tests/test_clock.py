@@ -15,6 +15,13 @@ def test_ids_have_the_form_that_the_wire_promises(clock: Clock) -> None:
     assert all(re.fullmatch(r"prj_[a-z0-9]{16,26}", name) for name in minted)
 
 
+def test_ids_use_the_whole_alphabet_in_every_place() -> None:
+    letters = set("abcdefghijklmnopqrstuvwxyz0123456789")
+    minted = [SystemClock().new_id("run").removeprefix("run_") for _ in range(2000)]
+
+    assert all(set(place) == letters for place in zip(*minted, strict=True))
+
+
 def test_a_stepping_clock_repeats_itself() -> None:
     first, second = SteppingClock(), SteppingClock()
 
