@@ -7,6 +7,7 @@ import logging
 import logging.handlers
 import queue
 import sys
+import threading
 from pathlib import Path
 from typing import TextIO
 
@@ -18,6 +19,7 @@ from creonowd.settings import Settings
 
 LOG_FOLDER = "logs"
 LOG_FILE = "main.log"
+PAUSE_SECONDS = 0.1
 
 _listeners: list[logging.handlers.QueueListener] = []
 
@@ -53,16 +55,59 @@ def configure(
 def _write_in_a_thread(handlers: list[logging.Handler], level: str) -> None:
     """Render, redact and write beside the event loop: neither a disk nor a rule may hold it up."""
     close()
-    lines: queue.SimpleQueue[logging.LogRecord] = queue.SimpleQueue()
-    listener = logging.handlers.QueueListener(lines, *handlers)
+    lines: queue.SimpleQueue[logging.LogRecord | None] = queue.SimpleQueue()
+    hurry = threading.Event()
+    listener = _Unhurried(lines, hurry, handlers)
     listener.start()
     _listeners.append(listener)
-    logging.basicConfig(handlers=[_Queued(lines)], level=level, force=True)
+    logging.basicConfig(handlers=[_Queued(lines, hurry)], level=level, force=True)
     logging.getLogger("websockets").setLevel(logging.WARNING)
 
 
+class _Unhurried(logging.handlers.QueueListener):
+    """Lets a moment pass before it writes, unless someone is in a hurry.
+
+    Whoever renders a line holds the interpreter, and the request that it tells of would wait.
+    """
+
+    def __init__(
+        self,
+        lines: queue.SimpleQueue[logging.LogRecord | None],
+        hurry: threading.Event,
+        handlers: list[logging.Handler],
+    ) -> None:
+        super().__init__(lines, *handlers)
+        self._lines = lines
+        self._hurry = hurry
+
+    def dequeue(self, block: bool) -> logging.LogRecord:  # noqa: FBT001 - the base's form
+        """Wait for a line and, if it is the first after a silence, for those that follow it."""
+        silence = self._lines.empty()
+        record = super().dequeue(block)
+        if silence and self._hurry.wait(PAUSE_SECONDS):
+            self._hurry.clear()
+        return record
+
+    def stop(self) -> None:
+        """Write what is queued, now."""
+        self._hurry.set()
+        super().stop()
+
+
 class _Queued(logging.handlers.QueueHandler):
-    """Hands records over as they are; the thread renders them."""
+    """Hands records over as they are; the thread renders them, a warning at once."""
+
+    def __init__(
+        self, lines: queue.SimpleQueue[logging.LogRecord | None], hurry: threading.Event
+    ) -> None:
+        super().__init__(lines)
+        self._hurry = hurry
+
+    def enqueue(self, record: logging.LogRecord) -> None:
+        """Pass a record on."""
+        super().enqueue(record)
+        if record.levelno >= logging.WARNING:
+            self._hurry.set()
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
         return record

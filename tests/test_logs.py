@@ -7,6 +7,7 @@ import sys
 from collections.abc import Generator
 from pathlib import Path
 
+import anyio
 import pytest
 import structlog
 
@@ -71,6 +72,35 @@ def test_below_the_level_nothing_is_written(tmp_path: Path) -> None:
     structlog.stdlib.get_logger("part").info("quiet")
 
     assert lines(tmp_path) == []
+
+
+async def test_a_warning_is_written_at_once_with_all_that_waited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "PAUSE_SECONDS", 3600)
+    logs.configure(tmp_path, Settings())
+    log = structlog.stdlib.get_logger("part")
+    log.info("first")
+    log.info("second")
+    log.warning("third")
+    log.warning("fourth")
+
+    file = anyio.Path(tmp_path / "logs" / "main.log")
+    with anyio.fail_after(60):
+        while (await file.read_bytes()).count(b"\n") < 4:
+            await anyio.lowlevel.checkpoint()
+
+    assert [line["event"] for line in lines(tmp_path)] == ["first", "second", "third", "fourth"]
+
+
+def test_what_waits_to_be_written_is_there_after_closing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "PAUSE_SECONDS", 3600)
+    logs.configure(tmp_path, Settings())
+    structlog.stdlib.get_logger("part").info("last_words")
+
+    assert [line["event"] for line in lines(tmp_path)] == ["last_words"]
 
 
 def test_the_folder_is_private(tmp_path: Path) -> None:
