@@ -3,9 +3,7 @@
 from functools import partial
 from typing import Annotated, Literal, NamedTuple
 
-import anyio
 import structlog
-from anyio import lowlevel
 from msgspec import UNSET, Meta
 from msgspec.structs import replace
 
@@ -165,18 +163,12 @@ async def _judge(order: _Order, assembled: Assembled, output: str) -> Verdict:
 
 
 async def _recorded(order: _Order, attempts: tuple[Attempt, ...], warnings: list[str]) -> SkillRun:
-    """Keep what the run came to, and put it into words while the disk is at work."""
-    problems: list[str] = []
-    told: list[SkillRun] = []
+    """Keep what the run came to, then put it into words.
 
-    async def record() -> None:
-        problems.extend(await _record(order, attempts[-1]))
-
-    async with anyio.create_task_group() as tasks:
-        tasks.start_soon(record)
-        await lowlevel.checkpoint()
-        told.append(_told(order, attempts, warnings))
-    return replace(told[0], warnings=[*told[0].warnings, *problems])
+    One after the other: at once, the writing thread would wait for the interpreter at each step.
+    """
+    problems = await _record(order, attempts[-1])
+    return _told(order, attempts, [*warnings, *problems])
 
 
 async def _record(order: _Order, attempt: Attempt) -> list[str]:

@@ -63,10 +63,10 @@ def append(path: Path, data: bytes, *, mode: int = PRIVATE, synced: bool = True)
     If not, no kill of the process loses it, but a cut of the power may.
     """
     with disk_errors(path.name):
-        fresh = not path.exists()
+        fresh = synced and not path.exists()
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, mode)
         _write_and_close(descriptor, data, synced=synced)
-        if fresh and synced:
+        if fresh:
             sync_folder(path.parent)
 
 
@@ -150,12 +150,14 @@ def _keep_permissions(path: Path, temporary: Path) -> None:
 
 
 def _write_and_close(descriptor: int, data: bytes, *, synced: bool = True) -> None:
-    with open(descriptor, "wb", buffering=0) as file:
+    try:
         view = memoryview(data)
         while view:
-            view = view[file.write(view) :]
+            view = view[os.write(descriptor, view) :]
         if synced:
-            os.fsync(file.fileno())
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _claim(temporary: Path, path: Path) -> None:

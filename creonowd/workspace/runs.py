@@ -5,7 +5,6 @@ records and files; what a summary says is decided where it is made.
 """
 
 from collections import OrderedDict
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -57,8 +56,9 @@ class _Head(Model):
 
 
 class _Book(NamedTuple):
-    """The last runs of a document, and how many lines may still be added to its file."""
+    """The last runs of a document, its file, and how many lines may still be added to that."""
 
+    path: Path
     runs: tuple[RunRecord, ...] = ()
     room: int = 0
 
@@ -72,41 +72,39 @@ class Runs:
 
     def __init__(self, user_data: Path) -> None:
         self._folder = user_data / FOLDER
-        self._lock = anyio.Lock()
-        self._known: OrderedDict[Path, _Book] = OrderedDict()
+        self._lock = anyio.Lock(fast_acquire=True)
+        self._known: OrderedDict[tuple[str, str], _Book] = OrderedDict()
 
     async def record(self, project_id: str, document_id: str, run: RunRecord) -> None:
         """Add a run to its document's; the oldest makes room."""
-        path = self._path(project_id, document_id)
+        key = (project_id, document_id)
         async with self._lock:
-            book = await self._book(path)
+            book = await self._book(key)
             numbered = replace(run, number=book.runs[-1].number + 1 if book.runs else 1)
             runs = (*book.runs, numbered)[-MAX_RECENT_SUMMARY:]
             if book.room:
-                await to_thread.run_sync(
-                    partial(atomic.append, path, _line(numbered), synced=False)
-                )
-                self._keep(path, _Book(runs, book.room - 1))
+                await to_thread.run_sync(_add, book.path, numbered)
+                self._keep(key, _Book(book.path, runs, book.room - 1))
             else:
-                await to_thread.run_sync(_write, path, document_id, runs)
-                self._keep(path, _Book(runs, MOST_LINES - len(runs)))
+                await to_thread.run_sync(_write, book.path, document_id, runs)
+                self._keep(key, _Book(book.path, runs, MOST_LINES - len(runs)))
 
     async def recent(self, project_id: str, document_id: str) -> tuple[RunRecord, ...]:
         """Give the last runs of a document, oldest first."""
-        path = self._path(project_id, document_id)
-        if path in self._known:
-            return self._known[path].runs
+        key = (project_id, document_id)
+        if key in self._known:
+            return self._known[key].runs
         async with self._lock:
-            return (await self._book(path)).runs
+            return (await self._book(key)).runs
 
-    async def _book(self, path: Path) -> _Book:
-        if path not in self._known:
-            self._keep(path, await to_thread.run_sync(_load, path))
-        return self._known[path]
+    async def _book(self, key: tuple[str, str]) -> _Book:
+        if key not in self._known:
+            self._keep(key, await to_thread.run_sync(_load, self._path(*key)))
+        return self._known[key]
 
-    def _keep(self, path: Path, book: _Book) -> None:
-        self._known[path] = book
-        self._known.move_to_end(path)
+    def _keep(self, key: tuple[str, str], book: _Book) -> None:
+        self._known[key] = book
+        self._known.move_to_end(key)
         if len(self._known) > REMEMBERED:
             self._known.popitem(last=False)
 
@@ -120,16 +118,16 @@ def _load(path: Path) -> _Book:
         try:
             head, *lines = path.read_bytes().split(b"\n")
         except FileNotFoundError:
-            return _Book()
+            return _Book(path)
     try:
         stored.decode(head, _Head, version=VERSION, name=path.name)
     except stored.DamagedFileError as damage:
         log.warning("runs_set_aside", file=stored.set_aside(path), damage=str(damage))
-        return _Book()
+        return _Book(path)
     runs = [run for line in lines if (run := _read(line)) is not None]
     # A line that was torn by a kill makes the next record write the file anew.
     whole = len(runs) == len(lines) - 1 and lines[-1] == b""
-    return _Book(tuple(runs[-MAX_RECENT_SUMMARY:]), max(0, MOST_LINES - len(runs)) * whole)
+    return _Book(path, tuple(runs[-MAX_RECENT_SUMMARY:]), max(0, MOST_LINES - len(runs)) * whole)
 
 
 def is_whole(line: bytes) -> bool:
@@ -142,6 +140,10 @@ def _read(line: bytes) -> RunRecord | None:
         return msgspec.json.decode(line, type=RunRecord)
     except (msgspec.DecodeError, RecursionError):
         return None
+
+
+def _add(path: Path, run: RunRecord) -> None:
+    atomic.append(path, _line(run), synced=False)
 
 
 def _write(path: Path, document_id: str, runs: tuple[RunRecord, ...]) -> None:

@@ -10,6 +10,7 @@ import pytest
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
+from creonowd.workspace.runs import Runs
 from tests.channels.desk import Desk, at_desk
 from tests.clients import Client, in_memory
 
@@ -407,6 +408,37 @@ async def test_an_output_is_not_lost_if_it_cannot_be_recorded(desk: Desk, sessio
 
     assert run["output"] == "好。"
     assert any(warning.startswith("RUNS_UNAVAILABLE") for warning in run["warnings"])
+
+
+async def test_a_run_is_on_the_disk_before_it_is_answered(desk: Desk, session: Any) -> None:
+    run = await desk.run()
+
+    (kept,) = await Runs(session.user_data).recent(desk.project_id, "一.md")
+
+    assert kept.run_id == run["runId"]
+    assert kept.verdict == run["verdict"]["status"]
+
+
+async def test_a_run_can_be_cancelled_at_every_step(desk: Desk, session: Any) -> None:
+    """Whenever it comes, there is one reply, and what is on the disk is what is remembered."""
+    done = 0
+    for steps in range(0, 800, 20):
+        await desk.start(f"r{steps}", stream=True)
+        for _ in range(steps):
+            await anyio.lowlevel.checkpoint()
+        await desk.client.call("ai:skill:cancel", {"runId": f"r{steps}"})
+        reply = await desk.client.reply(f"r{steps}")
+        done += "result" in reply
+        assert "result" in reply or reply["error"]["data"]["code"] == "CANCELED"
+
+    await desk.run(runId="last")
+    remembered = await session.runs.recent(desk.project_id, "一.md")
+    ended = [e["params"] for e in desk.client.events if e["params"].get("done")]
+
+    assert remembered == await Runs(session.user_data).recent(desk.project_id, "一.md")
+    assert remembered[-1].run_id == "last"
+    assert done + 1 <= remembered[-1].number <= 41
+    assert len(ended) == 40
 
 
 async def test_runs_at_once_on_one_document_do_not_mix(desk: Desk) -> None:
