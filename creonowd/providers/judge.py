@@ -4,10 +4,12 @@ Without a model the rest is unchecked, never passed. Knows no project and no fil
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
 
 from creonowd.errors import DaemonError
 from creonowd.providers import judge_model
-from creonowd.providers.bans import Hit, ban_in, hits
+from creonowd.providers.bans import Ban, Hit, ban_in, hits
 from creonowd.providers.provider import Call, Provider
 from creonowd.providers.terms import REF, Term, misuses
 from creonowd.providers.verdict import (
@@ -38,8 +40,9 @@ async def judge(
 
     A model may have made up a secret, or heard one from its host: it is not sent out again.
     """
-    broken = [*_by_rules(text, charges), *_by_terms(text, terms)]
-    rest = [charge for charge in charges if not _settled(charge)]
+    docket = _docket(tuple(charges))
+    broken = [*_by_rules(text, docket), *_by_terms(text, terms)]
+    rest = docket.rest
     unchecked: list[Unchecked] = []
     if provider is None or not provider.judges:
         unchecked = all_unchecked(rest, NO_MODEL)
@@ -62,15 +65,25 @@ def named(verdict: Verdict) -> str:
     return "上一稿违反了以下约束，请重写并遵守：\n" + "\n".join(dict.fromkeys(lines))
 
 
-def _settled(charge: Charge) -> bool:
-    ban = ban_in(charge.text)
-    return ban is not None and ban.whole
+class _Docket(NamedTuple):
+    """Charges sorted out: those that are bans, and those that rules do not settle."""
+
+    bans: tuple[tuple[Charge, Ban], ...]
+    rest: tuple[Charge, ...]
 
 
-def _by_rules(text: str, charges: Iterable[Charge]) -> Iterator[Violation]:
-    for charge in charges:
-        if ban := ban_in(charge.text):
-            yield from (_certain(charge.id, charge.text, hit) for hit in hits(ban, text))
+@lru_cache(maxsize=64)
+def _docket(charges: tuple[Charge, ...]) -> _Docket:
+    read = [(charge, ban_in(charge.text)) for charge in charges]
+    return _Docket(
+        bans=tuple((charge, ban) for charge, ban in read if ban is not None),
+        rest=tuple(charge for charge, ban in read if ban is None or not ban.whole),
+    )
+
+
+def _by_rules(text: str, docket: _Docket) -> Iterator[Violation]:
+    for charge, ban in docket.bans:
+        yield from (_certain(charge.id, charge.text, hit) for hit in hits(ban, text))
 
 
 def _by_terms(text: str, terms: Iterable[Term]) -> Iterator[Violation]:
@@ -90,7 +103,7 @@ def _certain(constraint_id: str, constraint: str, hit: Hit) -> Violation:
 
 
 async def _by_model(
-    text: str, charges: list[Charge], provider: Provider, question: Call
+    text: str, charges: Sequence[Charge], provider: Provider, question: Call
 ) -> tuple[list[Violation], list[Unchecked]]:
     try:
         answer = await provider.answer(question, _ignore)

@@ -5,15 +5,12 @@ Knows the file's form; an entry that says nothing about what to avoid bans nothi
 
 from collections.abc import Iterator
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
-import regex
 
 from creonowd.providers.bans import Hit, stands_alone
-
-if TYPE_CHECKING:
-    from ahocorasick_rs import AhoCorasick
+from creonowd.providers.places import Finder
 
 REF = ".creonow/rules/terminology.json"
 AVOIDED = ("avoid", "avoids", "forbidden", "banned", "wrong", "deprecated")
@@ -53,7 +50,7 @@ def misuses(terms: tuple[Term, ...], text: str) -> list[tuple[Term, Hit]]:
     """Find the words to avoid, except where they are part of the words to use instead."""
     found: list[tuple[int, Hit]] = []
     ends = [0] * len(terms)
-    for number, start, end in _places(tuple(term.avoided for term in terms), text):
+    for number, start, end in _finder(terms).places(text):
         if start >= ends[number] and stands_alone(text, start, end):
             ends[number] = end
             if not _is_part_of(terms[number].preferred, text, start, end):
@@ -61,25 +58,9 @@ def misuses(terms: tuple[Term, ...], text: str) -> list[tuple[Term, Hit]]:
     return [(terms[number], hit) for number, hit in sorted(found)]
 
 
-def _places(words: tuple[str, ...], text: str) -> list[tuple[int, int, int]]:
-    """Find all words in one pass, whatever their case: their numbers, where they begin and end."""
-    if not words:
-        return []
-    lower = text.lower()
-    if len(lower) == len(text):
-        return _automaton(words).find_matches_as_indexes(lower, overlapping=True)
-    return [
-        (number, *match.span())
-        for number, word in enumerate(words)
-        for match in regex.finditer(regex.escape(word), text, regex.IGNORECASE)
-    ]
-
-
 @lru_cache(maxsize=16)
-def _automaton(words: tuple[str, ...]) -> "AhoCorasick":
-    from ahocorasick_rs import AhoCorasick
-
-    return AhoCorasick([word.lower() for word in words])
+def _finder(terms: tuple[Term, ...]) -> Finder:
+    return Finder(tuple(term.avoided for term in terms))
 
 
 def _is_part_of(preferred: str, text: str, start: int, end: int) -> bool:

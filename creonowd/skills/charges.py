@@ -3,11 +3,15 @@
 Knows where they come from; the judge is elsewhere.
 """
 
+from functools import lru_cache
+
 from msgspec.structs import replace
 
 from creonowd.context.assembly import Assembly
 from creonowd.context.fragment import Kind, Layer
+from creonowd.context.judged import Judged
 from creonowd.context.template import CONSTRAINTS_FILE
+from creonowd.context.verdict import Verdict as Candidate
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.providers.terms import REF, Term, read_terms
@@ -47,23 +51,34 @@ class Constraints(Model):
 
 def constraints_in(assembly: Assembly) -> Constraints:
     """Find the constraints of a prompt, as the model was told them."""
-    rules = assembly.layers[Layer.RULES].verdicts
-    told = [v for v in rules if v.kind is Kind.CONSTRAINT]
-    charges = [(v.stays, Charge(id=_id(v.evidence.source_ref), text=v.text)) for v in told]
-    terminology = next((v.text for v in rules if v.evidence.source_ref == REF and v.stays), None)
+    told = _told_by(_Rules(assembly.layers[Layer.RULES]))
+    late = any(failure.source == SOURCE for failure in assembly.failures)
+    return replace(told, unread=True) if late else told
+
+
+class _Rules:
+    """The rules of a prompt, known by being the same ones: an unchanged prefix keeps them."""
+
+    def __init__(self, judged: Judged) -> None:
+        self.judged = judged
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Rules) and self.judged is other.judged
+
+    def __hash__(self) -> int:
+        return id(self.judged)
+
+
+@lru_cache(maxsize=16)
+def _told_by(rules: _Rules) -> Constraints:
+    verdicts = rules.judged.verdicts
+    told = [v for v in verdicts if v.kind is Kind.CONSTRAINT]
+    terminology = next((v.text for v in verdicts if v.evidence.source_ref == REF and v.stays), None)
     return Constraints(
-        charges=tuple(charge for stays, charge in charges if stays),
-        left_out=tuple(charge for stays, charge in charges if not stays),
-        unread=_unread(assembly),
+        charges=tuple(_charge(v) for v in told if v.stays),
+        left_out=tuple(_charge(v) for v in told if not v.stays),
+        unread=any(v.evidence.source_ref == CONSTRAINTS_FILE for v in verdicts),
         terms=None if terminology is None else read_terms(terminology.encode()),
-    )
-
-
-def _unread(assembly: Assembly) -> bool:
-    """Tell whether the file was of no use, or did not come in time."""
-    rules = assembly.layers[Layer.RULES].verdicts
-    return any(v.evidence.source_ref == CONSTRAINTS_FILE for v in rules) or any(
-        failure.source == SOURCE for failure in assembly.failures
     )
 
 
@@ -105,5 +120,5 @@ def _placed(violation: Violation, output: str) -> Violation:
     return replace(violation, start=to_utf16(output, start), end=to_utf16(output, end))
 
 
-def _id(source_ref: str) -> str:
-    return source_ref.rpartition("#")[2]
+def _charge(constraint: Candidate) -> Charge:
+    return Charge(id=constraint.evidence.source_ref.rpartition("#")[2], text=constraint.text)

@@ -1,0 +1,57 @@
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creonowd.providers.places import Finder
+
+LETTERS = "别名1aA_Kkİiſßςσ🌙\u0307 "
+some_text = st.text(st.sampled_from(LETTERS), max_size=40)
+some_words = st.lists(st.text(st.sampled_from("别名1aAkßς🌙_"), min_size=1, max_size=3), max_size=5)
+
+
+def expected(words: list[str], text: str) -> set[tuple[int, int, int]]:
+    """Look at every place; only where the text is as long in lower case can it be this simple."""
+    lower = text.lower()
+    return {
+        (number, start, start + len(word))
+        for number, word in enumerate(words)
+        for start in range(len(text))
+        if lower[start : start + len(word)] == word.lower()
+    }
+
+
+@given(some_words, some_text.filter(lambda text: len(text.lower()) == len(text)))
+def test_words_are_found_wherever_they_stand(words: list[str], text: str) -> None:
+    assert set(Finder(tuple(words)).places(text)) == expected(words, text)
+
+
+@pytest.mark.parametrize(
+    ("words", "text", "found"),
+    [
+        ((), "任何文字", []),
+        (("灵晶", "晶"), "灵晶与晶", [(0, 0, 2), (1, 1, 2), (1, 3, 4)]),
+        (("elf",), "🌙ELF", [(0, 1, 4)]),
+        (("k",), "\N{KELVIN SIGN}", [(0, 0, 1)]),
+        (("straße",), "STRASSE Straße", [(0, 8, 14)]),
+        (("灵晶",), "İ灵晶", [(0, 1, 3)]),
+        (("灵晶",), "\ud800灵晶", [(0, 1, 3)]),
+    ],
+)
+def test_neither_case_nor_script_moves_a_place(
+    words: tuple[str, ...], text: str, found: list[tuple[int, int, int]]
+) -> None:
+    assert sorted(Finder(words).places(text)) == found
+
+
+def test_bytes_are_enough_where_only_ascii_has_cases() -> None:
+    """What the search in bytes rests on, for every character there is."""
+    every = [chr(number) for number in range(0x80, sys.maxunicode + 1)]
+    becoming = {char: char.lower() for char in every if char.lower() != char}
+
+    to_ascii = {char for char, lower in becoming.items() if any(c.isascii() for c in lower)}
+    caseless = {c for low in becoming.values() for c in low if c == c.lower() == c.upper()}
+
+    assert to_ascii == {"\N{KELVIN SIGN}", "İ"}
+    assert caseless == {"\u0307"}  # of İ, which has no lower case of its own length
