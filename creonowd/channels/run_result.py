@@ -4,7 +4,7 @@ import re
 
 from msgspec import UNSET, UnsetType
 
-from creonowd.context.fragment import Action, Layer
+from creonowd.context.fragment import Layer
 from creonowd.context.prefix import PrefixChange
 from creonowd.context.result import (
     AssembleResult,
@@ -78,6 +78,9 @@ class Diagnostics(Model):
     target_tokens: int | UnsetType = UNSET
 
 
+_SHARED = [n for n in Diagnostics.__struct_fields__ if n in AssembleResult.__struct_fields__]
+
+
 class EarlierAttempt(Model):
     """What was written first and why it was written again."""
 
@@ -109,8 +112,7 @@ class SkillRun(Result):
 
 def diagnostics(assembled: AssembleResult, *, prefix_marked: bool) -> Diagnostics:
     """Take from an assembly all but its prompt."""
-    shared = (name for name in Diagnostics.__struct_fields__ if hasattr(assembled, name))
-    fields = {name: getattr(assembled, name) for name in shared}
+    fields = {name: getattr(assembled, name) for name in _SHARED}
     return Diagnostics(**fields, prefix_marked=prefix_marked)
 
 
@@ -139,11 +141,9 @@ def refs_in(assembled: AssembleResult) -> list[str]:
 
     Of a document that is shown in part, the reference that says which part.
     """
-    known = {
-        evidence.source_ref.partition("#")[0]
-        for evidence in assembled.trim_evidence
-        if evidence.action is not Action.DROPPED
-    }
+    layers = assembled.layers
+    shown = (layers.rules, layers.settings, layers.retrieved, layers.immediate)
+    known = {ref for layer in shown for ref in layer.source}
     found = (match[1].removesuffix(_AFTER) for match in _REF.finditer(assembled.prompt))
     refs = dict.fromkeys(ref for ref in found if ref[4:].partition("#")[0] in known)
     in_part = {ref.partition("#L")[0] for ref in refs if "#L" in ref}
