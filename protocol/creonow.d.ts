@@ -612,14 +612,10 @@ export interface DeletedProject {
  * `prefixMarked` says whether the provider was asked to cache the stable prefix.
  */
 export interface Diagnostics {
-  tokenCount: number;
-  fixedTokens: number;
   stablePrefixHash: string;
   promptHash: string;
   stablePrefixUnchanged: boolean;
-  prefixMarked: boolean;
   assemblyOrder: Array<Layer>;
-  layers: LayerSummaries;
   warnings: Array<string>;
   budget: ContextBudget;
   trimEvidence: Array<TrimEvidence>;
@@ -630,6 +626,10 @@ export interface Diagnostics {
   tokenizerExact: boolean;
   prefixChange?: PrefixChange;
   targetTokens?: number;
+  tokenCount: number;
+  fixedTokens: number;
+  layers: LayerSummaries;
+  prefixMarked: boolean;
 }
 
 /** Every text document of a project, sorted by path. */

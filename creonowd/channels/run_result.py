@@ -4,19 +4,14 @@ import re
 
 from msgspec import UNSET, UnsetType
 
-from creonowd.context.fragment import Layer
-from creonowd.context.prefix import PrefixChange
 from creonowd.context.result import (
     AssembleResult,
-    CacheBreakPoint,
-    ContextBudget,
     LayerSummaries,
+    Provenance,
 )
-from creonowd.context.verdict import TrimEvidence
 from creonowd.model import Model, Result
 from creonowd.providers.provider import Stop, Usage
 from creonowd.providers.verdict import Verdict
-from creonowd.redaction import RedactionEvidence
 from creonowd.skills.charges import placed
 from creonowd.skills.running import Attempt
 
@@ -52,7 +47,7 @@ class RunUsage(Model):
     difference: int | UnsetType = UNSET
 
 
-class Diagnostics(Model):
+class Diagnostics(Provenance):
     """How the prompt of a run came about: all that `context:assemble` tells but the prompt.
 
     `prefixMarked` says whether the provider was asked to cache the stable prefix.
@@ -60,22 +55,8 @@ class Diagnostics(Model):
 
     token_count: int
     fixed_tokens: int
-    stable_prefix_hash: str
-    prompt_hash: str
-    stable_prefix_unchanged: bool
-    prefix_marked: bool
-    assembly_order: list[Layer]
     layers: LayerSummaries
-    warnings: list[str]
-    budget: ContextBudget
-    trim_evidence: list[TrimEvidence]
-    redaction_evidence: list[RedactionEvidence]
-    cache_break_points: list[CacheBreakPoint]
-    tokenizer_id: str
-    tokenizer_version: str
-    tokenizer_exact: bool
-    prefix_change: PrefixChange | UnsetType = UNSET
-    target_tokens: int | UnsetType = UNSET
+    prefix_marked: bool
 
 
 _SHARED = [n for n in Diagnostics.__struct_fields__ if n in AssembleResult.__struct_fields__]

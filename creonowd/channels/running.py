@@ -158,7 +158,8 @@ async def _judge(order: _Order, assembled: Assembled, output: str) -> Verdict:
         return unjudged(told)
     terms = await terms_of(order.session.tree, order.project) if told.terms is None else told.terms
     provider = order.provider if mode == "model" else None
-    verdict = await judge(output, told.charges, terms or (), provider, assembled.model)
+    clean = order.session.redactor.redact
+    verdict = await judge(output, told.charges, terms or (), provider, assembled.model, clean=clean)
     return with_rest(verdict, told, terms)
 
 
