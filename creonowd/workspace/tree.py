@@ -3,6 +3,7 @@
 Knows the tree of a project and its default files; knows nothing of what the texts mean.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Sequence
@@ -43,6 +44,8 @@ SUFFIXES = {
     Scope.SETTINGS: (".md", ".txt", ".json"),
     Scope.CHARACTERS: (".md", ".json"),
 }
+
+_EFFECTIVE = os.access in os.supports_effective_ids
 
 Seen = tuple[Path, Scope, tuple[tuple[str, tuple[int, ...]], ...]]
 
@@ -235,12 +238,16 @@ def _weigh(_seen: Seen, folder: Folder) -> int:
 def _found(root: Path, scope: Scope) -> list[Found]:
     folder = folder_of(scope)
     place = f"{root}{os.sep}{folder}"
-    if not os.path.lexists(place):
-        return []
-    if not os.path.isdir(place):  # noqa: PTH112 - as text, see `read_inside`
-        raise _in_the_way(folder, "a folder")
     with atomic.disk_errors(folder):
+        try:
+            os.lstat(place)
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        if not os.path.isdir(place):  # noqa: PTH112 - as text, see `read_inside`
+            raise _in_the_way(folder, "a folder")
         refuse_links(root, folder)
+        if not os.access(place, os.R_OK | os.X_OK, effective_ids=_EFFECTIVE):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     suffixes = SUFFIXES[scope]
     return files_below(root, folder, lambda name: name.lower().endswith(suffixes))
 

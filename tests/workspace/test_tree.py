@@ -2,6 +2,7 @@ import contextlib
 import os
 import shutil
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -17,7 +18,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace import atomic
 from creonowd.workspace.paths import Scope
 from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import LIMIT_BYTES, Tree
+from creonowd.workspace.tree import LIMIT_BYTES, Tree, make_tree
 
 LONG_AGO = (1_600_000_000, 1_600_000_000)
 links = pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
@@ -379,6 +380,8 @@ async def test_a_link_swapped_in_while_reading_never_shows_what_is_outside(
                 seen.add(error.code)
 
     assert b"outside" not in seen
+    file = await tree.read(project, Scope.SETTINGS, ".creonow/settings/d/a.md")
+    assert file.data == b"inside"
 
 
 NAMES = st.sampled_from(
@@ -549,3 +552,38 @@ async def test_a_name_that_is_not_unicode_is_passed_over(tree: Tree, project: Pr
     listed = await tree.list(project, Scope.SETTINGS)
 
     assert [item.path for item in listed] == [".creonow/settings/a.md"]
+
+
+@contextlib.contextmanager
+def without_privileges() -> Generator[Path]:
+    """Give a folder of someone who may not read everything, and be them."""
+    root = os.geteuid() == 0
+    with tempfile.TemporaryDirectory() as place:
+        if root:
+            os.chown(place, 65534, 65534)
+            os.seteuid(65534)
+        try:
+            yield Path(place).resolve()
+        finally:
+            if root:
+                os.seteuid(0)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights are not modes on Windows")
+@pytest.mark.parametrize("locked", [".creonow", ".creonow/settings"])
+@pytest.mark.parametrize("mode", [0o000, 0o400])
+def test_a_folder_that_may_not_be_read_is_no_empty_folder(
+    tree: Tree, locked: str, mode: int
+) -> None:
+    with without_privileges() as root:
+        make_tree(root)
+        (root / ".creonow/settings/海港.md").write_bytes(b"x")
+        tree.read_all_now(root, Scope.SETTINGS)
+        (root / locked).chmod(mode)
+        with pytest.raises(DaemonError) as caught:
+            tree.read_all_now(root, Scope.SETTINGS)
+        (root / locked).chmod(0o700)
+        again = tree.read_all_now(root, Scope.SETTINGS)
+
+    assert caught.value.code is ErrorCode.IO_ERROR
+    assert [file.data for file in again.files] == [b"x"]
