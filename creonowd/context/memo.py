@@ -57,8 +57,9 @@ class Memo(Generic[K, V]):
 
     def _keep(self, key: K, value: V) -> None:
         weight = self._weigh(key, value)
+        if weight > self._half:
+            return
         if self._weight + weight > self._half:
             self._old, self._young, self._weight = self._young, {}, 0
-        if weight <= self._half:
-            self._young[key] = value
-            self._weight += weight
+        self._young[key] = value
+        self._weight += weight
