@@ -35,7 +35,7 @@ def in_reading_order(fragments: Iterable[Fragment]) -> list[Fragment]:
 
 def tokens_of(units: Sequence[Unit], instruments: Instruments) -> int:
     """Count the rules as they stand if all of them stay; constraints past the limit cannot."""
-    constraints = [unit for unit in units if _is_constraint(unit)]
+    constraints = [unit for unit in units if _is_constraint(unit) and unit.rendered]
     surplus = sum(unit.tokens for unit in constraints[MAX_CONSTRAINTS:])
     numbers = instruments.count_numbers(min(len(constraints), MAX_CONSTRAINTS))
     return sum(unit.tokens for unit in units) - surplus + numbers
@@ -45,7 +45,7 @@ def narrow(
     units: Sequence[Unit], line: int, ranking: Ranking, instruments: Instruments
 ) -> Narrowed:
     """Let entities leave, then constraints of the graph, then degradable ones, until R ≤ line."""
-    leaving: dict[int, Sentence] = dict.fromkeys(_surplus(units), (Rule.CONSTRAINT_LIMIT, None))
+    leaving: dict[int, Sentence] = dict.fromkeys(_barred(units), (Rule.CONSTRAINT_LIMIT, None))
     excess = tokens_of(units, instruments) - line
     over = excess > 0
     numbers = sum(_is_constraint(unit) for unit in units) - len(leaving)
@@ -107,9 +107,11 @@ def _constraints_leaving(constraints: list[Item]) -> Iterator[tuple[int, Rule]]:
         yield index, Rule.RULES_LINE
 
 
-def _surplus(units: Sequence[Unit]) -> list[int]:
+def _barred(units: Sequence[Unit]) -> list[int]:
+    """List the constraints that cannot stay: those dropped for their size, and all past the limit."""
     constraints = [index for index, unit in enumerate(units) if _is_constraint(unit)]
-    return constraints[MAX_CONSTRAINTS:]
+    blank = [index for index in constraints if not units[index].rendered]
+    return [*blank, *[index for index in constraints if units[index].rendered][MAX_CONSTRAINTS:]]
 
 
 def _is_constraint(unit: Unit) -> bool:

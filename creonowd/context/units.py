@@ -198,6 +198,6 @@ def _is_sized(fragment: Fragment) -> bool:
 
 
 def _rendered(fragment: Fragment, ref: str, text: str) -> str:
-    if fragment.kind is Kind.CONSTRAINT:
-        return constraint_tail(text)
-    return f"{heading(ref)}{text}\n" if text else ""
+    if not text:
+        return ""
+    return constraint_tail(text) if fragment.kind is Kind.CONSTRAINT else f"{heading(ref)}{text}\n"

@@ -5,7 +5,16 @@ from collections.abc import Sequence
 import pytest
 from msgspec import structs
 
-from creonowd.context.fragment import Action, Fragment, Kind, Layer, Origin, Place, Rule
+from creonowd.context.fragment import (
+    Action,
+    Fragment,
+    Kind,
+    Layer,
+    Origin,
+    Place,
+    Reason,
+    Rule,
+)
 from creonowd.context.relevance import Ranking
 from creonowd.context.rules_line import (
     MAX_CONSTRAINTS,
@@ -173,3 +182,20 @@ def test_constraints_past_the_limit_are_left_out_from_the_end() -> None:
     assert [v.evidence.source_ref for v in dropped] == ["constraints#500", "constraints#501"]
     assert {v.evidence.rule for v in dropped} == {Rule.CONSTRAINT_LIMIT}
     assert not result.over
+
+
+def test_a_constraint_dropped_for_its_size_takes_no_number() -> None:
+    huge = structs.replace(
+        constraint(1), text=f'["{"甲" * 20_001}"]', whole=True, hosted=True, origin=Origin.KG
+    )
+    given = [constraint(0), huge, structs.replace(constraint(2), origin=Origin.KG)]
+
+    result = narrowed(given, 10_000)
+
+    assert [v.rendered.partition(".")[0] for v in result.verdicts if v.stays] == ["1", "2"]
+    (dropped,) = (v.evidence for v in result.verdicts if not v.stays)
+    assert (dropped.reason, dropped.rule) == (Reason.TOO_LARGE, Rule.SIZE_LIMIT)
+    assert dropped.after_tokens == 0
+    assert dropped.before_tokens > 10_000
+    staying = sum(v.tokens for v in result.verdicts)
+    assert whole(given) == staying
