@@ -88,10 +88,10 @@ class _Unhurried(logging.handlers.QueueListener):
             self._hurry.clear()
         return record
 
-    def stop(self) -> None:
-        """Write what is queued, now."""
+    def enqueue_sentinel(self) -> None:
+        """Ask for the end, and for what is queued to be written now."""
+        super().enqueue_sentinel()
         self._hurry.set()
-        super().stop()
 
 
 class _Queued(logging.handlers.QueueHandler):
