@@ -1948,7 +1948,7 @@ export interface ValidateSkill {
   content: string;
 }
 
-/** Whether a SKILL.md can be used, and every reason why not. */
+/** Whether a SKILL.md can be used, and every reason why not, up to a hundred. */
 export interface Validity {
   valid: boolean;
   errors: Array<SkillFault>;

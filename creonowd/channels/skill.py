@@ -94,7 +94,7 @@ class SkillReply(Result):
 
 
 class Validity(Result):
-    """Whether a SKILL.md can be used, and every reason why not."""
+    """Whether a SKILL.md can be used, and every reason why not, up to a hundred."""
 
     valid: bool
     errors: list[SkillFault]

@@ -6,6 +6,7 @@ Knows the keys, their types and limits; knows no file.
 import difflib
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -16,6 +17,7 @@ from creonowd.workspace.front_matter import Fault
 KEY = "context_rules"
 METADATA_KEY = "creonow.context_rules"
 LIMITS = {"surrounding": MAX_SURROUNDING, "recent_summary": MAX_RECENT_SUMMARY}
+MOST_FAULTS = 100
 KEYS = tuple(field.name for field in msgspec.structs.fields(ContextRules))
 
 _SHOWN = 80
@@ -41,7 +43,7 @@ def check(value: Any, key: str = KEY) -> Checked:
     if not isinstance(value, dict):
         return _refused(key, f"`{key}` must be a mapping, not {kind_of(value)}.")
     declared = cast("dict[str, Any]", value)
-    faults = tuple(_faults(declared, key))
+    faults = tuple(islice(_faults(declared, key), MOST_FAULTS))
     return Checked(ContextRules() if faults else ContextRules(**declared), faults)
 
 
@@ -106,7 +108,9 @@ def _not_a_count(key: str, value: Any, limit: int) -> Iterator[Fault]:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    names = [name for name, _ in pairs]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise ValueError(f"`{shorten(twice)}` stands twice")
-    return dict(pairs)
+    once: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in once:
+            raise ValueError(f"`{shorten(name)}` stands twice")
+        once[name] = value
+    return once

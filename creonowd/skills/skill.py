@@ -6,6 +6,7 @@ Knows the form of the file; knows no folder.
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from itertools import chain, islice
 from typing import Any, NamedTuple, cast
 
 import msgspec
@@ -14,7 +15,7 @@ from creonowd.context.needs import ContextRules, Summary
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.skills import context_rules, placeholders
-from creonowd.skills.context_rules import Checked, kind_of, unknown
+from creonowd.skills.context_rules import MOST_FAULTS, Checked, kind_of, unknown
 from creonowd.workspace import front_matter
 from creonowd.workspace.front_matter import Fault, FrontMatter
 
@@ -100,13 +101,15 @@ def _broken(message: str, line: int | None = None) -> Parsed:
 
 def _interpreted(read: FrontMatter) -> Parsed:
     rules = _rules(read.values)
-    found = [*_unknown_or_mistyped(read.values), *rules.faults, *_prompt_faults(read.values)]
     prompt = _prompt(read.values, read.body)
-    for part in PROMPT_KEYS:
-        found += placeholders.faults(getattr(prompt, part), f"prompt.{part}")
-    if found:
-        located = (msgspec.structs.replace(f, line=read.line_of(f.key)) for f in found)
-        return Parsed(_nameplate(read.values), tuple(located))
+    found = chain(
+        _unknown_or_mistyped(read.values),
+        rules.faults,
+        _prompt_faults(read.values),
+        _places(prompt),
+    )
+    if located := tuple(_located(fault, read) for fault in islice(found, MOST_FAULTS)):
+        return Parsed(_nameplate(read.values), located)
     return Parsed(
         Skill(
             id=read.values.get("id", ""),
@@ -118,6 +121,19 @@ def _interpreted(read: FrontMatter) -> Parsed:
             prompt=prompt,
         )
     )
+
+
+def _places(prompt: Prompt) -> Iterator[Fault]:
+    for part in PROMPT_KEYS:
+        yield from placeholders.faults(getattr(prompt, part), f"prompt.{part}")
+
+
+def _located(fault: Fault, read: FrontMatter) -> Fault:
+    """Say where a fault is: on the line of its key or, in a prompt that is the body, there."""
+    if fault.key == "prompt.system" and "prompt" not in read.values:
+        skipped = len(read.body) - len(read.body.lstrip("\n"))
+        return msgspec.structs.replace(fault, line=read.body_line + skipped + (fault.line or 1) - 1)
+    return msgspec.structs.replace(fault, line=read.line_of(fault.key))
 
 
 def _nameplate(values: Mapping[str, Any]) -> Skill:

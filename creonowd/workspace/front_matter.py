@@ -33,10 +33,14 @@ class Fault(Model):
 
 
 class FrontMatter(Model):
-    """What was read. `values` is empty where `faults` say why it could not be."""
+    """What was read. `values` is empty where `faults` say why it could not be.
+
+    `body_line` is the line of the file on which the body begins.
+    """
 
     values: dict[str, Any]
     body: str
+    body_line: int = 1
     faults: tuple[Fault, ...] = ()
     lines: Mapping[str, int] = {}
 
@@ -120,7 +124,13 @@ def _parsed(header: str, body: str) -> FrontMatter:
         ),
         *_strange(values, "", lines),
     )
-    return FrontMatter(values={} if faults else values, body=body, faults=faults, lines=lines)
+    return FrontMatter(
+        values={} if faults else values,
+        body=body,
+        body_line=header.count("\n") + 3,
+        faults=faults,
+        lines=lines,
+    )
 
 
 def _parse_fault(header: str, said: str) -> Fault:

@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from creonowd.context.needs import ContextRules
 from creonowd.skills import skill
+from creonowd.skills.context_rules import MOST_FAULTS
 from creonowd.skills.skill import KEYS, MAX_BYTES, Parsed, Prompt, Skill, parse
 
 SEED_EXAMPLE = """---
@@ -146,6 +147,33 @@ def test_a_placeholder_that_nobody_knows_is_an_error(prompt: str) -> None:
     (fault,) = read(f"prompt:\n  user: '{prompt}'").faults
 
     assert (fault.key, fault.line) == ("prompt.user", 3)
+
+
+@pytest.mark.parametrize(
+    ("body", "line"),
+    [
+        ("{{foo}}", 4),
+        ("\n\n# How\n\nDo it with {{ foo }} and {{foo}}.\n", 8),
+        ("# How\n{{text\n}} and {{text", 6),
+    ],
+)
+def test_a_wrong_placeholder_in_the_body_is_found_on_its_line(body: str, line: int) -> None:
+    (fault,) = read("name: x", body).faults
+
+    assert (fault.key, fault.line) == ("prompt.system", line)
+
+
+@pytest.mark.parametrize("prompt", ["{{" + " " * 100_000, "{{" * 50_000, "{{ text " * 20_000])
+def test_a_placeholder_without_an_end_takes_no_time(prompt: str) -> None:
+    (fault,) = read("name: x", prompt).faults
+
+    assert "is not closed" in fault.message
+
+
+def test_of_very_many_faults_the_first_are_told() -> None:
+    header = "\n".join(f"unknown_{number}: 1" for number in range(3000))
+
+    assert len(read(header).faults) == MOST_FAULTS
 
 
 def test_every_placeholder_that_is_known_may_be_used() -> None:
