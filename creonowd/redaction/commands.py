@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 from creonowd.redaction.rules import NOTHING, Rule, Span, first_group
-from creonowd.redaction.shape import is_secret
+from creonowd.redaction.shape import is_secret, is_stand_in
 
 LONGEST_COMMAND = 120
 
@@ -15,6 +15,7 @@ _PROGRAM = re.compile(
     r"(?:sshpass|mysql\w{0,8}|mariadb\w{0,8}|mongo\w{0,8}|redis-cli|sqlcmd|7za?|zip|unzip|ldapsearch"
     r"|(?:docker|podman|helm registry|az|heroku) login)(?![\w-])"
 )
+_SAID = re.compile(r"echo[ ]{1,4}[\"']?([^\s\"'|]{4,64})[\"']?[ ]{0,4}\|[ ]{0,4}\Z")
 
 
 def _pair(match: "re.Match[str]") -> Sequence[Span]:
@@ -28,6 +29,15 @@ def _argument(match: "re.Match[str]") -> Sequence[Span]:
     head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
     command = re.split(r"[\n;|&]", head)[-1]
     return (match.span(1),) if _PROGRAM.search(command) else NOTHING
+
+
+def _spoken(match: "re.Match[str]") -> Sequence[Span]:
+    """Look back from `| sudo -S` for the password that is said to it."""
+    head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
+    said = _SAID.search(head)
+    if said is None or is_stand_in(said[1]):
+        return NOTHING
+    return ((match.start() - len(head) + said.start(1), match.start() - len(head) + said.end(1)),)
 
 
 RULES = (
@@ -44,6 +54,18 @@ RULES = (
         r" -[pPaw][ =]?[\"']?([^\s\"'`，。；-][^\s\"'`，。；]{3,128}+)",
         _argument,
         bounded=False,
+    ),
+    Rule(
+        "command_line_password",
+        ("sudo -s",),
+        "sudo -S",
+        _spoken,
+    ),
+    Rule(
+        "command_line_password",
+        ("identified by ", "identified with "),
+        r"(?i)identified (?:with \S{1,40} )?by (?:password )?[\"']([^\s\"']{4,128})[\"']",
+        _pair,
     ),
     Rule(
         "command_line_password",

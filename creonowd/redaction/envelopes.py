@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from creonowd.redaction.rules import NOTHING, WORD, Rule, Span, first_group, whole
 from creonowd.redaction.shape import is_random, is_stand_in
 
+_DASHES = "(?:-{4,5}|[–—]{1,5})"
 _KEY_LINES = r"(?:\s|\\+[nrt]|[\"'+,>|*]|[A-Za-z-]{3,20}: [^\n\\]{0,120})*+"
 _KEY_BODY = re.compile(
     rf"(?:{_KEY_LINES}[A-Za-z0-9+/=]{{16,}}+)+{_KEY_LINES}(?:[A-Za-z0-9+/]{{0,15}}=*)"
@@ -54,10 +55,10 @@ RULES = (
     ),
     Rule(
         "private_key_pem",
-        ("-----begin ", "---- begin "),
-        r"-{4,5}[ ]?BEGIN [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?[ ]?-{4,5}"
-        r"(?P<body>(?:[^-]|-(?!---))*+)"
-        r"(?P<end>-{4,5}[ ]?END [A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?[ ]?-{4,5})?",
+        ("-----begin ", "---- begin ", "–begin ", "—begin "),
+        rf"{_DASHES}[ ]?BEGIN [A-Z0-9 ]{{0,24}}PRIVATE KEY(?: BLOCK)?[ ]?{_DASHES}"
+        r"(?P<body>[^-–—]*+(?:-(?!---)[^-–—]*+)*+)"
+        rf"(?P<end>{_DASHES}[ ]?END [A-Z0-9 ]{{0,24}}PRIVATE KEY(?: BLOCK)?[ ]?{_DASHES})?",
         _private_key,
         bounded=False,
     ),
@@ -69,8 +70,8 @@ RULES = (
     ),
     Rule(
         "url_credentials",
-        ("://",),
-        r"://(?P<user>[^\s/?#@:\"'<>\\`|，。；（）]{0,128}+)"
+        ("://", ":\\/\\/"),
+        r":(?://|\\/\\/)(?P<user>[^\s/?#@:\"'<>\\`|，。；（）]{0,128}+)"
         r"(?::(?P<password>[!#-&(-.0-;=?-\[\]-~]{1,256}))?@(?=[A-Za-z0-9\[_%$])",
         _url_password,
         bounded=False,

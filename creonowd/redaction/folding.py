@@ -11,10 +11,13 @@ from typing import NamedTuple
 
 _INVISIBLE = (
     "\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
-    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff"
+    "\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
 )
+_TAGS = "\U000e0000-\U000e01ef"
+_TAGS_ENCODED = b"\xf3\xa0"
 _SUSPECT = re.compile(f"[{_INVISIBLE}０-９Ａ-Ｚａ-ｚ]")
-_HIDDEN = f"[{_INVISIBLE}]+"
+_CONTROLS = bytes(code for code in range(128) if _SUSPECT.match(chr(code)))
+_HIDDEN = f"[{_INVISIBLE}{_TAGS}]+"
 _ALL_HIDDEN = re.compile(_HIDDEN)
 _ESCAPED = r"\\(?<!\\\\)\\*+u[0-9a-fA-F]{4}"
 _AFTER_DRIVE = re.compile(r"[A-Za-z]:\Z")
@@ -42,9 +45,9 @@ class Folded(NamedTuple):
 
 def fold(text: str) -> Folded:
     """Undo disguises; a text without any comes back as it is."""
-    text = _without_surrogates(text)
+    text, encoded = _encodable(text)
     kinds: list[str] = []
-    if _SUSPECT.search(text):
+    if _is_suspect(text, encoded):
         text = text.translate(_WIDE_TO_NARROW)
         kinds.append(_HIDDEN)
     if "\\u" in text:
@@ -79,12 +82,19 @@ def _undisguised(text: str, disguise: "re.Pattern[str]") -> Folded:
     return Folded(text, text) if folded == text else Folded(folded, text, disguise)
 
 
-def _without_surrogates(text: str) -> str:
+def _encodable(text: str) -> tuple[str, bytes]:
+    """Give a text without lone surrogates, and its bytes."""
     try:
-        text.encode()
+        return text, text.encode()
     except UnicodeEncodeError:
-        return _SURROGATE.sub("\ufffd", text)
-    return text
+        whole = _SURROGATE.sub("\ufffd", text)
+        return whole, whole.encode()
+
+
+def _is_suspect(text: str, encoded: bytes) -> bool:
+    if text.isascii():
+        return len(encoded.translate(None, _CONTROLS)) < len(encoded)
+    return _TAGS_ENCODED in encoded or _SUSPECT.search(text) is not None
 
 
 def _reveal(match: "re.Match[str]") -> str:

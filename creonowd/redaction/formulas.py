@@ -3,7 +3,6 @@
 Knows what such things begin with; knows nothing of paths.
 """
 
-import re
 from itertools import groupby
 from operator import itemgetter
 
@@ -25,8 +24,6 @@ _COMMANDS = _any_of(
 )
 _COMMAND = rf"(?:(?:{_COMMANDS})(?![A-Za-z])|[A-Za-z]+(?=[{{^]|_[{{0-9a-z](?![A-Za-z0-9])))"
 _FORMULA = rf"{_COMMAND}(?:\\{{1,2}}{_COMMAND})*+(?!_?[A-Za-z0-9]*[\\/]|\.\w)"
-LINE_ESCAPE = re.compile(r"[nrt](?![a-z0-9_-])")
-NO_FOLDER = re.compile(
-    rf"{LINE_ESCAPE.pattern}|[,;>{{|]|[!+](?!\w\w)|[swdSWD](?=[+*?\])}}|])|{_FORMULA}"
-)
-NO_HOST = re.compile(rf"x[0-9a-fA-F]{{2}}|u[0-9a-fA-F]{{4}}|[0-7]{{3}}|[!-#%-/@^`~=]|{_FORMULA}")
+LINE_ESCAPE = r"[nrt](?![a-z0-9_-])"
+NO_FOLDER = rf"(?:{LINE_ESCAPE}|[,;>{{|]|[!+](?!\w\w)|[swdSWD](?=[+*?\])}}|])|{_FORMULA})"
+NO_HOST = rf"(?:x[0-9a-fA-F]{{2}}|u[0-9a-fA-F]{{4}}|[0-7]{{3}}|[!-#%-/@^`~=]|{_FORMULA})"

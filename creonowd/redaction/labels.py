@@ -1,66 +1,51 @@
 """Values that a name gives away: `password=…`, `api_key: …`, `密码：…`, `--token …`, `?sig=…`.
 
-Knows how names and values are joined in prose, code and markup; what counts as a secret's name
-stands in `names`, what counts as a value in `shape`.
+Knows what surrounds a name and its value; how they are joined stands in `joints`, what counts as
+a secret's name in `names`, what counts as a value in `shape`.
 """
 
 import re
 from collections.abc import Sequence
 
+from creonowd.redaction.joints import LONGEST, REST, joined_in_chinese, joined_in_english
 from creonowd.redaction.names import LONGEST_NAME, Strength, strength_of
 from creonowd.redaction.rules import NOTHING, Rule, Span
-from creonowd.redaction.shape import is_passphrase, is_random, is_secret, is_stand_in, is_words
+from creonowd.redaction.shape import (
+    is_gibberish,
+    is_passphrase,
+    is_random,
+    is_secret,
+    is_stand_in,
+    is_words,
+)
 from creonowd.redaction.vocabulary import CHINESE_NAMES, ENGLISH_NAMES
 
 _NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
-_ASIDE = r"(?:[ \t]?[(（][^()（）\n]{0,24}[)）]|)"
-_CLOSE = r"(?:(?!['’]s\s)[*_`\"”」』】\\\]'’]{1,6}+|)"
-_BELOW = r"[:：](?:\*\*|)[ \t]{0,4}(?:[|>][-+]?[ \t]{0,2}|)\r?\n[ \t]{0,8}"
-_ASSIGN = r"(?:={1,3}>?|:(?:=|(?!//)(?:\*\*|__|))|：(?:\*\*|)|＝|->|→)[ \t]{0,16}"
-_CELL = r"\|[ \t]{0,16}"
-_PAIR = r"(?:[,\r\n]\s{0,16}|)[\"']?value[\"']?[ \t]{0,4}[:=][ \t]{0,4}"
-_IS = r"(?:['’]s|(?<=[ \t])(?:is|was))(?:[ \t]{0,4}+[:：]?(?:(?<=[ \t])|[ \t]{1,4})|(?=[\"'“]))"
-_SHI = r"(?:就是|改[为為]|改成了?|[设設][为為成]|设置为|設[定置]為|[换換]成|是|为|爲|為)[ \t]{0,2}[:：]?[ \t]{0,2}"
-_JOIN = (
-    r"[ \t]{0,16}+(?>"
-    rf"(?=[=:：＝→-])(?:(?P<below>{_BELOW})|{_ASSIGN})|{_CELL}|(?P<markup>(?<![ \t])>)|(?=[,\r\nv\"']){_PAIR}"
-    rf"|(?=[iw'’就改设設换換是为爲為])(?P<prose>{_IS}|{_SHI})|(?P<space>"
-)
-_OPEN = r"(?P<open>[*_`\"'“‘「『《【\\(\[]{0,6}+)"
-_PROMISING = (
-    r"(?=[a-z._:=()-]{0,15}+[A-Za-z0-9._:=()!@#$%^&*+~?/-])"
-    r"(?=[A-Za-z._:=()-]{0,7}+[A-Za-z0-9._:=()!@#$%^&*+~?/-])"
-    r"(?!(?:pass|pwd|secret|token|key|auth)[a-z._-]{0,16}+[=:]|REDACTED\*\*\*)"
-)
-_LONGEST = 128
-_VALUE = (
-    r"(?:(?<=\")(?P<double>[!#-\[\]-~]{6,128}+)|(?<=')(?P<single>[!-&(-\[\]-~]{6,128}+)"
-    r"|(?P<bare>[!#-&(-;=?-\[\]-_a-{}~]{6,128}+))"
-)
-_REST = {
-    "double": re.compile(r"[!#-\[\]-~]*"),
-    "single": re.compile(r"[!-&(-\[\]-~]*"),
-    "bare": re.compile(r"[!#-%(-+\--:=?-\[\]-_a-{}~]*"),
-}
-_LIST_END = re.compile(r",|;|&(?=[A-Za-z_][\w.-]{0,48}=)")
+_BEFORE_MARKUP = ("<", 'name="', "name='", 'key="', "key='")
+_BEFORE_QUERY = ("?", "&", "#")
+_LIST_END = re.compile(r",|;|&(?=[A-Za-z_][\w.-]{0,48}=|[a-z]{2,6};|#)")
 _QUERY_END = re.compile(r"[&#,;]")
 _DIGITS_AND_MORE = re.compile(r"(?=.*[0-9])(?=.*[^0-9a-fA-F-])")
 _SHORTEST_WEAK = 20
+_METAL = "钥匙"
+_QUOTES = frozenset("`\"'“‘「『《【")
 
 
 def _english(match: "re.Match[str]") -> Sequence[Span]:
     text, start = match.string, match.start()
-    name, markup, space, opened = match.group("name", "markup", "space", "open")
+    name, clause, markup, space = match.group("name", "clause", "markup", "space")
     head = text[start - LONGEST_NAME if start > LONGEST_NAME else 0 : start]
     apart = head.rstrip(_NAME_CHARS)
     joined = head[len(apart) :]
     strength = _strength(apart, joined + name)
-    if strength is Strength.NONE or (markup and not apart.endswith("<")):
+    if strength is Strength.NONE or (markup and not apart.endswith(_BEFORE_MARKUP)):
         return NOTHING
     is_flag = joined.startswith("-")
-    if space is not None and not (is_flag or opened or _may_stand_apart(joined + name, strength)):
+    if clause and (space is not None or strength is not Strength.PASSWORD):
         return NOTHING
-    return _judge(match, strength, in_query=apart.endswith(("?", "&", "#")), is_flag=is_flag)
+    if space is not None and not _may_stand_apart(match, joined, strength):
+        return NOTHING
+    return _judge(match, strength, in_query=apart.endswith(_BEFORE_QUERY), is_flag=is_flag)
 
 
 def _strength(head: str, name: str) -> Strength:
@@ -72,12 +57,25 @@ def _strength(head: str, name: str) -> Strength:
     return strength_of(f"{end[len(end.rstrip(_NAME_CHARS)) :]} {name}")
 
 
-def _may_stand_apart(name: str, strength: Strength) -> bool:
-    """Allow `password Xy12…` and `set API_KEY …`; `pass` and `key` are also plain words."""
-    return strength is Strength.PASSWORD or (strength is Strength.SECRET and "_" in name)
+def _may_stand_apart(match: "re.Match[str]", joined: str, strength: Strength) -> bool:
+    """Allow `--token …`, `password Xy12…`, `set API_KEY …`; `pass` and `key` are also plain words."""
+    if strength is Strength.PASSWORD or joined.startswith("-"):
+        return True
+    if not _QUOTES.isdisjoint(match["open"]):
+        return True
+    if strength is not Strength.SECRET:
+        return False
+    return "_" in joined + match["name"] or _is_unmistakable(match[match.lastgroup or "bare"])
+
+
+def _is_unmistakable(value: str) -> bool:
+    return value.isalnum() and not value.isalpha() and is_random(value, _SHORTEST_WEAK)
 
 
 def _chinese(match: "re.Match[str]") -> Sequence[Span]:
+    """Take what a Chinese name announces; a 钥匙 may be of metal, and its value a number."""
+    if match[0].startswith(_METAL):
+        return _judge(match, Strength.WEAK, in_query=True)
     return _judge(match, Strength.PASSWORD)
 
 
@@ -99,9 +97,9 @@ def _judge(
         accepted = _is_accepted(value, match, is_flag=is_flag, digits=strength is Strength.PASSWORD)
     if not accepted:
         return NOTHING
-    if start + len(value) < end or end - start < _LONGEST:
+    if start + len(value) < end or end - start < LONGEST:
         return ((start, start + len(value)),)
-    rest = _REST[kind].match(match.string, end)
+    rest = REST[kind].match(match.string, end)
     tail = "" if rest is None else rest[0].rstrip(".:*_" if kind == "bare" else None)
     return ((start, end + len(tail)),)
 
@@ -117,7 +115,9 @@ def _is_accepted(value: str, match: "re.Match[str]", *, is_flag: bool, digits: b
         return len(value) >= 8 and is_secret(value) and bool(unsayable)
     if value.startswith("sk-"):
         return len(value) >= 12 and not is_stand_in(value)
-    return is_secret(value, digits=digits) or (digits and _is_strung_together(value))
+    return is_secret(value, digits=digits) or (
+        digits and (is_gibberish(value) or _is_strung_together(value))
+    )
 
 
 def _is_strung_together(value: str) -> bool:
@@ -150,8 +150,7 @@ RULES = (
     Rule(
         "labelled_secret",
         ENGLISH_NAMES,
-        rf"(?P<name>[A-Za-z0-9_.$-]{{3,48}}+){_ASIDE}{_CLOSE}{_JOIN}(?<=[ \t])))"
-        rf"{_OPEN}{_PROMISING}{_VALUE}",
+        joined_in_english("[A-Za-z0-9_.$-]{2,48}+"),
         _english,
         bounded=False,
         swallows=False,
@@ -159,8 +158,9 @@ RULES = (
     Rule(
         "labelled_secret_zh",
         CHINESE_NAMES,
-        rf"(?:{'|'.join(CHINESE_NAMES)})(?:[ \t]?(?:key|secret|token|KEY|Key|Token|Secret))?"
-        rf"{_ASIDE}{_CLOSE}{_JOIN})){_OPEN}{_PROMISING}{_VALUE}",
+        joined_in_chinese(
+            f"(?:{'|'.join(CHINESE_NAMES)})(?:[ \\t]?(?:key|secret|token|KEY|Key|Token|Secret))?"
+        ),
         _chinese,
         bounded=False,
         swallows=False,

@@ -16,6 +16,7 @@ from creonowd.redaction.vocabulary import (
     NAME_TAILS,
     OPEN_KINDS,
     PASSWORD_ENDINGS,
+    PASSWORD_WORDS,
     SECRET_ENDINGS,
     SECRET_WORDS,
 )
@@ -56,7 +57,7 @@ def _judge(words: list[str]) -> Strength:
     last, before = words[-1], words[-2] if len(words) > 1 else ""
     if last in ABOUT_A_SECRET:
         return Strength.NONE
-    if last.endswith(PASSWORD_ENDINGS):
+    if last.endswith(PASSWORD_ENDINGS) or last in PASSWORD_WORDS:
         return Strength.PASSWORD
     if last == "key" and before in LOCKED_BY_KEY:
         return Strength.SECRET

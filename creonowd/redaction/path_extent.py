@@ -33,7 +33,8 @@ _SEPARATORS = re.compile(r"[\\/]+")
 _SPACES = frozenset(" \u3000")
 _LOOSE = ".!~&=-"
 _DOCUMENTS = ["Documents", "and", "Settings"]
-_CLOSING = dict(zip("\"'`“‘「『《<", "\"'`”’」』》>", strict=True))
+QUOTES = dict(zip("\"'`“‘「『《<", "\"'`”’」』》>", strict=True))
+"""What closes a quotation, by what opens it."""
 
 
 class Style:
@@ -48,7 +49,7 @@ class Style:
         """Names without spaces, and what separates them."""
         chars = f"{_CHAR.replace('/', '')}*+"
         inside = self._separator if self.spaced else rf"{self._separator}|\\ "
-        return re.compile(rf"{chars}(?:(?:{inside}|{_ODD_CHAR}){chars})*+")
+        return re.compile(rf"{chars}(?:(?=[\\,;'(（\[])(?:{inside}|{_ODD_CHAR}){chars})*+")
 
     @cached_property
     def spaced_name(self) -> "re.Pattern[str]":
@@ -64,23 +65,38 @@ UNIX = Style(r"\\/", spaced=False)
 
 def end_of_path(text: str, start: int, style: Style, *, opened_by: str = "") -> int:
     """Find the end of the path whose next name begins at `start`."""
-    closing = _CLOSING.get(opened_by)
-    quoted = _end_of_quotation(text, start, closing) if closing else -1
-    if quoted > start:
-        return quoted
+    if opened_by in QUOTES:
+        quoted = _end_of_quotation(text, start, QUOTES[opened_by])
+        if quoted > start:
+            return quoted
     end = _end_of_names(text, start, style)
+    spaced = text[end : end + 1] in _SPACES
+    if spaced:
+        start, end = _beyond_spaces(text, start, end, style)
+    if not (spaced and style.spaced) and text[end - 1] not in _LOOSE and text[start:end].isascii():
+        return end
+    return _end_of_file_name(text, start, end, style)
+
+
+def end_of_url(text: str, start: int) -> int:
+    """Find the end of a URL whose next name begins at `start`; it has no spaces."""
+    return _end_of_file_name(text, start, _end_of_names(text, start, UNIX), UNIX)
+
+
+def _end_of_names(text: str, start: int, style: Style) -> int:
+    names = style.plain.match(text, start)
+    return start if names is None else names.end()
+
+
+def _beyond_spaces(text: str, start: int, end: int, style: Style) -> tuple[int, int]:
+    """Go on over names with spaces; tell where the names behind the last of them start and end."""
     while text[end : end + 1] in _SPACES:
         more = style.spaced_name.match(text, end)
         if more is None or not _goes_on(text, _last_name(text, start, end, style), more, style):
             break
         start = more.end()
         end = _end_of_names(text, start, style)
-    return _end_of_file_name(text, start, end, style)
-
-
-def _end_of_names(text: str, start: int, style: Style) -> int:
-    names = style.plain.match(text, start)
-    return start if names is None else names.end()
+    return start, end
 
 
 def _last_name(text: str, start: int, end: int, style: Style) -> int:
@@ -131,7 +147,7 @@ def _end_of_file_name(text: str, start: int, end: int, style: Style) -> int:
 
 def _words_of_file_name(text: str, start: int) -> str:
     """Give the words that lead to the ending of a file, with the spaces before them."""
-    if not _FILE_END.search(text, start, start + LONGEST_QUOTATION):
+    if text.find(".", start, start + LONGEST_QUOTATION) < 0:
         return ""
     more = _MORE_WORDS.match(text, start)
     ending = more and _FILE_END.search(more[0])

@@ -11,16 +11,19 @@ from collections.abc import Iterable, Sequence
 from creonowd.redaction.boundary import begins, follows_escape
 from creonowd.redaction.formulas import LINE_ESCAPE, NO_FOLDER, NO_HOST
 from creonowd.redaction.path_extent import (
+    QUOTES,
     UNIX,
     WINDOWS,
     WINDOWS_ESCAPED,
     WINDOWS_TWICE_ESCAPED,
     end_of_path,
+    end_of_url,
 )
 from creonowd.redaction.rules import NOTHING, Rule, Span
 
 LONGEST_HEAD = 96
 LONGEST_SCHEME = 8
+LONGEST_LINK = 16
 
 _PEOPLE = ("home", "Users", "root")
 _ROOTS = (*_PEOPLE, "var", "tmp", "opt", "srv", "mnt", "etc", "private", "Volumes")
@@ -40,43 +43,31 @@ _REQUEST = re.compile(
 _ADDRESS = re.compile(r"https?://[!-~]*\Z")
 _ENDS_A_REQUEST = frozenset("TEHDSe由:：")
 _ENDS_IN_SCHEME = re.compile(r"(?<![A-Za-z0-9])(?:[A-Za-z]|https?|ftp|file):\Z")
-_OPENS_A_LINK = tuple(f"{before}{quote}" for before in "=({" for quote in "'\"`")
+_QUOTES = frozenset("'\"`")
 _LINK = re.compile(
-    r"(?:href|action)=[\"']\Z|\bto=[{]?[\"']\Z"
+    r"(?:href|action)=[\"']\Z|(?<!\w)to=[{]?[\"']\Z"
     r"|\.(?:push|replace|navigate|redirect|get|post|put|delete|use|goto)\([\"'`]\Z"
 )
 _NO_STAND_IN = r"(?!(?:Users[\\/]{1,4}|)(?:%\w{1,32}%|\$|\.{2,8}(?!\w)))"
+_LINE_BREAK = re.compile(LINE_ESCAPE)
 _STYLES = {0: WINDOWS, 1: WINDOWS, 2: WINDOWS_ESCAPED, 4: WINDOWS_TWICE_ESCAPED}
 
 
 def _windows(match: "re.Match[str]") -> Sequence[Span]:
     text, (start, after) = match.string, match.span()
     slashes = 0 if text[after - 1] == "/" else after - start - len("C:")
-    if slashes and _is_no_folder(text, start, after, slashes):
-        return NOTHING
     end = end_of_path(text, after, _STYLES[slashes], opened_by=text[start - 1 : start])
     nobody = text[after:end].rstrip("\\/") in ("", "Users")
     return NOTHING if nobody or (slashes == 0 and end - after < 2) else ((start, end),)
 
 
-def _is_no_folder(text: str, start: int, after: int, slashes: int) -> bool:
-    r"""Recognise a formula, a regular expression or a line break: `f:\mathbb{R}`, `Q:\nWho?`."""
-    if slashes == 1:
-        asked = text[after : after + 1] == "n" and text[start] in "QAqa"
-        return asked or NO_FOLDER.match(text, after) is not None
-    return slashes == 2 and LINE_ESCAPE.match(text, after) is not None and text[after + 1] != "\\"
-
-
 def _network(match: "re.Match[str]") -> Sequence[Span]:
-    text, start = match.string, match.start()
+    text, start, share = match.string, match.start(), match.start("share")
     lead, gap = match.group("lead", "gap")
     if len(lead) != 2 * len(gap) or not _begins_network(text, start):
         return NOTHING
-    if NO_HOST.match(text, match.start("host")) or (
-        len(lead) == 2 and LINE_ESCAPE.match(match["share"])
-    ):
+    if len(lead) == 2 and _LINE_BREAK.match(text, share):
         return NOTHING
-    share = match.start("share")
     end = end_of_path(text, share, _STYLES[len(gap)], opened_by=text[start - 1 : start])
     return ((start, end),) if end > share else NOTHING
 
@@ -111,25 +102,28 @@ def _is_root(text: str, start: int) -> bool:
     if not before.isascii():
         return _PERSONAL.match(text, start) is not None or before in _MAY_LEAD_TO_A_PATH
     if before not in _WITHIN_A_PATH:
-        return begins(text, start) and not _is_route(text, start)
+        return (before != "*" or begins(text, start)) and not _is_route(text, start, before)
     return (
         follows_escape(text, start)
         or _LEADS_TO_ROOT.search(text, max(0, start - 10), start) is not None
     )
 
 
-def _is_route(text: str, start: int) -> bool:
+def _is_route(text: str, start: int, before: str) -> bool:
     """Recognise the rest of a web address, and what a page links to."""
-    head = text[max(0, start - LONGEST_HEAD) : start]
-    if head.endswith(_OPENS_A_LINK) and text.startswith("/home", start) and _LINK.search(head):
+    first = max(0, start - LONGEST_HEAD)
+    linked = before in _QUOTES and text[start - 2] in "=({" and text.startswith("/home", start)
+    if linked and _LINK.search(text, max(0, start - LONGEST_LINK), start):
         return True
-    return "://" in head and _ADDRESS.search(head) is not None
+    return text.find("://", first, start) >= 0 and _ADDRESS.search(text, first, start) is not None
 
 
 def _file_url(match: "re.Match[str]") -> Sequence[Span]:
-    text, start = match.string, match.start()
-    end = end_of_path(text, match.end(), UNIX, opened_by=text[start - 1 : start])
-    return ((start, end),) if end > match.end() else NOTHING
+    text, (start, after) = match.string, match.span()
+    before = text[start - 1 : start]
+    quoted = before in QUOTES
+    end = end_of_path(text, after, UNIX, opened_by=before) if quoted else end_of_url(text, after)
+    return ((start, end),) if end > after else NOTHING
 
 
 def _escaped_too(anchors: Iterable[str]) -> tuple[str, ...]:
@@ -148,7 +142,8 @@ RULES = (
     Rule(
         "unc_abs_path",
         ("\\\\",),
-        r"(?P<lead>\\{8}|\\{4}|\\{2})(?P<host>(?![.?]\\)[^\s\\/:*?\"'<>|,;，。；：、（）(){}\[\]]{2,64}+)"
+        rf"(?P<lead>\\{{8}}|\\{{4}}|\\{{2}})(?P<host>(?![.?]\\|{NO_HOST})"
+        r"[^\s\\/:*?\"'<>|,;，。；：、（）(){}\[\]]{2,64}+)"
         r"(?P<gap>\\{4}|\\{1,2})(?P<share>[^\s\\/:*?\"'<>|{}]{1,8})",
         _network,
         bounded=False,
@@ -156,7 +151,8 @@ RULES = (
     Rule(
         "windows_abs_path",
         tuple(f"{drive}:{slash}" for drive in string.ascii_lowercase for slash in "\\/"),
-        rf"[A-Za-z]:(?:\\?/|\\{{4}}|\\{{1,2}})(?![\\/]){_NO_STAND_IN}",
+        rf"[A-Za-z]:(?:\\?/|\\{{4}}|\\\\(?!{LINE_ESCAPE}(?!\\))|\\(?!\\|(?<=[QAqa]:\\)n|{NO_FOLDER}))"
+        rf"(?![\\/]){_NO_STAND_IN}",
         _windows,
     ),
     Rule(

@@ -20,14 +20,13 @@ from creonowd.redaction.stretches import (
     Stretch,
     placeholders,
     replaced,
-    reveals_more,
     united,
 )
 
 if TYPE_CHECKING:
     from creonowd.redaction.scanning import Scanner
 
-MOST_PASSES = 4
+MOST_PASSES = 8
 
 
 class RedactionEvidence(Model):
@@ -65,15 +64,13 @@ class Redactor:
     def redact(self, text: str, source_ref: str = "") -> Redacted:
         """Replace every secret by the placeholder; doing it again changes nothing."""
         with _undisturbed():
-            found = self._find(text)
-            if not found:
-                return Redacted(text, ())
-            return Redacted(replaced(text, found), self._evidence(found, source_ref))
+            found, clean = self._search(text)
+            return Redacted(clean, self._evidence(found, source_ref) if found else ())
 
     def find(self, text: str) -> list[Stretch]:
         """List what `redact` would replace, in order, none overlapping another."""
         with _undisturbed():
-            found = self._find(text)
+            found, _ = self._search(text)
             names = self._scanner.names
             return [Stretch(start, end, names[rank]) for start, end, rank in found]
 
@@ -86,16 +83,17 @@ class Redactor:
             for name in sorted(counts)
         )
 
-    def _find(self, text: str) -> list[Finding]:
+    def _search(self, text: str) -> tuple[list[Finding], str]:
+        """Find all there is, and look again: what stands beside a secret may only then be one."""
         found = self._pass(text)
+        clean = replaced(text, found)
         for _ in range(MOST_PASSES):
-            if not reveals_more(text, found):
-                break
-            more = self._pass(replaced(text, found), placeholders(found))
+            more = self._pass(clean, found) if found else []
             if not more:
                 break
             found = united(found, more)
-        return found
+            clean = replaced(text, found)
+        return found, clean
 
     def spotless(self, texts: Sequence[str]) -> list[bool]:
         """Tell of each text whether it has nothing that any rule could begin with.
@@ -123,13 +121,14 @@ class Redactor:
 
         return make_scanner(rules_for(self._home, self._secrets, sensitive=self._sensitive))
 
-    def _pass(self, text: str, changed: Sequence[int] | None = None) -> list[Finding]:
-        """Go over the text once: what stands beside a secret may only then be at a boundary."""
+    def _pass(self, text: str, gone: Sequence[Finding] = ()) -> list[Finding]:
+        """Go over the text once; only near to what is `gone` from it, if that is little."""
         from creonowd.redaction.folding import fold, way_back
-        from creonowd.redaction.scanning import scan
+        from creonowd.redaction.scanning import NEAR, scan
 
         folded = fold(text)
-        found = scan(self._scanner, folded.text, None if folded.disguise else changed)
+        near = gone and not folded.disguise and len(gone) * NEAR < len(text)
+        found = scan(self._scanner, folded.text, placeholders(gone) if near else None)
         if not found or not folded.disguise:
             return found
         origin = way_back(folded)

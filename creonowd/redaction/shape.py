@@ -31,6 +31,18 @@ _NO_NAME = re.compile(r"[A-Z]_[A-Z]|[0-9]{6}|\A(?=[A-Za-z]*[0-9])[A-Za-z0-9]+\Z|
 _CODE = re.compile(
     r"([A-Za-z_$][\w$]*+)((?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*+)*+)([(\[].*)?\Z", re.DOTALL
 )
+_DOTTED_NAMES = re.compile(
+    r"(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+(?![a-z]))++\.)++(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+(?![a-z]))++\Z"
+)
+_CALL = re.compile(r"[(\[](?:[\w.,:=*\"'-]|[(\[]|[)\]](?!\w))*(?<=[()\]])\Z")
+_NAME = re.compile(r"\w{3,}")
+_NUMBER_OR_FLAG = re.compile(r"0[xX][0-9a-fA-F]{1,8}\Z|#[0-9a-fA-F]{3,8}\Z|--[a-z]")
+_SNAKE_CALL = re.compile(r"[a-z]\w*_\w*\(")
+_HUMPS = re.compile(r"(?:[A-Z][a-z]{3,}+){2,}+\Z")
+_TERM = re.compile(
+    r"x509|ed448|(?:x|ed)25519|sha(?:1|224|256|384|512)|md5|base(?:32|64)|utf(?:8|16)|oauth[12]",
+    re.IGNORECASE,
+)
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.+-]+@[\w-]+(?:\.[\w-]+)+\Z|www\.", re.IGNORECASE)
 _PLACE = re.compile(r"(?:~|\.{1,2})?[\\/]|[A-Za-z]:[\\/]|[\w.-]+/[\w./-]+\.\w{1,5}\Z")
 
@@ -38,18 +50,27 @@ _PLACE = re.compile(r"(?:~|\.{1,2})?[\\/]|[A-Za-z]:[\\/]|[\w.-]+/[\w./-]+\.\w{1,
 def is_wordlike(letters: str) -> bool:
     """Tell words from random letters by how many neighbours are common in English or pinyin."""
     low = letters[:LONGEST_LOOK].lower()
-    if len(low) < 4:
-        return True
-    known = sum(map(_NEIGHBOURS.__contains__, pairwise(low)))
     enough = _ENOUGH_IF_LONG if len(low) >= _LONG else _ENOUGH_IF_SHORT
-    return known >= enough * (len(low) - 1)
+    return len(low) < 4 or _likeness(low) >= enough
+
+
+def is_gibberish(value: str) -> bool:
+    """Tell whether small letters alone are so odd together that no language has them."""
+    return len(value) >= 10 and value.isalpha() and value.islower() and _likeness(value) < 0.35
+
+
+def _likeness(letters: str) -> float:
+    """Give the share of neighbours that are common in English or pinyin."""
+    return sum(map(_NEIGHBOURS.__contains__, pairwise(letters))) / (len(letters) - 1)
 
 
 def is_words(value: str) -> bool:
     """Tell whether a value is only words and small numbers, in kebab, snake, camel or dotted case."""
     look = value[:LONGEST_LOOK]
     if _DIGITS_INSIDE.search(look):
-        return False
+        look = _TERM.sub("", look)
+        if _DIGITS_INSIDE.search(look):
+            return False
     words = _WORD.findall(look)
     letters = "".join(words)
     digits = len(_DIGIT.findall(look))
@@ -84,8 +105,10 @@ def is_code(value: str) -> bool:
     expression = _CODE.match(value)
     if expression is None or not (expression[2] or expression[3]):
         return False
-    names = re.findall(r"\w{3,}", expression[1] + expression[2])
-    return any(map(is_words, names))
+    if _DOTTED_NAMES.match(value) or _SNAKE_CALL.match(value):
+        return True
+    path, call = expression[1] + expression[2], expression[3] or ""
+    return any(map(is_words, _NAME.findall(path + call if _CALL.match(call) else path)))
 
 
 def is_reference(value: str) -> bool:
@@ -115,7 +138,7 @@ def is_secret(value: str, *, digits: bool = False) -> bool:
 
     `digits` admits plain numbers, as in passwords.
     """
-    if len(value) < 6 or is_stand_in(value) or _is_term(value):
+    if len(value) < 6 or is_stand_in(value) or _is_term(value) or _NUMBER_OR_FLAG.match(value):
         return False
     if value.isdigit():
         return digits and len(value) <= 20
@@ -136,7 +159,9 @@ def _is_unsayable(value: str) -> bool:
         return False
     if len(value) >= 8 and _SIGN_BEFORE_WORD.search(value):
         return not is_words(value) or (lower and upper)
-    return len(value) >= (8 if lower and upper else 16) and not is_words(value)
+    if len(value) < (8 if lower and upper else 16) or _HUMPS.match(value):
+        return False
+    return not is_words(value)
 
 
 def _is_unusual(value: str) -> bool:

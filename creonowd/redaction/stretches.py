@@ -10,10 +10,6 @@ from typing import NamedTuple
 
 PLACEHOLDER = "***REDACTED***"
 
-_MAY_JOIN_A_TOKEN = frozenset(
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-./\\:@%+=~*()（）[]"
-)
-
 
 class Stretch(NamedTuple):
     """Where in a text a secret stands, and which pattern found it."""
@@ -29,19 +25,14 @@ Finding = tuple[int, int, int]
 
 def replaced(text: str, found: Sequence[Finding]) -> str:
     """Put the placeholder in place of every stretch."""
+    if not found:
+        return text
     kept: list[str] = []
     done = 0
     for start, end, _ in found:
         kept.append(text[done:start])
         done = end
     return PLACEHOLDER.join([*kept, text[done:]])
-
-
-def reveals_more(text: str, found: Sequence[Finding]) -> bool:
-    """Tell whether something beside a stretch could be a token once the stretch is gone."""
-    before = {text[start - 1 : start] for start, _, _ in found}
-    after = {text[end : end + 1] for _, end, _ in found}
-    return not _MAY_JOIN_A_TOKEN.isdisjoint(before | after)
 
 
 def placeholders(found: Sequence[Finding]) -> list[int]:

@@ -36,11 +36,24 @@ CHINESE_NAMES = (
 
 ENGLISH_NAMES = (
     "pass", "pwd", "secret", "token", "key", "credential", "creds", "auth", "sig", "jwt",
-    "kennwort",
+    "kennwort", "pw:", "pw=", "pw：", 'pw"', "pw'",
 )  # fmt: skip
 
-PASSWORD_ENDINGS = ("password", "passwd", "pwd", "passphrase", "passcode", "passwort", "kennwort")
-SECRET_ENDINGS = ("secret", "token", "apikey", "secretkey", "accesskey", "privatekey", "authkey")
+PASSWORD_ENDINGS = (
+    "password", "passwd", "pwd", "passphrase", "passcode", "passwort", "kennwort", "requirepass",
+)  # fmt: skip
+PASSWORD_WORDS = words("pw dbpw userpw rootpw")
+SECRET_ENDINGS = (
+    "secret",
+    "token",
+    "apikey",
+    "secretkey",
+    "accesskey",
+    "privatekey",
+    "authkey",
+    "appkey",
+    "passkey",
+)
 SECRET_WORDS = words("pass dbpass userpass mypass credential credentials creds bearer jwt sas")
 FAINT_WORDS = words("key auth authorization sig sign signature session cookie authentication")
 

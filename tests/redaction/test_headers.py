@@ -31,6 +31,7 @@ EXAMPLES = (
     ("url_credentials", f"redis://:{PASSWORD}@cache:6379/0", PASSWORD),
     ("url_credentials", f"mssql+pyodbc://sa:{PASSWORD}@sql.local/wn", PASSWORD),
     ("url_credentials", f"https://{TOKEN}@example.com/repo.git", TOKEN),
+    ("url_credentials", f'"url": "postgres:\\/\\/app:{PASSWORD}@db\\/novel"', PASSWORD),
     ("url_credentials", f"root:{PASSWORD}@tcp(127.0.0.1:3306)/wn", PASSWORD),
     ("json_web_token", f"登录后返回的令牌是{JWT}，有效期两小时。", JWT),
     ("json_web_token", f'{{"a": "x\\n{JWT}\\n"}}', JWT),

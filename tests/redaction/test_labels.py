@@ -53,6 +53,20 @@ ENGLISH = (
     "$env:API_KEY='{}'",
     "setx API_KEY {}",
     "IDENTIFIED BY x; SET PASSWORD '{}'",
+    "password - {}",
+    "the password for the admin account is {}",
+    "Password for li@example.com: {}",
+    "password [admin]: {}",
+    "the admin password has been set to {}",
+    "pw: {}\nuser: bob",
+    "db_pw={}",
+    "appkey={}",
+    "requirepass {}",
+    "&quot;token&quot;:&quot;{}&quot;,",
+    "?x=1%26token%3D{}",
+    '<string name="api_key">{}</string>',
+    "Token:\n\n{}\n",
+    "Token:\n```text\n{}\n```\n",
 )
 
 CHINESE = (
@@ -77,6 +91,14 @@ CHINESE = (
     "私钥：{}",
     "授权码：{}",
     "密碼：{}",
+    "密码已重置为{}。",
+    "密码更新为：{}",
+    "把密码设置成{}",
+    "密码写的是{}",
+    "密码:　{}",
+    "密码——{}",
+    "账号密码：admin / {}",
+    "密钥：\n```\n{}\n```",
 )
 
 FLAGS = (
@@ -90,6 +112,8 @@ FLAGS = (
     "sshpass -p {} ssh a@b",
     "redis-cli -a {} ping",
     "docker login -u bob -p {}",
+    "CREATE USER li IDENTIFIED BY '{}';",
+    "echo {} | sudo -S ls",
 )
 
 
@@ -116,6 +140,8 @@ def test_a_named_value_is_replaced_and_nothing_else(around: str, value: str) -> 
         "the password=correct-horse-battery-staple still works",
         "api_key: my-planted-key-0001",
         "密碼設為Kd83mQz71pL",
+        "password=xkqzvbtrwm",
+        "use token 7cfdcbc5ff77b8cf0960a8bfe9c0753b261d5d4b please",
     ],
 )
 def test_passwords_that_people_make_up_are_found(text: str) -> None:

@@ -50,6 +50,14 @@ def test_an_indented_or_quoted_block_leaves_nothing_of_the_key(margin: str) -> N
     assert text.endswith("后文")
 
 
+@pytest.mark.parametrize("dash", ["—", "–", "——"])
+def test_dashes_that_a_word_processor_made_do_not_hide_a_key(dash: str) -> None:
+    text = redact(f"{KEY.replace('-----', dash)}\n后文").text
+
+    assert not any(line in text for line in LINES)
+    assert text.endswith("\n后文")
+
+
 @pytest.mark.parametrize("cut", [60, 150, 250])
 def test_a_key_that_was_cut_off_is_found_by_its_beginning(cut: int) -> None:
     text = redact(f"{KEY[:cut]}\n\n后文 goes on here.").text
