@@ -63,6 +63,7 @@ def _client(library: Any, address: Address) -> Any:
         base_url=address.url or OWN_URL,
         max_retries=0,
         timeout=sdk.timeout(address),
+        http_client=sdk.http_client(library, address),
         open_telemetry=False,
     )
 

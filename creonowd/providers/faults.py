@@ -47,6 +47,12 @@ class Complaint:
             )
         if self.kind in _LIMIT_KINDS or self.status == 429:
             return _rate_limited(self, details)
+        if 300 <= self.status < 400:
+            return DaemonError(
+                ErrorCode.UPSTREAM_ERROR,
+                f"{self.provider} points to another address; check aiBaseUrl.",
+                **details,
+            )
         about = f": {said}" if said else ""
         return DaemonError(
             ErrorCode.UPSTREAM_ERROR,

@@ -72,6 +72,11 @@ def is_installed(name: str) -> bool:
     return all(importlib.util.find_spec(each) is not None for each in (name, "httpx2"))
 
 
+def http_client(library: Any, address: Address) -> Any:
+    """Make the client below the SDK's; a manuscript goes where the settings say and nowhere else."""
+    return library.DefaultAsyncHttpxClient(timeout=timeout(address), follow_redirects=False)
+
+
 def _load(name: str) -> Any:
     try:
         library = importlib.import_module(name)

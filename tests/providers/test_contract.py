@@ -6,7 +6,7 @@ import pytest
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.providers.provider import Call, Heard, Stop
 from tests.providers.roles import KEY, USAGE, Role
-from tests.providers.stage import Stage
+from tests.providers.stage import Scene, Stage, on_stage
 
 PATIENCE = 60
 CALL = Call(
@@ -151,6 +151,23 @@ async def test_a_start_that_is_too_slow_is_a_timeout(role: Role, stage: Stage, s
     error = await failure(role)
 
     assert error.code is ErrorCode.TIMEOUT
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+async def test_a_prompt_is_sent_to_no_address_but_the_one_in_the_settings(
+    role: Role, stage: Stage, status: int
+) -> None:
+    role.breaks_down()
+    async with on_stage() as elsewhere:
+        elsewhere.scenes = [Scene()]
+        for scene in stage.scenes:
+            scene.status = status
+            scene.headers["location"] = f"{elsewhere.url}/v1/messages"
+
+        error = await failure(role)
+
+    assert error.code is ErrorCode.UPSTREAM_ERROR
+    assert elsewhere.received == []
 
 
 async def test_a_provider_answers_again_after_it_failed(role: Role) -> None:
