@@ -167,9 +167,7 @@ class Tree:
 def make_tree(root: Path) -> int:
     """Make the folders and default files that are missing, and tell how many."""
     if not root.is_dir():
-        raise DaemonError(
-            ErrorCode.NOT_FOUND, "The project's folder is gone; bring it back or choose another."
-        )
+        raise _gone()
     made = sum(make_folder(root, folder) for folder in (TREE, *(f"{TREE}/{f}" for f in FOLDERS)))
     for name, content in DEFAULTS.items():
         path = f"{TREE}/{name}"
@@ -198,6 +196,12 @@ def make_folder(root: Path, folder: str) -> bool:
 
 def _is_folder(place: Path) -> bool:
     return place.is_dir() and not place.is_symlink()
+
+
+def _gone() -> DaemonError:
+    return DaemonError(
+        ErrorCode.NOT_FOUND, "The project's folder is gone; bring it back or choose another."
+    )
 
 
 def _in_the_way(path: str, wanted: str) -> DaemonError:
@@ -242,7 +246,9 @@ def _found(root: Path, scope: Scope) -> list[Found]:
         try:
             os.lstat(place)
         except (FileNotFoundError, NotADirectoryError):
-            return []
+            if root.is_dir():
+                return []
+            raise _gone() from None
         if not os.path.isdir(place):  # noqa: PTH112 - as text, see `read_inside`
             raise _in_the_way(folder, "a folder")
         refuse_links(root, folder)

@@ -13,6 +13,7 @@ from creonowd.clock import SystemClock
 from creonowd.context.fragment import STABLE, Layer, Origin, Reason
 from creonowd.context.needs import ContextRules, Need, wants
 from creonowd.context.source import Ask, Fetched, Source
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.project import ProjectSources
 from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.sources.retrieval.source import Passages
@@ -150,3 +151,16 @@ async def test_a_failure_of_each_has_its_warning(sources: ProjectSources, projec
     assert told["constraints"].startswith("CONSTRAINTS_UNAVAILABLE: ")
     assert told["retrieval"] == "RAG_UNAVAILABLE: 检索数据未注入"
     assert {s.layer for s in sources.of(project)} == {*STABLE, Layer.RETRIEVED}
+
+
+async def test_a_project_folder_that_is_gone_is_told_and_not_taken_for_an_empty_one(
+    sources: ProjectSources, project: Project
+) -> None:
+    project.root.rename(project.root.with_name("elsewhere"))
+    style = next(source for source in sources.of(project) if source.name == "style")
+
+    with anyio.fail_after(60), pytest.raises(DaemonError) as caught:
+        await style.fetch(ASK)
+
+    assert caught.value.code is ErrorCode.NOT_FOUND
+    assert "bring it back" in caught.value.message
