@@ -3,8 +3,9 @@
 Without a model the rest is unchecked, never passed. Knows no project and no file.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain, islice
 from typing import NamedTuple
 
 from creonowd.errors import DaemonError
@@ -41,7 +42,7 @@ async def judge(
     A model may have made up a secret, or heard one from its host: it is not sent out again.
     """
     docket = _docket(tuple(charges))
-    broken = [*_by_rules(text, docket), *_by_terms(text, terms)]
+    broken = list(islice(chain(_by_rules(text, docket), _by_terms(text, terms)), MOST))
     rest = docket.rest
     unchecked: list[Unchecked] = []
     if provider is None or not provider.judges:
@@ -86,8 +87,9 @@ def _by_rules(text: str, docket: _Docket) -> Iterator[Violation]:
         yield from (_certain(charge.id, charge.text, hit) for hit in hits(ban, text))
 
 
-def _by_terms(text: str, terms: Iterable[Term]) -> Iterator[Violation]:
-    return (_certain(REF, term.says, hit) for term, hit in misuses(tuple(terms), text))
+def _by_terms(text: str, terms: Sequence[Term]) -> Iterator[Violation]:
+    for term, hit in misuses(tuple(terms), text):
+        yield _certain(REF, term.says, hit)
 
 
 def _certain(constraint_id: str, constraint: str, hit: Hit) -> Violation:
