@@ -245,7 +245,7 @@ def api_key(
             raise DaemonError(
                 ErrorCode.AI_NOT_CONFIGURED, "Others may read the key file; chmod 600 it first."
             )
-        value = path.read_text(encoding="utf-8").strip()
+        value = path.read_text(encoding="utf-8-sig").strip()
     except (OSError, UnicodeDecodeError):
         return None
     return Key(value, "file") if value else None

@@ -106,6 +106,12 @@ def _address(settings: Settings, key: Key | None) -> Address:
             f" mode 0600 at <userData>/keys/{name}.",
             provider=name,
         )
+    if key is not None and not (key.value.isascii() and key.value.isprintable()):
+        raise DaemonError(
+            ErrorCode.AI_NOT_CONFIGURED,
+            f"The key for {name} has a character that no key has; write it anew on one line.",
+            provider=name,
+        )
     return Address(
         key="" if key is None else key.value,
         url=settings.ai_base_url,

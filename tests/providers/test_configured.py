@@ -111,6 +111,28 @@ async def test_a_key_that_others_may_read_is_refused(tmp_path: Path, mode: int) 
     assert readiness.problem == "Others may read the key file; chmod 600 it first."
 
 
+@pytest.mark.parametrize("value", ["sk-密钥", "sk-1\nsk-2", "sk-\x00", "sk-\u200b1"])
+async def test_a_key_that_cannot_be_sent_is_no_fault_of_the_provider(
+    tmp_path: Path, value: str
+) -> None:
+    write_key(tmp_path, "openai").write_text(value, encoding="utf-8")
+
+    readiness = await Configured(Settings(ai_provider="openai"), tmp_path).readiness()
+
+    assert readiness.ready is False
+    assert "a character that no key has" in (readiness.problem or "")
+    assert "sk-" not in (readiness.problem or "")
+
+
+def test_a_byte_order_mark_is_no_part_of_a_key(tmp_path: Path) -> None:
+    write_key(tmp_path, "openai").write_text(f"{KEY}\r\n", encoding="utf-8-sig")
+
+    found = api_key(Settings(ai_provider="openai"), tmp_path, {})
+
+    assert found is not None
+    assert found.value == KEY
+
+
 def test_an_empty_or_unreadable_key_file_is_no_key(tmp_path: Path) -> None:
     path = write_key(tmp_path, "openai")
     settings = Settings(ai_provider="openai")
