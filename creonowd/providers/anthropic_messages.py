@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from creonowd.providers import faults, sdk
 from creonowd.providers.hearing import Hearing
-from creonowd.providers.provider import Answer, Call, Heard, Stop, Usage
+from creonowd.providers.provider import Answer, Call, Heard, Stop, Usage, counted
 from creonowd.providers.sdk import Address, Line
 
 if TYPE_CHECKING:
@@ -90,17 +90,13 @@ async def _listen(stream: "AsyncIterator[RawMessageStreamEvent]", heard: Heard) 
 def _note(counts: dict[str, int], told: Any) -> None:
     """Keep the newest of each count: those of a later event include those before it."""
     for name, ours in _COUNTS.items():
-        if (count := getattr(told, name, None)) is not None:
+        if isinstance(count := getattr(told, name, None), int):
             counts[ours] = count
 
 
 def _usage(counts: dict[str, int]) -> Usage | None:
-    if not counts:
+    if "fresh" not in counts:
         return None
     read, written = counts.get("read", 0), counts.get("written", 0)
-    return Usage(
-        input_tokens=counts.get("fresh", 0) + read + written,
-        output_tokens=counts.get("output", 0),
-        cache_read_tokens=read,
-        cache_write_tokens=written,
-    )
+    sent = counts["fresh"] + read + written
+    return counted(sent=sent, said=counts.get("output"), read=read, written=written)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 from creonowd.providers import faults, sdk
 from creonowd.providers.hearing import Hearing
-from creonowd.providers.provider import Answer, Call, Heard, Stop, Usage
+from creonowd.providers.provider import Answer, Call, Heard, Stop, Usage, counted
 from creonowd.providers.sdk import Address, Line
 
 if TYPE_CHECKING:
@@ -84,11 +84,11 @@ async def _listen(stream: "AsyncIterator[ChatCompletionChunk]", heard: Heard) ->
     return Answer(text=hearing.whole(), stop=stop, usage=usage)
 
 
-def _usage(told: "CompletionUsage") -> Usage:
+def _usage(told: "CompletionUsage") -> Usage | None:
     details = told.prompt_tokens_details
-    return Usage(
-        input_tokens=told.prompt_tokens,
-        output_tokens=told.completion_tokens,
-        cache_read_tokens=(details and details.cached_tokens) or 0,
-        cache_write_tokens=(details and details.cache_write_tokens) or 0,
+    return counted(
+        sent=told.prompt_tokens,
+        said=told.completion_tokens,
+        read=getattr(details, "cached_tokens", None) or 0,
+        written=getattr(details, "cache_write_tokens", None) or 0,
     )

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 from creonowd.model import Model
 
@@ -40,6 +40,15 @@ class Usage(Model):
     output_tokens: int
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
+
+
+def counted(*, sent: Any, said: Any, read: Any, written: Any) -> Usage | None:
+    """Take down what a provider says it counted; None unless all of it is whole numbers."""
+    if not all(isinstance(count, int) for count in (sent, said, read, written)):
+        return None
+    return Usage(
+        input_tokens=sent, output_tokens=said, cache_read_tokens=read, cache_write_tokens=written
+    )
 
 
 class Stop(StrEnum):

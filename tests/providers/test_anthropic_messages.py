@@ -96,3 +96,19 @@ async def test_an_answer_that_makes_no_sense_is_an_upstream_error(
 
     assert caught.value.code is ErrorCode.UPSTREAM_ERROR
     assert caught.value.details["reason"] == reason
+
+
+@pytest.mark.parametrize("counts", [b'"input_tokens": "ten"', b'"input_tokens": null', b'"x": 1'])
+async def test_an_answer_is_not_lost_to_counts_that_make_no_sense(
+    stage: Stage, counts: bytes
+) -> None:
+    AnthropicRole(stage, 60_000).says("好")
+    (scene,) = stage.scenes
+    scene.pieces = [piece.replace(b'"input_tokens": 10', counts) for piece in scene.pieces]
+    provider = AnthropicMessages(Address(key=KEY, url=stage.url))
+
+    with anyio.fail_after(PATIENCE):
+        answer = await provider.answer(CALL, ignore)
+    await provider.close()
+
+    assert (answer.text, answer.usage) == ("好", None)

@@ -1,7 +1,9 @@
 """What really goes to OpenAI and its kin, and what comes of strange answers."""
 
+import json
 import logging
 import sys
+from typing import Any
 
 import anyio
 import pytest
@@ -114,6 +116,36 @@ async def test_an_answer_that_makes_no_sense_is_an_upstream_error(
     error = await failure(provider)
 
     assert (error.code, error.details["reason"]) == (ErrorCode.UPSTREAM_ERROR, reason)
+
+
+@pytest.mark.parametrize(
+    "usage",
+    [
+        {"total_tokens": 3},
+        {"prompt_tokens": None, "completion_tokens": 3},
+        {"prompt_tokens": "12", "completion_tokens": 3},
+        {"prompt_tokens": 12.5, "completion_tokens": 3},
+        {
+            "prompt_tokens": 12,
+            "completion_tokens": 3,
+            "prompt_tokens_details": {"cached_tokens": []},
+        },
+    ],
+)
+async def test_an_answer_is_not_lost_to_counts_that_make_no_sense(stage: Stage, usage: Any) -> None:
+    text: dict[str, Any] = {
+        "choices": [{"index": 0, "delta": {"content": "好"}, "finish_reason": "stop"}]
+    }
+    chunks: tuple[Any, ...] = (text, {"choices": [], "usage": usage})
+    stage.scenes = [Scene([b"data: %s\n\n" % json.dumps(chunk).encode() for chunk in chunks])]
+    provider = OpenAIChat(Address(key=KEY, url=stage.url))
+
+    with anyio.fail_after(PATIENCE):
+        answer = await provider.answer(CALL, ignore)
+    await provider.close()
+
+    assert answer.text == "好"
+    assert answer.usage is None or isinstance(answer.usage.cache_read_tokens, int)
 
 
 async def test_a_page_of_html_instead_of_an_error_is_an_upstream_error(stage: Stage) -> None:
