@@ -23,7 +23,7 @@ from creonowd.providers.verdict import (
     all_unchecked,
 )
 from creonowd.workspace.paths import Scope
-from creonowd.workspace.positions import to_utf16
+from creonowd.workspace.positions import to_utf16, utf16_length
 from creonowd.workspace.registry import Project
 from creonowd.workspace.tree import Tree
 
@@ -108,7 +108,7 @@ def with_rest(verdict: Verdict, told: Constraints, terms: tuple[Term, ...] | Non
 
 def placed(verdict: Verdict, output: str, *, utf16: bool) -> Verdict:
     """Tell places in the units that the client counts in."""
-    if not utf16 or output.isascii():
+    if not utf16 or not verdict.violations or utf16_length(output) == len(output):
         return verdict
     return replace(verdict, violations=tuple(_placed(v, output) for v in verdict.violations))
 

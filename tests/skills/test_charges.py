@@ -1,9 +1,11 @@
+import pytest
 from msgspec.structs import replace
 
 from creonowd.context.fragment import Fragment, Kind, Layer
 from creonowd.context.gather import Failure
 from creonowd.context.instruments import Memory
-from creonowd.skills.charges import SOURCE, constraints_in
+from creonowd.providers.verdict import Checker, Status, Verdict, Violation
+from creonowd.skills.charges import SOURCE, constraints_in, placed
 from tests.context.worlds import World, assembled, instruments
 
 
@@ -46,3 +48,31 @@ def test_constraints_that_came_too_late_are_unread_whatever_came_before() -> Non
     after = constraints_in(known)
 
     assert [told.unread for told in (before, late, after)] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("output", "units", "places"),
+    [
+        ("夜深了！", "utf-16", (3, 4)),
+        ("🌙夜深！", "utf-16", (4, 5)),
+        ("🌙夜深！", "utf-32", (3, 4)),
+        ("so it!", "utf-16", (5, 6)),
+    ],
+)
+def test_places_are_those_that_the_client_counts(
+    output: str, units: str, places: tuple[int, int]
+) -> None:
+    start = max(output.find("！"), output.find("!"))
+    violation = Violation(
+        constraint_id="a",
+        constraint="不用感叹号",
+        by=Checker.RULES,
+        confidence=1,
+        start=start,
+        end=start + 1,
+    )
+    verdict = Verdict(status=Status.VIOLATED, checked=1, violations=(violation,))
+
+    (told,) = placed(verdict, output, utf16=units == "utf-16").violations
+
+    assert (told.start, told.end) == places
