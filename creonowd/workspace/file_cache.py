@@ -11,7 +11,7 @@ import msgspec
 
 from creonowd.clock import Clock
 from creonowd.model import Model
-from creonowd.workspace.opening import Opened, mark_of, read_inside
+from creonowd.workspace.opening import Door, Opened, mark_of, read_inside
 
 CAPACITY_BYTES = 64 * 1024 * 1024
 
@@ -44,7 +44,7 @@ class FileCache:
         status: os.stat_result,
         *,
         limit: int,
-        real: Path | None = None,
+        door: Door | None = None,
     ) -> Opened:
         """Return what the file holds; `status` is fresh and of a file known to lie in `folder`.
 
@@ -55,7 +55,7 @@ class FileCache:
             kept = self._kept.get((root, path))
         if kept and kept.settled and kept.opened.mark == mark_of(status):
             return kept.opened
-        opened = read_inside(root, folder, path, limit=limit, real=real)
+        opened = read_inside(root, folder, path, limit=limit, door=door)
         return self._keep((root, path), opened, kept)
 
     def holds(self, root: Path, path: str, mark: tuple[int, ...]) -> bool:

@@ -105,7 +105,8 @@ def _parsed(header: str, body: str) -> FrontMatter:
     # `@` may stand wherever `&` and `*` are mere text, and nowhere where they begin an anchor or
     # alias. So if this parses, the header has neither, and parsing it cannot blow up.
     try:
-        yaml12.parse_yaml(header.translate({ord("&"): "@", ord("*"): "@"}))
+        if "&" in header or "*" in header:
+            yaml12.parse_yaml(header.translate({ord("&"): "@", ord("*"): "@"}))
         value = yaml12.parse_yaml(header)
     except ValueError as error:
         return FrontMatter(values={}, body=body, faults=(_parse_fault(header, str(error)),))

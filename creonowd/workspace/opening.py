@@ -8,8 +8,10 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 from creonowd.errors import DaemonError, ErrorCode, disk_error
 from creonowd.model import Model
@@ -24,6 +26,10 @@ _FLAGS = (
     | getattr(os, "O_NOCTTY", 0)
     | getattr(os, "O_CLOEXEC", 0)
 )
+# What is no link and is opened from a folder lies in that folder: there is nothing to ask.
+_FROM_FOLDER = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
+_NO_LINK = _FLAGS | getattr(os, "O_NOFOLLOW", 0)
+_LINKS = {errno.ELOOP, getattr(errno, "EMLINK", errno.ELOOP), getattr(errno, "EFTYPE", errno.ELOOP)}
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 _NOT_A_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
 _TRIES = 20
@@ -39,6 +45,16 @@ class Opened(Model, gc=False):
     updated_at_ms: int
 
 
+class Door(NamedTuple):
+    """A folder that many files are read from: where it really lies, and itself held open.
+
+    The descriptor is None where files can only be opened by their path.
+    """
+
+    real: Path
+    descriptor: int | None = None
+
+
 def mark_of(status: os.stat_result) -> tuple[int, ...]:
     """Tell files and their changes apart without reading them."""
     return (
@@ -50,12 +66,24 @@ def mark_of(status: os.stat_result) -> tuple[int, ...]:
     )
 
 
+@contextmanager
+def opened_door(root: Path, folder: str, inside: str) -> Generator[Door]:
+    """Hold the folder `inside` open, which lies in `folder` or is that; both are relative to `root`."""
+    real = real_folder(root, folder)
+    descriptor = _held(f"{root}{os.sep}{inside}", real)
+    try:
+        yield Door(real, descriptor)
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
 def read_inside(
-    root: Path, folder: str, path: str, *, limit: int, real: Path | None = None
+    root: Path, folder: str, path: str, *, limit: int, door: Door | None = None
 ) -> Opened:
     """Read the file at `path` if what opens lies in `folder`; both are relative to the real `root`.
 
-    Who reads many files of a folder finds out where it really lies once, and hands that in.
+    Who reads many files that lie side by side hands in the door to where they lie.
 
     NOT_FOUND if absent, UNSUPPORTED if no plain file, INVALID_ARGUMENT if it lies elsewhere,
     IO_ERROR with `limitBytes` if it is too big.
@@ -63,12 +91,14 @@ def read_inside(
     # Text and not Path: of hundreds of files the paths would cost more than the reading.
     place = f"{root}{os.sep}{path}"
     try:
-        descriptor, status = _opened(place)
+        beside = _opened_beside(door, path) if door else None
+        descriptor, status = beside or _opened(place)
     except OSError as error:
         raise _cannot_open(error, root / path, path) from error
     try:
-        if not lies_inside(_real_path(descriptor, place), real or real_folder(root, folder)):
-            raise refused("link", "path leads out of its folder through a link.")
+        if beside is None:
+            real = door.real if door else real_folder(root, folder)
+            _refuse_outside(_real_path(descriptor, place), real)
         return _read(descriptor, status, path, limit)
     except OSError as error:
         raise disk_error(error, path) from error
@@ -113,16 +143,53 @@ def _linked(root: str, path: str) -> bool:
     return False
 
 
-def _opened(path: str) -> tuple[int, os.stat_result]:
+def _held(place: str, real: Path) -> int | None:
+    """Open a folder to read from, if it lies in the real one; else its files are opened by path."""
+    if not _FROM_FOLDER:
+        return None
+    try:
+        descriptor = os.open(place, _FLAGS)
+    except OSError:
+        return None
+    try:
+        where = _real_path(descriptor, place)
+    except (OSError, DaemonError):
+        where = ""
+    if where == f"{real}" or where.startswith(f"{real}{os.sep}"):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _opened_beside(door: Door, path: str) -> tuple[int, os.stat_result] | None:
+    """Open a file from its folder; None if it is a link, which only its path can follow."""
+    if door.descriptor is None:
+        return None
+    try:
+        return _opened(path.rpartition("/")[2], _NO_LINK, door.descriptor)
+    except OSError as error:
+        if error.errno in _LINKS:
+            return None
+        raise
+
+
+def _opened(
+    path: str, flags: int = _FLAGS, folder: int | None = None
+) -> tuple[int, os.stat_result]:
     """Open a file that has a name: one that was just replaced has none, so look again."""
     for _ in range(_TRIES):
-        descriptor = os.open(path, _FLAGS)
+        descriptor = os.open(path, flags, dir_fd=folder)
         status = os.fstat(descriptor)
         if status.st_nlink or os.name == "nt":
             return descriptor, status
         os.close(descriptor)
-    descriptor = os.open(path, _FLAGS)
+    descriptor = os.open(path, flags, dir_fd=folder)
     return descriptor, os.fstat(descriptor)
+
+
+def _refuse_outside(where: str, real: Path) -> None:
+    if not lies_inside(where, real):
+        raise refused("link", "path leads out of its folder through a link.")
 
 
 def _read(descriptor: int, status: os.stat_result, path: str, limit: int) -> Opened:

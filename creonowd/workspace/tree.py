@@ -7,6 +7,7 @@ import errno
 import os
 import stat
 from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 
 import structlog
@@ -23,6 +24,7 @@ from creonowd.workspace.opening import (
     is_plain,
     lies_inside,
     mark_of,
+    opened_door,
     read_inside,
     real_folder,
     refuse_links,
@@ -154,13 +156,16 @@ class Tree:
     def _read_files(self, root: Path, folder: str, found: Sequence[Found]) -> Folder:
         files: list[TreeFile] = []
         problems: list[Problem] = []
-        real = real_folder(root, folder) if found else None
-        for path, status in found:
-            try:
-                opened = self._cache.fetch(root, folder, path, status, limit=LIMIT_BYTES, real=real)
-                files.append(_file(path, opened))
-            except DaemonError as error:
-                problems.append(Problem(path=path, error=error))
+        for inside, beside in groupby(found, key=_folder_of):
+            with opened_door(root, folder, inside) as door:
+                for path, status in beside:
+                    try:
+                        opened = self._cache.fetch(
+                            root, folder, path, status, limit=LIMIT_BYTES, door=door
+                        )
+                        files.append(_file(path, opened))
+                    except DaemonError as error:
+                        problems.append(Problem(path=path, error=error))
         return Folder(files=tuple(files), problems=tuple(problems))
 
 
@@ -256,6 +261,10 @@ def _found(root: Path, scope: Scope) -> list[Found]:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     suffixes = SUFFIXES[scope]
     return files_below(root, folder, lambda name: name.lower().endswith(suffixes))
+
+
+def _folder_of(found: Found) -> str:
+    return found[0].rpartition("/")[0]
 
 
 def _file(path: str, opened: Opened) -> TreeFile:
