@@ -137,7 +137,8 @@ def _offered(
         notes=_ready(given[Layer.IMMEDIATE], tally, instruments),
         scene=None if manuscript is None else _seen(plan, manuscript, instruments),
     )
-    tally.add(_hosted_tokens(settings().units))
+    if any(fragment.hosted for fragment in given[Layer.SETTINGS]):
+        tally.add(_hosted_tokens(settings().units))
     return offered
 
 

@@ -17,7 +17,7 @@ from creonowd.redaction import RedactionEvidence
 from creonowd.tokens.boundaries import grapheme_floor, paragraphs, sentences
 
 # Ids that we mint ourselves hold no secret.
-_MINTED = re.compile(r"(?:con_[a-z0-9]{20})?")
+_MINTED = re.compile(r"(?:con_[a-z0-9]{16,26})?")
 
 
 class Unit(Model, gc=False):
@@ -59,10 +59,11 @@ class Draft(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """Units that are known already, with gaps where drafts wait to be counted."""
+    """Units that are known already, with gaps where drafts wait to be counted; `keys` are theirs."""
 
     known: list[Unit | None]
     drafts: list[Draft]
+    keys: list[object]
 
     @property
     def texts(self) -> list[str]:
@@ -84,17 +85,19 @@ def prepare_all(fragments: Sequence[Fragment], instruments: Instruments) -> list
 
 def begin(fragments: Sequence[Fragment], instruments: Instruments) -> Begun:
     """Recall what was made ready before, and draft the rest."""
-    known = [_recalled(fragment, instruments) for fragment in fragments]
-    fresh = [f for f, unit in zip(fragments, known, strict=True) if unit is None]
-    return Begun(known, _drafts(fresh, instruments) if fresh else [])
+    keys = [_key(fragment, instruments.key) for fragment in fragments]
+    known = [_recalled(*pair, instruments) for pair in zip(fragments, keys, strict=True)]
+    gaps = [index for index, unit in enumerate(known) if unit is None]
+    drafts = _drafts([fragments[gap] for gap in gaps], instruments) if gaps else []
+    return Begun(known, drafts, [keys[gap] for gap in gaps])
 
 
 def finish(begun: Begun, counts: Sequence[int], instruments: Instruments) -> list[Unit]:
     """Make units of the drafts and their counts."""
     pairs = zip(begun.drafts, counts, strict=True)
     made = [_unit(draft, count, instruments) for draft, count in pairs]
-    for unit in made:
-        instruments.memory.prepared.put(_key(unit.fragment, instruments), unit)
+    for key, unit in zip(begun.keys, made, strict=True):
+        instruments.memory.prepared.put(key, unit)
     rest = iter(made)
     return [unit or next(rest) for unit in begun.known]
 
@@ -112,12 +115,13 @@ def visible_ref(source_ref: str, instruments: Instruments) -> str:
 def visible_refs(source_refs: Sequence[str], instruments: Instruments) -> list[str]:
     """Spell many new references so that they can be shown."""
     halves = [ref.partition("#") for ref in source_refs]
-    unique = list({place: None for place, _, _ in halves} | {part: None for _, _, part in halves})
+    unique = dict.fromkeys(half for place, _, part in halves for half in (place, part))
     strange = [half for half in unique if not _MINTED.fullmatch(half)]
     cleaned = instruments.clean_all([one_line(half) for half in strange])
-    shown = {half: half for half in unique}
-    shown |= {half: clean.text for half, clean in zip(strange, cleaned, strict=True)}
-    return [f"{shown[place]}{mark}{shown[part]}" for place, mark, part in halves]
+    shown = {half: clean.text for half, clean in zip(strange, cleaned, strict=True)}
+    return [
+        f"{shown.get(place, place)}{mark}{shown.get(part, part)}" for place, mark, part in halves
+    ]
 
 
 def head_within(text: str, limit: int) -> int:
@@ -139,11 +143,11 @@ def with_lines(ref: str, text: str) -> str:
     return ref if "#" in ref else f"{ref}#L1-L{text.count(chr(10), 0, -1) + 1}"
 
 
-def _key(fragment: Fragment, instruments: Instruments) -> object:
+def _key(fragment: Fragment, measured: object) -> object:
     """Tell what a unit depends on: not on what ranks it, which changes with every question."""
     sized = _is_sized(fragment)
     return (
-        instruments.key,
+        measured,
         fragment.kind is Kind.CONSTRAINT,
         sized and fragment.whole,
         sized,
@@ -152,8 +156,8 @@ def _key(fragment: Fragment, instruments: Instruments) -> object:
     )
 
 
-def _recalled(fragment: Fragment, instruments: Instruments) -> Unit | None:
-    unit: Unit | None = instruments.memory.prepared.recall(_key(fragment, instruments))
+def _recalled(fragment: Fragment, key: object, instruments: Instruments) -> Unit | None:
+    unit: Unit | None = instruments.memory.prepared.recall(key)
     if unit is None or unit.fragment is fragment or unit.fragment == fragment:
         return unit
     return replace(unit, fragment=fragment)

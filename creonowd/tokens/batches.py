@@ -7,7 +7,7 @@ wait for its turn at every other step. Knows encodings; keeps nothing.
 """
 
 import os
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
@@ -66,10 +66,20 @@ def _call(texts: Sequence[str], encoding: "tiktoken.Encoding") -> Callable[[], l
 def _counts(
     texts: Sequence[str], tokens: Sequence[int], encoding: "tiktoken.Encoding"
 ) -> list[int]:
-    between = encoding.encode_single_token(BETWEEN)
-    ends = [place for place, token in enumerate(tokens) if token == between]
-    starts = [0, *(end + 1 for end in ends)]
-    lengths = iter([end - start for start, end in zip(starts, [*ends, len(tokens)], strict=True)])
+    lengths = _lengths(tokens, encoding.encode_single_token(BETWEEN))
     return [
         len(encoding.encode_ordinary(text)) if BETWEEN in text else next(lengths) for text in texts
     ]
+
+
+def _lengths(tokens: Sequence[int], between: int) -> Iterator[int]:
+    """Walk how many tokens stand between each two; `index` looks at them faster than a loop."""
+    start = 0
+    while True:
+        try:
+            end = tokens.index(between, start)
+        except ValueError:
+            yield len(tokens) - start
+            return
+        yield end - start
+        start = end + 1
