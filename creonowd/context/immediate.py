@@ -156,7 +156,7 @@ def _sides(
     after = After(on, end, title, len(on.text))
     if around is not None:
         after = after._replace(limit=len(title) + head_within(after.rest, around))
-    return Before(manuscript, start, floor, back, heading(ref)), after
+    return Before(manuscript, start, floor, back, heading(ref), {}), after
 
 
 def _is_all(shown: _Sight, scene: Scene) -> bool:

@@ -28,13 +28,17 @@ class Side(NamedTuple):
 
 
 class Before(NamedTuple):
-    """What lies before a raw position, down to `floor`, and the heading it will have."""
+    """What lies before a raw position, down to `floor`, and the heading it will have.
+
+    `starts` remembers where the window begins for which multiple of the step.
+    """
 
     manuscript: Manuscript
     position: int
     floor: int
     strip: Strip
     heading: str
+    starts: dict[int, int]
 
     @property
     def lowest(self) -> int:
@@ -64,7 +68,9 @@ def show_before(before: Before, room: int, step: int, instruments: Instruments) 
     marks = range(before.lowest // step, (before.position - 1) // step + 1)
 
     def start(mark: int) -> int:
-        return snap(before.manuscript.text, mark * step, step, before.position)
+        if mark not in before.starts:
+            before.starts[mark] = snap(before.manuscript.text, mark * step, step, before.position)
+        return before.starts[mark]
 
     def fits(mark: int) -> bool:
         at = start(mark)
