@@ -6,6 +6,7 @@ that is there and else of made-up prose; see `novel.project`.
 
 # requirement: CE-056, CE-057, CE-058, CE-066, CE-083, CE-084, CE-085, CE-086, CE-087
 
+import gc
 import statistics
 import sys
 import tempfile
@@ -23,10 +24,12 @@ from creonowd.context.fragment import Fragment, Layer, Place
 from creonowd.context.gather import Gathered
 from creonowd.context.inspection import InspectMeta, inspect
 from creonowd.context.instruments import Instruments, Memory
+from creonowd.daemon.allocator import keep_freed_memory
 from creonowd.tokens.cache import CountCache
 from creonowd.tokens.tables import packaged_encoding
 from creonowd.tokens.tokenizer import BpeTokenizer
 from scripts.benchmarks.novel import crowd, writing
+from scripts.benchmarks.novel.bare import bare_work
 from scripts.benchmarks.novel.desk import DOCUMENT, REDACTOR, Desk, plan
 from scripts.benchmarks.novel.project import CORPUS, make_project, novel
 
@@ -53,8 +56,10 @@ def _row(what: str, measured: str, goal: str) -> None:
 
 
 async def _measure(root: Path, chapter: str, text: str) -> None:
+    keep_freed_memory()
     packaged_encoding("o200k_base").encode_ordinary(chapter)
     REDACTOR.redact(chapter)
+    gc.freeze()  # As the daemon does when it has started.
     for total in BUDGETS:
         await _cold_and_warm(root, chapter, total)
     _growth(text)
@@ -66,13 +71,18 @@ async def _measure(root: Path, chapter: str, text: str) -> None:
 async def _cold_and_warm(root: Path, chapter: str, total: int) -> None:
     texts = await _candidates(root, chapter)
     tables = packaged_encoding("o200k_base")
-    once = _median(lambda: tables.encode_ordinary(texts))
     tokens = len(tables.encode_ordinary(texts))
     cursor = len(chapter) * 3 // 4
     # Made before and kept: a daemon is not set up and taken down with every assembly.
     desks = [Desk(root) for _ in range(ROUNDS)]
-    fresh = iter(desks)
-    cold = await _median_async(lambda: next(fresh).answered(plan(chapter, cursor, total)))
+    spent: list[tuple[float, float, float]] = []
+    for desk in desks:
+        # In turn, so that all three find the machine in the same state.
+        counted = _seconds(lambda: tables.encode_ordinary(texts))
+        bare = _seconds(lambda: bare_work(root, chapter, tables))
+        (cold,) = await _times(lambda desk=desk: desk.answered(plan(chapter, cursor, total)), 1)
+        spent.append((counted, bare, cold / 1000))
+    once, bare, cold = (statistics.median(column) for column in zip(*spent, strict=True))
     desk = Desk(root)
     await desk.answered(plan(chapter, cursor, total))
     states = iter(range(1000))
@@ -85,6 +95,7 @@ async def _cold_and_warm(root: Path, chapter: str, total: int) -> None:
     await again()
     warm = await _median_async(again)
     _row(f"{total} tokens: cold ÷ one count of its {tokens} tokens", f"{cold / once:.2f}", "≤ 1.5")
+    _row("the same with nothing but reading, redacting, counting", f"{bare / once:.2f}", "–")
     _row(f"{total} tokens: warm ÷ cold", f"{warm / cold:.3f} ({1000 * warm:.1f} ms)", "≤ 0.1")
 
 
@@ -204,12 +215,13 @@ async def _crowd(root: Path, user_data: Path) -> None:
 
 
 def _median(work: Callable[[], object]) -> float:
-    times: list[float] = []
-    for _ in range(ROUNDS):
-        started = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - started)
-    return statistics.median(times)
+    return statistics.median(_seconds(work) for _ in range(ROUNDS))
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    work()
+    return time.perf_counter() - started
 
 
 async def _median_async(work: Callable[[], Awaitable[object]]) -> float:
