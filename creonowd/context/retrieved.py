@@ -1,6 +1,8 @@
 """The Retrieved layer: chunks by falling score as long as they fit beside everything else.
 
-One that is too big does not stand in the way of a smaller one. Knows no source.
+One that is too big does not stand in the way of a smaller one. Those that so fill a gap stand
+behind the others: with every sentence that the author adds the gap gets smaller and others fill
+it, and what stands before them must stay as it is. Knows no source.
 """
 
 from collections.abc import Sequence
@@ -12,8 +14,9 @@ from creonowd.context.verdict import Verdict, drop, keep
 
 
 def choose(units: Sequence[Unit], room: int, shown: Span | None) -> tuple[Verdict, ...]:
-    """Take chunks by falling score; the verdicts stand in the order of the documents.
+    """Take chunks by falling score; the verdicts stand in the order of the prompt.
 
+    That is the order of the documents, with the chunks that fill a gap behind all others.
     `shown` is what the window already shows of the current document: what lies there is no
     candidate, and what says the same elsewhere is a duplicate.
     """
@@ -21,6 +24,7 @@ def choose(units: Sequence[Unit], room: int, shown: Span | None) -> tuple[Verdic
     hidden = [i for i, unit in enumerate(units) if not _lies_in(unit.fragment.span, shown)]
     seen = {unit.text for unit in units if _lies_in(unit.fragment.span, shown)}
     counted = 0
+    gap: set[int] | None = None
     for index in sorted(hidden, key=lambda i: rank_key(units[i].fragment)):
         unit = units[index]
         rule = Rule.DUPLICATE if unit.text in seen else None
@@ -32,10 +36,14 @@ def choose(units: Sequence[Unit], room: int, shown: Span | None) -> tuple[Verdic
         elif unit.tokens <= room:
             verdicts[index] = keep(unit, Rule.SCORE)
             room -= unit.tokens
+            if gap is not None:
+                gap.add(index)
         else:
             verdicts[index] = drop(unit, Rule.SCORE, unit.tokens - room)
+            gap = gap or set()
         seen.add(unit.text)
-    order = sorted(verdicts, key=lambda i: reading_key(units[i].fragment))
+    late = gap or ()
+    order = sorted(verdicts, key=lambda i: (i in late, *reading_key(units[i].fragment)))
     return tuple(verdicts[index] for index in order)
 
 

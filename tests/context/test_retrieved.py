@@ -41,6 +41,22 @@ def test_one_that_is_too_big_does_not_stand_in_the_way_of_a_smaller_one() -> Non
     assert kept(units, units[0].tokens + units[2].tokens) == ["a", "c"]
 
 
+def test_what_fills_a_gap_stands_behind_the_others() -> None:
+    """As the gap gets smaller others fill it; what stands before them stays where it is."""
+    units = [chunk("b", 0.9), chunk("m", 0.8, length=50), chunk("a", 0.2, 2), chunk("c", 0.1, 1)]
+    best, _, larger, smaller = units
+
+    assert kept(units, best.tokens + larger.tokens) == ["b", "a"]
+    assert kept(units, best.tokens + larger.tokens - 1) == ["b", "c"]
+    assert kept(units, best.tokens + smaller.tokens - 1) == ["b"]
+
+
+def test_without_a_gap_the_order_is_that_of_the_documents() -> None:
+    units = [chunk("b", 0.9), chunk("c", 0.8), chunk("a", 0.1)]
+
+    assert kept(units, sum(unit.tokens for unit in units)) == ["a", "b", "c"]
+
+
 def test_ties_break_by_path() -> None:
     units = [chunk("b", 0.5), chunk("a", 0.5)]
 
