@@ -114,10 +114,10 @@ class RememberedTokenizer:
         return self._counted.get((self.id, text), lambda: sum(map(self._count, parts(text))))
 
     @contextmanager
-    def counting(self, texts: Sequence[str]) -> Generator[Counts]:
+    def counting(self, texts: Sequence[str], *, ahead: bool = False) -> Generator[Counts]:
         """Begin to count many texts; only the long ones are remembered here."""
         short = [text for text in texts if len(text) < LONG]
-        with self._tokenizer.counting(short) as counts:
+        with self._tokenizer.counting(short, ahead=ahead) as counts:
             yield lambda: self._counted_all(texts, counts)
 
     def _counted_all(self, texts: Sequence[str], counts: Counts) -> list[int]:
@@ -184,9 +184,11 @@ class Instruments:
         """Count the tokens of a text exactly."""
         return self.tokenizer.count(text)
 
-    def begin_count(self, texts: Sequence[str]) -> AbstractContextManager[Counts]:
+    def begin_count(
+        self, texts: Sequence[str], *, ahead: bool = False
+    ) -> AbstractContextManager[Counts]:
         """Begin to count the tokens of each of many texts exactly."""
-        return self.tokenizer.counting(texts)
+        return self.tokenizer.counting(texts, ahead=ahead)
 
     def _clean(self, text: str) -> Clean:
         crlf = "\r\n" in text

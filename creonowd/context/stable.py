@@ -106,7 +106,7 @@ def settings_ahead(
         yield lambda: known
         return
     begun = begin(candidates(_in_order(fragments)), instruments)
-    with instruments.begin_count(begun.texts) as counts:
+    with instruments.begin_count(begun.texts, ahead=True) as counts:
 
         @cache
         def ready() -> Settings:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -25,27 +25,33 @@ Counts = Callable[[], list[int]]
 
 
 @contextmanager
-def counting(texts: Sequence[str], encoding: "tiktoken.Encoding") -> Generator[Counts]:
+def counting(
+    texts: Sequence[str], encoding: "tiktoken.Encoding", *, ahead: bool = False
+) -> Generator[Counts]:
     """Begin to count the tokens of each text; special tokens in them are plain text.
 
-    The counts can be asked for once, inside the block. Little work is done only then.
+    The counts can be asked for once, inside the block. Who counts `ahead` has other work to do
+    until then; everyone else lends a hand when they ask.
     """
-    threads = sum(map(len, texts)) // WORTH_A_THREAD
-    if not threads:
-        yield partial(_one_after_another, texts, encoding)
+    worth = sum(map(len, texts)) // WORTH_A_THREAD
+    cores = os.cpu_count() or 1
+    helpers = min(worth, max(1, cores - 1)) if ahead else min(worth, cores) - 1
+    helpers = min(helpers, MOST_THREADS)
+    if helpers < 1:
+        yield lambda: _counts(texts, _call(texts, encoding)(), encoding)
         return
-    shares = _shares(texts, min(threads, MOST_THREADS, max(1, (os.cpu_count() or 1) - 1)))
-    with ThreadPoolExecutor(len(shares)) as pool:
-        begun = [pool.submit(_call(share, encoding)) for share in shares]
-        yield lambda: [
-            count
-            for share, tokens in zip(shares, begun, strict=True)
-            for count in _counts(share, tokens.result(), encoding)
-        ]
+    shares = _shares(texts, helpers if ahead else helpers + 1)
+    calls = [_call(share, encoding) for share in shares]
+    with ThreadPoolExecutor(helpers) as pool:
+        begun = [pool.submit(call) for call in (calls if ahead else calls[:-1])]
 
+        def counts() -> list[int]:
+            own = [call() for call in calls[len(begun) :]]
+            tokens = [*(each.result() for each in begun), *own]
+            counted = (_counts(*each, encoding) for each in zip(shares, tokens, strict=True))
+            return list(chain.from_iterable(counted))
 
-def _one_after_another(texts: Sequence[str], encoding: "tiktoken.Encoding") -> list[int]:
-    return _counts(texts, _call(texts, encoding)(), encoding)
+        yield counts
 
 
 def _shares(texts: Sequence[str], number: int) -> list[Sequence[str]]:

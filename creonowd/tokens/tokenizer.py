@@ -52,8 +52,13 @@ class Tokenizer(Protocol):
         """Count the tokens of a text; special tokens in it are plain text."""
         ...
 
-    def counting(self, texts: Sequence[str]) -> AbstractContextManager[Counts]:
-        """Begin to count many texts, none of them long; their counts are asked for inside."""
+    def counting(
+        self, texts: Sequence[str], *, ahead: bool = False
+    ) -> AbstractContextManager[Counts]:
+        """Begin to count many texts, none of them long; their counts are asked for inside.
+
+        Who counts `ahead` does something else before asking.
+        """
         ...
 
 
@@ -73,9 +78,11 @@ class BpeTokenizer:
         """Count the tokens of a text; special tokens in it are plain text."""
         return self._cache.count(self.id, text, self._measure)
 
-    def counting(self, texts: Sequence[str]) -> AbstractContextManager[Counts]:
+    def counting(
+        self, texts: Sequence[str], *, ahead: bool = False
+    ) -> AbstractContextManager[Counts]:
         """Begin to count many texts, none of them long; nothing is remembered."""
-        return counting(texts, self._encoding)
+        return counting(texts, self._encoding, ahead=ahead)
 
     def _measure(self, text: str) -> int:
         if holds_abyss(text):
@@ -110,8 +117,11 @@ class ByteTokenizer:
         """Count the UTF-8 bytes of a text."""
         return byte_count(text)
 
-    def counting(self, texts: Sequence[str]) -> AbstractContextManager[Counts]:
+    def counting(
+        self, texts: Sequence[str], *, ahead: bool = False
+    ) -> AbstractContextManager[Counts]:
         """Count the UTF-8 bytes of each text."""
+        del ahead
         return one_by_one(self.count, texts)
 
 

@@ -10,8 +10,8 @@ from creonowd.tokens.tables import packaged_encoding
 from tests.tokens.vocabulary import ENCODINGS, texts
 
 
-def counts_of(many: list[str], encoding: tiktoken.Encoding) -> list[int]:
-    with counting(many, encoding) as counts:
+def counts_of(many: list[str], encoding: tiktoken.Encoding, *, ahead: bool = False) -> list[int]:
+    with counting(many, encoding, ahead=ahead) as counts:
         return counts()
 
 
@@ -27,14 +27,17 @@ def test_every_text_counts_as_it_does_by_itself(name: str, given_texts: list[str
     ]
 
 
+@pytest.mark.parametrize("ahead", [True, False])
 @pytest.mark.parametrize("name", ENCODINGS)
-def test_so_it_does_when_there_is_work_for_several_threads(name: str) -> None:
+def test_so_it_does_when_there_is_work_for_several_threads(name: str, *, ahead: bool) -> None:
     """Of every length, so that shares are uneven and one text is more than a share."""
     encoding = packaged_encoding(name)
     many = [PROSE * (n % 7) + f"第{n}章" for n in range(2000)] + [PROSE * 2000, "", PROSE]
     assert sum(map(len, many)) > 4 * WORTH_A_THREAD
 
-    assert counts_of(many, encoding) == [len(encoding.encode_ordinary(text)) for text in many]
+    counted = counts_of(many, encoding, ahead=ahead)
+
+    assert counted == [len(encoding.encode_ordinary(text)) for text in many]
 
 
 @pytest.mark.parametrize("name", ENCODINGS)

@@ -169,8 +169,11 @@ class Meter:
         self.measured += len(text)
         return len(text)
 
-    def counting(self, texts: Sequence[str]) -> AbstractContextManager[Counts]:
+    def counting(
+        self, texts: Sequence[str], *, ahead: bool = False
+    ) -> AbstractContextManager[Counts]:
         """Count code points of each."""
+        del ahead
         return one_by_one(self.count, texts)
 
 
