@@ -75,8 +75,8 @@ def _size(work: Work) -> str:
 
 
 def _everyone(work: Work) -> Iterator[tuple[str, list[Walked] | None]]:
-    yield "creonowd, the engine", _typed(walk(work, lambda budget: Engine(work, budget)))
-    yield "creonowd, the daemon", _typed(_daemons(work))
+    yield "creonowd, the engine", _ours(work, Engine)
+    yield "creonowd, the daemon", _ours(work, Daemon)
     with tempfile.TemporaryDirectory() as folder:
         given, table = Path(folder) / "work.json", installing.tables()
         given.write_bytes(msgspec.json.encode(list(work)))
@@ -88,17 +88,17 @@ def _everyone(work: Work) -> Iterator[tuple[str, list[Walked] | None]]:
             yield name, python and _peer(command, given)
 
 
-def _daemons(work: Work) -> list[dict[str, object]]:
-    made: list[Daemon] = []
+def _ours(work: Work, make: type[Engine] | type[Daemon]) -> list[Walked]:
+    made: list[Engine | Daemon] = []
 
-    def fresh(budget: int) -> Daemon:
+    def fresh(budget: int) -> Engine | Daemon:
         if made:
             made.pop().close()
-        made.append(Daemon(work, budget))
+        made.append(make(work, budget))
         return made[0]
 
     try:
-        return walk(work, fresh)
+        return msgspec.convert(walk(work, fresh), list[Walked])
     finally:
         made.pop().close()
 
@@ -113,10 +113,6 @@ def _peer(command: list[str], given: Path) -> list[Walked] | None:
     if not output.exists():
         return None
     return msgspec.json.decode(output.read_bytes(), type=list[Walked])
-
-
-def _typed(walked: list[dict[str, object]]) -> list[Walked]:
-    return msgspec.convert(walked, list[Walked])
 
 
 def _row(work: Work, name: str, walked: Walked) -> str:

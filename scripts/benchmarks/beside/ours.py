@@ -20,6 +20,7 @@ from creonowd.context.result import AssembleResult
 from creonowd.context.source import Source
 from creonowd.redaction import Redactor
 from creonowd.sources.in_memory import InMemorySource, piece
+from creonowd.tokens.batches import BETWEEN
 from creonowd.tokens.cache import CountCache
 from creonowd.tokens.tables import packaged_encoding
 from creonowd.tokens.tokenizer import BpeTokenizer
@@ -43,6 +44,13 @@ class _Counted:
         self.characters += len(text)
         return self._encoding.encode_ordinary(text)
 
+    def encode(self, text: str, **how: Any) -> list[int]:
+        self.characters += len(text.replace(BETWEEN, ""))
+        return self._encoding.encode(text, **how)
+
+    def encode_single_token(self, text: str) -> int:
+        return self._encoding.encode_single_token(text)
+
 
 class Engine:
     """The engine over sources in memory; a fresh one remembers nothing."""
@@ -59,8 +67,8 @@ class Engine:
             InMemorySource(Layer.RETRIEVED, "notes", chunks),
         ]
         self._budget = budget
-        self._runner = asyncio.Runner()
-        self._runner.get_loop()
+        # Not a Runner: with each turn that would spell the whole result out for its signal handler.
+        self._loop = asyncio.new_event_loop()
 
     @property
     def tokenised(self) -> int:
@@ -77,9 +85,13 @@ class Engine:
         """Assemble without any chunks."""
         return self._assembled("".join(story), self._sources[:1]).prompt
 
+    def close(self) -> None:
+        """End the loop."""
+        self._loop.close()
+
     def _assembled(self, text: str, sources: Sequence[Source]) -> AssembleResult:
         wanted = plan(text, len(text), self._budget)
-        made = self._runner.run(assemble(wanted, sources, self._instruments))
+        made = self._loop.run_until_complete(assemble(wanted, sources, self._instruments))
         return answer(made, Compared(), Target(model="gpt-4o"))
 
 
