@@ -16,8 +16,10 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from creonowd.context.needs import MAX_RECENT_SUMMARY
+from creonowd.errors import DaemonError
 from creonowd.model import Model
 from creonowd.workspace import atomic, stored
+from creonowd.workspace.pen import Pen
 
 FOLDER = "runs"
 VERSION = 1
@@ -73,6 +75,7 @@ class Runs:
     def __init__(self, user_data: Path) -> None:
         self._folder = user_data / FOLDER
         self._lock = anyio.Lock(fast_acquire=True)
+        self._pen = Pen()
         self._known: OrderedDict[tuple[str, str], _Book] = OrderedDict()
 
     async def record(self, project_id: str, document_id: str, run: RunRecord) -> None:
@@ -82,12 +85,13 @@ class Runs:
             book = await self._book(key)
             numbered = replace(run, number=book.runs[-1].number + 1 if book.runs else 1)
             runs = (*book.runs, numbered)[-MAX_RECENT_SUMMARY:]
-            if book.room:
-                await to_thread.run_sync(_add, book.path, numbered)
-                self._keep(key, _Book(book.path, runs, book.room - 1))
-            else:
-                await to_thread.run_sync(_write, book.path, document_id, runs)
-                self._keep(key, _Book(book.path, runs, MOST_LINES - len(runs)))
+            try:
+                room = await self._put(book, document_id, runs)
+            except DaemonError:
+                # Half a line may be there; the next record looks.
+                del self._known[key]
+                raise
+            self._keep(key, _Book(book.path, runs, room))
 
     async def recent(self, project_id: str, document_id: str) -> tuple[RunRecord, ...]:
         """Give the last runs of a document, oldest first."""
@@ -96,6 +100,14 @@ class Runs:
             return self._known[key].runs
         async with self._lock:
             return (await self._book(key)).runs
+
+    async def _put(self, book: _Book, document_id: str, runs: tuple[RunRecord, ...]) -> int:
+        """Write the last of these runs down, or all of them anew; tell what room that leaves."""
+        if book.room:
+            await self._pen.add(book.path, _line(runs[-1]))
+            return book.room - 1
+        await to_thread.run_sync(_write, book.path, document_id, runs)
+        return MOST_LINES - len(runs)
 
     async def _book(self, key: tuple[str, str]) -> _Book:
         if key not in self._known:
@@ -140,10 +152,6 @@ def _read(line: bytes) -> RunRecord | None:
         return msgspec.json.decode(line, type=RunRecord)
     except (msgspec.DecodeError, RecursionError):
         return None
-
-
-def _add(path: Path, run: RunRecord) -> None:
-    atomic.append(path, _line(run), synced=False)
 
 
 def _write(path: Path, document_id: str, runs: tuple[RunRecord, ...]) -> None:

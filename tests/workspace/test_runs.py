@@ -1,10 +1,14 @@
+import errno
+import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.runs import MOST_LINES, RunRecord, Runs
+from creonowd.workspace.runs import FOLDER, MOST_LINES, RunRecord, Runs
 
 
 def run(number: int, place: int = 0) -> RunRecord:
@@ -108,6 +112,48 @@ async def test_a_record_torn_by_a_kill_costs_only_itself(tmp_path: Path) -> None
 
         kept = await Runs(tmp_path).recent("prj_1", "a")
         assert [record.at_ms for record in kept] == [0, 1, 9]
+
+
+async def test_a_record_that_the_disk_took_half_of_spoils_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A full disk takes a part of a line; once there is room again, nothing is glued to that."""
+    runs = Runs(tmp_path)
+    await runs.record("prj_1", "a", run(1))
+    with monkeypatch.context() as full:
+        full.setattr(os, "write", _takes_a_little(os.write))
+        with pytest.raises(DaemonError) as caught:
+            await runs.record("prj_1", "a", run(2))
+
+    await runs.record("prj_1", "a", run(3))
+
+    assert caught.value.code is ErrorCode.STORAGE_FULL
+    kept = await Runs(tmp_path).recent("prj_1", "a")
+    assert [record.at_ms for record in kept] == [1, 3]
+
+
+async def test_runs_are_recorded_again_once_their_folder_is_gone(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    await runs.record("prj_1", "a", run(1))
+    shutil.rmtree(tmp_path / FOLDER)
+    with pytest.raises(DaemonError):
+        await runs.record("prj_1", "a", run(2))
+
+    await runs.record("prj_1", "a", run(3))
+
+    assert [record.at_ms for record in await Runs(tmp_path).recent("prj_1", "a")] == [3]
+
+
+def _takes_a_little(write: Callable[[int, memoryview], int]) -> Callable[[int, memoryview], int]:
+    taken: list[int] = []
+
+    def limited(descriptor: int, data: memoryview) -> int:
+        if taken:
+            raise OSError(errno.ENOSPC, "full")
+        taken.append(write(descriptor, data[:20]))
+        return taken[0]
+
+    return limited
 
 
 async def test_a_file_does_not_grow_without_end(tmp_path: Path) -> None:
