@@ -7,6 +7,7 @@ A constraint counts only if all of it is a ban and every banned thing is named b
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
+from string import ascii_letters, digits
 from typing import NamedTuple
 
 import regex
@@ -59,8 +60,8 @@ _BAN = re.compile(
     re.IGNORECASE,
 )
 _ITEMS = re.compile(_ITEM, re.IGNORECASE)
-_IN_A_WORD = re.compile("[A-Za-z0-9]")
-_WORD = re.compile("[A-Za-z0-9_]")
+_LATIN = frozenset(ascii_letters + digits)
+_IN_A_WORD = _LATIN | {"_"}
 
 
 class Ban(NamedTuple):
@@ -103,8 +104,8 @@ def word_pattern(word: str) -> str:
 
 def stands_alone(text: str, start: int, end: int) -> bool:
     """Tell whether a stretch that begins or ends in Latin script or a digit is no part of a word."""
-    before = _IN_A_WORD.match(text, start) and start and _WORD.match(text, start - 1)
-    after = _IN_A_WORD.match(text, end - 1) and _WORD.match(text, end)
+    before = start > 0 and text[start] in _LATIN and text[start - 1] in _IN_A_WORD
+    after = end < len(text) and text[end - 1] in _LATIN and text[end] in _IN_A_WORD
     return not before and not after
 
 

@@ -3,19 +3,20 @@
 Without a model the rest is unchecked, never passed. Knows no project and no file.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
-from itertools import chain, islice
 from typing import NamedTuple
+
+from anyio import to_thread
 
 from creonowd.errors import DaemonError
 from creonowd.providers import judge_model
-from creonowd.providers.bans import Ban, Hit, ban_in, hits
+from creonowd.providers.bans import ban_in
+from creonowd.providers.breaches import QUICK, Bans, broken, shared_out
 from creonowd.providers.provider import Call, Provider
-from creonowd.providers.terms import REF, Term, misuses
+from creonowd.providers.terms import Term
 from creonowd.providers.verdict import (
     Charge,
-    Checker,
     Unchecked,
     Verdict,
     Violation,
@@ -25,7 +26,6 @@ from creonowd.providers.verdict import (
 from creonowd.redaction import Redacted, redact
 
 NO_MODEL = "no model is configured to judge"
-MOST = 200
 
 
 async def judge(
@@ -42,20 +42,19 @@ async def judge(
     A model may have made up a secret, or heard one from its host: it is not sent out again.
     """
     docket = _docket(tuple(charges))
-    broken = list(islice(chain(_by_rules(text, docket), _by_terms(text, terms)), MOST))
-    rest = docket.rest
-    unchecked: list[Unchecked] = []
+    violations = await broken(text, docket.bans, tuple(terms))
     if provider is None or not provider.judges:
-        unchecked = all_unchecked(rest, NO_MODEL)
-    else:
-        shown = clean(text).text
-        for start in range(0, len(rest), judge_model.BATCH):
-            batch = rest[start : start + judge_model.BATCH]
-            question = judge_model.question(batch, shown, model)
-            found, open_ones = await _by_model(text, batch, provider, question)
-            broken += found
-            unchecked += open_ones
-    return conclude(len(charges) + len(terms), broken[:MOST], unchecked)
+        return conclude(len(charges) + len(terms), violations, docket.unasked)
+    unchecked: list[Unchecked] = []
+    shown = await _shown(text, clean) if docket.rest else ""
+    for start in range(0, len(docket.rest), judge_model.BATCH):
+        batch = docket.rest[start : start + judge_model.BATCH]
+        question = judge_model.question(batch, shown, model)
+        found, open_ones = await _by_model(text, batch, provider, question)
+        violations += found
+        unchecked += open_ones
+    told = shared_out(violations, _constraint)
+    return conclude(len(charges) + len(terms), told, unchecked)
 
 
 def named(verdict: Verdict) -> str:
@@ -67,41 +66,33 @@ def named(verdict: Verdict) -> str:
 
 
 class _Docket(NamedTuple):
-    """Charges sorted out: those that are bans, and those that rules do not settle."""
+    """Charges sorted out: bans, what rules do not settle, and that said of it if nobody is asked."""
 
-    bans: tuple[tuple[Charge, Ban], ...]
+    bans: Bans
     rest: tuple[Charge, ...]
+    unasked: tuple[Unchecked, ...]
 
 
 @lru_cache(maxsize=64)
 def _docket(charges: tuple[Charge, ...]) -> _Docket:
     read = [(charge, ban_in(charge.text)) for charge in charges]
+    rest = tuple(charge for charge, ban in read if ban is None or not ban.whole)
     return _Docket(
         bans=tuple((charge, ban) for charge, ban in read if ban is not None),
-        rest=tuple(charge for charge, ban in read if ban is None or not ban.whole),
+        rest=rest,
+        unasked=tuple(all_unchecked(rest, NO_MODEL)),
     )
 
 
-def _by_rules(text: str, docket: _Docket) -> Iterator[Violation]:
-    for charge, ban in docket.bans:
-        yield from (_certain(charge.id, charge.text, hit) for hit in hits(ban, text))
+async def _shown(text: str, clean: Callable[[str], Redacted]) -> str:
+    """Take out what no one else may see; of a long output, beside the event loop."""
+    if len(text) <= QUICK:
+        return clean(text).text
+    return (await to_thread.run_sync(clean, text, abandon_on_cancel=True)).text
 
 
-def _by_terms(text: str, terms: Sequence[Term]) -> Iterator[Violation]:
-    for term, hit in misuses(tuple(terms), text):
-        yield _certain(REF, term.says, hit)
-
-
-def _certain(constraint_id: str, constraint: str, hit: Hit) -> Violation:
-    return Violation(
-        constraint_id=constraint_id,
-        constraint=constraint,
-        by=Checker.RULES,
-        confidence=1.0,
-        quote=hit.text,
-        start=hit.start,
-        end=hit.end,
-    )
+def _constraint(violation: Violation) -> Hashable:
+    return violation.constraint_id, violation.constraint
 
 
 async def _by_model(

@@ -46,16 +46,20 @@ def read_terms(data: bytes) -> tuple[Term, ...] | None:
     return (*banned, *(term for entry in listed for term in _terms(entry)))
 
 
-def misuses(terms: tuple[Term, ...], text: str) -> list[tuple[Term, Hit]]:
-    """Find the words to avoid, except where they are part of the words to use instead."""
-    found: list[tuple[int, Hit]] = []
+def misuses(terms: tuple[Term, ...], text: str, most: int) -> list[tuple[Term, Hit]]:
+    """Find the words to avoid, except where they are part of the words to use instead.
+
+    In the order of the terms; of each no more than the first `most`.
+    """
+    found: dict[int, list[Hit]] = {}
     ends = [0] * len(terms)
     for number, start, end in _finder(terms).places(text):
         if start >= ends[number] and stands_alone(text, start, end):
             ends[number] = end
-            if not _is_part_of(terms[number].preferred, text, start, end):
-                found.append((number, Hit(start, end, text[start:end])))
-    return [(terms[number], hit) for number, hit in sorted(found)]
+            of_term = found.setdefault(number, [])
+            if len(of_term) < most and not _is_part_of(terms[number].preferred, text, start, end):
+                of_term.append(Hit(start, end, text[start:end]))
+    return [(terms[number], hit) for number in sorted(found) for hit in found[number]]
 
 
 @lru_cache(maxsize=16)

@@ -1,6 +1,6 @@
 """What the judge says about an output. Judges nothing itself."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from typing import Annotated
 
@@ -65,7 +65,9 @@ class Verdict(Model):
     unchecked: tuple[Unchecked, ...] = ()
 
 
-def conclude(charges: int, violations: list[Violation], unchecked: list[Unchecked]) -> Verdict:
+def conclude(
+    charges: int, violations: Sequence[Violation], unchecked: Sequence[Unchecked]
+) -> Verdict:
     """Sum up; what was not checked is never counted as kept."""
     status = Status.UNCHECKED if unchecked else Status.PASSED
     return Verdict(

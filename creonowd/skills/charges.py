@@ -3,6 +3,7 @@
 Knows where they come from; the judge is elsewhere.
 """
 
+from collections.abc import Mapping
 from functools import lru_cache
 
 from msgspec.structs import replace
@@ -110,14 +111,16 @@ def placed(verdict: Verdict, output: str, *, utf16: bool) -> Verdict:
     """Tell places in the units that the client counts in."""
     if not utf16 or not verdict.violations or utf16_length(output) == len(output):
         return verdict
-    return replace(verdict, violations=tuple(_placed(v, output) for v in verdict.violations))
+    ends = (end for violation in verdict.violations for end in (violation.start, violation.end))
+    units = to_utf16(output, (end for end in ends if isinstance(end, int)))
+    return replace(verdict, violations=tuple(_placed(v, units) for v in verdict.violations))
 
 
-def _placed(violation: Violation, output: str) -> Violation:
+def _placed(violation: Violation, units: Mapping[int, int]) -> Violation:
     start, end = violation.start, violation.end
     if not isinstance(start, int) or not isinstance(end, int):
         return violation
-    return replace(violation, start=to_utf16(output, start), end=to_utf16(output, end))
+    return replace(violation, start=units[start], end=units[end])
 
 
 def _charge(constraint: Candidate) -> Charge:

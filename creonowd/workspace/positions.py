@@ -3,6 +3,8 @@
 Pure functions over strings; a position inside a surrogate pair is nobody's position.
 """
 
+from collections.abc import Iterable
+
 from creonowd.errors import DaemonError, ErrorCode
 
 
@@ -11,9 +13,15 @@ def utf16_length(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode("utf-16-le", "surrogatepass")) // 2
 
 
-def to_utf16(text: str, position: int) -> int:
-    """Turn a code point position into one of UTF-16 units."""
-    return utf16_length(text[:position])
+def to_utf16(text: str, positions: Iterable[int]) -> dict[int, int]:
+    """Turn code point positions into ones of UTF-16 units; the text is gone through once."""
+    units: dict[int, int] = {}
+    before = count = 0
+    for position in sorted(set(positions)):
+        count += utf16_length(text[before:position])
+        units[position] = count
+        before = position
+    return units
 
 
 def from_utf16(text: str, position: int) -> int:

@@ -1,16 +1,18 @@
 import json
+import threading
 from typing import Any
 
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.providers.breaches import MOST, QUICK
 from creonowd.providers.fake import Fake, Script
 from creonowd.providers.judge import judge, named
 from creonowd.providers.judge_model import BATCH
 from creonowd.providers.provider import Answer, Call, Heard, Provider, Purpose
 from creonowd.providers.terms import Term
 from creonowd.providers.verdict import Charge, Checker, Status
-from creonowd.redaction import PLACEHOLDER
+from creonowd.redaction import PLACEHOLDER, Redacted, redact
 
 BAN = Charge(id="con_ban", text="避免使用感叹号")
 VIEW = Charge(id="con_view", text="严格第一人称叙述")
@@ -146,6 +148,26 @@ async def test_many_constraints_are_asked_in_batches() -> None:
 
     assert len(fake.calls) == 2
     assert [violation.constraint_id for violation in verdict.violations] == [str(BATCH)]
+
+
+async def test_what_a_model_finds_is_told_however_often_a_rule_is_broken() -> None:
+    verdict = await judge("好！" * 2 * MOST, [BAN, VIEW], [], judging(found(1)))
+
+    assert len(verdict.violations) == MOST
+    assert verdict.violations[-1].constraint_id == "con_view"
+
+
+async def test_a_long_output_is_redacted_for_the_judge_beside_the_event_loop() -> None:
+    threads: list[int] = []
+
+    def clean(text: str) -> Redacted:
+        threads.append(threading.get_ident())
+        return redact(text)
+
+    for text in ("静。", "静。" * QUICK):
+        await judge(text, [VIEW], [], judging(NOTHING), clean=clean)
+
+    assert [thread == threading.get_ident() for thread in threads] == [True, False]
 
 
 async def test_a_list_that_goes_on_is_checked_by_both() -> None:

@@ -14,7 +14,14 @@ texts = st.text(st.sampled_from("a林é\n\r😀𠮷\ufffd"), max_size=20)
 def test_a_position_survives_the_way_there_and_back(text: str, data: st.DataObject) -> None:
     position = data.draw(st.integers(0, len(text)))
 
-    assert from_utf16(text, to_utf16(text, position)) == position
+    assert from_utf16(text, to_utf16(text, [position])[position]) == position
+
+
+@given(texts)
+def test_positions_told_at_once_are_those_told_one_by_one(text: str) -> None:
+    positions = range(len(text) + 1)
+
+    assert to_utf16(text, positions) == {p: utf16_length(text[:p]) for p in positions}
 
 
 @given(texts)
