@@ -11,8 +11,13 @@ CONTEXT = 256
 
 _PARAGRAPH = re.compile(r"[\r\n\u2029](?=[^\S\r\n]*+\S)")
 _CLOSERS = r"」』”’\"'）)】》〉\]"
+# Begins with a set of characters, which is what `re` can look for quickly.
 _SENTENCE = re.compile(
-    rf"(?:[。！？｡．]++[{_CLOSERS}]*+|[」』]++|(?<![.!?])[.!?]++[{_CLOSERS}]*+(?=\s|\Z))[^\S\r\n]*+"
+    r"[。！？｡．」』.!?](?:"
+    rf"(?<=[。！？｡．])[。！？｡．]*+[{_CLOSERS}]*+|(?<=[」』])[」』]*+"
+    rf"|(?<=[.!?])(?<![.!?].)[.!?]*+[{_CLOSERS}]*+(?=\s|\Z)"
+    r")[^\S\r\n]*+",
+    re.DOTALL,
 )
 
 

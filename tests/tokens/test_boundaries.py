@@ -1,5 +1,6 @@
 """Boundaries are where a reader would put them, however the text around them looks."""
 
+import re
 from itertools import pairwise
 
 import pytest
@@ -72,6 +73,17 @@ def test_a_paragraph_begins_where_a_line_has_something_on_it(text: str, parts: l
 )
 def test_a_sentence_ends_with_its_closing_marks_and_spaces(text: str, parts: list[str]) -> None:
     assert _split(text, list(sentences(text, 0, len(text)))) == parts
+
+
+@settings(max_examples=500)
+@given(st.text(st.sampled_from("。！？．」』.!?”)] \n文a"), max_size=16))
+def test_sentences_end_where_the_plain_rule_says(text: str) -> None:
+    """What is spelled so that it is found quickly finds the same."""
+    closers = r"[」』”’\"'）)】》〉\]]*+"
+    spelled = rf"[。！？｡．]++{closers}|[」』]++|(?<![.!?])[.!?]++{closers}(?=\s|\Z)"
+    plain = re.compile(rf"(?:{spelled})[^\S\r\n]*+")
+
+    assert list(sentences(text, 0, len(text))) == [m.end() for m in plain.finditer(text)]
 
 
 @given(texts, st.integers(0, 60), st.integers(0, 60))
