@@ -24,6 +24,10 @@ class Wire(Protocol):
         """Send bytes; buffers what the client does not take yet."""
         ...
 
+    def write_soon(self, data: bytes | bytearray) -> None:
+        """Send bytes in their order, at the end of this turn of the loop at the latest."""
+        ...
+
     def buffered(self) -> int:
         """Tell how many bytes the client has not taken yet."""
         ...
@@ -59,7 +63,7 @@ class Outbox:
 
     def send(self, message: Any) -> None:
         """Send a reply, a call or a batch of replies; these are never dropped."""
-        self._wire.write(enclose(self.framing, encode(message, HEAD_ROOM), HEAD_ROOM))
+        self._wire.write(self._enclosed(message))
 
     def notify(self, name: str, fields: Any, key: str, merge: Merge | None) -> None:
         """Send an event, or let it wait and join up while the client lags."""
@@ -93,4 +97,8 @@ class Outbox:
     def _post(self, name: str, fields: Any) -> None:
         self._sequence += 1
         stamp = {"seq": self._sequence, "ts": self._now_ms()}
-        self.send(notification(name, msgspec.to_builtins(fields) | stamp))
+        message = notification(name, msgspec.to_builtins(fields) | stamp)
+        self._wire.write_soon(self._enclosed(message))
+
+    def _enclosed(self, message: Any) -> bytearray:
+        return enclose(self.framing, encode(message, HEAD_ROOM), HEAD_ROOM)

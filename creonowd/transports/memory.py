@@ -40,6 +40,10 @@ class MemoryWire:
         if len(self._held) > self._server.settings.max_outbound_bytes:
             self.connection.congest()
 
+    def write_soon(self, data: bytes | bytearray) -> None:
+        """Deliver bytes like all others."""
+        self.write(data)
+
     def buffered(self) -> int:
         """Tell how many bytes are held back."""
         return len(self._held)

@@ -59,7 +59,7 @@ class StdioWire:
         self._loop = asyncio.get_running_loop()
         self._reader: _ThreadReader | PipeReader | None = None
         self._writer: _ThreadWriter | PipeWriter | None = None
-        self._bundle = Bundle(self._send)
+        self._bundle = Bundle(self._send, self._loop.call_soon)
         self.connection = server.connect(self, "stdio", Grant(Role.OWNER))
 
     def open(self, output: int) -> None:
@@ -107,6 +107,10 @@ class StdioWire:
     def write(self, data: bytes | bytearray) -> None:
         """Send bytes: at once, or with the other replies of this turn if they are few."""
         self._bundle.add(data)
+
+    def write_soon(self, data: bytes | bytearray) -> None:
+        """Send bytes with the others of this turn."""
+        self._bundle.add_soon(data)
 
     def _send(self, data: bytes | bytearray) -> None:
         if self._writer is not None:

@@ -24,7 +24,7 @@ class StreamWire(asyncio.BufferedProtocol):
         self._name = name
         self._admit = admit
         self._transport: asyncio.Transport | None = None
-        self._bundle = Bundle(self._send)
+        self._bundle = Bundle(self._send, asyncio.get_running_loop().call_soon)
         self._scratch = memoryview(bytearray(SCRATCH))
         self._room: memoryview | None = None
         self._connection: Connection | None = None
@@ -83,6 +83,10 @@ class StreamWire(asyncio.BufferedProtocol):
     def write(self, data: bytes | bytearray) -> None:
         """Send bytes: at once, or with the other replies of this turn if they are few."""
         self._bundle.add(data)
+
+    def write_soon(self, data: bytes | bytearray) -> None:
+        """Send bytes with the others of this turn."""
+        self._bundle.add_soon(data)
 
     def _send(self, data: bytes | bytearray) -> None:
         if self._transport is not None and not self._transport.is_closing():

@@ -126,6 +126,10 @@ class WebSocketWire:
             self.connection.congest()
         self._wake.set()
 
+    def write_soon(self, data: bytes | bytearray) -> None:
+        """Queue a message: all that waits leaves together anyway."""
+        self.write(data)
+
     def buffered(self) -> int:
         """Tell how many bytes the client has not taken yet."""
         return self._queued

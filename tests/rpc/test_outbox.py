@@ -19,6 +19,9 @@ class Recorder:
     def write(self, data: bytes | bytearray) -> None:
         self.messages.append(json.loads(data))
 
+    def write_soon(self, data: bytes | bytearray) -> None:
+        self.write(data)
+
     def buffered(self) -> int:
         return 0
 
