@@ -62,6 +62,15 @@ def _write_in_a_thread(handlers: list[logging.Handler], level: str) -> None:
     _listeners.append(listener)
     logging.basicConfig(handlers=[_Queued(lines, hurry)], level=level, force=True)
     logging.getLogger("websockets").setLevel(logging.WARNING)
+    _note_only_what_is_written()
+
+
+def _note_only_what_is_written() -> None:
+    """Leave out of each record what no line of ours tells, in the way that `logging` documents."""
+    logging._srcfile = None  # pyright: ignore[reportPrivateUsage]
+    logging.logThreads = False
+    logging.logProcesses = False
+    logging.logMultiprocessing = False
 
 
 class _Unhurried(logging.handlers.QueueListener):

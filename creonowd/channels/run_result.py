@@ -123,9 +123,9 @@ def refs_in(assembled: AssembleResult) -> list[str]:
     Of a document that is shown in part, the reference that says which part.
     """
     layers = assembled.layers
-    shown = (layers.rules, layers.settings, layers.retrieved, layers.immediate)
-    known = {ref for layer in shown for ref in layer.source}
-    found = (match[1].removesuffix(_AFTER) for match in _REF.finditer(assembled.prompt))
+    known = {*layers.rules.source, *layers.settings.source}
+    known.update(layers.retrieved.source, layers.immediate.source)
+    found = (ref.removesuffix(_AFTER) for ref in _REF.findall(assembled.prompt))
     refs = dict.fromkeys(ref for ref in found if ref[4:].partition("#")[0] in known)
     in_part = {ref.partition("#L")[0] for ref in refs if "#L" in ref}
     return [ref for ref in refs if ref not in in_part]

@@ -4,6 +4,7 @@ Knows ids, names and roots; never looks into a project and never changes one.
 """
 
 import contextlib
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -170,7 +171,9 @@ def _find(known: _Projects, project_id: str) -> Project:
     )
 
 
+@lru_cache(maxsize=256)
 def _project(entry: _Entry) -> Project:
+    """Make one `Project` of an entry: its path keeps what is found out about it, such as its hash."""
     return Project(project_id=entry.project_id, name=entry.name, root=Path(entry.root_path))
 
 
