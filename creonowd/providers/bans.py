@@ -7,7 +7,6 @@ A constraint counts only if all of it is a ban and every banned thing is named b
 import re
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from string import ascii_letters, digits
 from typing import NamedTuple
 
 import regex
@@ -60,8 +59,6 @@ _BAN = re.compile(
     re.IGNORECASE,
 )
 _ITEMS = re.compile(_ITEM, re.IGNORECASE)
-_LATIN = frozenset(ascii_letters + digits)
-_IN_A_WORD = _LATIN | {"_"}
 
 
 class Ban(NamedTuple):
@@ -100,13 +97,6 @@ def word_pattern(word: str) -> str:
     before = r"(?<![A-Za-z0-9_])" if word[0].isascii() and word[0].isalnum() else ""
     after = r"(?![A-Za-z0-9_])" if word[-1].isascii() and word[-1].isalnum() else ""
     return f"{before}{escaped}{after}"
-
-
-def stands_alone(text: str, start: int, end: int) -> bool:
-    """Tell whether a stretch that begins or ends in Latin script or a digit is no part of a word."""
-    before = start > 0 and text[start] in _LATIN and text[start - 1] in _IN_A_WORD
-    after = end < len(text) and text[end - 1] in _LATIN and text[end] in _IN_A_WORD
-    return not before and not after
 
 
 def _pattern(item: "re.Match[str]") -> str:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from functools import cached_property
+from string import ascii_letters, digits
 from typing import TYPE_CHECKING
 
 import regex
@@ -13,14 +14,21 @@ Place = tuple[int, int, int]
 
 # All that becomes an ASCII letter in lower case and is none itself.
 _ALMOST_ASCII = ("\N{KELVIN SIGN}", "\N{LATIN CAPITAL LETTER I WITH DOT ABOVE}")
+_LATIN = frozenset(ascii_letters + digits)
+_IN_A_WORD = _LATIN | {"_"}
+_IN_A_WORD_ENCODED = frozenset("".join(_IN_A_WORD).encode())
 
 
 class Finder:
-    """Looks for words, overlapping ones too, in one pass over a text."""
+    """Looks for words, overlapping ones too, in one pass over a text.
+
+    Within Chinese a word is found anywhere, in Latin script not inside another word.
+    """
 
     def __init__(self, words: tuple[str, ...]) -> None:
         self._words = words
         self._cased = any(word.lower() != word.upper() for word in words)
+        self._edges = [(_is_latin(word[0]), _is_latin(word[-1])) for word in words]
         beyond = {char for word in words for char in word if not char.isascii()}
         self._plain = all(char == char.lower() == char.upper() for char in beyond)
 
@@ -32,22 +40,34 @@ class Finder:
             return self._in_bytes(text)
         lower = text.lower()
         if len(lower) == len(text):
-            return self._automaton.find_matches_as_indexes(lower, overlapping=True)
-        return [
-            (number, *match.span())
-            for number, word in enumerate(self._words)
-            for match in regex.finditer(regex.escape(word), text, regex.IGNORECASE)
-        ]
+            found = self._automaton.find_matches_as_indexes(lower, overlapping=True)
+        else:
+            found = self._one_by_one(text)
+        return [place for place in found if stands_alone(text, *place[1:])]
 
     def _in_bytes(self, text: str) -> list[Place]:
         """Look through bytes, of which only ASCII letters have two cases: several times as fast."""
         data = _encoded(text)
         sought = data.lower() if self._cased else data
         found = self._byte_automaton.find_matches_as_indexes(sought, overlapping=True)
-        if not found or len(data) == len(text):
-            return found
-        at = _code_points(data, {start for _, start, _ in found})
-        return [(number, at[s], at[s] + len(self._words[number])) for number, s, _ in found]
+        alone = [place for place in found if self._stands_alone(data, place)]
+        if not alone or len(data) == len(text):
+            return alone
+        at = _code_points(data, {start for _, start, _ in alone})
+        return [(number, at[s], at[s] + len(self._words[number])) for number, s, _ in alone]
+
+    def _stands_alone(self, data: bytes, place: Place) -> bool:
+        number, start, end = place
+        first, last = self._edges[number]
+        before = first and start > 0 and data[start - 1] in _IN_A_WORD_ENCODED
+        return not before and not (last and end < len(data) and data[end] in _IN_A_WORD_ENCODED)
+
+    def _one_by_one(self, text: str) -> list[Place]:
+        return [
+            (number, *match.span())
+            for number, word in enumerate(self._words)
+            for match in regex.finditer(regex.escape(word), text, regex.IGNORECASE)
+        ]
 
     @cached_property
     def _byte_automaton(self) -> "BytesAhoCorasick":
@@ -60,6 +80,17 @@ class Finder:
         from ahocorasick_rs import AhoCorasick
 
         return AhoCorasick([word.lower() for word in self._words])
+
+
+def stands_alone(text: str, start: int, end: int) -> bool:
+    """Tell whether a stretch that begins or ends in Latin script or a digit is no part of a word."""
+    before = start > 0 and text[start] in _LATIN and text[start - 1] in _IN_A_WORD
+    after = end < len(text) and text[end - 1] in _LATIN and text[end] in _IN_A_WORD
+    return not before and not after
+
+
+def _is_latin(char: str) -> bool:
+    return char in _LATIN
 
 
 def _encoded(text: str) -> bytes:

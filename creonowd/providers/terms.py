@@ -8,8 +8,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple, cast
 
 import msgspec
+import regex
 
-from creonowd.providers.bans import Hit, stands_alone
+from creonowd.providers.bans import Hit
 from creonowd.providers.places import Finder
 
 REF = ".creonow/rules/terminology.json"
@@ -53,18 +54,26 @@ def misuses(terms: tuple[Term, ...], text: str, most: int) -> list[tuple[Term, H
     """
     found: dict[int, list[Hit]] = {}
     ends = [0] * len(terms)
-    for number, start, end in _finder(terms).places(text):
-        if start >= ends[number] and stands_alone(text, start, end):
-            ends[number] = end
-            of_term = found.setdefault(number, [])
-            if len(of_term) < most and not _is_part_of(terms[number].preferred, text, start, end):
-                of_term.append(Hit(start, end, text[start:end]))
+    finder, nested = _search(terms)
+    for number, start, end in finder.places(text):
+        if start < ends[number]:
+            continue
+        ends[number] = end
+        of_term = found.setdefault(number, [])
+        within = nested[number] and _is_part_of(terms[number].preferred, text, start, end)
+        if not within and len(of_term) < most:
+            of_term.append(Hit(start, end, text[start:end]))
     return [(terms[number], hit) for number in sorted(found) for hit in found[number]]
 
 
 @lru_cache(maxsize=16)
-def _finder(terms: tuple[Term, ...]) -> Finder:
-    return Finder(tuple(term.avoided for term in terms))
+def _search(terms: tuple[Term, ...]) -> tuple[Finder, list[bool]]:
+    """Make what finds the words to avoid, and tell which may be a part of the word to use."""
+    nested = [
+        regex.search(regex.escape(avoided), preferred, regex.IGNORECASE) is not None
+        for avoided, preferred in terms
+    ]
+    return Finder(tuple(term.avoided for term in terms)), nested
 
 
 def _is_part_of(preferred: str, text: str, start: int, end: int) -> bool:

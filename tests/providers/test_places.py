@@ -1,3 +1,4 @@
+import re
 import sys
 
 import pytest
@@ -7,18 +8,22 @@ from hypothesis import strategies as st
 from creonowd.providers.places import Finder
 
 LETTERS = "别名1aA_Kkİiſßςσ🌙\u0307 "
+GOES_ON_BEFORE = re.compile("[A-Za-z0-9_][A-Za-z0-9]")
+GOES_ON_AFTER = re.compile("[A-Za-z0-9][A-Za-z0-9_]")
 some_text = st.text(st.sampled_from(LETTERS), max_size=40)
 some_words = st.lists(st.text(st.sampled_from("别名1aAkßς🌙_"), min_size=1, max_size=3), max_size=5)
 
 
 def expected(words: list[str], text: str) -> set[tuple[int, int, int]]:
-    """Look at every place; only where the text is as long in lower case can it be this simple."""
+    """Look at every place that is not inside a Latin word; only where the text is as long in lower case can it be this simple."""
     lower = text.lower()
     return {
         (number, start, start + len(word))
         for number, word in enumerate(words)
         for start in range(len(text))
         if lower[start : start + len(word)] == word.lower()
+        and not GOES_ON_BEFORE.match(text[max(0, start - 1) : start + 1])
+        and not GOES_ON_AFTER.match(text[start + len(word) - 1 : start + len(word) + 1])
     }
 
 

@@ -53,6 +53,11 @@ def test_a_word_within_the_preferred_one_is_no_misuse() -> None:
     assert places == [(4, 5)]
 
 
+@pytest.mark.parametrize("text", ["İstanbul", "去İstanbul城，İ"])
+def test_a_word_to_use_is_known_in_any_case_that_a_text_is_read_in(text: str) -> None:
+    assert not found(Term("istanbul", "İstanbul"), text)
+
+
 def test_a_word_in_latin_script_is_not_found_inside_another() -> None:
     assert [h.text for h in found(Term("elf", "Aelf"), "Elf self elf's Aelf")] == ["Elf", "elf"]
 
