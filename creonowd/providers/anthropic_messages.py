@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from anthropic.types import RawMessageStreamEvent
 
 OWN_URL = "https://api.anthropic.com"
+FORMAT = "2023-06-01"
 
 _STOPS = {"max_tokens": Stop.LENGTH, "refusal": Stop.REFUSED}
 _COUNTS = {
@@ -63,7 +64,7 @@ def _client(library: Any, address: Address) -> Any:
         base_url=address.url or OWN_URL,
         max_retries=0,
         timeout=sdk.timeout(address),
-        http_client=sdk.http_client(library, address),
+        http_client=sdk.http_client(library, address, anthropic_version=FORMAT),
         open_telemetry=False,
     )
 

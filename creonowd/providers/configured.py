@@ -19,6 +19,7 @@ from creonowd.providers.faults import not_installed
 from creonowd.providers.openai_chat import OpenAIChat
 from creonowd.providers.provider import Provider
 from creonowd.providers.sdk import Address, is_installed
+from creonowd.redaction import PLACEHOLDER
 from creonowd.settings import Key, Settings
 
 
@@ -69,8 +70,14 @@ class Configured:
 
 
 def shown_url(url: str) -> str:
-    """Spell an address without what may be secret in it: user, password, query."""
-    parts = urlsplit(url)
+    """Spell an address without what may be secret in it: user, password, query.
+
+    Of one that nobody can read, nothing is known to be harmless.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return PLACEHOLDER
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 

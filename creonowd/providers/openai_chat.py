@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from openai.types.chat import ChatCompletionChunk
 
 OWN_URL = "https://api.openai.com/v1"
-NO_KEY = "none"
 
 _STOPS = {"length": Stop.LENGTH, "content_filter": Stop.REFUSED}
 
@@ -60,7 +59,7 @@ class OpenAIChat:
 
 def _client(library: Any, address: Address) -> Any:
     return library.AsyncOpenAI(
-        api_key=address.key or NO_KEY,
+        api_key=address.key or sdk.NO_KEY,
         base_url=address.url or OWN_URL,
         max_retries=0,
         timeout=sdk.timeout(address),

@@ -8,7 +8,7 @@ import contextlib
 import importlib
 import importlib.util
 import logging
-from collections.abc import AsyncGenerator, Callable, Generator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -19,6 +19,10 @@ from creonowd.errors import DaemonError
 from creonowd.providers import faults
 
 CONNECT_S = 10.0
+NO_KEY = "none"
+
+_EVERYWHERE = ("all://", "http://", "https://")
+_OF_HTTP = ("accept-encoding", "connection", "content-length")
 
 
 @dataclass(frozen=True)
@@ -72,9 +76,38 @@ def is_installed(name: str) -> bool:
     return all(importlib.util.find_spec(each) is not None for each in (name, "httpx2"))
 
 
-def http_client(library: Any, address: Address) -> Any:
-    """Make the client below the SDK's; a manuscript goes where the settings say and nowhere else."""
-    return library.DefaultAsyncHttpxClient(timeout=timeout(address), follow_redirects=False)
+def http_client(library: Any, address: Address, **own: str) -> Any:
+    """Make the client below the SDK's; a manuscript goes where the settings say and nowhere else.
+
+    With it go the key, the headers of its `own` that a provider needs, and nothing that the SDK
+    finds in the environment. A proxy that is set there is used where it cannot read along.
+    """
+    plain = address.url.lower().startswith("http:")
+    direct: dict[str, Any] = {"mounts": dict.fromkeys(_EVERYWHERE), "trust_env": False}
+    return library.DefaultAsyncHttpxClient(
+        timeout=timeout(address),
+        follow_redirects=False,
+        event_hooks={"request": [_with_nothing_else(address, own)]},
+        **(direct if plain else {}),
+    )
+
+
+def _with_nothing_else(
+    address: Address, own: Mapping[str, str]
+) -> Callable[[Any], Awaitable[None]]:
+    said = {name.replace("_", "-"): value for name, value in own.items()} | {
+        "accept": "application/json",
+        "content-type": "application/json",
+        "user-agent": "creonowd",
+        "authorization": f"Bearer {address.key or NO_KEY}",
+    }
+
+    async def strip(request: Any) -> None:
+        kept = (*_OF_HTTP, "authorization") if request.url.userinfo else _OF_HTTP
+        held = {name: request.headers[name] for name in kept if name in request.headers}
+        request.headers = type(request.headers)({"host": request.url.netloc} | said | held)
+
+    return strip
 
 
 def _load(name: str) -> Any:

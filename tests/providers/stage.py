@@ -38,12 +38,13 @@ class Received:
 
 
 class Stage:
-    """Plays its scenes in order; the last one again and again."""
+    """Plays its scenes in order; the last one again and again. No tunnel through it leads on."""
 
     def __init__(self) -> None:
         self.url = ""
         self.scenes: list[Scene] = []
         self.received: list[Received] = []
+        self.tunnels: list[str] = []
         self.hung_up = anyio.Event()
         self.playing = anyio.Event()
         self.asked = anyio.Event()
@@ -56,7 +57,11 @@ class Stage:
                     await self._play(stream)
 
     async def _play(self, stream: SocketStream) -> None:
-        self.received.append(await _read(stream))
+        method, received = await _read(stream)
+        if method == "CONNECT":
+            self.tunnels.append(received.path)
+            raise anyio.EndOfStream
+        self.received.append(received)
         scene = self.scenes.pop(0) if len(self.scenes) > 1 else self.scenes[0]
         head = {"content-type": "text/event-stream", "transfer-encoding": "chunked"} | scene.headers
         lines = [f"HTTP/1.1 {scene.status} Play", *(f"{k}: {v}" for k, v in head.items()), "", ""]
@@ -90,13 +95,14 @@ async def on_stage() -> AsyncGenerator[Stage]:
         tasks.cancel_scope.cancel()
 
 
-async def _read(stream: SocketStream) -> Received:
+async def _read(stream: SocketStream) -> tuple[str, Received]:
     data = b""
     while b"\r\n\r\n" not in data:
         data += await stream.receive()
     head, _, body = data.partition(b"\r\n\r\n")
     first, *rest = head.decode().split("\r\n")
     headers = {k.lower(): v.strip() for k, _, v in (line.partition(":") for line in rest)}
-    while len(body) < int(headers["content-length"]):
+    while len(body) < int(headers.get("content-length", "0")):
         body += await stream.receive()
-    return Received(first.split(" ")[1], headers, msgspec.json.decode(body))
+    method, path, _ = first.split(" ")
+    return method, Received(path, headers, msgspec.json.decode(body or b"{}"))

@@ -6,6 +6,7 @@ import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.providers.configured import Configured, Readiness, shown_url
+from creonowd.redaction import PLACEHOLDER
 from creonowd.settings import Settings, api_key
 from tests.providers.roles import KEY
 
@@ -155,6 +156,7 @@ async def test_the_model_of_the_settings_wins_over_the_profile(tmp_path: Path) -
     [
         ("https://me:secret@host:8/v1?key=s#f", "https://host:8/v1"),
         ("http://127.0.0.1:1/v1", "http://127.0.0.1:1/v1"),
+        ("http://me:secret@[::1", PLACEHOLDER),
         ("", ""),
     ],
 )

@@ -5,10 +5,21 @@ import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.providers.provider import Call, Heard, Stop
+from tests.providers.conftest import PROXIES
 from tests.providers.roles import KEY, USAGE, Role
 from tests.providers.stage import Scene, Stage, on_stage
 
 PATIENCE = 60
+SENT = {
+    "accept",
+    "accept-encoding",
+    "authorization",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "user-agent",
+}
 CALL = Call(
     model="some-model",
     system="# CreoNow\n规则 😀\n",
@@ -168,6 +179,46 @@ async def test_a_prompt_is_sent_to_no_address_but_the_one_in_the_settings(
 
     assert error.code is ErrorCode.UPSTREAM_ERROR
     assert elsewhere.received == []
+
+
+async def test_nothing_of_the_environment_goes_with_a_prompt(
+    role: Role, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("OPENAI", "ANTHROPIC"):
+        for about in ("ORG_ID", "PROJECT_ID", "ADMIN_KEY", "AUTH_TOKEN", "PROFILE"):
+            monkeypatch.setenv(f"{name}_{about}", "of-this-machine")
+        headers = ("Authorization", "X-Mine", "Host", "User-Agent", "Anthropic-Version", "Cookie")
+        monkeypatch.setenv(
+            f"{name}_CUSTOM_HEADERS", "\n".join(f"{header}: of-this-machine" for header in headers)
+        )
+        monkeypatch.setenv(f"{name}_BASE_URL", "http://of-this-machine.invalid")
+    role.says("好", "了")
+
+    with anyio.fail_after(PATIENCE):
+        answer = await role.provider.answer(CALL, ignore)
+
+    assert answer.text == "好了"
+    for request in stage.received:
+        assert request.headers.keys() - {"anthropic-version"} == SENT
+        assert request.headers["authorization"] == f"Bearer {KEY}"
+        assert not [value for value in request.headers.values() if "of-this-machine" in value]
+
+
+async def test_a_proxy_cannot_read_along(
+    role: Role, stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Over plain HTTP it would be sent the prompt instead of the address in the settings."""
+    role.says("好", "了")
+    async with on_stage() as proxy:
+        proxy.scenes = [Scene()]
+        for name in PROXIES:
+            monkeypatch.setenv(name, proxy.url)
+
+        with anyio.fail_after(PATIENCE):
+            answer = await role.provider.answer(CALL, ignore)
+
+    assert answer.text == "好了"
+    assert proxy.received == []
 
 
 async def test_a_provider_answers_again_after_it_failed(role: Role) -> None:

@@ -71,6 +71,29 @@ async def test_a_server_that_needs_no_key_is_asked_without_one(stage: Stage) -> 
     assert stage.received[0].headers["authorization"] == "Bearer none"
 
 
+async def test_a_name_and_a_password_in_the_address_go_before_a_key(stage: Stage) -> None:
+    OpenAIRole(stage, 60_000).says("好")
+    provider = OpenAIChat(Address(key=KEY, url=stage.url.replace("://", "://lin:geheim@")))
+
+    await ask(provider)
+
+    assert stage.received[0].headers["authorization"] == "Basic bGluOmdlaGVpbQ=="
+    assert stage.received[0].headers["host"] == stage.url.removeprefix("http://")
+
+
+async def test_a_proxy_is_used_where_it_sees_no_more_than_the_address(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", stage.url)
+    provider = OpenAIChat(Address(key=KEY, url="https://model.invalid/v1"))
+
+    error = await failure(provider)
+
+    assert error.code is ErrorCode.UPSTREAM_ERROR
+    assert stage.tunnels == ["model.invalid:443"]
+    assert stage.received == []
+
+
 async def test_silence_is_a_timeout_and_ends_the_call_upstream(stage: Stage) -> None:
     stage.scenes = [Scene(stalls=True)]
     provider = OpenAIChat(Address(key=KEY, url=stage.url, idle_ms=50))
