@@ -70,7 +70,7 @@ def _client(library: Any, address: Address) -> Any:
 
 
 async def _listen(stream: "AsyncIterator[RawMessageStreamEvent]", heard: Heard) -> Answer:
-    hearing = Hearing(heard)
+    hearing = Hearing(AnthropicMessages.name, heard)
     counts: dict[str, int] = {}
     stop: Stop | None = None
     ended = False

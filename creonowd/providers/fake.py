@@ -100,7 +100,7 @@ def read_script(path: Path) -> Script:
 
 
 async def _say(text: str, step: Step, heard: Heard) -> str:
-    hearing = Hearing(heard)
+    hearing = Hearing(Fake.name, heard)
     said = 0
     for piece in _pieces(text, step.piece):
         if said == step.after:

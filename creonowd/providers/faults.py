@@ -11,6 +11,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction.redactor import Redactor
 
 SAID = 300
+LONGEST = 20_000
 
 _AUTH = {401, 403}
 _AUTH_KINDS = {"authentication_error", "permission_error", "invalid_api_key"}
@@ -79,6 +80,12 @@ def nonsense(provider: str) -> DaemonError:
     return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="garbage")
 
 
+def endless(provider: str) -> DaemonError:
+    """Say that an answer is longer than any that was asked for."""
+    message = f"The answer of {provider} does not end; check aiBaseUrl and the model."
+    return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="endless")
+
+
 def silent(provider: str, idle_ms: int) -> DaemonError:
     """Say that the provider said nothing for too long."""
     message = f"{provider} said nothing for {idle_ms} ms; try again, or raise aiIdleTimeoutMs."
@@ -92,7 +99,12 @@ def not_installed(provider: str) -> DaemonError:
 
 
 def redacted(said: str, secret: str) -> str:
-    """Take secrets out of what a provider said, above all the key it was given."""
+    """Take secrets out of what a provider said, above all the key it was given.
+
+    Nothing is told of what is no sentence but a book: to go through one takes seconds.
+    """
+    if len(said) > LONGEST:
+        return ""
     clean = Redactor(secrets=[secret] if secret else []).redact(said.replace(secret or "\0", ""))
     line = " ".join(clean.text.split())
     return line if len(line) <= SAID else f"{line[:SAID]}…"

@@ -3,14 +3,19 @@
 Some providers cut inside a character; a half of one waits here for the other.
 """
 
+from creonowd.providers import faults
 from creonowd.providers.provider import Heard
+
+LONGEST = 4_000_000
 
 
 class Hearing:
-    """The pieces of one answer in their order."""
+    """The pieces of one answer in their order; `provider` is to blame if they never end."""
 
-    def __init__(self, heard: Heard) -> None:
+    def __init__(self, provider: str, heard: Heard) -> None:
+        self._provider = provider
         self._heard = heard
+        self._length = 0
         self._pieces: list[str] = []
         self._half = ""
 
@@ -28,6 +33,9 @@ class Hearing:
 
     def _pass_on(self, text: str) -> None:
         if text:
+            self._length += len(text)
+            if self._length > LONGEST:
+                raise faults.endless(self._provider)
             sound = _sound(text)
             self._pieces.append(sound)
             self._heard(sound)

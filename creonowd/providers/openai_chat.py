@@ -68,7 +68,7 @@ def _client(library: Any, address: Address) -> Any:
 
 
 async def _listen(stream: "AsyncIterator[ChatCompletionChunk]", heard: Heard) -> Answer:
-    hearing = Hearing(heard)
+    hearing = Hearing(OpenAIChat.name, heard)
     stop: Stop | None = None
     usage: Usage | None = None
     async for chunk in stream:

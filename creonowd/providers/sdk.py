@@ -135,7 +135,7 @@ def _failures(library: Any, address: Address) -> Generator[None]:
         raise _complaint(error, name).as_error(address.key) from None
     except httpx2.InvalidURL:
         raise faults.unreachable(name) from None
-    except (ValueError, TypeError, AttributeError):
+    except (ValueError, TypeError, AttributeError, RecursionError):
         raise faults.nonsense(name) from None
 
 

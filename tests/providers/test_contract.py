@@ -4,6 +4,7 @@ import anyio
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.providers.hearing import LONGEST
 from creonowd.providers.provider import Call, Heard, Stop
 from tests.providers.conftest import PROXIES
 from tests.providers.roles import KEY, USAGE, Role
@@ -116,6 +117,17 @@ async def test_an_answer_that_ends_too_soon_is_an_error_and_no_answer(role: Role
 
     assert error.code is ErrorCode.UPSTREAM_ERROR
     assert heard == ["林远"]
+
+
+async def test_an_answer_without_end_is_given_up(role: Role) -> None:
+    heard: list[int] = []
+    role.says(*["好" * (LONGEST // 4)] * 5)
+
+    error = await failure(role, lambda text: heard.append(len(text)))
+
+    assert error.code is ErrorCode.UPSTREAM_ERROR
+    assert error.details["reason"] == "endless"
+    assert sum(heard) <= LONGEST
 
 
 async def test_cancelling_ends_the_call_at_once(role: Role) -> None:

@@ -1,7 +1,7 @@
 import pytest
 
 from creonowd.errors import ErrorCode
-from creonowd.providers.faults import SAID, Complaint, redacted, retry_after_ms
+from creonowd.providers.faults import LONGEST, SAID, Complaint, redacted, retry_after_ms
 from tests.providers.roles import KEY
 
 
@@ -55,6 +55,14 @@ def test_what_a_provider_says_is_passed_on_without_secrets_and_cut() -> None:
     assert KEY not in said
     assert "Users" not in said
     assert len(said) == SAID + 1
+
+
+def test_nothing_is_told_of_a_complaint_that_is_a_book() -> None:
+    said = f"{KEY} " * LONGEST
+
+    error = Complaint("openai", status=500, said=said).as_error(KEY)
+
+    assert error.message == "openai answered 500"
 
 
 def test_a_key_of_no_known_form_is_taken_out_too() -> None:

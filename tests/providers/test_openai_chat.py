@@ -125,6 +125,8 @@ async def test_cancelling_hangs_up_on_the_provider(stage: Stage) -> None:
         (Scene([b"data: {not json\n\n"]), "garbage"),
         (Scene([b'data: {"choices": [{"delta": 5}]}\n\n']), "garbage"),
         (Scene([b"data: [1, 2]\n\n"]), "garbage"),
+        (Scene([b"data: " + b"[" * 200_000 + b"\n\n"]), "garbage"),
+        (Scene([b'data: {"choices": [{"delta": {"content": [1]}}]}\n\n']), "garbage"),
         (Scene([b"<html>hello</html>"]), "cut"),
         (Scene([]), "cut"),
         (Scene([b"data: [DONE]\n\n"]), "cut"),
