@@ -63,17 +63,18 @@ _SHARED = [n for n in Diagnostics.__struct_fields__ if n in AssembleResult.__str
 
 
 class EarlierAttempt(Model):
-    """What was written first and why it was written again."""
+    """What was written first, why it was written again, and what it cost."""
 
     output: str
     verdict: Verdict
+    usage: RunUsage
 
 
 class SkillRun(Result):
     """What a run came to.
 
-    `refs` are the references of everything in the prompt, as they stand in it. `verdict` is of
-    `output`; `earlier` is there if a broken constraint made the run write again.
+    `refs` are the references of everything in the prompt, as they stand in it. `verdict` and
+    `usage` are of `output`; `earlier` is there if a broken constraint made the run write again.
     """
 
     run_id: str
@@ -114,7 +115,11 @@ def run_usage(estimated: int, told: Usage | None) -> RunUsage:
 def earlier(attempt: Attempt, *, utf16: bool) -> EarlierAttempt:
     """Tell what was written first."""
     output = attempt.answer.text
-    return EarlierAttempt(output=output, verdict=placed(attempt.verdict, output, utf16=utf16))
+    return EarlierAttempt(
+        output=output,
+        verdict=placed(attempt.verdict, output, utf16=utf16),
+        usage=run_usage(attempt.assembled.result.token_count, attempt.answer.usage),
+    )
 
 
 def refs_in(assembled: AssembleResult) -> list[str]:

@@ -637,10 +637,11 @@ export interface DocumentList {
   items: Array<ListedDocument>;
 }
 
-/** What was written first and why it was written again. */
+/** What was written first, why it was written again, and what it cost. */
 export interface EarlierAttempt {
   output: string;
   verdict: Verdict;
+  usage: RunUsage;
 }
 
 /** Replace what stands between two positions of the text as the edits before have left it. */
@@ -1688,8 +1689,8 @@ export interface SkillReply {
 /**
  * What a run came to.
  *
- * `refs` are the references of everything in the prompt, as they stand in it. `verdict` is of
- * `output`; `earlier` is there if a broken constraint made the run write again.
+ * `refs` are the references of everything in the prompt, as they stand in it. `verdict` and
+ * `usage` are of `output`; `earlier` is there if a broken constraint made the run write again.
  */
 export interface SkillRun {
   runId: string;

@@ -400,6 +400,19 @@ async def test_usage_is_set_beside_our_own_count(desk: Desk, session: Any) -> No
     assert (record.input_tokens, record.token_count) == (9000, usage["estimatedInputTokens"])
 
 
+async def test_what_an_earlier_attempt_cost_is_told_too(desk: Desk) -> None:
+    """A run that writes twice is paid for twice."""
+    await desk.constrain("避免使用感叹号")
+    first = {"text": "站住！", "usage": {"inputTokens": 9000, "outputTokens": 3}}
+    await desk.script(first, {"text": "站住。", "usage": {"inputTokens": 9100, "outputTokens": 4}})
+
+    run = await desk.run(onViolation="regenerate")
+
+    assert [u["inputTokens"] for u in (run["earlier"]["usage"], run["usage"])] == [9000, 9100]
+    ours = [u["estimatedInputTokens"] for u in (run["earlier"]["usage"], run["usage"])]
+    assert ours[0] < ours[1]
+
+
 async def test_an_output_is_not_lost_if_it_cannot_be_recorded(desk: Desk, session: Any) -> None:
     (session.user_data / "runs").write_text("in the way", encoding="utf-8")
     await desk.script({"text": "好。"})
