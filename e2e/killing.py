@@ -3,10 +3,12 @@
 Run as a process of its own: `python -m e2e.killing FOLDER KILLS SEED` loads the daemon once and
 forks whole daemons off, each on real pipes. The blow is a SIGKILL: at a chosen touch of the disk,
 counted from the first write, or after a chosen time. A rehearsal of each kind of write tells how
-many touches and how much time there are to choose from. Prints a report as JSON.
+many touches and how much time there are to choose from. After each kill the doctor is asked.
+Prints a report as JSON.
 """
 
 import contextlib
+import io
 import json
 import mmap
 import os
@@ -57,6 +59,7 @@ class Report(NamedTuple):
 
     kills: Counter[str]
     inside: Counter[str]
+    told: Counter[str]
     acknowledged: Counter[str]
     refused: Counter[str]
     lost: list[str]
@@ -161,7 +164,7 @@ class Siege:
         self._chance = random.Random(seed)
         self._kept: dict[str, Acknowledged] = {}
         self._paces: dict[str, Pace] = {}
-        self.report = Report(Counter(), Counter(), Counter(), Counter(), [])
+        self.report = Report(Counter(), Counter(), Counter(), Counter(), Counter(), [])
 
     def spend(self, home: Path, kills: int) -> None:
         """Make a project, kill daemons while they write in it, and forget it."""
@@ -174,6 +177,7 @@ class Siege:
                 self._rehearse(daemon, kind, world, 2 * number * BURST)
             first = (2 * number + 1) * BURST
             self._keep(kind, self._kill_within(daemon, kind, world, first))
+            self.report.told[kind.name] += _doctor_tells_of_a_kill(self._user_data)
             daemon = Daemon(self._user_data)
             self._look(daemon, kind, world)
         for kind in KINDS:
@@ -230,6 +234,16 @@ class Siege:
         except RpcError:
             missing = list(kept)
         self.report.lost.extend(f"{kind.name} {n}" for n in missing)
+
+
+def _doctor_tells_of_a_kill(user_data: Path) -> bool:
+    from creonowd.cli import main as creonowd
+
+    heard = io.BytesIO()
+    with contextlib.redirect_stdout(io.TextIOWrapper(heard, encoding="utf-8")):
+        creonowd(["doctor", "--user-data", str(user_data)])
+        findings = json.loads(heard.getvalue())["findings"]
+    return any(one["part"] == "last end" and "was killed" in one["found"] for one in findings)
 
 
 def _done(asked: dict[int, int], heard: list[dict[str, Any]]) -> Acknowledged:

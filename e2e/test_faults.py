@@ -26,7 +26,16 @@ from e2e.writes import BURST, KINDS, Acknowledged, World, constrain, make_world
 from tests.clients import RpcError
 
 KILLS = int(os.environ.get("CREONOW_TEST_KILLS", "24"))
-DAY_S = 86_400
+ANOTHER_DAY = """
+import datetime, time
+real, real_day = time.time_ns, datetime.datetime
+class AnotherDay(real_day):
+    @classmethod
+    def now(cls, tz=None):
+        return real_day.now(tz) + datetime.timedelta(days={days})
+time.time_ns = lambda: real() + {days} * 86_400 * 10**9
+datetime.datetime = AnotherDay
+"""
 STANDARD_STREAMS = 3
 posix = pytest.mark.skipif(os.name == "nt", reason="signals, limits and mounts of POSIX")
 
@@ -110,6 +119,7 @@ def test_a_kill_at_any_moment_of_any_write_loses_nothing(tmp_path: Path) -> None
     assert report["lost"] == []
     assert report["refused"] == {}
     assert sum(report["kills"].values()) == KILLS
+    assert report["told"] == report["kills"]
     assert sum(report["inside"].values()) >= KILLS // 2
     assert sum(report["acknowledged"].values()) >= KILLS
 
@@ -122,6 +132,9 @@ def test_a_killed_daemon_is_told_of_and_nothing_is_lost(
     restarted(harness)
 
     assert "was killed" in doctored(harness, capsys)["last end"]
+    harness.kill()
+    assert "was killed" in doctored(harness, capsys)["last end"]
+    harness.start()
     assert kept.lost(harness) == []
 
 
@@ -207,13 +220,12 @@ def test_a_project_folder_that_goes_away_and_comes_back(
 
 @posix
 @pytest.mark.parametrize("days", [-3650, 30])
-def test_a_clock_that_jumps_loses_nothing_and_keeps_the_order(tmp_path: Path, days: int) -> None:
+def test_a_clock_that_jumps_is_told_of_and_nothing_is_lost(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], days: int
+) -> None:
     """A day is found in which the machine believed itself ten years back, or a month ahead."""
-    (tmp_path / "sitecustomize.py").write_text(
-        "import time\nreal = time.time_ns\n"
-        f"time.time_ns = lambda: real() + {days * DAY_S} * 10**9\n",
-        encoding="utf-8",
-    )
+    code = ANOTHER_DAY.format(days=days)
+    (tmp_path / "sitecustomize.py").write_text(code, encoding="utf-8")
     home = tmp_path / "home"
     with Harness(home) as today:
         kept = written(today)
@@ -224,7 +236,9 @@ def test_a_clock_that_jumps_loses_nothing_and_keeps_the_order(tmp_path: Path, da
         ]
     with Harness(home) as today_again:
         assert kept.lost(today_again) == []
+        told = doctored(today_again, capsys)
 
+    assert "set back" in told["clock"]
     assert keys[-1] == f"file {kept.bursts[-1]}" or days < 0
 
 
@@ -268,7 +282,9 @@ def test_without_file_descriptors_requests_fail_one_by_one(
 
 
 @posix
-def test_lines_that_are_cut_in_the_middle_lose_nothing_that_was_answered(harness: Harness) -> None:
+def test_lines_that_are_cut_in_the_middle_lose_nothing_that_was_answered(
+    harness: Harness, capsys: pytest.CaptureFixture[str]
+) -> None:
     kept = written(harness)
     found = endpoint.read(harness.user_data)
     assert found is not None
@@ -277,6 +293,7 @@ def test_lines_that_are_cut_in_the_middle_lose_nothing_that_was_answered(harness
         lines = [_line(n, *constrain(kept.world, n)) for n in numbers]
         kept.answers["constraints"] |= _cut(found.endpoints[0].address, b"".join(lines), cut % 6)
 
+    assert doctored(harness, capsys) == {}
     assert refusals(harness, kept) == {}
     restarted(harness)
     assert kept.lost(harness) == []
@@ -318,13 +335,15 @@ def test_a_read_only_folder_refuses_writes_and_loses_none(
         ):
             stack.enter_context(_read_only(folder))
         codes = refusals(harness, kept)
+        told = doctored(harness, capsys)
         lost = kept.lost(restarted(harness))
-    told = doctored(harness, capsys)
 
     assert {"constraints", "budget", "context file put", "skill write"} <= set(codes)
     assert set(codes.values()) == {"IO_ERROR"}
     assert lost == []
-    assert "last end" in told
+    assert "disk_refused (IO_ERROR)" in told["log"]
+    for part in (kept.world.project_id, "context", "budgets"):
+        assert "cannot be written" in told[part]
     assert refusals(harness, kept) == {}
 
 

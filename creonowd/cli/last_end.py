@@ -1,7 +1,9 @@
-"""How the last daemon ended and what it complained about, from its log. Knows log lines only."""
+"""How the last daemon ended and what it complained about, from its log and the sign it left up."""
 
 from collections import Counter
 from collections.abc import Iterator
+from datetime import datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +15,23 @@ from creonowd.logs import LOG_FILE, LOG_FOLDER
 
 STARTED, STOPPED = "daemon_started", "daemon_stopped"
 READ_BYTES = 4 * 1024 * 1024
+STEP_BACK = timedelta(minutes=1)
 GRAVE = {"warning", "error", "critical"}
 
 
 def look(user_data: Path) -> Iterator[Finding]:
     """Tell how the last daemon that is no more ended, and which warnings the log holds since its start."""
     lines = _lines(user_data / LOG_FOLDER / LOG_FILE)
-    running = endpoint.running_pid(user_data) if endpoint.is_running(user_data) else None
+    signed = endpoint.running_pid(user_data)
+    running = signed if endpoint.is_running(user_data) else None
+    yield from _clock(lines)
     lives = [at for at, line in enumerate(lines) if line.get("event") == STARTED]
     if lives:
         yield from _complaints(lines[lives[-1] :])
     over = [at for at in lives if lines[at].get("pid") != running]
-    if over:
+    if signed != running:
+        yield _killed(f"with pid {signed}")
+    elif over:
         yield _end(lines[over[-1] :])
 
 
@@ -33,9 +40,31 @@ def _end(lines: list[dict[str, Any]]) -> Finding:
     if following[:1] == [STOPPED]:
         reason = next(line.get("reason") for line in lines if line.get("event") == STOPPED)
         return Finding(part="last end", state=OK, found=f"in order: {reason}")
-    found = f"the daemon of {lines[0].get('time')} was killed or the machine went down"
+    return _killed(f"of {lines[0].get('time')}")
+
+
+def _killed(which: str) -> Finding:
+    found = f"the daemon {which} was killed or the machine went down"
     remedy = "Nothing to mend: what was acknowledged is on the disk."
     return Finding(part="last end", state=NOTE, found=found, remedy=remedy)
+
+
+def _clock(lines: list[dict[str, Any]]) -> Iterator[Finding]:
+    """Tell of a clock that was set back; one that was set ahead looks like a long silence."""
+    times = [time for line in lines if (time := _time(line)) is not None]
+    back = [pair for pair in pairwise(times) if pair[0] - pair[1] > STEP_BACK]
+    if back:
+        before, after = (time.isoformat(timespec="seconds") for time in back[-1])
+        found = f"it was set back from {before} to {after}"
+        remedy = "Nothing to mend: what is kept is in the order in which it came."
+        yield Finding(part="clock", state=NOTE, found=found, remedy=remedy)
+
+
+def _time(line: dict[str, Any]) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(line.get("time")))
+    except ValueError:
+        return None
 
 
 def _complaints(lines: list[dict[str, Any]]) -> Iterator[Finding]:

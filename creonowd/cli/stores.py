@@ -1,8 +1,9 @@
-"""What `doctor` finds among the stored files: broken, too new, torn, kept aside, without space.
+"""What `doctor` finds among the stored files: broken, newer, torn, kept aside, out of reach.
 
 Only reads; whatever can be mended is mended by the daemon when it next uses the file.
 """
 
+import os
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -28,6 +29,7 @@ def look(user_data: Path) -> Iterator[Finding]:
     if not user_data.is_dir():
         return
     yield from _space(user_data)
+    yield from _folders(user_data)
     found = [*_projects(user_data), *_troubles(user_data)]
     yield from found
     yield from _kept_aside(user_data)
@@ -41,6 +43,17 @@ def _space(user_data: Path) -> Iterator[Finding]:
         found = f"only {free // 1024} KiB are free where user data lies"
         remedy = "Free some space; until then writes are refused with STORAGE_FULL."
         yield Finding(part="disk", state=BAD, found=found, remedy=remedy)
+
+
+def _folders(user_data: Path) -> Iterator[Finding]:
+    for place in sorted(filter(Path.is_dir, user_data.iterdir())):
+        if not os.access(place, os.W_OK):
+            yield _unwritable(place.name, "the folder cannot be written")
+
+
+def _unwritable(part: str, found: str) -> Finding:
+    remedy = "Give yourself the right to write in it; until then writes are refused with IO_ERROR."
+    return Finding(part=part, state=BAD, found=found, remedy=remedy)
 
 
 def _projects(user_data: Path) -> Iterator[Finding]:
@@ -57,6 +70,9 @@ def _projects(user_data: Path) -> Iterator[Finding]:
             found = f"the folder of {project.name} is not there: {project.root}"
             remedy = "Bring it back, or forget the project with project:delete."
             yield Finding(part=project.project_id, state=BAD, found=found, remedy=remedy)
+        elif not os.access(project.root, os.W_OK):
+            found = f"the folder of {project.name} cannot be written: {project.root}"
+            yield _unwritable(project.project_id, found)
 
 
 def _troubles(user_data: Path) -> Iterator[Finding]:

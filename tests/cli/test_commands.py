@@ -244,6 +244,18 @@ def test_doctor_recognises_what_a_killed_daemon_left(tmp_path: Path) -> None:
     assert "left an endpoint file behind" in finding["found"]
 
 
+def test_doctor_tells_of_a_daemon_that_was_killed_before_it_had_logged_anything(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "daemon.pid").write_text("4711", encoding="ascii")
+
+    told = json.loads(creonowd(tmp_path, "doctor").stdout)
+
+    (finding,) = (f for f in told["findings"] if f["part"] == "last end")
+    assert "with pid 4711 was killed" in finding["found"]
+
+
 def test_a_setting_that_does_not_fit_stops_the_start_in_words(tmp_path: Path) -> None:
     ran = creonowd(tmp_path, "serve", CREONOW_MAX_BATCH="0")
 
