@@ -1,6 +1,6 @@
 """What every test here shares: a daemon in memory, and no deadline, for a slow machine is no defect.
 
-`pytest --hypothesis-profile=long tests/rpc` looks for longer than there is time for every day.
+`scripts/fuzz` looks for longer than there is time for every day, with the profile `long`.
 """
 
 from collections.abc import AsyncGenerator
@@ -17,7 +17,7 @@ from creonowd.settings import Settings
 from tests.clients import Client, in_memory
 
 settings.register_profile("creonowd", deadline=None)
-settings.register_profile("long", deadline=None, max_examples=5000)
+settings.register_profile("long", deadline=None, max_examples=1000)
 settings.load_profile("creonowd")
 
 

@@ -129,12 +129,12 @@ class Splitter:
 
     def _next_line(self) -> Event | None:
         while (end := self._buffer.find(b"\n", self._scanned)) >= 0:
-            line = _stripped(self._take(0, end, end + 1))
+            line = self._take(0, end, end + 1)
             self._scanned = 0
-            if len(line) > self.limit:
+            if end > self.limit:
                 return Skipped.of(line).event()
-            if line:
-                return Frame(body=line)
+            if body := _stripped(line):
+                return Frame(body=body)
         self._scanned = len(self._buffer)
         if self._scanned > self.limit:
             self._skipping = Skipped.of(self._buffer)

@@ -67,12 +67,13 @@ class Skipped:
         if self._remaining is None:
             end = buffer.find(b"\n")
             self.done = end >= 0
-            used = end + 1 if self.done else len(buffer)
+            ours = end if self.done else len(buffer)
+            used = ours + self.done
         else:
-            used = min(self._remaining, len(buffer))
+            used = ours = min(self._remaining, len(buffer))
             self._remaining -= used
             self.done = self._remaining == 0
-        self._keep(buffer if used == len(buffer) else buffer[:used])
+        self._keep(buffer if ours == len(buffer) else buffer[:ours])
         return used
 
     def event(self) -> Oversized:

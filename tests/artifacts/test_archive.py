@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.artifacts.archive import LARGEST_DIRECTORY
@@ -26,6 +26,7 @@ from creonowd.artifacts.store import Store
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
 from tests.artifacts.files import content_of, lazy_file, new_file
+from tests.spoilt import often
 
 RULES = Rules(64 * 1024 * 1024, repr, str)
 PREFIX = "context/chat-1/"
@@ -413,7 +414,8 @@ def test_hints_of_strangers_are_told_as_ours_are(packed: Path, elsewhere: Store)
     assert {record.hint for record in arrived.records} == {"A HINT"}
 
 
-@settings(max_examples=60)
+@pytest.mark.fuzz
+@often(0.6)
 @given(st.integers(0, 10_000), st.integers(0, 255), st.integers(0, 3000))
 def test_a_damaged_archive_is_refused_or_harmless(place: int, byte: int, cut: int) -> None:
     with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ from pathlib import Path
 from time import monotonic
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from creonowd.artifacts import patterns, ripgrep, scanning
@@ -16,6 +16,7 @@ from creonowd.artifacts.stopping import Stop, TimeLimit
 from creonowd.artifacts.surveying import survey
 from tests.artifacts.files import file_of
 from tests.artifacts.patterns_made import FILES, PATTERNS, Pattern
+from tests.spoilt import often
 
 RIPGREP = ripgrep.find_ripgrep()
 FOLDING = st.text(alphabet="kK\u212asS\u017fßẞiIİıéÉσςΣ\n", max_size=30)
@@ -51,7 +52,8 @@ def by_hand(content: str, pattern: str) -> list[Place]:
 
 
 @pytest.mark.requirement("CF-025")
-@settings(max_examples=300)
+@pytest.mark.fuzz
+@often(3)
 @given(FILES, PATTERNS)
 @example("a\n\n", Pattern("^$", r"^\Z"))
 @example("\r\n", Pattern("^.", r"^[^\r\n]"))
@@ -65,7 +67,7 @@ def test_our_scan_finds_what_re_finds_line_by_line(content: str, pattern: Patter
 
 
 @pytest.mark.skipif(RIPGREP is None, reason="ripgrep is not installed; the scan is tested alone")
-@settings(max_examples=100)
+@pytest.mark.fuzz
 @given(content=FILES, pattern=PATTERNS, case=st.booleans())
 @example(content="foo贾\nfoob\n", pattern=Pattern(r"o\b", ""), case=True)
 @example(content="a\r\n", pattern=Pattern(".$", ""), case=True)
@@ -84,7 +86,7 @@ def test_ripgrep_finds_what_our_scan_finds(*, content: str, pattern: Pattern, ca
 
 
 @pytest.mark.skipif(RIPGREP is None, reason="ripgrep is not installed; the scan is tested alone")
-@settings(max_examples=40)
+@often(0.4)
 @given(FOLDING, st.text(alphabet="kK\u212asS\u017fßiIéÉσΣ", min_size=1, max_size=2))
 def test_the_engines_agree_on_letters_without_case(content: str, word: str) -> None:
     assert RIPGREP is not None

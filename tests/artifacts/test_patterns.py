@@ -6,14 +6,48 @@ from hypothesis import strategies as st
 
 from creonowd.artifacts import patterns
 from creonowd.errors import DaemonError, ErrorCode
+from tests.spoilt import spoilt
+
+WHOLE = [
+    rb"^(?:\bfoo|\w+\s?)(?P<name>[^a-z\d]{1,3})$",
+    "[[:^alpha:]林]*?|\\p{Han}+\\Q.*\\E".encode(),
+    rb"(?i-s:a\x{1F600}\012|\pL)\z",
+]
+PIECES = (
+    b"(",
+    b")",
+    b"[",
+    b"]",
+    b"[^",
+    b"&&",
+    b"{2,}",
+    b"{1000}",
+    b"\\",
+    rb"\Q",
+    rb"\E",
+    rb"\C",
+    b"(?",
+)
 
 
+@pytest.mark.fuzz
+@given(data=spoilt(WHOLE, PIECES, most=12), case=st.booleans())
+def test_a_spoilt_pattern_is_a_pattern_or_refused(*, data: bytes, case: bool) -> None:
+    expect_a_pattern_or_a_refusal(data.decode("utf-8", "replace"), case_sensitive=case)
+
+
+@pytest.mark.fuzz
 @pytest.mark.requirement("CF-027", "CF-041")
 @given(st.text(max_size=60))
 def test_any_text_is_a_pattern_or_refused(text: str) -> None:
+    expect_a_pattern_or_a_refusal(text, case_sensitive=True)
+
+
+def expect_a_pattern_or_a_refusal(text: str, *, case_sensitive: bool) -> None:
     refusal: DaemonError | None = None
     try:
-        patterns.compiled(patterns.translate(text, case_sensitive=True))
+        found = patterns.compiled(patterns.translate(text, case_sensitive=case_sensitive))
+        found.search("a林K\u212a\n".encode())
     except DaemonError as error:
         refusal = error
 

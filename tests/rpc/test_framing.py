@@ -1,7 +1,7 @@
 """Messages come out of a byte stream whole, in any cut, and nothing makes it grow without end."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from creonowd.rpc.framing import (
@@ -15,6 +15,7 @@ from creonowd.rpc.framing import (
     content_length,
     enclose,
 )
+from tests.spoilt import spoilt
 
 LIMIT = 200
 BODIES = st.lists(
@@ -22,6 +23,12 @@ BODIES = st.lists(
     min_size=1,
     max_size=8,
 )
+MESSAGES = (b'{"id":1}', b"[1, 2]", "{林}".encode(), b"x" * (LIMIT + 5))
+STREAMS = [
+    b"".join(bytes(enclose(framing, bytearray(body))) for body in MESSAGES)
+    for framing in (Framing.LINES, Framing.HEADERS)
+]
+HEADERS = (b"Content-Length: ", b"content-length:8", b"Content-Type: x\r\n", b"\r\n\r\n", b"\n\n")
 CUTS = st.lists(st.integers(min_value=1, max_value=40), min_size=1, max_size=60)
 
 
@@ -116,6 +123,18 @@ def test_room_for_the_header_does_not_change_what_is_sent(
     assert enclose(framing, bytearray(room) + body, room) == plain
 
 
+@pytest.mark.fuzz
+@given(spoilt(STREAMS, HEADERS), CUTS)
+@example(b"Content-Length: 3\r\n\r\n{}\n", [20, 1])
+def test_how_a_stream_is_cut_never_changes_what_comes_out(data: bytes, cuts: list[int]) -> None:
+    _, at_once = split(data, [max(1, len(data))])
+
+    _, in_pieces = split(data, cuts)
+
+    assert in_pieces == at_once
+
+
+@pytest.mark.fuzz
 @given(st.binary(max_size=2000), CUTS)
 def test_any_bytes_end_in_events_and_never_in_an_exception(data: bytes, cuts: list[int]) -> None:
     _, events = split(data, cuts)

@@ -19,10 +19,17 @@ from creonowd.rpc.messages import (
     error_object,
 )
 from creonowd.rpc.salvage import recover_id
+from tests.spoilt import spoilt
 
 MAX_BATCH = 64
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 TORN = st.text(alphabet=st.characters(exclude_categories=()))
+WHOLE = [
+    b'{"jsonrpc":"2.0","id":1,"method":"app:ping","params":{"a":[1,"\\ud83d\\ude00",{"b":null}]}}',
+    b'[{"jsonrpc":"2.0","id":"x","method":"a"},{"jsonrpc":"2.0","method":"b","params":{}}]',
+    '{"jsonrpc": "2.0", "result": {"林": 1.5}, "id": "creonowd-1"}'.encode(),
+    b'{"jsonrpc":"2.0","id":2,"error":{"code":-1,"message":"no","data":{}}}',
+]
 
 
 def values(text: st.SearchStrategy[str]) -> st.SearchStrategy[Any]:
@@ -40,6 +47,27 @@ def decoded(message: Any) -> Any:
     return decode(json.dumps(message).encode(), MAX_BATCH)
 
 
+@pytest.mark.fuzz
+@given(spoilt(WHOLE, [b'"id":', b'"jsonrpc":', b'"method":"b"']))
+def test_a_spoilt_message_is_read_as_plain_json_reads_it(data: bytes) -> None:
+    read = decode(data, MAX_BATCH)
+
+    assert isinstance(read, Request | Response | Invalid | Batch)
+    if isinstance(read, Request):
+        plain = json.loads(data)
+        assert (mended(plain["method"]), mended(plain.get("id"))) == (read.method, read.id)
+
+
+def mended(value: Any) -> Any:
+    """Put the replacement character where half a character is."""
+    return (
+        value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        if isinstance(value, str)
+        else value
+    )
+
+
+@pytest.mark.fuzz
 @given(st.binary(max_size=300))
 def test_any_bytes_decode_to_a_message(data: bytes) -> None:
     assert isinstance(decode(data, MAX_BATCH), Request | Response | Invalid | Batch)

@@ -15,6 +15,7 @@ from creonowd.rpc.framing import Framing
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from tests.clients import Client, endpoints_of, in_memory, over_socket, running
+from tests.spoilt import often
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"app:ping"}'
 MIB = 1024 * 1024
@@ -49,7 +50,8 @@ FRAGMENTS = st.one_of(
 )
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.fuzz
+@settings(often(3), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(stream=st.lists(FRAGMENTS, max_size=30).map(b"".join), cut=st.integers(1, 64))
 async def test_any_stream_ends_in_replies_or_a_close(
     server: Server, stream: bytes, cut: int

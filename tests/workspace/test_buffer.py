@@ -28,6 +28,7 @@ def places(draw: st.DrawFn) -> int:
 plans = st.lists(st.tuples(places(), places(), long_texts()), max_size=12)
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("utf16", [False, True], ids=["code points", "UTF-16"])
 @given(text=long_texts(), plan=plans)
 def test_edits_equal_their_replay_on_a_plain_string(
@@ -104,6 +105,7 @@ any_place = st.integers(-2, 40) | st.sampled_from([PIECE - 1, PIECE, 2**31, 2**5
 wild = st.lists(st.tuples(any_place, any_place, st.text("a林😀𠮷\r\n", max_size=6)), max_size=6)
 
 
+@pytest.mark.fuzz
 @pytest.mark.parametrize("utf16", [False, True], ids=["code points", "UTF-16"])
 @given(text=st.text("ab林😀𠮷\r\n", max_size=30), plan=wild)
 def test_edits_anywhere_fit_or_change_nothing(

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace.constraint_file import MAX_TEXT, TYPES, parse, render
+from tests.spoilt import spoilt
 
 THEN = "2026-01-31T12:00:00.000Z"
 
@@ -143,6 +144,28 @@ def test_a_broken_file_is_reported_with_line_and_column(
     assert (error.details["line"], error.details["column"]) == (line, column)
 
 
+ITEMS = [
+    {"id": "con_0123456789abcdefghij", "text": "没有魔法", "type": "world", "priority": 5},
+    {"text": "第一人称", "source": "kg", "degradable": True, "updatedAt": THEN},
+]
+WRITTEN = [of({"version": 1, "items": ["甲", "乙"]}), of({"version": 2, "items": ITEMS})]
+
+
+@pytest.mark.fuzz
+@given(
+    spoilt(WRITTEN, [b'"items":', b'"version": 1', b'"text":', b'"id": "con_a"', b'"source": "kg"'])
+)
+def test_a_spoilt_file_is_understood_for_good_or_reported(data: bytes) -> None:
+    try:
+        file = parse(data, THEN)
+    except DaemonError:
+        expect_understood_or_reported(data)
+    else:
+        again = parse(render(file), "later")
+        assert again.constraints == file.constraints
+
+
+@pytest.mark.fuzz
 @given(st.binary(max_size=60))
 def test_any_bytes_are_understood_or_reported(data: bytes) -> None:
     expect_understood_or_reported(data)
@@ -168,6 +191,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.fuzz
 @given(JSON)
 def test_any_json_is_understood_or_reported(document: Any) -> None:
     expect_understood_or_reported(json.dumps(document).encode())
