@@ -58,8 +58,19 @@ def _private(place: Path) -> Path:
 def own_socket(user_data: Path) -> Path:
     """Choose the socket's place, in a folder that only this user may enter."""
     path = socket_path(user_data)
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.parent != user_data / RUN and not _ours(path.parent):
+        raise DaemonError(
+            ErrorCode.IO_ERROR,
+            f"{path.parent} belongs to another user; remove it, or use a shorter --user-data.",
+        )
     _private(path.parent)
     return path
+
+
+def _ours(place: Path) -> bool:
+    """Whether this user made it: where everyone may write, somebody else may have been quicker."""
+    return not hasattr(os, "geteuid") or place.lstat().st_uid == os.geteuid()
 
 
 def socket_path(user_data: Path) -> Path:

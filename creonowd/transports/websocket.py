@@ -21,6 +21,7 @@ from creonowd.transports.tcp import LOOPBACK
 PATH = "/rpc"
 CLOSE_SECONDS = 1.0
 OVERSIZE_FACTOR = 4
+STRANGERS_BYTES = 1024 * 1024
 NAMES = (LOOPBACK, "localhost")
 
 Pages = Callable[[ServerConnection, Request], Response | None]
@@ -33,7 +34,10 @@ async def listen(server: Server, port: int, pages: Pages | None = None) -> Async
     """Serve `ws://127.0.0.1:PORT/rpc`, and plain pages where `pages` knows them; yield the address."""
 
     async def talk(socket: ServerConnection) -> None:
-        await WebSocketWire(server, socket).run()
+        wire = WebSocketWire(server, socket)
+        if isinstance(socket, Visitor):
+            socket.is_known = lambda: wire.connection.grant is not None
+        await wire.run()
 
     def receive(socket: ServerConnection, request: Request) -> Response | None:
         return _receive(socket, request, pages)
@@ -43,6 +47,7 @@ async def listen(server: Server, port: int, pages: Pages | None = None) -> Async
         LOOPBACK,
         port,
         process_request=receive,
+        create_connection=Visitor,
         max_size=server.settings.max_message_bytes * OVERSIZE_FACTOR,
         close_timeout=CLOSE_SECONDS,
         compression=None,
@@ -67,6 +72,27 @@ def _local(request: Request, port: int) -> bool:
     if set(request.headers.get_all("Host")) - hosts or "Host" not in request.headers:
         return False
     return not set(request.headers.get_all("Origin")) - {f"http://{host}" for host in hosts}
+
+
+class Visitor(ServerConnection):
+    """A WebSocket that may send so many bytes and no more until it has shown its token.
+
+    The library keeps a message until it is whole, in as many pieces as the sender likes.
+    """
+
+    heard = 0
+
+    def is_known(self) -> bool:
+        """Whether the token was shown."""
+        return False
+
+    def data_received(self, data: bytes) -> None:
+        """Take in bytes, or hang up on a stranger who does not end."""
+        self.heard += len(data)
+        if self.heard > STRANGERS_BYTES and not self.is_known():
+            self.transport.abort()
+        else:
+            super().data_received(data)
 
 
 class WebSocketWire:

@@ -16,7 +16,7 @@ from tests.spoilt import often
 CONTRACT = json.loads(Path("protocol/openrpc.json").read_bytes())
 HEALTHY = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 SKIPPED = {"exit", "shutdown", "initialize", "session:revoke", "viewer:open", "project:delete"}
-KNOWN = {
+KNOWN: dict[str, list[Any]] = {
     "projectId": ["PROJECT", "PROJECT", "PROJECT", "PROJECT", "prj_0123456789abcdefghij"],
     "documentId": ["一.md", "二.md", "open", "no.md", ".creonow/rules/style.md"],
     "conversationId": ["chat", "chat", "Chat", "x" * 65],

@@ -4,13 +4,14 @@ import contextlib
 import http.client
 import json
 import time
+from collections.abc import AsyncGenerator
 from pathlib import Path
 
 import anyio
 import pytest
 import structlog
 from websockets.asyncio.client import connect
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from creonowd.clock import SystemClock
 from creonowd.daemon.endpoint import Endpoint
@@ -335,6 +336,35 @@ async def test_the_page_of_the_daemon_itself_may_connect(endpoints: dict[str, En
         reply = json.loads(await socket.recv())
 
     assert reply["error"]["data"]["code"] == "UNAUTHENTICATED"
+
+
+async def test_a_websocket_without_a_token_is_not_kept_in_memory(
+    endpoints: dict[str, Endpoint],
+) -> None:
+    """The library would wait for the end of a message of 40 MB, and the stranger never ends it."""
+    piece = "x" * 65_536
+
+    async def endless() -> AsyncGenerator[str]:
+        while True:
+            yield piece
+            sent.append(len(piece))
+
+    sent: list[int] = []
+    with anyio.fail_after(60), pytest.raises(ConnectionClosed):
+        async with connect(endpoints["websocket"].address) as socket:
+            await socket.send(endless())
+
+    assert sum(sent) < 20 * 1024 * 1024
+
+
+async def test_a_websocket_that_has_shown_its_token_may_send_much(
+    endpoints: dict[str, Endpoint],
+) -> None:
+    way = endpoints["websocket"]
+    async with over_websocket(way.address, str(way.token)) as page:
+        for _ in range(3):
+            long = {"value": "x" * 3_000_000}
+            assert await page.call("e2e:echo", long) == long
 
 
 @pytest.mark.parametrize("method", ["POST", "GET", "PUT", "OPTIONS"])
