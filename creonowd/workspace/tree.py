@@ -31,7 +31,7 @@ from creonowd.workspace.opening import (
 )
 from creonowd.workspace.paths import TREE, Scope, folder_of, in_scope
 from creonowd.workspace.registry import Project
-from creonowd.workspace.walk import Found, files_below
+from creonowd.workspace.walk import EFFECTIVE, Found, files_below
 
 LIMIT_BYTES = 4 * 1024 * 1024
 FILE_WEIGHT = 500
@@ -47,9 +47,7 @@ SUFFIXES = {
     Scope.CHARACTERS: (".md", ".json"),
 }
 
-_EFFECTIVE = os.access in os.supports_effective_ids
-
-Seen = tuple[Path, Scope, tuple[tuple[str, tuple[int, ...]], ...]]
+Seen = tuple[Path, Scope, tuple[tuple[str, tuple[int, ...]], ...], tuple[str, ...]]
 
 log = structlog.get_logger(__name__)
 
@@ -143,19 +141,23 @@ class Tree:
 
     def read_all_now(self, root: Path, scope: Scope) -> Folder:
         """Read every file of a scope; for those who are in a thread already."""
-        found = _found(root, scope)
+        closed: list[str] = []
+        found = _found(root, scope, closed)
         marks = tuple([(path, mark_of(status)) for path, status in found])
-        known = self._folders.recall((root, scope, marks))
+        seen = (root, scope, marks, tuple(closed))
+        known = self._folders.recall(seen)
         if known is not None:
             return known
-        folder = self._read_files(root, folder_of(scope), found)
+        folder = self._read_files(root, folder_of(scope), found, closed)
         if all(self._cache.holds(root, path, mark) for path, mark in marks):
-            self._folders.put((root, scope, marks), folder)
+            self._folders.put(seen, folder)
         return folder
 
-    def _read_files(self, root: Path, folder: str, found: Sequence[Found]) -> Folder:
+    def _read_files(
+        self, root: Path, folder: str, found: Sequence[Found], closed: Sequence[str]
+    ) -> Folder:
         files: list[TreeFile] = []
-        problems: list[Problem] = []
+        problems = [Problem(path=path, error=disk_error(_not_allowed(), path)) for path in closed]
         for inside, beside in groupby(found, key=_folder_of):
             with opened_door(root, folder, inside) as door:
                 for path, status in beside:
@@ -244,7 +246,7 @@ def _weigh(_seen: Seen, folder: Folder) -> int:
     return sum(FILE_WEIGHT + file.size_bytes for file in folder.files)
 
 
-def _found(root: Path, scope: Scope) -> list[Found]:
+def _found(root: Path, scope: Scope, closed: list[str] | None = None) -> list[Found]:
     folder = folder_of(scope)
     place = f"{root}{os.sep}{folder}"
     with atomic.disk_errors(folder):
@@ -257,10 +259,14 @@ def _found(root: Path, scope: Scope) -> list[Found]:
         if not os.path.isdir(place):  # noqa: PTH112 - as text, see `read_inside`
             raise _in_the_way(folder, "a folder")
         refuse_links(root, folder)
-        if not os.access(place, os.R_OK | os.X_OK, effective_ids=_EFFECTIVE):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        if not os.access(place, os.R_OK | os.X_OK, effective_ids=EFFECTIVE):
+            raise _not_allowed()
     suffixes = SUFFIXES[scope]
-    return files_below(root, folder, lambda name: name.lower().endswith(suffixes))
+    return files_below(root, folder, lambda name: name.lower().endswith(suffixes), closed)
+
+
+def _not_allowed() -> PermissionError:
+    return PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
 def _folder_of(found: Found) -> str:

@@ -12,22 +12,29 @@ from pathlib import Path
 from creonowd.workspace.opening import lies_inside
 from creonowd.workspace.paths import problem_with_name
 
+EFFECTIVE = os.access in os.supports_effective_ids
 Found = tuple[str, os.stat_result]
 
 
-def files_below(root: Path, folder: str, wanted: Callable[[str], bool]) -> list[Found]:
+def files_below(
+    root: Path, folder: str, wanted: Callable[[str], bool], closed: list[str] | None = None
+) -> list[Found]:
     """Find the plain files below `folder` whose name is wanted, as sorted project-relative paths.
 
     Hidden names and names that no client could ask for are passed over. Links to folders are
     not followed; a link to a file counts if the file lies below `folder` too. What vanishes
-    during the walk was never there.
+    during the walk was never there; folders that may not be looked into are added to `closed`.
     """
     place = f"{root}{os.sep}{folder}"
     found: list[Found] = []
     waiting = [(place, folder)]
     while waiting:
         where, prefix = waiting.pop()
-        for entry in _scan(where):
+        if (entries := _scan(where)) is None:
+            if closed is not None:
+                closed.append(prefix)
+            continue
+        for entry in entries:
             name = entry.name
             if name.startswith(".") or problem_with_name(name):
                 continue
@@ -38,12 +45,18 @@ def files_below(root: Path, folder: str, wanted: Callable[[str], bool]) -> list[
     return sorted(found, key=itemgetter(0))
 
 
-def _scan(where: str) -> list[os.DirEntry[str]]:
+def _scan(where: str) -> list[os.DirEntry[str]] | None:
+    """List a folder; None if this user may not, in part or at all."""
     try:
         with os.scandir(where) as entries:
-            return list(entries)
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
+            found = list(entries)
+        if found and not os.access(where, os.X_OK, effective_ids=EFFECTIVE):
+            return None
+    except (FileNotFoundError, NotADirectoryError):
         return []
+    except PermissionError:
+        return None
+    return found
 
 
 def _plain_file(entry: os.DirEntry[str], place: str) -> os.stat_result | None:

@@ -587,3 +587,24 @@ def test_a_folder_that_may_not_be_read_is_no_empty_folder(
 
     assert caught.value.code is ErrorCode.IO_ERROR
     assert [file.data for file in again.files] == [b"x"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights are not modes on Windows")
+@pytest.mark.parametrize("mode", [0o000, 0o400])
+def test_a_folder_inside_that_may_not_be_read_is_a_problem(tree: Tree, mode: int) -> None:
+    with without_privileges() as root:
+        make_tree(root)
+        closed = root / ".creonow/settings/密"
+        closed.mkdir()
+        (closed / "海港.md").write_bytes(b"x")
+        (root / ".creonow/settings/a.md").write_bytes(b"a")
+        closed.chmod(mode)
+        without = tree.read_all_now(root, Scope.SETTINGS)
+        closed.chmod(0o700)
+        again = tree.read_all_now(root, Scope.SETTINGS)
+
+    assert [file.data for file in without.files] == [b"a"]
+    (problem,) = without.problems
+    assert (problem.path, problem.error.code) == (".creonow/settings/密", ErrorCode.IO_ERROR)
+    assert [file.data for file in again.files] == [b"a", b"x"]
+    assert again.problems == ()
