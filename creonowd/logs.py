@@ -46,7 +46,9 @@ def configure(
     handlers: list[logging.Handler] = [file]
     if terminal is not None and terminal.isatty():
         console = logging.StreamHandler(terminal)
-        console.setFormatter(_formatter(redacting, structlog.dev.ConsoleRenderer(colors=True)))
+        console.setFormatter(
+            _formatter(redacting, structlog.dev.ConsoleRenderer(colors=True, timestamp_key="time"))
+        )
         handlers.append(console)
     _write_in_a_thread(handlers, settings.log_level.upper())
     _configure_structlog()

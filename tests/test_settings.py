@@ -18,6 +18,21 @@ def test_without_anything_the_defaults_hold(tmp_path: Path) -> None:
     assert load(tmp_path, {}, {}) == Settings()
 
 
+@pytest.mark.requirement("CB-003", "CB-010", "CB-011", "CB-013", "CB-025", "CB-026", "CB-028")
+@pytest.mark.requirement("CB-042", "CE-094", "CE-096", "CF-019", "CF-021", "CF-033")
+def test_the_numbers_of_the_specification_are_the_defaults() -> None:
+    usual = Settings()
+
+    assert (usual.tool_glob_lines, usual.tool_grep_lines, usual.tool_read_lines) == (10, 5, 500)
+    assert 20 <= usual.tool_edit_lines <= 50
+    assert usual.tool_stderr_lines == 20
+    assert (usual.history_rounds, usual.history_rounds_floor) == (5, 2)
+    assert (usual.history_budget_tokens, usual.history_summary_at) == (16_000, 0.5)
+    assert (usual.assemble_running, usual.assemble_waiting) == (4, 16)
+    assert (usual.context_read_max_bytes, usual.context_tail_max_lines) == (65_536, 2000)
+    assert (usual.max_inline_bytes, usual.max_inline_chars) == (16_384, 4000)
+
+
 def test_flags_win_over_environment_over_file(tmp_path: Path) -> None:
     write(tmp_path, json.dumps({"maxBatch": 1, "maxInFlight": 1, "drainMs": 1}))
     environ = {"CREONOW_MAX_BATCH": "2", "CREONOW_MAX_IN_FLIGHT": "2"}

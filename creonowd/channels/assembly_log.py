@@ -58,7 +58,7 @@ def log_assembly(assembly: Assembly, elapsed_ms: float, news: News) -> None:
         budget=assembly.plan.figures.total,
         stable_prefix_hash=assembly.stable.hash,
         prompt_hash=assembly.prompt_hash,
-        warnings=[text.partition(":")[0] for _, text in assembly.warnings],
+        warnings=[str(text).partition(":")[0] for _, text in assembly.warnings],
         elapsed_ms=round(elapsed_ms, 1),
         **{action.value: assembly.count(action) for action in Action},
     )

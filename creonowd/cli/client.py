@@ -4,6 +4,7 @@ import contextlib
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Generator
 from pathlib import Path
@@ -78,9 +79,24 @@ def connect(user_data: Path, seconds: float | None = SECONDS) -> Generator[Clien
         yield client
 
 
-def serving(user_data: Path) -> list[str]:
-    """Tell how to start a daemon that lives as long as its stdin is open."""
-    return [sys.executable, "-m", "creonowd", "serve", "--stdio", "--user-data", str(user_data)]
+@contextlib.contextmanager
+def started(user_data: Path, stdout: int) -> "Generator[subprocess.Popen[bytes]]":
+    """Start a daemon for the length of the block; what it says is shown only if it fails."""
+    command = [sys.executable, "-m", "creonowd", "serve", "--stdio", "--user-data", str(user_data)]
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stdout, stderr=said) as process,
+    ):
+        assert process.stdin is not None
+        try:
+            yield process
+        finally:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+            if process.wait():
+                said.seek(0)
+                sys.stderr.buffer.write(said.read())
+                sys.stderr.flush()
 
 
 def _running(user_data: Path) -> endpoint.EndpointFile | None:
@@ -123,20 +139,15 @@ def _dial(way: endpoint.Endpoint) -> socket.socket:
 
 @contextlib.contextmanager
 def _spawned(user_data: Path) -> Generator[Client]:
-    command = serving(user_data)
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        assert process.stdin is not None
+    with started(user_data, subprocess.PIPE) as process:
         try:
             yield Client(cast("BinaryIO", process.stdout), cast("BinaryIO", process.stdin))
         except DaemonError as error:
             if error.code is ErrorCode.DISCONNECTED and process.wait(START_SECONDS):
-                raise _not_started() from None
+                raise not_started() from None
             raise
-        finally:
-            with contextlib.suppress(OSError):
-                process.stdin.close()
 
 
-def _not_started() -> DaemonError:
+def not_started() -> DaemonError:
+    """Say that a daemon ended before it answered."""
     return DaemonError(ErrorCode.DISCONNECTED, "The daemon did not start; it says above why.")

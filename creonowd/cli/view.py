@@ -8,10 +8,9 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from creonowd.cli.client import connect, serving
+from creonowd.cli.client import connect, not_started, started
 from creonowd.cli.output import write
 from creonowd.daemon import endpoint
-from creonowd.errors import DaemonError, ErrorCode
 from creonowd.settings import user_data_dir
 
 START_SECONDS = 20.0
@@ -57,9 +56,8 @@ def _daemon(user_data: Path) -> "Generator[subprocess.Popen[bytes] | None]":
     if endpoint.read(user_data) is not None:
         yield None
         return
-    command = serving(user_data)
     with (
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL) as process,
+        started(user_data, subprocess.DEVNULL) as process,
         contextlib.suppress(KeyboardInterrupt),
     ):
         _wait(user_data, process)
@@ -70,5 +68,5 @@ def _wait(user_data: Path, process: "subprocess.Popen[bytes]") -> None:
     deadline = time.monotonic() + START_SECONDS
     while endpoint.read(user_data) is None:
         if process.poll() is not None or time.monotonic() > deadline:
-            raise DaemonError(ErrorCode.INTERNAL, "The daemon did not start; it says above why.")
+            raise not_started()
         time.sleep(STEP_SECONDS)

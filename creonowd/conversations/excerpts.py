@@ -15,18 +15,15 @@ SHORT = 200
 class Limits(NamedTuple):
     """How many lines each tool may leave in a history, and how long a line may be."""
 
-    listed: int = 10
-    globbed: int = 10
-    matches: int = 5
-    read: int = 500
-    changed: int = 40
-    errors: int = 20
-    other: int = 10
-    line: int = 2000
-    total: int = 64_000
-
-
-USUAL = Limits()
+    listed: int
+    globbed: int
+    matches: int
+    read: int
+    changed: int
+    errors: int
+    other: int
+    line: int
+    total: int
 
 
 def limits_of(settings: Settings) -> Limits:
@@ -42,6 +39,9 @@ def limits_of(settings: Settings) -> Limits:
         line=settings.tool_line_chars,
         total=settings.tool_summary_chars,
     )
+
+
+USUAL = limits_of(Settings())
 
 
 def clip(text: str, limit: int = SHORT) -> str:

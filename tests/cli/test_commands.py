@@ -312,6 +312,7 @@ def at_a_terminal(user_data: Path, *arguments: str) -> str:
     subprocess.run(
         [sys.executable, "-m", "creonowd", *arguments],
         stdout=slave,
+        stderr=slave,
         check=True,
         timeout=60,
         env=environment(CREONOW_USER_DATA_DIR=str(user_data)),
