@@ -283,6 +283,7 @@ async def test_the_prefix_is_compared_with_the_previous_call(client: Client, nov
     second = await assembled(client, novel, cursorPosition=3, additionalInput="别的")
     novel.put(".creonow/settings/世界观.md", "远古的海港。\n")
     third = await assembled(client, novel)
+    fourth = await assembled(client, novel)
 
     assert (first["stablePrefixUnchanged"], "prefixChange" in first) == (False, False)
     assert (second["stablePrefixUnchanged"], "prefixChange" in second) == (True, False)
@@ -292,6 +293,7 @@ async def test_the_prefix_is_compared_with_the_previous_call(client: Client, nov
         "change": "changed",
     }
     assert third["stablePrefixHash"] != first["stablePrefixHash"]
+    assert fourth["stablePrefixUnchanged"] is True
 
 
 @pytest.mark.requirement("CN-021")

@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,10 @@ async def test_ensure_makes_the_tree_of_creonow_alone(client: Client, book: Book
         ".creonow/conversations",
         ".creonow/cache",
     }
+    rules = book.root / ".creonow/rules"
+    assert (rules / "style.md").read_bytes() == b"# Style\n\n"
+    assert json.loads((rules / "terminology.json").read_bytes()) == {"terms": []}
+    assert json.loads((rules / "constraints.json").read_bytes()) == {"version": 1, "items": []}
 
 
 @pytest.mark.requirement("CN-024")

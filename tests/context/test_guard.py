@@ -85,6 +85,7 @@ def test_what_hosts_send_may_be_small_alone_and_too_much_together(layer: Layer) 
     }
 
 
+@pytest.mark.requirement("CE-021")
 def test_passages_and_settings_are_trimmed_not_refused() -> None:
     text = long_text(15_000)
     passages = tuple(piece(Layer.RETRIEVED, f"{n}", f"{n}{text}", score=0.5) for n in range(6))
