@@ -16,7 +16,7 @@ from creonowd.conversations.builder import Built, Prepared
 from creonowd.conversations.code_law import FILE, CodeLaw
 from creonowd.conversations.code_law_prompt import GENERATE
 from creonowd.conversations.compress import ref_in
-from creonowd.conversations.cutting import Policy
+from creonowd.conversations.cutting import policy_of
 from creonowd.conversations.draft import PINNED, total
 from creonowd.conversations.histories import History, Written
 from creonowd.conversations.messages import Speaker
@@ -125,22 +125,12 @@ class _Turn(NamedTuple):
 async def _turn(
     session: Session, params: BuildContext, history: History, law: CodeLaw, counted: Counted
 ) -> _Turn:
-    instruments, policy = counted.instruments, _policy(session)
+    instruments, policy = counted.instruments, policy_of(session.settings)
     wanted = await _wanted(session, params, history, law)
     prepared = await to_thread.run_sync(builder.prepare, wanted, history, policy, instruments)
     history = await _summarised(session, params, history, prepared.covers)
     built = await to_thread.run_sync(builder.compose, prepared, history, policy, instruments)
     return _Turn(history, law, instruments, prepared, built, counted.exact)
-
-
-def _policy(session: Session) -> Policy:
-    settings = session.settings
-    return Policy(
-        keep=max(settings.history_rounds, settings.history_rounds_floor),
-        floor=settings.history_rounds_floor,
-        summary_at=settings.history_summary_at,
-        summary_tokens=settings.history_summary_tokens,
-    )
 
 
 async def _instruments(session: Session, project: Project, model: str | None) -> Counted:

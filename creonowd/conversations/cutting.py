@@ -12,15 +12,26 @@ from typing import NamedTuple
 from creonowd.conversations.draft import Cost
 from creonowd.conversations.rounds import Round
 from creonowd.model import Model
+from creonowd.settings import Settings
 
 
 class Policy(Model):
     """The numbers that the settings give."""
 
-    keep: int = 5
-    floor: int = 2
-    summary_at: float = 0.5
-    summary_tokens: int = 1_200
+    keep: int
+    floor: int
+    summary_at: float
+    summary_tokens: int
+
+
+def policy_of(settings: Settings) -> Policy:
+    """Take the numbers from the settings."""
+    return Policy(
+        keep=max(settings.history_rounds, settings.history_rounds_floor),
+        floor=settings.history_rounds_floor,
+        summary_at=settings.history_summary_at,
+        summary_tokens=settings.history_summary_tokens,
+    )
 
 
 class Line(NamedTuple):

@@ -13,13 +13,14 @@ from typing import NamedTuple
 from creonowd.context.instruments import Instruments, Memory
 from creonowd.conversations import builder
 from creonowd.conversations.builder import Built
-from creonowd.conversations.cutting import Policy
+from creonowd.conversations.cutting import policy_of
 from creonowd.conversations.histories import History
 from creonowd.conversations.messages import Message, Speaker, ToolCall
 from creonowd.conversations.reuse import LastTurns
 from creonowd.conversations.rounds import grouped
 from creonowd.conversations.turn import Wanted
 from creonowd.redaction import Redactor
+from creonowd.settings import Settings
 from creonowd.tokens.cache import CountCache
 from creonowd.tokens.tables import packaged_encoding
 from creonowd.tokens.tokenizer import BpeTokenizer
@@ -31,7 +32,7 @@ FAR_TIMES = 3
 SYSTEM = "\n".join(
     f"Rule {n}: keep the author's voice, change one thing at a time." for n in range(120)
 )
-POLICY = Policy()
+POLICY = policy_of(Settings())
 
 
 class Turn(NamedTuple):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from creonowd.context.instruments import Instruments, Memory
 from creonowd.conversations import builder
 from creonowd.conversations.build_result import Part
-from creonowd.conversations.cutting import Policy
+from creonowd.conversations.cutting import policy_of
 from creonowd.conversations.histories import History
 from creonowd.conversations.messages import Message, Speaker, ToolCall
 from creonowd.conversations.rounds import checked, grouped
@@ -20,11 +20,13 @@ from creonowd.conversations.todo import TodoItem
 from creonowd.conversations.turn import Wanted
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
+from creonowd.settings import Settings
 from creonowd.tokens import ByteTokenizer
 from tests.conversations.talk import broken_pairs, conversations
 
 INSTRUMENTS = Instruments(ByteTokenizer(), Redactor(), Memory())
 ORDER = list(Part)
+USUAL = policy_of(Settings())
 
 
 def history_of(rounds: list[list[dict[str, Any]]]) -> History:
@@ -66,7 +68,7 @@ def test_order_pairs_budget_and_floor_hold_in_every_conversation(
         budget=budget,
         todo=(TodoItem(text="draft"),) if todo else (),
     )
-    policy = Policy()
+    policy = USUAL
 
     prepared = builder.prepare(wanted, history, policy, INSTRUMENTS)
     try:
@@ -94,7 +96,7 @@ def test_earlier_turns_keep_their_summaries_as_the_conversation_goes_on(
     rounds: list[list[dict[str, Any]]],
 ) -> None:
     """Between two summaries a prompt is the beginning of the next turn's, byte for byte."""
-    policy = Policy(keep=2, floor=1)
+    policy = policy_of(Settings(history_rounds=2, history_rounds_floor=1))
     numbered = [
         [{**r[0], "content": f"{n}: {r[0]['content']}"}, *r[1:]] for n, r in enumerate(rounds)
     ]
@@ -127,9 +129,9 @@ def test_the_same_conversation_gives_the_same_bytes(rounds: list[list[dict[str, 
 
     def once() -> str:
         history = history_of(rounds)
-        prepared = builder.prepare(wanted, history, Policy(), INSTRUMENTS)
+        prepared = builder.prepare(wanted, history, USUAL, INSTRUMENTS)
         try:
-            built = builder.compose(prepared, history, Policy(), INSTRUMENTS)
+            built = builder.compose(prepared, history, USUAL, INSTRUMENTS)
         except DaemonError as error:
             return error.message
         return json.dumps(wire(built.messages))
