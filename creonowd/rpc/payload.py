@@ -89,13 +89,12 @@ def names_meta(body: bytes | bytearray) -> bool:
     return b"_" in body and body.rfind(_META_KEY) >= 0
 
 
-def misfit(error: msgspec.ValidationError) -> DaemonError:
-    """Say which field does not fit, and how."""
+def misfit(error: msgspec.ValidationError, within: str = "") -> DaemonError:
+    """Say which field does not fit, and how; `within` is the field whose inside was looked at."""
     text = str(error)
     at = _PATH.search(text)
     missing = _MISSING.search(text)
-    parts = [part for part in (at and at.group(1), missing and missing.group(1)) if part]
-    field = ".".join(parts) or "params"
-    return DaemonError(
-        ErrorCode.INVALID_ARGUMENT, f"`{field}`: {_PATH.sub('', text)}.", field=field
-    )
+    steps = [within, at[1] if at else "", missing[1] if missing else ""]
+    field = ".".join(filter(None, steps)).replace(".[", "[") or "params"
+    told = f"`{field}` is missing." if missing else f"`{field}`: {_PATH.sub('', text)}."
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, told, field=field)

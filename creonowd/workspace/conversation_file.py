@@ -13,6 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
+from creonowd.rpc.payload import misfit
 from creonowd.workspace.conversation_texts import restored
 from creonowd.workspace.paths import problem_with_name
 
@@ -95,16 +96,6 @@ def check_analysis(analysis: Document) -> Document:
     except msgspec.ValidationError as error:
         raise misfit(error, "analysis") from None
     return analysis
-
-
-def misfit(error: msgspec.ValidationError, field: str) -> DaemonError:
-    """Name the field of a payload's inner object that does not fit."""
-    problem, _, place = str(error).partition(" - at `$")
-    missing = re.search(r"missing required field `([^`]+)`", problem)
-    inner = place.rstrip("`") + (f".{missing.group(1)}" if missing else "")
-    return DaemonError(
-        ErrorCode.INVALID_ARGUMENT, f"`{field}{inner}`: {problem}.", field=field + inner
-    )
 
 
 def saved(before: Document, sent: Document, now: str, show: Show) -> Document:
