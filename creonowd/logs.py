@@ -136,7 +136,7 @@ class _RotatingFile(logging.handlers.RotatingFileHandler):
 
 
 def quiet() -> None:
-    """Log nowhere, for command-line clients and tests that have no user data."""
+    """Log nowhere, for tests that have no user data."""
     logging.basicConfig(handlers=[logging.NullHandler()], force=True)
     _configure_structlog()
 

@@ -27,14 +27,6 @@ class Summariser(Protocol):
         ...
 
 
-class Extractive:
-    """Quotes the rounds; never fails."""
-
-    async def summarise(self, rounds: Sequence[Round]) -> Summary | None:
-        """Summarise rounds, which are never empty."""
-        return extracted(rounds)
-
-
 class ByModel:
     """Asks the configured provider."""
 

@@ -26,11 +26,6 @@ class Request(msgspec.Struct, frozen=True):
     id: Id | UnsetType = UNSET
     payload: Payload | None = None
 
-    @property
-    def wants_reply(self) -> bool:
-        """Whether this is a call and not a notification."""
-        return self.id is not UNSET
-
 
 class Response(msgspec.Struct, frozen=True):
     """The client's answer to a call of ours."""

@@ -10,7 +10,7 @@ import pytest
 from creonowd.conversations.histories import Histories, History
 from creonowd.conversations.messages import Message, Speaker
 from creonowd.conversations.rounds import Round
-from creonowd.conversations.summarising import Extractive, extracted, settled
+from creonowd.conversations.summarising import extracted, settled
 from creonowd.conversations.summary import Summary
 
 KEY = ("prj_one", "chat")
@@ -93,15 +93,6 @@ async def test_a_disk_that_takes_no_summary_costs_the_models_words_only(tmp_path
     assert written.summary == extracted(history.rounds[:2])
     assert not written.by_model
     assert len((await Histories(tmp_path).read(KEY)).rounds) == 3
-
-
-async def test_the_extract_is_a_summariser_like_the_model(tmp_path: Path) -> None:
-    histories = Histories(tmp_path)
-    history = await talked(histories, "one", "two", "three")
-
-    written = await settled(Extractive(), histories, KEY, history, 2)
-
-    assert written.summary == extracted(history.rounds[:2])
 
 
 def test_a_long_conversation_is_extracted_step_by_step_as_all_at_once() -> None:

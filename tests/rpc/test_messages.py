@@ -83,7 +83,7 @@ def test_a_request_keeps_its_method_params_and_id(params: Any, method: str, numb
     read = decoded({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
 
     assert isinstance(read, Request)
-    assert read.wants_reply
+    assert read.id is not msgspec.UNSET
     assert (read.method, read.id) == (method.encode("utf-8", "replace").decode(), number)
     assert json.loads(bytes(read.params)) == params
 
