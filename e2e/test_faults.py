@@ -293,7 +293,7 @@ def test_lines_that_are_cut_in_the_middle_lose_nothing_that_was_answered(
         lines = [_line(n, *constrain(kept.world, n)) for n in numbers]
         kept.answers["constraints"] |= _cut(found.endpoints[0].address, b"".join(lines), cut % 6)
 
-    assert doctored(harness, capsys) == {}
+    assert doctored(harness, capsys).keys().isdisjoint({"daemon", "log", "last end"})
     assert refusals(harness, kept) == {}
     restarted(harness)
     assert kept.lost(harness) == []

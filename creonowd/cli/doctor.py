@@ -22,6 +22,7 @@ from creonowd.skills import skill
 from creonowd.skills.library import FILE
 from creonowd.tokens.tables import ENCODINGS, TableError, packaged_tables, verify
 from creonowd.workspace import constraint_file
+from creonowd.workspace.walk import EFFECTIVE
 
 OURS = "creonowd"
 PATIENCE_SECONDS = 3.0
@@ -44,8 +45,9 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print what was found; the exit status is 1 if anything is bad."""
     user_data = settings.user_data_dir(arguments.user_data)
-    findings = [*_packages(), *_tables(user_data), *_user_data(user_data), *_daemon(user_data)]
-    findings += [*last_end.look(user_data), *stores.look(user_data)]
+    findings = [*_packages(), *_tables(user_data), *_user_data(user_data)]
+    if _is_open(user_data):
+        findings += [*_daemon(user_data), *last_end.look(user_data), *stores.look(user_data)]
     if arguments.project is not None:
         findings += _project(arguments.project)
     if arguments.settings or sys.stdout.isatty():
@@ -86,7 +88,7 @@ def _packages() -> Iterator[Finding]:
 def _tables(user_data: Path) -> Iterator[Finding]:
     try:
         chosen = settings.load(user_data, {}).tokenizer_tables
-    except DaemonError:
+    except (DaemonError, OSError):
         chosen = ""
     for name in ENCODINGS:
         try:
@@ -99,14 +101,26 @@ def _tables(user_data: Path) -> Iterator[Finding]:
 
 def _user_data(user_data: Path) -> Iterator[Finding]:
     existing = next(place for place in (user_data, *user_data.parents) if place.exists())
-    if existing.is_dir() and os.access(existing, os.W_OK):
+    if existing.is_dir() and _is_open(existing) and _may(existing, os.W_OK):
         state = "writable" if existing == user_data else "will be made at the first start"
         yield Finding(part="user data", state=OK, found=f"{user_data} ({state})")
     else:
-        trouble = "is not writable" if existing.is_dir() else "is not a folder"
+        trouble = "is not a folder"
+        if existing.is_dir():
+            trouble = "is not writable" if _is_open(existing) else "cannot be read"
         remedy = "Mend that, or name another with --user-data or CREONOW_USER_DATA_DIR."
         yield Finding(part="user data", state=BAD, found=f"{existing} {trouble}", remedy=remedy)
-    yield from _configured(user_data)
+    if _is_open(user_data):
+        yield from _configured(user_data)
+
+
+def _is_open(user_data: Path) -> bool:
+    """Whether this user may look into it; what is not there yet holds no secrets."""
+    return not user_data.is_dir() or _may(user_data, os.R_OK | os.X_OK)
+
+
+def _may(place: Path, what: int) -> bool:
+    return os.access(place, what, effective_ids=EFFECTIVE)
 
 
 def _configured(user_data: Path) -> Iterator[Finding]:
@@ -124,7 +138,7 @@ def _configured(user_data: Path) -> Iterator[Finding]:
 def _settings(user_data: Path) -> list[settings.Place]:
     try:
         return settings.origins(user_data)
-    except DaemonError:
+    except (DaemonError, OSError):
         return []
 
 
@@ -155,7 +169,7 @@ def _project(root: Path) -> Iterator[Finding]:
             part="project", state=BAD, found=f"{root} is not a folder", remedy="Name one."
         )
         return
-    if not os.access(root, os.W_OK):
+    if not _may(root, os.W_OK):
         remedy = "Give yourself the right to write in it."
         yield Finding(part="project", state=BAD, found=f"{root} is not writable", remedy=remedy)
     folder = root / ".creonow"

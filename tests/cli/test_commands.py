@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from creonowd import __version__
+from creonowd.cli import main
 from tests.clients import endpoints_of, environment, running
+from tests.privileges import without_privileges
 
 
 def creonowd(
@@ -254,6 +256,24 @@ def test_doctor_tells_of_a_daemon_that_was_killed_before_it_had_logged_anything(
 
     (finding,) = (f for f in told["findings"] if f["part"] == "last end")
     assert "with pid 4711 was killed" in finding["found"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights are not modes on Windows")
+def test_doctor_says_so_if_it_may_not_look(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has looked before: what it is made of may lie where only root can read."""
+    main(["doctor", "--user-data", str(tmp_path)])
+    with without_privileges() as place:
+        capsys.readouterr()
+        place.chmod(0o000)
+        failed = main(["doctor", "--user-data", str(place)])
+        place.chmod(0o700)
+
+    told = json.loads(capsys.readouterr().out)
+    (finding,) = (f for f in told["findings"] if f["part"] == "user data")
+    assert (failed, finding["state"]) == (1, "bad")
+    assert "cannot be read" in finding["found"]
 
 
 def test_a_setting_that_does_not_fit_stops_the_start_in_words(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@ import contextlib
 import os
 import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Generator
 from pathlib import Path
@@ -19,6 +18,7 @@ from creonowd.workspace import atomic
 from creonowd.workspace.paths import Scope
 from creonowd.workspace.registry import Project
 from creonowd.workspace.tree import LIMIT_BYTES, Tree, make_tree
+from tests.privileges import without_privileges
 
 LONG_AGO = (1_600_000_000, 1_600_000_000)
 links = pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
@@ -552,21 +552,6 @@ async def test_a_name_that_is_not_unicode_is_passed_over(tree: Tree, project: Pr
     listed = await tree.list(project, Scope.SETTINGS)
 
     assert [item.path for item in listed] == [".creonow/settings/a.md"]
-
-
-@contextlib.contextmanager
-def without_privileges() -> Generator[Path]:
-    """Give a folder of someone who may not read everything, and be them."""
-    root = os.geteuid() == 0
-    with tempfile.TemporaryDirectory() as place:
-        if root:
-            os.chown(place, 65534, 65534)
-            os.seteuid(65534)
-        try:
-            yield Path(place).resolve()
-        finally:
-            if root:
-                os.seteuid(0)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="rights are not modes on Windows")
