@@ -31,7 +31,12 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--document", required=True, metavar="PATH", help="in the project")
     parser.add_argument("--cursor", type=int, metavar="N", help="in code points (default: the end)")
-    parser.add_argument("--skill", default=GENERAL, metavar="ID", help="such as builtin:continue")
+    parser.add_argument(
+        "--skill",
+        default=GENERAL,
+        metavar="ID",
+        help="such as builtin:continue (default: all sources)",
+    )
     parser.add_argument("--input", default="", metavar="TEXT", help="an additional instruction")
     parser.add_argument("--model", metavar="NAME", help="whose tokenizer counts")
     form = parser.add_mutually_exclusive_group()
