@@ -146,11 +146,12 @@ class Splitter:
         usual = _USUAL_HEADER.match(self._buffer)
         if usual is not None:
             return self._next_body(usual.end(), int(usual[1]))
+        self._buffer = self._buffer.lstrip(BLANK)
         found = _END_OF_HEADERS.search(self._buffer, 0, HEADER_LIMIT + 4)
         if found is None:
             too_long = len(self._buffer) > HEADER_LIMIT
             return self._break("the headers are too long") if too_long else None
-        length = content_length(bytes(self._buffer[: found.start()]).lstrip(BLANK))
+        length = content_length(bytes(self._buffer[: found.start()]))
         return (
             self._break(length) if isinstance(length, str) else self._next_body(found.end(), length)
         )

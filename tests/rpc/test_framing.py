@@ -126,12 +126,21 @@ def test_room_for_the_header_does_not_change_what_is_sent(
 @pytest.mark.fuzz
 @given(spoilt(STREAMS, HEADERS), CUTS)
 @example(b"Content-Length: 3\r\n\r\n{}\n", [20, 1])
+@example(b"\r\n\r\nContent-Length: 2\r\n\r\n{}", [1])
 def test_how_a_stream_is_cut_never_changes_what_comes_out(data: bytes, cuts: list[int]) -> None:
     _, at_once = split(data, [max(1, len(data))])
 
     _, in_pieces = split(data, cuts)
 
     assert in_pieces == at_once
+
+
+def test_blank_lines_before_headers_are_passed_over() -> None:
+    message = b"\r\n\r\nContent-Length: 2\r\n\r\n{}"
+
+    _, events = split(message * 2, [1000])
+
+    assert events == [Frame(body=b"{}")] * 2
 
 
 @pytest.mark.fuzz

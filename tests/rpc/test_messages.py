@@ -54,8 +54,9 @@ def test_a_spoilt_message_is_read_as_plain_json_reads_it(data: bytes) -> None:
 
     assert isinstance(read, Request | Response | Invalid | Batch)
     if isinstance(read, Request):
-        plain = json.loads(data)
-        assert (mended(plain["method"]), mended(plain.get("id"))) == (read.method, read.id)
+        plain = json.loads(data, parse_int=lambda digits: int(digits[:4000]))
+        number = plain.get("id", msgspec.UNSET)
+        assert (mended(plain["method"]), mended(number)) == (read.method, read.id)
 
 
 def mended(value: Any) -> Any:
