@@ -21,6 +21,7 @@ from creonowd.workspace.opening import read_inside
 
 # The coarsest clock of a disk in use (FAT): within it, two writes may look like one.
 YOUNG_MS = 2000
+UNREAD = "unread"
 MANY = 32
 # A thread that computes keeps all others waiting; short rests let assemblies through. There are
 # systems on which the shortest rest is long, so not every passage has one.
@@ -131,7 +132,11 @@ def _read(scene: Scene, path: str) -> tuple[str, str | None] | None:
     try:
         return mark, decode_text(read_inside(scene.root, "", path, limit=LARGEST).data).text
     except DaemonError as error:
-        return None if error.code is ErrorCode.NOT_FOUND else (mark, None)
+        if error.code is ErrorCode.NOT_FOUND:
+            return None
+        # What may be read the next time gets a mark that no file has, so that it is tried again.
+        passing = error.code is ErrorCode.IO_ERROR and "limitBytes" not in error.details
+        return (UNREAD if passing else mark), None
 
 
 def _digest(text: str) -> bytes:

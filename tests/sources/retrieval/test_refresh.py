@@ -1,6 +1,8 @@
 """Bringing an index in line with a project."""
 
 import os
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
@@ -130,6 +132,37 @@ def test_what_is_no_text_is_left_out_and_named(root: Path, database: Database):
     assert left_out(database) == ["a.md"]
     assert run(database, root) == [(0, 0)]
     assert refs(database, "风雪") == ["b.md#L1-L1"]
+
+
+@contextmanager
+def no_descriptors() -> Generator[None]:
+    """Let nothing more be opened."""
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(each.name) for each in Path("/dev/fd").iterdir())
+    taken = [os.open(os.devnull, os.O_RDONLY)]
+    while taken[-1] <= highest:
+        taken.append(os.open(os.devnull, os.O_RDONLY))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for descriptor in taken:
+            os.close(descriptor)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on descriptors to set")
+def test_what_could_not_be_read_for_a_moment_is_found_later(root: Path, database: Database):
+    write(root, "a.md", "风雪")
+    run(database, root)
+    with no_descriptors():
+        run(database, root)
+
+    run(database, root)
+
+    assert refs(database, "风雪") == ["a.md#L1-L1"]
 
 
 def test_a_round_that_is_stopped_keeps_whole_documents_only(root: Path, database: Database):
