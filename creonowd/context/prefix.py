@@ -74,7 +74,7 @@ def imprint(hashed: str, verdicts: Iterable[Verdict]) -> Imprint:
     staying = (verdict for verdict in verdicts if verdict.stays)
     return Imprint(
         hash=hashed,
-        sources=tuple((verdict.evidence.source_ref, hash(verdict.text)) for verdict in staying),
+        sources=tuple((v.evidence.source_ref, hash((v.evidence.layer, v.rendered))) for v in staying),
     )
 
 

@@ -1,8 +1,12 @@
 """Why did my cache miss: the first source that differs, and how."""
 
 import pytest
+from msgspec.structs import replace
 
+from creonowd.context.fragment import Fragment, Kind, Layer
 from creonowd.context.prefix import Change, Imprint, PrefixKey, PrefixMemory, first_change
+from creonowd.sources.in_memory import piece
+from tests.context.worlds import World, assembled
 
 KEY = PrefixKey("prj", "skill", "openai", "gpt-4o", "o200k_base")
 
@@ -54,3 +58,33 @@ def test_it_forgets_the_oldest_caller_first() -> None:
 
     assert memory.recall(KEY._replace(model="a")) is None
     assert memory.recall(KEY._replace(model="c")) is not None
+
+
+def what_stays_of(setting: Fragment) -> str:
+    return assembled(World(settings=(setting,))).stable.settings.verdicts[0].text
+
+
+RULE = piece(Layer.RULES, "kg:林远", "林远不会大声喊叫", kind=Kind.ENTITY)
+LONG = piece(Layer.SETTINGS, "w.md", "他沿着河走。\n\n" * 4000)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (World(rules=(RULE,)), World(rules=(replace(RULE, kind=Kind.CONSTRAINT),))),
+        (World(rules=(RULE,)), World(settings=(replace(RULE, layer=Layer.SETTINGS),))),
+        (
+            World(settings=(LONG,)),
+            World(settings=(replace(LONG, text=what_stays_of(LONG)),)),
+        ),
+    ],
+)
+def test_a_source_that_says_the_same_in_another_way_is_named(before: World, after: World) -> None:
+    """Set as a constraint, in another layer, or no longer as a part: the bytes are others."""
+    old, new = (assembled(world).stable for world in (before, after))
+
+    change = first_change(old.imprint, new.imprint)
+
+    assert old.hash != new.hash
+    assert change is not None
+    assert change.change is Change.CHANGED
