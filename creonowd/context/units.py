@@ -11,13 +11,13 @@ from msgspec.structs import replace
 
 from creonowd.context.fragment import Fragment, Kind, Layer
 from creonowd.context.instruments import Clean, Instruments
-from creonowd.context.template import constraint_tail, heading, one_line
+from creonowd.context.template import CONSTRAINTS_FILE, constraint_tail, heading, one_line
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
 from creonowd.tokens.boundaries import grapheme_floor, paragraphs, sentences
 
 # Ids that we mint ourselves hold no secret.
-_MINTED = re.compile(r"(?:con_[a-z0-9]{16,26})?")
+_MINTED = re.compile(rf"{re.escape(CONSTRAINTS_FILE)}#con_[a-z0-9]{{16,26}}")
 
 
 class Unit(Model, gc=False):
@@ -109,19 +109,17 @@ def candidates(fragments: Iterable[Fragment]) -> list[Fragment]:
 
 def visible_ref(source_ref: str, instruments: Instruments) -> str:
     """Spell a reference so that it can be shown: on one line and without secrets."""
-    return "#".join(instruments.clean(one_line(part)).text for part in source_ref.split("#", 1))
+    line = one_line(source_ref)
+    return _without_secrets(line, instruments) if instruments.clean(line).findings else line
 
 
 def visible_refs(source_refs: Sequence[str], instruments: Instruments) -> list[str]:
     """Spell many new references so that they can be shown."""
-    halves = [ref.partition("#") for ref in source_refs]
-    unique = dict.fromkeys(half for place, _, part in halves for half in (place, part))
-    strange = [half for half in unique if not _MINTED.fullmatch(half)]
-    cleaned = instruments.clean_all([one_line(half) for half in strange])
-    shown = {half: clean.text for half, clean in zip(strange, cleaned, strict=True)}
-    return [
-        f"{shown.get(place, place)}{mark}{shown.get(part, part)}" for place, mark, part in halves
-    ]
+    lines = [one_line(ref) for ref in source_refs]
+    strange = list(dict.fromkeys(line for line in lines if not _MINTED.fullmatch(line)))
+    cleaned = zip(strange, instruments.clean_all(strange), strict=True)
+    found = {line for line, clean in cleaned if clean.findings}
+    return [_without_secrets(line, instruments) if line in found else line for line in lines]
 
 
 def head_within(text: str, limit: int) -> int:
@@ -141,6 +139,12 @@ def head_within(text: str, limit: int) -> int:
 def with_lines(ref: str, text: str) -> str:
     """Say in a reference which lines the head of a text covers."""
     return ref if "#" in ref else f"{ref}#L1-L{text.count(chr(10), 0, -1) + 1}"
+
+
+def _without_secrets(ref: str, instruments: Instruments) -> str:
+    """Keep what can be told of a reference: if only its file has a secret, the part of it."""
+    halves = "#".join(instruments.clean(half).text for half in ref.split("#", 1))
+    return instruments.clean(halves).text
 
 
 def _key(fragment: Fragment, measured: object) -> object:

@@ -324,3 +324,20 @@ def test_a_reference_with_a_secret_or_a_line_break_is_harmless() -> None:
 
     assert SECRET not in result.prompt
     assert "### ref:a # ***REDACTED***" in result.prompt
+
+
+@pytest.mark.parametrize("ref", ["rag:password:#Tr0ub4dor&3xyz", "password=#con_tr0ub4dorabcdefghi"])
+def test_a_secret_on_both_sides_of_the_sign_in_a_reference_is_harmless(ref: str) -> None:
+    chunk = piece(Layer.RETRIEVED, ref, "前文。", score=1.0)
+
+    result = told(World(retrieved=(chunk,)))
+
+    assert "ub4dor" not in result.prompt + repr(result.trim_evidence)
+
+
+def test_a_reference_keeps_its_lines_when_its_file_is_hidden() -> None:
+    chunk = piece(Layer.RETRIEVED, "/home/bob/notes.md#L3-L9", "前文。", score=1.0)
+
+    result = told(World(retrieved=(chunk,)))
+
+    assert "### ref:***REDACTED***#L3-L9\n" in result.prompt
