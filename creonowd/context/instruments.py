@@ -4,6 +4,7 @@ A text that was redacted or counted before is not again, as long as it is rememb
 Knows no layer and no budget.
 """
 
+from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
@@ -62,6 +63,14 @@ class Clean(NamedTuple):
             RedactionEvidence(pattern_id=pattern, source_ref=source_ref, match_count=count)
             for pattern, count in self.findings
         )
+
+    def findings_within(self, first: int, last: int) -> tuple[tuple[str, int], ...]:
+        """Say what was taken out between two places of the text."""
+        found, moved = Counter[str](), 0
+        for start, end, pattern in self.stretches:
+            found[pattern] += first <= start - moved < last
+            moved += end - start - len(PLACEHOLDER)
+        return tuple((pattern, count) for pattern, count in sorted(found.items()) if count)
 
     def place(self, raw: str, offset: int) -> int:
         """Find an offset of the raw text again; one inside a secret lies before it."""

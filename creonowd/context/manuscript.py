@@ -122,6 +122,8 @@ class Manuscript:
             return Leaf(start.at, end.at, raw, raw_start, clean, clean.text)
         first = clean.place(raw, start.at - raw_start)
         last = clean.place(raw, end.at - raw_start)
+        # What lies beyond the edges is another leaf's to tell.
+        self._read[start.at] = clean._replace(findings=clean.findings_within(first, last))
         return Leaf(start.at, end.at, raw, raw_start, clean, clean.text[first:last])
 
 

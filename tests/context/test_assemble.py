@@ -341,3 +341,13 @@ def test_a_reference_keeps_its_lines_when_its_file_is_hidden() -> None:
     result = told(World(retrieved=(chunk,)))
 
     assert "### ref:***REDACTED***#L3-L9\n" in result.prompt
+
+
+def test_a_secret_in_a_text_without_line_ends_is_told_once() -> None:
+    prose = "风雪里他走了很久没有停下也没有回头" * 600
+    world = World(text=f"{prose} {SECRET} {prose}", cursor=2 * len(prose))
+
+    result = told(replace(world, profile=profile_of(total=30_000)))
+
+    assert result.prompt.count("***REDACTED***") == 1
+    assert [found.match_count for found in result.redaction_evidence] == [1]
