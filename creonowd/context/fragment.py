@@ -113,6 +113,11 @@ class Fragment(Model, cache_hash=True, gc=False):
     project_id: str | None = None
     token_count: int | None = None
 
+    @property
+    def weight(self) -> int:
+        """Say about how many characters remembering this takes."""
+        return 500 + len(self.text)
+
 
 class LeftOut(Model, cache_hash=True):
     """A candidate that could not be read or made sense of."""

@@ -6,20 +6,20 @@ assembly. A fragment of another project ends the request. Knows no source.
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from functools import lru_cache
 from itertools import chain
 
 import anyio
 from anyio import CapacityLimiter
 
 from creonowd.context.fragment import Fragment, Layer, LeftOut
+from creonowd.context.memo import Memo
 from creonowd.context.plan import Plan, ask_for
 from creonowd.context.source import Ask, Fetched, Source
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 
 ABSURD_TOKENS = 10_000_000
-CHECKED = 256
+CHECKED_CHARACTERS = 8_000_000
 
 _FATAL = {ErrorCode.CONTEXT_SCOPE_VIOLATION, ErrorCode.CONTEXT_INPUT_TOO_LARGE}
 
@@ -89,17 +89,21 @@ async def _ask(source: Source, ask: Ask, timeout_ms: int) -> Answer:
 
 def _sound(fetched: object, layer: Layer) -> bool:
     """Check what a source gave, whatever its types promise; the same value only once."""
-    return isinstance(fetched, Fetched) and _checked(fetched, layer)
+    return isinstance(fetched, Fetched) and _projects(fetched, layer) is not None
 
 
-@lru_cache(maxsize=CHECKED)
-def _checked(fetched: Fetched, layer: Layer) -> bool:
-    return all(_is_sound(fragment, layer) for fragment in fetched.fragments)
+_checked: Memo[tuple[Fetched, Layer], frozenset[str | None]] = Memo(
+    CHECKED_CHARACTERS, lambda key, _projects: key[0].weight
+)
 
 
-@lru_cache(maxsize=CHECKED)
-def _projects(fetched: Fetched) -> frozenset[str | None]:
-    return frozenset(fragment.project_id for fragment in fetched.fragments)
+def _projects(fetched: Fetched, layer: Layer) -> frozenset[str | None] | None:
+    """Tell which projects an answer names; None if it makes no sense."""
+    known = _checked.recall((fetched, layer))
+    if known is None and all(_is_sound(fragment, layer) for fragment in fetched.fragments):
+        known = frozenset(fragment.project_id for fragment in fetched.fragments)
+        _checked.put((fetched, layer), known)
+    return known
 
 
 def _is_sound(fragment: object, layer: Layer) -> bool:
@@ -122,7 +126,8 @@ def _refuse_foreign(project_id: str, pairs: Iterable[tuple[Source, Answer]]) -> 
     for source, answer in pairs:
         if isinstance(answer, DaemonError):
             raise answer
-        if isinstance(answer, Fetched) and not _projects(answer) <= {None, project_id}:
+        named = _projects(answer, source.layer) if isinstance(answer, Fetched) else None
+        if named and not named <= {None, project_id}:
             raise DaemonError(
                 ErrorCode.CONTEXT_SCOPE_VIOLATION,
                 f"The source {source.name} gave text of another project; mend that source.",

@@ -101,7 +101,7 @@ class Memory:
         self.cleaned: Memo[str, Clean] = Memo(characters, _weigh_clean)
         self.counted: Memo[Count, int] = Memo(characters // 2, _weigh_count)
         self.prepared: Memo[Any, Any] = Memo(characters, _weigh_made)
-        self.layered: Memo[Any, Any] = Memo(characters, _weigh_made)
+        self.layered: Memo[Any, Any] = Memo(2 * characters, _weigh_made)
         self.mentions = Mentions(characters // 2)
 
 

@@ -74,7 +74,9 @@ def imprint(hashed: str, verdicts: Iterable[Verdict]) -> Imprint:
     staying = (verdict for verdict in verdicts if verdict.stays)
     return Imprint(
         hash=hashed,
-        sources=tuple((v.evidence.source_ref, hash((v.evidence.layer, v.rendered))) for v in staying),
+        sources=tuple(
+            (v.evidence.source_ref, hash((v.evidence.layer, v.rendered))) for v in staying
+        ),
     )
 
 

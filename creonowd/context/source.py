@@ -37,6 +37,11 @@ class Fetched(Model, cache_hash=True):
     left_out: tuple[LeftOut, ...] = ()
     warnings: tuple[str, ...] = ()
 
+    @property
+    def weight(self) -> int:
+        """Say about how many characters remembering this takes."""
+        return 500 * (1 + len(self.left_out)) + sum(each.weight for each in self.fragments)
+
 
 class Source(Protocol):
     """One place that text comes from.

@@ -35,9 +35,17 @@ class StableInput(Model, cache_hash=True):
     figures: Figures
     mentioned: frozenset[str] = frozenset()
 
+    @property
+    def weight(self) -> int:
+        """Say about how many characters remembering this takes."""
+        return sum(fragment.weight for fragment in (*self.rules, *self.settings))
+
 
 class Stable(Model):
-    """The stable side: its text and hash, where Rules end in it, and every verdict."""
+    """The stable side: its text and hash, where Rules end in it, and every verdict.
+
+    `weight` is about how many characters remembering this takes, with what it was made of.
+    """
 
     prompt: Set
     hash: str
@@ -48,12 +56,7 @@ class Stable(Model):
     settings: Judged
     rules_over: bool
     imprint: Imprint
-
-    @property
-    def weight(self) -> int:
-        """Say about how many characters remembering this takes."""
-        verdicts = len(self.rules.verdicts) + len(self.settings.verdicts)
-        return 2 * len(self.prompt.text) + 500 * verdicts
+    weight: int
 
 
 class Rules(Model):
@@ -70,7 +73,7 @@ class Rules(Model):
     @property
     def weight(self) -> int:
         """Say about how many characters remembering this takes."""
-        return 500 * len(self.units)
+        return sum(unit.fragment.weight for unit in self.units)
 
 
 class Settings(Model):
@@ -81,7 +84,7 @@ class Settings(Model):
     @property
     def weight(self) -> int:
         """Say about how many characters remembering this takes."""
-        return 500 * len(self.units)
+        return sum(unit.fragment.weight for unit in self.units)
 
 
 ReadySettings = Callable[[], Settings]
@@ -174,6 +177,7 @@ def _stable_side(given: StableInput, ready: ReadySettings, instruments: Instrume
         settings=judged((*settings, *_absent(given, Layer.SETTINGS, instruments))),
         rules_over=narrowed.over,
         imprint=imprint(hashed, [*narrowed.verdicts, *settings]),
+        weight=given.weight + 2 * len(prompt.text),
     )
 
 

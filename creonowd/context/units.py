@@ -39,7 +39,7 @@ class Unit(Model, gc=False):
     @property
     def weight(self) -> int:
         """Say about how many characters remembering this takes."""
-        return 500 + len(self.text) + len(self.rendered)
+        return self.fragment.weight + len(self.rendered)
 
     @property
     def oversized(self) -> bool:

@@ -28,7 +28,7 @@ from creonowd.workspace.paths import Scope
 from creonowd.workspace.registry import Project
 from creonowd.workspace.tree import Folder, Tree
 
-KEPT = 256
+KEPT_CHARACTERS = 16_000_000
 
 Made = Memo[object, Fetched]
 
@@ -118,7 +118,7 @@ class ProjectSources:
         self._tree = tree
         self._constraints = constraints
         self.passages = passages
-        self._made: Made = Memo(KEPT, lambda _key, _value: 1)
+        self._made: Made = Memo(KEPT_CHARACTERS, lambda _key, fetched: fetched.weight)
         self._joined: Joined[Outcomes] = Joined()
         self._known = Known()
 

@@ -326,7 +326,9 @@ def test_a_reference_with_a_secret_or_a_line_break_is_harmless() -> None:
     assert "### ref:a # ***REDACTED***" in result.prompt
 
 
-@pytest.mark.parametrize("ref", ["rag:password:#Tr0ub4dor&3xyz", "password=#con_tr0ub4dorabcdefghi"])
+@pytest.mark.parametrize(
+    "ref", ["rag:password:#Tr0ub4dor&3xyz", "password=#con_tr0ub4dorabcdefghi"]
+)
 def test_a_secret_on_both_sides_of_the_sign_in_a_reference_is_harmless(ref: str) -> None:
     chunk = piece(Layer.RETRIEVED, ref, "前文。", score=1.0)
 

@@ -100,6 +100,24 @@ async def test_what_has_not_changed_is_the_very_same_value(
     assert all(before[name] is after[name] for name in stable)
 
 
+async def test_what_was_made_of_large_files_is_let_go(
+    sources: ProjectSources, project: Project
+) -> None:
+    """An author saves all day, and each version of the folder would take its own memory."""
+    setting = project.root / ".creonow/settings/世界观.md"
+    before = await fetched(sources.of(project))
+
+    for version in range(10):
+        setting.write_text(f"{version}".ljust(3_000_000), encoding="utf-8")
+        await fetched(sources.of(project))
+    setting.write_text("海港。", encoding="utf-8")
+    os.utime(setting, (1_600_000_000, 1_600_000_000))
+    after = await fetched(sources.of(project))
+
+    assert before["settings"] == after["settings"]
+    assert before["settings"] is not after["settings"]
+
+
 async def test_a_file_that_cannot_be_read_costs_no_second_look_at_the_others(
     sources: ProjectSources, project: Project
 ) -> None:

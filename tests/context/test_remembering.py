@@ -1,0 +1,56 @@
+"""What is remembered is bounded by its size: an author who saves all day costs no more memory."""
+
+import tracemalloc
+from collections.abc import Awaitable, Callable, Generator
+
+import pytest
+
+from creonowd.context.fragment import Layer
+from creonowd.context.gather import gather
+from creonowd.sources.in_memory import InMemorySource, piece
+from tests.context.worlds import World, assembled, instruments
+
+VERSIONS = 60
+LENGTH = 1_000_000
+MOST_BYTES = 30_000_000
+
+Version = Callable[[int], Awaitable[None]]
+
+
+@pytest.fixture
+def traced() -> Generator[None]:
+    tracemalloc.start()
+    yield
+    tracemalloc.stop()
+
+
+def text(version: int) -> str:
+    return f"{version}.\n\n".ljust(LENGTH, "x")
+
+
+async def kept_of(version: Version) -> int:
+    """Tell how many bytes are still held when many versions have come and gone."""
+    await version(-1)
+    before, _ = tracemalloc.get_traced_memory()
+    for number in range(VERSIONS):
+        await version(number)
+    return tracemalloc.get_traced_memory()[0] - before
+
+
+@pytest.mark.usefixtures("traced")
+async def test_answers_that_were_checked_are_let_go() -> None:
+    async def gathered(version: int) -> None:
+        given = [piece(Layer.RETRIEVED, "rag:1", text(version))]
+        await gather(World().plan(), [InMemorySource(Layer.RETRIEVED, "rag", given)])
+
+    assert await kept_of(gathered) < MOST_BYTES
+
+
+@pytest.mark.usefixtures("traced")
+async def test_settings_of_which_little_stays_are_let_go_whole() -> None:
+    using = instruments()
+
+    async def composed(version: int) -> None:
+        assembled(World(settings=(piece(Layer.SETTINGS, "w.md", text(version)),)), using)
+
+    assert await kept_of(composed) < MOST_BYTES
