@@ -1,5 +1,8 @@
 """The numbers that trimming works with, out of a budget profile. Knows no text."""
 
+import math
+from decimal import Decimal
+
 from creonowd.context.budget import BudgetProfile, is_off, share
 from creonowd.context.fragment import Layer
 from creonowd.model import Model
@@ -8,12 +11,16 @@ _INDEX = {layer: index for index, layer in enumerate(Layer)}
 
 
 class Figures(Model, cache_hash=True):
-    """What a profile allows: the total, each layer's minimum and share, the layers that are off."""
+    """What a profile allows: the total, each layer's minimum and share, the layers that are off.
+
+    `rules_ratio` is how far the Rules line rises with the total.
+    """
 
     total: int
     minimums: tuple[int, ...] = (0, 0, 0, 0)
     shares: tuple[int, ...] = (0, 0, 0, 0)
     off: frozenset[Layer] = frozenset()
+    rules_ratio: float = 0.0
 
     def minimum(self, layer: Layer) -> int:
         """Tell what a layer is promised."""
@@ -28,6 +35,13 @@ class Figures(Model, cache_hash=True):
         """The Rules line L."""
         return self.share(Layer.RULES)
 
+    def more_for_rules(self, tokens: int) -> int | None:
+        """Tell by how much the total must grow for the Rules line to rise so far; None if never."""
+        if not self.rules_ratio:
+            return None
+        wanted = (self.rules_line + tokens) / Decimal(repr(self.rules_ratio))
+        return math.ceil(wanted) - self.total
+
 
 def figures_of(profile: BudgetProfile) -> Figures:
     """Take from a profile what trimming needs."""
@@ -37,6 +51,7 @@ def figures_of(profile: BudgetProfile) -> Figures:
         minimums=tuple(budget.minimum_tokens for budget in budgets),
         shares=tuple(share(profile, layer) for layer in Layer),
         off=frozenset(layer for layer in Layer if is_off(profile, layer)),
+        rules_ratio=profile.layers.rules.ratio,
     )
 
 

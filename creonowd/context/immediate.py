@@ -62,14 +62,15 @@ class Scene(NamedTuple):
 
 def take_notes(units: Sequence[Unit], room: int) -> list[Verdict]:
     """Take the notes of hosts by falling score into a quarter of the room, in that order."""
-    left = room // NOTES_SHARE
+    left, wanted = room // NOTES_SHARE, 0
     verdicts: list[Verdict] = []
     for unit in sorted(units, key=lambda unit: rank_key(unit.fragment)):
+        wanted += unit.tokens
         if unit.tokens <= left:
             verdicts.append(keep(unit, Rule.SCORE))
             left -= unit.tokens
         else:
-            verdicts.append(drop(unit, Rule.SCORE, (unit.tokens - left) * NOTES_SHARE))
+            verdicts.append(drop(unit, Rule.SCORE, wanted * NOTES_SHARE - room))
     return verdicts
 
 
@@ -98,15 +99,25 @@ def look(scene: Scene, room: int, most: int) -> View:
             evidence=_evidence(ref, could, shown, whole=whole),
             text=shown.text,
             rendered=_rendered(scene, shown),
-            fits_with=None if whole else max(1, could.tokens - room),
+            fits_with=None if whole or not _is_read(scene, most) else max(1, could.tokens - room),
             redactions=scene.before.manuscript.evidence(ref),
         ),
     )
 
 
+def _is_read(scene: Scene, most: int) -> bool:
+    """Tell whether reading came to its end: else with more room there is more to show."""
+    read = scene.before.strip.sums[-1] + scene.after.strip.sums[-1]
+    return read + 2 * _reserve(scene) <= most
+
+
+def _reserve(scene: Scene) -> int:
+    return scene.instruments.count(_excerpt(scene, MOST_LINES, MOST_LINES))
+
+
 def _see(scene: Scene, room: int) -> _Sight:
     """Show what fits; where that is not all of the document, with the lines that it covers."""
-    reserve = scene.instruments.count(_excerpt(scene, MOST_LINES, MOST_LINES))
+    reserve = _reserve(scene)
     near = _near(scene, room, reserve)
     sight = _Sight(near, show_after(scene.after, room - near.tokens, scene.instruments))
     left = room - near.tokens - reserve

@@ -9,12 +9,29 @@ from msgspec import UNSET, UnsetType
 
 from creonowd.context.answer import Compared, Target, answer
 from creonowd.context.assembly import Assembly
+from creonowd.context.budget import LARGEST_TOTAL
+from creonowd.context.figures import Figures
 from creonowd.context.fragment import Action, Layer, Reason, Rule
 from creonowd.context.result import LayerSummary, Provenance
 from creonowd.context.verdict import Verdict
 from creonowd.model import Model
 
 T = TypeVar("T")
+
+_GROWING = {
+    Rule.RULES_LINE,
+    Rule.NOT_MENTIONED,
+    Rule.SETTINGS_SHARE,
+    Rule.WINDOW,
+    Rule.SCORE,
+}
+_TURNS = (
+    (Layer.RULES, False),
+    (Layer.SETTINGS, False),
+    (Layer.IMMEDIATE, False),
+    (Layer.IMMEDIATE, True),
+    (Layer.RETRIEVED, False),
+)
 
 
 class FragmentDetail(Model):
@@ -91,7 +108,10 @@ def inspect(
     """Open an assembly up."""
     told = answer(assembly, compared, target)
     same = {name: getattr(told, name) for name in Provenance.__struct_fields__}
-    details = {layer: _detail(assembly, layer, getattr(told.layers, layer)) for layer in Layer}
+    short = _first_short(assembly)
+    details = {
+        layer: _detail(assembly, layer, getattr(told.layers, layer), short) for layer in Layer
+    }
     return InspectResult(
         layers_detail=LayerDetails(**details),
         totals=_totals(assembly),
@@ -100,19 +120,41 @@ def inspect(
     )
 
 
-def _detail(assembly: Assembly, layer: Layer, told: LayerSummary) -> LayerDetail:
+def _detail(assembly: Assembly, layer: Layer, told: LayerSummary, first_short: int) -> LayerDetail:
     verdicts = assembly.layers[layer].verdicts
     figures = assembly.plan.figures
     return LayerDetail(
         **{name: getattr(told, name) for name in LayerSummary.__struct_fields__},
         content="".join(verdict.rendered for verdict in verdicts),
-        fragments=[_fragment(verdict) for verdict in verdicts],
+        fragments=[
+            _fragment(verdict, _fits_with(figures, verdict, first_short)) for verdict in verdicts
+        ],
         budget_tokens=figures.share(layer),
         minimum_tokens=figures.minimum(layer),
     )
 
 
-def _fragment(verdict: Verdict) -> FragmentDetail:
+def _fits_with(figures: Figures, verdict: Verdict, first_short: int) -> int | None:
+    """Tell how much more budget keeps all of a candidate, if nobody else takes it first."""
+    if verdict.fits_with is None or _turn(verdict) > first_short:
+        return None
+    in_rules = verdict.evidence.layer is Layer.RULES
+    more = figures.more_for_rules(verdict.fits_with) if in_rules else verdict.fits_with
+    return None if more is None or figures.total + more > LARGEST_TOTAL else more
+
+
+def _first_short(assembly: Assembly) -> int:
+    short = (v for v in assembly.all_verdicts() if v.ran_short and v.evidence.rule in _GROWING)
+    return min(map(_turn, short), default=len(_TURNS))
+
+
+def _turn(verdict: Verdict) -> int:
+    """Tell whose turn it is when a budget grows: Rules, Settings, notes, the document, the rest."""
+    layer, rule = verdict.evidence.layer, verdict.evidence.rule
+    return _TURNS.index((layer, rule is Rule.WINDOW))
+
+
+def _fragment(verdict: Verdict, fits_with: int | None) -> FragmentDetail:
     evidence = verdict.evidence
     return FragmentDetail(
         source_ref=evidence.source_ref,
@@ -124,7 +166,7 @@ def _fragment(verdict: Verdict) -> FragmentDetail:
         score=_or_unset(verdict.score),
         confidence=_or_unset(verdict.confidence),
         priority=_or_unset(verdict.priority),
-        fits_with=_or_unset(verdict.fits_with),
+        fits_with=_or_unset(fits_with),
     )
 
 

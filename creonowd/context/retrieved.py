@@ -23,7 +23,8 @@ def choose(units: Sequence[Unit], room: int, shown: Span | None) -> tuple[Verdic
     verdicts: dict[int, Verdict] = {}
     hidden = [i for i, unit in enumerate(units) if not _lies_in(unit.fragment.span, shown)]
     seen = {unit.text for unit in units if _lies_in(unit.fragment.span, shown)}
-    counted = 0
+    counted = wanted = 0
+    left = room
     gap: set[int] | None = None
     for index in sorted(hidden, key=lambda i: rank_key(units[i].fragment)):
         unit = units[index]
@@ -31,15 +32,17 @@ def choose(units: Sequence[Unit], room: int, shown: Span | None) -> tuple[Verdic
         counted += rule is None
         if rule is None and counted > CHUNK_LIMIT:
             rule = Rule.CHUNK_LIMIT
+        wanted += 0 if rule else unit.tokens
         if rule is not None:
             verdicts[index] = drop(unit, rule)
-        elif unit.tokens <= room:
+        elif unit.tokens <= left:
             verdicts[index] = keep(unit, Rule.SCORE)
-            room -= unit.tokens
+            left -= unit.tokens
             if gap is not None:
                 gap.add(index)
         else:
-            verdicts[index] = drop(unit, Rule.SCORE, unit.tokens - room)
+            # Sure to be kept only where all that ranks above it is.
+            verdicts[index] = drop(unit, Rule.SCORE, wanted - room)
             gap = gap or set()
         seen.add(unit.text)
     late = gap or ()

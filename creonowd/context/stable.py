@@ -187,7 +187,8 @@ def _absent(given: StableInput, layer: Layer, instruments: Instruments) -> list[
 
 
 def _allowance(figures: Figures, rules: Sequence[Verdict], instruments: Instruments) -> int:
+    """Tell what Settings may take; below zero, how much is missing before they may take any."""
     constrained = any(verdict.kind is Kind.CONSTRAINT and verdict.stays for verdict in rules)
     fixed = fixed_tokens(instruments, constraints=constrained)
     promised = figures.minimum(Layer.RETRIEVED) + figures.minimum(Layer.IMMEDIATE)
-    return max(0, figures.total - fixed - sum(v.tokens for v in rules) - promised)
+    return figures.total - fixed - sum(v.tokens for v in rules) - promised

@@ -34,7 +34,7 @@ class TrimEvidence(Model, gc=False):
 class Verdict(Model, gc=False):
     """A candidate's evidence, the text that stays of it, and what ranked it.
 
-    `fits_with` is how many more tokens of budget would have kept all of it.
+    `fits_with` is how many more tokens of room in its layer would have kept all of it.
     """
 
     evidence: TrimEvidence

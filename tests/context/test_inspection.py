@@ -1,0 +1,85 @@
+"""What an inspection promises is true: with so many tokens more, a candidate is kept."""
+
+from dataclasses import replace
+
+from hypothesis import given, reject
+from msgspec import UNSET, structs
+
+from creonowd.context.answer import Compared, Target
+from creonowd.context.fragment import Action, Kind, Layer, Rule
+from creonowd.context.inspection import InspectMeta, InspectResult, inspect
+from creonowd.errors import DaemonError
+from creonowd.sources.in_memory import piece
+from tests.context.worlds import World, assembled, profile_of, worlds
+
+META = InspectMeta(debug_mode=True, requested_by="test", requested_at=0, what_if=False)
+LONG = "他走路很慢，说话更慢。"
+
+
+def inspected(world: World, more: int = 0) -> InspectResult:
+    total = world.profile.total_budget_tokens + more
+    richer = replace(world, profile=structs.replace(world.profile, total_budget_tokens=total))
+    return inspect(assembled(richer), Compared(), Target(), META)
+
+
+def promised(result: InspectResult) -> list[tuple[Layer, str, int]]:
+    return [
+        (layer, fragment.source_ref, fragment.fits_with)
+        for layer in Layer
+        for fragment in getattr(result.layers_detail, layer).fragments
+        if fragment.fits_with is not UNSET
+    ]
+
+
+def is_kept(result: InspectResult, layer: Layer, ref: str) -> bool:
+    found = getattr(result.layers_detail, layer).fragments
+    kept = (f for f in found if f.action is Action.KEPT or f.rule is Rule.SIZE_LIMIT)
+    return ref in {f.source_ref for f in kept}
+
+
+@given(worlds())
+def test_with_as_many_tokens_more_as_it_says_a_candidate_is_kept(world: World) -> None:
+    try:
+        told = promised(inspected(world))
+        kept = [is_kept(inspected(world, more), layer, ref) for layer, ref, more in told]
+    except DaemonError:
+        # Without a minimum for Immediate, settings may leave no room for what is never cut.
+        reject()
+
+    assert all(kept)
+
+
+def test_a_character_over_the_rules_line_is_told_what_raises_the_line() -> None:
+    cast = tuple(
+        piece(Layer.RULES, f"{n}.md", LONG * 8, kind=Kind.ENTITY, names=(f"人{n}",))
+        for n in range(20)
+    )
+    world = World(rules=cast)
+
+    told = promised(inspected(world))
+
+    assert told
+    assert all(is_kept(inspected(world, more), layer, ref) for layer, ref, more in told)
+
+
+def test_a_chunk_is_promised_nothing_that_those_above_it_would_take() -> None:
+    chunks = tuple(
+        piece(Layer.RETRIEVED, f"{n}.md", f"{n}{LONG * length}", score=1 - n / 10)
+        for n, length in enumerate((60, 100, 70, 80))
+    )
+    world = World(retrieved=chunks, profile=profile_of(total=1300))
+
+    told = promised(inspected(world))
+
+    assert len(told) > 1
+    assert all(is_kept(inspected(world, more), layer, ref) for layer, ref, more in told)
+
+
+def test_nothing_is_promised_while_the_document_would_take_it() -> None:
+    chunk = piece(Layer.RETRIEVED, "rag:1", LONG, score=1.0)
+    world = World(retrieved=(chunk,), text=f"{LONG}\n" * 5000, cursor=20_000)
+
+    result = inspected(world)
+
+    assert result.layers_detail.retrieved.truncated
+    assert not promised(result)
