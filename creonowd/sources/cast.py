@@ -15,7 +15,7 @@ from creonowd.sources.shelves import Shelf, Shelves
 from creonowd.workspace.paths import Scope
 from creonowd.workspace.tree import Folder
 
-KEPT = 64
+KEPT_CHARACTERS = 8_000_000
 
 
 class Entities(Model):
@@ -25,13 +25,21 @@ class Entities(Model):
     mentioned: tuple[Fragment, ...]
     manual: tuple[Fragment, ...]
 
+    @property
+    def weight(self) -> int:
+        """Say about how many characters remembering this takes."""
+        waiting = sum(fragment.weight for fragment in (*self.mentioned, *self.manual))
+        return waiting + 100 * len(self.names)
+
 
 class Known:
     """What was made of which character files, for all projects."""
 
     def __init__(self) -> None:
         self.mentions = Mentions()
-        self._made: Memo[Folder, Entities] = Memo(KEPT, lambda _folder, _entities: 1)
+        self._made: Memo[Folder, Entities] = Memo(
+            KEPT_CHARACTERS, lambda _folder, entities: entities.weight
+        )
 
     def entities(self, folder: Folder) -> Entities:
         """Read the entities of a folder."""
