@@ -116,6 +116,8 @@ class Manuscript:
 
     def _leaf(self, start: Edge, end: Edge) -> Leaf:
         raw_start = max(0, start.at - MARGIN) if start.torn else start.at
+        if start.key is not None:
+            raw_start = min(raw_start, start.key)
         raw = self.text[raw_start : end.at + MARGIN if end.torn else end.at]
         clean = self._read[start.at] = self._instruments.clean(raw)
         if not start.torn and not end.torn:

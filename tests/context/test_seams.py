@@ -1,5 +1,6 @@
 """A document can be redacted leaf by leaf: no secret is cut in two, whatever surrounds it."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -15,10 +16,19 @@ PEM = (
     )
     + "\n-----END RSA PRIVATE KEY-----"
 )
+PGP = (
+    "-----BEGIN PGP PRIVATE KEY BLOCK-----\nComment: 我的钥匙。\nVersion: made by hand.\n\n"
+    + "\n".join(
+        "lQOYBGVkY3kBCADO9q0sXnqcV1wPkD7uT3rE5yHhJ2mZb8gQaLfRtUoWnMxKsCeI"[i:] for i in range(12)
+    )
+    + "\n-----END PGP PRIVATE KEY BLOCK-----"
+)
 JWT = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0NTY3ODkwIn0.dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U"
 LINES = (
     *SENTENCES,
     PEM,
+    PGP,
+    PGP.partition("\n\n")[0],
     f"token: {JWT}",
     "password = hunter2!Xy9",
     "密码：\nQm3kP9xW2z",
@@ -73,3 +83,26 @@ def test_a_document_without_seams_is_torn_on_a_grid() -> None:
     assert len(found) > 5
     assert all(edge.torn for edge in found)
     assert read == REDACTOR.redact(text).text
+
+
+@pytest.mark.parametrize("ends", ["。", "!", "see x."])
+def test_a_private_key_stays_out_whatever_its_comments_end_in(ends: str) -> None:
+    """Lines of a key that end as sentences do are no place to take a document apart."""
+    body = PGP.partition("\n\n")[2]
+    head = "-----BEGIN PGP PRIVATE KEY BLOCK-----\n"
+    comments = "".join(f"Comment: {c}{ends}\n" for c in "abcdefghijklmnopqrstuvwxyz甲乙丙丁")
+    text = f"他走了。\n{head}{comments}\n{body}\n她来了。"
+
+    read = Manuscript(text, len(text) - 2, instruments()).between(0, len(text))
+
+    assert read == "他走了。\n***REDACTED***\n她来了。"
+
+
+def test_a_very_long_private_key_stays_out() -> None:
+    body = f"{PGP.splitlines()[4]}\n" * 500
+    head, end = PGP.partition("\n\n")[0], PGP.splitlines()[-1]
+    text = f"他走了。\n{head}\n\n{body}{end}\n她来了。"
+
+    read = Manuscript(text, len(text) // 2, instruments()).between(0, len(text))
+
+    assert read == "他走了。\n***REDACTED***\n她来了。"
