@@ -1,8 +1,9 @@
 """Where a document can be taken apart so that its parts can be redacted by themselves.
 
 A seam is the start of a line after one that ended a sentence, outside of private keys: those
-have comments. No secret reaches over it and no token merges across it. Of all seams one in eight is used, chosen by the characters beside it,
-so that typing at one place leaves the parts at every other place as they were.
+have comments. No secret reaches over it and no token merges across it. Of all seams one in eight
+is used, chosen by the characters beside it, so that typing at one place leaves the parts at every
+other place as they were.
 Where there are no seams for long, edges on a fixed grid stand in, at a joint if there is one.
 Those a secret may cross; whoever joins parts again asks whether their tokens add up.
 """
