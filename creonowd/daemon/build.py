@@ -71,7 +71,7 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
     troubles = _troubles(projects, budgets, tokenizers)
     documents = Documents(clock)
     hosts = Hosts(clock)
-    indexes = Indexes(user_data, clock, watcher, partial(held, documents))
+    indexes = Indexes(user_data, clock, watcher, partial(held, documents), redactor)
     troubles.watch("sources", lambda: _resting(hosts.resting()))
     troubles.watch("retrieval", lambda: _unindexed(indexes.problems()))
     constraints = Constraints(tree, clock, redactor)

@@ -14,6 +14,7 @@ from creonowd.context.fragment import STABLE, Layer, Origin, Reason
 from creonowd.context.needs import ContextRules, Need, wants
 from creonowd.context.source import Ask, Fetched, Source
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.redaction import Redactor
 from creonowd.sources.project import ProjectSources
 from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.sources.retrieval.source import Passages
@@ -59,7 +60,7 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture
 async def sources(project: Project, tmp_path: Path) -> AsyncGenerator[ProjectSources]:
     clock = SystemClock()
-    indexes = Indexes(tmp_path / "data", clock, Watcher(clock), lambda _project: {})
+    indexes = Indexes(tmp_path / "data", clock, Watcher(clock), lambda _project: {}, Redactor())
     async with indexes.running():
         yield ProjectSources(
             Tree(clock),

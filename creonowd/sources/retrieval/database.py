@@ -12,7 +12,7 @@ from pathlib import Path
 
 import structlog
 
-VERSION = 1
+VERSION = 2
 MARK = 0x4352_4E4F
 CACHE_KIB = 2048
 BUSY_SECONDS = 5

@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.sources.retrieval.concealing import Finder
 from creonowd.sources.retrieval.database import Database
 from creonowd.sources.retrieval.held import Held
 from creonowd.sources.retrieval.project_index import ProjectIndex
@@ -40,9 +41,12 @@ class _Kept:
 class Indexes:
     """Gives the index of a project, and keeps it current from then on."""
 
-    def __init__(self, user_data: Path, clock: Clock, watcher: Watcher, holding: Holding) -> None:
+    def __init__(
+        self, user_data: Path, clock: Clock, watcher: Watcher, holding: Holding, finder: Finder
+    ) -> None:
         self._folder = user_data / FOLDER
-        self._clock, self._watcher, self._holding = clock, watcher, holding
+        self._clock, self._watcher = clock, watcher
+        self._holding, self._finder = holding, finder
         self._kept: dict[str, _Kept] = {}
         self._tasks: TaskGroup | None = None
 
@@ -83,7 +87,8 @@ class Indexes:
             raise DaemonError(ErrorCode.SHUTTING_DOWN)
         database = self._database(project.project_id)
         holding = partial(self._holding, project.project_id)
-        kept = _Kept(ProjectIndex(database, project.root, self._clock, holding), database)
+        index = ProjectIndex(database, project.root, self._clock, holding, self._finder)
+        kept = _Kept(index, database)
         self._kept[project.project_id] = kept
         kept.index.files_changed()
         self._tasks.start_soon(self._keep, project, kept)

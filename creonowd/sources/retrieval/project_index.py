@@ -18,6 +18,7 @@ from anyio import from_thread, to_thread
 from creonowd.clock import Clock
 from creonowd.context.memo import Memo
 from creonowd.model import Model
+from creonowd.sources.retrieval.concealing import Finder
 from creonowd.sources.retrieval.database import DamagedIndexError, Database
 from creonowd.sources.retrieval.held import Held
 from creonowd.sources.retrieval.refresh import Scene, refresh
@@ -46,9 +47,11 @@ class Progress(Model):
 class ProjectIndex:
     """The index of one project. All methods are for the event loop."""
 
-    def __init__(self, database: Database, root: Path, clock: Clock, holding: Holding) -> None:
+    def __init__(
+        self, database: Database, root: Path, clock: Clock, holding: Holding, finder: Finder
+    ) -> None:
         self._database, self._root, self._clock = database, root, clock
-        self._holding = holding
+        self._holding, self._finder = holding, finder
         self._held: dict[str, str] = {}
         self._asked = self._done = 0
         self._waits_since = 0.0
@@ -144,7 +147,8 @@ class ProjectIndex:
     async def _round(self, stop: Event) -> None:
         asked, started = self._asked, self._clock.monotonic()
         held = dict(self._holding())
-        scene = Scene(root=self._root, now_ms=self._clock.now_ms(), held=held)
+        now_ms = self._clock.now_ms()
+        scene = Scene(root=self._root, now_ms=now_ms, held=held, finder=self._finder)
         work = partial(self._refresh, scene, stop)
         try:
             if await to_thread.run_sync(work, limiter=self._threads):

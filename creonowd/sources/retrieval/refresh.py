@@ -12,6 +12,7 @@ from threading import Event
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.sources.retrieval.catalogue import LARGEST, documents_in, is_left_out
+from creonowd.sources.retrieval.concealing import Finder, concealed
 from creonowd.sources.retrieval.database import Database
 from creonowd.sources.retrieval.held import Held
 from creonowd.sources.retrieval.passages import Passage, cut
@@ -59,6 +60,7 @@ class Scene(Model):
     root: Path
     now_ms: int
     held: Mapping[str, Held]
+    finder: Finder
 
 
 def refresh(database: Database, scene: Scene, report: Report, stop: Event) -> bool:
@@ -118,7 +120,8 @@ def _bring(database: Database, scene: Scene, path: str, known: Entry | None, pac
         if known is not None and known.digest == digest:
             touch(connection, path, mark)
         else:
-            put(connection, path, (mark, digest), pace.through(cut(text or "")))
+            shown = concealed(text or "", cut(text or ""), scene.finder)
+            put(connection, path, (mark, digest), pace.through(shown))
 
 
 def _read(scene: Scene, path: str) -> tuple[str, str | None] | None:

@@ -38,7 +38,7 @@ class Desk:
         tree = Tree(clock)
         self.project = Project(project_id="prj_bench", name="bench", root=root)
         constraints = Constraints(tree, clock, REDACTOR)
-        unbuilt = Indexes(root / ".index", clock, Watcher(clock), lambda _project: {})
+        unbuilt = Indexes(root / ".index", clock, Watcher(clock), lambda _project: {}, REDACTOR)
         self.sources = ProjectSources(tree, constraints, Passages(unbuilt))
         tokenizer = BpeTokenizer(packaged_encoding("o200k_base"), CountCache())
         self.instruments = Instruments(tokenizer, REDACTOR, Memory())

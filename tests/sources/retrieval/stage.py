@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from creonowd.clock import SystemClock
+from creonowd.redaction import Redactor
 from creonowd.sources.retrieval.held import Held
 from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.workspace.registry import Project
@@ -25,7 +26,9 @@ class Stage:
 
     @asynccontextmanager
     async def indexes(self, *, watching: bool = True) -> AsyncGenerator[Indexes]:
-        indexes = Indexes(self.user_data, SystemClock(), self.watcher, lambda _id: self.held)
+        indexes = Indexes(
+            self.user_data, SystemClock(), self.watcher, lambda _id: self.held, Redactor()
+        )
         if not watching:
             async with indexes.running():
                 yield indexes

@@ -8,6 +8,7 @@ from threading import Event
 
 import pytest
 
+from creonowd.redaction import Redactor
 from creonowd.sources.retrieval.database import Database
 from creonowd.sources.retrieval.held import Held
 from creonowd.sources.retrieval.refresh import Scene, left_out, refresh
@@ -41,7 +42,7 @@ def run(
     """Refresh, and tell the progress that was reported."""
     told: list[tuple[int, int]] = []
     buffers = {f"{k}.md": Held(mark=m, text=lambda t=t: t) for k, (m, t) in held.items()}
-    scene = Scene(root=root, now_ms=now * 1000, held=buffers)
+    scene = Scene(root=root, now_ms=now * 1000, held=buffers, finder=Redactor())
     assert refresh(database, scene, lambda done, all_: told.append((done, all_)), Event())
     return told
 
@@ -169,7 +170,7 @@ def test_a_round_that_is_stopped_keeps_whole_documents_only(root: Path, database
     for number in range(5):
         write(root, f"{number}.md", "风雪")
     stop = Event()
-    scene = Scene(root=root, now_ms=2 * OLD * 1000, held={})
+    scene = Scene(root=root, now_ms=2 * OLD * 1000, held={}, finder=Redactor())
 
     finished = refresh(database, scene, lambda done, _: stop.set() if done == 2 else None, stop)
 
