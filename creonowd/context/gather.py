@@ -14,7 +14,7 @@ from anyio import CapacityLimiter
 from creonowd.context.fragment import Fragment, Layer, LeftOut
 from creonowd.context.memo import Memo
 from creonowd.context.plan import Plan, ask_for
-from creonowd.context.source import Ask, Fetched, Source
+from creonowd.context.source import Accompanied, Ask, Fetched, Party, Source
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 
@@ -56,11 +56,20 @@ async def gather(
     async def ask(index: int, source: Source) -> None:
         answers[index] = await _ask(source, ask_for(plan, source.layer), plan.source_timeout_ms)
 
+    async def ask_party(party: Party, members: list[int]) -> None:
+        with anyio.move_on_after(plan.source_timeout_ms / 1000):
+            await party.go([sources[index].name for index in members])
+        for index in members:
+            outcome = party.told(sources[index].name)
+            answers[index] = _answer(outcome or TimeoutError(), sources[index].layer)
+
     async def ask_ours() -> None:
         async with reading or nullcontext(), anyio.create_task_group() as ours:
             for index, source in enumerate(sources):
-                if source.timeout_ms is None:
+                if source.timeout_ms is None and not isinstance(source, Accompanied):
                     ours.start_soon(ask, index, source)
+            for party, members in _parties(sources).items():
+                ours.start_soon(ask_party, party, members)
 
     async with anyio.create_task_group() as group:
         for index, source in enumerate(sources):
@@ -77,19 +86,30 @@ async def _ask(source: Source, ask: Ask, timeout_ms: int) -> Answer:
     deadline = timeout_ms if source.timeout_ms is None else source.timeout_ms
     try:
         with anyio.fail_after(deadline / 1000):
-            fetched = await source.fetch(ask)
-        return fetched if _sound(fetched, source.layer) else "malformed"
-    except TimeoutError:
-        return "timeout"
-    except DaemonError as error:
-        return error if error.code in _FATAL else error.code
+            return _answer(await source.fetch(ask), source.layer)
     except Exception as error:  # noqa: BLE001 - a source may fail in any way, the assembly in none
-        return type(error).__name__
+        return _answer(error, source.layer)
 
 
-def _sound(fetched: object, layer: Layer) -> bool:
-    """Check what a source gave, whatever its types promise; the same value only once."""
-    return isinstance(fetched, Fetched) and _projects(fetched, layer) is not None
+def _parties(sources: Sequence[Source]) -> dict[Party, list[int]]:
+    parties: dict[Party, list[int]] = {}
+    for index, source in enumerate(sources):
+        if isinstance(source, Accompanied):
+            parties.setdefault(source.party, []).append(index)
+    return parties
+
+
+def _answer(outcome: object, layer: Layer) -> Answer:
+    """Make an answer of what a source gave or failed with."""
+    if isinstance(outcome, TimeoutError):
+        return "timeout"
+    if isinstance(outcome, DaemonError):
+        return outcome if outcome.code in _FATAL else outcome.code
+    if isinstance(outcome, Exception):
+        return type(outcome).__name__
+    if isinstance(outcome, Fetched) and _projects(outcome, layer) is not None:
+        return outcome
+    return "malformed"
 
 
 _checked: Memo[tuple[Fetched, Layer], frozenset[str | None]] = Memo(

@@ -1,5 +1,6 @@
 """What the engine asks of a place that text comes from. Knows no such place."""
 
+from collections.abc import Sequence
 from typing import Protocol
 
 from creonowd.context.document import Document
@@ -78,3 +79,21 @@ class Source(Protocol):
     async def fetch(self, ask: Ask) -> Fetched:
         """Give the fragments for one assembly; any exception means that there are none."""
         ...
+
+
+class Party(Protocol):
+    """Goes for the text of several sources at once: a task for each would cost more than the way."""
+
+    async def go(self, names: Sequence[str]) -> None:
+        """Fetch what these sources have to say, until cancelled; one that hangs holds up no other."""
+        ...
+
+    def told(self, name: str) -> object:
+        """Give what a source said or failed with; None if it is not back."""
+        ...
+
+
+class Accompanied:
+    """A source whose text a party goes for."""
+
+    party: Party

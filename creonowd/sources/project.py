@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from creonowd.context.fragment import Layer
 from creonowd.context.memo import Memo
 from creonowd.context.needs import Need
-from creonowd.context.source import Ask, Fetched, Source
+from creonowd.context.source import Accompanied, Ask, Fetched, Source
 from creonowd.errors import DaemonError, WarningCode, told
 from creonowd.sources.cast import Cast, Known
 from creonowd.sources.characters import characters
@@ -140,15 +140,16 @@ class ProjectSources:
         return Cast(Shelves(self._tree, project, self._joined), self._known)
 
 
-class _FileSource:
+class _FileSource(Accompanied):
     timeout_ms: int | None = None
 
     def __init__(self, row: _Row, shelves: Shelves, made: Made) -> None:
         self.layer, self.name, self.need = row.layer, row.name, row.need
         self.unavailable = told(row.code)
+        self.party = self._shelves = shelves
         self._row = row
-        self._shelves = shelves
         self._made = made
+        shelves.offer(self.name, self._made_of)
 
     async def fetch(self, ask: Ask) -> Fetched:
         """Make fragments of the files that are there now."""
@@ -160,7 +161,7 @@ class _FileSource:
         return self._made.get((self.name, folder), lambda: self._row.read(folder))
 
 
-class _ConstraintSource:
+class _ConstraintSource(Accompanied):
     layer = Layer.RULES
     name = "constraints"
     need = Need.ALWAYS
@@ -169,8 +170,9 @@ class _ConstraintSource:
 
     def __init__(self, read: Callable[[], ListedConstraints], shelves: Shelves, made: Made) -> None:
         self._read = read
-        self._shelves = shelves
+        self.party = self._shelves = shelves
         self._made = made
+        shelves.offer(self.name, self._listed)
 
     async def fetch(self, ask: Ask) -> Fetched:
         """Read the constraints as they are now; a file that cannot be read is accounted for."""

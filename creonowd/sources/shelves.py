@@ -47,25 +47,44 @@ class Shelves:
 
     def __init__(self, tree: Tree, project: Project, joined: Joined[Outcomes]) -> None:
         self._tree, self._project, self._joined = tree, project, joined
+        self._offered: dict[str, Work[Any]] = {}
         self._wanted: dict[str, Work[Any]] = {}
         self._outcomes: Outcomes = {}
         self._turn = anyio.Lock()
         self._held_up = False
 
+    def offer(self, name: str, work: Work[Any]) -> None:
+        """Say what work goes by a name, for whoever goes for it."""
+        self._offered[name] = work
+
     async def make(self, name: str, work: Work[T]) -> T:
         """Do the work that goes by this name, or tell what it came to when it was done."""
-        self._wanted[name] = work
-        # Whoever was asked at the same time comes along.
-        await lowlevel.checkpoint()
-        async with self._turn:
-            if name not in self._outcomes and not self._held_up:
-                await self._go_together()
-        if name not in self._outcomes:
-            await self._go([name])
+        self.offer(name, work)
+        await self.go([name])
         outcome = self._outcomes[name]
         if isinstance(outcome, Exception):
             raise outcome
         return cast("T", outcome)
+
+    async def go(self, names: Sequence[str]) -> None:
+        """Do all the work that goes by these names and is not done."""
+        self._wanted |= {name: self._offered[name] for name in names}
+        # Whoever was asked at the same time comes along.
+        await lowlevel.checkpoint()
+        async with self._turn:
+            if self._left(names) and not self._held_up:
+                await self._go_together()
+        if left := self._left(names):
+            async with anyio.create_task_group() as group:
+                for name in left:
+                    group.start_soon(self._go, [name])
+
+    def told(self, name: str) -> object:
+        """Give what work came to, or failed with; None if it is not done."""
+        return self._outcomes.get(name)
+
+    def _left(self, names: Sequence[str]) -> list[str]:
+        return [name for name in names if name not in self._outcomes]
 
     async def _go_together(self) -> None:
         left = anyio.current_effective_deadline() - anyio.current_time()

@@ -101,3 +101,18 @@ async def test_work_that_hangs_costs_the_others_nothing(shelves: Shelves) -> Non
     free.set()
 
     assert got == {"after": "after", "bad": "timeout", "one more": "one more"}
+
+
+async def test_of_a_party_only_who_hangs_does_not_come_back(shelves: Shelves) -> None:
+    free = threading.Event()
+    shelves.offer("hangs", lambda _: free.wait(60))
+    shelves.offer("works", lambda _: "done")
+    shelves.offer("unasked", lambda _: "never")
+
+    with anyio.fail_after(60), anyio.move_on_after(2):
+        await shelves.go(["hangs", "works"])
+    free.set()
+
+    assert shelves.told("works") == "done"
+    assert shelves.told("hangs") is None
+    assert shelves.told("unasked") is None
