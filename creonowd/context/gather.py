@@ -51,38 +51,50 @@ async def gather(
     Those with a deadline of their own are asked now, the others when `reading` has a place: in
     a crowd the clock of a source runs while it works, not while its turn is awaited.
     """
-    answers: list[Answer] = ["unasked"] * len(sources)
-
-    async def ask(index: int, source: Source) -> None:
-        answers[index] = await _ask(source, ask_for(plan, source.layer), plan.source_timeout_ms)
-
-    async def ask_party(party: Party, members: list[int]) -> None:
-        with anyio.move_on_after(plan.source_timeout_ms / 1000):
-            await party.go([sources[index].name for index in members])
-        for index in members:
-            outcome = party.told(sources[index].name)
-            answers[index] = _answer(outcome or TimeoutError(), sources[index].layer)
-
-    async def ask_ours() -> None:
-        async with reading or nullcontext(), anyio.create_task_group() as ours:
-            for index, source in enumerate(sources):
-                if source.timeout_ms is None and not isinstance(source, Accompanied):
-                    ours.start_soon(ask, index, source)
-            parties = list(_parties(sources).items())
-            for party, members in parties[1:]:
-                ours.start_soon(ask_party, party, members)
-            # The usual one without a task of its own: that costs as much as its way does.
-            for party, members in parties[:1]:
-                await ask_party(party, members)
-
+    asking = _Asking(plan, sources)
     async with anyio.create_task_group() as group:
         for index, source in enumerate(sources):
             if source.timeout_ms is not None:
-                group.start_soon(ask, index, source)
-        await ask_ours()
-    pairs = list(zip(sources, answers, strict=True))
+                group.start_soon(asking.ask, index)
+        async with reading or nullcontext():
+            await asking.ask_ours()
+    pairs = list(zip(sources, asking.answers, strict=True))
     _refuse_foreign(plan.project_id, pairs)
     return _joined(pairs)
+
+
+class _Asking:
+    """The questions of one assembly, and their answers as they come."""
+
+    def __init__(self, plan: Plan, sources: Sequence[Source]) -> None:
+        self._plan, self._sources = plan, sources
+        self.answers: list[Answer] = ["unasked"] * len(sources)
+
+    async def ask(self, index: int) -> None:
+        """Ask one source."""
+        source = self._sources[index]
+        ask = ask_for(self._plan, source.layer)
+        self.answers[index] = await _ask(source, ask, self._plan.source_timeout_ms)
+
+    async def ask_ours(self) -> None:
+        """Ask all that have no deadline of their own; those of a party together."""
+        parties = list(_parties(self._sources).items())
+        async with anyio.create_task_group() as group:
+            for index, source in enumerate(self._sources):
+                if source.timeout_ms is None and not isinstance(source, Accompanied):
+                    group.start_soon(self.ask, index)
+            for party, members in parties[1:]:
+                group.start_soon(self._ask_party, party, members)
+            # The usual one without a task of its own: that costs as much as its way does.
+            for party, members in parties[:1]:
+                await self._ask_party(party, members)
+
+    async def _ask_party(self, party: Party, members: Sequence[int]) -> None:
+        with anyio.move_on_after(self._plan.source_timeout_ms / 1000):
+            await party.go([self._sources[index].name for index in members])
+        for index in members:
+            source = self._sources[index]
+            self.answers[index] = _answer(party.told(source.name) or TimeoutError(), source.layer)
 
 
 async def _ask(source: Source, ask: Ask, timeout_ms: int) -> Answer:
