@@ -47,7 +47,7 @@ SUFFIXES = {
     Scope.CHARACTERS: (".md", ".json"),
 }
 
-Seen = tuple[Path, Scope, tuple[tuple[str, tuple[int, ...]], ...], tuple[str, ...]]
+Seen = tuple[list[tuple[str, tuple[int, ...]]], list[str]]
 
 log = structlog.get_logger(__name__)
 
@@ -98,7 +98,7 @@ class Tree:
 
     def __init__(self, clock: Clock) -> None:
         self._cache = FileCache(clock)
-        self._folders: Memo[Seen, Folder] = Memo(CAPACITY_BYTES, _weigh)
+        self._folders: Memo[tuple[Path, Scope], tuple[Seen, Folder]] = Memo(CAPACITY_BYTES, _weigh)
 
     async def ensure(self, project: Project) -> None:
         """Make what is missing of the tree; nothing that exists is changed."""
@@ -143,14 +143,13 @@ class Tree:
         """Read every file of a scope; for those who are in a thread already."""
         closed: list[str] = []
         found = _found(root, scope, closed)
-        marks = tuple([(path, mark_of(status)) for path, status in found])
-        seen = (root, scope, marks, tuple(closed))
-        known = self._folders.recall(seen)
-        if known is not None:
-            return known
+        marks = [(path, mark_of(status)) for path, status in found]
+        known = self._folders.recall((root, scope))
+        if known is not None and known[0] == (marks, closed):
+            return known[1]
         folder = self._read_files(root, folder_of(scope), found, closed)
         if all(self._cache.holds(root, path, mark) for path, mark in marks):
-            self._folders.put(seen, folder)
+            self._folders.put((root, scope), ((marks, closed), folder))
         return folder
 
     def _read_files(
@@ -242,8 +241,8 @@ def _status_inside(root: Path, folder: str, path: str) -> os.stat_result | None:
     return status if stat.S_ISREG(status.st_mode) else None
 
 
-def _weigh(_seen: Seen, folder: Folder) -> int:
-    return sum(FILE_WEIGHT + file.size_bytes for file in folder.files)
+def _weigh(_place: tuple[Path, Scope], known: tuple[Seen, Folder]) -> int:
+    return sum(FILE_WEIGHT + file.size_bytes for file in known[1].files)
 
 
 def _found(root: Path, scope: Scope, closed: list[str] | None = None) -> list[Found]:
