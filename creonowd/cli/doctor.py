@@ -76,13 +76,21 @@ def _setting(place: settings.Place) -> str:
 
 def _packages() -> Iterator[Finding]:
     yield Finding(part="python", state=OK, found=sys.version.split()[0])
-    needed = [line for line in requires(OURS) or () if "extra ==" not in line]
-    for name in (re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in needed):
+    for name in _needed():
         try:
             yield Finding(part=name, state=OK, found=version(name))
         except PackageNotFoundError:
             remedy = "Install creonowd again: pip install --force-reinstall creonowd"
             yield Finding(part=name, state=BAD, found="not installed", remedy=remedy)
+
+
+def _needed() -> list[str]:
+    """Name the packages that we need; ourselves, where nobody can tell what those are."""
+    try:
+        lines = [line for line in requires(OURS) or () if "extra ==" not in line]
+    except PackageNotFoundError:
+        return [OURS]
+    return [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in lines]
 
 
 def _tables(user_data: Path) -> Iterator[Finding]:

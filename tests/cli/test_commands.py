@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from creonowd import __version__
-from creonowd.cli import main
+from creonowd.cli import doctor, main
 from tests.clients import endpoints_of, environment, running
 from tests.privileges import without_privileges
 
@@ -256,6 +256,19 @@ def test_doctor_tells_of_a_daemon_that_was_killed_before_it_had_logged_anything(
 
     (finding,) = (f for f in told["findings"] if f["part"] == "last end")
     assert "with pid 4711 was killed" in finding["found"]
+
+
+def test_doctor_says_so_where_nobody_knows_what_is_needed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sources that were never installed, or may not be read by this user."""
+    monkeypatch.setattr(doctor, "OURS", "creonowd-nobody-installed")
+
+    failed = main(["doctor", "--user-data", str(tmp_path)])
+
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    (finding,) = (f for f in findings if f["part"] == "creonowd-nobody-installed")
+    assert (failed, finding["state"], finding["found"]) == (1, "bad", "not installed")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="rights are not modes on Windows")
