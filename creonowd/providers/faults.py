@@ -57,7 +57,7 @@ class Complaint:
         about = f": {said}" if said else ""
         return DaemonError(
             ErrorCode.UPSTREAM_ERROR,
-            f"{self.provider} answered {self.kind or self.status}{about}",
+            f"{self.provider} answered {redacted(self.kind, secret) or self.status}{about}",
             **details,
         )
 

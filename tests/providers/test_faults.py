@@ -24,6 +24,14 @@ def test_complaints_are_told_apart(status: int, kind: str | None, code: ErrorCod
     assert Complaint("openai", status=status, kind=kind).as_error("").code is code
 
 
+def test_a_kind_is_as_little_to_be_trusted_as_a_message() -> None:
+    repeating = Complaint("openai", status=400, kind=f"no key {KEY}").as_error(KEY)
+    endless = Complaint("openai", status=400, kind="x" * (LONGEST + 1)).as_error(KEY)
+
+    assert KEY not in repeating.message
+    assert endless.message == "openai answered 400"
+
+
 @pytest.mark.parametrize(
     ("headers", "wait"),
     [
