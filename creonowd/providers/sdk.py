@@ -82,12 +82,17 @@ def http_client(library: Any, address: Address, **own: str) -> Any:
     With it go the key, the headers of its `own` that a provider needs, and nothing that the SDK
     finds in the environment. A proxy that is set there is used where it cannot read along.
     """
+    from creonowd.providers.body import bounded
+
     plain = address.url.lower().startswith("http:")
     direct: dict[str, Any] = {"mounts": dict.fromkeys(_EVERYWHERE), "trust_env": False}
     return library.DefaultAsyncHttpxClient(
         timeout=timeout(address),
         follow_redirects=False,
-        event_hooks={"request": [_with_nothing_else(address, own)]},
+        event_hooks={
+            "request": [_with_nothing_else(address, own)],
+            "response": [bounded(library.__name__)],
+        },
         **(direct if plain else {}),
     )
 
