@@ -33,7 +33,8 @@ class InFlight:
                 yield
             finally:
                 del self._flights[run_id]
-        if scope.cancelled_caught:
+        # Also if it was done just then: whoever was told that it is stopped must not hear its end.
+        if scope.cancel_called:
             raise DaemonError(ErrorCode.CANCELED, "The run was cancelled.", runId=run_id)
 
     def cancel(self, run_id: str, asker: str, *, any_run: bool) -> bool:

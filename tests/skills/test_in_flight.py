@@ -1,0 +1,42 @@
+"""Runs under way: who may stop one, and what becomes of one that is stopped."""
+
+import anyio
+import pytest
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.skills.in_flight import InFlight
+
+
+async def stopped(flights: InFlight, *, shielded: bool) -> None:
+    """Be a run that is stopped, in the middle or where nothing interrupts it."""
+    with flights.entered("run", "me"), anyio.CancelScope(shield=shielded):
+        assert flights.cancel("run", "me", any_run=False)
+        await anyio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("shielded", [False, True])
+async def test_a_run_that_is_stopped_ends_as_cancelled(*, shielded: bool) -> None:
+    """Also one whose record was just being written: the asker was told that it stops."""
+    with pytest.raises(DaemonError) as caught:
+        await stopped(InFlight(), shielded=shielded)
+
+    assert caught.value.code is ErrorCode.CANCELED
+
+
+async def test_nobody_stops_the_run_of_another() -> None:
+    flights = InFlight()
+
+    with flights.entered("run", "me"):
+        assert not flights.cancel("run", "somebody", any_run=False)
+        assert not flights.cancel("another", "me", any_run=True)
+
+
+async def test_an_id_is_taken_while_its_run_lasts() -> None:
+    flights = InFlight()
+
+    with flights.entered("run", "me"), pytest.raises(DaemonError) as caught:
+        flights.entered("run", "me").__enter__()
+    with flights.entered("run", "me"):
+        pass
+
+    assert caught.value.code is ErrorCode.CONFLICT
