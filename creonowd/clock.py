@@ -6,6 +6,7 @@ Nothing here may end up in a prompt.
 import secrets
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime
 from typing import Protocol
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
@@ -93,3 +94,9 @@ class SteppingClock:
 def make_clock(*, deterministic: bool) -> Clock:
     """Choose the clock that the settings ask for."""
     return SteppingClock() if deterministic else SystemClock()
+
+
+def iso(ms: int) -> str:
+    """Spell milliseconds since the epoch as ISO 8601 in UTC: `2026-01-31T12:00:00.000Z`."""
+    moment = datetime.fromtimestamp(ms / 1000, UTC)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -387,6 +387,6 @@ def disk_error(error: OSError, what: str) -> DaemonError:
     )
 
 
-def told(code: WarningCode) -> str:
+def warning_text(code: WarningCode) -> str:
     """Spell a warning with what it says, in the language that the IDE shows it in."""
     return f"{code}: {WARNINGS[code].chinese}"

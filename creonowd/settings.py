@@ -183,7 +183,7 @@ class Key:
     origin: Literal["environment", "file"]
 
 
-class Place(Model):
+class SettingReport(Model):
     """A setting: its value here, where that came from, and what it does."""
 
     name: str
@@ -217,7 +217,7 @@ def origins(
     user_data: Path,
     flags: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
-) -> list[Place]:
+) -> list[SettingReport]:
     """List every setting with its value and where that came from, in the order of the struct."""
     layers = (
         ("flag", {name: value for name, value in (flags or {}).items() if value is not None}),
@@ -278,13 +278,13 @@ def _meant(name: str, known: list[str], prefix: str = "") -> str:
     return f" (did you mean {prefix}{near[0]}?)" if near else ""
 
 
-def _place(name: str, layers: tuple[tuple[str, Mapping[str, Any]], ...]) -> Place:
+def _place(name: str, layers: tuple[tuple[str, Mapping[str, Any]], ...]) -> SettingReport:
     field = next(f for f in msgspec.structs.fields(Settings) if f.encode_name == name)
     told = _told(get_type_hints(Settings, include_extras=True)[field.name])
     for origin, values in layers:
         if name in values:
-            return Place(name=name, value=values[name], origin=origin, description=told)
-    return Place(name=name, value=field.default, origin="default", description=told)
+            return SettingReport(name=name, value=values[name], origin=origin, description=told)
+    return SettingReport(name=name, value=field.default, origin="default", description=told)
 
 
 def _told(hint: Any) -> str:
@@ -301,7 +301,7 @@ def _kind(hint: Any) -> str:
     return words.get(bare, "a text")
 
 
-def _checked(place: Place) -> Place:
+def _checked(place: SettingReport) -> SettingReport:
     hints = get_type_hints(Settings, include_extras=True)
     field = next(f.name for f in msgspec.structs.fields(Settings) if f.encode_name == place.name)
     try:

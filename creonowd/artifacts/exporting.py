@@ -17,9 +17,9 @@ from creonowd.artifacts import archive, tree
 from creonowd.artifacts.conversation import Conversation
 from creonowd.artifacts.ledger import MANIFEST, Manifest
 from creonowd.artifacts.refs import BLOCK, Record, Survey
-from creonowd.artifacts.stopping import Stop
 from creonowd.artifacts.surveying import Surveyor
 from creonowd.artifacts.tree import OpenFile
+from creonowd.threads import StopSignal
 from creonowd.workspace import atomic
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
@@ -46,7 +46,7 @@ class Exported(NamedTuple):
     bytes: int
 
 
-def export(conversation: Conversation, path: Path, stop: Stop, report: Report) -> Exported:
+def export(conversation: Conversation, path: Path, stop: StopSignal, report: Report) -> Exported:
     """Pack everything that is there, and the recipes of what is not."""
     records = conversation.records()
     with atomic.disk_errors("the archive"), conversation.held(record.id for record in records):
@@ -69,7 +69,7 @@ class _Packing:
     """An archive that is being written."""
 
     def __init__(
-        self, conversation: Conversation, zipped: ZipFile, stop: Stop, report: Report
+        self, conversation: Conversation, zipped: ZipFile, stop: StopSignal, report: Report
     ) -> None:
         self._conversation = conversation
         self._zip = zipped

@@ -19,7 +19,6 @@ from creonowd.artifacts.missing import AbsentError, unknown
 from creonowd.artifacts.recipes import Recipes
 from creonowd.artifacts.refs import LONGEST_HINT, ContextRef, Kind, NewFile, Origin, Record
 from creonowd.artifacts.ripgrep import find_ripgrep
-from creonowd.artifacts.stopping import Stop, in_thread
 from creonowd.artifacts.store import Store
 from creonowd.artifacts.veils import Veils
 from creonowd.artifacts.views import View, Views
@@ -28,6 +27,7 @@ from creonowd.redaction import Redactor
 from creonowd.rpc.peer import Peer
 from creonowd.rpc.salvage import without_surrogates
 from creonowd.settings import Settings
+from creonowd.threads import StopSignal, in_thread
 
 READ_LIMIT = 8192
 TAIL_LINES = 200
@@ -158,7 +158,7 @@ class ContextFiles:
         if conversation is None:
             raise unknown()
 
-        def look(stop: Stop) -> T:
+        def look(stop: StopSignal) -> T:
             with conversation.opened(which.id) as (record, file):
                 return work(Seen(record, file, stop))
 

@@ -19,10 +19,10 @@ from creonowd.artifacts.declared import Rules
 from creonowd.artifacts.exporting import Report
 from creonowd.artifacts.refs import Record
 from creonowd.artifacts.staging import Move, Plan
-from creonowd.artifacts.stopping import Stop
 from creonowd.artifacts.store import Store
 from creonowd.artifacts.unpacking import Arrival, Unpacking
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.threads import StopSignal
 from creonowd.workspace import atomic
 
 _DAMAGE = (
@@ -64,7 +64,7 @@ class Imported(NamedTuple):
 
 
 def import_archive(
-    store: Store, target: Target, path: Path, rules: Rules, *, stop: Stop, report: Report
+    store: Store, target: Target, path: Path, rules: Rules, *, stop: StopSignal, report: Report
 ) -> Imported:
     """Check an archive, stage its files, and put all of them into a conversation."""
     with _opened(path, rules.most_bytes) as (zipped, size):

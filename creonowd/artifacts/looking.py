@@ -14,11 +14,11 @@ from creonowd.artifacts.redacting import Reader
 from creonowd.artifacts.refs import Record
 from creonowd.artifacts.searching import TOP, Query
 from creonowd.artifacts.sieving import OpenLines
-from creonowd.artifacts.stopping import Stop, TimeLimit
 from creonowd.artifacts.tails import count_lines, tail
 from creonowd.artifacts.tree import OpenFile
 from creonowd.artifacts.veils import Veils
 from creonowd.redaction import RedactionEvidence
+from creonowd.threads import StopSignal, TimeLimit
 
 MOST_TAIL_BYTES = 1024 * 1024
 
@@ -28,7 +28,7 @@ class Seen(NamedTuple):
 
     record: Record
     file: OpenFile
-    stop: Stop
+    stop: StopSignal
 
 
 class Engine(NamedTuple):

@@ -9,10 +9,10 @@ from anyio import to_thread
 from creonowd.artifacts.conversation import Conversation
 from creonowd.artifacts.recipes import Making, Recipes
 from creonowd.artifacts.refs import Record
-from creonowd.artifacts.stopping import entered
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.peer import Peer
 from creonowd.settings import Settings
+from creonowd.threads import entered
 
 Key = tuple[str, str]
 

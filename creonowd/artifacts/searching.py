@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, Protocol
 
 from creonowd.artifacts import patterns
 from creonowd.artifacts.refs import BLOCK, Survey
-from creonowd.artifacts.stopping import Stop, TimeLimit
+from creonowd.threads import StopSignal, TimeLimit
 
 LONGEST_LINE = 16 * 1024 * 1024
 
@@ -58,7 +58,7 @@ class Query(NamedTuple):
     start: Cursor
     most: int
     limit: TimeLimit
-    stop: Stop
+    stop: StopSignal
     sieve: Sieve | None = None
 
     @property

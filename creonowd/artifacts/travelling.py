@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from anyio import from_thread
 
 from creonowd.artifacts.files import ContextFiles, Where
-from creonowd.artifacts.stopping import in_thread
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.progress import report_progress
+from creonowd.threads import in_thread
 
 if TYPE_CHECKING:
     from creonowd.artifacts.exporting import Exported, Progress, Report

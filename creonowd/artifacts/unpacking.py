@@ -17,8 +17,8 @@ from creonowd.artifacts.declared import LARGEST_MANIFEST, Declared, Rules, decla
 from creonowd.artifacts.exporting import Progress, Report
 from creonowd.artifacts.incoming import incoming
 from creonowd.artifacts.refs import BLOCK, Record, Retention, Survey
-from creonowd.artifacts.stopping import Stop
 from creonowd.clock import Clock
+from creonowd.threads import StopSignal
 
 
 class Arrival(NamedTuple):
@@ -32,7 +32,7 @@ class Unpacking:
     """An archive that is being staged."""
 
     def __init__(
-        self, zipped: ZipFile, layout: Layout, stage: Path, stop: Stop, report: Report
+        self, zipped: ZipFile, layout: Layout, stage: Path, stop: StopSignal, report: Report
     ) -> None:
         self._zip = zipped
         self._layout = layout

@@ -23,7 +23,7 @@ from creonowd.conversations.messages import Speaker
 from creonowd.conversations.summarising import ByModel, extracted, settled
 from creonowd.conversations.todo import TodoItem
 from creonowd.conversations.turn import Wanted
-from creonowd.errors import DaemonError, WarningCode, told
+from creonowd.errors import DaemonError, WarningCode, warning_text
 from creonowd.model import Params
 from creonowd.model import Result as Reply
 from creonowd.rpc.channel import Channel
@@ -245,9 +245,13 @@ def _warnings(turn: _Turn) -> list[str]:
     fallen_back = written is not None and not written.by_model
     return [
         *turn.history.warnings,
-        *([told(WarningCode.SUMMARY_FALLBACK)] if fallen_back else []),
-        *([told(WarningCode.CODE_LAW_UNAVAILABLE)] if turn.law.problem else []),
-        *([] if turn.instruments.tokenizer.exact else [told(WarningCode.CONTEXT_BUDGET_FALLBACK)]),
+        *([warning_text(WarningCode.SUMMARY_FALLBACK)] if fallen_back else []),
+        *([warning_text(WarningCode.CODE_LAW_UNAVAILABLE)] if turn.law.problem else []),
+        *(
+            []
+            if turn.instruments.tokenizer.exact
+            else [warning_text(WarningCode.CONTEXT_BUDGET_FALLBACK)]
+        ),
     ]
 
 

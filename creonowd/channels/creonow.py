@@ -10,8 +10,8 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Params, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
+from creonowd.text import as_text
 from creonowd.workspace.paths import Scope
-from creonowd.workspace.texts import as_text
 from creonowd.workspace.tree import FileInfo
 
 log = structlog.get_logger(__name__)

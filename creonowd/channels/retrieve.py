@@ -10,7 +10,7 @@ from creonowd.channels.session import Session
 from creonowd.context.figures import figures_of, step
 from creonowd.context.fragment import Layer
 from creonowd.context.grid import query as text_before
-from creonowd.errors import DaemonError, ErrorCode, WarningCode, told
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
@@ -92,7 +92,7 @@ async def retrieve_context(session: Session, params: RetrieveContext) -> Retriev
     cast = session.sources.cast(project)
     explained = await explain(session.sources.passages, cast, project, search)
     passages, evidence = await _passages(session, project, search, explained)
-    indexing = () if explained.complete else (told(WarningCode.RETRIEVAL_INDEXING),)
+    indexing = () if explained.complete else (warning_text(WarningCode.RETRIEVAL_INDEXING),)
     return RetrieveResult(
         passages=passages,
         names=explained.names,

@@ -11,8 +11,8 @@ from creonowd.errors import ErrorCode
 from creonowd.model import Model, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
+from creonowd.text import as_text, is_json
 from creonowd.workspace.paths import Scope, folder_of
-from creonowd.workspace.texts import as_text, is_json
 from creonowd.workspace.tree import Folder, Problem, TreeFile
 
 KINDS = {

@@ -26,7 +26,7 @@ from creonowd.channels.run_result import (
 )
 from creonowd.channels.session import Session
 from creonowd.context.answer import answer
-from creonowd.errors import DaemonError, ErrorCode, WarningCode, told
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Params
 from creonowd.providers.judge import judge
 from creonowd.providers.provider import Provider
@@ -181,7 +181,7 @@ async def _record(order: _Order, attempt: Attempt) -> list[str]:
         await order.session.runs.record(order.project.project_id, order.params.document_id, record)
     except DaemonError as error:
         log.warning("ai_run_not_recorded", run_id=order.run_id, code=error.code)
-        return [told(WarningCode.RUNS_UNAVAILABLE)]
+        return [warning_text(WarningCode.RUNS_UNAVAILABLE)]
     return []
 
 

@@ -70,7 +70,7 @@ def _line(finding: Finding) -> str:
     return f"{sign} {finding.part}: {finding.found}{remedy}\n"
 
 
-def _setting(place: settings.Place) -> str:
+def _setting(place: settings.SettingReport) -> str:
     return f"  {place.name} = {place.value} ({place.origin})  {place.description}\n"
 
 
@@ -143,7 +143,7 @@ def _configured(user_data: Path) -> Iterator[Finding]:
         yield Finding(part="environment", state=NOTE, found=f"{name} is no setting", remedy=remedy)
 
 
-def _settings(user_data: Path) -> list[settings.Place]:
+def _settings(user_data: Path) -> list[settings.SettingReport]:
     try:
         return settings.origins(user_data)
     except (DaemonError, OSError):

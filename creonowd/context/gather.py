@@ -12,10 +12,10 @@ import anyio
 from anyio import CapacityLimiter
 
 from creonowd.context.fragment import Fragment, Layer, LeftOut
-from creonowd.context.memo import Memo
 from creonowd.context.plan import Plan, ask_for
 from creonowd.context.source import Accompanied, Ask, Fetched, Party, Source
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.memo import Memo
 from creonowd.model import Model
 
 ABSURD_TOKENS = 10_000_000

@@ -10,12 +10,12 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
-from creonowd.context.canonical import well_formed
-from creonowd.context.memo import Memo
 from creonowd.context.mentions import Mentions
 from creonowd.context.parts import LONG, SHORT, parts
 from creonowd.errors import FAILURES
+from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, Stretch
+from creonowd.text import well_formed
 from creonowd.tokens.batches import Counts
 from creonowd.tokens.tokenizer import Tokenizer
 

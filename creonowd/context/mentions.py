@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from creonowd.context.memo import Memo
 from creonowd.context.parts import parts
+from creonowd.memo import Memo
 
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from creonowd.context.fragment import Layer, Rule
 from creonowd.context.judged import Judged
 from creonowd.context.plan import Plan
-from creonowd.errors import WarningCode, told
+from creonowd.errors import WarningCode, warning_text
 
 Warned = tuple[Layer | None, str]
 
@@ -22,7 +22,7 @@ def trimming_warnings(
     if Rule.CHUNK_LIMIT in retrieved.rules:
         yield Layer.RETRIEVED, WarningCode.CONTEXT_RETRIEVED_CHUNK_LIMIT
     if plan.skill.rules is None and retrieved.truncated and not retrieved.chunks:
-        yield Layer.RETRIEVED, told(WarningCode.CONTEXT_RETRIEVED_STARVED)
+        yield Layer.RETRIEVED, warning_text(WarningCode.CONTEXT_RETRIEVED_STARVED)
     for layer, judged in layers.items():
         if judged.falls_short(plan.figures.minimum(layer)):
             yield layer, f"{WarningCode.CONTEXT_MINIMUM_UNMET}: {layer}"

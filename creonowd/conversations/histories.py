@@ -19,7 +19,7 @@ from creonowd.conversations import log, rounds
 from creonowd.conversations.messages import Message
 from creonowd.conversations.rounds import Round
 from creonowd.conversations.summary import Summary
-from creonowd.errors import WarningCode, told
+from creonowd.errors import WarningCode, warning_text
 from creonowd.model import Model
 
 FOLDER = "histories"
@@ -65,7 +65,7 @@ class History(Model):
         """What was lost."""
         damaged = f"{WarningCode.HISTORY_DAMAGED_LINE}: {self.damaged}"
         return [
-            *([told(WarningCode.HISTORY_TORN_LINE)] if self.torn else []),
+            *([warning_text(WarningCode.HISTORY_TORN_LINE)] if self.torn else []),
             *([damaged] if self.damaged else []),
         ]
 

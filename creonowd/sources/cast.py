@@ -6,8 +6,8 @@ Knows which entities wait to be mentioned; finding names in a text is `Mentions`
 from collections.abc import Iterable
 
 from creonowd.context.fragment import Fragment
-from creonowd.context.memo import Memo
 from creonowd.context.mentions import Mentions
+from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.sources.characters import Names, names_of, waiting
 from creonowd.sources.entities import Inject

@@ -15,7 +15,7 @@ from creonowd.context.document import Document
 from creonowd.context.fragment import Fragment, Layer, Place
 from creonowd.context.needs import Need
 from creonowd.context.source import Ask, Fetched
-from creonowd.errors import WarningCode, told
+from creonowd.errors import WarningCode, warning_text
 from creonowd.sources.retrieval.headings import heading_of
 
 SCORE = 1.0
@@ -45,7 +45,7 @@ class HeadingsOutline:
     layer = Layer.RETRIEVED
     name = "outline"
     need = Need.OUTLINE
-    unavailable = told(WarningCode.OUTLINE_UNAVAILABLE)
+    unavailable = warning_text(WarningCode.OUTLINE_UNAVAILABLE)
     timeout_ms = None
 
     async def fetch(self, ask: Ask) -> Fetched:

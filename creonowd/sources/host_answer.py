@@ -12,7 +12,6 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import Meta
 
-from creonowd.context.canonical import HOST_NOISE, canonical_json
 from creonowd.context.fragment import (
     DEFAULT_PRIORITY,
     Fragment,
@@ -24,8 +23,9 @@ from creonowd.context.fragment import (
     Reason,
 )
 from creonowd.context.source import Fetched
-from creonowd.errors import DaemonError, ErrorCode, WarningCode, told
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model
+from creonowd.text import HOST_NOISE, canonical_json
 
 GROUP = 4
 MOST_CHUNKS = 10_000
@@ -101,7 +101,7 @@ class Origins(Model):
         """The warning for a prompt without this host's text."""
         if self.kind is HostKind.CUSTOM:
             return f"{WarningCode.SOURCE_UNAVAILABLE}: {self.name}"
-        return told(_UNAVAILABLE[self.kind])
+        return warning_text(_UNAVAILABLE[self.kind])
 
 
 _UNAVAILABLE = {

@@ -11,7 +11,7 @@ import anyio
 from creonowd.context.fragment import Fragment, Layer, Place
 from creonowd.context.needs import Need
 from creonowd.context.source import Ask, Fetched
-from creonowd.errors import WarningCode, told
+from creonowd.errors import WarningCode, warning_text
 
 
 class InMemorySource:
@@ -24,7 +24,7 @@ class InMemorySource:
         fragments: Sequence[Fragment] = (),
         *,
         need: Need = Need.ALWAYS,
-        unavailable: str = told(WarningCode.SOURCE_UNAVAILABLE),
+        unavailable: str = warning_text(WarningCode.SOURCE_UNAVAILABLE),
         timeout_ms: int | None = None,
     ) -> None:
         self.layer = layer

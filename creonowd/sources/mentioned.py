@@ -9,7 +9,7 @@ from creonowd.context.document import Document
 from creonowd.context.fragment import Fragment, Layer
 from creonowd.context.needs import Need
 from creonowd.context.source import Ask, Fetched
-from creonowd.errors import WarningCode, told
+from creonowd.errors import WarningCode, warning_text
 from creonowd.sources.cast import Cast
 
 # Beginning on a coarse grid, the stretch loses names in steps and not with every letter.
@@ -24,7 +24,7 @@ class MentionedSource:
     layer = Layer.RETRIEVED
     name = "mentioned"
     need = Need.EVIDENCE
-    unavailable = told(WarningCode.CHARACTERS_UNAVAILABLE)
+    unavailable = warning_text(WarningCode.CHARACTERS_UNAVAILABLE)
     timeout_ms: int | None = None
 
     def __init__(self, cast: Cast) -> None:

@@ -7,7 +7,7 @@ import anyio
 
 from creonowd.context.document import Document, place
 from creonowd.context.fragment import Layer, LeftOut, Reason, Span
-from creonowd.errors import DaemonError, ErrorCode, WarningCode, told
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model
 from creonowd.rpc.peer import Peer
 from creonowd.workspace.buffer import Buffer
@@ -42,7 +42,7 @@ async def open_document(
         return _unreadable(position, DaemonError(ErrorCode.TIMEOUT))
     except DaemonError as error:
         if error.code is ErrorCode.NOT_FOUND:
-            return Opened(warnings=(told(WarningCode.IMMEDIATE_UNAVAILABLE),))
+            return Opened(warnings=(warning_text(WarningCode.IMMEDIATE_UNAVAILABLE),))
         return _unreadable(position, error)
     return put(buffer, position, utf16=peer.utf16)
 

@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from creonowd.context.fragment import Fragment, Layer, LeftOut, Place, Reason
 from creonowd.context.source import Fetched
-from creonowd.errors import WarningCode, told
+from creonowd.errors import WarningCode, warning_text
 from creonowd.sources.settings_files import MEMORY
-from creonowd.workspace.texts import as_text
+from creonowd.text import as_text
 from creonowd.workspace.tree import Folder, TreeFile
 
 VERSION = 1
@@ -77,5 +77,5 @@ def _degraded(*left_out: LeftOut, fragments: tuple[Fragment, ...] = ()) -> Fetch
     return Fetched(
         fragments=fragments,
         left_out=left_out,
-        warnings=(told(WarningCode.MEMORY_UNAVAILABLE),) if left_out else (),
+        warnings=(warning_text(WarningCode.MEMORY_UNAVAILABLE),) if left_out else (),
     )

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from creonowd.context.fragment import Layer
-from creonowd.context.memo import Memo
 from creonowd.context.needs import Need
 from creonowd.context.source import Accompanied, Ask, Fetched, Source
-from creonowd.errors import DaemonError, WarningCode, told
+from creonowd.errors import DaemonError, WarningCode, warning_text
+from creonowd.memo import Memo
 from creonowd.sources.cast import Cast, Known
 from creonowd.sources.characters import characters
 from creonowd.sources.constraint_list import Constraint, constraint_list, unreadable
@@ -145,7 +145,7 @@ class _FileSource(Accompanied):
 
     def __init__(self, row: _Row, shelves: Shelves, made: Made) -> None:
         self.layer, self.name, self.need = row.layer, row.name, row.need
-        self.unavailable = told(row.code)
+        self.unavailable = warning_text(row.code)
         self.party = self._shelves = shelves
         self._row = row
         self._made = made
@@ -165,7 +165,7 @@ class _ConstraintSource(Accompanied):
     layer = Layer.RULES
     name = "constraints"
     need = Need.ALWAYS
-    unavailable = told(WarningCode.CONSTRAINTS_UNAVAILABLE)
+    unavailable = warning_text(WarningCode.CONSTRAINTS_UNAVAILABLE)
     timeout_ms: int | None = None
 
     def __init__(self, read: Callable[[], ListedConstraints], shelves: Shelves, made: Made) -> None:

@@ -7,12 +7,11 @@ disk and no layer's rules.
 from collections.abc import Callable
 from typing import Any
 
-from creonowd.context.canonical import canonical_json
 from creonowd.context.fragment import Fragment, Layer, LeftOut, Place, Reason
 from creonowd.context.source import Fetched
 from creonowd.errors import WarningCode
 from creonowd.model import Model
-from creonowd.workspace.texts import as_text
+from creonowd.text import as_text, canonical_json
 from creonowd.workspace.tree import Folder, Problem, TreeFile
 
 Make = Callable[["Shelved", TreeFile, str], Fragment | LeftOut | None]

@@ -6,7 +6,7 @@ Knows records of runs; knows no provider.
 from creonowd.context.fragment import Fragment, Layer, Place
 from creonowd.context.needs import Need
 from creonowd.context.source import Ask, Fetched
-from creonowd.errors import WarningCode, told
+from creonowd.errors import WarningCode, warning_text
 from creonowd.workspace.runs import RunRecord, Runs
 
 SCORE = 1.0
@@ -21,7 +21,7 @@ class RecentRuns:
     layer = Layer.RETRIEVED
     name = "recent_summary"
     need = Need.RECENT_SUMMARY
-    unavailable = told(WarningCode.RUNS_UNAVAILABLE)
+    unavailable = warning_text(WarningCode.RUNS_UNAVAILABLE)
     timeout_ms = None
 
     def __init__(self, runs: Runs) -> None:

@@ -3,11 +3,11 @@
 Files that still are as `ensure` made them say nothing and are no candidates.
 """
 
-from creonowd.context.canonical import canonical_json
 from creonowd.context.fragment import Fragment, Layer
 from creonowd.context.source import Fetched
 from creonowd.errors import WarningCode
 from creonowd.sources.reading import Shelved, as_fragment, read_files
+from creonowd.text import canonical_json
 from creonowd.workspace.paths import Scope, folder_of
 from creonowd.workspace.tree import DEFAULTS, Folder, TreeFile
 

@@ -15,7 +15,7 @@ import msgspec
 import structlog
 from anyio import to_thread
 
-from creonowd.clock import Clock
+from creonowd.clock import Clock, iso
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
 from creonowd.workspace import atomic, constraint_edits
@@ -26,7 +26,6 @@ from creonowd.workspace.locks import locked
 from creonowd.workspace.opening import lies_inside, real_folder
 from creonowd.workspace.paths import TREE, Scope, folder_of, refused
 from creonowd.workspace.registry import Project
-from creonowd.workspace.times import iso
 from creonowd.workspace.tree import DEFAULTS, Tree, TreeFile, make_folder
 
 RULES = folder_of(Scope.RULES)

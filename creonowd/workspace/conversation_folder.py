@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from creonowd.clock import iso
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.workspace import atomic, stored
@@ -25,7 +26,6 @@ from creonowd.workspace.conversation_file import (
 )
 from creonowd.workspace.opening import lies_inside, mark_of, read_inside, real_folder
 from creonowd.workspace.paths import TREE, refused
-from creonowd.workspace.times import iso
 from creonowd.workspace.tree import Problem
 from creonowd.workspace.walk import files_below
 

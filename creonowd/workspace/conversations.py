@@ -14,7 +14,7 @@ from typing import TypeVar
 import anyio
 from anyio import to_thread
 
-from creonowd.clock import Clock
+from creonowd.clock import Clock, iso
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
 from creonowd.workspace import atomic, stored
@@ -40,7 +40,6 @@ from creonowd.workspace.conversation_texts import restored
 from creonowd.workspace.locks import locked
 from creonowd.workspace.paths import TREE
 from creonowd.workspace.registry import Project
-from creonowd.workspace.times import iso
 from creonowd.workspace.tree import make_folder
 
 CACHE = f"{TREE}/cache"

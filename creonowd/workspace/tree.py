@@ -14,8 +14,8 @@ import structlog
 from anyio import to_thread
 
 from creonowd.clock import Clock
-from creonowd.context.memo import Memo
 from creonowd.errors import DaemonError, ErrorCode, disk_error
+from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.workspace import atomic
 from creonowd.workspace.file_cache import CAPACITY_BYTES, FileCache

@@ -15,9 +15,9 @@ from creonowd.artifacts.declared import Rules
 from creonowd.artifacts.exporting import Progress
 from creonowd.artifacts.importing import Target, import_archive
 from creonowd.artifacts.refs import Kind
-from creonowd.artifacts.stopping import Stop
 from creonowd.artifacts.store import Store
 from creonowd.clock import SystemClock
+from creonowd.threads import StopSignal
 from tests.artifacts.files import new_file
 
 TOUCHES = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.utime", "shutil.rmtree"}
@@ -81,7 +81,7 @@ def do(step: str, store: Store, conversation: Conversation) -> None:
         rules = Rules(1 << 30, repr, str)
         target = Target("prj_one", "chat")
         archive = store.root.parent / "archive.zip"
-        import_archive(store, target, archive, rules, stop=Stop(), report=_ignore)
+        import_archive(store, target, archive, rules, stop=StopSignal(), report=_ignore)
 
 
 def _ignore(_progress: Progress) -> None:

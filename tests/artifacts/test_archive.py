@@ -21,10 +21,10 @@ from creonowd.artifacts.declared import Rules
 from creonowd.artifacts.exporting import Exported, Progress, export
 from creonowd.artifacts.importing import Imported, Target, import_archive
 from creonowd.artifacts.refs import Kind
-from creonowd.artifacts.stopping import Stop, StoppedError
 from creonowd.artifacts.store import Store
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.threads import StoppedError, StopSignal
 from tests.artifacts.files import content_of, lazy_file, new_file
 from tests.spoilt import often
 
@@ -33,14 +33,14 @@ PREFIX = "context/chat-1/"
 
 
 def exported(conversation: Conversation, path: Path) -> Exported:
-    return export(conversation, path, Stop(), lambda _: None)
+    return export(conversation, path, StopSignal(), lambda _: None)
 
 
 def imported(
     store: Store, path: Path, conversation_id: str | None = None, rules: Rules = RULES
 ) -> Imported:
     target = Target("prj_one", conversation_id)
-    return import_archive(store, target, path, rules, stop=Stop(), report=lambda _: None)
+    return import_archive(store, target, path, rules, stop=StopSignal(), report=lambda _: None)
 
 
 @pytest.fixture
@@ -471,7 +471,7 @@ def test_our_own_export_is_never_taken_for_a_bomb(
 
 def test_a_stopped_export_leaves_no_file(conversation: Conversation, tmp_path: Path) -> None:
     conversation.put(new_file(), b"x" * 3_000_000)
-    stop = Stop()
+    stop = StopSignal()
     (tmp_path / "out").mkdir()
 
     with pytest.raises(StoppedError):
@@ -484,7 +484,7 @@ def test_a_failed_export_keeps_the_archive_that_was_there(
     conversation: Conversation, tmp_path: Path
 ) -> None:
     conversation.put(new_file(), b"x" * 3_000_000)
-    stop = Stop()
+    stop = StopSignal()
     stop.tell()
     (tmp_path / "chat.zip").write_bytes(b"old")
 
@@ -495,7 +495,7 @@ def test_a_failed_export_keeps_the_archive_that_was_there(
 
 
 def test_a_stopped_import_brings_nothing(packed: Path, elsewhere: Store) -> None:
-    stop = Stop()
+    stop = StopSignal()
 
     with pytest.raises(StoppedError):
         import_archive(
@@ -516,7 +516,7 @@ def test_progress_goes_up_to_the_end(conversation: Conversation, tmp_path: Path)
     conversation.put(new_file(), b"y")
     told: list[Progress] = []
 
-    export(conversation, tmp_path / "chat.zip", Stop(), told.append)
+    export(conversation, tmp_path / "chat.zip", StopSignal(), told.append)
 
     assert [one.bytes for one in told] == sorted(one.bytes for one in told)
     assert told[-1] == Progress(2, 2, 2_500_001, 2_500_001)

@@ -10,9 +10,9 @@ from creonowd.artifacts.conversation import Conversation
 from creonowd.artifacts.exporting import export
 from creonowd.artifacts.missing import AbsentError
 from creonowd.artifacts.refs import Kind
-from creonowd.artifacts.stopping import Stop
 from creonowd.artifacts.store import Store
 from creonowd.clock import SystemClock
+from creonowd.threads import StopSignal
 from tests.artifacts.files import content_of, new_file
 from tests.artifacts.killed import CONTENT
 
@@ -89,7 +89,7 @@ def test_a_killed_import_brings_everything_or_nothing(tmp_path: Path) -> None:
     packed = Store(tmp_path / "source", SystemClock()).bound("prj_one", "chat")
     ids = [packed.put(new_file(key=f"call_{n}"), CONTENT).id for n in range(3)]
     start(tmp_path).put(new_file(), b"before")
-    export(packed, tmp_path / "start" / "archive.zip", Stop(), lambda _: None)
+    export(packed, tmp_path / "start" / "archive.zip", StopSignal(), lambda _: None)
 
     def check(conversation: Conversation, done: bool) -> None:  # noqa: FBT001
         brought = [r.id for r in conversation.records() if r.hint == "a hint" and r.key]

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from creonowd.artifacts import patterns, ripgrep, scanning
 from creonowd.artifacts.refs import Survey
 from creonowd.artifacts.searching import TOP, Cursor, Found, Place, Query
-from creonowd.artifacts.stopping import Stop, TimeLimit
 from creonowd.artifacts.surveying import survey
+from creonowd.threads import StopSignal, TimeLimit
 from tests.artifacts.files import file_of
 from tests.artifacts.patterns_made import FILES, PATTERNS, Pattern
 from tests.spoilt import often
@@ -36,7 +36,7 @@ def query(
         start,
         most,
         TimeLimit(20, monotonic),
-        Stop(),
+        StopSignal(),
     )
 
 

@@ -12,12 +12,12 @@ from creonowd.artifacts.grep import Match, Matches, parse_cursor, spell_cursor
 from creonowd.artifacts.looking import Engine, Seen, Wanted, see_matches
 from creonowd.artifacts.redacting import Reader
 from creonowd.artifacts.refs import Kind, Origin, Record, Retention
-from creonowd.artifacts.stopping import Stop, StoppedError
 from creonowd.artifacts.surveying import survey
 from creonowd.artifacts.tree import OpenFile
 from creonowd.artifacts.veils import Veils
 from creonowd.errors import DaemonError
 from creonowd.redaction import PLACEHOLDER, Redactor
+from creonowd.threads import StoppedError, StopSignal
 from tests.artifacts.files import file_of
 
 KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
@@ -52,7 +52,7 @@ def searched(
     raw: bool = False,
 ) -> Matches:
     with file_of(tmp_path, data) as file:
-        seen = Seen(record_of(data), file, Stop())
+        seen = Seen(record_of(data), file, StopSignal())
         reader = Reader(None if raw else Redactor(), "ctx")
         return see_matches(seen, wanted, reader, Engine(program, seconds, monotonic, Veils()))
 
@@ -232,7 +232,7 @@ def test_when_the_time_is_up_our_own_scan_says_so_too(tmp_path: Path) -> None:
 @pytest.mark.skipif(os.name == "nt", reason="the stand-in is a shell script")
 def test_a_search_that_nobody_waits_for_stops(tmp_path: Path) -> None:
     program = fake_ripgrep(tmp_path, "exec sleep 60")
-    stop = Stop()
+    stop = StopSignal()
     stop.tell()
     data = b"needle\n"
 
@@ -259,7 +259,7 @@ def test_a_reply_is_bounded_and_the_cursor_shows_the_rest(tmp_path: Path) -> Non
 def test_a_file_that_has_grown_is_searched_to_its_end(tmp_path: Path) -> None:
     data = b"needle\n"
     with file_of(tmp_path, data) as file:
-        seen = Seen(record_of(data), file, Stop())
+        seen = Seen(record_of(data), file, StopSignal())
         with (tmp_path / "file").open("ab") as writer:
             writer.write(b"needle again\n")
         found = see_matches(
@@ -287,7 +287,7 @@ def test_a_huge_file_is_searched_a_piece_at_a_time(tmp_path: Path) -> None:
         writer.write(b"needle\n")
     with path.open("rb", buffering=0) as plain:
         file = CountingFile(plain)
-        seen = Seen(record_of(b""), file, Stop())
+        seen = Seen(record_of(b""), file, StopSignal())
         found = see_matches(
             seen, Wanted("needle"), Reader(None), Engine(None, 60, monotonic, Veils())
         )

@@ -13,10 +13,10 @@ from creonowd.artifacts.declared import Rules
 from creonowd.artifacts.exporting import export
 from creonowd.artifacts.importing import Target, import_archive
 from creonowd.artifacts.refs import Kind
-from creonowd.artifacts.stopping import Stop
 from creonowd.artifacts.store import Store
 from creonowd.clock import make_clock
 from creonowd.errors import DaemonError
+from creonowd.threads import StopSignal
 from tests.artifacts.files import content_of, new_file
 from tests.spoilt import often, spoilt
 
@@ -42,7 +42,7 @@ def archive() -> bytes:
         conversation.put(new_file(key="call_2"), bytes(range(256)))
         recipe = {"type": "json", "value": [1, {"a": None}]}
         conversation.register(new_file(Kind.CATALOG, key="tools", recipe=recipe))
-        export(conversation, Path(folder) / "chat.zip", Stop(), lambda _: None)
+        export(conversation, Path(folder) / "chat.zip", StopSignal(), lambda _: None)
         return (Path(folder) / "chat.zip").read_bytes()
 
 
@@ -76,7 +76,7 @@ def test_a_spoilt_archive_is_refused_or_all_there(data: bytes) -> None:
 
         try:
             arrived = import_archive(
-                store, target, root / "chat.zip", RULES, stop=Stop(), report=lambda _: None
+                store, target, root / "chat.zip", RULES, stop=StopSignal(), report=lambda _: None
             )
         except DaemonError:
             left = [path for path in store.root.rglob("*") if path.is_file()]

@@ -16,7 +16,7 @@ import structlog
 from anyio import from_thread, to_thread
 
 from creonowd.clock import Clock
-from creonowd.context.memo import Memo
+from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.sources.retrieval.concealing import Finder
 from creonowd.sources.retrieval.database import DamagedIndexError, Database

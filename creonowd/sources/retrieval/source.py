@@ -8,7 +8,7 @@ from creonowd.context.document import Document
 from creonowd.context.fragment import Fragment, Layer, Place, Span
 from creonowd.context.needs import Need
 from creonowd.context.source import Ask, Fetched
-from creonowd.errors import DaemonError, ErrorCode, WarningCode, told
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model
 from creonowd.sources.cast import Cast
 from creonowd.sources.retrieval.indexes import Indexes
@@ -57,7 +57,7 @@ class PassageSource:
     layer = Layer.RETRIEVED
     name = "retrieval"
     need = Need.RETRIEVAL
-    unavailable = told(WarningCode.RAG_UNAVAILABLE)
+    unavailable = warning_text(WarningCode.RAG_UNAVAILABLE)
     timeout_ms: int | None = None
 
     def __init__(self, passages: Passages, project: Project, cast: Cast) -> None:
@@ -73,7 +73,7 @@ class PassageSource:
         good = (one for one in offered.ranked if one.score >= LEAST_SCORE)
         return Fetched(
             fragments=tuple(_fragment(one, path) for one in good),
-            warnings=() if offered.complete else (told(WarningCode.RETRIEVAL_INDEXING),),
+            warnings=() if offered.complete else (warning_text(WarningCode.RETRIEVAL_INDEXING),),
         )
 
 

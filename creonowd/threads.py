@@ -20,7 +20,7 @@ class StoppedError(Exception):
     """The work was told to stop; nobody waits for its result."""
 
 
-class Stop:
+class StopSignal:
     """Tells a thread whether to go on."""
 
     def __init__(self) -> None:
@@ -74,7 +74,7 @@ class TimeLimit:
         return self._now() >= self._end
 
 
-async def in_thread(work: Callable[[Stop], T], limiter: CapacityLimiter | None = None) -> T:
+async def in_thread(work: Callable[[StopSignal], T], limiter: CapacityLimiter | None = None) -> T:
     """Run `work` in a thread; when cancelled, tell it to stop and wait until it has."""
     results: list[T] = []
     try:
@@ -104,9 +104,9 @@ async def _left(manager: contextlib.AbstractContextManager[T], *raised: Any) -> 
 
 
 async def _watched(
-    work: Callable[[Stop], T], limiter: CapacityLimiter | None, results: list[T]
+    work: Callable[[StopSignal], T], limiter: CapacityLimiter | None, results: list[T]
 ) -> None:
-    stop = Stop()
+    stop = StopSignal()
 
     async def tell_when_cancelled() -> None:
         try:

@@ -8,14 +8,14 @@ from time import monotonic
 import anyio
 import pytest
 
-from creonowd.artifacts.stopping import Stop, StoppedError, TimeLimit, entered, in_thread
+from creonowd.threads import StoppedError, StopSignal, TimeLimit, entered, in_thread
 
 
 async def test_cancelled_work_is_told_and_waited_for() -> None:
     begun = threading.Event()
     ended = threading.Event()
 
-    def work(stop: Stop) -> None:
+    def work(stop: StopSignal) -> None:
         told = threading.Event()
         with stop.calling(told.set):
             begun.set()
@@ -33,7 +33,7 @@ async def test_cancelled_work_is_told_and_waited_for() -> None:
 
 
 async def test_the_result_and_the_error_of_the_work_come_through() -> None:
-    def fail(_stop: Stop) -> None:
+    def fail(_stop: StopSignal) -> None:
         raise KeyError("its own")
 
     assert await in_thread(lambda _: 42) == 42
@@ -42,7 +42,7 @@ async def test_the_result_and_the_error_of_the_work_come_through() -> None:
 
 
 def test_who_comes_too_late_to_listen_is_told_at_once() -> None:
-    stop = Stop()
+    stop = StopSignal()
     stop.tell()
     told: list[str] = []
 

@@ -3,10 +3,13 @@
 Equal values give equal bytes on any machine. Knows no file.
 """
 
+import codecs
 import json
 import re
 from collections.abc import Collection
 from typing import Any, cast
+
+import msgspec
 
 HOST_NOISE = frozenset({"timestamp", "requestId", "nonce"})
 
@@ -51,3 +54,20 @@ def _without(value: Any, keys: Collection[str]) -> Any:
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON.")
+
+
+def as_text(data: bytes) -> str | None:
+    """Read UTF-8, with or without a byte-order mark; None if it is something else."""
+    try:
+        return data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def is_json(text: str) -> bool:
+    """Tell whether a text is one JSON value."""
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.context.canonical import HOST_NOISE, canonical_json, spell
+from creonowd.text import HOST_NOISE, canonical_json, spell
 
 values = st.recursive(
     st.none()

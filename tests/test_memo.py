@@ -1,6 +1,6 @@
 """What is used stays, what is not is forgotten, and the bound holds."""
 
-from creonowd.context.memo import Memo
+from creonowd.memo import Memo
 
 
 def test_a_value_is_made_once() -> None:
