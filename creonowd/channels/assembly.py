@@ -30,7 +30,7 @@ from creonowd.skills.library import Entry
 from creonowd.skills.skill import refuse
 from creonowd.sources.open_document import Opened, Position, open_document, put
 from creonowd.sources.summaries import absent
-from creonowd.tokens.models import encoding_for
+from creonowd.tokens.tables import encoding_for
 from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.registry import Project

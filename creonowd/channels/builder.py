@@ -28,7 +28,7 @@ from creonowd.model import Params
 from creonowd.model import Result as Reply
 from creonowd.rpc.channel import Channel
 from creonowd.tokens import ByteTokenizer
-from creonowd.tokens.models import encoding_for
+from creonowd.tokens.tables import encoding_for
 from creonowd.workspace.registry import Project
 
 LONGEST_OBSERVATION = 256 * 1024

@@ -7,9 +7,8 @@ from creonowd.channels.session import Session
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Params, Result
 from creonowd.rpc.channel import Channel
-from creonowd.tokens.models import encoding_for
-from creonowd.tokens.tables import tokenizer_version
-from creonowd.tokens.tokenizer import Tokenizer, holds_abyss
+from creonowd.tokens.tables import encoding_for, tokenizer_version
+from creonowd.tokens.tokenizer import Tokenizer, has_endless_run
 
 
 class CountTokens(Params):
@@ -59,7 +58,7 @@ def _counted(tokenizer: Tokenizer, text: str) -> tuple[int, str]:
     if not tokenizer.exact:
         return tokenizer.count(text), "the tokenizer is unusable, bytes were counted"
     abyss = "white space beyond what the tokenizer takes was counted in bytes"
-    return tokenizer.count(text), abyss if holds_abyss(text) else ""
+    return tokenizer.count(text), abyss if has_endless_run(text) else ""
 
 
 def check_tokenizer_version(encoding: str, named: str | None) -> None:

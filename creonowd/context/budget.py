@@ -9,8 +9,7 @@ from decimal import Decimal
 from msgspec import UNSET, UnsetType, structs
 
 from creonowd.model import Model, Result
-from creonowd.tokens.models import DEFAULT_ENCODING, encoding_for
-from creonowd.tokens.tables import ENCODINGS, tokenizer_version
+from creonowd.tokens.tables import DEFAULT_ENCODING, ENCODINGS, encoding_for, tokenizer_version
 
 LARGEST_TOTAL = 64_000
 LAYERS = ("rules", "settings", "retrieved", "immediate")

@@ -16,8 +16,7 @@ from creonowd.context.budget import (
 )
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params
-from creonowd.tokens.models import encoding_for
-from creonowd.tokens.tables import tokenizer_version
+from creonowd.tokens.tables import encoding_for, tokenizer_version
 
 T = TypeVar("T")
 INCONSISTENT = "must be the window less the system prompt and the output reserve"

@@ -12,7 +12,7 @@ from creonowd.context.fragment import Fragment
 from creonowd.context.instruments import Instruments
 from creonowd.context.units import visible_ref
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.tokens.cutting import exceeds
+from creonowd.tokens.truncate import exceeds
 
 MAX_INPUT_TOKENS = 64_000
 NAMED = 3

@@ -11,13 +11,12 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from creonowd.context.mentions import Mentions
-from creonowd.context.parts import LONG, SHORT, parts
 from creonowd.errors import FAILURES
 from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, Stretch
 from creonowd.text import well_formed
-from creonowd.tokens.batches import Counts
-from creonowd.tokens.tokenizer import Tokenizer
+from creonowd.tokens.additive import LONG, SHORT, additive_parts
+from creonowd.tokens.tokenizer import Counts, Tokenizer
 
 ENTRY = 200
 
@@ -120,7 +119,9 @@ class RememberedTokenizer:
         """Count the tokens of a text exactly; of a long one only the parts that are new."""
         if len(text) < SHORT:
             return self._count(text)
-        return self._counted.get((self.id, text), lambda: sum(map(self._count, parts(text))))
+        return self._counted.get(
+            (self.id, text), lambda: sum(map(self._count, additive_parts(text)))
+        )
 
     @contextmanager
     def counting(self, texts: Sequence[str], *, ahead: bool = False) -> Generator[Counts]:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from creonowd.context.instruments import Clean, Instruments
 from creonowd.context.redactions import merged
-from creonowd.context.seams import Edge, edges
 from creonowd.redaction import RedactionEvidence
+from creonowd.redaction.split_points import SplitPoint, split_points
 
 MARGIN = 8192
 STRIDE = 16_384
@@ -50,7 +50,7 @@ class Manuscript:
         self.text = text
         self._instruments = instruments
         self._known = (opened_at, opened_at)
-        self._edges: list[Edge] = []
+        self._edges: list[SplitPoint] = []
         self._read: dict[int, Clean] = {}
 
     def leaf_at(self, position: int) -> Leaf:
@@ -87,20 +87,20 @@ class Manuscript:
         found = (clean.evidence(source_ref) for clean in self._read.values() if clean.findings)
         return merged(chain.from_iterable(found))
 
-    def _edge_at_or_before(self, position: int) -> Edge:
+    def _edge_at_or_before(self, position: int) -> SplitPoint:
         self._learn(max(0, position - 1))
         self._learn(position)
         while not self._edges or self._edges[0].at > position:
             if self._known[0] == 0:
-                return Edge(0)
+                return SplitPoint(0)
             self._learn(max(0, self._known[0] - STRIDE))
         return self._edges[bisect_right(self._edges, position, key=_at) - 1]
 
-    def _edge_after(self, position: int) -> Edge:
+    def _edge_after(self, position: int) -> SplitPoint:
         self._learn(position)
         while not self._edges or self._edges[-1].at <= position:
             if self._known[1] == len(self.text):
-                return Edge(len(self.text))
+                return SplitPoint(len(self.text))
             self._learn(min(len(self.text), self._known[1] + STRIDE))
         return self._edges[bisect_right(self._edges, position, key=_at)]
 
@@ -108,13 +108,13 @@ class Manuscript:
         """Know every edge after `low` up to and including `high`."""
         low, high = self._known
         if position < low:
-            self._edges = edges(self.text, position, low + 1) + self._edges
+            self._edges = split_points(self.text, position, low + 1) + self._edges
             self._known = (position, high)
         elif position > high:
-            self._edges += edges(self.text, high, position + 1)
+            self._edges += split_points(self.text, high, position + 1)
             self._known = (low, position)
 
-    def _leaf(self, start: Edge, end: Edge) -> Leaf:
+    def _leaf(self, start: SplitPoint, end: SplitPoint) -> Leaf:
         raw_start = max(0, start.at - MARGIN) if start.torn else start.at
         if start.key is not None:
             raw_start = min(raw_start, start.key)
@@ -129,5 +129,5 @@ class Manuscript:
         return Leaf(start.at, end.at, raw, raw_start, clean, clean.text[first:last])
 
 
-def _at(edge: Edge) -> int:
+def _at(edge: SplitPoint) -> int:
     return edge.at

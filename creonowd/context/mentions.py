@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from creonowd.context.parts import parts
 from creonowd.memo import Memo
+from creonowd.tokens.additive import additive_parts
 
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick
@@ -29,7 +29,7 @@ class Mentions:
         wanted = tuple(sorted({name for name in names if name.strip()}))
         if not wanted:
             return frozenset()
-        return frozenset[str]().union(*(self._in(wanted, part) for part in parts(text)))
+        return frozenset[str]().union(*(self._in(wanted, part) for part in additive_parts(text)))
 
     def _in(self, names: tuple[str, ...], part: str) -> Found:
         return self._found.get((names, part), lambda: _in(names, part))

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from creonowd.context.instruments import Instruments
 from creonowd.context.manuscript import Leaf, Manuscript
-from creonowd.context.parts import adds_up
+from creonowd.tokens.additive import adds_up
 
 
 class Strip(NamedTuple):

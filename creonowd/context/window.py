@@ -12,7 +12,7 @@ from creonowd.context.instruments import Instruments
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.strips import Strip
 from creonowd.tokens.boundaries import paragraphs
-from creonowd.tokens.cutting import keep_head, keep_tail
+from creonowd.tokens.truncate import keep_head, keep_tail
 
 
 class Side(NamedTuple):

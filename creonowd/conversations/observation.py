@@ -14,7 +14,7 @@ import msgspec
 from creonowd.conversations.glancing import glancing_at
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence, Redactor, redact_value
-from creonowd.redaction.names import is_secret_name
+from creonowd.redaction.labels import is_secret_name
 
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
 _BASE64 = re.compile(r"(?:data:[\w.+/-]*;base64,)?[A-Za-z0-9+/_-]{512,}={0,2}\s*\Z")

@@ -3,14 +3,14 @@
 Knows what a secret looks like; knows nothing of where a text comes from or goes to.
 """
 
+from creonowd.redaction.log_values import event_redactor, redact_event, redact_value
 from creonowd.redaction.redactor import (
     Redacted,
     RedactionEvidence,
     Redactor,
     redact,
 )
-from creonowd.redaction.stretches import PLACEHOLDER, Stretch
-from creonowd.redaction.values import event_redactor, redact_event, redact_value
+from creonowd.redaction.rules import PLACEHOLDER, Stretch
 
 __all__ = [
     "PLACEHOLDER",

@@ -6,7 +6,7 @@ Knows these programs; flags that name what they carry are `labels`.
 import re
 from collections.abc import Sequence
 
-from creonowd.redaction.rules import NOTHING, Rule, Span, first_group
+from creonowd.redaction.rules import NOTHING, RedactionRule, Span, first_group
 from creonowd.redaction.shape import is_secret, is_stand_in
 
 LONGEST_COMMAND = 120
@@ -41,33 +41,33 @@ def _spoken(match: "re.Match[str]") -> Sequence[Span]:
 
 
 RULES = (
-    Rule(
+    RedactionRule(
         "command_line_password",
         (" -u", "--user ", "--user=", "--proxy-user "),
         r"(?: -u|--(?:proxy-)?user)[ =]?[\"']?[^\s:\"']{1,64}:([^\s\"'`，。；]{4,128}+)",
         _pair,
         bounded=False,
     ),
-    Rule(
+    RedactionRule(
         "command_line_password",
         (" -p", " -a ", " -w "),
         r" -[pPaw][ =]?[\"']?([^\s\"'`，。；-][^\s\"'`，。；]{3,128}+)",
         _argument,
         bounded=False,
     ),
-    Rule(
+    RedactionRule(
         "command_line_password",
         ("sudo -s",),
         "sudo -S",
         _spoken,
     ),
-    Rule(
+    RedactionRule(
         "command_line_password",
         ("identified by ", "identified with "),
         r"(?i)identified (?:with \S{1,40} )?by (?:password )?[\"']([^\s\"']{4,128})[\"']",
         _pair,
     ),
-    Rule(
+    RedactionRule(
         "command_line_password",
         ("convertto-securestring ",),
         r"(?i)convertto-securestring (?:-string )?[\"']([^\"'\n]{4,128})[\"']",

@@ -8,7 +8,7 @@ import binascii
 import re
 from collections.abc import Iterator, Sequence
 
-from creonowd.redaction.rules import NOTHING, Rule, Span, first_group
+from creonowd.redaction.rules import NOTHING, RedactionRule, Span, first_group
 from creonowd.redaction.shape import has_mixture, is_random, is_secret, is_stand_in, is_words
 
 _QUOTE = r"[\"'\\]{0,4}+"
@@ -70,7 +70,7 @@ def _named_session(match: "re.Match[str]") -> Sequence[Span]:
 
 
 RULES = (
-    Rule(
+    RedactionRule(
         "authorization_header",
         ("authorization",),
         rf"(?i)authorization{_QUOTE}[ \t]{{0,4}}[:=：,][ \t]{{0,4}}{_QUOTE}"
@@ -78,33 +78,33 @@ RULES = (
         _authorization,
         bounded=False,
     ),
-    Rule(
+    RedactionRule(
         "bearer_token",
         ("bearer",),
         rf"(?i)bearer{_QUOTE}[ \t:=：]{{1,4}}{_QUOTE}{_CREDENTIAL}",
         _bearer,
     ),
-    Rule(
+    RedactionRule(
         "basic_credentials",
         ("basic ",),
         r"(?i)basic[ ]{1,2}([A-Za-z0-9+/]{12,512}+={0,2})",
         _basic,
     ),
-    Rule(
+    RedactionRule(
         "request_signature",
         ("signature=", "signature%3d"),
         r"(?i)signature(?:=|%3d)[\"']?([A-Za-z0-9+/=_%-]{40,512}+)",
         first_group,
         bounded=False,
     ),
-    Rule(
+    RedactionRule(
         "session_cookie",
         ("cookie",),
         r"(?i)cookies?[\"'\\]{0,4}+[ \t]{0,4}[:=][ \t]{0,4}[\"'\\]{0,4}+([^\r\n\"'\\]{8,4096}+)",
         _cookies,
         bounded=False,
     ),
-    Rule(
+    RedactionRule(
         "session_cookie",
         ("sessid=", "sessionid=", "connect.sid=", "session=", "sessdata=", "bduss="),
         r"(?i)[a-z.]{4,12}=([A-Za-z0-9%+/_.:~-]{16,1024}+)",

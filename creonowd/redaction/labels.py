@@ -6,11 +6,23 @@ a secret's name in `names`, what counts as a value in `shape`.
 
 import re
 from collections.abc import Sequence
+from enum import IntEnum
+from functools import lru_cache
 
-from creonowd.redaction.joints import LONGEST, REST, joined_in_chinese, joined_in_english
-from creonowd.redaction.names import LONGEST_NAME, Strength, strength_of
-from creonowd.redaction.rules import NOTHING, Rule, Span
+from creonowd.redaction.rules import NOTHING, RedactionRule, Span
 from creonowd.redaction.shape import (
+    ABOUT_A_SECRET,
+    CHINESE_NAMES,
+    ENGLISH_NAMES,
+    FAINT_WORDS,
+    HEADERS_THAT_HOLD_SECRETS,
+    LOCKED_BY_KEY,
+    NAME_TAILS,
+    OPEN_KINDS,
+    PASSWORD_ENDINGS,
+    PASSWORD_WORDS,
+    SECRET_ENDINGS,
+    SECRET_WORDS,
     is_gibberish,
     is_passphrase,
     is_random,
@@ -18,7 +30,116 @@ from creonowd.redaction.shape import (
     is_stand_in,
     is_words,
 )
-from creonowd.redaction.vocabulary import CHINESE_NAMES, ENGLISH_NAMES
+
+LONGEST = 128
+
+_SPACE = r"[ \t\u3000]"
+_CLOSE = r"(?:(?!['’]s\s)[*_`\"”」』】\\\]'’]{1,6}+|&quot;|)"
+_BRACKETS = r"(?:[ \t]?[(（][^()（）\n]{0,24}[)）]|[ \t]\[[^\[\]\n]{0,24}\]|)"
+_ASIDE = rf"(?>(?=[(（&*_`\"”」』】\\\]'’]|[ \t][(（\[]){_BRACKETS}{_CLOSE}|)"
+_FENCE = r"(?:[ \t]{0,8}\r?\n|)(?:[ \t]{0,8}```[a-z]{0,12}\r?\n|)"
+_BELOW = rf"[:：](?:\*\*|)[ \t]{{0,4}}(?:[|>][-+]?[ \t]{{0,2}}|)\r?\n{_FENCE}[ \t]{{0,8}}"
+_ASSIGN = (
+    r"(?:={1,3}>?|:(?:=|(?!//)(?:\*\*|__|))|：(?:\*\*|)|＝|->|→|%3[ADad])" rf"{_SPACE}{{0,16}}"
+)
+_CELL = r"\|[ \t]{0,16}"
+_PAIR = r"(?:[,\r\n]\s{0,16}|)[\"']?value[\"']?[ \t]{0,4}[:=][ \t]{0,4}"
+_SET = r"(?:(?:is|was|has been|will be) )?(?:now )?(?:re)?(?:set|changed) to"
+_IS = (
+    rf"(?:['’]s|(?<=[ \t])(?:{_SET}|is|was))"
+    r"(?:[ \t]{0,4}+[:：]?(?:(?<=[ \t])|[ \t]{1,4})|(?=[\"'“]))"
+)
+_SHI = (
+    r"(?:就是|是|(?:已经?|被)?(?:重置|更新|修改|变更|變更|更改|设置|設置|設定|[设設改换換变變])"
+    r"(?:成了?|为了?|為)|叫做?|写的是|为|爲|為)[ \t]{0,2}[:：]?[ \t]{0,2}"
+)
+_JOIN = (
+    rf"{_SPACE}{{0,16}}+(?>"
+    rf"(?=[=:：＝→%-])(?:(?P<below>{_BELOW})|{_ASSIGN})|{_CELL}|(?P<markup>(?<![ \t])>)"
+    rf"|(?=[,\r\nv\"']){_PAIR}|(?=[iw'’]|set|res|has|now|cha|[^\x00-\x7f])(?P<prose>{_IS}|{_SHI})|(?P<space>"
+)
+_OPEN = r"(?P<open>(?:&quot;|[*_`\"'“‘「『《【\\(\[]{0,6}+))"
+_PROMISING_APART = (
+    r"(?=[*_`\"'“‘「『《【\\(\[]{0,6}+[a-z._:=()-]{0,15}+[A-Za-z0-9._:=()!@#$%^&*+~?/-])"
+)
+_PROMISING_JOIN = (
+    r"(?=[a-z._:=()-]{0,9}+[A-Za-z0-9._:=()!@#$%^&*+~?/-])"
+    r"(?=[A-Za-z._:=()-]{0,7}+[A-Za-z0-9._:=()!@#$%^&*+~?/-])"
+    r"(?!(?:pass|pwd|secret|token|key|auth)[a-z._-]{0,16}+[=:]|REDACTED\*\*\*)"
+)
+_VALUE = (
+    r"(?:(?<=\")(?P<double>[!#-\[\]-~]{6,128}+)|(?<=')(?P<single>[!-&(-\[\]-~]{6,128}+)"
+    r"|(?P<bare>[!#-&(-;=?-\[\]-_a-{}~]{6,128}+))"
+)
+REST = {
+    "double": re.compile(r"[!#-\[\]-~]*"),
+    "single": re.compile(r"[!-&(-\[\]-~]*"),
+    "bare": re.compile(r"[!#-%(-+\--:=?-\[\]-_a-{}~]*"),
+}
+"""How each kind of value goes on if it is longer than `LONGEST`."""
+
+_CLAUSE = r"(?P<clause>(?<=[wW][oO][rR][dD])[ \t](?:for|of)(?:[ \t][\w@.'’-]{1,40}+){1,4}?|)"
+_USER = r"(?:[A-Za-z0-9_.@-]{2,40}[ \t]{1,2}/[ \t]{1,2}|)"
+_DASH = r"(?:[-–—]{1,2}[ \t]{1,4}|)"
+_HAN_DASH = r"(?:[-–—]{1,2}[ \t]{0,4}|)"
+
+
+def joined_in_english(name: str) -> str:
+    """Write the pattern of a name with its value; only a space or dash between them is `space`."""
+    apart = rf"(?<=[ \t]){_DASH}{_PROMISING_APART}))"
+    return f"(?P<name>{name}){_CLAUSE}{_ASIDE}{_JOIN}{apart}{_OPEN}{_PROMISING_JOIN}{_VALUE}"
+
+
+def joined_in_chinese(name: str) -> str:
+    """Write the same pattern; here nothing at all may stand between them, or a user and a slash."""
+    return f"{name}{_ASIDE}{_JOIN}{_HAN_DASH}{_PROMISING_APART})){_USER}{_OPEN}{_PROMISING_JOIN}{_VALUE}"
+
+
+class Strength(IntEnum):
+    """How much a name promises, and so how little its value has to look like a secret."""
+
+    NONE = 0
+    WEAK = 1
+    SECRET = 2
+    PASSWORD = 3
+
+
+LONGEST_NAME = 96
+
+_PROMISING = FAINT_WORDS.union(SECRET_ENDINGS, PASSWORD_ENDINGS)
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+
+
+@lru_cache(maxsize=1024)
+def strength_of(name: str) -> Strength:
+    """Judge a name by its last word, and a `key` by what it opens."""
+    if name.rstrip().endswith(CHINESE_NAMES):
+        return Strength.PASSWORD
+    words = [word.lower() for word in _WORD.findall(name[-LONGEST_NAME:])]
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] in NAME_TAILS):
+        words.pop()
+    return _judge_name(words) if words else Strength.NONE
+
+
+def is_secret_name(name: str) -> bool:
+    """Tell whether whatever stands under this name has to go."""
+    return strength_of(name) >= Strength.SECRET or name.lower().endswith(HEADERS_THAT_HOLD_SECRETS)
+
+
+def _judge_name(words: list[str]) -> Strength:
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if last in ABOUT_A_SECRET:
+        return Strength.NONE
+    if last.endswith(PASSWORD_ENDINGS) or last in PASSWORD_WORDS:
+        return Strength.PASSWORD
+    if last == "key" and before in LOCKED_BY_KEY:
+        return Strength.SECRET
+    if before in OPEN_KINDS:
+        return Strength.NONE
+    if last.endswith(SECRET_ENDINGS) or last in SECRET_WORDS:
+        return Strength.SECRET
+    return Strength.NONE if _PROMISING.isdisjoint(words) else Strength.WEAK
+
 
 _NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
 _BEFORE_MARKUP = ("<", 'name="', "name='", 'key="', "key='")
@@ -147,7 +268,7 @@ def _bare(value: str, *, in_query: bool) -> str:
 
 
 RULES = (
-    Rule(
+    RedactionRule(
         "labelled_secret",
         ENGLISH_NAMES,
         joined_in_english("[A-Za-z0-9_.$-]{2,48}+"),
@@ -155,7 +276,7 @@ RULES = (
         bounded=False,
         swallows=False,
     ),
-    Rule(
+    RedactionRule(
         "labelled_secret_zh",
         CHINESE_NAMES,
         joined_in_chinese(
@@ -165,7 +286,7 @@ RULES = (
         bounded=False,
         swallows=False,
     ),
-    Rule(
+    RedactionRule(
         "access_key_pair",
         ("ak:", "ak=", "ak：", "sk:", "sk=", "sk："),
         r"[asAS][kK][:=：][ \t]?[\"']?([A-Za-z0-9+/]{24,64}+={0,2})",

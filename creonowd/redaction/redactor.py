@@ -15,16 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from creonowd.model import Model
-from creonowd.redaction.stretches import (
-    Finding,
-    Stretch,
-    placeholders,
-    replaced,
-    united,
-)
+from creonowd.redaction.rules import Finding, Stretch, placeholders, replaced, united
 
 if TYPE_CHECKING:
-    from creonowd.redaction.scanning import Scanner
+    from creonowd.redaction.scanner import Scanner
 
 MOST_PASSES = 8
 
@@ -101,11 +95,11 @@ class Redactor:
         One pass over many small texts instead of one each. A text that is not spotless may
         still be clean: only `redact` can tell.
         """
-        from creonowd.redaction.folding import fold, way_back
-        from creonowd.redaction.scanning import suspicions
+        from creonowd.redaction.normalise import normalise, way_back
+        from creonowd.redaction.scanner import suspicions
 
         starts = [0, *accumulate(len(text) + 1 for text in texts)]
-        folded = fold("\n".join(texts))
+        folded = normalise("\n".join(texts))
         spotless = [True] * len(texts)
         origin = way_back(folded)
         for start, end in suspicions(self._scanner, folded.text):
@@ -117,16 +111,16 @@ class Redactor:
     @cached_property
     def _scanner(self) -> "Scanner":
         from creonowd.redaction.rulebook import rules_for
-        from creonowd.redaction.scanning import make_scanner
+        from creonowd.redaction.scanner import make_scanner
 
         return make_scanner(rules_for(self._home, self._secrets, sensitive=self._sensitive))
 
     def _pass(self, text: str, gone: Sequence[Finding] = ()) -> list[Finding]:
         """Go over the text once; only near to what is `gone` from it, if that is little."""
-        from creonowd.redaction.folding import fold, way_back
-        from creonowd.redaction.scanning import NEAR, scan
+        from creonowd.redaction.normalise import normalise, way_back
+        from creonowd.redaction.scanner import NEAR, scan
 
-        folded = fold(text)
+        folded = normalise(text)
         near = gone and not folded.disguise and len(gone) * NEAR < len(text)
         found = scan(self._scanner, folded.text, placeholders(gone) if near else None)
         if not found or not folded.disguise:

@@ -7,32 +7,32 @@ from collections.abc import Sequence
 from pathlib import PurePath
 
 from creonowd.redaction import (
-    ai_keys,
-    cloud_keys,
+    absolute_paths,
     commands,
-    envelopes,
+    formats,
     headers,
     labels,
-    paths,
     personal,
-    platform_tokens,
+    vendor_keys,
 )
-from creonowd.redaction.own import home_rules, secret_rules
-from creonowd.redaction.rules import Rule
+from creonowd.redaction.personal import home_rules, secret_rules
+from creonowd.redaction.rules import RedactionRule
 
 RULES = (
-    *ai_keys.RULES,
-    *platform_tokens.RULES,
-    *cloud_keys.RULES,
-    *envelopes.RULES,
+    *vendor_keys.AI_KEYS,
+    *vendor_keys.PLATFORM_TOKENS,
+    *vendor_keys.CLOUD_KEYS,
+    *formats.RULES,
     *headers.RULES,
     *labels.RULES,
     *commands.RULES,
-    *paths.RULES,
+    *absolute_paths.RULES,
 )
 
 
-def rules_for(home: PurePath | None, secrets: Sequence[str], *, sensitive: bool) -> list[Rule]:
+def rules_for(
+    home: PurePath | None, secrets: Sequence[str], *, sensitive: bool
+) -> list[RedactionRule]:
     """Put together the rules for one user."""
     wider = personal.RULES if sensitive else ()
     return [*RULES, *secret_rules(secrets), *home_rules(home), *wider]

@@ -3,10 +3,9 @@
 Importing this package is cheap: tiktoken and its tables are loaded by `Tokenizers`, on demand.
 """
 
-from creonowd.tokens.cutting import Cut, exceeds, keep_head, keep_tail
-from creonowd.tokens.models import DEFAULT_ENCODING, encoding_for
-from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer
-from creonowd.tokens.tokenizers import Tokenizers
+from creonowd.tokens.tables import DEFAULT_ENCODING, encoding_for
+from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer, Tokenizers
+from creonowd.tokens.truncate import Cut, exceeds, keep_head, keep_tail
 
 __all__ = [
     "DEFAULT_ENCODING",

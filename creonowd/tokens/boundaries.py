@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from creonowd.tokens.joints import is_plain
+from creonowd.tokens.additive import is_plain
 
 CONTEXT = 256
 

@@ -11,7 +11,7 @@ from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from creonowd.model import Model
 
@@ -123,3 +123,51 @@ def verify(name: str, tables: Traversable) -> bytes:
 def _ranks(table: bytes) -> dict[bytes, int]:
     pairs = (line.split() for line in table.splitlines() if line)
     return {b64decode(token): int(rank) for token, rank in pairs}
+
+
+DEFAULT_ENCODING = "o200k_base"
+
+_PREFIXES = (
+    ("gpt-4o", "o200k_base"),
+    ("gpt-4.1", "o200k_base"),
+    ("gpt-4.5", "o200k_base"),
+    ("gpt-5", "o200k_base"),
+    ("gpt-oss", "o200k_base"),
+    ("chatgpt-4o", "o200k_base"),
+    ("o1", "o200k_base"),
+    ("o3", "o200k_base"),
+    ("o4", "o200k_base"),
+    ("gpt-4", "cl100k_base"),
+    ("gpt-3.5", "cl100k_base"),
+    ("gpt-35", "cl100k_base"),
+    ("text-embedding-3", "cl100k_base"),
+    ("text-embedding-ada-002", "cl100k_base"),
+    ("davinci-002", "cl100k_base"),
+    ("babbage-002", "cl100k_base"),
+)
+
+
+class EncodingMatch(NamedTuple):
+    """An encoding, and whether it is really the one the model uses."""
+
+    encoding: str
+    exact: bool
+
+
+def encoding_for(model: str | None, otherwise: str = DEFAULT_ENCODING) -> EncodingMatch:
+    """Find the model's encoding; a model without a public table gets `otherwise`, inexactly.
+
+    Without a model there is nothing to miss, so `otherwise` is exact then.
+    """
+    if not model:
+        return EncodingMatch(otherwise, exact=True)
+    name = model.lower().rpartition("/")[2].removeprefix("ft:")
+    found = next((encoding for prefix, encoding in _PREFIXES if _names(name, prefix)), None)
+    return (
+        EncodingMatch(otherwise, exact=False) if found is None else EncodingMatch(found, exact=True)
+    )
+
+
+def _names(name: str, prefix: str) -> bool:
+    rest = name.removeprefix(prefix)
+    return name == prefix or (rest != name and not rest[0].isalnum())

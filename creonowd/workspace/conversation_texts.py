@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any, cast
 
 from creonowd.redaction import PLACEHOLDER
-from creonowd.redaction.names import is_secret_name
+from creonowd.redaction.labels import is_secret_name
 
 
 def texts_of(value: Any, name: str = "") -> Iterator[str]:

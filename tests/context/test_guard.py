@@ -11,8 +11,7 @@ from creonowd.context.instruments import Instruments, Memory
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.in_memory import piece
 from creonowd.tokens import Tokenizer
-from creonowd.tokens.batches import Counts
-from creonowd.tokens.tokenizer import one_by_one
+from creonowd.tokens.tokenizer import Counts, one_by_one
 from tests.context.worlds import REDACTOR, World, assembled, instruments, profile_of
 from tests.tokens.vocabulary import tokenizer
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.context.parts import adds_up, parts
+from creonowd.tokens.additive import additive_parts, adds_up
 from tests.context.worlds import lines
 from tests.tokens.vocabulary import ENCODINGS, texts, tokenizer
 
@@ -16,7 +16,7 @@ long_texts = st.lists(st.one_of(lines, st.just("x" * 3000), texts), max_size=40)
 def test_counts_of_parts_add_up(encoding: str, text: str) -> None:
     counter = tokenizer(encoding)
 
-    pieces = list(parts(text))
+    pieces = list(additive_parts(text))
 
     assert "".join(pieces) == text
     assert sum(map(counter.count, pieces)) == counter.count(text)
@@ -37,7 +37,10 @@ def test_typing_leaves_the_other_parts_alone() -> None:
     )
     text = "".join(f"{n}{paragraph}" for n in range(200))
 
-    before, after = set(parts(text)), set(parts(text[:4000] + "新字" + text[4000:]))
+    before, after = (
+        set(additive_parts(text)),
+        set(additive_parts(text[:4000] + "新字" + text[4000:])),
+    )
 
     assert len(after - before) <= 2
 
@@ -45,4 +48,4 @@ def test_typing_leaves_the_other_parts_alone() -> None:
 def test_a_long_line_is_taken_apart_too() -> None:
     line = "".join(f"第{n}次他走了，她没有回头，只是数着{n * 7}步。" for n in range(1000))
 
-    assert max(map(len, parts(line))) < 3000
+    assert max(map(len, additive_parts(line))) < 3000

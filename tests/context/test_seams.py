@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.context.manuscript import Manuscript
-from creonowd.context.seams import edges
+from creonowd.redaction.split_points import split_points
 from tests.context.worlds import REDACTOR, SECRET, SENTENCES, instruments
 from tests.tokens.vocabulary import PIECES
 
@@ -69,15 +69,15 @@ def test_no_stretch_of_a_document_shows_half_a_secret(text: str, data: st.DataOb
 def test_edges_do_not_depend_on_where_one_looks(text: str, data: st.DataObject) -> None:
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
 
-    found = edges(text, start, end)
+    found = split_points(text, start, end)
 
-    assert found == [edge for edge in edges(text, 0, len(text)) if start < edge.at < end]
+    assert found == [edge for edge in split_points(text, 0, len(text)) if start < edge.at < end]
 
 
 def test_a_document_without_seams_is_torn_on_a_grid() -> None:
     text = "他走了，她没有回头，雨还在下，" * 4000 + SECRET + "，于是他又回来了，" * 4000
 
-    found = edges(text, 0, len(text))
+    found = split_points(text, 0, len(text))
     read = Manuscript(text, 60_010, instruments()).between(0, len(text))
 
     assert len(found) > 5

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.redaction.folding import fold, way_back
+from creonowd.redaction.normalise import normalise, way_back
 
 PLAIN = st.text(
     st.characters(codec="utf-8", exclude_categories=["Cc", "Cf", "Cs"], exclude_characters='\\"')
@@ -26,13 +26,13 @@ def test_json_escapes_are_read_as_what_they_stand_for(text: str) -> None:
     bmp = all(ord(char) < 0x10000 for char in text)
 
     if bmp:
-        assert fold(once).text == fold(text).text
-        assert fold(twice).text == fold(text).text
+        assert normalise(once).text == normalise(text).text
+        assert normalise(twice).text == normalise(text).text
 
 
 @given(TEXTS)
 def test_every_place_leads_back(text: str) -> None:
-    folded = fold(text)
+    folded = normalise(text)
     origin = way_back(folded)
 
     places = [origin(place) for place in range(len(folded.text) + 1)]
@@ -55,4 +55,4 @@ def test_every_place_leads_back(text: str) -> None:
     ],
 )
 def test_disguises_are_undone(text: str, expected: str) -> None:
-    assert fold(text).text == expected
+    assert normalise(text).text == expected

@@ -4,8 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.redaction.rulebook import RULES
-from creonowd.redaction.scanning import NEAR, make_scanner, scan
-from creonowd.redaction.stretches import placeholders, replaced
+from creonowd.redaction.rules import placeholders, replaced
+from creonowd.redaction.scanner import NEAR, make_scanner, scan
 from tests.redaction.made_up import made_up
 from tests.redaction.test_properties import MOSAICS
 

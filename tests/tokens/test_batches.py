@@ -5,13 +5,13 @@ import tiktoken
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.tokens.batches import BETWEEN, WORTH_A_THREAD, counting
 from creonowd.tokens.tables import packaged_encoding
+from creonowd.tokens.tokenizer import BETWEEN, WORTH_A_THREAD, count_in_background
 from tests.tokens.vocabulary import ENCODINGS, texts
 
 
 def counts_of(many: list[str], encoding: tiktoken.Encoding, *, ahead: bool = False) -> list[int]:
-    with counting(many, encoding, ahead=ahead) as counts:
+    with count_in_background(many, encoding, ahead=ahead) as counts:
         return counts()
 
 

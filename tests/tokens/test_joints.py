@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 
-from creonowd.tokens.joints import joints
+from creonowd.tokens.additive import joints
 from tests.tokens.vocabulary import ENCODINGS, texts, tokenizer
 
 

@@ -14,8 +14,8 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from creonowd.context.fragment import Span
-from creonowd.context.seams import edges
 from creonowd.redaction import PLACEHOLDER, Stretch
+from creonowd.redaction.split_points import split_points
 from creonowd.sources.retrieval.passages import Passage
 
 
@@ -39,7 +39,7 @@ def concealed(text: str, passages: Iterable[Passage], finder: Finder) -> Iterato
 
 def _secrets(text: str, finder: Finder) -> Iterator[Span]:
     """Find the secrets of a text part by part: no secret reaches over a seam."""
-    seams = [edge.at for edge in edges(text, 0, len(text)) if not edge.torn]
+    seams = [edge.at for edge in split_points(text, 0, len(text)) if not edge.torn]
     for start, end in pairwise([0, *seams, len(text)]):
         for found in finder.find(text[start:end]):
             yield Span(start + found.start, start + found.end)

@@ -20,10 +20,9 @@ from creonowd.context.result import AssembleResult
 from creonowd.context.source import Source
 from creonowd.redaction import Redactor
 from creonowd.sources.in_memory import InMemorySource, piece
-from creonowd.tokens.batches import BETWEEN
 from creonowd.tokens.cache import CountCache
 from creonowd.tokens.tables import packaged_encoding
-from creonowd.tokens.tokenizer import BpeTokenizer
+from creonowd.tokens.tokenizer import BETWEEN, BpeTokenizer
 from scripts.benchmarks.beside.walk import Told, Work
 from scripts.benchmarks.novel.desk import plan
 

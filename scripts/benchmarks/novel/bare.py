@@ -13,7 +13,7 @@ import tiktoken
 
 from creonowd.context.fragment import Action, Layer, Reason, Rule
 from creonowd.context.verdict import TrimEvidence
-from creonowd.tokens.batches import BETWEEN
+from creonowd.tokens.tokenizer import BETWEEN
 from scripts.benchmarks.novel.desk import REDACTOR
 
 AT_ONCE = 200

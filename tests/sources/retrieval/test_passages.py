@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.sources.retrieval.passages import MOST_TOKENS, cut
-from creonowd.tokens.tokenizers import Tokenizers
+from creonowd.tokens.tokenizer import Tokenizers
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 PROSE = "　　他站在城门口，望着雪里的灯火，一句话也没有说。风从河上来，吹灭了两盏。\r\n"

@@ -6,7 +6,7 @@ Knows these three formats; knows no vendor.
 import re
 from collections.abc import Sequence
 
-from creonowd.redaction.rules import NOTHING, WORD, Rule, Span, first_group, whole
+from creonowd.redaction.rules import NOTHING, WORD, RedactionRule, Span, first_group, whole
 from creonowd.redaction.shape import is_random, is_stand_in
 
 _DASHES = "(?:-{4,5}|[–—]{1,5})"
@@ -47,13 +47,13 @@ def _dsn_password(match: "re.Match[str]") -> Sequence[Span]:
 
 
 RULES = (
-    Rule(
+    RedactionRule(
         "json_web_token",
         ("eyj",),
         rf"(?<!{WORD}[-_])eyJ{WORD}{{8,}}+\.{WORD}{{8,}}+(?:(?:\.{{1,2}}{WORD}++){{1,4}}|\.?)",
         whole,
     ),
-    Rule(
+    RedactionRule(
         "private_key_pem",
         ("-----begin ", "---- begin ", "–begin ", "—begin "),
         rf"{_DASHES}[ ]?BEGIN [A-Z0-9 ]{{0,24}}PRIVATE KEY(?: BLOCK)?[ ]?{_DASHES}"
@@ -62,13 +62,13 @@ RULES = (
         _private_key,
         bounded=False,
     ),
-    Rule(
+    RedactionRule(
         "private_key_putty",
         ("private-lines:",),
         r"Private-Lines: \d{1,3}((?:\s{1,3}[A-Za-z0-9+/=]{16,80}+)+)",
         first_group,
     ),
-    Rule(
+    RedactionRule(
         "url_credentials",
         ("://", ":\\/\\/"),
         r":(?://|\\/\\/)(?P<user>[^\s/?#@:\"'<>\\`|，。；（）]{0,128}+)"
@@ -77,7 +77,7 @@ RULES = (
         bounded=False,
         needs="@",
     ),
-    Rule(
+    RedactionRule(
         "url_credentials",
         ("@tcp(", "@unix("),
         r"@(?:tcp|unix)\(",

@@ -9,9 +9,17 @@ from typing import NamedTuple
 
 from ahocorasick_rs import AhoCorasick, Implementation
 
-from creonowd.redaction.boundary import ALNUM, MAY_BE_INSIDE, inside, may_escape
-from creonowd.redaction.rules import Judge, Rule, Span, compiled
-from creonowd.redaction.stretches import Finding
+from creonowd.redaction.rules import (
+    LETTER_OR_DIGIT,
+    MAY_BE_INSIDE,
+    Finding,
+    Judge,
+    RedactionRule,
+    Span,
+    compiled,
+    inside,
+    may_escape,
+)
 
 NEAR = 4500
 """How far a change in a text may matter: further than the longest match that can hold one."""
@@ -20,7 +28,7 @@ Hit = tuple[int, int, int]
 """The number of an anchor, and where it starts and ends."""
 
 
-class Ready(NamedTuple):
+class CompiledRules(NamedTuple):
     """What the scan asks of a rule, once its pattern is compiled."""
 
     rank: int
@@ -33,16 +41,16 @@ class Ready(NamedTuple):
 class Scanner(NamedTuple):
     """Rules made ready to run; those of an anchor when it is met for the first time."""
 
-    rules: tuple[Rule, ...]
+    rules: tuple[RedactionRule, ...]
     names: tuple[str, ...]
     automaton: AhoCorasick
     by_anchor: tuple[tuple[int, ...], ...]
-    ready: list[tuple[Ready, ...]]
+    ready: list[tuple[CompiledRules, ...]]
     unanchored: tuple[int, ...]
     needy: tuple[tuple[int, str], ...]
 
 
-def make_scanner(rules: Sequence[Rule]) -> Scanner:
+def make_scanner(rules: Sequence[RedactionRule]) -> Scanner:
     """Gather every rule's anchors into one automaton."""
     by_anchor: dict[str, list[int]] = {}
     for rank, rule in enumerate(rules):
@@ -59,10 +67,10 @@ def make_scanner(rules: Sequence[Rule]) -> Scanner:
     )
 
 
-def _prepare(scanner: Scanner, anchor: int) -> tuple[Ready, ...]:
+def _prepare(scanner: Scanner, anchor: int) -> tuple[CompiledRules, ...]:
     ranked = [(rank, scanner.rules[rank]) for rank in scanner.by_anchor[anchor]]
     scanner.ready[anchor] = tuple(
-        Ready(rank, rule.bounded, compiled(rule.pattern).match, rule.judge, rule.swallows)
+        CompiledRules(rank, rule.bounded, compiled(rule.pattern).match, rule.judge, rule.swallows)
         for rank, rule in ranked
     )
     return scanner.ready[anchor]
@@ -113,7 +121,7 @@ def _anchored(scanner: Scanner, text: str, hits: Sequence[Hit]) -> list[Finding]
     findings: list[Finding] = []
     done = _begun(scanner, text)
     escapes = may_escape(text)
-    within = frozenset[str]() if escapes else ALNUM
+    within = frozenset[str]() if escapes else LETTER_OR_DIGIT
     ready = scanner.ready
     for anchor, start, _ in hits:
         before = text[start - 1] if start else " "

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 
 from creonowd.model import Model
+from creonowd.tokens.additive import joints, stations
 from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, paragraphs, sentences
-from creonowd.tokens.joints import joints, stations
 from creonowd.tokens.tokenizer import Tokenizer
 
 WALL = 4096

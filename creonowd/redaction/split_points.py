@@ -12,7 +12,7 @@ import re
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
-from creonowd.tokens.joints import joints
+from creonowd.tokens.additive import joints
 
 ONE_IN = 8
 GRID = 8192
@@ -26,7 +26,7 @@ _KEY = "PRIVATE KEY"
 _MARKER = re.compile(rf".{{0,6}}(BEGIN|END) [A-Z0-9 ]{{0,24}}{_KEY}")
 
 
-class Edge(NamedTuple):
+class SplitPoint(NamedTuple):
     """Where one part ends and the next begins; `torn` if a secret may lie across it.
 
     Inside a private key, `key` is where that begins.
@@ -37,14 +37,14 @@ class Edge(NamedTuple):
     key: int | None = None
 
 
-def edges(text: str, start: int, end: int) -> list[Edge]:
+def split_points(text: str, start: int, end: int) -> list[SplitPoint]:
     """List the edges strictly between two positions; what lies elsewhere does not change them."""
     first = max(0, start - GRID - SLACK)
     keys = _keys(text, max(0, first - LONGEST_KEY), end)
     sure = [at for at in _seams(text, first, end) if _key_around(keys, at) is None]
     torn = [at for mark in _marks(start, end) if (at := _tear(text, mark, sure)) is not None]
-    found = [Edge(at) for at in sure]
-    found += [Edge(at, torn=True, key=_key_around(keys, at)) for at in torn]
+    found = [SplitPoint(at) for at in sure]
+    found += [SplitPoint(at, torn=True, key=_key_around(keys, at)) for at in torn]
     return sorted((edge for edge in found if start < edge.at < end), key=lambda edge: edge.at)
 
 

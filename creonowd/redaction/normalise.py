@@ -35,7 +35,7 @@ _WIDE_TO_NARROW = {
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-class Folded(NamedTuple):
+class NormalisedText(NamedTuple):
     """A folded text, and what was taken out of the text before."""
 
     text: str
@@ -43,7 +43,7 @@ class Folded(NamedTuple):
     disguise: "re.Pattern[str] | None" = None
 
 
-def fold(text: str) -> Folded:
+def normalise(text: str) -> NormalisedText:
     """Undo disguises; a text without any comes back as it is."""
     text, encoded = _encodable(text)
     kinds: list[str] = []
@@ -54,10 +54,10 @@ def fold(text: str) -> Folded:
         kinds.append(_ESCAPED)
     if '" +' in text or "' +" in text:
         kinds.append(_JOINT)
-    return _undisguised(text, _any_of(tuple(kinds))) if kinds else Folded(text, text)
+    return _undisguised(text, _any_of(tuple(kinds))) if kinds else NormalisedText(text, text)
 
 
-def way_back(folded: Folded) -> Callable[[int], int]:
+def way_back(folded: NormalisedText) -> Callable[[int], int]:
     """Make the function that finds the original place of a folded one."""
     folds: list[int] = []
     shifts: list[int] = []
@@ -76,10 +76,10 @@ def _any_of(kinds: tuple[str, ...]) -> "re.Pattern[str]":
     return re.compile("|".join(kinds))
 
 
-def _undisguised(text: str, disguise: "re.Pattern[str]") -> Folded:
+def _undisguised(text: str, disguise: "re.Pattern[str]") -> NormalisedText:
     shown = _reveal if "\\u" in text else ""
     folded = disguise.sub(shown, text)
-    return Folded(text, text) if folded == text else Folded(folded, text, disguise)
+    return NormalisedText(text, text) if folded == text else NormalisedText(folded, text, disguise)
 
 
 def _encodable(text: str) -> tuple[str, bytes]:

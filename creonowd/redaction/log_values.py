@@ -16,7 +16,7 @@ from uuid import UUID
 import msgspec
 
 from creonowd.redaction.redactor import Redactor
-from creonowd.redaction.stretches import PLACEHOLDER
+from creonowd.redaction.rules import PLACEHOLDER
 
 DEEPEST = 16
 SHORT = 48
@@ -134,7 +134,7 @@ def _is_secret_name(name: Any) -> bool:
 
 @lru_cache(maxsize=REMEMBERED)
 def _announces(name: str) -> bool:
-    from creonowd.redaction.names import is_secret_name
+    from creonowd.redaction.labels import is_secret_name
 
     return is_secret_name(name)
 

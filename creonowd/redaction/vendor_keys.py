@@ -12,15 +12,114 @@ from creonowd.redaction.rules import (
     HEX,
     NOTHING,
     WORD,
-    Rule,
+    RedactionRule,
     Span,
     first_group,
     token,
     unless_a_name,
+    unless_words,
     whole,
     with_head,
 )
 from creonowd.redaction.shape import has_mixture, is_stand_in, is_words
+
+HEX_UUID = f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"
+
+
+AI_KEYS = (
+    token("anthropic_api_key", "sk-ant-", rf"{WORD}{{20,400}}+"),
+    token("openrouter_api_key", "sk-or-", rf"(?:v\d-)?{ALNUM}{{32,128}}+"),
+    token("langfuse_secret_key", "sk-lf-", HEX_UUID),
+    RedactionRule("openai_api_key_sk", ("sk-",), rf"sk-({WORD}{{16,400}}+)", unless_a_name),
+    token("openai_session_sess", "sess-", rf"{ALNUM}{{40}}"),
+    token("google_api_key", "AIza", rf"{WORD}{{35,39}}+"),
+    token("google_api_key", "AQ.", rf"Ab8{WORD}{{40,60}}+"),
+    token("google_oauth_token", "ya29.", rf"{WORD}{{20,400}}+"),
+    token("google_oauth_token", "1//0", rf"{WORD}{{40,120}}+"),
+    token("google_oauth_secret", "GOCSPX-", rf"{WORD}{{24,40}}+"),
+    token("huggingface_token", "hf_", rf"{ALNUM}{{30,42}}+"),
+    token("huggingface_token", "api_org_", rf"{ALNUM}{{30,42}}+"),
+    token("groq_api_key", "gsk_", rf"{ALNUM}{{40,64}}+"),
+    token("xai_api_key", "xai-", rf"{ALNUM}{{60,128}}+"),
+    token("perplexity_api_key", "pplx-", rf"{ALNUM}{{40,64}}+"),
+    token("replicate_api_token", "r8_", rf"{ALNUM}{{30,48}}+"),
+    token("langsmith_api_key", "lsv2_", rf"(?:pt|sk)_{HEX}{{32}}_{HEX}{{10}}"),
+    token("langsmith_api_key", "ls__", rf"{HEX}{{32}}"),
+    token("cerebras_api_key", "csk-", rf"{ALNUM}{{40,64}}+"),
+    token("nvidia_api_key", "nvapi-", rf"{WORD}{{50,100}}+"),
+    token("together_api_key", "tgp_v1_", rf"{WORD}{{30,80}}+"),
+    token("fireworks_api_key", "fw_", rf"{ALNUM}{{20,40}}+"),
+    token("jina_api_key", "jina_", rf"{WORD}{{40,80}}+"),
+    token("tavily_api_key", "tvly-", rf"{WORD}{{20,64}}+"),
+    token("pinecone_api_key", "pcsk_", rf"{ALNUM}{{4,10}}_{ALNUM}{{40,80}}+"),
+    token("elevenlabs_api_key", "sk_", rf"{HEX}{{48}}"),
+    token("llamacloud_api_key", "llx-", rf"{ALNUM}{{40,64}}+"),
+    token("coze_access_token", "pat_", rf"{ALNUM}{{60,68}}+"),
+    token("qianfan_api_key", "bce-v3/ALTAK", rf"-?{ALNUM}{{16,32}}/{HEX}{{32,64}}+"),
+    token("qianfan_access_key", "ALTAK", rf"-?{ALNUM}{{16,40}}+"),
+    token("tencent_secret_id", "AKID", rf"{ALNUM}{{28,40}}+"),
+    RedactionRule(
+        "alibaba_access_key_id", ("ltai",), rf"LTAI(?!x{{4}}){ALNUM}{{12,26}}+{END}", whole
+    ),
+    token("volcengine_access_key", "AKLT", rf"{ALNUM}{{30,70}}+"),
+    RedactionRule(
+        "zhipu_api_key", (), rf"\.{ALNUM}{{16}}{END}", with_head(f"{HEX}{{32}}", 32, telling=True)
+    ),
+)
+
+
+def _aws_key_id(match: "re.Match[str]") -> Sequence[Span]:
+    """Spare a continent in capitals; with a digit, or after `AKIA`, it is a key."""
+    shouted = match[1].isalpha() and not match[0].startswith("AKIA") and is_words(match[1])
+    return NOTHING if shouted or is_stand_in(match[1]) else (match.span(),)
+
+
+CLOUD_KEYS = (
+    RedactionRule(
+        "aws_access_key_id",
+        ("akia", "asia", "abia", "acca"),
+        rf"A(?:KIA|SIA|BIA|CCA)([A-Z0-9]{{16}}){END}",
+        _aws_key_id,
+    ),
+    token("aws_bedrock_api_key", "ABSK", r"[A-Za-z0-9+/]{100,200}+={0,2}"),
+    RedactionRule(
+        "azure_client_secret",
+        tuple(f"{digit}q~" for digit in range(10)),
+        r"[0-9]Q~(?:[A-Za-z0-9_~-]|\.(?=[A-Za-z0-9_~-])){31,36}+",
+        with_head("[A-Za-z0-9_~.-]{3}", 3),
+        bounded=False,
+    ),
+    RedactionRule(
+        "azure_api_key",
+        ("jqqj99",),
+        rf"JQQJ99{ALNUM}{{20,30}}+",
+        with_head(f"{ALNUM}{{52}}", 52),
+        bounded=False,
+    ),
+    RedactionRule(
+        "digitalocean_token",
+        ("dop_v1_", "doo_v1_", "dor_v1_"),
+        rf"do[opr]_v1_({HEX}{{64}}){END}",
+        unless_words,
+    ),
+    token("digitalocean_spaces_key", "DO00", r"[A-Z0-9]{16}"),
+    token("databricks_token", "dapi", rf"{HEX}{{32}}(?:-\d{{1,2}})?"),
+    RedactionRule(
+        "vault_token",
+        ("hvs.", "hvb.", "hvr."),
+        rf"hv[sbr]\.({WORD}{{20,400}}+)",
+        unless_words,
+    ),
+    token("vault_token", "s.", rf"{ALNUM}{{24}}"),
+    RedactionRule(
+        "terraform_token",
+        (".atlasv1.",),
+        rf"\.atlasv1\.{WORD}{{50,80}}+",
+        with_head(f"{ALNUM}{{14}}", 14),
+        bounded=False,
+    ),
+)
+
 
 UUID = f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"
 
@@ -31,8 +130,8 @@ def _mixed(match: "re.Match[str]") -> Sequence[Span]:
     return NOTHING if sayable else (match.span(),)
 
 
-def _github(kind: str) -> Rule:
-    return Rule(
+def _github(kind: str) -> RedactionRule:
+    return RedactionRule(
         f"github_token_{kind}", (f"{kind}_",), rf"{kind}_([A-Za-z0-9_]{{16,255}}+)", unless_a_name
     )
 
@@ -40,7 +139,7 @@ def _github(kind: str) -> Rule:
 CODE_HOSTS = (
     *map(_github, ("ghp", "gho", "ghu", "ghs", "ghr")),
     token("github_fine_grained_pat", "github_pat_", r"[A-Za-z0-9_]{36,255}+"),
-    Rule(
+    RedactionRule(
         "gitlab_token",
         (
             "glpat-",
@@ -73,49 +172,49 @@ CODE_HOSTS = (
 )
 
 CHATS = (
-    Rule(
+    RedactionRule(
         "slack_token",
         ("xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxe.", "xoxc-", "xoxd-"),
         r"xox[a-z][.-](?:xox[bp]-)?[A-Za-z0-9%/+=-]{20,400}+",
         _mixed,
     ),
     token("slack_app_token", "xapp-", r"\d-[A-Z0-9]{6,20}-\d{8,16}-[A-Za-z0-9]{32,128}+"),
-    Rule(
+    RedactionRule(
         "slack_webhook_url",
         ("hooks.slack.com/",),
         rf"hooks\.slack\.com/(?:services|workflows|triggers)/({ALNUM}{{6,20}}/[A-Za-z0-9/]{{16,120}}+)",
         first_group,
         bounded=False,
     ),
-    Rule(
+    RedactionRule(
         "discord_webhook_url",
         ("/api/webhooks/",),
         rf"/api/webhooks/(\d{{15,21}}/{WORD}{{50,100}}+)",
         first_group,
         bounded=False,
     ),
-    Rule(
+    RedactionRule(
         "discord_bot_token",
         (),
         rf"\.{WORD}{{5,8}}\.{WORD}{{24,48}}+",
         with_head(f"[MNO]{WORD}{{22,28}}", 30),
     ),
     token("discord_mfa_token", "mfa.", rf"{WORD}{{80,96}}+"),
-    Rule(
+    RedactionRule(
         "telegram_bot_token",
         tuple(f"{digit}:" for digit in range(10)),
         rf"[0-9]:{WORD}{{34,36}}+(?!{WORD})",
         with_head("(?:bot)?[0-9]{7,11}", 15),
         bounded=False,
     ),
-    Rule(
+    RedactionRule(
         "feishu_webhook_url",
         ("/bot/v2/hook/",),
         rf"/bot/v2/hook/({WORD}{{20,64}}+)",
         first_group,
         bounded=False,
     ),
-    Rule(
+    RedactionRule(
         "wecom_webhook_url",
         ("/cgi-bin/webhook/send?key=",),
         rf"/cgi-bin/webhook/send\?key=({WORD}{{20,64}}+)",
@@ -125,7 +224,7 @@ CHATS = (
 )
 
 SERVICES = (
-    Rule(
+    RedactionRule(
         "stripe_secret_key",
         ("sk_live_", "sk_test_", "rk_live_", "rk_test_"),
         rf"[sr]k_(?:live|test)_{ALNUM}{{16,255}}+",
@@ -133,7 +232,7 @@ SERVICES = (
     ),
     token("stripe_webhook_secret", "whsec_", r"[A-Za-z0-9+/]{24,80}+={0,2}"),
     token("sendgrid_api_key", "SG.", rf"{WORD}{{16,32}}\.{WORD}{{32,64}}+"),
-    Rule(
+    RedactionRule(
         "twilio_key",
         tuple(f"{kind}{digit}" for kind in ("ac", "sk") for digit in "0123456789abcdef"),
         rf"(?:AC|SK){HEX}{{32}}{END}",
@@ -141,14 +240,14 @@ SERVICES = (
     ),
     token("notion_token", "ntn_", rf"{ALNUM}{{40,64}}+"),
     token("notion_token", "secret_", rf"{ALNUM}{{40,50}}+"),
-    Rule(
+    RedactionRule(
         "shopify_token",
         ("shpat_", "shpca_", "shppa_", "shpss_", "shpua_", "shptka_"),
         rf"shp(?:at|ca|pa|ss|ua|tka)_[0-9a-fA-F]{{32,64}}+{END}",
         whole,
     ),
     token("mailgun_api_key", "key-", rf"{HEX}{{32}}"),
-    Rule(
+    RedactionRule(
         "mailchimp_api_key",
         ("-us",),
         rf"-us[0-9]{{1,2}}{END}",
@@ -193,4 +292,4 @@ SERVICES = (
 )
 
 
-RULES = CODE_HOSTS + CHATS + SERVICES
+PLATFORM_TOKENS = CODE_HOSTS + CHATS + SERVICES

@@ -46,3 +46,50 @@ def stations(text: str, *, forward: bool) -> Iterator[int]:
 def is_plain(character: str) -> bool:
     """Tell whether a character can neither extend a grapheme nor be extended by a plain one."""
     return character != "\r" and _PLAIN.match(character) is not None
+
+
+SHORT = 256
+LONG = 2048
+ONE_IN = 4
+FULL_LINE = 64
+
+_BEGINNING = re.compile(r"[ \t\u3000]*+[^\s/]")
+_LINE = re.compile(rf"\n(?={_BEGINNING.pattern})")
+
+
+def additive_parts(text: str) -> Iterator[str]:
+    """Take a text apart; the counts of the parts add up to its own."""
+    if len(text) < SHORT:
+        yield text
+        return
+    start = line = 0
+    for match in _LINE.finditer(text):
+        end = match.end()
+        if end - line >= FULL_LINE or _chosen(text, end - 1):
+            yield from _finer(text[start:end])
+            start = end
+        line = end
+    yield from _finer(text[start:])
+
+
+def adds_up(left: str, right: str) -> bool:
+    """Tell whether two neighbouring texts have together as many tokens as each by itself."""
+    if left.endswith("\n") and _BEGINNING.match(right):
+        return True
+    return bool(joints(left[-1:] + right[:1], 0, 2))
+
+
+def _finer(part: str) -> Iterator[str]:
+    if len(part) <= LONG:
+        yield part
+        return
+    start = 0
+    for at in joints(part, 0, len(part)):
+        if at - start >= SHORT and _chosen(part, at):
+            yield part[start:at]
+            start = at
+    yield part[start:]
+
+
+def _chosen(text: str, at: int) -> bool:
+    return at >= 2 and (ord(text[at - 1]) * 31 + ord(text[at - 2])) % ONE_IN == 0
