@@ -24,8 +24,8 @@ from creonowd.artifacts.veils import Veils
 from creonowd.artifacts.views import View, Views
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
+from creonowd.rpc.messages import without_surrogates
 from creonowd.rpc.peer import Peer
-from creonowd.rpc.salvage import without_surrogates
 from creonowd.settings import Settings
 from creonowd.threads import StopSignal, in_thread
 

@@ -11,7 +11,7 @@ from anyio import from_thread
 from creonowd.artifacts.files import ContextFiles, Where
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.rpc.progress import report_progress
+from creonowd.rpc.requests import report_progress
 from creonowd.threads import in_thread
 
 if TYPE_CHECKING:

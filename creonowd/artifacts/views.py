@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from creonowd.artifacts.redacting import Reader
 from creonowd.redaction import Redactor
-from creonowd.rpc.salvage import without_surrogates
+from creonowd.rpc.messages import without_surrogates
 
 
 class View(StrEnum):

@@ -33,7 +33,7 @@ from creonowd.channels import (
     watch,
 )
 from creonowd.rpc.channel import Channel, HostCall, Notification
-from creonowd.rpc.discover import Contract
+from creonowd.rpc.openrpc import Contract
 
 FAMILIES = (
     app,

@@ -8,8 +8,8 @@ from creonowd import __version__
 from creonowd.channels.session import Session
 from creonowd.model import Empty, Model, Result
 from creonowd.rpc.channel import Channel
-from creonowd.rpc.liveness import PING
 from creonowd.rpc.metrics import ChannelMetrics
+from creonowd.rpc.server import PING
 
 
 class Degradation(Model):

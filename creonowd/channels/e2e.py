@@ -10,7 +10,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Params, Result
 from creonowd.providers.fake import Fake, Script, Step
 from creonowd.rpc.channel import Channel, Role
-from creonowd.rpc.progress import report_progress
+from creonowd.rpc.requests import report_progress
 
 STEPS = 10
 

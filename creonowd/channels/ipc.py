@@ -8,8 +8,8 @@ from creonowd import __version__
 from creonowd.channels.session import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Model, Params, Result
+from creonowd.rpc.access import Grant, restricted
 from creonowd.rpc.channel import Channel, Deadline, Role
-from creonowd.rpc.grants import Grant, restricted
 
 PROTOCOL_VERSION = 1
 MIN_COMPATIBLE = 1

@@ -14,7 +14,7 @@ from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
-from creonowd.rpc.progress import report_progress
+from creonowd.rpc.requests import report_progress
 from creonowd.sources.open_document import Opened, Position, open_document
 from creonowd.sources.retrieval.explanation import (
     MOST,

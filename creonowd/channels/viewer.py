@@ -10,8 +10,8 @@ from creonowd.channels.project import ProjectId
 from creonowd.channels.session import Session
 from creonowd.model import Empty, Model, Params, Result
 from creonowd.redaction import Redactor
+from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Channel, Role
-from creonowd.rpc.grants import Grant
 
 TOKEN_MS = 24 * 3600 * 1000
 

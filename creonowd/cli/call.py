@@ -12,7 +12,7 @@ import msgspec
 from creonowd.cli.client import Client, connect
 from creonowd.cli.output import show
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.rpc.salvage import mend_surrogates
+from creonowd.rpc.messages import mend_surrogates
 from creonowd.settings import user_data_dir
 
 

@@ -25,7 +25,7 @@ from creonowd.daemon.secrecy import own_redactor
 from creonowd.providers.configured import Configured
 from creonowd.providers.reuse import PrefixReuse
 from creonowd.rpc.connection import Connection
-from creonowd.rpc.discover import describe
+from creonowd.rpc.openrpc import describe
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.skills.in_flight import InFlight

@@ -12,8 +12,8 @@ from anyio import to_thread
 
 from creonowd.daemon import tickets
 from creonowd.errors import DaemonError
+from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
-from creonowd.rpc.grants import Grant
 from creonowd.rpc.server import Server
 
 log = structlog.stdlib.get_logger(__name__)

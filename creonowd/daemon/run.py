@@ -22,12 +22,11 @@ from creonowd.daemon.life import Life
 from creonowd.daemon.pages import Pages
 from creonowd.daemon.secrecy import own_redactor
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.rpc.access import Grant
 from creonowd.rpc.boundary import leaves
 from creonowd.rpc.channel import Role
-from creonowd.rpc.grants import Grant
-from creonowd.rpc.liveness import PING
-from creonowd.rpc.server import Server
-from creonowd.transports import stdio, tcp
+from creonowd.rpc.server import PING, Server
+from creonowd.transports import sockets, stdio
 
 FIRST_ANSWER_SECONDS = 0.005
 
@@ -138,9 +137,9 @@ async def _open(
     token = server.grants.mint(Grant(Role.OWNER))
     if sys.platform == "win32" or options.tcp_port is not None:
         with _free("--tcp", options.tcp_port):
-            listener = await tcp.listen(server, options.tcp_port or 0)
+            listener = await sockets.listen_tcp(server, options.tcp_port or 0)
         opened.callback(listener.close)
-        address = f"{tcp.LOOPBACK}:{tcp.port_of(listener)}"
+        address = f"{sockets.LOOPBACK}:{sockets.port_of(listener)}"
         endpoints.append(endpoint.Endpoint(transport="tcp", address=address, token=token))
     server.open_page, server.keep_pages = pages.address, pages.keep
     if options.websocket_port is not None:
@@ -166,11 +165,11 @@ def _free(flag: str, port: int | None) -> Generator[None]:
 
 @contextlib.asynccontextmanager
 async def _unix(server: Server, path: Path) -> AsyncGenerator[asyncio.Server]:
-    from creonowd.transports import unix_socket
+    from creonowd.transports import sockets
 
-    listener = await unix_socket.listen(server, path)
+    listener = await sockets.listen_unix(server, path)
     try:
         yield listener
     finally:
         listener.close()
-        unix_socket.remove(path)
+        sockets.remove_socket(path)

@@ -9,7 +9,7 @@ import structlog
 
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode, disk_error
-from creonowd.rpc.payload import misfit
+from creonowd.rpc.channel import misfit
 
 _DISK = {ErrorCode.STORAGE_FULL, ErrorCode.IO_ERROR}
 _REFUSALS = {

@@ -11,17 +11,13 @@ from msgspec import Raw
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc import messages
-from creonowd.rpc.at_once import LARGE, read_at_once
-from creonowd.rpc.calls import Calls
+from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
 from creonowd.rpc.framing import Broken, Event, Frame, Framing, Oversized, Splitter
-from creonowd.rpc.grants import Grant
-from creonowd.rpc.messages import Batch, Invalid, Request, Response
+from creonowd.rpc.messages import LARGE, Batch, Invalid, Request, Response, read_at_once, recover_id
 from creonowd.rpc.outbox import Outbox, Wire
-from creonowd.rpc.peer import Merge
-from creonowd.rpc.requests import Requests
-from creonowd.rpc.salvage import recover_id
-from creonowd.rpc.ticket import Fate, Sink
+from creonowd.rpc.peer import Calls, Merge
+from creonowd.rpc.requests import Requests, Sink, StopReason
 
 if TYPE_CHECKING:
     from creonowd.rpc.server import Server
@@ -128,7 +124,7 @@ class Connection:
         if not self.connected:
             return
         self.connected = False
-        self.requests.stop(Fate.GONE)
+        self.requests.stop(StopReason.GONE)
         self._calls.close()
         for callback in self._closing:
             callback()

@@ -1,13 +1,92 @@
 """JSON-RPC 2.0 messages: bytes to values and back. Knows no channel."""
 
+import json
+import math
+import re
+from collections.abc import Mapping
 from typing import Any, cast
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.rpc.payload import Payload
-from creonowd.rpc.salvage import Id, mend_surrogates, mended, recover_id
+from creonowd.rpc.channel import NO_META, Channel, Payload, names_meta
+
+Id = int | float | str | None
+
+_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
+_SURROGATES = re.compile(
+    rb"(?<!\\)(?P<backslashes>(?:\\\\)*+)"
+    rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2}))"
+)
+_LONE = re.compile("[\ud800-\udfff]")
+_ID_AT_END = re.compile(
+    rb'"id"\s*:\s*(-?\d+(?:\.\d+)?|"(?:[^"\\]|\\.)*")\s*'
+    rb'(?:,\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*)*\}$'
+)
+SEARCHED_FOR_ID = 64 * 1024
+
+
+def recover_id(head: bytes, tail: bytes = b"") -> Id:
+    """Find the id of a broken message among its own top-level keys; None when there is none."""
+    found = _scan_for_id(head[:SEARCHED_FOR_ID])
+    if found is None and (at_end := _ID_AT_END.search(tail or head[-512:].rstrip())):
+        found = at_end.group(1)
+    return None if found is None else _scalar(found)
+
+
+def _scan_for_id(head: bytes) -> bytes | None:
+    depth = 0
+    previous: list[bytes] = [b"", b""]
+    for match in _TOKEN.finditer(head):
+        token = match.group()
+        if depth == 1 and previous == [b'"id"', b":"]:
+            return token
+        depth += token in {b"{", b"["}
+        depth -= token in {b"}", b"]"}
+        previous = [previous[1], token]
+    return None
+
+
+def _scalar(token: bytes) -> Id:
+    try:
+        value = json.loads(token)
+    except (ValueError, UnicodeDecodeError):
+        return None
+    if isinstance(value, str):
+        return without_surrogates(value)
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def mend_surrogates(body: bytes) -> bytes | None:
+    r"""Replace every lone `\ud83d` by `\ufffd` and nothing else; None if there is none."""
+    whole = _SURROGATES.sub(_without_lone, body)
+    return None if whole == body else whole
+
+
+def _without_lone(escape: re.Match[bytes]) -> bytes:
+    return escape["backslashes"] + rb"\ufffd" if escape["lone"] else escape.group()
+
+
+def mended(value: Any) -> Any:
+    """Rebuild a decoded value with no lone surrogate in any key or string."""
+    if isinstance(value, str):
+        return without_surrogates(value)
+    if isinstance(value, dict):
+        members = cast("dict[Any, Any]", value)
+        return {mended(key): mended(member) for key, member in members.items()}
+    if isinstance(value, list | tuple):
+        return [mended(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def without_surrogates(text: str) -> str:
+    """Replace lone surrogates by U+FFFD, so that the text can be encoded."""
+    return _LONE.sub("\ufffd", text)
+
 
 VERSION = "2.0"
 CHECKED_WHOLE = 64 * 1024
@@ -185,3 +264,23 @@ def error_of(response: Response) -> DaemonError:
         held = {}
     number = held.get("code") if isinstance(held.get("code"), int) else None
     return DaemonError(ErrorCode.HOST_ERROR, "The client answered with an error.", hostCode=number)
+
+
+LARGE = 64 * 1024
+SEARCHED = 1024
+_METHOD = re.compile(rb'"method"\s*:\s*"([^"\\]++)"')
+
+
+def read_at_once(body: bytes | bytearray, channels: Mapping[str, Channel]) -> Request | None:
+    """Read a request whose channel its first bytes name; None for all else."""
+    named = _METHOD.search(body, 0, SEARCHED)
+    channel = None if named is None else channels.get(named[1].decode("utf-8", "replace"))
+    if channel is None or names_meta(body):
+        return None
+    try:
+        read: Any = channel.message.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if read.jsonrpc != VERSION or read.method != channel.name:
+        return None
+    return Request(channel.name, msgspec.Raw(), read.id, Payload(read.params, NO_META, 0))

@@ -4,6 +4,9 @@ Knows channels as rows of a table and their rights; knows no bytes and no featur
 """
 
 from collections import deque
+from collections.abc import Callable
+from contextvars import ContextVar
+from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -12,15 +15,103 @@ import structlog
 from msgspec import UNSET, Raw
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.rpc import messages, progress
+from creonowd.rpc import messages
 from creonowd.rpc.boundary import as_daemon_error
-from creonowd.rpc.channel import Channel, Deadline
+from creonowd.rpc.channel import NO_META, Channel, Deadline, Meta, Payload
 from creonowd.rpc.messages import Request
-from creonowd.rpc.ticket import Fate, Sink, Ticket
 
 if TYPE_CHECKING:
     from creonowd.rpc.connection import Connection
     from creonowd.rpc.server import Server
+
+Sink = Callable[[dict[str, Any] | None], None]
+
+
+class StopReason(Enum):
+    """Why a request was stopped from outside."""
+
+    CANCELED = ErrorCode.CANCELED
+    SHUTTING_DOWN = ErrorCode.SHUTTING_DOWN
+    REVOKED = ErrorCode.UNAUTHENTICATED
+    GONE = ErrorCode.DISCONNECTED
+
+
+class PendingRequest:
+    """A request that has been accepted and not answered yet."""
+
+    def __init__(self, request: Request, channel: Channel, sink: Sink, *, chinese: bool) -> None:
+        self.request = request
+        self.channel = channel
+        self.fate: StopReason | None = None
+        self.meta: Meta = NO_META
+        self.answered = False
+        self._scope: anyio.CancelScope | None = None
+        self._sink = sink
+        self._chinese = chinese
+
+    def read(self) -> Payload:
+        """Decode the payload, and note what it says about the request itself."""
+        payload = self.request.payload or self.channel.payload.read(self.request.params)
+        self.meta = payload.meta
+        return payload
+
+    def stop(self, fate: StopReason) -> None:
+        """End the work, whether it runs or still waits."""
+        self.fate = self.fate or fate
+        if self._scope is not None:
+            self._scope.cancel()
+
+    def scope(self, seconds: float | None) -> anyio.CancelScope:
+        """Open the scope that the work runs in; it ends with the deadline or with `stop`."""
+        deadline = None if seconds is None else anyio.current_time() + seconds
+        self._scope = (
+            anyio.CancelScope() if deadline is None else anyio.CancelScope(deadline=deadline)
+        )
+        if self.fate is not None:
+            self._scope.cancel()
+        return self._scope
+
+    def stopped(self) -> DaemonError:
+        """Say why the scope ended the work."""
+        return DaemonError(ErrorCode.TIMEOUT if self.fate is None else self.fate.value)
+
+    def answer(self, result: Any) -> None:
+        """Reply once."""
+        self._settle(lambda to: messages.reply(to, result))
+
+    def fail(self, error: DaemonError) -> None:
+        """Reply once with an error, in the form that the channel uses."""
+        if self.channel.envelope:
+            self.answer(envelope_of(error, chinese=self._chinese))
+        else:
+            self._settle(lambda to: messages.failure(to, error, chinese=self._chinese))
+
+    def _settle(self, message: Callable[[Any], dict[str, Any]]) -> None:
+        if self.answered:
+            return
+        self.answered = True
+        wanted = self.request.id is not UNSET and self.fate is not StopReason.GONE
+        self._sink(message(self.request.id) if wanted else None)
+
+
+def envelope_of(error: DaemonError, *, chinese: bool) -> dict[str, Any]:
+    """Spell a failure as the renderer sees it."""
+    spelled = messages.error_object(error, chinese=chinese)
+    body = {"code": error.code, "message": spelled["message"]}
+    return {"ok": False, "error": body | ({"details": error.details} if error.details else {})}
+
+
+reporter: ContextVar[Callable[[Any], None] | None] = ContextVar("reporter", default=None)
+
+
+def report_progress(value: Any) -> None:
+    """Tell the caller how far the current request is; nothing happens if nobody asked.
+
+    Call it on the event loop; from a worker thread go through `anyio.from_thread`.
+    """
+    if (report := reporter.get()) is not None:
+        report(value)
+
 
 CANCEL = "$/cancelRequest"
 PROGRESS = "$/progress"
@@ -35,8 +126,8 @@ class Requests:
     def __init__(self, server: "Server", connection: "Connection") -> None:
         self._server = server
         self._connection = connection
-        self._tickets: dict[Any, Ticket] = {}
-        self._waiting: deque[Ticket] = deque()
+        self._tickets: dict[Any, PendingRequest] = {}
+        self._waiting: deque[PendingRequest] = deque()
         self._parked = 0
         self._session: Any = None
 
@@ -50,7 +141,7 @@ class Requests:
         while self._waiting and not self._connection.outbox.congested:
             self._start(self._waiting.popleft())
 
-    def stop(self, fate: Fate) -> None:
+    def stop(self, fate: StopReason) -> None:
         """Stop everything in flight; waiting requests are answered at once."""
         waiting, self._waiting = self._waiting, deque()
         for ticket in list(self._tickets.values()):
@@ -101,7 +192,7 @@ class Requests:
         if channel is None:
             self._unknown(request, sink)
             return
-        ticket = Ticket(request, channel, sink, chinese=self._connection.chinese)
+        ticket = PendingRequest(request, channel, sink, chinese=self._connection.chinese)
         try:
             self._admit(ticket, waited=waited)
         except DaemonError as error:
@@ -135,7 +226,7 @@ class Requests:
             error = DaemonError(ErrorCode.IPC_CHANNEL_FORBIDDEN, f"There is no channel {name}.")
             self._connection.refuse(request.id, error, sink)
 
-    def _admit(self, ticket: Ticket, *, waited: bool) -> None:
+    def _admit(self, ticket: PendingRequest, *, waited: bool) -> None:
         limit = self._connection.most_in_flight
         if len(self._tickets) >= limit:
             raise DaemonError(ErrorCode.IPC_BACKPRESSURE, limit=limit, retryAfterMs=100)
@@ -180,7 +271,7 @@ class Requests:
         ticket = self._tickets.get(wanted) if known else None
         if ticket is None:
             return
-        ticket.stop(Fate.CANCELED)
+        ticket.stop(StopReason.CANCELED)
         if ticket in self._waiting:
             self._waiting.remove(ticket)
             ticket.fail(ticket.stopped())
@@ -194,14 +285,14 @@ class Requests:
             self._session = opened
         return self._session
 
-    def _start(self, ticket: Ticket) -> None:
+    def _start(self, ticket: PendingRequest) -> None:
         self._server.metrics.started(ticket.channel.name)
         if ticket.channel.inline:
             self._run_inline(ticket)
         else:
             self._server.tasks.start_soon(self._run, ticket)
 
-    def _run_inline(self, ticket: Ticket) -> None:
+    def _run_inline(self, ticket: PendingRequest) -> None:
         started = self._server.clock.monotonic()
         error: DaemonError | None = None
         try:
@@ -213,7 +304,7 @@ class Requests:
             ticket.fail(error)
         self._finished(ticket, started, error)
 
-    async def _run(self, ticket: Ticket) -> None:
+    async def _run(self, ticket: PendingRequest) -> None:
         started = self._server.clock.monotonic()
         error: DaemonError | None = None
         try:
@@ -226,15 +317,15 @@ class Requests:
         finally:
             self._finished(ticket, started, error)
 
-    async def _bounded(self, ticket: Ticket, params: Any) -> Any:
+    async def _bounded(self, ticket: PendingRequest, params: Any) -> Any:
         token = ticket.meta.progress_token
         if token is not None:
-            progress.reporter.set(lambda value: self._progress(ticket, token, value))
+            reporter.set(lambda value: self._progress(ticket, token, value))
         with ticket.scope(self._seconds(ticket.channel, ticket.meta.timeout_ms)):
             return await ticket.channel.handler(self._open_session(), params)
         raise ticket.stopped()
 
-    def _progress(self, ticket: Ticket, token: str | int, value: Any) -> None:
+    def _progress(self, ticket: PendingRequest, token: str | int, value: Any) -> None:
         if not ticket.answered:
             self._connection.notify(PROGRESS, {"token": token, "value": value}, key=str(token))
 
@@ -248,17 +339,17 @@ class Requests:
         chosen = asked_ms if asked_ms is not None else defaults[channel.deadline]
         return None if chosen is None else chosen / 1000
 
-    def _finished(self, ticket: Ticket, started: float, error: DaemonError | None) -> None:
+    def _finished(self, ticket: PendingRequest, started: float, error: DaemonError | None) -> None:
         seconds = self._server.clock.monotonic() - started
         code = None if error is None else str(error.code)
         self._server.metrics.finished(ticket.channel.name, seconds, code)
         self._done(ticket)
 
-    def _done(self, ticket: Ticket) -> None:
+    def _done(self, ticket: PendingRequest) -> None:
         self._tickets.pop(_key(ticket), None)
         self._connection.close_if_done()
 
 
-def _key(ticket: Ticket) -> Any:
+def _key(ticket: PendingRequest) -> Any:
     named = ticket.request.id
     return ticket if named is UNSET or named is None else named

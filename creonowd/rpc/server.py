@@ -1,21 +1,24 @@
 """Every connection of one daemon, and their common end. Knows no socket and no feature."""
 
+import os
 from collections.abc import Awaitable, Callable, Iterable
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
+from msgspec import Meta
 
+from creonowd import __version__
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Empty, Result
+from creonowd.rpc.access import Grant, Grants, TokenThrottle
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection
-from creonowd.rpc.doorman import Doorman
-from creonowd.rpc.grants import Grant, Grants
 from creonowd.rpc.metrics import Metrics
 from creonowd.rpc.outbox import Wire
-from creonowd.rpc.ticket import Fate
+from creonowd.rpc.requests import StopReason
 from creonowd.settings import Settings
 
 DRAIN_STEP = 0.01
@@ -35,7 +38,7 @@ class Server:
         self.tasks = tasks
         self.metrics = Metrics()
         self.grants = Grants(clock)
-        self.doorman = Doorman(self.grants, clock)
+        self.doorman = TokenThrottle(self.grants, clock)
         self.stopping = anyio.Event()
         self.exiting = anyio.Event()
         self.reason = ""
@@ -63,7 +66,7 @@ class Server:
     @cached_property
     def contract_hash(self) -> str:
         """The hash of that document."""
-        from creonowd.rpc.discover import contract_hash
+        from creonowd.rpc.openrpc import contract_hash
 
         return contract_hash(self.document)
 
@@ -112,7 +115,7 @@ class Server:
             return False
         for connection in list(self.connections):
             if connection.grant is not None and connection.grant.stems_from(grant):
-                connection.requests.stop(Fate.REVOKED)
+                connection.requests.stop(StopReason.REVOKED)
         return True
 
     def stop(self, reason: str) -> None:
@@ -143,7 +146,7 @@ class Server:
         if await self._quiet_within(seconds):
             return True
         for connection in list(self.connections):
-            connection.requests.stop(Fate.SHUTTING_DOWN)
+            connection.requests.stop(StopReason.SHUTTING_DOWN)
         await self._quiet_within(FLUSH_SECONDS)
         return False
 
@@ -171,3 +174,29 @@ async def _keep_nothing() -> None:
 
 def _ignore(_pid: int) -> None:
     """Watch nobody: a server without a process of its own has no parent."""
+
+
+class HasClock(Protocol):
+    """All that a sign of life needs to know."""
+
+    @property
+    def clock(self) -> Clock:
+        """The daemon's clock."""
+        ...
+
+
+class Pong(Result):
+    """A sign of life."""
+
+    pong: bool
+    version: str
+    pid: int
+    now_ms: Annotated[int, Meta(description="milliseconds since the epoch")]
+
+
+def ping(session: HasClock, params: Empty) -> Pong:  # noqa: ARG001 - every handler takes a payload
+    """Answer at once."""
+    return Pong(pong=True, version=__version__, pid=os.getpid(), now_ms=session.clock.now_ms())
+
+
+PING = Channel("app:ping", ping)

@@ -3,8 +3,8 @@
 import asyncio
 from collections.abc import Callable
 
+from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
-from creonowd.rpc.grants import Grant
 from creonowd.rpc.server import Server
 
 

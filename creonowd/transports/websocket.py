@@ -16,7 +16,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
 
 from creonowd.rpc.server import Server
-from creonowd.transports.tcp import LOOPBACK
+from creonowd.transports.sockets import LOOPBACK
 
 PATH = "/rpc"
 CLOSE_SECONDS = 1.0

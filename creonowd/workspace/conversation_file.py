@@ -13,7 +13,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.rpc.payload import misfit
+from creonowd.rpc.channel import misfit
 from creonowd.workspace.conversation_texts import restored
 from creonowd.workspace.paths import problem_with_name
 

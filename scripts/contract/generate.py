@@ -8,7 +8,7 @@ import msgspec
 
 from creonowd.channels import CONTRACT
 from creonowd.errors import CATALOGUE, WARNINGS
-from creonowd.rpc.discover import describe
+from creonowd.rpc.openrpc import describe
 from scripts.contract.electron import allow_lists, preload
 from scripts.contract.typescript import typescript
 

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable
 
-from creonowd.rpc.schemas import PLACE, Schema
+from creonowd.rpc.openrpc import PLACE, Schema
 
 PRIMITIVES = {
     "string": "string",

@@ -4,8 +4,8 @@ import hashlib
 import hmac
 from pathlib import Path
 
+from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
-from creonowd.rpc.grants import Grant
 from creonowd.rpc.server import Server
 from tests.channels.conftest import Book
 from tests.clients import Client, in_memory

@@ -8,8 +8,8 @@ import pytest
 
 from creonowd.clock import SteppingClock, SystemClock
 from creonowd.daemon import tickets
+from creonowd.rpc.access import Grant, Grants
 from creonowd.rpc.channel import Role
-from creonowd.rpc.grants import Grant, Grants
 
 FAR = 4_000_000_000_000
 DIGEST = "ab" * 32

@@ -8,7 +8,7 @@ import pytest
 
 from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
 from creonowd.errors import ErrorCode, WarningCode
-from creonowd.rpc.discover import contract_hash, describe
+from creonowd.rpc.openrpc import contract_hash, describe
 from scripts.contract.generate import PLACE, generate
 from tests.clients import Client
 

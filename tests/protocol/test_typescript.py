@@ -8,7 +8,7 @@ from msgspec import UNSET, UnsetType
 
 from creonowd.model import Empty, Model, Params, Result
 from creonowd.rpc.channel import Channel, HostCall, Notification, Role
-from creonowd.rpc.discover import Contract, describe
+from creonowd.rpc.openrpc import Contract, describe
 from scripts.contract.typescript import typescript
 
 

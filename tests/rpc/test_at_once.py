@@ -7,9 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from creonowd.model import Params
-from creonowd.rpc.at_once import LARGE, read_at_once
 from creonowd.rpc.channel import Channel
-from creonowd.rpc.messages import Request, decode
+from creonowd.rpc.messages import LARGE, Request, decode, read_at_once
 from tests.clients import Client
 
 

@@ -8,8 +8,8 @@ from msgspec import Raw
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.rpc.calls import Calls
 from creonowd.rpc.messages import Response
+from creonowd.rpc.peer import Calls
 
 
 class Answer(Model):

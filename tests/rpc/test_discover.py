@@ -15,7 +15,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType, field
 from creonowd.errors import CATALOGUE, WARNINGS, ErrorCode, WarningCode
 from creonowd.model import Empty, Model, Params, Result
 from creonowd.rpc.channel import Channel, Deadline, HostCall, Notification, Role
-from creonowd.rpc.discover import Contract, contract_hash, describe
+from creonowd.rpc.openrpc import Contract, contract_hash, describe
 
 
 class Mood(StrEnum):

@@ -5,15 +5,14 @@ import time
 import anyio
 
 from creonowd.clock import SystemClock
+from creonowd.rpc.access import BORNE, WRONG_SECONDS, Grant, Grants, TokenThrottle
 from creonowd.rpc.channel import Role
-from creonowd.rpc.doorman import BORNE, WRONG_SECONDS, Doorman
-from creonowd.rpc.grants import Grant, Grants
 from creonowd.rpc.server import MOST_STRANGERS, Server
 from creonowd.transports.memory import MemoryWire
 from tests.clients import PATIENCE, Client, in_memory
 
 
-async def guess_often(doorman: Doorman, times: int) -> None:
+async def guess_often(doorman: TokenThrottle, times: int) -> None:
     """Show wrong tokens, and do not wait to hear that they are."""
     for number in range(times):
         with anyio.move_on_after(0.05):
@@ -21,7 +20,7 @@ async def guess_often(doorman: Doorman, times: int) -> None:
 
 
 async def test_wrong_tokens_on_many_connections_are_answered_one_after_the_other() -> None:
-    doorman = Doorman(Grants(SystemClock()), SystemClock())
+    doorman = TokenThrottle(Grants(SystemClock()), SystemClock())
     started = time.monotonic()
 
     with anyio.fail_after(PATIENCE):
@@ -35,7 +34,7 @@ async def test_wrong_tokens_on_many_connections_are_answered_one_after_the_other
 async def test_who_does_not_wait_for_its_turn_is_told_nothing() -> None:
     """Else a guess with a deadline of a millisecond would be as good as one that waits."""
     grants = Grants(SystemClock())
-    doorman = Doorman(grants, SystemClock())
+    doorman = TokenThrottle(grants, SystemClock())
     token = grants.mint(Grant(Role.OWNER, single_use=True))
     await guess_often(doorman, BORNE * 2)
 

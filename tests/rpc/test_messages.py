@@ -17,8 +17,8 @@ from creonowd.rpc.messages import (
     decode,
     encode,
     error_object,
+    recover_id,
 )
-from creonowd.rpc.salvage import recover_id
 from tests.spoilt import spoilt
 
 MAX_BATCH = 64

@@ -7,7 +7,7 @@ from msgspec import Meta, Raw
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params
-from creonowd.rpc.payload import PayloadReader
+from creonowd.rpc.channel import PayloadReader
 
 
 class Inner(Model):

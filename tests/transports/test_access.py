@@ -16,9 +16,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from creonowd.clock import SystemClock
 from creonowd.daemon.endpoint import Endpoint
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.rpc.access import Grant, Grants
 from creonowd.rpc.channel import Channel, Role
 from creonowd.rpc.framing import Framing
-from creonowd.rpc.grants import Grant, Grants
 from creonowd.rpc.server import Server
 from creonowd.transports.memory import MemoryWire
 from tests.clients import Client, in_memory, over_socket, over_tcp, over_websocket

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.transports.bundle import HELD, SHORT, Bundle
+from creonowd.transports.write_batch import HELD, SHORT, WriteBatch
 
 SIZES = st.sampled_from([1, 200, SHORT, SHORT + 1, SHORT * 3, HELD + 1])
 MESSAGES = st.lists(st.tuples(SIZES, st.booleans()), max_size=12)
@@ -18,7 +18,7 @@ class Loop:
     def __init__(self) -> None:
         self.sent: list[bytes | bytearray] = []
         self.later: list[Callable[[], None]] = []
-        self.bundle = Bundle(self.sent.append, self.later.append)
+        self.bundle = WriteBatch(self.sent.append, self.later.append)
 
     def end_turn(self) -> None:
         while self.later:

@@ -8,7 +8,7 @@ from collections.abc import Generator
 import anyio
 import pytest
 
-from creonowd.transports.pipes import PipeReader, PipeWriter
+from creonowd.transports.stdio import PipeReader, PipeWriter
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="pipes cannot be watched there")
 MIB = 1024 * 1024

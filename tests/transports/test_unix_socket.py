@@ -20,7 +20,7 @@ PING = b'{"jsonrpc":"2.0","id":1,"method":"app:ping"}\n'
 
 
 def test_the_other_end_of_a_socket_has_a_user() -> None:
-    from creonowd.transports.unix_socket import peer_uid
+    from creonowd.transports.sockets import peer_uid
 
     here, there = socket.socketpair()
     with here, there:
@@ -31,12 +31,12 @@ def test_the_other_end_of_a_socket_has_a_user() -> None:
 async def test_another_user_is_turned_away(server: Server, user: int, answers: int) -> None:
     if os.geteuid() != 0:
         pytest.skip("only root can be somebody else")
-    from creonowd.transports import unix_socket
+    from creonowd.transports import sockets
 
     with tempfile.TemporaryDirectory() as place:
         Path(place).chmod(0o755)
         path = Path(place) / "s"
-        listener = await unix_socket.listen(server, path)
+        listener = await sockets.listen_unix(server, path)
         path.chmod(0o666)
         with socket.socket(socket.AF_UNIX) as client, anyio.fail_after(60):
             with acting_as(user):
@@ -48,10 +48,10 @@ async def test_another_user_is_turned_away(server: Server, user: int, answers: i
 
 
 async def test_a_path_too_long_for_a_socket_is_told(server: Server, tmp_path: Path) -> None:
-    from creonowd.transports import unix_socket
+    from creonowd.transports import sockets
 
     with pytest.raises(DaemonError) as caught:
-        await unix_socket.listen(server, tmp_path / ("x" * 120) / "s")
+        await sockets.listen_unix(server, tmp_path / ("x" * 120) / "s")
 
     assert caught.value.code is ErrorCode.IO_ERROR
     assert "too long" in caught.value.message

@@ -2,14 +2,20 @@
 
 import asyncio
 import contextlib
+import os
 import socket
+import struct
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, cast
 
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.rpc.access import Grant
+from creonowd.rpc.channel import Role
 from creonowd.rpc.connection import Connection
-from creonowd.rpc.grants import Grant
 from creonowd.rpc.server import Server
-from creonowd.transports.bundle import Bundle
+from creonowd.transports.write_batch import WriteBatch
 
 SCRATCH = 64 * 1024
 SENT_AT_ONCE = 512 * 1024
@@ -24,7 +30,7 @@ class StreamWire(asyncio.BufferedProtocol):
         self._name = name
         self._admit = admit
         self._transport: asyncio.Transport | None = None
-        self._bundle = Bundle(self._send, asyncio.get_running_loop().call_soon)
+        self._bundle = WriteBatch(self._send, asyncio.get_running_loop().call_soon)
         self._scratch = memoryview(bytearray(SCRATCH))
         self._room: memoryview | None = None
         self._connection: Connection | None = None
@@ -130,3 +136,98 @@ def _widen(stream: asyncio.Transport) -> None:
 def protocol(server: Server, name: str, admit: Admission) -> Callable[[], Any]:
     """Make the factory that asyncio's listeners want."""
     return lambda: StreamWire(server, name, admit)
+
+
+PROBE_SECONDS = 1.0
+BACKLOG = 1024
+
+
+async def listen_unix(server: Server, path: Path) -> asyncio.Server:
+    """Open the socket, mode 0600; a live one is never taken away from its owner.
+
+    A folder that is missing is made for this user only; one that is there is left as it is.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _remove_stale(path)
+    listener = _bind(path)
+    loop = asyncio.get_running_loop()
+    return await loop.create_unix_server(
+        protocol(server, "socket", _admit), sock=listener, backlog=BACKLOG
+    )
+
+
+def _bind(path: Path) -> socket.socket:
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    before = os.umask(0o177)
+    try:
+        listener.bind(str(path))
+    except OSError as error:
+        listener.close()
+        raise DaemonError(
+            ErrorCode.IO_ERROR, f"The socket could not be opened: {error.strerror or error}."
+        ) from None
+    finally:
+        os.umask(before)
+    return listener
+
+
+def _remove_stale(path: Path) -> None:
+    if not path.is_socket():
+        if path.exists():
+            raise DaemonError(ErrorCode.CONFLICT, "Something that is not a socket is in the way.")
+        return
+    if is_live(path):
+        raise DaemonError(ErrorCode.CONFLICT, "Another process is listening on the socket.")
+    path.unlink(missing_ok=True)
+
+
+def remove_socket(path: Path) -> None:
+    """Take the socket away when its listener has ended."""
+    if path.is_socket():
+        path.unlink(missing_ok=True)
+
+
+def is_live(path: Path) -> bool:
+    """Whether anyone answers on the socket."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.settimeout(PROBE_SECONDS)
+        try:
+            probe.connect(str(path))
+        except TimeoutError:
+            return True
+        except OSError:
+            return False
+        return True
+
+
+def _admit(transport: asyncio.Transport) -> Grant:
+    uid = peer_uid(transport.get_extra_info("socket"))
+    if uid is not None and uid != os.getuid():
+        raise PermissionError
+    return Grant(Role.OWNER)
+
+
+def peer_uid(connection: socket.socket) -> int | None:
+    """Tell which user is at the other end; None where the platform does not say."""
+    if sys.platform == "linux":
+        credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
+        return struct.unpack("3i", credentials)[1]
+    if sys.platform == "darwin":
+        local_level, peer_credentials = 0, 1
+        credentials = connection.getsockopt(local_level, peer_credentials, 76)
+        return struct.unpack_from("2I", credentials)[1]
+    return None
+
+
+LOOPBACK = "127.0.0.1"
+
+
+async def listen_tcp(server: Server, port: int = 0) -> asyncio.Server:
+    """Listen on loopback only; port 0 picks a free one."""
+    loop = asyncio.get_running_loop()
+    return await loop.create_server(protocol(server, "tcp", lambda _: None), LOOPBACK, port)
+
+
+def port_of(listener: asyncio.Server) -> int:
+    """Tell which port was picked."""
+    return listener.sockets[0].getsockname()[1]

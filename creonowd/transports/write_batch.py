@@ -10,7 +10,7 @@ Later = Callable[[Callable[[], None]], object]
 P = ParamSpec("P")
 
 
-class Bundle:
+class WriteBatch:
     """Holds short messages back while a turn lasts; a long one goes at once, after them.
 
     `later` runs what it is given at the end of a turn that is not one of ours.
