@@ -3,7 +3,8 @@
 `scripts/fuzz` looks for longer than there is time for every day, with the profile `long`.
 """
 
-from collections.abc import AsyncGenerator
+import tempfile
+from collections.abc import AsyncGenerator, Generator
 from pathlib import Path
 
 import anyio
@@ -19,6 +20,16 @@ from tests.clients import Client, in_memory
 settings.register_profile("creonowd", deadline=None)
 settings.register_profile("long", deadline=None, max_examples=1000)
 settings.load_profile("creonowd")
+
+
+MEMORY = Path("/dev/shm")
+
+
+@pytest.fixture
+def quick_path() -> Generator[Path]:
+    """Give a folder in memory: tests that write thousands of files wait for no disk."""
+    with tempfile.TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None) as folder:
+        yield Path(folder)
 
 
 @pytest.fixture

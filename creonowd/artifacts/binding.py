@@ -9,7 +9,7 @@ from creonowd.artifacts import ledger, names, tree
 from creonowd.artifacts.refs import VERSION
 from creonowd.errors import DaemonError
 from creonowd.model import Model
-from creonowd.workspace import atomic, stored
+from creonowd.storage import atomic, versioned_json
 
 FILE = "conversation.json"
 
@@ -32,10 +32,10 @@ def bind(folder: Path, project_id: str) -> None:
 
 def project_of(folder: Path) -> str | None:
     """Tell whose conversation a folder is, from its records if need be; None if it is nobody's."""
-    with contextlib.suppress(FileNotFoundError, stored.DamagedFileError, UnicodeError):
+    with contextlib.suppress(FileNotFoundError, versioned_json.DamagedFileError, UnicodeError):
         with tree.opened(folder, FILE) as file:
             data = file.read_at(0, file.size)
-        return stored.decode(data, Binding, version=VERSION, name=FILE).project_id
+        return versioned_json.decode(data, Binding, version=VERSION, name=FILE).project_id
     manifest = ledger.read_manifest(folder)
     records = manifest.items if manifest is not None else ledger.load(folder, None)
     return next((record.project_id for record in records), None)

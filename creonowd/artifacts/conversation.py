@@ -24,7 +24,7 @@ from creonowd.artifacts.surveying import survey
 from creonowd.artifacts.tree import OpenFile
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace import atomic
+from creonowd.storage import atomic
 
 
 class Conversation:

@@ -23,7 +23,7 @@ from creonowd.artifacts.refs import (
     Retention,
 )
 from creonowd.model import Model
-from creonowd.workspace import stored
+from creonowd.storage import versioned_json
 
 LARGEST_MANIFEST = 64 * 1024 * 1024
 MOST_RECIPE_BYTES = 8 * 1024 * 1024
@@ -74,8 +74,8 @@ class _Manifest(Model):
 def declared(data: bytes, packed: Collection[str], rules: Rules) -> list[Declared]:
     """Understand a manifest beside the paths that are packed, or refuse the archive."""
     try:
-        items = stored.decode(data, _Manifest, version=VERSION, name=MANIFEST).items
-    except stored.DamagedFileError:
+        items = versioned_json.decode(data, _Manifest, version=VERSION, name=MANIFEST).items
+    except versioned_json.DamagedFileError:
         raise refused("manifest", "The manifest cannot be understood.") from None
     _refuse_heavy(items)
     told = [_declared(item, rules) for item in items]

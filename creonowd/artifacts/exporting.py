@@ -19,8 +19,8 @@ from creonowd.artifacts.ledger import MANIFEST, Manifest
 from creonowd.artifacts.refs import BLOCK, Record, Survey
 from creonowd.artifacts.surveying import Surveyor
 from creonowd.artifacts.tree import OpenFile
+from creonowd.storage import atomic
 from creonowd.threads import StopSignal
-from creonowd.workspace import atomic
 
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 _LATEST = (2107, 12, 31, 23, 59, 58)

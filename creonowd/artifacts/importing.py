@@ -22,8 +22,8 @@ from creonowd.artifacts.staging import Move, Plan
 from creonowd.artifacts.store import Store
 from creonowd.artifacts.unpacking import Arrival, Unpacking
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.storage import atomic
 from creonowd.threads import StopSignal
-from creonowd.workspace import atomic
 
 _DAMAGE = (
     BadZipFile,

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from creonowd.artifacts.refs import Survey
 from creonowd.artifacts.surveying import Surveyor
-from creonowd.workspace import atomic
+from creonowd.storage import atomic
 
 _MODE = 0o600
 

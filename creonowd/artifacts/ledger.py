@@ -16,7 +16,7 @@ import msgspec
 from creonowd.artifacts import names, tree
 from creonowd.artifacts.refs import VERSION, Record, Retention, is_id
 from creonowd.model import Model
-from creonowd.workspace import atomic, stored
+from creonowd.storage import atomic, versioned_json
 
 MANIFEST = "manifest.json"
 
@@ -150,6 +150,6 @@ def _swept(folder: Path, path: str) -> "Iterator[os.DirEntry[str]]":
 
 def _understood(data: bytes, name: str, form: type[T]) -> T | None:
     try:
-        return stored.decode(data, form, version=VERSION, name=name)
-    except stored.DamagedFileError:
+        return versioned_json.decode(data, form, version=VERSION, name=name)
+    except versioned_json.DamagedFileError:
         return None

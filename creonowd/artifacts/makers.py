@@ -16,8 +16,8 @@ from creonowd.artifacts.recipes import Maker, Making, Pull, Recipe, Recipes, ref
 from creonowd.artifacts.refs import BLOCK, Kind
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Params, Result
-from creonowd.workspace import atomic, paths
-from creonowd.workspace.registry import Registry
+from creonowd.storage import atomic, relative_paths
+from creonowd.workspace.projects import Projects
 
 MATERIALISE = "context:files:materialise"
 
@@ -63,10 +63,10 @@ class JsonRecipe(Recipe):
 class FileRecipe(Recipe):
     """A copy of a file of the project, by its project-relative path."""
 
-    path: Annotated[str, Meta(min_length=1, max_length=paths.MAX_LENGTH)]
+    path: Annotated[str, Meta(min_length=1, max_length=relative_paths.MAX_LENGTH)]
 
 
-def built_in(projects: Registry) -> Recipes:
+def built_in(projects: Projects) -> Recipes:
     """Make the recipes that every daemon knows."""
     recipes = Recipes()
     recipes.learn("host", HostRecipe, _ask_hosts)
@@ -131,7 +131,7 @@ def _write_out(_making: Making, form: JsonRecipe) -> Pull:
     return pull
 
 
-def _copier(projects: Registry) -> Maker:
+def _copier(projects: Projects) -> Maker:
     def copy(making: Making, form: FileRecipe) -> Pull:
         offset = 0
         first: os.stat_result | None = None
@@ -153,7 +153,7 @@ def _copier(projects: Registry) -> Maker:
 
 
 def _piece(root: Path, path: str, offset: int) -> tuple[os.stat_result, bytes]:
-    if problem := paths.problem_with(path):
+    if problem := relative_paths.problem_with(path):
         raise refused(f"recipe.path is not a project-relative path ({problem}).")
     with atomic.disk_errors(path):
         try:

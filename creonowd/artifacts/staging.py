@@ -18,7 +18,7 @@ from creonowd.artifacts import binding, ledger, names, tree
 from creonowd.artifacts.refs import VERSION, Record
 from creonowd.errors import DaemonError
 from creonowd.model import Model
-from creonowd.workspace import atomic, stored
+from creonowd.storage import atomic, versioned_json
 
 FOLDER = ".import"
 
@@ -97,8 +97,8 @@ def _read(path: Path) -> Plan | None:
     if path.is_symlink():
         return None
     try:
-        plan = stored.load(path, Plan, version=VERSION)
-    except stored.DamagedFileError:
+        plan = versioned_json.load(path, Plan, version=VERSION)
+    except versioned_json.DamagedFileError:
         return None
     if plan is None or not names.is_conversation_id(plan.conversation_id):
         return None

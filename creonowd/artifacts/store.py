@@ -17,7 +17,7 @@ from creonowd.artifacts.recent import Recent
 from creonowd.artifacts.refs import Record
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace import atomic
+from creonowd.storage import atomic
 
 FOLDER = "context"
 

@@ -33,7 +33,7 @@ from creonowd.sources.summaries import absent
 from creonowd.tokens.tables import encoding_for
 from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer
 from creonowd.workspace.buffer import Buffer
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 
 LONGEST_NAME = 256
 

@@ -29,7 +29,7 @@ from creonowd.model import Result as Reply
 from creonowd.rpc.channel import Channel
 from creonowd.tokens import ByteTokenizer
 from creonowd.tokens.tables import encoding_for
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 
 LONGEST_OBSERVATION = 256 * 1024
 HIGHEST_BUDGET = 2_000_000

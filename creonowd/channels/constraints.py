@@ -12,8 +12,8 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
-from creonowd.workspace.constraint_edits import ConstraintPatch, NewConstraint
 from creonowd.workspace.constraint_file import PATH, Constraint, ConstraintFile, invalid
+from creonowd.workspace.constraints import ConstraintPatch, NewConstraint
 
 PLAIN_VERSION = 1
 

@@ -11,10 +11,15 @@ from creonowd.errors import ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
-from creonowd.workspace.conversation_file import ConversationEntry, Document
-from creonowd.workspace.conversation_folder import FOLDER, path_of
-from creonowd.workspace.conversation_texts import texts_of, with_texts
-from creonowd.workspace.tree import Problem
+from creonowd.workspace.chats import (
+    FOLDER,
+    ConversationEntry,
+    Document,
+    path_of,
+    texts_of,
+    with_texts,
+)
+from creonowd.workspace.creonow_tree import Problem
 
 _MESSAGE = {
     "type": "object",

@@ -10,9 +10,9 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Params, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
+from creonowd.storage.relative_paths import CreonowFolder
 from creonowd.text import as_text
-from creonowd.workspace.paths import Scope
-from creonowd.workspace.tree import FileInfo
+from creonowd.workspace.creonow_tree import FileInfo
 
 log = structlog.get_logger(__name__)
 
@@ -75,40 +75,40 @@ async def creonow_status(session: Session, params: ProjectId) -> CreonowStatus:
 
 async def list_rules(session: Session, params: ProjectId) -> FileList:
     """List the files of `.creonow/rules`."""
-    return await _list(session, params, Scope.RULES)
+    return await _list(session, params, CreonowFolder.RULES)
 
 
 async def list_settings(session: Session, params: ProjectId) -> FileList:
     """List the files of `.creonow/settings`."""
-    return await _list(session, params, Scope.SETTINGS)
+    return await _list(session, params, CreonowFolder.SETTINGS)
 
 
 async def list_characters(session: Session, params: ProjectId) -> FileList:
     """List the files of `.creonow/characters`."""
-    return await _list(session, params, Scope.CHARACTERS)
+    return await _list(session, params, CreonowFolder.CHARACTERS)
 
 
 async def read_rule(session: Session, params: ReadFile) -> FileContent:
     """Read a file of `.creonow/rules`, redacted."""
-    return await _read(session, params, Scope.RULES)
+    return await _read(session, params, CreonowFolder.RULES)
 
 
 async def read_setting(session: Session, params: ReadFile) -> FileContent:
     """Read a file of `.creonow/settings`, redacted."""
-    return await _read(session, params, Scope.SETTINGS)
+    return await _read(session, params, CreonowFolder.SETTINGS)
 
 
 async def read_character(session: Session, params: ReadFile) -> FileContent:
     """Read a file of `.creonow/characters`, redacted."""
-    return await _read(session, params, Scope.CHARACTERS)
+    return await _read(session, params, CreonowFolder.CHARACTERS)
 
 
-async def _list(session: Session, params: ProjectId, scope: Scope) -> FileList:
+async def _list(session: Session, params: ProjectId, scope: CreonowFolder) -> FileList:
     project = await session.projects.find(params.project_id)
     return FileList(items=await session.tree.list(project, scope))
 
 
-async def _read(session: Session, params: ReadFile, scope: Scope) -> FileContent:
+async def _read(session: Session, params: ReadFile, scope: CreonowFolder) -> FileContent:
     project = await session.projects.find(params.project_id)
     try:
         file = await session.tree.read(project, scope, params.path)

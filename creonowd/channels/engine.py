@@ -16,7 +16,7 @@ from creonowd.context.instruments import Memory
 from creonowd.context.prefix import PrefixMemory
 from creonowd.context.source import Source
 from creonowd.sources.joined import Joined
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 
 READING = 8
 COMPOSING = 2

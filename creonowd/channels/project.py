@@ -7,7 +7,7 @@ from msgspec import Meta
 from creonowd.channels.session import Session
 from creonowd.model import Empty, Params, Result
 from creonowd.rpc.channel import Channel
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 
 
 class CreateProject(Params):

@@ -27,7 +27,7 @@ from creonowd.sources.retrieval.explanation import (
 from creonowd.sources.retrieval.project_index import Progress, ProjectIndex
 from creonowd.sources.retrieval.ranking import Ranked, source_ref
 from creonowd.sources.retrieval.terms import terms_of
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 
 USUAL_LIMIT = 20
 

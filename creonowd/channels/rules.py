@@ -11,14 +11,14 @@ from creonowd.errors import ErrorCode
 from creonowd.model import Model, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
+from creonowd.storage.relative_paths import CreonowFolder, folder_of
 from creonowd.text import as_text, is_json
-from creonowd.workspace.paths import Scope, folder_of
-from creonowd.workspace.tree import Folder, Problem, TreeFile
+from creonowd.workspace.creonow_tree import Folder, Problem, TreeFile
 
 KINDS = {
-    f"{folder_of(Scope.RULES)}/style.md": "style",
-    f"{folder_of(Scope.RULES)}/terminology.json": "terminology",
-    f"{folder_of(Scope.RULES)}/constraints.json": "constraints",
+    f"{folder_of(CreonowFolder.RULES)}/style.md": "style",
+    f"{folder_of(CreonowFolder.RULES)}/terminology.json": "terminology",
+    f"{folder_of(CreonowFolder.RULES)}/constraints.json": "constraints",
 }
 OTHER = "other"
 ORDER = ("style", "terminology", OTHER, "constraints")
@@ -53,7 +53,7 @@ class Rules(Result):
 async def get_rules(session: Session, params: ProjectId) -> Rules:
     """Read all rules at once, redacted."""
     project = await session.projects.find(params.project_id)
-    folder = await session.tree.read_all(project, Scope.RULES)
+    folder = await session.tree.read_all(project, CreonowFolder.RULES)
     usable, errors = _sorted_out(folder)
     texts = [(file.path, text) for file, text in usable]
     contents, evidence = await redacted(session, project.project_id, texts)

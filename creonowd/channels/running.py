@@ -34,7 +34,7 @@ from creonowd.providers.verdict import Verdict
 from creonowd.skills.charges import constraints_in, placed, terms_of, unjudged, with_rest
 from creonowd.skills.running import Assembled, Attempt, Errand, Hands, Hear, Policy, carry_out
 from creonowd.skills.summary import summarise
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 from creonowd.workspace.runs import RunRecord
 
 STREAM = "ai:skill:stream"

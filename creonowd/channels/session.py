@@ -25,12 +25,12 @@ from creonowd.sources.project import ProjectSources
 from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
+from creonowd.workspace.chats import Chats
 from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.conversations import Conversations
+from creonowd.workspace.creonow_tree import Tree
 from creonowd.workspace.documents import Documents
-from creonowd.workspace.registry import Registry
+from creonowd.workspace.projects import Projects
 from creonowd.workspace.runs import Runs
-from creonowd.workspace.tree import Tree
 from creonowd.workspace.watcher import Watcher
 
 
@@ -44,11 +44,11 @@ class Services:
     server: Server
     troubles: Troubles
     redactor: Redactor
-    projects: Registry
+    projects: Projects
     tree: Tree
     watcher: Watcher
     constraints: Constraints
-    conversations: Conversations
+    conversations: Chats
     tokenizers: Tokenizers
     budgets: Budgets
     documents: Documents

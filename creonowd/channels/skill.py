@@ -12,8 +12,8 @@ from creonowd.rpc.channel import Channel
 from creonowd.skills.context_rules import spell
 from creonowd.skills.library import Entry, Scope
 from creonowd.skills.skill import Prompt, parse
-from creonowd.workspace.front_matter import Fault
-from creonowd.workspace.registry import Project
+from creonowd.storage.front_matter import Fault
+from creonowd.workspace.projects import Project
 
 
 class ListSkills(Params):

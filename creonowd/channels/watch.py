@@ -11,8 +11,8 @@ from creonowd.channels.session import Session
 from creonowd.model import Model, Result
 from creonowd.rpc.channel import Channel, Notification
 from creonowd.rpc.peer import Peer
-from creonowd.workspace.layers import Layer, layers_of
-from creonowd.workspace.watcher import Change
+from creonowd.workspace.creonow_tree import Layer, layers_of
+from creonowd.workspace.watcher import ProjectChange
 
 log = structlog.get_logger(__name__)
 
@@ -60,7 +60,7 @@ async def stop_watching(session: Session, params: ProjectId) -> Watching:
     return Watching(watching=False)
 
 
-def _tell(peer: Peer, change: Change) -> None:
+def _tell(peer: Peer, change: ProjectChange) -> None:
     event = CreonowChanged(
         project_id=change.project_id,
         paths=list(change.paths),

@@ -20,9 +20,9 @@ from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError
 from creonowd.skills import skill
 from creonowd.skills.library import FILE
+from creonowd.storage.safe_folder import EFFECTIVE
 from creonowd.tokens.tables import ENCODINGS, TableError, packaged_tables, verify
 from creonowd.workspace import constraint_file
-from creonowd.workspace.walk import EFFECTIVE
 
 OURS = "creonowd"
 PATIENCE_SECONDS = 3.0

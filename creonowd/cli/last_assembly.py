@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from creonowd.model import Model
-from creonowd.workspace import atomic
+from creonowd.storage import atomic
 
 FOLDER = "assemble"
 VERSION = 1

@@ -12,8 +12,8 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.skills.library import FILE, slug_of
 from creonowd.skills.skill import parse
-from creonowd.workspace.front_matter import Fault
-from creonowd.workspace.paths import TREE
+from creonowd.storage.front_matter import Fault
+from creonowd.storage.relative_paths import TREE
 
 
 class Linted(Model):

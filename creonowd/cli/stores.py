@@ -14,10 +14,11 @@ import msgspec
 
 from creonowd.artifacts import binding, ledger, store
 from creonowd.cli.finding import BAD, NOTE, OK, Finding
-from creonowd.conversations import histories, log
+from creonowd.conversations import histories
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.retrieval import database, indexes
-from creonowd.workspace import budgets, registry, runs, stored
+from creonowd.storage import journal, versioned_json
+from creonowd.workspace import budgets, projects, runs
 
 LITTLE_SPACE = 64 * 1024 * 1024
 
@@ -58,12 +59,12 @@ def _unwritable(part: str, found: str) -> Finding:
 
 def _projects(user_data: Path) -> Iterator[Finding]:
     try:
-        known = registry.read(user_data)
-    except (stored.DamagedFileError, DaemonError) as error:
+        known = projects.read(user_data)
+    except (versioned_json.DamagedFileError, DaemonError) as error:
         remedy = _remedy(
             error, "At the next use it is kept aside; then create your projects again."
         )
-        yield Finding(part=registry.FILE, state=BAD, found=_said(error), remedy=remedy)
+        yield Finding(part=projects.FILE, state=BAD, found=_said(error), remedy=remedy)
         return
     for project in known:
         if not project.root.is_dir():
@@ -91,7 +92,7 @@ def _troubles(user_data: Path) -> Iterator[Finding]:
     )
     for pattern, check, remedy in looked:
         for path in sorted(user_data.glob(pattern)):
-            if not stored.is_aside(path) and (trouble := _found(check, path)):
+            if not versioned_json.is_aside(path) and (trouble := _found(check, path)):
                 part = path.relative_to(user_data).as_posix()
                 found, mend = _said(trouble), _remedy(trouble, remedy)
                 yield Finding(part=part, state=BAD, found=found, remedy=mend)
@@ -99,7 +100,7 @@ def _troubles(user_data: Path) -> Iterator[Finding]:
 
 def _kept_aside(user_data: Path) -> Iterator[Finding]:
     for path in sorted(user_data.rglob("*.damaged-*")):
-        if stored.is_aside(path):
+        if versioned_json.is_aside(path):
             part = path.relative_to(user_data).as_posix()
             found = "could not be read once and was kept aside"
             remedy = "Look into it for what you miss, then delete it."
@@ -109,7 +110,7 @@ def _kept_aside(user_data: Path) -> Iterator[Finding]:
 def _found(check: Check, path: Path) -> Exception | str:
     try:
         return check(path)
-    except (stored.DamagedFileError, DaemonError, OSError) as error:
+    except (versioned_json.DamagedFileError, DaemonError, OSError) as error:
         return error
 
 
@@ -131,14 +132,14 @@ def _budget(path: Path) -> str:
 
 
 def _history(path: Path) -> str:
-    found = log.replay(path)
+    found = journal.replay(path)
     lost = f"{found.damaged} damaged lines" if found.damaged else ""
     return ", ".join(filter(None, (lost, "its last line is torn" if found.torn else "")))
 
 
 def _runs(path: Path) -> str:
     head, *lines = path.read_bytes().split(b"\n")
-    stored.decode(head, msgspec.Raw, version=runs.VERSION, name=path.name)
+    versioned_json.decode(head, msgspec.Raw, version=runs.VERSION, name=path.name)
     torn = sum(not runs.is_whole(line) for line in lines if line)
     return f"{torn} damaged lines" if torn else ""
 
@@ -148,7 +149,7 @@ def _manifest(path: Path) -> str:
 
 
 def _binding(path: Path) -> str:
-    stored.load(path, binding.Binding, version=binding.VERSION)
+    versioned_json.load(path, binding.Binding, version=binding.VERSION)
     return ""
 
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.workspace.atomic import disk_errors
-from creonowd.workspace.document_files import DocumentFiles
+from creonowd.storage.atomic import disk_errors
+from creonowd.workspace.documents import DocumentFiles
 
 FILE = "code_law.md"
 

@@ -15,12 +15,13 @@ from anyio import to_thread
 from msgspec import field
 from msgspec.structs import replace
 
-from creonowd.conversations import log, rounds
+from creonowd.conversations import rounds
 from creonowd.conversations.messages import Message
 from creonowd.conversations.rounds import Round
 from creonowd.conversations.summary import Summary
 from creonowd.errors import WarningCode, warning_text
 from creonowd.model import Model
+from creonowd.storage import journal
 
 FOLDER = "histories"
 REMEMBERED = 32
@@ -123,14 +124,14 @@ class Histories:
         """Forget a history; tells how many rounds it had."""
         async with self.changing(key):
             before = await self.current(key)
-            await to_thread.run_sync(log.erase, self._path(key))
+            await to_thread.run_sync(journal.erase, self._path(key))
             self._known.pop(key, None)
             return len(before.rounds)
 
     async def current(self, key: Key) -> History:
         """Give the history to someone who holds `changing`."""
         known = self._known.get(key)
-        size = await to_thread.run_sync(log.size_of, self._path(key))
+        size = await to_thread.run_sync(journal.size_of, self._path(key))
         if known is None or (known.size != size and not known.torn):
             known = await to_thread.run_sync(_load, self._path(key))
         self._keep(key, known)
@@ -138,7 +139,7 @@ class Histories:
 
     async def _write(self, key: Key, before: History, entry: _Entry) -> int:
         data = msgspec.json.encode(entry)
-        return await to_thread.run_sync(log.append, self._path(key), before.size, data)
+        return await to_thread.run_sync(journal.append, self._path(key), before.size, data)
 
     def _keep(self, key: Key, history: History) -> None:
         self._known[key] = history
@@ -156,7 +157,7 @@ def _begins_with(rounds: Sequence[Round], told: Sequence[Round]) -> bool:
 
 
 def _load(path: Path) -> History:
-    found = log.replay(path)
+    found = journal.replay(path)
     entries: list[_Entry] = []
     unreadable = 0
     for data in found.entries:

@@ -38,12 +38,12 @@ from creonowd.sources.retrieval.source import Passages
 from creonowd.sources.skill_sources import SkillSources
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
+from creonowd.workspace.chats import Chats
 from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.conversations import Conversations
+from creonowd.workspace.creonow_tree import Tree
 from creonowd.workspace.documents import Documents
-from creonowd.workspace.registry import Registry
+from creonowd.workspace.projects import Projects
 from creonowd.workspace.runs import Runs
-from creonowd.workspace.tree import Tree
 from creonowd.workspace.watcher import Watcher
 
 
@@ -59,7 +59,7 @@ async def build(user_data: Path, settings: Settings, tasks: TaskGroup) -> AsyncG
 async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
     """Give a server every channel and service; what needs an end ends with the block."""
     settings, clock = server.settings, server.clock
-    projects = Registry(user_data, clock)
+    projects = Projects(user_data, clock)
     tokenizers = Tokenizers(Path(settings.tokenizer_tables) if settings.tokenizer_tables else None)
     budgets = Budgets(user_data)
     tree = Tree(clock)
@@ -87,7 +87,7 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
         tree=tree,
         watcher=watcher,
         constraints=constraints,
-        conversations=Conversations(clock, redactor),
+        conversations=Chats(clock, redactor),
         tokenizers=tokenizers,
         budgets=budgets,
         documents=documents,
@@ -127,7 +127,7 @@ def _session(services: Services, connection: Connection) -> Session:
     return Session.of(services, connection)
 
 
-def _troubles(projects: Registry, budgets: Budgets, tokenizers: Tokenizers) -> Troubles:
+def _troubles(projects: Projects, budgets: Budgets, tokenizers: Tokenizers) -> Troubles:
     troubles = Troubles()
     troubles.watch("projects", lambda: _set_aside("projects.json", projects.set_aside))
     troubles.watch("budgets", lambda: _budgets_set_aside(budgets.set_aside()))

@@ -14,8 +14,8 @@ from msgspec import UNSET, UnsetType
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.workspace import atomic
-from creonowd.workspace.locks import try_lock
+from creonowd.storage import atomic
+from creonowd.storage.locks import try_lock
 
 RUN = "run"
 LOCK = "daemon.lock"

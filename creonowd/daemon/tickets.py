@@ -12,7 +12,7 @@ from msgspec import Meta
 
 from creonowd.daemon import endpoint
 from creonowd.model import Model
-from creonowd.workspace import atomic
+from creonowd.storage import atomic
 
 FILE = "pages.json"
 VERSION = 1

@@ -23,10 +23,10 @@ from creonowd.providers.verdict import (
     Violation,
     all_unchecked,
 )
-from creonowd.workspace.paths import Scope
-from creonowd.workspace.positions import to_utf16, utf16_length
-from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import Tree
+from creonowd.storage.relative_paths import CreonowFolder
+from creonowd.workspace.buffer import to_utf16, utf16_length
+from creonowd.workspace.creonow_tree import Tree
+from creonowd.workspace.projects import Project
 
 SOURCE = "constraints"
 OFF = "judging is off"
@@ -86,7 +86,7 @@ def _told_by(rules: _Rules) -> Constraints:
 async def terms_of(tree: Tree, project: Project) -> tuple[Term, ...] | None:
     """Read the project's terms; a file that is not there bans nothing, None is one nobody can read."""
     try:
-        return read_terms((await tree.read(project, Scope.RULES, REF)).data)
+        return read_terms((await tree.read(project, CreonowFolder.RULES, REF)).data)
     except DaemonError as error:
         return () if error.code is ErrorCode.NOT_FOUND else None
 

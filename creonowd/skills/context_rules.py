@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from creonowd.context.needs import MAX_RECENT_SUMMARY, MAX_SURROUNDING, ContextRules
-from creonowd.workspace.front_matter import Fault
+from creonowd.storage.front_matter import Fault
 
 KEY = "context_rules"
 METADATA_KEY = "creonow.context_rules"

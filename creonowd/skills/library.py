@@ -20,13 +20,12 @@ from creonowd.errors import DaemonError
 from creonowd.model import Model
 from creonowd.skills.skill import MAX_BYTES, Skill, parse, refuse
 from creonowd.skills.writing import plain_slug, put, refused, slug_for
-from creonowd.workspace.atomic import PRIVATE, SHARED
-from creonowd.workspace.file_cache import FileCache
-from creonowd.workspace.front_matter import Fault
-from creonowd.workspace.opening import real_folder
-from creonowd.workspace.paths import TREE
-from creonowd.workspace.registry import Project
-from creonowd.workspace.walk import files_below
+from creonowd.storage.atomic import PRIVATE, SHARED
+from creonowd.storage.file_cache import FileCache
+from creonowd.storage.front_matter import Fault
+from creonowd.storage.relative_paths import TREE
+from creonowd.storage.safe_folder import files_below, real_folder
+from creonowd.workspace.projects import Project
 
 FILE = "SKILL.md"
 BUILTIN = Path(__file__).parent

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from creonowd.context.task import PLACES
 from creonowd.skills.context_rules import shorten, unknown
-from creonowd.workspace.front_matter import Fault
+from creonowd.storage.front_matter import Fault
 
 PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
 

@@ -16,8 +16,8 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.skills import context_rules, placeholders
 from creonowd.skills.context_rules import MOST_FAULTS, Checked, kind_of, unknown
-from creonowd.workspace import front_matter
-from creonowd.workspace.front_matter import Fault, FrontMatter
+from creonowd.storage import front_matter
+from creonowd.storage.front_matter import Fault, FrontMatter
 
 MAX_BYTES = 256 * 1024
 MAX_TARGET_TOKENS = 64_000

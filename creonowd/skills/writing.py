@@ -6,9 +6,9 @@ from pathlib import Path
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.skills.skill import Skill
-from creonowd.workspace import atomic
-from creonowd.workspace.paths import problem_with_name
-from creonowd.workspace.tree import make_folder
+from creonowd.storage import atomic
+from creonowd.storage.relative_paths import problem_with_name
+from creonowd.workspace.creonow_tree import make_folder
 
 MAX_SLUG = 64
 

@@ -12,8 +12,8 @@ from creonowd.model import Model
 from creonowd.sources.characters import Names, names_of, waiting
 from creonowd.sources.entities import Inject
 from creonowd.sources.shelves import Shelf, Shelves
-from creonowd.workspace.paths import Scope
-from creonowd.workspace.tree import Folder
+from creonowd.storage.relative_paths import CreonowFolder
+from creonowd.workspace.creonow_tree import Folder
 
 KEPT_CHARACTERS = 8_000_000
 
@@ -61,7 +61,7 @@ class Cast:
         return self._known.mentions.find(names, text)
 
     def _read(self, shelf: Shelf) -> Entities:
-        return self._known.entities(shelf.folder(Scope.CHARACTERS))
+        return self._known.entities(shelf.folder(CreonowFolder.CHARACTERS))
 
 
 def _entities(folder: Folder) -> Entities:

@@ -11,7 +11,7 @@ from creonowd.context.source import Fetched
 from creonowd.errors import WarningCode
 from creonowd.sources.entities import Inject, describe
 from creonowd.sources.reading import Shelved, as_fragment, leave_out, read_files
-from creonowd.workspace.tree import Folder, TreeFile
+from creonowd.workspace.creonow_tree import Folder, TreeFile
 
 GROUP = 3
 SCORE_WHEN_MENTIONED = 0.9

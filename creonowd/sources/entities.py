@@ -15,7 +15,7 @@ from typing import Any, cast
 from creonowd.context.fragment import DEFAULT_PRIORITY
 from creonowd.model import Model
 from creonowd.sources.reading import is_json
-from creonowd.workspace import front_matter
+from creonowd.storage import front_matter
 
 MAX_PRIORITY = 1_000_000
 LONGEST_HEADING = 20

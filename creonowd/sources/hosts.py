@@ -19,7 +19,7 @@ from creonowd.model import Model
 from creonowd.rpc.peer import Peer
 from creonowd.sources.breaker import Breaker
 from creonowd.sources.host_answer import HostKind, LooseAnswer, Origins, read_answer
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 
 FETCH = "context:source:fetch"
 TIMEOUT_MS = 1500

@@ -12,7 +12,7 @@ from creonowd.model import Model
 from creonowd.rpc.peer import Peer
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.documents import Documents
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 
 
 class Position(Model):

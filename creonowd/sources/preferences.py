@@ -11,7 +11,7 @@ from creonowd.context.source import Fetched
 from creonowd.errors import WarningCode, warning_text
 from creonowd.sources.settings_files import MEMORY
 from creonowd.text import as_text
-from creonowd.workspace.tree import Folder, TreeFile
+from creonowd.workspace.creonow_tree import Folder, TreeFile
 
 VERSION = 1
 GROUP = 1

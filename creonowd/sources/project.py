@@ -24,9 +24,9 @@ from creonowd.sources.retrieval.source import Passages, PassageSource
 from creonowd.sources.rules_files import other_rules, style_guide
 from creonowd.sources.settings_files import outline, settings_texts
 from creonowd.sources.shelves import Outcomes, Shelf, Shelves
-from creonowd.workspace.paths import Scope
-from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import Folder, Tree
+from creonowd.storage.relative_paths import CreonowFolder
+from creonowd.workspace.creonow_tree import Folder, Tree
+from creonowd.workspace.projects import Project
 
 KEPT_CHARACTERS = 16_000_000
 
@@ -36,7 +36,7 @@ Made = Memo[object, Fetched]
 class _Row(NamedTuple):
     name: str
     layer: Layer
-    scope: Scope
+    scope: CreonowFolder
     need: Need
     code: WarningCode
     read: Callable[[Folder], Fetched]
@@ -46,18 +46,23 @@ FILES = (
     _Row(
         "style",
         Layer.RULES,
-        Scope.RULES,
+        CreonowFolder.RULES,
         Need.STYLE_GUIDE,
         WarningCode.RULES_UNAVAILABLE,
         style_guide,
     ),
     _Row(
-        "rules", Layer.RULES, Scope.RULES, Need.ALWAYS, WarningCode.RULES_UNAVAILABLE, other_rules
+        "rules",
+        Layer.RULES,
+        CreonowFolder.RULES,
+        Need.ALWAYS,
+        WarningCode.RULES_UNAVAILABLE,
+        other_rules,
     ),
     _Row(
         "characters",
         Layer.RULES,
-        Scope.CHARACTERS,
+        CreonowFolder.CHARACTERS,
         Need.CHARACTERS,
         WarningCode.CHARACTERS_UNAVAILABLE,
         characters,
@@ -65,7 +70,7 @@ FILES = (
     _Row(
         "settings",
         Layer.SETTINGS,
-        Scope.SETTINGS,
+        CreonowFolder.SETTINGS,
         Need.CHARACTERS,
         WarningCode.SETTINGS_UNAVAILABLE,
         settings_texts,
@@ -73,7 +78,7 @@ FILES = (
     _Row(
         "outline",
         Layer.SETTINGS,
-        Scope.SETTINGS,
+        CreonowFolder.SETTINGS,
         Need.OUTLINE,
         WarningCode.OUTLINE_UNAVAILABLE,
         outline,
@@ -81,7 +86,7 @@ FILES = (
     _Row(
         "memory",
         Layer.SETTINGS,
-        Scope.SETTINGS,
+        CreonowFolder.SETTINGS,
         Need.USER_PREFERENCES,
         WarningCode.MEMORY_UNAVAILABLE,
         preferences,

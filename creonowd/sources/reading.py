@@ -12,7 +12,7 @@ from creonowd.context.source import Fetched
 from creonowd.errors import WarningCode
 from creonowd.model import Model
 from creonowd.text import as_text, canonical_json
-from creonowd.workspace.tree import Folder, Problem, TreeFile
+from creonowd.workspace.creonow_tree import Folder, Problem, TreeFile
 
 Make = Callable[["Shelved", TreeFile, str], Fragment | LeftOut | None]
 

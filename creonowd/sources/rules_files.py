@@ -7,13 +7,13 @@ from creonowd.context.fragment import Fragment, Layer
 from creonowd.context.source import Fetched
 from creonowd.errors import WarningCode
 from creonowd.sources.reading import Shelved, as_fragment, read_files
+from creonowd.storage.relative_paths import CreonowFolder, folder_of
 from creonowd.text import canonical_json
-from creonowd.workspace.paths import Scope, folder_of
-from creonowd.workspace.tree import DEFAULTS, Folder, TreeFile
+from creonowd.workspace.creonow_tree import DEFAULTS, Folder, TreeFile
 
-STYLE = f"{folder_of(Scope.RULES)}/style.md"
-TERMINOLOGY = f"{folder_of(Scope.RULES)}/terminology.json"
-CONSTRAINTS = f"{folder_of(Scope.RULES)}/constraints.json"
+STYLE = f"{folder_of(CreonowFolder.RULES)}/style.md"
+TERMINOLOGY = f"{folder_of(CreonowFolder.RULES)}/terminology.json"
+CONSTRAINTS = f"{folder_of(CreonowFolder.RULES)}/constraints.json"
 
 _GUIDE = (STYLE, TERMINOLOGY)
 _EMPTY = {

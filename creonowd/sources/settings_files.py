@@ -10,11 +10,11 @@ from creonowd.context.fragment import Fragment, Layer, LeftOut, Reason
 from creonowd.context.source import Fetched
 from creonowd.errors import WarningCode
 from creonowd.sources.reading import Shelved, as_fragment, is_json, leave_out, read_files
-from creonowd.workspace import front_matter
-from creonowd.workspace.paths import Scope, folder_of
-from creonowd.workspace.tree import Folder, TreeFile
+from creonowd.storage import front_matter
+from creonowd.storage.relative_paths import CreonowFolder, folder_of
+from creonowd.workspace.creonow_tree import Folder, TreeFile
 
-FOLDER = folder_of(Scope.SETTINGS)
+FOLDER = folder_of(CreonowFolder.SETTINGS)
 MEMORY = f"{FOLDER}/memory.json"
 
 _OUTLINE = f"{FOLDER}/outline"

@@ -13,9 +13,9 @@ from anyio import lowlevel, to_thread
 
 from creonowd.errors import FAILURES
 from creonowd.sources.joined import Joined
-from creonowd.workspace.paths import Scope
-from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import Folder, Tree
+from creonowd.storage.relative_paths import CreonowFolder
+from creonowd.workspace.creonow_tree import Folder, Tree
+from creonowd.workspace.projects import Project
 
 T = TypeVar("T")
 
@@ -30,9 +30,9 @@ class Shelf:
 
     def __init__(self, tree: Tree, project: Project) -> None:
         self._tree, self._project = tree, project
-        self._read: dict[Scope, Folder] = {}
+        self._read: dict[CreonowFolder, Folder] = {}
 
-    def folder(self, scope: Scope) -> Folder:
+    def folder(self, scope: CreonowFolder) -> Folder:
         """Give all files of a scope."""
         if scope not in self._read:
             self._read[scope] = self._tree.read_all_now(self._project.root, scope)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from creonowd.context.source import Source
 from creonowd.sources.headings_outline import HeadingsOutline
 from creonowd.sources.recent_runs import RecentRuns
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 from creonowd.workspace.runs import Runs
 
 

@@ -18,8 +18,8 @@ from creonowd.context.budget import BudgetProfile, refreshed
 from creonowd.context.budget_change import BudgetChange, checked, revised
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model
-from creonowd.workspace import atomic, stored
-from creonowd.workspace.locks import locked
+from creonowd.storage import atomic, versioned_json
+from creonowd.storage.locks import locked
 
 FOLDER = "budgets"
 DEFAULT = "default"
@@ -34,7 +34,7 @@ class _Stored(Model):
     profile: BudgetProfile
 
 
-class _Read(NamedTuple):
+class _CachedBudget(NamedTuple):
     """What a file held when it looked like `signature`."""
 
     signature: tuple[int, int, int] | None
@@ -51,7 +51,7 @@ class Budgets:
     def __init__(self, user_data: Path) -> None:
         self._folder = user_data / FOLDER
         self._lock = anyio.Lock()
-        self._known: dict[str, _Read] = {}
+        self._known: dict[str, _CachedBudget] = {}
         self._set_aside: dict[str, str] = {}
 
     async def get(self, project_id: str | None = None) -> BudgetProfile:
@@ -89,7 +89,7 @@ class Budgets:
     def _look(self, name: str) -> BudgetProfile:
         try:
             return self._current(name)
-        except stored.DamagedFileError:
+        except versioned_json.DamagedFileError:
             return self._mended(name)
 
     def _mended(self, name: str) -> BudgetProfile:
@@ -132,16 +132,18 @@ class Budgets:
         signature = _signature(path)
         known = self._known.get(name)
         if known is None or known.signature != signature:
-            known = self._known[name] = _Read(signature, self._load(name, path, mending=mending))
+            known = self._known[name] = _CachedBudget(
+                signature, self._load(name, path, mending=mending)
+            )
         return known.profile
 
     def _load(self, name: str, path: Path, *, mending: bool) -> BudgetProfile | None:
         try:
             return load(path)
-        except stored.DamagedFileError as damage:
+        except versioned_json.DamagedFileError as damage:
             if not mending:
                 raise
-            self._set_aside[name] = stored.set_aside(path)
+            self._set_aside[name] = versioned_json.set_aside(path)
             log.warning("context_budget_set_aside", file=self._set_aside[name], damage=str(damage))
             return None
 
@@ -153,13 +155,13 @@ class Budgets:
 
 def load(path: Path) -> BudgetProfile | None:
     """Read a profile; None if there is none, DamagedFileError if it is none or makes no sense."""
-    held = stored.load(path, _Stored, version=VERSION)
+    held = versioned_json.load(path, _Stored, version=VERSION)
     if held is None:
         return None
     try:
         return checked(refreshed(held.profile))
     except DaemonError as error:
-        raise stored.DamagedFileError(f"{path.name}: {error.message}") from None
+        raise versioned_json.DamagedFileError(f"{path.name}: {error.message}") from None
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:

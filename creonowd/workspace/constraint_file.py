@@ -5,14 +5,68 @@ Pure. Knows both versions of the file and keeps every field that it does not kno
 
 import codecs
 import hashlib
+import json
+import re
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any, Literal, cast
 
 import msgspec
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.workspace.json_places import elements_of, line_and_column, place_of_error
+
+_SPACE = re.compile(r"[ \t\r\n]*")
+_BYTE = re.compile(r"\(byte (\d+)\)")
+_scan = json.JSONDecoder().raw_decode
+
+
+def line_and_column(text: str, offset: int) -> tuple[int, int]:
+    """Turn an offset in code points into a line and a column, both counted from 1."""
+    before = text[:offset]
+    return before.count("\n") + 1, offset - before.rfind("\n")
+
+
+def place_of_error(data: bytes, message: str) -> tuple[int, int]:
+    """Tell where msgspec's complaint about `data` points; the end if it names no place."""
+    found = _BYTE.search(message)
+    before = (data[: int(found.group(1))] if found else data).decode("utf-8", errors="replace")
+    return line_and_column(before, len(before))
+
+
+def elements_of(text: str, key: str) -> list[int]:
+    """Find where each element of the top-level array called `key` begins in a valid JSON object."""
+    at = _past(text, 0)
+    while text[at := _skip(text, at)] != "}":
+        name, at = _scan(text, at)
+        at = _skip(text, _past(text, at))
+        if name == key and text[at] == "[":
+            return list(_elements(text, at + 1))
+        _, at = _scan(text, at)
+        at = _past_comma(text, at)
+    return []
+
+
+def _elements(text: str, at: int) -> Iterator[int]:
+    while text[at := _skip(text, at)] != "]":
+        yield at
+        _, at = _scan(text, at)
+        at = _past_comma(text, at)
+
+
+def _skip(text: str, at: int) -> int:
+    found = _SPACE.match(text, at)
+    return found.end() if found else at
+
+
+def _past(text: str, at: int) -> int:
+    return _skip(text, at) + 1
+
+
+def _past_comma(text: str, at: int) -> int:
+    at = _skip(text, at)
+    return at + 1 if text[at] == "," else at
+
 
 PATH = ".creonow/rules/constraints.json"
 VERSION = 2
@@ -162,7 +216,7 @@ def _items(data: bytes, entries: list[Any], updated_at: str) -> tuple[Item, ...]
 def _item(entry: Any, taken: set[str], seen: Counter[str], updated_at: str) -> Item:
     raw: Raw = {"text": entry} if isinstance(entry, str) else entry
     try:
-        read = msgspec.convert(raw, _Entry)
+        read = msgspec.convert(raw, _StoredConstraint)
     except msgspec.ValidationError as error:
         raise invalid(f"{error}") from None
     check_values(read.text, read.type, read.priority)
@@ -180,7 +234,7 @@ def _item(entry: Any, taken: set[str], seen: Counter[str], updated_at: str) -> I
     return Item(constraint=constraint, rest=raw)
 
 
-class _Entry(Model):
+class _StoredConstraint(Model):
     text: str
     id: str | None = None
     type: str = DEFAULT_TYPE

@@ -3,8 +3,12 @@
 Knows buffers, versions and owners; what lies on disk is the business of `document_files`.
 """
 
+import os
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
+from pathlib import Path
+from threading import Lock
 
 import anyio
 from anyio import to_thread
@@ -13,9 +17,85 @@ from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.rpc.peer import Peer
+from creonowd.storage.atomic import disk_errors
+from creonowd.storage.encodings import decode_text
+from creonowd.storage.file_cache import FileCache
+from creonowd.storage.relative_paths import problem_with
+from creonowd.storage.safe_folder import FileSnapshot, lies_inside, read_inside, real_folder
 from creonowd.workspace.buffer import Buffer, Edit
-from creonowd.workspace.document_files import DocumentFiles
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
+
+LIMIT_BYTES = 64 * 1024 * 1024
+KEPT = 16
+
+
+class _CachedDocument(Model):
+    data: bytes
+    buffer: Buffer
+
+
+class DocumentFiles:
+    """The documents on disk of all projects; safe to use from any thread."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._files = FileCache(clock)
+        self._kept: OrderedDict[tuple[Path, str], _CachedDocument] = OrderedDict()
+        self._lock = Lock()
+
+    def read(self, root: Path, path: str) -> Buffer:
+        """Read a document; line ends and positions are those on disk.
+
+        NOT_FOUND if there is no such file or the path leads out of the project, UNSUPPORTED if
+        it is no text, IO_ERROR if it is too big or cannot be read. Blocks its thread.
+        """
+        if not is_document_path(path):
+            raise _absent()
+        opened = self._opened(root, path)
+        with self._lock:
+            kept = self._kept.get((root, path))
+        if kept is None or kept.data is not opened.data:
+            kept = _CachedDocument(
+                data=opened.data, buffer=Buffer.of(decode_text(opened.data).text)
+            )
+            self._keep((root, path), kept)
+        return kept.buffer
+
+    @property
+    def reads(self) -> int:
+        """How many files were really read."""
+        return self._files.reads
+
+    def _opened(self, root: Path, path: str) -> FileSnapshot:
+        try:
+            with disk_errors(path):
+                real = os.path.realpath(root / path)
+                # Not Path.is_file(), which fails on a name that is too long.
+                known = os.path.isfile(real)  # noqa: PTH113
+                if not known or not lies_inside(Path(real), real_folder(root, "")):
+                    return read_inside(root, "", path, limit=LIMIT_BYTES)
+                return self._files.fetch(root, "", path, Path(real).stat(), limit=LIMIT_BYTES)
+        except DaemonError as error:
+            raise _absent() if error.code is ErrorCode.INVALID_ARGUMENT else error from None
+
+    def _keep(self, key: tuple[Path, str], read: _CachedDocument) -> None:
+        with self._lock:
+            self._kept[key] = read
+            self._kept.move_to_end(key)
+            while len(self._kept) > KEPT:
+                self._kept.popitem(last=False)
+
+
+def is_document_path(path: str) -> bool:
+    """Tell whether an id can name a file of the user: relative, plain, and nothing hidden."""
+    hidden = any(name.startswith(".") for name in path.split("/"))
+    return not hidden and problem_with(path) is None
+
+
+def _absent() -> DaemonError:
+    return DaemonError(
+        ErrorCode.NOT_FOUND, "The document is neither open nor a file of the project."
+    )
+
 
 MAX_OPEN = 1000
 MAX_CODE_POINTS = 32 * 1024 * 1024

@@ -18,8 +18,8 @@ from msgspec.structs import replace
 from creonowd.context.needs import MAX_RECENT_SUMMARY
 from creonowd.errors import DaemonError
 from creonowd.model import Model
-from creonowd.workspace import atomic, stored
-from creonowd.workspace.pen import Pen
+from creonowd.storage import atomic, versioned_json
+from creonowd.storage.journal import LineWriter
 
 FOLDER = "runs"
 VERSION = 1
@@ -75,7 +75,7 @@ class Runs:
     def __init__(self, user_data: Path) -> None:
         self._folder = user_data / FOLDER
         self._lock = anyio.Lock(fast_acquire=True)
-        self._pen = Pen()
+        self._pen = LineWriter()
         self._known: OrderedDict[tuple[str, str], _Book] = OrderedDict()
 
     async def record(self, project_id: str, document_id: str, run: RunRecord) -> None:
@@ -132,9 +132,9 @@ def _load(path: Path) -> _Book:
         except FileNotFoundError:
             return _Book(path)
     try:
-        stored.decode(head, _Head, version=VERSION, name=path.name)
-    except stored.DamagedFileError as damage:
-        log.warning("runs_set_aside", file=stored.set_aside(path), damage=str(damage))
+        versioned_json.decode(head, _Head, version=VERSION, name=path.name)
+    except versioned_json.DamagedFileError as damage:
+        log.warning("runs_set_aside", file=versioned_json.set_aside(path), damage=str(damage))
         return _Book(path)
     runs = [run for line in lines if (run := _read(line)) is not None]
     # A line that was torn by a kill makes the next record write the file anew.

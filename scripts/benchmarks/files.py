@@ -27,8 +27,8 @@ from creonowd.artifacts.store import Store
 from creonowd.clock import SystemClock
 from creonowd.redaction import Redactor
 from creonowd.settings import Settings
-from creonowd.workspace import atomic
-from creonowd.workspace.registry import Registry
+from creonowd.storage import atomic
+from creonowd.workspace.projects import Projects
 
 MEBIBYTE = 1024 * 1024
 WHERE = Where("prj_bench", "bench")
@@ -183,7 +183,7 @@ def _files(folder: Path, ripgrep: str) -> ContextFiles:
     folder.mkdir(exist_ok=True)
     clock = SystemClock()
     settings = Settings(ripgrep=ripgrep, grep_timeout_ms=60_000)
-    recipes = built_in(Registry(folder, clock))
+    recipes = built_in(Projects(folder, clock))
     return ContextFiles(Store(folder, clock), settings, recipes, Redactor(home=Path.home()))
 
 

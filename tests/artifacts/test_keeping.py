@@ -13,7 +13,7 @@ from creonowd.artifacts.store import Store
 from creonowd.clock import SteppingClock, SystemClock
 from creonowd.redaction import Redactor
 from creonowd.settings import Settings
-from creonowd.workspace.registry import Registry
+from creonowd.workspace.projects import Projects
 
 WHERE = Where("prj_one", "chat-1")
 
@@ -22,7 +22,7 @@ WHERE = Where("prj_one", "chat-1")
 def files(tmp_path: Path) -> ContextFiles:
     """Context files whose lazy ones may take up nothing."""
     clock = SystemClock()
-    recipes = built_in(Registry(tmp_path, clock))
+    recipes = built_in(Projects(tmp_path, clock))
     settings = Settings(context_max_bytes=0)
     return ContextFiles(Store(tmp_path, clock), settings, recipes, Redactor())
 
@@ -72,7 +72,7 @@ async def test_a_disk_that_refuses_does_not_end_the_keeping(
 
 async def test_stats_and_prune_of_a_project_cover_its_conversations(tmp_path: Path) -> None:
     clock = SteppingClock()
-    recipes = built_in(Registry(tmp_path, clock))
+    recipes = built_in(Projects(tmp_path, clock))
     files = ContextFiles(Store(tmp_path, clock), Settings(), recipes, Redactor())
     for chat in ("a", "b"):
         await files.put(Where("prj_one", chat), "12345", About(Kind.ARTIFACT, "h"))
@@ -88,7 +88,7 @@ async def test_stats_and_prune_of_a_project_cover_its_conversations(tmp_path: Pa
 async def test_a_file_in_use_is_left_and_counted(tmp_path: Path) -> None:
     clock = SystemClock()
     files = ContextFiles(
-        Store(tmp_path, clock), Settings(), built_in(Registry(tmp_path, clock)), Redactor()
+        Store(tmp_path, clock), Settings(), built_in(Projects(tmp_path, clock)), Redactor()
     )
     ref = await files.register(WHERE, {"type": "json", "value": 1}, About(Kind.CATALOG, "h"))
     await files.read(Which(WHERE, ref.id))

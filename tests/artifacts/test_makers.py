@@ -10,7 +10,7 @@ from creonowd.artifacts.refs import BLOCK, Kind
 from creonowd.artifacts.store import Store
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError
-from creonowd.workspace.registry import Registry
+from creonowd.workspace.projects import Projects
 from tests.artifacts.files import new_file
 
 
@@ -26,7 +26,7 @@ def log(tmp_path: Path) -> Path:
 @pytest.fixture
 async def pull(store: Store, log: Path, tmp_path: Path) -> Pull:
     """The making of a copy that has yet to begin."""
-    projects = Registry(tmp_path, SystemClock())
+    projects = Projects(tmp_path, SystemClock())
     project = await projects.create(str(log.parent))
     conversation = store.bound(project.project_id, "copies")
     new = new_file(Kind.HISTORY, recipe={"type": "file", "path": "build.log"})

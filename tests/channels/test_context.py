@@ -17,7 +17,7 @@ from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.sources.in_memory import InMemorySource, piece
 from creonowd.tokens import Tokenizers
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 from tests.channels.conftest import Book, Lines
 from tests.clients import Client, in_memory
 

@@ -14,7 +14,7 @@ from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.sources.host_answer import MOST_CHUNKS
 from creonowd.sources.hosts import MANY_CHUNKS, MOST_PER_CLIENT, HostSource
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 from tests.clients import PATIENCE, Client, in_memory
 
 REGISTER = "context:source:register"

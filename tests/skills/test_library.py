@@ -7,7 +7,7 @@ import pytest
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.skills.library import Entry, Library, Scope
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 
 BUILT_IN = ["condense", "consistency", "continue", "dialogue", "expand", "polish"]
 

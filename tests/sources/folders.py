@@ -1,7 +1,7 @@
 """Folders of the tree, made up for tests."""
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.tree import Folder, Problem, TreeFile
+from creonowd.workspace.creonow_tree import Folder, Problem, TreeFile
 
 
 def folder(files: dict[str, str | bytes], problems: dict[str, DaemonError] | None = None) -> Folder:

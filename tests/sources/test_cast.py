@@ -1,7 +1,7 @@
 """Who is known by name is read once per state of the folder, and old states are let go."""
 
 from creonowd.sources.cast import Known
-from creonowd.workspace.tree import Folder
+from creonowd.workspace.creonow_tree import Folder
 from tests.sources.folders import folder
 
 

@@ -11,8 +11,8 @@ from creonowd.sources.cast import Cast, Known
 from creonowd.sources.joined import Joined
 from creonowd.sources.mentioned import MentionedSource
 from creonowd.sources.shelves import Shelves
-from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import Tree, make_tree
+from creonowd.workspace.creonow_tree import Tree, make_tree
+from creonowd.workspace.projects import Project
 
 FILLER = "众人说了一回闲话。"
 

@@ -9,7 +9,7 @@ from creonowd.context.fragment import Reason, Span
 from creonowd.sources.open_document import Opened, Position, open_document, put
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.documents import Documents
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 from tests.peers import RecordingPeer
 
 

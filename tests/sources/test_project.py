@@ -18,8 +18,8 @@ from creonowd.redaction import Redactor
 from creonowd.sources.project import ProjectSources
 from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.sources.retrieval.source import Passages
-from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import LIMIT_BYTES, Tree, make_tree
+from creonowd.workspace.creonow_tree import LIMIT_BYTES, Tree, make_tree
+from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import Watcher
 
 ASK = Ask(project_id="prj", skill_id="s", limit=200)

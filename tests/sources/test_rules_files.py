@@ -4,7 +4,7 @@ import pytest
 
 from creonowd.context.fragment import Reason
 from creonowd.sources.rules_files import other_rules, style_guide
-from creonowd.workspace.tree import DEFAULTS
+from creonowd.workspace.creonow_tree import DEFAULTS
 from tests.sources.folders import folder, too_big, unreadable
 
 STYLE = ".creonow/rules/style.md"

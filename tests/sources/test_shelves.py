@@ -9,9 +9,9 @@ import pytest
 from creonowd.clock import SystemClock
 from creonowd.sources.joined import Joined
 from creonowd.sources.shelves import Shelf, Shelves
-from creonowd.workspace.paths import Scope
-from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import Tree, make_tree
+from creonowd.storage.relative_paths import CreonowFolder
+from creonowd.workspace.creonow_tree import Tree, make_tree
+from creonowd.workspace.projects import Project
 
 
 @pytest.fixture
@@ -40,9 +40,10 @@ async def test_what_is_wanted_at_the_same_time_is_fetched_in_one_thread(shelves:
 
 async def test_a_folder_is_read_once_per_trip(shelves: Shelves) -> None:
     with anyio.fail_after(60):
-        one = await shelves.make("one", lambda shelf: [shelf.folder(Scope.SETTINGS)] * 2)
+        one = await shelves.make("one", lambda shelf: [shelf.folder(CreonowFolder.SETTINGS)] * 2)
         texts = await shelves.make(
-            "two", lambda shelf: [f.data.decode() for f in shelf.folder(Scope.SETTINGS).files]
+            "two",
+            lambda shelf: [f.data.decode() for f in shelf.folder(CreonowFolder.SETTINGS).files],
         )
 
     assert one[0] is one[1]

@@ -18,11 +18,10 @@ import anyio
 from creonowd import logs
 from creonowd.clock import SystemClock
 from creonowd.redaction import Redactor
-from creonowd.workspace.constraint_edits import ConstraintPatch, NewConstraint
-from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.conversations import Conversations
-from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import Tree
+from creonowd.workspace.chats import Chats
+from creonowd.workspace.constraints import ConstraintPatch, Constraints, NewConstraint
+from creonowd.workspace.creonow_tree import Tree
+from creonowd.workspace.projects import Project
 
 LONGEST_S = 0.012
 
@@ -53,7 +52,7 @@ def constraints(root: Path) -> tuple[Read, Write]:
 
 def conversations(root: Path) -> tuple[Read, Write]:
     """Count in the messages of a conversation, as the list tells them."""
-    store = Conversations(SystemClock(), Redactor())
+    store = Chats(SystemClock(), Redactor())
     project = Project(project_id="p", name="p", root=root)
 
     async def read() -> int:

@@ -3,7 +3,7 @@
 from creonowd.clock import SystemClock
 from creonowd.redaction import Redactor
 from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.tree import Tree
+from creonowd.workspace.creonow_tree import Tree
 
 
 def a_store() -> Constraints:

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.buffer import PIECE, Buffer, Edit
-from creonowd.workspace.positions import to_utf16, utf16_length
+from creonowd.workspace.buffer import PIECE, Buffer, Edit, to_utf16, utf16_length
 
 snippets = st.text(st.sampled_from("ab林远😀𠮷\r\n。"), max_size=8)
 lengths = st.integers(0, 3 * PIECE)

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from creonowd.clock import SteppingClock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
-from creonowd.workspace.constraint_edits import ConstraintPatch, NewConstraint
 from creonowd.workspace.constraint_file import ConstraintFile
-from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import Tree
+from creonowd.workspace.constraints import ConstraintPatch, Constraints, NewConstraint
+from creonowd.workspace.creonow_tree import Tree
+from creonowd.workspace.projects import Project
 
 PATH = ".creonow/rules/constraints.json"
 SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"

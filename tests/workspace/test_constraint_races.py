@@ -11,12 +11,11 @@ import anyio
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.constraint_edits import NewConstraint
+from creonowd.storage.atomic import replace_unchanged
 from creonowd.workspace.constraint_file import ConstraintFile
-from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.exchange import replace_unchanged
-from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import make_tree
+from creonowd.workspace.constraints import Constraints, NewConstraint
+from creonowd.workspace.creonow_tree import make_tree
+from creonowd.workspace.projects import Project
 from tests.workspace.stores import a_store
 
 ROOT = Path(__file__).parents[2]
@@ -72,10 +71,10 @@ from pathlib import Path
 from creonowd import logs
 from creonowd.clock import SystemClock
 from creonowd.redaction import Redactor
-from creonowd.workspace.constraint_edits import NewConstraint
+from creonowd.workspace.constraints import NewConstraint
 from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import Tree
+from creonowd.workspace.projects import Project
+from creonowd.workspace.creonow_tree import Tree
 
 async def main(root, name, count):
     clock = SystemClock()

@@ -9,11 +9,10 @@ import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
-from creonowd.workspace.constraint_edits import ConstraintPatch, NewConstraint
 from creonowd.workspace.constraint_file import ConstraintFile
-from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import make_tree
+from creonowd.workspace.constraints import ConstraintPatch, Constraints, NewConstraint
+from creonowd.workspace.creonow_tree import make_tree
+from creonowd.workspace.projects import Project
 from tests.workspace.stores import a_store
 
 PATH = ".creonow/rules/constraints.json"

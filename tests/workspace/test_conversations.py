@@ -14,9 +14,8 @@ from hypothesis import strategies as st
 from creonowd.clock import SteppingClock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import PLACEHOLDER, Redactor
-from creonowd.workspace.conversation_file import check_id, entry_of
-from creonowd.workspace.conversations import Conversations
-from creonowd.workspace.registry import Project
+from creonowd.workspace.chats import Chats, check_id, entry_of
+from creonowd.workspace.projects import Project
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ".creonow/conversations"
@@ -24,8 +23,8 @@ SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"
 
 
 @pytest.fixture
-def store() -> Conversations:
-    return Conversations(SteppingClock(), Redactor())
+def store() -> Chats:
+    return Chats(SteppingClock(), Redactor())
 
 
 def said(*texts: str, **more: Any) -> dict[str, Any]:
@@ -45,7 +44,7 @@ def by_hand(project: Project, name: str, content: Any) -> Path:
     return place
 
 
-async def ids(store: Conversations, project: Project) -> list[str]:
+async def ids(store: Chats, project: Project) -> list[str]:
     return [known.entry.id for known in (await store.list(project)).known]
 
 
@@ -55,9 +54,7 @@ async def refusal(asked: Awaitable[object]) -> DaemonError:
     return caught.value
 
 
-async def test_a_saved_conversation_is_a_file_of_its_own(
-    store: Conversations, project: Project
-) -> None:
+async def test_a_saved_conversation_is_a_file_of_its_own(store: Chats, project: Project) -> None:
     entry = await store.save(project, said("续写", "好的", id="c-1", documentId="第一章.md"))
 
     document = on_disk(project, "c-1")
@@ -70,9 +67,7 @@ async def test_a_saved_conversation_is_a_file_of_its_own(
     assert await store.read(project, "c-1") == document
 
 
-async def test_a_conversation_without_an_id_gets_one(
-    store: Conversations, project: Project
-) -> None:
+async def test_a_conversation_without_an_id_gets_one(store: Chats, project: Project) -> None:
     first = await store.save(project, said("甲"))
     second = await store.save(project, said("乙"))
 
@@ -82,7 +77,7 @@ async def test_a_conversation_without_an_id_gets_one(
 
 
 async def test_saving_again_replaces_the_messages_and_keeps_the_beginning(
-    store: Conversations, project: Project
+    store: Chats, project: Project
 ) -> None:
     first = await store.save(project, said("甲", id="c"))
     await store.analyse(project, "c", {"summary": "总结", "topics": ["甲"]})
@@ -97,7 +92,7 @@ async def test_saving_again_replaces_the_messages_and_keeps_the_beginning(
     assert document["mood"] == "好"
 
 
-async def test_fields_that_nobody_knows_are_kept(store: Conversations, project: Project) -> None:
+async def test_fields_that_nobody_knows_are_kept(store: Chats, project: Project) -> None:
     message = {"role": "user", "content": "甲", "createdAt": 5, "tokens": {"in": 3}}
 
     await store.save(project, {"id": "c", "messages": [message], "skillId": "continue"})
@@ -106,7 +101,7 @@ async def test_fields_that_nobody_knows_are_kept(store: Conversations, project: 
     assert on_disk(project, "c")["skillId"] == "continue"
 
 
-async def test_the_newest_comes_first(store: Conversations, project: Project) -> None:
+async def test_the_newest_comes_first(store: Chats, project: Project) -> None:
     for name in ("a", "b", "c"):
         await store.save(project, said(name, id=name))
 
@@ -116,7 +111,7 @@ async def test_the_newest_comes_first(store: Conversations, project: Project) ->
 
 
 async def test_an_analysis_replaces_the_heuristic_summary_and_not_the_place(
-    store: Conversations, project: Project
+    store: Chats, project: Project
 ) -> None:
     before = await store.save(project, said("请续写\n  这一段", id="a"))
     await store.save(project, said("乙", id="b"))
@@ -162,7 +157,7 @@ def test_the_heuristic_summary_is_how_it_began(messages: list[Any], summary: str
     ],
 )
 async def test_an_id_that_cannot_be_a_file_is_refused(
-    store: Conversations, project: Project, bad: str
+    store: Chats, project: Project, bad: str
 ) -> None:
     errors = [
         await refusal(store.read(project, bad)),
@@ -186,9 +181,7 @@ def test_no_id_leaves_the_folder(text: str) -> None:
     assert text.isascii()
 
 
-async def test_ids_that_differ_in_case_only_are_a_conflict(
-    store: Conversations, project: Project
-) -> None:
+async def test_ids_that_differ_in_case_only_are_a_conflict(store: Chats, project: Project) -> None:
     await store.save(project, said("甲", id="Draft"))
 
     error = await refusal(store.save(project, said("乙", id="draft")))
@@ -210,7 +203,7 @@ MISFITS: list[tuple[dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("conversation", "field"), MISFITS)
 async def test_what_is_no_conversation_names_its_field(
-    store: Conversations, project: Project, conversation: dict[str, Any], field: str
+    store: Chats, project: Project, conversation: dict[str, Any], field: str
 ) -> None:
     error = await refusal(store.save(project, conversation))
 
@@ -218,9 +211,7 @@ async def test_what_is_no_conversation_names_its_field(
     assert error.details["field"].replace("[...]", "[0]") == field
 
 
-async def test_a_conversation_nested_too_deeply_is_refused(
-    store: Conversations, project: Project
-) -> None:
+async def test_a_conversation_nested_too_deeply_is_refused(store: Chats, project: Project) -> None:
     deep: Any = "x"
     for _ in range(80):
         deep = [deep]
@@ -230,7 +221,7 @@ async def test_a_conversation_nested_too_deeply_is_refused(
     assert error.code is ErrorCode.INVALID_ARGUMENT
 
 
-async def test_unknown_conversations_are_not_found(store: Conversations, project: Project) -> None:
+async def test_unknown_conversations_are_not_found(store: Chats, project: Project) -> None:
     await store.save(project, said("甲", id="a"))
 
     read = await refusal(store.read(project, "b"))
@@ -242,7 +233,7 @@ async def test_unknown_conversations_are_not_found(store: Conversations, project
 
 @pytest.mark.parametrize("analysis", [{}, {"summary": ""}, {"summary": " "}, {"summary": 7}])
 async def test_an_analysis_needs_a_summary(
-    store: Conversations, project: Project, analysis: dict[str, Any]
+    store: Chats, project: Project, analysis: dict[str, Any]
 ) -> None:
     await store.save(project, said("甲", id="a"))
 
@@ -254,7 +245,7 @@ async def test_an_analysis_needs_a_summary(
 
 @pytest.mark.parametrize("damage", [b"", b"{", b"[]", b'{"version": 1, "items": 7}', b"\xff"])
 async def test_a_damaged_index_is_set_aside_and_rebuilt(
-    store: Conversations, project: Project, damage: bytes
+    store: Chats, project: Project, damage: bytes
 ) -> None:
     for name in ("a", "b"):
         await store.save(project, said(name, id=name))
@@ -268,7 +259,7 @@ async def test_a_damaged_index_is_set_aside_and_rebuilt(
 
 
 async def test_many_may_find_the_index_damaged_at_once(project: Project) -> None:
-    stores = [Conversations(SteppingClock(), Redactor()) for _ in range(3)]
+    stores = [Chats(SteppingClock(), Redactor()) for _ in range(3)]
     await stores[0].save(project, said("甲", id="a"))
     listed: list[list[str]] = []
 
@@ -285,9 +276,7 @@ async def test_many_may_find_the_index_damaged_at_once(project: Project) -> None
     assert listed == [["a"]] * 120
 
 
-async def test_an_index_of_a_newer_daemon_is_left_alone(
-    store: Conversations, project: Project
-) -> None:
+async def test_an_index_of_a_newer_daemon_is_left_alone(store: Chats, project: Project) -> None:
     await store.save(project, said("甲", id="a"))
     newer = by_hand(project, "index.json", {"version": 2, "items": "?"}).read_bytes()
 
@@ -299,7 +288,7 @@ async def test_an_index_of_a_newer_daemon_is_left_alone(
     assert (project.root / FOLDER / "index.json").read_bytes() == newer
 
 
-async def test_a_lost_index_is_rebuilt(store: Conversations, project: Project) -> None:
+async def test_a_lost_index_is_rebuilt(store: Chats, project: Project) -> None:
     await store.save(project, said("甲", id="a"))
     (project.root / FOLDER / "index.json").unlink()
 
@@ -309,7 +298,7 @@ async def test_a_lost_index_is_rebuilt(store: Conversations, project: Project) -
 
 
 async def test_files_that_came_went_or_changed_by_hand_are_seen(
-    store: Conversations, project: Project
+    store: Chats, project: Project
 ) -> None:
     for name in ("a", "b"):
         await store.save(project, said(name, id=name))
@@ -325,16 +314,14 @@ async def test_files_that_came_went_or_changed_by_hand_are_seen(
     assert entries["b"].summary == "手改"
 
 
-async def test_quick_rewrites_of_one_size_are_all_seen(
-    store: Conversations, project: Project
-) -> None:
+async def test_quick_rewrites_of_one_size_are_all_seen(store: Chats, project: Project) -> None:
     for number in range(30):
         by_hand(project, "a.json", said(f"{number:03}"))
         assert (await store.list(project)).known[0].entry.summary == f"{number:03}"
 
 
 async def test_a_damaged_conversation_is_reported_and_the_rest_is_listed(
-    store: Conversations, project: Project
+    store: Chats, project: Project
 ) -> None:
     await store.save(project, said("甲", id="a"))
     by_hand(project, "bad.json", b"{")
@@ -353,7 +340,7 @@ async def test_a_damaged_conversation_is_reported_and_the_rest_is_listed(
 
 
 async def test_a_save_over_a_damaged_file_keeps_the_damage_aside(
-    store: Conversations, project: Project
+    store: Chats, project: Project
 ) -> None:
     by_hand(project, "a.json", b"{ half")
 
@@ -364,7 +351,7 @@ async def test_a_save_over_a_damaged_file_keeps_the_damage_aside(
 
 
 async def test_a_conversation_of_a_newer_daemon_is_refused_and_never_rewritten(
-    store: Conversations, project: Project
+    store: Chats, project: Project
 ) -> None:
     newer = by_hand(project, "a.json", {"version": 2, "messages": "?"}).read_bytes()
 
@@ -376,14 +363,14 @@ async def test_a_conversation_of_a_newer_daemon_is_refused_and_never_rewritten(
 
 
 async def test_without_a_tree_there_is_nothing_and_nothing_is_made(
-    store: Conversations, project: Project
+    store: Chats, project: Project
 ) -> None:
     assert await ids(store, project) == []
     assert list(project.root.iterdir()) == []
 
 
 async def test_what_lies_among_the_conversations_and_is_none_is_passed_over(
-    store: Conversations, project: Project
+    store: Chats, project: Project
 ) -> None:
     await store.save(project, said("甲", id="a"))
     for name in ("notes.txt", "a b.json", ".hidden.json", "old/x.json", "测试.json"):
@@ -394,7 +381,7 @@ async def test_what_lies_among_the_conversations_and_is_none_is_passed_over(
 
 @pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
 async def test_a_link_out_of_the_folder_is_neither_read_nor_written(
-    store: Conversations, project: Project, tmp_path: Path
+    store: Chats, project: Project, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside.json"
     outside.write_text(json.dumps(said("秘密")), encoding="utf-8")
@@ -410,7 +397,7 @@ async def test_a_link_out_of_the_folder_is_neither_read_nor_written(
 
 
 async def test_a_message_sent_back_as_it_was_shown_keeps_its_secret_on_disk(
-    store: Conversations, project: Project
+    store: Chats, project: Project
 ) -> None:
     secret = f"我的密钥是 {SECRET}"
     await store.save(project, said(secret, "好", id="a"))
@@ -423,7 +410,7 @@ async def test_a_message_sent_back_as_it_was_shown_keeps_its_secret_on_disk(
 
 
 async def test_whatever_is_sent_back_as_it_was_shown_keeps_its_secret_on_disk(
-    store: Conversations, project: Project
+    store: Chats, project: Project
 ) -> None:
     """Messages may have left at the front, and fields that only the client knows hold paths."""
     texts = [f"{n}: /home/lisi/{n}.md" for n in range(3)]
@@ -443,7 +430,7 @@ async def test_whatever_is_sent_back_as_it_was_shown_keeps_its_secret_on_disk(
 
 
 async def test_many_saves_at_once_lose_nothing(project: Project) -> None:
-    stores = [Conversations(SteppingClock(), Redactor()) for _ in range(3)]
+    stores = [Chats(SteppingClock(), Redactor()) for _ in range(3)]
 
     async def save(number: int) -> None:
         await stores[number % 3].save(project, said(str(number), id=f"c{number}"))
@@ -457,7 +444,7 @@ async def test_many_saves_at_once_lose_nothing(project: Project) -> None:
 
 
 async def test_the_index_spares_reading_what_has_not_changed(
-    store: Conversations, project: Project
+    store: Chats, project: Project
 ) -> None:
     """An entry that the index knows is listed even if its file could not be read again."""
     for name in ("a", "b"):
@@ -486,7 +473,7 @@ def test_a_kill_at_any_moment_loses_no_saved_conversation(quick_path: Path) -> N
 
 
 async def test_where_nothing_can_be_written_the_list_still_comes(
-    store: Conversations, project: Project
+    store: Chats, project: Project
 ) -> None:
     by_hand(project, "a.json", said("甲"))
     (project.root / ".creonow/cache").write_bytes(b"in the way of every lock")

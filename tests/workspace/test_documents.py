@@ -12,7 +12,7 @@ from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace.buffer import Edit
 from creonowd.workspace.documents import Documents
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 from tests.peers import RecordingPeer
 
 NOVEL = "第一章\r\n\r\n　　林远推开门。😀\r\n"

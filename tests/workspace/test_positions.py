@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.positions import code_points, from_utf16, to_utf16, utf16_length
+from creonowd.workspace.buffer import code_points, from_utf16, to_utf16, utf16_length
 
 texts = st.text(st.sampled_from("a林é\n\r😀𠮷\ufffd"), max_size=20)
 

@@ -10,7 +10,7 @@ import pytest
 
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.registry import Registry
+from creonowd.workspace.projects import Projects
 
 
 @pytest.fixture
@@ -26,12 +26,12 @@ def book(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def registry(user_data: Path) -> Registry:
-    return Registry(user_data, SystemClock())
+def registry(user_data: Path) -> Projects:
+    return Projects(user_data, SystemClock())
 
 
 async def test_a_folder_becomes_a_project_with_the_name_of_the_folder(
-    registry: Registry, book: Path
+    registry: Projects, book: Path
 ) -> None:
     project = await registry.create(str(book))
 
@@ -43,13 +43,13 @@ async def test_a_folder_becomes_a_project_with_the_name_of_the_folder(
 
 @pytest.mark.parametrize("name", [None, "", "  "])
 async def test_a_blank_name_is_the_name_of_the_folder(
-    registry: Registry, book: Path, name: str | None
+    registry: Projects, book: Path, name: str | None
 ) -> None:
     assert (await registry.create(str(book), name)).name == "红楼梦"
 
 
 async def test_the_same_folder_stays_the_same_project_and_keeps_its_name(
-    registry: Registry, book: Path
+    registry: Projects, book: Path
 ) -> None:
     first = await registry.create(str(book), "石头记")
     second = await registry.create(str(book), "another")
@@ -60,7 +60,7 @@ async def test_the_same_folder_stays_the_same_project_and_keeps_its_name(
 
 @pytest.mark.parametrize("spelling", ["{}/", "{}/.", "{}/../红楼梦", "{}//", "{}/inner/.."])
 async def test_two_spellings_of_one_folder_are_one_project(
-    registry: Registry, book: Path, spelling: str
+    registry: Projects, book: Path, spelling: str
 ) -> None:
     (book / "inner").mkdir()
 
@@ -70,7 +70,7 @@ async def test_two_spellings_of_one_folder_are_one_project(
     assert second == first
 
 
-async def test_a_link_to_a_folder_is_the_folder(registry: Registry, book: Path) -> None:
+async def test_a_link_to_a_folder_is_the_folder(registry: Projects, book: Path) -> None:
     link = book.parent / "link"
     link.symlink_to(book, target_is_directory=True)
 
@@ -83,7 +83,7 @@ async def test_a_link_to_a_folder_is_the_folder(registry: Registry, book: Path) 
 
 @pytest.mark.parametrize(("on_disk", "asked"), [("NFC", "NFD"), ("NFD", "NFC")])
 async def test_the_unicode_form_of_a_name_makes_no_second_project(
-    registry: Registry, tmp_path: Path, on_disk: str, asked: str
+    registry: Projects, tmp_path: Path, on_disk: str, asked: str
 ) -> None:
     name = "Café für Élodie"
     folder = tmp_path / unicodedata.normalize(on_disk, name) / "livre"  # pyright: ignore[reportArgumentType]
@@ -96,7 +96,7 @@ async def test_the_unicode_form_of_a_name_makes_no_second_project(
 
 
 async def test_case_decides_only_where_the_disk_tells_cases_apart(
-    registry: Registry, tmp_path: Path
+    registry: Projects, tmp_path: Path
 ) -> None:
     (tmp_path / "Novel").mkdir()
     blind = (tmp_path / "nOVEL").exists()
@@ -123,7 +123,7 @@ async def test_case_decides_only_where_the_disk_tells_cases_apart(
     ],
 )
 async def test_what_is_no_folder_is_refused_with_a_reason(
-    registry: Registry, book: Path, root_path: str, code: ErrorCode, reason: str
+    registry: Projects, book: Path, root_path: str, code: ErrorCode, reason: str
 ) -> None:
     (book / "chapter.md").touch()
     (book / "loop").symlink_to(book / "loop")
@@ -138,7 +138,7 @@ async def test_what_is_no_folder_is_refused_with_a_reason(
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs a folder that even root cannot write to")
-async def test_a_folder_that_cannot_be_written_to_is_refused(registry: Registry) -> None:
+async def test_a_folder_that_cannot_be_written_to_is_refused(registry: Projects) -> None:
     with pytest.raises(DaemonError) as caught:
         await registry.create("/proc")
 
@@ -148,7 +148,7 @@ async def test_a_folder_that_cannot_be_written_to_is_refused(registry: Registry)
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems refuse such names themselves")
 async def test_a_folder_whose_name_is_not_unicode_is_refused(
-    registry: Registry, tmp_path: Path
+    registry: Projects, tmp_path: Path
 ) -> None:
     nameless = os.fsencode(tmp_path) + b"/\xff\xfe"
     os.mkdir(nameless)  # noqa: PTH102
@@ -161,14 +161,14 @@ async def test_a_folder_whose_name_is_not_unicode_is_refused(
 
 
 async def test_making_a_project_leaves_nothing_in_the_folder(
-    registry: Registry, book: Path
+    registry: Projects, book: Path
 ) -> None:
     await registry.create(str(book))
 
     assert list(book.iterdir()) == []
 
 
-async def test_an_unknown_project_is_not_found(registry: Registry) -> None:
+async def test_an_unknown_project_is_not_found(registry: Projects) -> None:
     with pytest.raises(DaemonError) as caught:
         await registry.find("prj_unknown")
 
@@ -176,7 +176,7 @@ async def test_an_unknown_project_is_not_found(registry: Registry) -> None:
 
 
 @pytest.mark.parametrize("blank", ["", " ", "\t\n", "\u3000"])
-async def test_a_blank_id_is_an_invalid_argument(registry: Registry, blank: str) -> None:
+async def test_a_blank_id_is_an_invalid_argument(registry: Projects, blank: str) -> None:
     for ask in (registry.find, registry.set_current, registry.delete):
         with pytest.raises(DaemonError) as caught:
             await ask(blank)
@@ -186,18 +186,18 @@ async def test_a_blank_id_is_an_invalid_argument(registry: Registry, blank: str)
 
 
 async def test_the_current_project_is_remembered_over_a_restart(
-    registry: Registry, user_data: Path, book: Path
+    registry: Projects, user_data: Path, book: Path
 ) -> None:
     project = await registry.create(str(book))
     await registry.set_current(project.project_id)
 
-    reborn = Registry(user_data, SystemClock())
+    reborn = Projects(user_data, SystemClock())
 
     assert await reborn.current() == project
     assert await reborn.list() == [project]
 
 
-async def test_no_project_is_current_until_one_is_set(registry: Registry, book: Path) -> None:
+async def test_no_project_is_current_until_one_is_set(registry: Projects, book: Path) -> None:
     await registry.create(str(book))
 
     with pytest.raises(DaemonError) as caught:
@@ -207,7 +207,7 @@ async def test_no_project_is_current_until_one_is_set(registry: Registry, book: 
 
 
 async def test_deleting_forgets_the_project_and_keeps_every_file(
-    registry: Registry, user_data: Path, book: Path
+    registry: Projects, user_data: Path, book: Path
 ) -> None:
     (book / "第一回.md").write_text("此开卷第一回也。", encoding="utf-8")
     project = await registry.create(str(book))
@@ -216,7 +216,7 @@ async def test_deleting_forgets_the_project_and_keeps_every_file(
     await registry.delete(project.project_id)
 
     assert (book / "第一回.md").read_text(encoding="utf-8") == "此开卷第一回也。"
-    assert await Registry(user_data, SystemClock()).list() == []
+    assert await Projects(user_data, SystemClock()).list() == []
     for ask in (registry.current(), registry.find(project.project_id)):
         with pytest.raises(DaemonError) as caught:
             await ask
@@ -224,7 +224,7 @@ async def test_deleting_forgets_the_project_and_keeps_every_file(
 
 
 async def test_a_project_made_again_after_deletion_is_a_new_one(
-    registry: Registry, book: Path
+    registry: Projects, book: Path
 ) -> None:
     first = await registry.create(str(book))
     await registry.delete(first.project_id)
@@ -234,7 +234,7 @@ async def test_a_project_made_again_after_deletion_is_a_new_one(
     assert second.project_id != first.project_id
 
 
-async def test_many_at_once_make_one_project(registry: Registry, book: Path) -> None:
+async def test_many_at_once_make_one_project(registry: Projects, book: Path) -> None:
     made: list[str] = []
 
     async def make() -> None:
@@ -250,21 +250,21 @@ async def test_many_at_once_make_one_project(registry: Registry, book: Path) -> 
 
 
 async def test_a_damaged_file_costs_no_project_while_the_spare_is_whole(
-    registry: Registry, user_data: Path, tmp_path: Path
+    registry: Projects, user_data: Path, tmp_path: Path
 ) -> None:
     """All that is kept of a project goes by its id; a new id would orphan it."""
     made = await registry.create(str(tmp_path))
     (user_data / "projects.json").write_bytes(b"\xff")
 
-    again = Registry(user_data, SystemClock())
+    again = Projects(user_data, SystemClock())
 
     assert await again.list() == [made]
     assert again.set_aside == "projects.damaged-1.json"
-    assert await Registry(user_data, SystemClock()).list() == [made]
+    assert await Projects(user_data, SystemClock()).list() == [made]
 
 
 async def test_a_damaged_file_is_kept_aside_and_reported(
-    registry: Registry, user_data: Path, book: Path
+    registry: Projects, user_data: Path, book: Path
 ) -> None:
     user_data.mkdir()
     (user_data / "projects.json").write_bytes(b'{"version": 1, "projects": [{')
@@ -273,13 +273,13 @@ async def test_a_damaged_file_is_kept_aside_and_reported(
 
     assert registry.set_aside == "projects.damaged-1.json"
     assert (user_data / registry.set_aside).read_bytes() == b'{"version": 1, "projects": [{'
-    assert await Registry(user_data, SystemClock()).list() == [project]
+    assert await Projects(user_data, SystemClock()).list() == [project]
 
 
 @pytest.mark.parametrize(
     "content", [b"", b"\xff\xfe", b"[]", b"null", b'{"version":1,"projects":7}', b"[" * 100_000]
 )
-async def test_any_damage_is_survived(registry: Registry, user_data: Path, content: bytes) -> None:
+async def test_any_damage_is_survived(registry: Projects, user_data: Path, content: bytes) -> None:
     user_data.mkdir()
     (user_data / "projects.json").write_bytes(content)
 
@@ -288,7 +288,7 @@ async def test_any_damage_is_survived(registry: Registry, user_data: Path, conte
 
 
 async def test_a_newer_file_is_refused_and_never_rewritten(
-    registry: Registry, user_data: Path, book: Path
+    registry: Projects, user_data: Path, book: Path
 ) -> None:
     user_data.mkdir()
     newer = b'{"version": 2, "projects": {"shape": "unknown"}}'
@@ -303,7 +303,7 @@ async def test_a_newer_file_is_refused_and_never_rewritten(
     assert [entry.name for entry in user_data.iterdir()] == ["projects.json"]
 
 
-async def test_the_file_says_its_version(registry: Registry, user_data: Path, book: Path) -> None:
+async def test_the_file_says_its_version(registry: Projects, user_data: Path, book: Path) -> None:
     await registry.create(str(book))
 
     content = msgspec.json.decode((user_data / "projects.json").read_bytes())
@@ -315,10 +315,10 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from creonowd.clock import SystemClock
-from creonowd.workspace.registry import Registry
+from creonowd.workspace.projects import Projects
 
 async def main():
-    registry = Registry(Path(sys.argv[1]), SystemClock())
+    registry = Projects(Path(sys.argv[1]), SystemClock())
     for number in range(10_000):
         folder = Path(sys.argv[2]) / str(number)
         folder.mkdir(exist_ok=True)
@@ -347,6 +347,6 @@ async def test_a_kill_loses_no_acknowledged_project(user_data: Path, tmp_path: P
         writer.wait()
         writer.stdout.close()
 
-    kept = {project.project_id for project in await Registry(user_data, SystemClock()).list()}
+    kept = {project.project_id for project in await Projects(user_data, SystemClock()).list()}
     assert acknowledged <= kept
     assert len(acknowledged) >= 64

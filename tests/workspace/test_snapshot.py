@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from creonowd.workspace.snapshot import Snapshot, difference, take
+from creonowd.workspace.watcher import Snapshot, difference, take
 
 FOLDERS = ["", "卷一", "卷一/上", ".creonow", ".creonow/rules", ".creonow/cache", ".git"]
 NAMES = ["a.md", "B.txt", "cover.png", "style.md~", ".creonow-1-1.tmp", "c.json"]

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace import atomic
-from creonowd.workspace.paths import Scope
-from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import LIMIT_BYTES, Tree, make_tree
+from creonowd.storage import atomic
+from creonowd.storage.relative_paths import CreonowFolder
+from creonowd.workspace.creonow_tree import LIMIT_BYTES, Tree, make_tree
+from creonowd.workspace.projects import Project
 from tests.privileges import without_privileges
 
 LONG_AGO = (1_600_000_000, 1_600_000_000)
@@ -159,7 +159,7 @@ async def test_a_list_is_recursive_sorted_and_relative(tree: Tree, project: Proj
     put(project, ".creonow/settings/a.json", b"{}")
     put(project, ".creonow/rules/style.md")
 
-    listed = await tree.list(project, Scope.SETTINGS)
+    listed = await tree.list(project, CreonowFolder.SETTINGS)
 
     assert [(item.path, item.size_bytes) for item in listed] == [
         (".creonow/settings/a.json", 2),
@@ -176,7 +176,7 @@ async def test_a_list_holds_only_what_the_scope_is_for(tree: Tree, project: Proj
     put(project, ".creonow/characters/林远.md")
     put(project, ".creonow/characters/林远.json")
 
-    listed = await tree.list(project, Scope.CHARACTERS)
+    listed = await tree.list(project, CreonowFolder.CHARACTERS)
 
     assert [item.path for item in listed] == [
         ".creonow/characters/林远.json",
@@ -185,7 +185,7 @@ async def test_a_list_holds_only_what_the_scope_is_for(tree: Tree, project: Proj
 
 
 async def test_without_a_tree_there_is_nothing_to_list(tree: Tree, project: Project) -> None:
-    for scope in Scope:
+    for scope in CreonowFolder:
         assert await tree.list(project, scope) == []
         assert (await tree.read_all(project, scope)).files == ()
     assert not await tree.exists(project)
@@ -194,7 +194,7 @@ async def test_without_a_tree_there_is_nothing_to_list(tree: Tree, project: Proj
 async def test_a_file_is_read_as_it_is(tree: Tree, project: Project) -> None:
     put(project, ".creonow/settings/世界观.md", "天\r\n地\n".encode())
 
-    file = await tree.read(project, Scope.SETTINGS, ".creonow/settings/世界观.md")
+    file = await tree.read(project, CreonowFolder.SETTINGS, ".creonow/settings/世界观.md")
 
     assert file.data == "天\r\n地\n".encode()
     assert file.size_bytes == 9
@@ -203,7 +203,7 @@ async def test_a_file_is_read_as_it_is(tree: Tree, project: Project) -> None:
 
 async def refusal(tree: Tree, project: Project, path: str) -> DaemonError:
     with pytest.raises(DaemonError) as caught:
-        await tree.read(project, Scope.SETTINGS, path)
+        await tree.read(project, CreonowFolder.SETTINGS, path)
     assert str(project.root) not in f"{caught.value} {caught.value.details}"
     return caught.value
 
@@ -236,7 +236,7 @@ async def test_a_file_of_exactly_the_limit_is_read_and_one_more_byte_is_not(
     put(project, ".creonow/settings/fits.md", b"x" * LIMIT_BYTES)
     put(project, ".creonow/settings/big.md", b"x" * (LIMIT_BYTES + 1))
 
-    fits = await tree.read(project, Scope.SETTINGS, ".creonow/settings/fits.md")
+    fits = await tree.read(project, CreonowFolder.SETTINGS, ".creonow/settings/fits.md")
     error = await refusal(tree, project, ".creonow/settings/big.md")
 
     assert fits.size_bytes == LIMIT_BYTES == 4 * 1024 * 1024
@@ -251,7 +251,7 @@ async def test_a_named_pipe_holds_nobody_up(tree: Tree, project: Project) -> Non
 
     with anyio.fail_after(60):
         error = await refusal(tree, project, ".creonow/settings/pipe.md")
-        folder = await tree.read_all(project, Scope.SETTINGS)
+        folder = await tree.read_all(project, CreonowFolder.SETTINGS)
 
     assert error.code is ErrorCode.UNSUPPORTED
     assert [file.path for file in folder.files] == [".creonow/settings/a.md"]
@@ -262,8 +262,8 @@ async def test_a_link_that_stays_in_its_folder_is_followed(tree: Tree, project: 
     put(project, ".creonow/settings/real/a.md", b"inside")
     (project.root / ".creonow/settings/link.md").symlink_to("real/a.md")
 
-    file = await tree.read(project, Scope.SETTINGS, ".creonow/settings/link.md")
-    listed = await tree.list(project, Scope.SETTINGS)
+    file = await tree.read(project, CreonowFolder.SETTINGS, ".creonow/settings/link.md")
+    listed = await tree.list(project, CreonowFolder.SETTINGS)
 
     assert file.data == b"inside"
     assert [item.path for item in listed] == [
@@ -303,14 +303,14 @@ async def test_a_link_that_leaves_the_tree_is_refused_wherever_it_stands(
 
     assert error.code is ErrorCode.INVALID_ARGUMENT
     if kind in {"file", "folder"}:
-        assert await tree.list(project, Scope.SETTINGS) == []
+        assert await tree.list(project, CreonowFolder.SETTINGS) == []
         assert (
-            await tree.read_all(project, Scope.SETTINGS)
-            == type(await tree.read_all(project, Scope.SETTINGS))()
+            await tree.read_all(project, CreonowFolder.SETTINGS)
+            == type(await tree.read_all(project, CreonowFolder.SETTINGS))()
         )
     else:
         with pytest.raises(DaemonError):
-            await tree.list(project, Scope.SETTINGS)
+            await tree.list(project, CreonowFolder.SETTINGS)
 
 
 @links
@@ -330,7 +330,7 @@ async def test_a_folder_swapped_for_a_link_after_reading_is_refused(
     """The file is the very same, so only its place can tell."""
     file = put(project, ".creonow/settings/a.md", b"mine")
     os.utime(file, LONG_AGO)
-    await tree.read(project, Scope.SETTINGS, ".creonow/settings/a.md")
+    await tree.read(project, CreonowFolder.SETTINGS, ".creonow/settings/a.md")
 
     (project.root / ".creonow/settings").rename(tmp_path / "moved")
     (project.root / ".creonow/settings").symlink_to(tmp_path / "moved")
@@ -374,13 +374,13 @@ async def test_a_link_swapped_in_while_reading_never_shows_what_is_outside(
         while reads < 1500 or b"inside" not in seen:
             reads += 1
             try:
-                file = await tree.read(project, Scope.SETTINGS, ".creonow/settings/d/a.md")
+                file = await tree.read(project, CreonowFolder.SETTINGS, ".creonow/settings/d/a.md")
                 seen.add(file.data)
             except DaemonError as error:
                 seen.add(error.code)
 
     assert b"outside" not in seen
-    file = await tree.read(project, Scope.SETTINGS, ".creonow/settings/d/a.md")
+    file = await tree.read(project, CreonowFolder.SETTINGS, ".creonow/settings/d/a.md")
     assert file.data == b"inside"
 
 
@@ -400,7 +400,7 @@ def test_no_path_ever_shows_a_file_outside_its_scope(
 
     async def read(path: str) -> bytes | ErrorCode:
         try:
-            return (await Tree(SystemClock()).read(project, Scope.SETTINGS, path)).data
+            return (await Tree(SystemClock()).read(project, CreonowFolder.SETTINGS, path)).data
         except DaemonError as error:
             return error.code
 
@@ -445,7 +445,7 @@ async def test_read_all_gives_files_and_problems(tree: Tree, project: Project) -
     put(project, ".creonow/settings/big.md", b"x" * (LIMIT_BYTES + 1))
     put(project, ".creonow/settings/z/b.md", b"b")
 
-    folder = await tree.read_all(project, Scope.SETTINGS)
+    folder = await tree.read_all(project, CreonowFolder.SETTINGS)
 
     assert [file.data for file in folder.files] == [b"a", b"b"]
     assert [problem.path for problem in folder.problems] == [".creonow/settings/big.md"]
@@ -456,9 +456,9 @@ async def test_what_has_not_changed_is_not_read_again(tree: Tree, project: Proje
     for number in range(10):
         os.utime(put(project, f".creonow/settings/{number}.md"), LONG_AGO)
 
-    cold = await tree.read_all(project, Scope.SETTINGS)
+    cold = await tree.read_all(project, CreonowFolder.SETTINGS)
     reads = tree.reads
-    warm = await tree.read_all(project, Scope.SETTINGS)
+    warm = await tree.read_all(project, CreonowFolder.SETTINGS)
 
     assert reads == 10
     assert tree.reads == reads
@@ -470,21 +470,21 @@ async def test_a_folder_in_which_nothing_changed_is_the_very_same(
 ) -> None:
     for number in range(3):
         os.utime(put(project, f".creonow/settings/{number}.md"), LONG_AGO)
-    before = await tree.read_all(project, Scope.SETTINGS)
+    before = await tree.read_all(project, CreonowFolder.SETTINGS)
 
-    assert await tree.read_all(project, Scope.SETTINGS) is before
+    assert await tree.read_all(project, CreonowFolder.SETTINGS) is before
     (project.root / ".creonow/settings/1.md").unlink()
-    assert len((await tree.read_all(project, Scope.SETTINGS)).files) == 2
+    assert len((await tree.read_all(project, CreonowFolder.SETTINGS)).files) == 2
 
 
 async def test_a_folder_with_a_problem_is_looked_at_again(tree: Tree, project: Project) -> None:
     file = put(project, ".creonow/settings/a.md", b"x" * (LIMIT_BYTES + 1))
     os.utime(file, LONG_AGO)
-    assert (await tree.read_all(project, Scope.SETTINGS)).problems
+    assert (await tree.read_all(project, CreonowFolder.SETTINGS)).problems
 
     file.write_bytes(b"x")
 
-    assert (await tree.read_all(project, Scope.SETTINGS)).files[0].data == b"x"
+    assert (await tree.read_all(project, CreonowFolder.SETTINGS)).files[0].data == b"x"
 
 
 @pytest.mark.parametrize("age", ["settled", "young"])
@@ -495,11 +495,11 @@ async def test_a_change_is_seen_even_if_size_and_time_stay(
     if age == "settled":
         os.utime(file, LONG_AGO)
     before = file.stat()
-    await tree.read_all(project, Scope.SETTINGS)
+    await tree.read_all(project, CreonowFolder.SETTINGS)
 
     file.write_bytes(b"new")
     os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-    folder = await tree.read_all(project, Scope.SETTINGS)
+    folder = await tree.read_all(project, CreonowFolder.SETTINGS)
 
     assert folder.files[0].data == b"new"
 
@@ -511,19 +511,19 @@ async def test_hundreds_of_quick_rewrites_are_all_seen(tree: Tree, project: Proj
     for number in range(300):
         text = f"{number:04}".encode()
         file.write_bytes(text)
-        assert (await tree.read_all(project, Scope.SETTINGS)).files[0].data == text
+        assert (await tree.read_all(project, CreonowFolder.SETTINGS)).files[0].data == text
 
 
 async def test_a_file_replaced_by_an_older_one_is_seen(tree: Tree, project: Project) -> None:
     file = put(project, ".creonow/settings/a.md", b"old")
     os.utime(file, LONG_AGO)
-    await tree.read_all(project, Scope.SETTINGS)
+    await tree.read_all(project, CreonowFolder.SETTINGS)
     other = put(project, ".creonow/settings/other", b"new")
     os.utime(other, LONG_AGO)
 
     other.replace(file)
 
-    assert (await tree.read_all(project, Scope.SETTINGS)).files[0].data == b"new"
+    assert (await tree.read_all(project, CreonowFolder.SETTINGS)).files[0].data == b"new"
 
 
 async def test_a_file_replaced_again_and_again_is_always_whole(
@@ -539,7 +539,7 @@ async def test_a_file_replaced_again_and_again_is_always_whole(
 
     with running_beside(rewrite, done):
         for _ in range(300):
-            read = await tree.read(project, Scope.SETTINGS, ".creonow/settings/a.md")
+            read = await tree.read(project, CreonowFolder.SETTINGS, ".creonow/settings/a.md")
             assert len(set(read.data)) == 1
             assert len(read.data) == 10_000
 
@@ -549,7 +549,7 @@ async def test_a_name_that_is_not_unicode_is_passed_over(tree: Tree, project: Pr
     put(project, ".creonow/settings/a.md")
     Path(os.fsdecode(os.fsencode(project.root / ".creonow/settings") + b"/\xff.md")).touch()
 
-    listed = await tree.list(project, Scope.SETTINGS)
+    listed = await tree.list(project, CreonowFolder.SETTINGS)
 
     assert [item.path for item in listed] == [".creonow/settings/a.md"]
 
@@ -563,12 +563,12 @@ def test_a_folder_that_may_not_be_read_is_no_empty_folder(
     with without_privileges() as root:
         make_tree(root)
         (root / ".creonow/settings/海港.md").write_bytes(b"x")
-        tree.read_all_now(root, Scope.SETTINGS)
+        tree.read_all_now(root, CreonowFolder.SETTINGS)
         (root / locked).chmod(mode)
         with pytest.raises(DaemonError) as caught:
-            tree.read_all_now(root, Scope.SETTINGS)
+            tree.read_all_now(root, CreonowFolder.SETTINGS)
         (root / locked).chmod(0o700)
-        again = tree.read_all_now(root, Scope.SETTINGS)
+        again = tree.read_all_now(root, CreonowFolder.SETTINGS)
 
     assert caught.value.code is ErrorCode.IO_ERROR
     assert [file.data for file in again.files] == [b"x"]
@@ -584,9 +584,9 @@ def test_a_folder_inside_that_may_not_be_read_is_a_problem(tree: Tree, mode: int
         (closed / "海港.md").write_bytes(b"x")
         (root / ".creonow/settings/a.md").write_bytes(b"a")
         closed.chmod(mode)
-        without = tree.read_all_now(root, Scope.SETTINGS)
+        without = tree.read_all_now(root, CreonowFolder.SETTINGS)
         closed.chmod(0o700)
-        again = tree.read_all_now(root, Scope.SETTINGS)
+        again = tree.read_all_now(root, CreonowFolder.SETTINGS)
 
     assert [file.data for file in without.files] == [b"a"]
     (problem,) = without.problems

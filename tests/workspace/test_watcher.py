@@ -11,9 +11,9 @@ import pytest
 
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import make_tree
-from creonowd.workspace.watcher import Change, Watcher
+from creonowd.workspace.creonow_tree import make_tree
+from creonowd.workspace.projects import Project
+from creonowd.workspace.watcher import ProjectChange, Watcher
 
 STYLE = ".creonow/rules/style.md"
 
@@ -22,10 +22,10 @@ class Diary:
     """A listener that remembers, and can be waited for."""
 
     def __init__(self) -> None:
-        self.changes: list[Change] = []
+        self.changes: list[ProjectChange] = []
         self._news = anyio.Event()
 
-    def __call__(self, change: Change) -> None:
+    def __call__(self, change: ProjectChange) -> None:
         self.changes.append(change)
         self._news.set()
 

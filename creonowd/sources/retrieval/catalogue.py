@@ -10,8 +10,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from creonowd.sources.retrieval.ignored import FILES, Rules
-from creonowd.workspace.layers import enters, is_document
-from creonowd.workspace.paths import problem_with_name
+from creonowd.storage.relative_paths import problem_with_name
+from creonowd.workspace.creonow_tree import enters, is_document
 
 LARGEST = 16 * 1024 * 1024
 

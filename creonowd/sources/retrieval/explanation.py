@@ -11,7 +11,7 @@ from creonowd.model import Model
 from creonowd.sources.cast import Cast
 from creonowd.sources.retrieval.ranking import Ranked
 from creonowd.sources.retrieval.source import Passages, around, asked
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 
 MOST = 200
 

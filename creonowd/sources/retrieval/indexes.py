@@ -20,9 +20,9 @@ from creonowd.sources.retrieval.concealing import Finder
 from creonowd.sources.retrieval.database import Database
 from creonowd.sources.retrieval.held import Held
 from creonowd.sources.retrieval.project_index import ProjectIndex
-from creonowd.workspace.layers import is_document
-from creonowd.workspace.registry import Project
-from creonowd.workspace.watcher import Change, Watcher
+from creonowd.workspace.creonow_tree import is_document
+from creonowd.workspace.projects import Project
+from creonowd.workspace.watcher import ProjectChange, Watcher
 
 FOLDER = "retrieval"
 
@@ -109,7 +109,7 @@ class Indexes:
     async def _follow(self, project: Project, kept: _Kept) -> None:
         """Hear of changes; a project that cannot be watched is looked at with every question."""
 
-        def hear(change: Change) -> None:
+        def hear(change: ProjectChange) -> None:
             kept.watched = change.watching
             if not change.watching or any(map(is_document, change.paths)):
                 kept.index.files_changed()

@@ -17,8 +17,8 @@ from creonowd.sources.retrieval.database import Database
 from creonowd.sources.retrieval.held import Held
 from creonowd.sources.retrieval.passages import Passage, cut
 from creonowd.sources.retrieval.writing import Entry, entries, put, remove, settle, touch
-from creonowd.workspace.encodings import decode_text
-from creonowd.workspace.opening import read_inside
+from creonowd.storage.encodings import decode_text
+from creonowd.storage.safe_folder import read_inside
 
 # The coarsest clock of a disk in use (FAT): within it, two writes may look like one.
 YOUNG_MS = 2000

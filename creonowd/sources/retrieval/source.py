@@ -14,7 +14,7 @@ from creonowd.sources.cast import Cast
 from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.sources.retrieval.query import Query, make_query
 from creonowd.sources.retrieval.ranking import Current, Ranked, rank, source_ref
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 
 GRACE_SECONDS = 0.25
 MOST_PASSAGES = 64

@@ -22,8 +22,8 @@ from creonowd.tokens.cache import CountCache
 from creonowd.tokens.tables import packaged_encoding
 from creonowd.tokens.tokenizer import BpeTokenizer
 from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.registry import Project
-from creonowd.workspace.tree import Tree
+from creonowd.workspace.creonow_tree import Tree
+from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import Watcher
 
 REDACTOR = Redactor()

@@ -8,7 +8,7 @@ from creonowd.clock import SystemClock
 from creonowd.redaction import Redactor
 from creonowd.sources.retrieval.held import Held
 from creonowd.sources.retrieval.indexes import Indexes
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import Watcher
 
 PATIENCE = 60

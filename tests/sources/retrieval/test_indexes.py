@@ -10,7 +10,7 @@ from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.sources.retrieval.project_index import ProjectIndex
 from creonowd.sources.retrieval.query import make_query
 from creonowd.sources.retrieval.ranking import source_ref
-from creonowd.workspace.registry import Project
+from creonowd.workspace.projects import Project
 from tests.sources.retrieval.stage import PATIENCE, Stage
 
 

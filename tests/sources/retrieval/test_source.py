@@ -15,7 +15,7 @@ from creonowd.sources.joined import Joined
 from creonowd.sources.retrieval.indexes import Indexes
 from creonowd.sources.retrieval.source import Passages, PassageSource
 from creonowd.sources.shelves import Shelves
-from creonowd.workspace.tree import Tree
+from creonowd.workspace.creonow_tree import Tree
 from tests.sources.retrieval.stage import PATIENCE, Stage
 
 SNOW = "林远站在城门口，望着雪里的灯火，一句话也没有说。风从河上来，吹灭了两盏。"

@@ -8,7 +8,8 @@ import os
 import stat
 from collections.abc import Sequence
 from itertools import groupby
-from pathlib import Path
+from pathlib import Path, PurePosixPath
+from typing import Literal
 
 import structlog
 from anyio import to_thread
@@ -17,10 +18,21 @@ from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode, disk_error
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.workspace import atomic
-from creonowd.workspace.file_cache import CAPACITY_BYTES, FileCache
-from creonowd.workspace.opening import (
-    Opened,
+from creonowd.storage import atomic
+from creonowd.storage.atomic import is_temporary
+from creonowd.storage.file_cache import CAPACITY_BYTES, FileCache
+from creonowd.storage.relative_paths import (
+    TREE,
+    CreonowFolder,
+    folder_of,
+    in_scope,
+    problem_with_name,
+)
+from creonowd.storage.safe_folder import (
+    EFFECTIVE,
+    FileSnapshot,
+    Found,
+    files_below,
     is_plain,
     lies_inside,
     mark_of,
@@ -29,9 +41,7 @@ from creonowd.workspace.opening import (
     real_folder,
     refuse_links,
 )
-from creonowd.workspace.paths import TREE, Scope, folder_of, in_scope
-from creonowd.workspace.registry import Project
-from creonowd.workspace.walk import EFFECTIVE, Found, files_below
+from creonowd.workspace.projects import Project
 
 LIMIT_BYTES = 4 * 1024 * 1024
 FILE_WEIGHT = 500
@@ -42,9 +52,9 @@ DEFAULTS = {
     "rules/constraints.json": b'{\n  "version": 1,\n  "items": []\n}\n',
 }
 SUFFIXES = {
-    Scope.RULES: (".md", ".txt", ".json"),
-    Scope.SETTINGS: (".md", ".txt", ".json"),
-    Scope.CHARACTERS: (".md", ".json"),
+    CreonowFolder.RULES: (".md", ".txt", ".json"),
+    CreonowFolder.SETTINGS: (".md", ".txt", ".json"),
+    CreonowFolder.CHARACTERS: (".md", ".json"),
 }
 
 Seen = tuple[list[tuple[str, tuple[int, ...]]], list[str]]
@@ -98,7 +108,9 @@ class Tree:
 
     def __init__(self, clock: Clock) -> None:
         self._cache = FileCache(clock)
-        self._folders: Memo[tuple[Path, Scope], tuple[Seen, Folder]] = Memo(CAPACITY_BYTES, _weigh)
+        self._folders: Memo[tuple[Path, CreonowFolder], tuple[Seen, Folder]] = Memo(
+            CAPACITY_BYTES, _weigh
+        )
 
     async def ensure(self, project: Project) -> None:
         """Make what is missing of the tree; nothing that exists is changed."""
@@ -109,16 +121,16 @@ class Tree:
         """Tell whether the project has its tree."""
         return await to_thread.run_sync(_is_folder, project.root / TREE)
 
-    async def list(self, project: Project, scope: Scope) -> list[FileInfo]:
+    async def list(self, project: Project, scope: CreonowFolder) -> list[FileInfo]:
         """List the files of a scope, recursively and sorted; nothing if there is no tree."""
         return await to_thread.run_sync(_listed, project.root, scope)
 
-    async def read(self, project: Project, scope: Scope, path: str) -> TreeFile:
+    async def read(self, project: Project, scope: CreonowFolder, path: str) -> TreeFile:
         """Read one file that a client named."""
         in_scope(path, scope)
         return await to_thread.run_sync(self.read_now, project.root, scope, path)
 
-    async def read_all(self, project: Project, scope: Scope) -> Folder:
+    async def read_all(self, project: Project, scope: CreonowFolder) -> Folder:
         """Read every file of a scope in one go; a file that fails is a problem, not a failure."""
         return await to_thread.run_sync(
             self.read_all_now, project.root, scope, abandon_on_cancel=True
@@ -129,7 +141,7 @@ class Tree:
         """How many files were really read."""
         return self._cache.reads
 
-    def read_now(self, root: Path, scope: Scope, path: str) -> TreeFile:
+    def read_now(self, root: Path, scope: CreonowFolder, path: str) -> TreeFile:
         """Read one file whose path was checked before; for those who are in a thread already."""
         folder = folder_of(scope)
         with atomic.disk_errors(path):
@@ -139,7 +151,7 @@ class Tree:
             opened = self._cache.fetch(root, folder, path, status, limit=LIMIT_BYTES)
         return _file(path, opened)
 
-    def read_all_now(self, root: Path, scope: Scope) -> Folder:
+    def read_all_now(self, root: Path, scope: CreonowFolder) -> Folder:
         """Read every file of a scope; for those who are in a thread already."""
         closed: list[str] = []
         found = _found(root, scope, closed)
@@ -219,7 +231,7 @@ def _in_the_way(path: str, wanted: str) -> DaemonError:
     )
 
 
-def _listed(root: Path, scope: Scope) -> list[FileInfo]:
+def _listed(root: Path, scope: CreonowFolder) -> list[FileInfo]:
     return [
         FileInfo(
             path=path, size_bytes=status.st_size, updated_at_ms=status.st_mtime_ns // 1_000_000
@@ -241,11 +253,11 @@ def _status_inside(root: Path, folder: str, path: str) -> os.stat_result | None:
     return status if stat.S_ISREG(status.st_mode) else None
 
 
-def _weigh(_place: tuple[Path, Scope], known: tuple[Seen, Folder]) -> int:
+def _weigh(_place: tuple[Path, CreonowFolder], known: tuple[Seen, Folder]) -> int:
     return sum(FILE_WEIGHT + file.size_bytes for file in known[1].files)
 
 
-def _found(root: Path, scope: Scope, closed: list[str] | None = None) -> list[Found]:
+def _found(root: Path, scope: CreonowFolder, closed: list[str] | None = None) -> list[Found]:
     folder = folder_of(scope)
     place = f"{root}{os.sep}{folder}"
     with atomic.disk_errors(folder):
@@ -272,10 +284,67 @@ def _folder_of(found: Found) -> str:
     return found[0].rpartition("/")[0]
 
 
-def _file(path: str, opened: Opened) -> TreeFile:
+def _file(path: str, opened: FileSnapshot) -> TreeFile:
     return TreeFile(
         path=path,
         size_bytes=opened.size_bytes,
         updated_at_ms=opened.updated_at_ms,
         data=opened.data,
     )
+
+
+Layer = Literal["rules", "settings", "retrieved", "immediate"]
+
+LAYERS: tuple[Layer, ...] = ("rules", "settings", "retrieved", "immediate")
+DOCUMENT_SUFFIXES = frozenset({".md", ".markdown", ".txt"})
+
+_OF_FOLDER: dict[str, tuple[Layer, ...]] = {
+    "rules": ("rules",),
+    "settings": ("settings",),
+    # A character may be injected always, which is Rules, or when mentioned, which is Retrieved.
+    "characters": ("rules", "retrieved"),
+}
+_FOREIGN = frozenset({"node_modules", "__pycache__", "__MACOSX", "$RECYCLE.BIN"})
+
+
+def layers_of(paths: frozenset[str] | set[str]) -> tuple[Layer, ...]:
+    """Tell which layers change when these project-relative paths do, in reading order."""
+    touched = {layer for path in paths for layer in _touched(path)}
+    return tuple(layer for layer in LAYERS if layer in touched)
+
+
+def is_document(path: str) -> bool:
+    """Tell whether a project-relative path names a text that the user writes."""
+    pure = PurePosixPath(path)
+    return pure.suffix.lower() in DOCUMENT_SUFFIXES and all(map(_is_open, pure.parts))
+
+
+def matters(folder: str, name: str) -> bool:
+    """Tell whether a file called `name` in a project-relative `folder` is worth watching."""
+    path = f"{folder}/{name}" if folder else name
+    if path.startswith(f"{TREE}/"):
+        return not _is_leftover(name) and not problem_with_name(name)
+    return is_document(path)
+
+
+def enters(folder: str, name: str) -> bool:
+    """Tell whether a folder called `name` in a project-relative `folder` may hold what matters."""
+    if not folder:
+        return name == TREE or _is_open(name)
+    return (folder, name) != (TREE, "cache") and _is_open(name)
+
+
+def _touched(path: str) -> tuple[Layer, ...]:
+    first, _, rest = path.partition("/")
+    if first == TREE:
+        return _OF_FOLDER.get(rest.partition("/")[0], ())
+    return ("retrieved", "immediate")
+
+
+def _is_open(name: str) -> bool:
+    return not name.startswith(".") and name not in _FOREIGN and not problem_with_name(name)
+
+
+def _is_leftover(name: str) -> bool:
+    """Recognise what editors and we ourselves put beside a file while saving it."""
+    return is_temporary(name) or name.startswith((".", "#", "~$")) or name.endswith(("~", ".tmp"))

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.workspace import front_matter
-from creonowd.workspace.front_matter import MAX_BYTES, FrontMatter
+from creonowd.storage import front_matter
+from creonowd.storage.front_matter import MAX_BYTES, FrontMatter
 
 
 def matter(header: str) -> FrontMatter:

@@ -8,15 +8,109 @@ import errno
 import os
 import stat
 import sys
+import tempfile
+import unicodedata
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import lru_cache
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple
 
 from creonowd.errors import DaemonError, ErrorCode, disk_error
 from creonowd.model import Model
-from creonowd.workspace.folders import same_folder
-from creonowd.workspace.paths import refused
+from creonowd.storage.relative_paths import invalid_path, problem_with_name
+
+_NO_FOLDER = {errno.ENOTDIR, errno.ELOOP}
+_NO_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
+
+
+def canonical(spelling: str) -> Path:
+    """Find the one real path of a writable folder, or say what is wrong with it."""
+    if not spelling.strip() or "\0" in spelling or not Path(spelling).is_absolute():
+        raise _refused("relative", "rootPath must be the absolute path of a folder.")
+    folder = _real(Path(spelling))
+    if not folder.is_dir():
+        raise _refused("not_a_folder", "rootPath is not a folder; choose the folder itself.")
+    _refuse_unspeakable(folder)
+    _refuse_unwritable(folder)
+    return folder
+
+
+def same_folder(one: Path, other: Path) -> bool:
+    """Tell whether two paths lead to one folder, also by case, links or Unicode form."""
+    if one == other:
+        return True
+    try:
+        first, second = one.stat(), other.stat()
+    except OSError:
+        return False
+    # Some network drives number no files; then only the spelling can tell.
+    return first.st_ino != 0 and os.path.samestat(first, second)
+
+
+def _real(path: Path) -> Path:
+    try:
+        return Path(os.path.realpath(_respelt(path), strict=True))
+    except FileNotFoundError:
+        raise DaemonError(
+            ErrorCode.NOT_FOUND,
+            "The folder does not exist; create it first or check its spelling.",
+            field="rootPath",
+            reason="missing",
+        ) from None
+    except OSError as error:
+        if error.errno in _NO_FOLDER:
+            raise _refused("not_a_folder", "rootPath does not lead to a folder.") from None
+        if error.errno in _NO_PATH:
+            raise _refused("invalid", "rootPath is not a path that this system can have.") from None
+        raise disk_error(error, "the project folder") from error
+
+
+def _respelt(path: Path) -> Path:
+    """Follow the disk where it spells a name in another Unicode form (macOS hands out NFD)."""
+    if path.exists():
+        return path
+    found = Path(path.anchor)
+    for part in path.parts[1:]:
+        found /= part if (found / part).exists() else _other_form(found, part)
+    return found
+
+
+def _other_form(folder: Path, part: str) -> str:
+    wanted = unicodedata.normalize("NFC", part)
+    if wanted.isascii() or not folder.is_dir():
+        return part
+    names = (entry.name for entry in folder.iterdir())
+    return next((name for name in names if unicodedata.normalize("NFC", name) == wanted), part)
+
+
+def _refuse_unspeakable(folder: Path) -> None:
+    try:
+        str(folder).encode("utf-8")
+    except UnicodeEncodeError:
+        raise _refused(
+            "not_unicode", "The folder's name is not valid Unicode; rename it."
+        ) from None
+
+
+def _refuse_unwritable(folder: Path) -> None:
+    """Ask by doing: permission bits tell little on Windows, on network drives and to root."""
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError:
+        raise DaemonError(
+            ErrorCode.IO_ERROR,
+            "The folder cannot be written to; change its permissions or choose another.",
+            field="rootPath",
+            reason="not_writable",
+        ) from None
+
+
+def _refused(reason: str, message: str) -> DaemonError:
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, message, field="rootPath", reason=reason)
+
 
 # Without O_NONBLOCK a named pipe would hold its reader for ever.
 _FLAGS = (
@@ -36,7 +130,7 @@ _TRIES = 20
 _AT_ONCE = 1 << 20
 
 
-class Opened(Model, gc=False):
+class FileSnapshot(Model, gc=False):
     """What a file held at one moment, and by what to tell whether it still does."""
 
     data: bytes
@@ -45,7 +139,7 @@ class Opened(Model, gc=False):
     updated_at_ms: int
 
 
-class Door(NamedTuple):
+class SafeFolder(NamedTuple):
     """A folder that many files are read from: where it really lies, and itself held open.
 
     The descriptor is None where files can only be opened by their path.
@@ -67,20 +161,20 @@ def mark_of(status: os.stat_result) -> tuple[int, ...]:
 
 
 @contextmanager
-def opened_door(root: Path, folder: str, inside: str) -> Generator[Door]:
+def opened_door(root: Path, folder: str, inside: str) -> Generator[SafeFolder]:
     """Hold the folder `inside` open, which lies in `folder` or is that; both are relative to `root`."""
     real = real_folder(root, folder)
     descriptor = _held(f"{root}{os.sep}{inside}", real)
     try:
-        yield Door(real, descriptor)
+        yield SafeFolder(real, descriptor)
     finally:
         if descriptor is not None:
             os.close(descriptor)
 
 
 def read_inside(
-    root: Path, folder: str, path: str, *, limit: int, door: Door | None = None
-) -> Opened:
+    root: Path, folder: str, path: str, *, limit: int, door: SafeFolder | None = None
+) -> FileSnapshot:
     """Read the file at `path` if what opens lies in `folder`; both are relative to the real `root`.
 
     Who reads many files that lie side by side hands in the door to where they lie.
@@ -120,7 +214,7 @@ def real_folder(root: Path, folder: str) -> Path:
     real = Path(os.path.realpath(place))
     if real == place or (same_folder(real, place) and not _linked(f"{root}", folder)):
         return real
-    raise refused("link", f"{folder} is a link; make it a plain folder.")
+    raise invalid_path("link", f"{folder} is a link; make it a plain folder.")
 
 
 def refuse_links(root: Path, folder: str) -> None:
@@ -161,7 +255,7 @@ def _held(place: str, real: Path) -> int | None:
     return None
 
 
-def _opened_beside(door: Door, path: str) -> tuple[int, os.stat_result] | None:
+def _opened_beside(door: SafeFolder, path: str) -> tuple[int, os.stat_result] | None:
     """Open a file from its folder; None if it is a link, which only its path can follow."""
     if door.descriptor is None:
         return None
@@ -189,10 +283,10 @@ def _opened(
 
 def _refuse_outside(where: str, real: Path) -> None:
     if not lies_inside(where, real):
-        raise refused("link", "path leads out of its folder through a link.")
+        raise invalid_path("link", "path leads out of its folder through a link.")
 
 
-def _read(descriptor: int, status: os.stat_result, path: str, limit: int) -> Opened:
+def _read(descriptor: int, status: os.stat_result, path: str, limit: int) -> FileSnapshot:
     if not stat.S_ISREG(status.st_mode):
         raise _not_a_file(path)
     if status.st_size > limit:
@@ -200,7 +294,7 @@ def _read(descriptor: int, status: os.stat_result, path: str, limit: int) -> Ope
     data = _bytes_of(descriptor, limit, status.st_size)
     if len(data) > limit:
         raise _too_big(path, len(data), limit)
-    return Opened(
+    return FileSnapshot(
         data=data,
         mark=mark_of(status),
         size_bytes=len(data),
@@ -227,9 +321,9 @@ def _cannot_open(error: OSError, where: Path, path: str) -> DaemonError:
             ErrorCode.NOT_FOUND, "There is no such file; list what there is.", path=path
         )
     if error.errno in _NOT_A_PATH:
-        return refused("length", "path is not one that this system can have.")
+        return invalid_path("length", "path is not one that this system can have.")
     if error.errno == errno.ELOOP:
-        return refused("link", "path leads in a circle through links.")
+        return invalid_path("link", "path leads in a circle through links.")
     if where.is_dir():
         return _not_a_file(path)
     return disk_error(error, path)
@@ -256,7 +350,7 @@ def _portable_real_path(descriptor: int, path: str) -> str:
     real = os.path.realpath(path)
     if os.path.samestat(os.fstat(descriptor), os.lstat(real)):
         return real
-    raise refused("link", "path changed while it was opened; try again.")
+    raise invalid_path("link", "path changed while it was opened; try again.")
 
 
 _real_path: Callable[[int, str], str] = _portable_real_path
@@ -282,3 +376,107 @@ elif sys.platform == "darwin":
         return os.fsdecode(answer.rstrip(b"\0"))
 
     _real_path = _by_getpath
+
+
+EFFECTIVE = os.access in os.supports_effective_ids
+Found = tuple[str, os.stat_result]
+
+# Asked from its folder a file is found in less time. Windows cannot do that, and there an entry
+# leaves out what tells one file from another.
+_SCANS_BY_DESCRIPTOR = os.scandir in os.supports_fd and os.name != "nt"
+
+
+class _Seen(NamedTuple):
+    """What lies in one folder: folders, links, and files with what tells their states apart."""
+
+    folders: list[str]
+    links: list[str]
+    files: list[Found]
+
+
+def files_below(
+    root: Path, folder: str, wanted: Callable[[str], bool], closed: list[str] | None = None
+) -> list[Found]:
+    """Find the plain files below `folder` whose name is wanted, as sorted project-relative paths.
+
+    Hidden names and names that no client could ask for are passed over. Links to folders are
+    not followed; a link to a file counts if the file lies below `folder` too. What vanishes
+    during the walk was never there; folders that may not be looked into are added to `closed`.
+    """
+    place = f"{root}{os.sep}{folder}"
+    found: list[Found] = []
+    waiting = [(place, folder)]
+    while waiting:
+        where, prefix = waiting.pop()
+        seen = _look(where, wanted)
+        if seen is None:
+            if closed is not None:
+                closed.append(prefix)
+            continue
+        waiting += [(f"{where}{os.sep}{name}", f"{prefix}/{name}") for name in seen.folders]
+        linked = ((name, _behind(f"{where}{os.sep}{name}", place)) for name in seen.links)
+        plain = [*seen.files, *((name, status) for name, status in linked if status)]
+        found += [(f"{prefix}/{name}", status) for name, status in plain]
+    return sorted(found, key=itemgetter(0))
+
+
+def _look(where: str, wanted: Callable[[str], bool]) -> _Seen | None:
+    """Look into a folder; None if this user may not, in part or at all."""
+    seen = _Seen([], [], [])
+    try:
+        with _opened_folder(where) as place, os.scandir(place) as entries:
+            found = [entry for entry in entries if not _is_passed_over(entry.name)]
+            if found and not os.access(where, os.X_OK, effective_ids=EFFECTIVE):
+                return None
+            for entry in found:
+                if entry.is_dir(follow_symlinks=False):
+                    seen.folders.append(entry.name)
+                elif wanted(entry.name):
+                    _note(entry, seen)
+    except (FileNotFoundError, NotADirectoryError):
+        return _Seen([], [], [])
+    except PermissionError:
+        return None
+    return seen
+
+
+@contextmanager
+def _opened_folder(where: str) -> Generator[str | int]:
+    if not _SCANS_BY_DESCRIPTOR:
+        yield where
+        return
+    descriptor = os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+def _note(entry: "os.DirEntry[str]", seen: _Seen) -> None:
+    if entry.is_symlink():
+        seen.links.append(entry.name)
+        return
+    try:
+        status = (
+            entry.stat(follow_symlinks=False) if _SCANS_BY_DESCRIPTOR else Path(entry.path).stat()
+        )
+    except OSError:
+        return
+    if stat.S_ISREG(status.st_mode):
+        seen.files.append((entry.name, status))
+
+
+def _behind(link: str, place: str) -> os.stat_result | None:
+    """Tell the state of the file that a link leads to, if it lies below the place too."""
+    try:
+        if not lies_inside(os.path.realpath(link), os.path.realpath(place)):
+            return None
+        status = os.stat(link)  # noqa: PTH116 - as text, see `read_inside`
+    except OSError:
+        return None
+    return status if stat.S_ISREG(status.st_mode) else None
+
+
+@lru_cache(maxsize=8192)
+def _is_passed_over(name: str) -> bool:
+    return name.startswith(".") or problem_with_name(name) is not None

@@ -11,7 +11,7 @@ import msgspec
 
 from creonowd.clock import Clock
 from creonowd.model import Model
-from creonowd.workspace.opening import Door, Opened, mark_of, read_inside
+from creonowd.storage.safe_folder import FileSnapshot, SafeFolder, mark_of, read_inside
 
 CAPACITY_BYTES = 64 * 1024 * 1024
 
@@ -19,8 +19,8 @@ CAPACITY_BYTES = 64 * 1024 * 1024
 _YOUNG_MS = 2000
 
 
-class _Kept(Model, gc=False):
-    opened: Opened
+class _CachedFile(Model, gc=False):
+    opened: FileSnapshot
     seen_at: float
     settled: bool
 
@@ -31,7 +31,7 @@ class FileCache:
     def __init__(self, clock: Clock, capacity_bytes: int = CAPACITY_BYTES) -> None:
         self._clock = clock
         self._capacity = capacity_bytes
-        self._kept: dict[tuple[Path, str], _Kept] = {}
+        self._kept: dict[tuple[Path, str], _CachedFile] = {}
         self._bytes = 0
         self._lock = threading.Lock()
         self.reads = 0
@@ -44,8 +44,8 @@ class FileCache:
         status: os.stat_result,
         *,
         limit: int,
-        door: Door | None = None,
-    ) -> Opened:
+        door: SafeFolder | None = None,
+    ) -> FileSnapshot:
         """Return what the file holds; `status` is fresh and of a file known to lie in `folder`.
 
         An unchanged file gives the very same bytes object, so that whatever was made of
@@ -64,14 +64,16 @@ class FileCache:
             kept = self._kept.get((root, path))
         return kept is not None and kept.settled and kept.opened.mark == mark
 
-    def _keep(self, key: tuple[Path, str], opened: Opened, before: _Kept | None) -> Opened:
+    def _keep(
+        self, key: tuple[Path, str], opened: FileSnapshot, before: _CachedFile | None
+    ) -> FileSnapshot:
         if before and before.opened.data == opened.data:
             opened = msgspec.structs.replace(opened, data=before.opened.data)
         now = self._clock.monotonic()
         same = before is not None and before.opened.mark == opened.mark
         seen_at = before.seen_at if before and same else now
         settled = (now - seen_at) * 1000 > _YOUNG_MS or self._is_old(opened)
-        kept = _Kept(opened=opened, seen_at=seen_at, settled=settled)
+        kept = _CachedFile(opened=opened, seen_at=seen_at, settled=settled)
         with self._lock:
             self.reads += 1
             self._bytes += len(opened.data) - self._forget(key)
@@ -80,7 +82,7 @@ class FileCache:
                 self._bytes -= self._forget(next(iter(self._kept)))
         return opened
 
-    def _is_old(self, opened: Opened) -> bool:
+    def _is_old(self, opened: FileSnapshot) -> bool:
         return self._clock.now_ms() - opened.updated_at_ms > _YOUNG_MS
 
     def _forget(self, key: tuple[Path, str]) -> int:

@@ -5,11 +5,11 @@ import anyio
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.pen import Pen
+from creonowd.storage.journal import LineWriter
 
 
 async def test_what_was_added_is_there_once_it_is_acknowledged(tmp_path: Path) -> None:
-    pen, path = Pen(), tmp_path / "lines"
+    pen, path = LineWriter(), tmp_path / "lines"
 
     for number in range(3):
         await pen.add(path, b"%d\n" % number)
@@ -18,7 +18,7 @@ async def test_what_was_added_is_there_once_it_is_acknowledged(tmp_path: Path) -
 
 
 async def test_lines_added_at_once_keep_their_order(tmp_path: Path) -> None:
-    pen, path = Pen(), tmp_path / "lines"
+    pen, path = LineWriter(), tmp_path / "lines"
 
     async with anyio.create_task_group() as tasks:
         for number in range(50):
@@ -28,7 +28,7 @@ async def test_lines_added_at_once_keep_their_order(tmp_path: Path) -> None:
 
 
 async def test_what_the_disk_refuses_is_told_and_the_next_line_is_written(tmp_path: Path) -> None:
-    pen = Pen()
+    pen = LineWriter()
 
     with pytest.raises(DaemonError) as caught:
         await pen.add(tmp_path / "missing" / "lines", b"a")
@@ -39,7 +39,7 @@ async def test_what_the_disk_refuses_is_told_and_the_next_line_is_written(tmp_pa
 
 
 async def test_a_line_under_way_is_waited_for_when_its_caller_is_cancelled(tmp_path: Path) -> None:
-    pen, path = Pen(), tmp_path / "lines"
+    pen, path = LineWriter(), tmp_path / "lines"
 
     with anyio.CancelScope() as scope:
         scope.cancel()
@@ -49,7 +49,7 @@ async def test_a_line_under_way_is_waited_for_when_its_caller_is_cancelled(tmp_p
 
 
 async def test_its_thread_ends_with_it(tmp_path: Path) -> None:
-    pen, before = Pen(), set(threading.enumerate())
+    pen, before = LineWriter(), set(threading.enumerate())
     await pen.add(tmp_path / "lines", b"a")
     (thread,) = set(threading.enumerate()) - before
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace import atomic, locks
+from creonowd.storage import atomic, locks
 
 
 def test_replacing_a_file_leaves_only_the_new_content(tmp_path: Path) -> None:

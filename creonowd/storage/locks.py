@@ -12,7 +12,7 @@ from collections.abc import Generator
 from pathlib import Path
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.atomic import disk_errors
+from creonowd.storage.atomic import disk_errors
 
 _STEP_S = 0.005
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}

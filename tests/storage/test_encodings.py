@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.encodings import decode_text
+from creonowd.storage.encodings import decode_text
 
 NOVEL = "第一章\r\n\r\n　　林远推开门。「有人吗？」\r\n她走了 —— “再见”。𠮷😀\n"
 

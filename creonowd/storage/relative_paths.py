@@ -21,7 +21,7 @@ _LIKE_A_SLASH = frozenset("∕⁄⧸⧹╱╲⟋⟍")
 _DROPPED_AT_THE_END = ". ．․"
 
 
-class Scope(StrEnum):
+class CreonowFolder(StrEnum):
     """A folder of `.creonow` whose files clients may list and read."""
 
     RULES = "rules"
@@ -29,17 +29,17 @@ class Scope(StrEnum):
     CHARACTERS = "characters"
 
 
-def folder_of(scope: Scope) -> str:
+def folder_of(scope: CreonowFolder) -> str:
     """Tell the project-relative path of a scope's folder."""
     return f"{TREE}/{scope}"
 
 
-def in_scope(path: str, scope: Scope) -> str:
+def in_scope(path: str, scope: CreonowFolder) -> str:
     """Return `path` if it names something in the scope, else fail with INVALID_ARGUMENT."""
     if problem := problem_with(path):
-        raise refused(problem)
+        raise invalid_path(problem)
     if path != folder_of(scope) and not path.startswith(f"{folder_of(scope)}/"):
-        raise refused("other_scope", f"path must begin with {folder_of(scope)}/.")
+        raise invalid_path("other_scope", f"path must begin with {folder_of(scope)}/.")
     return path
 
 
@@ -68,7 +68,7 @@ def problem_with_name(name: str) -> str | None:
     return "reserved_name" if _RESERVED.fullmatch(plain) else None
 
 
-def refused(reason: str, message: str | None = None) -> DaemonError:
+def invalid_path(reason: str, message: str | None = None) -> DaemonError:
     """Say that a path is not allowed, without repeating it."""
     return DaemonError(
         ErrorCode.INVALID_ARGUMENT,

@@ -16,8 +16,8 @@ from anyio import to_thread
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.workspace import atomic, stored
-from creonowd.workspace.folders import canonical, same_folder
+from creonowd.storage import atomic, versioned_json
+from creonowd.storage.safe_folder import canonical, same_folder
 
 FILE = "projects.json"
 SPARE = "projects.spare.json"
@@ -34,26 +34,26 @@ class Project(Model):
     root: Path
 
 
-class _Entry(Model):
+class _StoredProject(Model):
     project_id: str
     name: str
     root_path: str
 
 
-class _Projects(Model):
+class _ProjectsFile(Model):
     version: int = VERSION
     current: str | None = None
-    projects: tuple[_Entry, ...] = ()
+    projects: tuple[_StoredProject, ...] = ()
 
 
-class Registry:
+class Projects:
     """The projects of this user; changes are on the disk before they are acknowledged."""
 
     def __init__(self, user_data: Path, clock: Clock) -> None:
         self._path = user_data / FILE
         self._clock = clock
         self._lock = anyio.Lock()
-        self._known: _Projects | None = None
+        self._known: _ProjectsFile | None = None
         self.set_aside: str | None = None
 
     async def find(self, project_id: str) -> Project:
@@ -101,48 +101,48 @@ class Registry:
             await self._save(known, current=current, projects=left)
             return project
 
-    def _entry(self, root: Path, name: str | None) -> _Entry:
-        return _Entry(
+    def _entry(self, root: Path, name: str | None) -> _StoredProject:
+        return _StoredProject(
             project_id=self._clock.new_id("prj"),
             name=(name or "").strip() or root.name or str(root),
             root_path=str(root),
         )
 
-    async def _read(self) -> _Projects:
+    async def _read(self) -> _ProjectsFile:
         if self._known is not None:
             return self._known
         async with self._lock:
             return await self._loaded()
 
-    async def _loaded(self) -> _Projects:
+    async def _loaded(self) -> _ProjectsFile:
         if self._known is None:
             self._known = await to_thread.run_sync(self._load)
         return self._known
 
-    def _load(self) -> _Projects:
+    def _load(self) -> _ProjectsFile:
         try:
-            found = stored.load(self._path, _Projects, version=VERSION)
-        except stored.DamagedFileError as damage:
-            self.set_aside = stored.set_aside(self._path)
+            found = versioned_json.load(self._path, _ProjectsFile, version=VERSION)
+        except versioned_json.DamagedFileError as damage:
+            self.set_aside = versioned_json.set_aside(self._path)
             log.warning("projects_set_aside", file=self.set_aside, damage=str(damage))
             found = None
         return self._spared() if found is None else found
 
-    def _spared(self) -> _Projects:
+    def _spared(self) -> _ProjectsFile:
         try:
-            found = stored.load(self._path.with_name(SPARE), _Projects, version=VERSION)
-        except stored.DamagedFileError:
+            found = versioned_json.load(self._path.with_name(SPARE), _ProjectsFile, version=VERSION)
+        except versioned_json.DamagedFileError:
             found = None
         if found is not None:
             self._write(found)
-        return found or _Projects()
+        return found or _ProjectsFile()
 
-    async def _save(self, known: _Projects, **changes: Any) -> None:
+    async def _save(self, known: _ProjectsFile, **changes: Any) -> None:
         projects = msgspec.structs.replace(known, **changes)
         await to_thread.run_sync(self._write, projects)
         self._known = projects
 
-    def _write(self, projects: _Projects) -> None:
+    def _write(self, projects: _ProjectsFile) -> None:
         with atomic.disk_errors(FILE):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         data = msgspec.json.format(msgspec.json.encode(projects), indent=2) + b"\n"
@@ -154,11 +154,11 @@ class Registry:
 
 def read(user_data: Path) -> list[Project]:
     """Read which projects there are and change nothing, not even a damaged file."""
-    found = stored.load(user_data / FILE, _Projects, version=VERSION)
+    found = versioned_json.load(user_data / FILE, _ProjectsFile, version=VERSION)
     return [] if found is None else [_project(entry) for entry in found.projects]
 
 
-def _find(known: _Projects, project_id: str) -> Project:
+def _find(known: _ProjectsFile, project_id: str) -> Project:
     if not project_id.strip():
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT, "projectId must not be blank.", field="projectId"
@@ -172,10 +172,10 @@ def _find(known: _Projects, project_id: str) -> Project:
 
 
 @lru_cache(maxsize=256)
-def _project(entry: _Entry) -> Project:
+def _project(entry: _StoredProject) -> Project:
     """Make one `Project` of an entry: its path keeps what is found out about it, such as its hash."""
     return Project(project_id=entry.project_id, name=entry.name, root=Path(entry.root_path))
 
 
-def _of_folder(known: _Projects, root: Path) -> _Entry | None:
+def _of_folder(known: _ProjectsFile, root: Path) -> _StoredProject | None:
     return next((e for e in known.projects if same_folder(Path(e.root_path), root)), None)

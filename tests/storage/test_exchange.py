@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from creonowd.workspace.atomic import SHARED
-from creonowd.workspace.exchange import replace_unchanged, swap
+from creonowd.storage.atomic import SHARED, replace_unchanged, swap
 
 
 @pytest.fixture

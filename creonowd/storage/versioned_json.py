@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.atomic import disk_errors
+from creonowd.storage.atomic import disk_errors
 
 T = TypeVar("T")
 

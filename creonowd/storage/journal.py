@@ -3,28 +3,33 @@
 Knows lines and bytes; knows nothing of what an entry means. Everything here blocks.
 """
 
+import asyncio
 import contextlib
 import os
+import queue
+import threading
+import weakref
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+import anyio
 import msgspec
 
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import FAILURES, DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.workspace import atomic
+from creonowd.storage import atomic
 
 VERSION = 1
 
 
-class _Line(Model):
+class _StoredLine(Model):
     version: int
     checksum: str
     entry: msgspec.Raw
 
 
-class _Versioned(Model):
+class _JournalVersion(Model):
     version: int = 0
 
 
@@ -95,13 +100,13 @@ def size_of(path: Path) -> int:
 
 def spelled(entry: bytes) -> bytes:
     """Write an entry as a line."""
-    line = _Line(version=VERSION, checksum=_checksum(entry), entry=msgspec.Raw(entry))
+    line = _StoredLine(version=VERSION, checksum=_checksum(entry), entry=msgspec.Raw(entry))
     return msgspec.json.encode(line) + b"\n"
 
 
 def _entry(line: bytes) -> bytes | None:
     try:
-        read = msgspec.json.decode(line, type=_Line)
+        read = msgspec.json.decode(line, type=_StoredLine)
     except (msgspec.DecodeError, RecursionError, UnicodeError):
         _refuse_newer(line)
         return None
@@ -113,7 +118,7 @@ def _entry(line: bytes) -> bytes | None:
 
 def _refuse_newer(line: bytes) -> None:
     with contextlib.suppress(msgspec.DecodeError, RecursionError, UnicodeError):
-        found = msgspec.json.decode(line, type=_Versioned).version
+        found = msgspec.json.decode(line, type=_JournalVersion).version
         if found > VERSION:
             raise DaemonError(
                 ErrorCode.VERSION_TOO_NEW,
@@ -142,3 +147,55 @@ def _cut(path: Path, size: int) -> None:
         with path.open("r+b") as file:
             file.truncate(size)
             os.fsync(file.fileno())
+
+
+class _PendingLine(NamedTuple):
+    path: Path
+    data: bytes
+    written: "asyncio.Future[None]"
+
+
+_Lines = queue.SimpleQueue[_PendingLine | None]
+
+
+class LineWriter:
+    """Adds lines to files, one after the other; its thread begins with the first and ends with it."""
+
+    def __init__(self) -> None:
+        self._lines: _Lines | None = None
+
+    async def add(self, path: Path, data: bytes) -> None:
+        """Add `data` to the end of `path`: no kill of the process loses it, a cut of the power may.
+
+        A line that is being written is waited for, whoever cancels.
+        """
+        lines = self._lines or self._begin()
+        written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        lines.put(_PendingLine(path, data, written))
+        with anyio.CancelScope(shield=True):
+            await written
+
+    def _begin(self) -> _Lines:
+        self._lines = lines = queue.SimpleQueue[_PendingLine | None]()
+        weakref.finalize(self, lines.put, None)
+        threading.Thread(target=_write, args=(lines,), name="pen", daemon=True).start()
+        return lines
+
+
+def _write(lines: _Lines) -> None:
+    while (line := lines.get()) is not None:
+        failure: Exception | None = None
+        try:
+            atomic.append(line.path, line.data, synced=False)
+        except FAILURES as error:
+            failure = error
+        _tell(line.written, failure)
+
+
+def _tell(written: "asyncio.Future[None]", failure: Exception | None) -> None:
+    # A loop that is closed has nobody left who waits.
+    with contextlib.suppress(RuntimeError):
+        if failure is None:
+            written.get_loop().call_soon_threadsafe(written.set_result, None)
+        else:
+            written.get_loop().call_soon_threadsafe(written.set_exception, failure)

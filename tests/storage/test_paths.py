@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.paths import Scope, in_scope, problem_with
+from creonowd.storage.relative_paths import CreonowFolder, in_scope, problem_with
 
 GOOD = [
     ".creonow/settings/世界观.md",
@@ -89,13 +89,13 @@ BAD = [
 
 @pytest.mark.parametrize("path", GOOD)
 def test_a_plain_path_in_its_scope_is_allowed(path: str) -> None:
-    assert in_scope(path, Scope.SETTINGS) == path
+    assert in_scope(path, CreonowFolder.SETTINGS) == path
 
 
 @pytest.mark.parametrize("path", BAD)
 def test_anything_else_is_refused_without_repeating_it(path: str) -> None:
     with pytest.raises(DaemonError) as caught:
-        in_scope(path, Scope.SETTINGS)
+        in_scope(path, CreonowFolder.SETTINGS)
 
     assert caught.value.code is ErrorCode.INVALID_ARGUMENT
     assert caught.value.details["field"] == "path"
@@ -126,4 +126,4 @@ def test_no_allowed_path_leaves_the_tree_on_any_system(names: list[str], separat
 @given(st.text(max_size=40))
 def test_whatever_is_allowed_begins_with_its_scope(path: str) -> None:
     with contextlib.suppress(DaemonError):
-        assert in_scope(path, Scope.RULES).split("/")[:2] == [".creonow", "rules"]
+        assert in_scope(path, CreonowFolder.RULES).split("/")[:2] == [".creonow", "rules"]

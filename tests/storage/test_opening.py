@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.opening import opened_door, read_inside
+from creonowd.storage.safe_folder import opened_door, read_inside
 
 FOLDER = ".creonow/settings"
 INSIDE = f"{FOLDER}/people"

@@ -1,0 +1,472 @@
+"""A project's conversations on disk: one file each, and an index that saves reading them all.
+
+The files are the truth. The index is believed only as far as it agrees with what is on disk, is
+set aside when damaged, and is left alone when a newer daemon wrote it.
+"""
+
+import contextlib
+import os
+import re
+from collections import defaultdict, deque
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, TypeVar, cast
+
+import anyio
+import msgspec
+import regex
+import structlog
+from anyio import to_thread
+from msgspec import UNSET, Meta, UnsetType
+
+from creonowd.clock import Clock, iso
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+from creonowd.redaction import PLACEHOLDER, Redactor
+from creonowd.redaction.labels import is_secret_name
+from creonowd.rpc.channel import misfit
+from creonowd.storage import atomic, versioned_json
+from creonowd.storage.locks import locked
+from creonowd.storage.relative_paths import TREE, invalid_path, problem_with_name
+from creonowd.storage.safe_folder import files_below, lies_inside, mark_of, read_inside, real_folder
+from creonowd.workspace.creonow_tree import Problem, make_folder
+from creonowd.workspace.projects import Project
+
+
+def texts_of(value: Any, name: str = "") -> Iterator[str]:
+    """Find every text; one that stands under a secret's name comes as `name=text`."""
+    if isinstance(value, str):
+        yield _lead(name) + value
+    elif isinstance(value, dict):
+        for key, inner in cast("dict[str, Any]", value).items():
+            yield key
+            yield from texts_of(inner, key)
+    elif isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            yield from texts_of(inner, name)
+
+
+def with_texts(value: Any, texts: Iterable[str]) -> Any:
+    """Put texts in place of those that `texts_of` found, in the same order."""
+    return _put(value, iter(texts), "")
+
+
+def restored(sent: Any, before: Any, show: Callable[[str], str]) -> Any:
+    """Undo in `sent` what a client could only see as `show` makes it of the texts in `before`."""
+    texts = list(texts_of(sent))
+    if not any(PLACEHOLDER in text for text in texts):
+        return sent
+    known: defaultdict[str, deque[str]] = defaultdict(deque)
+    for text in texts_of(before):
+        known[show(text)].append(text)
+    return with_texts(sent, (_first(known, text) for text in texts))
+
+
+def _first(known: dict[str, deque[str]], text: str) -> str:
+    """Take the texts that look alike in the order in which they stood, each once."""
+    same = known.get(text) if PLACEHOLDER in text else None
+    return same.popleft() if same else text
+
+
+def _put(value: Any, texts: Iterator[str], name: str) -> Any:
+    if isinstance(value, str):
+        return next(texts).removeprefix(_lead(name))
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value).items()
+        return {next(texts): _put(inner, texts, key) for key, inner in fields}
+    if isinstance(value, list):
+        return [_put(inner, texts, name) for inner in cast("list[Any]", value)]
+    return value
+
+
+def _lead(name: str) -> str:
+    return f"{name}=" if name and is_secret_name(name) else ""
+
+
+VERSION = 1
+INDEX = "index"
+MAX_ID = 64
+MAX_DEPTH = 64
+SUMMARY_LENGTH = 120
+
+Document = dict[str, Any]
+Show = Callable[[str], str]
+
+_ID = re.compile(r"[A-Za-z0-9_-]+")
+_START = regex.compile(rf"\X{{0,{SUMMARY_LENGTH}}}")
+
+
+class ChatMessage(Model):
+    """One thing that was said; further fields are kept."""
+
+    role: Annotated[str, Meta(min_length=1)]
+    content: str
+    created_at: str | int | float | None = None
+
+
+class Chat(Model):
+    """What must be right in a conversation; further fields are kept."""
+
+    messages: list[ChatMessage]
+    id: str | None = None
+    document_id: str | None = None
+    created_at: str | None = None
+    updated_at: str | None = None
+    analysis: "Analysis | None" = None
+
+
+class Analysis(Model):
+    """What must be right in an analysis; further fields are kept."""
+
+    summary: Annotated[str, Meta(pattern=r"\S")]
+
+
+class ConversationEntry(Model):
+    """How a conversation is listed; `summaryQuality` is `analysis` once one was supplied."""
+
+    id: str
+    created_at: str
+    updated_at: str
+    message_count: int
+    summary: str
+    summary_quality: Annotated[str, Meta(description="heuristic or analysis")]
+    document_id: str | UnsetType = UNSET
+
+
+def check_id(conversation_id: str, field: str = "conversationId") -> str:
+    """Return an id that can be a file's name on every system, else fail with INVALID_ARGUMENT."""
+    fits = _ID.fullmatch(conversation_id) and len(conversation_id) <= MAX_ID
+    if fits and conversation_id.lower() != INDEX and not problem_with_name(conversation_id):
+        return conversation_id
+    raise DaemonError(
+        ErrorCode.INVALID_ARGUMENT,
+        f"{field} must be up to {MAX_ID} of A-Z, a-z, 0-9, _ and -, and no reserved name.",
+        field=field,
+    )
+
+
+def check(document: Document, field: str) -> Chat:
+    """Make sure that a conversation is one; INVALID_ARGUMENT names the field that is not right."""
+    try:
+        _refuse_depth(document, MAX_DEPTH)
+        return msgspec.convert(document, Chat)
+    except msgspec.ValidationError as error:
+        raise misfit(error, field) from None
+
+
+def check_analysis(analysis: Document) -> Document:
+    """Return an analysis that has a summary."""
+    try:
+        _refuse_depth(analysis, MAX_DEPTH)
+        msgspec.convert(analysis, Analysis)
+    except msgspec.ValidationError as error:
+        raise misfit(error, "analysis") from None
+    return analysis
+
+
+def saved(before: Document, sent: Document, now: str, show: Show) -> Document:
+    """Make what is to be kept of a conversation: what was sent, and the beginning of what was there.
+
+    A client sees texts only redacted, as `show` makes them; a text that comes back as it was
+    shown is the text that was there.
+    """
+    kept = {key: before[key] for key in ("analysis",) if key in before}
+    rest = {key: value for key, value in sent.items() if key not in {"version", "id"}}
+    created = before.get("createdAt") or sent.get("createdAt") or now
+    return kept | restored(rest, before, show) | {"createdAt": created, "updatedAt": now}
+
+
+def entry_of(conversation_id: str, document: Document, otherwise: str) -> ConversationEntry:
+    """Summarise a conversation for the list: by its analysis, else by how it began.
+
+    `otherwise` is the time for a file that does not say when it was made or changed.
+    """
+    known = msgspec.convert(document, Chat)
+    analysed = known.analysis is not None
+    summary = known.analysis.summary if known.analysis else _beginning(known.messages)
+    return ConversationEntry(
+        id=conversation_id,
+        created_at=known.created_at or otherwise,
+        updated_at=known.updated_at or otherwise,
+        message_count=len(known.messages),
+        summary=summary,
+        summary_quality="analysis" if analysed else "heuristic",
+        document_id=known.document_id or UNSET,
+    )
+
+
+def _beginning(messages: list[ChatMessage]) -> str:
+    asked = (message.content for message in messages if message.role == "user")
+    said = (message.content for message in messages)
+    first = next((text for texts in (asked, said) for text in texts if text.strip()), "")
+    line = " ".join(first.split())
+    start = cast("str", _START.match(line)[0])  # pyright: ignore[reportOptionalSubscript]
+    return line if start == line else f"{start}…"
+
+
+def _refuse_depth(value: Any, left: int) -> None:
+    if not isinstance(value, dict | list):
+        return
+    if not left:
+        raise msgspec.ValidationError(f"Nested more than {MAX_DEPTH} deep")
+    held = cast("Document | list[Any]", value)
+    for inner in held.values() if isinstance(held, dict) else held:
+        _refuse_depth(inner, left - 1)
+
+
+FOLDER = f"{TREE}/conversations"
+LIMIT_BYTES = 32 * 1024 * 1024
+
+# Within the coarsest clock of a disk in use (FAT), two writes may look like one.
+_YOUNG_MS = 2000
+
+log = structlog.get_logger(__name__)
+
+
+class IndexedChat(Model):
+    """An entry of the index, and by what to tell whether its file is still the same."""
+
+    entry: ConversationEntry
+    mark: tuple[int, ...]
+    settled: bool
+
+
+class _Index(Model):
+    items: tuple[IndexedChat, ...]
+    version: int = VERSION
+
+
+class ChatListing(Model):
+    """Every conversation, newest first, the files that are none, and whether the index knew."""
+
+    known: tuple[IndexedChat, ...]
+    problems: tuple[Problem, ...]
+    fresh: bool
+
+
+def path_of(conversation_id: str) -> str:
+    """Tell the project-relative path of a conversation."""
+    return f"{FOLDER}/{conversation_id}.json"
+
+
+def read_document(root: Path, conversation_id: str) -> Document:
+    """Read a conversation; IO_ERROR if the file is damaged."""
+    path = path_of(conversation_id)
+    data = read_inside(root, FOLDER, path, limit=LIMIT_BYTES).data
+    try:
+        document = versioned_json.decode(data, Document, version=VERSION, name=path)
+        check(document, "conversation")
+    except (versioned_json.DamagedFileError, DaemonError) as error:
+        if isinstance(error, DaemonError) and error.code is ErrorCode.VERSION_TOO_NEW:
+            raise
+        raise _damaged(path) from None
+    return document
+
+
+def write_document(root: Path, conversation_id: str, document: Document) -> None:
+    """Write a conversation, all at once."""
+    path = path_of(conversation_id)
+    with atomic.disk_errors(path):
+        place = Path(os.path.realpath(root / path))
+        if not lies_inside(place, real_folder(root, FOLDER)):
+            raise invalid_path("link", f"{path} is a link that leads elsewhere.")
+    data = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+    atomic.replace(place, data, mode=atomic.SHARED)
+
+
+def find_all(root: Path, now_ms: int) -> ChatListing:
+    """List the conversations, reading only the files that the index does not know as they are."""
+    if not (root / FOLDER).is_dir():
+        return ChatListing(known=(), problems=(), fresh=True)
+    indexed = _load_index(root)
+    known: list[IndexedChat] = []
+    problems: list[Problem] = []
+    for conversation_id, status in _files(root):
+        try:
+            known.append(_looked_up(root, conversation_id, status, indexed or {}, now_ms))
+        except DaemonError as error:
+            problems.append(Problem(path=path_of(conversation_id), error=error))
+    known.sort(key=lambda each: (each.entry.updated_at, each.mark[-2], each.entry.id), reverse=True)
+    fresh = {each.entry.id: each for each in known} == indexed
+    return ChatListing(known=tuple(known), problems=tuple(problems), fresh=fresh)
+
+
+def write_index(root: Path, listing: ChatListing) -> None:
+    """Remember a listing, for who holds the lock; failing to only costs time."""
+    path = root / FOLDER / f"{INDEX}.json"
+    with contextlib.suppress(DaemonError):
+        _make_way(path)
+        data = msgspec.json.encode(_Index(items=listing.known))
+        atomic.replace(path, msgspec.json.format(data, indent=2) + b"\n", mode=atomic.SHARED)
+
+
+def _make_way(path: Path) -> None:
+    try:
+        versioned_json.load(path, _Index, version=VERSION)
+    except versioned_json.DamagedFileError:
+        kept = versioned_json.set_aside(path)
+        log.warning("conversation_index_set_aside", file=f"{FOLDER}/{kept}")
+
+
+def _load_index(root: Path) -> dict[str, IndexedChat] | None:
+    """Read the index; None if it is damaged. It stays in place: others may be reading as well."""
+    path = root / FOLDER / f"{INDEX}.json"
+    try:
+        found = versioned_json.load(path, _Index, version=VERSION)
+    except versioned_json.DamagedFileError:
+        return None
+    except DaemonError as error:
+        log.warning("conversation_index_unused", code=error.code)
+        found = None
+    return {known.entry.id: known for known in found.items} if found else {}
+
+
+def _files(root: Path) -> list[tuple[str, os.stat_result]]:
+    """Find the files whose names are ids; whatever else lies there is not ours."""
+    with atomic.disk_errors(FOLDER):
+        real_folder(root, FOLDER)
+    found = files_below(root, FOLDER, lambda name: name.endswith(".json"))
+    named = ((path.removeprefix(f"{FOLDER}/").removesuffix(".json"), s) for path, s in found)
+    return [(name, status) for name, status in named if _is_id(name)]
+
+
+def _is_id(name: str) -> bool:
+    try:
+        check_id(name)
+    except DaemonError:
+        return False
+    return True
+
+
+def _looked_up(
+    root: Path,
+    conversation_id: str,
+    status: os.stat_result,
+    indexed: dict[str, IndexedChat],
+    now_ms: int,
+) -> IndexedChat:
+    mark = mark_of(status)
+    known = indexed.get(conversation_id)
+    if known and known.settled and known.mark == mark:
+        return known
+    updated_ms = status.st_mtime_ns // 1_000_000
+    entry = entry_of(conversation_id, read_document(root, conversation_id), iso(updated_ms))
+    return IndexedChat(entry=entry, mark=mark, settled=now_ms - updated_ms > _YOUNG_MS)
+
+
+def _damaged(path: str) -> DaemonError:
+    return DaemonError(
+        ErrorCode.IO_ERROR,
+        "The conversation's file is damaged; mend or delete it.",
+        path=path,
+        reason="invalid_format",
+    )
+
+
+CACHE = f"{TREE}/cache"
+LOCK = "conversations.lock"
+LEFTOVER_MS = 60_000
+
+T = TypeVar("T")
+
+
+class Chats:
+    """The conversations of all projects; a save is on the disk before it is acknowledged."""
+
+    def __init__(self, clock: Clock, redactor: Redactor) -> None:
+        self._clock = clock
+        self._redactor = redactor
+        self._turns: defaultdict[Path, anyio.Lock] = defaultdict(anyio.Lock)
+
+    async def list(self, project: Project) -> ChatListing:
+        """List all conversations, newest first; the index is rebuilt if it does not fit."""
+        listing = await to_thread.run_sync(find_all, project.root, self._clock.now_ms())
+        if not listing.fresh:
+            # Where nothing can be written, the list is only slower.
+            with contextlib.suppress(DaemonError):
+                await self._in_turn(project, partial(self._reindex, project.root))
+        return listing
+
+    async def read(self, project: Project, conversation_id: str) -> Document:
+        """Read a conversation as it was saved."""
+        check_id(conversation_id)
+        return await to_thread.run_sync(read_document, project.root, conversation_id)
+
+    async def save(self, project: Project, conversation: Document) -> ConversationEntry:
+        """Save a conversation under its id, or a new one; what was there keeps its beginning."""
+        known = check(conversation, "conversation")
+        minted = self._clock.new_id("cnv")
+        given = minted if known.id is None else check_id(known.id, "conversation.id")
+        return await self._in_turn(project, partial(self._save, project.root, given, conversation))
+
+    async def analyse(
+        self, project: Project, conversation_id: str, analysis: Document
+    ) -> ConversationEntry:
+        """Supply the analysis of a conversation; its place in the list stays."""
+        check_id(conversation_id)
+        check_analysis(analysis)
+        work = partial(self._analyse, project.root, conversation_id, analysis)
+        return await self._in_turn(project, work)
+
+    async def _in_turn(self, project: Project, work: Callable[[], T]) -> T:
+        async with self._turns[project.root]:
+            return await to_thread.run_sync(self._locked, project.root, work)
+
+    def _locked(self, root: Path, work: Callable[[], T]) -> T:
+        for folder in (TREE, FOLDER, CACHE):
+            make_folder(root, folder)
+        with locked(root / CACHE / LOCK):
+            atomic.sweep(root / FOLDER, self._clock.now_ms() - LEFTOVER_MS)
+            return work()
+
+    def _save(self, root: Path, conversation_id: str, sent: Document) -> ConversationEntry:
+        _refuse_other_case(root, conversation_id)
+        before = _before(root, conversation_id)
+        document = saved(before, sent, iso(self._clock.now_ms()), self._shown)
+        write_document(
+            root, conversation_id, {"version": VERSION, "id": conversation_id} | document
+        )
+        return self._indexed(root, conversation_id)
+
+    def _analyse(self, root: Path, conversation_id: str, analysis: Document) -> ConversationEntry:
+        document = read_document(root, conversation_id)
+        found = restored(analysis, document, self._shown)
+        write_document(root, conversation_id, document | {"analysis": found})
+        return self._indexed(root, conversation_id)
+
+    def _indexed(self, root: Path, conversation_id: str) -> ConversationEntry:
+        listing = self._reindex(root)
+        return next(e.entry for e in listing.known if e.entry.id == conversation_id)
+
+    def _reindex(self, root: Path) -> ChatListing:
+        listing = find_all(root, self._clock.now_ms())
+        write_index(root, listing)
+        return listing
+
+    def _shown(self, text: str) -> str:
+        return self._redactor.redact(text).text
+
+
+def _before(root: Path, conversation_id: str) -> Document:
+    """Read what a save replaces; a damaged file is set aside, not lost."""
+    try:
+        return read_document(root, conversation_id)
+    except DaemonError as error:
+        if error.details.get("reason") == "invalid_format":
+            versioned_json.set_aside(root / path_of(conversation_id))
+        elif error.code is not ErrorCode.NOT_FOUND:
+            raise
+    return {}
+
+
+def _refuse_other_case(root: Path, conversation_id: str) -> None:
+    """Refuse an id that on many disks would be the file of another."""
+    name = f"{conversation_id}.json"
+    for known in (entry.name for entry in (root / FOLDER).iterdir()):
+        if known != name and known.lower() == name.lower():
+            raise DaemonError(
+                ErrorCode.CONFLICT,
+                "There is a conversation whose id differs only in case; choose another id.",
+                field="conversation.id",
+            )
