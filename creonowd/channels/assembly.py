@@ -12,18 +12,13 @@ from creonowd.channels.assembly_log import log_assembly, refusals_logged
 from creonowd.channels.document import DocumentId
 from creonowd.channels.session import Session
 from creonowd.channels.tokens import check_tokenizer_version
-from creonowd.context.answer import Compared, Target
-from creonowd.context.assemble import assemble, without_tokenizer
-from creonowd.context.assembly import Assembly
-from creonowd.context.budget import BudgetProfile
-from creonowd.context.budget_change import BudgetChange, revised
-from creonowd.context.figures import figures_of
+from creonowd.context.assemble import Assembly, assemble, without_tokenizer
+from creonowd.context.budget import BudgetChange, BudgetProfile, revised
 from creonowd.context.fragment import Span
-from creonowd.context.instruments import Instruments
-from creonowd.context.needs import wants_document
-from creonowd.context.plan import Plan, Skill
-from creonowd.context.prefix import PrefixKey, first_change
-from creonowd.context.task import Task
+from creonowd.context.plan import Plan, SkillNeeds, Task, figures_of, wants_document
+from creonowd.context.result import Compared, ModelTarget
+from creonowd.context.system_prompt import PrefixKey, first_change
+from creonowd.context.text_tools import TextTools
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model, Params
 from creonowd.skills.library import Entry
@@ -82,7 +77,7 @@ class Made(Model):
 
     assembly: Assembly
     profile: BudgetProfile
-    target: Target
+    target: ModelTarget
     key: PrefixKey
 
 
@@ -134,7 +129,7 @@ async def _make(
         _instruments(session, tokenizer),
         session.engine.lanes,
     )
-    target = Target(
+    target = ModelTarget(
         provider=request.provider or "", model=request.model or profile.model, exact=match.exact
     )
     key = PrefixKey(
@@ -177,13 +172,13 @@ async def _plan(
 
 async def _skill(
     session: Session, project: Project, skill_id: str
-) -> tuple[Skill, tuple[str, ...]]:
+) -> tuple[SkillNeeds, tuple[str, ...]]:
     """Find a skill, and warn of what it will have to do without."""
     entry = await session.engine.lookups.read(
         ("skill", project.root, skill_id), partial(session.skills.find, skill_id, project)
     )
     if entry is None:
-        return Skill(skill_id=skill_id), (WarningCode.SKILL_UNKNOWN,)
+        return SkillNeeds(skill_id=skill_id), (WarningCode.SKILL_UNKNOWN,)
     if entry.faults:
         raise refuse(entry.faults, f"The skill {entry.id} is not valid")
     rules = entry.skill.context_rules
@@ -191,10 +186,10 @@ async def _skill(
     return _as_planned(entry), absent(entry.skill.summaries, rules, offered)
 
 
-def _as_planned(entry: Entry) -> Skill:
+def _as_planned(entry: Entry) -> SkillNeeds:
     prompt = entry.skill.prompt
     template = "\n".join(part.strip("\n") for part in (prompt.system, prompt.user) if part.strip())
-    return Skill(
+    return SkillNeeds(
         skill_id=entry.id,
         name=entry.name,
         rules=entry.skill.context_rules,
@@ -204,7 +199,7 @@ def _as_planned(entry: Entry) -> Skill:
 
 
 async def _opened(
-    session: Session, project: Project, request: AssembleContext, skill: Skill, what_if: WhatIf
+    session: Session, project: Project, request: AssembleContext, skill: SkillNeeds, what_if: WhatIf
 ) -> Opened:
     """Open the document, if anything that the skill asks for depends on it."""
     selection = request.selection
@@ -221,8 +216,8 @@ async def _opened(
     return await open_document(session.documents, project, position, session.peer, timeout_ms)
 
 
-def _instruments(session: Session, tokenizer: Tokenizer) -> Instruments:
-    return Instruments(
+def _instruments(session: Session, tokenizer: Tokenizer) -> TextTools:
+    return TextTools(
         tokenizer,
         session.redactor,
         session.engine.memory,

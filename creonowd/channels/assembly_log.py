@@ -6,9 +6,9 @@ from contextlib import contextmanager
 
 import structlog
 
-from creonowd.context.answer import redaction_evidence
-from creonowd.context.assembly import Assembly
-from creonowd.context.fragment import Action, Kind
+from creonowd.context.assemble import Assembly
+from creonowd.context.fragment import Action, FragmentKind
+from creonowd.context.result import redaction_evidence
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 
 _REFUSALS = {
@@ -88,7 +88,7 @@ def _log_rules(assembly: Assembly, news: News) -> None:
         before_tokens=rules.before_tokens,
         dropped=rules.actions.get(Action.DROPPED, 0),
     )
-    gone = [v for v in rules.verdicts if not v.stays and v.kind is Kind.CONSTRAINT]
+    gone = [v for v in rules.verdicts if not v.stays and v.kind is FragmentKind.CONSTRAINT]
     if gone:
         log.warning(
             "context_rules_constraint_trimmed",

@@ -1,8 +1,7 @@
 """`context:budget:*` — read and change how many tokens each layer may spend."""
 
 from creonowd.channels.session import Session
-from creonowd.context.budget import BudgetProfile
-from creonowd.context.budget_change import BudgetChange
+from creonowd.context.budget import BudgetChange, BudgetProfile
 from creonowd.model import Params
 from creonowd.rpc.channel import Channel
 

@@ -9,7 +9,7 @@ from creonowd.artifacts.files import Where, Which
 from creonowd.channels.conversation_files import InConversation
 from creonowd.channels.history import history_of
 from creonowd.channels.session import Session
-from creonowd.context.instruments import Instruments, TokenizerFailedError
+from creonowd.context.text_tools import TextTools, TokenizerFailedError
 from creonowd.conversations import builder
 from creonowd.conversations.build_result import BuildResult, Part, PartSummary, SummaryNote
 from creonowd.conversations.builder import Built, Prepared
@@ -107,7 +107,7 @@ async def code_law_status(session: Session, params: CodeLawStatusOf) -> CodeLawS
 class Counted(NamedTuple):
     """What counts, and whether it counts as the model does."""
 
-    instruments: Instruments
+    instruments: TextTools
     exact: bool
 
 
@@ -116,7 +116,7 @@ class _Turn(NamedTuple):
 
     history: History
     law: CodeLaw
-    instruments: Instruments
+    instruments: TextTools
     prepared: Prepared
     built: Built
     exact: bool
@@ -137,7 +137,7 @@ async def _instruments(session: Session, project: Project, model: str | None) ->
     profile = await session.budgets.effective(project.project_id)
     match = encoding_for(model or profile.model, profile.tokenizer_id)
     tokenizer = await session.tokenizers.get(match.encoding)
-    made = Instruments(tokenizer, session.redactor, session.engine.memory)
+    made = TextTools(tokenizer, session.redactor, session.engine.memory)
     return Counted(made, match.exact and tokenizer.exact)
 
 

@@ -4,9 +4,8 @@ import structlog
 
 from creonowd.channels.assembly import AssembleContext, WhatIf, compare, make, remember
 from creonowd.channels.session import Session
-from creonowd.context.answer import Compared, answer
 from creonowd.context.inspection import InspectMeta, InspectResult, inspect
-from creonowd.context.result import AssembleResult
+from creonowd.context.result import AssembleResult, Compared, answer
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Channel, Role
 

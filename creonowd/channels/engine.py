@@ -11,10 +11,10 @@ from anyio import CapacityLimiter
 
 from creonowd.channels.assembly_log import News
 from creonowd.context.admission import Admission
-from creonowd.context.assemble import Lanes
-from creonowd.context.instruments import Memory
-from creonowd.context.prefix import PrefixMemory
-from creonowd.context.source import Source
+from creonowd.context.assemble import Concurrency
+from creonowd.context.plan import Source
+from creonowd.context.system_prompt import PrefixMemory
+from creonowd.context.text_tools import Memory
 from creonowd.sources.joined import Joined
 from creonowd.workspace.projects import Project
 
@@ -30,8 +30,8 @@ class SourceProvider(Protocol):
         ...
 
 
-def _lanes() -> Lanes:
-    return Lanes(CapacityLimiter(READING), CapacityLimiter(COMPOSING))
+def _lanes() -> Concurrency:
+    return Concurrency(CapacityLimiter(READING), CapacityLimiter(COMPOSING))
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Engine:
     prefixes: PrefixMemory = field(default_factory=PrefixMemory)
     lookups: Joined[Any] = field(default_factory=Joined[Any])
     news: News = field(default_factory=News)
-    lanes: Lanes = field(default_factory=_lanes)
+    lanes: Concurrency = field(default_factory=_lanes)
 
     def sources_of(self, project: Project) -> list[Source]:
         """Give all sources of a project."""

@@ -7,9 +7,9 @@ from msgspec import Meta
 from creonowd.channels.document import DocumentId
 from creonowd.channels.redacting import redacted
 from creonowd.channels.session import Session
-from creonowd.context.figures import figures_of, step
 from creonowd.context.fragment import Layer
-from creonowd.context.grid import query as text_before
+from creonowd.context.plan import figures_of, step
+from creonowd.context.plan import query as text_before
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence

@@ -4,11 +4,7 @@ import re
 
 from msgspec import UNSET, UnsetType
 
-from creonowd.context.result import (
-    AssembleResult,
-    LayerSummaries,
-    Provenance,
-)
+from creonowd.context.result import AssembleResult, LayerSummaries, Provenance
 from creonowd.model import Model, Result
 from creonowd.providers.provider import Stop, Usage
 from creonowd.providers.verdict import Verdict

@@ -25,7 +25,7 @@ from creonowd.channels.run_result import (
     run_usage,
 )
 from creonowd.channels.session import Session
-from creonowd.context.answer import answer
+from creonowd.context.result import answer
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Params
 from creonowd.providers.judge import judge

@@ -5,7 +5,7 @@ from typing import Annotated, Literal
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.channels.session import Session
-from creonowd.context.needs import ContextRules, Summary
+from creonowd.context.plan import ContextRules, Summary
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.rpc.channel import Channel

@@ -10,38 +10,87 @@ from typing import NamedTuple
 from anyio import CapacityLimiter, to_thread
 from msgspec.structs import replace
 
-from creonowd.context.assembly import Assembly
 from creonowd.context.budget import BudgetProfile
-from creonowd.context.dynamic import Offered, dynamic_side
-from creonowd.context.figures import figures_of
-from creonowd.context.fragment import DYNAMIC, STABLE, Fragment, Layer
-from creonowd.context.gather import Gathered, gather
-from creonowd.context.guard import Tally, refuse_long
-from creonowd.context.immediate import Scene, scene_of
-from creonowd.context.instruments import Instruments, TokenizerFailedError
-from creonowd.context.judged import judged
+from creonowd.context.evidence import Decision, LayerOutcome, absent_decisions, summarise_layer
+from creonowd.context.fragment import DYNAMIC, STABLE, Action, Fragment, Layer, Rule
+from creonowd.context.gather import Failure, Gathered, gather
 from creonowd.context.manuscript import Manuscript
-from creonowd.context.pinned import pin, raw_input
-from creonowd.context.plan import Plan, asked, shows_document
-from creonowd.context.relevance import mentioned_entities
-from creonowd.context.source import Source
-from creonowd.context.stable import (
+from creonowd.context.plan import Plan, Source, asked, figures_of, shows_document
+from creonowd.context.render import Rendered
+from creonowd.context.rules_layer import mentioned_entities
+from creonowd.context.system_prompt import (
     ReadySettings,
-    StableInput,
-    ready_rules,
+    SystemPrompt,
+    SystemPromptInput,
+    prepare_rules,
     settings_ahead,
-    stable_side,
+    system_prompt,
 )
-from creonowd.context.units import Unit, candidates, prepare_all, visible_ref
-from creonowd.context.verdict import Verdict, absent_verdicts
-from creonowd.context.warnings import Warned, trimming_warnings
-from creonowd.errors import WarningCode
-from creonowd.tokens.tokenizer import ByteTokenizer
+from creonowd.context.text_tools import TextTools, TokenizerFailedError
+from creonowd.context.units import Tally, Unit, candidates, prepare_all, refuse_long, visible_ref
+from creonowd.context.user_content import DynamicInput, pin, raw_input, user_content
+from creonowd.context.window import Surroundings, surroundings_of
+from creonowd.errors import WarningCode, warning_text
+from creonowd.model import Model
+from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer
+
+Warned = tuple[Layer | None, str]
+
+
+def trimming_warnings(
+    plan: Plan, layers: Mapping[Layer, LayerOutcome], *, rules_over: bool
+) -> Iterator[Warned]:
+    """Walk the warnings that trimming gives rise to."""
+    rules, retrieved = layers[Layer.RULES], layers[Layer.RETRIEVED]
+    if rules_over:
+        yield Layer.RULES, WarningCode.CONTEXT_RULES_OVERBUDGET
+    if Rule.CONSTRAINT_LIMIT in rules.rules:
+        yield Layer.RULES, WarningCode.CONTEXT_CONSTRAINT_LIMIT
+    if Rule.CHUNK_LIMIT in retrieved.rules:
+        yield Layer.RETRIEVED, WarningCode.CONTEXT_RETRIEVED_CHUNK_LIMIT
+    if plan.skill.rules is None and retrieved.truncated and not retrieved.chunks:
+        yield Layer.RETRIEVED, warning_text(WarningCode.CONTEXT_RETRIEVED_STARVED)
+    for layer, judged in layers.items():
+        if judged.falls_short(plan.figures.minimum(layer)):
+            yield layer, f"{WarningCode.CONTEXT_MINIMUM_UNMET}: {layer}"
+
+
+class Assembly(Model):
+    """The result of one pass. `warnings` name the layer they belong to, if one."""
+
+    plan: Plan
+    stable: SystemPrompt
+    user: Rendered
+    prompt_hash: str
+    layers: dict[Layer, LayerOutcome]
+    warnings: tuple[Warned, ...]
+    failures: tuple[Failure, ...]
+    tokenizer: Tokenizer
+
+    @property
+    def tokens(self) -> int:
+        """The exact count of the prompt."""
+        return self.stable.prompt.tokens + self.user.tokens
+
+    @property
+    def fixed_tokens(self) -> int:
+        """The tokens that belong to no layer."""
+        return self.stable.prompt.fixed + self.user.fixed
+
+    def count(self, action: Action) -> int:
+        """Tell of how many candidates something became."""
+        return sum(judged.actions.get(action, 0) for judged in self.layers.values())
+
+    def all_verdicts(self) -> Iterator[Decision]:
+        """Walk every candidate."""
+        for layer in Layer:
+            yield from self.layers[layer].verdicts
+
 
 AT_ONCE = 500
 
 
-class Lanes(NamedTuple):
+class Concurrency(NamedTuple):
     """How many assemblies read and compose at once; more only get in each other's way."""
 
     reading: CapacityLimiter
@@ -49,7 +98,7 @@ class Lanes(NamedTuple):
 
 
 async def assemble(
-    plan: Plan, sources: Sequence[Source], instruments: Instruments, lanes: Lanes | None = None
+    plan: Plan, sources: Sequence[Source], instruments: TextTools, lanes: Concurrency | None = None
 ) -> Assembly:
     """Gather what the plan asks for and make a prompt of it."""
     gathered = await gather(plan, asked(plan, sources), lanes and lanes.reading)
@@ -57,7 +106,7 @@ async def assemble(
     return await to_thread.run_sync(compose, plan, gathered, instruments, limiter=limiter)
 
 
-def compose(plan: Plan, gathered: Gathered, instruments: Instruments) -> Assembly:
+def compose(plan: Plan, gathered: Gathered, instruments: TextTools) -> Assembly:
     """Make a prompt of what was gathered; with bytes for tokens if the tokenizer fails."""
     try:
         return _compose(plan, gathered, instruments)
@@ -74,24 +123,24 @@ def without_tokenizer(plan: Plan) -> Plan:
     )
 
 
-def _compose(plan: Plan, gathered: Gathered, instruments: Instruments) -> Assembly:
+def _compose(plan: Plan, gathered: Gathered, instruments: TextTools) -> Assembly:
     given = gathered.fragments
     refuse_long(_sent(plan, given), instruments)
     with settings_ahead(given[Layer.SETTINGS], instruments) as settings:
         offered = _offered(plan, given, settings, instruments)
-        stable = stable_side(_stable_input(plan, gathered, instruments), settings, instruments)
-    dynamic = dynamic_side(plan, stable, offered, instruments)
+        stable = system_prompt(_stable_input(plan, gathered, instruments), settings, instruments)
+    dynamic = user_content(plan, stable, offered, instruments)
     hasher = stable.hasher.copy()
     hasher.update(dynamic.prompt.text.encode())
-    absent = absent_verdicts(
+    absent = absent_decisions(
         (item for item in (*gathered.left_out, *plan.left_out) if item.layer not in STABLE),
         instruments,
     )
     layers = {
         Layer.RULES: stable.rules,
         Layer.SETTINGS: stable.settings,
-        Layer.RETRIEVED: judged((*dynamic.retrieved, *_of(Layer.RETRIEVED, absent))),
-        Layer.IMMEDIATE: judged((*dynamic.immediate, *_of(Layer.IMMEDIATE, absent))),
+        Layer.RETRIEVED: summarise_layer((*dynamic.retrieved, *_of(Layer.RETRIEVED, absent))),
+        Layer.IMMEDIATE: summarise_layer((*dynamic.immediate, *_of(Layer.IMMEDIATE, absent))),
     }
     trimmed = trimming_warnings(plan, layers, rules_over=stable.rules_over)
     return Assembly(
@@ -112,7 +161,7 @@ def _sent(plan: Plan, given: Mapping[Layer, tuple[Fragment, ...]]) -> list[Fragm
     return [*(f for layer in layers for f in given[layer] if f.hosted), *raw_input(plan)]
 
 
-def _opened(plan: Plan, instruments: Instruments) -> Manuscript | None:
+def _opened(plan: Plan, instruments: TextTools) -> Manuscript | None:
     if plan.document is None:
         return None
     return Manuscript(plan.document.text, plan.document.here.start, instruments)
@@ -122,16 +171,16 @@ def _offered(
     plan: Plan,
     given: Mapping[Layer, tuple[Fragment, ...]],
     settings: ReadySettings,
-    instruments: Instruments,
-) -> Offered:
+    instruments: TextTools,
+) -> DynamicInput:
     """Make the dynamic side ready, refusing as early as possible what is too large."""
-    rules = ready_rules(given[Layer.RULES], instruments)
+    rules = prepare_rules(given[Layer.RULES], instruments)
     tally = Tally(lambda: [*given[Layer.RULES], *_sent(plan, given)], instruments)
     tally.add(rules.before_tokens)
     manuscript = _opened(plan, instruments)
     pinned = pin(plan, manuscript, instruments)
     tally.add(pinned.tokens)
-    offered = Offered(
+    offered = DynamicInput(
         pinned=pinned,
         chunks=_ready(given[Layer.RETRIEVED], tally, instruments),
         notes=_ready(given[Layer.IMMEDIATE], tally, instruments),
@@ -142,11 +191,11 @@ def _offered(
     return offered
 
 
-def _seen(plan: Plan, manuscript: Manuscript, instruments: Instruments) -> Scene | None:
-    return scene_of(plan, manuscript, instruments) if shows_document(plan) else None
+def _seen(plan: Plan, manuscript: Manuscript, instruments: TextTools) -> Surroundings | None:
+    return surroundings_of(plan, manuscript, instruments) if shows_document(plan) else None
 
 
-def _ready(fragments: Sequence[Fragment], tally: Tally, instruments: Instruments) -> list[Unit]:
+def _ready(fragments: Sequence[Fragment], tally: Tally, instruments: TextTools) -> list[Unit]:
     units: list[Unit] = []
     given = candidates(fragments)
     for start in range(0, len(given), AT_ONCE):
@@ -160,14 +209,14 @@ def _hosted_tokens(units: Iterable[Unit]) -> int:
     return sum(unit.before_tokens for unit in units if unit.fragment.hosted)
 
 
-def _stable_input(plan: Plan, gathered: Gathered, instruments: Instruments) -> StableInput:
+def _stable_input(plan: Plan, gathered: Gathered, instruments: TextTools) -> SystemPromptInput:
     given = gathered.fragments[Layer.RULES]
-    rules = ready_rules(given, instruments)
+    rules = prepare_rules(given, instruments)
     mentioned: frozenset[str] = frozenset()
     if plan.document is not None and rules.tokens > plan.figures.rules_line:
         mentions = instruments.memory.mentions
         mentioned = mentioned_entities(rules.entities, plan.document.text, mentions)
-    return StableInput(
+    return SystemPromptInput(
         rules=given,
         settings=gathered.fragments[Layer.SETTINGS],
         left_out=tuple(item for item in gathered.left_out if item.layer in STABLE),
@@ -176,12 +225,12 @@ def _stable_input(plan: Plan, gathered: Gathered, instruments: Instruments) -> S
     )
 
 
-def _said(plan: Plan, gathered: Gathered, instruments: Instruments) -> Iterator[Warned]:
+def _said(plan: Plan, gathered: Gathered, instruments: TextTools) -> Iterator[Warned]:
     for warning in plan.warnings:
         yield None, warning
     for layer, warning in gathered.warnings:
         yield layer, visible_ref(warning, instruments)
 
 
-def _of(layer: Layer, verdicts: Iterable[Verdict]) -> Iterator[Verdict]:
+def _of(layer: Layer, verdicts: Iterable[Decision]) -> Iterator[Decision]:
     return (verdict for verdict in verdicts if verdict.evidence.layer is layer)

@@ -5,10 +5,12 @@ Knows no disk: `workspace.budgets` keeps profiles, `budget_change` checks new on
 
 import math
 from decimal import Decimal
+from typing import TypeVar
 
 from msgspec import UNSET, UnsetType, structs
 
-from creonowd.model import Model, Result
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model, Params, Result
 from creonowd.tokens.tables import DEFAULT_ENCODING, ENCODINGS, encoding_for, tokenizer_version
 
 LARGEST_TOTAL = 64_000
@@ -74,4 +76,204 @@ def refreshed(profile: BudgetProfile) -> BudgetProfile:
         tokenizer_version=tokenizer_version(match.encoding),
         tokenizer_exact=match.exact,
         warnings=UNSET,
+    )
+
+
+T = TypeVar("T")
+INCONSISTENT = "must be the window less the system prompt and the output reserve"
+_ROUNDING = 1e-6
+
+
+class LayerChange(Model):
+    """What changes about a layer; what is left out stays."""
+
+    ratio: float | None = None
+    minimum_tokens: int | float | None = None
+
+
+class LayerChanges(Model):
+    """The layers that change."""
+
+    rules: LayerChange = LayerChange()
+    settings: LayerChange = LayerChange()
+    retrieved: LayerChange = LayerChange()
+    immediate: LayerChange = LayerChange()
+
+
+class BudgetChange(Params):
+    """A new profile, or parts of one; what is left out stays.
+
+    `version` is the version last seen. A tokenizer that is named must be that of the model.
+    A new `totalBudgetTokens` on its own moves the window.
+    """
+
+    version: int | None = None
+    tokenizer_id: str | None = None
+    tokenizer_version: str | None = None
+    model: str | None = None
+    context_window_tokens: int | None = None
+    system_prompt_tokens: int | None = None
+    output_reserve_tokens: int | None = None
+    total_budget_tokens: int | None = None
+    layers: LayerChanges = LayerChanges()
+
+
+def revised(current: BudgetProfile, change: BudgetChange) -> BudgetProfile:
+    """Apply a change to the current profile, or say what is wrong with it.
+
+    The order of the checks is part of the contract: version, tokenizer, ratios, minimums,
+    then the total and whether the minimums fit into it.
+    """
+    _check_version(current, change)
+    counted = _with_tokenizer(current, change)
+    ratios = _ratios(current.layers, change.layers)
+    minimums = _minimums(current.layers, change.layers)
+    layers = {n: LayerBudget(ratio=ratios[n], minimum_tokens=minimums[n]) for n in LAYERS}
+    profile = structs.replace(
+        _with_total(counted, change),
+        layers=LayerBudgets(**layers),
+        version=current.version + 1,
+        warnings=UNSET,
+    )
+    _check_total(profile)
+    return profile
+
+
+def checked(profile: BudgetProfile) -> BudgetProfile:
+    """Pass on a profile that was stored, if it could have been sent."""
+    _ratios(profile.layers, LayerChanges())
+    _minimums(profile.layers, LayerChanges())
+    if _total(*_parts(profile)) != profile.total_budget_tokens:
+        raise _invalid_total(INCONSISTENT)
+    _check_total(profile)
+    return profile
+
+
+def _check_version(current: BudgetProfile, change: BudgetChange) -> None:
+    if change.version is None:
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT,
+            "`version` is missing: send the version of the budget that you saw.",
+            field="version",
+        )
+    if change.version != current.version:
+        raise DaemonError(
+            ErrorCode.CONTEXT_BUDGET_CONFLICT,
+            f"The budget has version {current.version} by now; read it again and repeat the change.",
+            currentVersion=current.version,
+            version=change.version,
+        )
+
+
+def _with_tokenizer(current: BudgetProfile, change: BudgetChange) -> BudgetProfile:
+    model = current.model if change.model is None else change.model
+    match = encoding_for(model, otherwise=current.tokenizer_id)
+    expected = (match.encoding, tokenizer_version(match.encoding))
+    named = (
+        _given(change.tokenizer_id, expected[0]),
+        _given(change.tokenizer_version, expected[1]),
+    )
+    if named != expected:
+        raise DaemonError(
+            ErrorCode.CONTEXT_TOKENIZER_MISMATCH,
+            f"The budget counts with {expected[0]} ({expected[1]}); leave the tokenizer out, "
+            "or name a model that uses another.",
+            tokenizerId=expected[0],
+            tokenizerVersion=expected[1],
+        )
+    return structs.replace(
+        current,
+        model=model,
+        tokenizer_id=expected[0],
+        tokenizer_version=expected[1],
+        tokenizer_exact=match.exact,
+    )
+
+
+def _ratios(current: LayerBudgets, changes: LayerChanges) -> dict[str, float]:
+    asked = {name: getattr(changes, name).ratio for name in LAYERS}
+    ratios = {name: _given(asked[name], getattr(current, name).ratio) for name in LAYERS}
+    for name, ratio in ratios.items():
+        if not 0 <= ratio <= 1:
+            raise _invalid_ratio(f"The ratio of {name} must lie between 0 and 1.", layer=name)
+    if not 0 < sum(ratios.values()) <= 1 + _ROUNDING:
+        raise _invalid_ratio("The ratios must add up to more than 0 and at most 1.")
+    return ratios
+
+
+def _minimums(current: LayerBudgets, changes: LayerChanges) -> dict[str, int]:
+    asked = {name: getattr(changes, name).minimum_tokens for name in LAYERS}
+    minimums = {name: _given(asked[name], getattr(current, name).minimum_tokens) for name in LAYERS}
+    for name, minimum in minimums.items():
+        if minimum < 0 or minimum != int(minimum):
+            raise DaemonError(
+                ErrorCode.CONTEXT_BUDGET_INVALID_MINIMUM,
+                f"The minimum of {name} must be a whole number of tokens, 0 or more.",
+                layer=name,
+            )
+    return {name: int(minimum) for name, minimum in minimums.items()}
+
+
+def _with_total(current: BudgetProfile, change: BudgetChange) -> BudgetProfile:
+    system = _given(change.system_prompt_tokens, current.system_prompt_tokens)
+    reserve = _given(change.output_reserve_tokens, current.output_reserve_tokens)
+    window = _given(change.context_window_tokens, current.context_window_tokens)
+    total = _given(change.total_budget_tokens, current.total_budget_tokens)
+    same_parts = (window, system, reserve) == _parts(current)
+    if total != current.total_budget_tokens and same_parts:
+        window = total + system + reserve
+    elif total not in {current.total_budget_tokens, _total(window, system, reserve)}:
+        raise _invalid_total(INCONSISTENT)
+    return structs.replace(
+        current,
+        context_window_tokens=window,
+        system_prompt_tokens=system,
+        output_reserve_tokens=reserve,
+        total_budget_tokens=_total(window, system, reserve),
+    )
+
+
+def _check_total(profile: BudgetProfile) -> None:
+    if min(_parts(profile)) < 0:
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT,
+            "The window, the system prompt and the output reserve must not be negative.",
+            field="contextWindowTokens",
+        )
+    total = profile.total_budget_tokens
+    if not 1 <= total <= LARGEST_TOTAL:
+        raise _invalid_total(f"must lie between 1 and {LARGEST_TOTAL}; it would be {total}")
+    minimums = sum(getattr(profile.layers, name).minimum_tokens for name in LAYERS)
+    if minimums > total:
+        raise DaemonError(
+            ErrorCode.CONTEXT_BUDGET_INVALID_MINIMUM,
+            f"The minimums add up to {minimums} and do not fit into {total}.",
+            minimumTokens=minimums,
+            totalBudgetTokens=total,
+        )
+
+
+def _parts(profile: BudgetProfile) -> tuple[int, int, int]:
+    return (
+        profile.context_window_tokens,
+        profile.system_prompt_tokens,
+        profile.output_reserve_tokens,
+    )
+
+
+def _total(window: int, system: int, reserve: int) -> int:
+    return window - system - reserve
+
+
+def _given(value: T | None, otherwise: T) -> T:
+    return otherwise if value is None else value
+
+
+def _invalid_ratio(message: str, **details: str) -> DaemonError:
+    return DaemonError(ErrorCode.CONTEXT_BUDGET_INVALID_RATIO, message, **details)
+
+
+def _invalid_total(what: str) -> DaemonError:
+    return DaemonError(
+        ErrorCode.INVALID_ARGUMENT, f"totalBudgetTokens {what}.", field="totalBudgetTokens"
     )

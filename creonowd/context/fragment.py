@@ -24,7 +24,7 @@ STABLE = (Layer.RULES, Layer.SETTINGS)
 DYNAMIC = (Layer.RETRIEVED, Layer.IMMEDIATE)
 
 
-class Kind(StrEnum):
+class FragmentKind(StrEnum):
     """What a fragment is, where that changes how it is rendered or ranked."""
 
     TEXT = "text"
@@ -32,7 +32,7 @@ class Kind(StrEnum):
     ENTITY = "entity"
 
 
-class Origin(StrEnum):
+class ConstraintOrigin(StrEnum):
     """Who laid down a constraint."""
 
     USER = "user"
@@ -99,13 +99,13 @@ class Fragment(Model, cache_hash=True, gc=False):
     source: str
     source_ref: str
     text: str
-    kind: Kind = Kind.TEXT
+    kind: FragmentKind = FragmentKind.TEXT
     whole: bool = False
     place: Place = Place()
     score: float | None = None
     confidence: float | None = None
     priority: int = DEFAULT_PRIORITY
-    origin: Origin = Origin.USER
+    origin: ConstraintOrigin = ConstraintOrigin.USER
     degradable: bool = False
     names: tuple[str, ...] = ()
     hosted: bool = False
@@ -127,3 +127,14 @@ class LeftOut(Model, cache_hash=True):
     source_ref: str
     reason: Reason
     place: Place = Place()
+
+
+def rank_key(fragment: Fragment) -> tuple[object, ...]:
+    """Sort chunks, the best first."""
+    return (-(fragment.score or 0.0), *reading_key(fragment))
+
+
+def reading_key(fragment: Fragment) -> tuple[object, ...]:
+    """Sort chunks by path and offset."""
+    _, path, offset = fragment.place
+    return (path, offset, fragment.source_ref, fragment.text)

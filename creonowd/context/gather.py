@@ -12,8 +12,7 @@ import anyio
 from anyio import CapacityLimiter
 
 from creonowd.context.fragment import Fragment, Layer, LeftOut
-from creonowd.context.plan import Plan, ask_for
-from creonowd.context.source import Accompanied, Ask, Fetched, Party, Source
+from creonowd.context.plan import Accompanied, Ask, Fetched, Party, Plan, Source, ask_for
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model

@@ -7,13 +7,12 @@ from typing import TypeVar
 
 from msgspec import UNSET, UnsetType
 
-from creonowd.context.answer import Compared, Target, answer
-from creonowd.context.assembly import Assembly
+from creonowd.context.assemble import Assembly
 from creonowd.context.budget import LARGEST_TOTAL
-from creonowd.context.figures import Figures
+from creonowd.context.evidence import Decision
 from creonowd.context.fragment import Action, Layer, Reason, Rule
-from creonowd.context.result import LayerSummary, Provenance
-from creonowd.context.verdict import Verdict
+from creonowd.context.plan import Figures
+from creonowd.context.result import Compared, LayerSummary, ModelTarget, Provenance, answer
 from creonowd.model import Model
 
 T = TypeVar("T")
@@ -103,7 +102,7 @@ class InspectResult(Provenance):
 
 
 def inspect(
-    assembly: Assembly, compared: Compared, target: Target, meta: InspectMeta
+    assembly: Assembly, compared: Compared, target: ModelTarget, meta: InspectMeta
 ) -> InspectResult:
     """Open an assembly up."""
     told = answer(assembly, compared, target)
@@ -134,7 +133,7 @@ def _detail(assembly: Assembly, layer: Layer, told: LayerSummary, first_short: i
     )
 
 
-def _fits_with(figures: Figures, verdict: Verdict, first_short: int) -> int | None:
+def _fits_with(figures: Figures, verdict: Decision, first_short: int) -> int | None:
     """Tell how much more budget keeps all of a candidate, if nobody else takes it first."""
     if verdict.fits_with is None or _turn(verdict) > first_short:
         return None
@@ -148,13 +147,13 @@ def _first_short(assembly: Assembly) -> int:
     return min(map(_turn, short), default=len(_TURNS))
 
 
-def _turn(verdict: Verdict) -> int:
+def _turn(verdict: Decision) -> int:
     """Tell whose turn it is when a budget grows: Rules, Settings, notes, the document, the rest."""
     layer, rule = verdict.evidence.layer, verdict.evidence.rule
     return _TURNS.index((layer, rule is Rule.WINDOW))
 
 
-def _fragment(verdict: Verdict, fits_with: int | None) -> FragmentDetail:
+def _fragment(verdict: Decision, fits_with: int | None) -> FragmentDetail:
     evidence = verdict.evidence
     return FragmentDetail(
         source_ref=evidence.source_ref,

@@ -3,22 +3,355 @@
 Decides which sources are asked; nothing that a skill did not ask for is read. Knows no source.
 """
 
-from collections.abc import Iterable
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
+from enum import StrEnum
+from typing import Protocol
 
-from creonowd.context.document import Document
-from creonowd.context.figures import Figures, step
-from creonowd.context.fragment import STABLE, Layer, LeftOut
-from creonowd.context.grid import LONGEST_QUERY, query
-from creonowd.context.needs import ContextRules, Need, wants
-from creonowd.context.source import Ask, Source
-from creonowd.context.task import Task
+from creonowd.context.budget import BudgetProfile, is_off, share
+from creonowd.context.fragment import STABLE, Fragment, Layer, LeftOut, Span
+from creonowd.errors import WarningCode
 from creonowd.model import Model
+from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, paragraphs, sentences
+
+MAX_SURROUNDING = 20_000
+MAX_RECENT_SUMMARY = 10
+
+
+class ContextRules(Model):
+    """A skill's declaration of the context it needs; everything is off unless asked for."""
+
+    surrounding: int = 0
+    user_preferences: bool = False
+    style_guide: bool = False
+    characters: bool = False
+    outline: bool = False
+    recent_summary: int = 0
+    knowledge_graph: bool = False
+    retrieval: bool = False
+
+
+class Need(StrEnum):
+    """The key of `context_rules` that a source hangs on; `always` hangs on none.
+
+    `evidence` hangs on either of two: entities that are spoken of are characters to one skill and
+    part of the graph to another.
+    """
+
+    ALWAYS = "always"
+    SURROUNDING = "surrounding"
+    USER_PREFERENCES = "user_preferences"
+    STYLE_GUIDE = "style_guide"
+    CHARACTERS = "characters"
+    OUTLINE = "outline"
+    RECENT_SUMMARY = "recent_summary"
+    KNOWLEDGE_GRAPH = "knowledge_graph"
+    RETRIEVAL = "retrieval"
+    EVIDENCE = "evidence"
+
+
+class Summary(StrEnum):
+    """What a skill may rely on and only a host can give: it takes reading the whole novel."""
+
+    FULL_TEXT = "full_text"
+    RELATIONS = "relations"
+
+
+_READ_THE_DOCUMENT = (
+    Need.SURROUNDING,
+    Need.CHARACTERS,
+    Need.OUTLINE,
+    Need.KNOWLEDGE_GRAPH,
+    Need.RETRIEVAL,
+)
+
+
+def wants(rules: ContextRules | None, need: Need) -> bool:
+    """Tell whether a skill asks for something; the general profile (None) asks for everything."""
+    if rules is None or need is Need.ALWAYS:
+        return True
+    if need is Need.EVIDENCE:
+        return rules.characters or rules.knowledge_graph
+    return bool(getattr(rules, need.value))
+
+
+def wants_document(rules: ContextRules | None) -> bool:
+    """Tell whether anything that a skill asks for depends on the document's text."""
+    return any(wants(rules, need) for need in _READ_THE_DOCUMENT)
+
+
+PLACES = ("text", "selection", "instruction", "title")
+ELSEWHERE = "（见上文 Immediate）"
+BEFORE = "（见前）"
+NOTHING = "（无）"
+
+_PLACE = re.compile(r"\{\{\s*([^{}\s]*)\s*\}\}")
+
+
+class Task(Model):
+    """What a skill tells the model to do. Places are written `{{text}}`."""
+
+    template: str = ""
+
+    @property
+    def places(self) -> frozenset[str]:
+        """The names of all places in the template, known or not."""
+        return frozenset(_PLACE.findall(self.template))
+
+    @property
+    def holds_selection(self) -> bool:
+        """Whether the selection stands in the task, so that it is not shown again."""
+        return bool(self.places & {"text", "selection"})
+
+    @property
+    def holds_instruction(self) -> bool:
+        """Whether the additional input stands in the task, so that it is not shown again."""
+        return "instruction" in self.places
+
+    def fill(self, values: Mapping[str, str]) -> str:
+        """Put values into the places, each text once.
+
+        `{{text}}` and `{{selection}}` are the same text. Without a selection they point to what
+        stands above; a place for anything else that is missing says that there is none.
+        """
+        shown: set[str] = set()
+
+        def put(match: re.Match[str]) -> str:
+            name = "selection" if match[1] == "text" else match[1]
+            if name in shown and name != "title":
+                return BEFORE
+            shown.add(name)
+            return values.get(match[1]) or (ELSEWHERE if name == "selection" else NOTHING)
+
+        return _PLACE.sub(put, self.template)
+
+
+_INDEX = {layer: index for index, layer in enumerate(Layer)}
+
+
+class Figures(Model, cache_hash=True):
+    """What a profile allows: the total, each layer's minimum and share, the layers that are off.
+
+    `rules_ratio` is how far the Rules line rises with the total.
+    """
+
+    total: int
+    minimums: tuple[int, ...] = (0, 0, 0, 0)
+    shares: tuple[int, ...] = (0, 0, 0, 0)
+    off: frozenset[Layer] = frozenset()
+    rules_ratio: float = 0.0
+
+    def minimum(self, layer: Layer) -> int:
+        """Tell what a layer is promised."""
+        return self.minimums[_INDEX[layer]]
+
+    def share(self, layer: Layer) -> int:
+        """Tell what a layer's ratio stands for; only that of Rules is a line."""
+        return self.shares[_INDEX[layer]]
+
+    @property
+    def rules_line(self) -> int:
+        """The Rules line L."""
+        return self.share(Layer.RULES)
+
+    def more_for_rules(self, tokens: int) -> int | None:
+        """Tell by how much the total must grow for the Rules line to rise so far; None if never."""
+        if not self.rules_ratio:
+            return None
+        wanted = (self.rules_line + tokens) / Decimal(repr(self.rules_ratio))
+        return math.ceil(wanted) - self.total
+
+
+def figures_of(profile: BudgetProfile) -> Figures:
+    """Take from a profile what trimming needs."""
+    budgets = [getattr(profile.layers, layer) for layer in Layer]
+    return Figures(
+        total=profile.total_budget_tokens,
+        minimums=tuple(budget.minimum_tokens for budget in budgets),
+        shares=tuple(share(profile, layer) for layer in Layer),
+        off=frozenset(layer for layer in Layer if is_off(profile, layer)),
+        rules_ratio=profile.layers.rules.ratio,
+    )
+
+
+def step(figures: Figures, surrounding: int | None) -> int:
+    """Tell the step G in which the window moves, from skill and profile alone."""
+    width = figures.share(Layer.IMMEDIATE) if surrounding is None else surrounding
+    return max(1, width // 4)
+
+
+class Document(Model):
+    """A document and where its author is; `selection` is None where nothing is selected."""
+
+    source_ref: str
+    text: str
+    cursor: int
+    selection: Span | None = None
+
+    @property
+    def here(self) -> Span:
+        """What is selected, else the cursor as an empty stretch."""
+        return self.selection or Span(self.cursor, self.cursor)
+
+
+class Placed(Model):
+    """A document whose positions lie inside its text, and what had to be moved for that."""
+
+    document: Document
+    warnings: tuple[str, ...] = ()
+
+
+def place(source_ref: str, text: str, cursor: int, selection: Span | None = None) -> Placed:
+    """Put cursor and selection into a document, clamped to its end with a warning.
+
+    Neither may lie inside a grapheme: the cursor moves before it, the selection takes it in.
+    """
+    end = len(text)
+    beyond = cursor > end or (selection is not None and selection.end > end)
+    return Placed(
+        document=Document(
+            source_ref=source_ref,
+            text=text,
+            cursor=grapheme_floor(text, min(cursor, end)),
+            selection=_clamped(selection, text),
+        ),
+        warnings=(WarningCode.CONTEXT_CURSOR_CLAMPED,) if beyond else (),
+    )
+
+
+def _clamped(selection: Span | None, text: str) -> Span | None:
+    end = len(text)
+    if selection is None or selection.start >= min(selection.end, end):
+        return None
+    start, end = selection.start, min(selection.end, end)
+    return Span(grapheme_floor(text, start), grapheme_ceiling(text, end))
+
+
+LONGEST_QUERY = 2000
+
+
+def snap(text: str, mark: int, step: int, cursor: int) -> int:
+    """Move a multiple of the step on to the next paragraph, else sentence, within one step.
+
+    What lies at the cursor or behind it is not looked at.
+    """
+    if mark <= 0:
+        return 0
+    for boundaries in (paragraphs, sentences):
+        found = next(boundaries(text, mark - 1, min(mark + step, cursor - 1)), None)
+        if found is not None:
+            return found
+    return grapheme_ceiling(text, mark)
+
+
+def query(text: str, cursor: int, step: int) -> str:
+    """Tell what retrieval asks with: the text up to the last multiple of the step.
+
+    Within the first step of a document, its whole paragraphs so far.
+    """
+    end = cursor // step * step
+    if end == 0:
+        end = max(paragraphs(text, 0, cursor), default=0)
+    return text[max(0, end - LONGEST_QUERY) : end]
+
+
+class Ask(Model):
+    """What a source is told.
+
+    Sources of the stable layers get neither document nor query: nothing dynamic may leak into
+    the stable prefix. `query` is the text to search with, from before the cursor; `wish` is what
+    the author selected or asks for in so many words. `limit` bounds the fragments.
+    """
+
+    project_id: str
+    skill_id: str
+    limit: int
+    document_id: str | None = None
+    document: Document | None = None
+    query: str = ""
+    wish: str = ""
+    recent_summary: int = 0
+
+
+class Fetched(Model, cache_hash=True):
+    """What a source has to say: fragments, what it had to leave out, and warnings.
+
+    A source that finds nothing changed should return the very same value again: equal
+    fragments are then recognised without being looked at.
+    """
+
+    fragments: tuple[Fragment, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def weight(self) -> int:
+        """Say about how many characters remembering this takes."""
+        return 500 * (1 + len(self.left_out)) + sum(each.weight for each in self.fragments)
+
+
+class Source(Protocol):
+    """One place that text comes from.
+
+    `unavailable` is the warning that stands for its text when it fails; `timeout_ms` overrules
+    the engine's deadline.
+    """
+
+    @property
+    def layer(self) -> Layer:
+        """The layer that its fragments belong to."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What it is called in warnings and logs."""
+        ...
+
+    @property
+    def need(self) -> Need:
+        """Which of a skill's `context_rules` asks for it."""
+        ...
+
+    @property
+    def unavailable(self) -> str:
+        """The warning for a prompt without it: `CODE` or `CODE: text`."""
+        ...
+
+    @property
+    def timeout_ms(self) -> int | None:
+        """How long it may take, if not as long as any other."""
+        ...
+
+    async def fetch(self, ask: Ask) -> Fetched:
+        """Give the fragments for one assembly; any exception means that there are none."""
+        ...
+
+
+class Party(Protocol):
+    """Goes for the text of several sources at once: a task for each would cost more than the way."""
+
+    async def go(self, names: Sequence[str]) -> None:
+        """Fetch what these sources have to say, until cancelled; one that hangs holds up no other."""
+        ...
+
+    def told(self, name: str) -> object:
+        """Give what a source said or failed with; None if it is not back."""
+        ...
+
+
+class Accompanied:
+    """A source whose text a party goes for."""
+
+    party: Party
+
 
 CHUNK_LIMIT = 200
 MOST_SUMMARIES = 3
 
 
-class Skill(Model):
+class SkillNeeds(Model):
     """What the engine needs to know of a skill; `rules` None is the general profile."""
 
     skill_id: str
@@ -33,7 +366,7 @@ class Plan(Model):
 
     project_id: str
     document_id: str
-    skill: Skill
+    skill: SkillNeeds
     figures: Figures
     document: Document | None = None
     additional_input: str = ""

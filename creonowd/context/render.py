@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from creonowd.context.fragment import Kind, Layer
-from creonowd.context.instruments import Instruments
+from creonowd.context.evidence import Decision
+from creonowd.context.fragment import FragmentKind, Layer
 from creonowd.context.template import CONSTRAINTS, title
-from creonowd.context.verdict import Verdict
+from creonowd.context.text_tools import TextTools
 
 
-class Set(NamedTuple):
+class Rendered(NamedTuple):
     """A stretch of the prompt: its text, its tokens, and how many of those are fixed words."""
 
     text: str
@@ -17,33 +17,33 @@ class Set(NamedTuple):
     fixed: int
 
 
-def set_words(words: str, instruments: Instruments) -> Set:
+def render_text(words: str, instruments: TextTools) -> Rendered:
     """Set fixed words."""
     tokens = instruments.count(words)
-    return Set(words, tokens, tokens)
+    return Rendered(words, tokens, tokens)
 
 
-def set_layer(layer: Layer, verdicts: Sequence[Verdict], instruments: Instruments) -> Set:
+def render_layer(layer: Layer, verdicts: Sequence[Decision], instruments: TextTools) -> Rendered:
     """Set a layer: its title, and what stays in it in reading order."""
     staying = [verdict for verdict in verdicts if verdict.stays]
     kinds = [verdict.kind for verdict in staying]
-    first = kinds.index(Kind.CONSTRAINT) if Kind.CONSTRAINT in kinds else None
-    pieces = [set_words(title(layer, empty=not staying), instruments), _set(staying[:first])]
+    first = kinds.index(FragmentKind.CONSTRAINT) if FragmentKind.CONSTRAINT in kinds else None
+    pieces = [render_text(title(layer, empty=not staying), instruments), _set(staying[:first])]
     if first is not None:
-        pieces += [set_words(CONSTRAINTS, instruments), _set(staying[first:])]
+        pieces += [render_text(CONSTRAINTS, instruments), _set(staying[first:])]
     return join(pieces)
 
 
-def join(pieces: Iterable[Set]) -> Set:
+def join(pieces: Iterable[Rendered]) -> Rendered:
     """Set one stretch after the other; their tokens add up."""
     listed = list(pieces)
-    return Set(
+    return Rendered(
         "".join(piece.text for piece in listed),
         sum(piece.tokens for piece in listed),
         sum(piece.fixed for piece in listed),
     )
 
 
-def _set(staying: Sequence[Verdict]) -> Set:
+def _set(staying: Sequence[Decision]) -> Rendered:
     tokens = sum([verdict.evidence.after_tokens for verdict in staying])
-    return Set("".join([verdict.rendered for verdict in staying]), tokens, 0)
+    return Rendered("".join([verdict.rendered for verdict in staying]), tokens, 0)

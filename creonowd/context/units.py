@@ -4,17 +4,19 @@ Knows no budget: what a unit costs is here, whether it may stay is decided elsew
 """
 
 import re
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, NoReturn
 
 from msgspec.structs import replace
 
-from creonowd.context.fragment import Fragment, Kind, Layer
-from creonowd.context.instruments import Clean, Instruments
+from creonowd.context.fragment import Fragment, FragmentKind, Layer
 from creonowd.context.template import CONSTRAINTS_FILE, constraint_tail, heading, one_line
+from creonowd.context.text_tools import RedactedText, TextTools
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
 from creonowd.tokens.boundaries import grapheme_floor, paragraphs, sentences
+from creonowd.tokens.truncate import exceeds
 
 # Ids that we mint ourselves hold no secret.
 _MINTED = re.compile(rf"{re.escape(CONSTRAINTS_FILE)}#con_[a-z0-9]{{16,26}}")
@@ -47,12 +49,12 @@ class Unit(Model, gc=False):
         return len(self.text) < self.before_chars
 
 
-class Draft(NamedTuple):
+class UncountedUnit(NamedTuple):
     """A fragment as it will be sent but for its count; `full` is how it was before it was cut."""
 
     fragment: Fragment
     ref: str
-    clean: Clean
+    clean: RedactedText
     text: str
     full: str
     rendered: str
@@ -62,7 +64,7 @@ class Begun(NamedTuple):
     """Units that are known already, with gaps where drafts wait to be counted; `keys` are theirs."""
 
     known: list[Unit | None]
-    drafts: list[Draft]
+    drafts: list[UncountedUnit]
     keys: list[object]
 
     @property
@@ -71,19 +73,19 @@ class Begun(NamedTuple):
         return [draft.full for draft in self.drafts]
 
 
-def prepare(fragment: Fragment, instruments: Instruments) -> Unit:
+def prepare(fragment: Fragment, instruments: TextTools) -> Unit:
     """Make one fragment ready, or recall it from when it was last."""
     return prepare_all([fragment], instruments)[0]
 
 
-def prepare_all(fragments: Sequence[Fragment], instruments: Instruments) -> list[Unit]:
+def prepare_all(fragments: Sequence[Fragment], instruments: TextTools) -> list[Unit]:
     """Make many fragments ready, or recall them from when they were last."""
     begun = begin(fragments, instruments)
     with instruments.begin_count(begun.texts) as counts:
         return finish(begun, counts(), instruments)
 
 
-def begin(fragments: Sequence[Fragment], instruments: Instruments) -> Begun:
+def begin(fragments: Sequence[Fragment], instruments: TextTools) -> Begun:
     """Recall what was made ready before, and draft the rest."""
     keys = [_key(fragment, instruments.key) for fragment in fragments]
     known = [_recalled(*pair, instruments) for pair in zip(fragments, keys, strict=True)]
@@ -92,7 +94,7 @@ def begin(fragments: Sequence[Fragment], instruments: Instruments) -> Begun:
     return Begun(known, drafts, [keys[gap] for gap in gaps])
 
 
-def finish(begun: Begun, counts: Sequence[int], instruments: Instruments) -> list[Unit]:
+def finish(begun: Begun, counts: Sequence[int], instruments: TextTools) -> list[Unit]:
     """Make units of the drafts and their counts."""
     pairs = zip(begun.drafts, counts, strict=True)
     made = [_unit(draft, count, instruments) for draft, count in pairs]
@@ -107,13 +109,13 @@ def candidates(fragments: Iterable[Fragment]) -> list[Fragment]:
     return [fragment for fragment in fragments if fragment.text.strip()]
 
 
-def visible_ref(source_ref: str, instruments: Instruments) -> str:
+def visible_ref(source_ref: str, instruments: TextTools) -> str:
     """Spell a reference so that it can be shown: on one line and without secrets."""
     line = one_line(source_ref)
     return _without_secrets(line, instruments) if instruments.clean(line).findings else line
 
 
-def visible_refs(source_refs: Sequence[str], instruments: Instruments) -> list[str]:
+def visible_refs(source_refs: Sequence[str], instruments: TextTools) -> list[str]:
     """Spell many new references so that they can be shown."""
     lines = [one_line(ref) for ref in source_refs]
     strange = list(dict.fromkeys(line for line in lines if not _MINTED.fullmatch(line)))
@@ -141,7 +143,7 @@ def with_lines(ref: str, text: str) -> str:
     return ref if "#" in ref else f"{ref}#L1-L{text.count(chr(10), 0, -1) + 1}"
 
 
-def _without_secrets(ref: str, instruments: Instruments) -> str:
+def _without_secrets(ref: str, instruments: TextTools) -> str:
     """Keep what can be told of a reference: if only its file has a secret, the part of it."""
     halves = "#".join(instruments.clean(half).text for half in ref.split("#", 1))
     return instruments.clean(halves).text
@@ -152,7 +154,7 @@ def _key(fragment: Fragment, measured: object) -> object:
     sized = _is_sized(fragment)
     return (
         measured,
-        fragment.kind is Kind.CONSTRAINT,
+        fragment.kind is FragmentKind.CONSTRAINT,
         sized and fragment.whole,
         sized,
         fragment.source_ref,
@@ -160,14 +162,14 @@ def _key(fragment: Fragment, measured: object) -> object:
     )
 
 
-def _recalled(fragment: Fragment, key: object, instruments: Instruments) -> Unit | None:
+def _recalled(fragment: Fragment, key: object, instruments: TextTools) -> Unit | None:
     unit: Unit | None = instruments.memory.prepared.recall(key)
     if unit is None or unit.fragment is fragment or unit.fragment == fragment:
         return unit
     return replace(unit, fragment=fragment)
 
 
-def _unit(draft: Draft, before: int, instruments: Instruments) -> Unit:
+def _unit(draft: UncountedUnit, before: int, instruments: TextTools) -> Unit:
     fragment, ref, clean, text, full, rendered = draft
     return Unit(
         fragment=fragment,
@@ -181,18 +183,18 @@ def _unit(draft: Draft, before: int, instruments: Instruments) -> Unit:
     )
 
 
-def _drafts(fragments: Sequence[Fragment], instruments: Instruments) -> list[Draft]:
+def _drafts(fragments: Sequence[Fragment], instruments: TextTools) -> list[UncountedUnit]:
     cleaned = instruments.clean_all([fragment.text for fragment in fragments])
     refs = visible_refs([fragment.source_ref for fragment in fragments], instruments)
     given = zip(fragments, refs, cleaned, strict=True)
     return [_draft(*each, instruments.size_limit) for each in given]
 
 
-def _draft(fragment: Fragment, ref: str, clean: Clean, limit: int) -> Draft:
+def _draft(fragment: Fragment, ref: str, clean: RedactedText, limit: int) -> UncountedUnit:
     full = _rendered(fragment, ref, clean.text)
     text = _sized(fragment, clean.text, limit)
     rendered = full if text is clean.text else _rendered(fragment, with_lines(ref, text), text)
-    return Draft(fragment, ref, clean, text, full, rendered)
+    return UncountedUnit(fragment, ref, clean, text, full, rendered)
 
 
 def _sized(fragment: Fragment, text: str, limit: int) -> str:
@@ -202,10 +204,62 @@ def _sized(fragment: Fragment, text: str, limit: int) -> str:
 
 
 def _is_sized(fragment: Fragment) -> bool:
-    return fragment.layer is Layer.SETTINGS or fragment.kind is Kind.ENTITY or fragment.hosted
+    return (
+        fragment.layer is Layer.SETTINGS or fragment.kind is FragmentKind.ENTITY or fragment.hosted
+    )
 
 
 def _rendered(fragment: Fragment, ref: str, text: str) -> str:
     if not text:
         return ""
-    return constraint_tail(text) if fragment.kind is Kind.CONSTRAINT else f"{heading(ref)}{text}\n"
+    return (
+        constraint_tail(text)
+        if fragment.kind is FragmentKind.CONSTRAINT
+        else f"{heading(ref)}{text}\n"
+    )
+
+
+MAX_INPUT_TOKENS = 64_000
+NAMED = 3
+
+
+def refuse_long(guarded: Sequence[Fragment], instruments: TextTools) -> None:
+    """Refuse input that is over the limit, by its length or by one text alone."""
+    tokenizer = instruments.tokenizer
+    lengths = [len(fragment.text) for fragment in guarded]
+    if sum(lengths) > MAX_INPUT_TOKENS * tokenizer.longest:
+        _refuse(guarded, instruments)
+    if max(lengths, default=0) > MAX_INPUT_TOKENS:
+        long = (fragment.text for fragment in guarded if len(fragment.text) > MAX_INPUT_TOKENS)
+        if any(exceeds(text, MAX_INPUT_TOKENS, tokenizer) for text in long):
+            _refuse(guarded, instruments)
+
+
+class Tally:
+    """The tokens given so far; refuses as soon as they are too many."""
+
+    def __init__(self, guarded: Callable[[], Sequence[Fragment]], instruments: TextTools) -> None:
+        self._guarded = guarded
+        self._instruments = instruments
+        self._tokens = 0
+
+    def add(self, tokens: int) -> None:
+        """Count some more towards the limit."""
+        self._tokens += tokens
+        if self._tokens > MAX_INPUT_TOKENS:
+            _refuse(self._guarded(), self._instruments)
+
+
+def _refuse(guarded: Sequence[Fragment], instruments: TextTools) -> NoReturn:
+    heaviest = sorted(guarded, key=lambda f: (-len(f.text), f.source_ref))[:NAMED]
+    named = [visible_ref(fragment.source_ref, instruments) for fragment in heaviest]
+    raise DaemonError(
+        ErrorCode.CONTEXT_INPUT_TOO_LARGE,
+        f"The input has more than {MAX_INPUT_TOKENS} tokens; narrow the retrieval or shorten "
+        f"what is heaviest: {', '.join(named)}.",
+        limitTokens=MAX_INPUT_TOKENS,
+        heaviest=[
+            {"source": fragment.source, "sourceRef": ref, "characters": len(fragment.text)}
+            for ref, fragment in zip(named, heaviest, strict=True)
+        ],
+    )

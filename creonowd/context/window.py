@@ -5,12 +5,17 @@ sentence, else a grapheme. Knows rooms in tokens and the step; knows no layer an
 """
 
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from creonowd.context.grid import snap
-from creonowd.context.instruments import Instruments
-from creonowd.context.manuscript import Manuscript
-from creonowd.context.strips import Strip
+from creonowd.context.evidence import Decision, TrimEvidence, drop, keep
+from creonowd.context.fragment import Action, Layer, Reason, Rule, Span, rank_key
+from creonowd.context.manuscript import CountedText, Manuscript, Start, read_back, read_on
+from creonowd.context.plan import Document, Plan, snap
+from creonowd.context.template import excerpt, heading, heading_after
+from creonowd.context.text_tools import TextTools
+from creonowd.context.units import Unit, head_within, visible_ref
+from creonowd.model import Model
 from creonowd.tokens.boundaries import paragraphs
 from creonowd.tokens.truncate import keep_head, keep_tail
 
@@ -36,7 +41,7 @@ class Before(NamedTuple):
     manuscript: Manuscript
     position: int
     floor: int
-    strip: Strip
+    strip: CountedText
     heading: str
     starts: dict[int, int]
 
@@ -49,7 +54,7 @@ class Before(NamedTuple):
 class After(NamedTuple):
     """What lies after a raw position, up to `limit` in the text of the strip, heading included."""
 
-    strip: Strip
+    strip: CountedText
     position: int
     heading: str
     limit: int
@@ -60,7 +65,7 @@ class After(NamedTuple):
         return self.strip.text[len(self.heading) :]
 
 
-def show_before(before: Before, room: int, step: int, instruments: Instruments) -> Side:
+def show_before(before: Before, room: int, step: int, instruments: TextTools) -> Side:
     """Begin at the smallest multiple of the step from which the text up to the cursor fits.
 
     Where not even the last multiple will do, the cut is finer.
@@ -84,7 +89,7 @@ def show_before(before: Before, room: int, step: int, instruments: Instruments) 
     return _finer(before, room, instruments)
 
 
-def show_after(after: After, room: int, instruments: Instruments) -> Side:
+def show_after(after: After, room: int, instruments: TextTools) -> Side:
     """Show the text after the cursor up to where it fits, at a paragraph if there is one."""
     if _tokens_to(after, after.limit, instruments) <= room:
         return _shown_to(after, after.limit, instruments)
@@ -107,21 +112,21 @@ def _offset(before: Before, position: int) -> int:
     return place + leaf.place(position)
 
 
-def _tokens_from(before: Before, offset: int, instruments: Instruments) -> int:
+def _tokens_from(before: Before, offset: int, instruments: TextTools) -> int:
     strip = before.strip
     piece = strip.piece_at(offset)
     first = before.heading + strip.text[offset : strip.end_of(piece)]
     return instruments.count(first) + strip.sums[-1] - strip.sums[piece + 1]
 
 
-def _shown_from(before: Before, offset: int, reach: int, instruments: Instruments) -> Side:
+def _shown_from(before: Before, offset: int, reach: int, instruments: TextTools) -> Side:
     text = before.strip.text[offset:-1]
     if not text.strip():
         return Side()
     return Side(text, _tokens_from(before, offset, instruments), reach)
 
 
-def _finer(before: Before, room: int, instruments: Instruments) -> Side:
+def _finer(before: Before, room: int, instruments: TextTools) -> Side:
     start = _offset(before, before.lowest)
     tail = before.strip.text[start:-1]
     cut = keep_tail(tail, room, instruments.tokenizer, before=before.heading, after="\n")
@@ -129,20 +134,208 @@ def _finer(before: Before, room: int, instruments: Instruments) -> Side:
     return _shown_from(before, start + cut.at, reach, instruments)
 
 
-def _tokens_to(after: After, end: int, instruments: Instruments) -> int:
+def _tokens_to(after: After, end: int, instruments: TextTools) -> int:
     strip = after.strip
     piece = strip.piece_at(end - 1)
     return strip.sums[piece] + instruments.count(strip.text[strip.starts[piece] : end] + "\n")
 
 
-def _last_fitting(after: After, ends: list[int], room: int, instruments: Instruments) -> int:
+def _last_fitting(after: After, ends: list[int], room: int, instruments: TextTools) -> int:
     fitting = bisect_right(ends, room, key=lambda end: _tokens_to(after, end, instruments))
     return ends[fitting - 1] if fitting else 0
 
 
-def _shown_to(after: After, end: int, instruments: Instruments) -> Side:
+def _shown_to(after: After, end: int, instruments: TextTools) -> Side:
     text = after.strip.text[len(after.heading) : end]
     if not text.strip():
         return Side()
     reach = after.strip.raw_at(end) - after.position
     return Side(text, _tokens_to(after, end, instruments), reach)
+
+
+NOTES_SHARE = 4
+MOST_LINES = 9_999_999
+
+
+class DocumentWindow(Model):
+    """What is shown of the document: its tokens, the verdict on it, and where it lies in it."""
+
+    tokens: int = 0
+    verdict: Decision | None = None
+    span: Span | None = None
+
+
+class _SideReader(NamedTuple):
+    near: Side
+    beyond: Side
+    closing: str = ""
+    closing_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.near.tokens + self.beyond.tokens + self.closing_tokens
+
+    @property
+    def text(self) -> str:
+        return self.near.text + self.beyond.text
+
+
+class Surroundings(NamedTuple):
+    """Both sides of where the author is, and what they are measured with.
+
+    `bounded` says that the skill asked for no more than was read.
+    """
+
+    before: Before
+    after: After
+    step: int
+    document: Document
+    instruments: TextTools
+    bounded: bool = False
+
+
+def take_notes(units: Sequence[Unit], room: int) -> list[Decision]:
+    """Take the notes of hosts by falling score into a quarter of the room, in that order."""
+    left, wanted = room // NOTES_SHARE, 0
+    verdicts: list[Decision] = []
+    for unit in sorted(units, key=lambda unit: rank_key(unit.fragment)):
+        wanted += unit.tokens
+        if unit.tokens <= left:
+            verdicts.append(keep(unit, Rule.SCORE))
+            left -= unit.tokens
+        else:
+            verdicts.append(drop(unit, Rule.SCORE, wanted * NOTES_SHARE - room))
+    return verdicts
+
+
+def surroundings_of(
+    plan: Plan, manuscript: Manuscript, instruments: TextTools
+) -> Surroundings | None:
+    """Read both sides of where the author is, as far as could ever be shown."""
+    document = plan.document
+    if document is None or not document.text.strip():
+        return None
+    sides = _sides(plan, document, manuscript, instruments)
+    bounded = plan.surrounding is not None
+    return Surroundings(*sides, plan.step, document, instruments, bounded=bounded)
+
+
+def fit_window(scene: Surroundings, room: int, most: int) -> DocumentWindow:
+    """Show as much of the document as fits: first what lies before, then what lies after."""
+    could = _see(scene, most)
+    if not could.text:
+        return DocumentWindow()
+    shown = _see(scene, room)
+    whole = shown == could and (scene.bounded or not shown.closing)
+    ref = visible_ref(scene.document.source_ref, scene.instruments)
+    return DocumentWindow(
+        tokens=shown.tokens,
+        span=_span(scene, shown),
+        verdict=Decision(
+            evidence=_evidence(ref, could, shown, whole=whole),
+            text=shown.text,
+            rendered=_rendered(scene, shown),
+            fits_with=None if whole or not _is_read(scene, most) else max(1, could.tokens - room),
+            redactions=scene.before.manuscript.evidence(ref),
+        ),
+    )
+
+
+def _is_read(scene: Surroundings, most: int) -> bool:
+    """Tell whether reading came to its end: else with more room there is more to show."""
+    read = scene.before.strip.sums[-1] + scene.after.strip.sums[-1]
+    return read + 2 * _reserve(scene) <= most
+
+
+def _reserve(scene: Surroundings) -> int:
+    return scene.instruments.count(_excerpt(scene, MOST_LINES, MOST_LINES))
+
+
+def _see(scene: Surroundings, room: int) -> _SideReader:
+    """Show what fits; where that is not all of the document, with the lines that it covers."""
+    reserve = _reserve(scene)
+    near = _near(scene, room, reserve)
+    sight = _SideReader(near, show_after(scene.after, room - near.tokens, scene.instruments))
+    left = room - near.tokens - reserve
+    if not sight.text or left < 0 or _is_all(sight, scene):
+        return sight
+    sight = _SideReader(near, show_after(scene.after, left, scene.instruments))
+    if not sight.text:
+        return sight
+    closing = _excerpt(scene, *_lines(scene.document.text, _span(scene, sight)))
+    return sight._replace(closing=closing, closing_tokens=scene.instruments.count(closing))
+
+
+def _near(scene: Surroundings, room: int, reserve: int) -> Side:
+    """Show what lies before; what lies after must not matter, so what it may cost is not asked."""
+    near = show_before(scene.before, room, scene.step, scene.instruments)
+    if _is_all_before(near, scene.before):
+        return near
+    less = show_before(scene.before, room - reserve, scene.step, scene.instruments)
+    return less if less.text else near
+
+
+def _span(scene: Surroundings, sight: _SideReader) -> Span:
+    start = scene.before.position - sight.near.reach
+    return Span(start, scene.document.here.end + sight.beyond.reach)
+
+
+def _lines(text: str, span: Span) -> tuple[int, int]:
+    first = text.count("\n", 0, span.start) + 1
+    return first, first + text.count("\n", span.start, max(span.start, span.end - 1))
+
+
+def _excerpt(scene: Surroundings, first: int, last: int) -> str:
+    return excerpt(visible_ref(scene.document.source_ref, scene.instruments), first, last)
+
+
+def _sides(
+    plan: Plan, document: Document, manuscript: Manuscript, instruments: TextTools
+) -> tuple[Before, After]:
+    start, end = document.here
+    most, around = plan.figures.total, plan.surrounding
+    floor = 0 if around is None else max(0, start - around)
+    ceiling = len(document.text) if around is None else end + around
+    back = read_back(manuscript, start, floor, most, instruments)
+    ref = visible_ref(document.source_ref, instruments)
+    title = heading_after(ref)
+    on = read_on(manuscript, Start(end, title), ceiling, most, instruments)
+    after = After(on, end, title, len(on.text))
+    if around is not None:
+        after = after._replace(limit=len(title) + head_within(after.rest, around))
+    return Before(manuscript, start, floor, back, heading(ref), {}), after
+
+
+def _is_all(shown: _SideReader, scene: Surroundings) -> bool:
+    """Tell whether nothing but blanks of the document is missing."""
+    after = scene.after
+    last = after.strip.leaves[-1].end == len(scene.before.manuscript.text)
+    complete = not after.rest.strip() or shown.beyond.text == after.rest
+    return last and complete and _is_all_before(shown.near, scene.before)
+
+
+def _is_all_before(near: Side, before: Before) -> bool:
+    strip = before.strip
+    complete = not strip.text.strip() or near.text == strip.text[:-1]
+    return strip.leaves[0].start == 0 and complete
+
+
+def _rendered(scene: Surroundings, shown: _SideReader) -> str:
+    near = f"{scene.before.heading}{shown.near.text}\n" if shown.near.text else ""
+    beyond = f"{scene.after.heading}{shown.beyond.text}\n" if shown.beyond.text else ""
+    return near + beyond + shown.closing
+
+
+def _evidence(ref: str, could: _SideReader, shown: _SideReader, *, whole: bool) -> TrimEvidence:
+    some = Action.TRIMMED if shown.text else Action.DROPPED
+    return TrimEvidence(
+        layer=Layer.IMMEDIATE,
+        source_ref=ref,
+        action=Action.KEPT if whole else some,
+        reason=Reason.OVER_BUDGET,
+        rule=Rule.WINDOW,
+        before_chars=len(could.text),
+        after_chars=len(shown.text),
+        before_tokens=could.tokens,
+        after_tokens=shown.tokens,
+    )

@@ -7,7 +7,7 @@ between `prepare` and `compose`.
 from functools import partial
 
 from creonowd.context.fragment import Action
-from creonowd.context.instruments import Instruments
+from creonowd.context.text_tools import TextTools
 from creonowd.conversations import draft as drafting
 from creonowd.conversations.build_result import BuildEvidence, Part, Step
 from creonowd.conversations.cutting import Line, Policy, Prices, cut_point
@@ -68,7 +68,7 @@ class Built(Model):
         return drafting.total(self.draft.pieces)
 
 
-def prepare(wanted: Wanted, history: History, policy: Policy, instruments: Instruments) -> Prepared:
+def prepare(wanted: Wanted, history: History, policy: Policy, instruments: TextTools) -> Prepared:
     """Take secrets out, count what is pinned, and find where the summary ends."""
     refuse_endless(wanted, instruments)
     clean, evidence = without_secrets(wanted, instruments)
@@ -101,9 +101,7 @@ def prepare(wanted: Wanted, history: History, policy: Policy, instruments: Instr
     )
 
 
-def compose(
-    prepared: Prepared, history: History, policy: Policy, instruments: Instruments
-) -> Built:
+def compose(prepared: Prepared, history: History, policy: Policy, instruments: TextTools) -> Built:
     """Put the parts into their order and make them fit."""
     told = partial(_told, history, policy, instruments)
     recent = prepared.past[prepared.covers :]
@@ -126,12 +124,12 @@ def compose(
     return Built(draft=draft, summarised=_summarised(prepared))
 
 
-def _told(history: History, policy: Policy, instruments: Instruments, covers: int) -> Summary:
+def _told(history: History, policy: Policy, instruments: TextTools, covers: int) -> Summary:
     summary = summary_of(history, covers)
     return fitted(summary, instruments.count(rendered(summary)), policy.summary_tokens)
 
 
-def _told_cost(history: History, policy: Policy, instruments: Instruments, covers: int) -> int:
+def _told_cost(history: History, policy: Policy, instruments: TextTools, covers: int) -> int:
     last = history.rounds[covers - 1]
     key = (instruments.tokenizer.id, policy.summary_tokens, covers in history.written)
     known = last.recall(key)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import field
 from msgspec.structs import replace
 
-from creonowd.context.instruments import Instruments
+from creonowd.context.text_tools import TextTools
 from creonowd.conversations.build_result import Part
 from creonowd.conversations.compress import ref_in
 from creonowd.conversations.draft import Cost, Piece, cost
@@ -37,7 +37,7 @@ class Wanted(Model):
 
 
 def without_secrets(
-    wanted: Wanted, instruments: Instruments
+    wanted: Wanted, instruments: TextTools
 ) -> tuple[Wanted, list[RedactionEvidence]]:
     """Take secrets out of all that a turn brings."""
     texts = {
@@ -68,7 +68,7 @@ def without_secrets(
     )
 
 
-def refuse_endless(wanted: Wanted, instruments: Instruments) -> None:
+def refuse_endless(wanted: Wanted, instruments: TextTools) -> None:
     """Find out cheaply that a text is too long, before it is read from end to end."""
     pinned = {
         Part.SYSTEM_PROMPT: [wanted.system_prompt],
@@ -89,7 +89,7 @@ def refuse_endless(wanted: Wanted, instruments: Instruments) -> None:
                 )
 
 
-def static_pieces(wanted: Wanted, instruments: Instruments) -> Iterator[Piece]:
+def static_pieces(wanted: Wanted, instruments: TextTools) -> Iterator[Piece]:
     """Give what does not change from turn to turn."""
     texts = [
         (Part.SYSTEM_PROMPT, "system prompt", wanted.system_prompt),
@@ -112,7 +112,7 @@ def continues(wanted: Wanted, history: History) -> bool:
 
 
 def current_pieces(
-    wanted: Wanted, history: History, instruments: Instruments
+    wanted: Wanted, history: History, instruments: TextTools
 ) -> tuple[list[Piece], dict[str, str]]:
     """Give the input, and what the model has done about it so far."""
     if not history.rounds or not continues(wanted, history):
@@ -131,7 +131,7 @@ def current_pieces(
     return pieces, brief
 
 
-def cost_of(one: Round, instruments: Instruments) -> Cost:
+def cost_of(one: Round, instruments: TextTools) -> Cost:
     """Count a finished round as a later turn sees it, once in its life."""
     known = one.recall(instruments.tokenizer.id)
     if known is None:
@@ -143,7 +143,7 @@ def cost_of(one: Round, instruments: Instruments) -> Cost:
 
 
 def recent_pieces(
-    rounds: Sequence[Round], history: History, wanted: Wanted, instruments: Instruments
+    rounds: Sequence[Round], history: History, wanted: Wanted, instruments: TextTools
 ) -> tuple[list[Piece], dict[str, str]]:
     """Give rounds in brief, an unfinished last one in full."""
     pieces: list[Piece] = []
@@ -160,7 +160,7 @@ def recent_pieces(
 
 
 def _in_full(
-    one: Round, wanted: Wanted, instruments: Instruments, index: int
+    one: Round, wanted: Wanted, instruments: TextTools, index: int
 ) -> tuple[list[Piece], dict[str, str]]:
     """Give a round with its full observations, and the summaries they may yield to."""
     pieces: list[Piece] = []
@@ -184,7 +184,7 @@ def _piece(
     return Piece(Part.RECENT_MESSAGES, ref, message, tokens, round_=belongs)
 
 
-def todo_pieces(wanted: Wanted, instruments: Instruments) -> list[Piece]:
+def todo_pieces(wanted: Wanted, instruments: TextTools) -> list[Piece]:
     """Give the recap, if there is anything to do."""
     if not wanted.todo:
         return []

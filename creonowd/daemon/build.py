@@ -17,7 +17,7 @@ from creonowd.channels.session import Services, Session
 from creonowd.channels.troubles import Trouble, Troubles
 from creonowd.clock import make_clock
 from creonowd.context.admission import Admission
-from creonowd.context.instruments import Memory
+from creonowd.context.text_tools import Memory
 from creonowd.conversations.code_law import CodeLaws
 from creonowd.conversations.histories import Histories
 from creonowd.conversations.reuse import LastTurns

@@ -8,11 +8,11 @@ from functools import lru_cache
 
 from msgspec.structs import replace
 
-from creonowd.context.assembly import Assembly
-from creonowd.context.fragment import Kind, Layer
-from creonowd.context.judged import Judged
+from creonowd.context.assemble import Assembly
+from creonowd.context.evidence import Decision as Candidate
+from creonowd.context.evidence import LayerOutcome
+from creonowd.context.fragment import FragmentKind, Layer
 from creonowd.context.template import CONSTRAINTS_FILE
-from creonowd.context.verdict import Verdict as Candidate
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.providers.terms import REF, Term, read_terms
@@ -60,7 +60,7 @@ def constraints_in(assembly: Assembly) -> Constraints:
 class _Rules:
     """The rules of a prompt, known by being the same ones: an unchanged prefix keeps them."""
 
-    def __init__(self, judged: Judged) -> None:
+    def __init__(self, judged: LayerOutcome) -> None:
         self.judged = judged
 
     def __eq__(self, other: object) -> bool:
@@ -73,7 +73,7 @@ class _Rules:
 @lru_cache(maxsize=16)
 def _told_by(rules: _Rules) -> Constraints:
     verdicts = rules.judged.verdicts
-    told = [v for v in verdicts if v.kind is Kind.CONSTRAINT]
+    told = [v for v in verdicts if v.kind is FragmentKind.CONSTRAINT]
     terminology = next((v.text for v in verdicts if v.evidence.source_ref == REF and v.stays), None)
     return Constraints(
         charges=tuple(_charge(v) for v in told if v.stays),

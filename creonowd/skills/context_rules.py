@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from creonowd.context.needs import MAX_RECENT_SUMMARY, MAX_SURROUNDING, ContextRules
+from creonowd.context.plan import MAX_RECENT_SUMMARY, MAX_SURROUNDING, ContextRules
 from creonowd.storage.front_matter import Fault
 
 KEY = "context_rules"

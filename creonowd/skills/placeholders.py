@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from creonowd.context.task import PLACES
+from creonowd.context.plan import PLACES
 from creonowd.skills.context_rules import shorten, unknown
 from creonowd.storage.front_matter import Fault
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from creonowd.context.needs import ContextRules, Summary
+from creonowd.context.plan import ContextRules, Summary
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.skills import context_rules, placeholders

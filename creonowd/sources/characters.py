@@ -6,8 +6,8 @@ come as retrieved text, so that they can never churn the stable prefix.
 
 from functools import partial
 
-from creonowd.context.fragment import Fragment, Kind, Layer, LeftOut, Reason
-from creonowd.context.source import Fetched
+from creonowd.context.fragment import Fragment, FragmentKind, Layer, LeftOut, Reason
+from creonowd.context.plan import Fetched
 from creonowd.errors import WarningCode
 from creonowd.sources.entities import Inject, describe
 from creonowd.sources.reading import Shelved, as_fragment, leave_out, read_files
@@ -62,7 +62,7 @@ def _read(inject: Inject, shelved: Shelved, file: TreeFile, text: str) -> Fragme
         shelved,
         file,
         text,
-        kind=Kind.ENTITY,
+        kind=FragmentKind.ENTITY,
         names=entity.names,
         priority=entity.priority,
         score=SCORE_WHEN_MENTIONED if shelved.layer is Layer.RETRIEVED else None,

@@ -3,14 +3,22 @@
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
-from creonowd.context.fragment import Fragment, Kind, Layer, LeftOut, Origin, Place, Reason
-from creonowd.context.source import Fetched
+from creonowd.context.fragment import (
+    ConstraintOrigin,
+    Fragment,
+    FragmentKind,
+    Layer,
+    LeftOut,
+    Place,
+    Reason,
+)
+from creonowd.context.plan import Fetched
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.rules_files import CONSTRAINTS
 
 GROUP = 2
 
-_ORIGINS = {"user": Origin.USER, "kg": Origin.KG}
+_ORIGINS = {"user": ConstraintOrigin.USER, "kg": ConstraintOrigin.KG}
 
 
 class Constraint(Protocol):
@@ -67,7 +75,7 @@ def _fragment(index: int, constraint: Constraint) -> Fragment:
         source="constraints",
         source_ref=f"{CONSTRAINTS}#{constraint.id}",
         text=constraint.text,
-        kind=Kind.CONSTRAINT,
+        kind=FragmentKind.CONSTRAINT,
         origin=_ORIGINS[constraint.source],
         degradable=constraint.degradable,
         priority=constraint.priority,

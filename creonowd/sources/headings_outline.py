@@ -11,10 +11,8 @@ from typing import NamedTuple
 
 from anyio import to_thread
 
-from creonowd.context.document import Document
 from creonowd.context.fragment import Fragment, Layer, Place
-from creonowd.context.needs import Need
-from creonowd.context.source import Ask, Fetched
+from creonowd.context.plan import Ask, Document, Fetched, Need
 from creonowd.errors import WarningCode, warning_text
 from creonowd.sources.retrieval.headings import heading_of
 

@@ -14,15 +14,15 @@ from msgspec import Meta
 
 from creonowd.context.fragment import (
     DEFAULT_PRIORITY,
+    ConstraintOrigin,
     Fragment,
-    Kind,
+    FragmentKind,
     Layer,
     LeftOut,
-    Origin,
     Place,
     Reason,
 )
-from creonowd.context.source import Fetched
+from creonowd.context.plan import Fetched
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model
 from creonowd.text import HOST_NOISE, canonical_json
@@ -161,15 +161,15 @@ def _fragment(chunk: Chunk, origins: Origins) -> Fragment:
         layer=origins.layer,
         source=origins.name,
         source_ref=chunk.source,
-        text=" ".join(text.split()) if kind is Kind.CONSTRAINT else text,
+        text=" ".join(text.split()) if kind is FragmentKind.CONSTRAINT else text,
         kind=kind,
         whole=is_json,
         place=_place(chunk.source),
         score=chunk.score,
         confidence=chunk.confidence,
         priority=DEFAULT_PRIORITY if chunk.priority is None else chunk.priority,
-        origin=Origin.KG if origins.kind is HostKind.KG else Origin.USER,
-        names=_names(chunk) if kind is Kind.ENTITY else (),
+        origin=ConstraintOrigin.KG if origins.kind is HostKind.KG else ConstraintOrigin.USER,
+        names=_names(chunk) if kind is FragmentKind.ENTITY else (),
         hosted=True,
         project_id=chunk.project_id,
         token_count=chunk.token_count,
@@ -185,10 +185,10 @@ def _spelled(content: str) -> tuple[str, bool]:
         return content, False
 
 
-def _kind(chunk: Chunk, origins: Origins) -> Kind:
+def _kind(chunk: Chunk, origins: Origins) -> FragmentKind:
     if origins.layer is not Layer.RULES or origins.kind is not HostKind.KG:
-        return Kind.TEXT
-    return Kind.CONSTRAINT if chunk.constraint else Kind.ENTITY
+        return FragmentKind.TEXT
+    return FragmentKind.CONSTRAINT if chunk.constraint else FragmentKind.ENTITY
 
 
 def _names(chunk: Chunk) -> tuple[str, ...]:

@@ -12,8 +12,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.clock import Clock
 from creonowd.context.fragment import STABLE, Layer
-from creonowd.context.needs import Need
-from creonowd.context.source import Ask, Fetched
+from creonowd.context.plan import Ask, Fetched, Need
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.rpc.peer import Peer

@@ -9,8 +9,7 @@ from typing import Any, cast
 import anyio
 
 from creonowd.context.fragment import Fragment, Layer, Place
-from creonowd.context.needs import Need
-from creonowd.context.source import Ask, Fetched
+from creonowd.context.plan import Ask, Fetched, Need
 from creonowd.errors import WarningCode, warning_text
 
 

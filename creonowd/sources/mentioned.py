@@ -5,10 +5,8 @@ prefix must not. `mentioned` ones come when the text around the author or the au
 name them, `manual` ones only for the author's own words.
 """
 
-from creonowd.context.document import Document
 from creonowd.context.fragment import Fragment, Layer
-from creonowd.context.needs import Need
-from creonowd.context.source import Ask, Fetched
+from creonowd.context.plan import Ask, Document, Fetched, Need
 from creonowd.errors import WarningCode, warning_text
 from creonowd.sources.cast import Cast
 

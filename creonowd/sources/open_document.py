@@ -5,8 +5,8 @@ A document that is neither degrades to no text and a warning. Knows positions in
 
 import anyio
 
-from creonowd.context.document import Document, place
 from creonowd.context.fragment import Layer, LeftOut, Reason, Span
+from creonowd.context.plan import Document, place
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model
 from creonowd.rpc.peer import Peer

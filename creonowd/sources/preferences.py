@@ -7,7 +7,7 @@ import json
 from typing import Any, cast
 
 from creonowd.context.fragment import Fragment, Layer, LeftOut, Place, Reason
-from creonowd.context.source import Fetched
+from creonowd.context.plan import Fetched
 from creonowd.errors import WarningCode, warning_text
 from creonowd.sources.settings_files import MEMORY
 from creonowd.text import as_text

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from creonowd.context.fragment import Layer
-from creonowd.context.needs import Need
-from creonowd.context.source import Accompanied, Ask, Fetched, Source
+from creonowd.context.plan import Accompanied, Ask, Fetched, Need, Source
 from creonowd.errors import DaemonError, WarningCode, warning_text
 from creonowd.memo import Memo
 from creonowd.sources.cast import Cast, Known

@@ -4,8 +4,7 @@ Knows records of runs; knows no provider.
 """
 
 from creonowd.context.fragment import Fragment, Layer, Place
-from creonowd.context.needs import Need
-from creonowd.context.source import Ask, Fetched
+from creonowd.context.plan import Ask, Fetched, Need
 from creonowd.errors import WarningCode, warning_text
 from creonowd.workspace.runs import RunRecord, Runs
 

@@ -4,7 +4,7 @@ Files that still are as `ensure` made them say nothing and are no candidates.
 """
 
 from creonowd.context.fragment import Fragment, Layer
-from creonowd.context.source import Fetched
+from creonowd.context.plan import Fetched
 from creonowd.errors import WarningCode
 from creonowd.sources.reading import Shelved, as_fragment, read_files
 from creonowd.storage.relative_paths import CreonowFolder, folder_of

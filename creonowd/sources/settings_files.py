@@ -7,7 +7,7 @@ import json
 from typing import Any, cast
 
 from creonowd.context.fragment import Fragment, Layer, LeftOut, Reason
-from creonowd.context.source import Fetched
+from creonowd.context.plan import Fetched
 from creonowd.errors import WarningCode
 from creonowd.sources.reading import Shelved, as_fragment, is_json, leave_out, read_files
 from creonowd.storage import front_matter

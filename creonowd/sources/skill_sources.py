@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from creonowd.context.source import Source
+from creonowd.context.plan import Source
 from creonowd.sources.headings_outline import HeadingsOutline
 from creonowd.sources.recent_runs import RecentRuns
 from creonowd.workspace.projects import Project

@@ -5,7 +5,7 @@ Knows which kind of host gives which; whether what it gives is any good is nobod
 
 from collections.abc import Iterable
 
-from creonowd.context.needs import ContextRules, Summary, wants
+from creonowd.context.plan import ContextRules, Summary, wants
 from creonowd.errors import WarningCode
 from creonowd.sources.host_answer import HostKind
 from creonowd.sources.hosts import HostSource

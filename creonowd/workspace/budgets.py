@@ -14,8 +14,7 @@ import structlog
 from anyio import to_thread
 from msgspec import UNSET, structs
 
-from creonowd.context.budget import BudgetProfile, refreshed
-from creonowd.context.budget_change import BudgetChange, checked, revised
+from creonowd.context.budget import BudgetChange, BudgetProfile, checked, refreshed, revised
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json

@@ -15,7 +15,7 @@ import structlog
 from anyio import to_thread
 from msgspec.structs import replace
 
-from creonowd.context.needs import MAX_RECENT_SUMMARY
+from creonowd.context.plan import MAX_RECENT_SUMMARY
 from creonowd.errors import DaemonError
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json

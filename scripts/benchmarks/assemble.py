@@ -18,12 +18,12 @@ from pathlib import Path
 
 import anyio
 
-from creonowd.context.answer import Compared, Target
 from creonowd.context.assemble import compose
 from creonowd.context.fragment import Fragment, Layer, Place
 from creonowd.context.gather import Gathered
 from creonowd.context.inspection import InspectMeta, inspect
-from creonowd.context.instruments import Instruments, Memory
+from creonowd.context.result import Compared, ModelTarget
+from creonowd.context.text_tools import Memory, TextTools
 from creonowd.daemon.allocator import keep_freed_memory
 from creonowd.tokens.cache import CountCache
 from creonowd.tokens.tables import packaged_encoding
@@ -130,7 +130,7 @@ def _composed(text: str, count: int, layer: Layer = Layer.RETRIEVED) -> None:
     compose(
         plan(text[:8000], 4000, 32_000),
         Gathered(fragments=given),
-        Instruments(tokenizer, REDACTOR, Memory()),
+        TextTools(tokenizer, REDACTOR, Memory()),
     )
 
 
@@ -166,7 +166,7 @@ async def _parts(root: Path, chapter: str) -> None:
 
 async def _inspected(desk: Desk, chapter: str) -> None:
     made = await desk.assembled(plan(chapter, len(chapter) // 3, 32_000))
-    inspect(made, Compared(), Target(), META)
+    inspect(made, Compared(), ModelTarget(), META)
 
 
 async def _writing(root: Path, chapter: str, name: str, around: int | None) -> None:

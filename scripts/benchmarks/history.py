@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from creonowd.context.instruments import Instruments, Memory
+from creonowd.context.text_tools import Memory, TextTools
 from creonowd.conversations import builder
 from creonowd.conversations.builder import Built
 from creonowd.conversations.cutting import policy_of
@@ -67,7 +67,7 @@ def _turns(rounds: int, times: int, count: Callable[[str], object]) -> list[Turn
 def _walk(rounds: int, count: Callable[[str], object]) -> list[Turn]:
     """Go through the conversation turn by turn, remembering nothing from before."""
     tokenizer = BpeTokenizer(packaged_encoding("o200k_base"), CountCache())
-    instruments = Instruments(tokenizer, Redactor(), Memory())
+    instruments = TextTools(tokenizer, Redactor(), Memory())
     history, sent = History(), LastTurns()
     turns: list[Turn] = []
     for number in range(1, rounds + 1):
@@ -103,7 +103,7 @@ def _counting(built: Built, count: Callable[[str], object]) -> float:
     return time.thread_time() - began
 
 
-def _build(number: int, history: History, instruments: Instruments) -> Built:
+def _build(number: int, history: History, instruments: TextTools) -> Built:
     wanted = Wanted(system_prompt=SYSTEM, input=f"Improve step {number}.", budget=16_000)
     prepared = builder.prepare(wanted, history, POLICY, instruments)
     return builder.compose(prepared, history, POLICY, instruments)

@@ -11,7 +11,7 @@ import pytest
 
 from creonowd.channels.session import Session
 from creonowd.context.fragment import Layer
-from creonowd.context.source import Source
+from creonowd.context.plan import Source
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings

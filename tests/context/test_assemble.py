@@ -11,12 +11,11 @@ import anyio
 import pytest
 from msgspec import structs
 
-from creonowd.context.answer import Compared, Target, answer
 from creonowd.context.assemble import assemble, compose
-from creonowd.context.fragment import Action, Kind, Layer, LeftOut, Place, Reason
-from creonowd.context.instruments import Instruments, Memory
-from creonowd.context.result import AssembleResult
-from creonowd.context.source import Fetched
+from creonowd.context.fragment import Action, FragmentKind, Layer, LeftOut, Place, Reason
+from creonowd.context.plan import Fetched
+from creonowd.context.result import AssembleResult, Compared, ModelTarget, answer
+from creonowd.context.text_tools import Memory, TextTools
 from creonowd.redaction import Redacted, Redactor
 from creonowd.sources.in_memory import InMemorySource, piece
 from tests.context.test_guard import SENTENCE, CountingTokenizer
@@ -29,21 +28,21 @@ RULES = (
         Layer.RULES,
         ".creonow/rules/constraints.json#1",
         "严格第一人称叙述",
-        kind=Kind.CONSTRAINT,
+        kind=FragmentKind.CONSTRAINT,
         place=Place(2),
     ),
     piece(
         Layer.RULES,
         ".creonow/rules/constraints.json#2",
         "本世界没有魔法",
-        kind=Kind.CONSTRAINT,
+        kind=FragmentKind.CONSTRAINT,
         place=Place(2, "", 1),
     ),
     piece(
         Layer.RULES,
         ".creonow/characters/林远.md",
         "林远：冷静。",
-        kind=Kind.ENTITY,
+        kind=FragmentKind.ENTITY,
         names=("林远",),
         place=Place(3),
     ),
@@ -68,7 +67,7 @@ FULL = World(
 
 
 def told(world: World) -> AssembleResult:
-    return answer(assembled(world), Compared(), Target())
+    return answer(assembled(world), Compared(), ModelTarget())
 
 
 @pytest.mark.requirement("CE-006", "CN-001", "CN-029", "CN-031", "SK-036")
@@ -224,10 +223,10 @@ class FailingTokenizer(CountingTokenizer):
 def test_a_tokenizer_that_fails_falls_back_to_bytes_and_the_default_budget(
     fault: Exception | int,
 ) -> None:
-    using = Instruments(FailingTokenizer(fault), REDACTOR, Memory())
+    using = TextTools(FailingTokenizer(fault), REDACTOR, Memory())
 
     result = answer(
-        assembled(replace(FULL, profile=profile_of(64_000)), using), Compared(), Target()
+        assembled(replace(FULL, profile=profile_of(64_000)), using), Compared(), ModelTarget()
     )
 
     assert "CONTEXT_BUDGET_FALLBACK" in result.warnings
@@ -286,7 +285,7 @@ def test_only_what_has_changed_is_counted_and_redacted_again() -> None:
     )
     typed = replace(world, text=f"{text}她终于开口。", cursor=len(text) + 6)
     counter, redactor = CountingTokenizer(tokenizer("o200k_base")), CountingRedactor()
-    using = Instruments(counter, redactor, Memory())
+    using = TextTools(counter, redactor, Memory())
     first = assembled(world, using)
     cold = counter.characters, redactor.characters
 

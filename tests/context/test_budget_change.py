@@ -5,8 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from creonowd.context.budget import LAYERS, BudgetProfile
-from creonowd.context.budget_change import BudgetChange, revised
+from creonowd.context.budget import LAYERS, BudgetChange, BudgetProfile, revised
 from creonowd.errors import DaemonError, ErrorCode
 
 EVERYTHING_WRONG: dict[str, Any] = {

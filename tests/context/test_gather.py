@@ -9,13 +9,21 @@ import pytest
 from msgspec.structs import replace
 
 from creonowd.context.budget import BudgetProfile
-from creonowd.context.document import place
-from creonowd.context.figures import figures_of
 from creonowd.context.fragment import Layer
 from creonowd.context.gather import Gathered, gather
-from creonowd.context.needs import ContextRules, Need
-from creonowd.context.plan import Plan, Skill, asked
-from creonowd.context.source import Accompanied, Ask, Fetched, Party
+from creonowd.context.plan import (
+    Accompanied,
+    Ask,
+    ContextRules,
+    Fetched,
+    Need,
+    Party,
+    Plan,
+    SkillNeeds,
+    asked,
+    figures_of,
+    place,
+)
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.in_memory import InMemorySource, piece
 from tests.context.worlds import profile_of
@@ -27,7 +35,7 @@ def plan(rules: ContextRules | None = None, profile: BudgetProfile | None = None
     return Plan(
         project_id="prj_a",
         document_id="ch.md",
-        skill=Skill(skill_id="s", rules=rules),
+        skill=SkillNeeds(skill_id="s", rules=rules),
         figures=figures_of(profile or BudgetProfile()),
         document=place("ch.md", "第一段。\n" * 1000, 4321).document,
     )

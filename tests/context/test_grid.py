@@ -1,6 +1,6 @@
 """The window begins on a coarse grid, at a paragraph if there is one."""
 
-from creonowd.context.grid import query, snap
+from creonowd.context.plan import query, snap
 
 PARAGRAPHS = "".join(f"第{n:02}段。".ljust(19, "字") + "\n" for n in range(20))
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from creonowd.context.fragment import Fragment, Layer, Span
-from creonowd.context.instruments import Instruments, Memory
+from creonowd.context.text_tools import Memory, TextTools
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.in_memory import piece
 from creonowd.tokens import Tokenizer
@@ -44,7 +44,7 @@ def long_text(tokens: int) -> str:
     return "".join(f"{SENTENCE}\n" for _ in range(tokens // each))
 
 
-def refused(world: World, using: Instruments | None = None) -> DaemonError:
+def refused(world: World, using: TextTools | None = None) -> DaemonError:
     with pytest.raises(DaemonError) as caught:
         assembled(world, using)
     assert caught.value.code is ErrorCode.CONTEXT_INPUT_TOO_LARGE
@@ -114,7 +114,7 @@ def test_ten_megabytes_are_never_counted_to_learn_that_they_are_too_many(
     layer: Layer | None,
 ) -> None:
     counter = CountingTokenizer(tokenizer("o200k_base"))
-    using = Instruments(counter, REDACTOR, Memory())
+    using = TextTools(counter, REDACTOR, Memory())
     text = "".join(f"{number}{SENTENCE}\n" for number in range(400_000))
     sent = () if layer is None else (piece(layer, "host", text, score=0.5, hosted=True),)
     world = World(additional_input="" if layer else text, profile=ROOMY).with_hosted(sent)
@@ -129,7 +129,7 @@ def test_what_hosts_send_for_the_settings_is_counted_once() -> None:
     texts = ["".join(f"{n}.{m}{SENTENCE}\n" for m in range(50)) for n in range(20)]
     chunks = tuple(piece(Layer.SETTINGS, f"{n}", t, hosted=True) for n, t in enumerate(texts))
 
-    assembled(World(profile=ROOMY).with_hosted(chunks), Instruments(counter, REDACTOR, Memory()))
+    assembled(World(profile=ROOMY).with_hosted(chunks), TextTools(counter, REDACTOR, Memory()))
 
     given = sum(map(len, texts))
     assert given <= counter.characters < 1.5 * given

@@ -5,9 +5,9 @@ from dataclasses import replace
 from hypothesis import given, reject
 from msgspec import UNSET, structs
 
-from creonowd.context.answer import Compared, Target
-from creonowd.context.fragment import Action, Kind, Layer, Rule
+from creonowd.context.fragment import Action, FragmentKind, Layer, Rule
 from creonowd.context.inspection import InspectMeta, InspectResult, inspect
+from creonowd.context.result import Compared, ModelTarget
 from creonowd.errors import DaemonError
 from creonowd.sources.in_memory import piece
 from tests.context.worlds import World, assembled, profile_of, worlds
@@ -19,7 +19,7 @@ LONG = "他走路很慢，说话更慢。"
 def inspected(world: World, more: int = 0) -> InspectResult:
     total = world.profile.total_budget_tokens + more
     richer = replace(world, profile=structs.replace(world.profile, total_budget_tokens=total))
-    return inspect(assembled(richer), Compared(), Target(), META)
+    return inspect(assembled(richer), Compared(), ModelTarget(), META)
 
 
 def promised(result: InspectResult) -> list[tuple[Layer, str, int]]:
@@ -51,7 +51,7 @@ def test_with_as_many_tokens_more_as_it_says_a_candidate_is_kept(world: World) -
 
 def test_a_character_over_the_rules_line_is_told_what_raises_the_line() -> None:
     cast = tuple(
-        piece(Layer.RULES, f"{n}.md", LONG * 8, kind=Kind.ENTITY, names=(f"人{n}",))
+        piece(Layer.RULES, f"{n}.md", LONG * 8, kind=FragmentKind.ENTITY, names=(f"人{n}",))
         for n in range(20)
     )
     world = World(rules=cast)

@@ -9,17 +9,15 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from msgspec import structs
 
-from creonowd.context.answer import Compared, Target, answer
-from creonowd.context.assembly import Assembly
-from creonowd.context.fragment import Action, Fragment, Layer, Rule
+from creonowd.context.assemble import Assembly
+from creonowd.context.fragment import Action, Fragment, Layer, Rule, rank_key
 from creonowd.context.inspection import InspectMeta, inspect
-from creonowd.context.instruments import Instruments
 from creonowd.context.mentions import Mentions
-from creonowd.context.prefix import Change, PrefixChange, first_change
-from creonowd.context.relevance import mentioned_entities
-from creonowd.context.result import AssembleResult
-from creonowd.context.retrieved import rank_key
+from creonowd.context.result import AssembleResult, Compared, ModelTarget, answer
+from creonowd.context.rules_layer import mentioned_entities
+from creonowd.context.system_prompt import Change, PrefixChange, first_change
 from creonowd.context.template import heading, heading_after, title
+from creonowd.context.text_tools import TextTools
 from creonowd.errors import DaemonError, ErrorCode
 from tests.context.worlds import (
     REDACTOR,
@@ -314,7 +312,7 @@ def test_no_secret_survives_anywhere(world: World) -> None:
     assert made is not None
     meta = InspectMeta(debug_mode=True, requested_by="test", requested_at=0, what_if=False)
 
-    shown = [answered(made), inspect(made, Compared(), Target(), meta)]
+    shown = [answered(made), inspect(made, Compared(), ModelTarget(), meta)]
 
     for result in shown:
         assert SECRET[:12] not in msgspec.json.encode(result).decode()
@@ -328,7 +326,7 @@ def told(world: World, encoding: str = "o200k_base") -> AssembleResult | None:
 
 
 def attempted(
-    world: World, encoding: str = "o200k_base", using: Instruments | None = None
+    world: World, encoding: str = "o200k_base", using: TextTools | None = None
 ) -> Assembly | None:
     try:
         return assembled(world, using or instruments(tokenizer(encoding)))
@@ -339,7 +337,7 @@ def attempted(
 
 
 def answered(made: Assembly) -> AssembleResult:
-    return answer(made, Compared(), Target())
+    return answer(made, Compared(), ModelTarget())
 
 
 def cursor_of(world: World) -> int:

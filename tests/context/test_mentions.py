@@ -2,9 +2,9 @@
 
 import pytest
 
-from creonowd.context.fragment import Fragment, Kind, Layer
+from creonowd.context.fragment import Fragment, FragmentKind, Layer
 from creonowd.context.mentions import Mentions
-from creonowd.context.relevance import mentioned_entities, rank
+from creonowd.context.rules_layer import mentioned_entities, rank
 
 NOBODY: set[str] = set()
 
@@ -38,7 +38,7 @@ def entity(name: str, text: str, *aliases: str) -> Fragment:
         source="characters",
         source_ref=name,
         text=text,
-        kind=Kind.ENTITY,
+        kind=FragmentKind.ENTITY,
         names=(name, *aliases),
     )
 

@@ -3,8 +3,8 @@
 import pytest
 from msgspec.structs import replace
 
-from creonowd.context.fragment import Fragment, Kind, Layer
-from creonowd.context.prefix import Change, Imprint, PrefixKey, PrefixMemory, first_change
+from creonowd.context.fragment import Fragment, FragmentKind, Layer
+from creonowd.context.system_prompt import Change, Imprint, PrefixKey, PrefixMemory, first_change
 from creonowd.sources.in_memory import piece
 from tests.context.worlds import World, assembled
 
@@ -64,14 +64,14 @@ def what_stays_of(setting: Fragment) -> str:
     return assembled(World(settings=(setting,))).stable.settings.verdicts[0].text
 
 
-RULE = piece(Layer.RULES, "kg:林远", "林远不会大声喊叫", kind=Kind.ENTITY)
+RULE = piece(Layer.RULES, "kg:林远", "林远不会大声喊叫", kind=FragmentKind.ENTITY)
 LONG = piece(Layer.SETTINGS, "w.md", "他沿着河走。\n\n" * 4000)
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        (World(rules=(RULE,)), World(rules=(replace(RULE, kind=Kind.CONSTRAINT),))),
+        (World(rules=(RULE,)), World(rules=(replace(RULE, kind=FragmentKind.CONSTRAINT),))),
         (World(rules=(RULE,)), World(settings=(replace(RULE, layer=Layer.SETTINGS),))),
         (
             World(settings=(LONG,)),

@@ -4,8 +4,8 @@ import pytest
 
 from creonowd.context.fragment import Fragment, Layer, Place, Rule, Span
 from creonowd.context.plan import CHUNK_LIMIT
-from creonowd.context.retrieved import choose
 from creonowd.context.units import Unit, prepare
+from creonowd.context.user_content import choose
 from tests.context.worlds import instruments
 
 USING = instruments()

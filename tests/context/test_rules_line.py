@@ -7,18 +7,18 @@ from msgspec import structs
 
 from creonowd.context.fragment import (
     Action,
+    ConstraintOrigin,
     Fragment,
-    Kind,
+    FragmentKind,
     Layer,
-    Origin,
     Place,
     Reason,
     Rule,
 )
-from creonowd.context.relevance import Ranking
-from creonowd.context.rules_line import (
+from creonowd.context.rules_layer import (
     MAX_CONSTRAINTS,
     Narrowed,
+    Ranking,
     in_reading_order,
     narrow,
     tokens_of,
@@ -35,7 +35,7 @@ def constraint(number: int, **ranks: object) -> Fragment:
         source="constraints",
         source_ref=f"constraints#{number}",
         text=f"约束之{number}：不得违背。",
-        kind=Kind.CONSTRAINT,
+        kind=FragmentKind.CONSTRAINT,
         place=Place(2, "", number),
         **ranks,  # pyright: ignore[reportArgumentType]
     )
@@ -47,7 +47,7 @@ def entity(name: str, priority: int = 100) -> Fragment:
         source="characters",
         source_ref=name,
         text=f"{name}，性格冷静，不会大声喊叫。",
-        kind=Kind.ENTITY,
+        kind=FragmentKind.ENTITY,
         names=(name,),
         priority=priority,
         place=Place(3, name),
@@ -73,7 +73,9 @@ def rule_text() -> Fragment:
 
 @pytest.mark.requirement("CE-044")
 def test_constraints_are_numbered_with_nothing_after_the_text() -> None:
-    result = narrowed([constraint(2), constraint(1), constraint(3, origin=Origin.KG)], 1000)
+    result = narrowed(
+        [constraint(2), constraint(1), constraint(3, origin=ConstraintOrigin.KG)], 1000
+    )
 
     assert [verdict.rendered for verdict in result.verdicts] == [
         "1. 约束之1：不得违背。\n",
@@ -83,13 +85,18 @@ def test_constraints_are_numbered_with_nothing_after_the_text() -> None:
 
 
 def test_constraints_stand_together_whatever_places_hosts_give_them() -> None:
-    hosted = constraint(9, origin=Origin.KG)
+    hosted = constraint(9, origin=ConstraintOrigin.KG)
     strayed = structs.replace(hosted, place=Place(7, "host", 0))
 
     result = narrowed([entity("林远"), constraint(1), strayed, rule_text()], 1000)
 
     kinds = [verdict.kind for verdict in result.verdicts]
-    assert kinds == [Kind.TEXT, Kind.CONSTRAINT, Kind.CONSTRAINT, Kind.ENTITY]
+    assert kinds == [
+        FragmentKind.TEXT,
+        FragmentKind.CONSTRAINT,
+        FragmentKind.CONSTRAINT,
+        FragmentKind.ENTITY,
+    ]
 
 
 def test_within_the_line_all_stay() -> None:
@@ -102,7 +109,7 @@ def test_within_the_line_all_stay() -> None:
 
 
 def test_one_token_over_the_line_the_least_relevant_entity_leaves() -> None:
-    fragments = [entity("林远"), entity("苏晴"), constraint(1, origin=Origin.KG)]
+    fragments = [entity("林远"), entity("苏晴"), constraint(1, origin=ConstraintOrigin.KG)]
     ranking = Ranking(mentioned=frozenset({"苏晴"}))
 
     result = narrowed(fragments, whole(fragments) - 1, ranking)
@@ -126,7 +133,7 @@ def test_entities_are_ranked_by_mention_priority_shared_terms_and_name() -> None
 
 @pytest.mark.requirement("CE-047")
 def test_then_constraints_of_the_graph_leave_by_ascending_priority() -> None:
-    graph = [constraint(n, origin=Origin.KG, priority=n) for n in (5, 3, 9)]
+    graph = [constraint(n, origin=ConstraintOrigin.KG, priority=n) for n in (5, 3, 9)]
     fragments = [constraint(1), *graph]
 
     result = narrowed(fragments, whole(fragments) - 1)
@@ -141,7 +148,7 @@ def test_then_degradable_constraints_of_the_user_and_never_the_others() -> None:
         constraint(1),
         constraint(2, degradable=True, priority=5),
         constraint(3, degradable=True, priority=4),
-        constraint(4, origin=Origin.KG),
+        constraint(4, origin=ConstraintOrigin.KG),
         entity("林远"),
     ]
 
@@ -152,7 +159,7 @@ def test_then_degradable_constraints_of_the_user_and_never_the_others() -> None:
 
 
 def test_no_more_leave_than_must() -> None:
-    fragments = [constraint(n, origin=Origin.KG, priority=n) for n in range(20)]
+    fragments = [constraint(n, origin=ConstraintOrigin.KG, priority=n) for n in range(20)]
     line = whole(fragments) // 2
 
     result = narrowed(fragments, line)
@@ -186,9 +193,13 @@ def test_constraints_past_the_limit_are_left_out_from_the_end() -> None:
 
 def test_a_constraint_dropped_for_its_size_takes_no_number() -> None:
     huge = structs.replace(
-        constraint(1), text=f'["{"甲" * 20_001}"]', whole=True, hosted=True, origin=Origin.KG
+        constraint(1),
+        text=f'["{"甲" * 20_001}"]',
+        whole=True,
+        hosted=True,
+        origin=ConstraintOrigin.KG,
     )
-    given = [constraint(0), huge, structs.replace(constraint(2), origin=Origin.KG)]
+    given = [constraint(0), huge, structs.replace(constraint(2), origin=ConstraintOrigin.KG)]
 
     result = narrowed(given, 10_000)
 

@@ -2,10 +2,10 @@
 
 import pytest
 
+from creonowd.context.evidence import Decision
 from creonowd.context.fragment import Action, Fragment, Layer, Place, Reason, Rule
-from creonowd.context.settings_share import share
+from creonowd.context.system_prompt import share
 from creonowd.context.units import Unit, prepare
-from creonowd.context.verdict import Verdict
 from tests.context.worlds import instruments
 
 USING = instruments()
@@ -27,7 +27,7 @@ def unit(
     return prepare(fragment, USING)
 
 
-def actions(verdicts: tuple[Verdict, ...]) -> dict[str, Action]:
+def actions(verdicts: tuple[Decision, ...]) -> dict[str, Action]:
     return {v.evidence.source_ref: v.evidence.action for v in verdicts}
 
 

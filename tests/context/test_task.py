@@ -1,6 +1,6 @@
 import pytest
 
-from creonowd.context.task import BEFORE, ELSEWHERE, NOTHING, Task
+from creonowd.context.plan import BEFORE, ELSEWHERE, NOTHING, Task
 
 VALUES = {"text": "夜色", "selection": "夜色", "instruction": "更短", "title": "第一章"}
 

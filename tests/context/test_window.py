@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.context.assembly import Assembly
+from creonowd.context.assemble import Assembly
+from creonowd.context.evidence import TrimEvidence
 from creonowd.context.fragment import Action, Layer, Rule, Span
 from creonowd.context.template import heading, heading_after
-from creonowd.context.verdict import TrimEvidence
 from tests.context.worlds import World, assembled, instruments, profile_of
 
 NOVEL = "".join(

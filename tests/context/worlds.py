@@ -5,17 +5,12 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from creonowd.context.assemble import compose
-from creonowd.context.assembly import Assembly
+from creonowd.context.assemble import Assembly, compose
 from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets
-from creonowd.context.document import place
-from creonowd.context.figures import figures_of
-from creonowd.context.fragment import Fragment, Kind, Layer, Origin, Place, Span
+from creonowd.context.fragment import ConstraintOrigin, Fragment, FragmentKind, Layer, Place, Span
 from creonowd.context.gather import Gathered
-from creonowd.context.instruments import Instruments, Memory
-from creonowd.context.needs import ContextRules
-from creonowd.context.plan import Plan, Skill
-from creonowd.context.task import Task
+from creonowd.context.plan import ContextRules, Plan, SkillNeeds, Task, figures_of, place
+from creonowd.context.text_tools import Memory, TextTools
 from creonowd.redaction import Redactor
 from creonowd.tokens import Tokenizer
 from tests.tokens.vocabulary import texts, tokenizer
@@ -63,7 +58,7 @@ class World:
         return Plan(
             project_id="prj_test",
             document_id="chapters/07.md",
-            skill=Skill(skill_id="test", rules=rules, task=Task(template=self.task)),
+            skill=SkillNeeds(skill_id="test", rules=rules, task=Task(template=self.task)),
             figures=figures_of(self.profile),
             document=placed.document,
             additional_input=self.additional_input,
@@ -90,12 +85,12 @@ class World:
         )
 
 
-def instruments(counter: Tokenizer | None = None, memory: Memory | None = None) -> Instruments:
+def instruments(counter: Tokenizer | None = None, memory: Memory | None = None) -> TextTools:
     """Real instruments with a fresh memory, unless one is given."""
-    return Instruments(counter or tokenizer("o200k_base"), REDACTOR, memory or Memory())
+    return TextTools(counter or tokenizer("o200k_base"), REDACTOR, memory or Memory())
 
 
-def assembled(world: World, using: Instruments | None = None) -> Assembly:
+def assembled(world: World, using: TextTools | None = None) -> Assembly:
     """Assemble a made-up world."""
     return compose(world.plan(), world.gathered(), using or instruments())
 
@@ -122,7 +117,7 @@ def rule_fragments(draw: st.DrawFn) -> tuple[Fragment, ...]:
         st.lists(
             st.tuples(
                 st.sampled_from(SENTENCES),
-                st.sampled_from(Origin),
+                st.sampled_from(ConstraintOrigin),
                 st.booleans(),
                 st.integers(0, 200),
             ),
@@ -138,7 +133,7 @@ def rule_fragments(draw: st.DrawFn) -> tuple[Fragment, ...]:
                 source="constraints",
                 source_ref=f".creonow/rules/constraints.json#con_{i}",
                 text=text,
-                kind=Kind.CONSTRAINT,
+                kind=FragmentKind.CONSTRAINT,
                 origin=origin,
                 degradable=degradable,
                 priority=priority,
@@ -152,7 +147,7 @@ def rule_fragments(draw: st.DrawFn) -> tuple[Fragment, ...]:
                 source="characters",
                 source_ref=f".creonow/characters/{i}.md",
                 text=text,
-                kind=Kind.ENTITY,
+                kind=FragmentKind.ENTITY,
                 names=(name,),
                 place=Place(3, f"{i}"),
             )

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creonowd.context.instruments import Instruments, Memory
+from creonowd.context.text_tools import Memory, TextTools
 from creonowd.conversations import builder
 from creonowd.conversations.build_result import Part
 from creonowd.conversations.cutting import policy_of
@@ -24,7 +24,7 @@ from creonowd.settings import Settings
 from creonowd.tokens import ByteTokenizer
 from tests.conversations.talk import broken_pairs, conversations
 
-INSTRUMENTS = Instruments(ByteTokenizer(), Redactor(), Memory())
+INSTRUMENTS = TextTools(ByteTokenizer(), Redactor(), Memory())
 ORDER = list(Part)
 USUAL = policy_of(Settings())
 

@@ -1,9 +1,9 @@
 import pytest
 from msgspec.structs import replace
 
-from creonowd.context.fragment import Fragment, Kind, Layer
+from creonowd.context.fragment import Fragment, FragmentKind, Layer
 from creonowd.context.gather import Failure
-from creonowd.context.instruments import Memory
+from creonowd.context.text_tools import Memory
 from creonowd.providers.verdict import Checker, Status, Verdict, Violation
 from creonowd.skills.charges import SOURCE, constraints_in, placed
 from tests.context.worlds import World, assembled, instruments
@@ -17,7 +17,7 @@ def world(*constraints: str) -> World:
                 source=SOURCE,
                 source_ref=f".creonow/rules/constraints.json#con_{number}",
                 text=text,
-                kind=Kind.CONSTRAINT,
+                kind=FragmentKind.CONSTRAINT,
             )
             for number, text in enumerate(constraints)
         )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.context.needs import ContextRules
+from creonowd.context.plan import ContextRules
 from creonowd.skills.context_rules import KEYS, check, check_json, spell
 
 DECLARATIONS = st.fixed_dictionaries(

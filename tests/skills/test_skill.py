@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.context.needs import ContextRules
+from creonowd.context.plan import ContextRules
 from creonowd.skills import skill
 from creonowd.skills.context_rules import MOST_FAULTS
 from creonowd.skills.skill import KEYS, MAX_BYTES, Parsed, Prompt, Skill, parse

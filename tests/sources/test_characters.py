@@ -2,7 +2,7 @@
 
 import pytest
 
-from creonowd.context.fragment import Kind, Layer, Reason
+from creonowd.context.fragment import FragmentKind, Layer, Reason
 from creonowd.sources.characters import characters, names_of, waiting
 from creonowd.sources.entities import Entity, Inject, describe
 from tests.sources.folders import folder
@@ -14,7 +14,7 @@ def test_a_plain_file_is_called_as_its_name_says() -> None:
     (fragment,) = characters(folder({PATH: "冷静的侦探。"})).fragments
 
     assert fragment.names == ("林远",)
-    assert fragment.kind is Kind.ENTITY
+    assert fragment.kind is FragmentKind.ENTITY
     assert fragment.text == "冷静的侦探。"
 
 

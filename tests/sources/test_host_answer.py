@@ -7,8 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.context.fragment import DEFAULT_PRIORITY, Kind, Layer, Origin, Reason
-from creonowd.context.source import Fetched
+from creonowd.context.fragment import (
+    DEFAULT_PRIORITY,
+    ConstraintOrigin,
+    FragmentKind,
+    Layer,
+    Reason,
+)
+from creonowd.context.plan import Fetched
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.host_answer import HostKind, LooseAnswer, Origins, read_answer
 
@@ -29,8 +35,8 @@ def read(
 def test_a_chunk_of_a_graph_is_an_entity_that_may_leave():
     (fragment,) = read(GOOD).fragments
 
-    assert fragment.kind is Kind.ENTITY
-    assert fragment.origin is Origin.KG
+    assert fragment.kind is FragmentKind.ENTITY
+    assert fragment.origin is ConstraintOrigin.KG
     assert fragment.names == ("林远",)
     assert (fragment.source, fragment.source_ref) == ("图谱", "kg:林远")
     assert fragment.priority == DEFAULT_PRIORITY
@@ -48,7 +54,7 @@ def test_a_constraint_of_a_graph_is_one_line():
         {"source": "kg:1", "content": "林远\n不会大声喊叫", "constraint": True, "priority": 7}
     ).fragments
 
-    assert fragment.kind is Kind.CONSTRAINT
+    assert fragment.kind is FragmentKind.CONSTRAINT
     assert fragment.text == "林远 不会大声喊叫"
     assert fragment.priority == 7
 
@@ -57,8 +63,8 @@ def test_a_constraint_of_a_graph_is_one_line():
 def test_only_a_graph_lays_down_constraints(kind: HostKind):
     (fragment,) = read(GOOD | {"constraint": True}, kind=kind).fragments
 
-    assert fragment.kind is Kind.TEXT
-    assert fragment.origin is Origin.USER
+    assert fragment.kind is FragmentKind.TEXT
+    assert fragment.origin is ConstraintOrigin.USER
 
 
 def test_ranks_are_taken_over():

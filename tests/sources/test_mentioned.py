@@ -5,8 +5,7 @@ from pathlib import Path
 import pytest
 
 from creonowd.clock import SystemClock
-from creonowd.context.document import Document
-from creonowd.context.source import Ask
+from creonowd.context.plan import Ask, Document
 from creonowd.sources.cast import Cast, Known
 from creonowd.sources.joined import Joined
 from creonowd.sources.mentioned import MentionedSource

@@ -10,9 +10,8 @@ import anyio
 import pytest
 
 from creonowd.clock import SystemClock
-from creonowd.context.fragment import STABLE, Layer, Origin, Reason
-from creonowd.context.needs import ContextRules, Need, wants
-from creonowd.context.source import Ask, Fetched, Source
+from creonowd.context.fragment import STABLE, ConstraintOrigin, Layer, Reason
+from creonowd.context.plan import Ask, ContextRules, Fetched, Need, Source, wants
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
 from creonowd.sources.project import ProjectSources
@@ -89,7 +88,7 @@ async def test_every_file_belongs_to_one_source(sources: ProjectSources, project
         "retrieval": [],
     }
     origins = [f.origin for f in found["constraints"].fragments]
-    assert origins == [Origin.USER, Origin.KG]
+    assert origins == [ConstraintOrigin.USER, ConstraintOrigin.KG]
 
 
 async def test_what_has_not_changed_is_the_very_same_value(

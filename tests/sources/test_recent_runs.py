@@ -3,7 +3,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from creonowd.context.source import Ask
+from creonowd.context.plan import Ask
 from creonowd.sources.recent_runs import RecentRuns
 from creonowd.workspace.runs import RunRecord, Runs
 

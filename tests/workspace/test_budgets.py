@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.context.budget import BudgetProfile
-from creonowd.context.budget_change import BudgetChange
+from creonowd.context.budget import BudgetChange, BudgetProfile
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace.budgets import Budgets
 

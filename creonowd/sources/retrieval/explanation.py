@@ -5,8 +5,8 @@ The search is that of an assembly; only what is told about it is more. Knows no 
 
 from collections.abc import Container, Mapping, Sequence
 
-from creonowd.context.document import Document
 from creonowd.context.fragment import Span
+from creonowd.context.plan import Document
 from creonowd.model import Model
 from creonowd.sources.cast import Cast
 from creonowd.sources.retrieval.ranking import Ranked

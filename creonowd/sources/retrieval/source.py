@@ -4,10 +4,8 @@ Knows how to ask the index and what to say while it is incomplete; never waits f
 than a few changed pages take.
 """
 
-from creonowd.context.document import Document
 from creonowd.context.fragment import Fragment, Layer, Place, Span
-from creonowd.context.needs import Need
-from creonowd.context.source import Ask, Fetched
+from creonowd.context.plan import Ask, Document, Fetched, Need
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model
 from creonowd.sources.cast import Cast

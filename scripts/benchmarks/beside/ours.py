@@ -12,12 +12,11 @@ from typing import Any, cast
 
 import msgspec
 
-from creonowd.context.answer import Compared, Target, answer
 from creonowd.context.assemble import assemble
 from creonowd.context.fragment import Action, Layer
-from creonowd.context.instruments import Instruments, Memory
-from creonowd.context.result import AssembleResult
-from creonowd.context.source import Source
+from creonowd.context.plan import Source
+from creonowd.context.result import AssembleResult, Compared, ModelTarget, answer
+from creonowd.context.text_tools import Memory, TextTools
 from creonowd.redaction import Redactor
 from creonowd.sources.in_memory import InMemorySource, piece
 from creonowd.tokens.cache import CountCache
@@ -57,7 +56,7 @@ class Engine:
     def __init__(self, work: Work, budget: int) -> None:
         self._counted = _Counted()
         tokenizer = BpeTokenizer(cast("Any", self._counted), CountCache())
-        self._instruments = Instruments(tokenizer, Redactor(), Memory())
+        self._instruments = TextTools(tokenizer, Redactor(), Memory())
         chunks = [
             piece(Layer.RETRIEVED, chunk.id, chunk.text, score=chunk.score) for chunk in work.chunks
         ]
@@ -91,7 +90,7 @@ class Engine:
     def _assembled(self, text: str, sources: Sequence[Source]) -> AssembleResult:
         wanted = plan(text, len(text), self._budget)
         made = self._loop.run_until_complete(assemble(wanted, sources, self._instruments))
-        return answer(made, Compared(), Target(model="gpt-4o"))
+        return answer(made, Compared(), ModelTarget(model="gpt-4o"))
 
 
 class Daemon:

@@ -11,8 +11,8 @@ from pathlib import Path
 import msgspec
 import tiktoken
 
+from creonowd.context.evidence import TrimEvidence
 from creonowd.context.fragment import Action, Layer, Reason, Rule
-from creonowd.context.verdict import TrimEvidence
 from creonowd.tokens.tokenizer import BETWEEN
 from scripts.benchmarks.novel.desk import REDACTOR
 

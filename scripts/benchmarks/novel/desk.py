@@ -4,16 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from creonowd.clock import SystemClock
-from creonowd.context.answer import Compared, Target, answer
-from creonowd.context.assemble import assemble
-from creonowd.context.assembly import Assembly
+from creonowd.context.assemble import Assembly, assemble
 from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets
-from creonowd.context.document import place
-from creonowd.context.figures import figures_of
-from creonowd.context.instruments import Instruments, Memory
-from creonowd.context.needs import ContextRules
-from creonowd.context.plan import Plan, Skill
-from creonowd.context.result import AssembleResult
+from creonowd.context.plan import ContextRules, Plan, SkillNeeds, figures_of, place
+from creonowd.context.result import AssembleResult, Compared, ModelTarget, answer
+from creonowd.context.text_tools import Memory, TextTools
 from creonowd.redaction import Redactor
 from creonowd.sources.project import ProjectSources
 from creonowd.sources.retrieval.indexes import Indexes
@@ -41,7 +36,7 @@ class Desk:
         unbuilt = Indexes(root / ".index", clock, Watcher(clock), lambda _project: {}, REDACTOR)
         self.sources = ProjectSources(tree, constraints, Passages(unbuilt))
         tokenizer = BpeTokenizer(packaged_encoding("o200k_base"), CountCache())
-        self.instruments = Instruments(tokenizer, REDACTOR, Memory())
+        self.instruments = TextTools(tokenizer, REDACTOR, Memory())
 
     async def assembled(self, plan: Plan) -> Assembly:
         """Assemble once."""
@@ -49,7 +44,7 @@ class Desk:
 
     async def answered(self, plan: Plan) -> AssembleResult:
         """Assemble once and tell it, as a channel does."""
-        return answer(await self.assembled(plan), Compared(), Target(model="gpt-4o"))
+        return answer(await self.assembled(plan), Compared(), ModelTarget(model="gpt-4o"))
 
 
 def plan(
@@ -66,7 +61,7 @@ def plan(
     return Plan(
         project_id="prj_bench",
         document_id=DOCUMENT,
-        skill=Skill(skill_id="bench", rules=rules),
+        skill=SkillNeeds(skill_id="bench", rules=rules),
         figures=figures_of(profile(total, ratios)),
         document=place(DOCUMENT, text, cursor).document,
         source_timeout_ms=60_000,

@@ -6,9 +6,8 @@ import anyio
 import pytest
 
 from creonowd.clock import SystemClock
-from creonowd.context.document import place
 from creonowd.context.fragment import Span
-from creonowd.context.source import Ask, Fetched
+from creonowd.context.plan import Ask, Fetched, place
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.cast import Cast, Known
 from creonowd.sources.joined import Joined

@@ -6,16 +6,56 @@ mentioned, not where; so typing cannot churn what stays.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from creonowd.context.fragment import Fragment, Kind, Origin, Rule
-from creonowd.context.instruments import Instruments
-from creonowd.context.relevance import Ranking
+from msgspec import field
+
+from creonowd.context.evidence import PLAIN, Decision, Numbered, drop, keep
+from creonowd.context.fragment import ConstraintOrigin, Fragment, FragmentKind, Rule
+from creonowd.context.mentions import Mentions
+from creonowd.context.text_tools import TextTools
 from creonowd.context.units import Unit
-from creonowd.context.verdict import PLAIN, Numbered, Verdict, drop, keep
 from creonowd.model import Model
+
+
+class Ranking(Model):
+    """Which entities are mentioned, and how many of those each entity's own text names.
+
+    Entities are told apart by `source_ref`.
+    """
+
+    mentioned: frozenset[str] = frozenset()
+    shared: dict[str, int] = field(default_factory=dict[str, int])
+
+    def key(self, entity: Fragment) -> tuple[object, ...]:
+        """Sort entities, the most relevant first."""
+        name = entity.names[0] if entity.names else entity.source_ref
+        mentioned = entity.source_ref in self.mentioned
+        shared = self.shared.get(entity.source_ref, 0)
+        return (not mentioned, -entity.priority, -shared, name, entity.source_ref, entity.text)
+
+
+def mentioned_entities(
+    entities: Sequence[Fragment], document: str, mentions: Mentions
+) -> frozenset[str]:
+    """Find out which entities a document mentions."""
+    found = mentions.find((name for entity in entities for name in entity.names), document)
+    return frozenset(e.source_ref for e in entities if found.intersection(e.names))
+
+
+def rank(entities: Sequence[Fragment], mentioned: frozenset[str], mentions: Mentions) -> Ranking:
+    """Find out which entities belong with the mentioned ones."""
+    near = [entity for entity in entities if entity.source_ref in mentioned]
+    names = tuple(name for entity in near for name in entity.names)
+    shared: dict[str, int] = {}
+    for entity in entities:
+        found = mentions.find(names, entity.text)
+        others = (other for other in near if other.source_ref != entity.source_ref)
+        shared[entity.source_ref] = sum(bool(found.intersection(o.names)) for o in others)
+    return Ranking(mentioned=mentioned, shared=shared)
+
 
 MAX_CONSTRAINTS = 500
 
-_SECTIONS = (Kind.TEXT, Kind.CONSTRAINT, Kind.ENTITY)
+_SECTIONS = (FragmentKind.TEXT, FragmentKind.CONSTRAINT, FragmentKind.ENTITY)
 
 Item = tuple[int, Fragment]
 Sentence = tuple[Rule, int | None]
@@ -24,7 +64,7 @@ Sentence = tuple[Rule, int | None]
 class Narrowed(Model):
     """The verdict on every unit in reading order, and whether the rules were over the line."""
 
-    verdicts: tuple[Verdict, ...]
+    verdicts: tuple[Decision, ...]
     over: bool
 
 
@@ -33,7 +73,7 @@ def in_reading_order(fragments: Iterable[Fragment]) -> list[Fragment]:
     return sorted(fragments, key=_reading_key)
 
 
-def tokens_of(units: Sequence[Unit], instruments: Instruments) -> int:
+def tokens_of(units: Sequence[Unit], instruments: TextTools) -> int:
     """Count the rules as they stand if all of them stay; constraints past the limit cannot."""
     constraints = [unit for unit in units if _is_constraint(unit) and unit.rendered]
     surplus = sum(unit.tokens for unit in constraints[MAX_CONSTRAINTS:])
@@ -41,9 +81,7 @@ def tokens_of(units: Sequence[Unit], instruments: Instruments) -> int:
     return sum(unit.tokens for unit in units) - surplus + numbers
 
 
-def narrow(
-    units: Sequence[Unit], line: int, ranking: Ranking, instruments: Instruments
-) -> Narrowed:
+def narrow(units: Sequence[Unit], line: int, ranking: Ranking, instruments: TextTools) -> Narrowed:
     """Let entities leave, then constraints of the graph, then degradable ones, until R ≤ line."""
     leaving: dict[int, Sentence] = dict.fromkeys(_barred(units), (Rule.CONSTRAINT_LIMIT, None))
     excess = tokens_of(units, instruments) - line
@@ -63,8 +101,8 @@ def narrow(
 
 
 def _verdicts(
-    units: Sequence[Unit], leaving: Mapping[int, Sentence], instruments: Instruments
-) -> Iterator[Verdict]:
+    units: Sequence[Unit], leaving: Mapping[int, Sentence], instruments: TextTools
+) -> Iterator[Decision]:
     candidate = number = 0
     for index, unit in enumerate(units):
         sentence = leaving.get(index)
@@ -86,9 +124,9 @@ def _verdicts(
 
 def _leaving_order(units: Sequence[Unit], ranking: Ranking) -> list[tuple[int, Rule]]:
     present = [(index, unit.fragment) for index, unit in enumerate(units)]
-    entities = [item for item in present if item[1].kind is Kind.ENTITY]
-    graph = [item for item in present if _is_constraint_of(item[1], Origin.KG)]
-    users = [item for item in present if _is_constraint_of(item[1], Origin.USER)]
+    entities = [item for item in present if item[1].kind is FragmentKind.ENTITY]
+    graph = [item for item in present if _is_constraint_of(item[1], ConstraintOrigin.KG)]
+    users = [item for item in present if _is_constraint_of(item[1], ConstraintOrigin.USER)]
     return [
         *_entities_leaving(entities, ranking),
         *_constraints_leaving(graph),
@@ -115,16 +153,16 @@ def _barred(units: Sequence[Unit]) -> list[int]:
 
 
 def _is_constraint(unit: Unit) -> bool:
-    return unit.fragment.kind is Kind.CONSTRAINT
+    return unit.fragment.kind is FragmentKind.CONSTRAINT
 
 
-def _is_constraint_of(fragment: Fragment, origin: Origin) -> bool:
-    return fragment.kind is Kind.CONSTRAINT and fragment.origin is origin
+def _is_constraint_of(fragment: Fragment, origin: ConstraintOrigin) -> bool:
+    return fragment.kind is FragmentKind.CONSTRAINT and fragment.origin is origin
 
 
 def _reading_key(fragment: Fragment) -> tuple[object, ...]:
     group, path, offset = fragment.place
-    graph = _is_constraint_of(fragment, Origin.KG)
+    graph = _is_constraint_of(fragment, ConstraintOrigin.KG)
     by_priority = -fragment.priority if graph else 0
     section = _SECTIONS.index(fragment.kind)
     return (section, graph, by_priority, group, path, offset, fragment.source_ref, fragment.text)

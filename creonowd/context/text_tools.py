@@ -32,7 +32,7 @@ class TokenizerFailedError(Exception):
     """The tokenizer failed, or gave something that is no count."""
 
 
-class Redactor(Protocol):
+class TextRedactor(Protocol):
     """Takes secrets out of a text."""
 
     def redact(self, text: str, source_ref: str = "") -> Redacted:
@@ -48,7 +48,7 @@ class Redactor(Protocol):
         ...
 
 
-class Clean(NamedTuple):
+class RedactedText(NamedTuple):
     """A text as it may be sent: line ends unified, secrets out; and what changed where."""
 
     text: str
@@ -97,7 +97,7 @@ class Memory:
     """What a daemon remembers between assemblies; every part is bounded."""
 
     def __init__(self, characters: int = 8_000_000) -> None:
-        self.cleaned: Memo[str, Clean] = Memo(characters, _weigh_clean)
+        self.cleaned: Memo[str, RedactedText] = Memo(characters, _weigh_clean)
         self.counted: Memo[Count, int] = Memo(characters // 2, _weigh_count)
         self.prepared: Memo[Any, Any] = Memo(characters, _weigh_made)
         self.layered: Memo[Any, Any] = Memo(2 * characters, _weigh_made)
@@ -139,11 +139,16 @@ class RememberedTokenizer:
         return self._counted.get((self.id, text), lambda: _measured(self._tokenizer, text))
 
 
-class Instruments:
+class TextTools:
     """One tokenizer and the redactor over a shared memory; safe in any thread."""
 
     def __init__(
-        self, tokenizer: Tokenizer, redactor: Redactor, memory: Memory, *, size_limit: int = 20_000
+        self,
+        tokenizer: Tokenizer,
+        redactor: TextRedactor,
+        memory: Memory,
+        *,
+        size_limit: int = 20_000,
     ) -> None:
         self.tokenizer = RememberedTokenizer(tokenizer, memory.counted)
         self.memory = memory
@@ -168,26 +173,26 @@ class Instruments:
             _ONE_EACH[table] = self.count(numbers) == 2 * _COUNTED_AT_ONCE and self.count("\n") == 1
         return _COUNTED_AT_ONCE if _ONE_EACH[table] else 0
 
-    def counting(self, tokenizer: Tokenizer) -> "Instruments":
+    def counting(self, tokenizer: Tokenizer) -> "TextTools":
         """Give the same instruments with another tokenizer."""
-        return Instruments(tokenizer, self._redactor, self.memory, size_limit=self.size_limit)
+        return TextTools(tokenizer, self._redactor, self.memory, size_limit=self.size_limit)
 
-    def clean(self, text: str) -> Clean:
+    def clean(self, text: str) -> RedactedText:
         """Unify line ends and take secrets out."""
         return self.memory.cleaned.get(text, lambda: self._clean(text))
 
-    def clean_all(self, texts: Sequence[str]) -> list[Clean]:
+    def clean_all(self, texts: Sequence[str]) -> list[RedactedText]:
         """Clean many texts; small ones are looked at together, which costs less than a memory."""
         spotless = self._spotless([text for text in texts if _is_small(text)])
         return [spotless.get(text) or self.clean(text) for text in texts]
 
-    def _spotless(self, texts: Sequence[str]) -> dict[str, Clean]:
-        found: dict[str, Clean] = {}
+    def _spotless(self, texts: Sequence[str]) -> dict[str, RedactedText]:
+        found: dict[str, RedactedText] = {}
         for start in range(0, len(texts), _AT_ONCE):
             batch = [well_formed(text) for text in texts[start : start + _AT_ONCE]]
             for text, spotless in zip(batch, self._redactor.spotless(batch), strict=True):
                 if spotless:
-                    found[text] = Clean(text)
+                    found[text] = RedactedText(text)
         return found
 
     def count(self, text: str) -> int:
@@ -200,14 +205,14 @@ class Instruments:
         """Begin to count the tokens of each of many texts exactly."""
         return self.tokenizer.counting(texts, ahead=ahead)
 
-    def _clean(self, text: str) -> Clean:
+    def _clean(self, text: str) -> RedactedText:
         crlf = "\r\n" in text
         unified = well_formed(text.replace("\r\n", "\n") if crlf else text)
         redacted = self._redactor.redact(unified)
         if not redacted.evidence:
-            return Clean(unified, crlf)
+            return RedactedText(unified, crlf)
         findings = tuple((found.pattern_id, found.match_count) for found in redacted.evidence)
-        return Clean(redacted.text, crlf, tuple(self._redactor.find(unified)), findings)
+        return RedactedText(redacted.text, crlf, tuple(self._redactor.find(unified)), findings)
 
 
 def _is_small(text: str) -> bool:
@@ -233,7 +238,7 @@ def _sound(count: int) -> int:
     return count
 
 
-def _weigh_clean(text: str, clean: Clean) -> int:
+def _weigh_clean(text: str, clean: RedactedText) -> int:
     return ENTRY + len(text) + (0 if clean.text is text else len(clean.text))
 
 

@@ -3,11 +3,13 @@
 Knows no rule by which anything is judged.
 """
 
+from collections import Counter
 from collections.abc import Iterable
+from itertools import chain
 from typing import NamedTuple
 
-from creonowd.context.fragment import Action, Kind, Layer, LeftOut, Reason, Rule
-from creonowd.context.instruments import Instruments
+from creonowd.context.fragment import Action, FragmentKind, Layer, LeftOut, Reason, Rule
+from creonowd.context.text_tools import TextTools
 from creonowd.context.units import Unit, visible_ref
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
@@ -31,7 +33,7 @@ class TrimEvidence(Model, gc=False):
     after_tokens: int
 
 
-class Verdict(Model, gc=False):
+class Decision(Model, gc=False):
     """A candidate's evidence, the text that stays of it, and what ranked it.
 
     `fits_with` is how many more tokens of room in its layer would have kept all of it.
@@ -39,7 +41,7 @@ class Verdict(Model, gc=False):
 
     evidence: TrimEvidence
     text: str
-    kind: Kind = Kind.TEXT
+    kind: FragmentKind = FragmentKind.TEXT
     rendered: str = ""
     score: float | None = None
     confidence: float | None = None
@@ -75,7 +77,7 @@ class Numbered(NamedTuple):
 PLAIN = Numbered()
 
 
-def keep(unit: Unit, rule: Rule, shown: Numbered = PLAIN) -> Verdict:
+def keep(unit: Unit, rule: Rule, shown: Numbered = PLAIN) -> Decision:
     """Keep all of a unit; one that was cut to size counts as trimmed."""
     if unit.oversized:
         action = Action.TRIMMED if unit.rendered else Action.DROPPED
@@ -83,7 +85,7 @@ def keep(unit: Unit, rule: Rule, shown: Numbered = PLAIN) -> Verdict:
     return _verdict(unit, Action.KEPT, Reason.OVER_BUDGET, rule, shown=shown)
 
 
-def drop(unit: Unit, rule: Rule, fits_with: int | None = None, shown: Numbered = PLAIN) -> Verdict:
+def drop(unit: Unit, rule: Rule, fits_with: int | None = None, shown: Numbered = PLAIN) -> Decision:
     """Leave a unit out."""
     if unit.oversized and not unit.rendered:
         return _verdict(unit, Action.DROPPED, Reason.TOO_LARGE, Rule.SIZE_LIMIT, shown=shown)
@@ -92,18 +94,18 @@ def drop(unit: Unit, rule: Rule, fits_with: int | None = None, shown: Numbered =
     )
 
 
-def trim(rest: Unit, rule: Rule, fits_with: int | None = None) -> Verdict:
+def trim(rest: Unit, rule: Rule, fits_with: int | None = None) -> Decision:
     """Keep what is left of a unit."""
     return _verdict(rest, Action.TRIMMED, Reason.OVER_BUDGET, rule, fits_with=fits_with)
 
 
-def absent_verdicts(absent: Iterable[LeftOut], instruments: Instruments) -> list[Verdict]:
+def absent_decisions(absent: Iterable[LeftOut], instruments: TextTools) -> list[Decision]:
     """Account for candidates that could not be read, sorted by reference."""
     return [_absent(item, instruments) for item in sorted(absent, key=lambda a: a.source_ref)]
 
 
-def _absent(absent: LeftOut, instruments: Instruments) -> Verdict:
-    return Verdict(
+def _absent(absent: LeftOut, instruments: TextTools) -> Decision:
+    return Decision(
         evidence=TrimEvidence(
             layer=absent.layer,
             source_ref=visible_ref(absent.source_ref, instruments),
@@ -127,10 +129,10 @@ def _verdict(
     *,
     fits_with: int | None = None,
     shown: Numbered = PLAIN,
-) -> Verdict:
+) -> Decision:
     gone = action is Action.DROPPED
     fragment = unit.fragment
-    return Verdict(
+    return Decision(
         evidence=TrimEvidence(
             layer=fragment.layer,
             source_ref=unit.ref,
@@ -150,4 +152,58 @@ def _verdict(
         priority=fragment.priority,
         fits_with=None if fits_with is None else max(1, fits_with),
         redactions=unit.evidence,
+    )
+
+
+def merged(evidence: Iterable[RedactionEvidence]) -> tuple[RedactionEvidence, ...]:
+    """Add up what the same pattern found in the same source, sorted by source and pattern."""
+    sums = Counter[tuple[str, str]]()
+    for found in evidence:
+        sums[found.source_ref, found.pattern_id] += found.match_count
+    return tuple(
+        RedactionEvidence(pattern_id=pattern, source_ref=ref, match_count=count)
+        for (ref, pattern), count in sorted(sums.items())
+    )
+
+
+class LayerOutcome(Model):
+    """The candidates of one layer in the order of the prompt, and their sums.
+
+    `truncated` says that some of it is missing for want of room; `rules` are the steps that
+    decided anything, `actions` how often each was taken.
+    """
+
+    verdicts: tuple[Decision, ...]
+    tokens: int
+    before_tokens: int
+    truncated: bool
+    chunks: int
+    sources: tuple[str, ...]
+    evidence: tuple[TrimEvidence, ...]
+    redactions: tuple[RedactionEvidence, ...]
+    rules: frozenset[Rule]
+    actions: dict[Action, int]
+
+    def falls_short(self, minimum: int) -> bool:
+        """Tell whether a layer got less than it was promised though it had more to say."""
+        return self.truncated and self.tokens < minimum
+
+
+def summarise_layer(verdicts: Iterable[Decision]) -> LayerOutcome:
+    """Add up the verdicts on a layer."""
+    every = tuple(verdicts)
+    staying = [verdict for verdict in every if verdict.stays]
+    # Each source once, without the part of it that a piece comes from.
+    sources = dict.fromkeys(v.evidence.source_ref.partition("#")[0] for v in staying)
+    return LayerOutcome(
+        verdicts=every,
+        tokens=sum(verdict.tokens for verdict in staying),
+        before_tokens=sum(verdict.evidence.before_tokens for verdict in every),
+        truncated=any(verdict.ran_short for verdict in every),
+        chunks=len(staying),
+        sources=tuple(sources),
+        evidence=tuple(verdict.evidence for verdict in every),
+        actions=dict(Counter(verdict.evidence.action for verdict in every)),
+        rules=frozenset(verdict.evidence.rule for verdict in every),
+        redactions=merged(chain.from_iterable(v.redactions for v in every if v.redactions)),
     )
