@@ -5,11 +5,11 @@ from typing import Annotated, NamedTuple
 from anyio import current_effective_deadline, current_time, move_on_after, to_thread
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.artifacts.files import Where, Which
 from creonowd.channels.conversation_files import InConversation
 from creonowd.channels.history import history_of
 from creonowd.channels.session import Session
 from creonowd.context.text_tools import TextTools, TokenizerFailedError
+from creonowd.context_files.files import ConversationKey, FileRequest
 from creonowd.conversations import builder
 from creonowd.conversations.build_result import BuildResult, Part, PartSummary, SummaryNote
 from creonowd.conversations.builder import Built, Prepared
@@ -157,14 +157,14 @@ async def _observations(session: Session, params: BuildContext, history: History
     """Fetch the full results of the unfinished round; one that is gone is told in brief."""
     if not history.rounds or history.rounds[-1].finished:
         return {}
-    where = Where(params.project_id, params.conversation_id)
+    where = ConversationKey(params.project_id, params.conversation_id)
     found: dict[str, str] = {}
     for message in history.rounds[-1].messages:
         ref = ref_in(message.content) if message.role is Speaker.TOOL else None
         if ref is None:
             continue
         try:
-            page = await session.files.read(Which(where, ref), 0, LONGEST_OBSERVATION)
+            page = await session.files.read(FileRequest(where, ref), 0, LONGEST_OBSERVATION)
         except DaemonError:
             continue
         note = "" if page.done else f"\n[… the rest is context file {ref}: context.read …]"
@@ -183,7 +183,7 @@ async def _summarised(
     left = current_effective_deadline() - current_time()
     seconds = min(session.settings.history_summary_timeout_ms / 1000, left / 3)
     by_model = ByModel(session.ai, model, session.redactor, seconds)
-    where = Where(params.project_id, params.conversation_id)
+    where = ConversationKey(params.project_id, params.conversation_id)
     written = Written(covers=covers, summary=extracted(history.rounds[:covers]))
     # Whoever waits for a model, or for another who does, must still have time to build.
     with move_on_after(left * 2 / 3):
@@ -195,7 +195,7 @@ def _result(session: Session, params: BuildContext, turn: _Turn) -> BuildResult:
     built, draft = turn.built, turn.built.draft
     messages = built.messages
     static = [piece for piece in built.pieces if piece.part in PINNED - {Part.USER_INPUT}]
-    key = Where(params.project_id, params.conversation_id)
+    key = ConversationKey(params.project_id, params.conversation_id)
     evidence = [piece.evidence for piece in draft.pieces]
     return BuildResult(
         messages=messages,

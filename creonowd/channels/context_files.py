@@ -4,9 +4,6 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.artifacts.files import READ_LIMIT, TAIL_LINES, Which
-from creonowd.artifacts.refs import ContextRef, Kind
-from creonowd.artifacts.views import View
 from creonowd.channels.conversation_files import (
     InConversation,
     LookAtContextFile,
@@ -15,6 +12,8 @@ from creonowd.channels.conversation_files import (
 )
 from creonowd.channels.redacting import log_redaction
 from creonowd.channels.session import Session
+from creonowd.context_files.files import READ_LIMIT, TAIL_LINES, FileRequest, FileView
+from creonowd.context_files.records import ContextRef, Kind
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Result
 from creonowd.redaction import RedactionEvidence
@@ -124,8 +123,8 @@ async def tail_file(session: Session, params: TailContextFile) -> ContextFileTai
     )
 
 
-def _check_raw(which: Which) -> None:
-    if which.view is not View.RAW:
+def _check_raw(which: FileRequest) -> None:
+    if which.view is not FileView.RAW:
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT,
             "base64 cannot be redacted; ask for it with `raw`.",

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.artifacts.grep import Match, spell_cursor
-from creonowd.artifacts.looking import Wanted
-from creonowd.artifacts.patterns import LONGEST
 from creonowd.channels.conversation_files import LookAtContextFile, which_of
 from creonowd.channels.redacting import log_redaction
 from creonowd.channels.session import Session
+from creonowd.context_files.files import GrepRequest
+from creonowd.context_files.patterns import LONGEST
+from creonowd.context_files.search import VisibleMatch, spell_cursor
 from creonowd.model import Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
@@ -61,7 +61,7 @@ async def grep_file(session: Session, params: GrepContextFile) -> GrepResult:
     which = await which_of(session, params)
     found = await session.files.grep(
         which,
-        Wanted(
+        GrepRequest(
             params.pattern,
             params.case_sensitive,
             params.max_results,
@@ -81,7 +81,7 @@ async def grep_file(session: Session, params: GrepContextFile) -> GrepResult:
     )
 
 
-def _match(match: Match, context_lines: int) -> GrepMatch:
+def _match(match: VisibleMatch, context_lines: int) -> GrepMatch:
     return GrepMatch(
         line=match.place.line,
         offset=match.place.offset,

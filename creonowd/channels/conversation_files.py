@@ -1,8 +1,7 @@
 """Which conversation's file a request means, and how it may be seen. Knows no channel."""
 
-from creonowd.artifacts.files import Where, Which
-from creonowd.artifacts.views import View
 from creonowd.channels.session import Session
+from creonowd.context_files.files import ConversationKey, FileRequest, FileView
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Params
 from creonowd.rpc.channel import Role
@@ -27,18 +26,18 @@ class LookAtContextFile(InConversation):
     raw: bool = False
 
 
-async def where_of(session: Session, params: InConversation) -> Where:
+async def where_of(session: Session, params: InConversation) -> ConversationKey:
     """Tell which conversation is meant, once its project is known to exist."""
     await session.projects.find(params.project_id)
-    return Where(params.project_id, params.conversation_id)
+    return ConversationKey(params.project_id, params.conversation_id)
 
 
-async def which_of(session: Session, params: LookAtContextFile) -> Which:
+async def which_of(session: Session, params: LookAtContextFile) -> FileRequest:
     """Tell which file is meant and how it may be seen; FORBIDDEN for raw, unless to an owner."""
     if params.raw and session.peer.role is not Role.OWNER:
         raise DaemonError(
             ErrorCode.FORBIDDEN, "Only an owner may read raw; leave `raw` out.", field="raw"
         )
-    view = View.SENSITIVE if params.sensitive else View.REDACTED
+    view = FileView.SENSITIVE if params.sensitive else FileView.REDACTED
     where = await where_of(session, params)
-    return Which(where, params.id, View.RAW if params.raw else view, session.peer)
+    return FileRequest(where, params.id, FileView.RAW if params.raw else view, session.peer)

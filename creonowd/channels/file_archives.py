@@ -1,10 +1,10 @@
 """`context:files:export` and `import` — a conversation's context files as an archive, for owners."""
 
-from creonowd.artifacts import travelling
-from creonowd.artifacts.refs import ContextRef
 from creonowd.channels.conversation_files import InConversation, where_of
 from creonowd.channels.file_keeping import OfProject
 from creonowd.channels.session import Session
+from creonowd.context_files import archives
+from creonowd.context_files.records import ContextRef
 from creonowd.model import Result
 from creonowd.rpc.channel import Channel, Deadline, Role
 
@@ -39,14 +39,14 @@ class ContextFilesImported(Result):
 async def export_files(session: Session, params: ExportContextFiles) -> ContextFilesExported:
     """Pack a conversation's context files into an archive."""
     where = await where_of(session, params)
-    done = await travelling.export_conversation(session.files, where, params.path)
+    done = await archives.export_conversation(session.files, where, params.path)
     return ContextFilesExported(path=params.path, files=done.files, bytes=done.bytes)
 
 
 async def import_files(session: Session, params: ImportContextFiles) -> ContextFilesImported:
     """Take an archive in, all of it or nothing; ids and times are kept."""
     await session.projects.find(params.project_id)
-    done = await travelling.import_conversation(
+    done = await archives.import_conversation(
         session.files, params.project_id, params.conversation_id, params.path
     )
     return ContextFilesImported(

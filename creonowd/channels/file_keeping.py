@@ -4,11 +4,10 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from creonowd.artifacts import keeping
-from creonowd.artifacts.keeping import Cleaned, Share
-from creonowd.artifacts.refs import Kind
-from creonowd.artifacts.retention import CleaningReason
 from creonowd.channels.session import Session
+from creonowd.context_files import retention
+from creonowd.context_files.records import Kind
+from creonowd.context_files.retention import Cleaned, CleaningReason, Share
 from creonowd.model import Model, Params, Result
 from creonowd.rpc.channel import Channel
 
@@ -77,7 +76,7 @@ class ContextFileStats(Result):
 async def prune_files(session: Session, params: PruneContextFiles) -> ContextFilesPruned:
     """Clean context files by age and size; eager ones never before their age."""
     await session.projects.find(params.project_id)
-    done = await keeping.prune(
+    done = await retention.prune(
         session.files, params.project_id, params.conversation_id, params.max_bytes
     )
     return ContextFilesPruned(
@@ -93,7 +92,7 @@ async def prune_files(session: Session, params: PruneContextFiles) -> ContextFil
 async def file_stats(session: Session, params: OfProject) -> ContextFileStats:
     """Tell how much a project or conversation keeps."""
     await session.projects.find(params.project_id)
-    found = await keeping.stats(session.files, params.project_id, params.conversation_id)
+    found = await retention.stats(session.files, params.project_id, params.conversation_id)
     settings = session.settings
     return ContextFileStats(
         conversations=found.conversations,

@@ -4,12 +4,12 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.artifacts.files import About
-from creonowd.artifacts.makers import MATERIALISE, Materialise, Materialised
-from creonowd.artifacts.refs import LONGEST_KEY, ContextRef, Kind, Origin
 from creonowd.channels.conversation_files import InConversation, where_of
 from creonowd.channels.redacting import log_redaction
 from creonowd.channels.session import Session
+from creonowd.context_files.files import NewFileInfo
+from creonowd.context_files.lazy_files import MATERIALISE, Materialise, Materialised
+from creonowd.context_files.records import LONGEST_KEY, ContextRef, Kind, Origin
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Result
 from creonowd.redaction import RedactionEvidence
@@ -120,8 +120,8 @@ def _content(params: PutContextFile) -> str | bytes:
     raise DaemonError(ErrorCode.INVALID_ARGUMENT, "Send either content or base64.", field="content")
 
 
-def _about(params: NewContextFile) -> About:
-    return About(params.kind, params.hint, params.origin, params.mime_type, params.key)
+def _about(params: NewContextFile) -> NewFileInfo:
+    return NewFileInfo(params.kind, params.hint, params.origin, params.mime_type, params.key)
 
 
 CHANNELS = (

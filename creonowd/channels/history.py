@@ -6,11 +6,11 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
-from creonowd.artifacts.files import Where
-from creonowd.artifacts.refs import ContextRef
 from creonowd.channels.conversation_files import InConversation
 from creonowd.channels.session import Session
 from creonowd.channels.tools import desk_of
+from creonowd.context_files.files import ConversationKey
+from creonowd.context_files.records import ContextRef
 from creonowd.conversations import rounds
 from creonowd.conversations.histories import History
 from creonowd.conversations.messages import LONGEST_ID, Message, Speaker, ToolCall
@@ -113,7 +113,7 @@ class HistoryCleared(Reply):
 async def append_history(session: Session, params: AppendHistory) -> HistoryAppended:
     """Keep messages of a conversation: without thoughts and secrets, results in brief."""
     project = await session.projects.find(params.project_id)
-    where = Where(params.project_id, params.conversation_id)
+    where = ConversationKey(params.project_id, params.conversation_id)
     await session.files.run(session.files.store.bound, *where)
     async with session.histories.changing(where):
         before = await session.histories.current(where)
@@ -152,7 +152,7 @@ async def read_history(session: Session, params: ReadHistory) -> HistoryRounds:
 async def clear_history(session: Session, params: ClearHistory) -> HistoryCleared:
     """Forget the rounds of a conversation; doing it again changes nothing."""
     await history_of(session, params)
-    where = Where(params.project_id, params.conversation_id)
+    where = ConversationKey(params.project_id, params.conversation_id)
     gone = await session.histories.clear(where)
     session.last_turns.forget(where)
     return HistoryCleared(cleared=True, rounds=gone)
@@ -161,7 +161,7 @@ async def clear_history(session: Session, params: ClearHistory) -> HistoryCleare
 async def history_of(session: Session, params: InConversation) -> History:
     """Find the history of a conversation, once it is known to be the project's."""
     await session.projects.find(params.project_id)
-    where = Where(params.project_id, params.conversation_id)
+    where = ConversationKey(params.project_id, params.conversation_id)
     await session.files.run(session.files.store.find, *where)
     return await session.histories.read(where)
 
@@ -188,7 +188,7 @@ def _message(new: NewMessage, number: int) -> Message:
 
 async def _prepared(
     desk: Desk,
-    where: Where,
+    where: ConversationKey,
     before: History,
     messages: Sequence[NewMessage],
     checked: Sequence[Message],

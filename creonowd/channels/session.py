@@ -4,10 +4,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
 
-from creonowd.artifacts.files import ContextFiles
 from creonowd.channels.engine import Engine
 from creonowd.channels.troubles import Troubles
 from creonowd.clock import Clock
+from creonowd.context_files.files import ContextFiles
 from creonowd.conversations.code_law import CodeLaws
 from creonowd.conversations.histories import Histories
 from creonowd.conversations.reuse import LastTurns

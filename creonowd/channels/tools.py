@@ -4,10 +4,10 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.artifacts.files import Where
-from creonowd.artifacts.inline import fits
-from creonowd.artifacts.refs import ContextRef
 from creonowd.channels.session import Session
+from creonowd.context_files.files import ConversationKey
+from creonowd.context_files.records import ContextRef
+from creonowd.context_files.slices import fits
 from creonowd.conversations.excerpts import limits_of
 from creonowd.conversations.messages import LONGEST_ID
 from creonowd.conversations.observation import Form
@@ -73,7 +73,9 @@ def desk_of(session: Session, root: str) -> Desk:
     return Desk(session.files, session.redactor, limits_of(session.settings), root)
 
 
-async def _place(session: Session, params: CompressToolResult) -> tuple[str, Where | None]:
+async def _place(
+    session: Session, params: CompressToolResult
+) -> tuple[str, ConversationKey | None]:
     if params.project_id is None:
         if params.conversation_id is not None:
             raise DaemonError(
@@ -85,7 +87,7 @@ async def _place(session: Session, params: CompressToolResult) -> tuple[str, Whe
     project = await session.projects.find(params.project_id)
     if params.conversation_id is None:
         return str(project.root), None
-    return str(project.root), Where(params.project_id, params.conversation_id)
+    return str(project.root), ConversationKey(params.project_id, params.conversation_id)
 
 
 def _observation(session: Session, text: str) -> str | UnsetType:

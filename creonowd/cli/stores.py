@@ -12,8 +12,8 @@ from pathlib import Path
 
 import msgspec
 
-from creonowd.artifacts import binding, ledger, store
 from creonowd.cli.finding import BAD, NOTE, OK, Finding
+from creonowd.context_files import record_store, store
 from creonowd.conversations import histories
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.retrieval import database, indexes
@@ -86,8 +86,12 @@ def _troubles(user_data: Path) -> Iterator[Finding]:
             "What was whole is kept; it goes on from there.",
         ),
         (f"{runs.FOLDER}/*/*.jsonl", _runs, "It is mended with the next run."),
-        (f"{conversations}/{ledger.MANIFEST}", _manifest, "It is made anew from the records."),
-        (f"{conversations}/{binding.FILE}", _binding, "It is read from the records instead."),
+        (
+            f"{conversations}/{record_store.MANIFEST}",
+            _manifest,
+            "It is made anew from the records.",
+        ),
+        (f"{conversations}/{record_store.FILE}", _binding, "It is read from the records instead."),
         (f"{indexes.FOLDER}/*.sqlite3", _index, "It is made anew at the next use."),
     )
     for pattern, check, remedy in looked:
@@ -145,11 +149,11 @@ def _runs(path: Path) -> str:
 
 
 def _manifest(path: Path) -> str:
-    return "" if ledger.read_manifest(path.parent) else "cannot be read"
+    return "" if record_store.read_manifest(path.parent) else "cannot be read"
 
 
 def _binding(path: Path) -> str:
-    versioned_json.load(path, binding.Binding, version=binding.VERSION)
+    versioned_json.load(path, record_store.Binding, version=record_store.VERSION)
     return ""
 
 

@@ -12,9 +12,9 @@ from anyio import to_thread
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from creonowd.artifacts.files import About, ContextFiles, Put, Where
-from creonowd.artifacts.inline import Preview, fits
-from creonowd.artifacts.refs import LONGEST_KEY, ContextRef, Kind, Origin
+from creonowd.context_files.files import ContextFiles, ConversationKey, NewFileInfo, Put
+from creonowd.context_files.records import LONGEST_KEY, ContextRef, Kind, Origin
+from creonowd.context_files.slices import Preview, fits
 from creonowd.conversations import compress
 from creonowd.conversations.excerpts import Limits, one_line
 from creonowd.conversations.messages import Message, Speaker, ToolCall
@@ -53,7 +53,7 @@ class Recorded(NamedTuple):
     preview: Preview | None = None
 
 
-async def record_result(desk: Desk, where: Where | None, result: Result) -> Recorded:
+async def record_result(desk: Desk, where: ConversationKey | None, result: Result) -> Recorded:
     """Compress a tool's result; with a conversation, all of it becomes a context file."""
     if where is not None and await _is_summary(desk, where, result.content):
         return Recorded(desk.redactor.redact(result.content).text)
@@ -61,7 +61,7 @@ async def record_result(desk: Desk, where: Where | None, result: Result) -> Reco
     if where is None or seen.form is Form.EMPTY:
         return Recorded(summary, seen)
     json = seen.form is Form.JSON
-    about = About(
+    about = NewFileInfo(
         kind=Kind.ARTIFACT,
         hint=compress.headline_of(summary),
         origin=Origin.TOOL,
@@ -72,13 +72,15 @@ async def record_result(desk: Desk, where: Where | None, result: Result) -> Reco
     return Recorded(compress.with_ref(summary, put.ref.id), seen, put.ref, put.preview)
 
 
-async def record_message(desk: Desk, where: Where, message: Message) -> tuple[Message, Recorded]:
+async def record_message(
+    desk: Desk, where: ConversationKey, message: Message
+) -> tuple[Message, Recorded]:
     """Prepare what a user or the model said; a text over the limits becomes a file as well."""
     kept = await to_thread.run_sync(_without_secrets, desk, message)
     if fits(kept.content, desk.files.inline_limits):
         return kept, Recorded(kept.content)
     hint = f"{message.role}: {one_line(kept.content, 80)}"
-    about = About(kind=Kind.HISTORY, hint=hint, origin=Origin.ARCHIVE)
+    about = NewFileInfo(kind=Kind.HISTORY, hint=hint, origin=Origin.ARCHIVE)
     put = await desk.files.put(where, kept.content, about)
     return kept, Recorded(kept.content, None, put.ref, put.preview)
 
@@ -90,7 +92,7 @@ def _compressed(desk: Desk, result: Result) -> tuple[Observation, str]:
     return seen, desk.redactor.redact(summary).text
 
 
-async def _is_summary(desk: Desk, where: Where, content: Any) -> bool:
+async def _is_summary(desk: Desk, where: ConversationKey, content: Any) -> bool:
     """Tell whether a result is a summary of ours already: its ref is one of this conversation."""
     if not isinstance(content, str) or not _SUMMARY.match(content):
         return False
@@ -105,7 +107,7 @@ async def _is_summary(desk: Desk, where: Where, content: Any) -> bool:
     return True
 
 
-async def _put(files: ContextFiles, where: Where, text: str, about: About) -> Put:
+async def _put(files: ContextFiles, where: ConversationKey, text: str, about: NewFileInfo) -> Put:
     """Put a file under its call's id; ids that models use again get the content's hash behind them."""
     try:
         return await files.put(where, text, about)

@@ -7,10 +7,6 @@ from pathlib import Path
 
 from anyio.abc import TaskGroup
 
-from creonowd.artifacts.files import ContextFiles
-from creonowd.artifacts.keeping import maintain
-from creonowd.artifacts.makers import built_in
-from creonowd.artifacts.store import Store
 from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
 from creonowd.channels.engine import Engine, SourceProvider
 from creonowd.channels.session import Services, Session
@@ -18,6 +14,10 @@ from creonowd.channels.troubles import Trouble, Troubles
 from creonowd.clock import make_clock
 from creonowd.context.admission import Admission
 from creonowd.context.text_tools import Memory
+from creonowd.context_files.files import ContextFiles
+from creonowd.context_files.lazy_files import built_in
+from creonowd.context_files.retention import maintain
+from creonowd.context_files.store import Store
 from creonowd.conversations.code_law import CodeLaws
 from creonowd.conversations.histories import Histories
 from creonowd.conversations.reuse import LastTurns

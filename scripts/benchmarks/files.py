@@ -18,20 +18,25 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from creonowd.artifacts.files import About, ContextFiles, Where, Which
-from creonowd.artifacts.looking import Wanted
-from creonowd.artifacts.makers import built_in
-from creonowd.artifacts.refs import Kind, NewFile, Origin, Record
-from creonowd.artifacts.ripgrep import find_ripgrep
-from creonowd.artifacts.store import Store
 from creonowd.clock import SystemClock
+from creonowd.context_files.files import (
+    ContextFiles,
+    ConversationKey,
+    FileRequest,
+    GrepRequest,
+    NewFileInfo,
+)
+from creonowd.context_files.lazy_files import built_in
+from creonowd.context_files.records import Kind, NewFile, Origin, Record
+from creonowd.context_files.search_engines import find_ripgrep
+from creonowd.context_files.store import Store
 from creonowd.redaction import Redactor
 from creonowd.settings import Settings
 from creonowd.storage import atomic
 from creonowd.workspace.projects import Projects
 
 MEBIBYTE = 1024 * 1024
-WHERE = Where("prj_bench", "bench")
+WHERE = ConversationKey("prj_bench", "bench")
 NOVEL = Path(__file__).resolve().parents[3] / "shared" / "corpus" / "hongloumeng.txt"
 RUNS = 25
 SMALL_FILES = 10_000
@@ -63,9 +68,9 @@ def main(argv: list[str]) -> None:
 async def _measure(folder: Path, *, quick: bool) -> None:
     log = _log()
     with_ripgrep, without = _files(folder, "auto"), _files(folder, "off")
-    put = await with_ripgrep.put(WHERE, log, About(Kind.ARTIFACT, "log", key="log"))
+    put = await with_ripgrep.put(WHERE, log, NewFileInfo(Kind.ARTIFACT, "log", key="log"))
     path = folder / "context" / "bench" / "artifacts" / "tool" / "log.txt"
-    which = Which(WHERE, put.ref.id)
+    which = FileRequest(WHERE, put.ref.id)
     lines = log.count(b"\n")
     print(f"A log of {len(log) / 1e6:.0f} MB, {lines} lines, of {_origin()}.\n")
     await _measure_grep(with_ripgrep, without, which, path)
@@ -76,7 +81,7 @@ async def _measure(folder: Path, *, quick: bool) -> None:
 
 
 async def _measure_grep(
-    with_ripgrep: ContextFiles, without: ContextFiles, which: Which, path: Path
+    with_ripgrep: ContextFiles, without: ContextFiles, which: FileRequest, path: Path
 ) -> None:
     program = find_ripgrep()
     print(
@@ -84,7 +89,7 @@ async def _measure_grep(
     )
     print("|---|---|---|---|---|")
     for search in SEARCHES:
-        wanted = Wanted(search.pattern, search.case_sensitive, 50, 2)
+        wanted = GrepRequest(search.pattern, search.case_sensitive, 50, 2)
         base, ours, scan = await _together(
             lambda s=search: _by_hand(program, s, path),
             lambda w=wanted: with_ripgrep.grep(which, w),
@@ -99,19 +104,19 @@ async def _measure_grep(
 async def _measure_reads(folder: Path, files: ContextFiles, log: bytes) -> None:
     print("| reading, ms | 1 MB file | 50 MB file | raw read of the same bytes | 50 MB ÷ raw |")
     print("|---|---|---|---|---|")
-    small = (await files.put(WHERE, log[:MEBIBYTE], About(Kind.ARTIFACT, "small"))).ref.id
-    large = (await files.put(WHERE, log, About(Kind.ARTIFACT, "log", key="log"))).ref.id
+    small = (await files.put(WHERE, log[:MEBIBYTE], NewFileInfo(Kind.ARTIFACT, "small"))).ref.id
+    large = (await files.put(WHERE, log, NewFileInfo(Kind.ARTIFACT, "log", key="log"))).ref.id
     raw = folder / "raw"
     raw.write_bytes(log)
-    reads: list[tuple[str, Callable[[Which], Awaitable[Any]], int]] = [
+    reads: list[tuple[str, Callable[[FileRequest], Awaitable[Any]], int]] = [
         ("tail of 200 lines, redacted", files.tail, 20_000),
         ("page of 8 KiB, redacted", lambda which: files.read(which, 0), 8192),
         ("page of 64 KiB, redacted", lambda which: files.read(which, 0, 65_536), 65_536),
     ]
     for name, read, length in reads:
         one, two, base = await _together(
-            lambda read=read: read(Which(WHERE, small)),
-            lambda read=read: read(Which(WHERE, large)),
+            lambda read=read: read(FileRequest(WHERE, small)),
+            lambda read=read: read(FileRequest(WHERE, large)),
             lambda length=length: _raw_read(raw, length),
             runs=50,
         )
@@ -126,7 +131,7 @@ async def _measure_puts(folder: Path) -> None:
     ours = plain = 0.0
     for number in range(SMALL_FILES):
         began = time.perf_counter()
-        await files.put(WHERE, content, About(Kind.ARTIFACT, "small", key=f"call_{number}"))
+        await files.put(WHERE, content, NewFileInfo(Kind.ARTIFACT, "small", key=f"call_{number}"))
         ours += time.perf_counter() - began
         if number % 10 == 0:
             began = time.perf_counter()
@@ -169,13 +174,15 @@ async def _measure_memory(folder: Path, log: bytes) -> None:
     ]
     print(f"| making it, a MiB at a time | {grown[0]:.1f} | {grown[1]:.1f} |")
     ids = [record.id for record in records]
-    asked: list[tuple[str, Callable[[Which], Awaitable[Any]]]] = [
-        ("grep, 1 % of the lines", lambda which: files.grep(which, Wanted("ONEPERCENT"))),
+    asked: list[tuple[str, Callable[[FileRequest], Awaitable[Any]]]] = [
+        ("grep, 1 % of the lines", lambda which: files.grep(which, GrepRequest("ONEPERCENT"))),
         ("tail", files.tail),
         ("page in the middle", lambda which: files.read(which, 25_000_000)),
     ]
     for name, ask in asked:
-        peaks = [await _peak(lambda i=ref_id, ask=ask: ask(Which(WHERE, i))) for ref_id in ids]
+        peaks = [
+            await _peak(lambda i=ref_id, ask=ask: ask(FileRequest(WHERE, i))) for ref_id in ids
+        ]
         print(f"| {name} | {peaks[0]:.1f} | {peaks[1]:.1f} |")
 
 

@@ -126,7 +126,7 @@ async def _attempt(budgets: Budgets, change: BudgetChange) -> BudgetProfile | No
 WRITER = """
 import anyio, sys
 from pathlib import Path
-from creonowd.context.budget_change import BudgetChange
+from creonowd.context.budget import BudgetChange
 from creonowd.errors import DaemonError
 from creonowd.workspace.budgets import Budgets
 

@@ -1,0 +1,119 @@
+"""One pass over a file's bytes, as they are written: size, hash, and what a search wants to know.
+
+Knows bytes and lines; opens no file.
+"""
+
+import codecs
+import contextlib
+import hashlib
+import os
+from collections.abc import Generator, Iterable
+from pathlib import Path
+
+from creonowd.context_files.records import BLOCK, FileStats
+from creonowd.storage import atomic
+
+
+class StatsCounter:
+    """Watches the bytes of one file go by."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+        self._decoder: codecs.IncrementalDecoder | None = codecs.getincrementaldecoder("utf-8")()
+        self._size = 0
+        self._line = 0
+        self._longest_line = 0
+        self._newlines: list[int] = []
+
+    def add(self, data: bytes) -> None:
+        """Look at the next bytes."""
+        self._hash.update(data)
+        self._decode(data, final=False)
+        while data:
+            room = BLOCK - self._size % BLOCK
+            self._add_within_block(data[:room])
+            data = data[room:]
+
+    def survey(self) -> FileStats:
+        """Tell what has been seen; nothing may be added after."""
+        self._decode(b"", final=True)
+        return FileStats(
+            byte_size=self._size,
+            sha256=self._hash.hexdigest(),
+            utf8=self._decoder is not None,
+            longest_line=max(self._longest_line, self._line),
+            newlines=tuple(self._newlines),
+        )
+
+    def _add_within_block(self, data: bytes) -> None:
+        if self._size % BLOCK == 0:
+            self._newlines.append(0)
+        first, last = data.find(b"\n"), data.rfind(b"\n")
+        if first >= 0:
+            # To measure every line would take longer than all the rest.
+            self._longest_line = max(self._longest_line, self._line + first, last - first)
+            self._line = 0
+        self._line += len(data) - last - 1
+        self._newlines[-1] += data.count(b"\n")
+        self._size += len(data)
+
+    def _decode(self, data: bytes, *, final: bool) -> None:
+        if self._decoder is None:
+            return
+        try:
+            self._decoder.decode(data, final)
+        except UnicodeDecodeError:
+            self._decoder = None
+
+
+def file_stats(chunks: Iterable[bytes]) -> FileStats:
+    """Survey bytes that are at hand."""
+    surveyor = StatsCounter()
+    for chunk in chunks:
+        surveyor.add(chunk)
+    return surveyor.survey()
+
+
+_MODE = 0o600
+
+
+class NewFileWriter:
+    """A temporary file that is being filled."""
+
+    def __init__(self, temporary: Path, descriptor: int) -> None:
+        self._temporary = temporary
+        self._file = os.fdopen(descriptor, "wb", buffering=0)
+        self._surveyor = StatsCounter()
+        self.size = 0
+
+    def write(self, data: bytes) -> None:
+        """Add bytes at the end."""
+        self._surveyor.add(data)
+        self.size += len(data)
+        view = memoryview(data)
+        while view:
+            view = view[self._file.write(view) :]
+
+    def place(self, path: Path) -> FileStats:
+        """Make the file `path`, on the disk when this returns."""
+        os.fsync(self._file.fileno())
+        self._file.close()
+        atomic.move(self._temporary, path)
+        atomic.sync_folder(path.parent)
+        return self._surveyor.survey()
+
+    def close(self) -> None:
+        """Forget what was not put in place."""
+        self._file.close()
+        self._temporary.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def write_new_file(folder: Path) -> Generator[NewFileWriter]:
+    """Open a file that leaves nothing behind unless it is put in place; disk errors are told."""
+    with atomic.disk_errors("a context file"):
+        one = NewFileWriter(*atomic.create_temporary(folder, _MODE))
+        try:
+            yield one
+        finally:
+            one.close()

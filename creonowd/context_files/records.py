@@ -1,0 +1,396 @@
+"""Which folder a conversation gets, and which file in it a record, by the form its origin asks for.
+
+Knows folders and names; never looks at a disk.
+"""
+
+import re
+from bisect import insort
+from collections.abc import Container, Iterable, Sequence
+from enum import StrEnum
+from hashlib import sha256
+from typing import Any
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from creonowd.clock import Clock
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model
+
+VERSION = 1
+BLOCK = 1024 * 1024
+LONGEST_HINT = 500
+LONGEST_KEY = 256
+
+_ID = re.compile(r"ctx_[a-z0-9]{16,26}")
+
+
+class Kind(StrEnum):
+    """What a context file holds: a tool's or terminal's output, a piece of history, a catalogue."""
+
+    ARTIFACT = "artifact"
+    HISTORY = "history"
+    CATALOG = "catalog"
+
+
+class Origin(StrEnum):
+    """Where a context file came from; it decides the folder and the form of its name."""
+
+    TOOL = "tool"
+    TERMINAL = "terminal"
+    ARCHIVE = "archive"
+    SUMMARY = "summary"
+    CATALOG = "catalog"
+
+
+class Retention(StrEnum):
+    """How a file expires: an eager one by age, a lazy one by its last use, to be made again."""
+
+    EAGER = "eager"
+    LAZY = "lazy"
+
+
+class ContextRef(Model):
+    """All that a model needs to remember of a context file; `createdAt` is in milliseconds.
+
+    `byteSize` is absent while a lazy file has not been made. The id says nothing of a path.
+    """
+
+    id: str
+    kind: Kind
+    mime_type: str | UnsetType = UNSET
+    byte_size: int | UnsetType = UNSET
+    created_at: int
+    hint: str
+
+
+class FileStats(Model):
+    """What one pass over a file's bytes tells; `newlines` counts them in every `BLOCK` of bytes.
+
+    No line is longer than `longest_line`, which may be too large by a `BLOCK`.
+    """
+
+    byte_size: int
+    sha256: str
+    utf8: bool
+    longest_line: int
+    newlines: tuple[int, ...]
+
+
+class Record(Model):
+    """Everything known about one context file, as it is kept beside it.
+
+    `stored_at` is when this disk got it, `created_at` when it came to be: an import keeps the
+    latter. A record with a `recipe` is lazy: its file may be missing.
+    `deleted` marks a file that could not go at once because someone was reading it.
+    """
+
+    version: int = VERSION
+    id: str
+    kind: Kind
+    origin: Origin
+    retention: Retention
+    path: str
+    hint: str
+    mime_type: str
+    created_at: int
+    stored_at: int
+    sequence: int
+    project_id: str
+    key: str | None = None
+    recipe: dict[str, Any] | None = None
+    survey: FileStats | None = None
+    deleted: bool = False
+
+    @property
+    def lazy(self) -> bool:
+        """Whether the file can be made again."""
+        return self.recipe is not None
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        """Where the file stands among its siblings, oldest first."""
+        return (self.created_at, self.sequence, self.id)
+
+    @property
+    def ref(self) -> ContextRef:
+        """What the model gets to see."""
+        return ContextRef(
+            id=self.id,
+            kind=self.kind,
+            mime_type=self.mime_type,
+            byte_size=UNSET if self.survey is None else self.survey.byte_size,
+            created_at=self.created_at,
+            hint=self.hint,
+        )
+
+
+class NewFile(Model):
+    """What is said of a file when it is put or registered; only a lazy one has a `recipe`."""
+
+    kind: Kind
+    origin: Origin
+    hint: str
+    mime_type: str
+    key: str | None = None
+    recipe: dict[str, Any] | None = None
+
+
+def is_id(text: str) -> bool:
+    """Tell whether a text has the form of a ref's id."""
+    return _ID.fullmatch(text) is not None
+
+
+FOLDERS = {Kind.ARTIFACT: "artifacts", Kind.HISTORY: "history", Kind.CATALOG: "catalog"}
+PLACES = {
+    Origin.TOOL: "artifacts/tool",
+    Origin.TERMINAL: "artifacts/terminal",
+    Origin.ARCHIVE: "history/archive",
+    Origin.SUMMARY: "history/summary",
+    Origin.CATALOG: "catalog/tools",
+}
+REFS = "refs"
+
+_KIND_OF = {
+    Origin.TOOL: Kind.ARTIFACT,
+    Origin.TERMINAL: Kind.ARTIFACT,
+    Origin.ARCHIVE: Kind.HISTORY,
+    Origin.SUMMARY: Kind.HISTORY,
+    Origin.CATALOG: Kind.CATALOG,
+}
+_DEFAULT = {
+    Kind.ARTIFACT: Origin.TOOL,
+    Kind.HISTORY: Origin.ARCHIVE,
+    Kind.CATALOG: Origin.CATALOG,
+}
+_PATH = re.compile(
+    f"(?:{'|'.join(PLACES.values())})/" + r"[A-Za-z0-9_][A-Za-z0-9._-]{0,119}", re.ASCII
+)
+_CONVERSATION = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
+_LONGEST_STEM = 80
+_DIGEST = 12
+
+
+def is_conversation_id(text: str) -> bool:
+    """Tell whether a text can be the name of a conversation's folder on every system."""
+    return _CONVERSATION.fullmatch(text) is not None and _DEVICE.match(text) is None
+
+
+def check_conversation_id(conversation_id: str) -> None:
+    """Refuse what cannot be a conversation's id."""
+    if not is_conversation_id(conversation_id):
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT,
+            "conversationId must be 1 to 64 of A-Z, a-z, 0-9, _ and -, and no device's name.",
+            field="conversationId",
+        )
+
+
+def kind_of(origin: Origin) -> Kind:
+    """Tell which kind an origin belongs to."""
+    return _KIND_OF[origin]
+
+
+def default_origin(kind: Kind) -> Origin:
+    """Tell where a file of a kind comes from unless something else is said."""
+    return _DEFAULT[kind]
+
+
+def ref_path(kind: Kind, ref_id: str) -> str:
+    """Tell where the record of a ref is kept."""
+    return f"{FOLDERS[kind]}/{REFS}/{ref_id}.json"
+
+
+def is_path(path: str) -> bool:
+    """Tell whether a path is one that a context file may have inside its conversation."""
+    return (
+        _PATH.fullmatch(path) is not None
+        and not path.endswith(".")
+        and _DEVICE.match(path.rpartition("/")[2]) is None
+    )
+
+
+def origin_of(path: str) -> Origin:
+    """Tell which origin's folder a file path lies in."""
+    return next(origin for origin, place in PLACES.items() if path.startswith(f"{place}/"))
+
+
+def choose(
+    origin: Origin, label: str, created_at: int, mime_type: str, taken: Container[str]
+) -> str:
+    """Name a new file after its `label`, a key or an id, beside the lower-case paths in `taken`."""
+    stem = _stem(origin, label, created_at)
+    ending = _ending(origin, mime_type)
+    path = f"{PLACES[origin]}/{stem}{ending}"
+    number = 2
+    while path.lower() in taken or not is_path(path):
+        path = f"{PLACES[origin]}/{stem}-{number}{ending}"
+        number += 1
+    return path
+
+
+def _stem(origin: Origin, label: str, created_at: int) -> str:
+    name = _UNSAFE.sub("_", label)[:_LONGEST_STEM].lstrip("-") or "file"
+    name = f"_{name}" if _DEVICE.match(name) else name
+    if name != label:
+        # Keys that differ only in what a name cannot hold, such as Chinese ones, stay apart.
+        name = f"{name}-{sha256(label.encode('utf-8', 'replace')).hexdigest()[:_DIGEST]}"
+    if origin is Origin.ARCHIVE:
+        return f"{created_at}-{name}"
+    return str(created_at) if origin is Origin.SUMMARY else name
+
+
+def _ending(origin: Origin, mime_type: str) -> str:
+    if origin in {Origin.ARCHIVE, Origin.SUMMARY}:
+        return ".md"
+    if origin is Origin.TERMINAL:
+        return ".log"
+    bare = mime_type.partition(";")[0].strip().lower()
+    if bare == "application/json" or bare.endswith("+json"):
+        return ".json"
+    return ".txt" if bare.startswith("text/") else ".bin"
+
+
+class Index:
+    """The records of one conversation. Not guarded: its owner holds a lock."""
+
+    def __init__(self, records: Iterable[Record] = ()) -> None:
+        self._records: dict[str, Record] = {}
+        self._ids_by_key: dict[str, str] = {}
+        self._ordered: list[tuple[int, int, str]] = []
+        self.paths: set[str] = set()
+        self.next_sequence = 0
+        for record in records:
+            self.add(record)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def __contains__(self, ref_id: object) -> bool:
+        return ref_id in self._records
+
+    def get(self, ref_id: str) -> Record | None:
+        """Find a record by its id."""
+        return self._records.get(ref_id)
+
+    def by_key(self, key: str) -> Record | None:
+        """Find a record by the key that its host gave it."""
+        return self._records.get(self._ids_by_key.get(key, ""))
+
+    def add(self, record: Record) -> None:
+        """Take in a record that is new."""
+        self._records[record.id] = record
+        self.paths.add(record.path.lower())
+        self.next_sequence = max(self.next_sequence, record.sequence + 1)
+        insort(self._ordered, record.order)
+        if record.key is not None:
+            self._ids_by_key[record.key] = record.id
+
+    def change(self, record: Record) -> None:
+        """Replace what is known of a file; its id, key, path and order stay."""
+        self._records[record.id] = record
+
+    def remove(self, record: Record) -> None:
+        """Forget a record."""
+        del self._records[record.id]
+        self.paths.discard(record.path.lower())
+        self._ordered.remove(record.order)
+        if record.key is not None:
+            self._ids_by_key.pop(record.key, None)
+
+    def all(self) -> list[Record]:
+        """List every record, oldest first."""
+        return [self._records[ref_id] for _, _, ref_id in self._ordered]
+
+    def newest(self, kind: Kind | None, limit: int) -> list[Record]:
+        """List the newest `limit` records of a kind, oldest first."""
+        found: list[Record] = []
+        for _, _, ref_id in reversed(self._ordered):
+            record = self._records[ref_id]
+            if kind is None or record.kind is kind:
+                found.append(record)
+                if len(found) == limit:
+                    break
+        return found[::-1]
+
+
+def mint(new: NewFile, index: Index, project_id: str, clock: Clock) -> Record:
+    """Make the record of a new file, with an id and a path that the index does not have."""
+    now = clock.now_ms()
+    ref_id = clock.new_id("ctx")
+    while ref_id in index:
+        ref_id = clock.new_id("ctx")
+    return Record(
+        id=ref_id,
+        retention=Retention.EAGER if new.recipe is None else Retention.LAZY,
+        path=choose(new.origin, new.key or ref_id, now, new.mime_type, index.paths),
+        created_at=now,
+        stored_at=now,
+        sequence=index.next_sequence,
+        project_id=project_id,
+        **msgspec.structs.asdict(new),
+    )
+
+
+def refuse_other(old: Record, *, same: bool) -> None:
+    """Refuse to let a key name something else than it does; CONFLICT says what it names."""
+    if not same:
+        raise DaemonError(
+            ErrorCode.CONFLICT,
+            "The key names another file already; choose another key or delete that file.",
+            field="key",
+            id=old.id,
+        )
+
+
+def fit_records(
+    index: Index, arriving: Sequence[Record], project_id: str, now_ms: int
+) -> list[Record]:
+    """List the records that are new here, in order; CONFLICT if one contradicts what is here."""
+    fresh: list[Record] = []
+    taken = set(index.paths)
+    for record in sorted(arriving, key=lambda record: record.order):
+        if _is_here(index, record):
+            continue
+        path = record.path
+        if path.lower() in taken:
+            label = record.key or record.id
+            path = choose(record.origin, label, record.created_at, record.mime_type, taken)
+        taken.add(path.lower())
+        fresh.append(
+            msgspec.structs.replace(
+                record,
+                path=path,
+                project_id=project_id,
+                stored_at=now_ms,
+                sequence=index.next_sequence + len(fresh),
+            )
+        )
+    return fresh
+
+
+def _is_here(index: Index, record: Record) -> bool:
+    old = index.get(record.id)
+    namesake = None if record.key is None else index.by_key(record.key)
+    if old is None and namesake is None:
+        return False
+    if old is not None and _is_same(old, record) and (namesake is None or namesake.id == old.id):
+        return True
+    raise DaemonError(
+        ErrorCode.CONFLICT,
+        "The conversation has another file under the same id or key; import into a new one.",
+        field="conversationId",
+        id=record.id,
+    )
+
+
+def _is_same(old: Record, new: Record) -> bool:
+    if old.lazy or new.lazy:
+        return old.recipe == new.recipe
+    return (
+        old.survey is not None
+        and new.survey is not None
+        and (old.survey.sha256 == new.survey.sha256)
+    )
