@@ -23,8 +23,8 @@ from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model, Params
 from creonowd.skills.library import Entry
 from creonowd.skills.skill import refuse
-from creonowd.sources.open_document import Opened, Position, open_document, put
-from creonowd.sources.summaries import absent
+from creonowd.sources.document import LocatedDocument, Position, open_document, put
+from creonowd.sources.hosts import absent
 from creonowd.tokens.tables import encoding_for
 from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer
 from creonowd.workspace.buffer import Buffer
@@ -200,7 +200,7 @@ def _as_planned(entry: Entry) -> SkillNeeds:
 
 async def _opened(
     session: Session, project: Project, request: AssembleContext, skill: SkillNeeds, what_if: WhatIf
-) -> Opened:
+) -> LocatedDocument:
     """Open the document, if anything that the skill asks for depends on it."""
     selection = request.selection
     position = Position(
@@ -211,7 +211,7 @@ async def _opened(
     if what_if.text is not None:
         return put(Buffer.of(what_if.text), position, utf16=session.peer.utf16)
     if selection is None and not wants_document(skill.rules):
-        return Opened()
+        return LocatedDocument()
     timeout_ms = session.settings.source_timeout_ms
     return await open_document(session.documents, project, position, session.peer, timeout_ms)
 

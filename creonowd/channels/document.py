@@ -8,8 +8,8 @@ from msgspec import UNSET, Meta, UnsetType
 from creonowd.channels.session import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
+from creonowd.retrieval.catalogue import documents_in
 from creonowd.rpc.channel import Channel
-from creonowd.sources.retrieval.catalogue import documents_in
 from creonowd.workspace.buffer import Edit
 from creonowd.workspace.documents import OpenDocument
 

@@ -15,7 +15,7 @@ from creonowd.context.assemble import Concurrency
 from creonowd.context.plan import Source
 from creonowd.context.system_prompt import PrefixMemory
 from creonowd.context.text_tools import Memory
-from creonowd.sources.joined import Joined
+from creonowd.sources.batched_reads import SharedReads
 from creonowd.workspace.projects import Project
 
 READING = 8
@@ -42,7 +42,7 @@ class Engine:
     admission: Admission = field(default_factory=Admission)
     memory: Memory = field(default_factory=Memory)
     prefixes: PrefixMemory = field(default_factory=PrefixMemory)
-    lookups: Joined[Any] = field(default_factory=Joined[Any])
+    lookups: SharedReads[Any] = field(default_factory=SharedReads[Any])
     news: News = field(default_factory=News)
     lanes: Concurrency = field(default_factory=_lanes)
 

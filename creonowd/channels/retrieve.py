@@ -13,20 +13,13 @@ from creonowd.context.plan import query as text_before
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
+from creonowd.retrieval.project_index import IndexProgress, ProjectIndex
+from creonowd.retrieval.query import terms_of
+from creonowd.retrieval.ranking import Ranked, source_ref
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.requests import report_progress
-from creonowd.sources.open_document import Opened, Position, open_document
-from creonowd.sources.retrieval.explanation import (
-    MOST,
-    Explained,
-    Search,
-    Why,
-    explain,
-    without_terms,
-)
-from creonowd.sources.retrieval.project_index import Progress, ProjectIndex
-from creonowd.sources.retrieval.ranking import Ranked, source_ref
-from creonowd.sources.retrieval.terms import terms_of
+from creonowd.sources.document import LocatedDocument, Position, open_document
+from creonowd.sources.passage_source import MOST, Explained, Search, Why, explain, without_terms
 from creonowd.workspace.projects import Project
 
 USUAL_LIMIT = 20
@@ -102,11 +95,11 @@ async def retrieve_context(session: Session, params: RetrieveContext) -> Retriev
     )
 
 
-def _tell(progress: Progress) -> None:
+def _tell(progress: IndexProgress) -> None:
     report_progress({"done": progress.done, "documents": progress.documents})
 
 
-async def _opened(session: Session, project: Project, params: RetrieveContext) -> Opened:
+async def _opened(session: Session, project: Project, params: RetrieveContext) -> LocatedDocument:
     if not params.document_id.strip():
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT, "documentId must not be blank.", field="documentId"
@@ -117,7 +110,7 @@ async def _opened(session: Session, project: Project, params: RetrieveContext) -
 
 
 async def _search(
-    session: Session, project: Project, params: RetrieveContext, opened: Opened
+    session: Session, project: Project, params: RetrieveContext, opened: LocatedDocument
 ) -> Search:
     figures = figures_of(await session.budgets.effective(project.project_id))
     document = opened.document

@@ -14,6 +14,7 @@ from creonowd.conversations.reuse import LastTurns
 from creonowd.providers.configured import Configured
 from creonowd.providers.reuse import PrefixReuse
 from creonowd.redaction import Redactor
+from creonowd.retrieval.indexes import Indexes
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.peer import Peer
 from creonowd.rpc.server import Server
@@ -21,8 +22,7 @@ from creonowd.settings import Settings
 from creonowd.skills.in_flight import InFlight
 from creonowd.skills.library import Library
 from creonowd.sources.hosts import Hosts
-from creonowd.sources.project import ProjectSources
-from creonowd.sources.retrieval.indexes import Indexes
+from creonowd.sources.project_files import ProjectSources
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.chats import Chats

@@ -9,8 +9,15 @@ from creonowd.context.fragment import Layer
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Params, Result
 from creonowd.rpc.channel import Channel, HostCall, Role
-from creonowd.sources.host_answer import HostAnswer, HostKind
-from creonowd.sources.hosts import FETCH, LONGEST_TIMEOUT_MS, TIMEOUT_MS, FetchSource, Offer
+from creonowd.sources.hosts import (
+    FETCH,
+    LONGEST_TIMEOUT_MS,
+    TIMEOUT_MS,
+    FetchSource,
+    HostAnswer,
+    HostKind,
+    Offer,
+)
 
 
 class RegisterSource(Params):

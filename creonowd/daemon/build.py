@@ -24,6 +24,8 @@ from creonowd.conversations.reuse import LastTurns
 from creonowd.daemon.secrecy import own_redactor
 from creonowd.providers.configured import Configured
 from creonowd.providers.reuse import PrefixReuse
+from creonowd.retrieval.indexes import Indexes
+from creonowd.retrieval.project_index import editor_documents
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.openrpc import describe
 from creonowd.rpc.server import Server
@@ -31,11 +33,9 @@ from creonowd.settings import Settings
 from creonowd.skills.in_flight import InFlight
 from creonowd.skills.library import Library
 from creonowd.sources.hosts import Hosts
-from creonowd.sources.project import ProjectSources
-from creonowd.sources.retrieval.held import held
-from creonowd.sources.retrieval.indexes import Indexes
-from creonowd.sources.retrieval.source import Passages
-from creonowd.sources.skill_sources import SkillSources
+from creonowd.sources.passage_source import Passages
+from creonowd.sources.project_files import ProjectSources
+from creonowd.sources.recent_runs import SkillSources
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.chats import Chats
@@ -71,7 +71,7 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
     troubles = _troubles(projects, budgets, tokenizers)
     documents = Documents(clock)
     hosts = Hosts(clock)
-    indexes = Indexes(user_data, clock, watcher, partial(held, documents), redactor)
+    indexes = Indexes(user_data, clock, watcher, partial(editor_documents, documents), redactor)
     troubles.watch("sources", lambda: _resting(hosts.resting()))
     troubles.watch("retrieval", lambda: _unindexed(indexes.problems()))
     constraints = Constraints(tree, clock, redactor)

@@ -3,9 +3,13 @@
 Knows records of runs; knows no provider.
 """
 
+from collections.abc import Sequence
+
 from creonowd.context.fragment import Fragment, Layer, Place
-from creonowd.context.plan import Ask, Fetched, Need
+from creonowd.context.plan import Ask, Fetched, Need, Source
 from creonowd.errors import WarningCode, warning_text
+from creonowd.sources.outline import HeadingsOutline
+from creonowd.workspace.projects import Project
 from creonowd.workspace.runs import RunRecord, Runs
 
 SCORE = 1.0
@@ -43,3 +47,14 @@ def _fragment(run: RunRecord) -> Fragment:
         place=Place(path=LAST, offset=run.number),
         score=SCORE,
     )
+
+
+class SkillSources:
+    """Gives the same sources to every project: each is told the project when it is asked."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._sources = (HeadingsOutline(), RecentRuns(runs))
+
+    def of(self, project: Project) -> Sequence[Source]:
+        """Give the sources of a project for one assembly."""
+        return self._sources

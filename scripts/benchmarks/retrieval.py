@@ -17,13 +17,13 @@ import psutil
 from creonowd.cli.client import Client, connect
 from creonowd.context.mentions import Mentions
 from creonowd.model import Model
-from creonowd.sources.retrieval.database import Database
-from creonowd.sources.retrieval.indexes import FOLDER
+from creonowd.retrieval.database import Database
+from creonowd.retrieval.indexes import FOLDER
 from scripts.benchmarks.novel.crowd import percentile
 from scripts.benchmarks.novel.searching import Searched, answers, measure
 from scripts.benchmarks.novel.volumes import shelf
-from tests.sources.retrieval.questions import CORPUS, QUESTIONS
-from tests.sources.retrieval.questions import measure as recall
+from tests.retrieval.questions import CORPUS, QUESTIONS
+from tests.retrieval.questions import measure as recall
 
 BOTH = "names and places"
 KINDS = ("name", "place", "word", "event", "paraphrase")

@@ -12,8 +12,7 @@ from creonowd.context.plan import Ask, Fetched
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
-from creonowd.sources.host_answer import MOST_CHUNKS
-from creonowd.sources.hosts import MANY_CHUNKS, MOST_PER_CLIENT, HostSource
+from creonowd.sources.hosts import MANY_CHUNKS, MOST_CHUNKS, MOST_PER_CLIENT, HostSource
 from creonowd.workspace.projects import Project
 from tests.clients import PATIENCE, Client, in_memory
 

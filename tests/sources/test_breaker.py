@@ -1,6 +1,6 @@
 """When someone who keeps failing is left alone."""
 
-from creonowd.sources.breaker import Breaker
+from creonowd.sources.hosts import Breaker
 
 
 def failing(times: int) -> Breaker:

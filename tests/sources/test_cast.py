@@ -1,6 +1,6 @@
 """Who is known by name is read once per state of the folder, and old states are let go."""
 
-from creonowd.sources.cast import Known
+from creonowd.sources.characters import EntityCache
 from creonowd.workspace.creonow_tree import Folder
 from tests.sources.folders import folder
 
@@ -11,13 +11,13 @@ def cast(text: str) -> Folder:
 
 
 def test_what_has_not_changed_is_the_very_same_value() -> None:
-    known = Known()
+    known = EntityCache()
 
     assert known.entities(cast("冷静。")) is known.entities(cast("冷静。"))
 
 
 def test_large_characters_that_were_changed_are_let_go() -> None:
-    known = Known()
+    known = EntityCache()
     before = known.entities(cast("冷静。"))
 
     for version in range(10):

@@ -3,8 +3,7 @@
 import pytest
 
 from creonowd.context.fragment import FragmentKind, Layer, Reason
-from creonowd.sources.characters import characters, names_of, waiting
-from creonowd.sources.entities import Entity, Inject, describe
+from creonowd.sources.characters import Entity, Inject, characters, describe, names_of, waiting
 from tests.sources.folders import folder
 
 PATH = ".creonow/characters/林远.md"

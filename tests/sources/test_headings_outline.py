@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from creonowd.context.fragment import Span
 from creonowd.context.plan import Ask, Document
-from creonowd.sources.headings_outline import NEAR, HeadingsOutline, outline
+from creonowd.sources.outline import NEAR, HeadingsOutline, outline
 
 NOVEL = "# 红楼\n序。\n\n## 第一回 甄士隐\n正文。\n\n## 第二回 贾夫人\n正文。\n\n### 葬花\n正文。\n"
 

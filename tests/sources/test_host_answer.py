@@ -16,7 +16,7 @@ from creonowd.context.fragment import (
 )
 from creonowd.context.plan import Fetched
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.sources.host_answer import HostKind, LooseAnswer, Origins, read_answer
+from creonowd.sources.hosts import HostKind, LooseAnswer, Origins, read_answer
 
 GOOD = {"source": "kg:林远", "content": "林远是北城的更夫。"}
 

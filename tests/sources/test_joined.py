@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from creonowd.sources.joined import Joined
+from creonowd.sources.batched_reads import SharedReads
 
 
 class Disk:
@@ -22,7 +22,7 @@ class Disk:
 
 
 async def test_those_who_ask_during_a_read_share_the_next_one() -> None:
-    disk, joined, got = Disk(), Joined[str](), list[str]()
+    disk, joined, got = Disk(), SharedReads[str](), list[str]()
 
     async def ask() -> None:
         got.append(await joined.read("k", disk.read))
@@ -42,7 +42,7 @@ async def test_those_who_ask_during_a_read_share_the_next_one() -> None:
 
 
 async def test_finding_nothing_is_shared_too() -> None:
-    joined, reads = Joined[None](), list[int]()
+    joined, reads = SharedReads[None](), list[int]()
     go = anyio.Event()
 
     async def nothing() -> None:
@@ -60,7 +60,7 @@ async def test_finding_nothing_is_shared_too() -> None:
 
 
 async def test_one_after_the_other_each_reads_anew() -> None:
-    disk, joined = Disk(), Joined[str]()
+    disk, joined = Disk(), SharedReads[str]()
     disk.go.set()
 
     first = await joined.read("k", disk.read)
@@ -71,7 +71,7 @@ async def test_one_after_the_other_each_reads_anew() -> None:
 
 
 async def test_a_read_that_fails_is_tried_again_by_the_next() -> None:
-    disk, joined = Disk(), Joined[str]()
+    disk, joined = Disk(), SharedReads[str]()
     disk.go.set()
 
     async def fail() -> str:
@@ -83,7 +83,7 @@ async def test_a_read_that_fails_is_tried_again_by_the_next() -> None:
 
 
 async def test_a_reader_that_is_cancelled_leaves_the_others_their_read() -> None:
-    disk, joined, got = Disk(), Joined[str](), list[str]()
+    disk, joined, got = Disk(), SharedReads[str](), list[str]()
 
     async def ask() -> None:
         got.append(await joined.read("k", disk.read))
@@ -102,7 +102,7 @@ async def test_a_reader_that_is_cancelled_leaves_the_others_their_read() -> None
 
 
 async def test_keys_do_not_wait_for_each_other() -> None:
-    slow, quick, joined = Disk(), Disk(), Joined[str]()
+    slow, quick, joined = Disk(), Disk(), SharedReads[str]()
     quick.go.set()
 
     with anyio.fail_after(60):

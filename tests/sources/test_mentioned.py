@@ -6,10 +6,8 @@ import pytest
 
 from creonowd.clock import SystemClock
 from creonowd.context.plan import Ask, Document
-from creonowd.sources.cast import Cast, Known
-from creonowd.sources.joined import Joined
-from creonowd.sources.mentioned import MentionedSource
-from creonowd.sources.shelves import Shelves
+from creonowd.sources.batched_reads import BatchedReads, SharedReads
+from creonowd.sources.characters import EntityCache, MentionedSource, ProjectEntities
 from creonowd.workspace.creonow_tree import Tree, make_tree
 from creonowd.workspace.projects import Project
 
@@ -30,7 +28,9 @@ def source(tmp_path: Path) -> MentionedSource:
         path = tmp_path / f".creonow/characters/{name}.md"
         path.write_text(f"---\ninject: {inject}\n{more}\n---\n{name}的事。", encoding="utf-8")
     project = Project(project_id="prj", name="x", root=tmp_path)
-    return MentionedSource(Cast(Shelves(Tree(SystemClock()), project, Joined()), Known()))
+    return MentionedSource(
+        ProjectEntities(BatchedReads(Tree(SystemClock()), project, SharedReads()), EntityCache())
+    )
 
 
 async def mentioned(

@@ -6,7 +6,7 @@ import anyio
 
 from creonowd.clock import SystemClock
 from creonowd.context.fragment import Reason, Span
-from creonowd.sources.open_document import Opened, Position, open_document, put
+from creonowd.sources.document import LocatedDocument, Position, open_document, put
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
@@ -17,7 +17,7 @@ def at(cursor: int, selection: Span | None = None) -> Position:
     return Position(document_id="ch.md", cursor=cursor, selection=selection)
 
 
-async def opened(root: Path, documents: Documents, cursor: int = 0) -> Opened:
+async def opened(root: Path, documents: Documents, cursor: int = 0) -> LocatedDocument:
     project = Project(project_id="prj", name="x", root=root)
     with anyio.fail_after(60):
         return await open_document(documents, project, at(cursor), RecordingPeer(), 2000)

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from creonowd.context.fragment import Reason
-from creonowd.sources.preferences import preferences
+from creonowd.sources.project_files import preferences
 from tests.sources.folders import folder, unreadable
 
 PATH = ".creonow/settings/memory.json"

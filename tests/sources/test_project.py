@@ -14,9 +14,9 @@ from creonowd.context.fragment import STABLE, ConstraintOrigin, Layer, Reason
 from creonowd.context.plan import Ask, ContextRules, Fetched, Need, Source, wants
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
-from creonowd.sources.project import ProjectSources
-from creonowd.sources.retrieval.indexes import Indexes
-from creonowd.sources.retrieval.source import Passages
+from creonowd.retrieval.indexes import Indexes
+from creonowd.sources.passage_source import Passages
+from creonowd.sources.project_files import ProjectSources
 from creonowd.workspace.creonow_tree import LIMIT_BYTES, Tree, make_tree
 from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import Watcher

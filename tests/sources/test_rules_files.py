@@ -3,7 +3,7 @@
 import pytest
 
 from creonowd.context.fragment import Reason
-from creonowd.sources.rules_files import other_rules, style_guide
+from creonowd.sources.project_files import other_rules, style_guide
 from creonowd.workspace.creonow_tree import DEFAULTS
 from tests.sources.folders import folder, too_big, unreadable
 

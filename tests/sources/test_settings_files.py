@@ -3,7 +3,7 @@
 import pytest
 
 from creonowd.context.fragment import Reason
-from creonowd.sources.settings_files import outline, settings_texts
+from creonowd.sources.project_files import outline, settings_texts
 from tests.sources.folders import folder
 
 WORLD = ".creonow/settings/世界观.md"

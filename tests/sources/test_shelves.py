@@ -7,25 +7,26 @@ import anyio
 import pytest
 
 from creonowd.clock import SystemClock
-from creonowd.sources.joined import Joined
-from creonowd.sources.shelves import Shelf, Shelves
+from creonowd.sources.batched_reads import BatchedReads, FolderReader, SharedReads
 from creonowd.storage.relative_paths import CreonowFolder
 from creonowd.workspace.creonow_tree import Tree, make_tree
 from creonowd.workspace.projects import Project
 
 
 @pytest.fixture
-def shelves(tmp_path: Path) -> Shelves:
+def shelves(tmp_path: Path) -> BatchedReads:
     make_tree(tmp_path)
     (tmp_path / ".creonow/settings/海港.md").write_text("潮湿。", encoding="utf-8")
     project = Project(project_id="prj", name="x", root=tmp_path)
-    return Shelves(Tree(SystemClock()), project, Joined())
+    return BatchedReads(Tree(SystemClock()), project, SharedReads())
 
 
-async def test_what_is_wanted_at_the_same_time_is_fetched_in_one_thread(shelves: Shelves) -> None:
+async def test_what_is_wanted_at_the_same_time_is_fetched_in_one_thread(
+    shelves: BatchedReads,
+) -> None:
     seen: list[tuple[int, int]] = []
 
-    def work(shelf: Shelf) -> None:
+    def work(shelf: FolderReader) -> None:
         seen.append((threading.get_ident(), id(shelf)))
 
     with anyio.fail_after(60):
@@ -38,7 +39,7 @@ async def test_what_is_wanted_at_the_same_time_is_fetched_in_one_thread(shelves:
     assert seen[0][0] != threading.get_ident()
 
 
-async def test_a_folder_is_read_once_per_trip(shelves: Shelves) -> None:
+async def test_a_folder_is_read_once_per_trip(shelves: BatchedReads) -> None:
     with anyio.fail_after(60):
         one = await shelves.make("one", lambda shelf: [shelf.folder(CreonowFolder.SETTINGS)] * 2)
         texts = await shelves.make(
@@ -50,7 +51,7 @@ async def test_a_folder_is_read_once_per_trip(shelves: Shelves) -> None:
     assert texts == ["潮湿。"]
 
 
-async def test_work_that_was_done_is_not_done_again(shelves: Shelves) -> None:
+async def test_work_that_was_done_is_not_done_again(shelves: BatchedReads) -> None:
     done: list[str] = []
 
     with anyio.fail_after(60):
@@ -61,10 +62,12 @@ async def test_work_that_was_done_is_not_done_again(shelves: Shelves) -> None:
 
 
 @pytest.mark.parametrize("fault", [ValueError("strange"), RecursionError(), KeyError("k")])
-async def test_work_that_fails_costs_the_others_nothing(shelves: Shelves, fault: Exception) -> None:
+async def test_work_that_fails_costs_the_others_nothing(
+    shelves: BatchedReads, fault: Exception
+) -> None:
     got: dict[str, object] = {}
 
-    def fail(shelf: Shelf) -> str:
+    def fail(shelf: FolderReader) -> str:
         raise fault
 
     async def ask(name: str) -> None:
@@ -81,11 +84,11 @@ async def test_work_that_fails_costs_the_others_nothing(shelves: Shelves, fault:
     assert got == {"good": "good", "bad": fault, "fine": "fine"}
 
 
-async def test_work_that_hangs_costs_the_others_nothing(shelves: Shelves) -> None:
+async def test_work_that_hangs_costs_the_others_nothing(shelves: BatchedReads) -> None:
     got: dict[str, object] = {}
     free = threading.Event()
 
-    def hang(shelf: Shelf) -> None:
+    def hang(shelf: FolderReader) -> None:
         free.wait(60)
 
     async def ask(name: str) -> None:
@@ -104,7 +107,7 @@ async def test_work_that_hangs_costs_the_others_nothing(shelves: Shelves) -> Non
     assert got == {"after": "after", "bad": "timeout", "one more": "one more"}
 
 
-async def test_of_a_party_only_who_hangs_does_not_come_back(shelves: Shelves) -> None:
+async def test_of_a_party_only_who_hangs_does_not_come_back(shelves: BatchedReads) -> None:
     free = threading.Event()
     shelves.offer("hangs", lambda _: free.wait(60))
     shelves.offer("works", lambda _: "done")

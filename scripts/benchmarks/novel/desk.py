@@ -10,9 +10,9 @@ from creonowd.context.plan import ContextRules, Plan, SkillNeeds, figures_of, pl
 from creonowd.context.result import AssembleResult, Compared, ModelTarget, answer
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.redaction import Redactor
-from creonowd.sources.project import ProjectSources
-from creonowd.sources.retrieval.indexes import Indexes
-from creonowd.sources.retrieval.source import Passages
+from creonowd.retrieval.indexes import Indexes
+from creonowd.sources.passage_source import Passages
+from creonowd.sources.project_files import ProjectSources
 from creonowd.tokens.cache import CountCache
 from creonowd.tokens.tables import packaged_encoding
 from creonowd.tokens.tokenizer import BpeTokenizer

@@ -8,12 +8,12 @@ from threading import Event
 from creonowd.channels.retrieve import USUAL_LIMIT
 from creonowd.model import Model
 from creonowd.redaction import Redactor
-from creonowd.sources.retrieval.database import Database
-from creonowd.sources.retrieval.query import make_query
-from creonowd.sources.retrieval.ranking import Ranked, rank
-from creonowd.sources.retrieval.refresh import Scene, refresh
-from creonowd.sources.retrieval.search import search
-from creonowd.sources.retrieval.source import MOST_PASSAGES
+from creonowd.retrieval.bm25 import search
+from creonowd.retrieval.database import Database
+from creonowd.retrieval.project_index import IndexScope, refresh
+from creonowd.retrieval.query import make_query
+from creonowd.retrieval.ranking import Ranked, rank
+from creonowd.sources.passage_source import MOST_PASSAGES
 from scripts.benchmarks.novel.crowd import percentile
 
 ROUNDS = 5
@@ -77,7 +77,9 @@ def _updates(database: Database, root: Path, texts: dict[str, str]) -> list[floa
         said = f"\r\n　　她想起第{turn}夜的雨。\r\n"
         changed = texts[path][:half] + said + texts[path][half:]
         (root / path).write_bytes(changed.encode())
-        scene = Scene(root=root, now_ms=time.time_ns() // 1_000_000, held={}, finder=Redactor())
+        scene = IndexScope(
+            root=root, now_ms=time.time_ns() // 1_000_000, held={}, finder=Redactor()
+        )
         began = time.perf_counter()
         refresh(database, scene, lambda _done, _all: None, Event())
         times.append(time.perf_counter() - began)

@@ -1,0 +1,290 @@
+"""Cut a document into passages: whole paragraphs under one heading, about 400 tokens at most.
+
+Where a passage ends depends on the text around that place alone, so that an edit changes the
+passages near it and no others. Knows no file, no index and no tokenizer.
+"""
+
+import re
+import zlib
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple, Protocol
+
+from msgspec.structs import replace
+
+from creonowd.context.fragment import Span
+from creonowd.model import Model
+from creonowd.redaction import PLACEHOLDER, Stretch
+from creonowd.redaction.split_points import split_points
+from creonowd.tokens.boundaries import grapheme_floor, sentences
+
+LONGEST = 80
+
+_MARKDOWN = re.compile(r" {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*$")
+_FENCE = re.compile(r" {0,3}(```|~~~)")
+_NUMBER = r"[0-9０-９〇零一二三四五六七八九十百千两]+"
+_CHINESE = re.compile(
+    rf"[\s\u3000]*(第\s*{_NUMBER}\s*([卷部篇集回章幕节])(?:[\s\u3000：:、·.].*)?)$"
+)
+_COUNTED = "one two three four five six seven eight nine ten eleven twelve thirteen".replace(
+    " ", "|"
+)
+_ENGLISH = re.compile(
+    rf"\s*((book|volume|part|chapter|act|scene)\s+(?:[0-9]+|[ivxlcdm]+|{_COUNTED})\b.*)$",
+    re.IGNORECASE,
+)
+_OUTER = {"卷", "部", "篇", "集", "book", "volume", "part"}
+_INNER = {"节", "scene"}
+
+
+class Heading(NamedTuple):
+    """What a heading says, and how deep it stands; 1 is the top."""
+
+    level: int
+    title: str
+
+
+class Headings:
+    """Reads a document line by line and knows the headings above the current one."""
+
+    def __init__(self) -> None:
+        self._above: tuple[Heading, ...] = ()
+        self._fence: str | None = None
+
+    @property
+    def path(self) -> tuple[str, ...]:
+        """The titles above the current line, outermost first."""
+        return tuple(heading.title for heading in self._above)
+
+    def read(self, line: str) -> bool:
+        """Take in the next line and tell whether it is a heading."""
+        if self._fenced(line):
+            return False
+        found = heading_of(line)
+        if found is not None:
+            above = (heading for heading in self._above if heading.level < found.level)
+            self._above = (*above, found)
+        return found is not None
+
+    def _fenced(self, line: str) -> bool:
+        fence = _FENCE.match(line)
+        if fence is not None and self._fence in (None, fence[1]):
+            self._fence = None if self._fence else fence[1]
+            return True
+        return self._fence is not None
+
+
+def heading_of(line: str) -> Heading | None:
+    """Recognise a heading of Markdown, or the numbered line that opens a chapter."""
+    if not line or len(line) > LONGEST:
+        return None
+    if markdown := _MARKDOWN.match(line):
+        return Heading(len(markdown[1]), markdown[2])
+    if (numbered := _CHINESE.match(line) or _ENGLISH.match(line)) is None:
+        return None
+    title, unit = numbered[1].strip(), numbered[2].lower()
+    level = 1 if unit in _OUTER else 3 if unit in _INNER else 2
+    return None if _is_prose(title) else Heading(level, title)
+
+
+def _is_prose(title: str) -> bool:
+    return title.endswith((",", "，", ";", "；")) or "。" in title
+
+
+MOST_TOKENS = 400
+FEWEST_TOKENS = 220
+SCRAP_TOKENS = 80
+
+_LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
+_RARE = re.compile(r"[\u2e80-\u2fff\u3400-\u4dbf\ua000-\ua95f\U00010000-\U0010ffff]")
+_TOKENS_PER_ASCII = 0.27
+_TOKENS_PER_WIDE = 1.1
+_TOKENS_PER_RARE = 3.8
+_ONE_IN = 3
+
+
+class Passage(Model):
+    """A stretch of a document in code points, its lines as `L120-L143`, and its very text."""
+
+    start: int
+    end: int
+    lines: str
+    heading: tuple[str, ...]
+    text: str
+
+
+class _TextLine(NamedTuple):
+    start: int
+    end: int
+    text: str
+
+
+class _Block(NamedTuple):
+    """What should stay whole. `torn` is where the paragraph begins that it is only a part of."""
+
+    start: int
+    end: int
+    tokens: float
+    heading: tuple[str, ...]
+    closes: bool = False
+    is_heading: bool = False
+    torn: int | None = None
+
+
+def cut(text: str) -> Iterator[Passage]:
+    """Cut a text into passages, in order; blank stretches between them belong to none."""
+    places = Places(text)
+    for group in _packed(_blocks(text)):
+        start, end = group[0].start, group[-1].end
+        if said := text[start:end].rstrip():
+            yield Passage(
+                start=start,
+                end=start + len(said),
+                lines=places.lines(start, start + len(said)),
+                heading=group[-1].heading,
+                text=said,
+            )
+
+
+def about_tokens(text: str) -> float:
+    """Estimate the tokens of a text from its characters, rather too high than too low."""
+    if text.isascii():
+        return len(text) * _TOKENS_PER_ASCII
+    rare = len(_RARE.findall(text))
+    wide = (len(text.encode("utf-8", "surrogatepass")) - len(text) - 3 * rare) / 2
+    plain = len(text) - wide - rare
+    return plain * _TOKENS_PER_ASCII + wide * _TOKENS_PER_WIDE + rare * _TOKENS_PER_RARE
+
+
+class Places:
+    """The lines of a text, and how a stretch of it is called."""
+
+    def __init__(self, text: str) -> None:
+        self._starts = [match.start() for match in _LINE.finditer(text)]
+
+    def lines(self, start: int, end: int) -> str:
+        """Spell the lines of a stretch that is not empty."""
+        first, last = bisect_right(self._starts, start), bisect_right(self._starts, end - 1)
+        return f"L{first}-L{last}"
+
+
+def _blocks(text: str) -> Iterator[_Block]:
+    headings = Headings()
+    paragraph: list[_TextLine] = []
+    for match in _LINE.finditer(text):
+        line = _TextLine(match.start(), match.end(), match.group())
+        is_blank, above = not line.text.strip(), headings.path
+        if not is_blank and not headings.read(line.text.rstrip("\r\n")):
+            paragraph.append(line)
+            continue
+        yield from _paragraph(text, paragraph, above)
+        paragraph = []
+        if not is_blank:
+            tokens = about_tokens(line.text)
+            yield _Block(line.start, line.end, tokens, headings.path, is_heading=True)
+    yield from _paragraph(text, paragraph, headings.path)
+
+
+def _paragraph(text: str, lines: list[_TextLine], heading: tuple[str, ...]) -> Iterator[_Block]:
+    """Keep a paragraph whole if it is small enough; else its lines, else its sentences."""
+    weights = [about_tokens(line.text) for line in lines]
+    if lines and sum(weights) <= MOST_TOKENS:
+        whole = _TextLine(lines[0].start, lines[-1].end, text[lines[0].start : lines[-1].end])
+        yield _block(whole, sum(weights), heading)
+        return
+    for line, tokens in zip(lines, weights, strict=True):
+        if tokens <= MOST_TOKENS:
+            yield _block(line, tokens, heading)
+        else:
+            yield from _sentences(text, line, heading)
+
+
+def _sentences(text: str, line: _TextLine, heading: tuple[str, ...]) -> Iterator[_Block]:
+    start = line.start
+    for end in (*sentences(text, line.start, line.end - 1), line.end):
+        while start < end:
+            stop = _reach(text, start, end)
+            piece = _TextLine(start, stop, text[start:stop])
+            yield _block(piece, about_tokens(piece.text), heading, torn=line.start)
+            start = stop
+
+
+def _reach(text: str, start: int, end: int) -> int:
+    """Find how far a piece may go: to the end if it is small enough, else to a grapheme."""
+    tokens = about_tokens(text[start:end])
+    if tokens <= MOST_TOKENS:
+        return end
+    stop = grapheme_floor(text, start + max(1, int((end - start) * MOST_TOKENS / tokens)))
+    return stop if stop > start else end
+
+
+def _block(
+    line: _TextLine, tokens: float, heading: tuple[str, ...], *, torn: int | None = None
+) -> _Block:
+    closes = zlib.crc32(line.text.encode("utf-8", "surrogatepass")) % _ONE_IN == 0
+    return _Block(line.start, line.end, tokens, heading, closes=closes, torn=torn)
+
+
+def _packed(blocks: Iterable[_Block]) -> Iterator[list[_Block]]:
+    group: list[_Block] = []
+    tokens = 0.0
+    for block in blocks:
+        full = tokens + block.tokens > MOST_TOKENS
+        if group and (full or _stands_apart(block, group[-1], tokens)):
+            yield group
+            group, tokens = [], 0.0
+        group.append(block)
+        tokens += block.tokens
+        if block.closes and tokens >= FEWEST_TOKENS:
+            yield group
+            group, tokens = [], 0.0
+    if group:
+        yield group
+
+
+def _stands_apart(block: _Block, before: _Block, tokens: float) -> bool:
+    if before.is_heading or block.is_heading:
+        return not before.is_heading
+    return block.torn != before.torn and tokens >= SCRAP_TOKENS
+
+
+class DocumentSecretFinder(Protocol):
+    """Finds secrets."""
+
+    def find(self, text: str) -> Sequence[Stretch]:
+        """List where secrets stand in a text, in order."""
+        ...
+
+
+def without_secrets(
+    text: str, passages: Iterable[Passage], finder: DocumentSecretFinder
+) -> Iterator[Passage]:
+    """Give the passages of a text, each as far as it may be shown by itself."""
+    secrets = list(_secrets(text, finder))
+    starts, ends = [secret.start for secret in secrets], [secret.end for secret in secrets]
+    for passage in passages:
+        first = bisect_right(ends, passage.start)
+        inside = secrets[first : bisect_left(starts, passage.end)]
+        yield _without(passage, inside, finder) if inside else passage
+
+
+def _secrets(text: str, finder: DocumentSecretFinder) -> Iterator[Span]:
+    """Find the secrets of a text part by part: no secret reaches over a seam."""
+    seams = [edge.at for edge in split_points(text, 0, len(text)) if not edge.torn]
+    for start, end in pairwise([0, *seams, len(text)]):
+        for found in finder.find(text[start:end]):
+            yield Span(start + found.start, start + found.end)
+
+
+def _without(passage: Passage, secrets: Sequence[Span], finder: DocumentSecretFinder) -> Passage:
+    known = finder.find(passage.text)
+    pieces: list[str] = []
+    done = 0
+    for secret in secrets:
+        start, end = secret.start - passage.start, secret.end - passage.start
+        if any(found.start <= start and end <= found.end for found in known):
+            continue
+        pieces += [passage.text[done : max(0, start)], PLACEHOLDER]
+        done = end
+    return replace(passage, text="".join([*pieces, passage.text[done:]]))

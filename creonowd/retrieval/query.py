@@ -1,0 +1,138 @@
+"""What to search with: the words an author is about to need, each with its weight.
+
+Names count most, then what the author says or selects, then the text before the cursor, of
+which function words are left out. A pure function of strings; knows no index.
+"""
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache
+
+from creonowd.model import Model
+
+LONGEST_WORD = 64
+
+# Han of every plane, kana, Hangul, bopomofo; Thai, Lao, Burmese and Khmer have no spaces either.
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3031-\u3035"
+    "\u3038-\u303c\u3041-\u3096\u3099-\u309a\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u3105-\u312f"
+    "\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7fb"
+    "\uf900-\ufaff\U00016fe0-\U00018cff\U0001b000-\U0001b2ff\U00020000-\U0003ffff"
+)
+# Marks that belong to the word they stand in, though Python counts them as no letters.
+_MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0dff"
+
+# At the end of a run the lookahead gives its last character alone: with that, and with prefixes,
+# a single character can be found wherever it stands.
+_BIGRAM = re.compile(rf"(?=([{UNSPACED}]{{1,2}}))")
+_UNSPACED_RUN = re.compile(rf"[{UNSPACED}]+")
+_WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
+_OF_A_WORD = rf"(?:[^\W_{UNSPACED}]|[{_MARKS}])"
+
+
+def fold(text: str) -> str:
+    """Make spellings equal that mean the same."""
+    return unicodedata.normalize("NFKC", text).casefold()
+
+
+def terms_of(text: str) -> list[str]:
+    """List every term of a text, as often as it occurs."""
+    folded = fold(text)
+    if folded.isascii():
+        return _words(folded)
+    return _BIGRAM.findall(folded) + _words(_UNSPACED_RUN.sub(" ", folded))
+
+
+def stands_in(term: str, text: str) -> bool:
+    """Tell whether a text has a term, looking quickly: what folding alone makes equal is missed."""
+    if is_word(term):
+        return _whole(term).search(text) is not None
+    return term in text
+
+
+def is_lone(term: str) -> bool:
+    """Tell whether a term is a single character of a script without spaces."""
+    return len(term) == 1 and not is_word(term)
+
+
+def is_word(term: str) -> bool:
+    """Tell whether a term is a word of a script with spaces."""
+    return _UNSPACED_RUN.match(term) is None
+
+
+@lru_cache(maxsize=256)
+def _whole(word: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!{_OF_A_WORD}){re.escape(word)}(?!{_OF_A_WORD})", re.IGNORECASE)
+
+
+def _words(text: str) -> list[str]:
+    return [word[:LONGEST_WORD] for word in _WORD.findall(text)]
+
+
+MOST_TERMS = 64
+NAME = 3.0
+WISH = 2.0
+TEXT = 1.0
+MOST_REPEATS = 3
+KEPT = 128
+
+_FUNCTION_CHARACTERS = frozenset(
+    "的了着过是在有和与及或也都就才又还再便却而但若如因所以于之其此这那哪们我你您他她它"
+    "不没无很更最太已将把被让给对向从到得地么吗呢吧啊呀罢来去上下里中说道个一些只可要会能"
+    "のはがをにでとへもやからまでたてだですまするないいる"
+)
+_FUNCTION_WORDS = frozenset(
+    terms_of(
+        "a an and are as at be been but by can could did do for from had has have he her hers him"
+        " his how i if in into is it its me my no not of on or our she should so than that the"
+        " their them then there they this those to upon very was we were what when which who whom"
+        " will with would you your"
+    )
+)
+
+
+class Query(Model):
+    """Terms with their weights, and the names among what was asked."""
+
+    weights: dict[str, float]
+    names: tuple[str, ...] = ()
+
+
+def make_query(text: str, wish: str = "", names: Iterable[str] = ()) -> Query:
+    """Weigh the terms of a text, of what the author wishes for, and of the names in both."""
+    return _made(text, wish, tuple(sorted(set(names))))
+
+
+# The text moves in steps, so that most questions of an author at work are the one before.
+@lru_cache(maxsize=KEPT)
+def _made(text: str, wish: str, named: tuple[str, ...]) -> Query:
+    weights: dict[str, float] = {}
+    for name in named:
+        _add(weights, _plain(terms_of(name)), NAME)
+    _add(weights, _plain(terms_of(wish)), WISH)
+    terms = terms_of(text)
+    plain = Counter(_plain(terms))
+    counted = {term: number for term, number in plain.items() if not _is_function(term)}
+    latest = {term: place for place, term in enumerate(terms)}
+    ranked = sorted(counted, key=lambda term: (-min(counted[term], MOST_REPEATS), -latest[term]))
+    for term in ranked:
+        weights.setdefault(term, TEXT * (1 + min(counted[term], MOST_REPEATS)) / 2)
+    return Query(weights=dict(list(weights.items())[:MOST_TERMS]), names=named)
+
+
+def _add(weights: dict[str, float], terms: Iterable[str], weight: float) -> None:
+    for term in terms:
+        weights.setdefault(term, weight)
+
+
+def _plain(terms: list[str]) -> list[str]:
+    """Leave single characters out, unless there is nothing else."""
+    return [term for term in terms if not is_lone(term)] or terms
+
+
+def _is_function(term: str) -> bool:
+    if is_word(term):
+        return term in _FUNCTION_WORDS
+    return not _FUNCTION_CHARACTERS.isdisjoint(term)

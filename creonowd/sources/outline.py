@@ -1,0 +1,95 @@
+"""Where the author is in the document's own structure: its headings, the current one marked.
+
+Knows headings; `settings/outline.*` is a settings text and read as such.
+"""
+
+import re
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from anyio import to_thread
+
+from creonowd.context.fragment import Fragment, Layer, Place
+from creonowd.context.plan import Ask, Document, Fetched, Need
+from creonowd.errors import WarningCode, warning_text
+from creonowd.retrieval.passages import heading_of
+
+SCORE = 1.0
+NEAR = 30
+HERE = "→"
+
+# Only these lines can be headings: a pattern that begins with a newline is found thirty times
+# as fast as one that looks at the beginning of every line.
+_CANDIDATE = re.compile(
+    r"\n[ \t\u3000]*(?:#{1,6}[ \t]|第|(?:book|volume|part|chapter|act|scene)\s)[^\n]{0,80}(?=\n|\Z)",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"\n {0,3}(?:```|~~~)")
+
+
+class OutlineHeading(NamedTuple):
+    """A heading, how deep it stands, and where it begins."""
+
+    level: int
+    title: str
+    at: int
+
+
+class HeadingsOutline:
+    """Gives the outline of the document at hand."""
+
+    layer = Layer.RETRIEVED
+    name = "outline"
+    need = Need.OUTLINE
+    unavailable = warning_text(WarningCode.OUTLINE_UNAVAILABLE)
+    timeout_ms = None
+
+    async def fetch(self, ask: Ask) -> Fetched:
+        """Give the headings around the cursor, if the document has any."""
+        if ask.document is None:
+            return Fetched()
+        text = await to_thread.run_sync(outline, ask.document)
+        return Fetched(fragments=(_fragment(ask.document, text),) if text else ())
+
+
+def outline(document: Document) -> str:
+    """Set the headings as a list, the one that the author is under marked; empty if there are none."""
+    found = headings(document.text)
+    if not found:
+        return ""
+    here = sum(heading.at <= document.here.start for heading in found) - 1
+    first, last = max(0, here - NEAR), here + NEAR + 1
+    return "\n".join(_lines(found[first:last], here - first))
+
+
+@lru_cache(maxsize=8)
+def headings(text: str) -> tuple[OutlineHeading, ...]:
+    """Find the headings of a text, those inside code fences aside."""
+    lines = f"\n{text}"
+    fences = [match.start() for match in _FENCE.finditer(lines)]
+    return tuple(
+        OutlineHeading(heading.level, heading.title, match.start())
+        for match in _CANDIDATE.finditer(lines)
+        if bisect(fences, match.start()) % 2 == 0
+        and (heading := heading_of(match[0][1:].rstrip("\r"))) is not None
+    )
+
+
+def _lines(found: Sequence[OutlineHeading], here: int) -> Iterator[str]:
+    top = min(heading.level for heading in found)
+    for index, heading in enumerate(found):
+        mark = HERE if index == here else "-"
+        yield f"{'  ' * (heading.level - top)}{mark} {heading.title}"
+
+
+def _fragment(document: Document, text: str) -> Fragment:
+    return Fragment(
+        layer=Layer.RETRIEVED,
+        source=HeadingsOutline.name,
+        source_ref=f"{document.source_ref}#outline",
+        text=text,
+        place=Place(),
+        score=SCORE,
+    )

@@ -1,0 +1,45 @@
+"""A user's data and one project, for tests of what follows its files and buffers."""
+
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from creonowd.clock import SystemClock
+from creonowd.redaction import Redactor
+from creonowd.retrieval.indexes import Indexes
+from creonowd.retrieval.project_index import EditorDocument
+from creonowd.workspace.projects import Project
+from creonowd.workspace.watcher import Watcher
+
+PATIENCE = 60
+
+
+class Stage:
+    """A user's data, one project, and what an editor holds of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.user_data = folder / "data"
+        self.project = Project(project_id="prj_test", name="test", root=folder / "小说")
+        self.project.root.mkdir()
+        self.held: dict[str, EditorDocument] = {}
+        self.watcher = Watcher(SystemClock())
+
+    @asynccontextmanager
+    async def indexes(self, *, watching: bool = True) -> AsyncGenerator[Indexes]:
+        indexes = Indexes(
+            self.user_data, SystemClock(), self.watcher, lambda _id: self.held, Redactor()
+        )
+        if not watching:
+            async with indexes.running():
+                yield indexes
+            return
+        async with self.watcher.running(), indexes.running():
+            yield indexes
+
+    def write(self, path: str, text: str) -> None:
+        (self.project.root / path).parent.mkdir(parents=True, exist_ok=True)
+        (self.project.root / path).write_text(text, encoding="utf-8")
+
+    @property
+    def file(self) -> Path:
+        return self.user_data / "retrieval" / "prj_test.sqlite3"

@@ -1,0 +1,143 @@
+"""Which files are documents."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from creonowd.retrieval.catalogue import IgnoreRules, documents_in, is_left_out
+
+
+def lay_out(root: Path, *paths: str, **contents: str) -> None:
+    for path in paths:
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_text(contents.get(path, "雪"), encoding="utf-8")
+
+
+def ignore(root: Path, path: str, *lines: str) -> None:
+    (root / path).parent.mkdir(parents=True, exist_ok=True)
+    (root / path).write_text("\n".join(lines), encoding="utf-8")
+
+
+def test_texts_are_found_wherever_they_lie(tmp_path: Path):
+    lay_out(tmp_path, "a.md", "卷一/第一章.MD", "notes/deep/er.txt", "b.markdown")
+
+    assert set(documents_in(tmp_path)) == {
+        "a.md",
+        "卷一/第一章.MD",
+        "notes/deep/er.txt",
+        "b.markdown",
+    }
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".creonow/rules/style.md",
+        ".hidden/a.md",
+        "notes/.git/b.md",
+        ".c.md",
+        "node_modules/x/README.md",
+        "picture.png",
+        "a.md.bak",
+        "folder.md/inside.json",
+    ],
+)
+def test_what_is_hidden_foreign_or_no_text_is_left_out(tmp_path: Path, path: str):
+    lay_out(tmp_path, path)
+
+    assert documents_in(tmp_path) == {}
+
+
+@pytest.mark.parametrize(
+    ("lines", "left"),
+    [
+        (["drafts/"], {"a.md", "b/c.md", "b/notes.md"}),
+        (["*.md", "!a.md"], {"a.md"}),
+        (["/b"], {"a.md", "drafts/d.md"}),
+        (["b/*.md", "!b/c.md"], {"a.md", "drafts/d.md", "b/c.md"}),
+        (["**/notes.md"], {"a.md", "drafts/d.md", "b/c.md"}),
+        (["notes.*", "# a.md", "", "  "], {"a.md", "drafts/d.md", "b/c.md"}),
+        (["?.md"], {"b/notes.md"}),
+        (["[cd].md"], {"a.md", "b/notes.md"}),
+        (["[!a].md"], {"a.md", "b/notes.md"}),
+        (["b/**"], {"a.md", "drafts/d.md"}),
+        (["[", "\\"], {"a.md", "b/c.md", "b/notes.md", "drafts/d.md"}),
+        (["[z-a].md", "*(", "!", "/", "[[:x:]]"], {"a.md", "b/c.md", "b/notes.md", "drafts/d.md"}),
+        (["[z-a].md", "a.md"], {"b/c.md", "b/notes.md", "drafts/d.md"}),
+        (["a+b (1)?.md", "c{2}.md", "^d.md$"], {"a.md", "b/c.md", "b/notes.md", "drafts/d.md"}),
+    ],
+)
+def test_what_an_ignore_file_names_is_left_out(tmp_path: Path, lines: list[str], left: set[str]):
+    lay_out(tmp_path, "a.md", "b/c.md", "b/notes.md", "drafts/d.md")
+    ignore(tmp_path, ".gitignore", *lines)
+
+    assert set(documents_in(tmp_path)) == left
+
+
+@given(st.text(alphabet="ab*?[]!-^\\/.{}()+$#: 雪", max_size=20))
+def test_no_line_of_an_ignore_file_can_do_harm(line: str):
+    rules = IgnoreRules().inside("", f"{line}\nc.md")
+
+    assert rules.ignore("c.md", is_folder=False)
+
+
+def test_a_line_of_many_stars_takes_no_time():
+    rules = IgnoreRules().inside("", "*a" * 30 + "*b")
+
+    assert not rules.ignore("a" * 250, is_folder=False)
+
+
+@pytest.mark.parametrize(
+    ("path", "left_out"),
+    [
+        ("chapters/01.md", False),
+        ("untitled:1", False),
+        ("3f2c-77", False),
+        (".creonow/rules/style.md", True),
+        ("notes/.hidden/a.md", True),
+        ("../outside.md", True),
+        ("drafts/01.md", True),
+        ("drafts/deep/01.md", True),
+        ("b/secret.md", True),
+        ("secret.md", False),
+    ],
+)
+def test_what_is_open_is_left_out_where_no_documents_are(
+    tmp_path: Path, path: str, *, left_out: bool
+):
+    ignore(tmp_path, ".gitignore", "drafts/")
+    ignore(tmp_path, "b/.gitignore", "/secret.md")
+
+    assert is_left_out(tmp_path, path) is left_out
+
+
+def test_an_inner_ignore_file_holds_for_its_folder(tmp_path: Path):
+    lay_out(tmp_path, "a.md", "b/a.md", "b/c.md", "b/d/a.md")
+    ignore(tmp_path, "b/.ignore", "/a.md")
+
+    assert set(documents_in(tmp_path)) == {"a.md", "b/c.md", "b/d/a.md"}
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a privilege there")
+def test_links_are_not_followed(tmp_path: Path):
+    lay_out(tmp_path, "project/a.md", "outside/secret.md")
+    (tmp_path / "project/link.md").symlink_to(tmp_path / "outside/secret.md")
+    (tmp_path / "project/folder").symlink_to(tmp_path / "outside")
+    (tmp_path / "project/circle").symlink_to(tmp_path / "project")
+
+    assert set(documents_in(tmp_path / "project")) == {"a.md"}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only there can a name be no text")
+def test_names_that_are_no_text_are_passed_over(tmp_path: Path):
+    (tmp_path / os.fsdecode(b"\xff.md")).write_text("雪", encoding="utf-8")
+
+    assert documents_in(tmp_path) == {}
+
+
+def test_a_folder_that_is_gone_has_no_documents(tmp_path: Path):
+    assert documents_in(tmp_path / "gone") == {}
