@@ -21,7 +21,7 @@ from creonowd.context.system_prompt import PrefixKey, first_change
 from creonowd.context.text_tools import TextTools
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model, Params
-from creonowd.skills.library import Entry
+from creonowd.skills.library import LibraryEntry
 from creonowd.skills.skill import refuse
 from creonowd.sources.document import LocatedDocument, Position, open_document, put
 from creonowd.sources.hosts import absent
@@ -186,7 +186,7 @@ async def _skill(
     return _as_planned(entry), absent(entry.skill.summaries, rules, offered)
 
 
-def _as_planned(entry: Entry) -> SkillNeeds:
+def _as_planned(entry: LibraryEntry) -> SkillNeeds:
     prompt = entry.skill.prompt
     template = "\n".join(part.strip("\n") for part in (prompt.system, prompt.user) if part.strip())
     return SkillNeeds(

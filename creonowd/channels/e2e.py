@@ -8,7 +8,7 @@ from msgspec import Meta, field
 from creonowd.channels.session import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Params, Result
-from creonowd.providers.fake import Fake, Script, Step
+from creonowd.providers.fake import Fake, Script, ScriptedAnswer
 from creonowd.rpc.channel import Channel, Role
 from creonowd.rpc.requests import report_progress
 
@@ -70,7 +70,7 @@ class Notified(Result):
 class ScriptAi(Params):
     """What the fake provider says from now on, call by call."""
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ScriptedAnswer, ...] = ()
     verdicts: tuple[str, ...] = ()
 
 

@@ -5,10 +5,9 @@ import re
 from msgspec import UNSET, UnsetType
 
 from creonowd.context.result import AssembleResult, LayerSummaries, Provenance
+from creonowd.judge.verdict import Verdict, placed
 from creonowd.model import Model, Result
 from creonowd.providers.provider import Stop, Usage
-from creonowd.providers.verdict import Verdict
-from creonowd.skills.charges import placed
 from creonowd.skills.running import Attempt
 
 _REF = re.compile(r"\n### (?:以上摘自 )?(ref:[^\n]+)")

@@ -27,11 +27,10 @@ from creonowd.channels.run_result import (
 from creonowd.channels.session import Session
 from creonowd.context.result import answer
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
+from creonowd.judge.judge import judge
+from creonowd.judge.verdict import Verdict, constraints_in, placed, terms_of, unjudged, with_rest
 from creonowd.model import Params
-from creonowd.providers.judge import judge
 from creonowd.providers.provider import Provider
-from creonowd.providers.verdict import Verdict
-from creonowd.skills.charges import constraints_in, placed, terms_of, unjudged, with_rest
 from creonowd.skills.running import Assembled, Attempt, Errand, Hands, Hear, Policy, carry_out
 from creonowd.skills.summary import summarise
 from creonowd.workspace.projects import Project

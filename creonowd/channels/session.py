@@ -11,8 +11,7 @@ from creonowd.context_files.files import ContextFiles
 from creonowd.conversations.code_law import CodeLaws
 from creonowd.conversations.histories import Histories
 from creonowd.conversations.reuse import LastTurns
-from creonowd.providers.configured import Configured
-from creonowd.providers.reuse import PrefixReuse
+from creonowd.providers.configured import Configured, SentPrefixes
 from creonowd.redaction import Redactor
 from creonowd.retrieval.indexes import Indexes
 from creonowd.rpc.connection import Connection
@@ -57,7 +56,7 @@ class Services:
     ai: Configured
     runs: Runs
     in_flight: InFlight
-    prefix_reuse: PrefixReuse
+    prefix_reuse: SentPrefixes
     files: ContextFiles
     histories: Histories
     code_laws: CodeLaws

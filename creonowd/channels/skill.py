@@ -10,7 +10,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.rpc.channel import Channel
 from creonowd.skills.context_rules import spell
-from creonowd.skills.library import Entry, Scope
+from creonowd.skills.library import LibraryEntry, Scope
 from creonowd.skills.skill import Prompt, parse
 from creonowd.storage.front_matter import Fault
 from creonowd.workspace.projects import Project
@@ -133,7 +133,7 @@ async def _project(session: Session, project_id: str | None) -> Project | None:
     return None if project_id is None else await session.projects.find(project_id)
 
 
-def _info(entry: Entry) -> SkillInfo:
+def _info(entry: LibraryEntry) -> SkillInfo:
     skill = entry.skill
     return SkillInfo(
         id=entry.id,
@@ -151,7 +151,7 @@ def _info(entry: Entry) -> SkillInfo:
     )
 
 
-def _detail(entry: Entry) -> SkillDetail:
+def _detail(entry: LibraryEntry) -> SkillDetail:
     info = _info(entry)
     fields = {name: getattr(info, name) for name in info.__struct_fields__}
     return SkillDetail(**fields, content=entry.content, prompt=entry.skill.prompt)

@@ -22,8 +22,7 @@ from creonowd.conversations.code_law import CodeLaws
 from creonowd.conversations.histories import Histories
 from creonowd.conversations.reuse import LastTurns
 from creonowd.daemon.secrecy import own_redactor
-from creonowd.providers.configured import Configured
-from creonowd.providers.reuse import PrefixReuse
+from creonowd.providers.configured import Configured, SentPrefixes
 from creonowd.retrieval.indexes import Indexes
 from creonowd.retrieval.project_index import editor_documents
 from creonowd.rpc.connection import Connection
@@ -97,7 +96,7 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
         ai=ai,
         runs=runs,
         in_flight=InFlight(),
-        prefix_reuse=PrefixReuse(),
+        prefix_reuse=SentPrefixes(),
         files=files,
         histories=Histories(user_data),
         code_laws=CodeLaws(clock),

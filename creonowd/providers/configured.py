@@ -3,6 +3,7 @@
 A missing key is looked for again at every call, so that adding one needs no restart.
 """
 
+from collections import OrderedDict
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -12,13 +13,12 @@ from anyio import to_thread
 from creonowd import settings as configuration
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.providers import openai_chat
-from creonowd.providers.anthropic_messages import AnthropicMessages
+from creonowd.providers import openai
+from creonowd.providers.anthropic import AnthropicMessages
 from creonowd.providers.fake import Fake, read_script
-from creonowd.providers.faults import not_installed
-from creonowd.providers.openai_chat import OpenAIChat
+from creonowd.providers.openai import OpenAIChat
 from creonowd.providers.provider import Provider
-from creonowd.providers.sdk import Address, is_installed
+from creonowd.providers.sdk import Address, is_installed, not_installed
 from creonowd.redaction import PLACEHOLDER
 from creonowd.settings import Key, Settings
 
@@ -105,7 +105,7 @@ def _made(settings: Settings, user_data: Path) -> Provider:
 def _address(settings: Settings, key: Key | None) -> Address:
     """Only someone else's server, such as one on this machine, may be asked without a key."""
     name = settings.ai_provider
-    keyless = name == "openai" and settings.ai_base_url not in {"", openai_chat.OWN_URL}
+    keyless = name == "openai" and settings.ai_base_url not in {"", openai.OWN_URL}
     if key is None and not keyless:
         raise DaemonError(
             ErrorCode.AI_NOT_CONFIGURED,
@@ -125,3 +125,36 @@ def _address(settings: Settings, key: Key | None) -> Address:
         idle_ms=settings.ai_idle_timeout_ms,
         prompt_cache=settings.ai_prompt_cache,
     )
+
+
+KEPT = 256
+
+
+class SentPrefixes:
+    """Which prefixes were sent, and whether prefixes have lately been sent again."""
+
+    def __init__(self, capacity: int = KEPT) -> None:
+        self._capacity = capacity
+        self._uses: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._newest: dict[str, str] = {}
+
+    def is_likely(self, whose: str, prefix_hash: str) -> bool:
+        """Tell whether a prefix will probably come again: it did, or the one before it did.
+
+        The first prefix of anyone counts as likely, so that the second call can already hit.
+        """
+        before = self._newest.get(whose)
+        again = (whose, prefix_hash) in self._uses
+        return again or before is None or self._uses.get((whose, before), 1) > 1
+
+    def note(self, whose: str, prefix_hash: str) -> None:
+        """Remember that a prefix was sent."""
+        key = (whose, prefix_hash)
+        if key not in self._uses:
+            self._newest[whose] = prefix_hash
+        self._uses[key] = self._uses.get(key, 0) + 1
+        self._uses.move_to_end(key)
+        while len(self._uses) > self._capacity:
+            (owner, gone), _ = self._uses.popitem(last=False)
+            if self._newest.get(owner) == gone:
+                del self._newest[owner]

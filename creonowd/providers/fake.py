@@ -14,8 +14,7 @@ from msgspec import Meta
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.providers.hearing import Hearing
-from creonowd.providers.provider import Answer, Call, Heard, Purpose, Stop, Usage
+from creonowd.providers.provider import Answer, Call, Heard, Purpose, Stop, StreamedText, Usage
 
 KEPT = 64
 PIECE = 2048
@@ -23,7 +22,7 @@ PIECE = 2048
 Count = Annotated[int, Meta(ge=0)]
 
 
-class Step(Model, forbid_unknown_fields=True):
+class ScriptedAnswer(Model, forbid_unknown_fields=True):
     """One answer of the fake.
 
     Says `text` (the prompt, if there is none) in pieces of `piece` code points with `delayMs`
@@ -48,7 +47,7 @@ class Script(Model, forbid_unknown_fields=True):
     `verdicts` are what it says as a judge; without any it cannot judge.
     """
 
-    steps: tuple[Step, ...] = ()
+    steps: tuple[ScriptedAnswer, ...] = ()
     verdicts: tuple[str, ...] = ()
 
 
@@ -59,7 +58,7 @@ class Fake:
 
     def __init__(self, script: Script | None = None) -> None:
         self.calls: deque[Call] = deque(maxlen=KEPT)
-        self._steps: deque[Step] = deque()
+        self._steps: deque[ScriptedAnswer] = deque()
         self._verdicts: deque[str] = deque()
         self.play(script or Script())
 
@@ -78,7 +77,7 @@ class Fake:
         self.calls.append(call)
         if call.purpose is Purpose.JUDGE:
             return Answer(text=self._verdicts.popleft() if self._verdicts else "")
-        step = self._steps.popleft() if self._steps else Step()
+        step = self._steps.popleft() if self._steps else ScriptedAnswer()
         text = call.system + call.user if step.text is None else step.text
         return Answer(text=await _say(text, step, heard), stop=step.stop, usage=step.usage)
 
@@ -99,8 +98,8 @@ def read_script(path: Path) -> Script:
     )
 
 
-async def _say(text: str, step: Step, heard: Heard) -> str:
-    hearing = Hearing(Fake.name, heard)
+async def _say(text: str, step: ScriptedAnswer, heard: Heard) -> str:
+    hearing = StreamedText(Fake.name, heard)
     said = 0
     for piece in _pieces(text, step.piece):
         if said == step.after:
@@ -118,7 +117,7 @@ def _pieces(text: str, size: int) -> Iterator[str]:
     return (text[start : start + size] for start in range(0, len(text), size))
 
 
-async def _misbehave(step: Step) -> None:
+async def _misbehave(step: ScriptedAnswer) -> None:
     if step.stall:
         await anyio.sleep_forever()
     if step.fail is not None:

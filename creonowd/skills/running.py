@@ -9,12 +9,11 @@ from typing import NamedTuple
 
 from creonowd.context.result import AssembleResult
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.judge.judge import named
+from creonowd.judge.verdict import PromptConstraints, Status, Verdict
 from creonowd.model import Model
-from creonowd.providers.judge import named
+from creonowd.providers.configured import SentPrefixes
 from creonowd.providers.provider import Answer, Call, Provider
-from creonowd.providers.reuse import PrefixReuse
-from creonowd.providers.verdict import Status, Verdict
-from creonowd.skills.charges import Constraints
 
 Hear = Callable[[int, str], None]
 
@@ -41,7 +40,7 @@ class Assembled(Model):
     model: str
     max_output_tokens: int
     skill_name: str
-    constraints: Constraints = Constraints()
+    constraints: PromptConstraints = PromptConstraints()
 
 
 class Hands(NamedTuple):
@@ -50,7 +49,7 @@ class Hands(NamedTuple):
     assemble: Callable[[str], Awaitable[Assembled]]
     provider: Provider
     judge: Callable[[Assembled, str], Awaitable[Verdict]]
-    reuse: PrefixReuse
+    reuse: SentPrefixes
     hear: Hear
 
 

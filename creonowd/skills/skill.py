@@ -11,13 +11,36 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from creonowd.context.plan import ContextRules, Summary
+from creonowd.context.plan import PLACES, ContextRules, Summary
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.skills import context_rules, placeholders
-from creonowd.skills.context_rules import MOST_FAULTS, Checked, kind_of, unknown
+from creonowd.skills import context_rules
+from creonowd.skills.context_rules import MOST_FAULTS, Checked, kind_of, shorten, unknown
 from creonowd.storage import front_matter
 from creonowd.storage.front_matter import Fault, FrontMatter
+
+PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
+
+
+def faults(prompt: str, key: str) -> Iterator[Fault]:
+    """Find what looks like a placeholder and is none, each once; lines are those of the prompt."""
+    known: set[str] = set(PLACES)
+    for match in PLACEHOLDER.finditer(prompt):
+        if (name := match[1].strip()) not in known:
+            known.add(name)
+            found = unknown(key, name, PLACES)
+            line = prompt.count("\n", 0, match.start()) + 1
+            yield Fault(key=key, message=f"The placeholder {found.message}", line=line)
+    rest = PLACEHOLDER.sub(_blank, prompt)
+    if (start := rest.find("{{")) >= 0:
+        broken = shorten(rest[start:].partition("\n")[0])
+        line = rest.count("\n", 0, start) + 1
+        yield Fault(key=key, message=f"A placeholder is not closed at `{broken}`.", line=line)
+
+
+def _blank(match: re.Match[str]) -> str:
+    return "\n" * match[0].count("\n")
+
 
 MAX_BYTES = 256 * 1024
 MAX_TARGET_TOKENS = 64_000
@@ -125,7 +148,7 @@ def _interpreted(read: FrontMatter) -> Parsed:
 
 def _places(prompt: Prompt) -> Iterator[Fault]:
     for part in PROMPT_KEYS:
-        yield from placeholders.faults(getattr(prompt, part), f"prompt.{part}")
+        yield from faults(getattr(prompt, part), f"prompt.{part}")
 
 
 def _located(fault: Fault, read: FrontMatter) -> Fault:

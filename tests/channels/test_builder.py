@@ -14,7 +14,7 @@ from creonowd.channels.builder import BuildContext, build_context
 from creonowd.channels.session import Session
 from creonowd.conversations.summary import LABELS
 from creonowd.errors import ErrorCode
-from creonowd.providers.fake import Fake, Script, Step
+from creonowd.providers.fake import Fake, Script, ScriptedAnswer
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.tokens import ByteTokenizer, Tokenizer, Tokenizers
@@ -317,7 +317,7 @@ async def test_bad_budgets_and_empty_input_are_refused(chat: Chat) -> None:
     assert empty.details["field"] == "input"
 
 
-async def play(session: Session, step: Step) -> Fake:
+async def play(session: Session, step: ScriptedAnswer) -> Fake:
     fake = await session.ai.current()
     assert isinstance(fake, Fake)
     fake.play(Script(steps=(step,)))
@@ -327,7 +327,7 @@ async def play(session: Session, step: Step) -> Fake:
 @pytest.mark.parametrize("daemon_settings", [BY_MODEL])
 async def test_a_model_fills_the_same_form_once(chat: Chat, session: Session) -> None:
     form = "\n".join(f"- {label}: told by a model" for label in LABELS.values())
-    fake = await play(session, Step(text=f"Sure!\n[History Summary]\n{form}\n"))
+    fake = await play(session, ScriptedAnswer(text=f"Sure!\n[History Summary]\n{form}\n"))
     await talk(chat, 9)
 
     first = await build(chat)
@@ -341,10 +341,10 @@ async def test_a_model_fills_the_same_form_once(chat: Chat, session: Session) ->
 
 @pytest.mark.parametrize("daemon_settings", [BY_MODEL])
 @pytest.mark.parametrize(
-    "step", [Step(text="no form"), Step(text="", fail=ErrorCode.UPSTREAM_ERROR)]
+    "step", [ScriptedAnswer(text="no form"), ScriptedAnswer(text="", fail=ErrorCode.UPSTREAM_ERROR)]
 )
 async def test_an_extract_steps_in_if_the_model_fails(
-    chat: Chat, session: Session, step: Step
+    chat: Chat, session: Session, step: ScriptedAnswer
 ) -> None:
     await play(session, step)
     await talk(chat, 9)
@@ -362,7 +362,7 @@ async def test_an_extract_steps_in_if_the_model_fails(
 async def test_an_extract_steps_in_if_the_model_stalls_and_it_is_not_asked_again(
     chat: Chat, session: Session
 ) -> None:
-    fake = await play(session, Step(text="[History", after=0, stall=True))
+    fake = await play(session, ScriptedAnswer(text="[History", after=0, stall=True))
     await talk(chat, 9)
 
     with anyio.fail_after(60):
@@ -381,7 +381,7 @@ async def test_an_extract_steps_in_if_the_model_stalls_and_it_is_not_asked_again
 async def test_a_stalled_model_leaves_a_hurried_caller_time_to_be_answered(
     chat: Chat, session: Session
 ) -> None:
-    await play(session, Step(text="", stall=True))
+    await play(session, ScriptedAnswer(text="", stall=True))
     await talk(chat, 9)
 
     with anyio.fail_after(60):
@@ -396,7 +396,7 @@ async def test_two_clients_that_build_at_once_get_one_summary(
     chat: Chat, server: Server, session: Session
 ) -> None:
     form = "\n".join(f"- {label}: told by a model" for label in LABELS.values())
-    fake = await play(session, Step(text=f"[History Summary]\n{form}\n"))
+    fake = await play(session, ScriptedAnswer(text=f"[History Summary]\n{form}\n"))
     await talk(chat, 9)
     built: list[Any] = []
 

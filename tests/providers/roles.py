@@ -4,9 +4,9 @@ import json
 from typing import Any, Protocol
 
 from creonowd.errors import ErrorCode
-from creonowd.providers.anthropic_messages import AnthropicMessages
-from creonowd.providers.fake import Fake, Script, Step
-from creonowd.providers.openai_chat import OpenAIChat
+from creonowd.providers.anthropic import AnthropicMessages
+from creonowd.providers.fake import Fake, Script, ScriptedAnswer
+from creonowd.providers.openai import OpenAIChat
 from creonowd.providers.provider import Provider, Stop, Usage
 from creonowd.providers.sdk import Address
 from tests.providers.stage import Scene, Stage
@@ -38,30 +38,32 @@ class FakeRole:
         self.provider: Provider = self._fake
 
     def says(self, *texts: str, stop: Stop = Stop.END) -> None:
-        self._play(Step(text="".join(texts), piece=len(texts[0]), stop=stop, usage=USAGE))
+        self._play(ScriptedAnswer(text="".join(texts), piece=len(texts[0]), stop=stop, usage=USAGE))
 
     def refuses_the_key(self) -> None:
-        self._play(Step(fail=ErrorCode.AI_AUTH_FAILED))
+        self._play(ScriptedAnswer(fail=ErrorCode.AI_AUTH_FAILED))
 
     def asks_to_slow_down(self, seconds: float) -> None:
-        self._play(Step(fail=ErrorCode.AI_RATE_LIMITED, retry_after_ms=int(seconds * 1000)))
+        self._play(
+            ScriptedAnswer(fail=ErrorCode.AI_RATE_LIMITED, retry_after_ms=int(seconds * 1000))
+        )
 
     def breaks_down(self) -> None:
-        self._play(Step(fail=ErrorCode.UPSTREAM_ERROR))
+        self._play(ScriptedAnswer(fail=ErrorCode.UPSTREAM_ERROR))
 
     def breaks_down_after(self, text: str) -> None:
-        self._play(Step(text=text, after=1, fail=ErrorCode.UPSTREAM_ERROR))
+        self._play(ScriptedAnswer(text=text, after=1, fail=ErrorCode.UPSTREAM_ERROR))
 
     def breaks_off_after(self, text: str) -> None:
         self.breaks_down_after(text)
 
     def falls_silent_after(self, text: str) -> None:
-        self._play(Step(text=text, after=1, stall=True))
+        self._play(ScriptedAnswer(text=text, after=1, stall=True))
 
     def never_starts(self) -> None:
-        self._play(Step(fail=ErrorCode.TIMEOUT))
+        self._play(ScriptedAnswer(fail=ErrorCode.TIMEOUT))
 
-    def _play(self, step: Step) -> None:
+    def _play(self, step: ScriptedAnswer) -> None:
         self._fake.play(Script(steps=(step,)))
 
 

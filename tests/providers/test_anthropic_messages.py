@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.providers.anthropic_messages import AnthropicMessages
+from creonowd.providers.anthropic import AnthropicMessages
 from creonowd.providers.provider import Call
 from creonowd.providers.sdk import Address
 from tests.providers.roles import KEY, AnthropicRole

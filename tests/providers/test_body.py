@@ -2,9 +2,9 @@ import anyio
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.providers import body
-from creonowd.providers.anthropic_messages import AnthropicMessages
-from creonowd.providers.openai_chat import OpenAIChat
+from creonowd.providers import sdk
+from creonowd.providers.anthropic import AnthropicMessages
+from creonowd.providers.openai import OpenAIChat
 from creonowd.providers.provider import Call
 from creonowd.providers.sdk import Address
 from tests.providers.roles import KEY
@@ -22,7 +22,7 @@ async def test_a_reply_without_end_is_given_up_though_it_says_nothing(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """The SDKs gather a line, and a complaint, however long it gets."""
-    monkeypatch.setattr(body, "LONGEST", 1_000_000)
+    monkeypatch.setattr(sdk, "LONGEST_BODY", 1_000_000)
     stage.scenes = [Scene([b"x" * 100_000] * 20, status=status)]
     provider = make(Address(key=KEY, url=stage.url))
 

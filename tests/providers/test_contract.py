@@ -4,8 +4,7 @@ import anyio
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.providers.hearing import LONGEST
-from creonowd.providers.provider import Call, Heard, Stop
+from creonowd.providers.provider import LONGEST, Call, Heard, Stop
 from tests.providers.conftest import PROXIES
 from tests.providers.roles import KEY, USAGE, Role
 from tests.providers.stage import Scene, Stage, on_stage

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.providers.fake import Fake, Script, Step, read_script
+from creonowd.providers.fake import Fake, Script, ScriptedAnswer, read_script
 from creonowd.providers.provider import Purpose
 from tests.providers.test_contract import CALL, PATIENCE, ignore
 
@@ -18,7 +18,7 @@ async def test_without_a_script_the_prompt_comes_back() -> None:
 
 
 async def test_the_script_is_followed_call_by_call_and_then_it_echoes() -> None:
-    fake = Fake(Script(steps=(Step(text="一"), Step(text="二"))))
+    fake = Fake(Script(steps=(ScriptedAnswer(text="一"), ScriptedAnswer(text="二"))))
 
     said = [(await fake.answer(CALL, ignore)).text for _ in range(3)]
 
@@ -39,7 +39,7 @@ async def test_it_judges_only_as_often_as_it_was_told_how() -> None:
 
 
 async def test_delays_do_not_change_what_is_said() -> None:
-    fake = Fake(Script(steps=(Step(text="林远推门", piece=1, delay_ms=1),)))
+    fake = Fake(Script(steps=(ScriptedAnswer(text="林远推门", piece=1, delay_ms=1),)))
     heard: list[str] = []
 
     with anyio.fail_after(PATIENCE):
@@ -49,7 +49,7 @@ async def test_delays_do_not_change_what_is_said() -> None:
 
 
 async def test_an_empty_answer_may_still_fail() -> None:
-    fake = Fake(Script(steps=(Step(text="", fail=ErrorCode.TIMEOUT),)))
+    fake = Fake(Script(steps=(ScriptedAnswer(text="", fail=ErrorCode.TIMEOUT),)))
 
     with pytest.raises(DaemonError) as caught:
         await fake.answer(CALL, ignore)

@@ -1,7 +1,7 @@
 import pytest
 
 from creonowd.errors import ErrorCode
-from creonowd.providers.faults import LONGEST, SAID, Complaint, redacted, retry_after_ms
+from creonowd.providers.sdk import LONGEST_MESSAGE, SAID, Complaint, redacted, retry_after_ms
 from tests.providers.roles import KEY
 
 
@@ -26,7 +26,7 @@ def test_complaints_are_told_apart(status: int, kind: str | None, code: ErrorCod
 
 def test_a_kind_is_as_little_to_be_trusted_as_a_message() -> None:
     repeating = Complaint("openai", status=400, kind=f"no key {KEY}").as_error(KEY)
-    endless = Complaint("openai", status=400, kind="x" * (LONGEST + 1)).as_error(KEY)
+    endless = Complaint("openai", status=400, kind="x" * (LONGEST_MESSAGE + 1)).as_error(KEY)
 
     assert KEY not in repeating.message
     assert endless.message == "openai answered 400"
@@ -66,7 +66,7 @@ def test_what_a_provider_says_is_passed_on_without_secrets_and_cut() -> None:
 
 
 def test_nothing_is_told_of_a_complaint_that_is_a_book() -> None:
-    said = f"{KEY} " * LONGEST
+    said = f"{KEY} " * LONGEST_MESSAGE
 
     error = Complaint("openai", status=500, said=said).as_error(KEY)
 

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.providers.openai_chat import OpenAIChat
+from creonowd.providers.openai import OpenAIChat
 from creonowd.providers.provider import Call
 from creonowd.providers.sdk import Address
 from tests.providers.roles import KEY, OpenAIRole

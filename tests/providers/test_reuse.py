@@ -1,8 +1,8 @@
-from creonowd.providers.reuse import PrefixReuse
+from creonowd.providers.configured import SentPrefixes
 
 
 def sent(*hashes: str, capacity: int = 256) -> list[bool]:
-    reuse = PrefixReuse(capacity)
+    reuse = SentPrefixes(capacity)
     likely: list[bool] = []
     for prefix in hashes:
         likely.append(reuse.is_likely("p", prefix))
@@ -27,7 +27,7 @@ def test_two_skills_in_turn_keep_both_their_prefixes() -> None:
 
 
 def test_projects_do_not_know_of_each_other() -> None:
-    reuse = PrefixReuse()
+    reuse = SentPrefixes()
     reuse.note("p", "a")
     reuse.note("p", "b")
 

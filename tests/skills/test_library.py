@@ -6,7 +6,7 @@ import pytest
 
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.skills.library import Entry, Library, Scope
+from creonowd.skills.library import Library, LibraryEntry, Scope
 from creonowd.workspace.projects import Project
 
 BUILT_IN = ["condense", "consistency", "continue", "dialogue", "expand", "polish"]
@@ -36,7 +36,7 @@ def skill(name: str = "x", more: str = "") -> str:
     return f"---\nname: {name}\n{more}\n---\n"
 
 
-async def own(library: Library, project: Project) -> list[Entry]:
+async def own(library: Library, project: Project) -> list[LibraryEntry]:
     return [entry for entry in await library.listed(project) if entry.scope is not Scope.BUILTIN]
 
 

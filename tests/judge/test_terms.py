@@ -4,12 +4,12 @@ from typing import Any
 import pytest
 import regex
 
-from creonowd.providers.bans import Hit, word_pattern
-from creonowd.providers.breaches import MOST
-from creonowd.providers.terms import Term, misuses, read_terms
+from creonowd.judge.bans import BannedSpan, word_pattern
+from creonowd.judge.judge import MOST
+from creonowd.judge.terminology import Term, misuses, read_terms
 
 
-def found(term: Term, text: str) -> list[Hit]:
+def found(term: Term, text: str) -> list[BannedSpan]:
     return [hit for _, hit in misuses((term,), text, MOST)]
 
 

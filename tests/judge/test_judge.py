@@ -5,13 +5,11 @@ from typing import Any
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.providers.breaches import MOST, QUICK
+from creonowd.judge.judge import BATCH, MOST, QUICK, judge, named
+from creonowd.judge.terminology import Term
+from creonowd.judge.verdict import Charge, Checker, Status
 from creonowd.providers.fake import Fake, Script
-from creonowd.providers.judge import judge, named
-from creonowd.providers.judge_model import BATCH
 from creonowd.providers.provider import Answer, Call, Heard, Provider, Purpose
-from creonowd.providers.terms import Term
-from creonowd.providers.verdict import Charge, Checker, Status
 from creonowd.redaction import PLACEHOLDER, Redacted, redact
 
 BAN = Charge(id="con_ban", text="避免使用感叹号")

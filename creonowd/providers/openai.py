@@ -3,10 +3,9 @@
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from creonowd.providers import faults, sdk
-from creonowd.providers.hearing import Hearing
-from creonowd.providers.provider import Answer, Call, Heard, Stop, Usage, counted
-from creonowd.providers.sdk import Address, Line
+from creonowd.providers import sdk
+from creonowd.providers.provider import Answer, Call, Heard, Stop, StreamedText, Usage, counted
+from creonowd.providers.sdk import Address, SdkClient
 
 if TYPE_CHECKING:
     from openai.types import CompletionUsage
@@ -25,7 +24,7 @@ class OpenAIChat:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._line = Line(self.name, address, _client)
+        self._line = SdkClient(self.name, address, _client)
 
     async def answer(self, call: Call, heard: Heard) -> Answer:
         """Stream one completion."""
@@ -68,7 +67,7 @@ def _client(library: Any, address: Address) -> Any:
 
 
 async def _listen(stream: "AsyncIterator[ChatCompletionChunk]", heard: Heard) -> Answer:
-    hearing = Hearing(OpenAIChat.name, heard)
+    hearing = StreamedText(OpenAIChat.name, heard)
     stop: Stop | None = None
     usage: Usage | None = None
     async for chunk in stream:
@@ -79,7 +78,7 @@ async def _listen(stream: "AsyncIterator[ChatCompletionChunk]", heard: Heard) ->
             if choice.finish_reason:
                 stop = _STOPS.get(choice.finish_reason, Stop.END)
     if stop is None:
-        raise faults.cut(OpenAIChat.name)
+        raise sdk.cut(OpenAIChat.name)
     return Answer(text=hearing.whole(), stop=stop, usage=usage)
 
 

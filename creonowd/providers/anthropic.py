@@ -3,10 +3,9 @@
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
-from creonowd.providers import faults, sdk
-from creonowd.providers.hearing import Hearing
-from creonowd.providers.provider import Answer, Call, Heard, Stop, Usage, counted
-from creonowd.providers.sdk import Address, Line
+from creonowd.providers import sdk
+from creonowd.providers.provider import Answer, Call, Heard, Stop, StreamedText, Usage, counted
+from creonowd.providers.sdk import Address, SdkClient
 
 if TYPE_CHECKING:
     from anthropic.types import RawMessageStreamEvent
@@ -31,7 +30,7 @@ class AnthropicMessages:
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._line = Line(self.name, address, _client)
+        self._line = SdkClient(self.name, address, _client)
 
     async def answer(self, call: Call, heard: Heard) -> Answer:
         """Stream one message."""
@@ -70,7 +69,7 @@ def _client(library: Any, address: Address) -> Any:
 
 
 async def _listen(stream: "AsyncIterator[RawMessageStreamEvent]", heard: Heard) -> Answer:
-    hearing = Hearing(AnthropicMessages.name, heard)
+    hearing = StreamedText(AnthropicMessages.name, heard)
     counts: dict[str, int] = {}
     stop: Stop | None = None
     ended = False
@@ -84,7 +83,7 @@ async def _listen(stream: "AsyncIterator[RawMessageStreamEvent]", heard: Heard) 
             stop = _STOPS.get(event.delta.stop_reason or "", Stop.END)
         ended = ended or event.type == "message_stop"
     if stop is None or not ended:
-        raise faults.cut(AnthropicMessages.name)
+        raise sdk.cut(AnthropicMessages.name)
     return Answer(text=hearing.whole(), stop=stop, usage=_usage(counts))
 
 

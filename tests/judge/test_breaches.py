@@ -1,9 +1,9 @@
 import anyio.lowlevel
 
-from creonowd.providers.bans import ban_in
-from creonowd.providers.breaches import MOST, QUICK, Bans, broken
-from creonowd.providers.terms import Term
-from creonowd.providers.verdict import Charge, Violation
+from creonowd.judge.bans import ban_in
+from creonowd.judge.judge import MOST, QUICK, Bans, broken
+from creonowd.judge.terminology import Term
+from creonowd.judge.verdict import Charge, Violation
 
 TERM = Term("灵晶", "灵石")
 

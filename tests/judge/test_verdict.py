@@ -4,8 +4,15 @@ from msgspec.structs import replace
 from creonowd.context.fragment import Fragment, FragmentKind, Layer
 from creonowd.context.gather import Failure
 from creonowd.context.text_tools import Memory
-from creonowd.providers.verdict import Checker, Status, Verdict, Violation
-from creonowd.skills.charges import SOURCE, constraints_in, placed
+from creonowd.judge.verdict import (
+    SOURCE,
+    Checker,
+    Status,
+    Verdict,
+    Violation,
+    constraints_in,
+    placed,
+)
 from tests.context.worlds import World, assembled, instruments
 
 

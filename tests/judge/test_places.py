@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.providers.places import Finder
+from creonowd.judge.terminology import WordFinder
 
 LETTERS = "别名1aA_Kkİiſßςσ🌙\u0307 "
 GOES_ON_BEFORE = re.compile("[A-Za-z0-9_][A-Za-z0-9]")
@@ -29,7 +29,7 @@ def expected(words: list[str], text: str) -> set[tuple[int, int, int]]:
 
 @given(some_words, some_text.filter(lambda text: len(text.lower()) == len(text)))
 def test_words_are_found_wherever_they_stand(words: list[str], text: str) -> None:
-    assert set(Finder(tuple(words)).places(text)) == expected(words, text)
+    assert set(WordFinder(tuple(words)).places(text)) == expected(words, text)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_words_are_found_wherever_they_stand(words: list[str], text: str) -> Non
 def test_neither_case_nor_script_moves_a_place(
     words: tuple[str, ...], text: str, found: list[tuple[int, int, int]]
 ) -> None:
-    assert sorted(Finder(words).places(text)) == found
+    assert sorted(WordFinder(words).places(text)) == found
 
 
 def test_bytes_are_enough_where_only_ascii_has_cases() -> None:

@@ -1,6 +1,6 @@
 import pytest
 
-from creonowd.providers.bans import ban_in, hits
+from creonowd.judge.bans import ban_in, hits
 
 
 def found(constraint: str, text: str) -> list[str]:

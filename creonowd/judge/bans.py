@@ -68,7 +68,7 @@ class Ban(NamedTuple):
     whole: bool
 
 
-class Hit(NamedTuple):
+class BannedSpan(NamedTuple):
     """A stretch of an output that should not be there."""
 
     start: int
@@ -86,9 +86,9 @@ def ban_in(constraint: str) -> Ban | None:
     return Ban(regex.compile("|".join(things), regex.IGNORECASE), whole=match["open"] is None)
 
 
-def hits(ban: Ban, text: str) -> Iterator[Hit]:
+def hits(ban: Ban, text: str) -> Iterator[BannedSpan]:
     """Find every place where a ban is broken."""
-    return (Hit(*match.span(), match[0]) for match in ban.pattern.finditer(text))
+    return (BannedSpan(*match.span(), match[0]) for match in ban.pattern.finditer(text))
 
 
 def word_pattern(word: str) -> str:
