@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.clients import over_stdio
-from tests.conversations.talk import SECRETS, broken_pairs, realistic_round
+from tests.history.talk import SECRETS, broken_pairs, realistic_round
 
 ORDER = ["system_prompt", "tool_prompts", "summary", "recent_messages", "user_input", "todo_recap"]
 SYSTEM = "\n".join(

@@ -10,20 +10,17 @@ from creonowd.channels.history import history_of
 from creonowd.channels.session import Session
 from creonowd.context.text_tools import TextTools, TokenizerFailedError
 from creonowd.context_files.files import ConversationKey, FileRequest
-from creonowd.conversations import builder
-from creonowd.conversations.build_result import BuildResult, Part, PartSummary, SummaryNote
-from creonowd.conversations.builder import Built, Prepared
-from creonowd.conversations.code_law import FILE, CodeLaw
-from creonowd.conversations.code_law_prompt import GENERATE
-from creonowd.conversations.compress import ref_in
-from creonowd.conversations.cutting import policy_of
-from creonowd.conversations.draft import PINNED, total
-from creonowd.conversations.histories import History, Written
-from creonowd.conversations.messages import Speaker
-from creonowd.conversations.summarising import ByModel, extracted, settled
-from creonowd.conversations.todo import TodoItem
-from creonowd.conversations.turn import Wanted
 from creonowd.errors import DaemonError, WarningCode, warning_text
+from creonowd.history import turn
+from creonowd.history.budget_fit import PINNED, summary_policy, total
+from creonowd.history.build_result import BuildResult, Part, PartSummary, SummaryNote
+from creonowd.history.code_law import FILE, GENERATE, CodeLaw
+from creonowd.history.histories import History, Written
+from creonowd.history.rounds import Speaker
+from creonowd.history.summarise import ByModel, extracted, settled
+from creonowd.history.tool_result import TodoItem
+from creonowd.history.tool_summary import ref_in
+from creonowd.history.turn import Built, Prepared, TurnRequest
 from creonowd.model import Params
 from creonowd.model import Result as Reply
 from creonowd.rpc.channel import Channel
@@ -125,11 +122,11 @@ class _Turn(NamedTuple):
 async def _turn(
     session: Session, params: BuildContext, history: History, law: CodeLaw, counted: Counted
 ) -> _Turn:
-    instruments, policy = counted.instruments, policy_of(session.settings)
+    instruments, policy = counted.instruments, summary_policy(session.settings)
     wanted = await _wanted(session, params, history, law)
-    prepared = await to_thread.run_sync(builder.prepare, wanted, history, policy, instruments)
+    prepared = await to_thread.run_sync(turn.prepare, wanted, history, policy, instruments)
     history = await _summarised(session, params, history, prepared.covers)
-    built = await to_thread.run_sync(builder.compose, prepared, history, policy, instruments)
+    built = await to_thread.run_sync(turn.compose, prepared, history, policy, instruments)
     return _Turn(history, law, instruments, prepared, built, counted.exact)
 
 
@@ -141,8 +138,10 @@ async def _instruments(session: Session, project: Project, model: str | None) ->
     return Counted(made, match.exact and tokenizer.exact)
 
 
-async def _wanted(session: Session, params: BuildContext, history: History, law: CodeLaw) -> Wanted:
-    return Wanted(
+async def _wanted(
+    session: Session, params: BuildContext, history: History, law: CodeLaw
+) -> TurnRequest:
+    return TurnRequest(
         system_prompt=params.system_prompt,
         code_law=law.text or "",
         tool_prompts=params.tool_prompts,

@@ -11,18 +11,18 @@ from creonowd.channels.session import Session
 from creonowd.channels.tools import desk_of
 from creonowd.context_files.files import ConversationKey
 from creonowd.context_files.records import ContextRef
-from creonowd.conversations import rounds
-from creonowd.conversations.histories import History
-from creonowd.conversations.messages import LONGEST_ID, Message, Speaker, ToolCall
-from creonowd.conversations.recording import (
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.history import rounds
+from creonowd.history.histories import History
+from creonowd.history.intake import (
     Desk,
     Recorded,
-    Result,
+    ToolResult,
     clean_name,
     record_message,
     record_result,
 )
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.history.rounds import LONGEST_ID, Message, Speaker, ToolCall
 from creonowd.model import Model
 from creonowd.model import Result as Reply
 from creonowd.rpc.channel import Channel
@@ -207,8 +207,8 @@ async def _prepared(
     return made
 
 
-def _result(new: NewMessage, message: Message, call: ToolCall | None) -> Result:
-    return Result(
+def _result(new: NewMessage, message: Message, call: ToolCall | None) -> ToolResult:
+    return ToolResult(
         tool=message.name or "tool",
         content=new.content,
         arguments=None if call is None else call.arguments,

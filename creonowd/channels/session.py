@@ -8,9 +8,9 @@ from creonowd.channels.engine import Engine
 from creonowd.channels.troubles import Troubles
 from creonowd.clock import Clock
 from creonowd.context_files.files import ContextFiles
-from creonowd.conversations.code_law import CodeLaws
-from creonowd.conversations.histories import Histories
-from creonowd.conversations.reuse import LastTurns
+from creonowd.history.build_result import LastTurns
+from creonowd.history.code_law import CodeLaws
+from creonowd.history.histories import Histories
 from creonowd.providers.configured import Configured, SentPrefixes
 from creonowd.redaction import Redactor
 from creonowd.retrieval.indexes import Indexes

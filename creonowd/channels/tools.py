@@ -8,11 +8,11 @@ from creonowd.channels.session import Session
 from creonowd.context_files.files import ConversationKey
 from creonowd.context_files.records import ContextRef
 from creonowd.context_files.slices import fits
-from creonowd.conversations.excerpts import limits_of
-from creonowd.conversations.messages import LONGEST_ID
-from creonowd.conversations.observation import Form
-from creonowd.conversations.recording import Desk, Result, record_result
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.history.intake import Desk, ToolResult, record_result
+from creonowd.history.observation import Form
+from creonowd.history.rounds import LONGEST_ID
+from creonowd.history.tool_result import limits_of
 from creonowd.model import Params
 from creonowd.model import Result as Reply
 from creonowd.redaction import RedactionEvidence
@@ -54,7 +54,7 @@ async def compress_result(session: Session, params: CompressToolResult) -> ToolR
     """Compress a tool's result by the table of tools; the same result gives the same summary."""
     root, where = await _place(session, params)
     desk = desk_of(session, root)
-    result = Result(params.tool, params.result, params.args, params.tool_call_id)
+    result = ToolResult(params.tool, params.result, params.args, params.tool_call_id)
     recorded = await record_result(desk, where, result)
     seen = recorded.observation
     return ToolResultCompressed(

@@ -14,8 +14,8 @@ import msgspec
 
 from creonowd.cli.finding import BAD, NOTE, OK, Finding
 from creonowd.context_files import record_store, store
-from creonowd.conversations import histories
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.history import histories
 from creonowd.retrieval import database, indexes
 from creonowd.storage import journal, versioned_json
 from creonowd.workspace import budgets, projects, runs

@@ -18,10 +18,10 @@ from creonowd.context_files.files import ContextFiles
 from creonowd.context_files.lazy_files import built_in
 from creonowd.context_files.retention import maintain
 from creonowd.context_files.store import Store
-from creonowd.conversations.code_law import CodeLaws
-from creonowd.conversations.histories import Histories
-from creonowd.conversations.reuse import LastTurns
 from creonowd.daemon.secrecy import own_redactor
+from creonowd.history.build_result import LastTurns
+from creonowd.history.code_law import CodeLaws
+from creonowd.history.histories import Histories
 from creonowd.providers.configured import Configured, SentPrefixes
 from creonowd.retrieval.indexes import Indexes
 from creonowd.retrieval.project_index import editor_documents

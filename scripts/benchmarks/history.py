@@ -11,14 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from creonowd.context.text_tools import Memory, TextTools
-from creonowd.conversations import builder
-from creonowd.conversations.builder import Built
-from creonowd.conversations.cutting import policy_of
-from creonowd.conversations.histories import History
-from creonowd.conversations.messages import Message, Speaker, ToolCall
-from creonowd.conversations.reuse import LastTurns
-from creonowd.conversations.rounds import grouped
-from creonowd.conversations.turn import Wanted
+from creonowd.history import turn
+from creonowd.history.budget_fit import summary_policy
+from creonowd.history.build_result import LastTurns
+from creonowd.history.histories import History
+from creonowd.history.rounds import Message, Speaker, ToolCall, grouped
+from creonowd.history.turn import Built, TurnRequest
 from creonowd.redaction import Redactor
 from creonowd.settings import Settings
 from creonowd.tokens.cache import CountCache
@@ -32,7 +30,7 @@ FAR_TIMES = 3
 SYSTEM = "\n".join(
     f"Rule {n}: keep the author's voice, change one thing at a time." for n in range(120)
 )
-POLICY = policy_of(Settings())
+POLICY = summary_policy(Settings())
 
 
 class Turn(NamedTuple):
@@ -104,9 +102,9 @@ def _counting(built: Built, count: Callable[[str], object]) -> float:
 
 
 def _build(number: int, history: History, instruments: TextTools) -> Built:
-    wanted = Wanted(system_prompt=SYSTEM, input=f"Improve step {number}.", budget=16_000)
-    prepared = builder.prepare(wanted, history, POLICY, instruments)
-    return builder.compose(prepared, history, POLICY, instruments)
+    wanted = TurnRequest(system_prompt=SYSTEM, input=f"Improve step {number}.", budget=16_000)
+    prepared = turn.prepare(wanted, history, POLICY, instruments)
+    return turn.compose(prepared, history, POLICY, instruments)
 
 
 def _round(number: int) -> list[Message]:

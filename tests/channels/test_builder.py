@@ -12,15 +12,15 @@ import pytest
 
 from creonowd.channels.builder import BuildContext, build_context
 from creonowd.channels.session import Session
-from creonowd.conversations.summary import LABELS
 from creonowd.errors import ErrorCode
+from creonowd.history.summary import LABELS
 from creonowd.providers.fake import Fake, Script, ScriptedAnswer
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.tokens import ByteTokenizer, Tokenizer, Tokenizers
 from tests.channels.chats import Chat, chat_on
 from tests.clients import Client, in_memory
-from tests.conversations.talk import broken_pairs, calls, realistic_round, result, says, user
+from tests.history.talk import broken_pairs, calls, realistic_round, result, says, user
 
 ORDER = [
     "system_prompt",

@@ -10,7 +10,7 @@ import pytest
 from creonowd.rpc.server import Server
 from tests.channels.chats import chat_on
 from tests.clients import Client, in_memory
-from tests.conversations.talk import (
+from tests.history.talk import (
     SECRETS,
     broken_pairs,
     calls,

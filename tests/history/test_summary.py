@@ -2,12 +2,11 @@
 
 import pytest
 
-from creonowd.conversations.extractive import extract
-from creonowd.conversations.messages import Message, Speaker, ToolCall
-from creonowd.conversations.rounds import grouped
-from creonowd.conversations.summary import (
+from creonowd.history.rounds import Message, Speaker, ToolCall, grouped
+from creonowd.history.summary import (
     LABELS,
-    Summary,
+    HistorySummary,
+    extract,
     read_form,
     rendered,
     to_one_sentence,
@@ -55,11 +54,11 @@ def test_rounds_without_words_still_fill_the_form() -> None:
 
 
 def test_a_form_is_read_with_words_around_it_and_refused_if_it_strays() -> None:
-    form = rendered(Summary(overall_goal="goal"))
+    form = rendered(HistorySummary(overall_goal="goal"))
     lines = form.split("\n")
     swapped = "\n".join([lines[0], lines[2], lines[1], *lines[3:]])
 
-    assert read_form(f"Sure:\n{form}") == Summary(overall_goal="goal")
+    assert read_form(f"Sure:\n{form}") == HistorySummary(overall_goal="goal")
     assert read_form("\n".join(lines[:-1])) is None
     assert read_form(swapped) is None
     assert read_form(form.replace("goal", "")) is None
@@ -68,11 +67,11 @@ def test_a_form_is_read_with_words_around_it_and_refused_if_it_strays() -> None:
 
 @pytest.mark.requirement("CB-022", "CB-031")
 def test_lines_shorten_to_one_sentence() -> None:
-    long = Summary(
+    long = HistorySummary(
         **dict.fromkeys(LABELS, "One thing. Another thing."),
     )
-    files = Summary(files=", ".join(f"file{n}.md (read)" for n in range(40)))
+    files = HistorySummary(files=", ".join(f"file{n}.md (read)" for n in range(40)))
 
-    assert to_one_sentence(long) == Summary(**dict.fromkeys(LABELS, "One thing."))
+    assert to_one_sentence(long) == HistorySummary(**dict.fromkeys(LABELS, "One thing."))
     assert len(to_one_sentence(files).files) <= 165
     assert to_one_sentence(to_one_sentence(files)) == to_one_sentence(files)

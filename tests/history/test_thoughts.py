@@ -2,7 +2,7 @@
 
 import pytest
 
-from creonowd.conversations.thoughts import without_thoughts
+from creonowd.history.rounds import without_thoughts
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,10 @@ from anyio import to_thread
 from msgspec import field
 from msgspec.structs import replace
 
-from creonowd.conversations import rounds
-from creonowd.conversations.messages import Message
-from creonowd.conversations.rounds import Round
-from creonowd.conversations.summary import Summary
 from creonowd.errors import WarningCode, warning_text
+from creonowd.history import rounds
+from creonowd.history.rounds import Message, Round
+from creonowd.history.summary import HistorySummary
 from creonowd.model import Model
 from creonowd.storage import journal
 
@@ -35,11 +34,11 @@ class Written(Model):
     """A summary of the first `covers` rounds, and who wrote it."""
 
     covers: int
-    summary: Summary
+    summary: HistorySummary
     by_model: bool = False
 
 
-class _Entry(Model):
+class _HistoryEntry(Model):
     messages: tuple[Message, ...] = ()
     written: Written | None = None
 
@@ -100,7 +99,7 @@ class Histories:
     async def append(self, key: Key, messages: Sequence[Message]) -> History:
         """Add checked messages, all or none; the caller holds `changing`."""
         before = await self.current(key)
-        size = await self._write(key, before, _Entry(messages=tuple(messages)))
+        size = await self._write(key, before, _HistoryEntry(messages=tuple(messages)))
         grown = tuple(rounds.grouped(before.rounds, messages))
         self._keep(key, replace(before, rounds=grown, size=size, torn=False))
         return replace(self._known[key], torn=before.torn)
@@ -116,7 +115,7 @@ class Histories:
             before = await self.current(key)
             if written.covers in before.written or not _begins_with(before.rounds, told):
                 return
-            size = await self._write(key, before, _Entry(written=written))
+            size = await self._write(key, before, _HistoryEntry(written=written))
             known = {**before.written, written.covers: written}
             self._keep(key, replace(before, written=known, size=size, torn=False))
 
@@ -137,7 +136,7 @@ class Histories:
         self._keep(key, known)
         return known
 
-    async def _write(self, key: Key, before: History, entry: _Entry) -> int:
+    async def _write(self, key: Key, before: History, entry: _HistoryEntry) -> int:
         data = msgspec.json.encode(entry)
         return await to_thread.run_sync(journal.append, self._path(key), before.size, data)
 
@@ -158,11 +157,11 @@ def _begins_with(rounds: Sequence[Round], told: Sequence[Round]) -> bool:
 
 def _load(path: Path) -> History:
     found = journal.replay(path)
-    entries: list[_Entry] = []
+    entries: list[_HistoryEntry] = []
     unreadable = 0
     for data in found.entries:
         try:
-            entries.append(msgspec.json.decode(data, type=_Entry))
+            entries.append(msgspec.json.decode(data, type=_HistoryEntry))
         except msgspec.DecodeError:
             unreadable += 1
     damaged = found.damaged + unreadable

@@ -4,17 +4,65 @@ Knows JSON, text and bytes; knows no tool. Nothing here decides what is kept of 
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from enum import StrEnum
 from functools import cache
+from itertools import islice
 from typing import Any, cast
 
 import msgspec
 
-from creonowd.conversations.glancing import glancing_at
 from creonowd.model import Model
-from creonowd.redaction import RedactionEvidence, Redactor, redact_value
+from creonowd.redaction import Redacted, RedactionEvidence, Redactor, redact_value
 from creonowd.redaction.labels import is_secret_name
+
+FEW = 16
+AT_ONCE = 1000
+SMALL = 4096
+
+
+class CachedRedactor(Redactor):
+    """Looks closely at what is not known to be clean, and at no text twice."""
+
+    def __init__(self, redactor: Redactor, clean: set[str]) -> None:
+        super().__init__()
+        self._redactor = redactor
+        self._known = {text: Redacted(text, ()) for text in clean}
+
+    def redact(self, text: str, source_ref: str = "") -> Redacted:
+        """Replace every secret by the placeholder; what was found is told of no source."""
+        known = self._known.get(text)
+        if known is None:
+            known = self._known[text] = self._redactor.redact(text, source_ref)
+        return known
+
+
+def cached_redactor(value: Any, redactor: Redactor) -> Redactor:
+    """Give a redactor that is quick with the texts of a value; the same one if they are few."""
+    texts = list(_texts(value))
+    if len(texts) <= FEW:
+        return redactor
+    clean: set[str] = set()
+    left = iter({text for text in texts if len(text) <= SMALL and "\n" not in text})
+    while batch := list(islice(left, AT_ONCE)):
+        looked = zip(batch, redactor.spotless(batch), strict=True)
+        clean.update(text for text, spotless in looked if spotless)
+    return CachedRedactor(redactor, clean)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """List every text and every name, without walking down into the value itself."""
+    level: list[Any] = [value]
+    while level:
+        one = level.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            fields = cast("dict[Any, Any]", one)
+            level += [*fields.keys(), *fields.values()]
+        elif isinstance(one, list):
+            level += cast("list[Any]", one)
+
 
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
 _BASE64 = re.compile(r"(?:data:[\w.+/-]*;base64,)?[A-Za-z0-9+/_-]{512,}={0,2}\s*\Z")
@@ -81,7 +129,7 @@ def relative(value: Any, root: str) -> Any:
 
 def cleaned(value: Any, redactor: Redactor) -> Any:
     """Take secrets out of a value, also where they stand in JSON inside its texts."""
-    glancing = glancing_at(value, redactor)
+    glancing = cached_redactor(value, redactor)
     return redact_value(_each_text(value, lambda text: _clean_json(text, glancing)), glancing)
 
 

@@ -7,11 +7,10 @@ from pathlib import Path
 import anyio
 import pytest
 
-from creonowd.conversations.histories import Histories, History
-from creonowd.conversations.messages import Message, Speaker
-from creonowd.conversations.rounds import Round
-from creonowd.conversations.summarising import extracted, settled
-from creonowd.conversations.summary import Summary
+from creonowd.history.histories import Histories, History
+from creonowd.history.rounds import Message, Round, Speaker
+from creonowd.history.summarise import extracted, settled
+from creonowd.history.summary import HistorySummary
 
 KEY = ("prj_one", "chat")
 
@@ -24,12 +23,12 @@ class Slow:
         self.started = anyio.Event()
         self.go_on = anyio.Event()
 
-    async def summarise(self, rounds: Sequence[Round]) -> Summary | None:
+    async def summarise(self, rounds: Sequence[Round]) -> HistorySummary | None:
         """Say who it was."""
         self.asked += 1
         self.started.set()
         await self.go_on.wait()
-        return Summary(overall_goal=f"told by {self.asked}", left_off=str(len(rounds)))
+        return HistorySummary(overall_goal=f"told by {self.asked}", left_off=str(len(rounds)))
 
 
 async def talked(histories: Histories, *texts: str) -> History:

@@ -3,13 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.conversations.cutting import Cut, Line, Prices, cut_point
-from creonowd.conversations.draft import Cost
-from creonowd.conversations.messages import Message, Speaker
-from creonowd.conversations.rounds import Round
+from creonowd.history.budget_fit import Cost, Prices, SummaryCut, SummaryThreshold, cut_point
+from creonowd.history.rounds import Message, Round, Speaker
 
 KEEP = 3
-LINE = Line(tokenizer="by eye", fixed=5, limit=60, keep=KEEP, summary_tokens=9)
+LINE = SummaryThreshold(tokenizer="by eye", fixed=5, limit=60, keep=KEEP, summary_tokens=9)
 
 
 def rounds_of(costs: list[int]) -> list[Round]:
@@ -26,7 +24,7 @@ def price_of_summary(covers: int) -> int:
     return 3 + covers % 5
 
 
-def cut(rounds: list[Round], prices: Prices) -> Cut:
+def cut(rounds: list[Round], prices: Prices) -> SummaryCut:
     return cut_point(rounds, 1, LINE, prices)
 
 

@@ -10,23 +10,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creonowd.context.text_tools import Memory, TextTools
-from creonowd.conversations import builder
-from creonowd.conversations.build_result import Part
-from creonowd.conversations.cutting import policy_of
-from creonowd.conversations.histories import History
-from creonowd.conversations.messages import Message, Speaker, ToolCall
-from creonowd.conversations.rounds import checked, grouped
-from creonowd.conversations.todo import TodoItem
-from creonowd.conversations.turn import Wanted
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.history import turn
+from creonowd.history.budget_fit import summary_policy
+from creonowd.history.build_result import Part
+from creonowd.history.histories import History
+from creonowd.history.rounds import Message, Speaker, ToolCall, checked, grouped
+from creonowd.history.tool_result import TodoItem
+from creonowd.history.turn import TurnRequest
 from creonowd.redaction import Redactor
 from creonowd.settings import Settings
 from creonowd.tokens import ByteTokenizer
-from tests.conversations.talk import broken_pairs, conversations
+from tests.history.talk import broken_pairs, conversations
 
 INSTRUMENTS = TextTools(ByteTokenizer(), Redactor(), Memory())
 ORDER = list(Part)
-USUAL = policy_of(Settings())
+USUAL = summary_policy(Settings())
 
 
 def history_of(rounds: list[list[dict[str, Any]]]) -> History:
@@ -60,7 +59,7 @@ def test_order_pairs_budget_and_floor_hold_in_every_conversation(
     todo: bool,  # noqa: FBT001
 ) -> None:
     history = history_of(rounds)
-    wanted = Wanted(
+    wanted = TurnRequest(
         system_prompt="You help.",
         code_law="Write plainly.",
         tool_prompts=("Use Read.",),
@@ -70,9 +69,9 @@ def test_order_pairs_budget_and_floor_hold_in_every_conversation(
     )
     policy = USUAL
 
-    prepared = builder.prepare(wanted, history, policy, INSTRUMENTS)
+    prepared = turn.prepare(wanted, history, policy, INSTRUMENTS)
     try:
-        built = builder.compose(prepared, history, policy, INSTRUMENTS)
+        built = turn.compose(prepared, history, policy, INSTRUMENTS)
     except DaemonError as error:
         assert error.code is ErrorCode.CONTEXT_INPUT_TOO_LARGE  # noqa: PT017
         return
@@ -96,26 +95,24 @@ def test_earlier_turns_keep_their_summaries_as_the_conversation_goes_on(
     rounds: list[list[dict[str, Any]]],
 ) -> None:
     """Between two summaries a prompt is the beginning of the next turn's, byte for byte."""
-    policy = policy_of(Settings(history_rounds=2, history_rounds_floor=1))
+    policy = summary_policy(Settings(history_rounds=2, history_rounds_floor=1))
     numbered = [
         [{**r[0], "content": f"{n}: {r[0]['content']}"}, *r[1:]] for n, r in enumerate(rounds)
     ]
     growing = history_of(numbered)
     told: list[tuple[int, list[Message]]] = []
-    for turn, one in enumerate(numbered):
-        history = History(rounds=growing.rounds[:turn])
-        fresh = history_of(numbered[:turn])
-        wanted = Wanted(system_prompt="You help.", input=one[0]["content"], budget=900)
-        prepared = builder.prepare(wanted, history, policy, INSTRUMENTS)
-        anew = builder.prepare(wanted, fresh, policy, INSTRUMENTS)
+    for index, one in enumerate(numbered):
+        history = History(rounds=growing.rounds[:index])
+        fresh = history_of(numbered[:index])
+        wanted = TurnRequest(system_prompt="You help.", input=one[0]["content"], budget=900)
+        prepared = turn.prepare(wanted, history, policy, INSTRUMENTS)
+        anew = turn.prepare(wanted, fresh, policy, INSTRUMENTS)
 
         assert prepared.covers == anew.covers
         roomy = msgspec.structs.replace(
             prepared, wanted=msgspec.structs.replace(wanted, budget=10**6)
         )
-        told.append(
-            (prepared.covers, builder.compose(roomy, history, policy, INSTRUMENTS).messages)
-        )
+        told.append((prepared.covers, turn.compose(roomy, history, policy, INSTRUMENTS).messages))
 
     for (covers, before), (covers_then, after) in pairwise(told):
         assert covers_then >= covers
@@ -125,13 +122,13 @@ def test_earlier_turns_keep_their_summaries_as_the_conversation_goes_on(
 @settings(max_examples=25)
 @given(conversations)
 def test_the_same_conversation_gives_the_same_bytes(rounds: list[list[dict[str, Any]]]) -> None:
-    wanted = Wanted(system_prompt="You help.", input="x", budget=900)
+    wanted = TurnRequest(system_prompt="You help.", input="x", budget=900)
 
     def once() -> str:
         history = history_of(rounds)
-        prepared = builder.prepare(wanted, history, USUAL, INSTRUMENTS)
+        prepared = turn.prepare(wanted, history, USUAL, INSTRUMENTS)
         try:
-            built = builder.compose(prepared, history, USUAL, INSTRUMENTS)
+            built = turn.compose(prepared, history, USUAL, INSTRUMENTS)
         except DaemonError as error:
             return error.message
         return json.dumps(wire(built.messages))

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from creonowd.clock import SystemClock
-from creonowd.conversations.code_law import CodeLaws
-from creonowd.conversations.code_law_prompt import GENERATE
+from creonowd.history.code_law import GENERATE, CodeLaws
 
 LONG_AGO = 1_600_000_000
 WORDS = "8794d2284a301a8fb67187384dc949058102a72153725ad2f46b2a0edb16d1a7"

@@ -4,19 +4,34 @@ Knows parts and rounds; which of them stay is decided elsewhere.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 
 from msgspec import field
 from msgspec.structs import replace
 
+from creonowd.context.fragment import Action
 from creonowd.context.text_tools import TextTools
-from creonowd.conversations.build_result import Part
-from creonowd.conversations.compress import ref_in
-from creonowd.conversations.draft import Cost, Piece, cost
-from creonowd.conversations.histories import History
-from creonowd.conversations.messages import Message, Speaker
-from creonowd.conversations.rounds import Round, paired
-from creonowd.conversations.todo import TodoItem, recap
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.history import budget_fit as drafting
+from creonowd.history.budget_fit import (
+    Cost,
+    Draft,
+    Means,
+    Piece,
+    Prices,
+    SummaryPolicy,
+    SummaryThreshold,
+    cost,
+    cut_point,
+    fit,
+)
+from creonowd.history.build_result import BuildEvidence, Part, Step
+from creonowd.history.histories import History
+from creonowd.history.rounds import Message, Round, Speaker, paired
+from creonowd.history.summarise import fitted, summary_of
+from creonowd.history.summary import HistorySummary, rendered
+from creonowd.history.tool_result import TodoItem, recap
+from creonowd.history.tool_summary import ref_in
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
 from creonowd.tokens import exceeds
@@ -24,7 +39,7 @@ from creonowd.tokens import exceeds
 _SURELY_LONG = 64
 
 
-class Wanted(Model):
+class TurnRequest(Model):
     """What a turn brings; `observations` are the full results of the unfinished round, by ref."""
 
     system_prompt: str
@@ -37,8 +52,8 @@ class Wanted(Model):
 
 
 def without_secrets(
-    wanted: Wanted, instruments: TextTools
-) -> tuple[Wanted, list[RedactionEvidence]]:
+    wanted: TurnRequest, instruments: TextTools
+) -> tuple[TurnRequest, list[RedactionEvidence]]:
     """Take secrets out of all that a turn brings."""
     texts = {
         "system prompt": wanted.system_prompt,
@@ -55,7 +70,7 @@ def without_secrets(
         for n, item in enumerate(wanted.todo, start=1)
     ]
     return (
-        Wanted(
+        TurnRequest(
             system_prompt=clean["system prompt"].text,
             code_law=clean["code_law.md"].text,
             tool_prompts=tuple(prompts),
@@ -68,7 +83,7 @@ def without_secrets(
     )
 
 
-def refuse_endless(wanted: Wanted, instruments: TextTools) -> None:
+def refuse_endless(wanted: TurnRequest, instruments: TextTools) -> None:
     """Find out cheaply that a text is too long, before it is read from end to end."""
     pinned = {
         Part.SYSTEM_PROMPT: [wanted.system_prompt],
@@ -89,7 +104,7 @@ def refuse_endless(wanted: Wanted, instruments: TextTools) -> None:
                 )
 
 
-def static_pieces(wanted: Wanted, instruments: TextTools) -> Iterator[Piece]:
+def static_pieces(wanted: TurnRequest, instruments: TextTools) -> Iterator[Piece]:
     """Give what does not change from turn to turn."""
     texts = [
         (Part.SYSTEM_PROMPT, "system prompt", wanted.system_prompt),
@@ -105,14 +120,14 @@ def static_pieces(wanted: Wanted, instruments: TextTools) -> Iterator[Piece]:
             yield Piece(part, ref, message, instruments.count(text))
 
 
-def continues(wanted: Wanted, history: History) -> bool:
+def continues(wanted: TurnRequest, history: History) -> bool:
     """Whether this turn goes on with the unfinished round instead of beginning one."""
     last = history.rounds[-1]
     return not last.finished and (not wanted.input or last.request == wanted.input)
 
 
 def current_pieces(
-    wanted: Wanted, history: History, instruments: TextTools
+    wanted: TurnRequest, history: History, instruments: TextTools
 ) -> tuple[list[Piece], dict[str, str]]:
     """Give the input, and what the model has done about it so far."""
     if not history.rounds or not continues(wanted, history):
@@ -143,7 +158,7 @@ def cost_of(one: Round, instruments: TextTools) -> Cost:
 
 
 def recent_pieces(
-    rounds: Sequence[Round], history: History, wanted: Wanted, instruments: TextTools
+    rounds: Sequence[Round], history: History, wanted: TurnRequest, instruments: TextTools
 ) -> tuple[list[Piece], dict[str, str]]:
     """Give rounds in brief, an unfinished last one in full."""
     pieces: list[Piece] = []
@@ -160,7 +175,7 @@ def recent_pieces(
 
 
 def _in_full(
-    one: Round, wanted: Wanted, instruments: TextTools, index: int
+    one: Round, wanted: TurnRequest, instruments: TextTools, index: int
 ) -> tuple[list[Piece], dict[str, str]]:
     """Give a round with its full observations, and the summaries they may yield to."""
     pieces: list[Piece] = []
@@ -184,10 +199,138 @@ def _piece(
     return Piece(Part.RECENT_MESSAGES, ref, message, tokens, round_=belongs)
 
 
-def todo_pieces(wanted: Wanted, instruments: TextTools) -> list[Piece]:
+def todo_pieces(wanted: TurnRequest, instruments: TextTools) -> list[Piece]:
     """Give the recap, if there is anything to do."""
     if not wanted.todo:
         return []
     message = Message(role=Speaker.SYSTEM, content=f"[Todo] {recap(wanted.todo)}")
     tokens = instruments.count(message.content)
     return [Piece(Part.TODO_RECAP, "todo", message, tokens)]
+
+
+class Prepared(Model):
+    """A turn without its secrets, its pinned pieces, and how many rounds its summary tells."""
+
+    wanted: TurnRequest
+    static: list[Piece]
+    now: list[Piece]
+    past: tuple[Round, ...]
+    gone: Cost
+    brief: dict[str, str]
+    covers: int
+    evidence: list[RedactionEvidence]
+
+
+class Built(Model):
+    """A context that fits."""
+
+    draft: Draft
+    summarised: BuildEvidence | None
+
+    @property
+    def pieces(self) -> list[Piece]:
+        """The pieces that are in it, in their order."""
+        return [piece for piece in self.draft.pieces if not piece.dropped]
+
+    @property
+    def messages(self) -> list[Message]:
+        """What the model gets."""
+        return drafting.in_order(self.draft.pieces)
+
+    @property
+    def tokens(self) -> int:
+        """The exact count."""
+        return drafting.total(self.draft.pieces)
+
+
+def prepare(
+    wanted: TurnRequest, history: History, policy: SummaryPolicy, instruments: TextTools
+) -> Prepared:
+    """Take secrets out, count what is pinned, and find where the summary ends."""
+    refuse_endless(wanted, instruments)
+    clean, evidence = without_secrets(wanted, instruments)
+    static = list(static_pieces(clean, instruments))
+    now, brief = current_pieces(clean, history, instruments)
+    continued = bool(history.rounds) and continues(clean, history)
+    past = history.rounds[:-1] if continued else history.rounds
+    line = SummaryThreshold(
+        tokenizer=instruments.tokenizer.id,
+        fixed=drafting.total(static),
+        limit=policy.summary_at * clean.budget,
+        keep=policy.keep,
+        summary_tokens=policy.summary_tokens,
+    )
+    prices = Prices(
+        partial(cost_of, instruments=instruments),
+        partial(_told_cost, history, policy, instruments),
+        sorted(history.written),
+    )
+    cut = cut_point(past, drafting.total(now), line, prices)
+    return Prepared(
+        wanted=clean,
+        static=static,
+        now=now,
+        past=past,
+        gone=cut.gone,
+        brief=brief,
+        covers=cut.covers,
+        evidence=evidence,
+    )
+
+
+def compose(
+    prepared: Prepared, history: History, policy: SummaryPolicy, instruments: TextTools
+) -> Built:
+    """Put the parts into their order and make them fit."""
+    told = partial(_told, history, policy, instruments)
+    recent = prepared.past[prepared.covers :]
+    rounds, brief = recent_pieces(recent, history, prepared.wanted, instruments)
+    summary: list[Piece] = []
+    if prepared.covers:
+        message = Message(role=Speaker.SYSTEM, content=rendered(told(prepared.covers)))
+        tokens = drafting.cost(message, instruments.count)
+        summary = [Piece(Part.SUMMARY, "history summary", message, tokens)]
+    pieces = [
+        *prepared.static,
+        *summary,
+        *rounds,
+        *prepared.now,
+        *todo_pieces(prepared.wanted, instruments),
+    ]
+    means = Means(instruments.count, told, {**brief, **prepared.brief}, policy.floor)
+    draft = Draft(pieces, prepared.wanted.budget, means, prepared.covers)
+    fit(draft)
+    return Built(draft=draft, summarised=_summarised(prepared))
+
+
+def _told(
+    history: History, policy: SummaryPolicy, instruments: TextTools, covers: int
+) -> HistorySummary:
+    summary = summary_of(history, covers)
+    return fitted(summary, instruments.count(rendered(summary)), policy.summary_tokens)
+
+
+def _told_cost(history: History, policy: SummaryPolicy, instruments: TextTools, covers: int) -> int:
+    last = history.rounds[covers - 1]
+    key = (instruments.tokenizer.id, policy.summary_tokens, covers in history.written)
+    known = last.recall(key)
+    if known is None:
+        known = instruments.count(rendered(_told(history, policy, instruments, covers)))
+        last.remember(key, known)
+    return known
+
+
+def _summarised(prepared: Prepared) -> BuildEvidence | None:
+    """Account for the rounds that the summary tells, as one."""
+    if not prepared.covers:
+        return None
+    return BuildEvidence(
+        part=Part.RECENT_MESSAGES,
+        source_ref=f"rounds 1 to {prepared.covers}",
+        action=Action.DROPPED,
+        rule=Step.SUMMARISED,
+        before_chars=prepared.gone.characters,
+        after_chars=0,
+        before_tokens=prepared.gone.whole,
+        after_tokens=0,
+    )

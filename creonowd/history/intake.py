@@ -15,12 +15,11 @@ from msgspec.structs import replace
 from creonowd.context_files.files import ContextFiles, ConversationKey, NewFileInfo, Put
 from creonowd.context_files.records import LONGEST_KEY, ContextRef, Kind, Origin
 from creonowd.context_files.slices import Preview, fits
-from creonowd.conversations import compress
-from creonowd.conversations.excerpts import Limits, one_line
-from creonowd.conversations.messages import Message, Speaker, ToolCall
-from creonowd.conversations.observation import Form, Observation, cleaned, observe, parsed, relative
-from creonowd.conversations.thoughts import without_thoughts
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.history import tool_summary
+from creonowd.history.observation import Form, Observation, cleaned, observe, parsed, relative
+from creonowd.history.rounds import Message, Speaker, ToolCall, without_thoughts
+from creonowd.history.tool_result import LineLimits, one_line
 from creonowd.redaction import Redactor
 
 _SUMMARY = re.compile(r"\[[^\]\n]{1,70}\] ")
@@ -31,11 +30,11 @@ class Desk(NamedTuple):
 
     files: ContextFiles
     redactor: Redactor
-    limits: Limits
+    limits: LineLimits
     root: str = ""
 
 
-class Result(NamedTuple):
+class ToolResult(NamedTuple):
     """A tool's result and the call it answers."""
 
     tool: str
@@ -53,7 +52,7 @@ class Recorded(NamedTuple):
     preview: Preview | None = None
 
 
-async def record_result(desk: Desk, where: ConversationKey | None, result: Result) -> Recorded:
+async def record_result(desk: Desk, where: ConversationKey | None, result: ToolResult) -> Recorded:
     """Compress a tool's result; with a conversation, all of it becomes a context file."""
     if where is not None and await _is_summary(desk, where, result.content):
         return Recorded(desk.redactor.redact(result.content).text)
@@ -63,13 +62,13 @@ async def record_result(desk: Desk, where: ConversationKey | None, result: Resul
     json = seen.form is Form.JSON
     about = NewFileInfo(
         kind=Kind.ARTIFACT,
-        hint=compress.headline_of(summary),
+        hint=tool_summary.headline_of(summary),
         origin=Origin.TOOL,
         mime_type="application/json" if json else "text/plain",
         key=None if result.call_id is None else result.call_id[:LONGEST_KEY],
     )
     put = await _put(desk.files, where, seen.text, about)
-    return Recorded(compress.with_ref(summary, put.ref.id), seen, put.ref, put.preview)
+    return Recorded(tool_summary.with_ref(summary, put.ref.id), seen, put.ref, put.preview)
 
 
 async def record_message(
@@ -85,10 +84,10 @@ async def record_message(
     return kept, Recorded(kept.content, None, put.ref, put.preview)
 
 
-def _compressed(desk: Desk, result: Result) -> tuple[Observation, str]:
+def _compressed(desk: Desk, result: ToolResult) -> tuple[Observation, str]:
     seen = observe(result.content, desk.redactor, desk.root)
-    arguments = compress.read_arguments(result.arguments, desk.redactor, desk.root)
-    summary = compress.compress(result.tool, arguments, seen, desk.limits)
+    arguments = tool_summary.read_arguments(result.arguments, desk.redactor, desk.root)
+    summary = tool_summary.compress(result.tool, arguments, seen, desk.limits)
     return seen, desk.redactor.redact(summary).text
 
 
@@ -96,7 +95,7 @@ async def _is_summary(desk: Desk, where: ConversationKey, content: Any) -> bool:
     """Tell whether a result is a summary of ours already: its ref is one of this conversation."""
     if not isinstance(content, str) or not _SUMMARY.match(content):
         return False
-    ref = compress.ref_in(content)
+    ref = tool_summary.ref_in(content)
     conversation = await desk.files.run(desk.files.store.find, *where)
     if ref is None or conversation is None or len(content) > 2 * desk.limits.total:
         return False

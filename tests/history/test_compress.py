@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.conversations.compress import compress, read_arguments, ref_in, shortened, with_ref
-from creonowd.conversations.excerpts import USUAL
-from creonowd.conversations.observation import Form, observe
+from creonowd.history.observation import Form, observe
+from creonowd.history.tool_result import USUAL
+from creonowd.history.tool_summary import compress, read_arguments, ref_in, shortened, with_ref
 from creonowd.redaction import Redactor
-from tests.conversations.talk import SECRETS, TOOLS
+from tests.history.talk import SECRETS, TOOLS
 
 REDACTOR = Redactor()
 

@@ -3,17 +3,72 @@
 Knows how calls and results pair up; knows no disk, no budget and no tool.
 """
 
+import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from enum import StrEnum
 from functools import cached_property
-from typing import Any, cast
+from typing import Annotated, Any, cast
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
-from creonowd.conversations.messages import Message, Speaker, ToolCall
-from creonowd.conversations.observation import parsed
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.history.observation import parsed
+from creonowd.model import Model
+
+LONGEST_ID = 256
+
+
+class Speaker(StrEnum):
+    """Who says a message."""
+
+    SYSTEM = "system"
+    USER = "user"
+    ASSISTANT = "assistant"
+    TOOL = "tool"
+
+
+class ToolCall(Model):
+    """A call that the model asks for; `arguments` is an object, or the JSON of one."""
+
+    id: Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
+    name: Annotated[str, Meta(max_length=LONGEST_ID)]
+    arguments: Any = None
+
+
+class Message(Model):
+    """One message; `toolCallId` is the call that a tool's message answers."""
+
+    role: Speaker
+    content: str = ""
+    tool_calls: tuple[ToolCall, ...] | UnsetType = UNSET
+    tool_call_id: str | UnsetType = UNSET
+    name: str | UnsetType = UNSET
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        """The calls that it asks for."""
+        return self.tool_calls or ()
+
+
+def spelled_calls(message: Message) -> list[str]:
+    """Spell what a message's calls add to a prompt: each name and its arguments."""
+    return [text for call in message.calls for text in (call.name, _arguments(call.arguments))]
+
+
+def spelled(message: Message) -> str:
+    """Spell all of a message, so that two can be compared byte by byte."""
+    about = "" if message.tool_call_id is UNSET else f" {message.tool_call_id}"
+    called = "".join(f"\n{text}" for text in spelled_calls(message))
+    return f"{message.role}{about}\n{message.content}{called}\n"
+
+
+def _arguments(arguments: Any) -> str:
+    if arguments is None or isinstance(arguments, str):
+        return arguments or ""
+    return msgspec.json.encode(arguments).decode()
+
 
 LONG_ARGUMENT = 400
 REMEMBERED = 32
@@ -173,3 +228,57 @@ def _short_text(value: Any) -> Any:
         return value if rest <= 0 else f"{value[:LONG_ARGUMENT]}… {rest} more characters"
     spelled = msgspec.json.encode(value)
     return value if len(spelled) <= 2 * LONG_ARGUMENT else f"… {len(spelled)} bytes of JSON"
+
+
+_TAG = re.compile(
+    r"<(?P<end>/?)(?P<name>think|thinking|thoughts?|reasoning|scratchpad)\b[^<>]{0,200}>",
+    re.IGNORECASE,
+)
+_STEP = re.compile(
+    r"^(?:Thoughts?|思考)[ \t]*(?:\d+[ \t]*)?[:：].*?"
+    r"(?=^(?:Action|Observation|Final Answer|Answer|Finish|行动|观察|最终答案)\b|\n[ \t]*\n|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_QUOTES = "`'\"“「"
+
+
+def without_thoughts(content: str) -> str:
+    """Leave out what is marked as thought: tags, and the `Thought:` steps of a ReAct trace."""
+    content = _STEP.sub("", _without_tags(content))
+    return content.strip("\n") if content.strip() else ""
+
+
+def _without_tags(content: str) -> str:
+    """Go over the tags once. Half a pair counts unless a quote shows that it is talked about."""
+    tags = list(_TAG.finditer(content))
+    last_end = {_name(tag): tag.start() for tag in tags if tag["end"]}
+    kept: list[str] = []
+    inside, start = "", 0
+    for tag in tags:
+        name = _name(tag)
+        if inside and not (tag["end"] and name == inside):
+            continue
+        if inside:
+            inside, start = "", tag.end()
+        elif tag["end"] and not _quoted(content, tag):
+            kept, start = [], tag.end()
+        elif not tag["end"] and last_end.get(name, -1) > tag.start():
+            inside = name
+            kept.append(_spoken(content, start, tag.start()))
+        elif not tag["end"] and not _quoted(content, tag):
+            return "".join([*kept, _spoken(content, start, tag.start())])
+    return "".join([*kept, _spoken(content, start, len(content))])
+
+
+def _spoken(content: str, start: int, end: int) -> str:
+    """Give what stands between two thoughts."""
+    text = content[start:end]
+    return text.lstrip() if start else text
+
+
+def _name(tag: re.Match[str]) -> str:
+    return tag["name"].lower()
+
+
+def _quoted(content: str, tag: re.Match[str]) -> bool:
+    return content[max(0, tag.start() - 1) : tag.start()] in _QUOTES and tag.start() > 0

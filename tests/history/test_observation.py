@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.conversations.compress import compress, read_arguments
-from creonowd.conversations.glancing import glancing_at
-from creonowd.conversations.observation import Form, cleaned, observe
+from creonowd.history.observation import Form, cached_redactor, cleaned, observe
+from creonowd.history.tool_summary import compress, read_arguments
 from creonowd.redaction import Redactor, redact_value
 
 REDACTOR = Redactor()
@@ -161,5 +160,5 @@ _values = st.recursive(
 
 @given(_values)
 def test_a_glance_finds_what_a_close_look_finds(value: Any) -> None:
-    assert redact_value(value, glancing_at(value, REDACTOR)) == redact_value(value, REDACTOR)
+    assert redact_value(value, cached_redactor(value, REDACTOR)) == redact_value(value, REDACTOR)
     assert cleaned(cleaned(value, REDACTOR), REDACTOR) == cleaned(value, REDACTOR)

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.conversations.histories import Histories, Written
-from creonowd.conversations.messages import Message, Speaker
-from creonowd.conversations.summary import Summary
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.history.histories import Histories, Written
+from creonowd.history.rounds import Message, Speaker
+from creonowd.history.summary import HistorySummary
 from creonowd.storage import journal
 from tests.clients import over_stdio
-from tests.conversations.talk import realistic_round, user
+from tests.history.talk import realistic_round, user
 
 KEY = ("prj_one", "chat")
 
@@ -78,7 +78,7 @@ async def test_a_newer_history_is_refused_and_left_alone(tmp_path: Path) -> None
 
 async def test_a_summary_is_kept_beside_the_rounds_it_covers(tmp_path: Path) -> None:
     await written(tmp_path, "one", "two")
-    kept = Written(covers=1, summary=Summary(overall_goal="one"), by_model=True)
+    kept = Written(covers=1, summary=HistorySummary(overall_goal="one"), by_model=True)
     told_rounds = (await Histories(tmp_path).read(KEY)).rounds[:1]
     await Histories(tmp_path).keep_summary(KEY, kept, told_rounds)
 
@@ -95,7 +95,7 @@ async def test_a_summary_of_rounds_that_were_cleared_meanwhile_is_not_kept(tmp_p
     await histories.clear(KEY)
     await written(tmp_path, "new one", "new two")
 
-    await histories.keep_summary(KEY, Written(covers=1, summary=Summary()), told_rounds)
+    await histories.keep_summary(KEY, Written(covers=1, summary=HistorySummary()), told_rounds)
 
     assert (await histories.read(KEY)).written == {}
     assert await histories.summary_of(KEY, told_rounds) is None
