@@ -3,6 +3,7 @@
 The only module that reads the environment. Knows names, defaults and limits; acts on none.
 """
 
+import contextlib
 import difflib
 import os
 import stat
@@ -17,6 +18,7 @@ from msgspec import Meta
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
+from creonowd.redaction import Redactor
 
 APP = "CreoNow"
 PREFIX = "CREONOW_"
@@ -342,3 +344,23 @@ def _from_file(path: Path) -> dict[str, Any]:
             f"{FILE} has version {found}, this daemon knows 1; update creonowd.",
         )
     return values
+
+
+def user_redactor(settings: Settings, user_data: Path) -> Redactor:
+    """Return the redactor of every prompt, reply and log line: it also knows this user's home and key."""
+    return Redactor(_home(), _keys(settings, user_data))
+
+
+def _home() -> Path | None:
+    """Find the home folder; some service accounts have none."""
+    with contextlib.suppress(RuntimeError):
+        return Path.home()
+    return None
+
+
+def _keys(settings: Settings, user_data: Path) -> list[str]:
+    """Find the key that no prompt, log or error may hold, whatever its form."""
+    with contextlib.suppress(DaemonError):
+        key = None if settings.ai_provider == "fake" else api_key(settings, user_data)
+        return [] if key is None else [key.value]
+    return []

@@ -11,8 +11,8 @@ import anyio
 import pytest
 from hypothesis import settings
 
-from creonowd.channels.session import Session
 from creonowd.daemon.build import build
+from creonowd.engine.services import Session
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from tests.clients import Client, in_memory

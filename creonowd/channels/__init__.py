@@ -8,59 +8,39 @@ from creonowd.channels import (
     ai,
     app,
     budget,
-    builder,
+    chats,
+    connection,
     constraints,
     context,
     context_files,
-    context_grep,
-    conversations,
     creonow,
     document,
     e2e,
-    file_archives,
-    file_keeping,
-    files,
     history,
-    ipc,
     project,
-    retrieve,
-    rules,
     skill,
-    source,
-    tokens,
-    tools,
+    sources,
     viewer,
-    watch,
 )
 from creonowd.rpc.channel import Channel, HostCall, Notification
 from creonowd.rpc.openrpc import Contract
 
 FAMILIES = (
     app,
-    ipc,
+    connection,
     project,
     creonow,
-    rules,
-    watch,
     constraints,
-    conversations,
+    chats,
     budget,
     document,
-    tokens,
     context,
     skill,
     ai,
     context_files,
-    context_grep,
-    files,
-    file_keeping,
-    file_archives,
     viewer,
-    tools,
     history,
-    builder,
-    source,
-    retrieve,
+    sources,
 )
 
 ALL_CHANNELS: tuple[Channel, ...] = tuple(
@@ -74,4 +54,4 @@ ALL_HOST_CALLS: tuple[HostCall, ...] = tuple(
     call for family in FAMILIES for call in getattr(family, "HOST_CALLS", ())
 )
 
-CONTRACT = Contract(ipc.PROTOCOL_VERSION, ALL_CHANNELS, ALL_NOTIFICATIONS, ALL_HOST_CALLS)
+CONTRACT = Contract(connection.PROTOCOL_VERSION, ALL_CHANNELS, ALL_NOTIFICATIONS, ALL_HOST_CALLS)

@@ -4,9 +4,8 @@ from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.channels.run_result import SkillRun, StreamEvent
-from creonowd.channels.running import RunSkill, run
-from creonowd.channels.session import Session
+from creonowd.engine.services import Session
+from creonowd.engine.skill_run import RunSkill, SkillRun, StreamEvent, run
 from creonowd.model import Params, Result
 from creonowd.providers.configured import shown_url
 from creonowd.rpc.channel import Channel, Deadline, Notification, Role

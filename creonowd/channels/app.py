@@ -5,7 +5,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from creonowd import __version__
-from creonowd.channels.session import Session
+from creonowd.engine.services import Session
 from creonowd.model import Empty, Model, Result
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.metrics import ChannelMetrics

@@ -2,10 +2,10 @@
 
 import structlog
 
-from creonowd.channels.assembly import AssembleContext, WhatIf, compare, make, remember
-from creonowd.channels.session import Session
 from creonowd.context.inspection import InspectMeta, InspectResult, inspect
 from creonowd.context.result import AssembleResult, Compared, answer
+from creonowd.engine.assembly import AssembleContext, WhatIf, compare, make, remember
+from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Channel, Role
 

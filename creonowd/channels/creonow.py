@@ -1,18 +1,23 @@
 """`context:creonow:*` — the `.creonow` folder: making it, listing and reading what is in it."""
 
+from functools import partial
+from typing import Annotated
+
 import structlog
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.channels.project import ProjectId
-from creonowd.channels.redacting import redacted
-from creonowd.channels.session import Session
+from creonowd.channels.redacted import redacted
+from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.model import Params, Result
+from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
-from creonowd.rpc.channel import Channel
-from creonowd.storage.relative_paths import CreonowFolder
-from creonowd.text import as_text
-from creonowd.workspace.creonow_tree import FileInfo
+from creonowd.rpc.channel import Channel, Notification
+from creonowd.rpc.peer import Peer
+from creonowd.storage.relative_paths import CreonowFolder, folder_of
+from creonowd.text import as_text, is_json
+from creonowd.workspace.creonow_tree import FileInfo, Folder, Layer, Problem, TreeFile, layers_of
+from creonowd.workspace.watcher import ProjectChange
 
 log = structlog.get_logger(__name__)
 
@@ -134,6 +139,160 @@ async def _read(session: Session, params: ReadFile, scope: CreonowFolder) -> Fil
     )
 
 
+KINDS = {
+    f"{folder_of(CreonowFolder.RULES)}/style.md": "style",
+    f"{folder_of(CreonowFolder.RULES)}/terminology.json": "terminology",
+    f"{folder_of(CreonowFolder.RULES)}/constraints.json": "constraints",
+}
+OTHER = "other"
+ORDER = ("style", "terminology", OTHER, "constraints")
+
+
+class RuleFragment(Model):
+    """One file of the rules, without its secrets."""
+
+    kind: Annotated[str, Meta(description="style, terminology, constraints or other")]
+    path: str
+    content: str
+    updated_at_ms: int
+
+
+class RuleError(Model):
+    """A file that cannot be used; `reason` is what trim evidence would say of it."""
+
+    path: str
+    code: ErrorCode
+    reason: Annotated[str, Meta(description="invalid_format, too_large or read_error")]
+    message: str
+
+
+class Rules(Result):
+    """The rules in reading order; a file that cannot be used is an error and no fragment."""
+
+    fragments: list[RuleFragment]
+    errors: list[RuleError]
+    redaction_evidence: list[RedactionEvidence]
+
+
+async def get_rules(session: Session, params: ProjectId) -> Rules:
+    """Read all rules at once, redacted."""
+    project = await session.projects.find(params.project_id)
+    folder = await session.tree.read_all(project, CreonowFolder.RULES)
+    usable, errors = _sorted_out(folder)
+    texts = [(file.path, text) for file, text in usable]
+    contents, evidence = await redacted(session, project.project_id, texts)
+    fragments = [_fragment(file, text) for (file, _), text in zip(usable, contents, strict=True)]
+    return Rules(fragments=fragments, errors=errors, redaction_evidence=evidence)
+
+
+def _sorted_out(folder: Folder) -> tuple[list[tuple[TreeFile, str]], list[RuleError]]:
+    usable: list[tuple[TreeFile, str]] = []
+    errors = [_unread(problem) for problem in folder.problems]
+    for file in sorted(folder.files, key=lambda file: (ORDER.index(_kind(file.path)), file.path)):
+        text = as_text(file.data)
+        if text is None or (file.path.lower().endswith(".json") and not is_json(text)):
+            errors.append(_unusable(file, "JSON" if text is not None else "UTF-8"))
+        else:
+            usable.append((file, text))
+    return usable, sorted(errors, key=lambda error: error.path)
+
+
+def _kind(path: str) -> str:
+    return KINDS.get(path, OTHER)
+
+
+def _fragment(file: TreeFile, content: str) -> RuleFragment:
+    return RuleFragment(
+        kind=_kind(file.path), path=file.path, content=content, updated_at_ms=file.updated_at_ms
+    )
+
+
+def _unread(problem: Problem) -> RuleError:
+    reason = "too_large" if problem.error.details.get("reason") == "too_large" else "read_error"
+    return RuleError(
+        path=problem.path,
+        code=problem.error.code,
+        reason=reason,
+        message=problem.error.message,
+    )
+
+
+def _unusable(file: TreeFile, wanted: str) -> RuleError:
+    return RuleError(
+        path=file.path,
+        code=ErrorCode.UNSUPPORTED,
+        reason="invalid_format",
+        message=f"The file is not valid {wanted}; mend it.",
+    )
+
+
+CHANGED = "context:creonow:changed"
+
+
+class Watching(Result):
+    """Whether this connection watches the project now."""
+
+    watching: bool
+
+
+class CreonowChanged(Model):
+    """Files of a watched project came, went or changed; `layers` are those of a prompt they touch.
+
+    With `watching: false` the watcher has died, and changes go unnoticed until it is started again.
+    """
+
+    project_id: str
+    paths: list[str]
+    layers: list[Layer]
+    at_ms: Annotated[int, Meta(description="milliseconds since the epoch")]
+    watching: bool | UnsetType = UNSET
+
+
+async def start_watching(session: Session, params: ProjectId) -> Watching:
+    """Tell this connection of every change from now on; starting twice is starting once."""
+    project = await session.projects.find(params.project_id)
+    peer, watcher = session.peer, session.watcher
+    if watcher.meets(peer.id):
+        peer.when_closed(lambda: watcher.drop(peer.id))
+    hear = partial(_tell, peer)
+    if await watcher.subscribe(project, peer.id, hear, client=True):
+        log.info("context_watch_started", project_id=project.project_id, peer=peer.id)
+    if not peer.connected:
+        watcher.drop(peer.id)
+    return Watching(watching=True)
+
+
+async def stop_watching(session: Session, params: ProjectId) -> Watching:
+    """Tell this connection nothing more; stopping what does not run is fine."""
+    project = await session.projects.find(params.project_id)
+    if await session.watcher.unsubscribe(project.project_id, session.peer.id):
+        log.info("context_watch_stopped", project_id=project.project_id, peer=session.peer.id)
+    return Watching(watching=False)
+
+
+def _tell(peer: Peer, change: ProjectChange) -> None:
+    event = CreonowChanged(
+        project_id=change.project_id,
+        paths=list(change.paths),
+        layers=list(change.layers),
+        at_ms=change.at_ms,
+        watching=UNSET if change.watching else False,
+    )
+    peer.notify(CHANGED, event, key=change.project_id, merge=joined)
+
+
+def joined(waiting: CreonowChanged, newer: CreonowChanged) -> CreonowChanged:
+    """Make one event of two, for a client that could not keep up."""
+    paths = {*waiting.paths, *newer.paths}
+    return CreonowChanged(
+        project_id=newer.project_id,
+        paths=sorted(paths),
+        layers=list(layers_of(paths)),
+        at_ms=newer.at_ms,
+        watching=newer.watching,
+    )
+
+
 CHANNELS = (
     Channel("context:creonow:ensure", ensure_creonow),
     Channel("context:creonow:status", creonow_status),
@@ -143,4 +302,8 @@ CHANNELS = (
     Channel("context:creonow:settings:read", read_setting),
     Channel("context:creonow:characters:list", list_characters),
     Channel("context:creonow:characters:read", read_character),
+    Channel("context:creonow:rules:get", get_rules),
+    Channel("context:creonow:watch:start", start_watching),
+    Channel("context:creonow:watch:stop", stop_watching),
 )
+NOTIFICATIONS = (Notification(CHANGED, CreonowChanged),)

@@ -5,15 +5,14 @@ from typing import Annotated
 from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.channels.session import Session
+from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.retrieval.catalogue import documents_in
 from creonowd.rpc.channel import Channel
 from creonowd.workspace.buffer import Edit
-from creonowd.workspace.documents import OpenDocument
+from creonowd.workspace.documents import DocumentId, OpenDocument
 
-DocumentId = Annotated[str, Meta(max_length=4096)]
 Version = Annotated[int, Meta(ge=0)]
 
 

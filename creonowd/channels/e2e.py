@@ -5,7 +5,7 @@ from typing import Annotated, Any
 import anyio
 from msgspec import Meta, field
 
-from creonowd.channels.session import Session
+from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Params, Result
 from creonowd.providers.fake import Fake, Script, ScriptedAnswer

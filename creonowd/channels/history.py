@@ -3,16 +3,18 @@
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
+from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
-from creonowd.channels.conversation_files import InConversation
-from creonowd.channels.session import Session
-from creonowd.channels.tools import desk_of
 from creonowd.context_files.files import ConversationKey
 from creonowd.context_files.records import ContextRef
+from creonowd.context_files.slices import fits
+from creonowd.engine.build_turn import build_context, history_of
+from creonowd.engine.services import InConversation, Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history import rounds
+from creonowd.history.code_law import FILE, GENERATE
 from creonowd.history.histories import History
 from creonowd.history.intake import (
     Desk,
@@ -22,10 +24,89 @@ from creonowd.history.intake import (
     record_message,
     record_result,
 )
+from creonowd.history.observation import Form
 from creonowd.history.rounds import LONGEST_ID, Message, Speaker, ToolCall
-from creonowd.model import Model
+from creonowd.history.tool_result import limits_of
+from creonowd.model import Model, Params
 from creonowd.model import Result as Reply
+from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
+
+
+class CompressToolResult(Params):
+    """A tool's name, its arguments and its result, whatever its shape.
+
+    With `conversationId` (and `projectId`) the full output becomes a context file;
+    `toolCallId` makes that repeatable.
+    """
+
+    tool: Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
+    result: Any
+    args: Any = None
+    project_id: str | None = None
+    conversation_id: str | None = None
+    tool_call_id: Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)] | None = None
+
+
+class ToolResultCompressed(Reply):
+    """`summary` is for the history, `observation` for the model of the current turn.
+
+    Both are without secrets. An observation over the inline limits is left out: `preview` shows
+    its head and tail, and `ref` is all of it.
+    """
+
+    tool: str
+    form: Form
+    summary: str
+    observation: str | UnsetType = UNSET
+    ref: ContextRef | UnsetType = UNSET
+    preview: str | UnsetType = UNSET
+    redaction_evidence: tuple[RedactionEvidence, ...]
+
+
+async def compress_result(session: Session, params: CompressToolResult) -> ToolResultCompressed:
+    """Compress a tool's result by the table of tools; the same result gives the same summary."""
+    root, where = await _place(session, params)
+    desk = desk_of(session, root)
+    result = ToolResult(params.tool, params.result, params.args, params.tool_call_id)
+    recorded = await record_result(desk, where, result)
+    seen = recorded.observation
+    return ToolResultCompressed(
+        tool=params.tool,
+        form=Form.TEXT if seen is None else seen.form,
+        summary=recorded.text,
+        observation=_observation(session, recorded.text if seen is None else seen.text),
+        ref=recorded.ref or UNSET,
+        preview=UNSET if recorded.preview is None else recorded.preview.text,
+        redaction_evidence=() if seen is None else seen.evidence,
+    )
+
+
+def desk_of(session: Session, root: str) -> Desk:
+    """Give recording what it works with."""
+    return Desk(session.files, session.redactor, limits_of(session.settings), root)
+
+
+async def _place(
+    session: Session, params: CompressToolResult
+) -> tuple[str, ConversationKey | None]:
+    if params.project_id is None:
+        if params.conversation_id is not None:
+            raise DaemonError(
+                ErrorCode.INVALID_ARGUMENT,
+                "A conversation belongs to a project; name it with projectId.",
+                field="projectId",
+            )
+        return "", None
+    project = await session.projects.find(params.project_id)
+    if params.conversation_id is None:
+        return str(project.root), None
+    return str(project.root), ConversationKey(params.project_id, params.conversation_id)
+
+
+def _observation(session: Session, text: str) -> str | UnsetType:
+    return text if fits(text, session.files.inline_limits) else UNSET
+
 
 MOST_MESSAGES = 1000
 
@@ -158,14 +239,6 @@ async def clear_history(session: Session, params: ClearHistory) -> HistoryCleare
     return HistoryCleared(cleared=True, rounds=gone)
 
 
-async def history_of(session: Session, params: InConversation) -> History:
-    """Find the history of a conversation, once it is known to be the project's."""
-    await session.projects.find(params.project_id)
-    where = ConversationKey(params.project_id, params.conversation_id)
-    await session.files.run(session.files.store.find, *where)
-    return await session.histories.read(where)
-
-
 def _message(new: NewMessage, number: int) -> Message:
     """Read a message; what a tool gave back is looked at later."""
     content: Any = new.content if new.content is not None else ""
@@ -227,8 +300,51 @@ def _kept(message: Message, recorded: Recorded) -> KeptMessage:
     )
 
 
+class CodeLawStatusOf(Params):
+    """The project whose `code_law.md` is asked about."""
+
+    project_id: str
+
+
+class CodeLawStatus(Reply):
+    """Whether the project has a `code_law.md`, and since when it says what it says.
+
+    If `needsGenerating`, ask the user first and then give `prompt` to the agent; the daemon never
+    writes the file.
+    """
+
+    exists: bool
+    needs_generating: bool
+    path: str
+    mtime_ms: int | UnsetType = UNSET
+    size_bytes: int | UnsetType = UNSET
+    sha256: str | UnsetType = UNSET
+    problem: str | UnsetType = UNSET
+    prompt: str | UnsetType = UNSET
+
+
+async def code_law_status(session: Session, params: CodeLawStatusOf) -> CodeLawStatus:
+    """Tell whether `code_law.md` is there, when it changed, or how it is generated."""
+    project = await session.projects.find(params.project_id)
+    law = await to_thread.run_sync(session.code_laws.current, project.root)
+    readable = law.text is not None
+    return CodeLawStatus(
+        exists=law.exists,
+        needs_generating=not law.exists,
+        path=FILE,
+        mtime_ms=law.mtime_ms if readable else UNSET,
+        size_bytes=law.size_bytes if readable else UNSET,
+        sha256=law.sha256 if readable else UNSET,
+        problem=law.problem or UNSET,
+        prompt=UNSET if law.exists else GENERATE,
+    )
+
+
 CHANNELS = (
+    Channel("context:tool:compress", compress_result),
     Channel("context:history:append", append_history),
     Channel("context:history:read", read_history),
     Channel("context:history:clear", clear_history),
+    Channel("context:build", build_context),
+    Channel("context:codelaw:status", code_law_status),
 )

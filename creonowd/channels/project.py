@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from creonowd.channels.session import Session
+from creonowd.engine.services import Session
 from creonowd.model import Empty, Params, Result
 from creonowd.rpc.channel import Channel
 from creonowd.workspace.projects import Project

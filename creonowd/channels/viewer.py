@@ -7,7 +7,7 @@ from urllib.parse import quote
 from msgspec import Meta
 
 from creonowd.channels.project import ProjectId
-from creonowd.channels.session import Session
+from creonowd.engine.services import Session
 from creonowd.model import Empty, Model, Params, Result
 from creonowd.redaction import Redactor
 from creonowd.rpc.access import Grant

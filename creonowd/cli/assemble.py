@@ -1,16 +1,171 @@
 """`creonowd assemble` — what the model would get to see, in the shell."""
 
 import argparse
+import difflib
 import sys
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from creonowd.cli.assembly_view import differences, view
-from creonowd.cli.client import Client, connect
-from creonowd.cli.last_assembly import LastAssembly
-from creonowd.cli.output import show, write
-from creonowd.errors import DaemonError, ErrorCode
+import msgspec
+
+from creonowd.cli.client import Client, connect, show, write
+from creonowd.errors import WARNINGS, DaemonError, ErrorCode
+from creonowd.model import Model
 from creonowd.settings import user_data_dir
+from creonowd.storage import atomic
+
+FOLDER = "assemble"
+VERSION = 1
+
+
+class Remembered(Model):
+    """What is kept of a result."""
+
+    version: int
+    prompt: str
+    prompt_hash: str
+    token_count: int
+
+
+class LastAssembly:
+    """One file per project, document and skill."""
+
+    def __init__(self, user_data: Path, whose: Iterable[str]) -> None:
+        name = sha256("\0".join(whose).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        self._path = user_data / FOLDER / f"{name}.json"
+
+    def recall(self) -> Remembered | None:
+        """Read the last result; None if there is none that can be read."""
+        try:
+            held = msgspec.json.decode(self._path.read_bytes(), type=Remembered)
+        except (OSError, msgspec.MsgspecError):
+            return None
+        return held if held.version == VERSION else None
+
+    def remember(self, result: dict[str, Any]) -> None:
+        """Make this the last result."""
+        self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        held = Remembered(
+            version=VERSION,
+            prompt=result["prompt"],
+            prompt_hash=result["promptHash"],
+            token_count=result["tokenCount"],
+        )
+        atomic.replace(self._path, msgspec.json.encode(held))
+
+
+WIDTH = 28
+LAYERS = ("rules", "settings", "retrieved", "immediate")
+
+_MARKS = {"kept": "✓", "trimmed": "✂", "dropped": "✗"}
+_COLOURS = {"kept": "32", "trimmed": "33", "dropped": "31"}
+
+Told = dict[str, Any]
+
+
+def view(result: Told, budget: Told, *, colour: bool = False) -> str:
+    """Draw the layers, the fate of every candidate and the hashes."""
+    lines = [
+        *_bars(result, budget),
+        "",
+        *_fates(result["trimEvidence"], colour=colour),
+        *(f"! {_spelled(warning)}" for warning in result["warnings"]),
+        *_redactions(result["redactionEvidence"]),
+        "",
+        *_hashes(result),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def differences(before: Remembered | None, result: Told) -> str:
+    """Tell line by line what changed in the prompt since the last call."""
+    if before is None:
+        return "There is no earlier call to compare with.\n"
+    if before.prompt_hash == result["promptHash"]:
+        return f"The prompt is the same as last time ({result['tokenCount']} tokens).\n"
+    changed = difflib.unified_diff(
+        before.prompt.splitlines(),
+        result["prompt"].splitlines(),
+        f"last ({before.token_count} tokens)",
+        f"now ({result['tokenCount']} tokens)",
+        lineterm="",
+        n=1,
+    )
+    return "\n".join(changed) + "\n"
+
+
+def _bars(result: Told, budget: Told) -> Iterator[str]:
+    total = result["budget"]["maxInputTokens"]
+    for layer in LAYERS:
+        told = result["layers"][layer]
+        wanted = result["budget"]["estimate"][f"{layer}Tokens"]
+        minimum = budget["layers"][layer]["minimumTokens"]
+        cut = "  cut" if told["truncated"] else ""
+        yield (
+            f"{layer:<10} {_bar(told['tokens'], total)} {told['tokens']:>6} tokens"
+            f"  of {wanted} offered, {minimum} promised{cut}"
+        )
+    yield f"{'template':<10} {_bar(result['fixedTokens'], total)} {result['fixedTokens']:>6} tokens"
+    exact = "" if result["tokenizerExact"] else ", not the model's own"
+    yield (
+        f"{'total':<10} {_bar(result['tokenCount'], total)} {result['tokenCount']:>6} tokens"
+        f"  of {total} ({result['tokenizerId']}{exact})"
+    )
+
+
+def _bar(tokens: int, total: int) -> str:
+    full = min(WIDTH, round(WIDTH * tokens / max(1, total)))
+    return "█" * full + "░" * (WIDTH - full)
+
+
+def _fates(evidence: Sequence[Told], *, colour: bool) -> Iterator[str]:
+    """Tell one line per candidate; what was kept of one file is told together."""
+    for (layer, file, action, rule), group in groupby(evidence, key=_alike):
+        entries = list(group)
+        before = sum(entry["beforeTokens"] for entry in entries)
+        after = sum(entry["afterTokens"] for entry in entries)
+        shown = entries[0]["sourceRef"] if len(entries) == 1 else f"{file} × {len(entries)}"
+        tokens = f"{after}" if action == "kept" else f"{before}→{after}"
+        reason = "" if action == "kept" else f"  {entries[0]['reason']}, {rule}"
+        mark = _painted(_MARKS[action], _COLOURS[action]) if colour else _MARKS[action]
+        yield f"{mark} {layer:<10} {tokens:>12}  {shown}{reason}"
+
+
+def _alike(entry: Told) -> tuple[str, str, str, str]:
+    file = entry["sourceRef"].partition("#")[0]
+    return (entry["layer"], file, entry["action"], entry["rule"])
+
+
+def _spelled(warning: str) -> str:
+    """Say what a warning means, and what it says beyond that."""
+    code, _, said = warning.partition(": ")
+    meaning = next((known for name, known in WARNINGS.items() if name == code), None)
+    if meaning is None:
+        return warning
+    more = "" if said in {"", meaning.chinese} else f" ({said})"
+    return f"{code}: {meaning.english}{more}"
+
+
+def _redactions(evidence: Sequence[Told]) -> Iterator[str]:
+    for found in evidence:
+        yield f"* {found['matchCount']} × {found['patternId']} taken out of {found['sourceRef']}"
+
+
+def _hashes(result: Told) -> Iterator[str]:
+    state = "unchanged" if result["stablePrefixUnchanged"] else "new"
+    change = result.get("prefixChange")
+    if change is not None:
+        state = f"changed: {change['sourceRef']} was {change['change']}"
+    yield f"stable prefix  {result['stablePrefixHash']}  {state}"
+    yield f"prompt         {result['promptHash']}"
+
+
+def _painted(text: str, colour: str) -> str:
+    return f"\x1b[{colour}m{text}\x1b[0m"
+
 
 END = 2**53 - 1
 GENERAL = "general"

@@ -9,8 +9,7 @@ from typing import Any
 
 import msgspec
 
-from creonowd.cli.client import Client, connect
-from creonowd.cli.output import show
+from creonowd.cli.client import Client, connect, show
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.messages import mend_surrogates
 from creonowd.settings import user_data_dir

@@ -1,6 +1,7 @@
 """A small blocking client: talks to the daemon that runs, else to one it starts."""
 
 import contextlib
+import json
 import socket
 import subprocess
 import sys
@@ -8,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import Any, BinaryIO, TextIO, cast
 
 import msgspec
 from msgspec import UNSET
@@ -151,3 +152,18 @@ def _spawned(user_data: Path) -> Generator[Client]:
 def not_started() -> DaemonError:
     """Say that a daemon ended before it answered."""
     return DaemonError(ErrorCode.DISCONNECTED, "The daemon did not start; it says above why.")
+
+
+def show(value: Any, stream: TextIO | None = None) -> None:
+    """Print a value as JSON: indented for a person, on one line for a program."""
+    target = sys.stdout if stream is None else stream
+    text = json.dumps(value, ensure_ascii=False, indent=2 if target.isatty() else None)
+    write(text + "\n", target)
+
+
+def write(text: str, stream: TextIO | None = None) -> None:
+    """Print text as UTF-8, whatever the terminal's own encoding is."""
+    target = sys.stdout if stream is None else stream
+    target.flush()
+    target.buffer.write(text.encode("utf-8", "replace"))
+    target.flush()

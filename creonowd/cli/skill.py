@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from creonowd.cli.output import show, write
+from creonowd.cli.client import show, write
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.skills.library import FILE, slug_of

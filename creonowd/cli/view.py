@@ -8,8 +8,7 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from creonowd.cli.client import connect, not_started, started
-from creonowd.cli.output import write
+from creonowd.cli.client import connect, not_started, started, write
 from creonowd.daemon import endpoint
 from creonowd.settings import user_data_dir
 

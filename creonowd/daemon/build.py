@@ -8,9 +8,6 @@ from pathlib import Path
 from anyio.abc import TaskGroup
 
 from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
-from creonowd.channels.engine import Engine, SourceProvider
-from creonowd.channels.session import Services, Session
-from creonowd.channels.troubles import Trouble, Troubles
 from creonowd.clock import make_clock
 from creonowd.context.admission import Admission
 from creonowd.context.text_tools import Memory
@@ -18,7 +15,15 @@ from creonowd.context_files.files import ContextFiles
 from creonowd.context_files.lazy_files import built_in
 from creonowd.context_files.retention import maintain
 from creonowd.context_files.store import Store
-from creonowd.daemon.secrecy import own_redactor
+from creonowd.engine.services import (
+    Engine,
+    InFlight,
+    Services,
+    Session,
+    SourceProvider,
+    Trouble,
+    Troubles,
+)
 from creonowd.history.build_result import LastTurns
 from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
@@ -28,8 +33,7 @@ from creonowd.retrieval.project_index import editor_documents
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.openrpc import describe
 from creonowd.rpc.server import Server
-from creonowd.settings import Settings
-from creonowd.skills.in_flight import InFlight
+from creonowd.settings import Settings, user_redactor
 from creonowd.skills.library import Library
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.passage_source import Passages
@@ -65,7 +69,7 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
     watcher = Watcher(clock)
     ai = Configured(settings, user_data)
     runs = Runs(user_data)
-    redactor = own_redactor(settings, user_data)
+    redactor = user_redactor(settings, user_data)
     files = ContextFiles(Store(user_data, clock), settings, built_in(projects), redactor)
     troubles = _troubles(projects, budgets, tokenizers)
     documents = Documents(clock)

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import ctypes
 import gc
 import os
 import sys
@@ -17,10 +18,9 @@ import structlog
 from creonowd import __version__, logs
 from creonowd import settings as configuration
 from creonowd.clock import make_clock
-from creonowd.daemon import endpoint, tickets
+from creonowd.daemon import endpoint, viewer_pages
 from creonowd.daemon.life import Life
-from creonowd.daemon.pages import Pages
-from creonowd.daemon.secrecy import own_redactor
+from creonowd.daemon.viewer_pages import Pages
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.access import Grant
 from creonowd.rpc.boundary import leaves
@@ -53,10 +53,10 @@ def serve(options: Options) -> int:
         lock = endpoint.take_lock(options.user_data)
     try:
         with _usable(options.user_data):
-            redactor = own_redactor(settings, options.user_data)
+            redactor = configuration.user_redactor(settings, options.user_data)
             logs.configure(options.user_data, settings, sys.stderr, redactor)
         _run(options, settings)
-        tickets.remove(options.user_data)
+        viewer_pages.remove(options.user_data)
     finally:
         endpoint.remove(options.user_data)
         logs.close()
@@ -122,7 +122,7 @@ async def _furnish(server: Server, user_data: Path, opened: contextlib.AsyncExit
 
 
 def _load() -> Any:
-    import_module("creonowd.daemon.allocator").keep_freed_memory()
+    keep_freed_memory()
     return import_module("creonowd.daemon.build")
 
 
@@ -173,3 +173,22 @@ async def _unix(server: Server, path: Path) -> AsyncGenerator[asyncio.Server]:
     finally:
         listener.close()
         sockets.remove_socket(path)
+
+
+KEPT = 4 * 1024 * 1024
+_TRIM_THRESHOLD = -1
+_MMAP_THRESHOLD = -3
+
+
+def keep_freed_memory() -> bool:
+    """Keep a few megabytes of freed memory at hand; whether the C library can be told so.
+
+    Else glibc hands every large text back to the system and asks for it again: with a message of
+    300 KB a third of the processor's time went into pages that had just been there.
+    """
+    if sys.platform != "linux":
+        return False
+    tune: Any = getattr(ctypes.CDLL(None), "mallopt", None)
+    if tune is None:
+        return False
+    return bool(tune(_MMAP_THRESHOLD, KEPT)) and bool(tune(_TRIM_THRESHOLD, KEPT))

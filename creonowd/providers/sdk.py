@@ -241,8 +241,6 @@ def http_client(library: Any, address: Address, **own: str) -> Any:
     With it go the key, the headers of its `own` that a provider needs, and nothing that the SDK
     finds in the environment. A proxy that is set there is used where it cannot read along.
     """
-    pass
-
     plain = address.url.lower().startswith("http:")
     direct: dict[str, Any] = {"mounts": dict.fromkeys(_EVERYWHERE), "trust_env": False}
     return library.DefaultAsyncHttpxClient(

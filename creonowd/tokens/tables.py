@@ -13,6 +13,7 @@ from importlib.resources.abc import Traversable
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
 
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 
 if TYPE_CHECKING:
@@ -171,3 +172,15 @@ def encoding_for(model: str | None, otherwise: str = DEFAULT_ENCODING) -> Encodi
 def _names(name: str, prefix: str) -> bool:
     rest = name.removeprefix(prefix)
     return name == prefix or (rest != name and not rest[0].isalnum())
+
+
+def check_tokenizer_version(encoding: str, named: str | None) -> None:
+    """Refuse a request that was made for another tokenizer with CONTEXT_TOKENIZER_MISMATCH."""
+    version = tokenizer_version(encoding)
+    if named is not None and named != version:
+        raise DaemonError(
+            ErrorCode.CONTEXT_TOKENIZER_MISMATCH,
+            f"The daemon counts with {encoding} {version}; read the budget again.",
+            tokenizerId=encoding,
+            tokenizerVersion=version,
+        )

@@ -9,9 +9,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from threading import Lock
+from typing import Annotated
 
 import anyio
 from anyio import to_thread
+from msgspec import Meta
 
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
@@ -104,6 +106,8 @@ QUICK_EDITS = 64
 QUICK_CODE_POINTS = 64 * 1024
 
 Key = tuple[str, str]
+
+DocumentId = Annotated[str, Meta(max_length=4096)]
 
 
 class OpenDocument(Model):

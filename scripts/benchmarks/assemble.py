@@ -24,7 +24,7 @@ from creonowd.context.gather import Gathered
 from creonowd.context.inspection import InspectMeta, inspect
 from creonowd.context.result import Compared, ModelTarget
 from creonowd.context.text_tools import Memory, TextTools
-from creonowd.daemon.allocator import keep_freed_memory
+from creonowd.daemon.run import keep_freed_memory
 from creonowd.tokens.cache import CountCache
 from creonowd.tokens.tables import packaged_encoding
 from creonowd.tokens.tokenizer import BpeTokenizer

@@ -10,8 +10,8 @@ import anyio
 import msgspec
 import pytest
 
-from creonowd.channels.builder import BuildContext, build_context
-from creonowd.channels.session import Session
+from creonowd.engine.build_turn import BuildContext, build_context
+from creonowd.engine.services import Session
 from creonowd.errors import ErrorCode
 from creonowd.history.summary import LABELS
 from creonowd.providers.fake import Fake, Script, ScriptedAnswer

@@ -9,9 +9,9 @@ from typing import Any
 import anyio
 import pytest
 
-from creonowd.channels.session import Session
 from creonowd.context.fragment import Layer
 from creonowd.context.plan import Source
+from creonowd.engine.services import Session
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from creonowd.channels.session import Session
+from creonowd.engine.services import Session
 from creonowd.rpc.server import Server
 from tests.clients import Client, in_memory
 

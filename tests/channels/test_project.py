@@ -12,7 +12,7 @@ from creonowd.channels.project import (
     list_projects,
     set_current_project,
 )
-from creonowd.channels.session import Session
+from creonowd.engine.services import Session
 from creonowd.model import Empty
 
 

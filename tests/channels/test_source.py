@@ -7,8 +7,8 @@ from typing import Any
 import anyio
 import pytest
 
-from creonowd.channels.session import Session
 from creonowd.context.plan import Ask, Fetched
+from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server

@@ -3,9 +3,9 @@ import shutil
 import anyio
 import pytest
 
+from creonowd.channels.creonow import CreonowChanged, joined, start_watching
 from creonowd.channels.project import ProjectId
-from creonowd.channels.session import Session
-from creonowd.channels.watch import CreonowChanged, joined, start_watching
+from creonowd.engine.services import Session
 from creonowd.rpc.server import Server
 from tests.channels.conftest import Book, Lines
 from tests.clients import Client, in_memory

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from creonowd.cli.assembly_view import differences, view
-from creonowd.cli.last_assembly import LastAssembly, Remembered
+from creonowd.cli.assemble import LastAssembly, Remembered, differences, view
 from tests.clients import environment
 
 CHAPTER = "第一章\n\n雨还在下。\n"

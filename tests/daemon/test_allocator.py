@@ -7,7 +7,7 @@ import pytest
 
 FAULTS = """
 import resource
-from creonowd.daemon.allocator import keep_freed_memory
+from creonowd.daemon.run import keep_freed_memory
 told = {told}
 faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 def work():

@@ -3,8 +3,8 @@
 import anyio
 import pytest
 
+from creonowd.engine.services import InFlight
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.skills.in_flight import InFlight
 
 
 async def stopped(flights: InFlight, *, shielded: bool) -> None:

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.skills.summary import HEAD, INSTRUCTION, TAIL, summarise
+from creonowd.engine.skill_run import HEAD, INSTRUCTION, TAIL, summarise
 
 
 def test_a_short_run_is_told_in_full() -> None:

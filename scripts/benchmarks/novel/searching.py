@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event
 
-from creonowd.channels.retrieve import USUAL_LIMIT
+from creonowd.channels.sources import USUAL_LIMIT
 from creonowd.model import Model
 from creonowd.redaction import Redactor
 from creonowd.retrieval.bm25 import search

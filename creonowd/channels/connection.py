@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from msgspec import UNSET, Meta, Raw, UnsetType, field
 
 from creonowd import __version__
-from creonowd.channels.session import Session
+from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Model, Params, Result
 from creonowd.rpc.access import Grant, restricted

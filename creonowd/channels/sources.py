@@ -5,22 +5,101 @@ from typing import Annotated
 from msgspec import Meta
 
 from creonowd.channels.document import DocumentId
-from creonowd.channels.redacting import redacted
-from creonowd.channels.session import Session
+from creonowd.channels.redacted import redacted
 from creonowd.context.fragment import Layer
 from creonowd.context.plan import figures_of, step
 from creonowd.context.plan import query as text_before
+from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.retrieval.project_index import IndexProgress, ProjectIndex
 from creonowd.retrieval.query import terms_of
 from creonowd.retrieval.ranking import Ranked, source_ref
-from creonowd.rpc.channel import Channel
+from creonowd.rpc.channel import Channel, HostCall, Role
 from creonowd.rpc.requests import report_progress
 from creonowd.sources.document import LocatedDocument, Position, open_document
+from creonowd.sources.hosts import (
+    FETCH,
+    LONGEST_TIMEOUT_MS,
+    TIMEOUT_MS,
+    FetchSource,
+    HostAnswer,
+    HostKind,
+    Offer,
+)
 from creonowd.sources.passage_source import MOST, Explained, Search, Why, explain, without_terms
 from creonowd.workspace.projects import Project
+
+
+class RegisterSource(Params):
+    """What this client will answer for, until it unregisters or hangs up.
+
+    Without `projectId` it is asked for every project. No answer within `timeoutMs` costs this
+    source's text and a warning, never the assembly; repeated failures cost it a rest.
+    """
+
+    layer: Layer
+    name: Annotated[str, Meta(max_length=100)]
+    kind: HostKind
+    timeout_ms: Annotated[int, Meta(ge=1, le=LONGEST_TIMEOUT_MS)] = TIMEOUT_MS
+    project_id: str | None = None
+
+
+class RegisteredSource(Result):
+    """What is registered now."""
+
+    registered: bool
+    layer: Layer
+    name: str
+    kind: HostKind
+    timeout_ms: int
+
+
+class UnregisterSource(Params):
+    """The source that this client no longer offers; in every layer unless one is named."""
+
+    name: str
+    layer: Layer | None = None
+    project_id: str | None = None
+
+
+class UnregisteredSource(Result):
+    """Whether there was such a source on this connection."""
+
+    unregistered: bool
+
+
+async def register_source(session: Session, params: RegisterSource) -> RegisteredSource:
+    """Ask this client for text from now on; the same name and layer again replaces the offer."""
+    if not params.name.strip():
+        raise DaemonError(ErrorCode.INVALID_ARGUMENT, "name must not be blank.", field="name")
+    if params.project_id is not None:
+        await session.projects.find(params.project_id)
+    offer = Offer(
+        layer=params.layer,
+        name=params.name.strip(),
+        kind=params.kind,
+        timeout_ms=params.timeout_ms,
+        project_id=params.project_id,
+    )
+    session.hosts.register(session.peer, offer)
+    return RegisteredSource(
+        registered=True,
+        layer=offer.layer,
+        name=offer.name,
+        kind=offer.kind,
+        timeout_ms=offer.timeout_ms,
+    )
+
+
+def unregister_source(session: Session, params: UnregisterSource) -> UnregisteredSource:
+    """Stop asking this client."""
+    gone = session.hosts.unregister(
+        session.peer, params.name.strip(), params.layer, params.project_id
+    )
+    return UnregisteredSource(unregistered=gone > 0)
+
 
 USUAL_LIMIT = 20
 
@@ -162,4 +241,9 @@ def _state(index: ProjectIndex, *, complete: bool) -> IndexState:
     return IndexState(complete=complete, done=progress.done, documents=progress.documents)
 
 
-CHANNELS = (Channel("context:retrieve", retrieve_context),)
+CHANNELS = (
+    Channel("context:source:register", register_source, role=Role.OWNER),
+    Channel("context:source:unregister", unregister_source, role=Role.OWNER),
+    Channel("context:retrieve", retrieve_context),
+)
+HOST_CALLS = (HostCall(FETCH, FetchSource, HostAnswer),)

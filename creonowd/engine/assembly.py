@@ -3,32 +3,114 @@
 `context:assemble`, `context:inspect` and `ai:skill:run` all go through here, so nothing can drift.
 """
 
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import partial
 from typing import Annotated
 
+import structlog
 from msgspec import UNSET, Meta, UnsetType, structs
 
-from creonowd.channels.assembly_log import log_assembly, refusals_logged
-from creonowd.channels.document import DocumentId
-from creonowd.channels.session import Session
-from creonowd.channels.tokens import check_tokenizer_version
 from creonowd.context.assemble import Assembly, assemble, without_tokenizer
 from creonowd.context.budget import BudgetChange, BudgetProfile, revised
-from creonowd.context.fragment import Span
+from creonowd.context.fragment import Action, FragmentKind, Span
 from creonowd.context.plan import Plan, SkillNeeds, Task, figures_of, wants_document
-from creonowd.context.result import Compared, ModelTarget
+from creonowd.context.result import Compared, ModelTarget, redaction_evidence
 from creonowd.context.system_prompt import PrefixKey, first_change
 from creonowd.context.text_tools import TextTools
+from creonowd.engine.services import SeenOnce, Session
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model, Params
 from creonowd.skills.library import LibraryEntry
 from creonowd.skills.skill import refuse
 from creonowd.sources.document import LocatedDocument, Position, open_document, put
 from creonowd.sources.hosts import absent
-from creonowd.tokens.tables import encoding_for
+from creonowd.tokens.tables import check_tokenizer_version, encoding_for
 from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer
 from creonowd.workspace.buffer import Buffer
+from creonowd.workspace.documents import DocumentId
 from creonowd.workspace.projects import Project
+
+_REFUSALS = {
+    ErrorCode.CONTEXT_BACKPRESSURE: "context_backpressure",
+    ErrorCode.CONTEXT_INPUT_TOO_LARGE: "context_input_too_large",
+    ErrorCode.CONTEXT_SCOPE_VIOLATION: "context_scope_violation",
+}
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+@contextmanager
+def refusals_logged(project_id: str) -> Generator[None]:
+    """Log why an assembly was refused, and let the refusal go on its way."""
+    try:
+        yield
+    except DaemonError as error:
+        if error.code in _REFUSALS:
+            log.warning(_REFUSALS[error.code], project_id=project_id, code=error.code)
+        raise
+
+
+def log_assembly(assembly: Assembly, elapsed_ms: float, news: SeenOnce) -> None:
+    """Log what an assembly came to; that rules were over their line only when it is news."""
+    project_id = assembly.plan.project_id
+    log.info(
+        "context_assembled",
+        project_id=project_id,
+        tokens=assembly.tokens,
+        budget=assembly.plan.figures.total,
+        stable_prefix_hash=assembly.stable.hash,
+        prompt_hash=assembly.prompt_hash,
+        warnings=[str(text).partition(":")[0] for _, text in assembly.warnings],
+        elapsed_ms=round(elapsed_ms, 1),
+        **{action.value: assembly.count(action) for action in Action},
+    )
+    for failure in assembly.failures:
+        log.warning(
+            "context_source_failed",
+            project_id=project_id,
+            source=failure.source,
+            layer=failure.layer,
+            kind=failure.kind,
+        )
+    _log_rules(assembly, news)
+    _log_redaction(assembly)
+
+
+def _log_rules(assembly: Assembly, news: SeenOnce) -> None:
+    if not assembly.stable.rules_over:
+        return
+    if not news.are(f"{assembly.plan.project_id} {assembly.stable.hash}"):
+        return
+    rules = assembly.stable.rules
+    log.warning(
+        "context_rules_overbudget",
+        code=WarningCode.CONTEXT_RULES_OVERBUDGET,
+        project_id=assembly.plan.project_id,
+        line=assembly.plan.figures.rules_line,
+        before_tokens=rules.before_tokens,
+        dropped=rules.actions.get(Action.DROPPED, 0),
+    )
+    gone = [v for v in rules.verdicts if not v.stays and v.kind is FragmentKind.CONSTRAINT]
+    if gone:
+        log.warning(
+            "context_rules_constraint_trimmed",
+            project_id=assembly.plan.project_id,
+            constraints=[verdict.evidence.source_ref.rpartition("#")[2] for verdict in gone],
+        )
+
+
+def _log_redaction(assembly: Assembly) -> None:
+    evidence = redaction_evidence(assembly)
+    if evidence:
+        log.info(
+            "context_redaction_applied",
+            project_id=assembly.plan.project_id,
+            sources=len({piece.source_ref for piece in evidence}),
+            matches=sum(piece.match_count for piece in evidence),
+            patterns=sorted({piece.pattern_id for piece in evidence}),
+        )
+
 
 LONGEST_NAME = 256
 

@@ -5,8 +5,8 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.channels.redacting import redacted
-from creonowd.channels.session import Session
+from creonowd.channels.redacted import redacted
+from creonowd.engine.services import Session
 from creonowd.errors import ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence

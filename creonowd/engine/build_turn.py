@@ -5,25 +5,20 @@ from typing import Annotated, NamedTuple
 from anyio import current_effective_deadline, current_time, move_on_after, to_thread
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.channels.conversation_files import InConversation
-from creonowd.channels.history import history_of
-from creonowd.channels.session import Session
 from creonowd.context.text_tools import TextTools, TokenizerFailedError
 from creonowd.context_files.files import ConversationKey, FileRequest
+from creonowd.engine.services import InConversation, Session
 from creonowd.errors import DaemonError, WarningCode, warning_text
 from creonowd.history import turn
 from creonowd.history.budget_fit import PINNED, summary_policy, total
 from creonowd.history.build_result import BuildResult, Part, PartSummary, SummaryNote
-from creonowd.history.code_law import FILE, GENERATE, CodeLaw
+from creonowd.history.code_law import CodeLaw
 from creonowd.history.histories import History, Written
 from creonowd.history.rounds import Speaker
 from creonowd.history.summarise import ByModel, extracted, settled
 from creonowd.history.tool_result import TodoItem
 from creonowd.history.tool_summary import ref_in
 from creonowd.history.turn import Built, Prepared, TurnRequest
-from creonowd.model import Params
-from creonowd.model import Result as Reply
-from creonowd.rpc.channel import Channel
 from creonowd.tokens import ByteTokenizer
 from creonowd.tokens.tables import encoding_for
 from creonowd.workspace.projects import Project
@@ -47,27 +42,12 @@ class BuildContext(InConversation):
     model: Annotated[str, Meta(max_length=256)] | None = None
 
 
-class CodeLawStatusOf(Params):
-    """The project whose `code_law.md` is asked about."""
-
-    project_id: str
-
-
-class CodeLawStatus(Reply):
-    """Whether the project has a `code_law.md`, and since when it says what it says.
-
-    If `needsGenerating`, ask the user first and then give `prompt` to the agent; the daemon never
-    writes the file.
-    """
-
-    exists: bool
-    needs_generating: bool
-    path: str
-    mtime_ms: int | UnsetType = UNSET
-    size_bytes: int | UnsetType = UNSET
-    sha256: str | UnsetType = UNSET
-    problem: str | UnsetType = UNSET
-    prompt: str | UnsetType = UNSET
+async def history_of(session: Session, params: InConversation) -> History:
+    """Find the history of a conversation, once it is known to be the project's."""
+    await session.projects.find(params.project_id)
+    where = ConversationKey(params.project_id, params.conversation_id)
+    await session.files.run(session.files.store.find, *where)
+    return await session.histories.read(where)
 
 
 async def build_context(session: Session, params: BuildContext) -> BuildResult:
@@ -82,23 +62,6 @@ async def build_context(session: Session, params: BuildContext) -> BuildResult:
         bytes_ = Counted(counted.instruments.counting(ByteTokenizer()), exact=False)
         turn = await _turn(session, params, history, law, bytes_)
     return await to_thread.run_sync(_result, session, params, turn)
-
-
-async def code_law_status(session: Session, params: CodeLawStatusOf) -> CodeLawStatus:
-    """Tell whether `code_law.md` is there, when it changed, or how it is generated."""
-    project = await session.projects.find(params.project_id)
-    law = await to_thread.run_sync(session.code_laws.current, project.root)
-    readable = law.text is not None
-    return CodeLawStatus(
-        exists=law.exists,
-        needs_generating=not law.exists,
-        path=FILE,
-        mtime_ms=law.mtime_ms if readable else UNSET,
-        size_bytes=law.size_bytes if readable else UNSET,
-        sha256=law.sha256 if readable else UNSET,
-        problem=law.problem or UNSET,
-        prompt=UNSET if law.exists else GENERATE,
-    )
 
 
 class Counted(NamedTuple):
@@ -252,9 +215,3 @@ def _warnings(turn: _Turn) -> list[str]:
             else [warning_text(WarningCode.CONTEXT_BUDGET_FALLBACK)]
         ),
     ]
-
-
-CHANNELS = (
-    Channel("context:build", build_context),
-    Channel("context:codelaw:status", code_law_status),
-)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import structlog
 from anyio import to_thread
 
-from creonowd.channels.session import Session
+from creonowd.engine.services import Session
 from creonowd.redaction import RedactionEvidence, Redactor
 
 log = structlog.get_logger(__name__)

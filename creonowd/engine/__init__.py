@@ -1,0 +1,1 @@
+"""The use cases: assemble a prompt, run a skill, build a turn. Knows no JSON and no socket."""
