@@ -20,12 +20,10 @@ PRELOAD = "electron/preload.cjs"
 def generate() -> dict[str, str]:
     """Make every file of the contract, by name."""
     document = describe(CONTRACT)
-    declarations = typescript(document)
     return {
         "openrpc.json": _pretty(document),
         "errors.json": _pretty(_codes()),
-        "creonow.d.ts": declarations,
-        "electron/contract.d.ts": declarations,
+        "electron/contract.d.ts": typescript(document),
         "electron/channels.mjs": allow_lists(CONTRACT),
         PRELOAD: preload((ROOT / PLACE / PRELOAD).read_text(encoding="utf-8"), CONTRACT),
     }

@@ -22,6 +22,13 @@ def test_a_generated_file_is_fresh(name: str) -> None:
     assert written == generate()[name], "run scripts/gen_protocol"
 
 
+def test_the_types_are_declared_once_and_re_exported() -> None:
+    entry = (ROOT / PLACE / "creonow.d.ts").read_text(encoding="utf-8")
+
+    assert 'export * from "./electron/contract.js";' in entry.splitlines()
+    assert "electron/contract.d.ts" in generate()
+
+
 async def test_the_daemon_serves_the_document_that_is_written(client: Client) -> None:
     written = json.loads((ROOT / PLACE / "openrpc.json").read_text(encoding="utf-8"))
 
