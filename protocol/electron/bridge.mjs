@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url";
 import { SEALED_CHANNELS, EVENTS, RENDERER_CHANNELS } from "./channels.mjs";
 import { DaemonError, envelope } from "./errors.mjs";
 import { Page } from "./page.mjs";
-import { DEFAULT_ORIGINS, senderCheck } from "./senders.mjs";
+import { DEFAULT_ORIGINS, senderCheck } from "./origins.mjs";
 import { RESTARTED } from "./session.mjs";
 
 const GATEWAY = "creonow:invoke";

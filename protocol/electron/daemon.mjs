@@ -3,7 +3,7 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { DaemonError, disconnected, givenUp } from "./errors.mjs";
 import { findExecutable, userDataFolder } from "./executable.mjs";
-import { startRun } from "./run.mjs";
+import { startRun } from "./daemonProcess.mjs";
 import { Session } from "./session.mjs";
 
 const GRACE_MS = 6_000;

@@ -7,7 +7,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { spawnDaemon } from "./daemon.mjs";
 import { DaemonError } from "./errors.mjs";
 import { EVERY_EVENT } from "./session.mjs";
-import { visitDaemon } from "./visit.mjs";
+import { visitDaemon } from "./attach.mjs";
 
 const PATIENCE_MS = 10_000;
 const LOOK_AGAIN_MS = 20;

@@ -2,7 +2,7 @@
 // Knows what it may say; who it is was checked before.
 import { OWNER_CHANNELS } from "./channels.mjs";
 import { DaemonError } from "./errors.mjs";
-import { Line } from "./line.mjs";
+import { Line } from "./pageConnection.mjs";
 
 const OWNERS = new Set(OWNER_CHANNELS);
 

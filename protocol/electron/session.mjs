@@ -1,7 +1,7 @@
 // A connection that may be lost and come back: calls wait for it, events and sources survive it.
 // Knows neither processes nor sockets; whoever has a new connection attaches it.
 import { canceled, DaemonError, disconnected, envelope, failure } from "./errors.mjs";
-import { Journal } from "./journal.mjs";
+import { Journal } from "./resubscribe.mjs";
 import { encodePayload } from "./payload.mjs";
 
 const LONGEST_QUEUE = 256;

@@ -7,9 +7,9 @@ import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
 import { Connection } from "../connection.mjs";
 import { dial } from "../endpoint.mjs";
-import { greet } from "../run.mjs";
+import { greet } from "../daemonProcess.mjs";
 import { makeIpcMain, openWindow } from "./electron.mjs";
-import { assertFailure, bridged, HARNESS, overheard } from "./windows.mjs";
+import { assertFailure, bridged, HARNESS, overheard } from "./bridgeFixtures.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 

@@ -7,7 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { DaemonError } from "@creonow/electron";
 import { joinHarness, startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
-import { becomes, QUICK } from "./moods.mjs";
+import { becomes, QUICK } from "./daemonFixtures.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 

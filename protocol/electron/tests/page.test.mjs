@@ -7,7 +7,7 @@ import { RENDERER_CHANNELS } from "@creonow/electron";
 import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
 import { openWindow } from "./electron.mjs";
-import { assertFailure, bridged, next, overheard } from "./windows.mjs";
+import { assertFailure, bridged, next, overheard } from "./bridgeFixtures.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 

@@ -10,7 +10,7 @@ import { describe, test } from "node:test";
 import { setTimeout as pause } from "node:timers/promises";
 import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
-import { becomes, failure, misbehaving, real } from "./moods.mjs";
+import { becomes, failure, misbehaving, real } from "./daemonFixtures.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 const LOOK_AGAIN_MS = 20;

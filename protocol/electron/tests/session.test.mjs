@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
-import { failure } from "./moods.mjs";
+import { failure } from "./daemonFixtures.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 

@@ -7,7 +7,7 @@ import { describe, test } from "node:test";
 import { DaemonError, spawnDaemon } from "@creonow/electron";
 import { COMMAND } from "../../tests/daemon.mjs";
 import { delayAfter } from "../daemon.mjs";
-import { failure, misbehaving, QUICK, real } from "./moods.mjs";
+import { failure, misbehaving, QUICK, real } from "./daemonFixtures.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 

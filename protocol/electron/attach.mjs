@@ -3,7 +3,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Connection } from "./connection.mjs";
 import { dial } from "./endpoint.mjs";
 import { disconnected } from "./errors.mjs";
-import { greet } from "./run.mjs";
+import { greet } from "./daemonProcess.mjs";
 import { Session } from "./session.mjs";
 
 const LOOK_AGAIN_MS = 20;

@@ -6,8 +6,8 @@ import { describe, test } from "node:test";
 import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
 import { openWindow } from "./electron.mjs";
-import { misbehaving } from "./moods.mjs";
-import { assertFailure, bridged, next } from "./windows.mjs";
+import { misbehaving } from "./daemonFixtures.mjs";
+import { assertFailure, bridged, next } from "./bridgeFixtures.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 

@@ -1,4 +1,4 @@
-// `spawnDaemon` for tests: the real daemon, or the stand-in of misbehaving.mjs in its place.
+// `spawnDaemon` for tests: the real daemon, or the stand-in of fakeDaemon.mjs in its place.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,7 +8,7 @@ import { spawnDaemon } from "@creonow/electron";
 import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
 
-const MISBEHAVING = fileURLToPath(new URL("./misbehaving.mjs", import.meta.url));
+const MISBEHAVING = fileURLToPath(new URL("./fakeDaemon.mjs", import.meta.url));
 
 /** Restart at once: no test waits for a back-off. */
 export const QUICK = { firstDelayMs: 1, longestDelayMs: 5 };

@@ -1,7 +1,7 @@
 // What must be set up again after a restart: begun, not ended, once each.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Journal } from "../journal.mjs";
+import { Journal } from "../resubscribe.mjs";
 
 const WATCH = "context:creonow:watch";
 const SOURCE = "context:source";

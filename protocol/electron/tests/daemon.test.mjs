@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { describe, test } from "node:test";
 import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
-import { becomes, failure, misbehaving, QUICK, real } from "./moods.mjs";
+import { becomes, failure, misbehaving, QUICK, real } from "./daemonFixtures.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 

@@ -4,7 +4,7 @@ import { setTimeout as pause } from "node:timers/promises";
 import { Connection } from "./connection.mjs";
 import { dial } from "./endpoint.mjs";
 import { givenUp } from "./errors.mjs";
-import { greet } from "./run.mjs";
+import { greet } from "./daemonProcess.mjs";
 import { Session } from "./session.mjs";
 
 const LONGEST_GRANT_MS = 30 * 24 * 3600 * 1000;
