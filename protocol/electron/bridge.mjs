@@ -1,25 +1,24 @@
-// The one gateway between pages and the daemon: who may ask, what may be asked, always an envelope.
-// Knows Electron's objects only by the few members that it uses.
+// The one gateway between pages and the daemon: checks the page and the channel, answers an envelope.
+// Uses Electron's objects only through the few members that `IpcMainLike` declares.
 import { fileURLToPath } from "node:url";
 import { SEALED_CHANNELS, EVENTS, RENDERER_CHANNELS } from "./channels.mjs";
 import { DaemonError, envelope } from "./errors.mjs";
+import { DEFAULT_ORIGINS, originCheck } from "./origins.mjs";
 import { Page } from "./page.mjs";
-import { DEFAULT_ORIGINS, senderCheck } from "./origins.mjs";
 import { RESTARTED } from "./session.mjs";
 
 const GATEWAY = "creonow:invoke";
 const EVENT = "creonow:event";
-const SPOKEN = 200;
+const LONGEST_NAME = 200;
 
-/** The preload script; it stands alone, so it runs in a sandbox. */
+/** The preload script; it requires nothing but Electron, so it runs in a sandbox. */
 export const preloadPath = fileURLToPath(new URL("./preload.cjs", import.meta.url));
 
 /**
  * Let pages call the daemon through `window.creonow`.
  *
- * What a page asks is answered with a renderer's rights over a connection of its own. A channel in
- * `allow` that only owners may call is answered with the rights of the main process: list it only if
- * every page may do that.
+ * A page calls with a renderer's rights over a connection of its own. A channel in `allow` that only
+ * owners may call is called with the rights of the main process: list it only if every page may do that.
  */
 export function createBridge(ipcMain, daemon, options = {}) {
   const bridge = new Bridge(daemon, options);
@@ -38,12 +37,12 @@ class Bridge {
   #channels;
   #allowed;
   #events;
-  #check;
+  #checkOrigin;
   #pages = new Map();
-  #own = new Map([
+  #ownRequests = new Map([
     ["$/page", () => null],
     ["$/cancel", (page, { key }) => page.cancel(key)],
-    ["$/subscribe", (page, { event }) => page.subscribe(this.#listed(event)) ?? null],
+    ["$/subscribe", (page, { event }) => page.subscribe(this.#checkEvent(event)) ?? null],
     ["$/unsubscribe", (page, { event }) => page.unsubscribe(event) ?? null],
   ]);
 
@@ -54,16 +53,16 @@ class Bridge {
     this.#channels = [...allow];
     this.#allowed = new Set(allow);
     this.#events = new Set([...events, RESTARTED]);
-    this.#check = senderCheck(origins);
+    this.#checkOrigin = originCheck(origins);
     this.webPreferences = preferences(allow, events);
   }
 
   async answer(event, channel, payload, call) {
-    this.#check(event);
-    const own = this.#own.get(channel);
-    if (own === undefined && !this.#allowed.has(channel)) throw forbidden(channel);
+    this.#checkOrigin(event);
+    const request = this.#ownRequests.get(channel);
+    if (request === undefined && !this.#allowed.has(channel)) throw forbidden(channel);
     const page = this.#page(event.sender, call?.page);
-    return own ? own(page, payload ?? {}) : page.call(channel, payload, call?.key);
+    return request ? request(page, payload ?? {}) : page.call(channel, payload, call?.key);
   }
 
   close() {
@@ -71,22 +70,22 @@ class Bridge {
     this.#pages.clear();
   }
 
-  #listed(event) {
+  #checkEvent(event) {
     if (this.#events.has(event)) return event;
-    throw new DaemonError("IPC_CHANNEL_FORBIDDEN", `There is no event ${spoken(event)}.`);
+    throw new DaemonError("IPC_CHANNEL_FORBIDDEN", `There is no event ${quote(event)}.`);
   }
 
   #page(sender, id) {
-    const held = this.#pages.get(sender);
-    if (held && held.id === id) return held;
-    held?.close();
-    const page = new Page(id, this.#daemon, this.#channels, (...message) => tell(sender, ...message));
+    const previous = this.#pages.get(sender);
+    if (previous && previous.id === id) return previous;
+    previous?.close();
+    const page = new Page(id, this.#daemon, this.#channels, (...message) => send(sender, ...message));
     this.#pages.set(sender, page);
-    if (!held) this.#forgetWhenGone(sender);
+    if (!previous) this.#closeWithSender(sender);
     return page;
   }
 
-  #forgetWhenGone(sender) {
+  #closeWithSender(sender) {
     for (const end of ["destroyed", "render-process-gone"]) {
       sender?.once?.(end, () => {
         this.#pages.get(sender)?.close();
@@ -97,27 +96,26 @@ class Bridge {
 }
 
 function preferences(allow, events) {
-  const changed = [
-    ...(allow === RENDERER_CHANNELS ? [] : [`--creonow-allow=${allow.join(",")}`]),
-    ...(events === EVENTS ? [] : [`--creonow-events=${events.join(",")}`]),
-  ];
+  const additionalArguments = [];
+  if (allow !== RENDERER_CHANNELS) additionalArguments.push(`--creonow-allow=${allow.join(",")}`);
+  if (events !== EVENTS) additionalArguments.push(`--creonow-events=${events.join(",")}`);
   return Object.freeze({
     preload: preloadPath,
-    additionalArguments: changed,
+    additionalArguments,
     contextIsolation: true,
     nodeIntegration: false,
     sandbox: true,
   });
 }
 
-function tell(sender, event, fields) {
+function send(sender, event, fields) {
   if (!sender?.isDestroyed?.()) sender?.send(EVENT, event, fields);
 }
 
 function forbidden(channel) {
-  return new DaemonError("IPC_CHANNEL_FORBIDDEN", `There is no channel ${spoken(channel)}.`);
+  return new DaemonError("IPC_CHANNEL_FORBIDDEN", `There is no channel ${quote(channel)}.`);
 }
 
-function spoken(name) {
-  return typeof name === "string" ? JSON.stringify(name.slice(0, SPOKEN)) : `of type ${typeof name}`;
+function quote(name) {
+  return typeof name === "string" ? JSON.stringify(name.slice(0, LONGEST_NAME)) : `of type ${typeof name}`;
 }

@@ -1,15 +1,16 @@
-// JSON-RPC 2.0 over two streams, one JSON text per line. Knows no channel and no process.
+// JSON-RPC 2.0 over two streams, one JSON text per line, and the `initialize` call that opens it.
+import { PROTOCOL_VERSION } from "./channels.mjs";
 import { canceled, DaemonError, disconnected, fromReply } from "./errors.mjs";
 import { stringify } from "./payload.mjs";
 
 const NEWLINE = 10;
 const METHOD_NOT_FOUND = -32601;
-const HOST_FAILED = -32603;
+const HANDLER_FAILED = -32603;
 const LONGEST_QUEUE_BYTES = 64 * 1024 * 1024;
 const CANCEL = "$/cancelRequest";
 
-/** What a connection does with what the daemon says by itself; each may be left out. */
-const SILENT = { event() {}, handler() {}, stray() {}, fault() {} };
+/** Defaults of a listener: for events, for calls of the daemon, for lines that are no message, for errors. */
+const NO_LISTENER = { event() {}, handler() {}, stray() {}, fault() {} };
 
 /** Both directions of one connection. `closed` resolves when it has ended and all calls have settled. */
 export class Connection {
@@ -17,16 +18,18 @@ export class Connection {
   #output;
   #listener;
   #calls = new Map();
-  #asked = new Map();
-  #made = 0;
-  #ended = false;
-  #end;
+  #served = new Map();
+  #lastId = 0;
+  #isClosed = false;
+  #resolveClosed;
 
   constructor(input, output, listener = {}) {
     this.#output = output;
-    this.#listener = { ...SILENT, ...listener };
-    this.closed = new Promise((resolve) => (this.#end = resolve));
-    const lines = new Lines((line) => this.#receive(line));
+    this.#listener = { ...NO_LISTENER, ...listener };
+    this.closed = new Promise((resolve) => {
+      this.#resolveClosed = resolve;
+    });
+    const lines = new LineSplitter((line) => this.#receive(line));
     input.on("data", (chunk) => lines.push(chunk));
     for (const end of ["end", "close", "error"]) input.on(end, () => this.close());
     for (const end of ["close", "error"]) output.on(end, () => this.close());
@@ -36,36 +39,38 @@ export class Connection {
   call(method, params, signal) {
     return new Promise((resolve, reject) => {
       if (signal?.aborted) throw canceled();
-      const id = (this.#made += 1);
+      this.#lastId += 1;
+      const id = this.#lastId;
       this.#send(`{"jsonrpc":"2.0","id":${id},"method":${JSON.stringify(method)},"params":${params}}`);
       const cancel = () => this.notify(CANCEL, { id });
       const settle = (outcome) => {
         this.#calls.delete(id);
         signal?.removeEventListener("abort", cancel);
-        outcome instanceof DaemonError ? reject(outcome) : resolve(outcome.result);
+        if (outcome instanceof DaemonError) reject(outcome);
+        else resolve(outcome.result);
       };
       this.#calls.set(id, settle);
       signal?.addEventListener("abort", cancel, { once: true });
     });
   }
 
-  /** Tell the daemon something that it does not answer; nothing happens if it has gone. */
+  /** Send a notification; does nothing if the daemon has gone. */
   notify(method, params = {}) {
     this.#post({ jsonrpc: "2.0", method, params });
   }
 
-  /** End this side; every call that still waits settles now. */
+  /** End this side; every pending call settles now. */
   close() {
-    if (this.#ended) return;
-    this.#ended = true;
+    if (this.#isClosed) return;
+    this.#isClosed = true;
     for (const settle of [...this.#calls.values()]) settle(disconnected());
-    for (const controller of this.#asked.values()) controller.abort();
+    for (const controller of this.#served.values()) controller.abort();
     this.#output.end?.();
-    this.#end();
+    this.#resolveClosed();
   }
 
   #send(text) {
-    if (this.#ended) throw disconnected();
+    if (this.#isClosed) throw disconnected();
     const sizeBytes = Buffer.byteLength(text);
     if (sizeBytes > this.limitBytes) {
       const message = `The message has ${sizeBytes} bytes; ${this.limitBytes} is the limit.`;
@@ -80,49 +85,68 @@ export class Connection {
   }
 
   #post(message) {
-    if (!this.#ended) this.#output.write(`${JSON.stringify(message)}\n`);
+    if (!this.#isClosed) this.#output.write(`${JSON.stringify(message)}\n`);
   }
 
   #receive(line) {
-    const message = parsed(line);
+    const message = parseMessage(line);
     if (message === undefined) this.#listener.stray(line);
-    else if (message.method === undefined) this.#answered(message);
-    else if (message.id !== undefined) this.#answer(message);
-    else if (message.method === CANCEL) this.#asked.get(message.params?.id)?.abort();
+    else if (message.method === undefined) this.#settle(message);
+    else if (message.id !== undefined) this.#serve(message);
+    else if (message.method === CANCEL) this.#served.get(message.params?.id)?.abort();
     else this.#listener.event(message.method, message.params ?? {});
   }
 
-  #answered(reply) {
+  #settle(reply) {
     const settle = this.#calls.get(reply.id);
     settle?.(reply.error === undefined ? reply : fromReply(reply.error));
   }
 
-  async #answer({ id, method, params }) {
+  async #serve({ id, method, params }) {
     const handler = this.#listener.handler(method);
     if (handler === undefined) {
-      this.#refuse(id, METHOD_NOT_FOUND, `There is no handler for ${method}.`);
+      this.#sendError(id, METHOD_NOT_FOUND, `There is no handler for ${method}.`);
       return;
     }
     const controller = new AbortController();
-    this.#asked.set(id, controller);
+    this.#served.set(id, controller);
     try {
       const result = stringify(await handler(params ?? {}, { signal: controller.signal }));
       this.#send(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${result}}`);
     } catch (error) {
-      this.#refuse(id, HOST_FAILED, `The handler of ${method} failed.`);
+      this.#sendError(id, HANDLER_FAILED, `The handler of ${method} failed.`);
       this.#listener.fault(error);
     } finally {
-      this.#asked.delete(id);
+      this.#served.delete(id);
     }
   }
 
-  #refuse(id, code, message) {
+  #sendError(id, code, message) {
     this.#post({ jsonrpc: "2.0", id, error: { code, message } });
   }
 }
 
-/** Cuts bytes into lines without copying a long one more than once. */
-class Lines {
+/** Introduce this client on a new connection; positions are UTF-16, the message limit is the daemon's. */
+export async function initialize(connection, { clientInfo, locale, token, parentPid }) {
+  const params = {
+    clientInfo,
+    protocolVersion: PROTOCOL_VERSION,
+    positionEncoding: "utf-16",
+    ...(parentPid && { parentPid }),
+    ...(locale && { locale }),
+    ...(token && { token }),
+  };
+  const info = await connection.call("initialize", stringify(params));
+  if (info.minCompatible > PROTOCOL_VERSION) {
+    const message = `The daemon speaks protocol ${info.protocolVersion}; update @creonow/electron.`;
+    throw new DaemonError("UNSUPPORTED", message, { minCompatible: info.minCompatible });
+  }
+  connection.limitBytes = info.limits.maxMessageBytes;
+  return info;
+}
+
+/** Splits bytes into lines; the parts of a long line are copied only once. */
+class LineSplitter {
   #parts = [];
   #emit;
 
@@ -132,16 +156,19 @@ class Lines {
 
   push(chunk) {
     let start = 0;
-    for (let end; (end = chunk.indexOf(NEWLINE, start)) >= 0; start = end + 1) {
+    let end = chunk.indexOf(NEWLINE);
+    while (end >= 0) {
       const line = Buffer.concat([...this.#parts, chunk.subarray(start, end)]);
       this.#parts = [];
       if (line.length) this.#emit(line.toString("utf8"));
+      start = end + 1;
+      end = chunk.indexOf(NEWLINE, start);
     }
     if (start < chunk.length) this.#parts.push(chunk.subarray(start));
   }
 }
 
-function parsed(line) {
+function parseMessage(line) {
   try {
     const message = JSON.parse(line);
     return typeof message === "object" && message !== null ? message : undefined;

@@ -1,14 +1,15 @@
-// The daemon as the main process sees it: started, kept alive, called, stopped.
-// Knows when to start it again; one run of it is the business of `run`, the wire that of `session`.
+// The daemon of the main process: when to start it, start it again and stop it.
+// `daemonProcess` runs one process of it, `session` carries calls over a restart.
 import { setTimeout as pause } from "node:timers/promises";
-import { DaemonError, disconnected, givenUp } from "./errors.mjs";
+import { startProcess } from "./daemonProcess.mjs";
+import { DaemonError, disconnected, unavailable } from "./errors.mjs";
 import { findExecutable, userDataFolder } from "./executable.mjs";
-import { startRun } from "./daemonProcess.mjs";
-import { Session } from "./session.mjs";
+import { Callable, Session } from "./session.mjs";
 
 const GRACE_MS = 6_000;
 const RESTART = { attempts: 6, firstDelayMs: 200, longestDelayMs: 10_000, stableMs: 30_000 };
 const NO_RESTART = { ...RESTART, attempts: 0 };
+const FINAL_CODES = ["UNSUPPORTED", "NOT_FOUND"];
 const DEFAULTS = {
   args: [],
   env: {},
@@ -29,28 +30,27 @@ export async function spawnDaemon(options = {}) {
 }
 
 /** A daemon that is kept alive; made by `spawnDaemon`. */
-export class Daemon {
+export class Daemon extends Callable {
   #settings;
   #policy;
   #session;
   #state = "starting";
   #watchers = new Set();
-  #run;
+  #process;
   #info;
-  #life;
-  #wake = new AbortController();
+  #supervision;
+  #stopSignal = new AbortController();
   #failure;
-  #asked = false;
-  #end;
+  #restartRequested = false;
+  #stopped;
 
   constructor(options) {
-    const environment = { ...process.env, ...options.env };
-    const executable = findExecutable(options.executable, environment);
-    const userData = userDataFolder(options.userData, environment);
-    const { onStderr, onFault, ...rest } = { ...DEFAULTS, ...given(options) };
-    this.#settings = { ...rest, executable, userData, onFault, onStderr: guarded(onStderr, onFault) };
-    this.#policy = options.restart === false ? NO_RESTART : { ...RESTART, ...given(options.restart ?? {}) };
-    this.#session = new Session(this.#settings);
+    const settings = resolveSettings(options);
+    const session = new Session(settings);
+    super(session);
+    this.#settings = settings;
+    this.#session = session;
+    this.#policy = options.restart === false ? NO_RESTART : { ...RESTART, ...defined(options.restart ?? {}) };
   }
 
   get state() {
@@ -62,167 +62,167 @@ export class Daemon {
   }
 
   get pid() {
-    return this.#run?.pid;
+    return this.#process?.pid;
   }
 
   get userData() {
     return this.#settings.userData;
   }
 
-  /** For the bridge: everything that was settled at the start. */
+  /** For the bridge: the options with every default filled in. */
   get settings() {
     return this.#settings;
   }
 
-  /** For the bridge: what the main process answers, over whichever connection it is asked. */
+  /** For the bridge: return the main process's handler of a method, whichever connection asks. */
   handler(method) {
     return this.#session.listener.handler(method);
   }
 
-  call(channel, payload, options) {
-    return this.#session.call(channel, payload, options);
-  }
-
-  invoke(channel, payload, options) {
-    return this.#session.invoke(channel, payload, options);
-  }
-
-  on(event, listener) {
-    return this.#session.on(event, listener);
-  }
-
-  handle(method, handler) {
-    return this.#session.handle(method, handler);
-  }
-
-  /** Hear of every change of `state`; returns what ends the listening. */
+  /** Call `watcher` on every change of `state`; returns a function that ends it. */
   onState(watcher) {
     const entry = { watcher };
     this.#watchers.add(entry);
-    return () => void this.#watchers.delete(entry);
+    return () => {
+      this.#watchers.delete(entry);
+    };
   }
 
-  /** Resolve when the daemon can be called; reject when it will not be any more. */
+  /** Resolve when the daemon can be called; reject when it will not start any more. */
   ready() {
     return new Promise((resolve, reject) => {
-      const look = () => {
+      const settle = () => {
         if (this.#state === "ready") resolve();
         else if (this.#failure) reject(this.#failure);
-        else return false;
-        forget();
-        return true;
+        else return;
+        unsubscribe();
       };
-      const forget = this.onState(look);
-      look();
+      const unsubscribe = this.onState(settle);
+      settle();
     });
   }
 
-  /** Start again: a daemon that was given up, or a running one, which leaves first. */
+  /** Start a daemon that has failed, or replace a running one after it has left. */
   async restart() {
-    if (this.#end) throw this.#failure;
+    if (this.#stopped) throw this.#failure;
     if (this.#state === "ready") {
-      this.#asked = true;
+      this.#restartRequested = true;
       this.#session.suspend();
-      this.#become("restarting");
-      await this.#run.leave(GRACE_MS);
-    } else if (this.#life === undefined) {
+      this.#setState("restarting");
+      await this.#process.leave(GRACE_MS);
+    } else if (this.#supervision === undefined) {
       this.#failure = undefined;
-      this.#session.welcome();
-      this.#become("starting");
-      this.#life = this.#live();
+      this.#session.accept();
+      this.#setState("starting");
+      this.#supervision = this.#supervise();
     }
     await this.ready();
   }
 
-  /** Let it finish, end it, and kill what is left of its tree after `graceMs`. */
+  /** Let it finish, end it, and kill what is left of its process tree after `graceMs`. */
   stop({ graceMs = GRACE_MS } = {}) {
-    this.#end ??= this.#leave(graceMs);
-    return this.#end;
+    this.#stopped ??= this.#stop(graceMs);
+    return this.#stopped;
   }
 
-  async #leave(graceMs) {
+  async #stop(graceMs) {
     this.#fail("stopping", new DaemonError("SHUTTING_DOWN", "The daemon is shutting down."));
-    this.#wake.abort();
-    await this.#run?.leave(graceMs);
-    await this.#life;
-    this.#become("stopped");
+    this.#stopSignal.abort();
+    await this.#process?.leave(graceMs);
+    await this.#supervision;
+    this.#setState("stopped");
   }
 
-  async #live() {
-    for (let failures = 0; this.#failure === undefined; ) {
-      const born = performance.now();
-      const error = await this.#once();
+  /** Run one process after another until one fails for good or the daemon is stopped. */
+  async #supervise() {
+    let failures = 0;
+    while (this.#failure === undefined) {
+      const startedAt = performance.now();
+      const error = await this.#runProcess();
       if (this.#failure) break;
-      const stable = performance.now() - born > this.#policy.stableMs;
-      failures = this.#asked ? 0 : stable ? 1 : failures + 1;
-      this.#asked = false;
-      if (failures > this.#policy.attempts || !isPassing(error)) {
-        this.#life = undefined; // before anyone hears of it: a watcher may want to restart
+      const wasStable = performance.now() - startedAt > this.#policy.stableMs;
+      if (this.#restartRequested) failures = 0;
+      else if (wasStable) failures = 1;
+      else failures += 1;
+      this.#restartRequested = false;
+      if (failures > this.#policy.attempts || !isRecoverable(error)) {
+        this.#supervision = undefined; // before watchers are called: one of them may call `restart`
         this.#fail("failed", error);
         return;
       }
-      this.#become("restarting");
-      await this.#backOff(failures);
+      this.#setState("restarting");
+      const options = { signal: this.#stopSignal.signal };
+      await pause(delayAfter(failures, this.#policy), undefined, options).catch(() => {});
     }
-    this.#life = undefined;
+    this.#supervision = undefined;
   }
 
-  async #once() {
+  /** Run one process until it ends; resolve with why. */
+  async #runProcess() {
     try {
-      this.#run = await startRun(this.#settings, this.#session.listener, this.#wake.signal);
+      this.#process = await startProcess(this.#settings, this.#session.listener, this.#stopSignal.signal);
     } catch (error) {
       return error;
     }
     if (this.#failure) {
-      await this.#run.leave(GRACE_MS);
+      await this.#process.leave(GRACE_MS);
       return this.#failure;
     }
-    this.#info = this.#run.info;
-    this.#session.attach(this.#run.connection);
-    this.#become("ready");
-    const { code, signal } = await this.#run.exited;
-    this.#run = undefined;
+    this.#info = this.#process.info;
+    this.#session.use(this.#process.connection);
+    this.#setState("ready");
+    const { code, signal } = await this.#process.exited;
+    this.#process = undefined;
     return disconnected("The daemon keeps dying; see its log.", { exitCode: code, signal });
-  }
-
-  async #backOff(failures) {
-    await pause(delayAfter(failures, this.#policy), undefined, { signal: this.#wake.signal }).catch(() => {});
   }
 
   #fail(state, error) {
     this.#failure = error;
-    this.#session.refuse(givenUp(error));
-    this.#become(state);
+    this.#session.refuse(unavailable(error));
+    this.#setState(state);
   }
 
-  #become(state) {
+  #setState(state) {
     if (state === this.#state) return;
     this.#state = state;
     for (const { watcher } of [...this.#watchers]) {
-      guarded(watcher, this.#settings.onFault)(state);
+      reportingErrors(watcher, this.#settings.onFault)(state);
     }
   }
 }
 
-/** Tell how long to wait after this many deaths in a row: twice as long each time, to a limit. */
+/** Return how long to wait after this many failures in a row: twice as long each time, to a limit. */
 export function delayAfter(failures, { firstDelayMs, longestDelayMs } = RESTART) {
-  return failures && Math.min(longestDelayMs, firstDelayMs * 2 ** (failures - 1));
+  if (failures === 0) return 0;
+  return Math.min(longestDelayMs, firstDelayMs * 2 ** (failures - 1));
 }
 
-/** Whether starting again can help: not against a wrong option or a daemon of another age. */
-function isPassing(error) {
-  return error instanceof DaemonError && !["UNSUPPORTED", "NOT_FOUND"].includes(error.code);
+function resolveSettings(options) {
+  const environment = { ...process.env, ...options.env };
+  const settings = { ...DEFAULTS, ...defined(options) };
+  return {
+    ...settings,
+    executable: findExecutable(options.executable, environment),
+    userData: userDataFolder(options.userData, environment),
+    onStderr: reportingErrors(settings.onStderr, settings.onFault),
+  };
 }
 
-/** An option that is `undefined` was not given. */
-function given(options) {
+/** Whether a new start can help: not against a wrong option or an incompatible daemon. */
+function isRecoverable(error) {
+  return error instanceof DaemonError && !FINAL_CODES.includes(error.code);
+}
+
+/** Leave out the options that are `undefined`. */
+function defined(options) {
   return Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined));
 }
 
-function guarded(listener, onFault) {
-  return (heard) => {
+/** Wrap a listener so that what it throws goes to `onFault`. */
+function reportingErrors(listener, onFault) {
+  return (value) => {
     try {
-      listener(heard);
+      listener(value);
     } catch (error) {
       onFault(error);
     }

@@ -1,32 +1,37 @@
-// One run of the daemon: spawned, greeted, and at last asked to leave. Knows nothing of the next run.
-import { PROTOCOL_VERSION } from "./channels.mjs";
-import { Connection } from "./connection.mjs";
+// One process of the daemon: spawn it, initialise it, ask it to leave, kill its whole tree.
+import { execFile, spawn } from "node:child_process";
+import { createInterface } from "node:readline";
+import { Connection, initialize } from "./connection.mjs";
 import { DaemonError, disconnected } from "./errors.mjs";
-import { stringify } from "./payload.mjs";
-import { killTree, launch } from "./process.mjs";
 
-const DEAF_MS = 10_000;
+const WINDOWS = process.platform === "win32";
+const STDERR_LINES = 20;
+const PIPES_CLOSE_MS = 500;
+const UNREACHABLE_MS = 10_000;
 
 /**
- * Spawn the daemon and resolve once it has answered `initialize`.
+ * Spawn the daemon and resolve with its `DaemonProcess` once it has answered `initialize`.
  *
  * If it does not, its whole tree is gone by the time this rejects; the error says how it ended.
  */
-export async function startRun(settings, listener, signal) {
-  const started = launch(settings.executable, parameters(settings), settings);
-  const { stdout, stdin } = started.child;
+export async function startProcess(settings, listener, signal) {
+  const launched = launch(settings);
+  const { stdout, stdin } = launched.child;
   const connection = new Connection(stdout, stdin, { ...listener, stray: settings.onStderr });
-  let late = false;
+  let isLate = false;
   const giveUp = () => connection.close();
-  const timer = setTimeout(() => giveUp((late = true)), settings.startTimeoutMs);
+  const timer = setTimeout(() => {
+    isLate = true;
+    giveUp();
+  }, settings.startTimeoutMs);
   signal.addEventListener("abort", giveUp, { once: true });
   try {
-    const info = await greet(connection, settings);
-    return new Run(started, connection, info);
+    const info = await initialize(connection, settings);
+    return new DaemonProcess(launched, connection, info);
   } catch (error) {
-    killTree(started.child);
-    const end = await started.exited;
-    throw error.code === "DISCONNECTED" ? explained(end, started.complaints, late) : error;
+    killTree(launched.child);
+    const exit = await launched.exited;
+    throw error.code === "DISCONNECTED" ? startError(exit, launched.stderr, isLate) : error;
   } finally {
     clearTimeout(timer);
     signal.removeEventListener("abort", giveUp);
@@ -34,7 +39,7 @@ export async function startRun(settings, listener, signal) {
 }
 
 /** A daemon that has answered; `exited` resolves when it has ended and its pipes are closed. */
-class Run {
+class DaemonProcess {
   #child;
 
   constructor({ child, exited }, connection, info) {
@@ -42,7 +47,7 @@ class Run {
     this.exited = exited;
     this.connection = connection;
     this.info = info;
-    connection.closed.then(() => this.#killAfter(DEAF_MS));
+    connection.closed.then(() => this.#killAfter(UNREACHABLE_MS));
   }
 
   get pid() {
@@ -64,34 +69,71 @@ class Run {
   }
 }
 
-/** Introduce ourselves on a new connection: UTF-16 positions, and the limits that the daemon names. */
-export async function greet(connection, { clientInfo, locale, token, parentPid }) {
-  const hello = {
-    clientInfo,
-    protocolVersion: PROTOCOL_VERSION,
-    positionEncoding: "utf-16",
-    ...(parentPid && { parentPid }),
-    ...(locale && { locale }),
-    ...(token && { token }),
-  };
-  const info = await connection.call("initialize", stringify(hello));
-  if (info.minCompatible > PROTOCOL_VERSION) {
-    const message = `The daemon speaks protocol ${info.protocolVersion}; update @creonow/electron.`;
-    throw new DaemonError("UNSUPPORTED", message, { minCompatible: info.minCompatible });
+/**
+ * Start the daemon with pipes; `exited` resolves with how it ended, and never rejects.
+ *
+ * On POSIX it leads a process group of its own, so that nothing it started can outlive it.
+ */
+function launch({ executable, args, userData, debug, env, cwd, onStderr }) {
+  const parameters = [...args, "serve", "--stdio", "--user-data", userData];
+  if (debug) parameters.push("--debug");
+  const child = spawn(executable, parameters, {
+    cwd,
+    env: { ...process.env, ...env, PYTHONUTF8: "1" },
+    stdio: ["pipe", "pipe", "pipe"],
+    windowsHide: true,
+    detached: !WINDOWS,
+  });
+  const stderr = [];
+  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on("error", () => {});
+  createInterface({ input: child.stderr }).on("line", (line) => {
+    stderr.push(line);
+    if (stderr.length > STDERR_LINES) stderr.shift();
+    onStderr(line);
+  });
+  return { child, stderr, exited: exitOf(child) };
+}
+
+function exitOf(child) {
+  return new Promise((resolve) => {
+    child.on("error", (error) => resolve({ error, code: null, signal: null }));
+    child.once("exit", (code, signal) => {
+      if (!WINDOWS) killTree(child);
+      const timer = setTimeout(closePipes, PIPES_CLOSE_MS, child);
+      child.once("close", () => {
+        clearTimeout(timer);
+        resolve({ code, signal });
+      });
+    });
+  });
+}
+
+/** Kill a process and everything it started. */
+function killTree(child) {
+  if (child.pid === undefined) return;
+  if (WINDOWS) {
+    const parameters = ["/PID", String(child.pid), "/T", "/F"];
+    execFile("taskkill", parameters, { windowsHide: true }, (error) => {
+      if (error) child.kill("SIGKILL");
+    });
+    return;
   }
-  connection.limitBytes = info.limits.maxMessageBytes;
-  return info;
+  try {
+    process.kill(-child.pid, "SIGKILL");
+  } catch {
+    child.kill("SIGKILL");
+  }
 }
 
-function parameters({ args, userData, debug }) {
-  return [...args, "serve", "--stdio", "--user-data", userData, ...(debug ? ["--debug"] : [])];
+function closePipes(child) {
+  for (const stream of [child.stdin, child.stdout, child.stderr]) stream.destroy();
 }
 
-function explained({ error, code, signal }, complaints, late) {
+function startError({ error, code, signal }, stderr, isLate) {
   if (error) return new DaemonError("NOT_FOUND", `creonowd could not be started: ${error.message}.`);
-  const how = late
+  const reason = isLate
     ? "creonowd did not answer in time"
     : `creonowd ended with ${signal ?? `status ${code}`} before it was ready`;
-  const said = complaints.length ? `${how}: ${complaints.join("\n")}` : `${how}.`;
-  return disconnected(said, { exitCode: code, signal });
+  const message = stderr.length ? `${reason}: ${stderr.join("\n")}` : `${reason}.`;
+  return disconnected(message, { exitCode: code, signal });
 }

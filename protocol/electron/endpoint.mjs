@@ -1,11 +1,10 @@
-// The way into a running daemon that its endpoint file names: a Unix socket, or TCP on Windows.
-// Knows files and sockets; says nothing over them.
+// A socket to a running daemon, as its endpoint file names it: a Unix socket, or TCP on Windows.
 import { readFile } from "node:fs/promises";
 import { createConnection } from "node:net";
 import { join } from "node:path";
 import { disconnected } from "./errors.mjs";
 
-const WAYS = {
+const TRANSPORTS = {
   unix: ({ address }) => createConnection(address),
   tcp: ({ address }) => {
     const [, host, port] = /^(.*):(\d+)$/.exec(address);
@@ -14,7 +13,7 @@ const WAYS = {
 };
 
 /**
- * Connect to the daemon of this user-data folder; `token`, where the way needs one, is the owner's.
+ * Connect to the daemon of this user-data folder; `token`, where the transport needs one, is the owner's.
  *
  * DaemonError DISCONNECTED if it cannot be reached.
  */
@@ -22,14 +21,14 @@ export async function dial(userData) {
   try {
     const text = await readFile(join(userData, "run", "endpoint.json"), "utf8");
     const { pid, endpoints } = JSON.parse(text);
-    const way = endpoints.find(({ transport }) => transport in WAYS);
-    return { socket: await connected(WAYS[way.transport](way)), pid, token: way.token };
+    const endpoint = endpoints.find(({ transport }) => transport in TRANSPORTS);
+    return { socket: await untilConnected(TRANSPORTS[endpoint.transport](endpoint)), pid, token: endpoint.token };
   } catch {
     throw disconnected("The daemon's endpoint cannot be reached; try again.");
   }
 }
 
-function connected(socket) {
+function untilConnected(socket) {
   return new Promise((resolve, reject) => {
     socket.once("error", reject);
     socket.once("connect", () => resolve(socket));

@@ -1,9 +1,9 @@
-// The one error, and the envelope that a renderer sees of it. Knows codes; knows no channel.
+// The one error of the package, and the envelope in which a page receives it.
 import { RETRYABLE_CODES } from "./channels.mjs";
 
 const RETRYABLE = new Set(RETRYABLE_CODES);
 
-/** A failure with the stable code of the catalogue; `retryable` tells whether trying again may help. */
+/** A failure with a stable code of the catalogue; `retryable` says whether trying again may help. */
 export class DaemonError extends Error {
   constructor(code, message, details) {
     super(message);
@@ -14,34 +14,36 @@ export class DaemonError extends Error {
   }
 }
 
-/** Read the `error` of a JSON-RPC reply. */
+/** Make a `DaemonError` of the `error` of a JSON-RPC reply. */
 export function fromReply(error) {
   const data = error?.data ?? {};
-  const read = new DaemonError(data.code ?? "INTERNAL", String(error?.message ?? ""), data.details);
-  if (typeof data.retryable === "boolean") read.retryable = data.retryable;
-  return read;
+  const result = new DaemonError(data.code ?? "INTERNAL", String(error?.message ?? ""), data.details);
+  if (typeof data.retryable === "boolean") result.retryable = data.retryable;
+  return result;
 }
 
-/** Say that the daemon has gone before it answered. */
+/** Make the error of a call that the daemon did not live to answer. */
 export function disconnected(message = "The daemon has gone; try again.", details) {
   return new DaemonError("DISCONNECTED", message, details);
 }
 
 /**
- * Tell callers that the daemon is given up, without what it wrote to stderr: that may name folders,
- * and pages are among the callers. `ready()` and `spawnDaemon` say all of it.
+ * Make the error of calls to a daemon that will not be started again.
+ *
+ * It leaves out what the daemon wrote to stderr: that may name folders, and pages are among the
+ * callers. The errors of `ready()` and `spawnDaemon` contain it.
  */
-export function givenUp(failure) {
-  if (["SHUTTING_DOWN", "UNSUPPORTED"].includes(failure.code)) return failure;
-  return disconnected("The daemon was given up; the main process knows why.", failure.details);
+export function unavailable(reason) {
+  if (["SHUTTING_DOWN", "UNSUPPORTED"].includes(reason.code)) return reason;
+  return disconnected("The daemon was given up; the main process knows why.", reason.details);
 }
 
-/** Say that the caller itself ended the call. */
+/** Make the error of a call that its caller has cancelled. */
 export function canceled() {
   return new DaemonError("CANCELED", "The request was cancelled.");
 }
 
-/** Wait for a call and put what came of it into an envelope; never rejects. */
+/** Wait for a call and put its result or its error into an envelope; never rejects. */
 export async function envelope(call) {
   try {
     return { ok: true, data: await call };
@@ -50,7 +52,7 @@ export async function envelope(call) {
   }
 }
 
-/** Spell a failure as the renderer sees it; what is not ours shows nothing of itself. */
+/** Make the envelope of an error; one that is no `DaemonError` becomes INTERNAL without details. */
 export function failure(error) {
   if (!(error instanceof DaemonError)) {
     return { ok: false, error: { code: "INTERNAL", message: "Something went wrong in the bridge." } };

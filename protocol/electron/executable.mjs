@@ -1,4 +1,4 @@
-// Where the daemon is installed and where it keeps its data. Starts nothing.
+// Where the daemon is installed and where it keeps its data.
 import { accessSync, constants, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, isAbsolute, join, resolve } from "node:path";
@@ -9,13 +9,13 @@ const WINDOWS = process.platform === "win32";
 const NAME = WINDOWS ? "creonowd.exe" : "creonowd";
 
 /**
- * Find the daemon: as told, else `CREONOW_DAEMON`, else beside a packaged app's resources, else on PATH.
+ * Find the daemon: `option`, else `CREONOW_DAEMON`, else in a packaged app's resources, else on PATH.
  *
- * A name without a folder is looked up on PATH. DaemonError NOT_FOUND lists where it was looked for.
+ * A name without a folder is looked up on PATH. The DaemonError NOT_FOUND lists the places searched.
  */
-export function findExecutable(told, environment = process.env, resources = process.resourcesPath) {
-  const named = told || environment.CREONOW_DAEMON || undefined;
-  const places = named === undefined ? installed(environment, resources) : spelled(named, environment);
+export function findExecutable(option, environment = process.env, resources = process.resourcesPath) {
+  const named = option || environment.CREONOW_DAEMON || undefined;
+  const places = named === undefined ? usualPlaces(environment, resources) : namedPlaces(named, environment);
   const found = places.find(isExecutable);
   if (found !== undefined) return found;
   const message =
@@ -24,10 +24,10 @@ export function findExecutable(told, environment = process.env, resources = proc
   throw new DaemonError("NOT_FOUND", message, { looked: places });
 }
 
-/** Tell where user data lives: as told, else `CREONOW_USER_DATA_DIR`, else where the daemon itself would. */
-export function userDataFolder(told, environment = process.env) {
-  const named = told ?? (environment.CREONOW_USER_DATA_DIR || undefined);
-  return resolve(named === undefined ? join(platformFolder(environment), APP) : expanded(named));
+/** Return the user-data folder: `option`, else `CREONOW_USER_DATA_DIR`, else the daemon's own default. */
+export function userDataFolder(option, environment = process.env) {
+  const named = option ?? (environment.CREONOW_USER_DATA_DIR || undefined);
+  return resolve(named === undefined ? join(platformFolder(environment), APP) : expandHome(named));
 }
 
 function platformFolder(environment) {
@@ -38,16 +38,16 @@ function platformFolder(environment) {
   return join(homedir(), ...usual);
 }
 
-function expanded(path) {
+function expandHome(path) {
   return path.replace(/^~(?=$|[\\/])/, homedir);
 }
 
-function installed(environment, resources) {
+function usualPlaces(environment, resources) {
   const packaged = resources ? [join(resources, "creonowd", NAME), join(resources, NAME)] : [];
   return [...packaged, ...onPath(NAME, environment)];
 }
 
-function spelled(named, environment) {
+function namedPlaces(named, environment) {
   if (isAbsolute(named) || /[\\/]/.test(named)) return [resolve(named)];
   return onPath(WINDOWS && !/\.exe$/i.test(named) ? `${named}.exe` : named, environment);
 }

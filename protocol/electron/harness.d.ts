@@ -13,16 +13,16 @@ import type {
 export interface HarnessOptions extends SpawnOptions {
   /** The context of a `node:test` test; the harness ends with it. */
   test?: { after(fn: () => Promise<void>): void };
-  /** Count ids and the clock instead of rolling them (`CREONOW_DETERMINISTIC=1`). */
+  /** Give ids and times that are the same in every run (`CREONOW_DETERMINISTIC=1`). */
   deterministic?: boolean;
-  /** Leave the folders for a look at them. */
+  /** Keep the folders after `stop`. */
   keep?: boolean;
 }
 
 export interface Waiting<T> {
-  /** Which one is meant; any, if left out. */
+  /** Which one to wait for; any, if left out. */
   where?: (found: T) => boolean;
-  /** 10 000 by default; past it, `TIMEOUT`. */
+  /** How long to wait before it fails with `TIMEOUT`. 10 000 by default. */
   timeoutMs?: number;
 }
 
@@ -30,31 +30,31 @@ export interface Waiting<T> {
 export type LogLine = { event: string; level: string; time: string } & Record<string, unknown>;
 
 export interface Harness {
-  /** A folder of this story alone; projects and user data lie in it. */
+  /** A folder of this harness alone, with its projects and its user data. */
   readonly home: string;
   readonly userData: string;
-  /** Call a channel as the owner; rejects with a `DaemonError`. Takes the channels of harnesses too. */
+  /** Call a channel as the owner; rejects with a `DaemonError`. Takes the `e2e:` channels too. */
   call: Daemon["call"] & ((channel: `e2e:${string}`, payload?: object, options?: CallOptions) => Promise<any>);
   /** Call a channel as the owner and get the IPC envelope. */
   invoke: Daemon["invoke"] &
     ((channel: `e2e:${string}`, payload?: object, options?: CallOptions) => Promise<IpcEnvelope<any>>);
-  /** Call a channel and resolve with the error that must come. */
+  /** Call a channel that must fail, and resolve with its error. */
   failure: (channel: CallableChannel | `e2e:${string}`, payload?: object, options?: CallOptions) => Promise<DaemonError>;
-  /** Answer a call that the daemon makes; returns what takes the handler away. */
+  /** Answer a call that the daemon makes; returns a function that removes the handler. */
   handle: Daemon["handle"];
   /** Make a folder with these files (path → text) and register it as a project. */
   makeProject(name?: string, files?: Readonly<Record<string, string>>): Promise<ProjectInfo>;
-  /** Wait for the next event of this name that fits, and take it. */
+  /** Wait for the next event of this name that matches, and remove it from the queue. */
   event<E extends EventName>(name: E, waiting?: Waiting<Events[E]>): Promise<Events[E]>;
-  /** Read what the daemon has logged, oldest first; of one event, if it is named. */
+  /** Read the log lines of the daemon, oldest first; only those of `event`, if it is given. */
   logs(event?: string): Promise<LogLine[]>;
   /** Wait until the daemon has logged this event, and return the line. */
   log(event: string, waiting?: Waiting<LogLine>): Promise<LogLine>;
   /** Kill the daemon as a crash would, and wait until it is gone. */
   kill(): Promise<void>;
-  /** Start or join the daemon again, after `kill` say, on the same user data. */
+  /** Start or join the daemon again on the same user data, for example after `kill`. */
   start(): Promise<void>;
-  /** Stop the daemon and remove what the story left, unless it asked to `keep` it. */
+  /** Stop the daemon and remove the folder `home`, unless `keep` was set. */
   stop(): Promise<void>;
 }
 

@@ -1,34 +1,34 @@
-// What an E2E story in JavaScript holds: an isolated daemon, projects, calls, events, logs.
+// The harness of an end-to-end test in JavaScript: an isolated daemon, projects, calls, events, logs.
 // The twin of e2e/harness.py; the same names do the same things.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as pause } from "node:timers/promises";
+import { attachDaemon } from "./attach.mjs";
 import { spawnDaemon } from "./daemon.mjs";
 import { DaemonError } from "./errors.mjs";
 import { EVERY_EVENT } from "./session.mjs";
-import { visitDaemon } from "./attach.mjs";
 
 const PATIENCE_MS = 10_000;
-const LOOK_AGAIN_MS = 20;
+const POLL_MS = 20;
 
 /**
- * Start a daemon with user data of its own, in a folder whose name is as awkward as a user's.
+ * Start a daemon with user data of its own, in a folder whose name has spaces and Chinese characters.
  *
  * Given node's test context as `test`, it ends with the test; else call `stop`.
  */
 export async function startHarness({ test, deterministic = false, keep = false, env = {}, ...options } = {}) {
   const home = await makeHome();
   const userData = options.userData ?? join(home, "user data 用户");
-  const conventions = {
+  const environment = {
     CREONOW_WARM_UP: "false",
     ...env,
     CREONOW_E2E: "1",
     CREONOW_USER_DATA_DIR: userData,
     ...(deterministic && { CREONOW_DETERMINISTIC: "1" }),
   };
-  const start = () => spawnDaemon({ restart: false, ...options, userData, env: conventions });
-  return opened(new Harness(home, userData, keep, start), test);
+  const start = () => spawnDaemon({ restart: false, ...options, userData, env: environment });
+  return startOrStop(new Harness(home, userData, keep, start), test);
 }
 
 /**
@@ -37,15 +37,15 @@ export async function startHarness({ test, deterministic = false, keep = false, 
  * Waits until there is one; `stop` leaves it running.
  */
 export async function joinHarness({ userData, test, keep = false, waitMs = PATIENCE_MS }) {
-  const visit = () => visitDaemon(userData, waitMs);
-  return opened(new Harness(await makeHome(), userData, keep, visit), test);
+  const attach = () => attachDaemon(userData, waitMs);
+  return startOrStop(new Harness(await makeHome(), userData, keep, attach), test);
 }
 
 function makeHome() {
   return mkdtemp(join(tmpdir(), "creonow e2e 故事 "));
 }
 
-async function opened(harness, test) {
+async function startOrStop(harness, test) {
   test?.after(() => harness.stop());
   try {
     await harness.start();
@@ -61,22 +61,22 @@ class Harness {
   userData;
   daemon;
   #keep;
-  #open;
+  #openDaemon;
   #events = [];
-  #arrived = new Set();
+  #waiting = new Set();
 
-  constructor(home, userData, keep, open) {
+  constructor(home, userData, keep, openDaemon) {
     this.home = home;
     this.userData = userData;
     this.#keep = keep;
-    this.#open = open;
+    this.#openDaemon = openDaemon;
   }
 
-  /** Start the daemon on this harness's user data; for stories in which it was stopped or killed. */
+  /** Start the daemon on this harness's user data; call it again after the daemon was stopped or killed. */
   async start() {
     await this.daemon?.stop();
-    this.daemon = await this.#open();
-    this.daemon.on(EVERY_EVENT, (fields, name) => this.#arrive({ name, fields }));
+    this.daemon = await this.#openDaemon();
+    this.daemon.on(EVERY_EVENT, (fields, name) => this.#add({ name, fields }));
   }
 
   /** Call a channel as the owner; rejects with a `DaemonError`. */
@@ -89,7 +89,7 @@ class Harness {
     return this.daemon.invoke(channel, payload, options);
   }
 
-  /** Call a channel and resolve with the error that must come. */
+  /** Call a channel that must fail, and resolve with its error. */
   async failure(channel, payload, options) {
     const { answer, error } = await this.call(channel, payload, options).then(
       (answer) => ({ answer }),
@@ -116,19 +116,19 @@ class Harness {
     return this.call("project:create", { rootPath, name });
   }
 
-  /** Wait for the next event of this name that fits `where`, and take it. */
+  /** Wait for the next event of this name that matches `where`, and remove it from the queue. */
   async event(name, { where = () => true, timeoutMs = PATIENCE_MS } = {}) {
-    const fits = (event) => event.name === name && where(event.fields);
+    const matches = (event) => event.name === name && where(event.fields);
     const signal = AbortSignal.timeout(timeoutMs);
     for (;;) {
-      const index = this.#events.findIndex(fits);
+      const index = this.#events.findIndex(matches);
       if (index >= 0) return this.#events.splice(index, 1)[0].fields;
       if (signal.aborted) throw new DaemonError("TIMEOUT", `No event ${name} came in ${timeoutMs} ms.`);
-      await this.#next(signal);
+      await this.#nextEvent(signal);
     }
   }
 
-  /** Read what the daemon has logged, oldest first; of one event, if it is named. */
+  /** Read the log lines of the daemon, oldest first; only those of `event`, if it is given. */
   async logs(event) {
     const text = await readFile(join(this.userData, "logs", "main.log"), "utf8").catch(() => "");
     const whole = text.slice(0, text.lastIndexOf("\n") + 1);
@@ -143,34 +143,37 @@ class Harness {
       const found = (await this.logs(event)).find(where);
       if (found !== undefined) return found;
       if (signal.aborted) throw new DaemonError("TIMEOUT", `${event} was not logged in ${timeoutMs} ms.`);
-      await pause(LOOK_AGAIN_MS);
+      await pause(POLL_MS);
     }
   }
 
   /** Kill the daemon as a crash would, and wait until it is gone. */
   async kill() {
     const gone = new Promise((resolve) => {
-      const forget = this.daemon.onState(() => resolve(forget()));
+      const unsubscribe = this.daemon.onState(() => {
+        unsubscribe();
+        resolve();
+      });
     });
     process.kill(this.daemon.pid, "SIGKILL");
     await gone;
   }
 
-  /** Stop the daemon and remove what the story left, unless it asked to `keep` it. */
+  /** Stop the daemon and remove the harness's folder, unless `keep` was set. */
   async stop() {
     await this.daemon?.stop();
     if (!this.#keep) await rm(this.home, { recursive: true, force: true, maxRetries: 5 });
   }
 
-  #arrive(event) {
+  #add(event) {
     this.#events.push(event);
-    for (const wake of this.#arrived) wake();
-    this.#arrived.clear();
+    for (const wake of this.#waiting) wake();
+    this.#waiting.clear();
   }
 
-  #next(signal) {
+  #nextEvent(signal) {
     return new Promise((resolve) => {
-      this.#arrived.add(resolve);
+      this.#waiting.add(resolve);
       signal.addEventListener("abort", resolve, { once: true });
     });
   }

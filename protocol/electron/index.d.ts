@@ -15,17 +15,17 @@ import type {
 
 export * from "./contract.js";
 
-/** What a page may call: a renderer's channels, less those that shape the connection itself. */
+/** What a page may call: a renderer's channels, except those that set up the connection. */
 export type BridgedChannel = Exclude<RendererChannel, "initialize" | "ipc:invoke">;
 
-/** What the main process may call; the connection itself is the business of `spawnDaemon`. */
+/** What the main process may call; `spawnDaemon` calls the rest itself. */
 export type CallableChannel = Exclude<Channel, "initialize" | "shutdown" | "exit">;
 
-/** The daemon was lost and is back. Documents must be synced again, lists read again. */
+/** The daemon has been started again. Sync open documents and read lists again. */
 export interface Restarted {
-  /** How often that has happened. */
+  /** How often the daemon has been started again. */
   restarts: number;
-  /** Watches and sources that were set up again by themselves, and what came of each. */
+  /** The watches and sources that were set up again, each with its outcome. */
   restored: Array<
     { channel: Channel; payload: unknown } & (
       | { ok: true }
@@ -41,7 +41,7 @@ export interface Events extends Notifications {
 
 export type EventName = keyof Events;
 
-/** A failure: test `code`; `retryable` tells whether trying again may help. */
+/** A failure: test `code`; `retryable` says whether trying again may help. */
 export class DaemonError extends Error {
   constructor(code: ErrorCode, message: string, details?: Record<string, unknown>);
   readonly code: ErrorCode;
@@ -50,11 +50,11 @@ export class DaemonError extends Error {
 }
 
 export interface SpawnOptions {
-  /** The daemon; else `CREONOW_DAEMON`, the app's resources (`creonowd/`), or PATH. */
+  /** The daemon's program; by default `CREONOW_DAEMON`, the app's resources (`creonowd/`), or PATH. */
   executable?: string | undefined;
-  /** What stands before `serve` on the command line: `["-m", "creonowd"]` for a Python. */
+  /** Arguments before `serve`: `["-m", "creonowd"]` if `executable` is a Python. */
   args?: readonly string[];
-  /** Where the daemon keeps its data; else `CREONOW_USER_DATA_DIR` or the platform's place. */
+  /** Where the daemon keeps its data; by default `CREONOW_USER_DATA_DIR` or the platform's folder. */
   userData?: string;
   /** Added to this process's own environment. */
   env?: Readonly<Record<string, string>>;
@@ -63,35 +63,35 @@ export interface SpawnOptions {
   debug?: boolean;
   /** The language of messages, such as `app.getLocale()`. */
   locale?: string;
-  /** Who we are, for the daemon's log. */
+  /** Name and version of this client, for the daemon's log. */
   clientInfo?: Program;
   /** How long one start may take. 30 000 by default. */
   startTimeoutMs?: number;
   /** How long a call waits for a daemon that is being restarted. 15 000 by default. */
   waitMs?: number;
-  /** When to start again after a death; `false` for never. */
+  /** When to start again after the daemon has ended; `false` for never. */
   restart?: false | RestartPolicy;
-  /** Every line that the daemon writes to stderr. */
+  /** Called with every line that the daemon writes to stderr. */
   onStderr?: (line: string) => void;
-  /** What a listener or a handler of yours threw. `console.error` by default. */
+  /** Called with what a listener or handler of the app threw. `console.error` by default. */
   onFault?: (error: unknown) => void;
 }
 
 export interface RestartPolicy {
-  /** How often to start again after deaths in a row; past it, `failed`. 6 by default. */
+  /** How often in a row to start again before the state is `failed`. 6 by default. */
   attempts?: number;
   /** The first pause; each further one is twice as long. 200 by default. */
   firstDelayMs?: number;
-  /** 10 000 by default. */
+  /** The longest pause. 10 000 by default. */
   longestDelayMs?: number;
-  /** A life of this length ends the row. 30 000 by default. */
+  /** A daemon that has run this long resets the count of `attempts`. 30 000 by default. */
   stableMs?: number;
 }
 
 export interface CallOptions {
-  /** Cancels the call in the daemon; it then rejects with `CANCELED`, unless it was quicker. */
+  /** Cancels the call in the daemon; it rejects with `CANCELED` unless it had already finished. */
   signal?: AbortSignal;
-  /** Hears of every step of a long call. */
+  /** Called with every progress report of a long call. */
   onProgress?: (value: unknown) => void;
   /** The deadline of this call, instead of the channel's own. */
   timeoutMs?: number;
@@ -116,9 +116,9 @@ export interface Daemon {
     channel: C,
     ...rest: [...Arguments<C>, options?: CallOptions]
   ): Promise<IpcEnvelope<Answer<C>>>;
-  /** Listen to an event, over every restart; returns what ends the listening. */
+  /** Listen to an event, over every restart; returns a function that ends it. */
   on<E extends EventName>(event: E, listener: (fields: Events[E]) => void): () => void;
-  /** Answer a call that the daemon makes; returns what takes the handler away. */
+  /** Answer a call that the daemon makes; returns a function that removes the handler. */
   handle<M extends keyof HostCalls>(
     method: M,
     handler: (
@@ -126,13 +126,13 @@ export interface Daemon {
       context: { signal: AbortSignal },
     ) => HostCalls[M]["result"] | Promise<HostCalls[M]["result"]>,
   ): () => void;
-  /** Hear of every change of `state`; returns what ends the listening. */
+  /** Call `watcher` on every change of `state`; returns a function that ends it. */
   onState(watcher: (state: DaemonState) => void): () => void;
-  /** Resolve when the daemon can be called; reject, with all it said, when it will not be any more. */
+  /** Resolve when the daemon can be called; reject, with its stderr, when it will not start any more. */
   ready(): Promise<void>;
-  /** Start again: a daemon that was given up, or a running one, which leaves first. */
+  /** Start a daemon that has failed, or replace a running one after it has left. */
   restart(): Promise<void>;
-  /** Let it finish, end it, and kill what is left of its tree after `graceMs` (6 000). */
+  /** Let it finish, end it, and kill what is left of its process tree after `graceMs` (6 000). */
   stop(options?: { graceMs?: number }): Promise<void>;
 }
 
@@ -149,13 +149,13 @@ export interface BridgeOptions {
   /**
    * What pages may call; `RENDERER_CHANNELS` by default.
    *
-   * A channel that only owners may call is answered with the rights of the main process: list it
-   * only if every page may do that. Channels of the connection itself are refused.
+   * A channel that only owners may call is called with the rights of the main process: list it only
+   * if every page may do that. Channels that set up the connection are refused.
    */
   allow?: readonly (BridgedChannel | OwnerChannel | (string & {}))[];
   /** What pages may listen to; `EVENTS` by default. */
   events?: readonly (EventName | (string & {}))[];
-  /** Which pages: schemes (`app:`) and origins (`http://localhost:5173`); `DEFAULT_ORIGINS` by default. */
+  /** Which pages may call: schemes (`app:`) and origins (`http://localhost:5173`); `DEFAULT_ORIGINS` by default. */
   origins?: readonly string[];
 }
 
@@ -168,7 +168,7 @@ export interface Bridge {
     nodeIntegration: false;
     sandbox: true;
   };
-  /** Answer no more pages, and hang up their connections. */
+  /** Answer no more pages, and close their connections. */
   dispose(): void;
 }
 

@@ -1,17 +1,17 @@
-// One loaded page of one window: its line to the daemon, its subscriptions, its running calls.
-// Knows what it may say; who it is was checked before.
+// One loaded page of one window: its connection to the daemon, its subscriptions, its running calls.
+// The bridge has already checked where the page comes from and what it may call.
 import { OWNER_CHANNELS } from "./channels.mjs";
 import { DaemonError } from "./errors.mjs";
-import { Line } from "./pageConnection.mjs";
+import { PageConnection } from "./pageConnection.mjs";
 
-const OWNERS = new Set(OWNER_CHANNELS);
+const OWNED = new Set(OWNER_CHANNELS);
 
 export class Page {
   #daemon;
   #channels;
-  #opened;
+  #openConnection;
   #send;
-  #heard = new Map();
+  #subscriptions = new Map();
   #running = new Map();
 
   constructor(id, daemon, channels, send) {
@@ -27,15 +27,15 @@ export class Page {
     const running = this.#running.get(key) ?? new Set();
     this.#running.set(key, running.add(controller));
     try {
-      const way = OWNERS.has(channel) ? this.#daemon : this.#line;
-      return await way.call(channel, payload, { signal: controller.signal });
+      const target = OWNED.has(channel) ? this.#daemon : this.#connection;
+      return await target.call(channel, payload, { signal: controller.signal });
     } finally {
       running.delete(controller);
       if (running.size === 0 && this.#running.get(key) === running) this.#running.delete(key);
     }
   }
 
-  /** Cancel every running call of this key; tell how many there were. */
+  /** Cancel every running call of this key; return how many there were. */
   cancel(key) {
     const running = key === undefined ? [] : [...(this.#running.get(key) ?? [])];
     for (const controller of running) controller.abort();
@@ -43,26 +43,27 @@ export class Page {
   }
 
   subscribe(event) {
-    if (!this.#heard.has(event)) {
-      this.#heard.set(event, this.#line.on(event, (fields) => this.#send(event, fields)));
+    if (!this.#subscriptions.has(event)) {
+      this.#subscriptions.set(event, this.#connection.on(event, (fields) => this.#send(event, fields)));
     }
   }
 
   unsubscribe(event) {
-    this.#heard.get(event)?.();
-    this.#heard.delete(event);
+    this.#subscriptions.get(event)?.();
+    this.#subscriptions.delete(event);
   }
 
   close() {
-    for (const event of [...this.#heard.keys()]) this.unsubscribe(event);
+    for (const event of [...this.#subscriptions.keys()]) this.unsubscribe(event);
     for (const running of this.#running.values()) {
       for (const controller of running) controller.abort();
     }
-    this.#opened?.close(new DaemonError("CANCELED", "The page has gone."));
+    this.#openConnection?.close(new DaemonError("CANCELED", "The page has gone."));
   }
 
-  get #line() {
-    this.#opened ??= new Line(this.#daemon, this.#channels);
-    return this.#opened;
+  /** Opened at the first use, so that a page which calls nothing has none. */
+  get #connection() {
+    this.#openConnection ??= new PageConnection(this.#daemon, this.#channels);
+    return this.#openConnection;
   }
 }

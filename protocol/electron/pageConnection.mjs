@@ -1,39 +1,38 @@
-// A page's own connection to the daemon, with a renderer's rights and not one more.
-// The main process speaks as an owner over stdio; what a page says never travels there.
+// A page's own connection to the daemon, with the rights of a renderer and no others.
+// The main process calls as an owner over stdio; a page's calls never use that connection.
 import { setTimeout as pause } from "node:timers/promises";
-import { Connection } from "./connection.mjs";
+import { Connection, initialize } from "./connection.mjs";
 import { dial } from "./endpoint.mjs";
-import { givenUp } from "./errors.mjs";
-import { greet } from "./daemonProcess.mjs";
+import { unavailable } from "./errors.mjs";
 import { Session } from "./session.mjs";
 
 const LONGEST_GRANT_MS = 30 * 24 * 3600 * 1000;
 const RETRY_MS = 200;
 
-export class Line {
+export class PageConnection {
   #daemon;
   #channels;
   #session;
   #connection;
   #token;
-  #renewing;
-  #over = new AbortController();
+  #renewal;
+  #closing = new AbortController();
 
   constructor(daemon, channels) {
     this.#daemon = daemon;
     this.#channels = channels;
     this.#session = new Session(daemon.settings);
-    this.#keep();
+    this.#stayConnected();
   }
 
-  /** Call with a renderer's rights; a token that has run out is renewed on the way. */
+  /** Call with a renderer's rights; if the token has expired, get a new one and call again. */
   async call(channel, payload, options) {
     try {
       return await this.#session.call(channel, payload, options);
     } catch (error) {
       if (error.code !== "UNAUTHENTICATED" || !this.#connection) throw error;
     }
-    await this.#renew();
+    await this.#renewToken();
     return this.#session.call(channel, payload, options);
   }
 
@@ -41,44 +40,49 @@ export class Line {
     return this.#session.on(event, listener);
   }
 
-  /** Hang up: what the page asked is cancelled, what it watched is no longer watched. */
+  /** Close for good: the daemon cancels the page's calls and ends its watches. */
   close(error) {
-    this.#over.abort();
+    this.#closing.abort();
     this.#session.refuse(error);
     this.#connection?.close();
   }
 
-  async #keep() {
-    while (!this.#over.signal.aborted) {
+  get #isClosed() {
+    return this.#closing.signal.aborted;
+  }
+
+  async #stayConnected() {
+    while (!this.#isClosed) {
       try {
         await this.#daemon.ready();
       } catch (error) {
-        await this.#given(error);
+        await this.#refuseUntilStateChanges(error);
         continue;
       }
       try {
-        await this.#serve();
+        await this.#connectOnce();
       } catch {
-        await pause(RETRY_MS, undefined, { signal: this.#over.signal }).catch(() => {});
+        await pause(RETRY_MS, undefined, { signal: this.#closing.signal }).catch(() => {});
       }
     }
   }
 
-  async #serve() {
+  /** Connect, and resolve when the connection has ended. */
+  async #connectOnce() {
     const { socket } = await dial(this.#daemon.settings.userData);
     const handler = (method) => this.#daemon.handler(method);
     const connection = new Connection(socket, socket, { ...this.#session.listener, handler });
     try {
       await this.#authorise(connection);
-      if (this.#over.signal.aborted) return;
+      if (this.#isClosed) return;
       this.#connection = connection;
-      this.#session.attach(connection);
+      this.#session.use(connection);
       await connection.closed;
     } finally {
       this.#connection = undefined;
       connection.close();
       socket.destroy();
-      if (this.#over.signal.aborted) this.#revoke();
+      if (this.#isClosed) this.#revokeToken();
     }
   }
 
@@ -88,26 +92,32 @@ export class Line {
     const grant = { role: "renderer", channels, ttlMs: LONGEST_GRANT_MS };
     const { token } = await this.#daemon.call("session:grant", grant);
     this.#token = token;
-    await greet(connection, { ...this.#daemon.settings, token, parentPid: undefined });
+    await initialize(connection, { ...this.#daemon.settings, token, parentPid: undefined });
   }
 
-  #revoke() {
+  #revokeToken() {
     if (this.#token) this.#daemon.invoke("session:revoke", { token: this.#token });
   }
 
-  #renew() {
-    this.#renewing ??= this.#authorise(this.#connection).finally(() => (this.#renewing = undefined));
-    return this.#renewing;
+  /** Get a new token; calls that find theirs expired at the same time share one renewal. */
+  #renewToken() {
+    this.#renewal ??= this.#authorise(this.#connection).finally(() => {
+      this.#renewal = undefined;
+    });
+    return this.#renewal;
   }
 
-  /** Refuse calls until something happens to the daemon; then let them wait again. */
-  async #given(error) {
-    if (this.#over.signal.aborted) return;
-    this.#session.refuse(givenUp(error));
+  async #refuseUntilStateChanges(error) {
+    if (this.#isClosed) return;
+    this.#session.refuse(unavailable(error));
     await new Promise((resolve) => {
-      const forget = this.#daemon.onState(() => resolve(forget()));
-      this.#over.signal.addEventListener("abort", () => resolve(forget()), { once: true });
+      const unsubscribe = this.#daemon.onState(done);
+      this.#closing.signal.addEventListener("abort", done, { once: true });
+      function done() {
+        unsubscribe();
+        resolve();
+      }
     });
-    if (!this.#over.signal.aborted) this.#session.welcome();
+    if (!this.#isClosed) this.#session.accept();
   }
 }

@@ -16,7 +16,7 @@ export interface Creonow {
   ): Promise<IpcEnvelope<Answer<C>>>;
   /** Cancel the running calls that were made with this key. */
   cancel(key: string): Promise<IpcEnvelope<{ canceled: number }>>;
-  /** Listen to an event; returns what ends the listening. */
+  /** Listen to an event; returns a function that ends it. */
   on<E extends EventName>(event: E, listener: (fields: Events[E]) => void): () => void;
 }
 

@@ -1,5 +1,4 @@
-// What a connection has set up in the daemon and a new one must set up again.
-// Knows which channels begin and end such things; sends nothing.
+// Subscriptions that a new connection must make again: watches of files and registered sources.
 
 const PAIRS = [
   { begin: "context:creonow:watch:start", end: "context:creonow:watch:stop", keys: ["projectId"] },
@@ -9,43 +8,43 @@ const PAIRS = [
     keys: ["name", "layer", "projectId"],
   },
 ];
-const BEGINNINGS = new Map(PAIRS.map((pair) => [pair.begin, pair]));
-const ENDS = new Map(PAIRS.map((pair) => [pair.end, pair]));
+const BY_BEGIN = new Map(PAIRS.map((pair) => [pair.begin, pair]));
+const BY_END = new Map(PAIRS.map((pair) => [pair.end, pair]));
 
-export class Journal {
+export class Subscriptions {
   #entries = new Map();
 
-  /** Remember a call that succeeded, if it set something up; forget what it ended. */
-  note(channel, text) {
-    if (BEGINNINGS.has(channel)) this.#begin(BEGINNINGS.get(channel), channel, text);
-    if (ENDS.has(channel)) this.#end(ENDS.get(channel), JSON.parse(text));
+  /** Record a call that succeeded: keep what it began, remove what it ended. */
+  record(channel, text) {
+    if (BY_BEGIN.has(channel)) this.#add(BY_BEGIN.get(channel), text);
+    if (BY_END.has(channel)) this.#remove(BY_END.get(channel), JSON.parse(text));
   }
 
-  /** Forget an entry that could not be set up again. */
-  forget(channel, text) {
-    this.#end(BEGINNINGS.get(channel), JSON.parse(text));
+  /** Remove a subscription that could not be made again. */
+  remove(channel, text) {
+    this.#remove(BY_BEGIN.get(channel), JSON.parse(text));
   }
 
-  /** List what must be set up again, in the order in which it first was. */
+  /** List the calls to repeat, in the order in which they were first made. */
   entries() {
     return [...this.#entries.values()];
   }
 
-  #begin(pair, channel, text) {
-    const names = namesOf(pair, JSON.parse(text));
-    this.#entries.set(JSON.stringify([channel, ...names]), { channel, text, names });
+  #add(pair, text) {
+    const values = keyValues(pair, JSON.parse(text));
+    this.#entries.set(JSON.stringify([pair.begin, ...values]), { channel: pair.begin, text, values });
   }
 
-  /** A key that an end does not name means every one of them. */
-  #end(pair, payload) {
-    const wanted = namesOf(pair, payload);
-    for (const [key, { channel, names }] of [...this.#entries]) {
-      const meant = wanted.every((name, i) => name === null || name === names[i]);
-      if (channel === pair.begin && meant) this.#entries.delete(key);
+  /** A key that the payload leaves out matches every value. */
+  #remove(pair, payload) {
+    const wanted = keyValues(pair, payload);
+    for (const [key, { channel, values }] of [...this.#entries]) {
+      const matches = wanted.every((value, i) => value === null || value === values[i]);
+      if (channel === pair.begin && matches) this.#entries.delete(key);
     }
   }
 }
 
-function namesOf(pair, payload) {
+function keyValues(pair, payload) {
   return pair.keys.map((key) => payload[key]?.trim() ?? null);
 }

@@ -1,8 +1,8 @@
-// A connection that may be lost and come back: calls wait for it, events and sources survive it.
-// Knows neither processes nor sockets; whoever has a new connection attaches it.
+// A connection that may be lost and come back: calls wait for it, events and subscriptions survive it.
+// Knows neither processes nor sockets; whoever has a new connection passes it to `use`.
 import { canceled, DaemonError, disconnected, envelope, failure } from "./errors.mjs";
-import { Journal } from "./resubscribe.mjs";
 import { encodePayload } from "./payload.mjs";
+import { Subscriptions } from "./resubscribe.mjs";
 
 const LONGEST_QUEUE = 256;
 export const RESTARTED = "$/restarted";
@@ -14,38 +14,38 @@ export class Session {
   #refusal;
   #listeners = new Map();
   #handlers = new Map();
-  #journal = new Journal();
+  #subscriptions = new Subscriptions();
   #waitMs;
-  #fault;
-  #tokens = 0;
-  #attached = 0;
+  #onFault;
+  #progressTokens = 0;
+  #connections = 0;
 
   constructor({ waitMs, onFault }) {
     this.#waitMs = waitMs;
-    this.#fault = onFault;
+    this.#onFault = onFault;
   }
 
-  /** What a new connection tells us: events for the listeners, calls for the handlers. */
+  /** What a new connection calls: listeners for events, handlers for the daemon's calls. */
   get listener() {
     return {
       event: (name, fields) => this.emit(name, fields),
       handler: (method) => this.#handlers.get(method),
-      fault: (error) => this.#fault(error),
+      fault: (error) => this.#onFault(error),
     };
   }
 
   /** Call a channel; rejects with a `DaemonError`. */
   async call(channel, payload, { signal, onProgress, timeoutMs } = {}) {
     const meta = timeoutMs === undefined ? {} : { timeoutMs };
-    const forget = onProgress && this.#follow(meta, onProgress);
+    const unsubscribe = onProgress && this.#followProgress(meta, onProgress);
     try {
       const text = encodePayload(payload, meta);
-      const connection = await this.#connected(signal);
+      const connection = await this.#currentConnection(signal);
       const result = await connection.call(channel, text, signal);
-      this.#journal.note(channel, text);
+      this.#subscriptions.record(channel, text);
       return result;
     } finally {
-      forget?.();
+      unsubscribe?.();
     }
   }
 
@@ -54,65 +54,67 @@ export class Session {
     return envelope(this.call(channel, payload, options));
   }
 
-  /** Listen to an event of the daemon, over every restart; returns what ends the listening. */
+  /** Listen to an event of the daemon, over every restart; returns a function that ends it. */
   on(event, listener) {
     if (typeof listener !== "function") throw new TypeError("The listener must be a function.");
-    const held = this.#listeners.get(event) ?? new Set();
+    const entries = this.#listeners.get(event) ?? new Set();
     const entry = { listener };
-    this.#listeners.set(event, held.add(entry));
-    return () => void held.delete(entry);
+    this.#listeners.set(event, entries.add(entry));
+    return () => {
+      entries.delete(entry);
+    };
   }
 
-  /** Answer a call that the daemon makes, such as `context:source:fetch`. */
+  /** Answer a call that the daemon makes, such as `context:source:fetch`; returns a function that ends it. */
   handle(method, handler) {
     if (typeof handler !== "function") throw new TypeError("The handler must be a function.");
     this.#handlers.set(method, handler);
-    return () => void (this.#handlers.get(method) === handler && this.#handlers.delete(method));
+    return () => {
+      if (this.#handlers.get(method) === handler) this.#handlers.delete(method);
+    };
   }
 
-  /** Tell the listeners; one that throws does not keep the others from hearing. */
+  /** Call the listeners of an event; one that throws does not stop the others. */
   emit(event, fields) {
-    const heard = [...(this.#listeners.get(event) ?? []), ...(this.#listeners.get(EVERY_EVENT) ?? [])];
-    for (const { listener } of heard) {
+    const entries = [...(this.#listeners.get(event) ?? []), ...(this.#listeners.get(EVERY_EVENT) ?? [])];
+    for (const { listener } of entries) {
       try {
         listener(fields, event);
       } catch (error) {
-        this.#fault(error);
+        this.#onFault(error);
       }
     }
   }
 
-  /** Take up work on a new connection: restore what the old one had, then let the waiting calls go. */
-  attach(connection) {
+  /** Use a new connection: restore the subscriptions of the old one, then release the waiting calls. */
+  use(connection) {
     this.#connection = connection;
-    this.#attached += 1;
-    const restoring = this.#journal.entries().map((entry) => this.#restore(connection, entry));
-    for (const waiting of [...this.#waiting]) waiting.go(connection);
-    connection.closed.then(() => this.#detach(connection));
-    if (this.#attached > 1) this.#announce(restoring);
+    this.#connections += 1;
+    const restored = this.#subscriptions.entries().map((entry) => this.#restore(connection, entry));
+    for (const call of [...this.#waiting]) call.proceed(connection);
+    connection.closed.then(() => {
+      if (this.#connection === connection) this.#connection = undefined;
+    });
+    if (this.#connections > 1) this.#emitRestarted(restored);
   }
 
-  /** Let calls wait from now on: the connection is about to be given up. */
+  /** Make calls wait from now on: the connection is about to close. */
   suspend() {
     this.#connection = undefined;
   }
 
-  /** Take no more calls; those that wait for a connection settle now. */
+  /** Reject calls from now on, and those that wait for a connection. */
   refuse(error) {
     this.#refusal = error;
-    for (const waiting of [...this.#waiting]) waiting.give(error);
+    for (const call of [...this.#waiting]) call.reject(error);
   }
 
   /** Take calls again. */
-  welcome() {
+  accept() {
     this.#refusal = undefined;
   }
 
-  #detach(connection) {
-    if (this.#connection === connection) this.#connection = undefined;
-  }
-
-  #connected(signal) {
+  #currentConnection(signal) {
     if (signal?.aborted) return Promise.reject(canceled());
     if (this.#refusal) return Promise.reject(this.#refusal);
     if (this.#connection) return this.#connection;
@@ -120,29 +122,32 @@ export class Session {
       const message = "Too many calls wait for the daemon to come back.";
       return Promise.reject(new DaemonError("IPC_BACKPRESSURE", message, { limit: LONGEST_QUEUE }));
     }
-    return this.#wait(signal);
+    return this.#nextConnection(signal);
   }
 
-  #wait(signal) {
+  #nextConnection(signal) {
     return new Promise((resolve, reject) => {
-      const done = (settle) => (value) => {
-        this.#waiting.delete(waiting);
+      const settleWith = (settle) => (value) => {
+        this.#waiting.delete(call);
         clearTimeout(timer);
         signal?.removeEventListener("abort", abort);
         settle(value);
       };
-      const waiting = { go: done(resolve), give: done(reject) };
-      const abort = () => waiting.give(canceled());
-      const late = () => waiting.give(disconnected("The daemon did not come back in time; try again."));
-      const timer = setTimeout(late, this.#waitMs);
+      const call = { proceed: settleWith(resolve), reject: settleWith(reject) };
+      const abort = () => call.reject(canceled());
+      const expire = () => call.reject(disconnected("The daemon did not come back in time; try again."));
+      const timer = setTimeout(expire, this.#waitMs);
       signal?.addEventListener("abort", abort, { once: true });
-      this.#waiting.add(waiting);
+      this.#waiting.add(call);
     });
   }
 
-  #follow(meta, onProgress) {
-    meta.progressToken = `bridge-${(this.#tokens += 1)}`;
-    return this.on("$/progress", ({ token, value }) => token === meta.progressToken && onProgress(value));
+  #followProgress(meta, onProgress) {
+    this.#progressTokens += 1;
+    meta.progressToken = `bridge-${this.#progressTokens}`;
+    return this.on("$/progress", ({ token, value }) => {
+      if (token === meta.progressToken) onProgress(value);
+    });
   }
 
   async #restore(connection, { channel, text }) {
@@ -150,12 +155,37 @@ export class Session {
       await connection.call(channel, text);
       return { channel, payload: JSON.parse(text), ok: true };
     } catch (error) {
-      if (error.code !== "DISCONNECTED") this.#journal.forget(channel, text);
+      if (error.code !== "DISCONNECTED") this.#subscriptions.remove(channel, text);
       return { channel, payload: JSON.parse(text), ...failure(error) };
     }
   }
 
-  async #announce(restoring) {
-    this.emit(RESTARTED, { restarts: this.#attached - 1, restored: await Promise.all(restoring) });
+  async #emitRestarted(restored) {
+    this.emit(RESTARTED, { restarts: this.#connections - 1, restored: await Promise.all(restored) });
+  }
+}
+
+/** The part of a session that the users of a daemon see. */
+export class Callable {
+  #session;
+
+  constructor(session) {
+    this.#session = session;
+  }
+
+  call(channel, payload, options) {
+    return this.#session.call(channel, payload, options);
+  }
+
+  invoke(channel, payload, options) {
+    return this.#session.invoke(channel, payload, options);
+  }
+
+  on(event, listener) {
+    return this.#session.on(event, listener);
+  }
+
+  handle(method, handler) {
+    return this.#session.handle(method, handler);
   }
 }

@@ -13,8 +13,8 @@ process.env.CREONOW_WARM_UP ??= "false"; // a daemon that lives for one test doe
 const WINDOWS = process.platform === "win32";
 export const COMMAND = join(ROOT, ".venv", ...(WINDOWS ? ["Scripts", "creonowd.exe"] : ["bin", "creonowd"]));
 
-/** What may stand for a test where a daemon serves many of them: `end` tidies up, last things first. */
-export function lasting() {
+/** Make a test context for a daemon that many tests share; `end` runs its tasks, the last one first. */
+export function suiteContext() {
   const tasks = [];
   return {
     after: (task) => tasks.unshift(task),
@@ -38,10 +38,12 @@ export async function spawnDaemon(test, folder) {
     stdio: ["pipe", "pipe", "pipe"],
     windowsHide: true,
   });
-  let complaints = "";
-  child.stderr.setEncoding("utf8").on("data", (text) => (complaints += text));
+  let stderr = "";
+  child.stderr.setEncoding("utf8").on("data", (text) => {
+    stderr += text;
+  });
   const exited = once(child, "exit");
-  const connection = listening(child.stdout, child.stdin);
+  const connection = openConnection(child.stdout, child.stdin);
   const faults = [];
   connection.onError(([error]) => faults.push(error));
   test.after(async () => {
@@ -50,17 +52,17 @@ export async function spawnDaemon(test, folder) {
     await exited;
   });
   await connection.sendRequest("app:ping");
-  return { child, connection, exited, faults, folder, complaints: () => complaints };
+  return { child, connection, exited, faults, folder, stderr: () => stderr };
 }
 
 /** Connect to a running daemon through its endpoint file: a Unix socket, or TCP on Windows. */
-export async function visit(test, folder) {
+export async function attach(test, folder) {
   const file = readFileSync(join(folder, "run", "endpoint.json"), "utf8");
   const { address, token } = JSON.parse(file).endpoints[0];
   const [host, port] = address.split(":");
   const socket = token ? createConnection(Number(port), host) : createConnection(address);
   await once(socket, "connect");
-  const connection = listening(socket, socket);
+  const connection = openConnection(socket, socket);
   test.after(() => {
     connection.dispose();
     socket.destroy();
@@ -71,7 +73,7 @@ export async function visit(test, folder) {
   return connection;
 }
 
-function listening(input, output) {
+function openConnection(input, output) {
   const connection = rpc.createMessageConnection(
     new rpc.StreamMessageReader(input),
     new rpc.StreamMessageWriter(output),

@@ -1,15 +1,15 @@
-// A client that we did not write, against the daemon that we did: every transport, every direction.
+// The daemon and a foreign client, vscode-jsonrpc: every transport, every direction.
 import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import rpc from "vscode-jsonrpc/node";
-import { lasting, spawnDaemon, userData, visit } from "./daemon.mjs";
+import { attach, spawnDaemon, suiteContext, userData } from "./daemon.mjs";
 
 const PATIENCE = { timeout: 30_000 };
 const TRANSPORTS = {
   stdio: (_t, { connection }) => connection,
-  "the user's endpoint": (t, { folder }) => visit(t, folder),
+  "the user's endpoint": (t, { folder }) => attach(t, folder),
 };
 
 /** Resolve with the error that a request ends in. */
@@ -33,9 +33,11 @@ function events(connection, method, count) {
 
 for (const [name, reach] of Object.entries(TRANSPORTS)) {
   describe(`vscode-jsonrpc over ${name}`, () => {
-    const suite = lasting();
+    const suite = suiteContext();
     let daemon;
-    before(async () => (daemon = await spawnDaemon(suite, userData(suite))));
+    before(async () => {
+      daemon = await spawnDaemon(suite, userData(suite));
+    });
     after(() => suite.end());
     const connect = (t) => reach(t, daemon);
 
@@ -237,9 +239,9 @@ for (const [name, reach] of Object.entries(TRANSPORTS)) {
       }
     });
 
-    test("a client that does not answer in time is told to stop", PATIENCE, async (t) => {
+    test("a client that does not answer in time gets a cancellation", PATIENCE, async (t) => {
       const connection = await connect(t);
-      const told = new Promise((resolve) => {
+      const canceled = new Promise((resolve) => {
         connection.onRequest("host:slow", (_params, token) => {
           return new Promise(() => token.onCancellationRequested(resolve));
         });
@@ -248,7 +250,7 @@ for (const [name, reach] of Object.entries(TRANSPORTS)) {
       const error = await failure(
         connection.sendRequest("e2e:callback", { method: "host:slow", params: {}, timeoutMs: 50 }),
       );
-      await told;
+      await canceled;
 
       assert.deepEqual([error.code, error.data.code], [-32803, "TIMEOUT"]);
     });
@@ -287,14 +289,14 @@ describe("the life of a spawned daemon", () => {
   });
 
   test("nothing but the protocol is on stdout, and stderr is quiet", PATIENCE, async (t) => {
-    const { connection, exited, faults, complaints } = await spawnDaemon(t, userData(t));
+    const { connection, exited, faults, stderr } = await spawnDaemon(t, userData(t));
 
     await failure(connection.sendRequest("e2e:fail"));
     await connection.sendRequest("shutdown");
     await connection.sendNotification("exit");
     await exited;
 
-    assert.deepEqual([faults, complaints()], [[], ""]);
+    assert.deepEqual([faults, stderr()], [[], ""]);
   });
 
   test("a killed daemon is restarted and knows what it had acknowledged", PATIENCE, async (t) => {
@@ -313,21 +315,21 @@ describe("the life of a spawned daemon", () => {
     const second = await spawnDaemon(t, folder);
 
     const listed = await second.connection.sendRequest("project:list");
-    const visitor = await visit(t, folder);
+    const other = await attach(t, folder);
     assert.deepEqual(listed.items, [project]);
-    assert.deepEqual(await visitor.sendRequest("project:list"), listed);
+    assert.deepEqual(await other.sendRequest("project:list"), listed);
   });
 
   test("two clients do not see each other's notifications", PATIENCE, async (t) => {
     const { connection, folder } = await spawnDaemon(t, userData(t));
-    const visitor = await visit(t, folder);
+    const other = await attach(t, folder);
     const strays = [];
-    visitor.onUnhandledNotification((message) => strays.push(message));
+    other.onUnhandledNotification((message) => strays.push(message));
     const arrived = events(connection, "novel:changed", 1);
 
     await connection.sendRequest("e2e:notify", { method: "novel:changed" });
     await arrived;
-    await visitor.sendRequest("app:ping");
+    await other.sendRequest("app:ping");
 
     assert.deepEqual(strays, []);
   });

@@ -1,4 +1,4 @@
-// A stand-in for the module `electron` itself: enough of an app for the README's main process to run in.
+// A fake of the module `electron`: enough of an app to run the README's main process.
 // The page that it loads calls the daemon, prints the answer, and quits.
 import { EventEmitter } from "node:events";
 import { makeIpcMain, openWindow } from "./electron.mjs";
@@ -11,7 +11,10 @@ export const app = Object.assign(new EventEmitter(), {
   exit: (status) => process.exit(status),
   quit() {
     let prevented = false;
-    app.emit("before-quit", { preventDefault: () => (prevented = true) });
+    const preventDefault = () => {
+      prevented = true;
+    };
+    app.emit("before-quit", { preventDefault });
     if (!prevented) process.stdout.write("quit\n");
   },
 });

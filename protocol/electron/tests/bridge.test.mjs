@@ -1,21 +1,22 @@
-// `createBridge`: whom it answers, what an app may allow, and what it leaves behind.
+// `createBridge`: which pages it answers, what an app may allow, and what is left after `dispose`.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { after, before, describe, test } from "node:test";
 import { createBridge, DEFAULT_ORIGINS } from "@creonow/electron";
 import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
-import { Connection } from "../connection.mjs";
+import { Connection, initialize } from "../connection.mjs";
 import { dial } from "../endpoint.mjs";
-import { greet } from "../daemonProcess.mjs";
+import { assertFailure, openBridge, recordTokens, WITH_E2E } from "./bridgeFixtures.mjs";
 import { makeIpcMain, openWindow } from "./electron.mjs";
-import { assertFailure, bridged, HARNESS, overheard } from "./bridgeFixtures.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 
 describe("the bridge", () => {
   let harness;
-  before(async () => (harness = await startHarness({ executable: COMMAND })));
+  before(async () => {
+    harness = await startHarness({ executable: COMMAND });
+  });
   after(() => harness.stop());
 
   test("answers pages of the app, and no other", PATIENCE, async (t) => {
@@ -33,18 +34,18 @@ describe("the bridge", () => {
     ];
 
     for (const url of trusted) {
-      const { window } = bridged(t, harness.daemon, undefined, url);
+      const { window } = openBridge(t, harness.daemon, undefined, url);
       assert.equal((await window.creonow.invoke("app:ping")).ok, true);
     }
     for (const url of strangers) {
-      const { window } = bridged(t, harness.daemon, undefined, "app://creonow/");
+      const { window } = openBridge(t, harness.daemon, undefined, "app://creonow/");
       window.frame = { url, parent: null };
       assertFailure(await window.creonow.invoke("app:ping"), "FORBIDDEN");
     }
   });
 
   test("answers no frame within a page, and none that has gone", PATIENCE, async (t) => {
-    const { window } = bridged(t, harness.daemon);
+    const { window } = openBridge(t, harness.daemon);
     const disposed = { get url() { throw new Error("Render frame was disposed"); } };
 
     for (const frame of [{ url: "app://creonow/", parent: { url: "app://creonow/" } }, null, undefined, disposed]) {
@@ -58,7 +59,7 @@ describe("the bridge", () => {
     const verdicts = { "http://localhost:5173/index.html": true, "http://localhost:51730/": false, "https://localhost:5173/": false };
 
     for (const [url, trusted] of Object.entries(verdicts)) {
-      const { window } = bridged(t, harness.daemon, { origins }, url);
+      const { window } = openBridge(t, harness.daemon, { origins }, url);
       assert.equal((await window.creonow.invoke("app:ping")).ok, trusted);
     }
     for (const origin of ["*", "http:", "https:", "localhost:5173/x", "http://a/path", "", "file"]) {
@@ -68,7 +69,7 @@ describe("the bridge", () => {
 
   test("lets an app narrow the list, for the page, the gateway and the daemon alike", PATIENCE, async (t) => {
     const tokens = [];
-    const { window, bridge, ipcMain } = bridged(t, overheard(harness.daemon, tokens), { allow: ["app:ping"], events: [] });
+    const { window, bridge, ipcMain } = openBridge(t, recordTokens(harness.daemon, tokens), { allow: ["app:ping"], events: [] });
     const unsuspecting = openWindow(ipcMain, { preload: bridge.webPreferences.preload });
 
     assert.equal((await window.creonow.invoke("app:ping")).ok, true);
@@ -79,7 +80,7 @@ describe("the bridge", () => {
     const { socket } = await dial(harness.userData);
     const thief = new Connection(socket, socket);
     t.after(() => thief.close());
-    await greet(thief, { token: tokens[0] });
+    await initialize(thief, { token: tokens[0] });
     await assert.rejects(thief.call("app:health", "{}"), { code: "FORBIDDEN" });
     assert.deepEqual(bridge.webPreferences.additionalArguments, ["--creonow-allow=app:ping", "--creonow-events="]);
   });
@@ -107,13 +108,13 @@ describe("the bridge", () => {
   });
 
   test("that is disposed of answers nobody, and makes room for another", PATIENCE, async (t) => {
-    const { window, bridge, ipcMain } = bridged(t, harness.daemon);
+    const { window, bridge, ipcMain } = openBridge(t, harness.daemon);
     await window.creonow.invoke("app:ping");
     const running = window.creonow.invoke("e2e:sleep", { ms: 600_000 });
 
     bridge.dispose();
     const orphan = await window.creonow.invoke("app:ping");
-    const again = createBridge(ipcMain, harness.daemon, HARNESS);
+    const again = createBridge(ipcMain, harness.daemon, WITH_E2E);
     const served = await window.creonow.invoke("app:ping");
     again.dispose();
 
@@ -123,7 +124,7 @@ describe("the bridge", () => {
 
   test("hangs up for windows that have gone, and takes their tokens back", PATIENCE, async (t) => {
     const tokens = [];
-    const { ipcMain, bridge } = bridged(t, overheard(harness.daemon, tokens));
+    const { ipcMain, bridge } = openBridge(t, recordTokens(harness.daemon, tokens));
     const connections = async () => (await harness.call("app:metrics")).connections;
     while ((await connections()) > 1);
     const windows = Array.from({ length: 5 }, () => openWindow(ipcMain, bridge.webPreferences));

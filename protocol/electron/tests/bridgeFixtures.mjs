@@ -1,28 +1,32 @@
-// What tests of the bridge hold: a window over a daemon, and what they ask of its envelopes.
+// Bridges and windows for tests, and a check of failed envelopes.
 import assert from "node:assert/strict";
 import { createBridge, EVENTS, RENDERER_CHANNELS } from "@creonow/electron";
 import { makeIpcMain, openWindow } from "./electron.mjs";
 
-const SOME_E2E = ["e2e:echo", "e2e:echoInTask", "e2e:sleep", "e2e:notify", "e2e:callback", "e2e:fail"];
-export const HARNESS = { allow: [...RENDERER_CHANNELS, ...SOME_E2E], events: [...EVENTS, "novel:changed"] };
+const E2E_CHANNELS = ["e2e:echo", "e2e:echoInTask", "e2e:sleep", "e2e:notify", "e2e:callback", "e2e:fail"];
+/** Options that also allow channels of the harness. */
+export const WITH_E2E = { allow: [...RENDERER_CHANNELS, ...E2E_CHANNELS], events: [...EVENTS, "novel:changed"] };
 
-/** A bridge over this daemon and a window that uses it; both end with the test. */
-export function bridged(t, daemon, options = HARNESS, url) {
+/** Make a bridge to this daemon and a window that uses it; both end with the test. */
+export function openBridge(t, daemon, options = WITH_E2E, url) {
   const ipcMain = makeIpcMain();
   const bridge = createBridge(ipcMain, daemon, options);
   t.after(() => ipcMain.handlers.size && bridge.dispose());
   return { ipcMain, bridge, window: openWindow(ipcMain, bridge.webPreferences, url) };
 }
 
-/** Resolve with the fields of the next event. */
-export function next(window, event) {
+/** Resolve with the fields of the next event of this name. */
+export function nextEvent(window, event) {
   return new Promise((resolve) => {
-    const forget = window.creonow.on(event, (fields) => resolve(forget() ?? fields));
+    const unsubscribe = window.creonow.on(event, (fields) => {
+      unsubscribe();
+      resolve(fields);
+    });
   });
 }
 
-/** The same daemon, with every token that it grants written down. */
-export function overheard(daemon, tokens) {
+/** Wrap a daemon so that every token it grants is added to `tokens`. */
+export function recordTokens(daemon, tokens) {
   return {
     settings: daemon.settings,
     handler: (method) => daemon.handler(method),
@@ -38,9 +42,10 @@ export function overheard(daemon, tokens) {
   };
 }
 
+/** Check that an envelope is a failure of this code and contains nothing else. */
 export function assertFailure(envelope, code) {
   assert.deepEqual([envelope.ok, envelope.error?.code], [false, code]);
-  const known = Object.keys(envelope.error).filter((key) => !["code", "message", "details"].includes(key));
-  assert.deepEqual([Object.keys(envelope), known], [["ok", "error"], []]);
+  const unknown = Object.keys(envelope.error).filter((key) => !["code", "message", "details"].includes(key));
+  assert.deepEqual([Object.keys(envelope), unknown], [["ok", "error"], []]);
   assert.notEqual(envelope.error.message, "");
 }

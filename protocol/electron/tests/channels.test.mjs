@@ -1,4 +1,4 @@
-// Round trips through every channel of every family, each answer held against its declared type.
+// A round trip through every channel; each answer is checked against its schema.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { createBridge, EVENTS, OWNER_CHANNELS, RENDERER_CHANNELS } from "@creonow/electron";
@@ -9,10 +9,10 @@ import { FILES, SAMPLES } from "./samples.mjs";
 import { contract, misfits } from "./schema.mjs";
 
 const PATIENCE = { timeout: 120_000 };
-const LIFE = ["initialize", "shutdown", "exit"];
+const LIFECYCLE = ["initialize", "shutdown", "exit"];
 const METHODS = new Map(contract.methods.map((method) => [method.name, method]));
 
-/** A page calls what a page may; the main process the rest. */
+/** Call from a page what a page may call, and from the main process the rest. */
 function caller(window, daemon) {
   return (channel, payload) =>
     RENDERER_CHANNELS.includes(channel) ? window.creonow.invoke(channel, payload) : daemon.invoke(channel, payload);
@@ -33,9 +33,9 @@ describe("every channel of every family", () => {
 
   test("has a sample", () => {
     const sampled = new Set(SAMPLES.map(({ channel }) => channel));
-    const bare = [...METHODS.keys()].filter((name) => !LIFE.includes(name) && !sampled.has(name));
+    const missing = [...METHODS.keys()].filter((name) => !LIFECYCLE.includes(name) && !sampled.has(name));
 
-    assert.deepEqual(bare, [], "add a line for this channel to protocol/electron/tests/samples.mjs");
+    assert.deepEqual(missing, [], "add a line for this channel to protocol/electron/tests/samples.mjs");
   });
 
   test("makes its round trip, and answers what the contract declares", PATIENCE, async (t) => {

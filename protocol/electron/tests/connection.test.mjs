@@ -15,8 +15,8 @@ function connect(listener) {
 }
 
 test("lines may be cut inside a character, joined, blank or foreign", PATIENCE, async () => {
-  const heard = [];
-  const { connection, input } = connect({ event: (_name, fields) => heard.push(fields), stray: (line) => heard.push(line) });
+  const received = [];
+  const { connection, input } = connect({ event: (_name, fields) => received.push(fields), stray: (line) => received.push(line) });
   const event = (fields) => `${JSON.stringify({ jsonrpc: "2.0", method: "e", params: fields })}\n`;
   const stream = Buffer.from(`${event({ text: "墨🖋️" })}\r\n\nno message\n7\n${event({ n: 1 })}${event({ n: 2 })}`);
 
@@ -25,7 +25,7 @@ test("lines may be cut inside a character, joined, blank or foreign", PATIENCE, 
   await connection.closed;
 
   const once = [{ text: "墨🖋️" }, "\r", "no message", "7", { n: 1 }, { n: 2 }];
-  assert.deepEqual(heard, [...once, ...once, ...once]);
+  assert.deepEqual(received, [...once, ...once, ...once]);
 });
 
 test("answers find their calls in any order, and strangers find none", PATIENCE, async () => {

@@ -1,23 +1,27 @@
-// A daemon that is lost: what settles, what waits, what survives, and when it is given up.
+// A daemon that is kept alive: what settles, waits and survives when it is lost, and when it has failed.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
-import { becomes, failure, misbehaving, QUICK, real } from "./daemonFixtures.mjs";
+import { delayAfter } from "../daemon.mjs";
+import { failure, fakeDaemon, QUICK, realDaemon, stateChange } from "./daemonFixtures.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 
-describe("dying", () => {
+describe("a daemon that is lost", () => {
   test("every pending call settles before the daemon is back; those made meanwhile wait and succeed", PATIENCE, async (t) => {
-    const daemon = await real(t);
+    const daemon = await realDaemon(t);
     const first = daemon.pid;
     const order = [];
     const pending = Array.from({ length: 100 }, () => daemon.call("e2e:sleep", { ms: 600_000 }));
-    const settled = Promise.all(pending.map(failure)).then((errors) => (order.push("settled"), errors));
+    const settled = Promise.all(pending.map(failure)).then((errors) => {
+      order.push("settled");
+      return errors;
+    });
     daemon.onState((state) => order.push(state));
-    const down = becomes(daemon, "restarting");
+    const down = stateChange(daemon, "restarting");
     await daemon.call("app:ping");
 
     process.kill(first, "SIGKILL");
@@ -31,11 +35,11 @@ describe("dying", () => {
     assert.notEqual(daemon.pid, first);
   });
 
-  test("a waiting call can be cancelled, runs out of patience, and does not queue without end", PATIENCE, async (t) => {
+  test("a waiting call can be cancelled and times out, and the queue has a limit", PATIENCE, async (t) => {
     const never = { attempts: 1, firstDelayMs: 600_000, longestDelayMs: 600_000 };
-    const { starting, starts } = misbehaving(t, "well", { waitMs: 400, restart: never });
-    const daemon = await starting;
-    const down = becomes(daemon, "restarting");
+    const { started, starts } = fakeDaemon(t, "well", { waitMs: 400, restart: never });
+    const daemon = await started;
+    const down = stateChange(daemon, "restarting");
     const controller = new AbortController();
 
     await failure(daemon.call("fake:die"));
@@ -52,7 +56,7 @@ describe("dying", () => {
     assert.deepEqual([daemon.state, starts()], ["restarting", 1]);
   });
 
-  test("listeners, handlers and what was watched survive; what cannot be restored is told", PATIENCE, async (t) => {
+  test("listeners, handlers and what was watched survive; what cannot be restored is reported", PATIENCE, async (t) => {
     const harness = await startHarness({ test: t, executable: COMMAND, restart: QUICK });
     const [kept, ended, lost] = await Promise.all(["长夜", "短昼", "残卷"].map((name) => harness.makeProject(name)));
     for (const { projectId } of [kept, ended, lost]) {
@@ -95,14 +99,14 @@ describe("dying", () => {
     assert.equal(after.promptHash, before.promptHash);
   });
 
-  test("a daemon that keeps dying is given up, and can be started again by hand", PATIENCE, async (t) => {
-    const { starting, starts } = misbehaving(t, "well", { restart: { ...QUICK, attempts: 2 } });
-    const daemon = await starting;
-    const given = becomes(daemon, "failed");
+  test("a daemon that keeps dying has failed, and can be started again by hand", PATIENCE, async (t) => {
+    const { started, starts } = fakeDaemon(t, "well", { restart: { ...QUICK, attempts: 2 } });
+    const daemon = await started;
+    const failed = stateChange(daemon, "failed");
 
     daemon.onState((state) => state === "ready" && failure(daemon.call("fake:die")));
     await failure(daemon.call("fake:die"));
-    await given;
+    await failed;
     const refused = await failure(daemon.call("any:thing"));
     const born = starts();
     await daemon.restart();
@@ -112,8 +116,8 @@ describe("dying", () => {
     assert.equal(starts() > born, true);
   });
 
-  test("a watcher may start a daemon anew that was given up", PATIENCE, async (t) => {
-    const daemon = await misbehaving(t, "well", { restart: false }).starting;
+  test("a watcher may restart a daemon that has failed", PATIENCE, async (t) => {
+    const daemon = await fakeDaemon(t, "well", { restart: false }).started;
     const first = daemon.pid;
     const again = new Promise((resolve) => {
       daemon.onState((state) => state === "failed" && resolve(daemon.restart()));
@@ -125,19 +129,19 @@ describe("dying", () => {
     assert.notEqual((await daemon.call("any:thing")).pid, first);
   });
 
-  test("with `restart: false` a death is final", PATIENCE, async (t) => {
-    const daemon = await misbehaving(t, "well", { restart: false }).starting;
-    const given = becomes(daemon, "failed");
+  test("with `restart: false` the first end is final", PATIENCE, async (t) => {
+    const daemon = await fakeDaemon(t, "well", { restart: false }).started;
+    const failed = stateChange(daemon, "failed");
 
     await failure(daemon.call("fake:die"));
-    await given;
+    await failed;
 
     await assert.rejects(daemon.ready(), { code: "DISCONNECTED" });
   });
 
   test("a daemon that closes its output is replaced, though its process lives", PATIENCE, async (t) => {
-    const { starting } = misbehaving(t, "well");
-    const daemon = await starting;
+    const { started } = fakeDaemon(t, "well");
+    const daemon = await started;
     const first = daemon.pid;
 
     const error = await failure(daemon.call("fake:deafen"));
@@ -148,7 +152,7 @@ describe("dying", () => {
   });
 
   test("under load nothing is lost, mixed up or left hanging", PATIENCE, async (t) => {
-    const daemon = await real(t);
+    const daemon = await realDaemon(t);
     let killed = 0;
     const counts = { answered: 0, DISCONNECTED: 0, SHUTTING_DOWN: 0 };
     const work = async (worker) => {
@@ -166,5 +170,58 @@ describe("dying", () => {
     assert.equal(killed, 2);
     assert.equal(counts.answered + counts.DISCONNECTED + counts.SHUTTING_DOWN, 20 * 40);
     assert.equal(counts.answered > 400, true);
+  });
+});
+
+describe("a daemon that starts again", () => {
+  test("a daemon that starts at the third try is ready", PATIENCE, async (t) => {
+    const { started, starts } = fakeDaemon(t, "broken twice");
+
+    const daemon = await started;
+
+    assert.deepEqual([daemon.state, starts()], ["ready", 3]);
+  });
+
+  test("a second daemon on the same user data waits for the first to leave", PATIENCE, async (t) => {
+    const first = await realDaemon(t);
+
+    const second = realDaemon(t, { userData: first.userData, restart: { firstDelayMs: 50 } });
+    await first.stop();
+
+    assert.equal((await (await second).call("app:ping")).pong, true);
+  });
+
+  test("each pause before the next start is twice as long, to a limit", () => {
+    const pauses = [0, 1, 2, 3, 4, 5, 6, 7, 50].map((failures) => delayAfter(failures));
+
+    assert.deepEqual(pauses, [0, 200, 400, 800, 1600, 3200, 6400, 10_000, 10_000]);
+    assert.equal(delayAfter(3, { firstDelayMs: 1, longestDelayMs: 3 }), 3);
+  });
+
+  test("a daemon that is still starting, or waits to start again, is stopped at once", PATIENCE, async (t) => {
+    const { started } = fakeDaemon(t, "well", { restart: { attempts: 5, firstDelayMs: 600_000, longestDelayMs: 600_000 } });
+    const daemon = await started;
+    const down = stateChange(daemon, "restarting");
+    await failure(daemon.call("fake:die"));
+    await down;
+    const waiting = failure(daemon.call("any:thing"));
+
+    await daemon.stop();
+
+    assert.equal((await waiting).code, "SHUTTING_DOWN");
+    assert.equal(daemon.state, "stopped");
+  });
+
+  test("a restart that was asked for loses no call", PATIENCE, async (t) => {
+    const daemon = await realDaemon(t);
+    const first = daemon.pid;
+
+    const again = daemon.restart();
+    const answers = [];
+    for (const value of "abc") answers.push(await daemon.call("e2e:echoInTask", { value }));
+    await again;
+
+    assert.deepEqual(answers.map(({ value }) => value), ["a", "b", "c"]);
+    assert.notEqual(daemon.pid, first);
   });
 });

@@ -1,4 +1,4 @@
-// `spawnDaemon` for tests: the real daemon, or the stand-in of fakeDaemon.mjs in its place.
+// Daemons for tests: the real one, and the fake one of fakeDaemon.mjs.
 import assert from "node:assert/strict";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -8,36 +8,36 @@ import { spawnDaemon } from "@creonow/electron";
 import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
 
-const MISBEHAVING = fileURLToPath(new URL("./fakeDaemon.mjs", import.meta.url));
+const FAKE_DAEMON = fileURLToPath(new URL("./fakeDaemon.mjs", import.meta.url));
 
-/** Restart at once: no test waits for a back-off. */
+/** A policy that restarts at once, so that no test waits for a pause. */
 export const QUICK = { firstDelayMs: 1, longestDelayMs: 5 };
 
-/** The real daemon, gone with the test. */
-export async function real(t, options = {}) {
+/** Start the real daemon; it ends with the test. */
+export async function realDaemon(t, options = {}) {
   const harness = await startHarness({ test: t, executable: COMMAND, restart: QUICK, ...options });
   return harness.daemon;
 }
 
-/** A daemon of this mood; `options` may ask for more. */
-export function misbehaving(t, mood, { env = {}, ...options } = {}) {
+/** Start a fake daemon of this behaviour; `started` is what `spawnDaemon` returned, `starts` counts processes. */
+export function fakeDaemon(t, behaviour, { env = {}, ...options } = {}) {
   const folder = mkdtempSync(join(tmpdir(), "creonow 坏 "));
   t.after(() => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
-  const diary = join(folder, "diary");
-  writeFileSync(diary, "");
-  const starting = spawnDaemon({
+  const counter = join(folder, "starts");
+  writeFileSync(counter, "");
+  const started = spawnDaemon({
     executable: process.execPath,
-    args: [MISBEHAVING],
+    args: [FAKE_DAEMON],
     userData: folder,
     restart: QUICK,
     ...options,
-    env: { MOOD: mood, DIARY: diary, ...env },
+    env: { BEHAVIOUR: behaviour, STARTS: counter, ...env },
   });
-  t.after(() => starting.then((daemon) => daemon.stop({ graceMs: 1 }), () => {}));
-  return { starting, starts: () => readFileSync(diary, "utf8").split("\n").length - 1 };
+  t.after(() => started.then((daemon) => daemon.stop({ graceMs: 1 }), () => {}));
+  return { started, starts: () => readFileSync(counter, "utf8").split("\n").length - 1 };
 }
 
-/** Resolve with the error that a call must end in. */
+/** Resolve with the error of a call that must fail. */
 export function failure(call) {
   return call.then(
     (result) => assert.fail(`answered ${JSON.stringify(result)}`),
@@ -45,9 +45,13 @@ export function failure(call) {
   );
 }
 
-/** Resolve when the daemon is in this state. */
-export function becomes(daemon, wanted) {
+/** Resolve when the daemon enters this state. */
+export function stateChange(daemon, wanted) {
   return new Promise((resolve) => {
-    const forget = daemon.onState((state) => state === wanted && resolve(forget()));
+    const unsubscribe = daemon.onState((state) => {
+      if (state !== wanted) return;
+      unsubscribe();
+      resolve();
+    });
   });
 }

@@ -1,4 +1,4 @@
-// Stand-ins for the objects of Electron that the package touches; they copy messages as Electron does.
+// Fakes of the Electron objects that the package uses; they copy messages as Electron does.
 import { EventEmitter } from "node:events";
 import { readFileSync } from "node:fs";
 import { types } from "node:util";
@@ -6,7 +6,7 @@ import vm from "node:vm";
 
 export const APP_PAGE = "app://creonow/index.html";
 
-/** `ipcMain`: one handler per name, a second one is an error. */
+/** Make an `ipcMain`: one handler per name, a second one is an error. */
 export function makeIpcMain() {
   const handlers = new Map();
   return {
@@ -20,9 +20,9 @@ export function makeIpcMain() {
 }
 
 /**
- * A window whose sandbox runs the preload script.
+ * Open a window whose sandbox runs the preload script.
  *
- * `asked` are the channels that left the page, `seen` is all that reached it.
+ * `asked` lists the channels that the page called, `seen` all that reached it.
  */
 export function openWindow(ipcMain, { preload, additionalArguments = [] }, url = APP_PAGE) {
   const contents = Object.assign(new EventEmitter(), { isDestroyed: () => false });
@@ -39,7 +39,7 @@ function loadPage(window, ipcMain, preload, additionalArguments) {
     incoming.emit(name, { sender: "never for the page" }, ...structuredClone(message));
   };
   const electron = {
-    contextBridge: { exposeInMainWorld: (name, api) => (window[name] = cross(api)) },
+    contextBridge: { exposeInMainWorld: (name, api) => Object.assign(window, { [name]: cross(api) }) },
     ipcRenderer: {
       on: (name, listener) => incoming.on(name, listener),
       invoke: (name, ...request) => invoke(window, ipcMain, name, request),

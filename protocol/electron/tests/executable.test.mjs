@@ -14,8 +14,8 @@ const PYTHON = join(dirname(COMMAND), WINDOWS ? "python.exe" : "python");
 
 test("user data is where the daemon would put it", () => {
   const code = "from creonowd.settings import user_data_dir; print(user_data_dir())";
-  const named = ["~/墨 ink", "relative", join(tmpdir(), "a b")].map((path) => ({ CREONOW_USER_DATA_DIR: path }));
-  const places = [{}, ...named, { CREONOW_USER_DATA_DIR: "" }, { XDG_DATA_HOME: tmpdir() }, { XDG_DATA_HOME: "relative" }];
+  const paths = ["~/墨 ink", "relative", join(tmpdir(), "a b")].map((path) => ({ CREONOW_USER_DATA_DIR: path }));
+  const places = [{}, ...paths, { CREONOW_USER_DATA_DIR: "" }, { XDG_DATA_HOME: tmpdir() }, { XDG_DATA_HOME: "relative" }];
 
   for (const place of places) {
     const { CREONOW_USER_DATA_DIR, XDG_DATA_HOME, ...rest } = process.env;
@@ -24,14 +24,14 @@ test("user data is where the daemon would put it", () => {
 
     assert.equal(userDataFolder(undefined, env), python);
   }
-  assert.equal(userDataFolder("~/told", { CREONOW_USER_DATA_DIR: "/elsewhere" }), join(homedir(), "told"));
+  assert.equal(userDataFolder("~/named", { CREONOW_USER_DATA_DIR: "/elsewhere" }), join(homedir(), "named"));
 });
 
-test("a packaged daemon comes before PATH, and what is told before both", (t) => {
+test("a packaged daemon comes before PATH, and what is named before both", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "creonow app "));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const [packaged, told] = [join(folder, "resources", "creonowd", NAME), join(folder, "told", NAME)];
-  for (const path of [packaged, told]) {
+  const [packaged, named] = [join(folder, "resources", "creonowd", NAME), join(folder, "named", NAME)];
+  for (const path of [packaged, named]) {
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, "");
     chmodSync(path, 0o755);
@@ -40,8 +40,8 @@ test("a packaged daemon comes before PATH, and what is told before both", (t) =>
 
   assert.equal(findExecutable(undefined, environment, undefined), COMMAND);
   assert.equal(findExecutable(undefined, environment, join(folder, "resources")), packaged);
-  assert.equal(findExecutable(undefined, { ...environment, CREONOW_DAEMON: told }, join(folder, "resources")), told);
-  assert.equal(findExecutable(packaged, { ...environment, CREONOW_DAEMON: told }), packaged);
+  assert.equal(findExecutable(undefined, { ...environment, CREONOW_DAEMON: named }, join(folder, "resources")), named);
+  assert.equal(findExecutable(packaged, { ...environment, CREONOW_DAEMON: named }), packaged);
 });
 
 test("a folder or a file that cannot be run is not a daemon", (t) => {

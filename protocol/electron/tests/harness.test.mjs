@@ -1,4 +1,4 @@
-// The JavaScript harness: isolated, repeatable, and gone afterwards.
+// The JavaScript harness: isolated, repeatable, and removed afterwards.
 import assert from "node:assert/strict";
 import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -7,7 +7,7 @@ import { after, before, describe, test } from "node:test";
 import { DaemonError } from "@creonow/electron";
 import { joinHarness, startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
-import { becomes, QUICK } from "./daemonFixtures.mjs";
+import { QUICK, stateChange } from "./daemonFixtures.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 
@@ -90,7 +90,9 @@ test("a killed daemon is started again on the same user data", PATIENCE, async (
 describe("a story", () => {
   const env = { CREONOW_E2E: "0", CREONOW_USER_DATA_DIR: join(tmpdir(), "never made") };
   let harness;
-  before(async () => (harness = await startHarness({ executable: COMMAND, debug: true, env })));
+  before(async () => {
+    harness = await startHarness({ executable: COMMAND, debug: true, env });
+  });
   after(() => harness.stop());
 
   test("does not hang on what does not come: it is a TIMEOUT", PATIENCE, async () => {
@@ -124,18 +126,18 @@ describe("a story", () => {
   });
 
   test("looks into the daemon of an app, as its owner, and leaves it running", PATIENCE, async () => {
-    const visitor = await joinHarness({ userData: harness.userData });
+    const joined = await joinHarness({ userData: harness.userData });
 
-    const { projectId } = await visitor.makeProject("长夜", { "第一章.md": "夜🖋️" });
+    const { projectId } = await joined.makeProject("长夜", { "第一章.md": "夜🖋️" });
     const document = { projectId, documentId: "一", version: 1, text: "夜🖋️" };
-    const { length } = await visitor.call("context:document:sync", document);
-    await visitor.call("e2e:notify", { method: "novel:changed" });
-    const event = await visitor.event("novel:changed");
-    const { info, pid } = visitor.daemon;
-    await visitor.stop();
+    const { length } = await joined.call("context:document:sync", document);
+    await joined.call("e2e:notify", { method: "novel:changed" });
+    const event = await joined.event("novel:changed");
+    const { info, pid } = joined.daemon;
+    await joined.stop();
 
     assert.deepEqual([info.role, pid, length, event.seq], ["owner", harness.daemon.pid, 4, 1]);
-    assert.equal((await visitor.failure("app:ping")).code, "DISCONNECTED");
+    assert.equal((await joined.failure("app:ping")).code, "DISCONNECTED");
     assert.equal((await harness.call("project:list")).items.length, 1);
   });
 });
@@ -144,7 +146,7 @@ test("a story waits for an app that is still starting, kills its daemon, and joi
   const app = { test: t, executable: COMMAND, userData: mkdtempSync(join(tmpdir(), "creonow app ")), restart: QUICK };
   t.after(() => rmSync(app.userData, { recursive: true, force: true, maxRetries: 5 }));
   const [story, { daemon }] = await Promise.all([joinHarness({ ...app, waitMs: 50_000 }), startHarness(app)]);
-  const back = becomes(daemon, "ready");
+  const back = stateChange(daemon, "ready");
 
   await story.kill();
   await back;

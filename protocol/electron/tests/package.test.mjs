@@ -1,4 +1,4 @@
-// What an app installs: complete, declared, without anything to build, and as its README prints it.
+// The npm package: complete, with types, without a build step, and its README runs as printed.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-// `window.creonow`: what a page can do, and all that it cannot.
+// `window.creonow`: what a page can do, and what it cannot.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,25 +6,27 @@ import { after, before, describe, test } from "node:test";
 import { RENDERER_CHANNELS } from "@creonow/electron";
 import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
+import { assertFailure, nextEvent, openBridge, recordTokens } from "./bridgeFixtures.mjs";
 import { openWindow } from "./electron.mjs";
-import { assertFailure, bridged, next, overheard } from "./bridgeFixtures.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 
 describe("a page", () => {
   let harness;
-  before(async () => (harness = await startHarness({ executable: COMMAND, env: { CREONOW_DEBUG: "true" } })));
+  before(async () => {
+    harness = await startHarness({ executable: COMMAND, env: { CREONOW_DEBUG: "true" } });
+  });
   after(() => harness.stop());
 
   test("gets three functions and nothing of Electron, over one gateway", PATIENCE, async (t) => {
-    const { window, ipcMain } = bridged(t, harness.daemon);
+    const { window, ipcMain } = openBridge(t, harness.daemon);
 
     assert.deepEqual(Object.keys(window.creonow), ["invoke", "cancel", "on"]);
     assert.deepEqual([...ipcMain.handlers.keys()], ["creonow:invoke"]);
   });
 
   test("calls, and sees an envelope of success or failure", PATIENCE, async (t) => {
-    const { window } = bridged(t, harness.daemon);
+    const { window } = openBridge(t, harness.daemon);
 
     const well = await window.creonow.invoke("app:ping");
     const ill = await window.creonow.invoke("project:create", { rootPath: 7 });
@@ -35,14 +37,14 @@ describe("a page", () => {
   });
 
   test("has a renderer's rights in the daemon itself", PATIENCE, async (t) => {
-    const { window } = bridged(t, harness.daemon, { allow: ["e2e:fail", "e2e:echo"] });
+    const { window } = openBridge(t, harness.daemon, { allow: ["e2e:fail", "e2e:echo"] });
 
     assertFailure(await window.creonow.invoke("e2e:fail"), "FORBIDDEN");
     assert.equal((await harness.invoke("e2e:fail")).error.code, "INTERNAL");
   });
 
   test("gets IPC_CHANNEL_FORBIDDEN for what is not listed, whoever checks it", PATIENCE, async (t) => {
-    const { window, ipcMain } = bridged(t, harness.daemon, {});
+    const { window, ipcMain } = openBridge(t, harness.daemon, {});
     const straight = ipcMain.handlers.get("creonow:invoke");
     const event = { sender: window.contents, senderFrame: window.frame };
     const unlisted = ["no:such:channel", "session:grant", "ipc:invoke", "initialize", "exit", "__proto__", "", 7, {}, null];
@@ -60,7 +62,7 @@ describe("a page", () => {
   });
 
   test("sends garbage and gets envelopes, and the next call works", PATIENCE, async (t) => {
-    const { window } = bridged(t, harness.daemon);
+    const { window } = openBridge(t, harness.daemon);
     const cyclic = { list: [] };
     cyclic.list.push(cyclic);
     const values = [() => {}, Symbol("s"), 10n, NaN, cyclic, new Map(), new Date(), new Uint8Array(3), new WeakMap()];
@@ -81,7 +83,7 @@ describe("a page", () => {
   });
 
   test("that speaks to the gateway without our preload gets envelopes, whatever it says", PATIENCE, async (t) => {
-    const { window, ipcMain } = bridged(t, harness.daemon);
+    const { window, ipcMain } = openBridge(t, harness.daemon);
     const straight = ipcMain.handlers.get("creonow:invoke");
     const event = { sender: window.contents, senderFrame: window.frame };
     const odd = [undefined, null, 7, 10n, "text", [], {}, { page: {} }, { key: {} }, { event: {} }, new Map(), new Error("odd")];
@@ -97,7 +99,7 @@ describe("a page", () => {
   });
 
   test("sends ten megabytes and gets IPC_PAYLOAD_TOO_LARGE; nine are fine", PATIENCE, async (t) => {
-    const { window } = bridged(t, harness.daemon);
+    const { window } = openBridge(t, harness.daemon);
     const megabyte = "x".repeat(1024 * 1024);
 
     const refused = await window.creonow.invoke("e2e:echo", { value: megabyte.repeat(10) });
@@ -109,7 +111,7 @@ describe("a page", () => {
   });
 
   test("sends a string cut inside an emoji, and gets U+FFFD", PATIENCE, async (t) => {
-    const { window } = bridged(t, harness.daemon);
+    const { window } = openBridge(t, harness.daemon);
 
     const cut = await window.creonow.invoke("e2e:echo", { value: { "键\udd8b": "笔\ud83d" } });
 
@@ -117,7 +119,7 @@ describe("a page", () => {
   });
 
   test("cancels by the key of its call, and no one else's", PATIENCE, async (t) => {
-    const { window, ipcMain, bridge } = bridged(t, harness.daemon);
+    const { window, ipcMain, bridge } = openBridge(t, harness.daemon);
     const other = openWindow(ipcMain, bridge.webPreferences);
     await Promise.all([window, other].map((w) => w.creonow.invoke("app:ping")));
     const [mine, twin, theirs] = [window, window, other].map((w) =>
@@ -140,37 +142,37 @@ describe("a page", () => {
   });
 
   test("hears the events it listens to, in order, and only its own", PATIENCE, async (t) => {
-    const { window, ipcMain, bridge } = bridged(t, harness.daemon);
+    const { window, ipcMain, bridge } = openBridge(t, harness.daemon);
     const other = openWindow(ipcMain, bridge.webPreferences);
-    const [heard, strange] = [[], []];
+    const [received, strange] = [[], []];
     window.creonow.on("novel:changed", () => assert.fail("one that throws"));
-    const forget = window.creonow.on("novel:changed", (fields) => heard.push(fields));
+    const unsubscribe = window.creonow.on("novel:changed", (fields) => received.push(fields));
     other.creonow.on("novel:changed", (fields) => strange.push(fields));
 
     await window.creonow.invoke("e2e:notify", { method: "novel:changed", params: { chapter: "七" }, count: 20 });
     await other.creonow.invoke("app:ping");
-    forget();
+    unsubscribe();
     await window.creonow.invoke("e2e:notify", { method: "novel:changed" });
 
-    assert.deepEqual(heard.map(({ seq }) => seq), Array.from({ length: 20 }, (_, i) => i + 1));
-    assert.deepEqual(Object.keys(heard[0]).sort(), ["chapter", "seq", "ts"]);
+    assert.deepEqual(received.map(({ seq }) => seq), Array.from({ length: 20 }, (_, i) => i + 1));
+    assert.deepEqual(Object.keys(received[0]).sort(), ["chapter", "seq", "ts"]);
     assert.deepEqual(strange, []);
     assert.equal(window.complaints.length, 21);
   });
 
   test("that listens no more is sent nothing", PATIENCE, async (t) => {
-    const { window } = bridged(t, harness.daemon);
-    const forget = window.creonow.on("novel:changed", () => {});
+    const { window } = openBridge(t, harness.daemon);
+    const unsubscribe = window.creonow.on("novel:changed", () => {});
 
-    forget();
-    forget();
+    unsubscribe();
+    unsubscribe();
     await window.creonow.invoke("e2e:notify", { method: "novel:changed" });
 
     assert.equal(window.seen.filter((message) => Array.isArray(message)).length, 0);
   });
 
   test("asks for progress and gets it", PATIENCE, async (t) => {
-    const { window } = bridged(t, harness.daemon);
+    const { window } = openBridge(t, harness.daemon);
     const steps = [];
     window.creonow.on("$/progress", ({ token, value }) => steps.push([token, value.done]));
 
@@ -180,12 +182,12 @@ describe("a page", () => {
   });
 
   test("watches files for as long as it is open", PATIENCE, async (t) => {
-    const { window } = bridged(t, harness.daemon);
+    const { window } = openBridge(t, harness.daemon);
     const { projectId, rootPath } = await harness.makeProject("看守");
     await window.creonow.invoke("context:creonow:ensure", { projectId });
     await window.creonow.invoke("context:creonow:watch:start", { projectId });
     const watching = async () => (await harness.call("context:creonow:status", { projectId })).watching;
-    const changed = next(window, "context:creonow:changed");
+    const changed = nextEvent(window, "context:creonow:changed");
 
     writeFileSync(join(rootPath, ".creonow", "settings", "世界观.md"), "没有魔法。");
     const event = await changed;
@@ -198,7 +200,7 @@ describe("a page", () => {
   });
 
   test("registers a file that the main process makes when the page looks at it", PATIENCE, async (t) => {
-    const { window } = bridged(t, harness.daemon);
+    const { window } = openBridge(t, harness.daemon);
     const { projectId } = await harness.makeProject("素材");
     const place = { projectId, conversationId: "con-1" };
     t.after(harness.handle("context:files:materialise", ({ recipe }) => ({ content: `第${recipe.round}轮` })));
@@ -211,9 +213,9 @@ describe("a page", () => {
   });
 
   test("that is loaded anew leaves its old calls and subscriptions behind", PATIENCE, async (t) => {
-    const { window } = bridged(t, harness.daemon);
-    const heard = [];
-    window.creonow.on("novel:changed", () => heard.push("old"));
+    const { window } = openBridge(t, harness.daemon);
+    const received = [];
+    window.creonow.on("novel:changed", () => received.push("old"));
     const old = window.creonow.invoke("e2e:sleep", { ms: 600_000, _meta: { timeoutMs: 600_000 } });
     await window.creonow.invoke("app:ping");
 
@@ -222,13 +224,13 @@ describe("a page", () => {
     await window.creonow.invoke("e2e:notify", { method: "novel:changed" });
 
     assertFailure(left, "DISCONNECTED");
-    assert.deepEqual(heard, []);
+    assert.deepEqual(received, []);
     assert.equal((await window.creonow.invoke("app:ping")).ok, true);
   });
 
   test("is never shown a token or a path of user data", PATIENCE, async (t) => {
     const secrets = [];
-    const { window } = bridged(t, overheard(harness.daemon, secrets));
+    const { window } = openBridge(t, recordTokens(harness.daemon, secrets));
 
     for (const channel of [...RENDERER_CHANNELS, "session:grant", "e2e:fail"]) {
       await window.creonow.invoke(channel, {});
@@ -244,7 +246,7 @@ describe("a page", () => {
 
   test("keeps its rights when its token runs out", PATIENCE, async (t) => {
     const tokens = [];
-    const { window } = bridged(t, overheard(harness.daemon, tokens));
+    const { window } = openBridge(t, recordTokens(harness.daemon, tokens));
     await window.creonow.invoke("app:ping");
 
     await harness.call("session:revoke", { token: tokens[0] });

@@ -1,24 +1,28 @@
-// What pages see of a daemon that is lost.
+// The connections of pages when the daemon is lost.
 import assert from "node:assert/strict";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, test } from "node:test";
 import { startHarness } from "@creonow/electron/harness";
 import { COMMAND } from "../../tests/daemon.mjs";
+import { assertFailure, nextEvent, openBridge } from "./bridgeFixtures.mjs";
+import { fakeDaemon, stateChange } from "./daemonFixtures.mjs";
 import { openWindow } from "./electron.mjs";
-import { misbehaving } from "./daemonFixtures.mjs";
-import { assertFailure, bridged, next } from "./bridgeFixtures.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 
 describe("a crash of the daemon", () => {
   test("under load is one retryable envelope per pending call, and then all goes on", PATIENCE, async (t) => {
     const harness = await startHarness({ test: t, executable: COMMAND, restart: { firstDelayMs: 1 } });
-    const { ipcMain, bridge, window } = bridged(t, harness.daemon);
+    const { ipcMain, bridge, window } = openBridge(t, harness.daemon);
     const windows = [window, openWindow(ipcMain, bridge.webPreferences), openWindow(ipcMain, bridge.webPreferences)];
-    const heard = windows.map(() => 0);
-    windows.forEach((each, i) => each.creonow.on("novel:changed", () => (heard[i] += 1)));
-    const restarted = windows.map((each) => next(each, "$/restarted"));
+    const received = windows.map(() => 0);
+    windows.forEach((each, i) => {
+      each.creonow.on("novel:changed", () => {
+        received[i] += 1;
+      });
+    });
+    const restarted = windows.map((each) => nextEvent(each, "$/restarted"));
     const pending = windows.flatMap((each) => Array.from({ length: 40 }, () => each.creonow.invoke("e2e:sleep", { ms: 600_000 })));
     await Promise.all(windows.map((each) => each.creonow.invoke("app:ping")));
 
@@ -32,17 +36,17 @@ describe("a crash of the daemon", () => {
     assert.deepEqual([...new Set(lost.map(({ ok, error }) => `${ok} ${error?.code}`))], ["false DISCONNECTED"]);
     assert.deepEqual(answers.map(({ data }) => data?.value), calls.map((_, i) => i % 40));
     assert.deepEqual(events.map(({ restarts }) => restarts), [1, 1, 1]);
-    assert.deepEqual(heard, [3, 3, 3]);
+    assert.deepEqual(received, [3, 3, 3]);
   });
 
   test("loses no watch that a page had started", PATIENCE, async (t) => {
     const harness = await startHarness({ test: t, executable: COMMAND, restart: { firstDelayMs: 1 } });
-    const { window } = bridged(t, harness.daemon);
+    const { window } = openBridge(t, harness.daemon);
     const { projectId, rootPath } = await harness.makeProject();
     await window.creonow.invoke("context:creonow:ensure", { projectId });
     await window.creonow.invoke("context:creonow:watch:start", { projectId });
-    const restarted = next(window, "$/restarted");
-    const changed = next(window, "context:creonow:changed");
+    const restarted = nextEvent(window, "$/restarted");
+    const changed = nextEvent(window, "context:creonow:changed");
 
     harness.kill();
     const { restored } = await restarted;
@@ -52,14 +56,14 @@ describe("a crash of the daemon", () => {
     assert.deepEqual((await changed).paths, [".creonow/rules/style.md"]);
   });
 
-  test("that it cannot recover from is told to pages without what it said on its way out", PATIENCE, async (t) => {
-    const { starting } = misbehaving(t, "broken later", { restart: { attempts: 1, firstDelayMs: 1 } });
-    const daemon = await starting;
-    const { window } = bridged(t, daemon, { allow: ["app:ping", "context:files:export"] });
-    const given = new Promise((resolve) => daemon.onState((state) => state === "failed" && resolve()));
+  test("that is final is an error for pages, without what the daemon wrote to stderr", PATIENCE, async (t) => {
+    const { started } = fakeDaemon(t, "broken later", { restart: { attempts: 1, firstDelayMs: 1 } });
+    const daemon = await started;
+    const { window } = openBridge(t, daemon, { allow: ["app:ping", "context:files:export"] });
+    const failed = stateChange(daemon, "failed");
 
     await daemon.invoke("fake:die");
-    await given;
+    await failed;
     const down = [await window.creonow.invoke("app:ping"), await window.creonow.invoke("context:files:export", {})];
 
     for (const envelope of down) assertFailure(envelope, "DISCONNECTED");
@@ -67,14 +71,14 @@ describe("a crash of the daemon", () => {
     await assert.rejects(daemon.ready(), /settings\.json is not a JSON object/);
   });
 
-  test("that is final, and a stop, are told to pages at once", PATIENCE, async (t) => {
+  test("that is final fails the calls of pages at once, and so does a stop", PATIENCE, async (t) => {
     const harness = await startHarness({ test: t, executable: COMMAND });
-    const { window } = bridged(t, harness.daemon);
+    const { window } = openBridge(t, harness.daemon);
     await window.creonow.invoke("app:ping");
-    const given = new Promise((resolve) => harness.daemon.onState((state) => state === "failed" && resolve()));
+    const failed = stateChange(harness.daemon, "failed");
 
     harness.kill();
-    await given;
+    await failed;
     const down = await window.creonow.invoke("app:ping");
     await harness.daemon.restart();
     const back = await window.creonow.invoke("app:ping");

@@ -1,24 +1,24 @@
-// What must be set up again after a restart: begun, not ended, once each.
+// Subscriptions that are made again after a restart: begun, not ended, once each.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Journal } from "../resubscribe.mjs";
+import { Subscriptions } from "../resubscribe.mjs";
 
 const WATCH = "context:creonow:watch";
 const SOURCE = "context:source";
 
-/** A journal of these calls, each [channel, payload]. */
-function journal(...calls) {
-  const made = new Journal();
-  for (const [channel, payload] of calls) made.note(channel, JSON.stringify(payload));
-  return made;
+/** Record these calls, each [channel, payload]. */
+function record(...calls) {
+  const subscriptions = new Subscriptions();
+  for (const [channel, payload] of calls) subscriptions.record(channel, JSON.stringify(payload));
+  return subscriptions;
 }
 
-function left(made) {
-  return made.entries().map(({ channel, text }) => [channel, JSON.parse(text)]);
+function remaining(subscriptions) {
+  return subscriptions.entries().map(({ channel, text }) => [channel, JSON.parse(text)]);
 }
 
-test("what was begun and not ended is left, in order", () => {
-  const made = journal(
+test("what was begun and not ended remains, in order", () => {
+  const subscriptions = record(
     [`${WATCH}:start`, { projectId: "a" }],
     [`${WATCH}:start`, { projectId: "b" }],
     ["app:ping", {}],
@@ -26,23 +26,23 @@ test("what was begun and not ended is left, in order", () => {
     [`${WATCH}:stop`, { projectId: "never begun" }],
   );
 
-  assert.deepEqual(left(made), [[`${WATCH}:start`, { projectId: "b" }]]);
+  assert.deepEqual(remaining(subscriptions), [[`${WATCH}:start`, { projectId: "b" }]]);
 });
 
-test("what was begun twice is left once, as it was begun last", () => {
+test("what was begun twice remains once, as it was begun last", () => {
   const source = { layer: "rules", name: "kg", kind: "kg" };
-  const made = journal(
+  const subscriptions = record(
     [`${SOURCE}:register`, { ...source, timeoutMs: 100 }],
     [`${SOURCE}:register`, { ...source, projectId: "a" }],
     [`${SOURCE}:register`, { ...source, timeoutMs: 200 }],
     [`${SOURCE}:unregister`, { layer: "rules", name: "kg", projectId: "a" }],
   );
 
-  assert.deepEqual(left(made), [[`${SOURCE}:register`, { ...source, timeoutMs: 200 }]]);
+  assert.deepEqual(remaining(subscriptions), [[`${SOURCE}:register`, { ...source, timeoutMs: 200 }]]);
 });
 
-test("an end that names no layer and no project means all of them", () => {
-  const made = journal(
+test("an end that names no layer and no project matches all of them", () => {
+  const subscriptions = record(
     [`${SOURCE}:register`, { layer: "rules", name: " kg ", kind: "kg" }],
     [`${SOURCE}:register`, { layer: "retrieved", name: "kg", kind: "kg", projectId: "a" }],
     [`${SOURCE}:register`, { layer: "rules", name: "memory", kind: "memory" }],
@@ -50,13 +50,13 @@ test("an end that names no layer and no project means all of them", () => {
     [`${SOURCE}:unregister`, { name: "kg" }],
   );
 
-  assert.deepEqual(left(made).map(([, payload]) => payload.name ?? payload.projectId), ["memory", "a"]);
+  assert.deepEqual(remaining(subscriptions).map(([, payload]) => payload.name ?? payload.projectId), ["memory", "a"]);
 });
 
-test("what could not be set up again is forgotten", () => {
-  const made = journal([`${WATCH}:start`, { projectId: "a" }]);
+test("what could not be set up again is removed", () => {
+  const subscriptions = record([`${WATCH}:start`, { projectId: "a" }]);
 
-  made.forget(`${WATCH}:start`, JSON.stringify({ projectId: "a" }));
+  subscriptions.remove(`${WATCH}:start`, JSON.stringify({ projectId: "a" }));
 
-  assert.deepEqual(left(made), []);
+  assert.deepEqual(remaining(subscriptions), []);
 });

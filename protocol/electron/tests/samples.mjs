@@ -1,8 +1,8 @@
-// One story that visits every channel, in this order, on one project.
+// One call of every channel, in this order, on one project.
 //
 // A new channel needs a line here: its name, a payload, and what must be true of the data. The payload
 // may be a function of the story: `projectId`, `rootPath`, and `data`, what each channel answered last.
-// The compiler holds every line against the generated types; that the data fits them is checked anyway.
+// The compiler checks every line against the generated types; the test checks the data against the schema.
 
 /** @import { Answer, CallableChannel, Payload } from "../index.js" */
 /** @typedef {{ [C in CallableChannel]: Answer<C> }} Answers */

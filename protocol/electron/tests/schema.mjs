@@ -1,4 +1,4 @@
-// Whether a value fits a schema of openrpc.json: the few forms that the contract uses.
+// Check a value against a schema of openrpc.json; covers the forms that the contract uses.
 import { readFileSync } from "node:fs";
 
 export const contract = JSON.parse(readFileSync(new URL("../../openrpc.json", import.meta.url), "utf8"));
@@ -12,7 +12,7 @@ const PRIMITIVES = {
   null: (value) => value === null,
 };
 
-/** List where a value departs from the schema; empty if it fits. */
+/** List the places where a value does not match the schema; empty if it matches. */
 export function misfits(value, schema, path = "data") {
   if (schema.$ref) return misfits(value, contract.components.schemas[schema.$ref.slice(PLACE.length)], path);
   if (schema.enum) return schema.enum.includes(value) ? [] : [`${path} is not one of ${schema.enum}`];

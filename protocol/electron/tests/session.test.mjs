@@ -1,4 +1,4 @@
-// A running daemon called by the main process: answers, failures, limits, events, calls back.
+// The calls of the main process: answers, failures, limits, events, calls back.
 import assert from "node:assert/strict";
 import { after, before, describe, test } from "node:test";
 import { startHarness } from "@creonow/electron/harness";
@@ -7,7 +7,7 @@ import { failure } from "./daemonFixtures.mjs";
 
 const PATIENCE = { timeout: 60_000 };
 
-describe("calling", () => {
+describe("a session", () => {
   const faults = [];
   let harness;
   before(async () => {
@@ -122,36 +122,36 @@ describe("calling", () => {
   test("the daemon calls back: answers, failures, cancellation, and what nobody handles", PATIENCE, async () => {
     const { daemon } = harness;
     faults.length = 0;
-    const told = new Promise((resolve) => {
-      daemon.handle("host:slow", (_params, { signal }) => new Promise(() => (signal.onabort = resolve)));
+    const canceled = new Promise((resolve) => {
+      daemon.handle("host:slow", (_params, { signal }) => new Promise(() => signal.addEventListener("abort", resolve)));
     });
     const ask = (method, params = {}, timeoutMs = 5000) => daemon.call("e2e:callback", { method, params, timeoutMs });
-    const forget = daemon.handle("host:echo", async (params) => ({ params }));
+    const unsubscribe = daemon.handle("host:echo", async (params) => ({ params }));
     daemon.handle("host:fails", () => assert.fail("sk-inside"));
     daemon.handle("host:odd", () => new Map());
 
     assert.deepEqual((await ask("host:echo", { query: "林远" })).value, { params: { query: "林远" } });
-    forget();
+    unsubscribe();
     for (const method of ["host:echo", "host:fails", "host:odd", "host:unknown"]) {
       assert.equal((await failure(ask(method))).code, "HOST_ERROR");
     }
     assert.equal((await failure(ask("host:slow", {}, 20))).code, "TIMEOUT");
-    await told;
+    await canceled;
     assert.deepEqual(faults, ["sk-inside", "JSON cannot hold a Map; send plain objects, lists, texts and numbers."]);
   });
 
-  test("a listener that throws keeps no other from hearing", PATIENCE, async () => {
+  test("a listener that throws does not stop the others", PATIENCE, async () => {
     const { daemon } = harness;
     faults.length = 0;
-    const heard = [];
+    const received = [];
     daemon.on("novel:changed", () => assert.fail("mine"));
-    const forget = daemon.on("novel:changed", ({ seq }) => heard.push(seq));
+    const unsubscribe = daemon.on("novel:changed", ({ seq }) => received.push(seq));
 
     await daemon.call("e2e:notify", { method: "novel:changed", count: 2 });
-    forget();
+    unsubscribe();
     await daemon.call("e2e:notify", { method: "novel:changed" });
 
-    assert.deepEqual([heard.length, faults], [2, ["mine", "mine", "mine"]]);
+    assert.deepEqual([received.length, faults], [2, ["mine", "mine", "mine"]]);
     assert.throws(() => daemon.on("novel:changed", "no function"), TypeError);
     assert.throws(() => daemon.handle("host:echo"), TypeError);
   });
