@@ -114,7 +114,7 @@ def test_every_rule_and_every_code_has_words_in_both_languages(viewer: Viewer) -
     asked = [[str(rule), str(action)] for rule in Rule for action in Action]
     told = viewer.page.evaluate(
         """async (asked) => {
-          const words = await import("/words.js");
+          const words = await import("/strings.js");
           const tell = () => asked.filter(([rule, action]) => words.why(rule, action) !== rule).map(([rule]) => rule);
           const first = tell();
           words.switchLanguage();

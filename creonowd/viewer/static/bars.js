@@ -1,7 +1,7 @@
 // How full each layer is, against its share and its minimum, and what is left.
 
 import { byId, fill, h } from "./dom.js";
-import { word } from "./words.js";
+import { word } from "./strings.js";
 
 export const LAYERS = ["rules", "settings", "retrieved", "immediate"];
 const SVG = "http://www.w3.org/2000/svg";

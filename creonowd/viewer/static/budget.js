@@ -1,10 +1,10 @@
 // The budget, edited as a form. What is typed is kept when someone else was first.
 
 import { LAYERS } from "./bars.js";
-import { invoke } from "./creonow.js";
+import { invoke } from "./rpc.js";
 import { byId, fill, h } from "./dom.js";
-import { whisper } from "./notices.js";
-import { spellError, word } from "./words.js";
+import { whisper } from "./status.js";
+import { spellError, word } from "./strings.js";
 
 const WHOLE = { contextWindowTokens: "window", systemPromptTokens: "system", outputReserveTokens: "reserve" };
 let held = { projectId: "", profile: null };

@@ -1,9 +1,9 @@
 // The constraints, edited in place. What is typed is never thrown away because someone else was first.
 
-import { invoke } from "./creonow.js";
+import { invoke } from "./rpc.js";
 import { byId, capped, fill, h } from "./dom.js";
-import { whisper } from "./notices.js";
-import { spellError, word } from "./words.js";
+import { whisper } from "./status.js";
+import { spellError, word } from "./strings.js";
 
 const SHOWN = 50;
 const NEW = "";

@@ -3,7 +3,7 @@
 import { LAYERS } from "./bars.js";
 import { byId, capped, fill, h } from "./dom.js";
 import { anchored, refButton } from "./fragments.js";
-import { word } from "./words.js";
+import { word } from "./strings.js";
 
 const SHOWN = 60;
 const LINES = 400;

@@ -2,7 +2,7 @@
 
 import { byId, fill, h, table } from "./dom.js";
 import { refButton, TONE } from "./fragments.js";
-import { spellCode, why, word } from "./words.js";
+import { spellCode, why, word } from "./strings.js";
 
 const SHOWN = 60;
 const RANK = { dropped: 0, trimmed: 1, kept: 2 };

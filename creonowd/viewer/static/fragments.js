@@ -2,7 +2,7 @@
 
 import { LAYERS } from "./bars.js";
 import { byId, capped, fill, h, marked } from "./dom.js";
-import { spellCode, why, word } from "./words.js";
+import { spellCode, why, word } from "./strings.js";
 
 const SHOWN = 40;
 const PREVIEW = 80;

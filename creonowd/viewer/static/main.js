@@ -2,16 +2,16 @@
 
 import { loadBudget, showBudget } from "./budget.js";
 import { loadConstraints, showConstraints } from "./constraints.js";
-import { introduce, invoke, on } from "./creonow.js";
-import * as desk from "./desk.js";
+import { introduce, invoke, on } from "./rpc.js";
+import * as desk from "./editorState.js";
 import { byId } from "./dom.js";
 import { jump } from "./fragments.js";
-import { readAddress, stay } from "./link.js";
-import { badge, repeat, say } from "./notices.js";
-import * as panel from "./panel.js";
+import { readAddress, stay } from "./connection.js";
+import { badge, repeat, say } from "./status.js";
+import * as panel from "./inspector.js";
 import { download } from "./report.js";
 import { repeatVerdict } from "./verdict.js";
-import { loadCodes, locale, spell, switchLanguage, word } from "./words.js";
+import { loadCodes, locale, spell, switchLanguage, word } from "./strings.js";
 
 const CONSTRAINTS = ".creonow/rules/constraints.json";
 let opened = "";

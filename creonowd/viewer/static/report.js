@@ -1,9 +1,9 @@
 // One redacted JSON file for a bug report.
 
-import { invoke } from "./creonow.js";
-import { isListed } from "./desk.js";
+import { invoke } from "./rpc.js";
+import { isListed } from "./editorState.js";
 import { h } from "./dom.js";
-import { report } from "./panel.js";
+import { report } from "./inspector.js";
 
 /** Offer the report as a download. What the author typed is not in it, only how long it was. */
 export async function download() {

@@ -1,7 +1,7 @@
 // How a run stands and what the judge says of its output: which constraints it breaks, and where.
 
 import { byId, fill, h } from "./dom.js";
-import { spellError, word } from "./words.js";
+import { spellError, word } from "./strings.js";
 
 const SHOWN = 20;
 let told = () => [];

@@ -1,10 +1,10 @@
 // Where the author is and what for: project, document, cursor, skill; and running that skill.
 
-import { invoke, on } from "./creonow.js";
+import { invoke, on } from "./rpc.js";
 import { byId, fill, h } from "./dom.js";
-import { isConnected, say } from "./notices.js";
+import { isConnected, say } from "./status.js";
 import { tellFailure, tellRunning, tellVerdict } from "./verdict.js";
-import { spellError, word } from "./words.js";
+import { spellError, word } from "./strings.js";
 
 const state = { projectId: "", documents: [], skills: [], model: {}, runId: null, attempt: 1 };
 

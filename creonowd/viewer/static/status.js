@@ -1,7 +1,7 @@
 // What the page says about itself: connection, state of the panel, messages beside a form.
 
 import { byId } from "./dom.js";
-import { word } from "./words.js";
+import { word } from "./strings.js";
 
 const TONES = { connected: "good", connecting: "", disconnected: "bad", refused: "bad" };
 const STATES = { error: "bad", whatIf: "warn" };

@@ -2,14 +2,14 @@
 
 import { showBars } from "./bars.js";
 import { profile, reloadBudget } from "./budget.js";
-import { invoke } from "./creonow.js";
-import { instruction, model, place } from "./desk.js";
+import { invoke } from "./rpc.js";
+import { instruction, model, place } from "./editorState.js";
 import { difference, showDifference } from "./difference.js";
 import { byId } from "./dom.js";
 import { showRedaction, showSummary, showTrim } from "./evidence.js";
 import { showLayers } from "./fragments.js";
-import { isConnected, say } from "./notices.js";
-import { locale, spellError, word } from "./words.js";
+import { isConnected, say } from "./status.js";
+import { locale, spellError, word } from "./strings.js";
 
 const PAUSE_MS = 150;
 const state = { shown: null, real: null, previous: null, total: 0, noticed: 0, asked: 0, timer: 0 };

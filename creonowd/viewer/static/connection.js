@@ -1,8 +1,8 @@
 // The connection's life: the token of the address, the next one for a reload, and trying again.
 
-import { connect, invoke } from "./creonow.js";
-import { badge, say } from "./notices.js";
-import { locale, word } from "./words.js";
+import { connect, invoke } from "./rpc.js";
+import { badge, say } from "./status.js";
+import { locale, word } from "./strings.js";
 
 const RETRY_MS = 500;
 let isRenewed = false;
