@@ -26,7 +26,7 @@ def test_a_constraint_added_in_the_page_is_in_the_next_prompt(viewer: Viewer) ->
     expect(viewer.layer("rules")).to_contain_text("全书不出现手机")
     made = viewer.daemon.call("context:assemble", viewer.project | CHAPTER)
     assert "5. 全书不出现手机" in made["prompt"]
-    expect(viewer.at("#constraints-told")).to_have_text("已保存。")
+    expect(viewer.at("#constraints-message")).to_have_text("已保存。")
     expect(viewer.at("#new-constraint")).to_have_value("")
     viewer.picture("constraint")
     viewer.at("#constraints .item").nth(4).get_by_role("button", name="删除").click()
@@ -49,7 +49,7 @@ def test_what_is_typed_survives_a_constraint_that_changed_elsewhere(viewer: View
     expect(viewer.at("#new-constraint")).to_have_value("还没加上的")
     viewer.picture("constraint-conflict")
     field.press("Enter")
-    expect(viewer.at("#constraints-told")).to_have_text("已保存。")
+    expect(viewer.at("#constraints-message")).to_have_text("已保存。")
     kept = viewer.daemon.call("constraints:list", viewer.project)["constraints"]
     assert kept[0]["text"] == "我写的"
 
@@ -85,10 +85,10 @@ def test_a_stale_write_of_a_constraint_is_told_and_nothing_is_lost(
 
     viewer.at("#new-constraint").press("Enter")
 
-    expect(viewer.at("#constraints-told")).to_contain_text("别处刚刚修改过")
+    expect(viewer.at("#constraints-message")).to_contain_text("别处刚刚修改过")
     expect(viewer.at("#new-constraint")).to_have_value("我的新约束")
     viewer.at("#new-constraint").press("Enter")
-    expect(viewer.at("#constraints-told")).to_have_text("已保存。")
+    expect(viewer.at("#constraints-message")).to_have_text("已保存。")
     expect(viewer.layer("rules")).to_contain_text("我的新约束")
 
 
@@ -113,7 +113,7 @@ def test_of_two_windows_that_change_the_budget_the_second_must_look_again(
             expect(window.page.get_by_label("上下文窗口")).to_have_value("8000")
         other.page.get_by_label("上下文窗口").fill("12000")
         other.at("#save-budget").click()
-        expect(other.at("#budget-told")).to_have_text("已保存。")
+        expect(other.at("#budget-message")).to_have_text("已保存。")
         expect(other.at("#summary")).to_contain_text("/ 10000 tokens")
         other.picture("budget-saved")
     mine = viewer.page.get_by_label("上下文窗口")
@@ -121,12 +121,12 @@ def test_of_two_windows_that_change_the_budget_the_second_must_look_again(
     mine.fill("9000")
     viewer.at("#save-budget").click()
 
-    expect(viewer.at("#budget-told")).to_contain_text("别处刚刚修改过")
+    expect(viewer.at("#budget-message")).to_contain_text("别处刚刚修改过")
     expect(mine).to_have_value("9000")
     expect(viewer.at("#budget")).to_contain_text("别处现在是：12000")
     viewer.picture("budget-conflict")
     viewer.at("#save-budget").click()
-    expect(viewer.at("#budget-told")).to_have_text("已保存。")
+    expect(viewer.at("#budget-message")).to_have_text("已保存。")
     kept = viewer.daemon.call("context:budget:get", viewer.project)
     assert (kept["contextWindowTokens"], kept["version"]) == (9000, 3)
 
@@ -139,6 +139,6 @@ def test_a_budget_that_cannot_be_is_refused_beside_its_form(viewer: Viewer) -> N
 
     viewer.at("#save-budget").click()
 
-    expect(viewer.at("#budget-told")).to_contain_text("CONTEXT_BUDGET_INVALID_MINIMUM")
+    expect(viewer.at("#budget-message")).to_contain_text("CONTEXT_BUDGET_INVALID_MINIMUM")
     expect(rules.get_by_label("最低")).to_have_value("9000")
     assert viewer.daemon.call("context:budget:get", viewer.project)["version"] == 1

@@ -114,13 +114,13 @@ def test_every_rule_and_every_code_has_words_in_both_languages(viewer: Viewer) -
     asked = [[str(rule), str(action)] for rule in Rule for action in Action]
     told = viewer.page.evaluate(
         """async (asked) => {
-          const words = await import("/strings.js");
-          const tell = () => asked.filter(([rule, action]) => words.why(rule, action) !== rule).map(([rule]) => rule);
-          const first = tell();
-          words.switchLanguage();
-          const second = tell();
-          words.switchLanguage();
-          return [first, second, words.spellCode("CONTEXT_RULES_OVERBUDGET")];
+          const strings = await import("/strings.js");
+          const known = () => asked.filter(([rule, action]) => strings.reason(rule, action) !== rule).map(([rule]) => rule);
+          const first = known();
+          strings.switchLanguage();
+          const second = known();
+          strings.switchLanguage();
+          return [first, second, strings.codeText("CONTEXT_RULES_OVERBUDGET")];
         }""",
         asked,
     )

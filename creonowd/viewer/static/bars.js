@@ -1,7 +1,7 @@
-// How full each layer is, against its share and its minimum, and what is left.
+// The tokens of each layer beside its share and its minimum.
 
 import { byId, fill, h } from "./dom.js";
-import { word } from "./strings.js";
+import { string } from "./strings.js";
 
 export const LAYERS = ["rules", "settings", "retrieved", "immediate"];
 const SVG = "http://www.w3.org/2000/svg";
@@ -16,18 +16,18 @@ export function showBars({ budget, layersDetail, totals }) {
 }
 
 function meter(name, { tokens, budgetTokens, minimumTokens = 0 }, total) {
-  const told = spelled(tokens, budgetTokens, minimumTokens);
-  const track = h("div", { class: "track", role: "meter", "aria-label": word(name), "aria-valuemin": "0",
-    "aria-valuemax": String(total), "aria-valuenow": String(Math.min(tokens, total)), "aria-valuetext": told });
+  const detail = describe(tokens, budgetTokens, minimumTokens);
+  const track = h("div", { class: "track", role: "meter", "aria-label": string(name), "aria-valuemin": "0",
+    "aria-valuemax": String(total), "aria-valuenow": String(Math.min(tokens, total)), "aria-valuetext": detail });
   track.append(drawing(name, { tokens, budgetTokens, minimumTokens }, total));
-  return h("div", { class: "meter", "data-meter": name }, h("span", {}, word(name)), track, h("span", { class: "told" }, told));
+  return h("div", { class: "meter", "data-meter": name }, h("span", {}, string(name)), track, h("span", { class: "detail" }, detail));
 }
 
-function spelled(tokens, share, minimum) {
+function describe(tokens, share, minimum) {
   if (share === undefined) return String(tokens);
   const left = share - tokens;
-  const parts = [`${tokens} / ${share}`, left < 0 ? word("overShare", -left) : word("leftOf", left)];
-  return [...parts, ...(minimum ? [`${word("minimum")} ${minimum}`] : [])].join(" · ");
+  const parts = [`${tokens} / ${share}`, left < 0 ? string("overShare", -left) : string("leftOf", left)];
+  return [...parts, ...(minimum ? [`${string("minimum")} ${minimum}`] : [])].join(" · ");
 }
 
 function drawing(name, { tokens, budgetTokens, minimumTokens }, total) {
@@ -52,6 +52,6 @@ function shape(tag, attributes) {
 }
 
 function legend() {
-  const entry = (kind) => h("span", {}, h("i", { class: `key ${kind}` }), word(kind));
+  const entry = (kind) => h("span", {}, h("i", { class: `key ${kind}` }), string(kind));
   return h("p", { class: "legend", "aria-hidden": "true" }, entry("used"), entry("share"), entry("minimum"));
 }

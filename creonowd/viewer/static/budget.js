@@ -1,45 +1,45 @@
-// The budget, edited as a form. What is typed is kept when someone else was first.
+// The budget as a form. What the author typed is kept when someone else has saved first.
 
 import { LAYERS } from "./bars.js";
-import { invoke } from "./rpc.js";
 import { byId, fill, h } from "./dom.js";
-import { whisper } from "./status.js";
-import { spellError, word } from "./strings.js";
+import { invoke } from "./rpc.js";
+import { showMessage } from "./status.js";
+import { errorText, string } from "./strings.js";
 
-const WHOLE = { contextWindowTokens: "window", systemPromptTokens: "system", outputReserveTokens: "reserve" };
-let held = { projectId: "", profile: null };
+const TOTALS = { contextWindowTokens: "window", systemPromptTokens: "system", outputReserveTokens: "reserve" };
+let loaded = { projectId: "", profile: null };
 let drafts = {};
 let changed = () => {};
 
-export const profile = () => held.profile;
+export const profile = () => loaded.profile;
 
-/** Load the budget of a project; `onChange` is called whenever another one is known. */
+/** Load the budget of a project; calls `onChange` after every load. */
 export async function loadBudget(projectId, onChange) {
-  if (projectId !== held.projectId) drafts = {};
+  if (projectId !== loaded.projectId) drafts = {};
   changed = onChange;
   const found = await invoke("context:budget:get", { projectId });
-  if (!found.ok) return whisper(byId("budget-told"), spellError(found.error), "bad");
-  held = { projectId, profile: found.data };
+  if (!found.ok) return showMessage(byId("budget-message"), errorText(found.error), "bad");
+  loaded = { projectId, profile: found.data };
   showBudget();
   return changed();
 }
 
-/** Load it again: somebody else has changed it. */
-export const reloadBudget = () => loadBudget(held.projectId, changed);
+/** Load it again after someone else has changed it. */
+export const reloadBudget = () => loadBudget(loaded.projectId, changed);
 
 export function showBudget() {
-  if (!held.profile) return;
-  const whole = Object.entries(WHOLE).map(([key, name]) => field(key, word(name), "1", held.profile[key]));
+  if (!loaded.profile) return;
+  const totals = Object.entries(TOTALS).map(([key, name]) => field(key, string(name), "1", loaded.profile[key]));
   fill(byId("budget"), h("form", { onsubmit: save, novalidate: "" },
-    h("div", { class: "fields" }, ...whole), h("div", { class: "fields shares" }, ...LAYERS.map(shares)),
-    h("p", { id: "budget-sum", class: "faint" }), h("button", { type: "submit", id: "save-budget" }, word("save"))));
+    h("div", { class: "fields" }, ...totals), h("div", { class: "fields shares" }, ...LAYERS.map(shares)),
+    h("p", { id: "budget-sum", class: "faint" }), h("button", { type: "submit", id: "save-budget" }, string("save"))));
   sum();
 }
 
 function shares(name) {
-  const { ratio, minimumTokens } = held.profile.layers[name];
-  return h("fieldset", {}, h("legend", {}, word(name)), field(`${name}.ratio`, word("ratio"), "0.01", ratio),
-    field(`${name}.minimumTokens`, word("minimum"), "1", minimumTokens));
+  const { ratio, minimumTokens } = loaded.profile.layers[name];
+  return h("fieldset", {}, h("legend", {}, string(name)), field(`${name}.ratio`, string("ratio"), "0.01", ratio),
+    field(`${name}.minimumTokens`, string("minimum"), "1", minimumTokens));
 }
 
 function field(key, label, step, now) {
@@ -49,8 +49,8 @@ function field(key, label, step, now) {
     sum();
   } });
   const moved = draft && draft.from !== now;
-  return h("div", {}, h("label", {}, label, input), moved ? h("p", { class: "theirs" }, word("nowIs", now), " ",
-    h("button", { type: "button", class: "quiet", onclick: () => forget(key) }, word("takeTheirs"))) : null);
+  return h("div", {}, h("label", {}, label, input), moved ? h("p", { class: "theirs" }, string("nowIs", now), " ",
+    h("button", { type: "button", class: "quiet", onclick: () => discard(key) }, string("takeTheirs"))) : null);
 }
 
 const value = (key) => Number(byId(`budget-${key}`).value);
@@ -58,24 +58,24 @@ const value = (key) => Number(byId(`budget-${key}`).value);
 function sum() {
   const total = value("contextWindowTokens") - value("systemPromptTokens") - value("outputReserveTokens");
   const ratios = LAYERS.reduce((all, name) => all + value(`${name}.ratio`), 0);
-  byId("budget-sum").textContent = word("budgetSum", total, Math.round(100 * ratios));
+  byId("budget-sum").textContent = string("budgetSum", total, Math.round(100 * ratios));
 }
 
-function forget(key) {
+function discard(key) {
   delete drafts[key];
   showBudget();
 }
 
 async function save(event) {
   event.preventDefault();
-  const { projectId, profile: seen } = held;
+  const { projectId, profile: seen } = loaded;
   const layers = Object.fromEntries(LAYERS.map((name) => [name, { ratio: value(`${name}.ratio`), minimumTokens: value(`${name}.minimumTokens`) }]));
   const next = { version: seen.version, layers };
-  for (const key of Object.keys(WHOLE)) next[key] = value(key);
+  for (const key of Object.keys(TOTALS)) next[key] = value(key);
   const answer = await invoke("context:budget:update", { projectId, profile: next });
   if (answer.ok) drafts = {};
   await loadBudget(projectId, changed);
-  if (answer.ok) return whisper(byId("budget-told"), word("saved"), "good");
+  if (answer.ok) return showMessage(byId("budget-message"), string("saved"), "good");
   const isConflict = answer.error.code === "CONTEXT_BUDGET_CONFLICT";
-  return whisper(byId("budget-told"), isConflict ? word("conflict") : spellError(answer.error), "bad");
+  return showMessage(byId("budget-message"), isConflict ? string("conflict") : errorText(answer.error), "bad");
 }

@@ -1,9 +1,9 @@
-// What changed between two assemblies: which sources came, went or changed, and in which lines.
+// The difference between two assemblies: sources added, removed or changed, line by line.
 
 import { LAYERS } from "./bars.js";
 import { byId, capped, fill, h } from "./dom.js";
 import { anchored, refButton } from "./fragments.js";
-import { word } from "./strings.js";
+import { string } from "./strings.js";
 
 const SHOWN = 60;
 const LINES = 400;
@@ -15,16 +15,16 @@ export function difference(before, after) {
   return LAYERS.flatMap((layer) => {
     const old = new Map(anchored(before, layer).map((one) => [one.anchor, one]));
     const now = anchored(after, layer);
-    const come = now.map((is) => ({ layer, was: old.get(is.anchor), is })).filter(({ was, is }) => differs(was, is));
+    const changed = now.map((is) => ({ layer, was: old.get(is.anchor), is })).filter(({ was, is }) => differs(was, is));
     const kept = new Set(now.map((one) => one.anchor));
-    const gone = [...old.values()].filter((one) => !kept.has(one.anchor)).map((was) => ({ layer, was }));
-    return [...come, ...gone];
+    const removed = [...old.values()].filter((one) => !kept.has(one.anchor)).map((was) => ({ layer, was }));
+    return [...changed, ...removed];
   });
 }
 
 const differs = (was, is) => !was || was.content !== is.content || was.action !== is.action;
 
-/** Compare two texts line by line: `[" ", "-" or "+", line]`; very long ones as two blocks. */
+/** Compare two texts line by line; return pairs of `" "`, `"-"` or `"+"` and a line. Long texts become two blocks. */
 export function lineDifference(before, after) {
   const [old, now] = [before, after].map((text) => (text ? text.split("\n") : []));
   const same = (at, back) => (back ? old.at(-1 - at) === now.at(-1 - at) : old[at] === now[at]);
@@ -42,18 +42,27 @@ const edge = (lines) => lines.map((line) => [" ", line]);
 function between(old, now) {
   const blocks = [...old.map((line) => ["-", line]), ...now.map((line) => ["+", line])];
   if (!old.length || !now.length || old.length > LINES || now.length > LINES) return blocks;
-  const common = longest(old, now);
-  const told = [];
+  const common = commonLengths(old, now);
+  const lines = [];
   let [from, to] = [0, 0];
   while (from < old.length || to < now.length) {
-    if (from < old.length && to < now.length && old[from] === now[to]) told.push([" ", old[from++], now[to++]]);
-    else if (to >= now.length || (from < old.length && common[from + 1][to] >= common[from][to + 1])) told.push(["-", old[from++]]);
-    else told.push(["+", now[to++]]);
+    if (from < old.length && to < now.length && old[from] === now[to]) {
+      lines.push([" ", old[from]]);
+      from += 1;
+      to += 1;
+    } else if (to >= now.length || (from < old.length && common[from + 1][to] >= common[from][to + 1])) {
+      lines.push(["-", old[from]]);
+      from += 1;
+    } else {
+      lines.push(["+", now[to]]);
+      to += 1;
+    }
   }
-  return told.map(([sign, line]) => [sign, line]);
+  return lines;
 }
 
-function longest(old, now) {
+/** Make the table of the longest common subsequences of all tails. */
+function commonLengths(old, now) {
   const rows = Array.from({ length: old.length + 1 }, () => new Uint16Array(now.length + 1));
   for (let from = old.length - 1; from >= 0; from -= 1) {
     for (let to = now.length - 1; to >= 0; to -= 1) {
@@ -63,29 +72,29 @@ function longest(old, now) {
   return rows;
 }
 
-/** Show how `result` differs from `before`, of which `told` says what it was. */
-export function showDifference(before, result, told) {
-  if (!before) return fill(byId("difference"), h("p", { class: "faint" }, word("noPrevious")));
+/** Show how `result` differs from `before`, below a heading that says what `before` was. */
+export function showDifference(before, result, title) {
+  if (!before) return fill(byId("difference"), h("p", { class: "faint" }, string("noPrevious")));
   const rows = difference(before, result);
-  const heading = h("p", { class: "faint" }, told);
-  if (!rows.length) return fill(byId("difference"), heading, h("p", { class: "faint" }, word("noDifference")));
+  const heading = h("p", { class: "faint" }, title);
+  if (!rows.length) return fill(byId("difference"), heading, h("p", { class: "faint" }, string("noDifference")));
   const wider = () => {
     all = true;
-    showDifference(before, result, told);
+    showDifference(before, result, title);
   };
-  return fill(byId("difference"), heading, ...capped(rows, all ? rows.length : SHOWN, word("showAll"), (one) => entry(result, one), wider));
+  return fill(byId("difference"), heading, ...capped(rows, all ? rows.length : SHOWN, string("showAll"), (one) => entry(result, one), wider));
 }
 
 function entry(result, { layer, was, is }) {
   const kind = !was ? "added" : !is ? "removed" : "changed";
   const { sourceRef } = is ?? was;
-  const moved = was && is && was.action !== is.action ? ` · ${word(was.action)} → ${word(is.action)}` : "";
+  const moved = was && is && was.action !== is.action ? ` · ${string(was.action)} → ${string(is.action)}` : "";
   const tokens = `${was?.tokens ?? 0} → ${is?.tokens ?? 0} tokens${moved}`;
   const { anchor } = is ?? was;
   const lines = h("pre", { tabindex: "0", "aria-label": sourceRef, class: "lines" });
   const summary = h("summary", { id: `change:${anchor}`, onclick: () => (summary.parentElement.open ? open.delete(anchor) : open.add(anchor)) },
-    h("span", { class: `badge ${kind}` }, word(kind)), h("span", { class: "faint" }, word(layer)),
-    h("span", { class: "ref" }, sourceRef), h("span", { class: "told" }, tokens));
+    h("span", { class: `badge ${kind}` }, string(kind)), h("span", { class: "faint" }, string(layer)),
+    h("span", { class: "ref" }, sourceRef), h("span", { class: "detail" }, tokens));
   const details = h("details", { class: "change", open: open.has(anchor), ontoggle: () => {
     if (details.open && !lines.childElementCount) lines.append(...lineDifference(was?.content ?? "", is?.content ?? "").map(line));
   } }, summary, lines, is ? refButton(result, sourceRef, layer) : null);

@@ -1,4 +1,4 @@
-// The little that is needed to write a page: elements, and nothing that could be HTML from outside.
+// Elements of the page; text from outside can never become HTML.
 
 export const byId = (id) => document.getElementById(id);
 
@@ -22,10 +22,10 @@ export function fill(element, ...children) {
   if (focused) byId(focused)?.focus({ preventScroll: true });
 }
 
-/** Show text with every place that matches marked. */
-export function marked(text, sought) {
-  if (!sought) return [text];
-  const literal = sought.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
+/** Split a text into parts, with every match in a `mark` element. */
+export function marked(text, query) {
+  if (!query) return [text];
+  const literal = query.replace(/[.*+?^${}()|[\]\\]/g, "\\$&");
   return text.split(new RegExp(`(${literal})`, "giu")).map((part, at) => (at % 2 ? h("mark", {}, part) : part));
 }
 
@@ -36,6 +36,7 @@ export function capped(rows, limit, label, render, showAll) {
   return [...shown, h("button", { type: "button", class: "quiet", onclick: showAll }, `${label} (${rows.length})`)];
 }
 
+/** Make a table; `numbers` lists the columns to align right. */
 export function table(heads, rows, numbers = []) {
   const cell = (content, at) => h("td", { class: numbers.includes(at) ? "number" : undefined }, ...[content].flat());
   return h("table", {},

@@ -1,10 +1,10 @@
-// Where the author is and what for: project, document, cursor, skill; and running that skill.
+// What the author has chosen: project, document, cursor, skill, instruction; and running that skill.
 
-import { invoke, on } from "./rpc.js";
 import { byId, fill, h } from "./dom.js";
-import { isConnected, say } from "./status.js";
-import { tellFailure, tellRunning, tellVerdict } from "./verdict.js";
-import { spellError, word } from "./strings.js";
+import { invoke, on } from "./rpc.js";
+import { isConnected, setStatus } from "./status.js";
+import { errorText, string } from "./strings.js";
+import { setFailure, setRunning, setVerdict } from "./verdict.js";
 
 const state = { projectId: "", documents: [], skills: [], model: {}, runId: null, attempt: 1 };
 
@@ -14,12 +14,12 @@ export const isListed = (documentId) => state.documents.includes(documentId);
 /** Load the projects and open the one that was chosen before, or the first. */
 export async function load(opened) {
   const listed = await invoke("viewer:projects", {});
-  if (!listed.ok) return say("error", () => spellError(listed.error));
+  if (!listed.ok) return setStatus("error", () => errorText(listed.error));
   const projects = listed.data.items;
   fill(byId("project"), ...projects.map((one) => h("option", { value: one.projectId }, one.name)));
   const wanted = sessionStorage.getItem("project");
   const chosen = projects.find((one) => one.projectId === wanted) ?? projects[0];
-  if (!chosen) return say("empty", () => word("noProject"));
+  if (!chosen) return setStatus("empty", () => string("noProject"));
   byId("project").value = chosen.projectId;
   return choose(chosen.projectId, opened);
 }
@@ -51,7 +51,10 @@ export async function loadDocuments() {
 }
 
 async function chooseDocument(documentId) {
-  if (!documentId) return void (byId("document").value = "");
+  if (!documentId) {
+    byId("document").value = "";
+    return;
+  }
   const listed = await invoke("context:document:list", { projectId: state.projectId, documentId });
   const found = listed.ok && listed.data.items.find((one) => one.documentId === documentId);
   byId("document").value = documentId;
@@ -64,13 +67,13 @@ export function showSkills() {
   if (!state.projectId) return;
   const before = byId("skill").value;
   const option = (one) => h("option", { value: one.id, disabled: !one.valid },
-    one.valid ? `${one.name} · ${one.id}` : word("invalidSkill", one.id));
-  fill(byId("skill"), ...state.skills.map(option), h("option", { value: "general" }, word("general")));
+    one.valid ? `${one.name} · ${one.id}` : string("invalidSkill", one.id));
+  fill(byId("skill"), ...state.skills.map(option), h("option", { value: "general" }, string("general")));
   const ids = [before, "builtin:continue", "general"];
   byId("skill").value = ids.find((id) => id === "general" || state.skills.some((one) => one.id === id && one.valid));
 }
 
-/** What is asked of the daemon about this place. */
+/** Return the fields of a request that say where the author is. */
 export function place() {
   const number = (id) => Math.max(0, Math.floor(Number(byId(id).value) || 0));
   const [cursorPosition, from] = [number("cursor"), number("selection")];
@@ -89,34 +92,37 @@ export const model = () => state.model;
 async function run(done) {
   state.runId = `run_${crypto.randomUUID().replaceAll("-", "").slice(0, 20)}`;
   byId("output").textContent = "";
-  tellRunning();
+  setRunning();
   enable();
   const input = instruction() ? { input: instruction() } : {};
   const answer = await invoke("ai:skill:run", { ...place(), ...input, runId: state.runId, stream: true });
   byId("output").dataset.run = state.runId;
   state.runId = null;
   enable();
-  if (answer.ok) byId("output").textContent = answer.data.output;
-  if (answer.ok) tellVerdict(answer.data);
-  else tellFailure(answer.error);
+  if (answer.ok) {
+    byId("output").textContent = answer.data.output;
+    setVerdict(answer.data);
+  } else {
+    setFailure(answer.error);
+  }
   await done();
 }
 
-function hear(event) {
+function showDelta(event) {
   if (event.runId !== state.runId) return;
   if (event.attempt !== state.attempt) byId("output").textContent = "";
   state.attempt = event.attempt;
   byId("output").append(event.delta);
 }
 
-/** Let only be pressed what would do something. */
+/** Enable what can be used now. */
 export function enable() {
   const running = state.runId !== null;
   byId("run").disabled = running || !isConnected() || !state.projectId || !byId("document").value.trim();
   byId("cancel").hidden = !running;
 }
 
-/** React to the author; `changed` is called when there is a reason to look again. */
+/** Listen to the author; calls `opened` when a project was opened and `changed` when a request would differ. */
 export function listen(opened, changed) {
   byId("project").addEventListener("change", (event) => choose(event.target.value, opened));
   for (const id of ["cursor", "selection", "skill", "input"]) byId(id).addEventListener("input", changed);
@@ -128,5 +134,5 @@ export function listen(opened, changed) {
   });
   byId("run").addEventListener("click", () => run(changed));
   byId("cancel").addEventListener("click", () => invoke("ai:skill:cancel", { runId: state.runId }));
-  on("ai:skill:stream", hear);
+  on("ai:skill:stream", showDelta);
 }

@@ -1,8 +1,8 @@
-// The four layers: every fragment with the reason why it is in or out; search, copy, jump.
+// The four layers: every fragment, and why it is in the prompt or not; search, copy, jump.
 
 import { LAYERS } from "./bars.js";
 import { byId, capped, fill, h, marked } from "./dom.js";
-import { spellCode, why, word } from "./strings.js";
+import { codeText, reason, string } from "./strings.js";
 
 const SHOWN = 40;
 const PREVIEW = 80;
@@ -10,20 +10,20 @@ const FRONT_MATTER = /^---\n[^]*?\n---\n/;
 export const TONE = { kept: "good", trimmed: "warn", dropped: "bad" };
 const open = new Map();
 const wide = new Set();
-const known = new WeakMap();
+const anchorSets = new WeakMap();
 let shown = null;
 
 /** Show the layers of an assembly; what was open stays open. */
 export function showLayers(result) {
   shown = result;
-  const sought = byId("search").value.trim();
-  const found = LAYERS.map((name) => anchored(result, name).filter((one) => matches(one, sought)));
-  fill(byId("layers"), ...LAYERS.map((name, at) => section(name, result.layersDetail[name], found[at], sought)));
+  const query = byId("search").value.trim();
+  const found = LAYERS.map((name) => anchored(result, name).filter((one) => matches(one, query)));
+  fill(byId("layers"), ...LAYERS.map((name, at) => section(name, result.layersDetail[name], found[at], query)));
   fill(byId("places"), ...found.flat().map((one) => h("option", { value: placeName(one), label: preview(one.content, 24) })));
-  byId("found").textContent = sought ? word("found", found.flat().length) : "";
+  byId("found").textContent = query ? string("found", found.flat().length) : "";
 }
 
-/** Give every fragment an anchor of its own; two of one source are told apart by their number. */
+/** Give every fragment an anchor of its own; two of one source differ by their number. */
 export function anchored(result, name) {
   const seen = new Map();
   return result.layersDetail[name].fragments.map((fragment) => {
@@ -42,8 +42,8 @@ export function refButton(result, sourceRef, layer) {
 }
 
 function anchorsOf(result) {
-  if (!known.has(result)) known.set(result, new Set(LAYERS.flatMap((name) => anchored(result, name)).map((one) => one.anchor)));
-  return known.get(result);
+  if (!anchorSets.has(result)) anchorSets.set(result, new Set(LAYERS.flatMap((name) => anchored(result, name)).map((one) => one.anchor)));
+  return anchorSets.get(result);
 }
 
 /** Open a fragment, bring it into view and give it the focus. */
@@ -58,54 +58,54 @@ export function reveal(anchor) {
   byId(anchor)?.scrollIntoView({ block: "center" });
 }
 
-function section(name, layer, fragments, sought) {
+function section(name, layer, fragments, query) {
   const all = () => {
     wide.add(name);
     showLayers(shown);
   };
   const limit = wide.has(name) ? fragments.length : SHOWN;
-  const nothing = h("p", { class: "faint" }, word(sought ? "noMatch" : "empty"));
+  const nothing = h("p", { class: "faint" }, string(query ? "noMatch" : "empty"));
   return h("section", { class: "layer", "data-layer": name, "data-testid": `ai-context-layer-${name}`, "aria-labelledby": `layer-${name}` },
-    h("h3", { id: `layer-${name}` }, word(name), h("span", { class: "badge" }, `${layer.tokens} tokens`),
-      layer.truncated ? h("span", { class: "badge warn" }, word("truncated")) : null),
-    layer.warnings?.length ? h("ul", { class: "warnings" }, ...layer.warnings.map((one) => h("li", {}, spellCode(one)))) : null,
-    ...(fragments.length ? capped(fragments, limit, word("showAll"), (one) => box(one, sought), all) : [nothing]));
+    h("h3", { id: `layer-${name}` }, string(name), h("span", { class: "badge" }, `${layer.tokens} tokens`),
+      layer.truncated ? h("span", { class: "badge warn" }, string("truncated")) : null),
+    layer.warnings?.length ? h("ul", { class: "warnings" }, ...layer.warnings.map((one) => h("li", {}, codeText(one)))) : null,
+    ...(fragments.length ? capped(fragments, limit, string("showAll"), (one) => box(one, query), all) : [nothing]));
 }
 
-function matches(fragment, sought) {
-  const low = sought.toLowerCase();
+function matches(fragment, query) {
+  const low = query.toLowerCase();
   return fragment.sourceRef.toLowerCase().includes(low) || fragment.content.toLowerCase().includes(low);
 }
 
-const placeName = ({ layer, nth, sourceRef }) => `${word(layer)} · ${sourceRef}${nth ? ` (${nth + 1})` : ""}`;
+const placeName = ({ layer, nth, sourceRef }) => `${string(layer)} · ${sourceRef}${nth ? ` (${nth + 1})` : ""}`;
 
-/** Go to the fragment that is named as the list of places names it. */
+/** Go to the fragment with this name in the list of places; return whether there is one. */
 export function jump(name) {
   const found = LAYERS.flatMap((layer) => anchored(shown, layer)).find((one) => placeName(one) === name);
   if (found) reveal(found.anchor);
   return Boolean(found);
 }
 
-function box(fragment, sought) {
+function box(fragment, query) {
   const { action, anchor, content, sourceRef } = fragment;
-  const isOpen = Boolean(sought) || (open.get(anchor) ?? content.includes("***REDACTED***"));
+  const isOpen = Boolean(query) || (open.get(anchor) ?? content.includes("***REDACTED***"));
   const summary = h("summary", { id: anchor, onclick: () => open.set(anchor, !summary.parentElement.open) },
-    h("span", { class: "ref" }, ...marked(sourceRef, sought)),
+    h("span", { class: "ref" }, ...marked(sourceRef, query)),
     h("span", { class: "preview" }, preview(content, PREVIEW)),
-    h("span", { class: `badge ${TONE[action]}` }, word(action)),
-    h("span", { class: "told" }, `${fragment.tokens} tokens`),
-    h("span", { class: "reason" }, reason(fragment), " ", h("code", {}, fragment.rule)));
-  const body = content ? [h("pre", { tabindex: "0", "aria-label": sourceRef }, ...marked(content, sought)), copyButton(content, anchor)] : [];
+    h("span", { class: `badge ${TONE[action]}` }, string(action)),
+    h("span", { class: "detail" }, `${fragment.tokens} tokens`),
+    h("span", { class: "reason" }, explanation(fragment), " ", h("code", {}, fragment.rule)));
+  const body = content ? [h("pre", { tabindex: "0", "aria-label": sourceRef }, ...marked(content, query)), copyButton(content, anchor)] : [];
   return h("details", { class: `fragment ${action}`, open: isOpen }, summary, ...body);
 }
 
-function reason(fragment) {
-  const parts = [why(fragment.rule, fragment.action)];
+function explanation(fragment) {
+  const parts = [reason(fragment.rule, fragment.action)];
   const ranked = ["score", "confidence", ...(fragment.layer === "rules" ? ["priority"] : [])];
   for (const name of ranked) {
-    if (fragment[name] !== undefined) parts.push(`${word(name)} ${Number(fragment[name].toFixed(2))}`);
+    if (fragment[name] !== undefined) parts.push(`${string(name)} ${Number(fragment[name].toFixed(2))}`);
   }
-  if (fragment.fitsWith !== undefined) parts.push(word("fitsWith", fragment.fitsWith));
+  if (fragment.fitsWith !== undefined) parts.push(string("fitsWith", fragment.fitsWith));
   return parts.join(" · ");
 }
 
@@ -118,7 +118,7 @@ function preview(text, length) {
 function copyButton(text, anchor) {
   const button = h("button", { type: "button", class: "quiet", id: `${anchor}:copy`, onclick: async () => {
     const copied = await navigator.clipboard.writeText(text).then(() => true, () => false);
-    button.textContent = word(copied ? "copied" : "copyFailed");
-  } }, word("copy"));
+    button.textContent = string(copied ? "copied" : "copyFailed");
+  } }, string("copy"));
   return button;
 }

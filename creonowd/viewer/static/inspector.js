@@ -1,39 +1,39 @@
-// What the model gets to see at this place: asked for, compared with last time, and shown.
+// What the model sees at the author's place: requested, compared with the previous assembly, and shown.
 
 import { showBars } from "./bars.js";
 import { profile, reloadBudget } from "./budget.js";
-import { invoke } from "./rpc.js";
-import { instruction, model, place } from "./editorState.js";
 import { difference, showDifference } from "./difference.js";
 import { byId } from "./dom.js";
+import { instruction, model, place } from "./editorState.js";
 import { showRedaction, showSummary, showTrim } from "./evidence.js";
 import { showLayers } from "./fragments.js";
-import { isConnected, say } from "./status.js";
-import { locale, spellError, word } from "./strings.js";
+import { invoke } from "./rpc.js";
+import { isConnected, setStatus } from "./status.js";
+import { errorText, locale, string } from "./strings.js";
 
 const PAUSE_MS = 150;
-const state = { shown: null, real: null, previous: null, total: 0, noticed: 0, asked: 0, timer: 0 };
+const state = { shown: null, real: null, previous: null, total: 0, reportedTotal: 0, requests: 0, timer: 0 };
 
-/** Ask again soon; a burst of reasons asks once. */
+/** Inspect again soon; several calls in a row inspect once. */
 export function refresh() {
   clearTimeout(state.timer);
   state.timer = setTimeout(inspect, PAUSE_MS);
 }
 
-/** Forget what was shown: it was of another project. */
+/** Remove what is shown: it belongs to another project. */
 export function clear() {
   Object.assign(state, { shown: null, real: null, previous: null });
   byId("contents").hidden = true;
 }
 
-/** Say that what is shown is no longer known to be true. */
-export function outdate(sentence) {
-  state.asked += 1;
-  const since = state.shown ? () => ` ${word("stale", clock(state.shown.at))}` : () => "";
-  say("error", () => sentence() + since());
+/** Show an error, and that what is shown may be out of date. */
+export function markOutdated(message) {
+  state.requests += 1;
+  const since = state.shown ? () => ` ${string("stale", clock(state.shown.at))}` : () => "";
+  setStatus("error", () => message() + since());
 }
 
-/** Let the slider follow the budget, unless it was moved; below the sum of the minimums there is none. */
+/** Set the slider to the budget, unless the author has moved it; it begins at the sum of the minimums. */
 export function followBudget() {
   const { layers, totalBudgetTokens } = profile();
   const isMoved = state.total && Number(byId("slider").value) !== state.total;
@@ -42,7 +42,7 @@ export function followBudget() {
   if (!isMoved) setSlider(totalBudgetTokens);
 }
 
-/** Leave the what-if. */
+/** Return to the real budget and document. */
 export function resetWhatIf() {
   byId("scratch").value = "";
   setSlider(state.total);
@@ -50,72 +50,78 @@ export function resetWhatIf() {
 
 function setSlider(tokens) {
   byId("slider").value = String(tokens);
-  tellSlider();
+  showSliderValue();
 }
 
-export function tellSlider() {
+export function showSliderValue() {
   byId("slider-value").textContent = byId("slider").value;
 }
 
-/** What the what-if box asks for, if anything. */
+/** Return the what-if that the author has entered, or null. */
 function whatIf() {
   const total = Number(byId("slider").value);
   const text = byId("scratch").value;
-  const asked = {
+  const entered = {
     ...(state.total && total !== state.total ? { profile: { totalBudgetTokens: total } } : {}),
     ...(text ? { text } : {}),
   };
-  return Object.keys(asked).length ? asked : null;
+  return Object.keys(entered).length ? entered : null;
 }
 
 function request() {
-  const supposed = whatIf();
-  const cursor = supposed?.text ? { cursorPosition: byId("scratch").selectionEnd, selection: undefined } : {};
+  const hypothesis = whatIf();
+  const cursor = hypothesis?.text ? { cursorPosition: byId("scratch").selectionEnd, selection: undefined } : {};
   return {
     ...place(),
     ...cursor,
     ...model(),
     ...(instruction() ? { additionalInput: instruction() } : {}),
-    ...(supposed ? { whatIf: supposed } : {}),
+    ...(hypothesis ? { whatIf: hypothesis } : {}),
     debugMode: true,
   };
 }
 
 async function inspect() {
-  const asking = request();
-  if (!asking.projectId || byId("panel").hidden || !isConnected()) return;
-  if (!asking.documentId) return void say("empty", () => word("noDocument"));
-  state.asked += 1;
-  const mine = state.asked;
-  byId("panel").setAttribute("aria-busy", "true");
-  if (!state.shown) say("loading", () => word("loading"));
-  const answer = await invoke("context:inspect", asking);
-  if (mine !== state.asked) return;
-  byId("panel").setAttribute("aria-busy", "false");
+  const sent = request();
+  if (!sent.projectId || byId("inspector").hidden || !isConnected()) return;
+  if (!sent.documentId) {
+    setStatus("empty", () => string("noDocument"));
+    return;
+  }
+  state.requests += 1;
+  const mine = state.requests;
+  byId("inspector").setAttribute("aria-busy", "true");
+  if (!state.shown) setStatus("loading", () => string("loading"));
+  const answer = await invoke("context:inspect", sent);
+  if (mine !== state.requests) return;
+  byId("inspector").setAttribute("aria-busy", "false");
   if (answer.error?.code === "DISCONNECTED") return;
-  if (!answer.ok) return void outdate(() => spellError(answer.error));
-  take({ at: new Date(), asked: asking, result: answer.data });
-  if (answer.data.inspectMeta.whatIf) say("whatIf", () => word("whatIfShown"));
-  else say("ready", () => "");
+  if (!answer.ok) {
+    markOutdated(() => errorText(answer.error));
+    return;
+  }
+  keep({ at: new Date(), request: sent, result: answer.data });
+  if (answer.data.inspectMeta.whatIf) setStatus("whatIf", () => string("whatIfShown"));
+  else setStatus("ready", () => "");
   show();
 }
 
-function take(answer) {
-  state.shown = answer;
-  if (answer.result.inspectMeta.whatIf) return;
-  noticeBudget(answer.result.budget.maxInputTokens);
-  if (answer.result.promptHash !== state.real?.result.promptHash) state.previous = state.real;
-  state.real = answer;
+function keep(assembly) {
+  state.shown = assembly;
+  if (assembly.result.inspectMeta.whatIf) return;
+  checkBudget(assembly.result.budget.maxInputTokens);
+  if (assembly.result.promptHash !== state.real?.result.promptHash) state.previous = state.real;
+  state.real = assembly;
 }
 
-/** Load the budget again when an assembly shows that it is another; once, for a fallback stays another. */
-function noticeBudget(total) {
-  const isNews = total !== state.total && total !== state.noticed;
-  state.noticed = total;
-  if (isNews) reloadBudget();
+/** Reload the budget if the assembly used another; only once per total, because a fallback never agrees. */
+function checkBudget(total) {
+  const isNew = total !== state.total && total !== state.reportedTotal;
+  state.reportedTotal = total;
+  if (isNew) reloadBudget();
 }
 
-/** Show what was last answered, in the language of the page. */
+/** Show the last assembly, in the language of the page. */
 export function show() {
   if (!state.shown) return;
   const { result } = state.shown;
@@ -127,24 +133,24 @@ export function show() {
   showTrim(result);
   showRedaction(result);
   const before = earlier();
-  const told = before ? word("comparedWith", clock(before.at), before.asked.skillId, before.asked.documentId) : "";
-  showDifference(before?.result, result, told);
+  const heading = before ? string("comparedWith", clock(before.at), before.request.skillId, before.request.documentId) : "";
+  showDifference(before?.result, result, heading);
 }
 
-/** Show the fragments anew: another text is sought. */
-export function find() {
+/** Show the fragments that match the search. */
+export function showFragments() {
   if (state.shown) showLayers(state.shown.result);
 }
 
 const earlier = () => (state.shown.result.inspectMeta.whatIf ? state.real : state.previous);
 const clock = (at) => at.toLocaleTimeString(locale());
 
-/** What an export holds: every text in it has been redacted by the daemon, or is left out. */
+/** Return the contents of an export: every text in it was redacted by the daemon, or is left out. */
 export function report() {
-  const { asked, at, result } = state.shown;
-  const { additionalInput = "", whatIf: supposed, ...where } = asked;
+  const { request: sent, at, result } = state.shown;
+  const { additionalInput = "", whatIf: hypothesis, ...where } = sent;
   const before = earlier();
   const changes = before ? difference(before.result, result).map(({ layer, was, is }) => ({ layer, sourceRef: (is ?? was).sourceRef, was: was?.action, is: is?.action })) : [];
-  const scratch = supposed ? { whatIf: { ...supposed, text: undefined, textLength: supposed.text?.length ?? 0 } } : {};
+  const scratch = hypothesis ? { whatIf: { ...hypothesis, text: undefined, textLength: hypothesis.text?.length ?? 0 } } : {};
   return { assembledAt: at.toISOString(), request: { ...where, ...scratch, inputLength: additionalInput.length }, profile: profile(), inspect: result, changes };
 }

@@ -1,102 +1,102 @@
-// The page: puts its parts together and tells them when something happened.
+// The page: puts its parts together and passes events between them.
 
 import { loadBudget, showBudget } from "./budget.js";
+import { readAddress, stayConnected } from "./connection.js";
 import { loadConstraints, showConstraints } from "./constraints.js";
-import { introduce, invoke, on } from "./rpc.js";
-import * as desk from "./editorState.js";
 import { byId } from "./dom.js";
+import * as editorState from "./editorState.js";
 import { jump } from "./fragments.js";
-import { readAddress, stay } from "./connection.js";
-import { badge, repeat, say } from "./status.js";
-import * as panel from "./inspector.js";
+import * as inspector from "./inspector.js";
 import { download } from "./report.js";
-import { repeatVerdict } from "./verdict.js";
-import { loadCodes, locale, spell, switchLanguage, word } from "./strings.js";
+import { initialize, invoke, on } from "./rpc.js";
+import { setStatus, showConnection, showStatus } from "./status.js";
+import { loadCodes, locale, string, switchLanguage, translatePage } from "./strings.js";
+import { showVerdict } from "./verdict.js";
 
 const CONSTRAINTS = ".creonow/rules/constraints.json";
-let opened = "";
+let openProjectId = "";
 
-/** A project was opened, perhaps the same one again after the connection was lost. */
+/** Show the project that was chosen; perhaps the same one again after the connection was lost. */
 async function openProject() {
-  const projectId = desk.projectId();
-  if (opened !== projectId) panel.clear();
-  opened = projectId;
-  say("loading", () => (byId("panel").hidden ? "" : word("loading")));
-  const [watched] = await Promise.all([
+  const projectId = editorState.projectId();
+  if (openProjectId !== projectId) inspector.clear();
+  openProjectId = projectId;
+  setStatus("loading", () => (byId("inspector").hidden ? "" : string("loading")));
+  const [watch] = await Promise.all([
     invoke("context:creonow:watch:start", { projectId }),
     loadBudget(projectId, budgetChanged),
-    loadConstraints(projectId, panel.refresh),
+    loadConstraints(projectId, inspector.refresh),
   ]);
-  tellWatching(watched.ok);
-  panel.refresh();
+  showWatching(watch.ok);
+  inspector.refresh();
 }
 
 function budgetChanged() {
-  panel.followBudget();
-  panel.refresh();
+  inspector.followBudget();
+  inspector.refresh();
 }
 
-function tellWatching(isWatched) {
+function showWatching(isWatched) {
   byId("unwatched").hidden = isWatched;
 }
 
 async function filesChanged(event) {
-  if (event.projectId !== desk.projectId()) return;
-  if (event.watching === false) tellWatching(false);
-  if (event.paths.includes(CONSTRAINTS)) await loadConstraints(event.projectId, panel.refresh);
-  if (event.paths.some((path) => !path.startsWith(".creonow/"))) await desk.loadDocuments();
-  panel.refresh();
+  if (event.projectId !== editorState.projectId()) return;
+  if (event.watching === false) showWatching(false);
+  if (event.paths.includes(CONSTRAINTS)) await loadConstraints(event.projectId, inspector.refresh);
+  if (event.paths.some((path) => !path.startsWith(".creonow/"))) await editorState.loadDocuments();
+  inspector.refresh();
 }
 
 function connectionLost() {
-  desk.enable();
-  panel.outdate(() => word("lost"));
+  editorState.enable();
+  inspector.markOutdated(() => string("lost"));
 }
 
 function setTheme(theme) {
   document.documentElement.dataset.theme = theme;
   localStorage.setItem("theme", theme);
-  byId("theme").textContent = word(theme === "dark" ? "toLight" : "toDark");
+  byId("theme").textContent = string(theme === "dark" ? "toLight" : "toDark");
 }
 
 const theme = () => document.documentElement.dataset.theme;
 
-function setPanel(isOpen) {
-  byId("panel").hidden = !isOpen;
+function setInspector(isOpen) {
+  byId("inspector").hidden = !isOpen;
   byId("hint").hidden = isOpen;
   byId("toggle").setAttribute("aria-expanded", String(isOpen));
-  byId("toggle").textContent = word(isOpen ? "hidePanel" : "showPanel");
-  repeat();
-  if (isOpen) panel.refresh();
+  byId("toggle").textContent = string(isOpen ? "hideInspector" : "showInspector");
+  showStatus();
+  if (isOpen) inspector.refresh();
 }
 
-/** Say everything again in the language that is spoken now. */
-function spellAll() {
-  spell();
-  badge(byId("connection").dataset.state ?? "connecting");
+/** Show the whole page in the current language. */
+function showAll() {
+  translatePage();
+  showConnection(byId("connection").dataset.state ?? "connecting");
   setTheme(theme());
-  byId("toggle").textContent = word(byId("panel").hidden ? "showPanel" : "hidePanel");
-  desk.showSkills();
-  repeatVerdict();
+  byId("toggle").textContent = string(byId("inspector").hidden ? "showInspector" : "hideInspector");
+  editorState.showSkills();
+  showVerdict();
   showConstraints();
   showBudget();
-  repeat();
-  panel.show();
+  showStatus();
+  inspector.show();
 }
 
 function listen() {
-  desk.listen(openProject, panel.refresh);
-  byId("toggle").addEventListener("click", () => setPanel(byId("panel").hidden));
+  editorState.listen(openProject, inspector.refresh);
+  byId("toggle").addEventListener("click", () => setInspector(byId("inspector").hidden));
   byId("slider").addEventListener("input", () => {
-    panel.tellSlider();
-    panel.refresh();
+    inspector.showSliderValue();
+    inspector.refresh();
   });
-  byId("scratch").addEventListener("input", panel.refresh);
+  byId("scratch").addEventListener("input", inspector.refresh);
   byId("what-if-reset").addEventListener("click", () => {
-    panel.resetWhatIf();
-    panel.refresh();
+    inspector.resetWhatIf();
+    inspector.refresh();
   });
-  byId("search").addEventListener("input", panel.find);
+  byId("search").addEventListener("input", inspector.showFragments);
   byId("jumps").addEventListener("input", (event) => {
     if (jump(event.target.value)) event.target.value = "";
   });
@@ -104,9 +104,9 @@ function listen() {
   byId("theme").addEventListener("click", () => setTheme(theme() === "dark" ? "light" : "dark"));
   byId("language").addEventListener("click", async () => {
     switchLanguage();
-    spellAll();
-    await introduce(locale());
-    panel.refresh();
+    showAll();
+    await initialize(locale());
+    inspector.refresh();
   });
   on("context:creonow:changed", filesChanged);
 }
@@ -114,6 +114,6 @@ function listen() {
 setTheme(localStorage.getItem("theme") ?? (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light"));
 readAddress();
 await loadCodes();
-spellAll();
+showAll();
 listen();
-stay(() => desk.load(openProject), connectionLost);
+stayConnected(() => editorState.load(openProject), connectionLost);

@@ -1,39 +1,42 @@
 // `window.creonow` over a WebSocket: the same invoke and on that the IDE's preload offers.
 
 const GONE = { code: "DISCONNECTED", message: "" };
+const DISCONNECTED = { error: { ...GONE, data: GONE } };
 const REFUSED = { error: { data: { code: "UNAUTHENTICATED" } } };
 const listeners = new Map();
 const pending = new Map();
 let socket = null;
-let sent = 0;
+let lastId = 0;
 
-/** Connect and show the token; `lost` is called when a connection ends that was not refused.
+/** Connect with the token; resolves with `{closed}`, a promise of the connection's end, or with `{error}`, a code.
 
-    With `wary`, the daemon must prove first that it knows the token: after a crash the port may be another's. */
-export function connect({ token, locale, wary }, lost) {
-  return new Promise((resolve, reject) => {
+    With `verify`, the daemon must first prove that it knows the token: after a crash another program may have the port. */
+export function connect({ token, locale, verify }) {
+  return new Promise((resolve) => {
     socket = new WebSocket(`ws://${location.host}/rpc`);
     socket.onmessage = (event) => receive(JSON.parse(event.data));
-    socket.onclose = () => {
-      for (const settle of pending.values()) settle({ error: { ...GONE, data: GONE } });
-      pending.clear();
-      reject(failure(GONE.code));
-      lost();
-    };
+    const closed = new Promise((ended) => {
+      socket.onclose = () => {
+        ended();
+        for (const settle of pending.values()) settle(DISCONNECTED);
+        pending.clear();
+        resolve({ error: GONE.code });
+      };
+    });
     socket.onopen = async () => {
-      const answer = wary && !(await proves(token)) ? REFUSED : await introduce(locale, token);
-      if (!answer.error) return resolve(answer.result);
+      const answer = verify && !(await provesToken(token)) ? REFUSED : await initialize(locale, token);
+      if (!answer.error) return resolve({ closed });
       const { code } = answer.error.data;
-      if (code !== GONE.code) hangUp();
-      return reject(failure(code));
+      if (code !== GONE.code) close();
+      return resolve({ error: code });
     };
   });
 }
 
-/** Tell the daemon who we are and which language its messages should have. */
-export function introduce(locale, token) {
-  const hello = { clientInfo: { name: "viewer", version: "1" }, positionEncoding: "utf-16", locale };
-  return request("initialize", token === undefined ? hello : { ...hello, token });
+/** Introduce the viewer; `locale` is the language of the daemon's messages. */
+export function initialize(locale, token) {
+  const params = { clientInfo: { name: "viewer", version: "1" }, positionEncoding: "utf-16", locale };
+  return request("initialize", token === undefined ? params : { ...params, token });
 }
 
 /** Call a channel; always resolves with `{ok: true, data}` or `{ok: false, error}`. */
@@ -43,7 +46,7 @@ export async function invoke(channel, payload) {
   return answer.result;
 }
 
-/** Listen to an event of the daemon; returns what ends it. */
+/** Listen to an event of the daemon; returns a function that ends it. */
 export function on(event, listener) {
   if (!listeners.has(event)) listeners.set(event, new Set());
   listeners.get(event).add(listener);
@@ -51,9 +54,9 @@ export function on(event, listener) {
 }
 
 function request(method, params) {
-  if (!socket || socket.readyState !== WebSocket.OPEN) return Promise.resolve({ error: { ...GONE, data: GONE } });
-  sent += 1;
-  const id = sent;
+  if (!socket || socket.readyState !== WebSocket.OPEN) return Promise.resolve(DISCONNECTED);
+  lastId += 1;
+  const id = lastId;
   socket.send(JSON.stringify({ jsonrpc: "2.0", id, method, params }));
   return new Promise((settle) => pending.set(id, settle));
 }
@@ -67,7 +70,7 @@ function receive(message) {
   pending.delete(message.id);
 }
 
-async function proves(token) {
+async function provesToken(token) {
   const nonce = hex(crypto.getRandomValues(new Uint8Array(32)));
   const digest = await crypto.subtle.digest("SHA-256", bytes(token));
   const key = await crypto.subtle.importKey("raw", digest, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
@@ -79,13 +82,10 @@ async function proves(token) {
 const bytes = (text) => new TextEncoder().encode(text);
 const hex = (array) => Array.from(array, (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-function hangUp() {
+/** Close without the handling of a loss. */
+function close() {
   socket.onclose = null;
   socket.close();
-}
-
-function failure(code) {
-  return Object.assign(new Error(code), { code });
 }
 
 window.creonow = Object.freeze({ invoke, on });

@@ -1,40 +1,40 @@
-// What the page says about itself: connection, state of the panel, messages beside a form.
+// The status of the page: its connection, what the inspector is doing, the message beside a form.
 
 import { byId } from "./dom.js";
-import { word } from "./strings.js";
+import { string } from "./strings.js";
 
 const TONES = { connected: "good", connecting: "", disconnected: "bad", refused: "bad" };
 const STATES = { error: "bad", whatIf: "warn" };
-let told = () => "";
+let statusText = () => "";
 
-/** Show how the connection is. */
-export function badge(name) {
-  const place = byId("connection");
-  place.textContent = word(name);
-  place.className = `badge ${TONES[name]}`;
-  place.dataset.state = name;
+/** Show the state of the connection. */
+export function showConnection(name) {
+  const badge = byId("connection");
+  badge.textContent = string(name);
+  badge.className = `badge ${TONES[name]}`;
+  badge.dataset.state = name;
 }
 
 export const isConnected = () => byId("connection").dataset.state === "connected";
 
-/** Say what the panel is doing; `sentence` is a function, so that it can be said in another language. */
-export function say(kind, sentence) {
-  told = sentence;
+/** Set what the inspector is doing; `text` is a function, so that it can be shown in another language. */
+export function setStatus(kind, text) {
+  statusText = text;
   byId("state").dataset.state = kind;
   byId("state").className = `state ${STATES[kind] ?? ""}`;
-  repeat();
+  showStatus();
 }
 
-/** Say it again, after the language has changed or the panel was opened. */
-export function repeat() {
-  const text = told();
+/** Show the status again, after the language has changed or the inspector was opened. */
+export function showStatus() {
+  const text = statusText();
   byId("state").textContent = text;
   byId("notice").textContent = text;
-  byId("notice").hidden = !text || byId("state").dataset.state !== "error" || !byId("panel").hidden;
+  byId("notice").hidden = !text || byId("state").dataset.state !== "error" || !byId("inspector").hidden;
 }
 
-/** Say something beside the form that it is about. */
-export function whisper(place, text, tone) {
-  place.textContent = text;
-  place.className = `whisper ${tone}`;
+/** Show a message beside the form that it is about. */
+export function showMessage(element, text, tone) {
+  element.textContent = text;
+  element.className = `message ${tone}`;
 }

@@ -1,13 +1,13 @@
-// Every fixed word on the page, in two languages. What the daemon's codes mean, it tells itself.
+// Every fixed text of the page, in Chinese and English. The daemon serves the texts of its codes.
 
-const WORDS = {
+const STRINGS = {
   title: ["上下文查看器", "Context viewer"],
   project: ["项目", "Project"],
   export: ["导出 JSON", "Export JSON"],
-  exportTold: ["导出一份脱敏的报告，可附在问题报告里", "Export one redacted report, fit for a bug report"],
+  exportHint: ["导出一份脱敏的报告，可附在问题报告里", "Export one redacted report, fit for a bug report"],
   toDark: ["深色", "Dark"],
   toLight: ["浅色", "Light"],
-  desk: ["写作台", "Desk"],
+  editor: ["写作台", "Desk"],
   document: ["文档", "Document"],
   cursor: ["光标位置", "Cursor"],
   selection: ["选区起点（可空）", "Selection from (optional)"],
@@ -17,12 +17,12 @@ const WORDS = {
   input: ["额外指令", "Instruction"],
   run: ["运行技能", "Run skill"],
   cancel: ["停止", "Stop"],
-  showPanel: ["查看上下文", "Show context"],
-  hidePanel: ["收起上下文", "Hide context"],
+  showInspector: ["查看上下文", "Show context"],
+  hideInspector: ["收起上下文", "Hide context"],
   hint: ["打开「查看上下文」，看看每一次 AI 调用里模型究竟看到了什么、为什么。", "Show the context to see what the model gets to see in an AI call, and why."],
-  panel: ["模型看到的上下文", "What the model sees"],
+  inspector: ["模型看到的上下文", "What the model sees"],
   whatIf: ["假设……", "What if …"],
-  whatIfTold: ["以下改动只用于重新组装，不写入任何文件。", "These only assemble anew; nothing is written anywhere."],
+  whatIfHint: ["以下改动只用于重新组装，不写入任何文件。", "These only assemble anew; nothing is written anywhere."],
   whatIfBudget: ["总预算（tokens）", "Total budget (tokens)"],
   whatIfText: ["代替文档的草稿（光标在你停笔处）", "A draft instead of the document (the cursor is where you stop)"],
   whatIfReset: ["恢复实际情况", "Back to what is"],
@@ -78,7 +78,7 @@ const WORDS = {
   tokenizer: ["分词器", "Tokenizer"],
   inexact: ["近似", "approximate"],
   source: ["来源", "Source"],
-  why: ["处理与原因", "What became of it, and why"],
+  reason: ["处理与原因", "What became of it, and why"],
   chars: ["字符", "Characters"],
   tokens: ["Tokens", "Tokens"],
   pattern: ["模式", "Pattern"],
@@ -125,7 +125,7 @@ const WORDS = {
   fake: ["尚未配置 AI：内置的假服务把收到的提示原样返回。设置 aiProvider 和密钥后即由真正的模型作答。", "No AI is configured: the built-in fake gives back the prompt it was sent. Set aiProvider and its key to get a model's answer."],
 };
 
-const WHY = {
+const REASONS = {
   rules_line: { kept: ["在规则线以内，或不得让出", "within the Rules line, or not allowed to leave"], dropped: ["规则层超线，按相关度与优先级让出", "Rules were over their line; the least relevant leave"] },
   not_mentioned: { kept: ["规则层超线，但文中提到", "Rules were over their line, but the document mentions it"], dropped: ["规则层超线，且文中没有提到", "Rules were over their line, and the document does not mention it"] },
   constraint_limit: { dropped: ["超过单次约束条数上限", "past the limit of constraints"] },
@@ -144,31 +144,32 @@ let language = localStorage.getItem("language") ?? (navigator.language.startsWit
 
 export const locale = () => (language === "zh" ? "zh-CN" : "en");
 
-const spoken = (pair) => pair?.[language === "zh" ? 0 : 1];
+const inLanguage = (pair) => pair?.[language === "zh" ? 0 : 1];
 
-export function word(name, ...values) {
-  const text = spoken(WORDS[name]) ?? name;
+/** Return a text of the page; `{0}` and so on are replaced by the values. */
+export function string(name, ...values) {
+  const text = inLanguage(STRINGS[name]) ?? name;
   return text.replace(/\{(\d)\}/g, (_, at) => values[at]);
 }
 
-/** Say why a candidate is in or out. */
-export function why(rule, action) {
-  return spoken(WHY[rule]?.[action]) ?? rule;
+/** Return why a candidate is in the prompt or not. */
+export function reason(rule, action) {
+  return inLanguage(REASONS[rule]?.[action]) ?? rule;
 }
 
-/** Spell `CODE` or `CODE: more`; the daemon's own sentence is left out where it only repeats ours. */
-export function spellCode(told) {
-  const [code, ...rest] = told.split(": ");
-  const more = rest.join(": ");
-  const known = codes[code] ?? [];
-  const repeats = known.some((sentence) => more.startsWith(sentence));
-  if (repeats && !known.includes(more)) return `${code} · ${more}`;
-  return [code, spoken(known), repeats ? "" : more].filter(Boolean).join(" · ");
+/** Explain `CODE` or `CODE: message`; the message is left out where it only repeats the text of the code. */
+export function codeText(warning) {
+  const [code, ...rest] = warning.split(": ");
+  const message = rest.join(": ");
+  const texts = codes[code] ?? [];
+  const repeats = texts.some((text) => message.startsWith(text));
+  if (repeats && !texts.includes(message)) return `${code} · ${message}`;
+  return [code, inLanguage(texts), repeats ? "" : message].filter(Boolean).join(" · ");
 }
 
-export const spellError = (error) => spellCode(`${error.code}: ${error.message}`);
+export const errorText = (error) => codeText(`${error.code}: ${error.message}`);
 
-/** Fetch what the daemon's codes mean. */
+/** Fetch the texts of the daemon's codes. */
 export async function loadCodes() {
   codes = await (await fetch("/codes.json")).json();
 }
@@ -178,12 +179,12 @@ export function switchLanguage() {
   localStorage.setItem("language", language);
 }
 
-/** Write every fixed word of the page. */
-export function spell() {
+/** Write every fixed text of the page in the current language. */
+export function translatePage() {
   document.documentElement.lang = locale();
-  for (const element of document.querySelectorAll("[data-word]")) element.textContent = word(element.dataset.word);
-  for (const element of document.querySelectorAll("[data-label]")) element.setAttribute("aria-label", word(element.dataset.label));
-  for (const element of document.querySelectorAll("[data-title]")) element.title = word(element.dataset.title);
+  for (const element of document.querySelectorAll("[data-string]")) element.textContent = string(element.dataset.string);
+  for (const element of document.querySelectorAll("[data-label]")) element.setAttribute("aria-label", string(element.dataset.label));
+  for (const element of document.querySelectorAll("[data-title]")) element.title = string(element.dataset.title);
   document.getElementById("language").textContent = language === "zh" ? "English" : "中文";
-  document.title = `CreoNow · ${word("title")}`;
+  document.title = `CreoNow · ${string("title")}`;
 }

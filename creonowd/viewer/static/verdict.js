@@ -1,50 +1,50 @@
-// How a run stands and what the judge says of its output: which constraints it breaks, and where.
+// The state of a run and the judge's verdict: which constraints the output breaks, and where.
 
 import { byId, fill, h } from "./dom.js";
-import { spellError, word } from "./strings.js";
+import { errorText, string } from "./strings.js";
 
 const SHOWN = 20;
-let told = () => [];
+let contents = () => [];
 
-/** Say it again, after the language has changed. */
-export const repeatVerdict = () => fill(byId("verdict"), ...told());
+/** Show the verdict again, after the language has changed. */
+export const showVerdict = () => fill(byId("verdict"), ...contents());
 
-export const tellRunning = () => tell(() => [word("running")]);
+export const setRunning = () => setContents(() => [string("running")]);
 
-export const tellFailure = (error) => tell(() => [error.code === "CANCELED" ? word("stopped") : spellError(error)]);
+export const setFailure = (error) => setContents(() => [error.code === "CANCELED" ? string("stopped") : errorText(error)]);
 
-/** Say what a run came to, and that nobody real wrote it if nobody did. */
-export function tellVerdict({ provider, verdict }) {
-  tell(() => [
-    h("p", {}, summed(verdict)),
-    listed(broken(verdict.violations)),
-    listed(verdict.unchecked.map((one) => [one.constraint, ` — ${one.reason}`]), word("uncheckedWhy")),
-    provider === "fake" ? h("p", { class: "faint" }, word("fake")) : null,
+/** Set the verdict of a finished run, with a note if the fake provider wrote the output. */
+export function setVerdict({ provider, verdict }) {
+  setContents(() => [
+    h("p", {}, summary(verdict)),
+    list(violationRows(verdict.violations)),
+    list(verdict.unchecked.map((one) => [one.constraint, ` — ${one.reason}`]), string("uncheckedWhy")),
+    provider === "fake" ? h("p", { class: "faint" }, string("fake")) : null,
   ]);
 }
 
-/** `sentences` is a function, so that they can be said in another language. */
-function tell(sentences) {
-  told = sentences;
-  repeatVerdict();
+/** `render` is a function, so that the verdict can be shown in another language. */
+function setContents(render) {
+  contents = render;
+  showVerdict();
 }
 
-function summed({ violations, unchecked }) {
+function summary({ violations, unchecked }) {
   const parts = [];
-  if (violations.length) parts.push(word("violations", violations.length));
-  if (unchecked.length) parts.push(word("unchecked", unchecked.length));
-  return parts.join(" · ") || word("passed");
+  if (violations.length) parts.push(string("violations", violations.length));
+  if (unchecked.length) parts.push(string("unchecked", unchecked.length));
+  return parts.join(" · ") || string("passed");
 }
 
-/** Each broken constraint once, with the words that break it. */
-function broken(violations) {
+/** List each broken constraint once, with the quotes that break it. */
+function violationRows(violations) {
   const quotes = new Map();
   for (const { constraint, quote } of violations) quotes.set(constraint, (quotes.get(constraint) ?? new Set()).add(quote));
-  return [...quotes].map(([constraint, words]) => [constraint, ...[...words].filter(Boolean).flatMap((said) => [" ", h("mark", {}, said)])]);
+  return [...quotes].map(([constraint, found]) => [constraint, ...[...found].filter(Boolean).flatMap((quote) => [" ", h("mark", {}, quote)])]);
 }
 
-function listed(rows, title) {
+function list(rows, title) {
   if (!rows.length) return null;
-  const list = h("ul", { class: "verdicts" }, ...rows.slice(0, SHOWN).map((row) => h("li", {}, ...row)));
-  return title ? h("details", {}, h("summary", {}, title), list) : list;
+  const items = h("ul", { class: "verdicts" }, ...rows.slice(0, SHOWN).map((row) => h("li", {}, ...row)));
+  return title ? h("details", {}, h("summary", {}, title), items) : items;
 }
