@@ -154,10 +154,14 @@ def _counted(text: str, ids: dict[str, str]) -> str:
 
 
 def _differs(here: Any, there: Any) -> str | None:
-    """Say where two replies first differ, or None; the order of fields counts as well."""
+    """Return where two replies first differ, or None; the order of fields counts as well.
+
+    A hash comes last: what it was made from says more.
+    """
     if json.dumps(here) == json.dumps(there):
         return None
-    return next(_paths(here, there, ""), "the order of fields differs")
+    paths = _paths(here, there, "")
+    return min(paths, key=lambda path: "Hash" in path, default="the order of fields differs")
 
 
 def _paths(here: Any, there: Any, path: str) -> Iterator[str]:

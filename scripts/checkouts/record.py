@@ -145,12 +145,12 @@ class _Recorder:
             position = {"projectId": project} | world.position
             for turn in ("cold", "warm"):
                 self.ask("assembly: worlds", "context:assemble", position, f"{number} {turn}")
+            inspected = position | {"debugMode": True}
+            self.ask("inspection: worlds", "context:inspect", inspected, f"{number}")
             self._budget(
                 "assembly: worlds", project, _total(world.budget["totalBudgetTokens"] // 2)
             )
             self.ask("assembly: worlds", "context:assemble", position, f"{number} with half of it")
-            inspected = position | {"debugMode": True}
-            self.ask("inspection: worlds", "context:inspect", inspected, f"{number}")
             for layer, kind in kinds.items():
                 gone = {"layer": layer, "name": kind, "projectId": project}
                 self.daemon.call("context:source:unregister", gone)
