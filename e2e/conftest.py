@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.harness import Harness
+from testing.harness import Harness
 
 
 @pytest.fixture

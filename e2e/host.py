@@ -16,7 +16,7 @@ import anyio
 from anyio import to_thread
 from msgspec import UNSET
 
-from tests.clients import Client, endpoints_of, over_socket, over_tcp
+from testing.clients import Client, endpoints_of, over_socket, over_tcp
 
 FETCH = "context:source:fetch"
 SENTENCE = "他推开门，雨还在下，檐水滴在石阶上，她没有抬头。"

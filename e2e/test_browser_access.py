@@ -13,7 +13,7 @@ from playwright.sync_api import Page
 
 from creonowd.daemon import endpoint
 from e2e.browsers import chromium
-from tests.clients import PATIENCE, daemon_command, environment
+from testing.clients import PATIENCE, daemon_command, environment
 
 SOCKET = """address => new Promise(done => {
   const socket = new WebSocket(address);

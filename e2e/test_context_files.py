@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.channels.chats import Chat, chat_on
-from tests.clients import over_stdio
+from testing.clients import over_stdio
+from testing.projects import Chat, chat_on
 
 LOG = "".join(
     f"2024-05-01 12:{n // 60 % 60:02d}:{n % 60:02d} 编译第{n}章 {'错误：缺少人物表' if n == 7777 else '完成'}\n"

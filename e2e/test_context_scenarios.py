@@ -13,7 +13,7 @@ import anyio
 import pytest
 
 from creonowd.tokens import Tokenizers
-from tests.clients import Client, endpoints_of, over_socket, over_stdio
+from testing.clients import Client, endpoints_of, over_socket, over_stdio
 
 SENTENCE = "他推开门，雨还在下，檐水滴在石阶上，她没有抬头。"
 

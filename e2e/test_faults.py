@@ -21,9 +21,9 @@ import pytest
 
 from creonowd.cli import main as creonowd
 from creonowd.daemon import endpoint
-from e2e.harness import Harness
-from e2e.writes import BURST, KINDS, Acknowledged, World, constrain, make_world
-from tests.clients import RpcError
+from testing.clients import RpcError
+from testing.harness import Harness
+from testing.writes import BURST, KINDS, Acknowledged, World, constrain, make_world
 
 KILLS = int(os.environ.get("CREONOW_TEST_KILLS", "24"))
 ANOTHER_DAY = """
@@ -109,7 +109,7 @@ def restarted(harness: Harness) -> Harness:
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills by the dozen need cheap processes")
 def test_a_kill_at_any_moment_of_any_write_loses_nothing(tmp_path: Path) -> None:
     ran = subprocess.run(
-        [sys.executable, "-m", "e2e.killing", str(tmp_path), str(KILLS), "7"],
+        [sys.executable, "-m", "testing.kills", str(tmp_path), str(KILLS), "7"],
         capture_output=True,
         check=False,
     )
@@ -119,7 +119,7 @@ def test_a_kill_at_any_moment_of_any_write_loses_nothing(tmp_path: Path) -> None
     assert report["lost"] == []
     assert report["refused"] == {}
     assert sum(report["kills"].values()) == KILLS
-    assert report["told"] == report["kills"]
+    assert report["reported"] == report["kills"]
     assert sum(report["inside"].values()) >= KILLS // 2
     assert sum(report["acknowledged"].values()) >= KILLS
 

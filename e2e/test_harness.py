@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from e2e.harness import Harness, JoinedHarness
-from tests.clients import RpcError
+from testing.clients import RpcError
+from testing.harness import Harness, JoinedHarness
 
 
 def test_a_story_makes_a_project_waits_for_an_event_and_reads_the_log(harness: Harness) -> None:

@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from e2e.harness import Harness
-from tests.clients import PATIENCE, RpcError, environment
+from testing.clients import PATIENCE, RpcError, environment
+from testing.harness import Harness
 
 REPOSITORY = Path(__file__).parents[1]
 SENTENCE = "他推开门，雨还在下，檐水滴在石阶上，她没有抬头。\n"

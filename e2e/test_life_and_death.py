@@ -16,7 +16,7 @@ import anyio
 import pytest
 
 from creonowd.daemon import endpoint
-from tests.clients import (
+from testing.clients import (
     PATIENCE,
     daemon_command,
     endpoints_of,

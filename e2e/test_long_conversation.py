@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.clients import over_stdio
-from tests.history.talk import SECRETS, broken_pairs, realistic_round
+from testing.clients import over_stdio
+from testing.conversations import SECRETS, broken_pairs, realistic_round
 
 ORDER = ["system_prompt", "tool_prompts", "summary", "recent_messages", "user_input", "todo_recap"]
 SYSTEM = "\n".join(

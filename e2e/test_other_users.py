@@ -8,8 +8,8 @@ import pytest
 
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError
-from e2e.harness import Harness
 from e2e.test_faults import written
+from testing.harness import Harness
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the modes of POSIX")

@@ -20,7 +20,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients import environment
+from testing.clients import environment
 
 ROOT = Path(__file__).resolve().parents[1]
 BIN = "Scripts" if os.name == "nt" else "bin"

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.clients import PATIENCE, Client, over_stdio
+from testing.clients import PATIENCE, Client, over_stdio
 
 CONSTRAINTS = ".creonow/rules/constraints.json"
 CHANGED = "context:creonow:changed"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients import environment
+from testing.clients import environment
 
 ROOT = Path(__file__).resolve().parents[1]
 CHANGES = re.compile(r'("(?:pid|nowMs)": ?)\d+')

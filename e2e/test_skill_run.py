@@ -12,10 +12,9 @@ import anyio
 import pytest
 
 from creonowd.rpc.framing import Framing
-from tests.channels.desk import Desk, at_desk
-from tests.clients import Client, over_stdio
-from tests.providers.roles import KEY, ROLES
-from tests.providers.stage import Stage, on_stage
+from testing.clients import Client, over_stdio
+from testing.projects import Desk, at_desk
+from testing.providers import KEY, ROLES, Stage, on_stage
 
 SECRET = "sk-THIS_SHOULD_BE_REDACTED"
 STREAM = "ai:skill:stream"

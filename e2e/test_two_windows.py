@@ -6,7 +6,7 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.clients import PATIENCE, Client, endpoints_of, over_socket, over_stdio, over_tcp
+from testing.clients import PATIENCE, Client, endpoints_of, over_socket, over_stdio, over_tcp
 
 
 def _visit(user_data: Path, endpoints: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from creonowd.daemon.build import build
 from creonowd.engine.services import Session
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
-from tests.clients import Client, in_memory
+from testing.clients import Client, in_memory
 
 settings.register_profile("creonowd", deadline=None)
 settings.register_profile("long", deadline=None, max_examples=1000)

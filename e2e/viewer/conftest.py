@@ -8,8 +8,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from e2e.browsers import chromium
-from e2e.harness import Harness
 from e2e.viewer.page import Viewer
+from testing.harness import Harness
 
 SAMPLE = Path(__file__).parents[1] / "sample"
 

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser, WebSocketRoute, expect
 from websockets.sync.server import ServerConnection, serve
 
-from e2e.harness import Harness
 from e2e.viewer.page import Viewer
+from testing.harness import Harness
 
 pytestmark = pytest.mark.xdist_group("another browser")
 

@@ -1,5 +1,5 @@
 // The harness of an end-to-end test in JavaScript: an isolated daemon, projects, calls, events, logs.
-// The twin of e2e/harness.py; the same names do the same things.
+// The twin of testing/harness.py; the same names do the same things.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";

@@ -41,7 +41,7 @@ def main(argv: list[str]) -> None:
 
 
 def _killed(place: str, kills: int, seed: str) -> dict[str, Any]:
-    command = [sys.executable, "-m", "e2e.killing", place, str(kills), seed]
+    command = [sys.executable, "-m", "testing.kills", place, str(kills), seed]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 

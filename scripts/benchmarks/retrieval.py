@@ -22,8 +22,8 @@ from creonowd.retrieval.indexes import FOLDER
 from scripts.benchmarks.novel.crowd import percentile
 from scripts.benchmarks.novel.searching import Searched, answers, measure
 from scripts.benchmarks.novel.volumes import shelf
-from tests.retrieval.questions import CORPUS, QUESTIONS
-from tests.retrieval.questions import measure as recall
+from testing.retrieval_questions import CORPUS, QUESTIONS
+from testing.retrieval_questions import measure as recall
 
 BOTH = "names and places"
 KINDS = ("name", "place", "word", "event", "paraphrase")

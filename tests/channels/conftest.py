@@ -7,7 +7,7 @@ import pytest
 import structlog
 
 from creonowd.model import Model
-from tests.clients import Client
+from testing.clients import Client
 
 Lines = list[structlog.typing.EventDict]
 

@@ -3,8 +3,8 @@ from pathlib import Path
 import pytest
 
 from creonowd.settings import Settings
-from tests.clients import Client
-from tests.providers.roles import KEY
+from testing.clients import Client
+from testing.providers import KEY
 
 SECRETIVE = Settings(
     e2e=True,

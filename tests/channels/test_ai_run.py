@@ -11,8 +11,8 @@ from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.workspace.runs import Runs
-from tests.channels.desk import Desk, at_desk
-from tests.clients import Client, in_memory
+from testing.clients import Client, in_memory
+from testing.projects import Desk, at_desk
 
 
 @pytest.fixture

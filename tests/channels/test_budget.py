@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from creonowd.rpc.server import Server
-from tests.clients import Client, in_memory
-from tests.daemons import daemon
+from testing.clients import Client, daemon, in_memory
 
 GET = "context:budget:get"
 UPDATE = "context:budget:update"

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from creonowd.rpc.server import Server
+from testing.clients import Client, in_memory
 from tests.channels.conftest import Book, Lines
-from tests.clients import Client, in_memory
 
 PATH = ".creonow/rules/constraints.json"
 SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"

@@ -3,8 +3,8 @@ from typing import Any
 import pytest
 
 from creonowd.redaction import PLACEHOLDER
+from testing.clients import Client
 from tests.channels.conftest import Book, Lines
-from tests.clients import Client
 
 PREFIX = "context:creonow:conversations"
 FOLDER = ".creonow/conversations"

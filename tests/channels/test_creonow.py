@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
+from testing.clients import Client
 from tests.channels.conftest import Book, Lines
-from tests.clients import Client
 
 SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"
 SCOPES = ["rules", "settings", "characters"]

@@ -8,7 +8,7 @@ import pytest
 
 from creonowd.engine.services import Session
 from creonowd.rpc.server import Server
-from tests.clients import Client, in_memory
+from testing.clients import Client, in_memory
 
 SYNC = "context:document:sync"
 CLOSE = "context:document:close"

@@ -12,9 +12,8 @@ from creonowd.redaction import PLACEHOLDER
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
-from tests.channels.chats import Chat, chat_on
-from tests.clients import Client, in_memory
-from tests.daemons import daemon
+from testing.clients import Client, daemon, in_memory
+from testing.projects import Chat, chat_on
 
 KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
 

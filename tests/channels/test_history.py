@@ -8,9 +8,9 @@ import anyio
 import pytest
 
 from creonowd.rpc.server import Server
-from tests.channels.chats import chat_on
-from tests.clients import Client, in_memory
-from tests.history.talk import (
+from testing.projects import chat_on
+from testing.clients import Client, in_memory
+from testing.conversations import (
     SECRETS,
     broken_pairs,
     calls,

@@ -9,9 +9,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from creonowd.settings import Settings
+from testing.clients import Client
+from testing.fuzz import often
 from tests.channels.payloads import ODD, Payloads
-from tests.clients import Client
-from tests.spoilt import often
 
 CONTRACT = json.loads(Path("protocol/openrpc.json").read_bytes())
 HEALTHY = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]

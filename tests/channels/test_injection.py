@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from tests.channels.desk import Desk, at_desk
-from tests.clients import Client
+from testing.clients import Client
+from testing.projects import Desk, at_desk
 
 ALWAYS = ("约束标记", "守则标记")
 MARKERS = {

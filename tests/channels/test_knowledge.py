@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from testing.clients import Client
 from tests.channels.conftest import Book, Lines
-from tests.clients import Client
 
 LINE = 900
 SENTENCE = "他推开门，雨还在下，檐水滴在石阶上，她没有抬头。"

@@ -10,11 +10,10 @@ import pytest
 
 from creonowd.daemon.build import build
 from creonowd.settings import Settings
-from tests.channels.desk import Desk, at_desk
-from tests.clients import in_memory
+from testing.clients import in_memory
+from testing.projects import Desk, at_desk
+from testing.providers import KEY, ROLES, Stage, on_stage
 from tests.providers.conftest import PROXIES
-from tests.providers.roles import KEY, ROLES
-from tests.providers.stage import Stage, on_stage
 
 STYLE = "".join(f"第{n}条：写景不超过三句，写人先写手，对话里不用成语。\n" for n in range(80))
 

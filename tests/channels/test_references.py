@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.context.units import visible_ref
-from tests.channels.desk import Desk, at_desk
-from tests.clients import Client
+from testing.clients import Client
+from testing.projects import Desk, at_desk
 from tests.context.worlds import instruments
 
 USING = instruments()

@@ -10,9 +10,8 @@ import pytest
 
 from creonowd.errors import ErrorCode
 from creonowd.settings import Settings
+from testing.clients import Client, daemon
 from tests.channels.conftest import Book
-from tests.clients import Client
-from tests.daemons import daemon
 
 SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
 SNOW = "林远站在城门口，望着雪里的灯火，一句话也没有说。风从河上来，吹灭了两盏。\n"

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.clients import Client
+from testing.clients import Client
 
 GOOD = "---\nname: 我的\ncontext_rules:\n  surrounding: 5\n---\n"
 BAD = "---\nname: 我的\ncontext_rules:\n  surounding: 5\n---\n"

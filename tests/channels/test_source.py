@@ -14,7 +14,7 @@ from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.sources.hosts import MANY_CHUNKS, MOST_CHUNKS, MOST_PER_CLIENT, HostSource
 from creonowd.workspace.projects import Project
-from tests.clients import PATIENCE, Client, in_memory
+from testing.clients import PATIENCE, Client, in_memory
 
 REGISTER = "context:source:register"
 UNREGISTER = "context:source:unregister"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.channels.desk import Desk, at_desk
-from tests.clients import Client
+from testing.clients import Client
+from testing.projects import Desk, at_desk
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 FILES = {

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from creonowd.settings import Settings
-from tests.clients import Client
-from tests.daemons import daemon
+from testing.clients import Client, daemon
 
 COUNT = "tokens:count"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
+from testing.clients import Client, in_memory
 from tests.channels.conftest import Book
-from tests.clients import Client, in_memory
 
 SECRET = "sk-proj-Q7fK2mX9pL4vB8nT1wZ6cR3yH5dJ0sGa"
 

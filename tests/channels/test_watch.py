@@ -7,8 +7,8 @@ from creonowd.channels.creonow import CreonowChanged, joined, start_watching
 from creonowd.channels.project import ProjectId
 from creonowd.engine.services import Session
 from creonowd.rpc.server import Server
+from testing.clients import Client, in_memory
 from tests.channels.conftest import Book, Lines
-from tests.clients import Client, in_memory
 
 STYLE = ".creonow/rules/style.md"
 CHANGED = "context:creonow:changed"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from creonowd.cli.assemble import LastAssembly, Remembered, differences, view
-from tests.clients import environment
+from testing.clients import environment
 
 CHAPTER = "第一章\n\n雨还在下。\n"
 

@@ -11,8 +11,8 @@ import pytest
 
 from creonowd import __version__
 from creonowd.cli import doctor, main
-from tests.clients import endpoints_of, environment, running
-from tests.privileges import without_privileges
+from testing.clients import endpoints_of, environment, running
+from testing.privileges import without_privileges
 
 
 def creonowd(

@@ -34,7 +34,7 @@ from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.threads import StoppedError, StopSignal
 from tests.context_files.files import content_of, lazy_file, new_file
-from tests.spoilt import often
+from testing.fuzz import often
 
 RULES = ImportRules(64 * 1024 * 1024, repr, str)
 PREFIX = "context/chat-1/"

@@ -16,7 +16,7 @@ from creonowd.context_files.search_engines import TOP, Cursor, FoundLines, LineQ
 from creonowd.threads import StopSignal, TimeLimit
 from tests.context_files.files import file_of
 from tests.context_files.patterns_made import FILES, PATTERNS, Pattern
-from tests.spoilt import often
+from testing.fuzz import often
 
 RIPGREP = search_engines.find_ripgrep()
 FOLDING = st.text(alphabet="kK\u212asS\u017fßẞiIİıéÉσςΣ\n", max_size=30)

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from creonowd.context_files import patterns
 from creonowd.errors import DaemonError, ErrorCode
-from tests.spoilt import spoilt
+from testing.fuzz import spoilt
 
 WHOLE = [
     rb"^(?:\bfoo|\w+\s?)(?P<name>[^a-z\d]{1,3})$",

@@ -11,7 +11,7 @@ from creonowd.history.observation import Form, observe
 from creonowd.history.tool_result import USUAL
 from creonowd.history.tool_summary import compress, read_arguments, ref_in, shortened, with_ref
 from creonowd.redaction import Redactor
-from tests.history.talk import SECRETS, TOOLS
+from testing.conversations import SECRETS, TOOLS
 
 REDACTOR = Redactor()
 

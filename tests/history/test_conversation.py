@@ -21,7 +21,7 @@ from creonowd.history.turn import TurnRequest
 from creonowd.redaction import Redactor
 from creonowd.settings import Settings
 from creonowd.tokens import ByteTokenizer
-from tests.history.talk import broken_pairs, conversations
+from testing.conversations import broken_pairs, conversations
 
 INSTRUMENTS = TextTools(ByteTokenizer(), Redactor(), Memory())
 ORDER = list(Part)

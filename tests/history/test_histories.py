@@ -12,8 +12,8 @@ from creonowd.history.histories import Histories, Written
 from creonowd.history.rounds import Message, Speaker
 from creonowd.history.summary import HistorySummary
 from creonowd.storage import journal
-from tests.clients import over_stdio
-from tests.history.talk import realistic_round, user
+from testing.clients import over_stdio
+from testing.conversations import realistic_round, user
 
 KEY = ("prj_one", "chat")
 

@@ -10,7 +10,7 @@ from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
 from creonowd.errors import ErrorCode, WarningCode
 from creonowd.rpc.openrpc import contract_hash, describe
 from scripts.contract.generate import PLACE, generate
-from tests.clients import Client
+from testing.clients import Client
 
 ROOT = Path(__file__).resolve().parents[2]
 

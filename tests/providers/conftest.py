@@ -4,8 +4,7 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from tests.providers.roles import ROLES, Role
-from tests.providers.stage import Stage, on_stage
+from testing.providers import ROLES, Role, Stage, on_stage
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 

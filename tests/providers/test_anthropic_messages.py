@@ -10,8 +10,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.providers.anthropic import AnthropicMessages
 from creonowd.providers.provider import Call
 from creonowd.providers.sdk import Address
-from tests.providers.roles import KEY, AnthropicRole
-from tests.providers.stage import Scene, Stage
+from testing.providers import KEY, AnthropicRole, Scene, Stage
 from tests.providers.test_contract import CALL, PATIENCE, ignore
 
 MARKED = msgspec.structs.replace(CALL, mark_prefix=True)

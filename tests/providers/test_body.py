@@ -7,8 +7,7 @@ from creonowd.providers.anthropic import AnthropicMessages
 from creonowd.providers.openai import OpenAIChat
 from creonowd.providers.provider import Call
 from creonowd.providers.sdk import Address
-from tests.providers.roles import KEY
-from tests.providers.stage import Scene, Stage
+from testing.providers import KEY, Scene, Stage
 
 CALL = Call(model="some-model", system="规则", user="续写", max_output_tokens=10)
 

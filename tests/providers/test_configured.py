@@ -8,7 +8,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.providers.configured import Configured, Readiness, shown_url
 from creonowd.redaction import PLACEHOLDER
 from creonowd.settings import Settings, api_key
-from tests.providers.roles import KEY
+from testing.providers import KEY
 
 
 @pytest.fixture(autouse=True)

@@ -6,8 +6,8 @@ import pytest
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.providers.provider import LONGEST, Call, Heard, Stop
 from tests.providers.conftest import PROXIES
-from tests.providers.roles import KEY, USAGE, Role
-from tests.providers.stage import Scene, Stage, on_stage
+from testing.providers import KEY, USAGE, Role
+from testing.providers import Scene, Stage, on_stage
 
 PATIENCE = 60
 SENT = {

@@ -2,7 +2,7 @@ import pytest
 
 from creonowd.errors import ErrorCode
 from creonowd.providers.sdk import LONGEST_MESSAGE, SAID, Complaint, redacted, retry_after_ms
-from tests.providers.roles import KEY
+from testing.providers import KEY
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.providers.openai import OpenAIChat
 from creonowd.providers.provider import Call
 from creonowd.providers.sdk import Address
-from tests.providers.roles import KEY, OpenAIRole
-from tests.providers.stage import Scene, Stage
+from testing.providers import KEY, OpenAIRole, Scene, Stage
 from tests.providers.test_contract import CALL, PATIENCE, ignore
 
 

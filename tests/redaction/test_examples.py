@@ -1,15 +1,11 @@
 """The gate: how much of a labelled set is redacted, harmed and lost."""
 
-from pathlib import Path
-
 import pytest
 
-from scripts.benchmarks.redaction import Example, Score, read_examples, score
+from testing.redaction_examples import SHARED, Example, Score, read_examples, score
 from tests.redaction.made_up import made_up
 from tests.redaction.test_prose import TEXTS
 from tests.redaction.test_tokens import EXAMPLES
-
-SHARED = Path(__file__).resolve().parents[3] / "shared" / "redaction" / "examples.jsonl"
 
 
 def own_examples() -> list[Example]:

@@ -9,7 +9,7 @@ import pytest
 
 from creonowd.retrieval.database import Database
 from tests.retrieval.made_indexes import index_of, ranked
-from tests.retrieval.questions import CORPUS, QUESTIONS, chapters, measure
+from testing.retrieval_questions import CORPUS, QUESTIONS, chapters, measure
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from creonowd.model import Params
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.messages import LARGE, Request, decode, read_at_once
-from tests.clients import Client
+from testing.clients import Client
 
 
 class Note(Params):

@@ -9,7 +9,7 @@ from creonowd.rpc.access import BORNE, WRONG_SECONDS, Grant, Grants, TokenThrott
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import MOST_STRANGERS, Server
 from creonowd.transports.memory import MemoryWire
-from tests.clients import PATIENCE, Client, in_memory
+from testing.clients import PATIENCE, Client, in_memory
 
 
 async def guess_often(doorman: TokenThrottle, times: int) -> None:

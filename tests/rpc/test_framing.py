@@ -15,7 +15,7 @@ from creonowd.rpc.framing import (
     content_length,
     enclose,
 )
-from tests.spoilt import spoilt
+from testing.fuzz import spoilt
 
 LIMIT = 200
 BODIES = st.lists(

@@ -19,7 +19,7 @@ from creonowd.rpc.messages import (
     error_object,
     recover_id,
 )
-from tests.spoilt import spoilt
+from testing.fuzz import spoilt
 
 MAX_BATCH = 64
 FINITE = st.floats(allow_nan=False, allow_infinity=False)

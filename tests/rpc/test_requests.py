@@ -1,6 +1,6 @@
 """Requests are admitted, run, and answered exactly once, or not at all if nobody asked."""
 
-from tests.clients import Client
+from testing.clients import Client
 
 
 async def test_a_notification_is_carried_out_and_not_answered(client: Client) -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from creonowd.skills import skill
 from creonowd.skills.skill import parse
-from tests.spoilt import spoilt
+from testing.fuzz import spoilt
 
 BUILT_IN = [
     path.read_bytes()

@@ -10,7 +10,7 @@ from creonowd.sources.document import LocatedDocument, Position, open_document, 
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
-from tests.peers import RecordingPeer
+from testing.clients import RecordingPeer
 
 
 def at(cursor: int, selection: Span | None = None) -> Position:

@@ -12,8 +12,8 @@ import pytest
 from creonowd.daemon import endpoint
 from creonowd.rpc.framing import Framing
 from creonowd.rpc.server import Server
-from tests import clients
-from tests.clients import PATIENCE, Client, daemon_command, environment
+from testing import clients
+from testing.clients import PATIENCE, Client, daemon_command, environment
 
 WAYS = [
     "memory-lines",

@@ -21,7 +21,7 @@ from creonowd.rpc.channel import Channel, Role
 from creonowd.rpc.framing import Framing
 from creonowd.rpc.server import Server
 from creonowd.transports.memory import MemoryWire
-from tests.clients import Client, in_memory, over_socket, over_tcp, over_websocket
+from testing.clients import Client, in_memory, over_socket, over_tcp, over_websocket
 
 
 async def grant(owner: Client, **params: object) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, cast
 
 import pytest
 
-from tests.clients import Client
+from testing.clients import Client
 
 NOTHING = object()
 PARSE, INVALID, UNKNOWN, PARAMS = -32700, -32600, -32601, -32602

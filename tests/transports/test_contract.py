@@ -7,7 +7,7 @@ import anyio
 import msgspec
 import pytest
 
-from tests.clients import Client
+from testing.clients import Client
 
 MIB = 1024 * 1024
 

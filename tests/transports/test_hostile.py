@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from creonowd.rpc.framing import Framing
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
-from tests.clients import Client, endpoints_of, in_memory, over_socket, running
-from tests.spoilt import often
+from testing.clients import Client, endpoints_of, in_memory, over_socket, running
+from testing.fuzz import often
 
 PING = b'{"jsonrpc":"2.0","id":1,"method":"app:ping"}'
 MIB = 1024 * 1024

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.clients import PATIENCE, daemon_command, environment
+from testing.clients import PATIENCE, daemon_command, environment
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="streams are pipes there")
 LARGE = "春江潮水连海平。" * 40_000

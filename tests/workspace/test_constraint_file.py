@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace.constraint_file import MAX_TEXT, TYPES, parse, render
-from tests.spoilt import spoilt
+from testing.fuzz import spoilt
 
 THEN = "2026-01-31T12:00:00.000Z"
 

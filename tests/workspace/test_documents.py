@@ -13,7 +13,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace.buffer import Edit
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
-from tests.peers import RecordingPeer
+from testing.clients import RecordingPeer
 
 NOVEL = "第一章\r\n\r\n　　林远推开门。😀\r\n"
 

@@ -18,7 +18,7 @@ from creonowd.storage import atomic
 from creonowd.storage.relative_paths import CreonowFolder
 from creonowd.workspace.creonow_tree import LIMIT_BYTES, Tree, make_tree
 from creonowd.workspace.projects import Project
-from tests.privileges import without_privileges
+from testing.privileges import without_privileges
 
 LONG_AGO = (1_600_000_000, 1_600_000_000)
 links = pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")

@@ -7,7 +7,7 @@ nothing stands there twice, common words stay common, and whoever is rare stays 
 import random
 from collections import Counter
 
-from tests.retrieval.questions import chapters
+from testing.retrieval_questions import chapters
 
 ALIKE = 40
 

@@ -1,4 +1,7 @@
-"""A JSON-RPC client for tests, over memory, stdio, sockets and WebSocket, in every framing."""
+"""JSON-RPC clients for tests: over memory, stdio, sockets and WebSocket, in every framing.
+
+And the daemons that they talk to: one in this process, or one in a process of its own.
+"""
 
 import contextlib
 import math
@@ -6,7 +9,7 @@ import os
 import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import anyio
 import msgspec
@@ -14,11 +17,16 @@ from anyio.abc import ByteStream, Process
 from anyio.streams.memory import MemoryObjectReceiveStream
 
 from creonowd.daemon import endpoint
+from creonowd.daemon.build import build
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Role
 from creonowd.rpc.framing import Frame, Framing, Splitter, enclose
+from creonowd.rpc.peer import Merge
 from creonowd.rpc.server import Server
+from creonowd.settings import Settings
 from creonowd.transports.memory import MemoryWire
 
+T = TypeVar("T")
 Send = Callable[[bytes], Awaitable[None]]
 Handler = Callable[[Any], Any]
 PATIENCE = 60
@@ -173,6 +181,18 @@ async def in_memory(
 
 
 @contextlib.asynccontextmanager
+async def daemon(user_data: Path, settings: Settings | None = None) -> AsyncGenerator[Client]:
+    """Start a daemon in this process, connect as an owner, and end it with the block."""
+    async with (
+        anyio.create_task_group() as tasks,
+        build(user_data, settings or Settings(), tasks) as server,
+        in_memory(server) as client,
+    ):
+        yield client
+        tasks.cancel_scope.cancel()
+
+
+@contextlib.asynccontextmanager
 async def over_stdio(
     user_data: Path, framing: Framing = Framing.LINES, **environ: str
 ) -> AsyncGenerator[Client]:
@@ -307,3 +327,32 @@ async def endpoints_of(user_data: Path) -> dict[str, endpoint.Endpoint]:
         while (found := endpoint.read(user_data)) is None:  # noqa: ASYNC110 - another process writes it
             await anyio.sleep(0.02)
     return {way.transport: way for way in found.endpoints}
+
+
+class RecordingPeer:
+    """The test double of `Peer`: keeps every notification, answers no call, and can hang up."""
+
+    def __init__(self, name: str = "test", role: Role = Role.OWNER, *, utf16: bool = False) -> None:
+        self.id = name
+        self.role = role
+        self.utf16 = utf16
+        self.connected = True
+        self.events: list[tuple[str, Any]] = []
+        self._closers: list[Callable[[], None]] = []
+
+    def notify(self, name: str, fields: Any, *, key: str = "", merge: Merge | None = None) -> None:
+        self.events.append((name, fields))
+
+    async def call(self, name: str, params: Any, result: type[T], timeout_ms: int) -> T:
+        raise DaemonError(ErrorCode.DISCONNECTED)
+
+    def when_closed(self, callback: Callable[[], None]) -> None:
+        if self.connected:
+            self._closers.append(callback)
+        else:
+            callback()
+
+    def hang_up(self) -> None:
+        self.connected = False
+        for callback in self._closers:
+            callback()

@@ -20,7 +20,7 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from creonowd.daemon import endpoint
 from creonowd.rpc.framing import Framing
-from tests.clients import (
+from testing.clients import (
     PATIENCE,
     Client,
     Handler,

@@ -1,9 +1,9 @@
-"""Kill a daemon in the middle of its writes, again and again, and look at what is left.
+"""Kill a daemon during its writes, again and again, and check that nothing acknowledged is lost.
 
-Run as a process of its own: `python -m e2e.killing FOLDER KILLS SEED` loads the daemon once and
-forks whole daemons off, each on real pipes. The blow is a SIGKILL: at a chosen touch of the disk,
-counted from the first write, or after a chosen time. A rehearsal of each kind of write tells how
-many touches and how much time there are to choose from. After each kill the doctor is asked.
+`python -m testing.kills FOLDER KILLS SEED` runs as a process of its own: it loads the daemon once
+and forks whole daemons, each on real pipes. A kill is a SIGKILL at a random disk operation, counted
+from the first write, or after a random time. A burst without a kill comes first and measures how
+many disk operations and how much time each kind of write takes. After each kill the doctor is run.
 Prints a report as JSON.
 """
 
@@ -24,10 +24,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
-from e2e.writes import BURST, KINDS, Acknowledged, Kind, World, make_world
-from tests.clients import RpcError, environment
+from testing.clients import RpcError, environment
+from testing.writes import BURST, KINDS, Acknowledged, Kind, World, make_world
 
-TOUCHES = {
+DISK_OPERATIONS = {
     "open",
     "os.rename",
     "os.remove",
@@ -37,29 +37,32 @@ TOUCHES = {
     "os.link",
     "os.truncate",
 }
-WARM, BY_TOUCH = 0.9, 0.5
+WARM, BY_OPERATION = 0.9, 0.5
 NEVER = (1 << 32) - 1
 PATIENCE_S = 60.0
 KILLS_PER_WORLD = 3 * len(KINDS)
 
 
 class DiedError(Exception):
-    """The daemon is gone."""
+    """The daemon has ended."""
 
 
 class Pace(NamedTuple):
-    """What one write takes, on average."""
+    """How many disk operations and seconds one write takes, on average."""
 
-    touches: float
+    operations: float
     seconds: float
 
 
 class Report(NamedTuple):
-    """What was done to daemons, and what they kept."""
+    """How many daemons were killed, by kind of write, and what was lost.
+
+    `inside`: before all writes were answered; `reported`: the doctor reported the kill.
+    """
 
     kills: Counter[str]
     inside: Counter[str]
-    told: Counter[str]
+    reported: Counter[str]
     acknowledged: Counter[str]
     refused: Counter[str]
     lost: list[str]
@@ -69,22 +72,22 @@ class Daemon:
     """A whole daemon in a forked process."""
 
     def __init__(self, user_data: Path) -> None:
-        self._fuse = mmap.mmap(-1, 4)
+        self._countdown = mmap.mmap(-1, 4)
         stdin, self._to = os.pipe()
         self._from, stdout = os.pipe()
         self._made = 0
-        self._heard = b""
+        self._received = b""
         self.pid = os.fork()
         if self.pid == 0:
-            _serve(user_data, stdin, stdout, self._fuse)
+            _serve(user_data, stdin, stdout, self._countdown)
         os.close(stdin)
         os.close(stdout)
 
     def call(self, method: str, params: Any) -> Any:
-        """Call and wait; RpcError for an error, DiedError if the daemon has gone."""
+        """Call and wait; RpcError for an error, DiedError if the daemon has ended."""
         number = self.send(method, params)
         while True:
-            reply = self.hear(PATIENCE_S)
+            reply = self.receive(PATIENCE_S)
             if reply.get("id") == number:
                 if "error" in reply:
                     raise RpcError(reply["error"])
@@ -98,66 +101,66 @@ class Daemon:
             os.write(self._to, json.dumps(message).encode() + b"\n")
         return self._made
 
-    def hear(self, seconds: float) -> dict[str, Any]:
-        """Take the next message; TimeoutError after a while, DiedError at the end."""
+    def receive(self, seconds: float) -> dict[str, Any]:
+        """Return the next message; TimeoutError if none comes in time, DiedError at the end."""
         until = time.monotonic() + seconds
-        while b"\n" not in self._heard:
+        while b"\n" not in self._received:
             ready, _, _ = select.select([self._from], [], [], max(0, until - time.monotonic()))
             if not ready:
                 raise TimeoutError
             more = os.read(self._from, 1 << 20)
             if not more:
                 raise DiedError
-            self._heard += more
-        line, _, self._heard = self._heard.partition(b"\n")
+            self._received += more
+        line, _, self._received = self._received.partition(b"\n")
         return json.loads(line)
 
-    def light(self, touches: int) -> None:
-        """Let the daemon die at its so-manieth touch of the disk from now on."""
-        self._fuse[:] = touches.to_bytes(4, "little")
+    def kill_after(self, operations: int) -> None:
+        """Kill the daemon at this disk operation, counted from now on; 0 for never."""
+        self._countdown[:] = operations.to_bytes(4, "little")
 
-    def touches_left(self) -> int:
-        """Tell how many touches there are still to come."""
-        return int.from_bytes(self._fuse[:], "little")
+    def operations_left(self) -> int:
+        """Return how many disk operations are left until the kill."""
+        return int.from_bytes(self._countdown[:], "little")
 
     def kill(self) -> None:
-        """Kill it and bury it, if it has not died already."""
+        """Kill it, if it still runs, and reap it."""
         with contextlib.suppress(ProcessLookupError):
             os.kill(self.pid, signal.SIGKILL)
         os.close(self._to)
         os.waitpid(self.pid, 0)
 
-    def last_words(self) -> Generator[dict[str, Any]]:
-        """Go through what it said before it died."""
+    def rest(self) -> Generator[dict[str, Any]]:
+        """Yield what it had sent before it ended."""
         with contextlib.suppress(DiedError):
             while True:
-                yield self.hear(PATIENCE_S)
+                yield self.receive(PATIENCE_S)
         os.close(self._from)
-        self._fuse.close()
+        self._countdown.close()
 
 
-def _serve(user_data: Path, stdin: int, stdout: int, fuse: mmap.mmap) -> NoReturn:
+def _serve(user_data: Path, stdin: int, stdout: int, countdown: mmap.mmap) -> NoReturn:
     os.dup2(stdin, 0)
     os.dup2(stdout, 1)
     os.closerange(3, 256)
     places = (str(user_data.parent),)
 
-    def burn(event: str, arguments: tuple[Any, ...]) -> None:
-        left = int.from_bytes(fuse[:], "little")
-        if left and event in TOUCHES and str(arguments[0]).startswith(places):
-            fuse[:] = (left - 1).to_bytes(4, "little")
+    def count_down(event: str, arguments: tuple[Any, ...]) -> None:
+        left = int.from_bytes(countdown[:], "little")
+        if left and event in DISK_OPERATIONS and str(arguments[0]).startswith(places):
+            countdown[:] = (left - 1).to_bytes(4, "little")
             if left == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
 
-    sys.addaudithook(burn)
+    sys.addaudithook(count_down)
     from creonowd.cli import main as creonowd
 
     status = creonowd(["serve", "--stdio", "--user-data", str(user_data)])
     os._exit(status)
 
 
-class Siege:
-    """Kills daemons of one user-data folder and keeps count."""
+class KillSeries:
+    """Kills daemons of one user-data folder and counts what they kept."""
 
     def __init__(self, user_data: Path, seed: int) -> None:
         self._user_data = user_data
@@ -166,59 +169,63 @@ class Siege:
         self._paces: dict[str, Pace] = {}
         self.report = Report(Counter(), Counter(), Counter(), Counter(), Counter(), [])
 
-    def spend(self, home: Path, kills: int) -> None:
-        """Make a project, kill daemons while they write in it, and forget it."""
+    def run(self, home: Path, kills: int) -> None:
+        """Make a project, kill daemons while they write in it, and delete it."""
         daemon = Daemon(self._user_data)
         world = make_world(home, self._user_data, daemon.call)
         self._kept = {kind.name: {} for kind in KINDS}
         for number in range(kills):
             kind = KINDS[number % len(KINDS)]
             if kind.name not in self._paces:
-                self._rehearse(daemon, kind, world, 2 * number * BURST)
+                self._measure(daemon, kind, world, 2 * number * BURST)
             first = (2 * number + 1) * BURST
             self._keep(kind, self._kill_within(daemon, kind, world, first))
-            self.report.told[kind.name] += _doctor_tells_of_a_kill(self._user_data)
+            self.report.reported[kind.name] += _doctor_reports_a_kill(self._user_data)
             daemon = Daemon(self._user_data)
-            self._look(daemon, kind, world)
+            self._check(daemon, kind, world)
         for kind in KINDS:
-            self._look(daemon, kind, world)
+            self._check(daemon, kind, world)
         for project in daemon.call("project:list", {})["items"]:
             daemon.call("project:delete", {"projectId": project["projectId"]})
         daemon.kill()
-        list(daemon.last_words())
+        list(daemon.rest())
 
-    def _rehearse(self, daemon: Daemon, kind: Kind, world: World, first: int) -> None:
-        """Let a burst come to its end, and note what it took."""
+    def _measure(self, daemon: Daemon, kind: Kind, world: World, first: int) -> None:
+        """Measure what a burst without a kill takes."""
         daemon.call("project:list", {})
-        daemon.light(NEVER)
+        daemon.kill_after(NEVER)
         started = time.monotonic()
         asked = self._ask(daemon, kind, world, range(first, first + BURST))
-        heard = _listen(daemon, len(asked), PATIENCE_S)
+        received = _replies(daemon, len(asked), PATIENCE_S)
         seconds = time.monotonic() - started
-        self._paces[kind.name] = Pace((NEVER - daemon.touches_left()) / BURST, seconds / BURST)
-        daemon.light(0)
-        self._keep(kind, _done(asked, heard))
+        self._paces[kind.name] = Pace((NEVER - daemon.operations_left()) / BURST, seconds / BURST)
+        daemon.kill_after(0)
+        self._keep(kind, _done(asked, received))
 
     def _kill_within(self, daemon: Daemon, kind: Kind, world: World, first: int) -> Acknowledged:
-        """Ask for several writes at once and kill the daemon somewhere among them."""
+        """Request several writes at once and kill the daemon somewhere among them."""
         numbers = range(first, first + self._chance.randint(1, BURST))
         if self._chance.random() < WARM:
             daemon.call("project:list", {})
         pace = self._paces[kind.name]
-        by_touch = self._chance.random() < BY_TOUCH
-        if by_touch:
-            daemon.light(self._chance.randint(1, max(1, round(pace.touches * len(numbers)))))
+        by_operation = self._chance.random() < BY_OPERATION
+        if by_operation:
+            daemon.kill_after(
+                self._chance.randint(1, max(1, round(pace.operations * len(numbers))))
+            )
         asked = self._ask(daemon, kind, world, numbers)
-        seconds = PATIENCE_S if by_touch else self._chance.uniform(0, pace.seconds * len(numbers))
-        heard = _listen(daemon, len(asked), seconds)
+        seconds = (
+            PATIENCE_S if by_operation else self._chance.uniform(0, pace.seconds * len(numbers))
+        )
+        received = _replies(daemon, len(asked), seconds)
         daemon.kill()
-        heard += list(daemon.last_words())
-        answered = [reply for reply in heard if reply.get("id") in asked]
+        received += list(daemon.rest())
+        answered = [reply for reply in received if reply.get("id") in asked]
         self.report.kills[kind.name] += 1
         self.report.inside[kind.name] += len(answered) < len(asked)
         for code in (reply["error"]["data"]["code"] for reply in answered if "error" in reply):
             self.report.refused[f"{kind.name} {code}"] += 1
-        return _done(asked, heard)
+        return _done(asked, received)
 
     def _ask(self, daemon: Daemon, kind: Kind, world: World, numbers: range) -> dict[int, int]:
         return {daemon.send(*kind.ask(world, number)): number for number in numbers}
@@ -227,7 +234,7 @@ class Siege:
         self._kept[kind.name] |= done
         self.report.acknowledged[kind.name] += len(done)
 
-    def _look(self, daemon: Daemon, kind: Kind, world: World) -> None:
+    def _check(self, daemon: Daemon, kind: Kind, world: World) -> None:
         kept = self._kept[kind.name]
         try:
             missing = list(kind.missing(world, daemon.call, kept))
@@ -236,42 +243,42 @@ class Siege:
         self.report.lost.extend(f"{kind.name} {n}" for n in missing)
 
 
-def _doctor_tells_of_a_kill(user_data: Path) -> bool:
+def _doctor_reports_a_kill(user_data: Path) -> bool:
     from creonowd.cli import main as creonowd
 
-    heard = io.BytesIO()
-    with contextlib.redirect_stdout(io.TextIOWrapper(heard, encoding="utf-8")):
+    received = io.BytesIO()
+    with contextlib.redirect_stdout(io.TextIOWrapper(received, encoding="utf-8")):
         creonowd(["doctor", "--user-data", str(user_data)])
-        findings = json.loads(heard.getvalue())["findings"]
+        findings = json.loads(received.getvalue())["findings"]
     return any(one["part"] == "last end" and "was killed" in one["found"] for one in findings)
 
 
-def _done(asked: dict[int, int], heard: list[dict[str, Any]]) -> Acknowledged:
-    replies = (reply for reply in heard if reply.get("id") in asked and "result" in reply)
+def _done(asked: dict[int, int], received: list[dict[str, Any]]) -> Acknowledged:
+    replies = (reply for reply in received if reply.get("id") in asked and "result" in reply)
     return {asked[reply["id"]]: reply["result"] for reply in replies}
 
 
-def _listen(daemon: Daemon, wanted: int, seconds: float) -> list[dict[str, Any]]:
-    """Hear replies until there are enough, the time is over or the daemon is dead."""
-    heard: list[dict[str, Any]] = []
+def _replies(daemon: Daemon, wanted: int, seconds: float) -> list[dict[str, Any]]:
+    """Return the replies until there are enough, the time is over or the daemon has ended."""
+    received: list[dict[str, Any]] = []
     until = time.monotonic() + seconds
     with contextlib.suppress(TimeoutError, DiedError):
-        while sum("id" in reply for reply in heard) < wanted:
-            heard.append(daemon.hear(max(0, until - time.monotonic())))
-    return heard
+        while sum("id" in reply for reply in received) < wanted:
+            received.append(daemon.receive(max(0, until - time.monotonic())))
+    return received
 
 
 def main(place: str, kills: str, seed: str) -> None:
-    """Kill and tell; every kind of write in turn, in a new project now and then."""
+    """Kill during every kind of write in turn, now and then in a new project, and print the report."""
     os.environ |= environment()
     for name in ("daemon.build", "daemon.run", "transports.stdio"):
         import_module(f"creonowd.{name}")
-    siege = Siege(Path(place) / "user data 用户", int(seed))
+    series = KillSeries(Path(place) / "user data 用户", int(seed))
     for start in range(0, int(kills), KILLS_PER_WORLD):
         home = Path(place) / f"world {start}"
-        siege.spend(home, min(KILLS_PER_WORLD, int(kills) - start))
+        series.run(home, min(KILLS_PER_WORLD, int(kills) - start))
         shutil.rmtree(home)
-    print(json.dumps(siege.report._asdict(), ensure_ascii=False))
+    print(json.dumps(series.report._asdict(), ensure_ascii=False))
 
 
 if __name__ == "__main__":

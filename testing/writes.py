@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import anyio
 
 from creonowd.workspace.runs import Runs
-from tests.clients import RpcError
+from testing.clients import RpcError
 
 Call = Callable[[str, Any], Any]
 Asked = tuple[str, dict[str, Any]]

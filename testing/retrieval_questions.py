@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from creonowd.model import Model
 
-CORPUS = Path(__file__).parents[4] / "shared" / "corpus" / "hongloumeng.txt"
+CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus" / "hongloumeng.txt"
 
 
 class Question(NamedTuple):

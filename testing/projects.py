@@ -1,15 +1,15 @@
-"""A project with one chapter and a client that works on it, for tests of whole runs."""
+"""Projects on one connection, for tests: one with a chapter, and one with a conversation."""
 
 from pathlib import Path
 from typing import Any
 
-from tests.clients import Client
+from testing.clients import Client, RpcError
 
 TEXT = "林远推开门，屋里没有人。\n\n他站了一会儿，听见楼上的脚步声。\n"
 
 
 class Desk:
-    """What an author has in front of them."""
+    """A project with one chapter, and a client that works on it."""
 
     def __init__(self, client: Client, root: Path, project_id: str) -> None:
         self.client = client
@@ -57,3 +57,38 @@ async def at_desk(client: Client, root: Path) -> Desk:
     (root / "一.md").write_bytes(TEXT.encode())
     project = await client.call("project:create", {"rootPath": str(root)})
     return Desk(client, root, project["projectId"])
+
+
+class Chat:
+    """A conversation of a fresh project on one connection."""
+
+    def __init__(self, client: Client, project_id: str, conversation_id: str = "chat-1") -> None:
+        self.client = client
+        self.where = {"projectId": project_id, "conversationId": conversation_id}
+
+    async def call(self, channel: str, **payload: Any) -> Any:
+        """Ask about this conversation."""
+        return await self.client.call(channel, {**self.where, **payload})
+
+    async def failure(self, channel: str, **payload: Any) -> RpcError:
+        """Ask, and return the error that must come."""
+        return await self.client.failure(channel, {**self.where, **payload})
+
+    async def put(self, content: str, **payload: Any) -> str:
+        """Put a text and return its id."""
+        put = {"kind": "artifact", "hint": "a hint", "content": content} | payload
+        result = await self.call("context:files:put", **put)
+        return result["ref"]["id"]
+
+    async def register(self, recipe: dict[str, Any], **payload: Any) -> str:
+        """Register a recipe and return its ref's id."""
+        new = {"kind": "history", "hint": "a hint", "recipe": recipe} | payload
+        result = await self.call("context:files:register", **new)
+        return result["ref"]["id"]
+
+
+async def chat_on(client: Client, folder: Path, conversation_id: str = "chat-1") -> Chat:
+    """Make a folder a project and begin a conversation."""
+    folder.mkdir(exist_ok=True)
+    project = await client.call("project:create", {"rootPath": str(folder)})
+    return Chat(client, project["projectId"], conversation_id)
