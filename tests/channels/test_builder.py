@@ -18,9 +18,9 @@ from creonowd.providers.fake import Fake, Script, ScriptedAnswer
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.tokens import ByteTokenizer, Tokenizer, Tokenizers
-from testing.projects import Chat, chat_on
 from testing.clients import Client, in_memory
 from testing.conversations import broken_pairs, calls, realistic_round, result, says, user
+from testing.projects import Chat, chat_on
 
 ORDER = [
     "system_prompt",

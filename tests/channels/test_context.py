@@ -18,8 +18,8 @@ from creonowd.settings import Settings
 from creonowd.sources.in_memory import InMemorySource, piece
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.projects import Project
-from tests.channels.conftest import Book, Lines
 from testing.clients import Client, in_memory
+from tests.channels.conftest import Book, Lines
 
 SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
 CHAPTER = "第七章\n\n林远推开门，雨还在下。\n苏晴没有抬头。\n"

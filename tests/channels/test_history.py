@@ -8,7 +8,6 @@ import anyio
 import pytest
 
 from creonowd.rpc.server import Server
-from testing.projects import chat_on
 from testing.clients import Client, in_memory
 from testing.conversations import (
     SECRETS,
@@ -19,6 +18,7 @@ from testing.conversations import (
     says,
     user,
 )
+from testing.projects import chat_on
 
 
 async def test_history_keeps_the_brief_result_and_the_file_all_of_it(

@@ -33,8 +33,8 @@ from creonowd.context_files.records import Kind
 from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.threads import StoppedError, StopSignal
-from tests.context_files.files import content_of, lazy_file, new_file
 from testing.fuzz import often
+from tests.context_files.files import content_of, lazy_file, new_file
 
 RULES = ImportRules(64 * 1024 * 1024, repr, str)
 PREFIX = "context/chat-1/"

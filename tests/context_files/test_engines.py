@@ -14,9 +14,9 @@ from creonowd.context_files.new_file import file_stats
 from creonowd.context_files.records import FileStats
 from creonowd.context_files.search_engines import TOP, Cursor, FoundLines, LineQuery, LineStart
 from creonowd.threads import StopSignal, TimeLimit
+from testing.fuzz import often
 from tests.context_files.files import file_of
 from tests.context_files.patterns_made import FILES, PATTERNS, Pattern
-from testing.fuzz import often
 
 RIPGREP = search_engines.find_ripgrep()
 FOLDING = st.text(alphabet="kK\u212asS\u017fßẞiIİıéÉσςΣ\n", max_size=30)

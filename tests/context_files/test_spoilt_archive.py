@@ -16,8 +16,8 @@ from creonowd.context_files.records import Kind
 from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError
 from creonowd.threads import StopSignal
-from tests.context_files.files import content_of, new_file
 from testing.fuzz import often, spoilt
+from tests.context_files.files import content_of, new_file
 
 RULES = ImportRules(1024 * 1024, repr, str)
 MANIFEST = "context/chat-1/manifest.json"

@@ -5,9 +5,8 @@ import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.providers.provider import LONGEST, Call, Heard, Stop
+from testing.providers import KEY, USAGE, Role, Scene, Stage, on_stage
 from tests.providers.conftest import PROXIES
-from testing.providers import KEY, USAGE, Role
-from testing.providers import Scene, Stage, on_stage
 
 PATIENCE = 60
 SENT = {

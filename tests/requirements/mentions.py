@@ -37,7 +37,7 @@ def find_mentions(root: Path) -> tuple[list[Mention], list[str]]:
         problems.extend(strays)
     for path in _files(root, ("protocol", "e2e", "tests"), JAVASCRIPT):
         mentions.extend(_in_comments(_lines(path), path.relative_to(root).as_posix()))
-    for path in _files(root, ("scripts/benchmarks",), ("*.py",)):
+    for path in _files(root, ("benchmarks",), ("*.py",)):
         name = path.relative_to(root).as_posix()
         mentions.extend(_in_comments(_python_comments(path), name, bench=True))
     return mentions, problems

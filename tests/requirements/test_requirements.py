@@ -163,27 +163,27 @@ def test_installed_javascript_is_not_ours(tmp_path: Path) -> None:
     assert found == ["CE-001: is marked done, but no test names it"]
 
 
-BENCH = ROW.replace('"unit"', '"bench"\nbench = "scripts/benchmarks/tokens.py"')
+BENCH = ROW.replace('"unit"', '"bench"\nbench = "benchmarks/tokens.py"')
 
 
 def test_a_bench_row_needs_its_script(tmp_path: Path) -> None:
     assert problems(tmp_path, BENCH, {"tests/test_tokens.py": TEST}) == [
-        "CE-001: is marked done, but there is no scripts/benchmarks/tokens.py"
+        "CE-001: is marked done, but there is no benchmarks/tokens.py"
     ]
 
 
 def test_a_bench_row_is_named_by_its_own_script(tmp_path: Path) -> None:
-    silent = {"scripts/benchmarks/tokens.py": "TEXT = '# requirement: CE-001'\n"}
-    speaking = {"scripts/benchmarks/tokens.py": "# requirement: CE-001\n"}
+    silent = {"benchmarks/tokens.py": "TEXT = '# requirement: CE-001'\n"}
+    speaking = {"benchmarks/tokens.py": "# requirement: CE-001\n"}
 
     assert problems(tmp_path, BENCH, silent) == [
-        "CE-001: is marked done, but scripts/benchmarks/tokens.py does not name it"
+        "CE-001: is marked done, but benchmarks/tokens.py does not name it"
     ]
     assert problems(tmp_path, BENCH, speaking) == []
 
 
 def test_a_bench_does_not_stand_in_for_a_test(tmp_path: Path) -> None:
-    speaking = {"scripts/benchmarks/tokens.py": "# requirement: CE-001\n"}
+    speaking = {"benchmarks/tokens.py": "# requirement: CE-001\n"}
 
     assert problems(tmp_path, ROW, speaking) == ["CE-001: is marked done, but no test names it"]
 

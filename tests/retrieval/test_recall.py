@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from creonowd.retrieval.database import Database
-from tests.retrieval.made_indexes import index_of, ranked
 from testing.retrieval_questions import CORPUS, QUESTIONS, chapters, measure
+from tests.retrieval.made_indexes import index_of, ranked
 
 
 @pytest.fixture(scope="module")

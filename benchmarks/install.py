@@ -1,0 +1,141 @@
+"""What an installation costs: its start, its memory and its size on disk.
+
+The wheel is built and installed into a temporary environment with its dependencies and nothing else.
+Packages come from the index that pip is configured with.
+"""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import psutil
+
+from scripts.environment import ROOT
+
+ROUNDS = 15
+MIB = 1024 * 1024
+BASE = "import anyio._backends._asyncio, msgspec, structlog"
+SIZES = """
+import importlib.metadata as m, json
+def size(d):
+    files = (f.locate() for f in d.files or ())
+    return sum(p.stat().st_size for p in files if p.is_file())
+print(json.dumps({d.name: size(d) for d in m.distributions()}))
+"""
+NOVEL = ROOT / "e2e" / "sample"
+LARGEST = 5
+
+
+class Line:
+    """A client of a daemon on its standard streams."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        self._stdin = cast("BinaryIO", process.stdin)
+        self._stdout = cast("BinaryIO", process.stdout)
+        self._watched = psutil.Process(process.pid)
+
+    def call(self, method: str, **params: Any) -> Any:
+        request = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+        self._stdin.write(json.dumps(request).encode() + b"\n")
+        self._stdin.flush()
+        while "result" not in (reply := json.loads(self._stdout.readline())):
+            assert "error" not in reply, reply
+        return reply["result"]
+
+    def megabytes(self) -> float:
+        return self._watched.memory_info().rss / MIB
+
+
+def main(_argv: list[str]) -> None:
+    """Print the table."""
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        python, wheel = _install(place)
+        print("| an installation | |\n|---|---|")
+        _start(python, place)
+        _memory(python, place)
+        _disk(python, wheel)
+
+
+def _install(place: Path) -> tuple[str, Path]:
+    build = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(place)]
+    subprocess.run(build, cwd=ROOT, check=True, capture_output=True)
+    (wheel,) = place.glob("*.whl")
+    subprocess.run([sys.executable, "-m", "venv", str(place / "venv")], check=True)
+    python = str(place / "venv" / ("Scripts" if os.name == "nt" else "bin") / "python")
+    pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", str(wheel)]
+    subprocess.run(pip, check=True, stderr=subprocess.DEVNULL)
+    return python, wheel
+
+
+def _start(python: str, place: Path) -> None:
+    imports: list[float] = []
+    replies: list[float] = []
+    for _ in range(ROUNDS):
+        imports.append(_time_imports(python, place))
+        replies.append(_time_first_reply(python, place))
+    base, first = statistics.median(imports), statistics.median(replies)
+    what = "spawn to first reply ÷ importing anyio, msgspec and structlog (goal ≤ 1.5)"
+    print(f"| {what} | {first / base:.2f} |")
+
+
+def _time_imports(python: str, place: Path) -> float:
+    started = time.perf_counter()
+    subprocess.run([python, "-c", BASE], cwd=place, check=True)
+    return time.perf_counter() - started
+
+
+def _time_first_reply(python: str, place: Path) -> float:
+    started = time.perf_counter()
+    with _daemon(python, place) as line:
+        line.call("app:ping")
+        return time.perf_counter() - started
+
+
+def _memory(python: str, place: Path) -> None:
+    with _daemon(python, place) as line:
+        line.call("app:health")
+        idle = line.megabytes()
+        line.call("tokens:count", text="第一章")
+        loaded = line.megabytes()
+        project = line.call("project:create", rootPath=str(NOVEL))["projectId"]
+        document = "chapters/03-水文站.md"
+        where = {"projectId": project, "documentId": document, "cursorPosition": 100}
+        line.call("context:assemble", skillId="builtin:continue", **where)
+        used = line.megabytes()
+    print(f"| idle, no tokenizer (goal ≤ 45 MB) | {idle:.0f} MB |")
+    print(f"| with o200k_base loaded | {loaded:.0f} MB |")
+    print(f"| after an assembly of the sample | {used:.0f} MB |")
+
+
+def _disk(python: str, wheel: Path) -> None:
+    output = subprocess.run([python, "-c", SIZES], check=True, capture_output=True, text=True)
+    sizes: dict[str, int] = json.loads(output.stdout)
+    ours = {name: size for name, size in sizes.items() if name not in {"pip", "setuptools"}}
+    print(f"| the wheel | {wheel.stat().st_size / MIB:.1f} MB |")
+    print(f"| on disk, all {len(ours)} packages | {sum(ours.values()) / MIB:.1f} MB |")
+    by_size = sorted(ours.items(), key=lambda item: -item[1])
+    for name, size in by_size[:LARGEST]:
+        print(f"| – {name} | {size / MIB:.1f} MB |")
+    others = by_size[LARGEST:]
+    print(f"| – the other {len(others)} | {sum(size for _, size in others) / MIB:.1f} MB |")
+
+
+@contextmanager
+def _daemon(python: str, place: Path) -> Generator[Line]:
+    command = [python, "-m", "creonowd", "serve", "--stdio", "--user-data", str(place / "data")]
+    quiet = os.environ | {"CREONOW_WARM_UP": "false"}
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=place, env=quiet) as process:
+        try:
+            yield Line(process)
+        finally:
+            cast("BinaryIO", process.stdin).close()

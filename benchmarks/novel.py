@@ -1,0 +1,185 @@
+"""The texts that benchmarks use, a project made of them, and the engine over that project.
+
+Texts are the two novels of ../shared/corpus if they are there, and else made-up prose of about
+their size. The project has 120 chapters, 200 settings files and 500 constraints, about 60 000
+tokens of candidates.
+"""
+
+import json
+import os
+import random
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from creonowd.clock import SystemClock
+from creonowd.context.assemble import Assembly, assemble
+from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets
+from creonowd.context.plan import ContextRules, Plan, SkillNeeds, figures_of, place
+from creonowd.context.result import AssembleResult, Compared, ModelTarget, answer
+from creonowd.context.text_tools import Memory, TextTools
+from creonowd.redaction import Redactor
+from creonowd.retrieval.indexes import Indexes
+from creonowd.sources.passage_source import Passages
+from creonowd.sources.project_files import ProjectSources
+from creonowd.tokens.cache import CountCache
+from creonowd.tokens.tables import packaged_encoding
+from creonowd.tokens.tokenizer import BpeTokenizer
+from creonowd.workspace.constraints import Constraints
+from creonowd.workspace.creonow_tree import Tree
+from creonowd.workspace.projects import Project
+from creonowd.workspace.watcher import Watcher
+
+CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
+CHAPTERS = 120
+SETTINGS = 200
+CONSTRAINTS = 500
+DOCUMENT = "chapters/042.md"
+REDACTOR = Redactor()
+
+_OLD_TIME = 1_700_000_000
+_HEADING = re.compile(r"^\s*第[一二三四五六七八九十百零〇○]+回", re.MULTILINE)
+_IDEOGRAPHS = "雨门灯人影风夜花酒书路桥山水船马剑声泪梦雪月窗帘石阶檐钟茶琴"
+_WORDS = "the rain lamp gate river night old letter sister garden slowly never came and spoke of"
+
+
+def origin() -> str:
+    """Name where the texts are from."""
+    return "../shared/corpus" if CORPUS.is_dir() else "made-up prose"
+
+
+def chinese() -> str:
+    """Return the text of a Chinese novel."""
+    if text := _read("hongloumeng.txt"):
+        return text
+    chance = random.Random(7)
+    lines = (_made_up(list(_IDEOGRAPHS), "", chance, (20, 300)) + "。" for _ in range(5200))
+    return "\n".join(lines)
+
+
+def english() -> str:
+    """Return the text of an English novel."""
+    if text := _read("pride-and-prejudice.txt"):
+        return text
+    chance = random.Random(8)
+    lines = (_made_up(_WORDS.split(), " ", chance, (9, 60)) + "." for _ in range(9000))
+    return "\n\n".join(lines)
+
+
+def _read(name: str) -> str:
+    path = CORPUS / name
+    return path.read_bytes().decode("utf-8").replace("\r\n", "\n") if path.is_file() else ""
+
+
+def _made_up(words: Sequence[str], joint: str, chance: random.Random, size: tuple[int, int]) -> str:
+    return joint.join(chance.choices(words, k=chance.randint(*size)))
+
+
+def chapters(text: str) -> list[str]:
+    """Split a novel at its chapters, or evenly if it has none."""
+    starts = [match.start() for match in _HEADING.finditer(text)]
+    if len(starts) < CHAPTERS:
+        starts = [len(text) * n // CHAPTERS for n in range(CHAPTERS)]
+    ends = [*starts[1:], len(text)]
+    return [text[a:b] for a, b in zip(starts, ends, strict=True)][:CHAPTERS]
+
+
+def make_project(root: Path, text: str) -> list[str]:
+    """Write the project and return its chapters."""
+    parts = chapters(text)
+    for number, chapter in enumerate(parts, start=1):
+        write(root / f"chapters/{number:03}.md", chapter)
+    for number in range(SETTINGS):
+        body = text[number * 4000 : number * 4000 + 200]
+        front = "" if number % 4 else f"---\nconfidence: {(number % 10 + 1) / 10}\n---\n"
+        write(root / f".creonow/settings/设定{number:03}.md", f"{front}{body}\n")
+    write(root / ".creonow/rules/style.md", "短句为主，少用成语，不用感叹号。\n")
+    items = [
+        {
+            "id": f"con_{number:016}",
+            "text": f"第{number}条：主角在第{number % 120 + 1}回之前不知道真相。",
+            "type": "plot",
+            "source": "user" if number % 5 else "kg",
+            "priority": number % 100,
+            "degradable": number % 20 != 0,
+            "updatedAt": "2026-01-01T00:00:00Z",
+        }
+        for number in range(CONSTRAINTS)
+    ]
+    write(root / ".creonow/rules/constraints.json", to_json({"version": 2, "items": items}))
+    return parts
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file as if it had been there for long."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(text.encode())
+    # A file changed a moment ago is read again each time: its timestamp could hide another change.
+    os.utime(path, (_OLD_TIME, _OLD_TIME))
+
+
+def to_json(value: Any) -> str:
+    """Return JSON as a person would write it."""
+    return json.dumps(value, ensure_ascii=False)
+
+
+class ProjectEngine:
+    """The engine over the files of a project, without a wire; a new one has nothing cached."""
+
+    def __init__(self, root: Path) -> None:
+        clock = SystemClock()
+        tree = Tree(clock)
+        self.project = Project(project_id="prj_bench", name="bench", root=root)
+        constraints = Constraints(tree, clock, REDACTOR)
+        unbuilt = Indexes(root / ".index", clock, Watcher(clock), lambda _project: {}, REDACTOR)
+        self.sources = ProjectSources(tree, constraints, Passages(unbuilt))
+        tokenizer = BpeTokenizer(packaged_encoding("o200k_base"), CountCache())
+        self.instruments = TextTools(tokenizer, REDACTOR, Memory())
+
+    async def assemble(self, plan: Plan) -> Assembly:
+        """Assemble once."""
+        return await assemble(plan, self.sources.of(self.project), self.instruments)
+
+    async def answer(self, plan: Plan) -> AssembleResult:
+        """Assemble once and make the result that a channel returns."""
+        return answer(await self.assemble(plan), Compared(), ModelTarget(model="gpt-4o"))
+
+
+def make_plan(
+    text: str,
+    cursor: int,
+    total: int,
+    surrounding: int | None = None,
+    ratios: Sequence[float] = (0.15, 0.10, 0.25, 0.50),
+) -> Plan:
+    """Plan an assembly of a text at a cursor, with this total budget and the default minimums."""
+    rules = None
+    if surrounding is not None:
+        rules = ContextRules(surrounding=surrounding, style_guide=True, characters=True)
+    names, minimums = ("rules", "settings", "retrieved", "immediate"), (500, 200, 0, 2000)
+    layers = {
+        name: LayerBudget(ratio=ratio, minimum_tokens=minimum)
+        for name, ratio, minimum in zip(names, ratios, minimums, strict=True)
+    }
+    profile = BudgetProfile(total_budget_tokens=total, layers=LayerBudgets(**layers))
+    return Plan(
+        project_id="prj_bench",
+        document_id=DOCUMENT,
+        skill=SkillNeeds(skill_id="bench", rules=rules),
+        figures=figures_of(profile),
+        document=place(DOCUMENT, text, cursor).document,
+        source_timeout_ms=60_000,
+    )
+
+
+def common_prefix(one: bytes, other: bytes) -> int:
+    """Return how many bytes two prompts share at their beginning, by bisection."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -1,0 +1,96 @@
+"""How long redaction takes beside counting the same text's tokens, and how well it does.
+
+How well is measured on ../shared/redaction/examples.jsonl, or on the file after `--score`, which
+then is all that is measured.
+"""
+
+import base64
+import random
+from collections.abc import Callable
+from pathlib import Path
+from time import process_time
+
+from benchmarks.novel import chinese, english, origin
+from creonowd.redaction import redact
+from creonowd.tokens.tables import load_encoding, packaged_tables
+from testing.redaction_examples import SHARED, read_examples, score
+
+SIZE = 300_000
+ROUNDS = 5
+
+ADVERSARIAL = (
+    "eyJ", "eyJaaaaaaaa.", "sk-", "AKIA", "ghp_", "password", "password=", "password: ", "token=token=",
+    "key=", "密码：", "C:\\", "C:\\a\\", "/home/", "/home/a ", "file:///a ", "://a:b", "cookie: a=b;",
+    "-----BEGIN PRIVATE KEY-----", "\\u94a5", "a\u200b", ".aaaaaa.", "sk-aB3xZ9kQ2mN7pL4rT8vW ",
+    "password=Xy9k3Qz8\n", "C:\\Users\\li\\a.md ",
+)  # fmt: skip
+
+
+def main(argv: list[str]) -> None:
+    """Print the tables."""
+    if "--score" in argv:
+        print_scores(Path(argv[argv.index("--score") + 1]))
+        return
+    print_times()
+    if SHARED.is_file():
+        print()
+        print_scores(SHARED)
+
+
+def print_scores(path: Path) -> None:
+    """Print one row per tier, and the ids of the examples that went wrong."""
+    scores = score(read_examples(path))
+    print("| tier | secrets | recall | kept | harm | without secrets | changed |")
+    print("|---|---|---|---|---|---|---|")
+    for tier, result in scores.items():
+        print(
+            f"| {tier} | {result.secrets} | {result.recall:.2%} | {result.kept} | {result.harm:.2%}"
+            f" | {result.clean} | {result.loss:.2%} |"
+        )
+    for result in scores.values():
+        for what in ("survived", "harmed", "changed"):
+            if getattr(result, what):
+                print(f"\n{what}: {', '.join(getattr(result, what))}")
+
+
+def print_times() -> None:
+    """Print how long each text takes as a ratio to tiktoken, and how time grows with length."""
+    count = load_encoding("o200k_base", packaged_tables()).encode_ordinary
+    redact("warm up: password=Zq8Lw2Xv9")
+    print(f"Texts: {origin()}, {SIZE // 1000} KB each.\n")
+    print("| text | redaction / counting tokens | twice the text |")
+    print("|---|---|---|")
+    for name, text in texts().items():
+        whole, half = _best(redact, text), _best(redact, text[: len(text) // 2])
+        print(f"| {name} | {whole / _best(count, text):.2f} | × {whole / half:.1f} |")
+
+
+def texts() -> dict[str, str]:
+    """Make the texts by name; the adversarial ones repeat what rules look for."""
+    both = chinese(), english()
+    mixed = "".join(
+        both[0][place : place + 200] + both[1][place : place + 200]
+        for place in range(0, SIZE // 4, 200)
+    )
+    encoded = base64.b64encode(random.Random(7).randbytes(SIZE)).decode()
+    hostile = {repr(piece)[1:-1].replace("|", "\\|"): piece * SIZE for piece in ADVERSARIAL}
+    whole = {
+        "Chinese prose": both[0],
+        "mixed": mixed * 3,
+        "English prose": both[1],
+        "base64": encoded,
+    }
+    return {name: _cut(text) for name, text in (whole | hostile).items()}
+
+
+def _cut(text: str) -> str:
+    return text[:SIZE].encode()[:SIZE].decode(errors="ignore")
+
+
+def _best(work: Callable[[str], object], text: str) -> float:
+    best = float("inf")
+    for _ in range(ROUNDS):
+        begun = process_time()
+        work(text)
+        best = min(best, process_time() - begun)
+    return best

@@ -1,1 +1,0 @@
-"""A novel to measure with, and what is done with it."""

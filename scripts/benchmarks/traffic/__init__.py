@@ -1,1 +1,0 @@
-"""Many clients at once: what they send, what they are owed, and what the daemon uses meanwhile."""

@@ -1,1 +1,0 @@
-"""What `scripts/bench rpc` measures with: one light client, and the servers that it asks."""
