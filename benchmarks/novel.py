@@ -53,18 +53,14 @@ def chinese() -> str:
     """Return the text of a Chinese novel."""
     if text := _read("hongloumeng.txt"):
         return text
-    chance = random.Random(7)
-    lines = (_made_up(list(_IDEOGRAPHS), "", chance, (20, 300)) + "。" for _ in range(5200))
-    return "\n".join(lines)
+    return _made_up(list(_IDEOGRAPHS), "", "。", 5000)
 
 
 def english() -> str:
     """Return the text of an English novel."""
     if text := _read("pride-and-prejudice.txt"):
         return text
-    chance = random.Random(8)
-    lines = (_made_up(_WORDS.split(), " ", chance, (9, 60)) + "." for _ in range(9000))
-    return "\n\n".join(lines)
+    return _made_up(_WORDS.split(), " ", ". ", 850)
 
 
 def _read(name: str) -> str:
@@ -72,8 +68,17 @@ def _read(name: str) -> str:
     return path.read_bytes().decode("utf-8").replace("\r\n", "\n") if path.is_file() else ""
 
 
-def _made_up(words: Sequence[str], joint: str, chance: random.Random, size: tuple[int, int]) -> str:
-    return joint.join(chance.choices(words, k=chance.randint(*size)))
+def _made_up(words: Sequence[str], joint: str, end: str, paragraphs: int) -> str:
+    """Return paragraphs of a few sentences each, as long as those of a novel; always the same."""
+    chance = random.Random(7)
+    made = (
+        "".join(
+            joint.join(chance.choices(words, k=chance.randint(8, 30))) + end
+            for _ in range(chance.randint(1, 16))
+        )
+        for _ in range(paragraphs)
+    )
+    return "\n".join(made)
 
 
 def chapters(text: str) -> list[str]:

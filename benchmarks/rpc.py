@@ -204,21 +204,21 @@ def _watch_memory(address: str, watched: psutil.Process) -> None:
 
 
 def _garbage(address: str, megabytes: int) -> None:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as visitor:
-        visitor.connect(address)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.connect(address)
         for _ in range(megabytes):
-            visitor.sendall(b"x" * MIB)
+            client.sendall(b"x" * MIB)
 
 
 def _never_reads(address: str) -> None:
     """Ask until the server takes no more for a while, or 20 000 times."""
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as visitor:
-        visitor.connect(address)
-        visitor.settimeout(1.0)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as client:
+        client.connect(address)
+        client.settimeout(1.0)
         asked = requests("x" * 1000, headers=False)
         with contextlib.suppress(TimeoutError):
             for number in range(20_000):
-                visitor.sendall(asked[number % len(asked)])
+                client.sendall(asked[number % len(asked)])
 
 
 class Peer(msgspec.Struct, frozen=True):

@@ -124,7 +124,7 @@ def test_a_kill_at_any_moment_of_any_write_loses_nothing(tmp_path: Path) -> None
     assert sum(report["acknowledged"].values()) >= KILLS
 
 
-def test_a_killed_daemon_is_told_of_and_nothing_is_lost(
+def test_a_killed_daemon_is_reported_and_nothing_is_lost(
     harness: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept = written(harness)
@@ -163,7 +163,7 @@ def test_broken_files_are_named_mended_and_cost_no_record(
     assert "projects.damaged-1.json" in doctored(harness, capsys)
 
 
-def test_a_broken_budget_is_kept_aside_and_told_of(
+def test_a_broken_budget_is_kept_aside_and_reported(
     harness: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
     kept = written(harness)
@@ -220,7 +220,7 @@ def test_a_project_folder_that_goes_away_and_comes_back(
 
 @posix
 @pytest.mark.parametrize("days", [-3650, 30])
-def test_a_clock_that_jumps_is_told_of_and_nothing_is_lost(
+def test_a_clock_that_jumps_is_reported_and_nothing_is_lost(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], days: int
 ) -> None:
     """A day is found in which the machine believed itself ten years back, or a month ahead."""

@@ -322,7 +322,7 @@ async def running(user_data: Path, *arguments: str) -> AsyncGenerator[Process]:
 
 
 async def endpoints_of(user_data: Path) -> dict[str, endpoint.Endpoint]:
-    """Wait until the daemon says where it is."""
+    """Wait until the daemon has written where it listens."""
     with anyio.fail_after(PATIENCE):
         while (found := endpoint.read(user_data)) is None:  # noqa: ASYNC110 - another process writes it
             await anyio.sleep(0.02)

@@ -1,7 +1,7 @@
 """Every kind of write that a client can ask for: how it is asked, and how to see that it is kept.
 
-Knows channels; knows nothing of faults. A write is numbered; `missing` is given what was
-acknowledged, number and answer, and names the numbers that are not there as they should be.
+A write is numbered. `missing` gets the acknowledged numbers with their answers and yields the numbers
+that are not kept as they should be.
 """
 
 import json
@@ -124,8 +124,11 @@ def unbudgeted(world: World, call: Call, acknowledged: Acknowledged) -> Iterator
 
 
 def save(world: World, n: int) -> Asked:
-    said = {"id": f"talk-{n}", "messages": [{"role": "user", "content": f"第{n}句。{LONG}"}]}
-    return "context:creonow:conversations:save", world.own(conversation=said)
+    conversation = {
+        "id": f"talk-{n}",
+        "messages": [{"role": "user", "content": f"第{n}句。{LONG}"}],
+    }
+    return "context:creonow:conversations:save", world.own(conversation=conversation)
 
 
 def unsaved(world: World, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
@@ -134,8 +137,8 @@ def unsaved(world: World, call: Call, acknowledged: Acknowledged) -> Iterator[in
     for n in acknowledged:
         asked = world.own(conversationId=f"talk-{n}")
         found = _or_none(call, "context:creonow:conversations:read", asked)
-        said = found and found["conversation"]["messages"][0]["content"]
-        if said != f"第{n}句。{LONG}" or f"talk-{n}" not in known:
+        saved = found and found["conversation"]["messages"][0]["content"]
+        if saved != f"第{n}句。{LONG}" or f"talk-{n}" not in known:
             yield n
 
 
@@ -185,9 +188,9 @@ def not_appended(world: World, call: Call, acknowledged: Acknowledged) -> Iterat
     if not acknowledged:
         return
     rounds = call("context:history:read", world.chat())["rounds"]
-    told = [one["messages"][0]["content"] for one in rounds if len(one["messages"]) == 2]
+    questions = [one["messages"][0]["content"] for one in rounds if len(one["messages"]) == 2]
     for n in acknowledged:
-        if told.count(f"问{n}") != 1:
+        if questions.count(f"问{n}") != 1:
             yield n
 
 
