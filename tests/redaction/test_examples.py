@@ -3,13 +3,11 @@
 import pytest
 
 from testing.redaction_examples import SHARED, Example, Score, read_examples, score
-from tests.redaction.made_up import made_up
-from tests.redaction.test_prose import TEXTS
-from tests.redaction.test_tokens import EXAMPLES
+from tests.redaction.samples import HARMLESS_LINES, fake_secret, vendor_templates
 
 
 def own_examples() -> list[Example]:
-    secrets = [made_up(template, 99) for _, template in EXAMPLES]
+    secrets = [fake_secret(template, 99) for _, template in vendor_templates()]
     found = [
         Example(
             id=secret[:6],
@@ -20,7 +18,9 @@ def own_examples() -> list[Example]:
         )
         for secret in secrets
     ]
-    left = [Example(id=text[:6], tier="core", text=text, must_keep=(text,)) for text in TEXTS]
+    left = [
+        Example(id=text[:6], tier="core", text=text, must_keep=(text,)) for text in HARMLESS_LINES
+    ]
     return found + left
 
 
@@ -28,7 +28,7 @@ def gate(score: Score) -> tuple[bool, bool, bool]:
     return score.recall >= 0.99, score.harm <= 0.01, score.loss <= 0.005
 
 
-def test_made_up_secrets_and_prose_pass_the_gate() -> None:
+def test_fake_secrets_and_prose_pass_the_gate() -> None:
     (result,) = score(own_examples()).values()
 
     assert gate(result) == (True, True, True)
@@ -51,7 +51,7 @@ def test_the_shared_examples_pass_the_gate() -> None:
         ("***REDACTED***", (1.0, 1.0)),
     ],
 )
-def test_the_score_tells_what_survived_and_what_was_harmed(
+def test_the_score_counts_what_survived_and_what_was_harmed(
     output: str, expected: tuple[float, float]
 ) -> None:
     example = Example(

@@ -1,26 +1,55 @@
-"""The interface everyone relies on: text, evidence, and what is secret for one user only."""
+"""The interface everyone relies on: redacted text, evidence, places, and what holds for any text."""
 
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import Any
-from urllib.parse import quote
+from pathlib import Path
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from creonowd.redaction import PLACEHOLDER, RedactionEvidence, Redactor, redact
-from tests.redaction.made_up import made_up
+from tests.redaction.samples import (
+    HARMLESS_LINES,
+    MOSAICS,
+    fake_secret,
+    vendor_templates,
+    wrong_redactions,
+)
 
-KEY = made_up("sk-{A48}")
-GITHUB = made_up("gho_{A36}")
-
-
-def redactor(home: Any = None, *secrets: str, sensitive: bool = False) -> Redactor:
-    """Take a foreign platform's path for a home, as only its spelling matters."""
-    return Redactor(home, secrets, sensitive=sensitive)
+KEY = fake_secret("sk-{A48}")
+GITHUB = fake_secret("gho_{A36}")
+PROSE = st.text(
+    st.characters(codec="utf-8", exclude_categories=["Cs", "Cc"])
+    | st.sampled_from("，。！？“”、 \n的了是"),
+    max_size=40,
+)
+SECRETS = (
+    "sk-proj-Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3",
+    "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa",
+    "AKIAZQ8LW2XV9RT4YB7N",
+    "password=hunter2Zq8",
+    "密码：Zq8Lw2Xv9",
+    "/home/mei/稿件/第一章.md",
+    "C:\\Users\\mei\\notes.txt",
+    "https://mei:s3cr3tZq8@example.com/x",
+    PLACEHOLDER,
+)
+TEXTS = st.lists(
+    st.one_of(
+        st.sampled_from(SECRETS),
+        st.text(max_size=6),
+        st.sampled_from([" ", "\n", "，", '"', "\\n"]),
+    ),
+    max_size=12,
+).map("".join)
+KEYS = st.sampled_from(
+    [fake_secret(template, seed) for _, template in vendor_templates() for seed in range(3)]
+)
 
 
 def test_the_example_of_the_specification_is_caught() -> None:
@@ -53,9 +82,12 @@ def test_a_secret_is_counted_once_under_its_most_telling_name() -> None:
     assert (piece.pattern_id, piece.match_count) == ("github_token_gho", 1)
 
 
-@pytest.mark.parametrize("text", ["", " ", "\n", "a", "🙂", "\ud83d", "İ", "\x00"])
-def test_the_smallest_texts_come_back_as_they_are(text: str) -> None:
-    assert redact(text) == (text, ())
+def test_the_smallest_texts_come_back_as_they_are() -> None:
+    texts = ("", " ", "\n", "a", "🙂", "\ud83d", "İ", "\x00")
+
+    wrong = wrong_redactions((text, text, "") for text in texts)
+
+    assert not wrong, "\n".join(wrong)
 
 
 def test_a_lone_surrogate_and_a_growing_capital_move_nothing() -> None:
@@ -64,122 +96,110 @@ def test_a_lone_surrogate_and_a_growing_capital_move_nothing() -> None:
     assert text == f"İ\ud83d{PLACEHOLDER}\ud83dİ"
 
 
-@pytest.mark.parametrize(
-    "home",
-    [
-        PurePosixPath("/srv/people/mei ling"),
-        PurePosixPath("/Users/欧阳娜"),
-        PureWindowsPath(r"Z:\People\欧阳 娜"),
-        PureWindowsPath(r"C:\Users\mei"),
-        PureWindowsPath(r"\\server\homes\mei"),
-    ],
-)
-def test_the_home_folder_goes_in_every_spelling(home: PurePosixPath | PureWindowsPath) -> None:
-    own = redactor(home)
-    forward = home.as_posix()
-    spellings = {
-        str(home), forward, json.dumps(str(home))[1:-1], json.dumps(str(home), ensure_ascii=False)[1:-1],
-        forward.replace("/", "\\/"), f"file://{'' if forward[0] == '/' else '/'}{quote(forward, safe='/:')}",
-        str(home).upper(),
-    }  # fmt: skip
+@given(MOSAICS | st.text())
+def test_redacting_again_changes_nothing(text: str) -> None:
+    once = redact(text)
 
-    for spelling in spellings:
-        for around in ("在 {} 里", '"{}"', "x={};", "\\n{}\\n"):
-            text = own.redact(around.replace("{}", spelling)).text
+    again = redact(once.text)
 
-            assert home.name.lower() not in text.lower(), spelling
-            assert PLACEHOLDER in text
+    assert again == (once.text, ())
 
 
-def test_what_lies_in_the_home_folder_goes_with_it() -> None:
-    own = redactor(PurePosixPath("/workspace/mei"))
+@given(MOSAICS)
+def test_redacting_again_changes_nothing_in_sensitive_mode(text: str) -> None:
+    wider = Redactor(None, [fake_secret("{A9}")], sensitive=True)
+    once = wider.redact(text)
 
-    text, evidence = own.redact("见 /workspace/mei/novel/ch1.md，然后")
-
-    assert text == f"见 {PLACEHOLDER}，然后"
-    assert [piece.pattern_id for piece in evidence] == ["home_abs_path"]
-
-
-def test_the_neighbour_of_the_home_folder_stays() -> None:
-    own = redactor(PurePosixPath("/workspace/mei"))
-
-    for text in (
-        "/workspace/meiling/x",
-        "a/workspace/mei/x",
-        "./workspace/mei",
-        "https://x.example/workspace/mei",
-    ):
-        assert own.redact(text).text == text
+    assert wider.redact(once.text) == (once.text, ())
 
 
-@pytest.mark.parametrize(
-    "home", [None, PurePosixPath("/"), PureWindowsPath("C:\\"), PurePosixPath("relative")]
-)
-def test_what_is_no_home_redacts_nothing(home: Any) -> None:
-    text = "/ and C:\\ and relative/x"
-
-    assert redactor(home).redact(text).text == text
+def in_chinese(secret: str, before: str, after: str) -> str:
+    return f"{before}他把{secret}贴进了聊天框，{after}"
 
 
-@pytest.mark.parametrize(
-    "secret", ["open sesame 42", "芝麻开门", 'q"uo\\te\nx', "a+b/c=", "plainword", "ＷＩＤＥ１２"]
-)
-def test_a_configured_key_goes_exactly_and_however_escaped(secret: str) -> None:
-    own = redactor(None, secret)
-
-    for spelling in (
-        secret,
-        json.dumps(secret)[1:-1],
-        json.dumps(secret, ensure_ascii=False)[1:-1],
-        quote(secret, safe=""),
-    ):
-        text, evidence = own.redact(f"前{spelling}后")
-
-        assert text == f"前{PLACEHOLDER}后"
-        assert [piece.pattern_id for piece in evidence] == ["configured_secret"]
+def in_english(secret: str, before: str, after: str) -> str:
+    return f"{before} and then {secret}, {after}"
 
 
-def test_a_configured_key_is_exact_to_the_letter() -> None:
-    assert redactor(None, "Sesame").redact("sesame seeds").text == "sesame seeds"
+def in_json(secret: str, before: str, after: str) -> str:
+    return json.dumps({"note": f"{before}\n{secret}\n{after}", "list": [before, {"x": secret}]})
 
 
-@pytest.mark.parametrize("secret", ["", " ", "abc"])
-def test_a_configured_key_too_short_to_be_one_is_ignored(secret: str) -> None:
-    assert redactor(None, secret).redact("a b c abc").text == "a b c abc"
+def in_yaml(secret: str, before: str, after: str) -> str:
+    note = json.dumps(before, ensure_ascii=False)
+    return f"note: {note}\nprovider:\n  thing: {secret}\n  other: {json.dumps(after)}\n"
 
 
-def test_a_configured_key_around_another_secret_leaves_no_rest() -> None:
-    own = redactor(None, f"prefix-{KEY}-suffix")
-
-    assert own.redact(f"x prefix-{KEY}-suffix y").text == f"x {PLACEHOLDER} y"
-
-
-SENSITIVE = {
-    "email_address": "mei.ling+draft@example.co.uk",
-    "identity_card_cn": "11010519491231002X",
-    "bank_card_number": "4111 1111 1111 1111",
-    "phone_number_cn": "+86 138-0013-8000",
-    "ipv4_address": "192.168.10.24",
-    "random_string": made_up("{A40}"),
-}
+def in_markdown(secret: str, before: str, after: str) -> str:
+    return (
+        f"# {before}\n\n- **{secret}** `{secret}`\n\n```\n{secret}\n```\n\n| {after} | {secret} |\n"
+    )
 
 
-@pytest.mark.parametrize(("name", "secret"), SENSITIVE.items())
-def test_sensitive_mode_takes_more(name: str, secret: str) -> None:
-    text = f"联系：{secret}，谢谢"
+@pytest.mark.parametrize("place", [in_chinese, in_english, in_json, in_yaml, in_markdown])
+@given(data=st.data())
+def test_no_secret_survives_in_any_format(
+    place: Callable[[str, str, str], str], data: st.DataObject
+) -> None:
+    secret = data.draw(KEYS)
+    text = place(secret, data.draw(PROSE), data.draw(PROSE))
 
-    redacted, evidence = redactor(sensitive=True).redact(text)
+    redacted, evidence = redact(text, "chapter.md")
 
-    assert redact(text).text == text
-    assert redacted == f"联系：{PLACEHOLDER}，谢谢"
-    assert [piece.pattern_id for piece in evidence] == [name]
+    assert secret not in redacted
+    assert secret not in repr(evidence)
 
 
-@pytest.mark.parametrize(
-    "text", ["2024-05-01 12:30", "第12章", "1.2.3", "task-management", "ISBN 978-7-02-000220-7"]
-)
-def test_sensitive_mode_still_knows_prose(text: str) -> None:
-    assert redactor(sensitive=True).redact(text).text == text
+@given(PROSE.filter(str.strip), PROSE)
+def test_what_stands_beside_a_secret_stays(before: str, after: str) -> None:
+    plain = f"{before}\n\n{after}"
+    secret = fake_secret("ghp_{A36}")
+
+    redacted = redact(f"{before}\n{secret}\n{after}").text
+
+    if redact(plain).text == plain:
+        assert redacted == f"{before}\n{PLACEHOLDER}\n{after}"
+
+
+@given(TEXTS)
+def test_replacing_every_found_place_is_redacting(text: str) -> None:
+    stretches = Redactor().find(text)
+
+    pieces: list[str] = []
+    done = 0
+    for stretch in stretches:
+        assert done <= stretch.start < stretch.end <= len(text)
+        pieces += (text[done : stretch.start], PLACEHOLDER)
+        done = stretch.end
+    assert "".join([*pieces, text[done:]]) == redact(text).text
+
+
+def test_a_found_place_has_its_pattern() -> None:
+    text = f"键是 {SECRETS[1]}。"
+
+    (stretch,) = Redactor().find(text)
+
+    assert text[stretch.start : stretch.end] == SECRETS[1]
+    assert stretch.pattern_id.startswith("github_token")
+
+
+@given(texts=st.lists(MOSAICS | st.sampled_from(HARMLESS_LINES) | st.text(), max_size=12))
+def test_a_text_called_spotless_has_no_secret(texts: list[str]) -> None:
+    redactor = Redactor()
+
+    spotless = redactor.spotless(texts)
+
+    assert len(spotless) == len(texts)
+    assert not [
+        text for text, clean in zip(texts, spotless, strict=True) if clean and redactor.find(text)
+    ]
+
+
+def test_prose_is_spotless_whatever_the_texts_beside_it_hold() -> None:
+    prose = "林远推开门，雨还在下。"
+
+    assert Redactor().spotless([prose, KEY, prose]) == [True, False, True]
+    assert Redactor().spotless([]) == []
 
 
 def test_many_threads_share_one_redactor() -> None:

@@ -1,13 +1,14 @@
-"""A private key goes as a whole, however it was pasted; a public one stays."""
+"""Formats of secrets: private keys, however they were pasted, web tokens and URLs."""
 
+import base64
 import json
 
 import pytest
 
 from creonowd.redaction import PLACEHOLDER, redact
-from tests.redaction.made_up import made_up
+from tests.redaction.samples import fake_secret, wrong_redactions
 
-LINES = [made_up("{B64}", seed) for seed in range(6)] + [made_up("{B38}") + "=="]
+LINES = [fake_secret("{B64}", seed) for seed in range(6)] + [fake_secret("{B38}") + "=="]
 
 
 def block(kind: str, *, headers: str = "") -> str:
@@ -18,7 +19,7 @@ def block(kind: str, *, headers: str = "") -> str:
 
 KEY = block("PRIVATE KEY")
 
-PASTED = {
+PASTE_FORMS = {
     "plain": KEY,
     "windows": KEY.replace("\n", "\r\n"),
     "rsa": block("RSA PRIVATE KEY"),
@@ -32,14 +33,35 @@ PASTED = {
     "json in json": json.dumps(json.dumps(KEY))[3:-3],
     "concatenated": KEY.replace("\n", '\\n" +\n  "'),
 }
+TOKEN = fake_secret("{A40}")
+PASSWORD = fake_secret("{A14}")
+HEADER = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').decode().rstrip("=")
+CLAIMS = base64.urlsafe_b64encode(b'{"sub":"13375558","name":"u"}').decode().rstrip("=")
+JWT = f"{HEADER}.{CLAIMS}.{fake_secret('{W43}')}"
+
+EXAMPLES = (
+    ("url_credentials", f"mysql://root:{PASSWORD}@127.0.0.1:3306/wn", PASSWORD),
+    ("url_credentials", f"redis://:{PASSWORD}@cache:6379/0", PASSWORD),
+    ("url_credentials", f"mssql+pyodbc://sa:{PASSWORD}@sql.local/wn", PASSWORD),
+    ("url_credentials", f"https://{TOKEN}@example.com/repo.git", TOKEN),
+    ("url_credentials", f'"url": "postgres:\\/\\/app:{PASSWORD}@db\\/novel"', PASSWORD),
+    ("url_credentials", f"root:{PASSWORD}@tcp(127.0.0.1:3306)/wn", PASSWORD),
+    ("json_web_token", f"登录后返回的令牌是{JWT}，有效期两小时。", JWT),
+    ("json_web_token", f'{{"a": "x\\n{JWT}\\n"}}', JWT),
+    ("json_web_token", f"两段的 {HEADER}.{CLAIMS}. 也算", f"{HEADER}.{CLAIMS}."),
+    ("json_web_token", f"My key is {JWT}. Rotate it.", JWT),
+)
 
 
-@pytest.mark.parametrize("pasted", PASTED.values(), ids=PASTED.keys())
-def test_the_whole_block_is_one_placeholder(pasted: str) -> None:
-    text, evidence = redact(f"服务器私钥如下：\n{pasted}\n以上内容请在部署后删除。")
+def test_a_private_key_becomes_one_placeholder() -> None:
+    around = "服务器私钥如下：\n{}\n以上内容请在部署后删除。"
 
-    assert text == f"服务器私钥如下：\n{PLACEHOLDER}\n以上内容请在部署后删除。"
-    assert [piece.pattern_id for piece in evidence] == ["private_key_pem"]
+    wrong = wrong_redactions(
+        (around.replace("{}", pasted), around.replace("{}", PLACEHOLDER), "private_key_pem")
+        for pasted in PASTE_FORMS.values()
+    )
+
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("margin", ["    ", "> ", "\t"])
@@ -84,16 +106,25 @@ def test_the_private_lines_of_putty_go() -> None:
     assert text.endswith("\nPrivate-MAC: ab")
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
+def test_public_halves_and_talk_about_keys_stay() -> None:
+    texts = (
         block("PUBLIC KEY"),
         block("CERTIFICATE"),
         f"ssh-rsa {LINES[0]}{LINES[1]} alice@laptop",
         "以 -----BEGIN RSA PRIVATE KEY----- 开头，以 -----END RSA PRIVATE KEY----- 结尾。",
         "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
         "-----BEGIN PRIVATE KEY----- marks the beginning of a private key",
-    ],
-)
-def test_public_halves_and_talk_about_keys_stay(text: str) -> None:
-    assert redact(text).text == text
+    )
+
+    wrong = wrong_redactions((text, text, "") for text in texts)
+
+    assert not wrong, "\n".join(wrong)
+
+
+def test_web_tokens_and_passwords_in_urls_go_and_the_rest_stays() -> None:
+    wrong = wrong_redactions(
+        (text, text.replace(secret, PLACEHOLDER), pattern_id)
+        for pattern_id, text, secret in EXAMPLES
+    )
+
+    assert not wrong, "\n".join(wrong)

@@ -1,13 +1,15 @@
-"""Looking near what was replaced finds all that looking everywhere would."""
+"""A scan near the placeholders finds all that a scan of the whole text would."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.redaction.rulebook import RULES
-from creonowd.redaction.rules import placeholders, replaced
-from creonowd.redaction.scanner import NEAR, make_scanner, scan
-from tests.redaction.made_up import made_up
-from tests.redaction.test_properties import MOSAICS
+from creonowd.redaction.scanner import NEAR
+from creonowd.redaction.scanner import make_scanner
+from creonowd.redaction.scanner import scan
+from creonowd.redaction.rules import placeholders
+from creonowd.redaction.rules import replaced
+from tests.redaction.samples import MOSAICS, fake_secret
 
 SCANNER = make_scanner(RULES)
 FAR = "他们走了很远，key and token，/a/b C: 。\n" * (NEAR // 12)
@@ -24,7 +26,7 @@ def test_nothing_new_is_found_far_from_a_change(before: str, after: str, between
 
 def test_what_a_change_brings_within_reach_is_found() -> None:
     """Only so much of a header is read; once its first values are short, the last ones are."""
-    values = [made_up("{A90}", number) for number in range(60)]
+    values = [fake_secret("{A90}", number) for number in range(60)]
     text = "Cookie: " + "; ".join(f"sid={value}" for value in values)
     found = scan(SCANNER, text)
     clean = replaced(text, found)

@@ -6,6 +6,7 @@ from itertools import product
 import pytest
 
 from creonowd.redaction import PLACEHOLDER, redact
+from tests.redaction.samples import wrong_redactions
 
 WINDOWS = (
     r"C:\Users\zhouxun\novel\ch1.md",
@@ -61,7 +62,6 @@ KINDS = {
     "unc_abs_path": NETWORK,
     "file_url_abs_path": FILE_URLS,
 }
-PATHS = [(name, path) for name, paths in KINDS.items() for path in paths]
 
 SURROUNDINGS = (
     "{}",
@@ -85,30 +85,33 @@ SURROUNDINGS = (
 
 
 @pytest.mark.requirement("CN-048", "CN-049")
-@pytest.mark.parametrize(("name", "path"), PATHS)
-def test_a_path_goes_to_its_end_and_no_further(name: str, path: str) -> None:
-    for around in SURROUNDINGS:
-        text, evidence = redact(around.replace("{}", path))
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_path_goes_to_its_end_and_no_further(kind: str) -> None:
+    wrong = wrong_redactions(
+        (around.replace("{}", path), around.replace("{}", PLACEHOLDER), kind)
+        for path in KINDS[kind]
+        for around in SURROUNDINGS
+    )
 
-        assert text == around.replace("{}", PLACEHOLDER), around
-        assert [piece.pattern_id for piece in evidence] == [name]
-
-
-@pytest.mark.parametrize(("name", "path"), PATHS)
-def test_a_path_goes_from_json_with_every_escape(name: str, path: str) -> None:
-    value = {"path": path, "words": 1200}
-    slashed = json.dumps(value).replace("/", "\\/")
-
-    for escaped in (json.dumps(value), json.dumps(value, ensure_ascii=False), slashed):
-        text, evidence = redact(escaped)
-
-        assert json.loads(text) == {"path": PLACEHOLDER, "words": 1200}
-        assert [piece.pattern_id for piece in evidence] == [name]
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_path_goes_from_json_with_every_escape(kind: str) -> None:
+    rows: list[tuple[str, str, str]] = []
+    for path in KINDS[kind]:
+        value, clean = ({"path": text, "words": 1200} for text in (path, PLACEHOLDER))
+        slashed = json.dumps(value).replace("/", "\\/")
+        spellings = (json.dumps(value), json.dumps(value, ensure_ascii=False), slashed)
+        rows += ((spelling, json.dumps(clean), kind) for spelling in spellings)
+
+    wrong = wrong_redactions(rows)
+
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_path_ends_where_it_ends() -> None:
+    rows = (
         ("sqlite:////home/qianqi/wn/context.db", f"sqlite:///{PLACEHOLDER}"),
         ("scp a.md bob@host:/home/lisi/x", f"scp a.md bob@host:{PLACEHOLDER}"),
         ("gcc -I/home/lisi/include -c", f"gcc -I{PLACEHOLDER} -c"),
@@ -130,17 +133,28 @@ def test_a_path_goes_from_json_with_every_escape(name: str, path: str) -> None:
         ("他的/mnt/c/Users/li/a.md没了", f"他的{PLACEHOLDER}没了"),
         (r'cwd=C:/Users/li\"', rf'cwd={PLACEHOLDER}\"'),
         (r'"C:\Users\li is the folder"', f'"{PLACEHOLDER} is the folder"'),
-    ],
-)  # fmt: skip
-def test_a_path_ends_where_it_ends(text: str, expected: str) -> None:
-    assert redact(text).text == expected
+    )  # fmt: skip
+
+    wrong = [
+        f"{text!r} became {redacted!r}, not {expected!r}"
+        for text, expected in rows
+        if (redacted := redact(text).text) != expected
+    ]
+
+    assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("path", [*WINDOWS[:4], *NETWORK])
-def test_a_path_goes_from_json_in_json(path: str) -> None:
-    text = redact(json.dumps(json.dumps({"path": path, "words": 1200}))).text
+def test_a_path_goes_from_json_in_json() -> None:
+    clean = json.dumps(json.dumps({"path": PLACEHOLDER, "words": 1200}))
+    paths = [("windows_abs_path", path) for path in WINDOWS[:4]]
+    paths += [("unc_abs_path", path) for path in NETWORK]
 
-    assert json.loads(json.loads(text)) == {"path": PLACEHOLDER, "words": 1200}
+    wrong = wrong_redactions(
+        (json.dumps(json.dumps({"path": path, "words": 1200})), clean, pattern_id)
+        for pattern_id, path in paths
+    )
+
+    assert not wrong, "\n".join(wrong)
 
 
 def test_two_paths_in_a_row_are_two() -> None:
