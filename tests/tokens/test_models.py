@@ -1,13 +1,10 @@
 """Models are mapped to encodings, and a guess says that it is one."""
 
-import pytest
-
 from creonowd.tokens import encoding_for
 
 
-@pytest.mark.parametrize(
-    ("model", "expected"),
-    [
+def test_a_model_counts_with_its_encoding() -> None:
+    rows = (
         (None, ("o200k_base", True)),
         ("", ("o200k_base", True)),
         ("gpt-4o", ("o200k_base", True)),
@@ -26,10 +23,15 @@ from creonowd.tokens import encoding_for
         ("deepseek-chat", ("o200k_base", False)),
         ("qwen3-max", ("o200k_base", False)),
         ("fake", ("o200k_base", False)),
-    ],
-)
-def test_a_model_counts_with_its_encoding(model: str | None, expected: tuple[str, bool]) -> None:
-    assert encoding_for(model) == expected
+    )
+
+    wrong = [
+        f"{model!r} counts with {got}, not {expected}"
+        for model, expected in rows
+        if (got := encoding_for(model)) != expected
+    ]
+
+    assert not wrong, "\n".join(wrong)
 
 
 def test_a_model_without_a_table_counts_with_the_encoding_of_the_profile() -> None:

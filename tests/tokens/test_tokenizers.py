@@ -10,14 +10,14 @@ import anyio
 import pytest
 
 from creonowd.tokens import Tokenizers
-from creonowd.tokens.tables import ENCODINGS, packaged_tables
+from creonowd.tokens.tables import ENCODINGS
+from creonowd.tokens.tables import packaged_tables
 from tests.tokens.vocabulary import ENCODINGS as NAMES
 from tests.tokens.vocabulary import tokenizer
 
 
-@pytest.mark.parametrize(
-    ("encoding", "text", "tokens"),
-    [
+def test_counts_are_those_of_the_published_encoding() -> None:
+    rows = (
         ("o200k_base", "hello world", 2),
         ("cl100k_base", "hello world", 2),
         ("o200k_base", "tiktoken is great!", 6),
@@ -26,10 +26,15 @@ from tests.tokens.vocabulary import tokenizer
         ("cl100k_base", "お誕生日おめでとう", 9),
         ("o200k_base", "x" * 25_000, 3125),
         ("o200k_base", "", 0),
-    ],
-)
-def test_counts_are_those_of_the_published_encoding(encoding: str, text: str, tokens: int) -> None:
-    assert tokenizer(encoding).count(text) == tokens
+    )
+
+    wrong = [
+        f"{encoding}: {text[:40]!r} has {got} tokens, not {expected}"
+        for encoding, text, expected in rows
+        if (got := tokenizer(encoding).count(text)) != expected
+    ]
+
+    assert not wrong, "\n".join(wrong)
 
 
 @pytest.mark.parametrize("encoding", NAMES)
