@@ -11,6 +11,7 @@ COMMANDS = (
     "docker login -u bob -p {}",
     "CREATE USER li IDENTIFIED BY '{}';",
     "echo {} | sudo -S ls",
+    "ConvertTo-SecureString '{}' -AsPlainText -Force",
 )
 
 
