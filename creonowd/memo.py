@@ -1,7 +1,7 @@
-"""A bounded memory of what was computed from what, addressed by content.
+"""The bounded cache: values by key, within a limit on the sum of their weights.
 
-Knows nothing of what it keeps. Holds two generations: what is used moves to the young one,
-what is not used for a whole generation is forgotten. That needs no lock and no bookkeeping.
+It keeps two generations. What is used moves to the young one; what is not used for a whole
+generation is dropped. So a lookup needs no lock and no bookkeeping.
 """
 
 from collections.abc import Callable, Hashable
@@ -11,10 +11,17 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Memo(Generic[K, V]):
-    """Remember values by key, from any thread, within a bound on the sum of their weights."""
+def _one(_key: object, _value: object) -> int:
+    return 1
 
-    def __init__(self, capacity: int, weigh: Callable[[K, V], int]) -> None:
+
+class Memo(Generic[K, V]):
+    """Keep values by key, from any thread; without `weigh`, `capacity` is a number of values.
+
+    At least the last half of the capacity that was used is kept, and never more than all of it.
+    """
+
+    def __init__(self, capacity: int, weigh: Callable[[K, V], int] = _one) -> None:
         self._half = max(1, capacity // 2)
         self._weigh = weigh
         self._young: dict[K, V] = {}
@@ -23,7 +30,7 @@ class Memo(Generic[K, V]):
         self.misses = 0
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """Give the value of a key, making it if it is not remembered.
+        """Return the value of a key, making it if it is not kept.
 
         Two threads may make the same value at once; either of them is right.
         """
@@ -38,19 +45,26 @@ class Memo(Generic[K, V]):
         return value
 
     def knows(self, key: K) -> bool:
-        """Tell whether a value is remembered."""
+        """Return whether a value is kept."""
         return key in self._young or key in self._old
 
     def recall(self, key: K) -> V | None:
-        """Give the value of a key if it is remembered."""
+        """Return the value of a key if it is kept."""
         value = self._young.get(key)
         if value is None and (value := self._old.get(key)) is not None:
             self._keep(key, value)
         return value
 
     def put(self, key: K, value: V) -> None:
-        """Remember a value that was made elsewhere."""
+        """Keep a value that was made elsewhere."""
         self._keep(key, value)
+
+    def forget(self, key: K) -> None:
+        """Drop the value of a key, if it is kept."""
+        self._old.pop(key, None)
+        value = self._young.pop(key, None)
+        if value is not None:
+            self._weight -= self._weigh(key, value)
 
     def __len__(self) -> int:
         return len(self._young) + len(self._old)
@@ -59,6 +73,9 @@ class Memo(Generic[K, V]):
         weight = self._weigh(key, value)
         if weight > self._half:
             return
+        replaced = self._young.get(key)
+        if replaced is not None:
+            self._weight -= self._weigh(key, replaced)
         if self._weight + weight > self._half:
             self._old, self._young, self._weight = self._young, {}, 0
         self._young[key] = value

@@ -41,3 +41,26 @@ def test_what_is_too_heavy_is_not_kept() -> None:
 
     assert len(memo) == 0
     assert memo.get("big", lambda: "y") == "y"
+
+
+def test_a_value_that_is_forgotten_is_made_again() -> None:
+    memo: Memo[str, int] = Memo(4)
+    memo.put("a", 1)
+    memo.put("b", 2)
+
+    memo.forget("a")
+    memo.forget("never kept")
+
+    assert memo.recall("a") is None
+    assert memo.recall("b") == 2
+
+
+def test_a_value_that_is_replaced_counts_once() -> None:
+    memo: Memo[str, str] = Memo(100, lambda key, value: len(value))
+
+    for _ in range(10):
+        memo.put("a", "x" * 40)
+    memo.put("b", "y" * 10)
+
+    assert memo.recall("a") == "x" * 40
+    assert memo.recall("b") == "y" * 10

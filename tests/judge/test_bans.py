@@ -1,5 +1,4 @@
-from creonowd.judge.bans import ban_in
-from creonowd.judge.bans import hits
+from creonowd.judge.bans import ban_in, hits
 
 
 def found(constraint: str, text: str) -> list[str]:

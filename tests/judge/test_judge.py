@@ -4,18 +4,12 @@ from typing import Any
 
 import pytest
 
-from creonowd.errors import DaemonError
-from creonowd.errors import ErrorCode
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.judge.judge import BATCH, MOST, QUICK, judge, named
 from creonowd.judge.terminology import Term
 from creonowd.judge.verdict import Charge, Checker, Status
-from creonowd.providers.fake import Fake
-from creonowd.providers.fake import Script
-from creonowd.providers.provider import Answer
-from creonowd.providers.provider import Call
-from creonowd.providers.provider import Heard
-from creonowd.providers.provider import Provider
-from creonowd.providers.provider import Purpose
+from creonowd.providers.fake import Fake, Script
+from creonowd.providers.provider import Answer, Call, Heard, Provider, Purpose
 from creonowd.redaction import PLACEHOLDER, Redacted, redact
 
 BAN = Charge(id="con_ban", text="避免使用感叹号")

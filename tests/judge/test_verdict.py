@@ -1,9 +1,7 @@
 import pytest
 from msgspec.structs import replace
 
-from creonowd.context.fragment import Fragment
-from creonowd.context.fragment import FragmentKind
-from creonowd.context.fragment import Layer
+from creonowd.context.fragment import Fragment, FragmentKind, Layer
 from creonowd.context.gather import Failure
 from creonowd.context.text_tools import Memory
 from creonowd.judge.verdict import (

@@ -7,8 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from creonowd.redaction import redact
-from creonowd.redaction.normalise import normalise
-from creonowd.redaction.normalise import way_back
+from creonowd.redaction.normalise import normalise, way_back
 from tests.redaction.samples import MOSAICS, fake_secret
 
 PLAIN = st.text(

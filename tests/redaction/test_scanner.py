@@ -4,11 +4,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.redaction.rulebook import RULES
-from creonowd.redaction.scanner import NEAR
-from creonowd.redaction.scanner import make_scanner
-from creonowd.redaction.scanner import scan
-from creonowd.redaction.rules import placeholders
-from creonowd.redaction.rules import replaced
+from creonowd.redaction.rules import placeholders, replaced
+from creonowd.redaction.scanner import NEAR, make_scanner, scan
 from tests.redaction.samples import MOSAICS, fake_secret
 
 SCANNER = make_scanner(RULES)

@@ -6,9 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.tokens.tables import packaged_encoding
-from creonowd.tokens.tokenizer import BETWEEN
-from creonowd.tokens.tokenizer import WORTH_A_THREAD
-from creonowd.tokens.tokenizer import count_in_background
+from creonowd.tokens.tokenizer import BETWEEN, WORTH_A_THREAD, count_in_background
 from tests.tokens.vocabulary import ENCODINGS, texts
 
 

@@ -10,8 +10,7 @@ import anyio
 import pytest
 
 from creonowd.tokens import Tokenizers
-from creonowd.tokens.tables import ENCODINGS
-from creonowd.tokens.tables import packaged_tables
+from creonowd.tokens.tables import ENCODINGS, packaged_tables
 from tests.tokens.vocabulary import ENCODINGS as NAMES
 from tests.tokens.vocabulary import tokenizer
 
