@@ -1,4 +1,4 @@
-"""The README tells how long context files are kept, and it is what the settings say."""
+"""The documented limits of context files are the defaults of the settings."""
 
 import re
 from pathlib import Path
@@ -8,15 +8,15 @@ import pytest
 
 from creonowd.settings import Settings
 
-README = Path(__file__).resolve().parents[2] / "README.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "context-files.md"
 ROW = re.compile(r"^\| `(\w+)` \| (\d+) \| (.+) \|$", re.MULTILINE)
 
 
 @pytest.mark.requirement("CF-043")
-def test_the_limits_in_the_readme_are_the_settings_defaults() -> None:
+def test_the_documented_limits_are_the_settings_defaults() -> None:
     fields = {field.encode_name: field for field in msgspec.structs.fields(Settings)}
 
-    told = ROW.findall(README.read_text(encoding="utf-8"))
+    told = ROW.findall(PAGE.read_text(encoding="utf-8"))
 
     assert {"contextMaxBytes", "contextLazyDays", "contextEagerDays"} <= {row[0] for row in told}
     for name, default, description in told:
