@@ -40,9 +40,8 @@ from creonowd.context.inspection import InspectMeta, inspect
 from creonowd.context.result import Compared, ModelTarget
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.daemon.run import keep_freed_memory
-from creonowd.tokens.cache import CountCache
 from creonowd.tokens.tables import packaged_encoding
-from creonowd.tokens.tokenizer import BETWEEN, BpeTokenizer
+from creonowd.tokens.tokenizer import SEPARATOR, BpeTokenizer
 
 BUDGETS = (6000, 32_000, 60_000)
 ROUNDS = 9
@@ -126,8 +125,8 @@ def _least_work(root: Path, chapter: str, encoding: tiktoken.Encoding) -> list[T
     texts = [chapter, *_constraints(root), *_settings(root)]
     for start in range(0, len(texts), REDACTED_AT_ONCE):
         REDACTOR.spotless(texts[start : start + REDACTED_AT_ONCE])
-    joined = BETWEEN.join(texts)
-    tokens = encoding.encode(joined, allowed_special={BETWEEN}, disallowed_special=())
+    joined = SEPARATOR.join(texts)
+    tokens = encoding.encode(joined, allowed_special={SEPARATOR}, disallowed_special=())
     ends = [place for place, token in enumerate(tokens) if token == encoding.eot_token]
     counts = [end - start for start, end in pairwise([-1, *ends, len(tokens)])]
     return [_evidence(len(text), count - 1) for text, count in zip(texts, counts, strict=True)]
@@ -189,7 +188,7 @@ def _compose(text: str, count: int, layer: Layer = Layer.RETRIEVED) -> None:
         for n in range(count)
     )
     given = {each: fragments if each is layer else () for each in Layer}
-    tokenizer = BpeTokenizer(packaged_encoding("o200k_base"), CountCache())
+    tokenizer = BpeTokenizer(packaged_encoding("o200k_base"))
     compose(
         make_plan(text[:8000], 4000, 32_000),
         Gathered(fragments=given),

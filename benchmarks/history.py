@@ -19,7 +19,6 @@ from creonowd.history.rounds import Message, Speaker, ToolCall, grouped
 from creonowd.history.turn import Built, TurnRequest
 from creonowd.redaction import Redactor
 from creonowd.settings import Settings
-from creonowd.tokens.cache import CountCache
 from creonowd.tokens.tables import packaged_encoding
 from creonowd.tokens.tokenizer import BpeTokenizer
 
@@ -64,7 +63,7 @@ def _turns(rounds: int, times: int, count: Callable[[str], object]) -> list[Turn
 
 def _build_all(rounds: int, count: Callable[[str], object]) -> list[Turn]:
     """Build the conversation turn by turn, with nothing cached at the start."""
-    tokenizer = BpeTokenizer(packaged_encoding("o200k_base"), CountCache())
+    tokenizer = BpeTokenizer(packaged_encoding("o200k_base"))
     instruments = TextTools(tokenizer, Redactor(), Memory())
     history, sent = History(), LastTurns()
     turns: list[Turn] = []

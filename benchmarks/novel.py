@@ -23,7 +23,6 @@ from creonowd.redaction import Redactor
 from creonowd.retrieval.indexes import Indexes
 from creonowd.sources.passage_source import Passages
 from creonowd.sources.project_files import ProjectSources
-from creonowd.tokens.cache import CountCache
 from creonowd.tokens.tables import packaged_encoding
 from creonowd.tokens.tokenizer import BpeTokenizer
 from creonowd.workspace.constraints import Constraints
@@ -139,7 +138,7 @@ class ProjectEngine:
         constraints = Constraints(tree, clock, REDACTOR)
         unbuilt = Indexes(root / ".index", clock, Watcher(clock), lambda _project: {}, REDACTOR)
         self.sources = ProjectSources(tree, constraints, Passages(unbuilt))
-        tokenizer = BpeTokenizer(packaged_encoding("o200k_base"), CountCache())
+        tokenizer = BpeTokenizer(packaged_encoding("o200k_base"))
         self.instruments = TextTools(tokenizer, REDACTOR, Memory())
 
     async def assemble(self, plan: Plan) -> Assembly:

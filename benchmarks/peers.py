@@ -35,9 +35,8 @@ from creonowd.context.text_tools import Memory, TextTools
 from creonowd.model import Model
 from creonowd.redaction import Redactor
 from creonowd.sources.in_memory import InMemorySource, piece
-from creonowd.tokens.cache import CountCache
 from creonowd.tokens.tables import packaged_encoding, packaged_tables
-from creonowd.tokens.tokenizer import BETWEEN, BpeTokenizer
+from creonowd.tokens.tokenizer import SEPARATOR, BpeTokenizer
 from scripts.environment import ROOT
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
@@ -251,7 +250,7 @@ class _CountingEncoding:
         return self._encoding.encode_ordinary(text)
 
     def encode(self, text: str, **how: Any) -> list[int]:
-        self.characters += len(text.replace(BETWEEN, ""))
+        self.characters += len(text.replace(SEPARATOR, ""))
         return self._encoding.encode(text, **how)
 
     def encode_single_token(self, text: str) -> int:
@@ -263,7 +262,7 @@ class Engine:
 
     def __init__(self, work: Work, budget: int) -> None:
         self._counted = _CountingEncoding()
-        tokenizer = BpeTokenizer(cast("Any", self._counted), CountCache())
+        tokenizer = BpeTokenizer(cast("Any", self._counted))
         self._instruments = TextTools(tokenizer, Redactor(), Memory())
         chunks = [
             piece(Layer.RETRIEVED, chunk.id, chunk.text, score=chunk.score) for chunk in work.chunks

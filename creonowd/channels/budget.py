@@ -9,7 +9,7 @@ from creonowd.errors import WarningCode
 from creonowd.model import Params, Result
 from creonowd.rpc.channel import Channel
 from creonowd.tokens.tables import check_tokenizer_version, encoding_for
-from creonowd.tokens.tokenizer import Tokenizer, has_endless_run
+from creonowd.tokens.tokenizer import Tokenizer, has_endless_space
 
 
 class GetBudget(Params):
@@ -93,8 +93,8 @@ def _counted(tokenizer: Tokenizer, text: str) -> tuple[int, str]:
     """Count a text, and say why if bytes had to be counted."""
     if not tokenizer.exact:
         return tokenizer.count(text), "the tokenizer is unusable, bytes were counted"
-    abyss = "white space beyond what the tokenizer takes was counted in bytes"
-    return tokenizer.count(text), abyss if has_endless_run(text) else ""
+    in_bytes = "white space beyond what the tokenizer takes was counted in bytes"
+    return tokenizer.count(text), in_bytes if has_endless_space(text) else ""
 
 
 CHANNELS = (

@@ -124,10 +124,10 @@ class RememberedTokenizer:
         )
 
     @contextmanager
-    def counting(self, texts: Sequence[str], *, ahead: bool = False) -> Generator[Counts]:
+    def begin_count(self, texts: Sequence[str], *, ahead: bool = False) -> Generator[Counts]:
         """Begin to count many texts; only the long ones are remembered here."""
         short = [text for text in texts if len(text) < LONG]
-        with self._tokenizer.counting(short, ahead=ahead) as counts:
+        with self._tokenizer.begin_count(short, ahead=ahead) as counts:
             yield lambda: self._counted_all(texts, counts)
 
     def _counted_all(self, texts: Sequence[str], counts: Counts) -> list[int]:
@@ -203,7 +203,7 @@ class TextTools:
         self, texts: Sequence[str], *, ahead: bool = False
     ) -> AbstractContextManager[Counts]:
         """Begin to count the tokens of each of many texts exactly."""
-        return self.tokenizer.counting(texts, ahead=ahead)
+        return self.tokenizer.begin_count(texts, ahead=ahead)
 
     def _clean(self, text: str) -> RedactedText:
         crlf = "\r\n" in text

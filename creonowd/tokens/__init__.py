@@ -1,4 +1,4 @@
-"""How many tokens a text has, and where to cut it. Knows no prompt, no layer and no project.
+"""Count the tokens of texts and cut texts to a number of tokens. Knows no prompt and no project.
 
 Importing this package is cheap: tiktoken and its tables are loaded by `Tokenizers`, on demand.
 """

@@ -1,4 +1,4 @@
-"""Where a reader would cut: between paragraphs, sentences, graphemes. Counts nothing."""
+"""Where a reader would cut a text: between paragraphs, sentences and graphemes."""
 
 import re
 from collections.abc import Iterator
@@ -33,16 +33,16 @@ def sentences(text: str, start: int, end: int) -> Iterator[int]:
 
 
 def grapheme_floor(text: str, position: int) -> int:
-    """Tell the last grapheme boundary at or before a position."""
-    if _obvious(text, position):
+    """Return the last grapheme boundary at or before a position."""
+    if _is_obvious_boundary(text, position):
         return position
     start, end = next(span for span in _graphemes(text, position) if span[1] >= position)
     return position if end == position else start
 
 
 def grapheme_ceiling(text: str, position: int) -> int:
-    """Tell the first grapheme boundary at or after a position."""
-    if _obvious(text, position):
+    """Return the first grapheme boundary at or after a position."""
+    if _is_obvious_boundary(text, position):
         return position
     return next(end for _, end in _graphemes(text, position) if end >= position)
 
@@ -55,19 +55,19 @@ def _ends(pattern: re.Pattern[str], text: str, start: int, end: int) -> Iterator
             yield match.end()
 
 
-def _obvious(text: str, position: int) -> bool:
+def _is_obvious_boundary(text: str, position: int) -> bool:
     if position <= 0 or position >= len(text) or text[position - 1] == "\n":
         return True
     return is_plain(text[position - 1]) and is_plain(text[position])
 
 
 def _graphemes(text: str, position: int) -> Iterator[tuple[int, int]]:
-    """Walk the graphemes around a position, from a place before it where all is decided."""
-    found = _patterns().cluster.finditer(text, _decided(text, position))
+    """Walk the graphemes around a position, from a sure boundary before it."""
+    found = _patterns().cluster.finditer(text, _sure_boundary(text, position))
     return (match.span() for match in found)
 
 
-def _decided(text: str, position: int) -> int:
+def _sure_boundary(text: str, position: int) -> int:
     """Find the nearest place before a position that is a boundary whatever surrounds it."""
     before_flags = _patterns().no_flag.search(text, 0, position)
     flags = before_flags.end() if before_flags else 0
@@ -87,13 +87,15 @@ class _Patterns(NamedTuple):
 def _patterns() -> _Patterns:
     import regex
 
-    tied = r"\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}\p{GCB=Regional_Indicator}"
-    settled = r"\p{Latin}\p{Greek}\p{Cyrillic}\p{Han}\p{Hiragana}\p{Katakana}"
-    any_other = rf"(?<![\p{{GCB=ZWJ}}\p{{GCB=Extend}}\p{{GCB=L}}])[^{tied}\p{{GCB=V}}\p{{GCB=T}}]"
+    extending = r"\p{GCB=Extend}\p{GCB=ZWJ}\p{GCB=SpacingMark}\p{GCB=Regional_Indicator}"
+    letters = r"\p{Latin}\p{Greek}\p{Cyrillic}\p{Han}\p{Hiragana}\p{Katakana}"
+    any_other = (
+        rf"(?<![\p{{GCB=ZWJ}}\p{{GCB=Extend}}\p{{GCB=L}}])[^{extending}\p{{GCB=V}}\p{{GCB=T}}]"
+    )
     return _Patterns(
         regex.compile(r"\X"),
         regex.compile(r"(?r)[^\p{GCB=Regional_Indicator}]"),
         regex.compile(
-            rf"(?r)(?<![\p{{GCB=Prepend}}\p{{GCB=CR}}])(?:{any_other}|(?![{tied}])[{settled}])"
+            rf"(?r)(?<![\p{{GCB=Prepend}}\p{{GCB=CR}}])(?:{any_other}|(?![{extending}])[{letters}])"
         ),
     )

@@ -1,6 +1,6 @@
-"""The rank tables that come with the package, and the two encodings built from them.
+"""The two encodings, their rank tables, and which model uses which encoding.
 
-Verifies every table by its SHA-256 and never reaches for the network.
+The tables come with the package; each is verified by its SHA-256.
 """
 
 import gzip
@@ -24,19 +24,19 @@ _LOADING = Lock()
 
 
 class TableError(Exception):
-    """A rank table is missing, damaged or not the one we know."""
+    """A rank table is missing, damaged or another than expected."""
 
 
-class Facts(Model):
-    """What defines an encoding beside its table: the pattern, the special tokens, the hash."""
+class EncodingDefinition(Model):
+    """What defines an encoding: its pattern, its special tokens and the hash of its table."""
 
     sha256: str
     pattern: str
     special: dict[str, int]
 
 
-ENCODINGS: dict[str, Facts] = {
-    "cl100k_base": Facts(
+ENCODINGS: dict[str, EncodingDefinition] = {
+    "cl100k_base": EncodingDefinition(
         sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
         pattern=(
             r"'(?i:[sdmt]|ll|ve|re)"
@@ -53,7 +53,7 @@ ENCODINGS: dict[str, Facts] = {
             "<|endofprompt|>": 100276,
         },
     ),
-    "o200k_base": Facts(
+    "o200k_base": EncodingDefinition(
         sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
         pattern=(
             r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
@@ -75,7 +75,7 @@ def tokenizer_version(encoding: str) -> str:
 
 
 def packaged_tables() -> Traversable:
-    """Tell where the tables that ship with creonowd are."""
+    """Return the folder of the tables that ship with creonowd."""
     return files("creonowd.tokens") / "tables"
 
 
@@ -91,12 +91,12 @@ def _packaged(name: str) -> "tiktoken.Encoding":
 
 
 def load_encoding(name: str, tables: Traversable) -> "tiktoken.Encoding":
-    """Build an encoding from its table; `TableError` says in a few words what is wrong.
+    """Build an encoding from its table; `TableError` says what is wrong with it.
 
     Takes up to a second and 90 MB: call it from a thread, once.
     """
-    facts = ENCODINGS.get(name)
-    if facts is None:
+    definition = ENCODINGS.get(name)
+    if definition is None:
         raise TableError(f"there is no encoding {name}")
     ranks = _ranks(verify(name, tables))
     try:
@@ -104,12 +104,12 @@ def load_encoding(name: str, tables: Traversable) -> "tiktoken.Encoding":
     except ImportError as error:
         raise TableError("tiktoken cannot be imported") from error
     return tiktoken.Encoding(
-        name, pat_str=facts.pattern, mergeable_ranks=ranks, special_tokens=facts.special
+        name, pat_str=definition.pattern, mergeable_ranks=ranks, special_tokens=definition.special
     )
 
 
 def verify(name: str, tables: Traversable) -> bytes:
-    """Read the table of a known encoding; `TableError` if it is not the one we know."""
+    """Read the table of a known encoding; `TableError` if it is missing or damaged."""
     try:
         table = gzip.decompress((tables / f"{name}.tiktoken.gz").read_bytes())
     except FileNotFoundError as error:
@@ -158,29 +158,29 @@ class EncodingMatch(NamedTuple):
 def encoding_for(model: str | None, otherwise: str = DEFAULT_ENCODING) -> EncodingMatch:
     """Find the model's encoding; a model without a public table gets `otherwise`, inexactly.
 
-    Without a model there is nothing to miss, so `otherwise` is exact then.
+    Without a model `otherwise` is exact.
     """
     if not model:
         return EncodingMatch(otherwise, exact=True)
     name = model.lower().rpartition("/")[2].removeprefix("ft:")
-    found = next((encoding for prefix, encoding in _PREFIXES if _names(name, prefix)), None)
+    found = next((encoding for prefix, encoding in _PREFIXES if _is_of_family(name, prefix)), None)
     return (
         EncodingMatch(otherwise, exact=False) if found is None else EncodingMatch(found, exact=True)
     )
 
 
-def _names(name: str, prefix: str) -> bool:
+def _is_of_family(name: str, prefix: str) -> bool:
     rest = name.removeprefix(prefix)
     return name == prefix or (rest != name and not rest[0].isalnum())
 
 
-def check_tokenizer_version(encoding: str, named: str | None) -> None:
-    """Refuse a request that was made for another tokenizer with CONTEXT_TOKENIZER_MISMATCH."""
-    version = tokenizer_version(encoding)
-    if named is not None and named != version:
+def check_tokenizer_version(encoding: str, version: str | None) -> None:
+    """Raise CONTEXT_TOKENIZER_MISMATCH if a request was made for another tokenizer."""
+    own = tokenizer_version(encoding)
+    if version is not None and version != own:
         raise DaemonError(
             ErrorCode.CONTEXT_TOKENIZER_MISMATCH,
-            f"The daemon counts with {encoding} {version}; read the budget again.",
+            f"The daemon counts with {encoding} {own}; read the budget again.",
             tokenizerId=encoding,
-            tokenizerVersion=version,
+            tokenizerVersion=own,
         )

@@ -11,7 +11,7 @@ from creonowd.context.text_tools import Memory, TextTools
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.in_memory import piece
 from creonowd.tokens import Tokenizer
-from creonowd.tokens.tokenizer import Counts, one_by_one
+from creonowd.tokens.tokenizer import Counts, count_on_demand
 from tests.context.worlds import REDACTOR, World, assembled, instruments, profile_of
 from tests.tokens.vocabulary import tokenizer
 
@@ -32,11 +32,11 @@ class CountingTokenizer:
         self.characters += len(text)
         return self._real.count(text)
 
-    def counting(
+    def begin_count(
         self, texts: Sequence[str], *, ahead: bool = False
     ) -> AbstractContextManager[Counts]:
         del ahead
-        return one_by_one(self.count, texts)
+        return count_on_demand(self.count, texts)
 
 
 def long_text(tokens: int) -> str:

@@ -1,4 +1,4 @@
-"""Tables are verified, loaded once, and fall back to bytes when they cannot be trusted."""
+"""Counts are exact, alone and in batches; without a sound table bytes are counted instead."""
 
 import gzip
 import subprocess
@@ -8,11 +8,16 @@ from pathlib import Path
 
 import anyio
 import pytest
+import tiktoken
+from hypothesis import given
+from hypothesis import strategies as st
 
 from creonowd.tokens import Tokenizers
-from creonowd.tokens.tables import ENCODINGS, packaged_tables
-from tests.tokens.vocabulary import ENCODINGS as NAMES
-from tests.tokens.vocabulary import tokenizer
+from creonowd.tokens.tables import packaged_encoding, packaged_tables
+from creonowd.tokens.tokenizer import CHARACTERS_PER_THREAD, SEPARATOR, count_in_background
+from tests.tokens.vocabulary import ENCODINGS, texts, tokenizer
+
+PROSE = "林远推开门，雨还在下；苏晴没有抬头。The rain had not stopped.\n"
 
 
 def test_counts_are_those_of_the_published_encoding() -> None:
@@ -36,13 +41,13 @@ def test_counts_are_those_of_the_published_encoding() -> None:
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("encoding", NAMES)
+@pytest.mark.parametrize("encoding", ENCODINGS)
 def test_a_special_token_in_a_manuscript_is_plain_text(encoding: str) -> None:
     assert tokenizer(encoding).count("<|endoftext|>") > 1
 
 
-@pytest.mark.parametrize("encoding", NAMES)
-def test_an_abyss_of_white_space_is_counted_without_a_panic(encoding: str) -> None:
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_endless_white_space_is_counted_without_a_panic(encoding: str) -> None:
     text = "前" + " " * 1_200_000 + "后" + "\u3000" * 1_000_000 + (" " * 800_000 + "x") * 2
 
     tokens = tokenizer(encoding).count(text)
@@ -50,11 +55,52 @@ def test_an_abyss_of_white_space_is_counted_without_a_panic(encoding: str) -> No
     assert 0 < tokens <= len(text.encode())
 
 
-@pytest.mark.parametrize("encoding", NAMES)
+@pytest.mark.parametrize("encoding", ENCODINGS)
 def test_a_lone_surrogate_counts_as_the_character_that_replaces_it(encoding: str) -> None:
     counter = tokenizer(encoding)
 
     assert counter.count("a\ud83d" * 200) == counter.count("a\ufffd" * 200)
+
+
+def counts_of(many: list[str], encoding: tiktoken.Encoding, *, ahead: bool = False) -> list[int]:
+    with count_in_background(many, encoding, ahead=ahead) as counts:
+        return counts()
+
+
+@given(st.sampled_from(ENCODINGS), st.lists(texts, max_size=12))
+def test_every_text_counts_as_it_does_by_itself(name: str, given_texts: list[str]) -> None:
+    encoding = packaged_encoding(name)
+
+    assert counts_of(given_texts, encoding) == [
+        len(encoding.encode_ordinary(text)) for text in given_texts
+    ]
+
+
+@pytest.mark.parametrize("ahead", [True, False])
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_every_text_counts_so_when_there_is_work_for_several_threads(
+    name: str, *, ahead: bool
+) -> None:
+    """Of every length, so that shares are uneven and one text is more than a share."""
+    encoding = packaged_encoding(name)
+    many = [PROSE * (n % 7) + f"第{n}章" for n in range(2000)] + [PROSE * 2000, "", PROSE]
+    assert sum(map(len, many)) > 4 * CHARACTERS_PER_THREAD
+
+    counted = counts_of(many, encoding, ahead=ahead)
+
+    assert counted == [len(encoding.encode_ordinary(text)) for text in many]
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_a_manuscript_that_holds_the_token_between_texts_is_plain_text(name: str) -> None:
+    encoding = packaged_encoding(name)
+    strange = ["a", f"她写下 {SEPARATOR} 。", SEPARATOR, "b"]
+
+    assert counts_of(strange, encoding) == [len(encoding.encode_ordinary(t)) for t in strange]
+
+
+def test_no_texts_have_no_counts() -> None:
+    assert counts_of([], packaged_encoding("o200k_base")) == []
 
 
 def _missing(table: Path) -> None:
@@ -115,28 +161,6 @@ async def test_many_who_ask_at_once_share_one_tokenizer() -> None:
 
     assert len({id(counter) for counter in found}) == 1
     assert tokenizers.problems() == {}
-
-
-async def test_a_count_is_measured_once_and_then_remembered() -> None:
-    tokenizers = Tokenizers()
-    counter = await tokenizers.get("cl100k_base")
-    text = "他走了。" * 200
-
-    first = counter.count(text)
-    second = counter.count(text)
-
-    assert first == second
-    assert (tokenizers.cache.misses, tokenizers.cache.hits) == (1, 1)
-
-
-def test_every_table_ships_with_its_licence() -> None:
-    names = {entry.name for entry in packaged_tables().iterdir()}
-
-    notice = (packaged_tables() / "NOTICE").read_text(encoding="utf-8")
-
-    assert names == {"NOTICE", *(f"{name}.tiktoken.gz" for name in ENCODINGS)}
-    assert "MIT License" in notice
-    assert all(facts.sha256 in notice for facts in ENCODINGS.values())
 
 
 def test_importing_the_package_does_not_import_tiktoken() -> None:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from creonowd.tokens import ByteTokenizer, Tokenizer, exceeds, keep_head, keep_tail
 from creonowd.tokens.additive import BLOCK
 from creonowd.tokens.boundaries import paragraphs, sentences
-from creonowd.tokens.tokenizer import Counts, one_by_one
+from creonowd.tokens.tokenizer import Counts, count_on_demand
 from tests.tokens.vocabulary import ENCODINGS, texts, tokenizer
 
 NOVEL = "林远推开门，屋里没有人。「有人吗？」他问。\r\n\r\n　　It rained, as it always did. 没有人回答……\n"
@@ -169,12 +169,12 @@ class Meter:
         self.measured += len(text)
         return len(text)
 
-    def counting(
+    def begin_count(
         self, texts: Sequence[str], *, ahead: bool = False
     ) -> AbstractContextManager[Counts]:
         """Count code points of each."""
         del ahead
-        return one_by_one(self.count, texts)
+        return count_on_demand(self.count, texts)
 
 
 @pytest.mark.parametrize("keep", [keep_head, keep_tail])

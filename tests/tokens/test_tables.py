@@ -1,6 +1,7 @@
-"""Models are mapped to encodings, and a guess says that it is one."""
+"""Each model has its encoding, each encoding its table, and each table its licence."""
 
 from creonowd.tokens import encoding_for
+from creonowd.tokens.tables import ENCODINGS, packaged_tables
 
 
 def test_a_model_counts_with_its_encoding() -> None:
@@ -36,3 +37,13 @@ def test_a_model_counts_with_its_encoding() -> None:
 
 def test_a_model_without_a_table_counts_with_the_encoding_of_the_profile() -> None:
     assert encoding_for("claude-opus-4", otherwise="cl100k_base") == ("cl100k_base", False)
+
+
+def test_every_table_ships_with_its_licence() -> None:
+    names = {entry.name for entry in packaged_tables().iterdir()}
+
+    notice = (packaged_tables() / "NOTICE").read_text(encoding="utf-8")
+
+    assert names == {"NOTICE", *(f"{name}.tiktoken.gz" for name in ENCODINGS)}
+    assert "MIT License" in notice
+    assert all(definition.sha256 in notice for definition in ENCODINGS.values())
