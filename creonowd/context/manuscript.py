@@ -116,12 +116,12 @@ class Manuscript:
             self._known = (low, position)
 
     def _leaf(self, start: SplitPoint, end: SplitPoint) -> Segment:
-        raw_start = max(0, start.at - MARGIN) if start.torn else start.at
+        raw_start = max(0, start.at - MARGIN) if start.may_cut_secret else start.at
         if start.key is not None:
             raw_start = min(raw_start, start.key)
-        raw = self.text[raw_start : end.at + MARGIN if end.torn else end.at]
+        raw = self.text[raw_start : end.at + MARGIN if end.may_cut_secret else end.at]
         clean = self._read[start.at] = self._instruments.clean(raw)
-        if not start.torn and not end.torn:
+        if not start.may_cut_secret and not end.may_cut_secret:
             return Segment(start.at, end.at, raw, raw_start, clean, clean.text)
         first = clean.place(raw, start.at - raw_start)
         last = clean.place(raw, end.at - raw_start)

@@ -1,21 +1,41 @@
-"""Secrets that bring their own wrapping: JSON web tokens, private keys, credentials in URLs.
-
-Knows these three formats; knows no vendor.
-"""
+"""Secrets in formats of their own: JSON web tokens, private keys, credentials in URLs."""
 
 import re
+import sys
 from collections.abc import Sequence
 
 from creonowd.redaction.rules import NOTHING, WORD, RedactionRule, Span, first_group, whole
 from creonowd.redaction.shape import is_random, is_stand_in
 
+LONGEST_KEY = 65_536
+
 _DASHES = "(?:-{4,5}|[–—]{1,5})"
+_KEY_NAME = "[A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?"
+# Any six characters before it will do, so that a disguised dash does not hide a key.
+_KEY_LINE = re.compile(rf".{{0,6}}(BEGIN|END) {_KEY_NAME}[ –—-]{{0,6}}")
 _KEY_LINES = r"(?:\s|\\+[nrt]|[\"'+,>|*]|[A-Za-z-]{3,20}: [^\n\\]{0,120})*+"
 _KEY_BODY = re.compile(
     rf"(?:{_KEY_LINES}[A-Za-z0-9+/=]{{16,}}+)+{_KEY_LINES}(?:[A-Za-z0-9+/]{{0,15}}=*)"
 )
 _LONG_RUN = re.compile(r"[A-Za-z0-9+/]{20}")
 _WORDS_FOR_PASSWORD = ("password", "passwd", "pass", "pwd", "passwort", "密码")
+
+
+def private_keys(text: str, start: int = 0, end: int = sys.maxsize) -> list[Span]:
+    """List from where to where the private keys between two positions reach, PEM lines included.
+
+    A key without an end reaches as far as the longest key would.
+    """
+    keys: list[Span] = []
+    if text.find("PRIVATE KEY", start, end) < 0:
+        return keys
+    for line in _KEY_LINE.finditer(text, start, end):
+        if line[1] == "BEGIN":
+            keys.append((line.start(), line.start() + LONGEST_KEY))
+        elif keys:
+            first, last = keys[-1]
+            keys[-1] = first, min(last, line.end())
+    return keys
 
 
 def _private_key(match: "re.Match[str]") -> Sequence[Span]:
@@ -38,7 +58,7 @@ def _url_password(match: "re.Match[str]") -> Sequence[Span]:
 
 
 def _dsn_password(match: "re.Match[str]") -> Sequence[Span]:
-    """Look back from `@tcp(` for the `user:password` of a Go data source name."""
+    """Look back from `@tcp(` for the `user:password` of a data source name in Go."""
     before = match.string[max(0, match.start() - 160) : match.start()]
     pair = re.search(r"(?<![^\s\"'`=])[\w.-]{1,64}:([^\s:\"'`]{1,90})\Z", before)
     if pair is None or is_stand_in(pair[1]):
@@ -56,9 +76,9 @@ RULES = (
     RedactionRule(
         "private_key_pem",
         ("-----begin ", "---- begin ", "–begin ", "—begin "),
-        rf"{_DASHES}[ ]?BEGIN [A-Z0-9 ]{{0,24}}PRIVATE KEY(?: BLOCK)?[ ]?{_DASHES}"
+        rf"{_DASHES}[ ]?BEGIN {_KEY_NAME}[ ]?{_DASHES}"
         r"(?P<body>[^-–—]*+(?:-(?!---)[^-–—]*+)*+)"
-        rf"(?P<end>{_DASHES}[ ]?END [A-Z0-9 ]{{0,24}}PRIVATE KEY(?: BLOCK)?[ ]?{_DASHES})?",
+        rf"(?P<end>{_DASHES}[ ]?END {_KEY_NAME}[ ]?{_DASHES})?",
         _private_key,
         bounded=False,
     ),

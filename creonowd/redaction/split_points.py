@@ -1,85 +1,69 @@
-"""Where a document can be taken apart so that its parts can be redacted by themselves.
+"""Where a document can be split so that its parts can be redacted one by one.
 
-A seam is the start of a line after one that ended a sentence, outside of private keys: those
-have comments. No secret reaches over it and no token merges across it. Of all seams one in eight
-is used, chosen by the characters beside it, so that typing at one place leaves the parts at every
-other place as they were.
-Where there are no seams for long, edges on a fixed grid stand in, at a joint if there is one.
-Those a secret may cross; whoever joins parts again asks whether their tokens add up.
+A safe split point is the start of a line after one that ended a sentence, outside of private
+keys, whose comments may end so too. No secret reaches across it and no token is merged across it.
+One in eight such places is used, chosen by the characters before it, so that typing at one place
+leaves the parts at all others as they were. Where there is no safe point for long, points on a
+fixed grid are used. A secret may lie across those, and counts need not add up there.
 """
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
 from typing import NamedTuple
 
-from creonowd.tokens.additive import joints
+from creonowd.redaction.formats import LONGEST_KEY, private_keys
+from creonowd.redaction.rules import Span
+from creonowd.tokens.additive import LINE_START, additive_points, splits_after
 
 ONE_IN = 8
 GRID = 8192
 SLACK = 1024
-LONGEST_KEY = 65_536
 
 _ENDS = r"。！？…」』”.!?"
-_BEGINS = r"[ \t\u3000]*+[^\s/]"
-_SEAM = re.compile(rf"\n(?:(?<=[{_ENDS}]\n)|(?<=[{_ENDS}]\r\n))(?={_BEGINS})")
-_KEY = "PRIVATE KEY"
-_MARKER = re.compile(rf".{{0,6}}(BEGIN|END) [A-Z0-9 ]{{0,24}}{_KEY}")
+_SENTENCE_END = re.compile(rf"\n(?:(?<=[{_ENDS}]\n)|(?<=[{_ENDS}]\r\n))(?={LINE_START})")
 
 
 class SplitPoint(NamedTuple):
-    """Where one part ends and the next begins; `torn` if a secret may lie across it.
-
-    Inside a private key, `key` is where that begins.
-    """
+    """Where one part ends and the next begins; `key` is where a private key begins around it."""
 
     at: int
-    torn: bool = False
+    may_cut_secret: bool = False
     key: int | None = None
 
 
 def split_points(text: str, start: int, end: int) -> list[SplitPoint]:
-    """List the edges strictly between two positions; what lies elsewhere does not change them."""
+    """List the split points strictly between two positions, in order.
+
+    They do not depend on the two positions: any other call finds the same ones.
+    """
     first = max(0, start - GRID - SLACK)
-    keys = _keys(text, max(0, first - LONGEST_KEY), end)
-    sure = [at for at in _seams(text, first, end) if _key_around(keys, at) is None]
-    torn = [at for mark in _marks(start, end) if (at := _tear(text, mark, sure)) is not None]
-    found = [SplitPoint(at) for at in sure]
-    found += [SplitPoint(at, torn=True, key=_key_around(keys, at)) for at in torn]
-    return sorted((edge for edge in found if start < edge.at < end), key=lambda edge: edge.at)
+    keys = private_keys(text, max(0, first - LONGEST_KEY - SLACK), end + SLACK)
+    safe = [at for at in _sentence_ends(text, first, end) if _key_around(keys, at) is None]
+    points = [SplitPoint(at) for at in safe]
+    for mark in range((max(0, start - SLACK) // GRID + 1) * GRID, end, GRID):
+        if bisect_right(safe, mark) == bisect_left(safe, mark - GRID):
+            additive = additive_points(text, mark, min(len(text), mark + SLACK))
+            at = additive[0] if additive else mark
+            points.append(SplitPoint(at, may_cut_secret=True, key=_key_around(keys, at)))
+    return sorted(point for point in points if start < point.at < end)
 
 
-def _keys(text: str, start: int, end: int) -> list["re.Match[str]"]:
-    """List where private keys begin and end."""
-    if text.find(_KEY, start, end) < 0:
-        return []
-    return list(_MARKER.finditer(text, start, end))
-
-
-def _key_around(keys: list["re.Match[str]"], at: int) -> int | None:
-    """Tell where the private key begins that a position lies in."""
-    before = bisect_right(keys, at, key=lambda marker: marker.end())
-    marker = keys[before - 1] if before else None
-    if marker is None or marker[1] == "END" or at - marker.start(1) > LONGEST_KEY - SLACK:
-        return None
-    return marker.start()
-
-
-def _seams(text: str, start: int, end: int) -> list[int]:
+def _sentence_ends(text: str, start: int, end: int) -> list[int]:
     found: list[int] = []
-    for match in _SEAM.finditer(text, start):
+    for match in _SENTENCE_END.finditer(text, start):
         at = match.end()
         if at >= end:
             break
-        if at >= 4 and (ord(text[at - 3]) * 31 + ord(text[at - 4])) % ONE_IN == 0:
+        # The character before the full stop and the line end says more than these two do.
+        if splits_after(text, at - 2, ONE_IN):
             found.append(at)
     return found
 
 
-def _marks(start: int, end: int) -> range:
-    return range((max(0, start - SLACK) // GRID + 1) * GRID, end, GRID)
-
-
-def _tear(text: str, mark: int, sure: list[int]) -> int | None:
-    if bisect_right(sure, mark) > bisect_left(sure, mark - GRID):
-        return None
-    return next(iter(joints(text, mark, min(len(text), mark + SLACK))), mark)
+def _key_around(keys: Sequence[Span], at: int) -> int | None:
+    """Return where the private key begins that a position lies in."""
+    before = bisect_left(keys, (at, at))
+    if before and at < keys[before - 1][1]:
+        return keys[before - 1][0]
+    return None

@@ -271,7 +271,7 @@ def without_secrets(
 
 def _secrets(text: str, finder: DocumentSecretFinder) -> Iterator[Span]:
     """Find the secrets of a text part by part: no secret reaches over a seam."""
-    seams = [edge.at for edge in split_points(text, 0, len(text)) if not edge.torn]
+    seams = [edge.at for edge in split_points(text, 0, len(text)) if not edge.may_cut_secret]
     for start, end in pairwise([0, *seams, len(text)]):
         for found in finder.find(text[start:end]):
             yield Span(start + found.start, start + found.end)

@@ -1,7 +1,7 @@
 """Cut a text to a number of tokens from either end, where a reader would cut it.
 
-Walks the text block by block from the end that stays, so that nothing is encoded twice but the
-block in which the limit falls. Knows no prompt; the tokenizer is handed in.
+Walks the text block by block from the end that is kept, so that only the block in which the
+limit falls is encoded more than once.
 """
 
 from bisect import bisect_left
@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 
 from creonowd.model import Model
-from creonowd.tokens.additive import joints, stations
+from creonowd.tokens.additive import additive_points, block_ends
 from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, paragraphs, sentences
 from creonowd.tokens.tokenizer import Tokenizer
 
-WALL = 4096
+FIRST_PROBE = 4096
 GAP = 64
 MARGIN = 32
 PROBES = 6
@@ -42,7 +42,8 @@ def keep_head(
     The cut is the largest fitting one at a paragraph that keeps more than `floor` code points,
     else the largest such at a sentence, else the largest at a grapheme, never inside one. If
     not even one grapheme fits, `at` is 0 and `tokens` may exceed the limit. "Largest" is exact
-    where joints are at most 64 code points apart, as in any prose; in a wall of emoji it is near.
+    where additive points are at most 64 code points apart, as in any prose; in a long run of emoji
+    it is nearly so.
     """
     walk = _Walk(before + text, limit, tokenizer, after, edge=len(before), forward=True)
     found = _keep(walk, len(before) + floor)
@@ -60,15 +61,15 @@ def keep_tail(
 ) -> Cut:
     """Find the longest tail `text[at:]` for which `before + tail + after` fits into `limit`.
 
-    The rules are those of `keep_head`, seen from the other end; if nothing fits, `at` is the
-    length of the text.
+    The rules are those of `keep_head`, from the other end; if nothing fits, `at` is the length of
+    the text.
     """
     walk = _Walk(text + after, limit, tokenizer, before, edge=len(text), forward=False)
     return _keep(walk, len(text) - floor)
 
 
 def exceeds(text: str, limit: int, tokenizer: Tokenizer) -> bool:
-    """Tell whether a text has more than `limit` tokens, encoding little more than that many."""
+    """Return whether a text has more than `limit` tokens, encoding little more than that many."""
     walk = _Walk(text, limit, tokenizer, "", edge=0, forward=True)
     return len(text) > limit * tokenizer.longest or not walk.advance()
 
@@ -76,8 +77,7 @@ def exceeds(text: str, limit: int, tokenizer: Tokenizer) -> bool:
 class _Walk:
     """One walk from the end that is kept to where the limit falls.
 
-    `_trail` holds the joints passed and the tokens up to each; `outer` is a place beyond
-    which nothing can fit.
+    `_steps` are the positions that fit and the tokens up to each; beyond `outer` nothing fits.
     """
 
     def __init__(
@@ -85,67 +85,67 @@ class _Walk:
     ) -> None:
         self.text, self.limit, self.edge, self.forward = text, limit, edge, forward
         self._tokenizer, self._far = tokenizer, far
-        self._trail = [(0 if forward else len(text), 0)]
+        self._steps = [(0 if forward else len(text), 0)]
         self.outer = len(text) if forward else 0
 
     def advance(self) -> bool:
-        """Pass every station that fits; tell whether that was the whole text."""
-        return all(self._pass(station) for station in stations(self.text, forward=self.forward))
+        """Go to the last block end that fits; return whether that is the whole text."""
+        return all(map(self._step, block_ends(self.text, forward=self.forward)))
 
-    def close_in(self) -> None:
-        """Bring `outer` as near to the last joint that fits as joints, or else probes, allow."""
-        inner = self._trail[-1][0]
-        between = joints(self.text, min(inner, self.outer), max(inner, self.outer))
+    def narrow(self) -> None:
+        """Bring `outer` as near to the last position that fits as possible."""
+        inner = self._steps[-1][0]
+        between = additive_points(self.text, min(inner, self.outer), max(inner, self.outer))
         ahead = between if self.forward else between[::-1]
         while ahead:
             middle = len(ahead) // 2
-            ahead = ahead[middle + 1 :] if self._pass(ahead[middle]) else ahead[:middle]
-        if abs(self.outer - self._trail[-1][0]) > GAP:
+            ahead = ahead[middle + 1 :] if self._step(ahead[middle]) else ahead[:middle]
+        if abs(self.outer - self._steps[-1][0]) > GAP:
             self._probe_gap()
 
     def tokens(self, position: int) -> int:
         """Count what is kept by a cut at a position, exactly."""
         sign = 1 if self.forward else -1
-        passed = bisect_left(self._trail, sign * position, key=lambda step: sign * step[0])
-        start, tokens = self._trail[max(0, passed - 1)]
+        before = bisect_left(self._steps, sign * position, key=lambda step: sign * step[0])
+        start, tokens = self._steps[max(0, before - 1)]
         kept = self._between(start, position)
         return tokens + self._tokenizer.count(
             kept + self._far if self.forward else self._far + kept
         )
 
-    def _pass(self, station: int) -> bool:
-        inner, tokens = self._trail[-1]
-        if station == inner:
+    def _step(self, position: int) -> bool:
+        inner, tokens = self._steps[-1]
+        if position == inner:
             return True
-        count = self._count_up_to(self._between(inner, station), self.limit - tokens)
+        count = self._count_up_to(self._between(inner, position), self.limit - tokens)
         if tokens + count > self.limit:
-            self.outer = station
+            self.outer = position
             return False
-        self._trail.append((station, tokens + count))
+        self._steps.append((position, tokens + count))
         return True
 
     def _count_up_to(self, part: str, room: int) -> int:
         """Count a part, or stop early with some number over `room` once it is surely over."""
         if len(part) > room * self._tokenizer.longest:
             return room + 1
-        size = WALL
+        size = FIRST_PROBE
         while size < len(part):
-            begun = part[:size] if self.forward else part[-size:]
-            count = self._tokenizer.count(begun)
+            probe = part[:size] if self.forward else part[-size:]
+            count = self._tokenizer.count(probe)
             if count > room + room // 8 + 64:
                 return count
             size *= 4
         return self._tokenizer.count(part)
 
     def _probe_gap(self) -> None:
-        inner, tokens = self._trail[-1]
+        inner, tokens = self._steps[-1]
         sign = 1 if self.forward else -1
 
         def measure(width: int) -> int:
             return self._tokenizer.count(self._between(inner, inner + sign * width))
 
         gap = abs(self.outer - inner)
-        margin = MARGIN if gap <= WALL else 0
+        margin = MARGIN if gap <= FIRST_PROBE else 0
         width = widest_fit(measure, self.limit - tokens, gap)
         self.outer = inner + sign * min(gap, width + margin)
 
@@ -154,11 +154,17 @@ class _Walk:
 
 
 def widest_fit(measure: Callable[[int], int], room: int, width: int) -> int:
-    """Find nearly the widest stretch that fits into `room`, in a handful of measurements.
+    """Find nearly the widest span that fits into `room`, in a handful of measurements.
 
-    Doubles until it does not fit, then interpolates: in a wall, counts grow almost evenly.
+    Doubles until it does not fit, then interpolates: without additive points, counts grow almost
+    evenly.
     """
-    fits, fits_count, over, over_count = 0, 0, min(WALL, width), measure(min(WALL, width))
+    fits, fits_count, over, over_count = (
+        0,
+        0,
+        min(FIRST_PROBE, width),
+        measure(min(FIRST_PROBE, width)),
+    )
     while over_count <= room:
         if over == width:
             return width
@@ -180,7 +186,7 @@ def _keep(walk: _Walk, floor: int) -> Cut:
     whole = len(walk.text) if walk.forward else 0
     if walk.advance() and (tokens := walk.tokens(whole)) <= walk.limit:
         return Cut(at=whole, tokens=tokens)
-    walk.close_in()
+    walk.narrow()
     candidates = chain(
         _outermost_first(walk, paragraphs, floor),
         _outermost_first(walk, sentences, floor),

@@ -1,14 +1,39 @@
-"""Counts add up over parts, in both encodings, and typing changes only the part typed in."""
+"""Counts add up at additive points and over parts, and typing changes only the part typed in."""
+
+from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from creonowd.tokens.additive import additive_parts, adds_up
-from tests.context.worlds import lines
+from creonowd.tokens.additive import additive_parts, additive_points, adds_up
 from tests.tokens.vocabulary import ENCODINGS, texts, tokenizer
 
+SENTENCES = (
+    "林远推开门，雨还在下。",
+    "苏晴没有抬头，只问了一句：“你来了？”",
+    "「走吧。」他说。",
+    "The rain had not stopped since noon. Anna waited.",
+    "　　远处传来钟声，一下，又一下。",
+)
+lines = st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=4).map("".join)
 long_texts = st.lists(st.one_of(lines, st.just("x" * 3000), texts), max_size=40).map("\n".join)
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+@settings(max_examples=1000)
+@given(text=texts)
+def test_counts_add_up_at_every_additive_point(encoding: str, text: str) -> None:
+    counter = tokenizer(encoding)
+    found = [0, *additive_points(text, 0, len(text)), len(text)]
+
+    parts = [text[start:end] for start, end in pairwise(found)]
+
+    assert sum(map(counter.count, parts)) == counter.count(text)
+
+
+def test_prose_has_additive_points_everywhere() -> None:
+    assert additive_points("他走了。她说：「好」 and left.\n", 0, 24) == [3, 6, 9, 14, 19]
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
@@ -24,7 +49,9 @@ def test_counts_of_parts_add_up(encoding: str, text: str) -> None:
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
 @given(left=texts, right=texts)
-def test_what_is_said_to_add_up_does(encoding: str, left: str, right: str) -> None:
+def test_neighbours_that_add_up_have_the_sum_of_their_tokens(
+    encoding: str, left: str, right: str
+) -> None:
     counter = tokenizer(encoding)
 
     if adds_up(left, right):
@@ -45,7 +72,7 @@ def test_typing_leaves_the_other_parts_alone() -> None:
     assert len(after - before) <= 2
 
 
-def test_a_long_line_is_taken_apart_too() -> None:
+def test_a_long_line_is_split_too() -> None:
     line = "".join(f"第{n}次他走了，她没有回头，只是数着{n * 7}步。" for n in range(1000))
 
     assert max(map(len, additive_parts(line))) < 3000
