@@ -124,7 +124,7 @@ def _least_work(root: Path, chapter: str, encoding: tiktoken.Encoding) -> list[T
     """
     texts = [chapter, *_constraints(root), *_settings(root)]
     for start in range(0, len(texts), REDACTED_AT_ONCE):
-        REDACTOR.spotless(texts[start : start + REDACTED_AT_ONCE])
+        REDACTOR.surely_clean(texts[start : start + REDACTED_AT_ONCE])
     joined = SEPARATOR.join(texts)
     tokens = encoding.encode(joined, allowed_special={SEPARATOR}, disallowed_special=())
     ends = [place for place, token in enumerate(tokens) if token == encoding.eot_token]

@@ -1,6 +1,7 @@
-"""JSON in its one canonical spelling: sorted keys, no spaces, no escapes that are not needed.
+"""Text as data: well-formed Unicode, decoding, and JSON in its one canonical spelling.
 
-Equal values give equal bytes on any machine. Knows no file.
+Canonical JSON has sorted keys, no spaces and no escapes that are not needed, so equal values give
+equal bytes on any machine.
 """
 
 import codecs
@@ -11,49 +12,24 @@ from typing import Any, cast
 
 import msgspec
 
-HOST_NOISE = frozenset({"timestamp", "requestId", "nonce"})
+VOLATILE_KEYS = frozenset({"timestamp", "requestId", "nonce"})
+"""Keys whose values differ with every call of a host, though nothing else does."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
-def canonical_json(text: str, *, without: Collection[str] = ()) -> str:
-    """Spell a JSON text canonically, leaving out some keys; ValueError if it is not JSON."""
-    try:
-        return spell(json.loads(text, parse_constant=_refuse), without=without)
-    except RecursionError:
-        raise ValueError("The JSON is nested too deeply.") from None
-
-
-def spell(value: Any, *, without: Collection[str] = ()) -> str:
-    """Spell a decoded JSON value canonically; ValueError if a number has no JSON spelling."""
-    kept = _without(value, without) if without else value
-    text = json.dumps(
-        kept, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
-    )
-    return well_formed(text)
-
-
 def well_formed(text: str) -> str:
     """Replace each lone surrogate by U+FFFD, so that the text has UTF-8 bytes."""
+    return text if text.isascii() else encode_well_formed(text)[0]
+
+
+def encode_well_formed(text: str) -> tuple[str, bytes]:
+    """Return a text without lone surrogates, and its UTF-8 bytes."""
     try:
-        text.encode()
+        return text, text.encode()
     except UnicodeEncodeError:
-        return _SURROGATE.sub("\ufffd", text)
-    return text
-
-
-def _without(value: Any, keys: Collection[str]) -> Any:
-    if isinstance(value, dict):
-        items = cast("dict[str, Any]", value)
-        return {key: _without(item, keys) for key, item in items.items() if key not in keys}
-    if isinstance(value, list):
-        members = cast("list[Any]", value)
-        return [_without(item, keys) for item in members]
-    return value
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON.")
+        repaired = _SURROGATE.sub("\ufffd", text)
+        return repaired, repaired.encode()
 
 
 def as_text(data: bytes) -> str | None:
@@ -65,9 +41,40 @@ def as_text(data: bytes) -> str | None:
 
 
 def is_json(text: str) -> bool:
-    """Tell whether a text is one JSON value."""
+    """Return whether a text is one JSON value."""
     try:
         msgspec.json.decode(text)
     except (msgspec.DecodeError, RecursionError):
         return False
     return True
+
+
+def canonical_json(text: str, *, without: Collection[str] = ()) -> str:
+    """Rewrite a JSON text canonically, leaving out some keys; ValueError if it is not JSON."""
+    try:
+        return encode_canonical(json.loads(text, parse_constant=_reject), without=without)
+    except RecursionError:
+        raise ValueError("The JSON is nested too deeply.") from None
+
+
+def encode_canonical(value: Any, *, without: Collection[str] = ()) -> str:
+    """Encode a value as canonical JSON; ValueError if JSON cannot spell one of its numbers."""
+    kept = _drop_keys(value, without) if without else value
+    text = json.dumps(
+        kept, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
+    )
+    return well_formed(text)
+
+
+def _drop_keys(value: Any, keys: Collection[str]) -> Any:
+    if isinstance(value, dict):
+        items = cast("dict[str, Any]", value)
+        return {key: _drop_keys(item, keys) for key, item in items.items() if key not in keys}
+    if isinstance(value, list):
+        members = cast("list[Any]", value)
+        return [_drop_keys(item, keys) for item in members]
+    return value
+
+
+def _reject(constant: str) -> Any:
+    raise ValueError(f"{constant} is not JSON.")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.text import HOST_NOISE, canonical_json, spell
+from creonowd.text import VOLATILE_KEYS, canonical_json, encode_canonical
 
 values = st.recursive(
     st.none()
@@ -34,7 +34,7 @@ def test_keys_are_sorted_and_text_stays_readable() -> None:
 def test_what_changes_with_every_call_of_a_host_is_left_out() -> None:
     value = {"text": "x", "timestamp": 1, "in": [{"requestId": "r", "nonce": 2, "keep": 3}]}
 
-    assert spell(value, without=HOST_NOISE) == '{"in":[{"keep":3}],"text":"x"}'
+    assert encode_canonical(value, without=VOLATILE_KEYS) == '{"in":[{"keep":3}],"text":"x"}'
 
 
 def test_a_lone_surrogate_becomes_the_replacement_character() -> None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Protocol
 from creonowd.context.mentions import Mentions
 from creonowd.errors import FAILURES
 from creonowd.memo import Memo
-from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, Stretch
+from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, SecretSpan
 from creonowd.text import well_formed
 from creonowd.tokens.additive import LONG, SHORT, additive_parts
 from creonowd.tokens.tokenizer import Counts, Tokenizer
@@ -39,11 +39,11 @@ class TextRedactor(Protocol):
         """Give the text without its secrets, and evidence that holds none of them."""
         ...
 
-    def find(self, text: str) -> list[Stretch]:
+    def find(self, text: str) -> list[SecretSpan]:
         """List what `redact` replaces, in order."""
         ...
 
-    def spotless(self, texts: Sequence[str]) -> list[bool]:
+    def surely_clean(self, texts: Sequence[str]) -> list[bool]:
         """Tell of each text whether nothing in it could be a secret, at a glance."""
         ...
 
@@ -53,7 +53,7 @@ class RedactedText(NamedTuple):
 
     text: str
     crlf: bool = False
-    stretches: tuple[Stretch, ...] = ()
+    stretches: tuple[SecretSpan, ...] = ()
     findings: tuple[tuple[str, int], ...] = ()
 
     def evidence(self, source_ref: str) -> tuple[RedactionEvidence, ...]:
@@ -190,7 +190,7 @@ class TextTools:
         found: dict[str, RedactedText] = {}
         for start in range(0, len(texts), _AT_ONCE):
             batch = [well_formed(text) for text in texts[start : start + _AT_ONCE]]
-            for text, spotless in zip(batch, self._redactor.spotless(batch), strict=True):
+            for text, spotless in zip(batch, self._redactor.surely_clean(batch), strict=True):
                 if spotless:
                     found[text] = RedactedText(text)
         return found

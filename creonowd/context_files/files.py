@@ -135,7 +135,7 @@ class FileViews:
     """The redactors of this user; `sensitive` makes the wider rules the rule."""
 
     def __init__(self, redactor: Redactor, *, sensitive: bool = False) -> None:
-        self._wide = redactor.widened()
+        self._wide = redactor.sensitive()
         self._usual = self._wide if sensitive else redactor
 
     def reader(self, view: FileView, source_ref: str) -> Reader:

@@ -29,7 +29,7 @@ from creonowd.context_files.slices import (
 )
 from creonowd.context_files.tree import OpenFile
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.redaction import PLACEHOLDER, RedactionEvidence, Stretch
+from creonowd.redaction import PLACEHOLDER, RedactionEvidence, SecretSpan
 
 LONGEST_SHOWN = 1024
 FURTHEST = 64 * 1024
@@ -321,7 +321,7 @@ class SecretLinesCache:
         return veil
 
 
-def _touched(decoded: str, stretches: Sequence[Stretch]) -> list[int]:
+def _touched(decoded: str, stretches: Sequence[SecretSpan]) -> list[int]:
     """Number the lines of a text, from 0, that any stretch touches."""
     lines: dict[int, None] = {}
     line = place = 0

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from creonowd.context_files.tree import OpenFile
-from creonowd.redaction import PLACEHOLDER, RedactionEvidence, Stretch
+from creonowd.redaction import PLACEHOLDER, RedactionEvidence, SecretSpan
 
 LONGEST_CHARACTER = 4
 
@@ -157,7 +157,7 @@ Slice = tuple[int, int]
 class SecretFinder(Protocol):
     """Finds secrets in a text."""
 
-    def find(self, text: str) -> Sequence[Stretch]:
+    def find(self, text: str) -> Sequence[SecretSpan]:
         """List the stretches to take out, in order, none overlapping another."""
         ...
 
@@ -206,7 +206,7 @@ class Reader(NamedTuple):
         )
 
 
-def _without(decoded: str, stretches: Sequence[Stretch], piece: Slice, *, joined: bool) -> str:
+def _without(decoded: str, stretches: Sequence[SecretSpan], piece: Slice, *, joined: bool) -> str:
     pieces: list[str] = []
     start, end = piece
     place = start
@@ -220,7 +220,7 @@ def _without(decoded: str, stretches: Sequence[Stretch], piece: Slice, *, joined
     return "".join([*pieces, decoded[place:end]])
 
 
-def _touches(stretch: Stretch, piece: Slice) -> bool:
+def _touches(stretch: SecretSpan, piece: Slice) -> bool:
     return stretch.start < piece[1] and stretch.end > piece[0]
 
 

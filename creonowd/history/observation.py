@@ -45,7 +45,7 @@ def cached_redactor(value: Any, redactor: Redactor) -> Redactor:
     clean: set[str] = set()
     left = iter({text for text in texts if len(text) <= SMALL and "\n" not in text})
     while batch := list(islice(left, AT_ONCE)):
-        looked = zip(batch, redactor.spotless(batch), strict=True)
+        looked = zip(batch, redactor.surely_clean(batch), strict=True)
         clean.update(text for text, spotless in looked if spotless)
     return CachedRedactor(redactor, clean)
 

@@ -1,6 +1,7 @@
-"""Secrets out, prose untouched: a pure function from text to redacted text and evidence.
+"""Take secrets out of texts and leave prose as it is; return the text and evidence of it.
 
-Knows what a secret looks like; knows nothing of where a text comes from or goes to.
+Pure functions: the package knows what a secret looks like, and nothing of where a text comes from
+or goes to.
 """
 
 from creonowd.redaction.log_values import event_redactor, redact_event, redact_value
@@ -10,14 +11,14 @@ from creonowd.redaction.redactor import (
     Redactor,
     redact,
 )
-from creonowd.redaction.rules import PLACEHOLDER, Stretch
+from creonowd.redaction.rules import PLACEHOLDER, SecretSpan
 
 __all__ = [
     "PLACEHOLDER",
     "Redacted",
     "RedactionEvidence",
     "Redactor",
-    "Stretch",
+    "SecretSpan",
     "event_redactor",
     "redact",
     "redact_event",

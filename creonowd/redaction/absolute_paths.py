@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 
-from creonowd.redaction.rules import NOTHING, RedactionRule, Span, begins, follows_escape
+from creonowd.redaction.rules import NOTHING, RedactionRule, Span, begins_token, follows_escape
 from creonowd.redaction.shape import JOINING_WORDS
 
 LONGEST_QUOTATION = 240
@@ -253,7 +253,7 @@ def _network(match: "re.Match[str]") -> Sequence[Span]:
 def _begins_network(text: str, start: int) -> bool:
     r"""Tell a server's first backslashes from those inside `C:\\Users` or `https:\\`."""
     if not start or text[start - 1] != ":":
-        return begins(text, start) and text[start - 1 : start] != "\\"
+        return begins_token(text, start) and text[start - 1 : start] != "\\"
     return _ENDS_IN_SCHEME.search(text, max(0, start - LONGEST_SCHEME), start) is None
 
 
@@ -280,7 +280,7 @@ def _is_root(text: str, start: int) -> bool:
     if not before.isascii():
         return _PERSONAL.match(text, start) is not None or before in _MAY_LEAD_TO_A_PATH
     if before not in _WITHIN_A_PATH:
-        return (before != "*" or begins(text, start)) and not _is_route(text, start, before)
+        return (before != "*" or begins_token(text, start)) and not _is_route(text, start, before)
     return (
         follows_escape(text, start)
         or _LEADS_TO_ROOT.search(text, max(0, start - 10), start) is not None

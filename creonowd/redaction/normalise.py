@@ -1,13 +1,12 @@
-r"""The text as the rules read it: without invisible characters, wide letters or `\u` escapes.
-
-Knows the way back from a folded place to the original one; knows no rule.
-"""
+r"""The text as the rules read it: without invisible characters, wide letters and `\u` escapes."""
 
 import re
 from bisect import bisect_right
 from collections.abc import Callable
 from functools import cache
 from typing import NamedTuple
+
+from creonowd.text import encode_well_formed, well_formed
 
 _INVISIBLE = (
     "\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e"
@@ -21,7 +20,7 @@ _HIDDEN = f"[{_INVISIBLE}{_TAGS}]+"
 _ALL_HIDDEN = re.compile(_HIDDEN)
 _ESCAPED = r"\\(?<!\\\\)\\*+u[0-9a-fA-F]{4}"
 _AFTER_DRIVE = re.compile(r"[A-Za-z]:\Z")
-_JOINT = "|".join(
+_CONCATENATION = "|".join(
     rf"{quote}(?<=[\w-]{quote})[ \t]{{0,4}}\+\s{{0,16}}{quote}(?=[\w-])" for quote in "\"'"
 )
 _WIDE_TO_NARROW = {
@@ -32,11 +31,10 @@ _WIDE_TO_NARROW = {
     ord("＿"): "_",
     ord("．"): ".",
 }
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class NormalisedText(NamedTuple):
-    """A folded text, and what was taken out of the text before."""
+    """A text without disguises, the text before, and the pattern of what was replaced in it."""
 
     text: str
     before: str
@@ -44,61 +42,53 @@ class NormalisedText(NamedTuple):
 
 
 def normalise(text: str) -> NormalisedText:
-    """Undo disguises; a text without any comes back as it is."""
-    text, encoded = _encodable(text)
-    kinds: list[str] = []
-    if _is_suspect(text, encoded):
+    """Undo disguises; a text without any is returned as it is."""
+    text, encoded = encode_well_formed(text)
+    disguises: list[str] = []
+    if _has_hidden(text, encoded):
         text = text.translate(_WIDE_TO_NARROW)
-        kinds.append(_HIDDEN)
+        disguises.append(_HIDDEN)
     if "\\u" in text:
-        kinds.append(_ESCAPED)
+        disguises.append(_ESCAPED)
     if '" +' in text or "' +" in text:
-        kinds.append(_JOINT)
-    return _undisguised(text, _any_of(tuple(kinds))) if kinds else NormalisedText(text, text)
+        disguises.append(_CONCATENATION)
+    if not disguises:
+        return NormalisedText(text, text)
+    disguise = _any_of(tuple(disguises))
+    plain = disguise.sub(_reveal if "\\u" in text else "", text)
+    return NormalisedText(text, text) if plain == text else NormalisedText(plain, text, disguise)
 
 
-def way_back(folded: NormalisedText) -> Callable[[int], int]:
-    """Make the function that finds the original place of a folded one."""
-    folds: list[int] = []
+def original_position(normalised: NormalisedText) -> Callable[[int], int]:
+    """Make the function from a position in the normalised text to the original one."""
+    ends: list[int] = []
     shifts: list[int] = []
-    taken = 0
-    for match in folded.disguise.finditer(folded.before) if folded.disguise else ():
+    removed = 0
+    for match in normalised.disguise.finditer(normalised.before) if normalised.disguise else ():
         start, end = match.span()
-        shown = len(_reveal(match))
-        folds.append(start - taken + shown)
-        taken += end - start - shown
-        shifts.append(taken)
-    return lambda place: place + (shifts[last - 1] if (last := bisect_right(folds, place)) else 0)
+        kept = len(_reveal(match))
+        ends.append(start - removed + kept)
+        removed += end - start - kept
+        shifts.append(removed)
+    return lambda at: at + (shifts[last - 1] if (last := bisect_right(ends, at)) else 0)
 
 
-@cache
-def _any_of(kinds: tuple[str, ...]) -> "re.Pattern[str]":
-    return re.compile("|".join(kinds))
-
-
-def _undisguised(text: str, disguise: "re.Pattern[str]") -> NormalisedText:
-    shown = _reveal if "\\u" in text else ""
-    folded = disguise.sub(shown, text)
-    return NormalisedText(text, text) if folded == text else NormalisedText(folded, text, disguise)
-
-
-def _encodable(text: str) -> tuple[str, bytes]:
-    """Give a text without lone surrogates, and its bytes."""
-    try:
-        return text, text.encode()
-    except UnicodeEncodeError:
-        whole = _SURROGATE.sub("\ufffd", text)
-        return whole, whole.encode()
-
-
-def _is_suspect(text: str, encoded: bytes) -> bool:
+def _has_hidden(text: str, encoded: bytes) -> bool:
     if text.isascii():
         return len(encoded.translate(None, _CONTROLS)) < len(encoded)
     return _TAGS_ENCODED in encoded or _SUSPECT.search(text) is not None
 
 
+@cache
+def _any_of(patterns: tuple[str, ...]) -> "re.Pattern[str]":
+    return re.compile("|".join(patterns))
+
+
 def _reveal(match: "re.Match[str]") -> str:
-    r"""Show what a disguise stands for; the backslashes of `\\\u94a5` are a separator and an escape."""
+    r"""Return what a disguise stands for.
+
+    The backslashes of `\\\u94a5` are a separator and an escape.
+    """
     hidden, start = match[0], match.start()
     slashes = len(hidden) - len("u94a5")
     if hidden[0] != "\\":
@@ -109,4 +99,4 @@ def _reveal(match: "re.Match[str]") -> str:
     kept = hidden[: slashes - 2 + slashes % 2]
     if _ALL_HIDDEN.match(char):
         return kept
-    return kept + ("\ufffd" if _SURROGATE.match(char) else char.translate(_WIDE_TO_NARROW))
+    return kept + well_formed(char).translate(_WIDE_TO_NARROW)

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 from creonowd.redaction.absolute_paths import UNIX, WINDOWS, WINDOWS_ESCAPED, end_of_path
 from creonowd.redaction.normalise import normalise
-from creonowd.redaction.rules import NOTHING, RedactionRule, Span, begins, whole
+from creonowd.redaction.rules import NOTHING, RedactionRule, Span, begins_token, whole
 from creonowd.redaction.scanner import lower
 from creonowd.redaction.shape import is_random
 
@@ -129,7 +129,7 @@ def _longest_first(spellings: set[str]) -> list[str]:
 def _home(match: "re.Match[str]") -> Sequence[Span]:
     text, start, end = match.string, match.start(), match.end()
     before = text[start - 1] if start else "\n"
-    if before in "._~-" or not begins(text, start):
+    if before in "._~-" or not begins_token(text, start):
         return NOTHING
     rest = _SEPARATOR.match(text, end)
     if rest is None:

@@ -1,7 +1,4 @@
-"""Every rule, the most telling first: where two overlap, the first names the evidence.
-
-Knows the order; what the rules are stands in the modules it lists.
-"""
+"""All rules, the most specific first: where two overlap, the first one names the evidence."""
 
 from collections.abc import Sequence
 from pathlib import PurePath
@@ -33,6 +30,6 @@ RULES = (
 def rules_for(
     home: PurePath | None, secrets: Sequence[str], *, sensitive: bool
 ) -> list[RedactionRule]:
-    """Put together the rules for one user."""
+    """List the rules for one user."""
     wider = personal.RULES if sensitive else ()
     return [*RULES, *secret_rules(secrets), *home_rules(home), *wider]

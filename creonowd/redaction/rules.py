@@ -1,140 +1,31 @@
-"""What a rule is: literal anchors to look for, a pattern to match there, a judge of the match.
-
-Knows how rules are written; knows none of them.
-"""
+"""How a rule is written: anchors to look for, a pattern to match there, a judge of the match."""
 
 import re
 import string
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from functools import cache
-from itertools import accumulate
 from typing import NamedTuple
 
 from creonowd.redaction.shape import is_shouted, is_stand_in, is_words
 
 PLACEHOLDER = "***REDACTED***"
 
+Span = tuple[int, int]
+"""Start and end of a part of a text."""
 
-class Stretch(NamedTuple):
-    """Where in a text a secret stands, and which pattern found it."""
+RankedSpan = tuple[int, int, int]
+"""Start and end of a secret, and the rank of the rule that found it, the best first."""
+
+Judge = Callable[["re.Match[str]"], Sequence[Span]]
+"""Returns which spans of a match are secret."""
+
+
+class SecretSpan(NamedTuple):
+    """Where in a text a secret is, and which pattern found it."""
 
     start: int
     end: int
     pattern_id: str
-
-
-Finding = tuple[int, int, int]
-"""Start and end of a stretch to replace, and the rank of the rule that found it, the best first."""
-
-
-def replaced(text: str, found: Sequence[Finding]) -> str:
-    """Put the placeholder in place of every stretch."""
-    if not found:
-        return text
-    kept: list[str] = []
-    done = 0
-    for start, end, _ in found:
-        kept.append(text[done:start])
-        done = end
-    return PLACEHOLDER.join([*kept, text[done:]])
-
-
-def placeholders(found: Sequence[Finding]) -> list[int]:
-    """List where the placeholders begin once `found` is replaced."""
-    return [start + move for (start, _, _), move in zip(found, _moved(found), strict=False)]
-
-
-def _moved(found: Sequence[Finding]) -> list[int]:
-    """Tell how far the text before, between and after the stretches moves when they are replaced."""
-    growth = (len(PLACEHOLDER) - (end - start) for start, end, _ in found)
-    return list(accumulate(growth, initial=0))
-
-
-def united(found: Sequence[Finding], more: Sequence[Finding]) -> list[Finding]:
-    """Add stretches that were found in a text where `found` is replaced, at their original places."""
-    joined: list[Finding] = []
-    for start, end, rank in sorted([*found, *_placed(found, more)]):
-        if joined and start < joined[-1][1]:
-            first, last, named = joined[-1]
-            joined[-1] = first, max(last, end), named
-        else:
-            joined.append((start, end, rank))
-    return joined
-
-
-def _placed(found: Sequence[Finding], more: Sequence[Finding]) -> list[Finding]:
-    moved, starts = _moved(found), placeholders(found)
-    return [
-        (
-            _origin(start, bisect_right(starts, start), starts, found, moved)[0],
-            _origin(end, bisect_left(starts, end), starts, found, moved)[1],
-            rank,
-        )
-        for start, end, rank in more
-    ]
-
-
-def _origin(
-    place: int,
-    before: int,
-    starts: Sequence[int],
-    found: Sequence[Finding],
-    moved: Sequence[int],
-) -> tuple[int, int]:
-    """Give the original place, or both ends of the stretch whose placeholder it lies in."""
-    if before and place < starts[before - 1] + len(PLACEHOLDER):
-        return found[before - 1][:2]
-    return place - moved[before], place - moved[before]
-
-
-LONGEST_ESCAPE = 16
-
-LETTER_OR_DIGIT = frozenset(string.ascii_letters + string.digits)
-MAY_BE_INSIDE = LETTER_OR_DIGIT | {"*"}
-"""What a token may have begun with right before a place; after all else it begins there."""
-_MAY_ESCAPE = re.compile(r"[\\%\x1b]")
-_ESCAPE = re.compile(
-    r"(?:\\(?:[nrtbfv]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})"
-    r"|%[0-9a-fA-F]{2}"
-    r"|(?:\x1b|\\(?:e|033|x1b|u001b))\[[0-9;]{0,8}m)\Z"
-)
-
-
-def begins(text: str, start: int) -> bool:
-    """Tell whether a token may begin at `start`."""
-    return not (start and inside(text, start))
-
-
-def inside(text: str, start: int, *, escapes: bool = True) -> bool:
-    """Tell whether a token has begun before `start`; `escapes`: whether the text has any."""
-    before = text[start - 1]
-    if before == "*":
-        return text.endswith(PLACEHOLDER, 0, start)
-    return before in LETTER_OR_DIGIT and not (escapes and follows_escape(text, start))
-
-
-def may_escape(text: str) -> bool:
-    """Tell whether there is anything in a text that an escape could begin with."""
-    return _MAY_ESCAPE.search(text) is not None
-
-
-def follows_escape(text: str, start: int) -> bool:
-    r"""Tell whether the characters right before `start` spell an escape such as `\n` or `%3D`."""
-    first = start - LONGEST_ESCAPE if start > LONGEST_ESCAPE else 0
-    if _MAY_ESCAPE.search(text, first, start) is None:
-        return False
-    return _ESCAPE.search(text[first:start]) is not None
-
-
-Span = tuple[int, int]
-Judge = Callable[["re.Match[str]"], Sequence[Span]]
-
-ALNUM = "[A-Za-z0-9]"
-HEX = "[0-9a-f]"
-WORD = "[A-Za-z0-9_-]"
-END = r"(?![A-Za-z0-9]|\*\*\*REDACTED\*\*\*)"
-NOTHING: tuple[Span, ...] = ()
 
 
 class RedactionRule(NamedTuple):
@@ -142,8 +33,8 @@ class RedactionRule(NamedTuple):
 
     Anchors are lower case; the pattern is matched where one begins, or anywhere if there is none.
     What it repeats is bounded or cannot hold another anchor, so that time stays linear.
-    `bounded`: the match begins at a token's boundary. `swallows`: anchors inside a match need no
-    second look, whatever the judge took of it. `needs`: what must stand somewhere in the text.
+    `bounded`: the match begins at a token's boundary. `swallows`: anchors inside a match are
+    skipped, whatever the judge took of it. `needs`: what must stand somewhere in the text.
     """
 
     pattern_id: str
@@ -155,8 +46,22 @@ class RedactionRule(NamedTuple):
     needs: str = ""
 
 
+ALNUM = "[A-Za-z0-9]"
+HEX = "[0-9a-f]"
+UUID = f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"
+WORD = "[A-Za-z0-9_-]"
+END = r"(?![A-Za-z0-9]|\*\*\*REDACTED\*\*\*)"
+NOTHING: tuple[Span, ...] = ()
+
+
+def token(pattern_id: str, prefix: str, body: str) -> RedactionRule:
+    """Write the rule of a vendor's token: a literal prefix, then a body that is no word."""
+    pattern = f"{re.escape(prefix)}({body}){END}"
+    return RedactionRule(pattern_id, (prefix.lower(),), pattern, unless_words)
+
+
 @cache
-def compiled(pattern: str) -> "re.Pattern[str]":
+def compile_pattern(pattern: str) -> "re.Pattern[str]":
     """Compile a pattern when it is first needed; most never are."""
     return re.compile(pattern, re.ASCII)
 
@@ -167,7 +72,7 @@ def whole(match: "re.Match[str]") -> Sequence[Span]:
 
 
 def first_group(match: "re.Match[str]") -> Sequence[Span]:
-    """Take the first group, and leave what only leads to it."""
+    """Take the first group only."""
     return (match.span(1),)
 
 
@@ -180,30 +85,64 @@ def unless_words(match: "re.Match[str]") -> Sequence[Span]:
 def unless_a_name(match: "re.Match[str]") -> Sequence[Span]:
     """Take everything, unless the first group is a stand-in or a name such as `chasing-dots`."""
     body = match[1]
-    named = is_words(body) and not is_shouted(body)
-    return NOTHING if is_stand_in(body) or named else (match.span(),)
+    is_name = is_words(body) and not is_shouted(body)
+    return NOTHING if is_stand_in(body) or is_name else (match.span(),)
 
 
-def with_head(head: str, longest: int, *, telling: bool = False) -> Judge:
-    """Take what matched together with its head, where the anchor is not the beginning.
+def with_head(head: str, longest: int, *, sufficient: bool = False) -> Judge:
+    """Take what matched together with the head before it, if there is one.
 
-    `telling`: the head is enough of a sign, whatever the rest may look like.
+    `sufficient`: with this head, what follows may be made of words.
     """
     pattern = re.compile(f"{head}\\Z")
 
     def judge(match: "re.Match[str]") -> Sequence[Span]:
         end = match.start()
         found = pattern.search(match.string, max(0, end - longest), end)
-        if found is None or not begins(match.string, found.start()):
+        if found is None or not begins_token(match.string, found.start()):
             return NOTHING
-        if is_words(match[0]) and not telling:
+        if is_words(match[0]) and not sufficient:
             return NOTHING
         return ((found.start(), match.end()),)
 
     return judge
 
 
-def token(pattern_id: str, prefix: str, body: str) -> RedactionRule:
-    """Write the rule of a vendor's token: a literal prefix, then a body that is no word."""
-    pattern = f"{re.escape(prefix)}({body}){END}"
-    return RedactionRule(pattern_id, (prefix.lower(),), pattern, unless_words)
+LETTER_OR_DIGIT = frozenset(string.ascii_letters + string.digits)
+MAY_BE_INSIDE = LETTER_OR_DIGIT | {"*"}
+"""Characters after which a position may lie inside a token; after all others a token may begin."""
+
+LONGEST_ESCAPE = 16
+
+_ESCAPE_SIGN = re.compile(r"[\\%\x1b]")
+_ESCAPE = re.compile(
+    r"(?:\\(?:[nrtbfv]|u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2})"
+    r"|%[0-9a-fA-F]{2}"
+    r"|(?:\x1b|\\(?:e|033|x1b|u001b))\[[0-9;]{0,8}m)\Z"
+)
+
+
+def begins_token(text: str, start: int) -> bool:
+    """Return whether a token may begin at `start`."""
+    return not (start and is_inside_token(text, start))
+
+
+def is_inside_token(text: str, start: int, *, escapes: bool = True) -> bool:
+    """Return whether a token has begun before `start`; `escapes`: whether the text may have any."""
+    before = text[start - 1]
+    if before == "*":
+        return text.endswith(PLACEHOLDER, 0, start)
+    return before in LETTER_OR_DIGIT and not (escapes and follows_escape(text, start))
+
+
+def may_have_escapes(text: str) -> bool:
+    """Return whether a text has anything that an escape could begin with."""
+    return _ESCAPE_SIGN.search(text) is not None
+
+
+def follows_escape(text: str, start: int) -> bool:
+    r"""Return whether the characters right before `start` are an escape such as `\n` or `%3D`."""
+    first = start - LONGEST_ESCAPE if start > LONGEST_ESCAPE else 0
+    if _ESCAPE_SIGN.search(text, first, start) is None:
+        return False
+    return _ESCAPE.search(text[first:start]) is not None

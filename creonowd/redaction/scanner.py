@@ -1,7 +1,4 @@
-"""One pass over a text: literal anchors by Aho–Corasick, a bounded match at each, a judge.
-
-Knows how rules are run; knows none of them.
-"""
+"""Run the rules over a text in one pass: anchors by Aho–Corasick, a match at each, a judge."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence
@@ -12,24 +9,24 @@ from ahocorasick_rs import AhoCorasick, Implementation
 from creonowd.redaction.rules import (
     LETTER_OR_DIGIT,
     MAY_BE_INSIDE,
-    Finding,
     Judge,
+    RankedSpan,
     RedactionRule,
     Span,
-    compiled,
-    inside,
-    may_escape,
+    compile_pattern,
+    is_inside_token,
+    may_have_escapes,
 )
 
 NEAR = 4500
-"""How far a change in a text may matter: further than the longest match that can hold one."""
+"""How far from a change a new match may begin: further than any match is long."""
 
 Hit = tuple[int, int, int]
 """The number of an anchor, and where it starts and ends."""
 
 
-class CompiledRules(NamedTuple):
-    """What the scan asks of a rule, once its pattern is compiled."""
+class CompiledRule(NamedTuple):
+    """What the scan needs of a rule, its pattern compiled."""
 
     rank: int
     bounded: bool
@@ -39,19 +36,19 @@ class CompiledRules(NamedTuple):
 
 
 class Scanner(NamedTuple):
-    """Rules made ready to run; those of an anchor when it is met for the first time."""
+    """Rules prepared for a scan; those of an anchor are compiled when it is first met."""
 
     rules: tuple[RedactionRule, ...]
     names: tuple[str, ...]
     automaton: AhoCorasick
     by_anchor: tuple[tuple[int, ...], ...]
-    ready: list[tuple[CompiledRules, ...]]
+    compiled: list[tuple[CompiledRule, ...]]
     unanchored: tuple[int, ...]
-    needy: tuple[tuple[int, str], ...]
+    needs: tuple[tuple[int, str], ...]
 
 
 def make_scanner(rules: Sequence[RedactionRule]) -> Scanner:
-    """Gather every rule's anchors into one automaton."""
+    """Put the anchors of all rules into one automaton."""
     by_anchor: dict[str, list[int]] = {}
     for rank, rule in enumerate(rules):
         for anchor in rule.anchors:
@@ -67,30 +64,23 @@ def make_scanner(rules: Sequence[RedactionRule]) -> Scanner:
     )
 
 
-def _prepare(scanner: Scanner, anchor: int) -> tuple[CompiledRules, ...]:
-    ranked = [(rank, scanner.rules[rank]) for rank in scanner.by_anchor[anchor]]
-    scanner.ready[anchor] = tuple(
-        CompiledRules(rank, rule.bounded, compiled(rule.pattern).match, rule.judge, rule.swallows)
-        for rank, rule in ranked
-    )
-    return scanner.ready[anchor]
+def scan(scanner: Scanner, text: str, changed: Sequence[int] | None = None) -> list[RankedSpan]:
+    """Find all secrets; spans that overlap become one, of the best rank.
 
-
-def scan(scanner: Scanner, text: str, changed: Sequence[int] | None = None) -> list[Finding]:
-    """Find what has to go; stretches overlapping each other become one, of the best rank.
-
-    `changed`: the only places where the text differs from one that was scanned before and had
-    its findings replaced; far from them there is nothing new.
+    `changed`: the only positions at which the text differs from one that was scanned before; far
+    from them there is nothing new to find.
     """
     hits = _hits(scanner, text) if changed is None else _hits_near(scanner, text, changed)
-    return merge([*_anchored(scanner, text, hits), *_unanchored(scanner, text)])
+    return _merge([*_anchored(scanner, text, hits), *_unanchored(scanner, text)])
 
 
-def suspicions(scanner: Scanner, text: str) -> list[Span]:
-    """List every place where some rule could begin, judged by none."""
+def anchor_spans(scanner: Scanner, text: str) -> list[Span]:
+    """List every span at which some rule could match."""
     found = [(start, end) for _, start, end in _hits(scanner, text)]
     for rank in scanner.unanchored:
-        found += (match.span() for match in compiled(scanner.rules[rank].pattern).finditer(text))
+        found += (
+            match.span() for match in compile_pattern(scanner.rules[rank].pattern).finditer(text)
+        )
     return found
 
 
@@ -98,65 +88,78 @@ def _hits(scanner: Scanner, text: str) -> list[Hit]:
     return scanner.automaton.find_matches_as_indexes(lower(text), overlapping=True)
 
 
-def _hits_near(scanner: Scanner, text: str, places: Sequence[int]) -> list[Hit]:
+def _hits_near(scanner: Scanner, text: str, positions: Sequence[int]) -> list[Hit]:
     return [
         (anchor, first + start, first + end)
-        for first, last in _windows(places)
+        for first, last in _windows(positions)
         for anchor, start, end in _hits(scanner, text[first:last])
     ]
 
 
-def _windows(places: Sequence[int]) -> Iterator[Span]:
-    """Join what lies near to each of the places, given in order."""
+def _windows(positions: Sequence[int]) -> Iterator[Span]:
+    """Join the windows around positions that are given in order."""
     first, last = 0, 0
-    for place in places:
-        if place - NEAR > last:
+    for position in positions:
+        if position - NEAR > last:
             yield first, last
-            first = place - NEAR
-        last = place + NEAR
+            first = position - NEAR
+        last = position + NEAR
     yield first, last
 
 
-def _anchored(scanner: Scanner, text: str, hits: Sequence[Hit]) -> list[Finding]:
-    findings: list[Finding] = []
-    done = _begun(scanner, text)
-    escapes = may_escape(text)
-    within = frozenset[str]() if escapes else LETTER_OR_DIGIT
-    ready = scanner.ready
+def _anchored(scanner: Scanner, text: str, hits: Sequence[Hit]) -> list[RankedSpan]:
+    spans: list[RankedSpan] = []
+    done = _done_before(scanner, text)
+    escapes = may_have_escapes(text)
+    always_inside = frozenset[str]() if escapes else LETTER_OR_DIGIT
+    compiled = scanner.compiled
     for anchor, start, _ in hits:
         before = text[start - 1] if start else " "
-        for rank, bounded, match_at, judge, swallows in ready[anchor] or _prepare(scanner, anchor):
+        for rank, bounded, match_at, judge, swallows in compiled[anchor] or _compile(
+            scanner, anchor
+        ):
             if start < done[rank] or (
                 bounded
                 and before in MAY_BE_INSIDE
-                and (before in within or inside(text, start, escapes=escapes))
+                and (before in always_inside or is_inside_token(text, start, escapes=escapes))
             ):
                 continue
             match = match_at(text, start)
             if match is None:
                 continue
             for first, last in judge(match):
-                findings.append((first, last, rank))
+                spans.append((first, last, rank))
                 done[rank] = last
             if swallows and done[rank] < match.end():
                 done[rank] = match.end()
-    return findings
+    return spans
 
 
-def _begun(scanner: Scanner, text: str) -> list[int]:
-    """Tell up to where each rule is done: to the end, if the text lacks what it needs."""
+def _compile(scanner: Scanner, anchor: int) -> tuple[CompiledRule, ...]:
+    ranked = [(rank, scanner.rules[rank]) for rank in scanner.by_anchor[anchor]]
+    scanner.compiled[anchor] = tuple(
+        CompiledRule(
+            rank, rule.bounded, compile_pattern(rule.pattern).match, rule.judge, rule.swallows
+        )
+        for rank, rule in ranked
+    )
+    return scanner.compiled[anchor]
+
+
+def _done_before(scanner: Scanner, text: str) -> list[int]:
+    """List up to where each rule need not look: to the end, if the text lacks what it needs."""
     done = [0] * len(scanner.names)
-    for rank, needs in scanner.needy:
+    for rank, needs in scanner.needs:
         if needs not in text:
             done[rank] = len(text)
     return done
 
 
-def _unanchored(scanner: Scanner, text: str) -> list[Finding]:
+def _unanchored(scanner: Scanner, text: str) -> list[RankedSpan]:
     return [
         (start, end, rank)
         for rank in scanner.unanchored
-        for match in compiled(scanner.rules[rank].pattern).finditer(text)
+        for match in compile_pattern(scanner.rules[rank].pattern).finditer(text)
         for start, end in scanner.rules[rank].judge(match)
     ]
 
@@ -166,16 +169,16 @@ def lower(text: str) -> str:
     return text.replace("İ", "I").lower()
 
 
-def merge(findings: Sequence[Finding]) -> list[Finding]:
-    """Join overlapping findings, in reading order."""
-    merged: list[Finding] = []
-    reached = 0
-    for finding in sorted(findings):
-        start, end, rank = finding
-        if start < reached:
+def _merge(spans: Sequence[RankedSpan]) -> list[RankedSpan]:
+    """Join overlapping spans, in reading order."""
+    merged: list[RankedSpan] = []
+    covered = 0
+    for span in sorted(spans):
+        start, end, rank = span
+        if start < covered:
             first, last, best = merged[-1]
             merged[-1] = first, max(last, end), min(best, rank)
         else:
-            merged.append(finding)
-        reached = max(reached, end)
+            merged.append(span)
+        covered = max(covered, end)
     return merged

@@ -63,7 +63,10 @@ AI_KEYS = (
     ),
     token("volcengine_access_key", "AKLT", rf"{ALNUM}{{30,70}}+"),
     RedactionRule(
-        "zhipu_api_key", (), rf"\.{ALNUM}{{16}}{END}", with_head(f"{HEX}{{32}}", 32, telling=True)
+        "zhipu_api_key",
+        (),
+        rf"\.{ALNUM}{{16}}{END}",
+        with_head(f"{HEX}{{32}}", 32, sufficient=True),
     ),
 )
 

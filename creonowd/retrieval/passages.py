@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from creonowd.context.fragment import Span
 from creonowd.model import Model
-from creonowd.redaction import PLACEHOLDER, Stretch
+from creonowd.redaction import PLACEHOLDER, SecretSpan
 from creonowd.redaction.split_points import split_points
 from creonowd.tokens.boundaries import grapheme_floor, sentences
 
@@ -252,7 +252,7 @@ def _stands_apart(block: _Block, before: _Block, tokens: float) -> bool:
 class DocumentSecretFinder(Protocol):
     """Finds secrets."""
 
-    def find(self, text: str) -> Sequence[Stretch]:
+    def find(self, text: str) -> Sequence[SecretSpan]:
         """List where secrets stand in a text, in order."""
         ...
 

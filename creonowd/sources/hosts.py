@@ -30,7 +30,7 @@ from creonowd.context.plan import Ask, ContextRules, Fetched, Need, Summary, wan
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model
 from creonowd.rpc.peer import Peer
-from creonowd.text import HOST_NOISE, canonical_json
+from creonowd.text import VOLATILE_KEYS, canonical_json
 from creonowd.workspace.projects import Project
 
 GROUP = 4
@@ -186,7 +186,7 @@ def _spelled(content: str) -> tuple[str, bool]:
     if not content.lstrip().startswith(("{", "[")):
         return content, False
     try:
-        return canonical_json(content, without=HOST_NOISE), True
+        return canonical_json(content, without=VOLATILE_KEYS), True
     except ValueError:
         return content, False
 

@@ -259,9 +259,9 @@ class CountingRedactor(Redactor):
         self.characters += len(text)
         return super().redact(text, source_ref)
 
-    def spotless(self, texts: Sequence[str]) -> list[bool]:
+    def surely_clean(self, texts: Sequence[str]) -> list[bool]:
         self.characters += sum(map(len, texts))
-        return super().spotless(texts)
+        return super().surely_clean(texts)
 
 
 @pytest.mark.requirement("CE-101")

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from creonowd.redaction import redact
-from creonowd.redaction.normalise import normalise, way_back
+from creonowd.redaction.normalise import normalise, original_position
 from tests.redaction.samples import MOSAICS, fake_secret
 
 PLAIN = st.text(
@@ -36,10 +36,10 @@ def test_json_escapes_are_read_as_what_they_stand_for(text: str) -> None:
 
 @given(TEXTS)
 def test_every_place_leads_back(text: str) -> None:
-    folded = normalise(text)
-    origin = way_back(folded)
+    normalised = normalise(text)
+    original = original_position(normalised)
 
-    places = [origin(place) for place in range(len(folded.text) + 1)]
+    places = [original(place) for place in range(len(normalised.text) + 1)]
 
     assert places == sorted(places)
     assert places[-1] == len(text)

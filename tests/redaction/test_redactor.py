@@ -187,7 +187,7 @@ def test_a_found_place_has_its_pattern() -> None:
 def test_a_text_called_spotless_has_no_secret(texts: list[str]) -> None:
     redactor = Redactor()
 
-    spotless = redactor.spotless(texts)
+    spotless = redactor.surely_clean(texts)
 
     assert len(spotless) == len(texts)
     assert not [
@@ -198,8 +198,8 @@ def test_a_text_called_spotless_has_no_secret(texts: list[str]) -> None:
 def test_prose_is_spotless_whatever_the_texts_beside_it_hold() -> None:
     prose = "林远推开门，雨还在下。"
 
-    assert Redactor().spotless([prose, KEY, prose]) == [True, False, True]
-    assert Redactor().spotless([]) == []
+    assert Redactor().surely_clean([prose, KEY, prose]) == [True, False, True]
+    assert Redactor().surely_clean([]) == []
 
 
 def test_many_threads_share_one_redactor() -> None:
