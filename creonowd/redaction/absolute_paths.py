@@ -1,6 +1,7 @@
-"""Where a path ends: not always at its first space, and never just at the end of the line.
+"""Absolute paths of Windows, Unix, networks and file URLs: where one begins, and where it ends.
 
-Knows what names of folders and files look like; knows nothing of where paths begin.
+A path may go on beyond a space and seldom goes on to the end of its line; the second half of the
+module finds out.
 """
 
 import re
@@ -11,232 +12,73 @@ from itertools import groupby
 from operator import itemgetter
 
 from creonowd.redaction.rules import NOTHING, RedactionRule, Span, begins_token, follows_escape
-from creonowd.redaction.shape import JOINING_WORDS
+from creonowd.redaction.shape import word_set
 
-LONGEST_QUOTATION = 240
-MOST_WORDS = 8
+LONGEST_HEAD = 96
+LONGEST_SCHEME = 8
+LONGEST_LINK = 16
 
-_CHAR = r"[^\s\\/:*?\"'<>|`，。；：！？、“”‘’「」『』《》【】〈〉（）…,;(){}\[\]\x00-\x1f\x7f]"
-_ODD_CHAR = (
-    rf"(?:[,;](?={_CHAR}{{1,64}}[\\/])|(?<=[A-Za-z])'(?=[A-Za-z]{{1,16}}[\\/])"
-    r"|\([^()\s\\/\"']{1,24}\)|（[^（）\s\\/]{1,24}）|\[[^\[\]\s\\/\"']{1,24}\])"
+_HOMES = ("home", "Users", "root")
+_ROOTS = (*_HOMES, "var", "tmp", "opt", "srv", "mnt", "etc", "private", "Volumes")
+_DEEP_ROOTS = (
+    "media", "data", "export/home", "run/user", "storage/emulated", "usr/local", "usr/home",
+    "Library", "Applications", "System",
+)  # fmt: skip
+_PATH_CHARS = frozenset(string.ascii_letters + string.digits + "._~-%$}@")
+_PERSONAL = re.compile(
+    rf"\\?/(?:(?:(?:mnt\\?/|cygdrive\\?/|)[a-zA-Z]\\?/)?(?:{'|'.join(_HOMES)})|run\\?/user)\\?/"
 )
-_WORD = rf"[ \u3000](?=[\w(（&+–-]){_CHAR}{{0,48}}+(?:{_ODD_CHAR}{_CHAR}{{0,48}}+){{0,4}}+"
-_FILE_END = re.compile(
-    r"\.(?:md|markdown|txt|docx?|pdf|epub|rtf|odt|pages|scriv|json|ya?ml|toml|xml|csv|xlsx?|pptx?|db|"
-    r"sqlite3?|log|html?|css|[cm]?[jt]sx?|py|sh|bat|ps1|exe|dll|png|jpe?g|gif|webp|svg|psd|mp[34]|wav|"
-    r"zip|rar|7z|gz|tar|bak|tmp|ini|cfg|conf|env|pem)(?![A-Za-z0-9_-])",
-    re.IGNORECASE,
+_BEFORE_ROOT = "在到开入进径从往向见看为是至把将自于与和或了，。；：、！？“‘「『《【（…—　"
+_FLAG_OR_FILE_URL = re.compile(r"(?:(?<!\S)-[A-Za-z]?|:(?://|\\/\\/)file)\Z")
+_REQUEST = re.compile(
+    r"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|(?:ROUTE|[Rr]oute|路由)[:：]?)[ \t]?\Z"
 )
-_FILE_BESIDE_HAN = re.compile(r"\.[A-Za-z0-9]{1,8}(?=[^\x00-\x7f])")
-_LATIN_BESIDE_HAN = re.compile(r"[\x21-\x7e]+(?=[^\x00-\x7f])")
-_MORE_WORDS = re.compile(rf"(?:{_WORD}){{1,5}}")
-_AFTER_PEOPLE = re.compile(r"(?:home|Users|Volumes|media)\\?/\Z")
-_SENTENCE = re.compile(r"[，。；！？、,;!?\n]|\.\s|\s-|\\n")
-_SEPARATORS = re.compile(r"[\\/]+")
-_SPACES = frozenset(" \u3000")
-_LOOSE = ".!~&=-"
-_DOCUMENTS = ["Documents", "and", "Settings"]
-QUOTES = dict(zip("\"'`“‘「『《<", "\"'`”’」』》>", strict=True))
+_ADDRESS = re.compile(r"https?://[!-~]*\Z")
+_REQUEST_ENDS = frozenset("TEHDSe由:：")
+_SCHEME = re.compile(r"(?<![A-Za-z0-9])(?:[A-Za-z]|https?|ftp|file):\Z")
+_LINK_QUOTES = frozenset("'\"`")
+_LINK = re.compile(
+    r"(?:href|action)=[\"']\Z|(?<!\w)to=[{]?[\"']\Z"
+    r"|\.(?:push|replace|navigate|redirect|get|post|put|delete|use|goto)\([\"'`]\Z"
+)
+_NO_STAND_IN = r"(?!(?:Users[\\/]{1,4}|)(?:%\w{1,32}%|\$|\.{2,8}(?!\w)))"
+_LINE_ESCAPE = r"[nrt](?![a-z0-9_-])"
+_LINE_BREAK = re.compile(_LINE_ESCAPE)
+
+_CLOSING_QUOTES = dict(zip("\"'`“‘「『《<", "\"'`”’」』》>", strict=True))
 """What closes a quotation, by what opens it."""
 
 
-class Style:
-    """How a path separates its names, and whether spaces in them are to be expected."""
-
-    def __init__(self, separator: str, *, spaced: bool) -> None:
-        self.spaced = spaced
-        self._separator = separator
-
-    @cached_property
-    def plain(self) -> "re.Pattern[str]":
-        """Names without spaces, and what separates them."""
-        chars = f"{_CHAR.replace('/', '')}*+"
-        inside = self._separator if self.spaced else rf"{self._separator}|\\ "
-        return re.compile(rf"{chars}(?:(?=[\\,;'(（\[])(?:{inside}|{_ODD_CHAR}){chars})*+")
-
-    @cached_property
-    def spaced_name(self) -> "re.Pattern[str]":
-        """The rest of a name with spaces, if it leads to another separator."""
-        return re.compile(rf"((?:{_WORD}){{1,5}})(?:/|{self._separator})++(?=\w)")
-
-
-WINDOWS = Style(r"\\(?:/|\\?(?![\\\"']))", spaced=True)
-WINDOWS_ESCAPED = Style(r"\\\\(?!\\)", spaced=True)
-WINDOWS_TWICE_ESCAPED = Style(r"\\{4}(?!\\)", spaced=True)
-UNIX = Style(r"\\/", spaced=False)
-
-
-def end_of_path(text: str, start: int, style: Style, *, opened_by: str = "") -> int:
-    """Find the end of the path whose next name begins at `start`."""
-    if opened_by in QUOTES:
-        quoted = _end_of_quotation(text, start, QUOTES[opened_by])
-        if quoted > start:
-            return quoted
-    end = _end_of_names(text, start, style)
-    spaced = text[end : end + 1] in _SPACES
-    if spaced:
-        start, end = _beyond_spaces(text, start, end, style)
-    if not (spaced and style.spaced) and text[end - 1] not in _LOOSE and text[start:end].isascii():
-        return end
-    return _end_of_file_name(text, start, end, style)
-
-
-def end_of_url(text: str, start: int) -> int:
-    """Find the end of a URL whose next name begins at `start`; it has no spaces."""
-    return _end_of_file_name(text, start, _end_of_names(text, start, UNIX), UNIX)
-
-
-def _end_of_names(text: str, start: int, style: Style) -> int:
-    names = style.plain.match(text, start)
-    return start if names is None else names.end()
-
-
-def _beyond_spaces(text: str, start: int, end: int, style: Style) -> tuple[int, int]:
-    """Go on over names with spaces; tell where the names behind the last of them start and end."""
-    while text[end : end + 1] in _SPACES:
-        more = style.spaced_name.match(text, end)
-        if more is None or not _goes_on(text, _last_name(text, start, end, style), more, style):
-            break
-        start = more.end()
-        end = _end_of_names(text, start, style)
-    return start, end
-
-
-def _last_name(text: str, start: int, end: int, style: Style) -> int:
-    """Find where the last of some names begins."""
-    slash = text.rfind("/", start, end)
-    if style.spaced:
-        slash = max(slash, text.rfind("\\", start, end))
-    return start if slash < 0 else slash + 1
-
-
-def _goes_on(text: str, place: int, more: "re.Match[str]", style: Style) -> bool:
-    """Tell whether the words up to the next separator belong to the name that begins at `place`."""
-    name, words = text[place : more.start()], more[1].split()
-    if not name or _FILE_END.search(name):
-        return False
-    if not JOINING_WORDS.isdisjoint(map(str.lower, words)):
-        return _is_title(name, words)
-    people = style.spaced or _AFTER_PEOPLE.search(text, max(0, place - 9), place)
-    return bool(people) or all(map(_begins_a_name, words))
-
-
-def _is_title(name: str, words: Sequence[str]) -> bool:
-    """Tell `The Lord of the Rings` from the sentence around a path."""
-    named = name != "" and _begins_a_name(name) and _begins_a_name(words[-1])
-    return named and (words[0].lower() not in JOINING_WORDS or [name, *words] == _DOCUMENTS)
-
-
-def _begins_a_name(word: str) -> bool:
-    return word[0].isalnum() and not "a" <= word[0] <= "z"
-
-
-def _end_of_file_name(text: str, start: int, end: int, style: Style) -> int:
-    words = _words_of_file_name(text, end) if style.spaced and text[end : end + 1] == " " else ""
-    if not words and text[end - 1] not in _LOOSE and text[start:end].isascii():
-        return end
-    place = _last_name(text, start, end, style)
-    name = text[place:end]
-    if not name.isascii():
-        short = _FILE_BESIDE_HAN.search(name) or _LATIN_BESIDE_HAN.match(name)
-        if short:
-            return place + short.end()
-    if words and not _FILE_END.search(name):
-        listed = words.split()
-        if JOINING_WORDS.isdisjoint(listed) or _is_title(name, listed):
-            return end + len(words)
-    return place + len(name.rstrip(_LOOSE) or name.rstrip(".!"))
-
-
-def _words_of_file_name(text: str, start: int) -> str:
-    """Give the words that lead to the ending of a file, with the spaces before them."""
-    if text.find(".", start, start + LONGEST_QUOTATION) < 0:
-        return ""
-    more = _MORE_WORDS.match(text, start)
-    ending = more and _FILE_END.search(more[0])
-    return more[0][: ending.end()] if more and ending else ""
-
-
-def _end_of_quotation(text: str, start: int, closing: str) -> int:
-    """Take a quoted path to its closing quote, unless the quotation is a sentence."""
-    end = text.find(closing, start, start + LONGEST_QUOTATION)
-    inside = text[start:end] if end > start else ""
-    if not inside or _SENTENCE.search(inside) or (" " in inside and _is_sentence(inside)):
-        return -1
-    return end - (1 if closing == '"' and inside.endswith("\\") else 0)
-
-
-def _is_sentence(inside: str) -> bool:
-    words = inside.lower().split()
-    if len(words) > MOST_WORDS or JOINING_WORDS.isdisjoint(words[1:]):
-        return len(words) > MOST_WORDS
-    file = _FILE_END.search(inside)
-    if file:
-        return file.end() < len(inside)
-    return not JOINING_WORDS.isdisjoint(_SEPARATORS.split(inside)[-1].lower().split()[1:])
-
-
 def _any_of(words: str) -> str:
-    """Write an alternation that decides by the first letter."""
+    """Write an alternation that is decided by the first letter."""
     by_letter = groupby(sorted(words.split()), key=itemgetter(0))
     return "|".join(
         f"{letter}(?:{'|'.join(word[1:] for word in group)})" for letter, group in by_letter
     )
 
 
-_COMMANDS = _any_of(
+# `f:\alpha` is a formula and no path.
+_LATEX_COMMANDS = _any_of(
     "math[a-z]{2,4} text[a-z]{0,2} frac sqrt sum int prod lim to in mapsto times cdot ldots dots cdots alpha "
     "beta gamma delta epsilon theta lambda mu pi rho sigma phi psi omega infty forall exists leftarrow "
     "rightarrow longleftarrow longrightarrow Rightarrow Leftarrow quad qquad left right begin end item "
     "hline hspace vspace label ref cite emph R N Z Q C partial nabla leq? geq? neq? neg land lor wedge "
     "vee sin cos tan log ln vec hat bar tilde overline underline operatorname"
 )
-_COMMAND = rf"(?:(?:{_COMMANDS})(?![A-Za-z])|[A-Za-z]+(?=[{{^]|_[{{0-9a-z](?![A-Za-z0-9])))"
-_FORMULA = rf"{_COMMAND}(?:\\{{1,2}}{_COMMAND})*+(?!_?[A-Za-z0-9]*[\\/]|\.\w)"
-LINE_ESCAPE = r"[nrt](?![a-z0-9_-])"
-NO_FOLDER = rf"(?:{LINE_ESCAPE}|[,;>{{|]|[!+](?!\w\w)|[swdSWD](?=[+*?\])}}|])|{_FORMULA})"
-NO_HOST = rf"(?:x[0-9a-fA-F]{{2}}|u[0-9a-fA-F]{{4}}|[0-7]{{3}}|[!-#%-/@^`~=]|{_FORMULA})"
-
-
-LONGEST_HEAD = 96
-LONGEST_SCHEME = 8
-LONGEST_LINK = 16
-
-_PEOPLE = ("home", "Users", "root")
-_ROOTS = (*_PEOPLE, "var", "tmp", "opt", "srv", "mnt", "etc", "private", "Volumes")
-_DEEP_ROOTS = (
-    "media", "data", "export/home", "run/user", "storage/emulated", "usr/local", "usr/home",
-    "Library", "Applications", "System",
-)  # fmt: skip
-_WITHIN_A_PATH = frozenset(string.ascii_letters + string.digits + "._~-%$}@")
-_PERSONAL = re.compile(
-    rf"\\?/(?:(?:(?:mnt\\?/|cygdrive\\?/|)[a-zA-Z]\\?/)?(?:{'|'.join(_PEOPLE)})|run\\?/user)\\?/"
+_LATEX_COMMAND = (
+    rf"(?:(?:{_LATEX_COMMANDS})(?![A-Za-z])|[A-Za-z]+(?=[{{^]|_[{{0-9a-z](?![A-Za-z0-9])))"
 )
-_MAY_LEAD_TO_A_PATH = "在到开入进径从往向见看为是至把将自于与和或了，。；：、！？“‘「『《【（…—　"
-_LEADS_TO_ROOT = re.compile(r"(?:(?<!\S)-[A-Za-z]?|:(?://|\\/\\/)file)\Z")
-_REQUEST = re.compile(
-    r"(?:GET|POST|PUT|PATCH|DELETE|HEAD|OPTIONS|(?:ROUTE|[Rr]oute|路由)[:：]?)[ \t]?\Z"
-)
-_ADDRESS = re.compile(r"https?://[!-~]*\Z")
-_ENDS_A_REQUEST = frozenset("TEHDSe由:：")
-_ENDS_IN_SCHEME = re.compile(r"(?<![A-Za-z0-9])(?:[A-Za-z]|https?|ftp|file):\Z")
-_QUOTES = frozenset("'\"`")
-_LINK = re.compile(
-    r"(?:href|action)=[\"']\Z|(?<!\w)to=[{]?[\"']\Z"
-    r"|\.(?:push|replace|navigate|redirect|get|post|put|delete|use|goto)\([\"'`]\Z"
-)
-_NO_STAND_IN = r"(?!(?:Users[\\/]{1,4}|)(?:%\w{1,32}%|\$|\.{2,8}(?!\w)))"
-_LINE_BREAK = re.compile(LINE_ESCAPE)
-_STYLES = {0: WINDOWS, 1: WINDOWS, 2: WINDOWS_ESCAPED, 4: WINDOWS_TWICE_ESCAPED}
+_FORMULA = rf"{_LATEX_COMMAND}(?:\\{{1,2}}{_LATEX_COMMAND})*+(?!_?[A-Za-z0-9]*[\\/]|\.\w)"
+_NO_FOLDER = rf"(?:{_LINE_ESCAPE}|[,;>{{|]|[!+](?!\w\w)|[swdSWD](?=[+*?\])}}|])|{_FORMULA})"
+_NO_HOST = rf"(?:x[0-9a-fA-F]{{2}}|u[0-9a-fA-F]{{4}}|[0-7]{{3}}|[!-#%-/@^`~=]|{_FORMULA})"
 
 
 def _windows(match: "re.Match[str]") -> Sequence[Span]:
     text, (start, after) = match.string, match.span()
     slashes = 0 if text[after - 1] == "/" else after - start - len("C:")
     end = end_of_path(text, after, _STYLES[slashes], opened_by=text[start - 1 : start])
-    nobody = text[after:end].rstrip("\\/") in ("", "Users")
-    return NOTHING if nobody or (slashes == 0 and end - after < 2) else ((start, end),)
+    no_name = text[after:end].rstrip("\\/") in ("", "Users")
+    return NOTHING if no_name or (slashes == 0 and end - after < 2) else ((start, end),)
 
 
 def _network(match: "re.Match[str]") -> Sequence[Span]:
@@ -251,10 +93,10 @@ def _network(match: "re.Match[str]") -> Sequence[Span]:
 
 
 def _begins_network(text: str, start: int) -> bool:
-    r"""Tell a server's first backslashes from those inside `C:\\Users` or `https:\\`."""
+    r"""Distinguish a server's first backslashes from those inside `C:\\Users` or `https:\\`."""
     if not start or text[start - 1] != ":":
         return begins_token(text, start) and text[start - 1 : start] != "\\"
-    return _ENDS_IN_SCHEME.search(text, max(0, start - LONGEST_SCHEME), start) is None
+    return _SCHEME.search(text, max(0, start - LONGEST_SCHEME), start) is None
 
 
 def _unix(match: "re.Match[str]") -> Sequence[Span]:
@@ -266,32 +108,34 @@ def _unix(match: "re.Match[str]") -> Sequence[Span]:
 
 
 def _is_root(text: str, start: int) -> bool:
-    """Tell a path's first slash from one inside a relative path, a URL or a request line."""
+    """Distinguish a path's first slash from one in a relative path, a URL or a request line."""
     before = text[start - 1] if start else "\n"
     if before == " ":
-        return text[start - 2] not in _ENDS_A_REQUEST or (
+        return text[start - 2] not in _REQUEST_ENDS or (
             _REQUEST.search(text, max(0, start - 10), start) is None
         )
     if before in "/\\":
         head = text[max(0, start - 8) : start]
         bare = head.rstrip("/\\")
         last = bare[-1:]
-        return last not in _WITHIN_A_PATH and not (last == ":" and len(head) - len(bare) == 1)
+        return last not in _PATH_CHARS and not (last == ":" and len(head) - len(bare) == 1)
     if not before.isascii():
-        return _PERSONAL.match(text, start) is not None or before in _MAY_LEAD_TO_A_PATH
-    if before not in _WITHIN_A_PATH:
+        return _PERSONAL.match(text, start) is not None or before in _BEFORE_ROOT
+    if before not in _PATH_CHARS:
         return (before != "*" or begins_token(text, start)) and not _is_route(text, start, before)
     return (
         follows_escape(text, start)
-        or _LEADS_TO_ROOT.search(text, max(0, start - 10), start) is not None
+        or _FLAG_OR_FILE_URL.search(text, max(0, start - 10), start) is not None
     )
 
 
 def _is_route(text: str, start: int, before: str) -> bool:
-    """Recognise the rest of a web address, and what a page links to."""
+    """Return whether this is the rest of a web address, or the target of a link."""
     first = max(0, start - LONGEST_HEAD)
-    linked = before in _QUOTES and text[start - 2] in "=({" and text.startswith("/home", start)
-    if linked and _LINK.search(text, max(0, start - LONGEST_LINK), start):
+    may_link = (
+        before in _LINK_QUOTES and text[start - 2] in "=({" and text.startswith("/home", start)
+    )
+    if may_link and _LINK.search(text, max(0, start - LONGEST_LINK), start):
         return True
     return text.find("://", first, start) >= 0 and _ADDRESS.search(text, first, start) is not None
 
@@ -299,7 +143,7 @@ def _is_route(text: str, start: int, before: str) -> bool:
 def _file_url(match: "re.Match[str]") -> Sequence[Span]:
     text, (start, after) = match.string, match.span()
     before = text[start - 1 : start]
-    quoted = before in QUOTES
+    quoted = before in _CLOSING_QUOTES
     end = end_of_path(text, after, UNIX, opened_by=before) if quoted else end_of_url(text, after)
     return ((start, end),) if end > after else NOTHING
 
@@ -320,7 +164,7 @@ RULES = (
     RedactionRule(
         "unc_abs_path",
         ("\\\\",),
-        rf"(?P<lead>\\{{8}}|\\{{4}}|\\{{2}})(?P<host>(?![.?]\\|{NO_HOST})"
+        rf"(?P<lead>\\{{8}}|\\{{4}}|\\{{2}})(?P<host>(?![.?]\\|{_NO_HOST})"
         r"[^\s\\/:*?\"'<>|,;，。；：、（）(){}\[\]]{2,64}+)"
         r"(?P<gap>\\{4}|\\{1,2})(?P<share>[^\s\\/:*?\"'<>|{}]{1,8})",
         _network,
@@ -329,7 +173,7 @@ RULES = (
     RedactionRule(
         "windows_abs_path",
         tuple(f"{drive}:{slash}" for drive in string.ascii_lowercase for slash in "\\/"),
-        rf"[A-Za-z]:(?:\\?/|\\{{4}}|\\\\(?!{LINE_ESCAPE}(?!\\))|\\(?!\\|(?<=[QAqa]:\\)n|{NO_FOLDER}))"
+        rf"[A-Za-z]:(?:\\?/|\\{{4}}|\\\\(?!{_LINE_ESCAPE}(?!\\))|\\(?!\\|(?<=[QAqa]:\\)n|{_NO_FOLDER}))"
         rf"(?![\\/]){_NO_STAND_IN}",
         _windows,
     ),
@@ -356,3 +200,179 @@ RULES = (
         bounded=False,
     ),
 )
+
+
+LONGEST_QUOTATION = 240
+MOST_WORDS = 8
+
+_CHAR = r"[^\s\\/:*?\"'<>|`，。；：！？、“”‘’「」『』《》【】〈〉（）…,;(){}\[\]\x00-\x1f\x7f]"
+_RARE_CHAR = (
+    rf"(?:[,;](?={_CHAR}{{1,64}}[\\/])|(?<=[A-Za-z])'(?=[A-Za-z]{{1,16}}[\\/])"
+    r"|\([^()\s\\/\"']{1,24}\)|（[^（）\s\\/]{1,24}）|\[[^\[\]\s\\/\"']{1,24}\])"
+)
+_WORD = rf"[ \u3000](?=[\w(（&+–-]){_CHAR}{{0,48}}+(?:{_RARE_CHAR}{_CHAR}{{0,48}}+){{0,4}}+"
+_FILE_END = re.compile(
+    r"\.(?:md|markdown|txt|docx?|pdf|epub|rtf|odt|pages|scriv|json|ya?ml|toml|xml|csv|xlsx?|pptx?|db|"
+    r"sqlite3?|log|html?|css|[cm]?[jt]sx?|py|sh|bat|ps1|exe|dll|png|jpe?g|gif|webp|svg|psd|mp[34]|wav|"
+    r"zip|rar|7z|gz|tar|bak|tmp|ini|cfg|conf|env|pem)(?![A-Za-z0-9_-])",
+    re.IGNORECASE,
+)
+_FILE_BESIDE_HAN = re.compile(r"\.[A-Za-z0-9]{1,8}(?=[^\x00-\x7f])")
+_LATIN_BESIDE_HAN = re.compile(r"[\x21-\x7e]+(?=[^\x00-\x7f])")
+_MORE_WORDS = re.compile(rf"(?:{_WORD}){{1,5}}")
+_AFTER_HOMES = re.compile(r"(?:home|Users|Volumes|media)\\?/\Z")
+_SENTENCE = re.compile(r"[，。；！？、,;!?\n]|\.\s|\s-|\\n")
+_SEPARATORS = re.compile(r"[\\/]+")
+_SPACES = frozenset(" \u3000")
+_TRAILING = ".!~&=-"
+_DOCUMENTS_FOLDER = ["Documents", "and", "Settings"]
+_JOINING_WORDS = word_set(
+    "a an and are as at but by for from in into is it not of on or that the then this to was where "
+    "which will with"
+)
+
+
+class PathStyle:
+    """How a path separates its names, and whether spaces in them are to be expected."""
+
+    def __init__(self, separator: str, *, spaced: bool) -> None:
+        self.spaced = spaced
+        self._separator = separator
+
+    @cached_property
+    def plain(self) -> "re.Pattern[str]":
+        """Names without spaces, and what separates them."""
+        chars = f"{_CHAR.replace('/', '')}*+"
+        inside = self._separator if self.spaced else rf"{self._separator}|\\ "
+        return re.compile(rf"{chars}(?:(?=[\\,;'(（\[])(?:{inside}|{_RARE_CHAR}){chars})*+")
+
+    @cached_property
+    def spaced_name(self) -> "re.Pattern[str]":
+        """The rest of a name with spaces, if it leads to another separator."""
+        return re.compile(rf"((?:{_WORD}){{1,5}})(?:/|{self._separator})++(?=\w)")
+
+
+WINDOWS = PathStyle(r"\\(?:/|\\?(?![\\\"']))", spaced=True)
+WINDOWS_ESCAPED = PathStyle(r"\\\\(?!\\)", spaced=True)
+WINDOWS_TWICE_ESCAPED = PathStyle(r"\\{4}(?!\\)", spaced=True)
+UNIX = PathStyle(r"\\/", spaced=False)
+_STYLES = {0: WINDOWS, 1: WINDOWS, 2: WINDOWS_ESCAPED, 4: WINDOWS_TWICE_ESCAPED}
+"""The style by how many backslashes separate two names."""
+
+
+def end_of_path(text: str, start: int, style: PathStyle, *, opened_by: str = "") -> int:
+    """Find the end of the path whose next name begins at `start`."""
+    if opened_by in _CLOSING_QUOTES:
+        quoted = _end_of_quotation(text, start, _CLOSING_QUOTES[opened_by])
+        if quoted > start:
+            return quoted
+    end = _end_of_names(text, start, style)
+    spaced = text[end : end + 1] in _SPACES
+    if spaced:
+        start, end = _skip_spaced_names(text, start, end, style)
+    if (
+        not (spaced and style.spaced)
+        and text[end - 1] not in _TRAILING
+        and text[start:end].isascii()
+    ):
+        return end
+    return _end_of_file_name(text, start, end, style)
+
+
+def end_of_url(text: str, start: int) -> int:
+    """Find the end of a URL whose next name begins at `start`; it has no spaces."""
+    return _end_of_file_name(text, start, _end_of_names(text, start, UNIX), UNIX)
+
+
+def _end_of_names(text: str, start: int, style: PathStyle) -> int:
+    names = style.plain.match(text, start)
+    return start if names is None else names.end()
+
+
+def _skip_spaced_names(text: str, start: int, end: int, style: PathStyle) -> tuple[int, int]:
+    """Skip names with spaces; return where the names behind the last of them start and end."""
+    while text[end : end + 1] in _SPACES:
+        more = style.spaced_name.match(text, end)
+        if more is None or not _continues_name(
+            text, _last_name(text, start, end, style), more, style
+        ):
+            break
+        start = more.end()
+        end = _end_of_names(text, start, style)
+    return start, end
+
+
+def _last_name(text: str, start: int, end: int, style: PathStyle) -> int:
+    """Find where the last of some names begins."""
+    slash = text.rfind("/", start, end)
+    if style.spaced:
+        slash = max(slash, text.rfind("\\", start, end))
+    return start if slash < 0 else slash + 1
+
+
+def _continues_name(text: str, place: int, more: "re.Match[str]", style: PathStyle) -> bool:
+    """Return whether the words up to the next separator belong to the name that begins at `place`."""
+    name, words = text[place : more.start()], more[1].split()
+    if not name or _FILE_END.search(name):
+        return False
+    if not _JOINING_WORDS.isdisjoint(map(str.lower, words)):
+        return _is_title(name, words)
+    expected = style.spaced or _AFTER_HOMES.search(text, max(0, place - 9), place)
+    return bool(expected) or all(map(_begins_as_name, words))
+
+
+def _is_title(name: str, words: Sequence[str]) -> bool:
+    """Distinguish `The Lord of the Rings` from the sentence around a path."""
+    capital = name != "" and _begins_as_name(name) and _begins_as_name(words[-1])
+    return capital and (
+        words[0].lower() not in _JOINING_WORDS or [name, *words] == _DOCUMENTS_FOLDER
+    )
+
+
+def _begins_as_name(word: str) -> bool:
+    return word[0].isalnum() and not "a" <= word[0] <= "z"
+
+
+def _end_of_file_name(text: str, start: int, end: int, style: PathStyle) -> int:
+    words = _words_of_file_name(text, end) if style.spaced and text[end : end + 1] == " " else ""
+    if not words and text[end - 1] not in _TRAILING and text[start:end].isascii():
+        return end
+    place = _last_name(text, start, end, style)
+    name = text[place:end]
+    if not name.isascii():
+        short = _FILE_BESIDE_HAN.search(name) or _LATIN_BESIDE_HAN.match(name)
+        if short:
+            return place + short.end()
+    if words and not _FILE_END.search(name):
+        listed = words.split()
+        if _JOINING_WORDS.isdisjoint(listed) or _is_title(name, listed):
+            return end + len(words)
+    return place + len(name.rstrip(_TRAILING) or name.rstrip(".!"))
+
+
+def _words_of_file_name(text: str, start: int) -> str:
+    """Return the words that lead to the ending of a file, with the spaces before them."""
+    if text.find(".", start, start + LONGEST_QUOTATION) < 0:
+        return ""
+    more = _MORE_WORDS.match(text, start)
+    ending = more and _FILE_END.search(more[0])
+    return more[0][: ending.end()] if more and ending else ""
+
+
+def _end_of_quotation(text: str, start: int, closing: str) -> int:
+    """Take a quoted path to its closing quote, unless the quotation is a sentence."""
+    end = text.find(closing, start, start + LONGEST_QUOTATION)
+    inside = text[start:end] if end > start else ""
+    if not inside or _SENTENCE.search(inside) or (" " in inside and _is_sentence(inside)):
+        return -1
+    return end - (1 if closing == '"' and inside.endswith("\\") else 0)
+
+
+def _is_sentence(inside: str) -> bool:
+    words = inside.lower().split()
+    if len(words) > MOST_WORDS or _JOINING_WORDS.isdisjoint(words[1:]):
+        return len(words) > MOST_WORDS
+    file = _FILE_END.search(inside)
+    if file:
+        return file.end() < len(inside)
+    return not _JOINING_WORDS.isdisjoint(_SEPARATORS.split(inside)[-1].lower().split()[1:])

@@ -1,6 +1,6 @@
 """Passwords on command lines whose flags do not name them: `-u user:pass`, `mysql -p…`.
 
-Knows these programs; flags that name what they carry are `labels`.
+`labels` finds the values of flags that name them, such as `--password`.
 """
 
 import re
@@ -15,7 +15,7 @@ _PROGRAM = re.compile(
     r"(?:sshpass|mysql\w{0,8}|mariadb\w{0,8}|mongo\w{0,8}|redis-cli|sqlcmd|7za?|zip|unzip|ldapsearch"
     r"|(?:docker|podman|helm registry|az|heroku) login)(?![\w-])"
 )
-_SAID = re.compile(r"echo[ ]{1,4}[\"']?([^\s\"'|]{4,64})[\"']?[ ]{0,4}\|[ ]{0,4}\Z")
+_ECHO = re.compile(r"echo[ ]{1,4}[\"']?([^\s\"'|]{4,64})[\"']?[ ]{0,4}\|[ ]{0,4}\Z")
 
 
 def _pair(match: "re.Match[str]") -> Sequence[Span]:
@@ -31,13 +31,13 @@ def _argument(match: "re.Match[str]") -> Sequence[Span]:
     return (match.span(1),) if _PROGRAM.search(command) else NOTHING
 
 
-def _spoken(match: "re.Match[str]") -> Sequence[Span]:
-    """Look back from `| sudo -S` for the password that is said to it."""
+def _piped(match: "re.Match[str]") -> Sequence[Span]:
+    """Look back from `| sudo -S` for the password that is piped into it."""
     head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
-    said = _SAID.search(head)
-    if said is None or is_stand_in(said[1]):
+    echo = _ECHO.search(head)
+    if echo is None or is_stand_in(echo[1]):
         return NOTHING
-    return ((match.start() - len(head) + said.start(1), match.start() - len(head) + said.end(1)),)
+    return ((match.start() - len(head) + echo.start(1), match.start() - len(head) + echo.end(1)),)
 
 
 RULES = (
@@ -59,7 +59,7 @@ RULES = (
         "command_line_password",
         ("sudo -s",),
         "sudo -S",
-        _spoken,
+        _piped,
     ),
     RedactionRule(
         "command_line_password",

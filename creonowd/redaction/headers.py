@@ -1,6 +1,6 @@
-"""What HTTP carries: `Authorization`, `Bearer`, signatures and session cookies.
+"""Secrets of HTTP headers: `Authorization`, `Bearer`, signatures and session cookies.
 
-Knows headers as they are pasted into notes, code and logs; other named values are `labels`.
+Headers are found as they are pasted into notes, code and logs; `labels` finds other named values.
 """
 
 import base64
@@ -36,7 +36,7 @@ def _bearer(match: "re.Match[str]") -> Sequence[Span]:
 
 
 def _basic(match: "re.Match[str]") -> Sequence[Span]:
-    """Take what really decodes to `user:password`."""
+    """Take what decodes to `user:password`."""
     try:
         decoded = base64.b64decode(match[1], validate=True)
     except binascii.Error:

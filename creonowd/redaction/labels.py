@@ -1,7 +1,7 @@
-"""Values that a name gives away: `password=…`, `api_key: …`, `密码：…`, `--token …`, `?sig=…`.
+"""Secrets after a name: `password=…`, `api_key: …`, `密码：…`, `--token …`, `?sig=…`.
 
-Knows what surrounds a name and its value; how they are joined stands in `joints`, what counts as
-a secret's name in `names`, what counts as a value in `shape`.
+First the names, then the patterns that join a name and its value, then the judges; `shape` says
+what a value looks like.
 """
 
 import re
@@ -11,27 +11,121 @@ from functools import lru_cache
 
 from creonowd.redaction.rules import NOTHING, RedactionRule, Span
 from creonowd.redaction.shape import (
-    ABOUT_A_SECRET,
-    CHINESE_NAMES,
-    ENGLISH_NAMES,
-    FAINT_WORDS,
-    HEADERS_THAT_HOLD_SECRETS,
-    LOCKED_BY_KEY,
-    NAME_TAILS,
-    OPEN_KINDS,
-    PASSWORD_ENDINGS,
-    PASSWORD_WORDS,
-    SECRET_ENDINGS,
-    SECRET_WORDS,
     is_gibberish,
     is_passphrase,
     is_random,
     is_secret,
     is_stand_in,
     is_words,
+    word_set,
 )
 
-LONGEST = 128
+CHINESE_NAMES = (
+    "密码", "口令", "密钥", "秘钥", "密匙", "令牌", "私钥", "授权码", "通行码", "访问码", "凭证", "凭据",
+    "密令", "钥匙", "密碼", "金鑰", "憑證", "權杖",
+)  # fmt: skip
+
+ENGLISH_NAMES = (
+    "pass", "pwd", "secret", "token", "key", "credential", "creds", "auth", "sig", "jwt",
+    "kennwort", "pw:", "pw=", "pw：", 'pw"', "pw'",
+)  # fmt: skip
+
+PASSWORD_ENDINGS = (
+    "password", "passwd", "pwd", "passphrase", "passcode", "passwort", "kennwort", "requirepass",
+)  # fmt: skip
+PASSWORD_WORDS = word_set("pw dbpw userpw rootpw")
+SECRET_ENDINGS = (
+    "secret",
+    "token",
+    "apikey",
+    "secretkey",
+    "accesskey",
+    "privatekey",
+    "authkey",
+    "appkey",
+    "passkey",
+)
+SECRET_WORDS = word_set("pass dbpass userpass mypass credential credentials creds bearer jwt sas")
+WEAK_WORDS = word_set(
+    "key auth authorization sig sign signature session cookie authentication"
+).union(SECRET_ENDINGS, PASSWORD_ENDINGS)
+
+SECRET_HEADERS = ("authorization", "cookie", "cookies")
+
+KEY_OWNERS = word_set(
+    "api access secret private encryption encrypt decryption signing account storage shared master "
+    "service subscription app auth client bot admin root deploy hmac aes jwt webhook consumer crypto "
+    "cipher sas license openai anthropic claude deepseek dashscope zhipu qwen moonshot kimi gemini "
+    "siliconflow openrouter mistral cohere groq google azure aws aliyun tencent baidu stripe llm model "
+    "session cookie user database db vault wallet recovery"
+)
+PUBLIC_KINDS = word_set(
+    "public primary foreign cache partition sort row object hash idempotency dedupe index shortcut hot "
+    "map group registry answer routing unique composite json dict query i18n locale translation next "
+    "page continuation sync cancel cancellation cursor start end max min num total prompt completion "
+    "input output pad eos bos mask sep cls unk stop special per"
+)
+NO_SECRET_WORDS = word_set(
+    "name names path paths file files filename dir folder url uri link id ids count type types length "
+    "len size limit limits field fields hint label labels policy rule rules reset expiry expires expire "
+    "expiration ttl at version manager provider store hash hashed digest index usage budget regex "
+    "pattern schema stdin prompt strength format input form error message required enabled disabled "
+    "placeholder protected env var ref refs ring board word words tokens secrets keys passwords title "
+    "status state age days hours minutes seconds second ms algorithm alg method scheme mode class "
+    "function generator parser reader writer tokenizer kind description desc text"
+)
+NAME_TAILS = word_set(
+    "prod production dev test testing staging stage live local main old new backup default value val "
+    "base b64 base64 plain raw v"
+)
+
+
+class Strength(IntEnum):
+    """How sure a name makes us of a secret; the surer, the less the value must look like one."""
+
+    NONE = 0
+    WEAK = 1
+    SECRET = 2
+    PASSWORD = 3
+
+
+LONGEST_NAME = 96
+
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
+
+
+@lru_cache(maxsize=1024)
+def strength_of(name: str) -> Strength:
+    """Return the strength of a name by its last word, and of a `key` by the word before it."""
+    if name.rstrip().endswith(CHINESE_NAMES):
+        return Strength.PASSWORD
+    words = [word.lower() for word in _WORD.findall(name[-LONGEST_NAME:])]
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] in NAME_TAILS):
+        words.pop()
+    return _strength_of_words(words) if words else Strength.NONE
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether any value of this name is a secret."""
+    return strength_of(name) >= Strength.SECRET or name.lower().endswith(SECRET_HEADERS)
+
+
+def _strength_of_words(words: list[str]) -> Strength:
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if last in NO_SECRET_WORDS:
+        return Strength.NONE
+    if last.endswith(PASSWORD_ENDINGS) or last in PASSWORD_WORDS:
+        return Strength.PASSWORD
+    if last == "key" and before in KEY_OWNERS:
+        return Strength.SECRET
+    if before in PUBLIC_KINDS:
+        return Strength.NONE
+    if last.endswith(SECRET_ENDINGS) or last in SECRET_WORDS:
+        return Strength.SECRET
+    return Strength.NONE if WEAK_WORDS.isdisjoint(words) else Strength.WEAK
+
+
+LONGEST_VALUE = 128
 
 _SPACE = r"[ \t\u3000]"
 _CLOSE = r"(?:(?!['’]s\s)[*_`\"”」』】\\\]'’]{1,6}+|&quot;|)"
@@ -59,10 +153,8 @@ _JOIN = (
     rf"|(?=[,\r\nv\"']){_PAIR}|(?=[iw'’]|set|res|has|now|cha|[^\x00-\x7f])(?P<prose>{_IS}|{_SHI})|(?P<space>"
 )
 _OPEN = r"(?P<open>(?:&quot;|[*_`\"'“‘「『《【\\(\[]{0,6}+))"
-_PROMISING_APART = (
-    r"(?=[*_`\"'“‘「『《【\\(\[]{0,6}+[a-z._:=()-]{0,15}+[A-Za-z0-9._:=()!@#$%^&*+~?/-])"
-)
-_PROMISING_JOIN = (
+_VALUE_AHEAD = r"(?=[*_`\"'“‘「『《【\\(\[]{0,6}+[a-z._:=()-]{0,15}+[A-Za-z0-9._:=()!@#$%^&*+~?/-])"
+_VALUE_LIKELY = (
     r"(?=[a-z._:=()-]{0,9}+[A-Za-z0-9._:=()!@#$%^&*+~?/-])"
     r"(?=[A-Za-z._:=()-]{0,7}+[A-Za-z0-9._:=()!@#$%^&*+~?/-])"
     r"(?!(?:pass|pwd|secret|token|key|auth)[a-z._-]{0,16}+[=:]|REDACTED\*\*\*)"
@@ -76,7 +168,7 @@ REST = {
     "single": re.compile(r"[!-&(-\[\]-~]*"),
     "bare": re.compile(r"[!#-%(-+\--:=?-\[\]-_a-{}~]*"),
 }
-"""How each kind of value goes on if it is longer than `LONGEST`."""
+"""How each kind of value continues if it is longer than `LONGEST_VALUE`."""
 
 _CLAUSE = r"(?P<clause>(?<=[wW][oO][rR][dD])[ \t](?:for|of)(?:[ \t][\w@.'’-]{1,40}+){1,4}?|)"
 _USER = r"(?:[A-Za-z0-9_.@-]{2,40}[ \t]{1,2}/[ \t]{1,2}|)"
@@ -84,61 +176,15 @@ _DASH = r"(?:[-–—]{1,2}[ \t]{1,4}|)"
 _HAN_DASH = r"(?:[-–—]{1,2}[ \t]{0,4}|)"
 
 
-def joined_in_english(name: str) -> str:
-    """Write the pattern of a name with its value; only a space or dash between them is `space`."""
-    apart = rf"(?<=[ \t]){_DASH}{_PROMISING_APART}))"
-    return f"(?P<name>{name}){_CLAUSE}{_ASIDE}{_JOIN}{apart}{_OPEN}{_PROMISING_JOIN}{_VALUE}"
+def _english_pair(name: str) -> str:
+    """Write the pattern of a name and its value; `space`: only a space or dash is between them."""
+    apart = rf"(?<=[ \t]){_DASH}{_VALUE_AHEAD}))"
+    return f"(?P<name>{name}){_CLAUSE}{_ASIDE}{_JOIN}{apart}{_OPEN}{_VALUE_LIKELY}{_VALUE}"
 
 
-def joined_in_chinese(name: str) -> str:
-    """Write the same pattern; here nothing at all may stand between them, or a user and a slash."""
-    return f"{name}{_ASIDE}{_JOIN}{_HAN_DASH}{_PROMISING_APART})){_USER}{_OPEN}{_PROMISING_JOIN}{_VALUE}"
-
-
-class Strength(IntEnum):
-    """How much a name promises, and so how little its value has to look like a secret."""
-
-    NONE = 0
-    WEAK = 1
-    SECRET = 2
-    PASSWORD = 3
-
-
-LONGEST_NAME = 96
-
-_PROMISING = FAINT_WORDS.union(SECRET_ENDINGS, PASSWORD_ENDINGS)
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
-
-
-@lru_cache(maxsize=1024)
-def strength_of(name: str) -> Strength:
-    """Judge a name by its last word, and a `key` by what it opens."""
-    if name.rstrip().endswith(CHINESE_NAMES):
-        return Strength.PASSWORD
-    words = [word.lower() for word in _WORD.findall(name[-LONGEST_NAME:])]
-    while len(words) > 1 and (words[-1].isdigit() or words[-1] in NAME_TAILS):
-        words.pop()
-    return _judge_name(words) if words else Strength.NONE
-
-
-def is_secret_name(name: str) -> bool:
-    """Tell whether whatever stands under this name has to go."""
-    return strength_of(name) >= Strength.SECRET or name.lower().endswith(HEADERS_THAT_HOLD_SECRETS)
-
-
-def _judge_name(words: list[str]) -> Strength:
-    last, before = words[-1], words[-2] if len(words) > 1 else ""
-    if last in ABOUT_A_SECRET:
-        return Strength.NONE
-    if last.endswith(PASSWORD_ENDINGS) or last in PASSWORD_WORDS:
-        return Strength.PASSWORD
-    if last == "key" and before in LOCKED_BY_KEY:
-        return Strength.SECRET
-    if before in OPEN_KINDS:
-        return Strength.NONE
-    if last.endswith(SECRET_ENDINGS) or last in SECRET_WORDS:
-        return Strength.SECRET
-    return Strength.NONE if _PROMISING.isdisjoint(words) else Strength.WEAK
+def _chinese_pair(name: str) -> str:
+    """Write the same pattern; here nothing may stand between them, or a user and a slash."""
+    return f"{name}{_ASIDE}{_JOIN}{_HAN_DASH}{_VALUE_AHEAD})){_USER}{_OPEN}{_VALUE_LIKELY}{_VALUE}"
 
 
 _NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
@@ -148,7 +194,7 @@ _LIST_END = re.compile(r",|;|&(?=[A-Za-z_][\w.-]{0,48}=|[a-z]{2,6};|#)")
 _QUERY_END = re.compile(r"[&#,;]")
 _DIGITS_AND_MORE = re.compile(r"(?=.*[0-9])(?=.*[^0-9a-fA-F-])")
 _SHORTEST_WEAK = 20
-_METAL = "钥匙"
+_METAL_KEY = "钥匙"
 _QUOTES = frozenset("`\"'“‘「『《【")
 
 
@@ -170,7 +216,7 @@ def _english(match: "re.Match[str]") -> Sequence[Span]:
 
 
 def _strength(head: str, name: str) -> Strength:
-    """Judge a name, together with the word before it: `api` belongs to `key` in `api key`."""
+    """Return the strength of a name with the word before it: `api` belongs to `key` in `api key`."""
     strength = strength_of(name)
     if strength is Strength.PASSWORD or not head.endswith(" "):
         return strength
@@ -194,8 +240,8 @@ def _is_unmistakable(value: str) -> bool:
 
 
 def _chinese(match: "re.Match[str]") -> Sequence[Span]:
-    """Take what a Chinese name announces; a 钥匙 may be of metal, and its value a number."""
-    if match[0].startswith(_METAL):
+    """Take the value of a Chinese name; a 钥匙 may be of metal, and its value a number."""
+    if match[0].startswith(_METAL_KEY):
         return _judge(match, Strength.WEAK, in_query=True)
     return _judge(match, Strength.PASSWORD)
 
@@ -211,14 +257,14 @@ def _judge(
     start, end = match.span(kind)
     value = match[kind]
     if kind == "bare" and not match["open"].endswith("`"):
-        value = _bare(value, in_query=in_query or strength is Strength.WEAK)
+        value = _trim_bare(value, in_query=in_query or strength is Strength.WEAK)
     if strength is Strength.WEAK:
-        accepted = _is_weakly_named(value, in_query=in_query)
+        accepted = _is_weak_value(value, in_query=in_query)
     else:
         accepted = _is_accepted(value, match, is_flag=is_flag, digits=strength is Strength.PASSWORD)
     if not accepted:
         return NOTHING
-    if start + len(value) < end or end - start < LONGEST:
+    if start + len(value) < end or end - start < LONGEST_VALUE:
         return ((start, start + len(value)),)
     rest = REST[kind].match(match.string, end)
     tail = "" if rest is None else rest[0].rstrip(".:*_" if kind == "bare" else None)
@@ -237,25 +283,25 @@ def _is_accepted(value: str, match: "re.Match[str]", *, is_flag: bool, digits: b
     if value.startswith("sk-"):
         return len(value) >= 12 and not is_stand_in(value)
     return is_secret(value, digits=digits) or (
-        digits and (is_gibberish(value) or _is_strung_together(value))
+        digits and (is_gibberish(value) or _is_word_chain(value))
     )
 
 
-def _is_strung_together(value: str) -> bool:
+def _is_word_chain(value: str) -> bool:
     """Take `correct-horse-battery-staple`, which has no digit, and no name such as `my-db-password-file`."""
     if not value.islower() or "_" in value or not is_passphrase(value, 4):
         return False
     return strength_of(value) is Strength.NONE and not is_stand_in(value)
 
 
-def _is_weakly_named(value: str, *, in_query: bool) -> bool:
-    """Want more of what stands behind a mere `key`, as hashes and ids stand there too."""
+def _is_weak_value(value: str, *, in_query: bool) -> bool:
+    """Ask more of the value of a mere `key`, because hashes and ids have that name too."""
     if in_query:
         return is_random(value, 16)
     return is_random(value, _SHORTEST_WEAK) and _DIGITS_AND_MORE.match(value) is not None
 
 
-def _bare(value: str, *, in_query: bool) -> str:
+def _trim_bare(value: str, *, in_query: bool) -> str:
     """Cut off what belongs to the sentence, the list or the URL around the value."""
     if value.isalnum():
         return value
@@ -271,7 +317,7 @@ RULES = (
     RedactionRule(
         "labelled_secret",
         ENGLISH_NAMES,
-        joined_in_english("[A-Za-z0-9_.$-]{2,48}+"),
+        _english_pair("[A-Za-z0-9_.$-]{2,48}+"),
         _english,
         bounded=False,
         swallows=False,
@@ -279,7 +325,7 @@ RULES = (
     RedactionRule(
         "labelled_secret_zh",
         CHINESE_NAMES,
-        joined_in_chinese(
+        _chinese_pair(
             f"(?:{'|'.join(CHINESE_NAMES)})(?:[ \\t]?(?:key|secret|token|KEY|Key|Token|Secret))?"
         ),
         _chinese,

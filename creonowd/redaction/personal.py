@@ -1,6 +1,7 @@
-"""The wider rules of sensitive mode: what names or reaches a person, and any random string.
+"""Rules for one user's keys and home folder, and the wider rules of sensitive mode.
 
-Knows addresses, numbers and entropy. Not used on prose by default, where it would do harm.
+Sensitive mode also takes out what identifies a person, and any random string. It is off by
+default, because it would damage prose.
 """
 
 import json
@@ -79,8 +80,10 @@ _SEPARATOR = re.compile(r"(?:\\{1,4}|/)+(?=\S)")
 
 def secret_rules(secrets: Sequence[str]) -> tuple[RedactionRule, ...]:
     """Write one rule for each configured key, as it is, escaped for JSON and quoted for a URL."""
-    known = sorted({secret.strip() for secret in secrets if len(secret.strip()) >= SHORTEST_SECRET})
-    return tuple(map(_secret_rule, known))
+    distinct = sorted(
+        {secret.strip() for secret in secrets if len(secret.strip()) >= SHORTEST_SECRET}
+    )
+    return tuple(map(_secret_rule, distinct))
 
 
 def _secret_rule(secret: str) -> RedactionRule:
@@ -97,7 +100,7 @@ def _secret_rule(secret: str) -> RedactionRule:
 
 
 def home_rules(home: PurePath | None) -> tuple[RedactionRule, ...]:
-    """Write the rule for the home folder; a bare root is nobody's home."""
+    """Write the rule for the home folder; a bare root is no home."""
     if home is None or not home.is_absolute() or home == home.parent:
         return ()
     spellings = _longest_first({normalise(spelling).text for spelling in _spellings(home)})

@@ -16,9 +16,7 @@ from creonowd.redaction.personal import home_rules, secret_rules
 from creonowd.redaction.rules import RedactionRule
 
 RULES = (
-    *vendor_keys.AI_KEYS,
-    *vendor_keys.PLATFORM_TOKENS,
-    *vendor_keys.CLOUD_KEYS,
+    *vendor_keys.RULES,
     *formats.RULES,
     *headers.RULES,
     *labels.RULES,

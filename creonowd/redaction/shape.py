@@ -1,18 +1,15 @@
-"""What a value looks like: words, a stand-in, code, or something nobody would say.
-
-Knows nothing of labels and vendors; every question is about one short string.
-"""
+"""What a short string looks like: words, a stand-in, code, a reference, or a secret."""
 
 import re
 from itertools import pairwise
 
 
-def words(text: str) -> frozenset[str]:
-    """Read a list that is written as one string."""
+def word_set(text: str) -> frozenset[str]:
+    """Make a set of the words of a string."""
     return frozenset(text.split())
 
 
-COMMON_PAIRS = words(
+COMMON_PAIRS = word_set(
     "he th er in an re ha ou en on at nd ed to is it as ng hi te ve be ar ne of or se le es st nt "
     "no el me li ti ll ea co sh al wa ot ho ur et de wi ce ly ad wh ch fo om si yo io ri di ee rs "
     "ma ro ut ow ss so we ul il im pe us ld nc ec ai ab ta su gh ie mi ir ns ic la un ev ca em av "
@@ -21,74 +18,11 @@ COMMON_PAIRS = words(
     "au up ck zh uo ao xi"
 )
 
-TECHNICAL_TERMS = words(
+TECHNICAL_TERMS = word_set(
     "oauth oauth1 oauth2 sha1 sha224 sha256 sha384 sha512 md5sum base32 base64 aes128 aes192 aes256 "
     "hs256 hs384 hs512 rs256 rs384 rs512 es256 es384 es512 ps256 rsa1024 rsa3072 rsa2048 rsa4096 ed25519 "
     "x25519 secp256k1 argon2id pbkdf2 bcrypt aes128cbc aes128gcm aes256cbc aes256gcm sm4cbc utf8 utf16 ascii 1password lastpass bitwarden keepass"
 )
-
-JOINING_WORDS = words(
-    "a an and are as at but by for from in into is it not of on or that the then this to was where "
-    "which will with"
-)
-
-CHINESE_NAMES = (
-    "密码", "口令", "密钥", "秘钥", "密匙", "令牌", "私钥", "授权码", "通行码", "访问码", "凭证", "凭据",
-    "密令", "钥匙", "密碼", "金鑰", "憑證", "權杖",
-)  # fmt: skip
-
-ENGLISH_NAMES = (
-    "pass", "pwd", "secret", "token", "key", "credential", "creds", "auth", "sig", "jwt",
-    "kennwort", "pw:", "pw=", "pw：", 'pw"', "pw'",
-)  # fmt: skip
-
-PASSWORD_ENDINGS = (
-    "password", "passwd", "pwd", "passphrase", "passcode", "passwort", "kennwort", "requirepass",
-)  # fmt: skip
-PASSWORD_WORDS = words("pw dbpw userpw rootpw")
-SECRET_ENDINGS = (
-    "secret",
-    "token",
-    "apikey",
-    "secretkey",
-    "accesskey",
-    "privatekey",
-    "authkey",
-    "appkey",
-    "passkey",
-)
-SECRET_WORDS = words("pass dbpass userpass mypass credential credentials creds bearer jwt sas")
-FAINT_WORDS = words("key auth authorization sig sign signature session cookie authentication")
-
-HEADERS_THAT_HOLD_SECRETS = ("authorization", "cookie", "cookies")
-
-LOCKED_BY_KEY = words(
-    "api access secret private encryption encrypt decryption signing account storage shared master "
-    "service subscription app auth client bot admin root deploy hmac aes jwt webhook consumer crypto "
-    "cipher sas license openai anthropic claude deepseek dashscope zhipu qwen moonshot kimi gemini "
-    "siliconflow openrouter mistral cohere groq google azure aws aliyun tencent baidu stripe llm model "
-    "session cookie user database db vault wallet recovery"
-)
-OPEN_KINDS = words(
-    "public primary foreign cache partition sort row object hash idempotency dedupe index shortcut hot "
-    "map group registry answer routing unique composite json dict query i18n locale translation next "
-    "page continuation sync cancel cancellation cursor start end max min num total prompt completion "
-    "input output pad eos bos mask sep cls unk stop special per"
-)
-ABOUT_A_SECRET = words(
-    "name names path paths file files filename dir folder url uri link id ids count type types length "
-    "len size limit limits field fields hint label labels policy rule rules reset expiry expires expire "
-    "expiration ttl at version manager provider store hash hashed digest index usage budget regex "
-    "pattern schema stdin prompt strength format input form error message required enabled disabled "
-    "placeholder protected env var ref refs ring board word words tokens secrets keys passwords title "
-    "status state age days hours minutes seconds second ms algorithm alg method scheme mode class "
-    "function generator parser reader writer tokenizer kind description desc text"
-)
-NAME_TAILS = words(
-    "prod production dev test testing staging stage live local main old new backup default value val "
-    "base b64 base64 plain raw v"
-)
-
 
 LONGEST_LOOK = 96
 
@@ -130,24 +64,24 @@ _PLACE = re.compile(r"(?:~|\.{1,2})?[\\/]|[A-Za-z]:[\\/]|[\w.-]+/[\w./-]+\.\w{1,
 
 
 def is_wordlike(letters: str) -> bool:
-    """Tell words from random letters by how many neighbours are common in English or pinyin."""
+    """Distinguish words from random letters by how many pairs are common in English or pinyin."""
     low = letters[:LONGEST_LOOK].lower()
     enough = _ENOUGH_IF_LONG if len(low) >= _LONG else _ENOUGH_IF_SHORT
     return len(low) < 4 or _likeness(low) >= enough
 
 
 def is_gibberish(value: str) -> bool:
-    """Tell whether small letters alone are so odd together that no language has them."""
+    """Return whether a value is lower-case letters in an order that no language has."""
     return len(value) >= 10 and value.isalpha() and value.islower() and _likeness(value) < 0.35
 
 
 def _likeness(letters: str) -> float:
-    """Give the share of neighbours that are common in English or pinyin."""
+    """Return the share of pairs of neighbours that are common in English or pinyin."""
     return sum(map(_NEIGHBOURS.__contains__, pairwise(letters))) / (len(letters) - 1)
 
 
 def is_words(value: str) -> bool:
-    """Tell whether a value is only words and small numbers, in kebab, snake, camel or dotted case."""
+    """Return whether a value is only words and small numbers, in kebab, snake, camel or dotted case."""
     look = value[:LONGEST_LOOK]
     if _DIGITS_INSIDE.search(look):
         look = _TERM.sub("", look)
@@ -163,7 +97,7 @@ def is_words(value: str) -> bool:
 
 
 def is_stand_in(value: str) -> bool:
-    """Tell whether a value only marks the place of a secret: a mask, a variable, `your-key-here`."""
+    """Return whether a value only marks the place of a secret: a mask, a variable, `your-key-here`."""
     low = value[:LONGEST_LOOK].lower()
     if _MARKS_A_PLACE.search(low):
         return True
@@ -173,17 +107,17 @@ def is_stand_in(value: str) -> bool:
 
 
 def is_passphrase(value: str, fewest: int) -> bool:
-    """Tell whether words are strung together by hyphens as people do for passwords."""
+    """Return whether words are strung together by hyphens as people do for passwords."""
     return len(re.split("[-_]", value[:LONGEST_LOOK])) >= fewest and not re.search("[./:]", value)
 
 
 def is_shouted(value: str) -> bool:
-    """Tell whether words are written as no class or function is: `THIS_IS_SECRET`, `mysecret123456`."""
+    """Return whether words are written as no class or function is: `THIS_IS_SECRET`, `mysecret123456`."""
     return value.isupper() or _NO_NAME.search(value, 0, LONGEST_LOOK) is not None
 
 
 def is_code(value: str) -> bool:
-    """Tell whether a value is an expression that leads to a secret instead of being one."""
+    """Return whether a value is an expression that leads to a secret instead of being one."""
     expression = _CODE.match(value)
     if expression is None or not (expression[2] or expression[3]):
         return False
@@ -194,14 +128,14 @@ def is_code(value: str) -> bool:
 
 
 def is_reference(value: str) -> bool:
-    """Tell whether a value is a URL, an e-mail address or a path."""
+    """Return whether a value is a URL, an e-mail address or a path."""
     return _ADDRESS.match(value) is not None or (
         _PLACE.match(value) is not None and is_words(value)
     )
 
 
 def is_random(value: str, shortest: int) -> bool:
-    """Tell whether a value looks made by a machine: long, mixed, and no words in it."""
+    """Return whether a value looks made by a machine: long, mixed, and no words in it."""
     if len(value) < shortest or is_stand_in(value) or is_reference(value):
         return False
     if is_words(value) or is_code(value) or len(_LETTER.findall(value)) < len(value) / 6:
@@ -210,13 +144,13 @@ def is_random(value: str, shortest: int) -> bool:
 
 
 def has_mixture(value: str) -> bool:
-    """Tell whether letters stand among digits, or both cases among each other."""
+    """Return whether letters stand among digits, or both cases among each other."""
     lower, upper, digit = _kinds(value)
     return (digit and (lower or upper)) or (lower and upper)
 
 
 def is_secret(value: str, *, digits: bool = False) -> bool:
-    """Tell whether a value that stands behind a secret's name may be the secret itself.
+    """Return whether a value that stands behind a secret's name may be the secret itself.
 
     `digits` admits plain numbers, as in passwords.
     """
@@ -225,18 +159,18 @@ def is_secret(value: str, *, digits: bool = False) -> bool:
     if value.isdigit():
         return digits and len(value) <= 20
     if value.isalnum():
-        return not value.isalpha() or _is_unsayable(value)
-    return not is_reference(value) and _is_unsayable(value) and not is_code(value)
+        return not value.isalpha() or _is_no_word(value)
+    return not is_reference(value) and _is_no_word(value) and not is_code(value)
 
 
 def _is_term(value: str) -> bool:
     return value.replace("-", "").replace("_", "").lower() in TECHNICAL_TERMS
 
 
-def _is_unsayable(value: str) -> bool:
+def _is_no_word(value: str) -> bool:
     lower, upper, digit = _kinds(value)
     if digit and (lower or upper):
-        return not is_words(value) or not _JOINT.search(value) or _is_unusual(value)
+        return not is_words(value) or not _JOINT.search(value) or _is_no_name(value)
     if digit or _NAMES_A_SECRET.search(value, 0, LONGEST_LOOK):
         return False
     if len(value) >= 8 and _SIGN_BEFORE_WORD.search(value):
@@ -246,8 +180,8 @@ def _is_unsayable(value: str) -> bool:
     return not is_words(value)
 
 
-def _is_unusual(value: str) -> bool:
-    """Tell whether words with a digit are written as nobody names a thing."""
+def _is_no_name(value: str) -> bool:
+    """Return whether words with a digit are written as nobody names a thing."""
     return _SIGN.search(value) is not None or is_passphrase(value, 3)
 
 

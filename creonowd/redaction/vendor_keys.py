@@ -1,7 +1,4 @@
-"""The tokens of code hosts, package registries and the services a writer's tools talk to.
-
-Knows prefixes and lengths; knows nothing of clouds and AI vendors.
-"""
+"""Keys and tokens with the prefix of a vendor: of AI, code hosts, chats, services and clouds."""
 
 import re
 from collections.abc import Sequence
@@ -11,6 +8,7 @@ from creonowd.redaction.rules import (
     END,
     HEX,
     NOTHING,
+    UUID,
     WORD,
     RedactionRule,
     Span,
@@ -23,13 +21,29 @@ from creonowd.redaction.rules import (
 )
 from creonowd.redaction.shape import has_mixture, is_stand_in, is_words
 
-HEX_UUID = f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"
+
+def _aws_key_id(match: "re.Match[str]") -> Sequence[Span]:
+    """Spare a continent in capitals; with a digit, or after `AKIA`, it is a key."""
+    shouted = match[1].isalpha() and not match[0].startswith("AKIA") and is_words(match[1])
+    return NOTHING if shouted or is_stand_in(match[1]) else (match.span(),)
+
+
+def _mixed(match: "re.Match[str]") -> Sequence[Span]:
+    body = match[0]
+    sayable = not has_mixture(body) or is_words(body) or is_stand_in(body)
+    return NOTHING if sayable else (match.span(),)
+
+
+def _github(kind: str) -> RedactionRule:
+    return RedactionRule(
+        f"github_token_{kind}", (f"{kind}_",), rf"{kind}_([A-Za-z0-9_]{{16,255}}+)", unless_a_name
+    )
 
 
 AI_KEYS = (
     token("anthropic_api_key", "sk-ant-", rf"{WORD}{{20,400}}+"),
     token("openrouter_api_key", "sk-or-", rf"(?:v\d-)?{ALNUM}{{32,128}}+"),
-    token("langfuse_secret_key", "sk-lf-", HEX_UUID),
+    token("langfuse_secret_key", "sk-lf-", UUID),
     RedactionRule("openai_api_key_sk", ("sk-",), rf"sk-({WORD}{{16,400}}+)", unless_a_name),
     token("openai_session_sess", "sess-", rf"{ALNUM}{{40}}"),
     token("google_api_key", "AIza", rf"{WORD}{{35,39}}+"),
@@ -69,75 +83,6 @@ AI_KEYS = (
         with_head(f"{HEX}{{32}}", 32, sufficient=True),
     ),
 )
-
-
-def _aws_key_id(match: "re.Match[str]") -> Sequence[Span]:
-    """Spare a continent in capitals; with a digit, or after `AKIA`, it is a key."""
-    shouted = match[1].isalpha() and not match[0].startswith("AKIA") and is_words(match[1])
-    return NOTHING if shouted or is_stand_in(match[1]) else (match.span(),)
-
-
-CLOUD_KEYS = (
-    RedactionRule(
-        "aws_access_key_id",
-        ("akia", "asia", "abia", "acca"),
-        rf"A(?:KIA|SIA|BIA|CCA)([A-Z0-9]{{16}}){END}",
-        _aws_key_id,
-    ),
-    token("aws_bedrock_api_key", "ABSK", r"[A-Za-z0-9+/]{100,200}+={0,2}"),
-    RedactionRule(
-        "azure_client_secret",
-        tuple(f"{digit}q~" for digit in range(10)),
-        r"[0-9]Q~(?:[A-Za-z0-9_~-]|\.(?=[A-Za-z0-9_~-])){31,36}+",
-        with_head("[A-Za-z0-9_~.-]{3}", 3),
-        bounded=False,
-    ),
-    RedactionRule(
-        "azure_api_key",
-        ("jqqj99",),
-        rf"JQQJ99{ALNUM}{{20,30}}+",
-        with_head(f"{ALNUM}{{52}}", 52),
-        bounded=False,
-    ),
-    RedactionRule(
-        "digitalocean_token",
-        ("dop_v1_", "doo_v1_", "dor_v1_"),
-        rf"do[opr]_v1_({HEX}{{64}}){END}",
-        unless_words,
-    ),
-    token("digitalocean_spaces_key", "DO00", r"[A-Z0-9]{16}"),
-    token("databricks_token", "dapi", rf"{HEX}{{32}}(?:-\d{{1,2}})?"),
-    RedactionRule(
-        "vault_token",
-        ("hvs.", "hvb.", "hvr."),
-        rf"hv[sbr]\.({WORD}{{20,400}}+)",
-        unless_words,
-    ),
-    token("vault_token", "s.", rf"{ALNUM}{{24}}"),
-    RedactionRule(
-        "terraform_token",
-        (".atlasv1.",),
-        rf"\.atlasv1\.{WORD}{{50,80}}+",
-        with_head(f"{ALNUM}{{14}}", 14),
-        bounded=False,
-    ),
-)
-
-
-UUID = f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"
-
-
-def _mixed(match: "re.Match[str]") -> Sequence[Span]:
-    body = match[0]
-    sayable = not has_mixture(body) or is_words(body) or is_stand_in(body)
-    return NOTHING if sayable else (match.span(),)
-
-
-def _github(kind: str) -> RedactionRule:
-    return RedactionRule(
-        f"github_token_{kind}", (f"{kind}_",), rf"{kind}_([A-Za-z0-9_]{{16,255}}+)", unless_a_name
-    )
-
 
 CODE_HOSTS = (
     *map(_github, ("ghp", "gho", "ghu", "ghs", "ghr")),
@@ -294,5 +239,50 @@ SERVICES = (
     token("twitter_bearer_token", "AAAAAAAAAAAAAAAAAAAAA", r"[A-Za-z0-9%]{40,120}+"),
 )
 
+CLOUDS = (
+    RedactionRule(
+        "aws_access_key_id",
+        ("akia", "asia", "abia", "acca"),
+        rf"A(?:KIA|SIA|BIA|CCA)([A-Z0-9]{{16}}){END}",
+        _aws_key_id,
+    ),
+    token("aws_bedrock_api_key", "ABSK", r"[A-Za-z0-9+/]{100,200}+={0,2}"),
+    RedactionRule(
+        "azure_client_secret",
+        tuple(f"{digit}q~" for digit in range(10)),
+        r"[0-9]Q~(?:[A-Za-z0-9_~-]|\.(?=[A-Za-z0-9_~-])){31,36}+",
+        with_head("[A-Za-z0-9_~.-]{3}", 3),
+        bounded=False,
+    ),
+    RedactionRule(
+        "azure_api_key",
+        ("jqqj99",),
+        rf"JQQJ99{ALNUM}{{20,30}}+",
+        with_head(f"{ALNUM}{{52}}", 52),
+        bounded=False,
+    ),
+    RedactionRule(
+        "digitalocean_token",
+        ("dop_v1_", "doo_v1_", "dor_v1_"),
+        rf"do[opr]_v1_({HEX}{{64}}){END}",
+        unless_words,
+    ),
+    token("digitalocean_spaces_key", "DO00", r"[A-Z0-9]{16}"),
+    token("databricks_token", "dapi", rf"{HEX}{{32}}(?:-\d{{1,2}})?"),
+    RedactionRule(
+        "vault_token",
+        ("hvs.", "hvb.", "hvr."),
+        rf"hv[sbr]\.({WORD}{{20,400}}+)",
+        unless_words,
+    ),
+    token("vault_token", "s.", rf"{ALNUM}{{24}}"),
+    RedactionRule(
+        "terraform_token",
+        (".atlasv1.",),
+        rf"\.atlasv1\.{WORD}{{50,80}}+",
+        with_head(f"{ALNUM}{{14}}", 14),
+        bounded=False,
+    ),
+)
 
-PLATFORM_TOKENS = CODE_HOSTS + CHATS + SERVICES
+RULES = AI_KEYS + CODE_HOSTS + CHATS + SERVICES + CLOUDS
