@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from testing.clients import over_stdio
-from testing.projects import Chat, chat_on
+from testing.novels import Chat, make_chat
 
 LOG = "".join(
     f"2024-05-01 12:{n // 60 % 60:02d}:{n % 60:02d} 编译第{n}章 {'错误：缺少人物表' if n == 7777 else '完成'}\n"
@@ -17,7 +17,7 @@ LOG = "".join(
 @pytest.mark.requirement("CF-002", "CF-035", "SK-003")
 async def test_a_model_finds_its_way_with_list_grep_read_and_tail(tmp_path: Path) -> None:
     async with over_stdio(tmp_path / "user data") as client:
-        chat = await chat_on(client, tmp_path / "novel")
+        chat = await make_chat(client, tmp_path / "novel")
         put = await chat.call(
             "context:files:put",
             kind="artifact",
@@ -43,17 +43,17 @@ async def test_a_model_finds_its_way_with_list_grep_read_and_tail(tmp_path: Path
 async def test_files_survive_a_kill_and_a_move_to_another_machine(tmp_path: Path) -> None:
     archive = tmp_path / "chat.zip"
     async with over_stdio(tmp_path / "one") as client:
-        chat = await chat_on(client, tmp_path / "novel")
+        chat = await make_chat(client, tmp_path / "novel")
         ref_id = await chat.put(LOG, key="call_1")
         assert client.process is not None
         client.process.kill()
         await client.process.wait()
     async with over_stdio(tmp_path / "one") as client:
-        chat = Chat(client, chat.where["projectId"])
+        chat = Chat(client, chat.key["projectId"])
         page = await chat.call("context.read", id=ref_id)
         await chat.call("context:files:export", path=str(archive))
     async with over_stdio(tmp_path / "two") as client:
-        chat = await chat_on(client, tmp_path / "novel")
+        chat = await make_chat(client, tmp_path / "novel")
         arrived = await chat.call("context:files:import", path=str(archive))
         moved = await chat.call("context.read", id=ref_id)
 

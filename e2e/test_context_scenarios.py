@@ -14,6 +14,7 @@ import pytest
 
 from creonowd.tokens import Tokenizers
 from testing.clients import Client, endpoints_of, over_socket, over_stdio
+from testing.novels import Novel, make_novel
 
 SENTENCE = "他推开门，雨还在下，檐水滴在石阶上，她没有抬头。"
 
@@ -24,35 +25,12 @@ async def client(tmp_path: Path) -> AsyncGenerator[Client]:
         yield connected
 
 
-class Novel:
-    """A project of the daemon, and the folder it lies in."""
-
-    def __init__(self, client: Client, root: Path, project_id: str) -> None:
-        self.client = client
-        self.root = root
-        self.asked = {"projectId": project_id}
-
-    def put(self, path: str, text: str) -> None:
-        place = self.root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(text.encode())
-
-    async def assembled(self, **changes: Any) -> dict[str, Any]:
-        return await self.client.call("context:assemble", self.asking(**changes))
-
-    def asking(self, **changes: Any) -> dict[str, Any]:
-        place = {"documentId": "chapters/10.md", "cursorPosition": 0, "skillId": "通用"}
-        return {**self.asked, **place, **changes}
-
-
 @pytest.fixture
 async def novel(client: Client, tmp_path: Path) -> Novel:
-    root = tmp_path / "小说 一"
-    root.mkdir()
-    made = await client.call("project:create", {"rootPath": str(root)})
-    found = Novel(client, root, made["projectId"])
-    await client.call("context:creonow:ensure", found.asked)
-    return found
+    cursor = {"documentId": "chapters/10.md", "cursorPosition": 0, "skillId": "通用"}
+    made = await make_novel(client, tmp_path / "小说 一", {}, **cursor)
+    await client.call("context:creonow:ensure", made.params)
+    return made
 
 
 def prose(tokens: int, salt: str = "") -> str:
@@ -66,14 +44,14 @@ async def test_a_new_project_has_empty_rules_and_settings(novel: Novel) -> None:
     """新项目——Rules 和 Settings 为空."""
     novel.put("chapters/10.md", "刚写下第一句。")
 
-    result = await novel.assembled(cursorPosition=7)
+    result = await novel.assemble(cursorPosition=7)
 
     tokens = {name: told["tokens"] for name, told in result["layers"].items()}
     assert (tokens["rules"], tokens["settings"], tokens["retrieved"]) == (0, 0, 0)
     assert result["layers"]["immediate"]["source"] == ["chapters/10.md"]
     assert "刚写下第一句。" in result["userContent"]
     assert result["systemPrompt"].startswith("# CreoNow\n")
-    run = await novel.client.call("ai:skill:run", novel.asking(cursorPosition=7))
+    run = await novel.client.call("ai:skill:run", novel.payload(cursorPosition=7))
     assert "刚写下第一句。" in run["output"]
     assert run["stopReason"] == "end"
 
@@ -85,7 +63,7 @@ async def test_within_the_budget_nothing_is_trimmed(novel: Novel) -> None:
     novel.put(".creonow/settings/世界观.md", prose(1300, "设定"))
     novel.put("chapters/10.md", prose(3200, "正文"))
 
-    result = await novel.assembled(cursorPosition=400)
+    result = await novel.assemble(cursorPosition=400)
 
     assert 5000 < result["tokenCount"] <= 6000
     assert {entry["action"] for entry in result["trimEvidence"]} == {"kept"}
@@ -101,7 +79,7 @@ async def test_rules_alone_are_over_the_budget(novel: Novel) -> None:
         novel.put(f".creonow/characters/角色{number:03}.md", f"角色{number:03}，{SENTENCE}\n")
     novel.put("chapters/10.md", "那天角色042遇见了角色077。" + prose(800))
 
-    result = await novel.assembled(cursorPosition=20)
+    result = await novel.assemble(cursorPosition=20)
 
     kept = [
         e["sourceRef"]
@@ -126,7 +104,7 @@ async def test_continuing_three_times_hits_the_stable_prefix(novel: Novel) -> No
 
     for turn in range(3):
         novel.put("chapters/10.md", text + "她终于开口。" * turn)
-        results.append(await novel.assembled(cursorPosition=len(text) + 6 * turn))
+        results.append(await novel.assemble(cursorPosition=len(text) + 6 * turn))
 
     assert [r["stablePrefixUnchanged"] for r in results] == [False, True, True]
     assert len({r["stablePrefixHash"] for r in results}) == 1
@@ -138,11 +116,11 @@ async def test_a_change_of_settings_misses_the_cache(novel: Novel) -> None:
     """Settings 变更导致缓存失效."""
     rules = [{"id": "a", "text": "动作场景偏好短句", "confidence": 0.9}]
     novel.put(".creonow/settings/memory.json", json.dumps({"version": 1, "rules": rules}))
-    before = await novel.assembled()
+    before = await novel.assemble()
     rules.append({"id": "b", "text": "对白少用感叹号", "confidence": 0.8})
 
     novel.put(".creonow/settings/memory.json", json.dumps({"version": 1, "rules": rules}))
-    after = await novel.assembled()
+    after = await novel.assemble()
 
     assert "动作场景偏好短句" in before["systemPrompt"]
     assert after["stablePrefixHash"] != before["stablePrefixHash"]
@@ -156,13 +134,13 @@ async def test_a_change_of_settings_misses_the_cache(novel: Novel) -> None:
 @pytest.mark.requirement("CE-045", "CE-037")
 async def test_the_user_adds_a_constraint(novel: Novel, client: Client) -> None:
     """用户添加创作约束."""
-    before = await novel.assembled()
+    before = await novel.assemble()
 
     await client.call(
         "constraints:create",
-        {**novel.asked, "constraint": {"text": "主角在第五章之前不知道真相", "type": "plot"}},
+        {**novel.params, "constraint": {"text": "主角在第五章之前不知道真相", "type": "plot"}},
     )
-    after = [await novel.assembled(skillId=skill) for skill in ("通用", "builtin:continue")]
+    after = [await novel.assemble(skillId=skill) for skill in ("通用", "builtin:continue")]
 
     line = "[创作约束 - 不可违反]\n1. 主角在第五章之前不知道真相\n"
     assert line not in before["systemPrompt"]
@@ -197,7 +175,7 @@ async def test_too_many_constraints_swell_rules(novel: Novel, tmp_path: Path) ->
     constraints = {"version": 2, "items": [*user, *graph]}
     novel.put(".creonow/rules/constraints.json", json.dumps(constraints))
 
-    result = await novel.assembled()
+    result = await novel.assemble()
 
     dropped = [
         e["sourceRef"].rpartition("#")[2]
@@ -228,11 +206,11 @@ async def test_a_failing_budget_calculator_falls_back(tmp_path: Path) -> None:
         made = await client.call("project:create", {"rootPath": str(root)})
         novel = Novel(client, root, made["projectId"])
         novel.put("chapters/10.md", "雨还在下。")
-        budget = await client.call("context:budget:get", novel.asked)
-        change = {**novel.asked, "version": budget["version"], "totalBudgetTokens": 20_000}
+        budget = await client.call("context:budget:get", novel.params)
+        change = {**novel.params, "version": budget["version"], "totalBudgetTokens": 20_000}
         await client.call("context:budget:update", change)
 
-        result = await novel.assembled(cursorPosition=5)
+        result = await novel.assemble(cursorPosition=5)
 
     assert "CONTEXT_BUDGET_FALLBACK" in result["warnings"]
     assert result["budget"]["maxInputTokens"] == 6000
@@ -244,7 +222,7 @@ async def test_a_failing_budget_calculator_falls_back(tmp_path: Path) -> None:
 async def test_huge_input_is_refused(novel: Novel) -> None:
     """超大上下文输入保护."""
     error = await novel.client.failure(
-        "context:assemble", novel.asking(additionalInput=prose(90_000))
+        "context:assemble", novel.payload(additionalInput=prose(90_000))
     )
 
     assert error.code == "CONTEXT_INPUT_TOO_LARGE"
@@ -260,7 +238,7 @@ async def test_concurrent_assemblies_are_held_back(novel: Novel) -> None:
     client = novel.client
 
     for number in range(20):
-        payload = novel.asking(cursorPosition=number * 300)
+        payload = novel.payload(cursorPosition=number * 300)
         request = {"jsonrpc": "2.0", "id": f"n{number}", "method": "context:assemble"}
         await client.post({**request, "params": payload})
     replies = [await client.reply(f"n{number}") for number in range(20)]
@@ -285,7 +263,7 @@ async def test_five_hundred_assemblies_at_once_keep_the_budget(
             for number in range(125):
                 place = {"documentId": f"chapters/{number:03}.md", "cursorPosition": window * 100}
                 request = {"jsonrpc": "2.0", "id": f"w{number}", "method": "context:assemble"}
-                await client.post({**request, "params": novel.asking(**place)})
+                await client.post({**request, "params": novel.payload(**place)})
             replies.extend([(await client.reply(f"w{number}"))["result"] for number in range(125)])
 
     async with anyio.create_task_group() as windows:

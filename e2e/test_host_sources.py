@@ -16,6 +16,7 @@ import pytest
 
 from testing.clients import PATIENCE, RpcError, environment
 from testing.harness import Harness
+from testing.novels import NovelFolder
 
 REPOSITORY = Path(__file__).parents[1]
 SENTENCE = "他推开门，雨还在下，檐水滴在石阶上，她没有抬头。\n"
@@ -28,41 +29,35 @@ OF_THE_GRAPH = "林远是北城的更夫"
 Result = dict[str, Any]
 
 
-class Desk:
-    """A project with a chapter in a daemon that runs, and hosts beside it."""
+class HostedNovel(NovelFolder):
+    """A novel with a chapter in a daemon that runs, and hosts beside it."""
 
     def __init__(self, harness: Harness, name: str) -> None:
-        self.harness = harness
         made = harness.make_project(name, {"chapters/10.md": CHAPTER})
-        self.root, self.project_id = Path(made["rootPath"]), made["projectId"]
+        cursor = {
+            "documentId": "chapters/10.md",
+            "cursorPosition": len(CHAPTER),
+            "skillId": "通用",
+        }
+        super().__init__(Path(made["rootPath"]), made["projectId"], **cursor)
+        self.harness = harness
 
-    def put(self, path: str, text: str) -> None:
-        place = self.root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(text.encode())
+    def assemble(self, **changes: Any) -> Result:
+        return self.harness.call("context:assemble", self.payload(**changes))
 
-    def assembled(self, **changes: Any) -> Result:
-        return self.harness.call("context:assemble", self.asking(**changes))
+    def failure(self, **changes: Any) -> RpcError:
+        return self.harness.failure("context:assemble", self.payload(**changes))
 
-    def refused(self, **changes: Any) -> RpcError:
-        return self.harness.failure("context:assemble", self.asking(**changes))
-
-    def asking(self, **changes: Any) -> dict[str, Any]:
-        place = {"documentId": "chapters/10.md", "cursorPosition": len(CHAPTER), "skillId": "通用"}
-        return {"projectId": self.project_id, **place, **changes}
-
-    def indexed(self) -> None:
+    def wait_for_index(self) -> None:
         """Wait until the index holds all documents."""
         place = {"documentId": "chapters/10.md", "cursorPosition": 0, "query": "林远"}
-        asked = {"projectId": self.project_id, "wait": True, **place}
-        self.harness.call("context:retrieve", asked)
+        self.harness.call("context:retrieve", {**self.params, "wait": True, **place})
 
     def host(
         self, manner: str, offer: dict[str, Any], **more: Any
     ) -> AbstractContextManager["subprocess.Popen[bytes]"]:
         """Run a host of this project that has registered, until the block ends."""
-        mine = offer | {"projectId": self.project_id} | more
-        return _running(self.harness.user_data, manner, mine)
+        return _running(self.harness.user_data, manner, offer | self.params | more)
 
 
 @contextmanager
@@ -93,8 +88,8 @@ def daemon(tmp_path_factory: pytest.TempPathFactory) -> Generator[Harness]:
 
 
 @pytest.fixture
-def desk(daemon: Harness, request: pytest.FixtureRequest) -> Desk:
-    return Desk(daemon, request.node.name.replace("[", " ").strip("]"))
+def novel(daemon: Harness, request: pytest.FixtureRequest) -> HostedNovel:
+    return HostedNovel(daemon, request.node.name.replace("[", " ").strip("]"))
 
 
 def refs(result: Result, layer: str) -> set[str]:
@@ -106,17 +101,17 @@ def codes(result: Result) -> set[str]:
 
 
 @pytest.mark.requirement("CE-008", "CN-004", "CE-004")
-def test_four_layers_are_assembled(desk: Desk) -> None:
+def test_four_layers_are_assembled(novel: HostedNovel) -> None:
     """四层上下文正常组装."""
-    desk.put(".creonow/rules/style.md", "叙述人称：第一人称\n")
-    desk.put(".creonow/characters/林远.md", "林远，冷静。\n")
+    novel.put(".creonow/rules/style.md", "叙述人称：第一人称\n")
+    novel.put(".creonow/characters/林远.md", "林远，冷静。\n")
     memory = {"version": 1, "rules": [{"text": "动作场景偏好短句", "confidence": 0.9}]}
-    desk.put(".creonow/settings/memory.json", json.dumps(memory, ensure_ascii=False))
-    desk.put("chapters/03.md", "# 第三章\n\n林远第一次推开那扇门时，苏晴还不认识他。\n")
-    desk.indexed()
+    novel.put(".creonow/settings/memory.json", json.dumps(memory, ensure_ascii=False))
+    novel.put("chapters/03.md", "# 第三章\n\n林远第一次推开那扇门时，苏晴还不认识他。\n")
+    novel.wait_for_index()
 
-    with desk.host("recalling", INDEX, kind="memory", name="情景"):
-        result = desk.assembled()
+    with novel.host("recalling", INDEX, kind="memory", name="情景"):
+        result = novel.assemble()
 
     order = [
         result["prompt"].index(said)
@@ -130,44 +125,44 @@ def test_four_layers_are_assembled(desk: Desk) -> None:
     assert result["warnings"] == ["SKILL_UNKNOWN"]
 
 
-def test_a_host_that_answers_is_in_the_prompt(desk: Desk) -> None:
-    with desk.host("fine", GRAPH):
-        result = desk.assembled()
+def test_a_host_that_answers_is_in_the_prompt(novel: HostedNovel) -> None:
+    with novel.host("fine", GRAPH):
+        result = novel.assemble()
 
     assert OF_THE_GRAPH in result["systemPrompt"]
     assert refs(result, "rules") == {"kg:林远"}
     assert "SOURCE_WARNING: 图谱: 图谱停在昨天" in result["warnings"]
 
 
-def test_nothing_dynamic_is_told_to_a_host_of_the_stable_layers(desk: Desk) -> None:
-    with desk.host("echoing", GRAPH), desk.host("echoing", INDEX):
-        result = desk.assembled(additionalInput="写紧张些")
+def test_nothing_dynamic_is_told_to_a_host_of_the_stable_layers(novel: HostedNovel) -> None:
+    with novel.host("echoing", GRAPH), novel.host("echoing", INDEX):
+        result = novel.assemble(additionalInput="写紧张些")
 
-    stable = f'"layer":"rules","limit":200,"name":"图谱","projectId":"{desk.project_id}"'
+    stable = f'"layer":"rules","limit":200,"name":"图谱","projectId":"{novel.project_id}"'
     asked = result["systemPrompt"].replace('": "', '":"').replace(", ", ",").replace(": ", ":")
     assert f'问：{{{stable},"skillId":"通用"}}' in asked
     assert '"documentId": "chapters/10.md"' in result["userContent"]
     assert "写紧张些" in result["userContent"].partition('"query": ')[2].partition('"skillId"')[0]
 
 
-def test_a_constraint_of_the_graph_is_numbered_with_the_others(desk: Desk) -> None:
-    wanted = {"projectId": desk.project_id, "constraint": {"text": "严格第一人称叙述"}}
-    desk.harness.call("constraints:create", wanted)
+def test_a_constraint_of_the_graph_is_numbered_with_the_others(novel: HostedNovel) -> None:
+    wanted = {"projectId": novel.project_id, "constraint": {"text": "严格第一人称叙述"}}
+    novel.harness.call("constraints:create", wanted)
 
-    with desk.host("constraint", GRAPH):
-        result = desk.assembled()
+    with novel.host("constraint", GRAPH):
+        result = novel.assemble()
 
     assert "[创作约束 - 不可违反]\n1. 严格第一人称叙述\n2. 林远不会大声喊叫\n" in result["prompt"]
 
 
 @pytest.mark.requirement("CE-054", "CE-055")
 @pytest.mark.parametrize("manner", ["slow", "dead", "refusing"])
-def test_the_graph_is_not_available(desk: Desk, manner: str) -> None:
+def test_the_graph_is_not_available(novel: HostedNovel, manner: str) -> None:
     """上下文组装中某层数据源不可用."""
-    desk.put(".creonow/rules/style.md", "短句为主。\n")
+    novel.put(".creonow/rules/style.md", "短句为主。\n")
 
-    with desk.host(manner, GRAPH, timeoutMs=200):
-        result = desk.assembled()
+    with novel.host(manner, GRAPH, timeoutMs=200):
+        result = novel.assemble()
 
     assert KG_UNAVAILABLE in result["warnings"]
     assert refs(result, "rules") == {".creonow/rules/style.md"}
@@ -185,19 +180,19 @@ def test_the_graph_is_not_available(desk: Desk, manner: str) -> None:
     ],
 )
 def test_each_kind_of_host_has_its_own_warning(
-    desk: Desk, offer: dict[str, Any], warning: str
+    novel: HostedNovel, offer: dict[str, Any], warning: str
 ) -> None:
-    with desk.host("refusing", GRAPH, **offer):
-        result = desk.assembled()
+    with novel.host("refusing", GRAPH, **offer):
+        result = novel.assemble()
 
     assert result["warnings"] == ["SKILL_UNKNOWN", warning]
     assert "苏晴没有抬头。" in result["userContent"]
 
 
 @pytest.mark.requirement("CE-072")
-def test_chunks_that_make_no_sense_cost_themselves(desk: Desk) -> None:
-    with desk.host("babbling", GRAPH):
-        result = desk.assembled()
+def test_chunks_that_make_no_sense_cost_themselves(novel: HostedNovel) -> None:
+    with novel.host("babbling", GRAPH):
+        result = novel.assemble()
 
     entries = [entry for entry in result["trimEvidence"] if entry["layer"] == "rules"]
     told = sorted((entry["action"], entry["reason"]) for entry in entries)
@@ -207,13 +202,13 @@ def test_chunks_that_make_no_sense_cost_themselves(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CE-081", "CE-082", "CE-077")
-def test_text_of_another_project_is_refused(desk: Desk) -> None:
+def test_text_of_another_project_is_refused(novel: HostedNovel) -> None:
     """跨项目上下文注入被阻断."""
-    with desk.host("lying", INDEX):
-        error = desk.refused()
+    with novel.host("lying", INDEX):
+        error = novel.failure()
 
-    line = desk.harness.log(
-        "context_scope_violation", where=lambda line: line["project_id"] == desk.project_id
+    line = novel.harness.log(
+        "context_scope_violation", where=lambda line: line["project_id"] == novel.project_id
     )
     assert error.code == "CONTEXT_SCOPE_VIOLATION"
     assert error.details["source"] == "向量"
@@ -222,9 +217,9 @@ def test_text_of_another_project_is_refused(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CE-089")
-def test_two_hundred_and_fifty_chunks_are_too_many(desk: Desk) -> None:
-    with desk.host("generous", INDEX):
-        result = desk.assembled()
+def test_two_hundred_and_fifty_chunks_are_too_many(novel: HostedNovel) -> None:
+    with novel.host("generous", INDEX):
+        result = novel.assemble()
 
     dropped = [e["sourceRef"] for e in result["trimEvidence"] if e["rule"] == "chunk_limit"]
     assert "CONTEXT_RETRIEVED_CHUNK_LIMIT" in codes(result)
@@ -233,10 +228,10 @@ def test_two_hundred_and_fifty_chunks_are_too_many(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CE-097")
-def test_ninety_thousand_tokens_are_too_much(desk: Desk) -> None:
+def test_ninety_thousand_tokens_are_too_much(novel: HostedNovel) -> None:
     """超大上下文输入保护."""
-    with desk.host("heavy", INDEX):
-        error = desk.refused()
+    with novel.host("heavy", INDEX):
+        error = novel.failure()
 
     assert error.code == "CONTEXT_INPUT_TOO_LARGE"
     assert {named["source"] for named in error.details["heaviest"]} == {"向量"}
@@ -245,14 +240,14 @@ def test_ninety_thousand_tokens_are_too_much(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("CE-027")
-def test_retrieved_text_leaves_by_falling_score(desk: Desk) -> None:
+def test_retrieved_text_leaves_by_falling_score(novel: HostedNovel) -> None:
     """Token 超出预算——裁剪 Retrieved 层."""
-    desk.put(".creonow/rules/style.md", "短句为主。\n")
-    desk.put(".creonow/settings/世界观.md", "近未来的海港。\n")
-    desk.put("chapters/10.md", SENTENCE * 200)
+    novel.put(".creonow/rules/style.md", "短句为主。\n")
+    novel.put(".creonow/settings/世界观.md", "近未来的海港。\n")
+    novel.put("chapters/10.md", SENTENCE * 200)
 
-    with desk.host("graded", INDEX):
-        result = desk.assembled(cursorPosition=2500)
+    with novel.host("graded", INDEX):
+        result = novel.assemble(cursorPosition=2500)
 
     kept = {e["sourceRef"] for e in result["trimEvidence"] if e["action"] == "kept"}
     scored = sorted(ref for ref in kept if ref.startswith("rag:"))
@@ -262,44 +257,44 @@ def test_retrieved_text_leaves_by_falling_score(desk: Desk) -> None:
     assert result["tokenCount"] <= 6000
 
 
-def test_two_hosts_and_one_of_them_is_slow(desk: Desk) -> None:
-    with desk.host("fine", GRAPH), desk.host("slow", INDEX, timeoutMs=200):
-        result = desk.assembled()
+def test_two_hosts_and_one_of_them_is_slow(novel: HostedNovel) -> None:
+    with novel.host("fine", GRAPH), novel.host("slow", INDEX, timeoutMs=200):
+        result = novel.assemble()
 
     assert OF_THE_GRAPH in result["systemPrompt"]
     assert "RAG_UNAVAILABLE: 检索数据未注入" in result["warnings"]
     assert KG_UNAVAILABLE not in result["warnings"]
 
 
-def test_a_host_that_keeps_failing_is_left_alone_and_health_says_so(desk: Desk) -> None:
-    with desk.host("refusing", GRAPH, name="常败"):
+def test_a_host_that_keeps_failing_is_left_alone_and_health_says_so(novel: HostedNovel) -> None:
+    with novel.host("refusing", GRAPH, name="常败"):
         for _ in range(4):
-            assert KG_UNAVAILABLE in desk.assembled()["warnings"]
-        degraded = desk.harness.call("app:health")["degraded"]
+            assert KG_UNAVAILABLE in novel.assemble()["warnings"]
+        degraded = novel.harness.call("app:health")["degraded"]
 
     (trouble,) = [trouble for trouble in degraded if trouble["part"] == "sources"]
-    line = desk.harness.log("context_source_skipped")
+    line = novel.harness.log("context_source_skipped")
     assert "常败 (HOST_ERROR)" in trouble["reason"]
     assert (line["source"], line["reason"]) == ("常败", "HOST_ERROR")
 
 
-def test_a_host_that_goes_away_is_forgotten(desk: Desk) -> None:
-    with desk.host("fine", GRAPH, name="过客"):
-        present = desk.assembled()
+def test_a_host_that_goes_away_is_forgotten(novel: HostedNovel) -> None:
+    with novel.host("fine", GRAPH, name="过客"):
+        present = novel.assemble()
 
-    desk.harness.log("context_source_forgotten", where=lambda line: line["source"] == "过客")
-    absent = desk.assembled()
+    novel.harness.log("context_source_forgotten", where=lambda line: line["source"] == "过客")
+    absent = novel.assemble()
     assert OF_THE_GRAPH in present["systemPrompt"]
     assert absent["warnings"] == ["SKILL_UNKNOWN"]
     assert refs(absent, "rules") == set()
 
 
-def test_nobody_waits_for_the_deadline_of_a_host_that_is_gone(desk: Desk) -> None:
-    with desk.host("dead", GRAPH, name="猝死", timeoutMs=30_000) as host:
-        result = desk.assembled()
+def test_nobody_waits_for_the_deadline_of_a_host_that_is_gone(novel: HostedNovel) -> None:
+    with novel.host("dead", GRAPH, name="猝死", timeoutMs=30_000) as host:
+        result = novel.assemble()
 
-    line = desk.harness.log("context_source_failed", where=lambda line: line["source"] == "猝死")
+    line = novel.harness.log("context_source_failed", where=lambda line: line["source"] == "猝死")
     assert KG_UNAVAILABLE in result["warnings"]
     assert host.returncode == 1
     assert line["kind"] == "DISCONNECTED"
-    assert KG_UNAVAILABLE not in desk.assembled()["warnings"]
+    assert KG_UNAVAILABLE not in novel.assemble()["warnings"]

@@ -13,7 +13,7 @@ import pytest
 
 from creonowd.rpc.framing import Framing
 from testing.clients import Client, over_stdio
-from testing.projects import Desk, at_desk
+from testing.novels import Novel, make_novel
 from testing.providers import KEY, ROLES, Stage, on_stage
 
 SECRET = "sk-THIS_SHOULD_BE_REDACTED"
@@ -29,8 +29,8 @@ async def client(tmp_path: Path) -> AsyncGenerator[Client]:
 
 
 @pytest.fixture
-async def desk(client: Client, tmp_path: Path) -> Desk:
-    made = await at_desk(client, tmp_path / "小说 一")
+async def novel(client: Client, tmp_path: Path) -> Novel:
+    made = await make_novel(client, tmp_path / "小说 一")
     await client.call("context:creonow:ensure", {"projectId": made.project_id})
     return made
 
@@ -40,18 +40,18 @@ def heard(client: Client) -> list[dict[str, Any]]:
 
 
 @pytest.mark.requirement("SK-027", "CN-040")
-async def test_a_built_in_skill_runs_on_the_fake_and_tells_all_that_it_did(desk: Desk) -> None:
+async def test_a_built_in_skill_runs_on_the_fake_and_tells_all_that_it_did(novel: Novel) -> None:
     """§7, step 5: a secret in the style guide, a settings file that is far too large."""
-    desk.put("rules/style.md", f"短句。\napiKey={SECRET}\n")
-    desk.put("settings/世界观.md", WORLD)
+    novel.put(".creonow/rules/style.md", f"短句。\napiKey={SECRET}\n")
+    novel.put(".creonow/settings/世界观.md", WORLD)
 
-    run = await desk.run(stream=True, input="写他上楼")
+    run = await novel.run(stream=True, input="写他上楼")
 
     told = run["diagnostics"]
     assert sha256(run["output"].encode()).hexdigest() == told["promptHash"]
-    assert "".join(event["delta"] for event in heard(desk.client)) == run["output"]
-    assert [event["done"] for event in heard(desk.client)].index(True) == len(
-        heard(desk.client)
+    assert "".join(event["delta"] for event in heard(novel.client)) == run["output"]
+    assert [event["done"] for event in heard(novel.client)].index(True) == len(
+        heard(novel.client)
     ) - 1
     assert "***REDACTED***" in run["output"]
     assert SECRET not in repr(run)
@@ -63,13 +63,13 @@ async def test_a_built_in_skill_runs_on_the_fake_and_tells_all_that_it_did(desk:
 
 
 @pytest.mark.requirement("CE-053")
-async def test_a_skill_calls_the_model_with_the_prompt_that_was_assembled(desk: Desk) -> None:
+async def test_a_skill_calls_the_model_with_the_prompt_that_was_assembled(novel: Novel) -> None:
     """AI 技能调用时组装上下文."""
-    desk.put("rules/style.md", "短句。\n")
-    desk.put("settings/世界观.md", "城里的钟每天慢一分钟。\n")
+    novel.put(".creonow/rules/style.md", "短句。\n")
+    novel.put(".creonow/settings/世界观.md", "城里的钟每天慢一分钟。\n")
 
-    assembled = await desk.assemble()
-    run = await desk.run()
+    assembled = await novel.assemble()
+    run = await novel.run()
 
     assert run["output"] == assembled["prompt"]
     assert run["diagnostics"]["layers"] == assembled["layers"]
@@ -79,68 +79,74 @@ async def test_a_skill_calls_the_model_with_the_prompt_that_was_assembled(desk: 
 async def test_the_next_process_knows_what_the_last_one_wrote(tmp_path: Path) -> None:
     user_data = tmp_path / "用户 数据"
     async with over_stdio(user_data) as client:
-        desk = await at_desk(client, tmp_path / "小说 一")
-        await desk.script({"text": "他终于睡着了。"})
-        await desk.run(input="写困意")
+        novel = await make_novel(client, tmp_path / "小说 一")
+        await novel.script({"text": "他终于睡着了。"})
+        await novel.run(input="写困意")
         assert client.process is not None
         client.process.kill()
         await client.process.wait()
 
     async with over_stdio(user_data) as again:
-        run = await Desk(again, desk.root, desk.project_id).run()
+        run = await Novel(again, novel.root, novel.project_id).run()
 
     assert "指令：写困意\n产出（7 字）：他终于睡着了。" in run["output"]
 
 
 @pytest.mark.parametrize("way", ["ai:skill:cancel", "$/cancelRequest"])
-async def test_a_run_is_stopped_in_the_middle_and_the_daemon_lives_on(desk: Desk, way: str) -> None:
-    await desk.script({"text": "夜深了。", "piece": 2, "after": 1, "stall": True}, {"text": "好。"})
-    await desk.start("mine", stream=True)
-    first = await desk.client.event(STREAM)
+async def test_a_run_is_stopped_in_the_middle_and_the_daemon_lives_on(
+    novel: Novel, way: str
+) -> None:
+    await novel.script(
+        {"text": "夜深了。", "piece": 2, "after": 1, "stall": True}, {"text": "好。"}
+    )
+    await novel.start("mine", stream=True)
+    first = await novel.client.event(STREAM)
 
     params = {"runId": "mine"} if way == "ai:skill:cancel" else {"id": "mine"}
     message = {"jsonrpc": "2.0", "method": way, "params": params}
-    await desk.client.post(message | ({} if way.startswith("$") else {"id": "stop"}))
-    reply = await desk.client.reply("mine")
-    last = await desk.client.event(STREAM, lambda event: event["done"])
+    await novel.client.post(message | ({} if way.startswith("$") else {"id": "stop"}))
+    reply = await novel.client.reply("mine")
+    last = await novel.client.event(STREAM, lambda event: event["done"])
 
     assert (first["delta"], last["runId"]) == ("夜深", "mine")
     assert (reply["error"]["code"], reply["error"]["data"]["code"]) == (-32800, "CANCELED")
-    assert (await desk.run())["output"] == "好。"
+    assert (await novel.run())["output"] == "好。"
 
 
-async def test_a_run_that_takes_too_long_is_no_cancelled_one(desk: Desk) -> None:
-    await desk.script({"stall": True})
+async def test_a_run_that_takes_too_long_is_no_cancelled_one(novel: Novel) -> None:
+    await novel.script({"stall": True})
 
-    error = await desk.client.failure("ai:skill:run", desk.payload() | {"_meta": {"timeoutMs": 80}})
+    error = await novel.client.failure(
+        "ai:skill:run", novel.payload() | {"_meta": {"timeoutMs": 80}}
+    )
 
     assert error.code == "TIMEOUT"
 
 
 @pytest.mark.requirement("CE-046")
-async def test_a_broken_constraint_is_annotated_or_written_again(desk: Desk) -> None:
+async def test_a_broken_constraint_is_annotated_or_written_again(novel: Novel) -> None:
     """AI 生成违反约束时的处理."""
-    await desk.constrain("严格第一人称叙述", "避免使用感叹号")
+    await novel.constrain("严格第一人称叙述", "避免使用感叹号")
     found = (
         '{"violations":[{"constraint":1,"quote":"他跑了","confidence":0.8,"reason":"第三人称"}]}'
     )
     kept = '{"violations":[]}'
-    await desk.script(
+    await novel.script(
         {"text": "他跑了！"},
         {"text": "他跑了！"},
         {"text": "我跑了。"},
         verdicts=(found, found, kept),
     )
 
-    annotated = await desk.run()
-    again = await desk.run(onViolation="regenerate", stream=True)
+    annotated = await novel.run()
+    again = await novel.run(onViolation="regenerate", stream=True)
 
     places = [(v["by"], v["from"], v["to"]) for v in annotated["verdict"]["violations"]]
     assert places == [("rules", 3, 4), ("model", 0, 3)]
     assert (again["output"], again["attempts"]) == ("我跑了。", 2)
     assert again["verdict"]["status"] == "passed"
     assert again["earlier"]["verdict"]["status"] == "violated"
-    second = [event["delta"] for event in heard(desk.client) if event["attempt"] == 2]
+    second = [event["delta"] for event in heard(novel.client) if event["attempt"] == 2]
     assert "".join(second) == "我跑了。"
 
 
@@ -155,16 +161,16 @@ async def test_of_three_continuations_the_second_and_third_hit(
         on_stage() as stage,
         over_stdio(user_data, Framing.LINES, **asking(provider, stage)) as client,
     ):
-        desk = await at_desk(client, tmp_path / "小说 一")
-        desk.put("rules/style.md", STYLE)
+        novel = await make_novel(client, tmp_path / "小说 一")
+        novel.put(".creonow/rules/style.md", STYLE)
         role = ROLES[provider](stage, 60_000)
         role.says("他", "没有动。")
-        runs = [await desk.run(cursorPosition=place, stream=True) for place in (12, 20, 30)]
+        runs = [await novel.run(cursorPosition=place, stream=True) for place in (12, 20, 30)]
         bodies = [request.body for request in stage.received]
         role.refuses_the_key()
-        refused = await client.failure("ai:skill:run", desk.payload())
+        refused = await client.failure("ai:skill:run", novel.payload())
         role.asks_to_slow_down(2.5)
-        slow = await client.failure("ai:skill:run", desk.payload())
+        slow = await client.failure("ai:skill:run", novel.payload())
         config = await client.call("ai:config:get")
 
     assert [run["output"] for run in runs] == ["他没有动。"] * 3
@@ -184,9 +190,9 @@ async def test_stopping_a_run_hangs_up_on_the_provider(tmp_path: Path) -> None:
         on_stage() as stage,
         over_stdio(user_data, Framing.LINES, **asking("openai", stage)) as client,
     ):
-        desk = await at_desk(client, tmp_path / "小说 一")
+        novel = await make_novel(client, tmp_path / "小说 一")
         ROLES["openai"](stage, 60_000).falls_silent_after("他")
-        await desk.start("mine", stream=True)
+        await novel.start("mine", stream=True)
         await client.event(STREAM)
 
         await client.post({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "mine"}})

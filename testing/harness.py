@@ -30,6 +30,7 @@ from testing.clients import (
     over_stdio,
     over_tcp,
 )
+from testing.novels import write_files
 
 LOOK_AGAIN_SECONDS = 0.02
 Found = Callable[[Any], bool]
@@ -105,10 +106,7 @@ class Harness:
     ) -> dict[str, Any]:
         """Make a folder with these files (path → text) and register it as a project."""
         root = self.home / "projects" / name
-        root.mkdir(parents=True, exist_ok=True)
-        for path, text in (files or {}).items():
-            (root / path).parent.mkdir(parents=True, exist_ok=True)
-            (root / path).write_text(text, encoding="utf-8", newline="")
+        write_files(root, files or {})
         return self.call("project:create", {"rootPath": str(root), "name": name})
 
     def event(self, name: str, *, where: Found = bool, seconds: float = PATIENCE) -> dict[str, Any]:

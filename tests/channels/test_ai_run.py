@@ -12,16 +12,16 @@ from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.workspace.runs import Runs
 from testing.clients import Client, in_memory
-from testing.projects import Desk, at_desk
+from testing.novels import Novel, make_novel
 
 
 @pytest.fixture
-async def desk(client: Client, tmp_path: Path) -> Desk:
-    return await at_desk(client, tmp_path / "小说")
+async def novel(client: Client, tmp_path: Path) -> Novel:
+    return await make_novel(client, tmp_path / "小说")
 
 
-async def test_the_fake_echoes_the_very_prompt_that_was_hashed(desk: Desk) -> None:
-    run = await desk.run()
+async def test_the_fake_echoes_the_very_prompt_that_was_hashed(novel: Novel) -> None:
+    run = await novel.run()
 
     assert sha256(run["output"].encode()).hexdigest() == run["diagnostics"]["promptHash"]
     assert run["provider"] == "fake"
@@ -30,9 +30,9 @@ async def test_the_fake_echoes_the_very_prompt_that_was_hashed(desk: Desk) -> No
 
 
 @pytest.mark.requirement("SK-027", "CE-053", "CN-040")
-async def test_a_run_tells_what_an_assembly_tells(desk: Desk) -> None:
-    assembled = await desk.assemble()
-    run = await desk.run()
+async def test_a_run_tells_what_an_assembly_tells(novel: Novel) -> None:
+    assembled = await novel.assemble()
+    run = await novel.run()
 
     told = run["diagnostics"]
     assert run["output"] == assembled["prompt"]
@@ -42,11 +42,11 @@ async def test_a_run_tells_what_an_assembly_tells(desk: Desk) -> None:
     assert "ref:一.md" in run["refs"]
 
 
-async def test_deltas_join_up_and_end(desk: Desk) -> None:
-    await desk.script({"text": "夜深了。他没有睡。", "piece": 2})
+async def test_deltas_join_up_and_end(novel: Novel) -> None:
+    await novel.script({"text": "夜深了。他没有睡。", "piece": 2})
 
-    run = await desk.run(stream=True, runId="mine-1")
-    events = [e["params"] for e in desk.client.events if e["method"] == "ai:skill:stream"]
+    run = await novel.run(stream=True, runId="mine-1")
+    events = [e["params"] for e in novel.client.events if e["method"] == "ai:skill:stream"]
 
     assert run["runId"] == "mine-1"
     assert "".join(event["delta"] for event in events) == run["output"] == "夜深了。他没有睡。"
@@ -55,68 +55,70 @@ async def test_deltas_join_up_and_end(desk: Desk) -> None:
     assert {event["runId"] for event in events} == {"mine-1"}
 
 
-async def test_nothing_is_told_to_those_who_did_not_ask(desk: Desk) -> None:
-    await desk.run()
+async def test_nothing_is_told_to_those_who_did_not_ask(novel: Novel) -> None:
+    await novel.run()
 
-    assert not [e for e in desk.client.events if e["method"] == "ai:skill:stream"]
+    assert not [e for e in novel.client.events if e["method"] == "ai:skill:stream"]
 
 
-async def test_a_slow_client_gets_joined_deltas_and_all_of_them(desk: Desk) -> None:
-    await desk.script({"text": "很长的夜。" * 200, "piece": 5})
-    assert desk.client.wire is not None
-    connection = desk.client.wire.connection
+async def test_a_slow_client_gets_joined_deltas_and_all_of_them(novel: Novel) -> None:
+    await novel.script({"text": "很长的夜。" * 200, "piece": 5})
+    assert novel.client.wire is not None
+    connection = novel.client.wire.connection
     connection.congest()
 
-    await desk.start("mine", stream=True)
+    await novel.start("mine", stream=True)
     connection.outbox.congested = False
     connection.requests.start_waiting()
     connection.congest()
-    run = (await desk.client.reply("mine"))["result"]
+    run = (await novel.client.reply("mine"))["result"]
     connection.relieve()
-    await desk.client.until(lambda: bool(desk.client.events))
-    events = [e["params"] for e in desk.client.events if e["method"] == "ai:skill:stream"]
+    await novel.client.until(lambda: bool(novel.client.events))
+    events = [e["params"] for e in novel.client.events if e["method"] == "ai:skill:stream"]
 
     assert len(events) == 1
     assert (events[0]["delta"], events[0]["done"]) == (run["output"], True)
 
 
 @pytest.mark.requirement("SK-040")
-async def test_a_cancelled_run_answers_canceled_and_ends_its_stream(desk: Desk) -> None:
-    await desk.script({"text": "夜", "after": 1, "stall": True})
-    await desk.start("mine", stream=True)
-    heard = await desk.client.event("ai:skill:stream")
+async def test_a_cancelled_run_answers_canceled_and_ends_its_stream(novel: Novel) -> None:
+    await novel.script({"text": "夜", "after": 1, "stall": True})
+    await novel.start("mine", stream=True)
+    heard = await novel.client.event("ai:skill:stream")
 
-    canceled = await desk.client.call("ai:skill:cancel", {"runId": "mine"})
-    reply = await desk.client.reply("mine")
-    end = await desk.client.event("ai:skill:stream")
+    canceled = await novel.client.call("ai:skill:cancel", {"runId": "mine"})
+    reply = await novel.client.reply("mine")
+    end = await novel.client.event("ai:skill:stream")
 
     assert heard["delta"] == "夜"
     assert canceled == {"runId": "mine", "canceled": True}
     assert reply["error"]["data"]["code"] == "CANCELED"
     assert end["done"] is True
-    again = await desk.client.call("ai:skill:cancel", {"runId": "mine"})
+    again = await novel.client.call("ai:skill:cancel", {"runId": "mine"})
     assert again["canceled"] is False
 
 
-async def test_cancelling_the_request_cancels_the_run(desk: Desk) -> None:
-    await desk.script({"text": "夜", "after": 1, "stall": True})
-    await desk.start("mine", stream=True)
-    await desk.client.event("ai:skill:stream")
+async def test_cancelling_the_request_cancels_the_run(novel: Novel) -> None:
+    await novel.script({"text": "夜", "after": 1, "stall": True})
+    await novel.start("mine", stream=True)
+    await novel.client.event("ai:skill:stream")
 
-    await desk.client.post(
+    await novel.client.post(
         {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "mine"}}
     )
-    reply = await desk.client.reply("mine")
+    reply = await novel.client.reply("mine")
 
     assert reply["error"]["data"]["code"] == "CANCELED"
-    assert (await desk.client.call("ai:skill:cancel", {"runId": "mine"}))["canceled"] is False
+    assert (await novel.client.call("ai:skill:cancel", {"runId": "mine"}))["canceled"] is False
 
 
 @pytest.mark.requirement("SK-040")
-async def test_a_run_that_takes_too_long_answers_timeout(desk: Desk) -> None:
-    await desk.script({"stall": True})
+async def test_a_run_that_takes_too_long_answers_timeout(novel: Novel) -> None:
+    await novel.script({"stall": True})
 
-    error = await desk.client.failure("ai:skill:run", desk.payload() | {"_meta": {"timeoutMs": 50}})
+    error = await novel.client.failure(
+        "ai:skill:run", novel.payload() | {"_meta": {"timeoutMs": 50}}
+    )
 
     assert error.code == "TIMEOUT"
 
@@ -124,33 +126,33 @@ async def test_a_run_that_takes_too_long_answers_timeout(desk: Desk) -> None:
 @pytest.mark.parametrize(
     "code", ["UPSTREAM_ERROR", "AI_AUTH_FAILED", "AI_RATE_LIMITED", "AI_NOT_CONFIGURED", "TIMEOUT"]
 )
-async def test_failures_of_the_provider_are_told_apart(desk: Desk, code: str) -> None:
-    await desk.script({"text": "夜", "after": 1, "fail": code, "retryAfterMs": 700})
+async def test_failures_of_the_provider_are_told_apart(novel: Novel, code: str) -> None:
+    await novel.script({"text": "夜", "after": 1, "fail": code, "retryAfterMs": 700})
 
-    error = await desk.client.failure("ai:skill:run", desk.payload())
+    error = await novel.client.failure("ai:skill:run", novel.payload())
 
     assert error.code == code
     assert error.details["retryAfterMs"] == 700
 
 
-async def test_a_run_id_that_is_under_way_is_a_conflict(desk: Desk) -> None:
-    await desk.script({"text": "夜", "after": 1, "stall": True})
-    await desk.start("mine", stream=True)
-    await desk.client.event("ai:skill:stream")
+async def test_a_run_id_that_is_under_way_is_a_conflict(novel: Novel) -> None:
+    await novel.script({"text": "夜", "after": 1, "stall": True})
+    await novel.start("mine", stream=True)
+    await novel.client.event("ai:skill:stream")
 
-    error = await desk.client.failure("ai:skill:run", desk.payload(runId="mine"))
-    await desk.client.call("ai:skill:cancel", {"runId": "mine"})
-    await desk.client.reply("mine")
-    run = await desk.run(runId="mine")
+    error = await novel.client.failure("ai:skill:run", novel.payload(runId="mine"))
+    await novel.client.call("ai:skill:cancel", {"runId": "mine"})
+    await novel.client.reply("mine")
+    run = await novel.run(runId="mine")
 
     assert error.code == "CONFLICT"
     assert run["runId"] == "mine"
 
 
-async def test_a_renderer_stops_only_its_own_runs(desk: Desk, server: Server) -> None:
-    await desk.script({"text": "夜", "after": 1, "stall": True})
-    await desk.start("mine", stream=True)
-    await desk.client.event("ai:skill:stream")
+async def test_a_renderer_stops_only_its_own_runs(novel: Novel, server: Server) -> None:
+    await novel.script({"text": "夜", "after": 1, "stall": True})
+    await novel.start("mine", stream=True)
+    await novel.client.event("ai:skill:stream")
 
     async with in_memory(server, role=Role.RENDERER) as renderer:
         by_renderer = await renderer.call("ai:skill:cancel", {"runId": "mine"})
@@ -159,18 +161,18 @@ async def test_a_renderer_stops_only_its_own_runs(desk: Desk, server: Server) ->
 
     assert by_renderer["canceled"] is False
     assert by_owner["canceled"] is True
-    assert (await desk.client.reply("mine"))["error"]["data"]["code"] == "CANCELED"
+    assert (await novel.client.reply("mine"))["error"]["data"]["code"] == "CANCELED"
 
 
-async def test_a_client_that_goes_away_stops_its_run(desk: Desk, server: Server) -> None:
-    await desk.script({"text": "夜", "after": 1, "stall": True})
+async def test_a_client_that_goes_away_stops_its_run(novel: Novel, server: Server) -> None:
+    await novel.script({"text": "夜", "after": 1, "stall": True})
     async with in_memory(server) as other:
         await other.post(
             {
                 "jsonrpc": "2.0",
                 "id": "r",
                 "method": "ai:skill:run",
-                "params": desk.payload(runId="theirs", stream=True),
+                "params": novel.payload(runId="theirs", stream=True),
             }
         )
         await other.event("ai:skill:stream")
@@ -178,7 +180,7 @@ async def test_a_client_that_goes_away_stops_its_run(desk: Desk, server: Server)
     with anyio.fail_after(60):
         while server.in_flight:
             await anyio.lowlevel.checkpoint()
-    assert (await desk.client.call("ai:skill:cancel", {"runId": "theirs"}))["canceled"] is False
+    assert (await novel.client.call("ai:skill:cancel", {"runId": "theirs"}))["canceled"] is False
 
 
 @pytest.mark.parametrize(
@@ -196,35 +198,35 @@ async def test_a_client_that_goes_away_stops_its_run(desk: Desk, server: Server)
     ],
 )
 async def test_a_bad_request_costs_one_error(
-    desk: Desk, payload: dict[str, Any], code: str
+    novel: Novel, payload: dict[str, Any], code: str
 ) -> None:
-    error = await desk.client.failure("ai:skill:run", desk.payload(**payload))
+    error = await novel.client.failure("ai:skill:run", novel.payload(**payload))
 
     assert error.code == code
 
 
-async def test_an_invalid_skill_is_not_run(desk: Desk) -> None:
-    desk.put("skills/bad/SKILL.md", "---\ncontext_rules: {surounding: 1}\n---\n")
+async def test_an_invalid_skill_is_not_run(novel: Novel) -> None:
+    novel.put(".creonow/skills/bad/SKILL.md", "---\ncontext_rules: {surounding: 1}\n---\n")
 
-    error = await desk.client.failure("ai:skill:run", desk.payload(skillId="project:bad"))
+    error = await novel.client.failure("ai:skill:run", novel.payload(skillId="project:bad"))
 
     assert error.code == "INVALID_ARGUMENT"
     assert error.details["key"] == "context_rules.surounding"
 
 
-async def test_an_unknown_skill_runs_with_everything_and_a_warning(desk: Desk) -> None:
-    run = await desk.run(skillId="nobody:knows", input="写一首诗")
+async def test_an_unknown_skill_runs_with_everything_and_a_warning(novel: Novel) -> None:
+    run = await novel.run(skillId="nobody:knows", input="写一首诗")
 
     assert any(warning.startswith("SKILL_UNKNOWN") for warning in run["warnings"])
     assert "写一首诗" in run["output"]
 
 
 @pytest.mark.requirement("CE-046")
-async def test_a_broken_constraint_is_annotated_with_its_place(desk: Desk) -> None:
-    await desk.constrain("避免使用感叹号", "严格第一人称叙述")
-    await desk.script({"text": "😀站住！"})
+async def test_a_broken_constraint_is_annotated_with_its_place(novel: Novel) -> None:
+    await novel.constrain("避免使用感叹号", "严格第一人称叙述")
+    await novel.script({"text": "😀站住！"})
 
-    run = await desk.run()
+    run = await novel.run()
 
     verdict = run["verdict"]
     assert verdict["status"] == "violated"
@@ -234,23 +236,23 @@ async def test_a_broken_constraint_is_annotated_with_its_place(desk: Desk) -> No
     assert run["attempts"] == 1
 
 
-async def test_places_are_told_in_the_units_of_the_connection(desk: Desk) -> None:
-    await desk.constrain("避免使用感叹号")
-    await desk.client.call("initialize", {"positionEncoding": "utf-16"})
-    await desk.script({"text": "😀站住！"})
+async def test_places_are_told_in_the_units_of_the_connection(novel: Novel) -> None:
+    await novel.constrain("避免使用感叹号")
+    await novel.client.call("initialize", {"positionEncoding": "utf-16"})
+    await novel.script({"text": "😀站住！"})
 
-    (violation,) = (await desk.run())["verdict"]["violations"]
+    (violation,) = (await novel.run())["verdict"]["violations"]
 
     assert (violation["from"], violation["to"]) == (4, 5)
 
 
 @pytest.mark.requirement("CE-046")
-async def test_a_run_writes_once_more_with_the_violation_named(desk: Desk) -> None:
-    await desk.constrain("避免使用感叹号")
-    await desk.script({"text": "站住！"}, {})
+async def test_a_run_writes_once_more_with_the_violation_named(novel: Novel) -> None:
+    await novel.constrain("避免使用感叹号")
+    await novel.script({"text": "站住！"}, {})
 
-    run = await desk.run(onViolation="regenerate", stream=True, input="更紧张")
-    events = [e["params"] for e in desk.client.events if e["method"] == "ai:skill:stream"]
+    run = await novel.run(onViolation="regenerate", stream=True, input="更紧张")
+    events = [e["params"] for e in novel.client.events if e["method"] == "ai:skill:stream"]
 
     assert run["attempts"] == 2
     assert run["earlier"]["output"] == "站住！"
@@ -262,21 +264,21 @@ async def test_a_run_writes_once_more_with_the_violation_named(desk: Desk) -> No
     assert "".join(e["delta"] for e in events if e["attempt"] == 2) == run["output"]
 
 
-async def test_a_run_that_keeps_its_constraints_is_not_repeated(desk: Desk) -> None:
-    await desk.constrain("避免使用感叹号")
-    await desk.script({"text": "站住。"}, {"text": "不该写。"})
+async def test_a_run_that_keeps_its_constraints_is_not_repeated(novel: Novel) -> None:
+    await novel.constrain("避免使用感叹号")
+    await novel.script({"text": "站住。"}, {"text": "不该写。"})
 
-    run = await desk.run(onViolation="regenerate")
+    run = await novel.run(onViolation="regenerate")
 
     assert (run["attempts"], run["output"], run["verdict"]["status"]) == (1, "站住。", "passed")
 
 
-async def test_the_model_judges_what_rules_cannot(desk: Desk) -> None:
-    await desk.constrain("严格第一人称叙述")
+async def test_the_model_judges_what_rules_cannot(novel: Novel) -> None:
+    await novel.constrain("严格第一人称叙述")
     verdict = '{"violations":[{"constraint":1,"quote":"他走了","confidence":0.8,"reason":"x"}]}'
-    await desk.script({"text": "夜里他走了。"}, verdicts=(verdict,))
+    await novel.script({"text": "夜里他走了。"}, verdicts=(verdict,))
 
-    run = await desk.run()
+    run = await novel.run()
 
     (violation,) = run["verdict"]["violations"]
     assert (violation["from"], violation["to"], violation["confidence"]) == (2, 5, 0.8)
@@ -284,23 +286,25 @@ async def test_the_model_judges_what_rules_cannot(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(("mode", "reason"), [("off", "judging is off"), ("rules", "no model")])
-async def test_judging_can_be_limited_per_run(desk: Desk, mode: str, reason: str) -> None:
-    await desk.constrain("严格第一人称叙述")
-    await desk.script({"text": "他走了。"}, verdicts=('{"violations":[]}',))
+async def test_judging_can_be_limited_per_run(novel: Novel, mode: str, reason: str) -> None:
+    await novel.constrain("严格第一人称叙述")
+    await novel.script({"text": "他走了。"}, verdicts=('{"violations":[]}',))
 
-    run = await desk.run(judge=mode)
+    run = await novel.run(judge=mode)
 
     assert run["verdict"]["status"] == "unchecked"
     assert run["verdict"]["unchecked"][0]["reason"].startswith(reason)
 
 
 @pytest.mark.parametrize("damage", [b"{", b"\xff\xfe", b'{"version":99,"items":[]}'])
-async def test_constraints_that_nobody_could_read_are_not_passed(desk: Desk, damage: bytes) -> None:
-    await desk.constrain("避免使用感叹号")
-    (desk.root / ".creonow/rules/constraints.json").write_bytes(damage)
-    await desk.script({"text": "站住！"})
+async def test_constraints_that_nobody_could_read_are_not_passed(
+    novel: Novel, damage: bytes
+) -> None:
+    await novel.constrain("避免使用感叹号")
+    (novel.root / ".creonow/rules/constraints.json").write_bytes(damage)
+    await novel.script({"text": "站住！"})
 
-    run = await desk.run()
+    run = await novel.run()
 
     assert run["verdict"]["status"] == "unchecked"
     assert [one["constraintId"] for one in run["verdict"]["unchecked"]] == [
@@ -309,50 +313,50 @@ async def test_constraints_that_nobody_could_read_are_not_passed(desk: Desk, dam
 
 
 @pytest.mark.parametrize("skill", ["builtin:continue", "builtin:consistency"])
-async def test_terms_that_nobody_could_read_are_not_passed(desk: Desk, skill: str) -> None:
-    desk.put("rules/terminology.json", '{"terms":[')
-    await desk.script({"text": "他取出灵晶。"})
+async def test_terms_that_nobody_could_read_are_not_passed(novel: Novel, skill: str) -> None:
+    novel.put(".creonow/rules/terminology.json", '{"terms":[')
+    await novel.script({"text": "他取出灵晶。"})
 
-    run = await desk.run(skillId=skill)
+    run = await novel.run(skillId=skill)
 
     assert run["verdict"]["status"] == "unchecked"
     assert run["verdict"]["unchecked"][0]["constraintId"] == ".creonow/rules/terminology.json"
 
 
-async def test_a_run_that_nobody_judged_has_not_passed(desk: Desk) -> None:
-    run = await desk.run(judge="off")
+async def test_a_run_that_nobody_judged_has_not_passed(novel: Novel) -> None:
+    run = await novel.run(judge="off")
 
     assert run["verdict"]["status"] == "unchecked"
 
 
 @pytest.mark.parametrize("code", ["AI_RATE_LIMITED", "UPSTREAM_ERROR", "TIMEOUT"])
-async def test_what_was_written_is_not_lost_if_writing_again_fails(desk: Desk, code: str) -> None:
-    await desk.constrain("避免使用感叹号")
-    await desk.script({"text": "站住！"}, {"text": "站", "after": 1, "fail": code})
+async def test_what_was_written_is_not_lost_if_writing_again_fails(novel: Novel, code: str) -> None:
+    await novel.constrain("避免使用感叹号")
+    await novel.script({"text": "站住！"}, {"text": "站", "after": 1, "fail": code})
 
-    run = await desk.run(onViolation="regenerate", stream=True)
+    run = await novel.run(onViolation="regenerate", stream=True)
 
     assert (run["output"], run["attempts"]) == ("站住！", 1)
     assert run["verdict"]["status"] == "violated"
     assert f"AI_REWRITE_FAILED: {code}" in run["warnings"]
 
 
-async def test_a_run_is_cancelled_while_it_writes_again(desk: Desk) -> None:
-    await desk.constrain("避免使用感叹号")
-    await desk.script({"text": "站住！"}, {"text": "站", "after": 1, "stall": True})
-    await desk.start("mine", onViolation="regenerate", stream=True)
-    await desk.client.event("ai:skill:stream", lambda event: event["attempt"] == 2)
+async def test_a_run_is_cancelled_while_it_writes_again(novel: Novel) -> None:
+    await novel.constrain("避免使用感叹号")
+    await novel.script({"text": "站住！"}, {"text": "站", "after": 1, "stall": True})
+    await novel.start("mine", onViolation="regenerate", stream=True)
+    await novel.client.event("ai:skill:stream", lambda event: event["attempt"] == 2)
 
-    await desk.client.call("ai:skill:cancel", {"runId": "mine"})
+    await novel.client.call("ai:skill:cancel", {"runId": "mine"})
 
-    assert (await desk.client.reply("mine"))["error"]["data"]["code"] == "CANCELED"
+    assert (await novel.client.reply("mine"))["error"]["data"]["code"] == "CANCELED"
 
 
-async def test_preferred_terms_are_judged(desk: Desk) -> None:
-    desk.put("rules/terminology.json", '{"terms":[{"term":"灵石","avoid":["灵晶"]}]}')
-    await desk.script({"text": "他取出灵晶。"})
+async def test_preferred_terms_are_judged(novel: Novel) -> None:
+    novel.put(".creonow/rules/terminology.json", '{"terms":[{"term":"灵石","avoid":["灵晶"]}]}')
+    await novel.script({"text": "他取出灵晶。"})
 
-    run = await desk.run()
+    run = await novel.run()
 
     (violation,) = run["verdict"]["violations"]
     assert violation["quote"] == "灵晶"
@@ -360,24 +364,24 @@ async def test_preferred_terms_are_judged(desk: Desk) -> None:
 
 
 @pytest.mark.requirement("SK-034")
-async def test_the_next_run_knows_what_the_last_ones_came_to(desk: Desk) -> None:
-    await desk.script({"text": "他终于睡着了。"}, {"text": "天亮了。"})
-    await desk.run(input="写困意")
-    await desk.run()
+async def test_the_next_run_knows_what_the_last_ones_came_to(novel: Novel) -> None:
+    await novel.script({"text": "他终于睡着了。"}, {"text": "天亮了。"})
+    await novel.run(input="写困意")
+    await novel.run()
 
-    run = await desk.run()
-    elsewhere = await desk.run(documentId="二.md")
+    run = await novel.run()
+    elsewhere = await novel.run(documentId="二.md")
 
     assert "指令：写困意\n产出（7 字）：他终于睡着了。" in run["output"]
     assert "天亮了。" in run["output"]
     assert "他终于睡着了" not in elsewhere["output"]
 
 
-async def test_a_secret_reaches_neither_prompt_nor_record(desk: Desk, session: Any) -> None:
+async def test_a_secret_reaches_neither_prompt_nor_record(novel: Novel, session: Any) -> None:
     secret = "sk-THIS_SHOULD_BE_REDACTED_0123456789"
-    desk.put("rules/style.md", f"apiKey={secret}\n短句。\n")
+    novel.put(".creonow/rules/style.md", f"apiKey={secret}\n短句。\n")
 
-    run = await desk.run(input=f"用 {secret} 写")
+    run = await novel.run(input=f"用 {secret} 写")
 
     assert secret not in repr(run)
     assert "***REDACTED***" in run["output"]
@@ -389,82 +393,82 @@ async def test_a_secret_reaches_neither_prompt_nor_record(desk: Desk, session: A
     assert not [text for text in stored if secret in text]
 
 
-async def test_usage_is_set_beside_our_own_count(desk: Desk, session: Any) -> None:
-    await desk.script({"text": "好。", "usage": {"inputTokens": 9000, "outputTokens": 3}})
+async def test_usage_is_set_beside_our_own_count(novel: Novel, session: Any) -> None:
+    await novel.script({"text": "好。", "usage": {"inputTokens": 9000, "outputTokens": 3}})
 
-    run = await desk.run()
+    run = await novel.run()
 
     usage = run["usage"]
     assert usage["difference"] == 9000 - run["diagnostics"]["tokenCount"]
-    (record,) = await session.runs.recent(desk.project_id, "一.md")
+    (record,) = await session.runs.recent(novel.project_id, "一.md")
     assert (record.input_tokens, record.token_count) == (9000, usage["estimatedInputTokens"])
 
 
-async def test_what_an_earlier_attempt_cost_is_told_too(desk: Desk) -> None:
+async def test_what_an_earlier_attempt_cost_is_told_too(novel: Novel) -> None:
     """A run that writes twice is paid for twice."""
-    await desk.constrain("避免使用感叹号")
+    await novel.constrain("避免使用感叹号")
     first = {"text": "站住！", "usage": {"inputTokens": 9000, "outputTokens": 3}}
-    await desk.script(first, {"text": "站住。", "usage": {"inputTokens": 9100, "outputTokens": 4}})
+    await novel.script(first, {"text": "站住。", "usage": {"inputTokens": 9100, "outputTokens": 4}})
 
-    run = await desk.run(onViolation="regenerate")
+    run = await novel.run(onViolation="regenerate")
 
     assert [u["inputTokens"] for u in (run["earlier"]["usage"], run["usage"])] == [9000, 9100]
     ours = [u["estimatedInputTokens"] for u in (run["earlier"]["usage"], run["usage"])]
     assert ours[0] < ours[1]
 
 
-async def test_an_output_is_not_lost_if_it_cannot_be_recorded(desk: Desk, session: Any) -> None:
+async def test_an_output_is_not_lost_if_it_cannot_be_recorded(novel: Novel, session: Any) -> None:
     (session.user_data / "runs").write_text("in the way", encoding="utf-8")
-    await desk.script({"text": "好。"})
+    await novel.script({"text": "好。"})
 
-    run = await desk.run()
+    run = await novel.run()
 
     assert run["output"] == "好。"
     assert any(warning.startswith("RUNS_UNAVAILABLE") for warning in run["warnings"])
 
 
-async def test_a_run_is_on_the_disk_before_it_is_answered(desk: Desk, session: Any) -> None:
-    run = await desk.run()
+async def test_a_run_is_on_the_disk_before_it_is_answered(novel: Novel, session: Any) -> None:
+    run = await novel.run()
 
-    (kept,) = await Runs(session.user_data).recent(desk.project_id, "一.md")
+    (kept,) = await Runs(session.user_data).recent(novel.project_id, "一.md")
 
     assert kept.run_id == run["runId"]
     assert kept.verdict == run["verdict"]["status"]
 
 
-async def test_a_run_can_be_cancelled_at_every_step(desk: Desk, session: Any) -> None:
+async def test_a_run_can_be_cancelled_at_every_step(novel: Novel, session: Any) -> None:
     """Whenever it comes, there is one reply, and what is on the disk is what is remembered."""
     done = 0
     for steps in range(0, 800, 20):
-        await desk.start(f"r{steps}", stream=True)
+        await novel.start(f"r{steps}", stream=True)
         for _ in range(steps):
             await anyio.lowlevel.checkpoint()
-        await desk.client.call("ai:skill:cancel", {"runId": f"r{steps}"})
-        reply = await desk.client.reply(f"r{steps}")
+        await novel.client.call("ai:skill:cancel", {"runId": f"r{steps}"})
+        reply = await novel.client.reply(f"r{steps}")
         done += "result" in reply
         assert "result" in reply or reply["error"]["data"]["code"] == "CANCELED"
 
-    await desk.run(runId="last")
-    remembered = await session.runs.recent(desk.project_id, "一.md")
-    ended = [e["params"] for e in desk.client.events if e["params"].get("done")]
+    await novel.run(runId="last")
+    remembered = await session.runs.recent(novel.project_id, "一.md")
+    ended = [e["params"] for e in novel.client.events if e["params"].get("done")]
 
-    assert remembered == await Runs(session.user_data).recent(desk.project_id, "一.md")
+    assert remembered == await Runs(session.user_data).recent(novel.project_id, "一.md")
     assert remembered[-1].run_id == "last"
     assert done + 1 <= remembered[-1].number <= 41
     assert len(ended) == 40
 
 
-async def test_runs_at_once_on_one_document_do_not_mix(desk: Desk) -> None:
+async def test_runs_at_once_on_one_document_do_not_mix(novel: Novel) -> None:
     names = [f"r{number}" for number in range(6)]
     for name in names:
-        await desk.start(name, input=f"写{name}。", stream=True)
+        await novel.start(name, input=f"写{name}。", stream=True)
 
-    outputs = {name: (await desk.client.reply(name))["result"]["output"] for name in names}
+    outputs = {name: (await novel.client.reply(name))["result"]["output"] for name in names}
 
     for name in names:
         told = "".join(
             event["params"]["delta"]
-            for event in desk.client.events
+            for event in novel.client.events
             if event["params"].get("runId") == name
         )
         assert told == outputs[name]
@@ -473,12 +477,12 @@ async def test_runs_at_once_on_one_document_do_not_mix(desk: Desk) -> None:
 
 @pytest.mark.parametrize("daemon_settings", [Settings(e2e=True, ai_provider="openai")])
 async def test_without_a_provider_a_run_says_what_to_do(
-    monkeypatch: pytest.MonkeyPatch, desk: Desk
+    monkeypatch: pytest.MonkeyPatch, novel: Novel
 ) -> None:
     for name in ("OPENAI_API_KEY", "CREONOW_OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
 
-    error = await desk.client.failure("ai:skill:run", desk.payload())
+    error = await novel.client.failure("ai:skill:run", novel.payload())
 
     assert error.code == "AI_NOT_CONFIGURED"
     assert "OPENAI_API_KEY" in str(error)

@@ -20,7 +20,7 @@ from creonowd.settings import Settings
 from creonowd.tokens import ByteTokenizer, Tokenizer, Tokenizers
 from testing.clients import Client, in_memory
 from testing.conversations import broken_pairs, calls, realistic_round, result, says, user
-from testing.projects import Chat, chat_on
+from testing.novels import Chat, make_chat
 
 ORDER = [
     "system_prompt",
@@ -47,7 +47,7 @@ STEPS = [{"text": "outline", "status": "completed"}, {"text": "draft", "status":
 
 @pytest.fixture
 async def chat(client: Client, tmp_path: Path) -> Chat:
-    return await chat_on(client, tmp_path / "book")
+    return await make_chat(client, tmp_path / "book")
 
 
 async def talk(chat: Chat, rounds: int, start: int = 0) -> None:
@@ -138,7 +138,7 @@ async def test_parts_yield_in_their_order_as_the_budget_shrinks(chat: Chat, clie
     refused = ""
     for budget in [*range(5200, 600, -100), *range(600, 100, -20)]:
         asked = {"input": "next", "systemPrompt": "You help.", "todo": STEPS}
-        payload = {**chat.where, **asked, "budgetTokens": budget}
+        payload = {**chat.key, **asked, "budgetTokens": budget}
         answer = await client.call("ipc:invoke", {"channel": "context:build", "payload": payload})
         if not answer["ok"]:
             refused = answer["error"]["code"]
@@ -231,7 +231,7 @@ async def test_a_call_without_a_result_gets_a_note_in_its_place(chat: Chat) -> N
 async def test_code_law_is_reported_read_again_when_it_changes_and_never_written(
     chat: Chat, client: Client, session: Session, tmp_path: Path
 ) -> None:
-    project = {"projectId": chat.where["projectId"]}
+    project = {"projectId": chat.key["projectId"]}
     path = tmp_path / "book" / "code_law.md"
 
     missing = await client.call("context:codelaw:status", project)
@@ -293,8 +293,8 @@ async def test_a_tokenizer_that_fails_costs_exactness_and_not_the_turn(
     await talk(chat, 3)
     broken = dataclasses.replace(session, tokenizers=OnlyFailing())
     wanted = BuildContext(
-        project_id=chat.where["projectId"],
-        conversation_id=chat.where["conversationId"],
+        project_id=chat.key["projectId"],
+        conversation_id=chat.key["conversationId"],
         input="next",
         system_prompt="You help.",
     )
@@ -401,7 +401,7 @@ async def test_two_clients_that_build_at_once_get_one_summary(
     built: list[Any] = []
 
     async def ask(one: Client) -> None:
-        built.append(await build(Chat(one, chat.where["projectId"])))
+        built.append(await build(Chat(one, chat.key["projectId"])))
 
     async with in_memory(server) as other:
         with anyio.fail_after(60):

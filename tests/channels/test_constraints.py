@@ -6,7 +6,8 @@ import pytest
 
 from creonowd.rpc.server import Server
 from testing.clients import Client, in_memory
-from tests.channels.conftest import Book, Lines
+from testing.novels import Novel
+from tests.channels.conftest import Lines
 
 PATH = ".creonow/rules/constraints.json"
 SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"
@@ -20,13 +21,13 @@ CHANNELS: dict[str, dict[str, Any]] = {
 }
 
 
-def revision(book: Book) -> str:
-    return hashlib.sha256((book.root / PATH).read_bytes()).hexdigest()
+def revision(novel: Novel) -> str:
+    return hashlib.sha256((novel.root / PATH).read_bytes()).hexdigest()
 
 
-async def create(client: Client, book: Book, text: str, **more: Any) -> dict[str, Any]:
+async def create(client: Client, novel: Novel, text: str, **more: Any) -> dict[str, Any]:
     made = await client.call(
-        "constraints:create", {**book.asked, "constraint": {"text": text, **more}}
+        "constraints:create", {**novel.params, "constraint": {"text": text, **more}}
     )
     return made["constraint"]
 
@@ -42,43 +43,43 @@ async def test_unknown_and_blank_projects(client: Client, channel: str) -> None:
 
 @pytest.mark.requirement("CN-022")
 async def test_without_a_file_the_defaults_are_answered_and_nothing_is_written(
-    client: Client, book: Book
+    client: Client, novel: Novel
 ) -> None:
-    got = await client.call("constraints:get", book.asked)
-    listed = await client.call("constraints:list", book.asked)
+    got = await client.call("constraints:get", novel.params)
+    listed = await client.call("constraints:list", novel.params)
 
     assert got == {"constraints": {"version": 1, "items": []}, "revision": listed["revision"]}
     assert listed["constraints"] == []
-    assert list(book.root.iterdir()) == []
+    assert list(novel.root.iterdir()) == []
 
 
 @pytest.mark.requirement("CN-020")
-async def test_get_and_set_are_a_view_of_the_one_file(client: Client, book: Book) -> None:
+async def test_get_and_set_are_a_view_of_the_one_file(client: Client, novel: Novel) -> None:
     wanted = {"version": 1, "items": ["第一人称", "没有魔法"]}
 
-    put = await client.call("constraints:set", {**book.asked, "constraints": wanted})
-    got = await client.call("constraints:get", book.asked)
-    listed = await client.call("constraints:list", book.asked)
+    put = await client.call("constraints:set", {**novel.params, "constraints": wanted})
+    got = await client.call("constraints:get", novel.params)
+    listed = await client.call("constraints:list", novel.params)
 
-    assert put == got == {"constraints": wanted, "revision": revision(book)}
+    assert put == got == {"constraints": wanted, "revision": revision(novel)}
     assert [item["text"] for item in listed["constraints"]] == wanted["items"]
     assert [
-        item["text"] for item in json.loads((book.root / PATH).read_bytes())["items"]
+        item["text"] for item in json.loads((novel.root / PATH).read_bytes())["items"]
     ] == wanted["items"]
-    book.put(PATH, '{"version": 1, "items": ["手写"]}')
-    assert (await client.call("constraints:get", book.asked))["constraints"]["items"] == ["手写"]
+    novel.put(PATH, '{"version": 1, "items": ["手写"]}')
+    assert (await client.call("constraints:get", novel.params))["constraints"]["items"] == ["手写"]
 
 
 @pytest.mark.requirement("CE-039", "CE-041")
 async def test_a_created_constraint_has_its_defaults_and_its_source(
-    client: Client, book: Book, logged: Lines
+    client: Client, novel: Novel, logged: Lines
 ) -> None:
     made = await client.call(
-        "constraints:create", {**book.asked, "constraint": {"text": "主角不知道真相"}}
+        "constraints:create", {**novel.params, "constraint": {"text": "主角不知道真相"}}
     )
 
     item = made["constraint"]
-    assert made == {"constraint": item, "revision": revision(book)}
+    assert made == {"constraint": item, "revision": revision(novel)}
     assert item == {
         "id": item["id"],
         "text": "主角不知道真相",
@@ -94,12 +95,12 @@ async def test_a_created_constraint_has_its_defaults_and_its_source(
 
 
 @pytest.mark.requirement("CE-038")
-async def test_the_five_types_and_no_other(client: Client, book: Book) -> None:
+async def test_the_five_types_and_no_other(client: Client, novel: Novel) -> None:
     for kind in ("narrative", "character", "world", "style", "plot"):
-        assert (await create(client, book, f"{kind} 约束", type=kind))["type"] == kind
+        assert (await create(client, novel, f"{kind} 约束", type=kind))["type"] == kind
 
     error = await client.failure(
-        "constraints:create", {**book.asked, "constraint": {"text": "x", "type": "poem"}}
+        "constraints:create", {**novel.params, "constraint": {"text": "x", "type": "poem"}}
     )
 
     assert error.code == "CONSTRAINT_VALIDATION_ERROR"
@@ -107,22 +108,22 @@ async def test_the_five_types_and_no_other(client: Client, book: Book) -> None:
 
 
 @pytest.mark.requirement("CE-040")
-async def test_the_list_is_in_the_order_of_the_file(client: Client, book: Book) -> None:
-    made = [await create(client, book, text) for text in ("甲", "乙", "丙")]
+async def test_the_list_is_in_the_order_of_the_file(client: Client, novel: Novel) -> None:
+    made = [await create(client, novel, text) for text in ("甲", "乙", "丙")]
 
-    listed = await client.call("constraints:list", book.asked)
+    listed = await client.call("constraints:list", novel.params)
 
-    assert listed == {"constraints": made, "revision": revision(book)}
+    assert listed == {"constraints": made, "revision": revision(novel)}
 
 
 @pytest.mark.requirement("CE-042")
-async def test_an_update_answers_the_changed_constraint(client: Client, book: Book) -> None:
-    item = await create(client, book, "甲")
+async def test_an_update_answers_the_changed_constraint(client: Client, novel: Novel) -> None:
+    item = await create(client, novel, "甲")
 
     changed = await client.call(
         "constraints:update",
         {
-            **book.asked,
+            **novel.params,
             "constraintId": item["id"],
             "patch": {"text": "乙", "type": "plot", "priority": 7, "degradable": True},
         },
@@ -136,17 +137,17 @@ async def test_an_update_answers_the_changed_constraint(client: Client, book: Bo
         "degradable": True,
         "updatedAt": changed["constraint"]["updatedAt"],
     }
-    assert changed["revision"] == revision(book)
+    assert changed["revision"] == revision(novel)
 
 
 @pytest.mark.requirement("CE-043")
-async def test_a_delete_answers_the_id_and_the_revision(client: Client, book: Book) -> None:
-    item = await create(client, book, "甲")
+async def test_a_delete_answers_the_id_and_the_revision(client: Client, novel: Novel) -> None:
+    item = await create(client, novel, "甲")
 
-    gone = await client.call("constraints:delete", {**book.asked, "constraintId": item["id"]})
+    gone = await client.call("constraints:delete", {**novel.params, "constraintId": item["id"]})
 
-    assert gone == {"deletedConstraintId": item["id"], "revision": revision(book)}
-    assert (await client.call("constraints:list", book.asked))["constraints"] == []
+    assert gone == {"deletedConstraintId": item["id"], "revision": revision(novel)}
+    assert (await client.call("constraints:list", novel.params))["constraints"] == []
 
 
 @pytest.mark.parametrize(
@@ -193,88 +194,90 @@ async def test_a_delete_answers_the_id_and_the_revision(client: Client, book: Bo
     ],
 )
 async def test_what_cannot_be_done_has_its_code_and_changes_nothing(
-    client: Client, book: Book, channel: str, payload: dict[str, Any], code: str
+    client: Client, novel: Novel, channel: str, payload: dict[str, Any], code: str
 ) -> None:
-    book.put(
+    novel.put(
         PATH,
         json.dumps({"version": 2, "items": ["有", {"id": "kg", "text": "图", "source": "kg"}]}),
     )
-    before = revision(book)
+    before = revision(novel)
 
-    error = await client.failure(channel, {**book.asked, **payload})
+    error = await client.failure(channel, {**novel.params, **payload})
 
     assert error.code == code
-    assert revision(book) == before
+    assert revision(novel) == before
 
 
 @pytest.mark.requirement("CE-090")
-async def test_the_501st_is_refused_with_the_limit(client: Client, book: Book) -> None:
+async def test_the_501st_is_refused_with_the_limit(client: Client, novel: Novel) -> None:
     many = {"version": 1, "items": [f"约束 {number}" for number in range(500)]}
-    await client.call("constraints:set", {**book.asked, "constraints": many})
+    await client.call("constraints:set", {**novel.params, "constraints": many})
 
-    error = await client.failure("constraints:create", {**book.asked, "constraint": {"text": "多"}})
+    error = await client.failure(
+        "constraints:create", {**novel.params, "constraint": {"text": "多"}}
+    )
 
     assert error.code == "CONSTRAINT_VALIDATION_ERROR"
     assert error.details["limit"] == 500
 
 
 async def test_two_windows_with_one_revision_and_the_second_must_look_again(
-    client: Client, server: Server, book: Book
+    client: Client, server: Server, novel: Novel
 ) -> None:
-    seen = (await client.call("constraints:list", book.asked))["revision"]
+    seen = (await client.call("constraints:list", novel.params))["revision"]
     async with in_memory(server) as other:
         await client.call(
             "constraints:create",
-            {**book.asked, "constraint": {"text": "甲"}, "expectedRevision": seen},
+            {**novel.params, "constraint": {"text": "甲"}, "expectedRevision": seen},
         )
         error = await other.failure(
             "constraints:create",
-            {**book.asked, "constraint": {"text": "乙"}, "expectedRevision": seen},
+            {**novel.params, "constraint": {"text": "乙"}, "expectedRevision": seen},
         )
 
     assert error.code == "CONSTRAINT_CONFLICT"
     assert error.data["retryable"] is True
-    assert error.details["revision"] == revision(book)
+    assert error.details["revision"] == revision(novel)
 
 
-async def test_a_broken_file_is_reported_with_line_and_column(client: Client, book: Book) -> None:
-    book.put(PATH, '{\n  "version": 1,\n  "items": [\n    "甲",\n  ]\n}\n')
+async def test_a_broken_file_is_reported_with_line_and_column(client: Client, novel: Novel) -> None:
+    novel.put(PATH, '{\n  "version": 1,\n  "items": [\n    "甲",\n  ]\n}\n')
 
     for channel, payload in CHANNELS.items():
-        error = await client.failure(channel, {**book.asked, **payload})
+        error = await client.failure(channel, {**novel.params, **payload})
         assert error.code == "CONSTRAINT_VALIDATION_ERROR"
         assert error.details == {"path": PATH, "line": 5, "column": 3}
 
 
 async def test_constraints_leave_redacted_and_come_back_unharmed(
-    client: Client, book: Book, logged: Lines
+    client: Client, novel: Novel, logged: Lines
 ) -> None:
-    await create(client, book, f"不得泄露 {SECRET}")
+    await create(client, novel, f"不得泄露 {SECRET}")
 
-    got = await client.call("constraints:get", book.asked)
-    listed = await client.call("constraints:list", book.asked)
-    put = await client.call("constraints:set", {**book.asked, "constraints": got["constraints"]})
+    got = await client.call("constraints:get", novel.params)
+    listed = await client.call("constraints:list", novel.params)
+    put = await client.call("constraints:set", {**novel.params, "constraints": got["constraints"]})
 
     assert SECRET not in f"{got}{listed}{put}"
     assert listed["redactionEvidence"] == [
         {"patternId": "openai_api_key_sk", "sourceRef": PATH, "matchCount": 1}
     ]
     assert put["revision"] == got["revision"]
-    assert SECRET in (book.root / PATH).read_text(encoding="utf-8")
+    assert SECRET in (novel.root / PATH).read_text(encoding="utf-8")
     assert [line for line in logged if line["event"] == "context_redaction_applied"]
     assert SECRET not in str(logged)
 
 
 async def test_the_graphs_constraints_are_listed_but_not_in_the_plain_view(
-    client: Client, book: Book
+    client: Client, novel: Novel
 ) -> None:
-    book.put(
+    novel.put(
         PATH,
         json.dumps({"version": 2, "items": [{"id": "k", "text": "图", "source": "kg"}, "甲"]}),
     )
 
-    got = await client.call("constraints:get", book.asked)
-    listed = await client.call("constraints:list", book.asked)
+    got = await client.call("constraints:get", novel.params)
+    listed = await client.call("constraints:list", novel.params)
 
     assert got["constraints"]["items"] == ["甲"]
     assert [item["source"] for item in listed["constraints"]] == ["kg", "user"]

@@ -19,7 +19,8 @@ from creonowd.sources.in_memory import InMemorySource, piece
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.projects import Project
 from testing.clients import Client, in_memory
-from tests.channels.conftest import Book, Lines
+from testing.novels import Novel
+from tests.channels.conftest import Lines
 
 SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
 CHAPTER = "第七章\n\n林远推开门，雨还在下。\n苏晴没有抬头。\n"
@@ -32,14 +33,14 @@ def daemon_settings() -> Settings:
 
 
 @pytest.fixture
-async def novel(client: Client, book: Book) -> Book:
+async def full_novel(client: Client, novel: Novel) -> Novel:
     """A project with something in every layer."""
-    await client.call("context:creonow:ensure", book.asked)
-    book.put(".creonow/rules/style.md", "短句为主。\n")
-    book.put(".creonow/characters/林远.md", "林远，冷静。\n")
-    book.put(".creonow/settings/世界观.md", "近未来的海港。\n")
-    book.put("chapters/07.md", CHAPTER)
-    return book
+    await client.call("context:creonow:ensure", novel.params)
+    novel.put(".creonow/rules/style.md", "短句为主。\n")
+    novel.put(".creonow/characters/林远.md", "林远，冷静。\n")
+    novel.put(".creonow/settings/世界观.md", "近未来的海港。\n")
+    novel.put("chapters/07.md", CHAPTER)
+    return novel
 
 
 class Held:
@@ -52,9 +53,9 @@ class Held:
         return self.sources
 
 
-def asking(book: Book, **changes: Any) -> dict[str, Any]:
+def asking(novel: Novel, **changes: Any) -> dict[str, Any]:
     return {
-        "projectId": book.project_id,
+        "projectId": novel.project_id,
         "documentId": "chapters/07.md",
         "cursorPosition": len(CHAPTER),
         "skillId": "none",
@@ -62,17 +63,17 @@ def asking(book: Book, **changes: Any) -> dict[str, Any]:
     }
 
 
-async def assembled(client: Client, book: Book, **changes: Any) -> dict[str, Any]:
-    return await client.call("context:assemble", asking(book, **changes))
+async def assembled(client: Client, novel: Novel, **changes: Any) -> dict[str, Any]:
+    return await client.call("context:assemble", asking(novel, **changes))
 
 
-async def inspected(client: Client, book: Book, **changes: Any) -> dict[str, Any]:
-    return await client.call("context:inspect", asking(book, debugMode=True, **changes))
+async def inspected(client: Client, novel: Novel, **changes: Any) -> dict[str, Any]:
+    return await client.call("context:inspect", asking(novel, debugMode=True, **changes))
 
 
 @pytest.mark.requirement("CE-048", "CE-049", "CE-050", "CE-051", "CN-041", "CN-042", "CN-055")
-async def test_the_result_has_all_that_was_promised(client: Client, novel: Book) -> None:
-    result = await assembled(client, novel, additionalInput="写紧张些。")
+async def test_the_result_has_all_that_was_promised(client: Client, full_novel: Novel) -> None:
+    result = await assembled(client, full_novel, additionalInput="写紧张些。")
 
     assert set(result) == {
         "prompt",
@@ -122,16 +123,16 @@ async def test_the_result_has_all_that_was_promised(client: Client, novel: Book)
 @pytest.mark.requirement(
     "CN-002", "CN-003", "CN-005", "CN-017", "CE-001", "CE-002", "CE-003", "CE-005"
 )
-async def test_every_source_stands_in_its_layer(client: Client, novel: Book) -> None:
-    novel.put(".creonow/rules/terminology.json", '{"terms": [{"term": "渡口"}]}')
-    novel.put(".creonow/rules/禁用词.txt", "不用「突然」。\n")
-    novel.put(".creonow/settings/纪年.json", '{"元年": 1998}')
-    novel.put(".creonow/settings/地理/港口.txt", "三面环山。\n")
-    novel.put(".creonow/settings/地图.png", "no text")
+async def test_every_source_stands_in_its_layer(client: Client, full_novel: Novel) -> None:
+    full_novel.put(".creonow/rules/terminology.json", '{"terms": [{"term": "渡口"}]}')
+    full_novel.put(".creonow/rules/禁用词.txt", "不用「突然」。\n")
+    full_novel.put(".creonow/settings/纪年.json", '{"元年": 1998}')
+    full_novel.put(".creonow/settings/地理/港口.txt", "三面环山。\n")
+    full_novel.put(".creonow/settings/地图.png", "no text")
     constraint = {"text": "严格第一人称叙述"}
-    await client.call("constraints:create", {**novel.asked, "constraint": constraint})
+    await client.call("constraints:create", {**full_novel.params, "constraint": constraint})
 
-    result = await assembled(client, novel, additionalInput="写紧张些。")
+    result = await assembled(client, full_novel, additionalInput="写紧张些。")
 
     layers = {name: told["source"] for name, told in result["layers"].items()}
     assert layers["rules"] == [
@@ -156,7 +157,7 @@ async def test_every_source_stands_in_its_layer(client: Client, novel: Book) -> 
         "1998",
     ):
         assert said in result["systemPrompt"]
-    assert str(novel.root) not in json.dumps(result, ensure_ascii=False)
+    assert str(full_novel.root) not in json.dumps(result, ensure_ascii=False)
 
 
 @pytest.mark.parametrize(
@@ -173,25 +174,25 @@ async def test_every_source_stands_in_its_layer(client: Client, novel: Book) -> 
     ],
 )
 async def test_a_payload_that_does_not_fit_names_the_field(
-    client: Client, novel: Book, changes: dict[str, Any], field: str
+    client: Client, full_novel: Novel, changes: dict[str, Any], field: str
 ) -> None:
-    error = await client.failure("context:assemble", asking(novel, **changes))
+    error = await client.failure("context:assemble", asking(full_novel, **changes))
 
     assert (error.number, error.code) == (-32602, "INVALID_ARGUMENT")
     assert field in str(error.details) + str(error)
 
 
 async def test_an_unknown_project_is_not_found_and_a_blank_one_invalid(
-    client: Client, novel: Book
+    client: Client, full_novel: Novel
 ) -> None:
-    unknown = await client.failure("context:assemble", asking(novel, projectId="prj_unknown"))
-    blank = await client.failure("context:assemble", asking(novel, projectId=""))
+    unknown = await client.failure("context:assemble", asking(full_novel, projectId="prj_unknown"))
+    blank = await client.failure("context:assemble", asking(full_novel, projectId=""))
 
     assert (unknown.code, blank.code) == ("NOT_FOUND", "INVALID_ARGUMENT")
 
 
-async def test_a_document_that_is_nowhere_degrades(client: Client, novel: Book) -> None:
-    result = await assembled(client, novel, documentId="chapters/99.md")
+async def test_a_document_that_is_nowhere_degrades(client: Client, full_novel: Novel) -> None:
+    result = await assembled(client, full_novel, documentId="chapters/99.md")
 
     assert any(w.startswith("IMMEDIATE_UNAVAILABLE") for w in result["warnings"])
     assert "## Immediate\n(none)\n" in result["prompt"]
@@ -199,47 +200,51 @@ async def test_a_document_that_is_nowhere_degrades(client: Client, novel: Book) 
 
 
 async def test_a_document_that_is_no_text_degrades_and_is_accounted_for(
-    client: Client, novel: Book
+    client: Client, full_novel: Novel
 ) -> None:
-    novel.put("chapters/07.md", b"\x00\x01\x02PNG\xff\xfe")
+    full_novel.put("chapters/07.md", b"\x00\x01\x02PNG\xff\xfe")
 
-    result = await assembled(client, novel)
+    result = await assembled(client, full_novel)
 
     told = {e["sourceRef"]: (e["action"], e["reason"]) for e in result["trimEvidence"]}
     assert told["chapters/07.md"] == ("dropped", "invalid_format")
     assert "短句为主。" in result["systemPrompt"]
 
 
-async def test_a_cursor_past_the_end_is_clamped_with_a_warning(client: Client, novel: Book) -> None:
-    result = await assembled(client, novel, cursorPosition=10_000)
+async def test_a_cursor_past_the_end_is_clamped_with_a_warning(
+    client: Client, full_novel: Novel
+) -> None:
+    result = await assembled(client, full_novel, cursorPosition=10_000)
 
     assert "CONTEXT_CURSOR_CLAMPED" in result["warnings"]
     assert CHAPTER in result["prompt"]
 
 
-async def test_the_unsaved_buffer_wins_over_the_file(client: Client, novel: Book) -> None:
+async def test_the_unsaved_buffer_wins_over_the_file(client: Client, full_novel: Novel) -> None:
     await client.call(
         "context:document:sync",
         {
-            "projectId": novel.project_id,
+            "projectId": full_novel.project_id,
             "documentId": "chapters/07.md",
             "version": 1,
             "text": "新稿。",
         },
     )
 
-    result = await assembled(client, novel, cursorPosition=3)
+    result = await assembled(client, full_novel, cursorPosition=3)
 
     assert "新稿。" in result["prompt"]
     assert "雨还在下" not in result["prompt"]
 
 
-async def test_positions_of_a_utf16_client_are_its_own(server: Server, novel: Book) -> None:
-    novel.put("chapters/07.md", "😀前😀后")
+async def test_positions_of_a_utf16_client_are_its_own(server: Server, full_novel: Novel) -> None:
+    full_novel.put("chapters/07.md", "😀前😀后")
     async with in_memory(server) as client:
         await client.call("initialize", {"positionEncoding": "utf-16"})
-        result = await assembled(client, novel, cursorPosition=5)
-        selected = await assembled(client, novel, cursorPosition=0, selection={"from": 2, "to": 3})
+        result = await assembled(client, full_novel, cursorPosition=5)
+        selected = await assembled(
+            client, full_novel, cursorPosition=0, selection={"from": 2, "to": 3}
+        )
 
     assert "### ref:chapters/07.md\n😀前😀\n" in result["userContent"]
     assert "光标之后\n后\n" in result["userContent"]
@@ -247,13 +252,15 @@ async def test_positions_of_a_utf16_client_are_its_own(server: Server, novel: Bo
 
 
 async def test_secrets_are_out_and_evidence_says_so(
-    client: Client, novel: Book, logged: Lines
+    client: Client, full_novel: Novel, logged: Lines
 ) -> None:
-    novel.put(".creonow/rules/style.md", f"apiKey={SECRET}\n")
-    novel.put("chapters/07.md", f"他写下 {SECRET} 。")
+    full_novel.put(".creonow/rules/style.md", f"apiKey={SECRET}\n")
+    full_novel.put("chapters/07.md", f"他写下 {SECRET} 。")
 
-    result = await assembled(client, novel, additionalInput=f"用 {SECRET} 登录", cursorPosition=4)
-    details = await inspected(client, novel, additionalInput=SECRET)
+    result = await assembled(
+        client, full_novel, additionalInput=f"用 {SECRET} 登录", cursorPosition=4
+    )
+    details = await inspected(client, full_novel, additionalInput=SECRET)
 
     assert SECRET not in json.dumps([result, details])
     assert "***REDACTED***" in result["prompt"]
@@ -265,9 +272,9 @@ async def test_secrets_are_out_and_evidence_says_so(
 
 @pytest.mark.requirement("CN-052", "CE-091")
 async def test_logs_hold_counts_and_hashes_and_no_text(
-    client: Client, novel: Book, logged: Lines
+    client: Client, full_novel: Novel, logged: Lines
 ) -> None:
-    result = await assembled(client, novel, additionalInput="写紧张些。")
+    result = await assembled(client, full_novel, additionalInput="写紧张些。")
 
     (line,) = [line for line in logged if line["event"] == "context_assembled"]
     assert line["tokens"] == result["tokenCount"]
@@ -278,12 +285,14 @@ async def test_logs_hold_counts_and_hashes_and_no_text(
 
 
 @pytest.mark.requirement("CE-032", "CN-021", "CN-037", "CN-038")
-async def test_the_prefix_is_compared_with_the_previous_call(client: Client, novel: Book) -> None:
-    first = await assembled(client, novel)
-    second = await assembled(client, novel, cursorPosition=3, additionalInput="别的")
-    novel.put(".creonow/settings/世界观.md", "远古的海港。\n")
-    third = await assembled(client, novel)
-    fourth = await assembled(client, novel)
+async def test_the_prefix_is_compared_with_the_previous_call(
+    client: Client, full_novel: Novel
+) -> None:
+    first = await assembled(client, full_novel)
+    second = await assembled(client, full_novel, cursorPosition=3, additionalInput="别的")
+    full_novel.put(".creonow/settings/世界观.md", "远古的海港。\n")
+    third = await assembled(client, full_novel)
+    fourth = await assembled(client, full_novel)
 
     assert (first["stablePrefixUnchanged"], "prefixChange" in first) == (False, False)
     assert (second["stablePrefixUnchanged"], "prefixChange" in second) == (True, False)
@@ -297,15 +306,17 @@ async def test_the_prefix_is_compared_with_the_previous_call(client: Client, nov
 
 
 @pytest.mark.requirement("CN-021")
-async def test_a_constraint_that_changes_the_prefix_is_named(client: Client, novel: Book) -> None:
-    created = {**novel.asked, "constraint": {"text": "本世界没有魔法"}}
-    before = await assembled(client, novel)
+async def test_a_constraint_that_changes_the_prefix_is_named(
+    client: Client, full_novel: Novel
+) -> None:
+    created = {**full_novel.params, "constraint": {"text": "本世界没有魔法"}}
+    before = await assembled(client, full_novel)
 
     made = await client.call("constraints:create", created)
-    added = await assembled(client, novel)
+    added = await assembled(client, full_novel)
     patch = {"constraintId": made["constraint"]["id"], "patch": {"text": "本世界没有鬼神"}}
-    await client.call("constraints:update", {**novel.asked, **patch})
-    changed = await assembled(client, novel)
+    await client.call("constraints:update", {**full_novel.params, **patch})
+    changed = await assembled(client, full_novel)
 
     ref = f".creonow/rules/constraints.json#{made['constraint']['id']}"
     assert len({one["stablePrefixHash"] for one in (before, added, changed)}) == 3
@@ -314,28 +325,28 @@ async def test_a_constraint_that_changes_the_prefix_is_named(client: Client, nov
 
 
 async def test_each_skill_provider_and_model_has_its_own_previous_call(
-    client: Client, novel: Book
+    client: Client, full_novel: Novel
 ) -> None:
-    await assembled(client, novel)
+    await assembled(client, full_novel)
 
     others = [
-        await assembled(client, novel, **change)
+        await assembled(client, full_novel, **change)
         for change in ({"skillId": "other"}, {"provider": "anthropic"}, {"model": "gpt-4"})
     ]
 
     assert not any(other["stablePrefixUnchanged"] for other in others)
-    assert (await assembled(client, novel))["stablePrefixUnchanged"]
+    assert (await assembled(client, full_novel))["stablePrefixUnchanged"]
 
 
 async def test_inspect_reads_but_does_not_move_the_previous_call(
-    client: Client, novel: Book
+    client: Client, full_novel: Novel
 ) -> None:
-    await inspected(client, novel)
-    first = await assembled(client, novel)
-    seen = await inspected(client, novel)
-    novel.put(".creonow/rules/style.md", "长句。")
-    changed = await inspected(client, novel)
-    after = await assembled(client, novel)
+    await inspected(client, full_novel)
+    first = await assembled(client, full_novel)
+    seen = await inspected(client, full_novel)
+    full_novel.put(".creonow/rules/style.md", "长句。")
+    changed = await inspected(client, full_novel)
+    after = await assembled(client, full_novel)
 
     assert first["stablePrefixUnchanged"] is False
     assert seen["stablePrefixUnchanged"] is True
@@ -345,14 +356,14 @@ async def test_inspect_reads_but_does_not_move_the_previous_call(
 
 @pytest.mark.requirement("CE-052", "CN-032")
 async def test_inspect_shows_every_candidate_and_never_a_prompt(
-    client: Client, novel: Book
+    client: Client, full_novel: Novel
 ) -> None:
-    novel.put(
+    full_novel.put(
         ".creonow/settings/大.md", "---\nconfidence: 0.1\n---\n" + "设定，一条又一条。\n" * 900
     )
-    result = await assembled(client, novel)
+    result = await assembled(client, full_novel)
 
-    details = await inspected(client, novel)
+    details = await inspected(client, full_novel)
 
     assert not {"prompt", "systemPrompt", "userContent"} & set(details)
     for key in ("trimEvidence", "stablePrefixHash", "promptHash", "budget", "warnings"):
@@ -373,30 +384,32 @@ async def test_inspect_shows_every_candidate_and_never_a_prompt(
 
 
 async def test_with_as_many_tokens_more_as_it_says_a_fragment_fits(
-    client: Client, novel: Book
+    client: Client, full_novel: Novel
 ) -> None:
-    novel.put(
+    full_novel.put(
         ".creonow/settings/大.md", "---\nconfidence: 0.1\n---\n" + "设定，一条又一条。\n" * 900
     )
-    details = await inspected(client, novel)
+    details = await inspected(client, full_novel)
     missing = next(
         f["fitsWith"]
         for f in details["layersDetail"]["settings"]["fragments"]
         if f["sourceRef"] == ".creonow/settings/大.md"
     )
 
-    more = await inspected(client, novel, whatIf={"profile": {"totalBudgetTokens": 6000 + missing}})
+    more = await inspected(
+        client, full_novel, whatIf={"profile": {"totalBudgetTokens": 6000 + missing}}
+    )
 
     assert {f["action"] for f in more["layersDetail"]["settings"]["fragments"]} == {"kept"}
 
 
-async def test_what_if_touches_nothing(client: Client, novel: Book) -> None:
-    before = await assembled(client, novel)
-    budget = await client.call("context:budget:get", novel.asked)
+async def test_what_if_touches_nothing(client: Client, full_novel: Novel) -> None:
+    before = await assembled(client, full_novel)
+    budget = await client.call("context:budget:get", full_novel.params)
 
     guess = await inspected(
         client,
-        novel,
+        full_novel,
         whatIf={"profile": {"totalBudgetTokens": 3000}, "text": "假如这样写。"},
         cursorPosition=6,
     )
@@ -406,14 +419,16 @@ async def test_what_if_touches_nothing(client: Client, novel: Book) -> None:
     assert guess["stablePrefixUnchanged"] is False
     assert "prefixChange" not in guess
     assert guess["inspectMeta"]["whatIf"] is True
-    after = await assembled(client, novel)
+    after = await assembled(client, full_novel)
     assert after["promptHash"] == before["promptHash"]
     assert after["stablePrefixUnchanged"] is True
-    assert await client.call("context:budget:get", novel.asked) == budget
+    assert await client.call("context:budget:get", full_novel.params) == budget
 
 
-async def test_what_if_checks_the_budget_as_update_would(client: Client, novel: Book) -> None:
-    wrong = asking(novel, debugMode=True, whatIf={"profile": {"layers": {"rules": {"ratio": 3}}}})
+async def test_what_if_checks_the_budget_as_update_would(client: Client, full_novel: Novel) -> None:
+    wrong = asking(
+        full_novel, debugMode=True, whatIf={"profile": {"layers": {"rules": {"ratio": 3}}}}
+    )
 
     error = await client.failure("context:inspect", wrong)
 
@@ -422,19 +437,19 @@ async def test_what_if_checks_the_budget_as_update_would(client: Client, novel: 
 
 @pytest.mark.requirement("CE-078", "CE-092")
 async def test_inspect_needs_debug_mode_in_the_payload(
-    client: Client, novel: Book, logged: Lines
+    client: Client, full_novel: Novel, logged: Lines
 ) -> None:
-    error = await client.failure("context:inspect", asking(novel))
+    error = await client.failure("context:inspect", asking(full_novel))
 
     assert error.code == "CONTEXT_INSPECT_FORBIDDEN"
     assert "context_inspect_forbidden" in [line["event"] for line in logged]
 
 
 @pytest.mark.requirement("CE-078", "CE-092")
-async def test_a_renderer_may_not_inspect(server: Server, novel: Book, logged: Lines) -> None:
+async def test_a_renderer_may_not_inspect(server: Server, full_novel: Novel, logged: Lines) -> None:
     async with in_memory(server, role=Role.RENDERER) as renderer:
-        error = await renderer.failure("context:inspect", asking(novel, debugMode=True))
-        result = await assembled(renderer, novel)
+        error = await renderer.failure("context:inspect", asking(full_novel, debugMode=True))
+        result = await assembled(renderer, full_novel)
 
     assert error.code == "CONTEXT_INSPECT_FORBIDDEN"
     assert "context_inspect_forbidden" in [line["event"] for line in logged]
@@ -444,20 +459,22 @@ async def test_a_renderer_may_not_inspect(server: Server, novel: Book, logged: L
 @pytest.mark.requirement("CE-078", "CE-092")
 @pytest.mark.parametrize("daemon_settings", [Settings(e2e=True)])
 async def test_an_owner_may_not_inspect_a_daemon_without_debug(
-    client: Client, novel: Book, logged: Lines
+    client: Client, full_novel: Novel, logged: Lines
 ) -> None:
-    error = await client.failure("context:inspect", asking(novel, debugMode=True))
+    error = await client.failure("context:inspect", asking(full_novel, debugMode=True))
 
     assert error.code == "CONTEXT_INSPECT_FORBIDDEN"
     assert "--debug" in str(error)
     assert "context_inspect_forbidden" in [line["event"] for line in logged]
 
 
-async def test_what_the_skill_did_not_ask_for_is_not_read(client: Client, novel: Book) -> None:
+async def test_what_the_skill_did_not_ask_for_is_not_read(
+    client: Client, full_novel: Novel
+) -> None:
     skill = "---\nname: 对话\ncontext_rules:\n  style_guide: true\nprompt:\n  user: 写对话。\n---\n"
-    novel.put(".creonow/skills/talk/SKILL.md", skill)
+    full_novel.put(".creonow/skills/talk/SKILL.md", skill)
 
-    result = await assembled(client, novel, skillId="project:talk")
+    result = await assembled(client, full_novel, skillId="project:talk")
 
     assert result["layers"]["rules"]["source"] == [".creonow/rules/style.md"]
     assert result["layers"]["settings"]["source"] == []
@@ -467,54 +484,56 @@ async def test_what_the_skill_did_not_ask_for_is_not_read(client: Client, novel:
 
 
 async def test_the_sources_of_a_skill_decide_the_prefix_and_its_task_does_not(
-    client: Client, novel: Book
+    client: Client, full_novel: Novel
 ) -> None:
     for name in ("one", "two"):
         text = f"---\nname: {name}\ncontext_rules:\n  characters: true\nprompt:\n  user: 做{name}。\n---\n"
-        novel.put(f".creonow/skills/{name}/SKILL.md", text)
+        full_novel.put(f".creonow/skills/{name}/SKILL.md", text)
 
-    one = await assembled(client, novel, skillId="project:one")
-    two = await assembled(client, novel, skillId="project:two")
+    one = await assembled(client, full_novel, skillId="project:one")
+    two = await assembled(client, full_novel, skillId="project:two")
 
     assert one["systemPrompt"] == two["systemPrompt"]
     assert one["userContent"] != two["userContent"]
 
 
-async def test_an_invalid_skill_is_refused_with_its_fault(client: Client, novel: Book) -> None:
-    novel.put(
+async def test_an_invalid_skill_is_refused_with_its_fault(
+    client: Client, full_novel: Novel
+) -> None:
+    full_novel.put(
         ".creonow/skills/bad/SKILL.md", "---\nname: x\ncontext_rules:\n  surounding: 5\n---\n"
     )
 
-    error = await client.failure("context:assemble", asking(novel, skillId="project:bad"))
+    error = await client.failure("context:assemble", asking(full_novel, skillId="project:bad"))
 
     assert error.code == "INVALID_ARGUMENT"
     assert "surounding" in str(error)
 
 
-async def test_another_tokenizer_version_is_a_mismatch(client: Client, novel: Book) -> None:
-    error = await client.failure("context:assemble", asking(novel, tokenizerVersion="0"))
+async def test_another_tokenizer_version_is_a_mismatch(client: Client, full_novel: Novel) -> None:
+    error = await client.failure("context:assemble", asking(full_novel, tokenizerVersion="0"))
 
     assert error.code == "CONTEXT_TOKENIZER_MISMATCH"
 
 
 async def test_a_model_without_a_public_table_is_counted_inexactly(
-    client: Client, novel: Book
+    client: Client, full_novel: Novel
 ) -> None:
-    exact = await assembled(client, novel, model="gpt-4")
-    guessed = await assembled(client, novel, model="claude-sonnet-4-5")
+    exact = await assembled(client, full_novel, model="gpt-4")
+    guessed = await assembled(client, full_novel, model="claude-sonnet-4-5")
 
     assert (exact["tokenizerId"], exact["tokenizerExact"]) == ("cl100k_base", True)
     assert (guessed["tokenizerId"], guessed["tokenizerExact"]) == ("o200k_base", False)
 
 
 async def test_a_source_that_hangs_costs_its_part_only(
-    client: Client, session: Session, novel: Book, logged: Lines
+    client: Client, session: Session, full_novel: Novel, logged: Lines
 ) -> None:
     source = InMemorySource(Layer.RULES, "kg", unavailable=KG, timeout_ms=20)
     source.hangs = True
     session.engine.providers.append(Held(source))
 
-    result = await assembled(client, novel)
+    result = await assembled(client, full_novel)
 
     assert KG in result["warnings"]
     assert result["layers"]["rules"]["warnings"] == [KG]
@@ -525,11 +544,11 @@ async def test_a_source_that_hangs_costs_its_part_only(
 
 
 async def test_constraints_that_cannot_be_read_are_accounted_for(
-    client: Client, novel: Book
+    client: Client, full_novel: Novel
 ) -> None:
-    novel.put(".creonow/rules/constraints.json", b"[[[")
+    full_novel.put(".creonow/rules/constraints.json", b"[[[")
 
-    result = await assembled(client, novel)
+    result = await assembled(client, full_novel)
 
     told = {e["sourceRef"]: (e["action"], e["reason"]) for e in result["trimEvidence"]}
     assert told[".creonow/rules/constraints.json"] == ("dropped", "invalid_format")
@@ -539,24 +558,26 @@ async def test_constraints_that_cannot_be_read_are_accounted_for(
 
 @pytest.mark.requirement("CE-093")
 async def test_text_of_another_project_is_refused_and_logged(
-    client: Client, session: Session, novel: Book, logged: Lines
+    client: Client, session: Session, full_novel: Novel, logged: Lines
 ) -> None:
     foreign = piece(Layer.RETRIEVED, "x", "别家的稿子", score=0.5, project_id="prj_other")
     session.engine.providers.append(Held(InMemorySource(Layer.RETRIEVED, "rag", [foreign])))
 
-    error = await client.failure("context:assemble", asking(novel))
+    error = await client.failure("context:assemble", asking(full_novel))
 
     assert error.code == "CONTEXT_SCOPE_VIOLATION"
     assert "context_scope_violation" in [line["event"] for line in logged]
     assert "别家" not in str(logged) + str(error) + str(error.details)
 
 
-async def test_projects_do_not_see_each_other(client: Client, novel: Book, tmp_path: Path) -> None:
+async def test_projects_do_not_see_each_other(
+    client: Client, full_novel: Novel, tmp_path: Path
+) -> None:
     other = tmp_path / "另一本"
     other.mkdir()
     made = await client.call("project:create", {"rootPath": str(other)})
 
-    result = await assembled(client, novel, projectId=made["projectId"])
+    result = await assembled(client, full_novel, projectId=made["projectId"])
 
     for text in ("短句", "海港", "林远", "第七章"):
         assert text not in result["prompt"]
@@ -583,13 +604,13 @@ async def gate(session: Session) -> AsyncGenerator[Gated]:
     source.gate.set()
 
 
-async def post(client: Client, book: Book, number: int, **changes: Any) -> None:
+async def post(client: Client, novel: Novel, number: int, **changes: Any) -> None:
     request = {"jsonrpc": "2.0", "id": f"a{number}", "method": "context:assemble"}
-    await client.post({**request, "params": asking(book, **changes)})
+    await client.post({**request, "params": asking(novel, **changes)})
 
 
-async def settled(session: Session, book: Book, load: tuple[int, int]) -> None:
-    key = (book.project_id, "chapters/07.md")
+async def settled(session: Session, novel: Novel, load: tuple[int, int]) -> None:
+    key = (novel.project_id, "chapters/07.md")
     with anyio.fail_after(60):
         while session.engine.admission.load(key) != load:
             await anyio.lowlevel.checkpoint()
@@ -597,13 +618,13 @@ async def settled(session: Session, book: Book, load: tuple[int, int]) -> None:
 
 @pytest.mark.requirement("CE-073", "CE-096", "CE-099")
 async def test_the_twenty_first_of_a_document_is_refused_and_the_others_are_answered(
-    client: Client, session: Session, novel: Book, gate: Gated, logged: Lines
+    client: Client, session: Session, full_novel: Novel, gate: Gated, logged: Lines
 ) -> None:
     for number in range(20):
-        await post(client, novel, number, cursorPosition=number)
-    await settled(session, novel, (4, 16))
+        await post(client, full_novel, number, cursorPosition=number)
+    await settled(session, full_novel, (4, 16))
 
-    refused = await client.failure("context:assemble", asking(novel))
+    refused = await client.failure("context:assemble", asking(full_novel))
     gate.gate.set()
     replies = [await client.reply(f"a{number}") for number in range(20)]
 
@@ -615,13 +636,13 @@ async def test_the_twenty_first_of_a_document_is_refused_and_the_others_are_answ
 
 
 async def test_another_document_is_not_held_up(
-    client: Client, session: Session, novel: Book, gate: Gated
+    client: Client, session: Session, full_novel: Novel, gate: Gated
 ) -> None:
     for number in range(20):
-        await post(client, novel, number)
-    await settled(session, novel, (4, 16))
+        await post(client, full_novel, number)
+    await settled(session, full_novel, (4, 16))
 
-    await post(client, novel, 99, documentId="chapters/08.md")
+    await post(client, full_novel, 99, documentId="chapters/08.md")
 
     with anyio.fail_after(60):
         while len(gate.asked) < 5:
@@ -631,15 +652,15 @@ async def test_another_document_is_not_held_up(
 
 
 async def test_a_waiting_request_can_be_cancelled(
-    client: Client, session: Session, novel: Book, gate: Gated
+    client: Client, session: Session, full_novel: Novel, gate: Gated
 ) -> None:
     for number in range(5):
-        await post(client, novel, number)
-    await settled(session, novel, (4, 1))
+        await post(client, full_novel, number)
+    await settled(session, full_novel, (4, 1))
 
     await client.post({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "a4"}})
     cancelled = await client.reply("a4")
-    await settled(session, novel, (4, 0))
+    await settled(session, full_novel, (4, 0))
     gate.gate.set()
 
     assert cancelled["error"]["data"]["code"] == "CANCELED"
@@ -649,13 +670,13 @@ async def test_a_waiting_request_can_be_cancelled(
 
 @pytest.mark.requirement("CE-068")
 async def test_a_damaged_budget_falls_back_and_says_so(
-    client: Client, session: Session, novel: Book
+    client: Client, session: Session, full_novel: Novel
 ) -> None:
     folder = session.user_data / "budgets"
     folder.mkdir(exist_ok=True)
-    (folder / f"{novel.project_id}.json").write_text("{", encoding="utf-8")
+    (folder / f"{full_novel.project_id}.json").write_text("{", encoding="utf-8")
 
-    result = await assembled(client, novel)
+    result = await assembled(client, full_novel)
 
     assert any(w.startswith("CONTEXT_BUDGET_FALLBACK") for w in result["warnings"])
     assert result["budget"]["maxInputTokens"] == 6000

@@ -10,7 +10,7 @@ from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from testing.clients import Client, daemon, in_memory
-from testing.projects import Chat, chat_on
+from testing.novels import Chat, make_chat
 from tests.channels.conftest import Lines
 
 KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
@@ -18,7 +18,7 @@ KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
 
 @pytest.fixture
 async def chat(client: Client, tmp_path: Path) -> Chat:
-    return await chat_on(client, tmp_path / "novel")
+    return await make_chat(client, tmp_path / "novel")
 
 
 @pytest.mark.requirement("CF-011", "CF-012", "CF-016", "CF-032")
@@ -223,7 +223,7 @@ async def test_sensitive_mode_takes_out_more(chat: Chat) -> None:
 
 async def test_a_setting_makes_the_wider_rules_the_rule(tmp_path: Path) -> None:
     async with daemon(tmp_path, Settings(context_sensitive=True)) as client:
-        chat = await chat_on(client, tmp_path / "novel")
+        chat = await make_chat(client, tmp_path / "novel")
         ref_id = await chat.put("mail to jane.doe@example.com\n")
 
         page = await chat.call("context.read", id=ref_id)
@@ -250,7 +250,7 @@ async def test_an_owner_may_read_raw_text_and_bytes(chat: Chat) -> None:
 async def test_a_renderer_may_read_but_not_raw(server: Server, chat: Chat) -> None:
     ref_id = await chat.put(KEY)
     async with in_memory(server, role=Role.RENDERER) as renderer:
-        theirs = Chat(renderer, chat.where["projectId"])
+        theirs = Chat(renderer, chat.key["projectId"])
         page = await theirs.call("context.read", id=ref_id)
         refusals = [
             await theirs.failure("context.read", id=ref_id, raw=True),
@@ -285,7 +285,7 @@ async def test_an_id_is_never_a_path(chat: Chat, channel: str, ref_id: str) -> N
 @pytest.mark.requirement("CF-004", "CF-039")
 async def test_a_conversation_does_not_see_anothers_files(chat: Chat) -> None:
     ref_id = await chat.put("mine")
-    other = Chat(chat.client, chat.where["projectId"], "chat-2")
+    other = Chat(chat.client, chat.key["projectId"], "chat-2")
     await other.put("theirs")
 
     error = await other.failure("context.read", id=ref_id)
@@ -297,7 +297,7 @@ async def test_a_conversation_does_not_see_anothers_files(chat: Chat) -> None:
 
 async def test_a_conversation_belongs_to_its_first_project(chat: Chat, tmp_path: Path) -> None:
     ref_id = await chat.put("mine")
-    other = await chat_on(chat.client, tmp_path / "other novel")
+    other = await make_chat(chat.client, tmp_path / "other novel")
 
     for channel in ("context.list", "context.read", "context:files:stats"):
         error = await other.failure(channel, id=ref_id)
@@ -322,7 +322,7 @@ async def test_an_unused_conversation_is_empty_and_stays_unused(chat: Chat, tmp_
 async def test_ids_that_differ_in_case_are_told_apart_by_a_conflict(chat: Chat) -> None:
     await chat.put("x")
 
-    error = await Chat(chat.client, chat.where["projectId"], "CHAT-1").failure("context.list")
+    error = await Chat(chat.client, chat.key["projectId"], "CHAT-1").failure("context.list")
 
     assert error.code == "CONFLICT"
     assert error.details["field"] == "conversationId"

@@ -4,7 +4,8 @@ import pytest
 
 from creonowd.redaction import PLACEHOLDER
 from testing.clients import Client
-from tests.channels.conftest import Book, Lines
+from testing.novels import Novel
+from tests.channels.conftest import Lines
 
 PREFIX = "context:creonow:conversations"
 FOLDER = ".creonow/conversations"
@@ -16,24 +17,26 @@ def said(text: str, **more: Any) -> dict[str, Any]:
     return {"messages": [{"role": "user", "content": text}], **more}
 
 
-async def save(client: Client, book: Book, conversation: dict[str, Any]) -> dict[str, Any]:
-    return await client.call(f"{PREFIX}:save", {**book.asked, "conversation": conversation})
+async def save(client: Client, novel: Novel, conversation: dict[str, Any]) -> dict[str, Any]:
+    return await client.call(f"{PREFIX}:save", {**novel.params, "conversation": conversation})
 
 
 @pytest.mark.requirement("CN-015", "CN-028")
-async def test_a_conversation_is_saved_listed_read_and_analysed(client: Client, book: Book) -> None:
-    saved = await save(client, book, said("请续写", id="c-1", documentId="第一章.md"))
-    listed = await client.call(f"{PREFIX}:list", book.asked)
-    read = await client.call(f"{PREFIX}:read", {**book.asked, "conversationId": "c-1"})
+async def test_a_conversation_is_saved_listed_read_and_analysed(
+    client: Client, novel: Novel
+) -> None:
+    saved = await save(client, novel, said("请续写", id="c-1", documentId="第一章.md"))
+    listed = await client.call(f"{PREFIX}:list", novel.params)
+    read = await client.call(f"{PREFIX}:read", {**novel.params, "conversationId": "c-1"})
     updated = await client.call(
         f"{PREFIX}:analysis:update",
         {
-            **book.asked,
+            **novel.params,
             "conversationId": "c-1",
             "analysis": {"summary": "续写第一章", "mood": "好"},
         },
     )
-    again = await client.call(f"{PREFIX}:read", {**book.asked, "conversationId": "c-1"})
+    again = await client.call(f"{PREFIX}:read", {**novel.params, "conversationId": "c-1"})
 
     index = saved["index"]
     assert saved == {"saved": True, "index": index}
@@ -61,17 +64,19 @@ async def test_a_conversation_is_saved_listed_read_and_analysed(client: Client, 
         "index": {**index, "summary": "续写第一章", "summaryQuality": "analysis"},
     }
     assert again["conversation"]["analysis"] == {"summary": "续写第一章", "mood": "好"}
-    assert (book.root / FOLDER / "c-1.json").is_file()
+    assert (novel.root / FOLDER / "c-1.json").is_file()
 
 
-async def test_the_list_is_limited_and_can_be_of_one_document(client: Client, book: Book) -> None:
+async def test_the_list_is_limited_and_can_be_of_one_document(client: Client, novel: Novel) -> None:
     for number in range(60):
         document = "甲.md" if number % 2 else "乙.md"
-        await save(client, book, said(str(number), id=f"c{number}", documentId=document))
+        await save(client, novel, said(str(number), id=f"c{number}", documentId=document))
 
-    default = await client.call(f"{PREFIX}:list", book.asked)
-    all_of_them = await client.call(f"{PREFIX}:list", {**book.asked, "limit": 200})
-    of_one = await client.call(f"{PREFIX}:list", {**book.asked, "documentId": "甲.md", "limit": 3})
+    default = await client.call(f"{PREFIX}:list", novel.params)
+    all_of_them = await client.call(f"{PREFIX}:list", {**novel.params, "limit": 200})
+    of_one = await client.call(
+        f"{PREFIX}:list", {**novel.params, "documentId": "甲.md", "limit": 3}
+    )
 
     assert len(default["items"]) == 50
     assert [item["id"] for item in all_of_them["items"]] == [f"c{n}" for n in range(59, -1, -1)]
@@ -79,24 +84,24 @@ async def test_the_list_is_limited_and_can_be_of_one_document(client: Client, bo
 
 
 @pytest.mark.parametrize("limit", [0, -1, 201, 1.5, "5"])
-async def test_a_limit_out_of_range_is_refused(client: Client, book: Book, limit: Any) -> None:
-    error = await client.failure(f"{PREFIX}:list", {**book.asked, "limit": limit})
+async def test_a_limit_out_of_range_is_refused(client: Client, novel: Novel, limit: Any) -> None:
+    error = await client.failure(f"{PREFIX}:list", {**novel.params, "limit": limit})
 
     assert error.code == "INVALID_ARGUMENT"
     assert error.details["field"] == "limit"
 
 
 async def test_conversations_leave_redacted_and_come_back_unharmed(
-    client: Client, book: Book, logged: Lines
+    client: Client, novel: Novel, logged: Lines
 ) -> None:
     saved = await save(
-        client, book, said(f"密钥 {SECRET}", id="a", extra={"note": [f"也有 {SECRET}"]})
+        client, novel, said(f"密钥 {SECRET}", id="a", extra={"note": [f"也有 {SECRET}"]})
     )
-    await save(client, book, said("好", id="b", login={"password": PASSWORD, SECRET: 1}))
-    named = await client.call(f"{PREFIX}:read", {**book.asked, "conversationId": "b"})
-    read = await client.call(f"{PREFIX}:read", {**book.asked, "conversationId": "a"})
-    listed = await client.call(f"{PREFIX}:list", book.asked)
-    await save(client, book, read["conversation"])
+    await save(client, novel, said("好", id="b", login={"password": PASSWORD, SECRET: 1}))
+    named = await client.call(f"{PREFIX}:read", {**novel.params, "conversationId": "b"})
+    read = await client.call(f"{PREFIX}:read", {**novel.params, "conversationId": "a"})
+    listed = await client.call(f"{PREFIX}:list", novel.params)
+    await save(client, novel, read["conversation"])
 
     assert SECRET not in f"{saved}{read}{listed}{named}{logged}"
     assert named["conversation"]["login"] == {"password": PLACEHOLDER, PLACEHOLDER: 1}
@@ -109,7 +114,7 @@ async def test_conversations_leave_redacted_and_come_back_unharmed(
         "openai_api_key_sk",
     ]
     assert listed["redactionEvidence"][0]["sourceRef"] == f"{FOLDER}/a.json"
-    assert SECRET in (book.root / FOLDER / "a.json").read_text(encoding="utf-8")
+    assert SECRET in (novel.root / FOLDER / "a.json").read_text(encoding="utf-8")
     assert [line for line in logged if line["event"] == "context_redaction_applied"]
 
 
@@ -133,12 +138,12 @@ async def test_conversations_leave_redacted_and_come_back_unharmed(
     ],
 )
 async def test_what_cannot_be_done_has_its_code(
-    client: Client, book: Book, channel: str, payload: dict[str, Any], code: str
+    client: Client, novel: Novel, channel: str, payload: dict[str, Any], code: str
 ) -> None:
-    error = await client.failure(f"{PREFIX}:{channel}", {**book.asked, **payload})
+    error = await client.failure(f"{PREFIX}:{channel}", {**novel.params, **payload})
 
     assert error.code == code
-    assert str(book.root) not in f"{error} {error.data}"
+    assert str(novel.root) not in f"{error} {error.data}"
 
 
 @pytest.mark.parametrize(
@@ -160,15 +165,15 @@ async def test_unknown_and_blank_projects(
     assert blank.code == "INVALID_ARGUMENT"
 
 
-async def test_damaged_files_are_named_in_the_list(client: Client, book: Book) -> None:
-    await save(client, book, said("甲", id="a"))
-    book.put(f"{FOLDER}/bad.json", "{")
-    book.put(f"{FOLDER}/index.json", "not json")
+async def test_damaged_files_are_named_in_the_list(client: Client, novel: Novel) -> None:
+    await save(client, novel, said("甲", id="a"))
+    novel.put(f"{FOLDER}/bad.json", "{")
+    novel.put(f"{FOLDER}/index.json", "not json")
 
-    listed = await client.call(f"{PREFIX}:list", book.asked)
+    listed = await client.call(f"{PREFIX}:list", novel.params)
 
     assert [item["id"] for item in listed["items"]] == ["a"]
     assert [(error["path"], error["code"]) for error in listed["errors"]] == [
         (f"{FOLDER}/bad.json", "IO_ERROR")
     ]
-    assert (book.root / FOLDER / "index.damaged-1.json").read_bytes() == b"not json"
+    assert (novel.root / FOLDER / "index.damaged-1.json").read_bytes() == b"not json"

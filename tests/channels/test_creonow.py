@@ -4,7 +4,8 @@ from pathlib import Path
 import pytest
 
 from testing.clients import Client
-from tests.channels.conftest import Book, Lines
+from testing.novels import Novel
+from tests.channels.conftest import Lines
 
 SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"
 SCOPES = ["rules", "settings", "characters"]
@@ -12,23 +13,23 @@ SCOPES = ["rules", "settings", "characters"]
 
 @pytest.mark.requirement("CN-009", "CN-023")
 async def test_ensure_answers_the_root_of_the_project(
-    client: Client, book: Book, logged: Lines
+    client: Client, novel: Novel, logged: Lines
 ) -> None:
-    answer = await client.call("context:creonow:ensure", book.asked)
+    answer = await client.call("context:creonow:ensure", novel.params)
 
-    assert answer == {"rootPath": str(book.root), "ensured": True}
-    assert (book.root / ".creonow/rules/style.md").read_bytes() == b"# Style\n\n"
+    assert answer == {"rootPath": str(novel.root), "ensured": True}
+    assert (novel.root / ".creonow/rules/style.md").read_bytes() == b"# Style\n\n"
     assert [line["event"] for line in logged if "ensure" in line["event"]] == ["context_ensure"]
 
 
 @pytest.mark.requirement("CN-008", "CN-010", "CN-011")
-async def test_ensure_makes_the_tree_of_creonow_alone(client: Client, book: Book) -> None:
-    (book.root / ".writenow/rules").mkdir(parents=True)
-    book.put(".writenow/rules/style.md", "old")
+async def test_ensure_makes_the_tree_of_creonow_alone(client: Client, novel: Novel) -> None:
+    (novel.root / ".writenow/rules").mkdir(parents=True)
+    novel.put(".writenow/rules/style.md", "old")
 
-    await client.call("context:creonow:ensure", book.asked)
+    await client.call("context:creonow:ensure", novel.params)
 
-    made = {path.relative_to(book.root).as_posix() for path in book.root.rglob("*")}
+    made = {path.relative_to(novel.root).as_posix() for path in novel.root.rglob("*")}
     assert made == {
         ".writenow",
         ".writenow/rules",
@@ -44,20 +45,20 @@ async def test_ensure_makes_the_tree_of_creonow_alone(client: Client, book: Book
         ".creonow/conversations",
         ".creonow/cache",
     }
-    rules = book.root / ".creonow/rules"
+    rules = novel.root / ".creonow/rules"
     assert (rules / "style.md").read_bytes() == b"# Style\n\n"
     assert json.loads((rules / "terminology.json").read_bytes()) == {"terms": []}
     assert json.loads((rules / "constraints.json").read_bytes()) == {"version": 1, "items": []}
 
 
 @pytest.mark.requirement("CN-024")
-async def test_status_before_and_after_ensure(client: Client, book: Book) -> None:
-    before = await client.call("context:creonow:status", book.asked)
-    await client.call("context:creonow:ensure", book.asked)
-    after = await client.call("context:creonow:status", book.asked)
+async def test_status_before_and_after_ensure(client: Client, novel: Novel) -> None:
+    before = await client.call("context:creonow:status", novel.params)
+    await client.call("context:creonow:ensure", novel.params)
+    after = await client.call("context:creonow:status", novel.params)
 
     assert before == {"exists": False, "watching": False}
-    assert after == {"exists": True, "watching": False, "rootPath": str(book.root)}
+    assert after == {"exists": True, "watching": False, "rootPath": str(novel.root)}
 
 
 @pytest.mark.parametrize(
@@ -84,12 +85,14 @@ async def test_every_channel_knows_unknown_and_blank_projects(client: Client, ch
 
 @pytest.mark.requirement("CN-027")
 @pytest.mark.parametrize("scope", SCOPES)
-async def test_what_is_listed_can_be_read(client: Client, book: Book, scope: str) -> None:
-    book.put(f".creonow/{scope}/甲/乙.md", "内容\n")
+async def test_what_is_listed_can_be_read(client: Client, novel: Novel, scope: str) -> None:
+    novel.put(f".creonow/{scope}/甲/乙.md", "内容\n")
 
-    listed = await client.call(f"context:creonow:{scope}:list", book.asked)
+    listed = await client.call(f"context:creonow:{scope}:list", novel.params)
     (item,) = listed["items"]
-    read = await client.call(f"context:creonow:{scope}:read", {**book.asked, "path": item["path"]})
+    read = await client.call(
+        f"context:creonow:{scope}:read", {**novel.params, "path": item["path"]}
+    )
 
     assert item == {
         "path": f".creonow/{scope}/甲/乙.md",
@@ -100,12 +103,12 @@ async def test_what_is_listed_can_be_read(client: Client, book: Book, scope: str
 
 
 async def test_what_is_read_is_redacted_with_evidence_and_a_log_line(
-    client: Client, book: Book, logged: Lines
+    client: Client, novel: Novel, logged: Lines
 ) -> None:
-    book.put(".creonow/settings/密.md", f"{SECRET}\n路径 /home/alice/novel/draft.txt\n")
+    novel.put(".creonow/settings/密.md", f"{SECRET}\n路径 /home/alice/novel/draft.txt\n")
 
     read = await client.call(
-        "context:creonow:settings:read", {**book.asked, "path": ".creonow/settings/密.md"}
+        "context:creonow:settings:read", {**novel.params, "path": ".creonow/settings/密.md"}
     )
 
     assert SECRET not in str(read)
@@ -124,12 +127,12 @@ async def test_what_is_read_is_redacted_with_evidence_and_a_log_line(
 
 
 async def test_a_clean_text_leaves_no_redaction_line(
-    client: Client, book: Book, logged: Lines
+    client: Client, novel: Novel, logged: Lines
 ) -> None:
-    book.put(".creonow/settings/a.md", "平安无事")
+    novel.put(".creonow/settings/a.md", "平安无事")
 
     await client.call(
-        "context:creonow:settings:read", {**book.asked, "path": ".creonow/settings/a.md"}
+        "context:creonow:settings:read", {**novel.params, "path": ".creonow/settings/a.md"}
     )
 
     assert not [line for line in logged if line["event"] == "context_redaction_applied"]
@@ -152,31 +155,31 @@ async def test_a_clean_text_leaves_no_redaction_line(
     ],
 )
 async def test_what_cannot_be_read_has_a_code_and_no_absolute_path(
-    client: Client, book: Book, path: str, code: str
+    client: Client, novel: Novel, path: str, code: str
 ) -> None:
-    await client.call("context:creonow:ensure", book.asked)
-    book.put(".creonow/settings/sub/a.md", "a")
-    book.put(".creonow/settings/big.md", b"x" * (4 * 1024 * 1024 + 1))
-    book.put(".creonow/settings/gbk.md", "林黛玉".encode("gbk"))
+    await client.call("context:creonow:ensure", novel.params)
+    novel.put(".creonow/settings/sub/a.md", "a")
+    novel.put(".creonow/settings/big.md", b"x" * (4 * 1024 * 1024 + 1))
+    novel.put(".creonow/settings/gbk.md", "林黛玉".encode("gbk"))
 
-    error = await client.failure("context:creonow:settings:read", {**book.asked, "path": path})
+    error = await client.failure("context:creonow:settings:read", {**novel.params, "path": path})
 
     assert error.code == code
-    assert str(book.root) not in f"{error} {error.data}"
+    assert str(novel.root) not in f"{error} {error.data}"
     if code == "IO_ERROR":
         assert error.details["limitBytes"] == 4 * 1024 * 1024
 
 
 @pytest.mark.requirement("CN-019")
 async def test_a_link_out_of_the_tree_is_refused_and_logged_without_a_path(
-    client: Client, book: Book, tmp_path: Path, logged: Lines
+    client: Client, novel: Novel, tmp_path: Path, logged: Lines
 ) -> None:
     (tmp_path / "secret.md").write_text("secret", encoding="utf-8")
-    (book.root / ".creonow/settings").mkdir(parents=True)
-    (book.root / ".creonow/settings/a.md").symlink_to(tmp_path / "secret.md")
+    (novel.root / ".creonow/settings").mkdir(parents=True)
+    (novel.root / ".creonow/settings/a.md").symlink_to(tmp_path / "secret.md")
 
     error = await client.failure(
-        "context:creonow:settings:read", {**book.asked, "path": ".creonow/settings/a.md"}
+        "context:creonow:settings:read", {**novel.params, "path": ".creonow/settings/a.md"}
     )
 
     assert error.code == "INVALID_ARGUMENT"
@@ -185,11 +188,11 @@ async def test_a_link_out_of_the_tree_is_refused_and_logged_without_a_path(
     assert str(tmp_path) not in str(logged)
 
 
-async def test_one_project_never_sees_another(client: Client, book: Book, tmp_path: Path) -> None:
+async def test_one_project_never_sees_another(client: Client, novel: Novel, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
     made = await client.call("project:create", {"rootPath": str(other)})
-    book.put(".creonow/settings/a.md", "mine")
+    novel.put(".creonow/settings/a.md", "mine")
 
     listed = await client.call("context:creonow:settings:list", {"projectId": made["projectId"]})
     error = await client.failure(
@@ -202,11 +205,11 @@ async def test_one_project_never_sees_another(client: Client, book: Book, tmp_pa
 
 
 @pytest.mark.requirement("CN-026")
-async def test_all_rules_come_in_one_reply(client: Client, book: Book) -> None:
-    await client.call("context:creonow:ensure", book.asked)
-    book.put(".creonow/rules/禁用词.txt", "突然")
+async def test_all_rules_come_in_one_reply(client: Client, novel: Novel) -> None:
+    await client.call("context:creonow:ensure", novel.params)
+    novel.put(".creonow/rules/禁用词.txt", "突然")
 
-    rules = await client.call("context:creonow:rules:get", book.asked)
+    rules = await client.call("context:creonow:rules:get", novel.params)
 
     assert [(piece["kind"], piece["path"]) for piece in rules["fragments"]] == [
         ("style", ".creonow/rules/style.md"),
@@ -220,8 +223,8 @@ async def test_all_rules_come_in_one_reply(client: Client, book: Book) -> None:
     assert rules["redactionEvidence"] == []
 
 
-async def test_rules_without_a_tree_are_empty(client: Client, book: Book) -> None:
-    assert await client.call("context:creonow:rules:get", book.asked) == {
+async def test_rules_without_a_tree_are_empty(client: Client, novel: Novel) -> None:
+    assert await client.call("context:creonow:rules:get", novel.params) == {
         "fragments": [],
         "errors": [],
         "redactionEvidence": [],
@@ -229,14 +232,14 @@ async def test_rules_without_a_tree_are_empty(client: Client, book: Book) -> Non
 
 
 async def test_a_rule_that_cannot_be_used_is_an_error_and_the_rest_still_comes(
-    client: Client, book: Book
+    client: Client, novel: Novel
 ) -> None:
-    book.put(".creonow/rules/style.md", f"key={SECRET}")
-    book.put(".creonow/rules/terminology.json", '{"terms": [')
-    book.put(".creonow/rules/gbk.md", "林黛玉".encode("gbk"))
-    book.put(".creonow/rules/big.md", b"x" * (4 * 1024 * 1024 + 1))
+    novel.put(".creonow/rules/style.md", f"key={SECRET}")
+    novel.put(".creonow/rules/terminology.json", '{"terms": [')
+    novel.put(".creonow/rules/gbk.md", "林黛玉".encode("gbk"))
+    novel.put(".creonow/rules/big.md", b"x" * (4 * 1024 * 1024 + 1))
 
-    rules = await client.call("context:creonow:rules:get", book.asked)
+    rules = await client.call("context:creonow:rules:get", novel.params)
 
     assert [piece["kind"] for piece in rules["fragments"]] == ["style"]
     assert SECRET not in str(rules)
@@ -248,20 +251,20 @@ async def test_a_rule_that_cannot_be_used_is_an_error_and_the_rest_still_comes(
     ]
 
 
-async def test_a_byte_order_mark_and_crlf_do_no_harm(client: Client, book: Book) -> None:
-    book.put(".creonow/rules/terminology.json", b'\xef\xbb\xbf{"terms": []}\r\n')
+async def test_a_byte_order_mark_and_crlf_do_no_harm(client: Client, novel: Novel) -> None:
+    novel.put(".creonow/rules/terminology.json", b'\xef\xbb\xbf{"terms": []}\r\n')
 
-    rules = await client.call("context:creonow:rules:get", book.asked)
+    rules = await client.call("context:creonow:rules:get", novel.params)
 
     assert rules["errors"] == []
     assert rules["fragments"][0]["content"] == '{"terms": []}\r\n'
 
 
-async def test_ensure_says_what_stands_in_the_way(client: Client, book: Book) -> None:
-    book.put(".creonow", "a file")
+async def test_ensure_says_what_stands_in_the_way(client: Client, novel: Novel) -> None:
+    novel.put(".creonow", "a file")
 
-    error = await client.failure("context:creonow:ensure", book.asked)
+    error = await client.failure("context:creonow:ensure", novel.params)
 
     assert error.code == "IO_ERROR"
     assert error.details == {"path": ".creonow", "reason": "in_the_way"}
-    assert (await client.call("context:creonow:status", book.asked))["exists"] is False
+    assert (await client.call("context:creonow:status", novel.params))["exists"] is False

@@ -13,14 +13,14 @@ from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from testing.clients import Client, daemon, in_memory
-from testing.projects import Chat, chat_on
+from testing.novels import Chat, make_chat
 
 KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
 
 
 @pytest.fixture
 async def chat(client: Client, tmp_path: Path) -> Chat:
-    return await chat_on(client, tmp_path / "novel")
+    return await make_chat(client, tmp_path / "novel")
 
 
 @pytest.mark.requirement("CF-001", "CF-015", "CF-028")
@@ -62,7 +62,7 @@ async def test_the_limit_is_4000_characters(
 
 async def test_the_limits_are_settings(tmp_path: Path) -> None:
     async with daemon(tmp_path, Settings(max_inline_chars=500)) as client:
-        chat = await chat_on(client, tmp_path / "novel")
+        chat = await make_chat(client, tmp_path / "novel")
         result = await chat.call("context:files:put", kind="artifact", content="x" * 501, hint="h")
 
     assert len(result["preview"]) <= 500
@@ -151,7 +151,7 @@ async def test_a_bad_put_names_its_field(
 
 
 async def test_the_longest_conversation_id_is_64_characters(chat: Chat) -> None:
-    longest = Chat(chat.client, chat.where["projectId"], "x" * 64)
+    longest = Chat(chat.client, chat.key["projectId"], "x" * 64)
 
     assert await longest.put("x")
 
@@ -160,7 +160,7 @@ async def test_half_an_emoji_is_kept_as_one_character(chat: Chat) -> None:
     await chat.client.raw(
         b'{"jsonrpc":"2.0","id":"cut","method":"context:files:put","params":'
         b'{"projectId":"%s","conversationId":"chat-1","kind":"artifact","hint":"h",'
-        b'"content":"cut \\ud83d"}}\n' % chat.where["projectId"].encode()
+        b'"content":"cut \\ud83d"}}\n' % chat.key["projectId"].encode()
     )
     reply = await chat.client.reply("cut")
 
@@ -194,7 +194,7 @@ async def test_the_host_makes_a_lazy_file_at_first_access(chat: Chat) -> None:
     assert found["totalMatches"] == 1
     assert asked == [
         {
-            **chat.where,
+            **chat.key,
             "id": ref_id,
             "kind": "history",
             "hint": "h",
@@ -230,7 +230,7 @@ async def test_many_readers_make_a_lazy_file_once(chat: Chat) -> None:
 
     chat.client.handlers["context:files:materialise"] = make
     ref_id = await chat.register({"type": "host"})
-    request = {"jsonrpc": "2.0", "method": "context.read", "params": {**chat.where, "id": ref_id}}
+    request = {"jsonrpc": "2.0", "method": "context.read", "params": {**chat.key, "id": ref_id}}
 
     for number in range(100, 110):
         await chat.client.post(request | {"id": number})
@@ -263,12 +263,12 @@ async def test_a_cleaned_lazy_file_is_made_again(chat: Chat) -> None:
 
 async def test_another_connection_can_make_it_after_a_restart(tmp_path: Path) -> None:
     async with daemon(tmp_path) as client:
-        chat = await chat_on(client, tmp_path / "novel")
+        chat = await make_chat(client, tmp_path / "novel")
         ref_id = await chat.register({"type": "host"})
 
     async with daemon(tmp_path) as client:
         client.handlers["context:files:materialise"] = lambda _: {"content": "by the next host"}
-        page = await Chat(client, chat.where["projectId"]).call("context.read", id=ref_id)
+        page = await Chat(client, chat.key["projectId"]).call("context.read", id=ref_id)
 
     assert page["content"] == "by the next host"
 
@@ -280,7 +280,7 @@ async def test_the_host_that_registered_is_asked_before_who_reads(
     ref_id = await chat.register({"type": "host"})
     async with in_memory(server) as other:
         other.handlers["context:files:materialise"] = lambda _: {"content": "by the reader"}
-        page = await Chat(other, chat.where["projectId"]).call("context.read", id=ref_id)
+        page = await Chat(other, chat.key["projectId"]).call("context.read", id=ref_id)
 
     assert page["content"] == "by the host"
 
@@ -300,7 +300,7 @@ async def test_a_host_that_cannot_make_it_is_an_error_that_can_be_retried(chat: 
 
 async def test_a_silent_host_times_out_and_leaves_nothing(tmp_path: Path) -> None:
     async with daemon(tmp_path, Settings(context_host_timeout_ms=50)) as client:
-        chat = await chat_on(client, tmp_path / "novel")
+        chat = await make_chat(client, tmp_path / "novel")
         client.handlers["context:files:materialise"] = lambda _: NotImplemented
         ref_id = await chat.register({"type": "host"})
 
@@ -316,7 +316,7 @@ async def test_many_silent_hosts_keep_nobody_else_waiting(chat: Chat) -> None:
     for number in range(60):
         ref_id = await chat.register({"type": "host", "number": number})
         request = {"jsonrpc": "2.0", "id": f"slow {number}", "method": "context.read"}
-        await chat.client.post(request | {"params": {**chat.where, "id": ref_id}})
+        await chat.client.post(request | {"params": {**chat.key, "id": ref_id}})
 
     with anyio.fail_after(5):
         put_id = await chat.put("something else")
@@ -331,7 +331,7 @@ async def test_a_cancelled_read_stops_waiting_for_the_host(chat: Chat) -> None:
     chat.client.handlers["context:files:materialise"] = lambda _: NotImplemented
     ref_id = await chat.register({"type": "host"})
     request = {"jsonrpc": "2.0", "id": "slow", "method": "context.read"}
-    await chat.client.post(request | {"params": {**chat.where, "id": ref_id}})
+    await chat.client.post(request | {"params": {**chat.key, "id": ref_id}})
     await anyio.lowlevel.checkpoint()
     await chat.client.post(
         {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "slow"}}
@@ -449,14 +449,14 @@ async def test_pruning_never_takes_an_eager_file_before_its_age(chat: Chat) -> N
 
 
 async def test_pruning_a_project_leaves_others_alone(chat: Chat, tmp_path: Path) -> None:
-    other = await chat_on(chat.client, tmp_path / "other", "chat-2")
+    other = await make_chat(chat.client, tmp_path / "other", "chat-2")
     theirs = await other.register({"type": "json", "value": 1})
     await other.call("context.read", id=theirs)
     mine = await chat.register({"type": "json", "value": 1})
     await chat.call("context.read", id=mine)
 
     pruned = await chat.client.call(
-        "context:files:prune", {"projectId": chat.where["projectId"], "maxBytes": 0}
+        "context:files:prune", {"projectId": chat.key["projectId"], "maxBytes": 0}
     )
 
     assert [one["id"] for one in pruned["cleaned"]] == [mine]
@@ -471,7 +471,7 @@ async def test_stats_count_what_is_kept(chat: Chat) -> None:
     await chat.call("context.read", id=made)
 
     stats = await chat.call("context:files:stats")
-    project = await chat.client.call("context:files:stats", {"projectId": chat.where["projectId"]})
+    project = await chat.client.call("context:files:stats", {"projectId": chat.key["projectId"]})
 
     assert stats == project
     assert stats["conversations"] == 1
@@ -489,7 +489,7 @@ async def test_a_conversation_travels(chat: Chat, tmp_path: Path) -> None:
 
     exported = await chat.call("context:files:export", path=path)
     arrived = await chat.call("context:files:import", path=path, conversationId="copy")
-    page = await Chat(chat.client, chat.where["projectId"], "copy").call("context.read", id=ref_id)
+    page = await Chat(chat.client, chat.key["projectId"], "copy").call("context.read", id=ref_id)
 
     assert exported == {"path": path, "files": 1, "bytes": Path(path).stat().st_size}
     assert arrived["conversationId"] == "copy"
@@ -501,7 +501,7 @@ async def test_a_conversation_travels(chat: Chat, tmp_path: Path) -> None:
 async def test_only_owners_export_and_import(server: Server, chat: Chat, tmp_path: Path) -> None:
     await chat.put("x")
     async with in_memory(server, role=Role.RENDERER) as renderer:
-        theirs = Chat(renderer, chat.where["projectId"])
+        theirs = Chat(renderer, chat.key["projectId"])
         out = await theirs.failure("context:files:export", path=str(tmp_path / "x.zip"))
         back = await theirs.failure("context:files:import", path=str(tmp_path / "x.zip"))
 
@@ -546,10 +546,10 @@ async def test_an_export_tells_its_progress(chat: Chat, tmp_path: Path) -> None:
 
 async def test_files_outlive_the_daemon(tmp_path: Path) -> None:
     async with daemon(tmp_path) as client:
-        chat = await chat_on(client, tmp_path / "novel")
+        chat = await make_chat(client, tmp_path / "novel")
         ref_id = await chat.put("durable")
 
     async with daemon(tmp_path) as client:
-        page = await Chat(client, chat.where["projectId"]).call("context.read", id=ref_id)
+        page = await Chat(client, chat.key["projectId"]).call("context.read", id=ref_id)
 
     assert page["content"] == "durable"

@@ -18,13 +18,13 @@ from testing.conversations import (
     says,
     user,
 )
-from testing.projects import chat_on
+from testing.novels import make_chat
 
 
 async def test_history_keeps_the_brief_result_and_the_file_all_of_it(
     client: Client, tmp_path: Path
 ) -> None:
-    chat = await chat_on(client, tmp_path / "book")
+    chat = await make_chat(client, tmp_path / "book")
     lines = [f"src/a.py:{n}: found {n}" for n in range(40)]
     messages = [
         user("find it"),
@@ -51,7 +51,7 @@ async def test_history_keeps_the_brief_result_and_the_file_all_of_it(
 async def test_a_text_over_the_limits_is_answered_with_preview_and_ref(
     client: Client, tmp_path: Path
 ) -> None:
-    chat = await chat_on(client, tmp_path / "book")
+    chat = await make_chat(client, tmp_path / "book")
     prose = "\n".join(f"第{n}段。夜色很深，林远推开门。" for n in range(800))
 
     said = await chat.call("context:history:append", messages=[user(prose)])
@@ -71,7 +71,7 @@ async def test_a_text_over_the_limits_is_answered_with_preview_and_ref(
 async def test_the_model_gets_the_whole_observation_and_history_the_summary(
     client: Client, tmp_path: Path
 ) -> None:
-    chat = await chat_on(client, tmp_path / "book")
+    chat = await make_chat(client, tmp_path / "book")
     listing = {"entries": [f"file_{n}.md" for n in range(60)]}
 
     answer = await chat.call("context:tool:compress", tool="LS", args={"path": "."}, result=listing)
@@ -88,7 +88,7 @@ async def test_the_model_gets_the_whole_observation_and_history_the_summary(
 async def test_a_call_id_that_is_used_again_gets_a_file_of_its_own(
     client: Client, tmp_path: Path
 ) -> None:
-    chat = await chat_on(client, tmp_path / "book")
+    chat = await make_chat(client, tmp_path / "book")
 
     refs = [
         (await chat.call("context:tool:compress", tool="Web", result=text, toolCallId="call_0"))[
@@ -103,7 +103,7 @@ async def test_a_call_id_that_is_used_again_gets_a_file_of_its_own(
 async def test_a_summary_that_is_appended_again_stays_as_it_is(
     client: Client, tmp_path: Path
 ) -> None:
-    chat = await chat_on(client, tmp_path / "book")
+    chat = await make_chat(client, tmp_path / "book")
     made = await chat.call("context:tool:compress", tool="Read", result="a\nb", toolCallId="c1")
     messages = [user("read"), calls(("c1", "Read", {})), result("c1", made["summary"])]
 
@@ -117,7 +117,7 @@ async def test_a_summary_that_is_appended_again_stays_as_it_is(
 async def test_neither_secrets_nor_raw_json_enter_history_or_files(
     client: Client, tmp_path: Path
 ) -> None:
-    chat = await chat_on(client, tmp_path / "book")
+    chat = await make_chat(client, tmp_path / "book")
     nested = {"config": {"password": SECRETS[0], "list": [{"api_key": "short"}]}}
     raw = {
         "stdout": json.dumps(nested),
@@ -150,7 +150,7 @@ async def test_neither_secrets_nor_raw_json_enter_history_or_files(
 
 @pytest.mark.requirement("CB-050")
 async def test_thoughts_are_not_kept(client: Client, tmp_path: Path) -> None:
-    chat = await chat_on(client, tmp_path / "book")
+    chat = await make_chat(client, tmp_path / "book")
     messages = [
         user("hello"),
         says("<think>secret plan</think>Good morning."),
@@ -170,7 +170,7 @@ async def test_thoughts_are_not_kept(client: Client, tmp_path: Path) -> None:
 async def test_a_mere_thought_leaves_no_empty_message_in_the_next_turn(
     client: Client, tmp_path: Path
 ) -> None:
-    chat = await chat_on(client, tmp_path / "book")
+    chat = await make_chat(client, tmp_path / "book")
     thought = says("<think>nothing to say</think>")
 
     await chat.call("context:history:append", messages=[user("hello"), thought])
@@ -180,7 +180,7 @@ async def test_a_mere_thought_leaves_no_empty_message_in_the_next_turn(
 
 
 async def test_a_secret_in_a_name_is_not_kept(client: Client, tmp_path: Path) -> None:
-    chat = await chat_on(client, tmp_path / "book")
+    chat = await make_chat(client, tmp_path / "book")
     named = {**result("c1", "x"), "name": SECRETS[1]}
     messages = [{**user("go"), "name": SECRETS[1]}, calls(("c1", SECRETS[1], {})), named]
 
@@ -209,7 +209,7 @@ async def test_a_secret_in_a_name_is_not_kept(client: Client, tmp_path: Path) ->
 async def test_messages_that_part_calls_and_results_are_refused_whole(
     client: Client, tmp_path: Path, messages: list[dict[str, Any]], field: str
 ) -> None:
-    chat = await chat_on(client, tmp_path / "book")
+    chat = await make_chat(client, tmp_path / "book")
 
     refused = await chat.failure("context:history:append", messages=messages)
 
@@ -222,7 +222,7 @@ async def test_messages_that_part_calls_and_results_are_refused_whole(
 async def test_clearing_forgets_the_rounds_and_may_be_repeated(
     client: Client, tmp_path: Path
 ) -> None:
-    chat = await chat_on(client, tmp_path / "book")
+    chat = await make_chat(client, tmp_path / "book")
     await chat.call("context:history:append", messages=realistic_round(1))
 
     first = await chat.call("context:history:clear")
@@ -235,8 +235,8 @@ async def test_clearing_forgets_the_rounds_and_may_be_repeated(
 
 
 async def test_a_history_belongs_to_one_project(client: Client, tmp_path: Path) -> None:
-    chat = await chat_on(client, tmp_path / "one")
-    other = await chat_on(client, tmp_path / "two")
+    chat = await make_chat(client, tmp_path / "one")
+    other = await make_chat(client, tmp_path / "two")
     await chat.call("context:history:append", messages=[user("mine")])
 
     codes = [
@@ -251,8 +251,8 @@ async def test_a_history_belongs_to_one_project(client: Client, tmp_path: Path) 
 
 
 async def test_unknown_projects_and_bad_ids_are_told_apart(client: Client, tmp_path: Path) -> None:
-    chat = await chat_on(client, tmp_path / "book")
-    bad = {**chat.where, "conversationId": "../up"}
+    chat = await make_chat(client, tmp_path / "book")
+    bad = {**chat.key, "conversationId": "../up"}
     unknown = {"projectId": "prj_aaaaaaaaaaaaaaaaaaaa", "conversationId": "c"}
 
     codes = [
@@ -272,11 +272,11 @@ async def test_unknown_projects_and_bad_ids_are_told_apart(client: Client, tmp_p
 async def test_two_clients_that_append_at_once_lose_and_mix_nothing(
     client: Client, server: Server, tmp_path: Path
 ) -> None:
-    chat = await chat_on(client, tmp_path / "book")
+    chat = await make_chat(client, tmp_path / "book")
 
     async def speak(one: Client, first: int) -> None:
         for number in range(first, first + 8):
-            payload = {**chat.where, "messages": realistic_round(number)}
+            payload = {**chat.key, "messages": realistic_round(number)}
             await one.call("context:history:append", payload)
 
     async with in_memory(server) as other:
@@ -284,7 +284,7 @@ async def test_two_clients_that_append_at_once_lose_and_mix_nothing(
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(speak, client, 0)
                 tasks.start_soon(speak, other, 100)
-        read = await other.call("context:history:read", chat.where)
+        read = await other.call("context:history:read", chat.key)
 
     asked = [one["messages"][0]["content"] for one in read["rounds"]]
     expected = [realistic_round(n)[0]["content"] for n in (*range(8), *range(100, 108))]
@@ -297,11 +297,11 @@ async def test_two_clients_that_append_at_once_lose_and_mix_nothing(
 async def test_a_result_that_comes_after_another_client_spoke_is_refused(
     client: Client, server: Server, tmp_path: Path
 ) -> None:
-    chat = await chat_on(client, tmp_path / "book")
+    chat = await make_chat(client, tmp_path / "book")
     await chat.call("context:history:append", messages=[user("a"), calls(("c1", "LS", {}))])
 
     async with in_memory(server) as other:
-        theirs = {**chat.where, "messages": [user("b")]}
+        theirs = {**chat.key, "messages": [user("b")]}
         await other.call("context:history:append", theirs)
         late = await chat.failure("context:history:append", messages=[result("c1", "x")])
 
@@ -322,7 +322,7 @@ async def test_a_result_that_comes_after_another_client_spoke_is_refused(
 async def test_huge_and_binary_results_are_kept_in_brief_and_in_full(
     client: Client, tmp_path: Path, tool: str, raw: str, told: str
 ) -> None:
-    chat = await chat_on(client, tmp_path / "book")
+    chat = await make_chat(client, tmp_path / "book")
     messages = [user("go"), calls(("c1", tool, {})), result("c1", raw), says("done")]
 
     appended = await chat.call("context:history:append", messages=messages)
@@ -337,7 +337,7 @@ async def test_huge_and_binary_results_are_kept_in_brief_and_in_full(
 
 
 async def test_rounds_can_be_read_in_pages(client: Client, tmp_path: Path) -> None:
-    chat = await chat_on(client, tmp_path / "book")
+    chat = await make_chat(client, tmp_path / "book")
     messages = [m for n in range(6) for m in (user(f"q{n}"), says(f"a{n}"))]
     await chat.call("context:history:append", messages=messages)
 

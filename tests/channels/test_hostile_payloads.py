@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from creonowd.settings import Settings
 from testing.clients import Client
 from testing.fuzz import often
+from testing.novels import make_novel
 from tests.channels.payloads import ODD, Payloads
 
 CONTRACT = json.loads(Path("protocol/openrpc.json").read_bytes())
@@ -58,15 +59,12 @@ def daemon_settings() -> Settings:
 @pytest.fixture
 async def novel(client: Client, tmp_path: Path) -> dict[str, str]:
     """A project with a chapter; gives what stands for it in payloads."""
-    root = tmp_path / "novel"
-    root.mkdir()
-    (root / "一.md").write_text("林远推开门。\n", encoding="utf-8")
-    made = await client.call("project:create", {"rootPath": str(root)})
-    await client.call("context:creonow:ensure", {"projectId": made["projectId"]})
-    chat = {"projectId": made["projectId"], "conversationId": "chat"}
+    made = await make_novel(client, tmp_path / "novel")
+    await client.call("context:creonow:ensure", made.params)
+    chat = {**made.params, "conversationId": "chat"}
     file = {"kind": "artifact", "hint": "a log", "content": "长夜\n" * 3000}
     put = await client.call("context:files:put", chat | file)
-    return {"PROJECT": made["projectId"], "HOME": str(tmp_path), "REF": put["ref"]["id"]}
+    return {"PROJECT": made.project_id, "HOME": str(tmp_path), "REF": put["ref"]["id"]}
 
 
 @pytest.mark.fuzz

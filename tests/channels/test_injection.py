@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from testing.clients import Client
-from testing.projects import Desk, at_desk
+from testing.novels import Novel, make_novel
 
 ALWAYS = ("约束标记", "守则标记")
 MARKERS = {
@@ -74,27 +74,27 @@ async def asked() -> list[str]:
 
 
 @pytest.fixture
-async def desk(client: Client, tmp_path: Path, asked: list[str]) -> Desk:
+async def novel(client: Client, tmp_path: Path, asked: list[str]) -> Novel:
     """A project in which every source has something to say that can be told apart."""
-    desk = await at_desk(client, tmp_path / "小说")
-    (desk.root / "一.md").write_bytes(CHAPTER.encode())
-    (desk.root / "二.md").write_bytes("很久以前，正文在此：段落标记。\n".encode())
+    novel = await make_novel(client, tmp_path / "小说")
+    (novel.root / "一.md").write_bytes(CHAPTER.encode())
+    (novel.root / "二.md").write_bytes("很久以前，正文在此：段落标记。\n".encode())
     for path, content in FILES.items():
-        desk.put(path, content)
-    await desk.constrain("约束标记")
+        novel.put(f".creonow/{path}", content)
+    await novel.constrain("约束标记")
     client.handlers["context:source:fetch"] = lambda params: answer(params, asked)
     for kind, (layer, _) in HOSTS.items():
         await client.call("context:source:register", {"layer": layer, "name": kind, "kind": kind})
-    await desk.script({"text": "摘要标记"})
-    await desk.run(skillId="builtin:polish", cursorPosition=0)
-    await until_indexed(desk)
+    await novel.script({"text": "摘要标记"})
+    await novel.run(skillId="builtin:polish", cursorPosition=0)
+    await until_indexed(novel)
     asked.clear()
-    return desk
+    return novel
 
 
-async def until_indexed(desk: Desk) -> None:
+async def until_indexed(novel: Novel) -> None:
     with anyio.fail_after(60):
-        while any("INDEXING" in said for said in (await desk.assemble())["warnings"]):
+        while any("INDEXING" in said for said in (await novel.assemble())["warnings"]):
             await anyio.lowlevel.checkpoint()
 
 
@@ -117,14 +117,14 @@ def answer(params: dict[str, Any], asked: list[str]) -> dict[str, Any]:
     "SK-037",
 )
 async def test_what_is_injected_follows_the_rules_for_every_subset(
-    desk: Desk, asked: list[str]
+    novel: Novel, asked: list[str]
 ) -> None:
     wrong: list[tuple[tuple[str, ...], set[str], set[str]]] = []
     for flags in subsets():
-        desk.put("skills/trial/SKILL.md", skill(flags))
+        novel.put(".creonow/skills/trial/SKILL.md", skill(flags))
         asked.clear()
 
-        made = await desk.assemble(skillId="project:trial", cursorPosition=len(CHAPTER))
+        made = await novel.assemble(skillId="project:trial", cursorPosition=len(CHAPTER))
 
         prompt = made["prompt"]
         if not found(prompt) == touched(prompt) == set(flags):
@@ -141,30 +141,30 @@ async def test_what_is_injected_follows_the_rules_for_every_subset(
     [(("characters",), True), (("knowledge_graph",), True), (("outline", "retrieval"), False)],
 )
 async def test_entities_that_are_spoken_of_are_characters_and_evidence(
-    desk: Desk, flags: tuple[str, ...], *, given: bool
+    novel: Novel, flags: tuple[str, ...], *, given: bool
 ) -> None:
-    desk.put("characters/苏晴.md", "---\ninject: mentioned\n---\n实体标记\n")
-    (desk.root / "一.md").write_bytes(f"苏晴没有抬头。\n{CHAPTER}苏晴笑了。\n".encode())
-    desk.put("skills/trial/SKILL.md", skill(flags))
+    novel.put(".creonow/characters/苏晴.md", "---\ninject: mentioned\n---\n实体标记\n")
+    (novel.root / "一.md").write_bytes(f"苏晴没有抬头。\n{CHAPTER}苏晴笑了。\n".encode())
+    novel.put(".creonow/skills/trial/SKILL.md", skill(flags))
 
-    made = await desk.assemble(skillId="project:trial", cursorPosition=len(CHAPTER))
+    made = await novel.assemble(skillId="project:trial", cursorPosition=len(CHAPTER))
 
     assert ("实体标记" in made["userContent"]) is given
 
 
-async def test_an_unknown_skill_gets_everything(desk: Desk) -> None:
-    made = await desk.assemble(skillId="nobody:knows", cursorPosition=len(CHAPTER))
+async def test_an_unknown_skill_gets_everything(novel: Novel) -> None:
+    made = await novel.assemble(skillId="nobody:knows", cursorPosition=len(CHAPTER))
 
     assert found(made["prompt"]) == set(MARKERS)
     assert any(warning.startswith("SKILL_UNKNOWN") for warning in made["warnings"])
 
 
 @pytest.mark.requirement("SK-002")
-async def test_a_skill_that_declares_nothing_gets_little(desk: Desk) -> None:
-    desk.put("skills/trial/SKILL.md", skill(()))
+async def test_a_skill_that_declares_nothing_gets_little(novel: Novel) -> None:
+    novel.put(".creonow/skills/trial/SKILL.md", skill(()))
 
-    little = await desk.assemble(skillId="project:trial", cursorPosition=len(CHAPTER))
-    everything = await desk.assemble(skillId="nobody:knows", cursorPosition=len(CHAPTER))
+    little = await novel.assemble(skillId="project:trial", cursorPosition=len(CHAPTER))
+    everything = await novel.assemble(skillId="nobody:knows", cursorPosition=len(CHAPTER))
 
     assert little["layers"]["settings"]["tokens"] == 0
     assert little["layers"]["retrieved"]["tokens"] == 0
@@ -191,14 +191,14 @@ MISSING = {
 async def test_a_summary_that_no_host_offers_is_missing_with_a_warning(
     client: Client, tmp_path: Path, slug: str, other: str, kind: str
 ) -> None:
-    desk = await at_desk(client, tmp_path / "小说")
+    novel = await make_novel(client, tmp_path / "小说")
     client.handlers["context:source:fetch"] = lambda params: answer(params, [])
     place = {"layer": "retrieved"}
     await client.call("context:source:register", place | {"name": other, "kind": other})
 
-    without = await desk.run(skillId=f"builtin:{slug}")
+    without = await novel.run(skillId=f"builtin:{slug}")
     await client.call("context:source:register", place | {"name": kind, "kind": kind})
-    with_host = await desk.run(skillId=f"builtin:{slug}")
+    with_host = await novel.run(skillId=f"builtin:{slug}")
 
     assert MISSING[slug] in without["warnings"]
     assert not [said for said in with_host["warnings"] if "SKILL_SOURCE_ABSENT" in said]
@@ -209,8 +209,8 @@ async def test_a_summary_that_no_host_offers_is_missing_with_a_warning(
 async def test_skills_that_rely_on_no_host_do_not_warn(
     client: Client, tmp_path: Path, slug: str
 ) -> None:
-    desk = await at_desk(client, tmp_path / "小说")
+    novel = await make_novel(client, tmp_path / "小说")
 
-    run = await desk.run(skillId=f"builtin:{slug}")
+    run = await novel.run(skillId=f"builtin:{slug}")
 
     assert not [said for said in run["warnings"] if "SKILL_SOURCE_ABSENT" in said]

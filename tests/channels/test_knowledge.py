@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from testing.clients import Client
-from tests.channels.conftest import Book, Lines
+from testing.novels import Novel
+from tests.channels.conftest import Lines
 
 LINE = 900
 SENTENCE = "他推开门，雨还在下，檐水滴在石阶上，她没有抬头。"
@@ -16,23 +17,23 @@ NOW = "now.md"
 Result = dict[str, Any]
 
 
-def put(book: Book, name: str, about: str = ABOUT, **front: Any) -> None:
+def put(novel: Novel, name: str, about: str = ABOUT, **front: Any) -> None:
     """Write a character; `front` is its front matter."""
     said = "".join(f"{key}: {json.dumps(value)}\n" for key, value in front.items())
     matter = f"---\n{said}---\n" if said else ""
-    book.put(f".creonow/characters/{name}.md", f"{matter}{about}\n")
+    novel.put(f".creonow/characters/{name}.md", f"{matter}{about}\n")
 
 
-def crowd(book: Book, *names: str, **front: Any) -> None:
+def crowd(novel: Novel, *names: str, **front: Any) -> None:
     for name in names:
-        put(book, name, **front)
+        put(novel, name, **front)
 
 
-async def assembled(client: Client, book: Book, text: str, **more: Any) -> Result:
+async def assembled(client: Client, novel: Novel, text: str, **more: Any) -> Result:
     """Assemble at the end of a chapter that says this."""
-    book.put(NOW, text)
+    novel.put(NOW, text)
     place = {"documentId": NOW, "cursorPosition": len(text), "skillId": "general"}
-    return await client.call("context:assemble", book.asked | place | more)
+    return await client.call("context:assemble", novel.params | place | more)
 
 
 def evidence(result: Result, layer: str = "rules") -> dict[str, tuple[str, str]]:
@@ -50,13 +51,13 @@ def kept(result: Result) -> set[str]:
 
 
 @pytest.mark.requirement("CN-014")
-async def test_within_the_line_everyone_is_injected(client: Client, book: Book) -> None:
-    put(book, "林远", "林远，冷静。", type="character", aliases=["老更夫"])
-    book.put(".creonow/characters/苏晴.json", '{"name": "苏晴", "attributes": {"年龄": 26}}')
-    book.put(".creonow/characters/群像/船家.md", "船家们都姓周。")
-    book.put(".creonow/characters/肖像.png", b"\x89PNG")
+async def test_within_the_line_everyone_is_injected(client: Client, novel: Novel) -> None:
+    put(novel, "林远", "林远，冷静。", type="character", aliases=["老更夫"])
+    novel.put(".creonow/characters/苏晴.json", '{"name": "苏晴", "attributes": {"年龄": 26}}')
+    novel.put(".creonow/characters/群像/船家.md", "船家们都姓周。")
+    novel.put(".creonow/characters/肖像.png", b"\x89PNG")
 
-    result = await assembled(client, book, "谁也没有提到。")
+    result = await assembled(client, novel, "谁也没有提到。")
 
     assert all(
         said in result["systemPrompt"]
@@ -68,13 +69,13 @@ async def test_within_the_line_everyone_is_injected(client: Client, book: Book) 
 
 @pytest.mark.requirement("CE-022", "CE-100")
 async def test_over_the_line_those_that_the_document_mentions_stay(
-    client: Client, book: Book, logged: Lines
+    client: Client, novel: Novel, logged: Lines
 ) -> None:
-    put(book, "林远", aliases=["老更夫"])
-    put(book, "苏晴")
-    crowd(book, *(f"路人{n:02}" for n in range(12)))
+    put(novel, "林远", aliases=["老更夫"])
+    put(novel, "苏晴")
+    crowd(novel, *(f"路人{n:02}" for n in range(12)))
 
-    result = await assembled(client, book, "老更夫遇见了苏晴。")
+    result = await assembled(client, novel, "老更夫遇见了苏晴。")
 
     (line,) = [line for line in logged if line["event"] == "context_rules_overbudget"]
     told = evidence(result)
@@ -90,10 +91,10 @@ async def test_over_the_line_those_that_the_document_mentions_stay(
     assert "林远" not in repr(line)
 
 
-async def test_no_more_leave_than_must(client: Client, book: Book) -> None:
-    crowd(book, *(f"路人{n:02}" for n in range(12)))
+async def test_no_more_leave_than_must(client: Client, novel: Novel) -> None:
+    crowd(novel, *(f"路人{n:02}" for n in range(12)))
 
-    result = await assembled(client, book, "谁也没有提到。")
+    result = await assembled(client, novel, "谁也没有提到。")
 
     each = [e["beforeTokens"] for e in result["trimEvidence"] if e["action"] == "dropped"]
     assert result["layers"]["rules"]["tokens"] <= LINE
@@ -102,15 +103,15 @@ async def test_no_more_leave_than_must(client: Client, book: Book) -> None:
 
 
 async def test_mention_counts_before_priority_and_priority_before_shared_terms(
-    client: Client, book: Book
+    client: Client, novel: Novel
 ) -> None:
-    put(book, "甲", SENTENCE * 11, priority=-5)
-    put(book, "乙", SENTENCE * 11, priority=300)
-    put(book, "丙", f"甲的姐姐。{SENTENCE * 11}")
-    put(book, "丁", SENTENCE * 11)
-    put(book, "戊", SENTENCE * 11)
+    put(novel, "甲", SENTENCE * 11, priority=-5)
+    put(novel, "乙", SENTENCE * 11, priority=300)
+    put(novel, "丙", f"甲的姐姐。{SENTENCE * 11}")
+    put(novel, "丁", SENTENCE * 11)
+    put(novel, "戊", SENTENCE * 11)
 
-    result = await assembled(client, book, "甲来了。")
+    result = await assembled(client, novel, "甲来了。")
 
     assert evidence(result) == {
         "甲": ("kept", "rules_line"),
@@ -122,13 +123,13 @@ async def test_mention_counts_before_priority_and_priority_before_shared_terms(
 
 
 async def test_too_many_of_those_that_are_mentioned_leave_by_priority(
-    client: Client, book: Book
+    client: Client, novel: Novel
 ) -> None:
     names = [f"人物{n:02}" for n in range(12)]
     for number, name in enumerate(names):
-        put(book, name, priority=number)
+        put(novel, name, priority=number)
 
-    result = await assembled(client, book, "、".join(names))
+    result = await assembled(client, novel, "、".join(names))
 
     stay = len(kept(result))
     assert 0 < stay < 12
@@ -146,12 +147,12 @@ async def test_too_many_of_those_that_are_mentioned_leave_by_priority(
     ],
 )
 async def test_names_match_as_they_are_written(
-    client: Client, book: Book, text: str, mentioned: set[str]
+    client: Client, novel: Novel, text: str, mentioned: set[str]
 ) -> None:
-    crowd(book, "林远", "林远山", "Ann", about=ABOUT * 3)
-    put(book, "杂役", SENTENCE * 30, priority=500)
+    crowd(novel, "林远", "林远山", "Ann", about=ABOUT * 3)
+    put(novel, "杂役", SENTENCE * 30, priority=500)
 
-    result = await assembled(client, book, text)
+    result = await assembled(client, novel, text)
 
     named = {n for n, (_, rule) in evidence(result).items() if rule != "not_mentioned"}
     assert named - {"杂役"} == mentioned
@@ -159,18 +160,18 @@ async def test_names_match_as_they_are_written(
 
 @pytest.mark.requirement("CE-028")
 async def test_a_hundred_characters_and_five_hundred_constraints(
-    client: Client, book: Book
+    client: Client, novel: Novel
 ) -> None:
-    crowd(book, *(f"角色{n:03}" for n in range(100)))
+    crowd(novel, *(f"角色{n:03}" for n in range(100)))
     items = [f"第{n}条不可违反。" for n in range(500)]
     await client.call(
-        "constraints:set", book.asked | {"constraints": {"version": 1, "items": items}}
+        "constraints:set", novel.params | {"constraints": {"version": 1, "items": items}}
     )
-    profile = await client.call("context:budget:get", book.asked)
+    profile = await client.call("context:budget:get", novel.params)
     wide = profile | {"contextWindowTokens": 60_000}
-    await client.call("context:budget:update", book.asked | {"profile": wide})
+    await client.call("context:budget:update", novel.params | {"profile": wide})
 
-    result = await assembled(client, book, "角色042遇见了角色077。")
+    result = await assembled(client, novel, "角色042遇见了角色077。")
 
     assert {"角色042", "角色077"} <= kept(result)
     assert len(evidence(result)) == 100
@@ -178,16 +179,16 @@ async def test_a_hundred_characters_and_five_hundred_constraints(
 
 
 async def test_typing_keeps_the_prefix_as_long_as_no_new_name_appears(
-    client: Client, book: Book
+    client: Client, novel: Novel
 ) -> None:
     """Over the line, where the prefix depends on the document's names and on nothing else."""
-    crowd(book, *(f"人物{n:02}" for n in range(20)))
+    crowd(novel, *(f"人物{n:02}" for n in range(20)))
     text = "人物07推开门。"
-    first = await assembled(client, book, text)
+    first = await assembled(client, novel, text)
 
-    typed = [await assembled(client, book, text + SENTENCE[:n]) for n in range(1, 20, 3)]
-    moved = await assembled(client, book, f"{SENTENCE}{text}人物07又来了。", cursorPosition=3)
-    named = await assembled(client, book, f"{text}人物15也来了。")
+    typed = [await assembled(client, novel, text + SENTENCE[:n]) for n in range(1, 20, 3)]
+    moved = await assembled(client, novel, f"{SENTENCE}{text}人物07又来了。", cursorPosition=3)
+    named = await assembled(client, novel, f"{text}人物15也来了。")
 
     assert "CONTEXT_RULES_OVERBUDGET" in first["warnings"]
     assert {r["stablePrefixHash"] for r in (*typed, moved)} == {first["stablePrefixHash"]}
@@ -198,31 +199,31 @@ async def test_typing_keeps_the_prefix_as_long_as_no_new_name_appears(
     assert kept(named) - kept(first) == {"人物15"}
 
 
-async def test_the_order_of_arrival_does_not_matter(client: Client, book: Book) -> None:
+async def test_the_order_of_arrival_does_not_matter(client: Client, novel: Novel) -> None:
     names = [f"人物{n:02}" for n in range(20)]
-    crowd(book, *names)
+    crowd(novel, *names)
     text = "人物07与人物03。"
-    first = await assembled(client, book, text)
+    first = await assembled(client, novel, text)
     for name in names:
-        (book.root / f".creonow/characters/{name}.md").unlink()
+        (novel.root / f".creonow/characters/{name}.md").unlink()
 
-    crowd(book, *reversed(names))
-    again = await assembled(client, book, text)
+    crowd(novel, *reversed(names))
+    again = await assembled(client, novel, text)
 
     assert again["promptHash"] == first["promptHash"]
 
 
 async def test_whoever_waits_to_be_mentioned_never_enters_the_stable_layers(
-    client: Client, book: Book
+    client: Client, novel: Novel
 ) -> None:
-    put(book, "林远", "林远的事。", inject="mentioned", aliases=["老更夫"])
-    put(book, "阿青", "阿青的事。", inject="manual")
-    put(book, "鬼", "鬼的事。", inject="never")
-    put(book, "主角", "主角的事。")
-    silent = await assembled(client, book, "雨还在下。")
+    put(novel, "林远", "林远的事。", inject="mentioned", aliases=["老更夫"])
+    put(novel, "阿青", "阿青的事。", inject="manual")
+    put(novel, "鬼", "鬼的事。", inject="never")
+    put(novel, "主角", "主角的事。")
+    silent = await assembled(client, novel, "雨还在下。")
 
-    everyone = await assembled(client, book, "老更夫、阿青和鬼都来了。")
-    wished = await assembled(client, book, "雨还在下。", additionalInput="写阿青，也写鬼")
+    everyone = await assembled(client, novel, "老更夫、阿青和鬼都来了。")
+    wished = await assembled(client, novel, "雨还在下。", additionalInput="写阿青，也写鬼")
 
     (chunk,) = [e for e in everyone["trimEvidence"] if "characters/林远" in e["sourceRef"]]
     assert (chunk["layer"], chunk["action"]) == ("retrieved", "kept")
@@ -234,27 +235,27 @@ async def test_whoever_waits_to_be_mentioned_never_enters_the_stable_layers(
 
 
 async def test_whoever_waits_stays_out_of_a_prefix_that_is_over_its_line(
-    client: Client, book: Book
+    client: Client, novel: Novel
 ) -> None:
-    crowd(book, *(f"人物{n:02}" for n in range(20)))
-    put(book, "林远", "林远的事。", inject="mentioned")
-    before = await assembled(client, book, "人物07推开门。")
+    crowd(novel, *(f"人物{n:02}" for n in range(20)))
+    put(novel, "林远", "林远的事。", inject="mentioned")
+    before = await assembled(client, novel, "人物07推开门。")
 
-    after = await assembled(client, book, "人物07推开门，林远也来了。")
+    after = await assembled(client, novel, "人物07推开门，林远也来了。")
 
     assert after["stablePrefixUnchanged"] is True
     assert "林远的事。" in after["userContent"]
     assert "林远的事。" not in before["prompt"]
 
 
-async def test_what_a_graph_knows_is_narrowed_with_the_files(client: Client, book: Book) -> None:
-    crowd(book, *(f"路人{n:02}" for n in range(8)))
+async def test_what_a_graph_knows_is_narrowed_with_the_files(client: Client, novel: Novel) -> None:
+    crowd(novel, *(f"路人{n:02}" for n in range(8)))
     known = [{"source": f"kg:图谱{n:02}", "content": ABOUT} for n in range(8)]
     client.handlers["context:source:fetch"] = lambda _params: {"chunks": known}
     offer = {"layer": "rules", "name": "图谱", "kind": "kg"}
     await client.call("context:source:register", offer)
 
-    result = await assembled(client, book, "图谱05认得路人02。")
+    result = await assembled(client, novel, "图谱05认得路人02。")
 
     stay = {
         entry["sourceRef"]
@@ -268,12 +269,12 @@ async def test_what_a_graph_knows_is_narrowed_with_the_files(client: Client, boo
 
 @pytest.mark.parametrize("said", ["inject: sometimes", "priority: high", "aliases: {a: 1}"])
 async def test_a_character_that_makes_no_sense_costs_itself(
-    client: Client, book: Book, said: str
+    client: Client, novel: Novel, said: str
 ) -> None:
-    put(book, "苏晴", "苏晴的事。")
-    book.put(".creonow/characters/林远.md", f"---\n{said}\n---\n林远的事。")
+    put(novel, "苏晴", "苏晴的事。")
+    novel.put(".creonow/characters/林远.md", f"---\n{said}\n---\n林远的事。")
 
-    result = await assembled(client, book, "林远来了。")
+    result = await assembled(client, novel, "林远来了。")
 
     (entry,) = [e for e in result["trimEvidence"] if "characters/林远" in e["sourceRef"]]
     assert (entry["action"], entry["reason"]) == ("dropped", "invalid_format")

@@ -11,7 +11,7 @@ import pytest
 from creonowd.daemon.build import build
 from creonowd.settings import Settings
 from testing.clients import in_memory
-from testing.projects import Desk, at_desk
+from testing.novels import Novel, make_novel
 from testing.providers import KEY, ROLES, Stage, on_stage
 from tests.providers.conftest import PROXIES
 
@@ -34,7 +34,7 @@ def provider(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def desk(provider: Any, stage: Stage, tmp_path: Path) -> AsyncGenerator[Desk]:
+async def novel(provider: Any, stage: Stage, tmp_path: Path) -> AsyncGenerator[Novel]:
     """An author whose daemon asks a provider on stage."""
     settings = Settings(
         e2e=True, ai_provider=provider, ai_model="claude-sonnet-x", ai_base_url=stage.url
@@ -44,7 +44,7 @@ async def desk(provider: Any, stage: Stage, tmp_path: Path) -> AsyncGenerator[De
     user_data.mkdir()
     async with anyio.create_task_group() as tasks, build(user_data, settings, tasks) as server:
         async with in_memory(server) as client:
-            yield await at_desk(client, tmp_path / "小说")
+            yield await make_novel(client, tmp_path / "小说")
         tasks.cancel_scope.cancel()
 
 
@@ -65,12 +65,12 @@ def asks_to_cache(body: dict[str, Any]) -> bool:
 
 @pytest.mark.requirement("CE-029", "CE-035")
 async def test_continuing_three_times_hits_the_cache_from_the_second_call(
-    desk: Desk, stage: Stage
+    novel: Novel, stage: Stage
 ) -> None:
     """连续续写 3 次."""
-    desk.put("rules/style.md", STYLE)
+    novel.put(".creonow/rules/style.md", STYLE)
 
-    runs = [await desk.run(cursorPosition=position) for position in (12, 20, 30)]
+    runs = [await novel.run(cursorPosition=position) for position in (12, 20, 30)]
 
     bodies = [request.body for request in stage.received]
     assert len({prefix_in(body) for body in bodies}) == 1
@@ -81,8 +81,8 @@ async def test_continuing_three_times_hits_the_cache_from_the_second_call(
 
 
 @pytest.mark.requirement("CN-033")
-async def test_the_bytes_sent_are_the_bytes_hashed(desk: Desk, stage: Stage) -> None:
-    run = await desk.run()
+async def test_the_bytes_sent_are_the_bytes_hashed(novel: Novel, stage: Stage) -> None:
+    run = await novel.run()
 
     (request,) = stage.received
     told = run["diagnostics"]
@@ -92,17 +92,17 @@ async def test_the_bytes_sent_are_the_bytes_hashed(desk: Desk, stage: Stage) -> 
 
 
 @pytest.mark.requirement("CE-036")
-async def test_a_new_preference_is_a_new_prefix_that_says_why(desk: Desk, stage: Stage) -> None:
+async def test_a_new_preference_is_a_new_prefix_that_says_why(novel: Novel, stage: Stage) -> None:
     """Settings 变更导致缓存失效."""
-    desk.put("rules/style.md", STYLE)
-    await desk.run()
-    await desk.run()
+    novel.put(".creonow/rules/style.md", STYLE)
+    await novel.run()
+    await novel.run()
 
-    desk.put(
-        "settings/memory.json",
+    novel.put(
+        ".creonow/settings/memory.json",
         '{"version":1,"rules":[{"text":"动作场景偏好短句","confidence":0.9}]}',
     )
-    run = await desk.run()
+    run = await novel.run()
 
     before, after = stage.received[1].body, stage.received[2].body
     assert prefix_in(before) != prefix_in(after)
@@ -111,8 +111,8 @@ async def test_a_new_preference_is_a_new_prefix_that_says_why(desk: Desk, stage:
 
 
 @pytest.mark.parametrize("provider", ["anthropic"])
-async def test_a_prefix_too_short_to_be_cached_is_not_marked(desk: Desk, stage: Stage) -> None:
-    run = await desk.run()
+async def test_a_prefix_too_short_to_be_cached_is_not_marked(novel: Novel, stage: Stage) -> None:
+    run = await novel.run()
 
     assert not asks_to_cache(stage.received[0].body)
     assert run["diagnostics"]["prefixMarked"] is False
@@ -121,47 +121,47 @@ async def test_a_prefix_too_short_to_be_cached_is_not_marked(desk: Desk, stage: 
 
 @pytest.mark.requirement("CE-033")
 @pytest.mark.parametrize("provider", ["anthropic"])
-async def test_a_prefix_that_changes_every_time_is_not_marked(desk: Desk, stage: Stage) -> None:
+async def test_a_prefix_that_changes_every_time_is_not_marked(novel: Novel, stage: Stage) -> None:
     for number in range(3):
-        desk.put("rules/style.md", f"{STYLE}第{number}版\n")
-        await desk.run()
+        novel.put(".creonow/rules/style.md", f"{STYLE}第{number}版\n")
+        await novel.run()
 
     assert [asks_to_cache(request.body) for request in stage.received] == [True, False, False]
 
 
 @pytest.mark.requirement("SK-036")
 async def test_skills_that_ask_for_the_same_sources_share_a_prefix(
-    desk: Desk, stage: Stage
+    novel: Novel, stage: Stage
 ) -> None:
-    desk.put("rules/style.md", STYLE)
+    novel.put(".creonow/rules/style.md", STYLE)
     selection = {"from": 0, "to": 12}
 
-    await desk.run(skillId="builtin:polish", selection=selection)
-    await desk.run(skillId="builtin:condense", selection=selection)
+    await novel.run(skillId="builtin:polish", selection=selection)
+    await novel.run(skillId="builtin:condense", selection=selection)
 
     polish, condense = (request.body for request in stage.received)
     assert prefix_in(polish) == prefix_in(condense)
     assert rest_in(polish) != rest_in(condense)
 
 
-async def test_no_key_is_told_in_an_error(desk: Desk, stage: Stage, provider: str) -> None:
+async def test_no_key_is_told_in_an_error(novel: Novel, stage: Stage, provider: str) -> None:
     ROLES[provider](stage, 60_000).refuses_the_key()
 
-    error = await desk.client.failure("ai:skill:run", desk.payload())
+    error = await novel.client.failure("ai:skill:run", novel.payload())
 
     assert error.code == "AI_AUTH_FAILED"
     assert KEY not in str(error) + repr(error.data)
 
 
 async def test_cancelling_a_run_hangs_up_on_the_provider(
-    desk: Desk, stage: Stage, provider: str
+    novel: Novel, stage: Stage, provider: str
 ) -> None:
     ROLES[provider](stage, 60_000).falls_silent_after("他")
-    await desk.start("mine", stream=True)
-    await desk.client.event("ai:skill:stream")
+    await novel.start("mine", stream=True)
+    await novel.client.event("ai:skill:stream")
 
-    await desk.client.call("ai:skill:cancel", {"runId": "mine"})
+    await novel.client.call("ai:skill:cancel", {"runId": "mine"})
 
-    assert (await desk.client.reply("mine"))["error"]["data"]["code"] == "CANCELED"
+    assert (await novel.client.reply("mine"))["error"]["data"]["code"] == "CANCELED"
     with anyio.fail_after(60):
         await stage.hung_up.wait()

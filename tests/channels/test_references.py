@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from creonowd.context.units import visible_ref
 from testing.clients import Client
-from testing.projects import Desk, at_desk
+from testing.novels import Novel, make_novel
 from tests.context.worlds import instruments
 
 USING = instruments()
@@ -23,8 +23,8 @@ windows = st.lists(names, min_size=1, max_size=5).map(
 
 
 @pytest.fixture
-async def desk(client: Client, tmp_path: Path) -> Desk:
-    return await at_desk(client, tmp_path / "小说")
+async def novel(client: Client, tmp_path: Path) -> Novel:
+    return await make_novel(client, tmp_path / "小说")
 
 
 @pytest.mark.requirement("SK-020")
@@ -37,11 +37,11 @@ def test_an_absolute_path_never_becomes_a_reference(path: str) -> None:
 
 
 @pytest.mark.requirement("SK-021", "SK-033", "SK-003")
-async def test_a_text_that_was_cut_says_which_lines_are_left(desk: Desk) -> None:
-    desk.put("settings/世界观.md", WORLD)
-    desk.put("rules/style.md", "短句。\n")
+async def test_a_text_that_was_cut_says_which_lines_are_left(novel: Novel) -> None:
+    novel.put(".creonow/settings/世界观.md", WORLD)
+    novel.put(".creonow/rules/style.md", "短句。\n")
 
-    run = await desk.run()
+    run = await novel.run()
 
     cut = next(ref for ref in run["refs"] if "世界观" in ref)
     path, _, lines = cut.partition("#L1-L")
@@ -54,11 +54,11 @@ async def test_a_text_that_was_cut_says_which_lines_are_left(desk: Desk) -> None
 
 
 @pytest.mark.requirement("SK-021")
-async def test_the_document_too_says_which_lines_were_shown(desk: Desk) -> None:
-    (desk.root / "一.md").write_bytes(WORLD.encode())
+async def test_the_document_too_says_which_lines_were_shown(novel: Novel) -> None:
+    (novel.root / "一.md").write_bytes(WORLD.encode())
     cursor = WORLD.index("第400条")
 
-    run = await desk.run(cursorPosition=cursor, skillId="builtin:polish")
+    run = await novel.run(cursorPosition=cursor, skillId="builtin:polish")
 
     (ref,) = [ref for ref in run["refs"] if ref.startswith("ref:一.md")]
     first, last = (int(line) for line in re.findall(r"L(\d+)", ref.partition("#")[2]))
@@ -71,20 +71,20 @@ async def test_the_document_too_says_which_lines_were_shown(desk: Desk) -> None:
 
 @pytest.mark.requirement("SK-041")
 async def test_references_of_a_run_name_no_place_of_this_machine(
-    desk: Desk, tmp_path: Path
+    novel: Novel, tmp_path: Path
 ) -> None:
-    desk.put("characters/林远.md", "冷静。\n")
+    novel.put(".creonow/characters/林远.md", "冷静。\n")
 
-    run = await desk.run()
+    run = await novel.run()
 
     assert "ref:.creonow/characters/林远.md" in run["refs"]
     assert all(ref.startswith("ref:") for ref in run["refs"])
     assert str(tmp_path) not in repr(run)
 
 
-async def test_a_line_of_the_manuscript_that_looks_like_a_reference_is_none(desk: Desk) -> None:
-    (desk.root / "一.md").write_text("### ref:.creonow/secret.md\n", encoding="utf-8")
+async def test_a_line_of_the_manuscript_that_looks_like_a_reference_is_none(novel: Novel) -> None:
+    (novel.root / "一.md").write_text("### ref:.creonow/secret.md\n", encoding="utf-8")
 
-    run = await desk.run()
+    run = await novel.run()
 
     assert not [ref for ref in run["refs"] if "secret" in ref]

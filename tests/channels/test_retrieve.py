@@ -11,7 +11,7 @@ import pytest
 from creonowd.errors import ErrorCode
 from creonowd.settings import Settings
 from testing.clients import Client, daemon
-from tests.channels.conftest import Book
+from testing.novels import Novel, make_novel
 
 SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
 SNOW = "林远站在城门口，望着雪里的灯火，一句话也没有说。风从河上来，吹灭了两盏。\n"
@@ -20,21 +20,21 @@ FILLER = "众人说了一回闲话，吃了茶，看了一回花，各自散去�
 
 
 @pytest.fixture
-def novel(book: Book) -> Book:
-    book.put("chapters/01.md", f"# 雪夜\n\n{SNOW}")
-    book.put("chapters/02.md", f"# 江上\n\n{BOAT}")
-    book.put("chapters/03.md", f"# 归来\n\n{FILLER}")
-    book.put(".creonow/characters/林远.md", "---\naliases: [老更夫]\n---\n更夫")
-    return book
+def full_novel(novel: Novel) -> Novel:
+    novel.put("chapters/01.md", f"# 雪夜\n\n{SNOW}")
+    novel.put("chapters/02.md", f"# 江上\n\n{BOAT}")
+    novel.put("chapters/03.md", f"# 归来\n\n{FILLER}")
+    novel.put(".creonow/characters/林远.md", "---\naliases: [老更夫]\n---\n更夫")
+    return novel
 
 
-async def retrieved(client: Client, book: Book, **more: Any) -> dict[str, Any]:
+async def retrieved(client: Client, novel: Novel, **more: Any) -> dict[str, Any]:
     asked = {"documentId": "chapters/03.md", "cursorPosition": 0, "wait": True}
-    return await client.call("context:retrieve", book.asked | asked | more)
+    return await client.call("context:retrieve", novel.params | asked | more)
 
 
-async def test_passages_come_with_scores_and_reasons(client: Client, novel: Book) -> None:
-    result = await retrieved(client, novel, query="老更夫在城门口")
+async def test_passages_come_with_scores_and_reasons(client: Client, full_novel: Novel) -> None:
+    result = await retrieved(client, full_novel, query="老更夫在城门口")
 
     (passage,) = result["passages"]
     terms = {share["term"] for share in passage["why"]["terms"]}
@@ -52,25 +52,27 @@ async def test_passages_come_with_scores_and_reasons(client: Client, novel: Book
     assert result["warnings"] == []
 
 
-async def test_without_a_query_the_text_before_the_cursor_asks(client: Client, novel: Book) -> None:
+async def test_without_a_query_the_text_before_the_cursor_asks(
+    client: Client, full_novel: Novel
+) -> None:
     text = "他想起江上那条船，和岸上的马桩。\n" + FILLER
-    novel.put("chapters/03.md", text)
+    full_novel.put("chapters/03.md", text)
 
-    result = await retrieved(client, novel, cursorPosition=len(text))
+    result = await retrieved(client, full_novel, cursorPosition=len(text))
 
     assert result["passages"][0]["sourceRef"] == "chapters/02.md#L1-L3"
 
 
 async def test_the_query_moves_in_steps_and_not_with_every_letter(
-    client: Client, novel: Book
+    client: Client, full_novel: Novel
 ) -> None:
     """With the default budget a step is 750 code points long."""
     before = (FILLER * 40)[:749] + "\n"
     text = f"{before}岸上有一排马桩。{FILLER * 40}"
-    novel.put("chapters/03.md", text)
+    full_novel.put("chapters/03.md", text)
 
-    typed = [await retrieved(client, novel, cursorPosition=750 + n) for n in (0, 1, 9, 749)]
-    beyond = await retrieved(client, novel, cursorPosition=1500)
+    typed = [await retrieved(client, full_novel, cursorPosition=750 + n) for n in (0, 1, 9, 749)]
+    beyond = await retrieved(client, full_novel, cursorPosition=1500)
 
     asked = [[p["documentId"] for p in result["passages"]] for result in typed]
     assert "chapters/02.md" not in asked[0]
@@ -78,24 +80,24 @@ async def test_the_query_moves_in_steps_and_not_with_every_letter(
     assert "chapters/02.md" in [p["documentId"] for p in beyond["passages"]]
 
 
-async def test_what_the_window_shows_is_left_out(client: Client, novel: Book) -> None:
+async def test_what_the_window_shows_is_left_out(client: Client, full_novel: Novel) -> None:
     long = f"# 前\n\n{SNOW}" + FILLER * 400 + f"# 后\n\n{SNOW[:-2]}了。\n"
-    novel.put("chapters/03.md", long)
+    full_novel.put("chapters/03.md", long)
 
-    at_the_end = await retrieved(client, novel, query="城门口", cursorPosition=len(long))
-    at_the_start = await retrieved(client, novel, query="城门口", cursorPosition=0)
+    at_the_end = await retrieved(client, full_novel, query="城门口", cursorPosition=len(long))
+    at_the_start = await retrieved(client, full_novel, query="城门口", cursorPosition=0)
 
     assert [p["documentId"] for p in at_the_end["passages"]] == ["chapters/01.md"]
     assert at_the_end["passages"][0]["duplicates"][0].startswith("chapters/03.md")
     assert [p["documentId"] for p in at_the_start["passages"]] == ["chapters/01.md"]
 
 
-async def test_the_unsaved_text_is_what_counts(client: Client, novel: Book) -> None:
-    asked = novel.asked | {"documentId": "chapters/03.md"}
+async def test_the_unsaved_text_is_what_counts(client: Client, full_novel: Novel) -> None:
+    asked = full_novel.params | {"documentId": "chapters/03.md"}
     text = f"{FILLER * 200}# 新\n\n玉佩落在雪地里。\n{FILLER * 200}"
     await client.call("context:document:sync", asked | {"version": 1, "text": text})
 
-    result = await retrieved(client, novel, query="玉佩", cursorPosition=0)
+    result = await retrieved(client, full_novel, query="玉佩", cursorPosition=0)
 
     (passage,) = result["passages"]
     assert passage["offset"] == text.index("# 新")
@@ -103,25 +105,25 @@ async def test_the_unsaved_text_is_what_counts(client: Client, novel: Book) -> N
 
 @pytest.mark.requirement("CN-016")
 async def test_what_lies_in_the_tree_is_no_document_even_when_it_is_open(
-    client: Client, novel: Book
+    client: Client, full_novel: Novel
 ) -> None:
-    novel.put(".gitignore", "废稿/\n[z-a]\n")
+    full_novel.put(".gitignore", "废稿/\n[z-a]\n")
     for path in (".creonow/settings/玉.md", ".creonow/玉.md", "废稿/玉.md"):
-        novel.put(path, "玉佩落在雪地里。\n")
+        full_novel.put(path, "玉佩落在雪地里。\n")
         buffer = {"documentId": path, "version": 1, "text": "玉佩落在雪地里，碎了。\n"}
-        await client.call("context:document:sync", novel.asked | buffer)
+        await client.call("context:document:sync", full_novel.params | buffer)
     unsaved = {"documentId": "untitled:1", "version": 1, "text": "玉佩还在。\n"}
-    await client.call("context:document:sync", novel.asked | unsaved)
+    await client.call("context:document:sync", full_novel.params | unsaved)
 
-    result = await retrieved(client, novel, query="玉佩")
+    result = await retrieved(client, full_novel, query="玉佩")
 
     assert [passage["documentId"] for passage in result["passages"]] == ["untitled:1"]
 
 
-async def test_secrets_are_in_nothing_that_is_shown(client: Client, novel: Book) -> None:
-    novel.put("chapters/04.md", f"# 钥匙 {SECRET}\n\n玉佩的密钥是 {SECRET} 。\n")
+async def test_secrets_are_in_nothing_that_is_shown(client: Client, full_novel: Novel) -> None:
+    full_novel.put("chapters/04.md", f"# 钥匙 {SECRET}\n\n玉佩的密钥是 {SECRET} 。\n")
 
-    result = await retrieved(client, novel, query=f"玉佩 {SECRET}")
+    result = await retrieved(client, full_novel, query=f"玉佩 {SECRET}")
 
     shown = repr(result).lower()
     assert "***redacted***" in shown
@@ -131,26 +133,28 @@ async def test_secrets_are_in_nothing_that_is_shown(client: Client, novel: Book)
     assert evidence["sourceRef"] == "chapters/04.md#L1-L3"
 
 
-async def test_near_duplicates_are_named_and_not_repeated(client: Client, novel: Book) -> None:
-    novel.put("drafts/旧稿.md", f"# 雪夜\n\n{SNOW.replace('两盏', '三盏')}")
+async def test_near_duplicates_are_named_and_not_repeated(
+    client: Client, full_novel: Novel
+) -> None:
+    full_novel.put("drafts/旧稿.md", f"# 雪夜\n\n{SNOW.replace('两盏', '三盏')}")
 
-    result = await retrieved(client, novel, query="城门口")
+    result = await retrieved(client, full_novel, query="城门口")
 
     (passage,) = result["passages"]
     assert passage["sourceRef"] == "chapters/01.md#L1-L3"
     assert passage["duplicates"] == ["drafts/旧稿.md#L1-L3"]
 
 
-async def test_no_more_come_than_were_asked_for(client: Client, novel: Book) -> None:
-    result = await retrieved(client, novel, query="灯", limit=1)
+async def test_no_more_come_than_were_asked_for(client: Client, full_novel: Novel) -> None:
+    result = await retrieved(client, full_novel, query="灯", limit=1)
 
     assert len(result["passages"]) == 1
 
 
 async def test_a_document_that_is_nowhere_costs_nothing_but_a_warning(
-    client: Client, novel: Book
+    client: Client, full_novel: Novel
 ) -> None:
-    result = await retrieved(client, novel, documentId="nowhere.md", query="城门口")
+    result = await retrieved(client, full_novel, documentId="nowhere.md", query="城门口")
 
     assert [p["documentId"] for p in result["passages"]] == ["chapters/01.md"]
     assert [warning.partition(":")[0] for warning in result["warnings"]] == [
@@ -158,28 +162,28 @@ async def test_a_document_that_is_nowhere_costs_nothing_but_a_warning(
     ]
 
 
-async def test_an_empty_project_has_nothing(client: Client, book: Book) -> None:
-    result = await retrieved(client, book, query="城门口")
+async def test_an_empty_project_has_nothing(client: Client, novel: Novel) -> None:
+    result = await retrieved(client, novel, query="城门口")
 
     assert result["passages"] == []
 
 
-async def test_waiting_tells_how_far_the_index_is(client: Client, book: Book) -> None:
+async def test_waiting_tells_how_far_the_index_is(client: Client, novel: Novel) -> None:
     for number in range(80):
-        book.put(f"{number}.md", SNOW + FILLER * 100)
+        novel.put(f"{number}.md", SNOW + FILLER * 100)
 
-    await retrieved(client, book, query="城门口", _meta={"progressToken": "p"})
+    await retrieved(client, novel, query="城门口", _meta={"progressToken": "p"})
 
     told = [event["params"]["value"] for event in client.events if event["method"] == "$/progress"]
     assert max(value["documents"] for value in told) == 80
     assert [value["done"] for value in told] == sorted(value["done"] for value in told)
 
 
-async def test_nobody_has_to_wait(client: Client, book: Book) -> None:
+async def test_nobody_has_to_wait(client: Client, novel: Novel) -> None:
     for number in range(300):
-        book.put(f"{number}.md", SNOW + FILLER * 100)
+        novel.put(f"{number}.md", SNOW + FILLER * 100)
 
-    result = await retrieved(client, book, query="城门口", wait=False)
+    result = await retrieved(client, novel, query="城门口", wait=False)
 
     assert result["index"]["complete"] is False
     assert result["warnings"][-1] == "RETRIEVAL_INDEXING: 索引尚在建立，召回可能不完整。"
@@ -197,9 +201,9 @@ async def test_nobody_has_to_wait(client: Client, book: Book) -> None:
     ],
 )
 async def test_a_payload_that_makes_no_sense_is_refused(
-    client: Client, novel: Book, wrong: dict[str, Any]
+    client: Client, full_novel: Novel, wrong: dict[str, Any]
 ) -> None:
-    asked = novel.asked | {"documentId": "chapters/03.md", "cursorPosition": 0}
+    asked = full_novel.params | {"documentId": "chapters/03.md", "cursorPosition": 0}
 
     error = await client.failure("context:retrieve", asked | wrong)
 
@@ -213,11 +217,11 @@ async def test_an_unknown_project_is_not_found(client: Client) -> None:
     assert (await client.failure("context:retrieve", asked)).code == ErrorCode.NOT_FOUND
 
 
-async def test_a_deleted_project_leaves_no_index(client: Client, novel: Book) -> None:
-    await retrieved(client, novel, query="城门口")
-    folder = novel.root.parent / "user data 用户" / "retrieval"
+async def test_a_deleted_project_leaves_no_index(client: Client, full_novel: Novel) -> None:
+    await retrieved(client, full_novel, query="城门口")
+    folder = full_novel.root.parent / "user data 用户" / "retrieval"
 
-    await client.call("project:delete", novel.asked)
+    await client.call("project:delete", full_novel.params)
 
     assert list(folder.iterdir()) == []
 
@@ -260,19 +264,14 @@ async def test_whatever_happens_while_the_daemon_is_off_is_noticed(
     tmp_path: Path, happens: Callable[[Path, Path], None], found: dict[str, list[str]]
 ) -> None:
     root, user_data = tmp_path / "书", tmp_path / "data"
-    root.mkdir()
-    book = Book(project_id="", root=root)
-    book.put("a.md", "风雪")
-    book.put("b.md", "月色")
     settings = Settings(warm_up=False)
     async with daemon(user_data, settings) as client:
-        made = await client.call("project:create", {"rootPath": str(root)})
-        book = Book(project_id=made["projectId"], root=root)
-        await retrieved(client, book, query="风雪")
+        novel = await make_novel(client, root, {"a.md": "风雪", "b.md": "月色"})
+        await retrieved(client, novel, query="风雪")
 
-    happens(root, user_data / "retrieval" / f"{book.project_id}.sqlite3")
+    happens(root, user_data / "retrieval" / f"{novel.project_id}.sqlite3")
 
     async with daemon(user_data, settings) as client:
         for query, documents in found.items():
-            result = await retrieved(client, book, query=query)
+            result = await retrieved(client, novel, query=query)
             assert [passage["documentId"] for passage in result["passages"]] == documents

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from testing.clients import Client
-from testing.projects import Desk, at_desk
+from testing.novels import Novel, make_novel
 
 SNAPSHOTS = Path(__file__).parent / "snapshots"
 FILES = {
@@ -25,18 +25,18 @@ SKILLS = ("polish", "expand", "continue", "dialogue", "consistency")
 
 
 @pytest.fixture
-async def desk(client: Client, tmp_path: Path) -> Desk:
-    desk = await at_desk(client, tmp_path / "小说")
+async def novel(client: Client, tmp_path: Path) -> Novel:
+    novel = await make_novel(client, tmp_path / "小说")
     for path, content in FILES.items():
-        desk.put(path, content)
-    await desk.constrain("严格第一人称叙述", "避免使用感叹号")
-    return desk
+        novel.put(f".creonow/{path}", content)
+    await novel.constrain("严格第一人称叙述", "避免使用感叹号")
+    return novel
 
 
 @pytest.mark.requirement("SK-039", "CN-030")
 @pytest.mark.parametrize("slug", SKILLS)
-async def test_the_stable_prefix_is_the_one_on_record(desk: Desk, slug: str) -> None:
-    made = await desk.assemble(skillId=f"builtin:{slug}")
+async def test_the_stable_prefix_is_the_one_on_record(novel: Novel, slug: str) -> None:
+    made = await novel.assemble(skillId=f"builtin:{slug}")
 
     prefix = made["systemPrompt"].encode()
     assert prefix == (SNAPSHOTS / f"{slug}.txt").read_bytes()
@@ -44,17 +44,17 @@ async def test_the_stable_prefix_is_the_one_on_record(desk: Desk, slug: str) -> 
 
 
 @pytest.mark.requirement("SK-036")
-async def test_skills_that_ask_for_the_same_share_every_byte(desk: Desk) -> None:
-    polish = await desk.assemble(skillId="builtin:polish", selection={"from": 0, "to": 5})
-    condense = await desk.assemble(skillId="builtin:condense", cursorPosition=3)
+async def test_skills_that_ask_for_the_same_share_every_byte(novel: Novel) -> None:
+    polish = await novel.assemble(skillId="builtin:polish", selection={"from": 0, "to": 5})
+    condense = await novel.assemble(skillId="builtin:condense", cursorPosition=3)
 
     assert polish["systemPrompt"] == condense["systemPrompt"]
     assert polish["userContent"] != condense["userContent"]
 
 
 @pytest.mark.requirement("SK-036")
-async def test_the_task_comes_last_and_never_in_the_prefix(desk: Desk) -> None:
-    made = await desk.assemble(skillId="builtin:polish", selection={"from": 0, "to": 12})
+async def test_the_task_comes_last_and_never_in_the_prefix(novel: Novel) -> None:
+    made = await novel.assemble(skillId="builtin:polish", selection={"from": 0, "to": 12})
 
     assert made["assemblyOrder"] == ["rules", "settings", "retrieved", "immediate"]
     assert "Polish the text below" not in made["systemPrompt"]
@@ -63,8 +63,8 @@ async def test_the_task_comes_last_and_never_in_the_prefix(desk: Desk) -> None:
     assert made["targetTokens"] == 1500
 
 
-async def test_an_instruction_is_shown_once_and_before_the_task(desk: Desk) -> None:
-    made = await desk.assemble(skillId="builtin:continue", additionalInput="写得更冷")
+async def test_an_instruction_is_shown_once_and_before_the_task(novel: Novel) -> None:
+    made = await novel.assemble(skillId="builtin:continue", additionalInput="写得更冷")
 
     content = made["userContent"]
     assert content.count("写得更冷") == 1

@@ -8,13 +8,13 @@ from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from testing.clients import Client, in_memory
-from tests.channels.conftest import Book
+from testing.novels import Novel
 
 SECRET = "sk-proj-Q7fK2mX9pL4vB8nT1wZ6cR3yH5dJ0sGa"
 
 
 async def test_projects_are_told_by_name_without_their_place(
-    client: Client, book: Book, tmp_path: Path
+    client: Client, novel: Novel, tmp_path: Path
 ) -> None:
     other = tmp_path / "二"
     other.mkdir()
@@ -23,17 +23,21 @@ async def test_projects_are_told_by_name_without_their_place(
 
     told = await client.call("viewer:projects")
 
-    assert told["items"][0] == {"projectId": book.project_id, "name": "红楼梦"}
+    assert told["items"][0] == {"projectId": novel.project_id, "name": "红楼梦"}
     assert told["items"][1]["projectId"] == made["projectId"]
     assert str(other) not in str(told)
     assert SECRET not in str(told)
 
 
-async def test_skills_are_told_by_name_and_whether_they_can_run(client: Client, book: Book) -> None:
-    book.put(".creonow/skills/leaky/SKILL.md", f"---\nname: {SECRET}\ndescription: 夜\n---\n写。\n")
-    book.put(".creonow/skills/broken/SKILL.md", "---\nname: [\n---\n")
+async def test_skills_are_told_by_name_and_whether_they_can_run(
+    client: Client, novel: Novel
+) -> None:
+    novel.put(
+        ".creonow/skills/leaky/SKILL.md", f"---\nname: {SECRET}\ndescription: 夜\n---\n写。\n"
+    )
+    novel.put(".creonow/skills/broken/SKILL.md", "---\nname: [\n---\n")
 
-    told = await client.call("viewer:skills", book.asked)
+    told = await client.call("viewer:skills", novel.params)
 
     skills = {one["id"]: one for one in told["items"]}
     assert skills["builtin:continue"] == {"id": "builtin:continue", "name": "续写", "valid": True}
@@ -55,8 +59,8 @@ async def test_whoever_knows_the_digest_of_a_token_can_prove_it(server: Server) 
     assert guessed.code == "INVALID_ARGUMENT"
 
 
-async def test_a_daemon_without_a_process_serves_no_pages(client: Client, book: Book) -> None:
-    refused = await client.failure("viewer:open", book.asked)
+async def test_a_daemon_without_a_process_serves_no_pages(client: Client, novel: Novel) -> None:
+    refused = await client.failure("viewer:open", novel.params)
     unknown = await client.failure("viewer:open", {"projectId": "prj_0123456789abcdefghij"})
 
     assert refused.code == "UNSUPPORTED"

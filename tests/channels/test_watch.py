@@ -8,30 +8,31 @@ from creonowd.channels.project import ProjectId
 from creonowd.engine.services import Session
 from creonowd.rpc.server import Server
 from testing.clients import Client, in_memory
-from tests.channels.conftest import Book, Lines
+from testing.novels import Novel
+from tests.channels.conftest import Lines
 
 STYLE = ".creonow/rules/style.md"
 CHANGED = "context:creonow:changed"
 
 
-async def watched(client: Client, book: Book) -> bool:
-    return (await client.call("context:creonow:status", book.asked))["watching"]
+async def watched(client: Client, novel: Novel) -> bool:
+    return (await client.call("context:creonow:status", novel.params))["watching"]
 
 
 @pytest.mark.requirement("CN-025")
 async def test_a_watching_client_is_told_what_changed(
-    client: Client, book: Book, logged: Lines
+    client: Client, novel: Novel, logged: Lines
 ) -> None:
-    await client.call("context:creonow:ensure", book.asked)
+    await client.call("context:creonow:ensure", novel.params)
 
-    started = await client.call("context:creonow:watch:start", book.asked)
-    book.put(STYLE, "短句。")
+    started = await client.call("context:creonow:watch:start", novel.params)
+    novel.put(STYLE, "短句。")
     event = await client.event(CHANGED)
-    stopped = await client.call("context:creonow:watch:stop", book.asked)
+    stopped = await client.call("context:creonow:watch:stop", novel.params)
 
     assert started == {"watching": True}
     assert event == {
-        "projectId": book.project_id,
+        "projectId": novel.project_id,
         "paths": [STYLE],
         "layers": ["rules"],
         "atMs": event["atMs"],
@@ -43,58 +44,58 @@ async def test_a_watching_client_is_told_what_changed(
     assert events == ["context_watch_started", "context_watch_stopped"]
 
 
-async def test_starting_and_stopping_twice_is_fine(client: Client, book: Book) -> None:
+async def test_starting_and_stopping_twice_is_fine(client: Client, novel: Novel) -> None:
     for _ in range(2):
-        assert await client.call("context:creonow:watch:start", book.asked) == {"watching": True}
-    book.put("第一章.md", "一")
+        assert await client.call("context:creonow:watch:start", novel.params) == {"watching": True}
+    novel.put("第一章.md", "一")
     await client.event(CHANGED)
 
     for _ in range(2):
-        assert await client.call("context:creonow:watch:stop", book.asked) == {"watching": False}
+        assert await client.call("context:creonow:watch:stop", novel.params) == {"watching": False}
 
     assert [event for event in client.events if event["method"] == CHANGED] == []
-    assert not await watched(client, book)
+    assert not await watched(client, novel)
 
 
 async def test_watching_is_per_connection_and_status_means_anyone(
-    client: Client, server: Server, book: Book
+    client: Client, server: Server, novel: Novel
 ) -> None:
     async with in_memory(server) as other:
-        await other.call("context:creonow:watch:start", book.asked)
+        await other.call("context:creonow:watch:start", novel.params)
 
-        assert await watched(client, book)
-        assert await client.call("context:creonow:watch:stop", book.asked) == {"watching": False}
-        assert await watched(client, book)
-        book.put("第一章.md", "一")
+        assert await watched(client, novel)
+        assert await client.call("context:creonow:watch:stop", novel.params) == {"watching": False}
+        assert await watched(client, novel)
+        novel.put("第一章.md", "一")
         await other.event(CHANGED)
         assert client.events == []
 
     with anyio.fail_after(60):
-        while await watched(client, book):  # noqa: ASYNC110 - a hang-up tells nobody
+        while await watched(client, novel):  # noqa: ASYNC110 - a hang-up tells nobody
             await anyio.sleep(0.01)
 
 
 async def test_a_watcher_that_dies_says_so_and_can_be_started_again(
-    client: Client, book: Book
+    client: Client, novel: Novel
 ) -> None:
-    await client.call("context:creonow:watch:start", book.asked)
+    await client.call("context:creonow:watch:start", novel.params)
 
-    shutil.rmtree(book.root)
+    shutil.rmtree(novel.root)
     event = await client.event(CHANGED)
 
     assert event["watching"] is False
     assert event["paths"] == []
-    assert not await watched(client, book)
-    assert (await client.failure("context:creonow:watch:start", book.asked)).code == "NOT_FOUND"
-    book.root.mkdir()
-    await client.call("context:creonow:watch:start", book.asked)
-    assert await watched(client, book)
+    assert not await watched(client, novel)
+    assert (await client.failure("context:creonow:watch:start", novel.params)).code == "NOT_FOUND"
+    novel.root.mkdir()
+    await client.call("context:creonow:watch:start", novel.params)
+    assert await watched(client, novel)
 
 
-async def test_a_deleted_project_is_no_longer_watched(client: Client, book: Book) -> None:
-    await client.call("context:creonow:watch:start", book.asked)
+async def test_a_deleted_project_is_no_longer_watched(client: Client, novel: Novel) -> None:
+    await client.call("context:creonow:watch:start", novel.params)
 
-    await client.call("project:delete", book.asked)
+    await client.call("project:delete", novel.params)
     event = await client.event(CHANGED)
 
     assert event["watching"] is False
@@ -112,9 +113,9 @@ def test_a_lagging_client_gets_one_joined_event() -> None:
 
 
 async def test_a_hundred_starts_leave_one_reminder_to_hang_up(
-    session: Session, book: Book, server: Server
+    session: Session, novel: Novel, server: Server
 ) -> None:
     for _ in range(100):
-        await start_watching(session, ProjectId(project_id=book.project_id))
+        await start_watching(session, ProjectId(project_id=novel.project_id))
 
     assert not session.watcher.meets(session.peer.id)

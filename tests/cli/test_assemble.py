@@ -9,6 +9,7 @@ import pytest
 
 from creonowd.cli.assemble import LastAssembly, Remembered, differences, view
 from testing.clients import environment
+from testing.novels import write_files
 
 CHAPTER = "第一章\n\n雨还在下。\n"
 
@@ -16,15 +17,15 @@ CHAPTER = "第一章\n\n雨还在下。\n"
 @pytest.fixture
 def novel(tmp_path: Path) -> Path:
     root = tmp_path / "小说 一"
-    for path, text in {
-        ".creonow/rules/style.md": "短句为主。",
-        ".creonow/settings/世界观.md": "---\nconfidence: 0.2\n---\n"
-        + "海港的设定，一条又一条。\n" * 900,
-        "chapters/01.md": CHAPTER,
-    }.items():
-        place = root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text, encoding="utf-8")
+    settings = "---\nconfidence: 0.2\n---\n" + "海港的设定，一条又一条。\n" * 900
+    write_files(
+        root,
+        {
+            ".creonow/rules/style.md": "短句为主。",
+            ".creonow/settings/世界观.md": settings,
+            "chapters/01.md": CHAPTER,
+        },
+    )
     return root
 
 

@@ -13,21 +13,10 @@ from creonowd.context.plan import ContextRules, Plan, SkillNeeds, Task, figures_
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.redaction import Redactor
 from creonowd.tokens import Tokenizer
+from testing.novels import NAMES, SECRET, SENTENCES
 from tests.tokens.vocabulary import texts, tokenizer
 
 REDACTOR = Redactor()
-SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz3"
-NAMES = ("林远", "林远山", "苏晴", "Anna", "Ann")
-SENTENCES = (
-    "林远推开门，雨还在下。",
-    "苏晴没有抬头，只问了一句：“你来了？”",
-    "「走吧。」他说。",
-    "The rain had not stopped since noon. Anna waited.",
-    "　　远处传来钟声，一下，又一下。",
-    "林远山是另一个人！",
-    "……",
-    f"密钥是 {SECRET} 。",
-)
 
 lines = st.one_of(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=4).map("".join), texts)
 prose = st.lists(lines, max_size=30).map("\n".join)

@@ -7,15 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creonowd.tokens.additive import additive_parts, additive_points, adds_up
+from testing.novels import SENTENCES
 from tests.tokens.vocabulary import ENCODINGS, texts, tokenizer
 
-SENTENCES = (
-    "林远推开门，雨还在下。",
-    "苏晴没有抬头，只问了一句：“你来了？”",
-    "「走吧。」他说。",
-    "The rain had not stopped since noon. Anna waited.",
-    "　　远处传来钟声，一下，又一下。",
-)
 lines = st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=4).map("".join)
 long_texts = st.lists(st.one_of(lines, st.just("x" * 3000), texts), max_size=40).map("\n".join)
 

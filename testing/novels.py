@@ -1,0 +1,133 @@
+"""The made-up novel of the tests: its words, its folder, and clients that work on it."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from testing.clients import Client, RpcError
+
+CHAPTER = "一.md"
+TEXT = "林远推开门，屋里没有人。\n\n他站了一会儿，听见楼上的脚步声。\n"
+SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz3"
+NAMES = ("林远", "林远山", "苏晴", "Anna", "Ann")
+SENTENCES = (
+    "林远推开门，雨还在下。",
+    "苏晴没有抬头，只问了一句：“你来了？”",
+    "「走吧。」他说。",
+    "The rain had not stopped since noon. Anna waited.",
+    "　　远处传来钟声，一下，又一下。",
+    "林远山是另一个人！",
+    "……",
+    f"密钥是 {SECRET} 。",
+)
+
+
+def write_files(root: Path, files: Mapping[str, str | bytes]) -> None:
+    """Make a folder with these files (path → content), as an editor would write them."""
+    root.mkdir(parents=True, exist_ok=True)
+    for path, content in files.items():
+        file = root / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+class NovelFolder:
+    """A project of the daemon, its folder, and the payloads that name it.
+
+    `cursor` is where the author is and what runs: fields of `context:assemble`.
+    """
+
+    def __init__(self, root: Path, project_id: str, **cursor: Any) -> None:
+        self.root = root
+        self.project_id = project_id
+        self.params = {"projectId": project_id}
+        self._cursor = {
+            "skillId": "builtin:continue",
+            "documentId": CHAPTER,
+            "cursorPosition": len(TEXT),
+        } | cursor
+
+    def put(self, path: str, content: str | bytes) -> Path:
+        """Write a file of the project."""
+        write_files(self.root, {path: content})
+        return self.root / path
+
+    def payload(self, **changes: Any) -> dict[str, Any]:
+        """Return the payload of an assembly or a run."""
+        return {**self.params, **self._cursor, **changes}
+
+
+class Novel(NovelFolder):
+    """A novel that a client works on."""
+
+    def __init__(self, client: Client, root: Path, project_id: str, **cursor: Any) -> None:
+        super().__init__(root, project_id, **cursor)
+        self.client = client
+
+    async def assemble(self, **changes: Any) -> Any:
+        """Assemble the context at the cursor."""
+        return await self.client.call("context:assemble", self.payload(**changes))
+
+    async def run(self, **changes: Any) -> Any:
+        """Run the skill at the cursor."""
+        return await self.client.call("ai:skill:run", self.payload(**changes))
+
+    async def start(self, name: str, **changes: Any) -> None:
+        """Start a run of this id without waiting for its reply, which has the same id."""
+        params = self.payload(runId=name, **changes)
+        await self.client.post(
+            {"jsonrpc": "2.0", "id": name, "method": "ai:skill:run", "params": params}
+        )
+
+    async def script(self, *steps: dict[str, Any], verdicts: tuple[str, ...] = ()) -> None:
+        """Set what the fake provider does next."""
+        await self.client.call("e2e:ai:script", {"steps": steps, "verdicts": verdicts})
+
+    async def constrain(self, *texts: str) -> None:
+        """Set the constraints of the project."""
+        items = {"constraints": {"version": 1, "items": list(texts)}}
+        await self.client.call("constraints:set", self.params | items)
+
+
+async def make_novel(
+    client: Client, root: Path, files: Mapping[str, str | bytes] | None = None, **cursor: Any
+) -> Novel:
+    """Make a project with these files, or with one chapter."""
+    write_files(root, {CHAPTER: TEXT} if files is None else files)
+    project = await client.call("project:create", {"rootPath": str(root)})
+    return Novel(client, root, project["projectId"], **cursor)
+
+
+class Chat:
+    """A conversation of a fresh project on one connection."""
+
+    def __init__(self, client: Client, project_id: str, conversation_id: str = "chat-1") -> None:
+        self.client = client
+        self.key = {"projectId": project_id, "conversationId": conversation_id}
+
+    async def call(self, channel: str, **payload: Any) -> Any:
+        """Call a channel for this conversation."""
+        return await self.client.call(channel, {**self.key, **payload})
+
+    async def failure(self, channel: str, **payload: Any) -> RpcError:
+        """Call a channel that must fail, and return the error."""
+        return await self.client.failure(channel, {**self.key, **payload})
+
+    async def put(self, content: str, **payload: Any) -> str:
+        """Put a text and return its id."""
+        put = {"kind": "artifact", "hint": "a hint", "content": content} | payload
+        result = await self.call("context:files:put", **put)
+        return result["ref"]["id"]
+
+    async def register(self, recipe: dict[str, Any], **payload: Any) -> str:
+        """Register a recipe and return its ref's id."""
+        new = {"kind": "history", "hint": "a hint", "recipe": recipe} | payload
+        result = await self.call("context:files:register", **new)
+        return result["ref"]["id"]
+
+
+async def make_chat(client: Client, folder: Path, conversation_id: str = "chat-1") -> Chat:
+    """Make a folder a project and begin a conversation in it."""
+    folder.mkdir(exist_ok=True)
+    project = await client.call("project:create", {"rootPath": str(folder)})
+    return Chat(client, project["projectId"], conversation_id)
