@@ -14,16 +14,15 @@ import subprocess
 import sys
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import psutil
 import pytest
 
 from creonowd.cli import main as creonowd
 from creonowd.daemon import endpoint
-from testing.clients import RpcError
 from testing.harness import Harness
-from testing.writes import BURST, KINDS, Acknowledged, World, constrain, make_world
+from testing.writes import Acknowledged, constrain, refusals, write_all_kinds
 
 KILLS = int(os.environ.get("CREONOW_TEST_KILLS", "24"))
 ANOTHER_DAY = """
@@ -38,55 +37,6 @@ datetime.datetime = AnotherDay
 """
 STANDARD_STREAMS = 3
 posix = pytest.mark.skipif(os.name == "nt", reason="signals, limits and mounts of POSIX")
-
-
-class Kept(NamedTuple):
-    """What a daemon has acknowledged, by kind of write."""
-
-    world: World
-    answers: dict[str, Acknowledged]
-    bursts: list[int]
-
-    def next_number(self) -> int:
-        """Give a number that no write has had."""
-        self.bursts.append(len(self.bursts) * BURST)
-        return self.bursts[-1]
-
-    def lost(self, harness: Harness, *but: str) -> list[str]:
-        """Name what is not there, of every kind but those named."""
-        return [
-            f"{kind.name} {n}"
-            for kind in KINDS
-            if kind.name not in but
-            for n in kind.missing(self.world, harness.call, self.answers[kind.name])
-        ]
-
-
-def written(harness: Harness) -> Kept:
-    """Let the daemon write of every kind."""
-    world = make_world(harness.home / "world", harness.user_data, harness.call)
-    kept = Kept(world, {kind.name: {} for kind in KINDS}, [])
-    assert refusals(harness, kept) == refusals(harness, kept) == {}
-    return kept
-
-
-def refusals(harness: Harness, kept: Kept) -> dict[str, str]:
-    """Ask for one more write of every kind, and tell by which code each was refused.
-
-    A question that first needs a file of the author's is left out if that cannot be written.
-    """
-    found: dict[str, str] = {}
-    n = kept.next_number()
-    for kind in KINDS:
-        try:
-            asked = kind.ask(kept.world, n)
-        except OSError:
-            continue
-        try:
-            kept.answers[kind.name][n] = harness.call(*asked)
-        except RpcError as error:
-            found[kind.name] = error.code
-    return found
 
 
 def doctored(harness: Harness, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
@@ -127,7 +77,7 @@ def test_a_kill_at_any_moment_of_any_write_loses_nothing(tmp_path: Path) -> None
 def test_a_killed_daemon_is_reported_and_nothing_is_lost(
     harness: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = written(harness)
+    kept = write_all_kinds(harness)
 
     restarted(harness)
 
@@ -141,7 +91,7 @@ def test_a_killed_daemon_is_reported_and_nothing_is_lost(
 def test_broken_files_are_named_mended_and_cost_no_record(
     harness: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = written(harness)
+    kept = write_all_kinds(harness)
     harness.kill()
     files = {
         "projects.json": harness.user_data / "projects.json",
@@ -151,7 +101,7 @@ def test_broken_files_are_named_mended_and_cost_no_record(
     }
     for file in files.values():
         file.write_bytes(b"\xff" * (file.stat().st_size // 2))
-    for index in (kept.world.root / ".creonow" / "conversations").glob("index*"):
+    for index in (kept.project.root / ".creonow" / "conversations").glob("index*"):
         index.write_bytes(b"\xff{")
 
     told = doctored(harness, capsys)
@@ -166,27 +116,27 @@ def test_broken_files_are_named_mended_and_cost_no_record(
 def test_a_broken_budget_is_kept_aside_and_reported(
     harness: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = written(harness)
+    kept = write_all_kinds(harness)
     harness.kill()
     ((part, file),) = _found(harness.user_data, "budgets/*.json").items()
     file.write_bytes(b'{"version": 1, "profile": {"version"')
 
     told = doctored(harness, capsys)
     harness.start()
-    profile = harness.call("context:budget:get", kept.world.own())
+    profile = harness.call("context:budget:get", kept.project.params())
     after = doctored(harness, capsys)
 
     assert "set the budget again" in told[part]
     assert profile["warnings"][0].startswith("CONTEXT_BUDGET_FALLBACK")
     assert "kept as" in after["budgets"]
-    kept.answers["budget"].clear()
+    kept.replies["budget"].clear()
     assert kept.lost(harness) == []
 
 
 def test_a_torn_history_keeps_what_was_whole(
     harness: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = written(harness)
+    kept = write_all_kinds(harness)
     harness.kill()
     ((part, file),) = _found(harness.user_data, "histories/*/*.jsonl").items()
     with file.open("ab") as log:
@@ -202,8 +152,8 @@ def test_a_torn_history_keeps_what_was_whole(
 def test_a_project_folder_that_goes_away_and_comes_back(
     harness: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = written(harness)
-    root, away = kept.world.root, kept.world.home / "away"
+    kept = write_all_kinds(harness)
+    root, away = kept.project.root, kept.project.home / "away"
     root.rename(away)
 
     codes = set(refusals(harness, kept).values())
@@ -214,7 +164,7 @@ def test_a_project_folder_that_goes_away_and_comes_back(
     away.rename(root)
 
     assert "INTERNAL" not in codes
-    assert "is not there" in told[kept.world.project_id]
+    assert "is not there" in told[kept.project.project_id]
     assert kept.lost(harness) == []
 
 
@@ -228,11 +178,11 @@ def test_a_clock_that_jumps_is_reported_and_nothing_is_lost(
     (tmp_path / "sitecustomize.py").write_text(code, encoding="utf-8")
     home = tmp_path / "home"
     with Harness(home) as today:
-        kept = written(today)
+        kept = write_all_kinds(today)
     with Harness(home, PYTHONPATH=f"{tmp_path}{os.pathsep}{Path.cwd()}") as another_day:
         assert refusals(another_day, kept) == {}
         keys = [
-            item["hint"] for item in another_day.call("context.list", kept.world.chat())["items"]
+            item["hint"] for item in another_day.call("context.list", kept.project.chat())["items"]
         ]
     with Harness(home) as today_again:
         assert kept.lost(today_again) == []
@@ -246,7 +196,7 @@ def test_a_clock_that_jumps_is_reported_and_nothing_is_lost(
 def test_a_daemon_that_was_stopped_goes_on_where_it_was(
     harness: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = written(harness)
+    kept = write_all_kinds(harness)
     pid = _pid(harness)
     os.kill(pid, signal.SIGSTOP)
     told = doctored(harness, capsys)
@@ -263,7 +213,7 @@ def test_a_daemon_that_was_stopped_goes_on_where_it_was(
 def test_without_file_descriptors_requests_fail_one_by_one(
     harness: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = written(harness)
+    kept = write_all_kinds(harness)
     pid = _pid(harness)
     process = psutil.Process(pid)
     before = process.rlimit(psutil.RLIMIT_NOFILE)
@@ -285,13 +235,13 @@ def test_without_file_descriptors_requests_fail_one_by_one(
 def test_lines_that_are_cut_in_the_middle_lose_nothing_that_was_answered(
     harness: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = written(harness)
+    kept = write_all_kinds(harness)
     found = endpoint.read(harness.user_data)
     assert found is not None
     for cut in range(20):
         numbers = range(100 + cut * 5, 105 + cut * 5)
-        lines = [_line(n, *constrain(kept.world, n)) for n in numbers]
-        kept.answers["constraints"] |= _cut(found.endpoints[0].address, b"".join(lines), cut % 6)
+        lines = [_line(n, *constrain(kept.project, n)) for n in numbers]
+        kept.replies["constraints"] |= _cut(found.endpoints[0].address, b"".join(lines), cut % 6)
 
     assert doctored(harness, capsys).keys().isdisjoint({"daemon", "log", "last end"})
     assert refusals(harness, kept) == {}
@@ -305,7 +255,7 @@ def test_a_full_disk_refuses_writes_and_loses_none(
 ) -> None:
     disk = tmp_path / "disk"
     with mounted(disk, "-t", "tmpfs", "-o", "size=8m", "tmpfs"), Harness(disk) as harness:
-        kept = written(harness)
+        kept = write_all_kinds(harness)
         _fill(disk / "ballast")
         codes = refusals(harness, kept)
         told = doctored(harness, capsys)
@@ -326,10 +276,10 @@ def test_a_full_disk_refuses_writes_and_loses_none(
 def test_a_read_only_folder_refuses_writes_and_loses_none(
     harness: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = written(harness)
+    kept = write_all_kinds(harness)
     with contextlib.ExitStack() as stack:
         for folder in (
-            kept.world.root,
+            kept.project.root,
             harness.user_data / "context",
             harness.user_data / "budgets",
         ):
@@ -342,7 +292,7 @@ def test_a_read_only_folder_refuses_writes_and_loses_none(
     assert set(codes.values()) == {"IO_ERROR"}
     assert lost == []
     assert "disk_refused (IO_ERROR)" in told["log"]
-    for part in (kept.world.project_id, "context", "budgets"):
+    for part in (kept.project.project_id, "context", "budgets"):
         assert "cannot be written" in told[part]
     assert refusals(harness, kept) == {}
 

@@ -8,8 +8,8 @@ import pytest
 
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError
-from e2e.test_faults import written
 from testing.harness import Harness
+from testing.writes import write_all_kinds
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the modes of POSIX")
@@ -22,7 +22,7 @@ def test_nobody_else_can_reach_a_file_even_if_user_data_lies_open(tmp_path: Path
     user_data.mkdir(parents=True, mode=0o755)
 
     with Harness(home) as harness:
-        written(harness)
+        write_all_kinds(harness)
         kept = [path for path in user_data.rglob("*") if not path.is_dir()]
         reachable = [path for path in kept if _open_to_others(path, user_data)]
 

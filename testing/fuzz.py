@@ -1,6 +1,6 @@
 """Inputs that were valid once: cut off, doubled, filled with pieces of something else.
 
-Random bytes seldom get past a reader's first check; a spoilt input gets to its last.
+Random bytes seldom get past a reader's first check; a damaged input gets to its last.
 Tests that use it are marked `fuzz`, and `scripts/fuzz` runs them for longer.
 """
 
@@ -28,7 +28,7 @@ class Damage(NamedTuple):
     piece: bytes
 
 
-def spoilt(
+def damaged_inputs(
     whole: Sequence[bytes], pieces: Sequence[bytes] = (), most: int = 6
 ) -> st.SearchStrategy[bytes]:
     """Draw one of these inputs with up to so many damages; `pieces` are words of its language."""
@@ -39,7 +39,7 @@ def spoilt(
     )
     what = st.sampled_from(["leave out", "replace", "double", "put in", "put in", "cut off"])
     damage = st.builds(Damage, what, st.integers(0, 1 << 16), st.integers(0, 60), piece)
-    return st.builds(_spoil, st.sampled_from(list(whole)), st.lists(damage, max_size=most))
+    return st.builds(_damage, st.sampled_from(list(whole)), st.lists(damage, max_size=most))
 
 
 def often(times: float) -> settings:
@@ -53,7 +53,7 @@ def _slices(data: bytes) -> st.SearchStrategy[bytes]:
     return ends.map(lambda at: data[at[0] : at[0] + at[1]])
 
 
-def _spoil(data: bytes, damages: list[Damage]) -> bytes:
+def _damage(data: bytes, damages: list[Damage]) -> bytes:
     for damage in damages:
         start = damage.place % (len(data) + 1)
         end = start + damage.size

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from testing.clients import RpcError, environment
-from testing.writes import BURST, KINDS, Acknowledged, Kind, World, make_world
+from testing.writes import BURST, KINDS, Acknowledged, WriteKind, WriteProject, make_project
 
 DISK_OPERATIONS = {
     "open",
@@ -172,37 +172,39 @@ class KillSeries:
     def run(self, home: Path, kills: int) -> None:
         """Make a project, kill daemons while they write in it, and delete it."""
         daemon = Daemon(self._user_data)
-        world = make_world(home, self._user_data, daemon.call)
+        project = make_project(home, self._user_data, daemon.call)
         self._kept = {kind.name: {} for kind in KINDS}
         for number in range(kills):
             kind = KINDS[number % len(KINDS)]
             if kind.name not in self._paces:
-                self._measure(daemon, kind, world, 2 * number * BURST)
+                self._measure(daemon, kind, project, 2 * number * BURST)
             first = (2 * number + 1) * BURST
-            self._keep(kind, self._kill_within(daemon, kind, world, first))
+            self._keep(kind, self._kill_within(daemon, kind, project, first))
             self.report.reported[kind.name] += _doctor_reports_a_kill(self._user_data)
             daemon = Daemon(self._user_data)
-            self._check(daemon, kind, world)
+            self._check(daemon, kind, project)
         for kind in KINDS:
-            self._check(daemon, kind, world)
-        for project in daemon.call("project:list", {})["items"]:
-            daemon.call("project:delete", {"projectId": project["projectId"]})
+            self._check(daemon, kind, project)
+        for item in daemon.call("project:list", {})["items"]:
+            daemon.call("project:delete", {"projectId": item["projectId"]})
         daemon.kill()
         list(daemon.rest())
 
-    def _measure(self, daemon: Daemon, kind: Kind, world: World, first: int) -> None:
+    def _measure(self, daemon: Daemon, kind: WriteKind, project: WriteProject, first: int) -> None:
         """Measure what a burst without a kill takes."""
         daemon.call("project:list", {})
         daemon.kill_after(NEVER)
         started = time.monotonic()
-        asked = self._ask(daemon, kind, world, range(first, first + BURST))
+        asked = self._ask(daemon, kind, project, range(first, first + BURST))
         received = _replies(daemon, len(asked), PATIENCE_S)
         seconds = time.monotonic() - started
         self._paces[kind.name] = Pace((NEVER - daemon.operations_left()) / BURST, seconds / BURST)
         daemon.kill_after(0)
         self._keep(kind, _done(asked, received))
 
-    def _kill_within(self, daemon: Daemon, kind: Kind, world: World, first: int) -> Acknowledged:
+    def _kill_within(
+        self, daemon: Daemon, kind: WriteKind, project: WriteProject, first: int
+    ) -> Acknowledged:
         """Request several writes at once and kill the daemon somewhere among them."""
         numbers = range(first, first + self._chance.randint(1, BURST))
         if self._chance.random() < WARM:
@@ -213,7 +215,7 @@ class KillSeries:
             daemon.kill_after(
                 self._chance.randint(1, max(1, round(pace.operations * len(numbers))))
             )
-        asked = self._ask(daemon, kind, world, numbers)
+        asked = self._ask(daemon, kind, project, numbers)
         seconds = (
             PATIENCE_S if by_operation else self._chance.uniform(0, pace.seconds * len(numbers))
         )
@@ -227,17 +229,19 @@ class KillSeries:
             self.report.refused[f"{kind.name} {code}"] += 1
         return _done(asked, received)
 
-    def _ask(self, daemon: Daemon, kind: Kind, world: World, numbers: range) -> dict[int, int]:
-        return {daemon.send(*kind.ask(world, number)): number for number in numbers}
+    def _ask(
+        self, daemon: Daemon, kind: WriteKind, project: WriteProject, numbers: range
+    ) -> dict[int, int]:
+        return {daemon.send(*kind.request(project, number)): number for number in numbers}
 
-    def _keep(self, kind: Kind, done: Acknowledged) -> None:
+    def _keep(self, kind: WriteKind, done: Acknowledged) -> None:
         self._kept[kind.name] |= done
         self.report.acknowledged[kind.name] += len(done)
 
-    def _check(self, daemon: Daemon, kind: Kind, world: World) -> None:
+    def _check(self, daemon: Daemon, kind: WriteKind, project: WriteProject) -> None:
         kept = self._kept[kind.name]
         try:
-            missing = list(kind.missing(world, daemon.call, kept))
+            missing = list(kind.missing(project, daemon.call, kept))
         except RpcError:
             missing = list(kept)
         self.report.lost.extend(f"{kind.name} {n}" for n in missing)
@@ -275,7 +279,7 @@ def main(place: str, kills: str, seed: str) -> None:
         import_module(f"creonowd.{name}")
     series = KillSeries(Path(place) / "user data 用户", int(seed))
     for start in range(0, int(kills), KILLS_PER_WORLD):
-        home = Path(place) / f"world {start}"
+        home = Path(place) / f"home {start}"
         series.run(home, min(KILLS_PER_WORLD, int(kills) - start))
         shutil.rmtree(home)
     print(json.dumps(series.report._asdict(), ensure_ascii=False))

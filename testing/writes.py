@@ -1,6 +1,6 @@
-"""Every kind of write that a client can ask for: how it is asked, and how to see that it is kept.
+"""Every kind of write that a client can request, and how to see whether it is kept.
 
-A write is numbered. `missing` gets the acknowledged numbers with their answers and yields the numbers
+Writes are numbered. `missing` gets the acknowledged numbers with their replies and yields those
 that are not kept as they should be.
 """
 
@@ -13,19 +13,19 @@ import anyio
 
 from creonowd.workspace.runs import Runs
 from testing.clients import RpcError
+from testing.harness import Harness
+from testing.novels import CHAPTER, TEXT, write_files
 
 Call = Callable[[str, Any], Any]
-Asked = tuple[str, dict[str, Any]]
+Request = tuple[str, dict[str, Any]]
 Acknowledged = dict[int, Any]
 
 BURST = 6
-CHAPTER = "一.md"
-TEXT = "林远推开门，屋里没有人。\n\n他站了一会儿，听见楼上的脚步声。\n"
 LONG = "".join(f"第{n}行：雨下了一夜，檐水滴在石阶上。\n" for n in range(200))
 
 
-class World(NamedTuple):
-    """A project to write in, and where everything else is."""
+class WriteProject(NamedTuple):
+    """A project to write in, and the folders beside it."""
 
     home: Path
     user_data: Path
@@ -43,128 +43,134 @@ class World(NamedTuple):
         """A conversation of this project; their ids are unique among all projects."""
         return {"projectId": self.project_id, "conversationId": f"{name}-{self.project_id[4:24]}"}
 
-    def own(self, **more: Any) -> dict[str, Any]:
+    def params(self, **more: Any) -> dict[str, Any]:
+        """Return a payload that names the project."""
         return {"projectId": self.project_id, **more}
 
 
-class Kind(NamedTuple):
+class WriteKind(NamedTuple):
     """One kind of write."""
 
     name: str
-    ask: Callable[[World, int], Asked]
-    missing: Callable[[World, Call, Acknowledged], Iterator[int]]
+    request: Callable[[WriteProject, int], Request]
+    missing: Callable[[WriteProject, Call, Acknowledged], Iterator[int]]
 
 
-def make_world(home: Path, user_data: Path, call: Call) -> World:
+def make_project(home: Path, user_data: Path, call: Call) -> WriteProject:
     """Make a project with a chapter and an archive to import."""
     root = home / "小说"
-    root.mkdir(parents=True)
-    (root / CHAPTER).write_bytes(TEXT.encode())
+    write_files(root, {CHAPTER: TEXT})
     made = call("project:create", {"rootPath": str(root)})
-    world = World(home, user_data, made["projectId"])
+    project = WriteProject(home, user_data, made["projectId"])
     for n in range(3):
-        call("context:files:put", world.chat("packed") | _file(n))
-    call("context:files:export", world.chat("packed") | {"path": str(world.archive)})
-    call("context:files:delete", world.chat("packed"))
-    return world
+        call("context:files:put", project.chat("packed") | _file(n))
+    call("context:files:export", project.chat("packed") | {"path": str(project.archive)})
+    call("context:files:delete", project.chat("packed"))
+    return project
 
 
-def register(world: World, n: int) -> Asked:
-    folder = world.home / f"其他 {n}"
+def register(project: WriteProject, n: int) -> Request:
+    folder = project.home / f"其他 {n}"
     folder.mkdir(exist_ok=True)
     return "project:create", {"rootPath": str(folder)}
 
 
-def unregistered(world: World, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
+def missing_projects(
+    project: WriteProject, call: Call, acknowledged: Acknowledged
+) -> Iterator[int]:
     known = {one["projectId"]: one["rootPath"] for one in call("project:list", {})["items"]}
     for n, answer in acknowledged.items():
         if known.get(answer["projectId"]) != answer["rootPath"]:
             yield n
 
 
-def ensure(world: World, n: int) -> Asked:
-    return "context:creonow:ensure", world.own()
+def ensure(project: WriteProject, n: int) -> Request:
+    return "context:creonow:ensure", project.params()
 
 
-def unensured(world: World, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
+def missing_tree(project: WriteProject, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
     if not acknowledged:
         return
-    listed = call("context:creonow:rules:list", world.own())["items"]
+    listed = call("context:creonow:rules:list", project.params())["items"]
     names = {Path(item["path"]).name for item in listed}
     if not {"style.md", "terminology.json", "constraints.json"} <= names:
         yield max(acknowledged)
 
 
-def constrain(world: World, n: int) -> Asked:
-    return "constraints:create", world.own(constraint={"text": f"第{n}条约束"})
+def constrain(project: WriteProject, n: int) -> Request:
+    return "constraints:create", project.params(constraint={"text": f"第{n}条约束"})
 
 
-def unconstrained(world: World, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
-    known = {one["id"]: one["text"] for one in call("constraints:list", world.own())["constraints"]}
+def missing_constraints(
+    project: WriteProject, call: Call, acknowledged: Acknowledged
+) -> Iterator[int]:
+    known = {
+        one["id"]: one["text"] for one in call("constraints:list", project.params())["constraints"]
+    }
     for n, answer in acknowledged.items():
         if known.get(answer["constraint"]["id"]) != f"第{n}条约束":
             yield n
 
 
-def budget(world: World, n: int) -> Asked:
+def budget(project: WriteProject, n: int) -> Request:
     """Each update of a burst names the version that the one before it makes."""
-    file = world.user_data / "budgets" / f"{world.project_id}.json"
+    file = project.user_data / "budgets" / f"{project.project_id}.json"
     kept = json.loads(file.read_bytes())["profile"]["version"] if file.exists() else 1
-    return "context:budget:update", world.own(
+    return "context:budget:update", project.params(
         version=kept + n % BURST, totalBudgetTokens=4000 + n % 1000
     )
 
 
-def unbudgeted(world: World, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
-    kept = call("context:budget:get", world.own())
+def missing_budgets(project: WriteProject, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
+    kept = call("context:budget:get", project.params())
     for n, answer in acknowledged.items():
         same = kept["totalBudgetTokens"] == answer["totalBudgetTokens"]
         if kept["version"] < answer["version"] or (kept["version"] == answer["version"]) > same:
             yield n
 
 
-def save(world: World, n: int) -> Asked:
+def save(project: WriteProject, n: int) -> Request:
     conversation = {
         "id": f"talk-{n}",
         "messages": [{"role": "user", "content": f"第{n}句。{LONG}"}],
     }
-    return "context:creonow:conversations:save", world.own(conversation=conversation)
+    return "context:creonow:conversations:save", project.params(conversation=conversation)
 
 
-def unsaved(world: World, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
-    listed = call("context:creonow:conversations:list", world.own(limit=200))["items"]
+def missing_chats(project: WriteProject, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
+    listed = call("context:creonow:conversations:list", project.params(limit=200))["items"]
     known = {item["id"] for item in listed}
     for n in acknowledged:
-        asked = world.own(conversationId=f"talk-{n}")
+        asked = project.params(conversationId=f"talk-{n}")
         found = _or_none(call, "context:creonow:conversations:read", asked)
         saved = found and found["conversation"]["messages"][0]["content"]
         if saved != f"第{n}句。{LONG}" or f"talk-{n}" not in known:
             yield n
 
 
-def put(world: World, n: int) -> Asked:
-    return "context:files:put", world.chat() | _file(n)
+def put(project: WriteProject, n: int) -> Request:
+    return "context:files:put", project.chat() | _file(n)
 
 
-def not_put(world: World, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
-    listed = call("context.list", world.chat() | {"limit": 500})["items"]
+def missing_files(project: WriteProject, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
+    listed = call("context.list", project.chat() | {"limit": 500})["items"]
     known = {item["id"] for item in listed}
     for n, answer in acknowledged.items():
         wanted = {"id": answer["ref"]["id"], "limit": 65536, "raw": True}
-        found = _or_none(call, "context.read", world.chat() | wanted)
+        found = _or_none(call, "context.read", project.chat() | wanted)
         if wanted["id"] not in known or not found or found["content"] != _file(n)["content"]:
             yield n
 
 
-def take_in(world: World, n: int) -> Asked:
-    return "context:files:import", world.chat(f"in-{n}") | {"path": str(world.archive)}
+def import_archive(project: WriteProject, n: int) -> Request:
+    return "context:files:import", project.chat(f"in-{n}") | {"path": str(project.archive)}
 
 
-def not_taken_in(world: World, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
+def missing_imports(project: WriteProject, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
     for n, answer in acknowledged.items():
-        listed = call("context.list", world.chat(f"in-{n}"))["items"]
+        listed = call("context.list", project.chat(f"in-{n}"))["items"]
         reads = [
-            call("context.read", world.chat(f"in-{n}") | {"id": item["id"], "raw": True})
+            call("context.read", project.chat(f"in-{n}") | {"id": item["id"], "raw": True})
             for item in listed
         ]
         whole = [found["content"].startswith("第") for found in reads] == [True] * 3
@@ -172,84 +178,88 @@ def not_taken_in(world: World, call: Call, acknowledged: Acknowledged) -> Iterat
             yield n
 
 
-def discard(world: World, n: int) -> Asked:
-    return "context:files:delete", world.chat(f"in-{n}")
+def discard(project: WriteProject, n: int) -> Request:
+    return "context:files:delete", project.chat(f"in-{n}")
 
 
-def append(world: World, n: int) -> Asked:
+def append(project: WriteProject, n: int) -> Request:
     messages = [
         {"role": "user", "content": f"问{n}"},
         {"role": "assistant", "content": f"答{n}：{LONG[:500]}"},
     ]
-    return "context:history:append", world.chat() | {"messages": messages}
+    return "context:history:append", project.chat() | {"messages": messages}
 
 
-def not_appended(world: World, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
+def missing_rounds(project: WriteProject, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
     if not acknowledged:
         return
-    rounds = call("context:history:read", world.chat())["rounds"]
+    rounds = call("context:history:read", project.chat())["rounds"]
     questions = [one["messages"][0]["content"] for one in rounds if len(one["messages"]) == 2]
     for n in acknowledged:
         if questions.count(f"问{n}") != 1:
             yield n
 
 
-def write_skill(world: World, n: int) -> Asked:
+def write_skill(project: WriteProject, n: int) -> Request:
     content = f"---\nname: 技能{n}\ncontext_rules:\n  surrounding: {n + 1}\n---\n"
-    return "skill:write", world.own(scope="project", slug=f"skill-{n}", content=content)
+    return "skill:write", project.params(scope="project", slug=f"skill-{n}", content=content)
 
 
-def unwritten(world: World, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
+def missing_skills(project: WriteProject, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
     for n, answer in acknowledged.items():
-        asked = world.own(skillId=answer["skill"]["id"])
+        asked = project.params(skillId=answer["skill"]["id"])
         found = _or_none(call, "skill:read", asked)
         if not found or found["skill"]["content"] != answer["skill"]["content"]:
             yield n
 
 
-def run(world: World, n: int) -> Asked:
+def run(project: WriteProject, n: int) -> Request:
     """The runs of two documents: some begin a file, most add to one."""
     document = f"{n % 2}{CHAPTER}"
-    (world.root / document).write_bytes(TEXT.encode())
-    asked = world.own(documentId=document, cursorPosition=0, skillId="builtin:continue")
+    (project.root / document).write_bytes(TEXT.encode())
+    asked = project.params(documentId=document, cursorPosition=0, skillId="builtin:continue")
     return "ai:skill:run", asked | {"runId": f"run_{n}", "judge": "off"}
 
 
-def unrecorded(world: World, _call: Call, acknowledged: Acknowledged) -> Iterator[int]:
+def missing_runs(project: WriteProject, _call: Call, acknowledged: Acknowledged) -> Iterator[int]:
     """Only the last few of a document are kept, so only its last acknowledged one must be there."""
     for parity in (0, 1):
         numbers = [n for n in acknowledged if n % 2 == parity]
-        kept = anyio.run(Runs(world.user_data).recent, world.project_id, f"{parity}{CHAPTER}")
+        kept = anyio.run(Runs(project.user_data).recent, project.project_id, f"{parity}{CHAPTER}")
         if numbers and f"run_{max(numbers)}" not in {one.run_id for one in kept}:
             yield max(numbers)
 
 
-def sync(world: World, n: int) -> Asked:
+def sync(project: WriteProject, n: int) -> Request:
     """An open document lives as long as its connection; a kill must leave the file in its place."""
-    return "context:document:sync", world.own(documentId=CHAPTER, version=n, text=f"{n}{LONG}")
+    return "context:document:sync", project.params(documentId=CHAPTER, version=n, text=f"{n}{LONG}")
 
 
-def unsynced(world: World, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
-    asked = world.own(documentId=CHAPTER)
+def missing_document(
+    project: WriteProject, call: Call, acknowledged: Acknowledged
+) -> Iterator[int]:
+    asked = project.params(documentId=CHAPTER)
     listed = call("context:document:list", asked)["items"]
     found = next(item for item in listed if item["documentId"] == CHAPTER)
     if acknowledged and (found["open"], found["length"]) != (False, len(TEXT)):
         yield max(acknowledged)
 
 
-def index(world: World, n: int) -> Asked:
-    (world.root / f"{n}.md").write_bytes(f"# 第{n}章\n\n船过了湾，灯{n}照见马桩。\n".encode())
-    return _question(world, n)
+def index(project: WriteProject, n: int) -> Request:
+    (project.root / f"{n}.md").write_bytes(f"# 第{n}章\n\n船过了湾，灯{n}照见马桩。\n".encode())
+    return _question(project, n)
 
 
-def _question(world: World, n: int) -> Asked:
+def _question(project: WriteProject, n: int) -> Request:
     wanted = {"documentId": CHAPTER, "cursorPosition": 0, "query": f"第{n}章 马桩", "wait": True}
-    return "context:retrieve", world.own(**wanted)
+    return "context:retrieve", project.params(**wanted)
 
 
-def unindexed(world: World, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
+def missing_passages(
+    project: WriteProject, call: Call, acknowledged: Acknowledged
+) -> Iterator[int]:
     for n in acknowledged:
-        _, asked = _question(world, n)
+        _, asked = _question(project, n)
         found = call("context:retrieve", asked | {"limit": 100})["passages"]
         if f"{n}.md" not in {passage["documentId"] for passage in found}:
             yield n
@@ -268,16 +278,65 @@ def _or_none(call: Call, channel: str, payload: Any) -> Any:
 
 
 KINDS = (
-    Kind("project registry", register, unregistered),
-    Kind(".creonow tree", ensure, unensured),
-    Kind("constraints", constrain, unconstrained),
-    Kind("budget", budget, unbudgeted),
-    Kind("conversation save", save, unsaved),
-    Kind("context file put", put, not_put),
-    Kind("context file import", take_in, not_taken_in),
-    Kind("history append", append, not_appended),
-    Kind("skill write", write_skill, unwritten),
-    Kind("run summary", run, unrecorded),
-    Kind("document sync", sync, unsynced),
-    Kind("retrieval index", index, unindexed),
+    WriteKind("project registry", register, missing_projects),
+    WriteKind(".creonow tree", ensure, missing_tree),
+    WriteKind("constraints", constrain, missing_constraints),
+    WriteKind("budget", budget, missing_budgets),
+    WriteKind("conversation save", save, missing_chats),
+    WriteKind("context file put", put, missing_files),
+    WriteKind("context file import", import_archive, missing_imports),
+    WriteKind("history append", append, missing_rounds),
+    WriteKind("skill write", write_skill, missing_skills),
+    WriteKind("run summary", run, missing_runs),
+    WriteKind("document sync", sync, missing_document),
+    WriteKind("retrieval index", index, missing_passages),
 )
+
+
+class AcknowledgedWrites(NamedTuple):
+    """What a daemon has acknowledged, by kind of write."""
+
+    project: WriteProject
+    replies: dict[str, Acknowledged]
+    bursts: list[int]
+
+    def next_number(self) -> int:
+        """Return a number that no write has had."""
+        self.bursts.append(len(self.bursts) * BURST)
+        return self.bursts[-1]
+
+    def lost(self, harness: Harness, *but: str) -> list[str]:
+        """List the writes that are not kept, of every kind but those named."""
+        return [
+            f"{kind.name} {n}"
+            for kind in KINDS
+            if kind.name not in but
+            for n in kind.missing(self.project, harness.call, self.replies[kind.name])
+        ]
+
+
+def write_all_kinds(harness: Harness) -> AcknowledgedWrites:
+    """Make a project and write twice of every kind in it."""
+    project = make_project(harness.home / "project", harness.user_data, harness.call)
+    writes = AcknowledgedWrites(project, {kind.name: {} for kind in KINDS}, [])
+    assert refusals(harness, writes) == refusals(harness, writes) == {}
+    return writes
+
+
+def refusals(harness: Harness, writes: AcknowledgedWrites) -> dict[str, str]:
+    """Write once more of every kind, and return the error code of each that fails.
+
+    A write that first needs a file of the author's is skipped if that cannot be written.
+    """
+    found: dict[str, str] = {}
+    n = writes.next_number()
+    for kind in KINDS:
+        try:
+            request = kind.request(writes.project, n)
+        except OSError:
+            continue
+        try:
+            writes.replies[kind.name][n] = harness.call(*request)
+        except RpcError as error:
+            found[kind.name] = error.code
+    return found

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from creonowd.context_files import patterns
 from creonowd.errors import DaemonError, ErrorCode
-from testing.fuzz import spoilt
+from testing.fuzz import damaged_inputs
 
 WHOLE = [
     rb"^(?:\bfoo|\w+\s?)(?P<name>[^a-z\d]{1,3})$",
@@ -31,7 +31,7 @@ PIECES = (
 
 
 @pytest.mark.fuzz
-@given(data=spoilt(WHOLE, PIECES, most=12), case=st.booleans())
+@given(data=damaged_inputs(WHOLE, PIECES, most=12), case=st.booleans())
 def test_a_spoilt_pattern_is_a_pattern_or_refused(*, data: bytes, case: bool) -> None:
     expect_a_pattern_or_a_refusal(data.decode("utf-8", "replace"), case_sensitive=case)
 

@@ -16,7 +16,7 @@ from creonowd.context_files.records import Kind
 from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError
 from creonowd.threads import StopSignal
-from testing.fuzz import often, spoilt
+from testing.fuzz import damaged_inputs, often
 from tests.context_files.files import content_of, new_file
 
 RULES = ImportRules(1024 * 1024, repr, str)
@@ -63,7 +63,8 @@ def with_manifest(data: bytes) -> bytes:
 @often(0.5)
 @given(
     st.one_of(
-        spoilt([PACKED], SIGNATURES), spoilt([MEMBERS[MANIFEST]], FIELDS, most=3).map(with_manifest)
+        damaged_inputs([PACKED], SIGNATURES),
+        damaged_inputs([MEMBERS[MANIFEST]], FIELDS, most=3).map(with_manifest),
     )
 )
 def test_a_spoilt_archive_is_refused_or_all_there(data: bytes) -> None:

@@ -15,7 +15,7 @@ from creonowd.rpc.framing import (
     content_length,
     enclose,
 )
-from testing.fuzz import spoilt
+from testing.fuzz import damaged_inputs
 
 LIMIT = 200
 BODIES = st.lists(
@@ -124,7 +124,7 @@ def test_room_for_the_header_does_not_change_what_is_sent(
 
 
 @pytest.mark.fuzz
-@given(spoilt(STREAMS, HEADERS), CUTS)
+@given(damaged_inputs(STREAMS, HEADERS), CUTS)
 @example(b"Content-Length: 3\r\n\r\n{}\n", [20, 1])
 @example(b"\r\n\r\nContent-Length: 2\r\n\r\n{}", [1])
 def test_how_a_stream_is_cut_never_changes_what_comes_out(data: bytes, cuts: list[int]) -> None:

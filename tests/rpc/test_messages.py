@@ -19,7 +19,7 @@ from creonowd.rpc.messages import (
     error_object,
     recover_id,
 )
-from testing.fuzz import spoilt
+from testing.fuzz import damaged_inputs
 
 MAX_BATCH = 64
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
@@ -48,7 +48,7 @@ def decoded(message: Any) -> Any:
 
 
 @pytest.mark.fuzz
-@given(spoilt(WHOLE, [b'"id":', b'"jsonrpc":', b'"method":"b"']))
+@given(damaged_inputs(WHOLE, [b'"id":', b'"jsonrpc":', b'"method":"b"']))
 def test_a_spoilt_message_is_read_as_plain_json_reads_it(data: bytes) -> None:
     read = decode(data, MAX_BATCH)
 

@@ -7,7 +7,7 @@ from hypothesis import given
 
 from creonowd.skills import skill
 from creonowd.skills.skill import parse
-from testing.fuzz import spoilt
+from testing.fuzz import damaged_inputs
 
 BUILT_IN = [
     path.read_bytes()
@@ -30,7 +30,7 @@ PIECES = (
 
 
 @pytest.mark.fuzz
-@given(spoilt(BUILT_IN, PIECES))
+@given(damaged_inputs(BUILT_IN, PIECES))
 def test_a_spoilt_skill_is_a_skill_or_says_what_is_wrong(data: bytes) -> None:
     parsed = parse(data)
 

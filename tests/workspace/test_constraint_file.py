@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace.constraint_file import MAX_TEXT, TYPES, parse, render
-from testing.fuzz import spoilt
+from testing.fuzz import damaged_inputs
 
 THEN = "2026-01-31T12:00:00.000Z"
 
@@ -153,7 +153,9 @@ WRITTEN = [of({"version": 1, "items": ["甲", "乙"]}), of({"version": 2, "items
 
 @pytest.mark.fuzz
 @given(
-    spoilt(WRITTEN, [b'"items":', b'"version": 1', b'"text":', b'"id": "con_a"', b'"source": "kg"'])
+    damaged_inputs(
+        WRITTEN, [b'"items":', b'"version": 1', b'"text":', b'"id": "con_a"', b'"source": "kg"']
+    )
 )
 def test_a_spoilt_file_is_understood_for_good_or_reported(data: bytes) -> None:
     try:
