@@ -14,7 +14,7 @@ import pytest
 from creonowd.rpc.framing import Framing
 from testing.clients import Client, over_stdio
 from testing.novels import Novel, make_novel
-from testing.providers import KEY, ROLES, Stage, on_stage
+from testing.providers import KEY, SCRIPTS, ProviderServer, serve_provider
 
 SECRET = "sk-THIS_SHOULD_BE_REDACTED"
 STREAM = "ai:skill:stream"
@@ -158,18 +158,18 @@ async def test_of_three_continuations_the_second_and_third_hit(
     """连续续写 3 次, shown in the bodies; and the key is nowhere that anyone could read it."""
     user_data = tmp_path / "用户 数据"
     async with (
-        on_stage() as stage,
-        over_stdio(user_data, Framing.LINES, **asking(provider, stage)) as client,
+        serve_provider() as upstream,
+        over_stdio(user_data, Framing.LINES, **asking(provider, upstream)) as client,
     ):
         novel = await make_novel(client, tmp_path / "小说 一")
         novel.put(".creonow/rules/style.md", STYLE)
-        role = ROLES[provider](stage, 60_000)
-        role.says("他", "没有动。")
+        script = SCRIPTS[provider](upstream, 60_000)
+        script.says("他", "没有动。")
         runs = [await novel.run(cursorPosition=place, stream=True) for place in (12, 20, 30)]
-        bodies = [request.body for request in stage.received]
-        role.refuses_the_key()
+        bodies = [request.body for request in upstream.received]
+        script.refuses_the_key()
         refused = await client.failure("ai:skill:run", novel.payload())
-        role.asks_to_slow_down(2.5)
+        script.asks_to_slow_down(2.5)
         slow = await client.failure("ai:skill:run", novel.payload())
         config = await client.call("ai:config:get")
 
@@ -187,28 +187,28 @@ async def test_of_three_continuations_the_second_and_third_hit(
 async def test_stopping_a_run_hangs_up_on_the_provider(tmp_path: Path) -> None:
     user_data = tmp_path / "用户 数据"
     async with (
-        on_stage() as stage,
-        over_stdio(user_data, Framing.LINES, **asking("openai", stage)) as client,
+        serve_provider() as upstream,
+        over_stdio(user_data, Framing.LINES, **asking("openai", upstream)) as client,
     ):
         novel = await make_novel(client, tmp_path / "小说 一")
-        ROLES["openai"](stage, 60_000).falls_silent_after("他")
+        SCRIPTS["openai"](upstream, 60_000).falls_silent_after("他")
         await novel.start("mine", stream=True)
         await client.event(STREAM)
 
         await client.post({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "mine"}})
         reply = await client.reply("mine")
         with anyio.fail_after(60):
-            await stage.hung_up.wait()
+            await upstream.hung_up.wait()
 
     assert reply["error"]["data"]["code"] == "CANCELED"
 
 
-def asking(provider: str, stage: Stage) -> dict[str, str]:
+def asking(provider: str, upstream: ProviderServer) -> dict[str, str]:
     """Say in the environment whom to ask, past any proxy of this machine."""
     return {
         "CREONOW_AI_PROVIDER": provider,
         "CREONOW_AI_MODEL": "claude-sonnet-x",
-        "CREONOW_AI_BASE_URL": stage.url,
+        "CREONOW_AI_BASE_URL": upstream.url,
         f"{provider.upper()}_API_KEY": KEY,
         "NO_PROXY": "127.0.0.1",
         "no_proxy": "127.0.0.1",

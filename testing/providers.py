@@ -1,7 +1,7 @@
-"""AI providers for tests: a local HTTP server that plays one, and how each of them speaks.
+"""AI providers for tests: a local HTTP server instead of the real one, and scripts for it.
 
-The server answers with one scene after the other and keeps what it was sent. A role plays the
-same lines in the streaming format of OpenAI or of Anthropic, or with the fake that needs no server.
+The server sends one reply after the other and keeps the requests. A script makes the replies in
+the streaming format of OpenAI or of Anthropic, or for the fake provider, which needs no server.
 """
 
 import contextlib
@@ -26,11 +26,11 @@ USAGE = Usage(input_tokens=120, output_tokens=7, cache_read_tokens=100, cache_wr
 
 
 @dataclass
-class Scene:
+class ServerReply:
     """One reply: a status, headers, and pieces of a body; then it ends, is cut or stalls.
 
-    A `slow` one says nothing until the stage is told to go on: not even its headers with
-    `"headers"`, not a piece of its body with `"body"`.
+    A `slow` one waits for `go_on`: before its headers with `"headers"`, before its body with
+    `"body"`.
     """
 
     pieces: list[bytes] = field(default_factory=list[bytes])
@@ -50,16 +50,16 @@ class Received:
     body: dict[str, Any]
 
 
-class Stage:
-    """Plays its scenes in order; the last one again and again. No tunnel through it leads on."""
+class ProviderServer:
+    """Sends its replies in order, the last one again and again; tunnels through it are cut."""
 
     def __init__(self) -> None:
         self.url = ""
-        self.scenes: list[Scene] = []
+        self.replies: list[ServerReply] = []
         self.received: list[Received] = []
         self.tunnels: list[str] = []
         self.hung_up = anyio.Event()
-        self.playing = anyio.Event()
+        self.replied = anyio.Event()
         self.asked = anyio.Event()
         self.go_on = anyio.Event()
 
@@ -67,44 +67,44 @@ class Stage:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.EndOfStream):
             async with stream:
                 while True:
-                    await self._play(stream)
+                    await self._reply(stream)
 
-    async def _play(self, stream: SocketStream) -> None:
+    async def _reply(self, stream: SocketStream) -> None:
         method, received = await _read(stream)
         if method == "CONNECT":
             self.tunnels.append(received.path)
             raise anyio.EndOfStream
         self.received.append(received)
-        scene = self.scenes.pop(0) if len(self.scenes) > 1 else self.scenes[0]
-        head = {"content-type": "text/event-stream", "transfer-encoding": "chunked"} | scene.headers
-        lines = [f"HTTP/1.1 {scene.status} Play", *(f"{k}: {v}" for k, v in head.items()), "", ""]
+        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        head = {"content-type": "text/event-stream", "transfer-encoding": "chunked"} | reply.headers
+        lines = [f"HTTP/1.1 {reply.status} Play", *(f"{k}: {v}" for k, v in head.items()), "", ""]
         self.asked.set()
-        if scene.slow == "headers":
+        if reply.slow == "headers":
             await self.go_on.wait()
         await stream.send("\r\n".join(lines).encode())
-        if scene.slow == "body":
+        if reply.slow == "body":
             await self.go_on.wait()
-        for piece in scene.pieces:
+        for piece in reply.pieces:
             await stream.send(b"%x\r\n%s\r\n" % (len(piece), piece))
-        self.playing.set()
-        if scene.stalls:
+        self.replied.set()
+        if reply.stalls:
             with contextlib.suppress(anyio.EndOfStream, anyio.BrokenResourceError):
                 await stream.receive()
             self.hung_up.set()
-        if scene.stalls or scene.cut:
+        if reply.stalls or reply.cut:
             raise anyio.EndOfStream
         await stream.send(b"0\r\n\r\n")
 
 
 @contextlib.asynccontextmanager
-async def on_stage() -> AsyncGenerator[Stage]:
-    """Open a stage on a port of its own."""
-    stage = Stage()
+async def serve_provider() -> AsyncGenerator[ProviderServer]:
+    """Serve on a port of its own."""
+    upstream = ProviderServer()
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    stage.url = f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
+    upstream.url = f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
     async with listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, stage.serve)
-        yield stage
+        tasks.start_soon(listener.serve, upstream.serve)
+        yield upstream
         tasks.cancel_scope.cancel()
 
 
@@ -121,8 +121,8 @@ async def _read(stream: SocketStream) -> tuple[str, Received]:
     return method, Received(path, headers, msgspec.json.decode(body or b"{}"))
 
 
-class Role(Protocol):
-    """One provider that can be told what will happen on its next calls."""
+class ProviderScript(Protocol):
+    """One provider, and what happens on its next calls."""
 
     provider: Provider
 
@@ -136,10 +136,10 @@ class Role(Protocol):
     def never_starts(self) -> None: ...
 
 
-class FakeRole:
-    """The fake needs no stage."""
+class FakeScript:
+    """The fake needs no upstream."""
 
-    def __init__(self, stage: Stage, idle_ms: int) -> None:
+    def __init__(self, upstream: ProviderServer, idle_ms: int) -> None:
         self._fake = Fake()
         self.provider: Provider = self._fake
 
@@ -173,19 +173,19 @@ class FakeRole:
         self._fake.play(Script(steps=(step,)))
 
 
-class OpenAIRole:
+class OpenAIScript:
     """Chat completions, as OpenAI and its kin stream them."""
 
-    def __init__(self, stage: Stage, idle_ms: int) -> None:
-        self._stage = stage
+    def __init__(self, upstream: ProviderServer, idle_ms: int) -> None:
+        self._upstream = upstream
         self.provider: Provider = OpenAIChat(
-            Address(key=KEY, url=f"{stage.url}/v1", idle_ms=idle_ms)
+            Address(key=KEY, url=f"{upstream.url}/v1", idle_ms=idle_ms)
         )
 
     def says(self, *texts: str, stop: Stop = Stop.END) -> None:
         reasons = {Stop.END: "stop", Stop.LENGTH: "length", Stop.REFUSED: "content_filter"}
         last = _chunk({}, finish_reason=reasons[stop])
-        self._plays(Scene([*_deltas(texts), last, _openai_usage(), b"data: [DONE]\n\n"]))
+        self._plays(ServerReply([*_deltas(texts), last, _openai_usage(), b"data: [DONE]\n\n"]))
 
     def refuses_the_key(self) -> None:
         said = f"Incorrect API key provided: {KEY}."
@@ -200,63 +200,63 @@ class OpenAIRole:
 
     def breaks_down_after(self, text: str) -> None:
         error = _event({"error": {"message": "gone", "type": "server_error", "code": None}})
-        self._plays(Scene([*_deltas([text]), error]))
+        self._plays(ServerReply([*_deltas([text]), error]))
 
     def breaks_off_after(self, text: str) -> None:
-        self._plays(Scene(_deltas([text]), cut=True))
+        self._plays(ServerReply(_deltas([text]), cut=True))
 
     def falls_silent_after(self, text: str) -> None:
-        self._plays(Scene(_deltas([text]), stalls=True))
+        self._plays(ServerReply(_deltas([text]), stalls=True))
 
     def never_starts(self) -> None:
-        self._plays(Scene())
+        self._plays(ServerReply())
 
-    def _plays(self, scene: Scene) -> None:
-        self._stage.scenes = [scene]
+    def _plays(self, reply: ServerReply) -> None:
+        self._upstream.replies = [reply]
 
 
-class AnthropicRole:
+class AnthropicScript:
     """Messages, as Anthropic streams them."""
 
-    def __init__(self, stage: Stage, idle_ms: int) -> None:
-        self._stage = stage
+    def __init__(self, upstream: ProviderServer, idle_ms: int) -> None:
+        self._upstream = upstream
         self.provider: Provider = AnthropicMessages(
-            Address(key=KEY, url=stage.url, idle_ms=idle_ms)
+            Address(key=KEY, url=upstream.url, idle_ms=idle_ms)
         )
 
     def says(self, *texts: str, stop: Stop = Stop.END) -> None:
         reasons = {Stop.END: "end_turn", Stop.LENGTH: "max_tokens", Stop.REFUSED: "refusal"}
-        self._plays(Scene([*_message(texts), *_message_end(reasons[stop])]))
+        self._plays(ServerReply([*_message(texts), *_message_end(reasons[stop])]))
 
     def refuses_the_key(self) -> None:
         self._plays(_anthropic_refusal(401, "authentication_error", f"invalid x-api-key {KEY}"))
 
     def asks_to_slow_down(self, seconds: float) -> None:
-        scene = _anthropic_refusal(429, "rate_limit_error", "slow")
-        scene.headers["retry-after"] = str(seconds)
-        self._plays(scene)
+        reply = _anthropic_refusal(429, "rate_limit_error", "slow")
+        reply.headers["retry-after"] = str(seconds)
+        self._plays(reply)
 
     def breaks_down(self) -> None:
         self._plays(_anthropic_refusal(529, "overloaded_error", f"Overloaded {KEY}"))
 
     def breaks_down_after(self, text: str) -> None:
         error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-        self._plays(Scene([*_message([text]), _event(error, "error")]))
+        self._plays(ServerReply([*_message([text]), _event(error, "error")]))
 
     def breaks_off_after(self, text: str) -> None:
-        self._plays(Scene(_message([text]), cut=True))
+        self._plays(ServerReply(_message([text]), cut=True))
 
     def falls_silent_after(self, text: str) -> None:
-        self._plays(Scene(_message([text]), stalls=True))
+        self._plays(ServerReply(_message([text]), stalls=True))
 
     def never_starts(self) -> None:
-        self._plays(Scene())
+        self._plays(ServerReply())
 
-    def _plays(self, scene: Scene) -> None:
-        self._stage.scenes = [scene]
+    def _plays(self, reply: ServerReply) -> None:
+        self._upstream.replies = [reply]
 
 
-ROLES = {"fake": FakeRole, "openai": OpenAIRole, "anthropic": AnthropicRole}
+SCRIPTS = {"fake": FakeScript, "openai": OpenAIScript, "anthropic": AnthropicScript}
 
 
 def _event(data: Any, name: str = "") -> bytes:
@@ -286,14 +286,16 @@ def _openai_usage() -> bytes:
     )
 
 
-def _refusal(status: int, error: dict[str, Any], headers: dict[str, str] | None = None) -> Scene:
+def _refusal(
+    status: int, error: dict[str, Any], headers: dict[str, str] | None = None
+) -> ServerReply:
     body = json.dumps({"error": error}).encode()
-    return Scene([body], status, {"content-type": "application/json"} | (headers or {}))
+    return ServerReply([body], status, {"content-type": "application/json"} | (headers or {}))
 
 
-def _anthropic_refusal(status: int, kind: str, said: str) -> Scene:
+def _anthropic_refusal(status: int, kind: str, said: str) -> ServerReply:
     body = json.dumps({"type": "error", "error": {"type": kind, "message": said}}).encode()
-    return Scene([body], status, {"content-type": "application/json"})
+    return ServerReply([body], status, {"content-type": "application/json"})
 
 
 def _message(texts: Any) -> list[bytes]:

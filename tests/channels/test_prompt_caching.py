@@ -12,19 +12,19 @@ from creonowd.daemon.build import build
 from creonowd.settings import Settings
 from testing.clients import in_memory
 from testing.novels import Novel, make_novel
-from testing.providers import KEY, ROLES, Stage, on_stage
+from testing.providers import KEY, SCRIPTS, ProviderServer, serve_provider
 from tests.providers.conftest import PROXIES
 
 STYLE = "".join(f"第{n}条：写景不超过三句，写人先写手，对话里不用成语。\n" for n in range(80))
 
 
 @pytest.fixture
-async def stage(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Stage]:
+async def upstream(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[ProviderServer]:
     for name in PROXIES:
         monkeypatch.delenv(name, raising=False)
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(name, KEY)
-    async with on_stage() as opened:
+    async with serve_provider() as opened:
         yield opened
 
 
@@ -34,12 +34,12 @@ def provider(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def novel(provider: Any, stage: Stage, tmp_path: Path) -> AsyncGenerator[Novel]:
-    """An author whose daemon asks a provider on stage."""
+async def novel(provider: Any, upstream: ProviderServer, tmp_path: Path) -> AsyncGenerator[Novel]:
+    """An author whose daemon asks a provider on upstream."""
     settings = Settings(
-        e2e=True, ai_provider=provider, ai_model="claude-sonnet-x", ai_base_url=stage.url
+        e2e=True, ai_provider=provider, ai_model="claude-sonnet-x", ai_base_url=upstream.url
     )
-    ROLES[provider](stage, 60_000).says("他", "没有动。")
+    SCRIPTS[provider](upstream, 60_000).says("他", "没有动。")
     user_data = tmp_path / "user data"
     user_data.mkdir()
     async with anyio.create_task_group() as tasks, build(user_data, settings, tasks) as server:
@@ -65,14 +65,14 @@ def asks_to_cache(body: dict[str, Any]) -> bool:
 
 @pytest.mark.requirement("CE-029", "CE-035")
 async def test_continuing_three_times_hits_the_cache_from_the_second_call(
-    novel: Novel, stage: Stage
+    novel: Novel, upstream: ProviderServer
 ) -> None:
     """连续续写 3 次."""
     novel.put(".creonow/rules/style.md", STYLE)
 
     runs = [await novel.run(cursorPosition=position) for position in (12, 20, 30)]
 
-    bodies = [request.body for request in stage.received]
+    bodies = [request.body for request in upstream.received]
     assert len({prefix_in(body) for body in bodies}) == 1
     assert [run["diagnostics"]["stablePrefixUnchanged"] for run in runs] == [False, True, True]
     assert all(asks_to_cache(body) for body in bodies)
@@ -81,10 +81,10 @@ async def test_continuing_three_times_hits_the_cache_from_the_second_call(
 
 
 @pytest.mark.requirement("CN-033")
-async def test_the_bytes_sent_are_the_bytes_hashed(novel: Novel, stage: Stage) -> None:
+async def test_the_bytes_sent_are_the_bytes_hashed(novel: Novel, upstream: ProviderServer) -> None:
     run = await novel.run()
 
-    (request,) = stage.received
+    (request,) = upstream.received
     told = run["diagnostics"]
     sent = prefix_in(request.body), rest_in(request.body)
     assert sha256(sent[0].encode()).hexdigest() == told["stablePrefixHash"]
@@ -92,7 +92,9 @@ async def test_the_bytes_sent_are_the_bytes_hashed(novel: Novel, stage: Stage) -
 
 
 @pytest.mark.requirement("CE-036")
-async def test_a_new_preference_is_a_new_prefix_that_says_why(novel: Novel, stage: Stage) -> None:
+async def test_a_new_preference_is_a_new_prefix_that_says_why(
+    novel: Novel, upstream: ProviderServer
+) -> None:
     """Settings 变更导致缓存失效."""
     novel.put(".creonow/rules/style.md", STYLE)
     await novel.run()
@@ -104,34 +106,38 @@ async def test_a_new_preference_is_a_new_prefix_that_says_why(novel: Novel, stag
     )
     run = await novel.run()
 
-    before, after = stage.received[1].body, stage.received[2].body
+    before, after = upstream.received[1].body, upstream.received[2].body
     assert prefix_in(before) != prefix_in(after)
     assert run["diagnostics"]["stablePrefixUnchanged"] is False
     assert run["diagnostics"]["prefixChange"]["sourceRef"].startswith(".creonow/settings/memory")
 
 
 @pytest.mark.parametrize("provider", ["anthropic"])
-async def test_a_prefix_too_short_to_be_cached_is_not_marked(novel: Novel, stage: Stage) -> None:
+async def test_a_prefix_too_short_to_be_cached_is_not_marked(
+    novel: Novel, upstream: ProviderServer
+) -> None:
     run = await novel.run()
 
-    assert not asks_to_cache(stage.received[0].body)
+    assert not asks_to_cache(upstream.received[0].body)
     assert run["diagnostics"]["prefixMarked"] is False
     assert not run["diagnostics"]["cacheBreakPoints"][-1]["reachesMinimum"]
 
 
 @pytest.mark.requirement("CE-033")
 @pytest.mark.parametrize("provider", ["anthropic"])
-async def test_a_prefix_that_changes_every_time_is_not_marked(novel: Novel, stage: Stage) -> None:
+async def test_a_prefix_that_changes_every_time_is_not_marked(
+    novel: Novel, upstream: ProviderServer
+) -> None:
     for number in range(3):
         novel.put(".creonow/rules/style.md", f"{STYLE}第{number}版\n")
         await novel.run()
 
-    assert [asks_to_cache(request.body) for request in stage.received] == [True, False, False]
+    assert [asks_to_cache(request.body) for request in upstream.received] == [True, False, False]
 
 
 @pytest.mark.requirement("SK-036")
 async def test_skills_that_ask_for_the_same_sources_share_a_prefix(
-    novel: Novel, stage: Stage
+    novel: Novel, upstream: ProviderServer
 ) -> None:
     novel.put(".creonow/rules/style.md", STYLE)
     selection = {"from": 0, "to": 12}
@@ -139,13 +145,15 @@ async def test_skills_that_ask_for_the_same_sources_share_a_prefix(
     await novel.run(skillId="builtin:polish", selection=selection)
     await novel.run(skillId="builtin:condense", selection=selection)
 
-    polish, condense = (request.body for request in stage.received)
+    polish, condense = (request.body for request in upstream.received)
     assert prefix_in(polish) == prefix_in(condense)
     assert rest_in(polish) != rest_in(condense)
 
 
-async def test_no_key_is_told_in_an_error(novel: Novel, stage: Stage, provider: str) -> None:
-    ROLES[provider](stage, 60_000).refuses_the_key()
+async def test_no_key_is_told_in_an_error(
+    novel: Novel, upstream: ProviderServer, provider: str
+) -> None:
+    SCRIPTS[provider](upstream, 60_000).refuses_the_key()
 
     error = await novel.client.failure("ai:skill:run", novel.payload())
 
@@ -154,9 +162,9 @@ async def test_no_key_is_told_in_an_error(novel: Novel, stage: Stage, provider: 
 
 
 async def test_cancelling_a_run_hangs_up_on_the_provider(
-    novel: Novel, stage: Stage, provider: str
+    novel: Novel, upstream: ProviderServer, provider: str
 ) -> None:
-    ROLES[provider](stage, 60_000).falls_silent_after("他")
+    SCRIPTS[provider](upstream, 60_000).falls_silent_after("他")
     await novel.start("mine", stream=True)
     await novel.client.event("ai:skill:stream")
 
@@ -164,4 +172,4 @@ async def test_cancelling_a_run_hangs_up_on_the_provider(
 
     assert (await novel.client.reply("mine"))["error"]["data"]["code"] == "CANCELED"
     with anyio.fail_after(60):
-        await stage.hung_up.wait()
+        await upstream.hung_up.wait()

@@ -1,20 +1,20 @@
-"""A stage for each test of a provider, and the provider that plays on it."""
+"""A server for each test of a provider, and a script of what the provider does."""
 
 from collections.abc import AsyncGenerator
 
 import pytest
 
-from testing.providers import ROLES, Role, Stage, on_stage
+from testing.providers import SCRIPTS, ProviderScript, ProviderServer, serve_provider
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
 
 @pytest.fixture
-async def stage(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[Stage]:
+async def upstream(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[ProviderServer]:
     """A local HTTP server, reached directly whatever proxy this machine uses."""
     for name in PROXIES:
         monkeypatch.delenv(name, raising=False)
-    async with on_stage() as opened:
+    async with serve_provider() as opened:
         yield opened
 
 
@@ -24,9 +24,11 @@ def idle_ms() -> int:
     return 60_000
 
 
-@pytest.fixture(params=sorted(ROLES))
-async def role(request: pytest.FixtureRequest, stage: Stage, idle_ms: int) -> AsyncGenerator[Role]:
+@pytest.fixture(params=sorted(SCRIPTS))
+async def script(
+    request: pytest.FixtureRequest, upstream: ProviderServer, idle_ms: int
+) -> AsyncGenerator[ProviderScript]:
     """Every provider in turn."""
-    made: Role = ROLES[request.param](stage, idle_ms)
+    made: ProviderScript = SCRIPTS[request.param](upstream, idle_ms)
     yield made
     await made.provider.close()

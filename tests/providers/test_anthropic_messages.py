@@ -10,7 +10,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.providers.anthropic import AnthropicMessages
 from creonowd.providers.provider import Call
 from creonowd.providers.sdk import Address
-from testing.providers import KEY, AnthropicRole, Scene, Stage
+from testing.providers import KEY, AnthropicScript, ProviderServer, ServerReply
 from tests.providers.test_contract import CALL, PATIENCE, ignore
 
 MARKED = msgspec.structs.replace(CALL, mark_prefix=True)
@@ -33,15 +33,15 @@ async def ask(provider: AnthropicMessages, call: Call = CALL) -> None:
     ],
 )
 async def test_the_prefix_is_sent_byte_for_byte_and_marked_when_worth_it(
-    stage: Stage, call: Call, caching: str, mark: dict[str, Any]
+    upstream: ProviderServer, call: Call, caching: str, mark: dict[str, Any]
 ) -> None:
-    AnthropicRole(stage, 60_000).says("好")
+    AnthropicScript(upstream, 60_000).says("好")
 
     await ask(
-        AnthropicMessages(Address(key=KEY, url=stage.url, prompt_cache=caching == "on")), call
+        AnthropicMessages(Address(key=KEY, url=upstream.url, prompt_cache=caching == "on")), call
     )
 
-    (request,) = stage.received
+    (request,) = upstream.received
     assert request.path == "/v1/messages"
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert request.body == {
@@ -53,45 +53,45 @@ async def test_the_prefix_is_sent_byte_for_byte_and_marked_when_worth_it(
     }
 
 
-async def test_silence_is_a_timeout(stage: Stage) -> None:
-    stage.scenes = [Scene(stalls=True)]
+async def test_silence_is_a_timeout(upstream: ProviderServer) -> None:
+    upstream.replies = [ServerReply(stalls=True)]
 
     with pytest.raises(DaemonError) as caught:
-        await ask(AnthropicMessages(Address(key=KEY, url=stage.url, idle_ms=50)))
+        await ask(AnthropicMessages(Address(key=KEY, url=upstream.url, idle_ms=50)))
 
     assert caught.value.code is ErrorCode.TIMEOUT
 
 
-async def test_cancelling_hangs_up_on_the_provider(stage: Stage) -> None:
-    AnthropicRole(stage, 60_000).falls_silent_after("林")
-    provider = AnthropicMessages(Address(key=KEY, url=stage.url))
+async def test_cancelling_hangs_up_on_the_provider(upstream: ProviderServer) -> None:
+    AnthropicScript(upstream, 60_000).falls_silent_after("林")
+    provider = AnthropicMessages(Address(key=KEY, url=upstream.url))
 
     with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(provider.answer, CALL, ignore)
-            await stage.playing.wait()
+            await upstream.replied.wait()
             tasks.cancel_scope.cancel()
-        await stage.hung_up.wait()
+        await upstream.hung_up.wait()
     await provider.close()
 
 
 @pytest.mark.parametrize(
-    ("scene", "reason"),
+    ("reply", "reason"),
     [
-        (Scene([b"event: message_start\ndata: {not json\n\n"]), "garbage"),
-        (Scene([b'event: message_start\ndata: {"type": "message_start"}\n\n']), "garbage"),
-        (Scene([b"<html>hello</html>"]), "cut"),
-        (Scene([]), "cut"),
-        (Scene([b'event: message_stop\ndata: {"type": "message_stop"}\n\n']), "cut"),
+        (ServerReply([b"event: message_start\ndata: {not json\n\n"]), "garbage"),
+        (ServerReply([b'event: message_start\ndata: {"type": "message_start"}\n\n']), "garbage"),
+        (ServerReply([b"<html>hello</html>"]), "cut"),
+        (ServerReply([]), "cut"),
+        (ServerReply([b'event: message_stop\ndata: {"type": "message_stop"}\n\n']), "cut"),
     ],
 )
 async def test_an_answer_that_makes_no_sense_is_an_upstream_error(
-    stage: Stage, scene: Scene, reason: str
+    upstream: ProviderServer, reply: ServerReply, reason: str
 ) -> None:
-    stage.scenes = [scene]
+    upstream.replies = [reply]
 
     with pytest.raises(DaemonError) as caught:
-        await ask(AnthropicMessages(Address(key=KEY, url=stage.url)))
+        await ask(AnthropicMessages(Address(key=KEY, url=upstream.url)))
 
     assert caught.value.code is ErrorCode.UPSTREAM_ERROR
     assert caught.value.details["reason"] == reason
@@ -99,12 +99,12 @@ async def test_an_answer_that_makes_no_sense_is_an_upstream_error(
 
 @pytest.mark.parametrize("counts", [b'"input_tokens": "ten"', b'"input_tokens": null', b'"x": 1'])
 async def test_an_answer_is_not_lost_to_counts_that_make_no_sense(
-    stage: Stage, counts: bytes
+    upstream: ProviderServer, counts: bytes
 ) -> None:
-    AnthropicRole(stage, 60_000).says("好")
-    (scene,) = stage.scenes
-    scene.pieces = [piece.replace(b'"input_tokens": 10', counts) for piece in scene.pieces]
-    provider = AnthropicMessages(Address(key=KEY, url=stage.url))
+    AnthropicScript(upstream, 60_000).says("好")
+    (reply,) = upstream.replies
+    reply.pieces = [piece.replace(b'"input_tokens": 10', counts) for piece in reply.pieces]
+    provider = AnthropicMessages(Address(key=KEY, url=upstream.url))
 
     with anyio.fail_after(PATIENCE):
         answer = await provider.answer(CALL, ignore)

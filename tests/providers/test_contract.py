@@ -5,7 +5,14 @@ import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.providers.provider import LONGEST, Call, Heard, Stop
-from testing.providers import KEY, USAGE, Role, Scene, Stage, on_stage
+from testing.providers import (
+    KEY,
+    USAGE,
+    ProviderScript,
+    ProviderServer,
+    ServerReply,
+    serve_provider,
+)
 from tests.providers.conftest import PROXIES
 
 PATIENCE = 60
@@ -32,112 +39,114 @@ def ignore(_text: str) -> None:
     """Hear nothing."""
 
 
-async def failure(role: Role, heard: Heard = ignore) -> DaemonError:
+async def failure(script: ProviderScript, heard: Heard = ignore) -> DaemonError:
     with anyio.fail_after(PATIENCE), pytest.raises(DaemonError) as caught:
-        await role.provider.answer(CALL, heard)
+        await script.provider.answer(CALL, heard)
     assert KEY not in str(caught.value) + repr(caught.value.details)
     return caught.value
 
 
-async def test_pieces_are_handed_over_in_order_and_join_up(role: Role) -> None:
+async def test_pieces_are_handed_over_in_order_and_join_up(script: ProviderScript) -> None:
     heard: list[str] = []
-    role.says("林远推", "门而入", "。😀")
+    script.says("林远推", "门而入", "。😀")
 
     with anyio.fail_after(PATIENCE):
-        answer = await role.provider.answer(CALL, heard.append)
+        answer = await script.provider.answer(CALL, heard.append)
 
     assert answer.text == "林远推门而入。😀" == "".join(heard)
     assert len(heard) > 1
     assert answer.stop is Stop.END
 
 
-async def test_a_character_cut_in_two_is_made_whole(role: Role) -> None:
+async def test_a_character_cut_in_two_is_made_whole(script: ProviderScript) -> None:
     heard: list[str] = []
-    role.says("好", "\ud83d", "\ude00了", "\ud83d")
+    script.says("好", "\ud83d", "\ude00了", "\ud83d")
 
     with anyio.fail_after(PATIENCE):
-        answer = await role.provider.answer(CALL, heard.append)
+        answer = await script.provider.answer(CALL, heard.append)
 
     assert answer.text == "好😀了\ufffd" == "".join(heard)
 
 
-async def test_usage_is_told_with_what_came_from_the_cache(role: Role) -> None:
-    role.says("好")
+async def test_usage_is_told_with_what_came_from_the_cache(script: ProviderScript) -> None:
+    script.says("好")
 
     with anyio.fail_after(PATIENCE):
-        answer = await role.provider.answer(CALL, ignore)
+        answer = await script.provider.answer(CALL, ignore)
 
     assert answer.usage == USAGE
 
 
 @pytest.mark.parametrize("stop", list(Stop))
-async def test_why_an_answer_ended_is_told(role: Role, stop: Stop) -> None:
-    role.says("好", stop=stop)
+async def test_why_an_answer_ended_is_told(script: ProviderScript, stop: Stop) -> None:
+    script.says("好", stop=stop)
 
     with anyio.fail_after(PATIENCE):
-        answer = await role.provider.answer(CALL, ignore)
+        answer = await script.provider.answer(CALL, ignore)
 
     assert answer.stop is stop
 
 
-async def test_a_refused_key_is_an_auth_failure(role: Role) -> None:
-    role.refuses_the_key()
+async def test_a_refused_key_is_an_auth_failure(script: ProviderScript) -> None:
+    script.refuses_the_key()
 
-    error = await failure(role)
+    error = await failure(script)
 
     assert error.code is ErrorCode.AI_AUTH_FAILED
 
 
-async def test_a_rate_limit_says_how_long_to_wait(role: Role) -> None:
-    role.asks_to_slow_down(2.5)
+async def test_a_rate_limit_says_how_long_to_wait(script: ProviderScript) -> None:
+    script.asks_to_slow_down(2.5)
 
-    error = await failure(role)
+    error = await failure(script)
 
     assert error.code is ErrorCode.AI_RATE_LIMITED
     assert error.details["retryAfterMs"] == 2500
     assert error.meaning.retryable
 
 
-async def test_a_breakdown_is_an_upstream_error(role: Role) -> None:
-    role.breaks_down()
+async def test_a_breakdown_is_an_upstream_error(script: ProviderScript) -> None:
+    script.breaks_down()
 
-    error = await failure(role)
+    error = await failure(script)
 
     assert error.code is ErrorCode.UPSTREAM_ERROR
 
 
 @pytest.mark.parametrize("how", ["breaks_down_after", "breaks_off_after"])
-async def test_an_answer_that_ends_too_soon_is_an_error_and_no_answer(role: Role, how: str) -> None:
+async def test_an_answer_that_ends_too_soon_is_an_error_and_no_answer(
+    script: ProviderScript, how: str
+) -> None:
     heard: list[str] = []
-    getattr(role, how)("林远")
+    getattr(script, how)("林远")
 
-    error = await failure(role, heard.append)
+    error = await failure(script, heard.append)
 
     assert error.code is ErrorCode.UPSTREAM_ERROR
     assert heard == ["林远"]
 
 
-async def test_an_answer_without_end_is_given_up(role: Role) -> None:
+async def test_an_answer_without_end_is_given_up(script: ProviderScript) -> None:
     heard: list[int] = []
-    role.says(*["好" * (LONGEST // 4)] * 5)
+    script.says(*["好" * (LONGEST // 4)] * 5)
 
-    error = await failure(role, lambda text: heard.append(len(text)))
+    error = await failure(script, lambda text: heard.append(len(text)))
 
     assert error.code is ErrorCode.UPSTREAM_ERROR
     assert error.details["reason"] == "endless"
     assert sum(heard) <= LONGEST
 
 
-async def test_cancelling_ends_the_call_at_once(role: Role) -> None:
+async def test_cancelling_ends_the_call_at_once(script: ProviderScript) -> None:
     heard = anyio.Event()
-    role.falls_silent_after("林远")
+    script.falls_silent_after("林远")
 
     def note(_text: str) -> None:
         heard.set()
 
     with anyio.fail_after(PATIENCE), anyio.CancelScope() as scope:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(role.provider.answer, CALL, note)
+            tasks.start_soon(script.provider.answer, CALL, note)
             await heard.wait()
             scope.cancel()
 
@@ -145,54 +154,58 @@ async def test_cancelling_ends_the_call_at_once(role: Role) -> None:
 
 
 @pytest.mark.parametrize("slow", ["headers", "body"])
-async def test_a_slow_start_is_waited_for(role: Role, stage: Stage, slow: str) -> None:
+async def test_a_slow_start_is_waited_for(
+    script: ProviderScript, upstream: ProviderServer, slow: str
+) -> None:
     heard: list[str] = []
-    role.says("林远推", "门而入")
-    for scene in stage.scenes:
-        scene.slow = slow
+    script.says("林远推", "门而入")
+    for reply in upstream.replies:
+        reply.slow = slow
 
     with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(role.provider.answer, CALL, heard.append)
-            if stage.scenes:
-                await stage.asked.wait()
+            tasks.start_soon(script.provider.answer, CALL, heard.append)
+            if upstream.replies:
+                await upstream.asked.wait()
                 assert heard == []
-            stage.go_on.set()
+            upstream.go_on.set()
 
     assert "".join(heard) == "林远推门而入"
 
 
 @pytest.mark.parametrize("slow", ["headers", "body"])
 @pytest.mark.parametrize("idle_ms", [80])
-async def test_a_start_that_is_too_slow_is_a_timeout(role: Role, stage: Stage, slow: str) -> None:
-    role.never_starts()
-    for scene in stage.scenes:
-        scene.slow = slow
+async def test_a_start_that_is_too_slow_is_a_timeout(
+    script: ProviderScript, upstream: ProviderServer, slow: str
+) -> None:
+    script.never_starts()
+    for reply in upstream.replies:
+        reply.slow = slow
 
-    error = await failure(role)
+    error = await failure(script)
 
     assert error.code is ErrorCode.TIMEOUT
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
 async def test_a_prompt_is_sent_to_no_address_but_the_one_in_the_settings(
-    role: Role, stage: Stage, status: int
+    script: ProviderScript, upstream: ProviderServer, status: int
 ) -> None:
-    role.breaks_down()
-    async with on_stage() as elsewhere:
-        elsewhere.scenes = [Scene()]
-        for scene in stage.scenes:
-            scene.status = status
-            scene.headers["location"] = f"{elsewhere.url}/v1/messages"
+    script.breaks_down()
+    async with serve_provider() as elsewhere:
+        elsewhere.replies = [ServerReply()]
+        for reply in upstream.replies:
+            reply.status = status
+            reply.headers["location"] = f"{elsewhere.url}/v1/messages"
 
-        error = await failure(role)
+        error = await failure(script)
 
     assert error.code is ErrorCode.UPSTREAM_ERROR
     assert elsewhere.received == []
 
 
 async def test_nothing_of_the_environment_goes_with_a_prompt(
-    role: Role, stage: Stage, monkeypatch: pytest.MonkeyPatch
+    script: ProviderScript, upstream: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("OPENAI", "ANTHROPIC"):
         for about in ("ORG_ID", "PROJECT_ID", "ADMIN_KEY", "AUTH_TOKEN", "PROFILE"):
@@ -202,53 +215,53 @@ async def test_nothing_of_the_environment_goes_with_a_prompt(
             f"{name}_CUSTOM_HEADERS", "\n".join(f"{header}: of-this-machine" for header in headers)
         )
         monkeypatch.setenv(f"{name}_BASE_URL", "http://of-this-machine.invalid")
-    role.says("好", "了")
+    script.says("好", "了")
 
     with anyio.fail_after(PATIENCE):
-        answer = await role.provider.answer(CALL, ignore)
+        answer = await script.provider.answer(CALL, ignore)
 
     assert answer.text == "好了"
-    for request in stage.received:
+    for request in upstream.received:
         assert request.headers.keys() - {"anthropic-version"} == SENT
         assert request.headers["authorization"] == f"Bearer {KEY}"
         assert not [value for value in request.headers.values() if "of-this-machine" in value]
 
 
 async def test_a_proxy_cannot_read_along(
-    role: Role, stage: Stage, monkeypatch: pytest.MonkeyPatch
+    script: ProviderScript, upstream: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Over plain HTTP it would be sent the prompt instead of the address in the settings."""
-    role.says("好", "了")
-    async with on_stage() as proxy:
-        proxy.scenes = [Scene()]
+    script.says("好", "了")
+    async with serve_provider() as proxy:
+        proxy.replies = [ServerReply()]
         for name in PROXIES:
             monkeypatch.setenv(name, proxy.url)
 
         with anyio.fail_after(PATIENCE):
-            answer = await role.provider.answer(CALL, ignore)
+            answer = await script.provider.answer(CALL, ignore)
 
     assert answer.text == "好了"
     assert proxy.received == []
 
 
-async def test_a_provider_answers_again_after_it_failed(role: Role) -> None:
-    role.breaks_off_after("林")
-    await failure(role)
-    role.says("好", "了")
+async def test_a_provider_answers_again_after_it_failed(script: ProviderScript) -> None:
+    script.breaks_off_after("林")
+    await failure(script)
+    script.says("好", "了")
 
     with anyio.fail_after(PATIENCE):
-        answer = await role.provider.answer(CALL, ignore)
+        answer = await script.provider.answer(CALL, ignore)
 
     assert answer.text == "好了"
 
 
-async def test_many_calls_at_once_do_not_mix(role: Role) -> None:
+async def test_many_calls_at_once_do_not_mix(script: ProviderScript) -> None:
     answers: list[str] = []
-    if role.provider.name != "fake":
-        role.says("好", "了")
+    if script.provider.name != "fake":
+        script.says("好", "了")
 
     async def ask() -> None:
-        answers.append((await role.provider.answer(CALL, ignore)).text)
+        answers.append((await script.provider.answer(CALL, ignore)).text)
 
     with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:

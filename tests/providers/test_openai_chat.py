@@ -12,7 +12,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.providers.openai import OpenAIChat
 from creonowd.providers.provider import Call
 from creonowd.providers.sdk import Address
-from testing.providers import KEY, OpenAIRole, Scene, Stage
+from testing.providers import KEY, OpenAIScript, ProviderServer, ServerReply
 from tests.providers.test_contract import CALL, PATIENCE, ignore
 
 
@@ -30,13 +30,13 @@ async def failure(provider: OpenAIChat) -> DaemonError:
     return caught.value
 
 
-async def test_the_bytes_sent_are_the_bytes_of_the_prompt(stage: Stage) -> None:
-    OpenAIRole(stage, 60_000).says("好")
-    provider = OpenAIChat(Address(key=KEY, url=f"{stage.url}/v1"))
+async def test_the_bytes_sent_are_the_bytes_of_the_prompt(upstream: ProviderServer) -> None:
+    OpenAIScript(upstream, 60_000).says("好")
+    provider = OpenAIChat(Address(key=KEY, url=f"{upstream.url}/v1"))
 
     await ask(provider)
 
-    (request,) = stage.received
+    (request,) = upstream.received
     assert request.path == "/v1/chat/completions"
     assert request.headers["authorization"] == f"Bearer {KEY}"
     assert request.body == {
@@ -52,90 +52,92 @@ async def test_the_bytes_sent_are_the_bytes_of_the_prompt(stage: Stage) -> None:
     }
 
 
-async def test_without_prompt_caching_no_cache_key_is_sent(stage: Stage) -> None:
-    OpenAIRole(stage, 60_000).says("好")
-    provider = OpenAIChat(Address(key=KEY, url=stage.url, prompt_cache=False))
+async def test_without_prompt_caching_no_cache_key_is_sent(upstream: ProviderServer) -> None:
+    OpenAIScript(upstream, 60_000).says("好")
+    provider = OpenAIChat(Address(key=KEY, url=upstream.url, prompt_cache=False))
 
     await ask(provider)
 
-    assert "prompt_cache_key" not in stage.received[0].body
+    assert "prompt_cache_key" not in upstream.received[0].body
 
 
-async def test_a_server_that_needs_no_key_is_asked_without_one(stage: Stage) -> None:
-    OpenAIRole(stage, 60_000).says("好")
-    provider = OpenAIChat(Address(key="", url=stage.url))
-
-    await ask(provider)
-
-    assert stage.received[0].headers["authorization"] == "Bearer none"
-
-
-async def test_a_name_and_a_password_in_the_address_go_before_a_key(stage: Stage) -> None:
-    OpenAIRole(stage, 60_000).says("好")
-    provider = OpenAIChat(Address(key=KEY, url=stage.url.replace("://", "://lin:geheim@")))
+async def test_a_server_that_needs_no_key_is_asked_without_one(upstream: ProviderServer) -> None:
+    OpenAIScript(upstream, 60_000).says("好")
+    provider = OpenAIChat(Address(key="", url=upstream.url))
 
     await ask(provider)
 
-    assert stage.received[0].headers["authorization"] == "Basic bGluOmdlaGVpbQ=="
-    assert stage.received[0].headers["host"] == stage.url.removeprefix("http://")
+    assert upstream.received[0].headers["authorization"] == "Bearer none"
+
+
+async def test_a_name_and_a_password_in_the_address_go_before_a_key(
+    upstream: ProviderServer,
+) -> None:
+    OpenAIScript(upstream, 60_000).says("好")
+    provider = OpenAIChat(Address(key=KEY, url=upstream.url.replace("://", "://lin:geheim@")))
+
+    await ask(provider)
+
+    assert upstream.received[0].headers["authorization"] == "Basic bGluOmdlaGVpbQ=="
+    assert upstream.received[0].headers["host"] == upstream.url.removeprefix("http://")
 
 
 async def test_a_proxy_is_used_where_it_sees_no_more_than_the_address(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    upstream: ProviderServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("HTTPS_PROXY", stage.url)
+    monkeypatch.setenv("HTTPS_PROXY", upstream.url)
     provider = OpenAIChat(Address(key=KEY, url="https://model.invalid/v1"))
 
     error = await failure(provider)
 
     assert error.code is ErrorCode.UPSTREAM_ERROR
-    assert stage.tunnels == ["model.invalid:443"]
-    assert stage.received == []
+    assert upstream.tunnels == ["model.invalid:443"]
+    assert upstream.received == []
 
 
-async def test_silence_is_a_timeout_and_ends_the_call_upstream(stage: Stage) -> None:
-    stage.scenes = [Scene(stalls=True)]
-    provider = OpenAIChat(Address(key=KEY, url=stage.url, idle_ms=50))
+async def test_silence_is_a_timeout_and_ends_the_call_upstream(upstream: ProviderServer) -> None:
+    upstream.replies = [ServerReply(stalls=True)]
+    provider = OpenAIChat(Address(key=KEY, url=upstream.url, idle_ms=50))
 
     error = await failure(provider)
 
     assert error.code is ErrorCode.TIMEOUT
     assert error.details["reason"] == "upstream_silent"
     with anyio.fail_after(PATIENCE):
-        await stage.hung_up.wait()
+        await upstream.hung_up.wait()
 
 
-async def test_cancelling_hangs_up_on_the_provider(stage: Stage) -> None:
-    OpenAIRole(stage, 60_000).falls_silent_after("林")
-    provider = OpenAIChat(Address(key=KEY, url=stage.url))
+async def test_cancelling_hangs_up_on_the_provider(upstream: ProviderServer) -> None:
+    OpenAIScript(upstream, 60_000).falls_silent_after("林")
+    provider = OpenAIChat(Address(key=KEY, url=upstream.url))
 
     with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(provider.answer, CALL, ignore)
-            await stage.playing.wait()
+            await upstream.replied.wait()
             tasks.cancel_scope.cancel()
-        await stage.hung_up.wait()
+        await upstream.hung_up.wait()
     await provider.close()
 
 
 @pytest.mark.parametrize(
-    ("scene", "reason"),
+    ("reply", "reason"),
     [
-        (Scene([b"data: {not json\n\n"]), "garbage"),
-        (Scene([b'data: {"choices": [{"delta": 5}]}\n\n']), "garbage"),
-        (Scene([b"data: [1, 2]\n\n"]), "garbage"),
-        (Scene([b"data: " + b"[" * 200_000 + b"\n\n"]), "garbage"),
-        (Scene([b'data: {"choices": [{"delta": {"content": [1]}}]}\n\n']), "garbage"),
-        (Scene([b"<html>hello</html>"]), "cut"),
-        (Scene([]), "cut"),
-        (Scene([b"data: [DONE]\n\n"]), "cut"),
+        (ServerReply([b"data: {not json\n\n"]), "garbage"),
+        (ServerReply([b'data: {"choices": [{"delta": 5}]}\n\n']), "garbage"),
+        (ServerReply([b"data: [1, 2]\n\n"]), "garbage"),
+        (ServerReply([b"data: " + b"[" * 200_000 + b"\n\n"]), "garbage"),
+        (ServerReply([b'data: {"choices": [{"delta": {"content": [1]}}]}\n\n']), "garbage"),
+        (ServerReply([b"<html>hello</html>"]), "cut"),
+        (ServerReply([]), "cut"),
+        (ServerReply([b"data: [DONE]\n\n"]), "cut"),
     ],
 )
 async def test_an_answer_that_makes_no_sense_is_an_upstream_error(
-    stage: Stage, scene: Scene, reason: str
+    upstream: ProviderServer, reply: ServerReply, reason: str
 ) -> None:
-    stage.scenes = [scene]
-    provider = OpenAIChat(Address(key=KEY, url=stage.url))
+    upstream.replies = [reply]
+    provider = OpenAIChat(Address(key=KEY, url=upstream.url))
 
     error = await failure(provider)
 
@@ -156,13 +158,17 @@ async def test_an_answer_that_makes_no_sense_is_an_upstream_error(
         },
     ],
 )
-async def test_an_answer_is_not_lost_to_counts_that_make_no_sense(stage: Stage, usage: Any) -> None:
+async def test_an_answer_is_not_lost_to_counts_that_make_no_sense(
+    upstream: ProviderServer, usage: Any
+) -> None:
     text: dict[str, Any] = {
         "choices": [{"index": 0, "delta": {"content": "好"}, "finish_reason": "stop"}]
     }
     chunks: tuple[Any, ...] = (text, {"choices": [], "usage": usage})
-    stage.scenes = [Scene([b"data: %s\n\n" % json.dumps(chunk).encode() for chunk in chunks])]
-    provider = OpenAIChat(Address(key=KEY, url=stage.url))
+    upstream.replies = [
+        ServerReply([b"data: %s\n\n" % json.dumps(chunk).encode() for chunk in chunks])
+    ]
+    provider = OpenAIChat(Address(key=KEY, url=upstream.url))
 
     with anyio.fail_after(PATIENCE):
         answer = await provider.answer(CALL, ignore)
@@ -172,9 +178,13 @@ async def test_an_answer_is_not_lost_to_counts_that_make_no_sense(stage: Stage, 
     assert answer.usage is None or isinstance(answer.usage.cache_read_tokens, int)
 
 
-async def test_a_page_of_html_instead_of_an_error_is_an_upstream_error(stage: Stage) -> None:
-    stage.scenes = [Scene([b"<html>bad gateway</html>"], 502, {"content-type": "text/html"})]
-    provider = OpenAIChat(Address(key=KEY, url=stage.url))
+async def test_a_page_of_html_instead_of_an_error_is_an_upstream_error(
+    upstream: ProviderServer,
+) -> None:
+    upstream.replies = [
+        ServerReply([b"<html>bad gateway</html>"], 502, {"content-type": "text/html"})
+    ]
+    provider = OpenAIChat(Address(key=KEY, url=upstream.url))
 
     error = await failure(provider)
 
@@ -205,10 +215,10 @@ async def test_a_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch
 
 
 async def test_the_library_logs_no_prompt_even_at_debug_level(
-    stage: Stage, caplog: pytest.LogCaptureFixture
+    upstream: ProviderServer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    OpenAIRole(stage, 60_000).says("好")
-    provider = OpenAIChat(Address(key=KEY, url=stage.url))
+    OpenAIScript(upstream, 60_000).says("好")
+    provider = OpenAIChat(Address(key=KEY, url=upstream.url))
 
     with caplog.at_level(logging.DEBUG):
         await ask(provider)
