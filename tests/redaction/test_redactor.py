@@ -96,6 +96,17 @@ def test_a_lone_surrogate_and_a_growing_capital_move_nothing() -> None:
     assert text == f"İ\ud83d{PLACEHOLDER}\ud83dİ"
 
 
+def test_what_only_a_replacement_brings_within_reach_is_redacted_too() -> None:
+    """Only so much of a header is read; once its first values are short, the last ones are."""
+    values = [fake_secret("{A122}", number) for number in range(60)]
+    text = "Cookie: " + "; ".join(f"sid={value}" for value in values)
+
+    found = [text[start:end] for start, end, _ in Redactor().find(text)]
+
+    assert found == values
+    assert redact(text).text == "Cookie: " + "; ".join([f"sid={PLACEHOLDER}"] * 60)
+
+
 @given(MOSAICS | st.text())
 def test_redacting_again_changes_nothing(text: str) -> None:
     once = redact(text)

@@ -29,6 +29,18 @@ def test_split_points_do_not_depend_on_where_one_looks(text: str, data: st.DataO
     assert found == [point for point in split_points(text, 0, len(text)) if start < point.at < end]
 
 
+def test_a_private_key_is_known_from_far_behind_its_first_line_and_from_within_it() -> None:
+    """A look from the middle of a long key, and one that ends inside the line that opens it."""
+    key = f"{BEGIN}\n" + "Comment: made by hand.\n" * 2500
+    text = f"{PROSE}{'，' * (3 * GRID - len(PROSE) - 8)}{key}{END}\n{PROSE}"
+    whole = split_points(text, 0, len(text))
+
+    for start, end in ((text.index(END) - GRID, len(text)), (0, text.index(BEGIN) + 12)):
+        expected = [point for point in whole if start < point.at < end]
+        assert expected
+        assert split_points(text, start, end) == expected
+
+
 def test_typing_leaves_the_other_split_points_alone() -> None:
     place, typed = len(PROSE) // 2, "新字"
 
