@@ -13,14 +13,14 @@ from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
 
 import msgspec
 
-from creonowd.context_files import records, tree
+from creonowd.context_files import record_store, records
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.new_file import StatsCounter
 from creonowd.context_files.record_store import MANIFEST, Manifest
 from creonowd.context_files.records import BLOCK, FileStats, Record
-from creonowd.context_files.tree import OpenFile
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.storage import atomic
+from creonowd.storage.safe_folder import OpenFile
 from creonowd.threads import StopSignal
 
 PREFIX = "context"
@@ -197,7 +197,9 @@ class _Packing:
 
     def _pack(self, record: Record) -> Record | None:
         try:
-            with tree.opened(self._conversation.folder, record.path) as file:
+            with record_store.plain_folder(self._conversation.folder).open_file(
+                record.path
+            ) as file:
                 surveyed = self._written(record, file)
         except FileNotFoundError:
             return msgspec.structs.replace(record, survey=None) if record.lazy else None

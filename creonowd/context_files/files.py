@@ -19,12 +19,12 @@ from creonowd.context_files.search import SecretLinesCache, VisibleLines, Visibl
 from creonowd.context_files.search_engines import TOP, LineQuery, find_ripgrep
 from creonowd.context_files.slices import Amount, Preview, Reader, count_lines, page, tail
 from creonowd.context_files.store import Store
-from creonowd.context_files.tree import OpenFile
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import RedactionEvidence, Redactor
 from creonowd.rpc.messages import without_surrogates
 from creonowd.rpc.peer import Peer
 from creonowd.settings import Settings
+from creonowd.storage.safe_folder import OpenFile
 from creonowd.threads import StopSignal, TimeLimit, in_thread
 
 MOST_TAIL_BYTES = 1024 * 1024

@@ -14,13 +14,13 @@ from pathlib import Path
 import msgspec
 
 from creonowd.clock import Clock
-from creonowd.context_files import record_store, records, tree
+from creonowd.context_files import record_store, records
 from creonowd.context_files.new_file import NewFileWriter, file_stats, write_new_file
-from creonowd.context_files.record_store import Manifest
+from creonowd.context_files.record_store import Manifest, plain_folder
 from creonowd.context_files.records import BLOCK, Index, Kind, NewFile, Record, Retention
-from creonowd.context_files.tree import OpenFile
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.storage import atomic
+from creonowd.storage.safe_folder import OpenFile
 
 
 class Readers:
@@ -115,7 +115,7 @@ def adopt_files(
 def _record(folder: Path, path: str, project_id: str, sequence: int, clock: Clock) -> Record:
     import mimetypes
 
-    with tree.opened(folder, path) as file:
+    with plain_folder(folder).open_file(path) as file:
         surveyed = file_stats(file.chunks(BLOCK))
     name = path.rpartition("/")[2]
     origin = records.origin_of(path)
@@ -142,6 +142,7 @@ class ConversationFolder:
     def __init__(self, folder: Path, project_id: str, clock: Clock) -> None:
         self.folder = folder
         self.project_id = project_id
+        self._files = plain_folder(folder)
         self._clock = clock
         self._lock = threading.Lock()
         self._writing = threading.Lock()
@@ -164,7 +165,7 @@ class ConversationFolder:
             if (old := self._by_key(new.key)) is not None:
                 known = None if old.survey is None else old.survey.sha256
                 records.refuse_other(old, same=not old.lazy and known == surveyed.sha256)
-                if tree.is_missing(self.folder, old.path):
+                if self._files.is_missing(old.path):
                     self._write(old, data)
                 return old
             record = msgspec.structs.replace(self._new_record(new), survey=surveyed)
@@ -192,7 +193,7 @@ class ConversationFolder:
     def filling(self, record: Record) -> Generator[NewFileWriter]:
         """Make a lazy file: it is there if the block ends well, and not otherwise."""
         with atomic.disk_errors("a context file"):
-            place = tree.made_folder(self.folder, records.PLACES[record.origin])
+            place = self._files.make_folder(records.PLACES[record.origin])
         with self.held([record.id]), write_new_file(place) as one:
             yield one
             with self._changing():
@@ -244,7 +245,7 @@ class ConversationFolder:
         with self.held([ref_id]), atomic.disk_errors("a context file"):
             record = self.find(ref_id)
             try:
-                with tree.opened(self.folder, record.path) as file:
+                with self._files.open_file(record.path) as file:
                     self._touch(record)
                     yield record, file
             except FileNotFoundError:
@@ -252,7 +253,7 @@ class ConversationFolder:
 
     def presence(self, record: Record) -> tuple[int, int] | None:
         """Tell how big a file is and when it was made or read last; None if it is not there."""
-        found = tree.status(self.folder, record.path)
+        found = self._files.status(record.path)
         return None if found is None else (found.st_size, found.st_mtime_ns // 1_000_000)
 
     def clean(self, ref_id: str) -> bool:
@@ -266,7 +267,7 @@ class ConversationFolder:
                 self._erase(record)
                 return True
             try:
-                tree.remove(self.folder, record.path)
+                self._files.remove(record.path)
             except PermissionError:
                 return False
             self._changed(msgspec.structs.replace(record, survey=None))
@@ -286,7 +287,7 @@ class ConversationFolder:
             for record in records:
                 self._erase(record)
             self._gone = True
-            tree.remove(self.folder, record_store.MANIFEST)
+            self._files.remove(record_store.MANIFEST)
             return records
 
     @property
@@ -323,8 +324,7 @@ class ConversationFolder:
             return records.mint(new, self._index, self.project_id, self._clock)
 
     def _write(self, record: Record, data: bytes) -> None:
-        tree.made_folder(self.folder, records.PLACES[record.origin])
-        atomic.replace(self.folder / record.path, data)
+        self._files.write(record.path, data)
 
     def _publish(self, records: Sequence[Record]) -> None:
         with self._lock:

@@ -13,8 +13,8 @@ import msgspec
 from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.context_files import tree
 from creonowd.context_files.folder import ConversationFolder
+from creonowd.context_files.record_store import plain_folder
 from creonowd.context_files.records import BLOCK, Kind, Record
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
@@ -223,7 +223,7 @@ def _piece(root: Path, path: str, offset: int) -> tuple[os.stat_result, bytes]:
         raise invalid_recipe(f"recipe.path is not a project-relative path ({problem}).")
     with atomic.disk_errors(path):
         try:
-            with tree.opened(root, path) as file:
+            with plain_folder(root).open_file(path) as file:
                 return os.fstat(file.file.fileno()), file.read_at(offset, BLOCK)
         except FileNotFoundError:
             raise DaemonError(ErrorCode.NOT_FOUND, "The project has no such file.") from None

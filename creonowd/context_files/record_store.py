@@ -6,8 +6,8 @@ Knows files and records; holds no lock.
 """
 
 import contextlib
-import os
 import shutil
+import stat
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -15,11 +15,12 @@ from typing import TypeVar
 import msgspec
 import structlog
 
-from creonowd.context_files import records, tree
+from creonowd.context_files import records
 from creonowd.context_files.records import PLACES, VERSION, Record, Retention, is_id, is_path
-from creonowd.errors import DaemonError
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
+from creonowd.storage.safe_folder import SafeFolder
 
 MANIFEST = "manifest.json"
 
@@ -35,16 +36,21 @@ class Manifest(Model):
     items: tuple[Record, ...] = ()
 
 
+def plain_folder(folder: Path) -> SafeFolder:
+    """Return a folder in which a link is CONTEXT_SCOPE_VIOLATION."""
+    return SafeFolder(folder, _foreign)
+
+
 def write_record(folder: Path, record: Record) -> None:
     """Keep a record beside the files."""
-    place = tree.made_folder(folder, f"{records.FOLDERS[record.kind]}/{records.REFS}")
-    atomic.replace(place / f"{record.id}.json", msgspec.json.encode(record))
+    path = records.ref_path(record.kind, record.id)
+    plain_folder(folder).write(path, msgspec.json.encode(record))
 
 
 def remove_record(folder: Path, record: Record) -> None:
     """Take a record away."""
     path = records.ref_path(record.kind, record.id)
-    tree.remove(folder, path)
+    plain_folder(folder).remove(path)
     with contextlib.suppress(FileNotFoundError):
         atomic.sync_folder((folder / path).parent)
 
@@ -52,7 +58,7 @@ def remove_record(folder: Path, record: Record) -> None:
 def erase(folder: Path, record: Record) -> None:
     """Take a file away, and then its record."""
     try:
-        tree.remove(folder, record.path)
+        plain_folder(folder).remove(record.path)
     except PermissionError:
         # Windows keeps a file that someone reads; it goes when the conversation is loaded again.
         write_record(folder, msgspec.structs.replace(record, deleted=True))
@@ -68,10 +74,10 @@ def write_manifest(folder: Path, manifest: Manifest) -> None:
 
 def read_manifest(folder: Path) -> Manifest | None:
     """Read the index; None if it is lost or damaged, VERSION_TOO_NEW if it is from the future."""
-    path = folder / MANIFEST
-    if path.is_symlink() or not path.is_file():
+    files = plain_folder(folder)
+    if files.status(MANIFEST) is None:
         return None
-    return _understood(path.read_bytes(), MANIFEST, Manifest)
+    return _understood(files.read(MANIFEST), MANIFEST, Manifest)
 
 
 def load(folder: Path, manifest: Manifest | None) -> list[Record]:
@@ -102,17 +108,18 @@ def strangers(folder: Path, records: Iterable[Record]) -> Iterator[str]:
     """List the paths of files that no record speaks of, sweeping what a killed writer left."""
     known = {record.path for record in records}
     for place in PLACES.values():
-        for entry in _swept(folder, place):
-            path = f"{place}/{entry.name}"
+        for name in _swept(folder, place):
+            path = f"{place}/{name}"
             if path not in known and is_path(path):
                 yield path
 
 
 def _written_records(folder: Path, listed: dict[str, Record]) -> Iterator[Record]:
     for kind, place in records.FOLDERS.items():
-        for entry in _swept(folder, f"{place}/{records.REFS}"):
-            ref_id = entry.name.removesuffix(".json")
-            record = _understood(Path(entry.path).read_bytes(), entry.name, Record)
+        refs = f"{place}/{records.REFS}"
+        for name in _swept(folder, refs):
+            ref_id = name.removesuffix(".json")
+            record = _understood(plain_folder(folder).read(f"{refs}/{name}"), name, Record)
             if record is None and ref_id in listed:
                 record = listed[ref_id]
                 write_record(folder, record)
@@ -127,7 +134,7 @@ def _kept(folder: Path, written: Iterable[Record]) -> dict[str, Record]:
     for record in sorted(written, key=lambda record: record.order, reverse=True):
         if record.path.lower() in kept:
             remove_record(folder, record)
-        elif record.deleted or (not record.lazy and tree.is_missing(folder, record.path)):
+        elif record.deleted or (not record.lazy and plain_folder(folder).is_missing(record.path)):
             erase(folder, record)
         else:
             kept[record.path.lower()] = record
@@ -137,18 +144,26 @@ def _kept(folder: Path, written: Iterable[Record]) -> dict[str, Record]:
 def _unwritten(folder: Path, listed: dict[str, Record], written: set[str]) -> Iterator[Record]:
     """List what only the index tells of, if its file is there."""
     for ref_id, record in listed.items():
-        there = is_sound(record) and tree.status(folder, record.path) is not None
+        there = is_sound(record) and plain_folder(folder).status(record.path) is not None
         if there and ref_id not in written:
             yield record
 
 
-def _swept(folder: Path, path: str) -> "Iterator[os.DirEntry[str]]":
+def _swept(folder: Path, path: str) -> Iterator[str]:
     """List the plain files of a folder, removing what a killed writer left in it."""
-    for entry in tree.entries(folder, path):
-        if atomic.is_temporary(entry.name):
-            Path(entry.path).unlink(missing_ok=True)
-        elif entry.is_file(follow_symlinks=False):
-            yield entry
+    files = plain_folder(folder)
+    for name, status in files.entries(path):
+        if atomic.is_temporary(name):
+            files.remove(f"{path}/{name}")
+        elif stat.S_ISREG(status.st_mode):
+            yield name
+
+
+def _foreign() -> DaemonError:
+    return DaemonError(
+        ErrorCode.CONTEXT_SCOPE_VIOLATION,
+        "Something in the conversation's folder is a link or no plain file; it is not followed.",
+    )
 
 
 def _understood(data: bytes, name: str, form: type[T]) -> T | None:
@@ -172,7 +187,7 @@ class Binding(Model):
 def bind(folder: Path, project_id: str) -> None:
     """Make a folder the conversation of a project, for good."""
     for place in records.FOLDERS.values():
-        tree.made_folder(folder, place)
+        plain_folder(folder).make_folder(place)
     binding = Binding(conversation_id=folder.name, project_id=project_id)
     atomic.replace(folder / FILE, msgspec.json.encode(binding))
 
@@ -180,8 +195,7 @@ def bind(folder: Path, project_id: str) -> None:
 def project_of(folder: Path) -> str | None:
     """Tell whose conversation a folder is, from its records if need be; None if it is nobody's."""
     with contextlib.suppress(FileNotFoundError, versioned_json.DamagedFileError, UnicodeError):
-        with tree.opened(folder, FILE) as file:
-            data = file.read_at(0, file.size)
+        data = plain_folder(folder).read(FILE)
         return versioned_json.decode(data, Binding, version=VERSION, name=FILE).project_id
     manifest = read_manifest(folder)
     records = manifest.items if manifest is not None else load(folder, None)
@@ -190,12 +204,10 @@ def project_of(folder: Path) -> str | None:
 
 def unbind(folder: Path) -> None:
     """Remove what makes a folder a conversation, and the folder itself if nothing else is in it."""
-    tree.remove(folder, FILE)
+    plain_folder(folder).remove(FILE)
     refs = [f"{place}/{records.REFS}" for place in records.FOLDERS.values()]
     for path in (*refs, *PLACES.values(), *records.FOLDERS.values(), ""):
-        with contextlib.suppress(OSError, DaemonError):
-            tree.refuse_links(folder, path)
-            (folder / path).rmdir()
+        plain_folder(folder).remove_folder(path)
 
 
 FOLDER = ".import"
@@ -226,7 +238,7 @@ class StagingPlan(Model):
 def stage(root: Path, name: str) -> Generator[Path]:
     """Make a place for files to wait in; it goes with the block, unless a plan is not yet done."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    place = tree.made_folder(root, f"{FOLDER}/{name}")
+    place = plain_folder(root).make_folder(f"{FOLDER}/{name}")
     try:
         yield place
     finally:
@@ -244,8 +256,8 @@ def apply_plan(root: Path, place: Path, plan: StagingPlan) -> None:
 
 def recover(root: Path) -> None:
     """Finish imports that had happened, take back what was being taken back, forget the others."""
-    for entry in tree.entries(root, FOLDER):
-        place = Path(entry.path)
+    for name, _ in plain_folder(root).entries(FOLDER):
+        place = root / FOLDER / name
         try:
             plan, undone = _read(place / _PLAN), _read(place / _UNDONE)
         except DaemonError as error:
@@ -284,12 +296,12 @@ def _read(path: Path) -> StagingPlan | None:
 
 
 def _follow(root: Path, place: Path, plan: StagingPlan) -> None:
-    folder = tree.made_folder(root, plan.conversation_id)
+    folder = plain_folder(root).make_folder(plan.conversation_id)
     if project_of(folder) is None:
         bind(folder, plan.project_id)
     for move in plan.moves:
         write_record(folder, move.record)
-        there = tree.made_folder(folder, PLACES[move.record.origin])
+        there = plain_folder(folder).make_folder(PLACES[move.record.origin])
         if move.staged is not None and (staged := place / str(move.staged)).exists():
             atomic.move(staged, folder / move.record.path)
             atomic.sync_folder(there)

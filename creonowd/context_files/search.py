@@ -27,9 +27,9 @@ from creonowd.context_files.slices import (
     surroundings,
     text,
 )
-from creonowd.context_files.tree import OpenFile
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import PLACEHOLDER, RedactionEvidence, SecretSpan
+from creonowd.storage.safe_folder import OpenFile
 
 LONGEST_SHOWN = 1024
 FURTHEST = 64 * 1024

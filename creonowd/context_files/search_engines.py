@@ -18,7 +18,7 @@ from creonowd.context_files import patterns
 from creonowd.context_files.patterns import for_ripgrep
 from creonowd.context_files.records import BLOCK, FileStats
 from creonowd.context_files.slices import text
-from creonowd.context_files.tree import OpenFile
+from creonowd.storage.safe_folder import OpenFile
 from creonowd.threads import StopSignal, TimeLimit
 
 LONGEST_LINE = 16 * 1024 * 1024

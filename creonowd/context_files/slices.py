@@ -15,8 +15,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from creonowd.context_files.tree import OpenFile
 from creonowd.redaction import PLACEHOLDER, RedactionEvidence, SecretSpan
+from creonowd.storage.safe_folder import OpenFile
 
 LONGEST_CHARACTER = 4
 

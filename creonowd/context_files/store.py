@@ -4,6 +4,7 @@ Knows folders of conversations; knows nothing of what a file means. Everything h
 """
 
 import contextlib
+import stat
 import threading
 from collections import OrderedDict
 from collections.abc import Generator, Iterator
@@ -13,7 +14,7 @@ from weakref import WeakValueDictionary
 import structlog
 
 from creonowd.clock import Clock
-from creonowd.context_files import record_store, records, tree
+from creonowd.context_files import record_store, records
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.records import Record
 from creonowd.errors import DaemonError, ErrorCode
@@ -136,8 +137,8 @@ class Store:
             yield
 
     def _folders(self) -> list[Path]:
-        found = tree.entries(self.root, ".", records.is_conversation_id)
-        return [Path(entry.path) for entry in found if entry.is_dir()]
+        found = record_store.plain_folder(self.root).entries(wanted=records.is_conversation_id)
+        return [self.root / name for name, status in found if stat.S_ISDIR(status.st_mode)]
 
     def _folder(self, conversation_id: str) -> Path | None:
         """Find the folder; another spelling of the same letters is a conflict on every system."""
@@ -154,13 +155,14 @@ class Store:
 
     def _spelled(self, lowered: str) -> str | None:
         """Find how a folder's name is written; the others are not looked at, there may be many."""
-        found = tree.entries(self.root, ".", lambda name: name.lower() == lowered)
-        spellings = (entry.name for entry in found if entry.is_dir())
+        files = record_store.plain_folder(self.root)
+        found = files.entries(wanted=lambda name: name.lower() == lowered)
+        spellings = (name for name, status in found if stat.S_ISDIR(status.st_mode))
         return next(filter(records.is_conversation_id, spellings), None)
 
     def _create(self, project_id: str, conversation_id: str) -> Path:
         self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = tree.made_folder(self.root, conversation_id)
+        folder = record_store.plain_folder(self.root).make_folder(conversation_id)
         record_store.bind(folder, project_id)
         return folder
 

@@ -27,7 +27,7 @@ from creonowd.retrieval.database import DamagedIndexError, Database
 from creonowd.retrieval.index_writer import IndexedDocument, entries, put, remove, settle, touch
 from creonowd.retrieval.passages import DocumentSecretFinder, Passage, cut, without_secrets
 from creonowd.storage.encodings import decode_text
-from creonowd.storage.safe_folder import read_inside
+from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.workspace.documents import Documents, OpenDocument
 
 
@@ -162,7 +162,7 @@ def _read(scene: IndexScope, path: str) -> tuple[str, str | None] | None:
     except OSError:
         return None
     try:
-        return mark, decode_text(read_inside(scene.root, "", path, limit=LARGEST).data).text
+        return mark, decode_text(LinkedFolder(scene.root).snapshot(path, limit=LARGEST).data).text
     except DaemonError as error:
         if error.code is ErrorCode.NOT_FOUND:
             return None

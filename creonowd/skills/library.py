@@ -26,7 +26,7 @@ from creonowd.storage.atomic import PRIVATE, SHARED
 from creonowd.storage.file_cache import FileCache
 from creonowd.storage.front_matter import Fault
 from creonowd.storage.relative_paths import TREE, problem_with_name
-from creonowd.storage.safe_folder import files_below, real_folder
+from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.workspace.creonow_tree import make_folder
 from creonowd.workspace.projects import Project
 
@@ -141,11 +141,11 @@ class Library:
         return None if project is None else SkillFolder(scope, project.root, f"{TREE}/skills")
 
     def _on_shelf(self, shelf: SkillFolder) -> list[LibraryEntry]:
+        folder = LinkedFolder(shelf.root, shelf.folder)
         try:
-            real_folder(shelf.root, shelf.folder)
+            found = folder.walk(lambda name: name.endswith(".md")).files
         except DaemonError:
             return []
-        found = files_below(shelf.root, shelf.folder, lambda name: name.endswith(".md"))
         entries = (
             self._entry(shelf, path, slug, status)
             for path, status in found
@@ -179,7 +179,9 @@ class Library:
     ) -> LibraryEntry:
         implied = f"{shelf.scope}:{slug}"
         try:
-            opened = self._cache.fetch(shelf.root, shelf.folder, path, status, limit=MAX_BYTES)
+            opened = self._cache.fetch(
+                LinkedFolder(shelf.root, shelf.folder), path, limit=MAX_BYTES, status=status
+            )
         except DaemonError as error:
             fault = Fault(key="", message=error.message)
             return LibraryEntry(

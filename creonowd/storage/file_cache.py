@@ -11,7 +11,7 @@ import msgspec
 
 from creonowd.clock import Clock
 from creonowd.model import Model
-from creonowd.storage.safe_folder import FileSnapshot, SafeFolder, mark_of, read_inside
+from creonowd.storage.safe_folder import FileSnapshot, LinkedFolder, mark_of
 
 CAPACITY_BYTES = 64 * 1024 * 1024
 
@@ -20,7 +20,7 @@ _YOUNG_MS = 2000
 
 
 class _CachedFile(Model, gc=False):
-    opened: FileSnapshot
+    snapshot: FileSnapshot
     seen_at: float
     settled: bool
 
@@ -38,53 +38,53 @@ class FileCache:
 
     def fetch(
         self,
-        root: Path,
-        folder: str,
+        folder: LinkedFolder,
         path: str,
-        status: os.stat_result,
         *,
         limit: int,
-        door: SafeFolder | None = None,
+        status: os.stat_result | None = None,
     ) -> FileSnapshot:
-        """Return what the file holds; `status` is fresh and of a file known to lie in `folder`.
+        """Return what a file of the folder holds; a caller that has its fresh status hands it in.
 
         An unchanged file gives the very same bytes object, so that whatever was made of
         it can be found again by identity.
         """
+        key = (folder.root, path)
         with self._lock:
-            kept = self._kept.get((root, path))
-        if kept and kept.settled and kept.opened.mark == mark_of(status):
-            return kept.opened
-        opened = read_inside(root, folder, path, limit=limit, door=door)
-        return self._keep((root, path), opened, kept)
+            kept = self._kept.get(key)
+        if kept and kept.settled:
+            status = status or folder.status(path)
+            if status is not None and kept.snapshot.mark == mark_of(status):
+                return kept.snapshot
+        return self._keep(key, folder.snapshot(path, limit=limit), kept)
 
     def holds(self, root: Path, path: str, mark: tuple[int, ...]) -> bool:
         """Tell whether a file is kept that can be trusted as long as it has this mark."""
         with self._lock:
             kept = self._kept.get((root, path))
-        return kept is not None and kept.settled and kept.opened.mark == mark
+        return kept is not None and kept.settled and kept.snapshot.mark == mark
 
     def _keep(
-        self, key: tuple[Path, str], opened: FileSnapshot, before: _CachedFile | None
+        self, key: tuple[Path, str], snapshot: FileSnapshot, before: _CachedFile | None
     ) -> FileSnapshot:
-        if before and before.opened.data == opened.data:
-            opened = msgspec.structs.replace(opened, data=before.opened.data)
+        if before and before.snapshot.data == snapshot.data:
+            snapshot = msgspec.structs.replace(snapshot, data=before.snapshot.data)
         now = self._clock.monotonic()
-        same = before is not None and before.opened.mark == opened.mark
+        same = before is not None and before.snapshot.mark == snapshot.mark
         seen_at = before.seen_at if before and same else now
-        settled = (now - seen_at) * 1000 > _YOUNG_MS or self._is_old(opened)
-        kept = _CachedFile(opened=opened, seen_at=seen_at, settled=settled)
+        settled = (now - seen_at) * 1000 > _YOUNG_MS or self._is_old(snapshot)
+        kept = _CachedFile(snapshot=snapshot, seen_at=seen_at, settled=settled)
         with self._lock:
             self.reads += 1
-            self._bytes += len(opened.data) - self._forget(key)
+            self._bytes += len(snapshot.data) - self._forget(key)
             self._kept[key] = kept
             while self._bytes > self._capacity:
                 self._bytes -= self._forget(next(iter(self._kept)))
-        return opened
+        return snapshot
 
-    def _is_old(self, opened: FileSnapshot) -> bool:
-        return self._clock.now_ms() - opened.updated_at_ms > _YOUNG_MS
+    def _is_old(self, snapshot: FileSnapshot) -> bool:
+        return self._clock.now_ms() - snapshot.updated_at_ms > _YOUNG_MS
 
     def _forget(self, key: tuple[Path, str]) -> int:
         kept = self._kept.pop(key, None)
-        return len(kept.opened.data) if kept else 0
+        return len(kept.snapshot.data) if kept else 0

@@ -1,137 +1,81 @@
-"""Open a file inside a folder and make sure that it is what was really opened.
+"""Reach the files of a folder by relative path without leaving it through a link.
 
-A string can lie: a link anywhere along the way, or one swapped in a moment later, may lead
-out of the tree. So the file is opened first and then asked where it lies.
+A path is only text: a link on the way, or one that is put there a moment later, may lead
+anywhere. So the steps of a path are opened one by one, each from the descriptor of the step
+before it and none through a link. Windows has no such descriptors: there the steps are checked
+first, or a file is opened and then asked where it really lies.
 """
 
+import contextlib
 import errno
 import os
 import stat
-import sys
-import tempfile
-import unicodedata
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from copy import copy
 from functools import lru_cache
 from operator import itemgetter
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO, NamedTuple, Self
 
 from creonowd.errors import DaemonError, ErrorCode, disk_error
 from creonowd.model import Model
+from creonowd.storage import atomic
 from creonowd.storage.relative_paths import invalid_path, problem_with_name
 
-_NO_FOLDER = {errno.ENOTDIR, errno.ELOOP}
-_NO_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
+EFFECTIVE = os.access in os.supports_effective_ids
+FileEntry = tuple[str, os.stat_result]
 
-
-def canonical(spelling: str) -> Path:
-    """Find the one real path of a writable folder, or say what is wrong with it."""
-    if not spelling.strip() or "\0" in spelling or not Path(spelling).is_absolute():
-        raise _refused("relative", "rootPath must be the absolute path of a folder.")
-    folder = _real(Path(spelling))
-    if not folder.is_dir():
-        raise _refused("not_a_folder", "rootPath is not a folder; choose the folder itself.")
-    _refuse_unspeakable(folder)
-    _refuse_unwritable(folder)
-    return folder
-
-
-def same_folder(one: Path, other: Path) -> bool:
-    """Tell whether two paths lead to one folder, also by case, links or Unicode form."""
-    if one == other:
-        return True
-    try:
-        first, second = one.stat(), other.stat()
-    except OSError:
-        return False
-    # Some network drives number no files; then only the spelling can tell.
-    return first.st_ino != 0 and os.path.samestat(first, second)
-
-
-def _real(path: Path) -> Path:
-    try:
-        return Path(os.path.realpath(_respelt(path), strict=True))
-    except FileNotFoundError:
-        raise DaemonError(
-            ErrorCode.NOT_FOUND,
-            "The folder does not exist; create it first or check its spelling.",
-            field="rootPath",
-            reason="missing",
-        ) from None
-    except OSError as error:
-        if error.errno in _NO_FOLDER:
-            raise _refused("not_a_folder", "rootPath does not lead to a folder.") from None
-        if error.errno in _NO_PATH:
-            raise _refused("invalid", "rootPath is not a path that this system can have.") from None
-        raise disk_error(error, "the project folder") from error
-
-
-def _respelt(path: Path) -> Path:
-    """Follow the disk where it spells a name in another Unicode form (macOS hands out NFD)."""
-    if path.exists():
-        return path
-    found = Path(path.anchor)
-    for part in path.parts[1:]:
-        found /= part if (found / part).exists() else _other_form(found, part)
-    return found
-
-
-def _other_form(folder: Path, part: str) -> str:
-    wanted = unicodedata.normalize("NFC", part)
-    if wanted.isascii() or not folder.is_dir():
-        return part
-    names = (entry.name for entry in folder.iterdir())
-    return next((name for name in names if unicodedata.normalize("NFC", name) == wanted), part)
-
-
-def _refuse_unspeakable(folder: Path) -> None:
-    try:
-        str(folder).encode("utf-8")
-    except UnicodeEncodeError:
-        raise _refused(
-            "not_unicode", "The folder's name is not valid Unicode; rename it."
-        ) from None
-
-
-def _refuse_unwritable(folder: Path) -> None:
-    """Ask by doing: permission bits tell little on Windows, on network drives and to root."""
-    try:
-        with tempfile.TemporaryFile(dir=folder):
-            pass
-    except OSError:
-        raise DaemonError(
-            ErrorCode.IO_ERROR,
-            "The folder cannot be written to; change its permissions or choose another.",
-            field="rootPath",
-            reason="not_writable",
-        ) from None
-
-
-def _refused(reason: str, message: str) -> DaemonError:
-    return DaemonError(ErrorCode.INVALID_ARGUMENT, message, field="rootPath", reason=reason)
-
-
-# Without O_NONBLOCK a named pipe would hold its reader for ever.
-_FLAGS = (
+BY_DESCRIPTOR = (
+    os.open in os.supports_dir_fd and os.scandir in os.supports_fd and hasattr(os, "O_NOFOLLOW")
+)
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
+# A folder that may be entered and not listed can still be a step.
+_STEP = _FOLDER | getattr(os, "O_PATH", 0)
+# Without O_NONBLOCK a named pipe would block its reader for ever.
+_FILE = (
     os.O_RDONLY
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_BINARY", 0)
     | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_CLOEXEC", 0)
 )
-# What is no link and is opened from a folder lies in that folder: there is nothing to ask.
-_FROM_FOLDER = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
-_NO_LINK = _FLAGS | getattr(os, "O_NOFOLLOW", 0)
 _LINKS = {errno.ELOOP, getattr(errno, "EMLINK", errno.ELOOP), getattr(errno, "EFTYPE", errno.ELOOP)}
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 _NOT_A_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
+_REPARSE_POINT = 0x400
 _TRIES = 20
-_AT_ONCE = 1 << 20
+_CHUNK_BYTES = 1 << 20
+
+
+class OpenFile:
+    """A file that is open for reading; it may grow meanwhile."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file = file
+
+    @property
+    def size(self) -> int:
+        """How many bytes the file has now."""
+        return os.fstat(self.file.fileno()).st_size
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Read up to `length` bytes; fewer only at the end of the file."""
+        self.file.seek(offset)
+        parts: list[bytes] = []
+        while length > 0 and (part := self.file.read(length)):
+            parts.append(part)
+            length -= len(part)
+        return b"".join(parts)
+
+    def chunks(self, size: int, offset: int = 0) -> Iterator[bytes]:
+        """Read on from `offset` to the end in chunks of `size` bytes."""
+        while chunk := self.read_at(offset, size):
+            yield chunk
+            offset += len(chunk)
 
 
 class FileSnapshot(Model, gc=False):
-    """What a file held at one moment, and by what to tell whether it still does."""
+    """The bytes of a file at one moment, and a mark that changes when the file does."""
 
     data: bytes
     mark: tuple[int, ...]
@@ -139,18 +83,15 @@ class FileSnapshot(Model, gc=False):
     updated_at_ms: int
 
 
-class SafeFolder(NamedTuple):
-    """A folder that many files are read from: where it really lies, and itself held open.
+class FolderContents(NamedTuple):
+    """The files below a folder, sorted by path, and the folders that this user may not read."""
 
-    The descriptor is None where files can only be opened by their path.
-    """
-
-    real: Path
-    descriptor: int | None = None
+    files: list[FileEntry]
+    unreadable: list[str]
 
 
 def mark_of(status: os.stat_result) -> tuple[int, ...]:
-    """Tell files and their changes apart without reading them."""
+    """Return what differs between two files and between two states of one file."""
     return (
         status.st_dev,
         status.st_ino,
@@ -160,162 +101,442 @@ def mark_of(status: os.stat_result) -> tuple[int, ...]:
     )
 
 
-@contextmanager
-def opened_door(root: Path, folder: str, inside: str) -> Generator[SafeFolder]:
-    """Hold the folder `inside` open, which lies in `folder` or is that; both are relative to `root`."""
-    real = real_folder(root, folder)
-    descriptor = _held(f"{root}{os.sep}{inside}", real)
+def same_folder(one: Path, other: Path) -> bool:
+    """Return whether two paths lead to one folder, also by case, links or Unicode form."""
+    if one == other:
+        return True
     try:
-        yield SafeFolder(real, descriptor)
-    finally:
-        if descriptor is not None:
+        first, second = one.stat(), other.stat()
+    except OSError:
+        return False
+    # Some network drives number no files; there only the spelling counts.
+    return first.st_ino != 0 and os.path.samestat(first, second)
+
+
+class SafeFolder:
+    """A folder in which no link is followed, nor is the folder itself one.
+
+    `refusal` makes the error for a link, or for what is no plain file, in a file's place.
+    """
+
+    _root_may_be_link = False
+
+    def __init__(self, root: Path, refusal: Callable[[], DaemonError]) -> None:
+        self.root = root
+        self._refusal = refusal
+        self._held: tuple[str, int] | None = None
+
+    @contextlib.contextmanager
+    def hold(self, path: str) -> Generator[Self]:
+        """Keep the folder at `path` open, so that its files are opened without the way there."""
+        held = copy(self)
+        # A folder that cannot be held is no error here: each file reports its own.
+        with contextlib.suppress(OSError, _LinkError):
+            if BY_DESCRIPTOR:
+                held._held = (path, self._open_folder(path, _STEP))
+        try:
+            yield held
+        finally:
+            if held._held is not None:
+                os.close(held._held[1])
+
+    @contextlib.contextmanager
+    def open_file(self, path: str) -> Generator[OpenFile]:
+        """Open a file for reading; FileNotFoundError if it is not there."""
+        try:
+            with self._parent(path) as (folder, name):
+                descriptor, status = _open_plain(name, folder)
+        except _LinkError:
+            raise self._refusal() from None
+        if stat.S_ISDIR(status.st_mode):
+            os.close(descriptor)
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        with os.fdopen(descriptor, "rb", buffering=0) as file:
+            if not stat.S_ISREG(status.st_mode):
+                raise self._refusal()
+            yield OpenFile(file)
+
+    def read(self, path: str) -> bytes:
+        """Read a file whole; FileNotFoundError if it is not there."""
+        with self.open_file(path) as file:
+            return file.read_at(0, file.size)
+
+    def status(self, path: str) -> os.stat_result | None:
+        """Return the status of a plain file; None if it is not there, no file, or behind a link."""
+        try:
+            found = self._lstat(path)
+        except _LinkError:
+            return None
+        return found if found and stat.S_ISREG(found.st_mode) and not _is_link(found) else None
+
+    def is_missing(self, path: str) -> bool:
+        """Return whether nothing at all is at `path`, not even a link or a folder."""
+        try:
+            return self._lstat(path) is None
+        except _LinkError:
+            return False
+
+    def entries(
+        self, path: str = "", wanted: Callable[[str], bool] = lambda _name: True
+    ) -> list[FileEntry]:
+        """List the names in a folder that are `wanted`, sorted, each with its status.
+
+        Links are left out; a folder that is missing or behind a link has no entries.
+        """
+        try:
+            with self._scan(path) as found:
+                named = [entry for entry in found if wanted(entry.name)]
+                every = [(entry.name, entry.stat(follow_symlinks=False)) for entry in named]
+        except (FileNotFoundError, NotADirectoryError, _LinkError):
+            return []
+        return sorted((each for each in every if not _is_link(each[1])), key=itemgetter(0))
+
+    def make_folder(self, path: str) -> Path:
+        """Make a folder and those above it, private to this user, and return its path."""
+        with contextlib.suppress(FileExistsError):
+            self.root.mkdir(mode=0o700)
+        steps = path.split("/")
+        try:
+            for depth in range(1, len(steps) + 1):
+                above = self._parent("/".join(steps[:depth]))
+                with above as (folder, name), contextlib.suppress(FileExistsError):
+                    os.mkdir(name, 0o700, dir_fd=folder)
+            with self._scan(path):
+                return self.root / path
+        except _LinkError:
+            raise self._refusal() from None
+
+    def write(self, path: str, data: bytes) -> None:
+        """Make `data` the content of a file, all at once, and the folders on its way."""
+        folder, _, name = path.rpartition("/")
+        atomic.replace((self.make_folder(folder) if folder else self.root) / name, data)
+
+    def remove(self, path: str) -> None:
+        """Remove a file, or a link in its place but not what it leads to."""
+        ignored = (FileNotFoundError, NotADirectoryError, IsADirectoryError, _LinkError)
+        with contextlib.suppress(*ignored), self._parent(path) as (folder, name):
+            os.unlink(name, dir_fd=folder)
+
+    def remove_folder(self, path: str = "") -> None:
+        """Remove a folder if it is empty."""
+        with contextlib.suppress(OSError, _LinkError):
+            if not path:
+                self.root.rmdir()
+                return
+            with self._parent(path) as (folder, name):
+                os.rmdir(name, dir_fd=folder)
+
+    def _lstat(self, path: str) -> os.stat_result | None:
+        try:
+            with self._parent(path) as (folder, name):
+                return os.stat(name, dir_fd=folder, follow_symlinks=False)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    @contextlib.contextmanager
+    def _parent(self, path: str) -> Generator[tuple[int | None, str]]:
+        """Enter the folder of a file: yield its descriptor, and the file's name in it.
+
+        Where there are no descriptors it is None, and the name is the whole path.
+        """
+        folder, _, name = path.rpartition("/")
+        if self._held is not None and self._held[0] == folder:
+            yield self._held[1], name
+            return
+        if not BY_DESCRIPTOR:
+            self._check_steps(folder)
+            yield None, self._place(path)
+            return
+        descriptor = self._open_folder(folder, _STEP)
+        try:
+            yield descriptor, name
+        finally:
             os.close(descriptor)
 
+    @contextlib.contextmanager
+    def _scan(self, path: str) -> "Generator[Iterator[os.DirEntry[str]]]":
+        if not BY_DESCRIPTOR:
+            self._check_steps(path)
+            with os.scandir(self._place(path)) as entries:
+                yield entries
+            return
+        descriptor = self._open_folder(path, _FOLDER)
+        try:
+            with os.scandir(descriptor) as entries:
+                yield entries
+        finally:
+            os.close(descriptor)
 
-def read_inside(
-    root: Path, folder: str, path: str, *, limit: int, door: SafeFolder | None = None
-) -> FileSnapshot:
-    """Read the file at `path` if what opens lies in `folder`; both are relative to the real `root`.
+    def _open_folder(self, path: str, flags: int) -> int:
+        """Open a folder step by step; `flags` are for the last one."""
+        steps = path.split("/") if path else []
+        first = _STEP if steps else flags
+        if self._root_may_be_link:
+            first &= ~_NO_FOLLOW
+        descriptor = _open_step(f"{self.root}", first, None)
+        for number, step in enumerate(steps, start=1):
+            above = descriptor
+            try:
+                descriptor = _open_step(step, flags if number == len(steps) else _STEP, above)
+            finally:
+                os.close(above)
+        return descriptor
 
-    Who reads many files that lie side by side hands in the door to where they lie.
+    def _check_steps(self, path: str) -> None:
+        """Check that no step is a link, where they cannot be opened one by one."""
+        if _is_link(self.root.lstat()) or _has_link(self.root, path):
+            raise _LinkError
 
-    NOT_FOUND if absent, UNSUPPORTED if no plain file, INVALID_ARGUMENT if it lies elsewhere,
-    IO_ERROR with `limitBytes` if it is too big.
+    def _place(self, path: str) -> str:
+        # Text and not Path: of hundreds of files the paths would cost more than the reading.
+        return f"{self.root}{os.sep}{path}"
+
+
+class LinkedFolder(SafeFolder):
+    """The folder at `folder` below a root, in which a link is followed to a file that is inside too.
+
+    Paths are relative to the root, which may be a link; the folder must be none nor behind one.
     """
-    # Text and not Path: of hundreds of files the paths would cost more than the reading.
-    place = f"{root}{os.sep}{path}"
-    try:
-        beside = _opened_beside(door, path) if door else None
-        descriptor, status = beside or _opened(place)
-    except OSError as error:
-        raise _cannot_open(error, root / path, path) from error
-    try:
-        if beside is None:
-            real = door.real if door else real_folder(root, folder)
-            _refuse_outside(_real_path(descriptor, place), real)
-        return _read(descriptor, status, path, limit)
-    except OSError as error:
-        raise disk_error(error, path) from error
-    finally:
-        os.close(descriptor)
+
+    _root_may_be_link = True
+
+    def __init__(self, root: Path, folder: str = "") -> None:
+        super().__init__(root, _leads_out)
+        self.folder = folder
+        self._prefix = f"{folder}/" if folder else ""
+
+    def snapshot(self, path: str, *, limit: int) -> FileSnapshot:
+        """Read a file whole.
+
+        NOT_FOUND if absent, UNSUPPORTED if no plain file, INVALID_ARGUMENT if it lies elsewhere,
+        IO_ERROR with `limitBytes` if it is too big.
+        """
+        try:
+            descriptor, status = self._open(path)
+        except OSError as error:
+            raise _open_error(error, self.root / path, path) from error
+        try:
+            if not stat.S_ISREG(status.st_mode):
+                raise _not_a_file(path)
+            data = b"" if status.st_size > limit else _read(descriptor, limit, status.st_size)
+        except OSError as error:
+            raise disk_error(error, path) from error
+        finally:
+            os.close(descriptor)
+        if (size := max(len(data), status.st_size)) > limit:
+            raise DaemonError(
+                ErrorCode.IO_ERROR,
+                f"The file is larger than {limit} bytes; split it.",
+                path=path,
+                reason="too_large",
+                sizeBytes=size,
+                limitBytes=limit,
+            )
+        return FileSnapshot(
+            data=data,
+            mark=mark_of(status),
+            size_bytes=len(data),
+            updated_at_ms=status.st_mtime_ns // 1_000_000,
+        )
+
+    def status(self, path: str) -> os.stat_result | None:
+        """Return the status of a file that lies inside; None if there is none."""
+        if BY_DESCRIPTOR and path.startswith(self._prefix):
+            with contextlib.suppress(OSError, _LinkError):
+                found = self._lstat(path)
+                if found is None or not stat.S_ISLNK(found.st_mode):
+                    return found if found and stat.S_ISREG(found.st_mode) else None
+        return self._status_behind(path)
+
+    def target(self, path: str) -> Path:
+        """Return the real path to write a file at: that of a link's target if it lies inside."""
+        with atomic.disk_errors(path):
+            place = Path(os.path.realpath(self._place(path)))
+            if not lies_inside(place, self.real_path()):
+                raise invalid_path("link", f"{path} is a link that leads elsewhere.")
+        return place
+
+    def real_path(self) -> Path:
+        """Return the real path of the folder; INVALID_ARGUMENT if it is or lies behind a link."""
+        place = Path(os.path.realpath(self.root)) / self.folder
+        real = Path(os.path.realpath(place))
+        if real == place or (same_folder(real, place) and not _has_link(self.root, self.folder)):
+            return real
+        raise self._folder_is_link()
+
+    def walk(self, wanted: Callable[[str], bool]) -> FolderContents:
+        """Find the plain files below the folder whose name is wanted.
+
+        Hidden names and names that no client could ask for are skipped, and so is what vanishes
+        during the walk. Links to folders are not followed.
+        """
+        if not BY_DESCRIPTOR:
+            self.real_path()
+        contents = FolderContents([], [])
+        waiting = [self.folder]
+        while waiting:
+            folder = waiting.pop()
+            try:
+                waiting += self._look(folder, wanted, contents.files)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except PermissionError:
+                contents.unreadable.append(folder)
+            except _LinkError:
+                if folder == self.folder:
+                    raise self._folder_is_link() from None
+        contents.files.sort(key=itemgetter(0))
+        return contents
+
+    def _look(
+        self, folder: str, wanted: Callable[[str], bool], files: list[FileEntry]
+    ) -> list[str]:
+        """Add the files of one folder, and return the folders in it."""
+        folders: list[str] = []
+        prefix = f"{folder}/" if folder else ""
+        with self._scan(folder) as entries:
+            shown = [entry for entry in entries if not _is_skipped(entry.name)]
+            if shown and not os.access(self._place(folder), os.X_OK, effective_ids=EFFECTIVE):
+                raise PermissionError
+            for entry in shown:
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(f"{prefix}{entry.name}")
+                elif wanted(entry.name):
+                    path = f"{prefix}{entry.name}"
+                    link = entry.is_symlink()
+                    status = self._status_behind(path) if link else _status_of(entry)
+                    if status is not None:
+                        files.append((path, status))
+        return folders
+
+    def _open(self, path: str) -> tuple[int, os.stat_result]:
+        if BY_DESCRIPTOR and path.startswith(self._prefix):
+            try:
+                with self._parent(path) as (folder, name):
+                    return _open_plain(name, folder)
+            except _LinkError:
+                pass
+        # Through links, it is certain only after opening where the file lies.
+        place = self._place(path)
+        for _ in range(_TRIES):
+            with contextlib.ExitStack() as failure:
+                descriptor = os.open(place, _FILE)
+                failure.callback(os.close, descriptor)
+                status, real = os.fstat(descriptor), os.path.realpath(place)
+                if not os.path.samestat(status, os.lstat(real)):
+                    continue
+                if not lies_inside(real, self.real_path()):
+                    raise _leads_out()
+                failure.pop_all()
+                return descriptor, status
+        raise invalid_path("link", "path changed while it was opened; try again.")
+
+    def _status_behind(self, path: str) -> os.stat_result | None:
+        """Return the status of the file that a path leads to through links, if it lies inside."""
+        place = self._place(path)
+        try:
+            if not lies_inside(os.path.realpath(place), self.real_path()):
+                return None
+            status = os.stat(place)  # noqa: PTH116 - as text, see `_place`
+        except OSError:
+            return None
+        return status if stat.S_ISREG(status.st_mode) else None
+
+    def _check_steps(self, path: str) -> None:
+        """Check nothing: a file is asked where it lies once it is open."""
+
+    def _folder_is_link(self) -> DaemonError:
+        return invalid_path("link", f"{self.folder} is a link; make it a plain folder.")
+
+
+class _LinkError(Exception):
+    """A step of a path is a link, or leads upwards."""
 
 
 def lies_inside(real: Path | str, folder: Path | str) -> bool:
-    """Tell whether a real path is below a real folder, however either is spelled."""
+    """Return whether a real path is below a real folder, however either is spelled."""
     if f"{real}".startswith(f"{folder}{os.sep}"):
         return True
     real, folder = Path(real), Path(folder)
     return real.is_relative_to(folder) or any(same_folder(up, folder) for up in real.parents)
 
 
-def real_folder(root: Path, folder: str) -> Path:
-    """Find the real path of `folder`, which must be where its name says and not behind a link."""
-    place = Path(os.path.realpath(root)) / folder
-    real = Path(os.path.realpath(place))
-    if real == place or (same_folder(real, place) and not _linked(f"{root}", folder)):
-        return real
-    raise invalid_path("link", f"{folder} is a link; make it a plain folder.")
+def _has_link(root: Path, path: str) -> bool:
+    steps = path.split("/") if path else []
+    ways = ("/".join(steps[:depth]) for depth in range(1, len(steps) + 1))
+    return ".." in steps or any(_is_link((root / way).lstat()) for way in ways)
 
 
-def refuse_links(root: Path, folder: str) -> None:
-    """Refuse a folder that is not where its name says; where only links can do that, at a glance."""
-    if not is_plain(root, folder):
-        real_folder(root, folder)
-
-
-def is_plain(root: Path, path: str) -> bool:
-    """Tell whether no step of a path below the root is a link, where that can be told at a glance."""
-    return os.name != "nt" and not _linked(f"{root}", path)
-
-
-def _linked(root: str, path: str) -> bool:
-    place = root
-    for step in path.split("/"):
-        place = f"{place}{os.sep}{step}"
-        if os.path.islink(place):  # noqa: PTH114 - as text, see `read_inside`
-            return True
-    return False
-
-
-def _held(place: str, real: Path) -> int | None:
-    """Open a folder to read from, if it lies in the real one; else its files are opened by path."""
-    if not _FROM_FOLDER:
-        return None
+def _open_step(name: str, flags: int, folder: int | None) -> int:
+    if name == "..":
+        raise _LinkError
     try:
-        descriptor = os.open(place, _FLAGS)
-    except OSError:
-        return None
-    try:
-        where = _real_path(descriptor, place)
-    except (OSError, DaemonError):
-        where = ""
-    if where == f"{real}" or where.startswith(f"{real}{os.sep}"):
-        return descriptor
-    os.close(descriptor)
-    return None
-
-
-def _opened_beside(door: SafeFolder, path: str) -> tuple[int, os.stat_result] | None:
-    """Open a file from its folder; None if it is a link, which only its path can follow."""
-    if door.descriptor is None:
-        return None
-    try:
-        return _opened(path.rpartition("/")[2], _NO_LINK, door.descriptor)
+        return os.open(name, flags, dir_fd=folder)
     except OSError as error:
-        if error.errno in _LINKS:
-            return None
+        # Linux reports a link as ENOTDIR if a folder was asked for.
+        if error.errno in _LINKS or (error.errno == errno.ENOTDIR and _is_link_at(name, folder)):
+            raise _LinkError from None
         raise
 
 
-def _opened(
-    path: str, flags: int = _FLAGS, folder: int | None = None
-) -> tuple[int, os.stat_result]:
-    """Open a file that has a name: one that was just replaced has none, so look again."""
-    for _ in range(_TRIES):
-        descriptor = os.open(path, flags, dir_fd=folder)
+def _is_link_at(name: str, folder: int | None) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _open_plain(name: str, folder: int | None) -> tuple[int, os.stat_result]:
+    """Open a file that is no link and has a name; one that was just replaced has none any more."""
+    if folder is None and _is_link(os.lstat(name)):
+        raise _LinkError
+    for left in reversed(range(_TRIES)):
+        try:
+            descriptor = os.open(name, _FILE | _NO_FOLLOW, dir_fd=folder)
+        except OSError as error:
+            if error.errno in _LINKS:
+                raise _LinkError from None
+            raise
         status = os.fstat(descriptor)
-        if status.st_nlink or os.name == "nt":
+        if status.st_nlink or not left or os.name == "nt":
             return descriptor, status
         os.close(descriptor)
-    descriptor = os.open(path, flags, dir_fd=folder)
-    return descriptor, os.fstat(descriptor)
+    raise _LinkError
 
 
-def _refuse_outside(where: str, real: Path) -> None:
-    if not lies_inside(where, real):
-        raise invalid_path("link", "path leads out of its folder through a link.")
+def _is_link(status: os.stat_result) -> bool:
+    attributes = getattr(status, "st_file_attributes", 0)
+    return stat.S_ISLNK(status.st_mode) or bool(attributes & _REPARSE_POINT)
 
 
-def _read(descriptor: int, status: os.stat_result, path: str, limit: int) -> FileSnapshot:
-    if not stat.S_ISREG(status.st_mode):
-        raise _not_a_file(path)
-    if status.st_size > limit:
-        raise _too_big(path, status.st_size, limit)
-    data = _bytes_of(descriptor, limit, status.st_size)
-    if len(data) > limit:
-        raise _too_big(path, len(data), limit)
-    return FileSnapshot(
-        data=data,
-        mark=mark_of(status),
-        size_bytes=len(data),
-        updated_at_ms=status.st_mtime_ns // 1_000_000,
-    )
+def _status_of(entry: "os.DirEntry[str]") -> os.stat_result | None:
+    try:
+        # On Windows an entry leaves out what distinguishes one file from another.
+        status = entry.stat(follow_symlinks=False) if BY_DESCRIPTOR else Path(entry.path).stat()
+    except OSError:
+        return None
+    return status if stat.S_ISREG(status.st_mode) else None
 
 
-def _bytes_of(descriptor: int, limit: int, expected: int) -> bytes:
-    """Read to the end or just past the limit, whatever the size was said to be."""
+@lru_cache(maxsize=8192)
+def _is_skipped(name: str) -> bool:
+    return name.startswith(".") or problem_with_name(name) is not None
+
+
+def _read(descriptor: int, limit: int, expected: int) -> bytes:
+    """Read to the end or just past the limit; the file may have grown since its size was read."""
     data = os.read(descriptor, expected + 1)
     if len(data) == expected:
         return data
-    pieces = [data]
+    parts = [data]
     left = limit + 1 - len(data)
-    while left > 0 and (more := os.read(descriptor, min(left, _AT_ONCE))):
-        pieces.append(more)
+    while left > 0 and (more := os.read(descriptor, min(left, _CHUNK_BYTES))):
+        parts.append(more)
         left -= len(more)
-    return b"".join(pieces)
+    return b"".join(parts)
 
 
-def _cannot_open(error: OSError, where: Path, path: str) -> DaemonError:
+def _open_error(error: OSError, place: Path, path: str) -> DaemonError:
     if error.errno in _ABSENT:
         return DaemonError(
             ErrorCode.NOT_FOUND, "There is no such file; list what there is.", path=path
@@ -324,159 +545,16 @@ def _cannot_open(error: OSError, where: Path, path: str) -> DaemonError:
         return invalid_path("length", "path is not one that this system can have.")
     if error.errno == errno.ELOOP:
         return invalid_path("link", "path leads in a circle through links.")
-    if where.is_dir():
+    if place.is_dir():
         return _not_a_file(path)
     return disk_error(error, path)
+
+
+def _leads_out() -> DaemonError:
+    return invalid_path("link", "path leads out of its folder through a link.")
 
 
 def _not_a_file(path: str) -> DaemonError:
     return DaemonError(
         ErrorCode.UNSUPPORTED, "path is not a file; list the folder and read its files.", path=path
     )
-
-
-def _too_big(path: str, size: int, limit: int) -> DaemonError:
-    return DaemonError(
-        ErrorCode.IO_ERROR,
-        f"The file is larger than {limit} bytes; split it.",
-        path=path,
-        reason="too_large",
-        sizeBytes=size,
-        limitBytes=limit,
-    )
-
-
-def _portable_real_path(descriptor: int, path: str) -> str:
-    real = os.path.realpath(path)
-    if os.path.samestat(os.fstat(descriptor), os.lstat(real)):
-        return real
-    raise invalid_path("link", "path changed while it was opened; try again.")
-
-
-_real_path: Callable[[int, str], str] = _portable_real_path
-
-if sys.platform == "linux":
-
-    def _by_proc(descriptor: int, path: str) -> str:
-        try:
-            return os.readlink(f"/proc/self/fd/{descriptor}")  # noqa: PTH115
-        except OSError:
-            return _portable_real_path(descriptor, path)
-
-    _real_path = _by_proc
-
-elif sys.platform == "darwin":
-    import fcntl
-
-    def _by_getpath(descriptor: int, path: str) -> str:
-        try:
-            answer = fcntl.fcntl(descriptor, fcntl.F_GETPATH, bytes(1024))
-        except OSError:
-            return _portable_real_path(descriptor, path)
-        return os.fsdecode(answer.rstrip(b"\0"))
-
-    _real_path = _by_getpath
-
-
-EFFECTIVE = os.access in os.supports_effective_ids
-Found = tuple[str, os.stat_result]
-
-# Asked from its folder a file is found in less time. Windows cannot do that, and there an entry
-# leaves out what tells one file from another.
-_SCANS_BY_DESCRIPTOR = os.scandir in os.supports_fd and os.name != "nt"
-
-
-class _Seen(NamedTuple):
-    """What lies in one folder: folders, links, and files with what tells their states apart."""
-
-    folders: list[str]
-    links: list[str]
-    files: list[Found]
-
-
-def files_below(
-    root: Path, folder: str, wanted: Callable[[str], bool], closed: list[str] | None = None
-) -> list[Found]:
-    """Find the plain files below `folder` whose name is wanted, as sorted project-relative paths.
-
-    Hidden names and names that no client could ask for are passed over. Links to folders are
-    not followed; a link to a file counts if the file lies below `folder` too. What vanishes
-    during the walk was never there; folders that may not be looked into are added to `closed`.
-    """
-    place = f"{root}{os.sep}{folder}"
-    found: list[Found] = []
-    waiting = [(place, folder)]
-    while waiting:
-        where, prefix = waiting.pop()
-        seen = _look(where, wanted)
-        if seen is None:
-            if closed is not None:
-                closed.append(prefix)
-            continue
-        waiting += [(f"{where}{os.sep}{name}", f"{prefix}/{name}") for name in seen.folders]
-        linked = ((name, _behind(f"{where}{os.sep}{name}", place)) for name in seen.links)
-        plain = [*seen.files, *((name, status) for name, status in linked if status)]
-        found += [(f"{prefix}/{name}", status) for name, status in plain]
-    return sorted(found, key=itemgetter(0))
-
-
-def _look(where: str, wanted: Callable[[str], bool]) -> _Seen | None:
-    """Look into a folder; None if this user may not, in part or at all."""
-    seen = _Seen([], [], [])
-    try:
-        with _opened_folder(where) as place, os.scandir(place) as entries:
-            found = [entry for entry in entries if not _is_passed_over(entry.name)]
-            if found and not os.access(where, os.X_OK, effective_ids=EFFECTIVE):
-                return None
-            for entry in found:
-                if entry.is_dir(follow_symlinks=False):
-                    seen.folders.append(entry.name)
-                elif wanted(entry.name):
-                    _note(entry, seen)
-    except (FileNotFoundError, NotADirectoryError):
-        return _Seen([], [], [])
-    except PermissionError:
-        return None
-    return seen
-
-
-@contextmanager
-def _opened_folder(where: str) -> Generator[str | int]:
-    if not _SCANS_BY_DESCRIPTOR:
-        yield where
-        return
-    descriptor = os.open(where, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _note(entry: "os.DirEntry[str]", seen: _Seen) -> None:
-    if entry.is_symlink():
-        seen.links.append(entry.name)
-        return
-    try:
-        status = (
-            entry.stat(follow_symlinks=False) if _SCANS_BY_DESCRIPTOR else Path(entry.path).stat()
-        )
-    except OSError:
-        return
-    if stat.S_ISREG(status.st_mode):
-        seen.files.append((entry.name, status))
-
-
-def _behind(link: str, place: str) -> os.stat_result | None:
-    """Tell the state of the file that a link leads to, if it lies below the place too."""
-    try:
-        if not lies_inside(os.path.realpath(link), os.path.realpath(place)):
-            return None
-        status = os.stat(link)  # noqa: PTH116 - as text, see `read_inside`
-    except OSError:
-        return None
-    return status if stat.S_ISREG(status.st_mode) else None
-
-
-@lru_cache(maxsize=8192)
-def _is_passed_over(name: str) -> bool:
-    return name.startswith(".") or problem_with_name(name) is not None

@@ -28,8 +28,8 @@ from creonowd.redaction.labels import is_secret_name
 from creonowd.rpc.channel import misfit
 from creonowd.storage import atomic, versioned_json
 from creonowd.storage.locks import locked
-from creonowd.storage.relative_paths import TREE, invalid_path, problem_with_name
-from creonowd.storage.safe_folder import files_below, lies_inside, mark_of, read_inside, real_folder
+from creonowd.storage.relative_paths import TREE, problem_with_name
+from creonowd.storage.safe_folder import LinkedFolder, mark_of
 from creonowd.workspace.creonow_tree import Problem, make_folder
 from creonowd.workspace.projects import Project
 
@@ -253,7 +253,7 @@ def path_of(conversation_id: str) -> str:
 def read_document(root: Path, conversation_id: str) -> Document:
     """Read a conversation; IO_ERROR if the file is damaged."""
     path = path_of(conversation_id)
-    data = read_inside(root, FOLDER, path, limit=LIMIT_BYTES).data
+    data = LinkedFolder(root, FOLDER).snapshot(path, limit=LIMIT_BYTES).data
     try:
         document = versioned_json.decode(data, Document, version=VERSION, name=path)
         check(document, "conversation")
@@ -267,10 +267,7 @@ def read_document(root: Path, conversation_id: str) -> Document:
 def write_document(root: Path, conversation_id: str, document: Document) -> None:
     """Write a conversation, all at once."""
     path = path_of(conversation_id)
-    with atomic.disk_errors(path):
-        place = Path(os.path.realpath(root / path))
-        if not lies_inside(place, real_folder(root, FOLDER)):
-            raise invalid_path("link", f"{path} is a link that leads elsewhere.")
+    place = LinkedFolder(root, FOLDER).target(path)
     data = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
     atomic.replace(place, data, mode=atomic.SHARED)
 
@@ -325,8 +322,7 @@ def _load_index(root: Path) -> dict[str, IndexedChat] | None:
 def _files(root: Path) -> list[tuple[str, os.stat_result]]:
     """Find the files whose names are ids; whatever else lies there is not ours."""
     with atomic.disk_errors(FOLDER):
-        real_folder(root, FOLDER)
-    found = files_below(root, FOLDER, lambda name: name.endswith(".json"))
+        found = LinkedFolder(root, FOLDER).walk(lambda name: name.endswith(".json")).files
     named = ((path.removeprefix(f"{FOLDER}/").removesuffix(".json"), s) for path, s in found)
     return [(name, status) for name, status in named if _is_id(name)]
 

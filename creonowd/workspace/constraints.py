@@ -3,7 +3,6 @@
 Knows locks, revisions and the disk; what may be done stands in `constraint_edits`.
 """
 
-import os
 import time
 import unicodedata
 from collections import Counter, defaultdict
@@ -25,8 +24,8 @@ from creonowd.redaction import Redactor
 from creonowd.storage import atomic
 from creonowd.storage.atomic import replace_unchanged
 from creonowd.storage.locks import locked
-from creonowd.storage.relative_paths import TREE, CreonowFolder, folder_of, invalid_path
-from creonowd.storage.safe_folder import lies_inside, real_folder
+from creonowd.storage.relative_paths import TREE, CreonowFolder, folder_of
+from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.workspace.constraint_file import (
     DEFAULT_PRIORITY,
     DEFAULT_TYPE,
@@ -383,10 +382,7 @@ class Constraints:
 
 
 def _written(root: Path, before: ConstraintFile, data: bytes) -> bool:
-    with atomic.disk_errors(PATH):
-        place = Path(os.path.realpath(root / PATH))
-        if not lies_inside(place, real_folder(root, RULES)):
-            raise invalid_path("link", f"{PATH} is a link that leads elsewhere.")
+    place = LinkedFolder(root, RULES).target(PATH)
     expected = before.data if before.exists else None
     return replace_unchanged(place, data, expected, mode=atomic.SHARED)
 

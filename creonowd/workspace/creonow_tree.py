@@ -5,8 +5,6 @@ Knows the tree of a project and its default files; knows nothing of what the tex
 
 import errno
 import os
-import stat
-from collections.abc import Sequence
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -29,17 +27,10 @@ from creonowd.storage.relative_paths import (
     problem_with_name,
 )
 from creonowd.storage.safe_folder import (
-    EFFECTIVE,
     FileSnapshot,
-    Found,
-    files_below,
-    is_plain,
-    lies_inside,
+    FolderContents,
+    LinkedFolder,
     mark_of,
-    opened_door,
-    read_inside,
-    real_folder,
-    refuse_links,
 )
 from creonowd.workspace.projects import Project
 
@@ -142,41 +133,35 @@ class Tree:
         return self._cache.reads
 
     def read_now(self, root: Path, scope: CreonowFolder, path: str) -> TreeFile:
-        """Read one file whose path was checked before; for those who are in a thread already."""
-        folder = folder_of(scope)
-        with atomic.disk_errors(path):
-            status = _status_inside(root, folder, path)
-            if status is None:
-                return _file(path, read_inside(root, folder, path, limit=LIMIT_BYTES))
-            opened = self._cache.fetch(root, folder, path, status, limit=LIMIT_BYTES)
-        return _file(path, opened)
+        """Read one file whose path was checked before; blocks its thread."""
+        folder = LinkedFolder(root, folder_of(scope))
+        return _file(path, self._cache.fetch(folder, path, limit=LIMIT_BYTES))
 
     def read_all_now(self, root: Path, scope: CreonowFolder) -> Folder:
-        """Read every file of a scope; for those who are in a thread already."""
-        closed: list[str] = []
-        found = _found(root, scope, closed)
-        marks = [(path, mark_of(status)) for path, status in found]
-        known = self._folders.recall((root, scope))
-        if known is not None and known[0] == (marks, closed):
-            return known[1]
-        folder = self._read_files(root, folder_of(scope), found, closed)
+        """Read every file of a scope; blocks its thread."""
+        contents = _contents(root, scope)
+        marks = [(path, mark_of(status)) for path, status in contents.files]
+        seen = (marks, contents.unreadable)
+        before = self._folders.recall((root, scope))
+        if before is not None and before[0] == seen:
+            return before[1]
+        read = self._read_files(LinkedFolder(root, folder_of(scope)), contents)
         if all(self._cache.holds(root, path, mark) for path, mark in marks):
-            self._folders.put((root, scope), ((marks, closed), folder))
-        return folder
+            self._folders.put((root, scope), (seen, read))
+        return read
 
-    def _read_files(
-        self, root: Path, folder: str, found: Sequence[Found], closed: Sequence[str]
-    ) -> Folder:
+    def _read_files(self, folder: LinkedFolder, contents: FolderContents) -> Folder:
         files: list[TreeFile] = []
-        problems = [Problem(path=path, error=disk_error(_not_allowed(), path)) for path in closed]
-        for inside, beside in groupby(found, key=_folder_of):
-            with opened_door(root, folder, inside) as door:
+        problems = [
+            Problem(path=path, error=disk_error(_not_allowed(), path))
+            for path in contents.unreadable
+        ]
+        for inside, beside in groupby(contents.files, key=lambda each: each[0].rpartition("/")[0]):
+            with folder.hold(inside) as near:
                 for path, status in beside:
                     try:
-                        opened = self._cache.fetch(
-                            root, folder, path, status, limit=LIMIT_BYTES, door=door
-                        )
-                        files.append(_file(path, opened))
+                        read = self._cache.fetch(near, path, limit=LIMIT_BYTES, status=status)
+                        files.append(_file(path, read))
                     except DaemonError as error:
                         problems.append(Problem(path=path, error=error))
         return Folder(files=tuple(files), problems=tuple(problems))
@@ -205,7 +190,7 @@ def make_folder(root: Path, folder: str) -> bool:
         if not place.is_dir():
             raise _in_the_way(folder, "a folder") from None
         with atomic.disk_errors(folder):
-            real_folder(root, folder)
+            LinkedFolder(root, folder).real_path()
         return False
     except OSError as error:
         raise disk_error(error, folder) from error
@@ -236,52 +221,41 @@ def _listed(root: Path, scope: CreonowFolder) -> list[FileInfo]:
         FileInfo(
             path=path, size_bytes=status.st_size, updated_at_ms=status.st_mtime_ns // 1_000_000
         )
-        for path, status in _found(root, scope)
+        for path, status in _contents(root, scope).files
     ]
-
-
-def _status_inside(root: Path, folder: str, path: str) -> os.stat_result | None:
-    """Look at a plain file that surely lies in the folder; None leaves it to opening it to tell."""
-    place = f"{root}{os.sep}{path}"
-    plain = is_plain(root, path)
-    if not plain and not lies_inside(os.path.realpath(place), real_folder(root, folder)):
-        return None
-    try:
-        status = os.stat(place)  # noqa: PTH116 - as text, see `read_inside`
-    except OSError:
-        return None
-    return status if stat.S_ISREG(status.st_mode) else None
 
 
 def _weigh(_place: tuple[Path, CreonowFolder], known: tuple[Seen, Folder]) -> int:
     return sum(FILE_WEIGHT + file.size_bytes for file in known[1].files)
 
 
-def _found(root: Path, scope: CreonowFolder, closed: list[str] | None = None) -> list[Found]:
-    folder = folder_of(scope)
-    place = f"{root}{os.sep}{folder}"
+def _contents(root: Path, scope: CreonowFolder) -> FolderContents:
+    folder, suffixes = folder_of(scope), SUFFIXES[scope]
     with atomic.disk_errors(folder):
         try:
-            os.lstat(place)
-        except (FileNotFoundError, NotADirectoryError):
-            if root.is_dir():
-                return []
-            raise _gone() from None
-        if not os.path.isdir(place):  # noqa: PTH112 - as text, see `read_inside`
-            raise _in_the_way(folder, "a folder")
-        refuse_links(root, folder)
-        if not os.access(place, os.R_OK | os.X_OK, effective_ids=EFFECTIVE):
+            contents = LinkedFolder(root, folder).walk(lambda name: name.lower().endswith(suffixes))
+        except DaemonError:
+            _check_place(root, folder)
+            raise
+        if folder in contents.unreadable:
             raise _not_allowed()
-    suffixes = SUFFIXES[scope]
-    return files_below(root, folder, lambda name: name.lower().endswith(suffixes), closed)
+    if not contents.files:
+        _check_place(root, folder)
+    return contents
+
+
+def _check_place(root: Path, folder: str) -> None:
+    """Refuse a project that is gone, and what stands in the place of a folder."""
+    if (root / folder).is_dir():
+        return
+    if os.path.lexists(root / folder):
+        raise _in_the_way(folder, "a folder")
+    if not root.is_dir():
+        raise _gone()
 
 
 def _not_allowed() -> PermissionError:
     return PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-
-
-def _folder_of(found: Found) -> str:
-    return found[0].rpartition("/")[0]
 
 
 def _file(path: str, opened: FileSnapshot) -> TreeFile:

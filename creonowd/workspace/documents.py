@@ -3,7 +3,6 @@
 Knows buffers, versions and owners; what lies on disk is the business of `document_files`.
 """
 
-import os
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,11 +18,10 @@ from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.rpc.peer import Peer
-from creonowd.storage.atomic import disk_errors
 from creonowd.storage.encodings import decode_text
 from creonowd.storage.file_cache import FileCache
 from creonowd.storage.relative_paths import problem_with
-from creonowd.storage.safe_folder import FileSnapshot, lies_inside, read_inside, real_folder
+from creonowd.storage.safe_folder import FileSnapshot, LinkedFolder
 from creonowd.workspace.buffer import Buffer, Edit
 from creonowd.workspace.projects import Project
 
@@ -69,13 +67,7 @@ class DocumentFiles:
 
     def _opened(self, root: Path, path: str) -> FileSnapshot:
         try:
-            with disk_errors(path):
-                real = os.path.realpath(root / path)
-                # Not Path.is_file(), which fails on a name that is too long.
-                known = os.path.isfile(real)  # noqa: PTH113
-                if not known or not lies_inside(Path(real), real_folder(root, "")):
-                    return read_inside(root, "", path, limit=LIMIT_BYTES)
-                return self._files.fetch(root, "", path, Path(real).stat(), limit=LIMIT_BYTES)
+            return self._files.fetch(LinkedFolder(root), path, limit=LIMIT_BYTES)
         except DaemonError as error:
             raise _absent() if error.code is ErrorCode.INVALID_ARGUMENT else error from None
 

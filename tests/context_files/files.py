@@ -7,15 +7,16 @@ from typing import Any
 
 from creonowd.context_files import records
 from creonowd.context_files.folder import ConversationFolder
+from creonowd.context_files.record_store import plain_folder
 from creonowd.context_files.records import Kind, NewFile, Origin
-from creonowd.context_files.tree import OpenFile, opened
+from creonowd.storage.safe_folder import OpenFile
 
 
 @contextlib.contextmanager
 def file_of(folder: Path, data: bytes) -> Generator[OpenFile]:
     """Open a file that holds `data`."""
     (folder / "file").write_bytes(data)
-    with opened(folder, "file") as file:
+    with plain_folder(folder).open_file("file") as file:
         yield file
 
 

@@ -19,9 +19,9 @@ from creonowd.context_files.search import (
     spell_cursor,
 )
 from creonowd.context_files.slices import Reader
-from creonowd.context_files.tree import OpenFile
 from creonowd.errors import DaemonError
 from creonowd.redaction import PLACEHOLDER, Redactor
+from creonowd.storage.safe_folder import OpenFile
 from creonowd.threads import StoppedError, StopSignal
 from tests.context_files.files import file_of
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.context_files.slices import ByteRange, page, text
-from creonowd.context_files.tree import OpenFile
+from creonowd.storage.safe_folder import OpenFile
 from tests.context_files.files import file_of
 
 BROKEN = [

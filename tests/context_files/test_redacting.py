@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creonowd.context_files.slices import Reader, RedactedSlices, page
-from creonowd.context_files.tree import OpenFile
 from creonowd.redaction import PLACEHOLDER, Redactor
+from creonowd.storage.safe_folder import OpenFile
 from tests.context_files.files import file_of
 
 KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"

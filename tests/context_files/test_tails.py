@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creonowd.context_files.slices import ByteRange, count_lines, tail
-from creonowd.context_files.tree import OpenFile
+from creonowd.storage.safe_folder import OpenFile
 from tests.context_files.files import file_of
 
 ENOUGH = 1 << 20

@@ -1,11 +1,10 @@
-"""What lies behind a planted link is neither read nor written nor taken away."""
+"""A conversation whose folders became links: nothing behind them is read, written or removed."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from creonowd.context_files import tree
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.retention import holdings
 from creonowd.context_files.store import Store
@@ -77,12 +76,3 @@ def test_records_outlive_a_folder_that_is_a_link_for_a_while(
     with pytest.raises(DaemonError, match="CONTEXT_SCOPE_VIOLATION"), again.opened(ids[0]):
         pass
     assert outside.is_dir()
-
-
-def test_removing_takes_the_link_and_not_its_target(tmp_path: Path) -> None:
-    (tmp_path / "target").write_bytes(b"theirs")
-    (tmp_path / "link").symlink_to(tmp_path / "target")
-
-    tree.remove(tmp_path, "link")
-
-    assert [entry.name for entry in tmp_path.iterdir()] == ["target"]

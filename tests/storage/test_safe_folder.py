@@ -1,0 +1,274 @@
+"""A folder is read and written without being left through a link, even one put there just now."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.storage import safe_folder
+from creonowd.storage.safe_folder import LinkedFolder, SafeFolder
+
+FOLDER = ".creonow/settings"
+INSIDE = f"{FOLDER}/people"
+FILE = f"{INSIDE}/a.md"
+
+links = pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    (tmp_path / "novel" / INSIDE).mkdir(parents=True)
+    (tmp_path / "novel" / FILE).write_text("inside", encoding="utf-8")
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "a.md").write_text("outside", encoding="utf-8")
+    return tmp_path / "novel"
+
+
+@pytest.fixture(params=[True, False], autouse=True)
+def by_descriptor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+    """Both ways into a folder, the second of which is that of Windows."""
+    monkeypatch.setattr(safe_folder, "BY_DESCRIPTOR", request.param and safe_folder.BY_DESCRIPTOR)
+    return safe_folder.BY_DESCRIPTOR
+
+
+def read(root: Path) -> bytes:
+    with LinkedFolder(root, FOLDER).hold(INSIDE) as folder:
+        return folder.snapshot(FILE, limit=100).data
+
+
+def test_a_plain_file_is_read_from_its_folder(root: Path) -> None:
+    assert read(root) == b"inside"
+
+
+@links
+def test_a_file_swapped_for_a_link_that_leads_out_is_refused(root: Path) -> None:
+    with LinkedFolder(root, FOLDER).hold(INSIDE) as folder:
+        (root / FILE).unlink()
+        (root / FILE).symlink_to(root.parent / "outside" / "a.md")
+
+        with pytest.raises(DaemonError) as caught:
+            folder.snapshot(FILE, limit=100)
+
+    assert caught.value.code is ErrorCode.INVALID_ARGUMENT
+    assert caught.value.details["reason"] == "link"
+
+
+@links
+def test_a_folder_swapped_for_a_link_that_leads_out_is_refused(root: Path) -> None:
+    (root / INSIDE).rename(root / FOLDER / "gone")
+    (root / INSIDE).symlink_to(root.parent / "outside", target_is_directory=True)
+
+    with pytest.raises(DaemonError) as caught:
+        read(root)
+
+    assert caught.value.details["reason"] == "link"
+
+
+@links
+def test_a_folder_swapped_while_it_is_held_is_still_the_one_that_is_read(
+    root: Path, *, by_descriptor: bool
+) -> None:
+    with LinkedFolder(root, FOLDER).hold(INSIDE) as folder:
+        (root / INSIDE).rename(root / FOLDER / "gone")
+        (root / INSIDE).symlink_to(root.parent / "outside", target_is_directory=True)
+
+        if by_descriptor:
+            assert folder.snapshot(FILE, limit=100).data == b"inside"
+        else:
+            with pytest.raises(DaemonError, match="leads out"):
+                folder.snapshot(FILE, limit=100)
+
+
+@links
+def test_a_link_that_stays_inside_is_followed(root: Path) -> None:
+    (root / FOLDER / "b.md").write_text("beside", encoding="utf-8")
+    (root / FILE).unlink()
+    (root / FILE).symlink_to("../b.md")
+
+    assert read(root) == b"beside"
+
+
+def test_a_file_that_vanished_is_not_found(root: Path) -> None:
+    with LinkedFolder(root, FOLDER).hold(INSIDE) as folder:
+        (root / FILE).unlink()
+
+        with pytest.raises(DaemonError) as caught:
+            folder.snapshot(FILE, limit=100)
+
+    assert caught.value.code is ErrorCode.NOT_FOUND
+
+
+def test_no_descriptor_is_left_open(root: Path) -> None:
+    free = os.dup(0)
+    os.close(free)
+
+    read(root)
+
+    assert os.dup(0) == free
+    os.close(free)
+
+
+class LinkRefusedError(DaemonError):
+    """What the tests' folders answer a link with."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.CONTEXT_SCOPE_VIOLATION)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> SafeFolder:
+    """A folder with the file `a/b/file`."""
+    made = SafeFolder(tmp_path / "safe", LinkRefusedError)
+    made.write("a/b/file", b"ours")
+    return made
+
+
+@pytest.fixture
+def outside(tmp_path: Path) -> Path:
+    """A folder elsewhere with a file of the same name."""
+    place = tmp_path / "elsewhere"
+    (place / "b").mkdir(parents=True)
+    (place / "b" / "file").write_bytes(b"theirs")
+    (place / "file").write_bytes(b"theirs")
+    return place
+
+
+def test_what_was_written_is_read_and_listed(folder: SafeFolder) -> None:
+    folder.write("a/b/file", b"anew")
+    folder.write("a/b/another", b"")
+
+    assert folder.read("a/b/file") == b"anew"
+    assert [name for name, _ in folder.entries("a/b")] == ["another", "file"]
+    assert [name for name, _ in folder.entries("a/b", lambda name: "f" in name)] == ["file"]
+
+
+def test_folders_are_private_to_their_user(folder: SafeFolder) -> None:
+    made = folder.make_folder("c/d")
+
+    assert made == folder.root / "c" / "d"
+    if os.name != "nt":
+        assert made.stat().st_mode & 0o777 == made.parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_what_is_not_there_is_missing(folder: SafeFolder) -> None:
+    for path in ("none", "a/none", "none/file", "a/b/file/below"):
+        assert folder.is_missing(path)
+        assert folder.status(path) is None
+        folder.remove(path)
+        folder.remove_folder(path)
+    with pytest.raises(FileNotFoundError), folder.open_file("a/none"):
+        pass
+    assert folder.entries("none") == []
+
+
+def test_a_folder_is_no_file(folder: SafeFolder) -> None:
+    assert not folder.is_missing("a/b")
+    assert folder.status("a/b") is None
+    with pytest.raises(IsADirectoryError), folder.open_file("a/b"):
+        pass
+
+
+def test_a_folder_is_removed_when_it_is_empty(folder: SafeFolder) -> None:
+    folder.remove_folder("a/b")
+    assert not folder.is_missing("a/b/file")
+
+    folder.remove("a/b/file")
+    for path in ("a/b", "a", ""):
+        folder.remove_folder(path)
+
+    assert not folder.root.exists()
+
+
+@links
+@pytest.mark.parametrize("step", ["", "a", "a/b", "a/b/file"])
+def test_no_step_of_a_path_may_be_a_link(folder: SafeFolder, outside: Path, step: str) -> None:
+    place = folder.root / step
+    place.rename(outside.parent / "moved")
+    target = {"": outside.parent, "a": outside, "a/b": outside, "a/b/file": outside / "file"}[step]
+    place.symlink_to(target)
+
+    with pytest.raises(LinkRefusedError), folder.open_file("a/b/file"):
+        pass
+    assert folder.status("a/b/file") is None
+    assert not folder.is_missing("a/b/file")
+    if step != "a/b/file":
+        assert folder.entries("a/b") == []
+        with pytest.raises(LinkRefusedError):
+            folder.write("a/b/file", b"ours")
+        folder.remove("a/b/file")
+        folder.remove_folder("a/b")
+    assert (outside / "file").read_bytes() == (outside / "b" / "file").read_bytes() == b"theirs"
+
+
+@links
+def test_removing_takes_the_link_and_not_its_target(folder: SafeFolder, outside: Path) -> None:
+    (folder.root / "link").symlink_to(outside / "file")
+
+    assert "link" not in [name for name, _ in folder.entries()]
+    folder.remove("link")
+
+    assert folder.is_missing("link")
+    assert (outside / "file").read_bytes() == b"theirs"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in folders")
+def test_a_named_pipe_blocks_nobody(folder: SafeFolder, root: Path) -> None:
+    os.mkfifo(folder.root / "pipe")
+    os.mkfifo(root / FOLDER / "pipe.md")
+
+    with pytest.raises(LinkRefusedError), folder.open_file("pipe"):
+        pass
+    with pytest.raises(DaemonError, match="UNSUPPORTED"):
+        LinkedFolder(root, FOLDER).snapshot(f"{FOLDER}/pipe.md", limit=100)
+
+
+@links
+def test_a_walk_finds_files_and_links_to_files_that_are_inside(root: Path) -> None:
+    (root / FOLDER / "inside.md").symlink_to("people/a.md")
+    (root / FOLDER / "outside.md").symlink_to(root.parent / "outside" / "a.md")
+    (root / FOLDER / "folder").symlink_to(root.parent / "outside")
+    (root / FOLDER / ".hidden.md").write_bytes(b"")
+    (root / FOLDER / "other.txt").write_bytes(b"")
+
+    contents = LinkedFolder(root, FOLDER).walk(lambda name: name.endswith(".md"))
+
+    assert [path for path, _ in contents.files] == [f"{FOLDER}/inside.md", FILE]
+    assert contents.unreadable == []
+
+
+@links
+def test_a_folder_that_is_a_link_is_refused(root: Path) -> None:
+    (root / FOLDER).rename(root / "moved")
+    (root / FOLDER).symlink_to(root / "moved")
+    folder = LinkedFolder(root, FOLDER)
+
+    for use in (folder.real_path, lambda: folder.walk(bool), lambda: folder.target(FILE)):
+        with pytest.raises(DaemonError, match="make it a plain folder"):
+            use()
+
+
+@links
+def test_a_file_is_written_where_its_link_leads_if_that_is_inside(root: Path) -> None:
+    (root / FOLDER / "inside.md").symlink_to("people/a.md")
+    (root / FOLDER / "outside.md").symlink_to(root.parent / "outside" / "a.md")
+    folder = LinkedFolder(root, FOLDER)
+
+    assert folder.target(f"{FOLDER}/inside.md") == (root / FILE).resolve()
+    with pytest.raises(DaemonError, match="leads elsewhere"):
+        folder.target(f"{FOLDER}/outside.md")
+
+
+@pytest.mark.parametrize("path", ["outside.md", f"{FOLDER}/../outside.md", "../outside/a.md"])
+def test_a_path_that_leads_elsewhere_is_refused(
+    root: Path, folder: SafeFolder, outside: Path, path: str
+) -> None:
+    for place in (root, root / ".creonow"):
+        (place / "outside.md").write_bytes(b"outside")
+    linked = LinkedFolder(root, FOLDER)
+
+    with pytest.raises(DaemonError, match="leads out"):
+        linked.snapshot(path, limit=100)
+    assert linked.status(path) is None
+    with pytest.raises(LinkRefusedError), folder.open_file(f"../{outside.name}/file"):
+        pass
