@@ -387,6 +387,12 @@ def disk_error(error: OSError, what: str) -> DaemonError:
     )
 
 
+def version_too_new(what: str, found: int, known: int, **details: str) -> DaemonError:
+    """Report that a newer daemon wrote a file, which this one must leave alone."""
+    message = f"{what} has version {found}, this daemon knows {known}; update creonowd."
+    return DaemonError(ErrorCode.VERSION_TOO_NEW, message, **details, found=found, known=known)
+
+
 def warning_text(code: WarningCode) -> str:
     """Spell a warning with what it says, in the language that the IDE shows it in."""
     return f"{code}: {WARNINGS[code].chinese}"

@@ -16,7 +16,7 @@ import msgspec
 import platformdirs
 from msgspec import Meta
 
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, version_too_new
 from creonowd.model import Model
 from creonowd.redaction import Redactor
 
@@ -339,10 +339,7 @@ def _from_file(path: Path) -> dict[str, Any]:
             ErrorCode.INVALID_ARGUMENT, f"{FILE} holds unknown settings: {named}. Take them out."
         )
     if isinstance(found := values.get("version"), int) and found > 1:
-        raise DaemonError(
-            ErrorCode.VERSION_TOO_NEW,
-            f"{FILE} has version {found}, this daemon knows 1; update creonowd.",
-        )
+        raise version_too_new(FILE, found, 1)
     return values
 
 

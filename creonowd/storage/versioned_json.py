@@ -1,7 +1,4 @@
-"""Stored JSON files: each says its `version`, a newer one is refused, a damaged one is kept aside.
-
-Knows how a file is read safely; knows nothing of what is in it.
-"""
+"""Stored JSON files with a `version`: a newer one is refused, a damaged one is kept aside."""
 
 import re
 from pathlib import Path
@@ -9,7 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import version_too_new
 from creonowd.storage.atomic import disk_errors
 
 T = TypeVar("T")
@@ -17,12 +14,12 @@ T = TypeVar("T")
 _ASIDE = re.compile(r"\.damaged-[0-9]+\Z")
 
 
-class _Versioned(msgspec.Struct):
-    version: Any = None
-
-
 class DamagedFileError(Exception):
     """A stored file is there and cannot be understood."""
+
+
+class _Versioned(msgspec.Struct):
+    version: Any = None
 
 
 def load(path: Path, kind: type[T], *, version: int) -> T | None:
@@ -36,16 +33,22 @@ def load(path: Path, kind: type[T], *, version: int) -> T | None:
 
 
 def decode(data: bytes, kind: type[T], *, version: int, name: str) -> T:
-    """Understand the bytes of a stored file called `name`."""
+    """Decode the bytes of a stored file called `name`."""
     try:
-        _refuse_newer(_version_of(data), version, name)
+        refuse_newer(name, _version_of(data), version, file=name)
         return msgspec.json.decode(data, type=kind)
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
         raise DamagedFileError(f"{name}: {error}") from None
 
 
+def refuse_newer(what: str, found: object, known: int, **details: str) -> None:
+    """Fail with VERSION_TOO_NEW if a version is greater than the one that this daemon knows."""
+    if isinstance(found, int) and found > known:
+        raise version_too_new(what, found, known, **details)
+
+
 def set_aside(path: Path) -> str:
-    """Rename a damaged file so that nothing overwrites it, and tell its new name."""
+    """Rename a damaged file so that nothing overwrites it, and return its new name."""
     with disk_errors(path.name):
         number = 1
         while (aside := path.with_name(f"{path.stem}.damaged-{number}{path.suffix}")).exists():
@@ -55,7 +58,7 @@ def set_aside(path: Path) -> str:
 
 
 def is_aside(path: Path) -> bool:
-    """Tell whether `path` is a damaged file that was renamed."""
+    """Return whether `path` is a damaged file that was renamed."""
     return _ASIDE.search(path.stem) is not None
 
 
@@ -65,14 +68,3 @@ def _version_of(data: bytes) -> Any:
         return msgspec.json.decode(data, type=_Versioned).version
     except msgspec.ValidationError:
         return None
-
-
-def _refuse_newer(found: Any, version: int, name: str) -> None:
-    if isinstance(found, int) and found > version:
-        raise DaemonError(
-            ErrorCode.VERSION_TOO_NEW,
-            f"{name} has version {found}, this daemon knows {version}; update creonowd.",
-            file=name,
-            found=found,
-            known=version,
-        )

@@ -15,6 +15,7 @@ import msgspec
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
+from creonowd.storage.versioned_json import refuse_newer
 
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BYTE = re.compile(r"\(byte (\d+)\)")
@@ -189,14 +190,7 @@ def _check_version(document: Raw) -> None:
     version = document.get("version", 1)
     if type(version) is not int or version < 1:
         raise _broken_at("`version` must be 1 or 2", 1, 1)
-    if version > VERSION:
-        raise DaemonError(
-            ErrorCode.VERSION_TOO_NEW,
-            f"{PATH} has version {version}, this daemon knows {VERSION}; update creonowd.",
-            path=PATH,
-            found=version,
-            known=VERSION,
-        )
+    refuse_newer(PATH, version, VERSION, path=PATH)
 
 
 def _items(data: bytes, entries: list[Any], updated_at: str) -> tuple[Item, ...]:

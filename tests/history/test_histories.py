@@ -129,7 +129,7 @@ async def test_a_disk_that_takes_only_half_a_line_loses_nothing_before_it(tmp_pa
 @pytest.mark.skipif(os.name == "nt", reason="Windows asks for rights to make a link")
 async def test_a_link_in_place_of_a_log_is_neither_read_nor_written(tmp_path: Path) -> None:
     others = tmp_path / "others.jsonl"
-    others.write_bytes(journal.spelled(b'{"messages":[]}'))
+    others.write_bytes(journal.encode(b'{"messages":[]}'))
     path = place(tmp_path)
     path.parent.mkdir(parents=True)
     path.symlink_to(others)
@@ -141,7 +141,7 @@ async def test_a_link_in_place_of_a_log_is_neither_read_nor_written(tmp_path: Pa
         journal.append(path, 0, b"{}")
 
     assert {reading.value.code, writing.value.code} == {ErrorCode.IO_ERROR}
-    assert others.read_bytes() == journal.spelled(b'{"messages":[]}')
+    assert others.read_bytes() == journal.encode(b'{"messages":[]}')
 
 
 @given(st.lists(st.binary(min_size=1, max_size=20), min_size=1, max_size=5), st.data())
@@ -149,7 +149,7 @@ def test_a_log_cut_anywhere_gives_every_whole_line_before(
     tmp_path_factory: pytest.TempPathFactory, entries: list[bytes], data: st.DataObject
 ) -> None:
     path = tmp_path_factory.mktemp("log") / "a.jsonl"
-    lines = [journal.spelled(b'{"x":"%s"}' % entry.hex().encode()) for entry in entries]
+    lines = [journal.encode(b'{"x":"%s"}' % entry.hex().encode()) for entry in entries]
     whole = b"".join(lines)
     cut = data.draw(st.integers(0, len(whole)))
     path.write_bytes(whole[:cut])
