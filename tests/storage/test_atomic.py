@@ -1,13 +1,18 @@
+"""A file is replaced, created, swapped or appended to as a whole, whoever is killed or writes too."""
+
 import errno
 import os
 import stat
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.storage import atomic, locks
+from creonowd.storage import atomic
+from creonowd.storage.atomic import SHARED, replace_unchanged, swap
 
 
 def test_replacing_a_file_leaves_only_the_new_content(tmp_path: Path) -> None:
@@ -99,50 +104,80 @@ def test_a_leftover_of_a_dead_process_does_not_stand_in_the_way(tmp_path: Path) 
     assert sum(path.read_bytes() == b"left" for path in tmp_path.iterdir()) == 3
 
 
-def test_a_lock_is_held_by_one_at_a_time(tmp_path: Path) -> None:
-    path = tmp_path / "write.lock"
-
-    with locks.locked(path), pytest.raises(DaemonError) as caught, locks.locked(path, timeout_s=0):
-        pass
-
-    assert caught.value.code is ErrorCode.TIMEOUT
+@pytest.fixture
+def path(quick_path: Path) -> Path:
+    return quick_path / "constraints.json"
 
 
-def test_a_lock_is_free_after_its_block_even_if_that_failed(tmp_path: Path) -> None:
-    path = tmp_path / "write.lock"
+def test_a_file_that_holds_what_we_think_is_replaced(path: Path) -> None:
+    path.write_bytes(b"old")
 
-    with pytest.raises(KeyError), locks.locked(path):
-        raise KeyError
+    assert replace_unchanged(path, b"new", b"old", mode=SHARED)
 
-    with locks.locked(path, timeout_s=0):
-        assert locks.try_lock(path) is None
-
-
-def test_a_waiting_thread_gets_the_lock_when_it_is_let_go(tmp_path: Path) -> None:
-    path = tmp_path / "write.lock"
-    got = threading.Event()
-
-    def wait() -> None:
-        with locks.locked(path):
-            got.set()
-
-    waiter = threading.Thread(target=wait)
-    with locks.locked(path):
-        waiter.start()
-        early = got.is_set()
-    waiter.join(timeout=10)
-
-    assert not early
-    assert got.is_set()
+    assert path.read_bytes() == b"new"
+    assert len(list(path.parent.iterdir())) == 1
 
 
-def test_a_lock_for_life_is_taken_until_its_descriptor_closes(tmp_path: Path) -> None:
-    first = locks.try_lock(tmp_path / "daemon.lock")
-    second = locks.try_lock(tmp_path / "daemon.lock")
+def test_a_file_that_holds_something_else_is_left_alone(path: Path) -> None:
+    path.write_bytes(b"theirs")
 
-    assert first is not None
-    assert second is None
-    os.close(first)
-    third = locks.try_lock(tmp_path / "daemon.lock")
-    assert third is not None
-    os.close(third)
+    assert not replace_unchanged(path, b"new", b"old", mode=SHARED)
+
+    assert path.read_bytes() == b"theirs"
+    assert len(list(path.parent.iterdir())) == 1
+
+
+def test_a_file_that_should_not_be_there_is_left_alone(path: Path) -> None:
+    path.write_bytes(b"theirs")
+
+    assert not replace_unchanged(path, b"new", None, mode=SHARED)
+    path.unlink()
+    assert replace_unchanged(path, b"new", None, mode=SHARED)
+
+    assert path.read_bytes() == b"new"
+
+
+def test_a_file_that_is_gone_is_not_made_again(path: Path) -> None:
+    assert not replace_unchanged(path, b"new", b"old", mode=SHARED)
+
+    assert list(path.parent.iterdir()) == []
+
+
+def save_by_rename(path: Path, data: bytes) -> None:
+    path.with_name("save").write_bytes(data)
+    path.with_name("save").replace(path)
+
+
+def save_in_place(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("save", [save_by_rename, save_in_place], ids=lambda save: save.__name__)
+def test_no_save_is_ever_overtaken(path: Path, save: Callable[[Path, bytes], None]) -> None:
+    """We keep adding to what an editor keeps saving; each of its saves must come through."""
+    path.write_bytes(b"0:")
+    if not swap(path, path):
+        pytest.skip("this disk cannot swap files")
+    done = threading.Event()
+
+    def add() -> None:
+        while not done.is_set():
+            if seen := path.read_bytes():
+                replace_unchanged(path, seen + b"+", seen, mode=SHARED)
+
+    ours = threading.Thread(target=add)
+    ours.start()
+    lost = [number for number in range(1, 120) if not came_through(path, number, save)]
+    done.set()
+    ours.join()
+
+    assert lost == []
+
+
+def came_through(path: Path, number: int, save: Callable[[Path, bytes], None]) -> bool:
+    save(path, b"%d:" % number)
+    deadline = time.monotonic() + 2
+    while time.monotonic() < deadline:
+        if path.read_bytes().startswith(b"%d:+" % number):
+            return True
+    return False

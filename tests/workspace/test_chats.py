@@ -462,7 +462,13 @@ async def test_the_index_spares_reading_what_has_not_changed(
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills by the hundred need cheap processes")
 def test_a_kill_at_any_moment_loses_no_saved_conversation(quick_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.workspace.killing", "conversations", str(quick_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.workspace.killed_writer",
+        "conversations",
+        str(quick_path),
+    ]
 
     killed = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=False

@@ -133,7 +133,13 @@ def _output(writer: subprocess.Popen[str]) -> list[str]:
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills by the hundred need cheap processes")
 def test_a_kill_at_any_moment_leaves_the_old_file_or_the_new_one(quick_path: Path) -> None:
-    command = [sys.executable, "-m", "tests.workspace.killing", "constraints", str(quick_path)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.workspace.killed_writer",
+        "constraints",
+        str(quick_path),
+    ]
 
     killed = subprocess.run(
         command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=False

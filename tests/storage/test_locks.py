@@ -1,0 +1,57 @@
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.storage import locks
+
+
+def test_a_lock_is_held_by_one_at_a_time(tmp_path: Path) -> None:
+    path = tmp_path / "write.lock"
+
+    with locks.locked(path), pytest.raises(DaemonError) as caught, locks.locked(path, timeout_s=0):
+        pass
+
+    assert caught.value.code is ErrorCode.TIMEOUT
+
+
+def test_a_lock_is_free_after_its_block_even_if_that_failed(tmp_path: Path) -> None:
+    path = tmp_path / "write.lock"
+
+    with pytest.raises(KeyError), locks.locked(path):
+        raise KeyError
+
+    with locks.locked(path, timeout_s=0):
+        assert locks.try_lock(path) is None
+
+
+def test_a_waiting_thread_gets_the_lock_when_it_is_let_go(tmp_path: Path) -> None:
+    path = tmp_path / "write.lock"
+    got = threading.Event()
+
+    def wait() -> None:
+        with locks.locked(path):
+            got.set()
+
+    waiter = threading.Thread(target=wait)
+    with locks.locked(path):
+        waiter.start()
+        early = got.is_set()
+    waiter.join(timeout=10)
+
+    assert not early
+    assert got.is_set()
+
+
+def test_a_lock_for_life_is_taken_until_its_descriptor_closes(tmp_path: Path) -> None:
+    first = locks.try_lock(tmp_path / "daemon.lock")
+    second = locks.try_lock(tmp_path / "daemon.lock")
+
+    assert first is not None
+    assert second is None
+    os.close(first)
+    third = locks.try_lock(tmp_path / "daemon.lock")
+    assert third is not None
+    os.close(third)
