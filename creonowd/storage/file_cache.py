@@ -1,6 +1,6 @@
-"""What files held, kept as long as the disk says that they have not changed.
+"""Cache the bytes of files for as long as the disk reports them unchanged.
 
-Knows bytes and marks. Never trusts a mark that is too young to tell two quick writes apart.
+A file that was written just now is read again: two quick writes may leave the same mark.
 """
 
 import os
@@ -15,8 +15,8 @@ from creonowd.storage.safe_folder import FileSnapshot, LinkedFolder, mark_of
 
 CAPACITY_BYTES = 64 * 1024 * 1024
 
-# The coarsest clock of a disk in use (FAT): within it, two writes may look like one.
-_YOUNG_MS = 2000
+# The coarsest clock of a disk in use (FAT): within it, two writes may leave the same mark.
+_RECENT_MS = 2000
 
 
 class _CachedFile(Model, gc=False):
@@ -58,8 +58,8 @@ class FileCache:
                 return kept.snapshot
         return self._keep(key, folder.snapshot(path, limit=limit), kept)
 
-    def holds(self, root: Path, path: str, mark: tuple[int, ...]) -> bool:
-        """Tell whether a file is kept that can be trusted as long as it has this mark."""
+    def is_current(self, root: Path, path: str, mark: tuple[int, ...]) -> bool:
+        """Return whether a file is kept that may be used for as long as it has this mark."""
         with self._lock:
             kept = self._kept.get((root, path))
         return kept is not None and kept.settled and kept.snapshot.mark == mark
@@ -72,7 +72,7 @@ class FileCache:
         now = self._clock.monotonic()
         same = before is not None and before.snapshot.mark == snapshot.mark
         seen_at = before.seen_at if before and same else now
-        settled = (now - seen_at) * 1000 > _YOUNG_MS or self._is_old(snapshot)
+        settled = (now - seen_at) * 1000 > _RECENT_MS or self._is_old(snapshot)
         kept = _CachedFile(snapshot=snapshot, seen_at=seen_at, settled=settled)
         with self._lock:
             self.reads += 1
@@ -83,7 +83,7 @@ class FileCache:
         return snapshot
 
     def _is_old(self, snapshot: FileSnapshot) -> bool:
-        return self._clock.now_ms() - snapshot.updated_at_ms > _YOUNG_MS
+        return self._clock.now_ms() - snapshot.updated_at_ms > _RECENT_MS
 
     def _forget(self, key: tuple[Path, str]) -> int:
         kept = self._kept.pop(key, None)

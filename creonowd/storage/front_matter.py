@@ -1,7 +1,6 @@
-"""Front matter: the YAML 1.2 between two `---` lines at the top of a text.
+"""Read front matter: the YAML 1.2 between two `---` lines at the top of a text.
 
-Knows lines and all that makes YAML from a stranger dangerous: aliases, tags, depth, size and
-keys that stand twice. Knows no key by name.
+What makes YAML from a stranger dangerous is a fault: aliases, tags, depth, size, repeated keys.
 """
 
 import re
@@ -12,7 +11,18 @@ import yaml12
 
 from creonowd.model import Model
 
-FIRST = 2
+MAX_BYTES = 64 * 1024
+MAX_DEPTH = 32
+
+_STARTS = ("---", "\ufeff---")
+_OPENING = re.compile(r"---[ \t]*\n")
+_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE)
+_ERROR = re.compile(r"YAML parse error: (.*) at byte (\d+) line (\d+) column \d+", re.DOTALL)
+_INDENT = re.compile(r"( *)((?:[-?:][ \t]+)*)")
+_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff]")
+
+# The first line of a file is the opening `---`.
+_FIRST_LINE = 2
 
 _KEY = re.compile(
     r"""( *)((?:-[ \t]+)*)(?:"([^"]*)"|'([^']*)'|([^\s"'#\[{&*!|>%@`-][^:]*?))[ \t]*:(?=[ \t]|$)(.*)"""
@@ -24,83 +34,6 @@ _FLOW = re.compile(
 )
 
 
-class KeyLine(NamedTuple):
-    """A dotted key and its line in the file, whose first line is the opening `---`."""
-
-    key: str
-    line: int
-
-
-def keys_of(header: str) -> Iterator[KeyLine]:
-    """Find the keys of block mappings, passing over the text of block scalars."""
-    above: list[tuple[int, str]] = []
-    scalar: int | None = None
-    for number, line in enumerate(header.split("\n"), start=FIRST):
-        indent = len(line) - len(line.lstrip(" "))
-        if scalar is not None and (indent > scalar or not line.strip()):
-            continue
-        scalar = None
-        if _ITEM.match(line):
-            above = [*_above(above, indent), (indent, str(number))]
-        if match := _KEY.match(line):
-            column = indent + len(match[2])
-            above = [*_above(above, column), (column, match[3] or match[4] or match[5])]
-            scalar = column if _BLOCK.fullmatch(match[6]) else None
-            yield KeyLine(".".join(key for _, key in above), number)
-
-
-def _above(above: list[tuple[int, str]], column: int) -> list[tuple[int, str]]:
-    return [step for step in above if step[0] < column]
-
-
-def repeated(header: str, found: Sequence[KeyLine]) -> Iterator[KeyLine]:
-    """Find the keys that stand a second time in their mapping, be it in block or flow style."""
-    seen: set[str] = set()
-    lines = header.split("\n")
-    for key, line in found:
-        if key in seen:
-            yield KeyLine(key, line)
-        seen.add(key)
-        if _flow(lines, line, 2) and (name := _twice_in_flow(_flow(lines, line, len(lines)))):
-            yield KeyLine(f"{key}.{name}", line)
-
-
-def _flow(lines: Sequence[str], line: int, count: int) -> str:
-    """Give the text after a key if it begins a flow mapping."""
-    rest = "\n".join(lines[line - FIRST :][:count]).partition(":")[2].lstrip()
-    return rest if rest.startswith("{") else ""
-
-
-def _twice_in_flow(text: str) -> str | None:
-    """Find a key that stands twice in the flow mapping at the start of a text."""
-    depth, before = 0, ""
-    seen: set[str] = set()
-    for piece in (match[0] for match in _FLOW.finditer(text) if match[0].strip()):
-        if piece[0] == "#":
-            continue
-        depth += (piece in "{[") - (piece in "}]")
-        if depth == 0:
-            return None
-        if depth == 1 and before in {"{", ","} and piece not in "{}[],":
-            name = piece.strip("\"'")
-            if name in seen:
-                return name
-            seen.add(name)
-        before = piece
-    return None
-
-
-MAX_BYTES = 64 * 1024
-MAX_DEPTH = 32
-
-_BEGINNINGS = ("---", "\ufeff---")
-_OPENING = re.compile(r"---[ \t]*\n")
-_CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE)
-_ERROR = re.compile(r"YAML parse error: (.*) at byte (\d+) line (\d+) column \d+", re.DOTALL)
-_STEPS = re.compile(r"( *)((?:[-?:][ \t]+)*)")
-_UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff]")
-
-
 class Fault(Model):
     """What is wrong with a key, and the line of the file that it stands on."""
 
@@ -110,7 +43,7 @@ class Fault(Model):
 
 
 class FrontMatter(Model):
-    """What was read. `values` is empty where `faults` say why it could not be.
+    """The values, and the body below them; if there are faults, `values` is empty.
 
     `body_line` is the line of the file on which the body begins.
     """
@@ -122,7 +55,7 @@ class FrontMatter(Model):
     lines: Mapping[str, int] = {}
 
     def line_of(self, key: str) -> int | None:
-        """Tell the line of a dotted key, or of the nearest key above it."""
+        """Return the line of a dotted key, or of the nearest key above it."""
         while key and key not in self.lines:
             key = key.rpartition(".")[0]
         return self.lines.get(key)
@@ -131,9 +64,9 @@ class FrontMatter(Model):
 def read(text: str) -> FrontMatter | None:
     """Read the front matter of a text; None if it has none.
 
-    Line ends and a byte order mark do not matter. Whatever is wrong is a fault, never an error.
+    Line ends and a byte order mark do not matter. What is wrong is a fault, never an exception.
     """
-    if not text.startswith(_BEGINNINGS):
+    if not text.startswith(_STARTS):
         return None
     whole = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     opening = _OPENING.match(whole)
@@ -145,12 +78,12 @@ def read(text: str) -> FrontMatter | None:
         return FrontMatter(values={}, body="", faults=(fault,))
     header = whole[opening.end() : closing.start()]
     body = whole[closing.end() :].removeprefix("\n")
-    if fault := _too_much(header):
+    if fault := _size_fault(header):
         return FrontMatter(values={}, body=body, faults=(fault,))
-    return _parsed(header, body)
+    return _parse(header, body)
 
 
-def _too_much(header: str) -> Fault | None:
+def _size_fault(header: str) -> Fault | None:
     size = len(header.encode("utf-8", "replace"))
     if size > MAX_BYTES:
         return Fault(
@@ -159,13 +92,13 @@ def _too_much(header: str) -> Fault | None:
     if control := _UNPRINTABLE.search(header):
         line = header.count("\n", 0, control.start()) + 2
         return Fault(key="", message=f"This has the control character {control[0]!r}.", line=line)
-    return _too_deep(header)
+    return _depth_fault(header)
 
 
-def _too_deep(header: str) -> Fault | None:
+def _depth_fault(header: str) -> Fault | None:
     stack: list[int] = []
-    for number, line in enumerate(header.split("\n"), start=2):
-        steps = _STEPS.match(line)
+    for number, line in enumerate(header.split("\n"), start=_FIRST_LINE):
+        steps = _INDENT.match(line)
         if steps is None or not line.strip():
             continue
         while stack and stack[-1] >= len(steps[1]):
@@ -178,7 +111,7 @@ def _too_deep(header: str) -> Fault | None:
     return None
 
 
-def _parsed(header: str, body: str) -> FrontMatter:
+def _parse(header: str, body: str) -> FrontMatter:
     # `@` may stand wherever `&` and `*` are mere text, and nowhere where they begin an anchor or
     # alias. So if this parses, the header has neither, and parsing it cannot blow up.
     try:
@@ -193,14 +126,14 @@ def _parsed(header: str, body: str) -> FrontMatter:
         fault = Fault(key="", message="The front matter must be a mapping.", line=2)
         return FrontMatter(values={}, body=body, faults=(fault,))
     values = cast("dict[Any, Any]", value)
-    found = list(keys_of(header))
+    found = list(_key_lines(header))
     lines = dict(reversed(found))
     faults = (
         *(
             Fault(key=key, message=f"`{key}` stands here a second time.", line=line)
-            for key, line in repeated(header, found)
+            for key, line in _repeated_keys(header, found)
         ),
-        *_strange(values, "", lines),
+        *_value_faults(values, "", lines),
     )
     return FrontMatter(
         values={} if faults else values,
@@ -211,10 +144,10 @@ def _parsed(header: str, body: str) -> FrontMatter:
     )
 
 
-def _parse_fault(header: str, said: str) -> Fault:
-    match = _ERROR.fullmatch(said)
+def _parse_fault(header: str, error: str) -> Fault:
+    match = _ERROR.fullmatch(error)
     if match is None:
-        return Fault(key="", message=f"This is not YAML: {said}.")
+        return Fault(key="", message=f"This is not YAML: {error}.")
     reason, at, line = match[1], int(match[2]), int(match[3]) + 1
     if header.encode("utf-8")[at : at + 1] in {b"&", b"*"}:
         message = "Anchors and aliases are not allowed; quote text that begins with & or *."
@@ -222,7 +155,7 @@ def _parse_fault(header: str, said: str) -> Fault:
     return Fault(key="", message=f"This is not YAML: {reason}.", line=line)
 
 
-def _strange(value: Any, key: str, lines: Mapping[str, int]) -> Iterator[Fault]:
+def _value_faults(value: Any, key: str, lines: Mapping[str, int]) -> Iterator[Fault]:
     if isinstance(value, yaml12.Yaml):
         yield Fault(key=key, message="Tags are not allowed.", line=lines.get(key))
     elif isinstance(value, dict):
@@ -231,7 +164,78 @@ def _strange(value: Any, key: str, lines: Mapping[str, int]) -> Iterator[Fault]:
                 message = f"The key {name!r} must be text; quote it."
                 yield Fault(key=key, message=message, line=lines.get(key))
                 continue
-            yield from _strange(item, f"{key}.{name}" if key else name, lines)
+            yield from _value_faults(item, f"{key}.{name}" if key else name, lines)
     elif isinstance(value, list):
         for item in cast("list[Any]", value):
-            yield from _strange(item, key, lines)
+            yield from _value_faults(item, key, lines)
+
+
+class _KeyLine(NamedTuple):
+    """A dotted key and its line in the file, whose first line is the opening `---`."""
+
+    key: str
+    line: int
+
+
+def _key_lines(header: str) -> Iterator["_KeyLine"]:
+    """Find the keys of block mappings, skipping the text of block scalars."""
+    above: list[tuple[int, str]] = []
+    scalar: int | None = None
+    for number, line in enumerate(header.split("\n"), start=_FIRST_LINE):
+        indent = len(line) - len(line.lstrip(" "))
+        if scalar is not None and (indent > scalar or not line.strip()):
+            continue
+        scalar = None
+        if _ITEM.match(line):
+            above = [*_parents(above, indent), (indent, str(number))]
+        if match := _KEY.match(line):
+            column = indent + len(match[2])
+            above = [*_parents(above, column), (column, match[3] or match[4] or match[5])]
+            scalar = column if _BLOCK.fullmatch(match[6]) else None
+            yield _KeyLine(".".join(key for _, key in above), number)
+
+
+def _parents(above: list[tuple[int, str]], column: int) -> list[tuple[int, str]]:
+    return [step for step in above if step[0] < column]
+
+
+def _repeated_keys(header: str, found: Sequence["_KeyLine"]) -> Iterator["_KeyLine"]:
+    """Find the keys that a mapping has twice, in block or in flow style."""
+    seen: set[str] = set()
+    lines = header.split("\n")
+    for key, line in found:
+        if key in seen:
+            yield _KeyLine(key, line)
+        seen.add(key)
+        if _flow_mapping(lines, line, 2) and (
+            name := _repeated_in_flow(_flow_mapping(lines, line, len(lines)))
+        ):
+            yield _KeyLine(f"{key}.{name}", line)
+
+
+def _flow_mapping(lines: Sequence[str], line: int, count: int) -> str:
+    """Return the text after a key if it begins a flow mapping."""
+    rest = "\n".join(lines[line - _FIRST_LINE :][:count]).partition(":")[2].lstrip()
+    return rest if rest.startswith("{") else ""
+
+
+def _repeated_in_flow(text: str) -> str | None:
+    """Return a key that the flow mapping at the start of a text has twice."""
+    depth, before = 0, ""
+    seen: set[str] = set()
+    for piece in (match[0] for match in _FLOW.finditer(text) if match[0].strip()):
+        if piece[0] == "#":
+            continue
+        if piece in "{[":
+            depth += 1
+        elif piece in "}]":
+            depth -= 1
+        if depth == 0:
+            return None
+        if depth == 1 and before in {"{", ","} and piece not in "{}[],":
+            name = piece.strip("\"'")
+            if name in seen:
+                return name
+            seen.add(name)
+        before = piece
+    return None

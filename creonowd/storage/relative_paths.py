@@ -1,6 +1,6 @@
-"""Which project-relative paths a client may name. Pure: looks at the string, never at the disk.
+"""Check which project-relative paths a client may name, by their text alone.
 
-What the disk makes of a path that passes here is checked again when it is opened.
+A path that passes here may still lead elsewhere through a link; `safe_folder` checks that.
 """
 
 import re
@@ -18,7 +18,7 @@ _RESERVED = re.compile(
 )
 _SLASHES = frozenset("/\\")
 _LIKE_A_SLASH = frozenset("∕⁄⧸⧹╱╲⟋⟍")
-_DROPPED_AT_THE_END = ". ．․"
+_DROPPED_BY_WINDOWS = ". ．․"
 
 
 class CreonowFolder(StrEnum):
@@ -30,7 +30,7 @@ class CreonowFolder(StrEnum):
 
 
 def folder_of(scope: CreonowFolder) -> str:
-    """Tell the project-relative path of a scope's folder."""
+    """Return the project-relative path of a scope's folder."""
     return f"{TREE}/{scope}"
 
 
@@ -56,32 +56,25 @@ def problem_with_name(name: str) -> str | None:
     """Name what makes one file or folder name unsafe; None if nothing does."""
     if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):
         return "control_character"
-    plain = _as_it_looks(name)
+    # Some disks ignore characters that nobody sees.
+    visible = "".join(c for c in name if unicodedata.category(c) != "Cf")
+    plain = unicodedata.normalize("NFKC", visible)
     if not plain or not plain.strip(" ."):
         return "relative_step"
     if _SLASHES & set(plain) or _LIKE_A_SLASH & set(name):
         return "separator"
     if ":" in name:
         return "drive_or_stream"
-    if _seen(name)[-1] in _DROPPED_AT_THE_END:
+    if visible[-1] in _DROPPED_BY_WINDOWS:
         return "trailing_dot_or_space"
     return "reserved_name" if _RESERVED.fullmatch(plain) else None
 
 
 def invalid_path(reason: str, message: str | None = None) -> DaemonError:
-    """Say that a path is not allowed, without repeating it."""
+    """Report that a path is not allowed, without repeating it."""
     return DaemonError(
         ErrorCode.INVALID_ARGUMENT,
         message or "path must be a plain project-relative path with / between its names.",
         field="path",
         reason=reason,
     )
-
-
-def _as_it_looks(name: str) -> str:
-    return unicodedata.normalize("NFKC", _seen(name))
-
-
-def _seen(name: str) -> str:
-    """Drop the characters that nobody sees, which some disks ignore."""
-    return "".join(c for c in name if unicodedata.category(c) != "Cf")

@@ -146,7 +146,7 @@ class Tree:
         if before is not None and before[0] == seen:
             return before[1]
         read = self._read_files(LinkedFolder(root, folder_of(scope)), contents)
-        if all(self._cache.holds(root, path, mark) for path, mark in marks):
+        if all(self._cache.is_current(root, path, mark) for path, mark in marks):
             self._folders.put((root, scope), (seen, read))
         return read
 
