@@ -77,7 +77,7 @@ async def list_documents(session: Session, params: ListDocuments) -> DocumentLis
     """List what can be assembled around: the project's text files and the open buffers."""
     project = await session.projects.find(params.project_id)
     on_disk = await to_thread.run_sync(documents_in, project.root)
-    opened = session.documents.opened(project.project_id)
+    opened = session.documents.open_documents(project.project_id)
     buffers = {name: held.buffer for name, held in opened.items()}
     if (wanted := params.document_id) is not None and wanted in on_disk:
         buffers[wanted] = await session.documents.read(project, wanted, session.peer)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from creonowd.storage.relative_paths import problem_with_name
-from creonowd.workspace.creonow_tree import enters, is_document
+from creonowd.workspace.creonow_tree import is_document, is_relevant_folder
 
 FILES = (".gitignore", ".ignore")
 
@@ -131,7 +131,9 @@ def _walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
             if entry.name.startswith(".") or entry.is_symlink():
                 continue
             if entry.is_dir(follow_symlinks=False):
-                if enters(folder, entry.name) and not rules.ignore(path, is_folder=True):
+                if is_relevant_folder(folder, entry.name) and not rules.ignore(
+                    path, is_folder=True
+                ):
                     waiting.append((path, rules))
             elif is_document(path) and not rules.ignore(path, is_folder=False):
                 yield from _plain(path, entry)

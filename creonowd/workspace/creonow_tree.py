@@ -1,7 +1,4 @@
-"""The `.creonow` folder of a project: making it, listing it, reading it.
-
-Knows the tree of a project and its default files; knows nothing of what the texts mean.
-"""
+"""Make, list and read the `.creonow` folder of a project, and say which layers its files feed."""
 
 import errno
 import os
@@ -35,7 +32,6 @@ from creonowd.storage.safe_folder import (
 from creonowd.workspace.projects import Project
 
 LIMIT_BYTES = 4 * 1024 * 1024
-FILE_WEIGHT = 500
 FOLDERS = ("rules", "settings", "skills", "characters", "conversations", "cache")
 DEFAULTS = {
     "rules/style.md": b"# Style\n\n",
@@ -47,8 +43,22 @@ SUFFIXES = {
     CreonowFolder.SETTINGS: (".md", ".txt", ".json"),
     CreonowFolder.CHARACTERS: (".md", ".json"),
 }
+DOCUMENT_SUFFIXES = frozenset({".md", ".markdown", ".txt"})
 
-Seen = tuple[list[tuple[str, tuple[int, ...]]], list[str]]
+Layer = Literal["rules", "settings", "retrieved", "immediate"]
+LAYERS: tuple[Layer, ...] = ("rules", "settings", "retrieved", "immediate")
+
+_LAYERS_OF_FOLDER: dict[str, tuple[Layer, ...]] = {
+    "rules": ("rules",),
+    "settings": ("settings",),
+    # A character may be injected always, which is Rules, or when mentioned, which is Retrieved.
+    "characters": ("rules", "retrieved"),
+}
+_FOREIGN_FOLDERS = frozenset({"node_modules", "__pycache__", "__MACOSX", "$RECYCLE.BIN"})
+# What a cached file weighs beside its bytes.
+_FILE_WEIGHT = 500
+
+_Marks = tuple[list[tuple[str, tuple[int, ...]]], list[str]]
 
 log = structlog.get_logger(__name__)
 
@@ -74,20 +84,20 @@ class Problem(Model, eq=False):
     error: DaemonError
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Problem) and self._told == other._told
+        return isinstance(other, Problem) and self._key == other._key
 
     def __hash__(self) -> int:
         return hash((self.path, self.error.code))
 
     @property
-    def _told(self) -> tuple[object, ...]:
+    def _key(self) -> tuple[object, ...]:
         return self.path, self.error.code, self.error.details
 
 
 class Folder(Model, cache_hash=True):
-    """All that one scope holds: what could be read, and what could not.
+    """All files of one scope, and the problems of those that could not be read.
 
-    A folder in which nothing changed is the very same value again.
+    As long as nothing changes, reading again returns the very same value.
     """
 
     files: tuple[TreeFile, ...] = ()
@@ -99,22 +109,23 @@ class Tree:
 
     def __init__(self, clock: Clock) -> None:
         self._cache = FileCache(clock)
-        self._folders: Memo[tuple[Path, CreonowFolder], tuple[Seen, Folder]] = Memo(
+        self._folders: Memo[tuple[Path, CreonowFolder], tuple[_Marks, Folder]] = Memo(
             CAPACITY_BYTES, _weigh
         )
 
     async def ensure(self, project: Project) -> None:
-        """Make what is missing of the tree; nothing that exists is changed."""
+        """Make what is missing of the tree; change nothing that exists."""
         made = await to_thread.run_sync(make_tree, project.root)
         log.info("context_ensure", project_id=project.project_id, made=made)
 
     async def exists(self, project: Project) -> bool:
-        """Tell whether the project has its tree."""
-        return await to_thread.run_sync(_is_folder, project.root / TREE)
+        """Return whether the project has its tree."""
+        place = project.root / TREE
+        return await to_thread.run_sync(lambda: place.is_dir() and not place.is_symlink())
 
     async def list(self, project: Project, scope: CreonowFolder) -> list[FileInfo]:
         """List the files of a scope, recursively and sorted; nothing if there is no tree."""
-        return await to_thread.run_sync(_listed, project.root, scope)
+        return await to_thread.run_sync(_list, project.root, scope)
 
     async def read(self, project: Project, scope: CreonowFolder, path: str) -> TreeFile:
         """Read one file that a client named."""
@@ -122,14 +133,14 @@ class Tree:
         return await to_thread.run_sync(self.read_now, project.root, scope, path)
 
     async def read_all(self, project: Project, scope: CreonowFolder) -> Folder:
-        """Read every file of a scope in one go; a file that fails is a problem, not a failure."""
+        """Read every file of a scope; one that cannot be read is a problem, not an exception."""
         return await to_thread.run_sync(
             self.read_all_now, project.root, scope, abandon_on_cancel=True
         )
 
     @property
     def reads(self) -> int:
-        """How many files were really read."""
+        """How many files were read from the disk, not from the cache."""
         return self._cache.reads
 
     def read_now(self, root: Path, scope: CreonowFolder, path: str) -> TreeFile:
@@ -168,7 +179,7 @@ class Tree:
 
 
 def make_tree(root: Path) -> int:
-    """Make the folders and default files that are missing, and tell how many."""
+    """Make the folders and default files that are missing, and return how many."""
     if not root.is_dir():
         raise _gone()
     made = sum(make_folder(root, folder) for folder in (TREE, *(f"{TREE}/{f}" for f in FOLDERS)))
@@ -177,12 +188,13 @@ def make_tree(root: Path) -> int:
         if (root / path).is_dir():
             raise _in_the_way(path, "a file")
         with atomic.disk_errors(path):
-            made += atomic.create(root / path, content, mode=atomic.SHARED)
+            if atomic.create(root / path, content, mode=atomic.SHARED):
+                made += 1
     return made
 
 
 def make_folder(root: Path, folder: str) -> bool:
-    """Make a folder of the tree unless it is there; refuse what stands in its way."""
+    """Make a folder of the tree and return True; False if it is there already."""
     place = root / folder
     try:
         place.mkdir()
@@ -197,8 +209,31 @@ def make_folder(root: Path, folder: str) -> bool:
     return True
 
 
-def _is_folder(place: Path) -> bool:
-    return place.is_dir() and not place.is_symlink()
+def layers_of(paths: frozenset[str] | set[str]) -> tuple[Layer, ...]:
+    """Return the layers that change with these project-relative paths, in reading order."""
+    found = {layer for path in paths for layer in _layers_of_file(path)}
+    return tuple(layer for layer in LAYERS if layer in found)
+
+
+def is_document(path: str) -> bool:
+    """Return whether a project-relative path names a text that the user writes."""
+    pure = PurePosixPath(path)
+    return pure.suffix.lower() in DOCUMENT_SUFFIXES and all(map(_is_visible, pure.parts))
+
+
+def is_relevant_file(folder: str, name: str) -> bool:
+    """Return whether a change of the file `name` in a project-relative `folder` is reported."""
+    path = f"{folder}/{name}" if folder else name
+    if path.startswith(f"{TREE}/"):
+        return not _is_leftover(name) and not problem_with_name(name)
+    return is_document(path)
+
+
+def is_relevant_folder(folder: str, name: str) -> bool:
+    """Return whether the folder `name` in a project-relative `folder` may hold relevant files."""
+    if not folder:
+        return name == TREE or _is_visible(name)
+    return (folder, name) != (TREE, "cache") and _is_visible(name)
 
 
 def _gone() -> DaemonError:
@@ -216,7 +251,7 @@ def _in_the_way(path: str, wanted: str) -> DaemonError:
     )
 
 
-def _listed(root: Path, scope: CreonowFolder) -> list[FileInfo]:
+def _list(root: Path, scope: CreonowFolder) -> list[FileInfo]:
     return [
         FileInfo(
             path=path, size_bytes=status.st_size, updated_at_ms=status.st_mtime_ns // 1_000_000
@@ -225,8 +260,8 @@ def _listed(root: Path, scope: CreonowFolder) -> list[FileInfo]:
     ]
 
 
-def _weigh(_place: tuple[Path, CreonowFolder], known: tuple[Seen, Folder]) -> int:
-    return sum(FILE_WEIGHT + file.size_bytes for file in known[1].files)
+def _weigh(_place: tuple[Path, CreonowFolder], known: tuple[_Marks, Folder]) -> int:
+    return sum(_FILE_WEIGHT + file.size_bytes for file in known[1].files)
 
 
 def _contents(root: Path, scope: CreonowFolder) -> FolderContents:
@@ -258,67 +293,26 @@ def _not_allowed() -> PermissionError:
     return PermissionError(errno.EACCES, os.strerror(errno.EACCES))
 
 
-def _file(path: str, opened: FileSnapshot) -> TreeFile:
+def _file(path: str, snapshot: FileSnapshot) -> TreeFile:
     return TreeFile(
         path=path,
-        size_bytes=opened.size_bytes,
-        updated_at_ms=opened.updated_at_ms,
-        data=opened.data,
+        size_bytes=snapshot.size_bytes,
+        updated_at_ms=snapshot.updated_at_ms,
+        data=snapshot.data,
     )
 
 
-Layer = Literal["rules", "settings", "retrieved", "immediate"]
-
-LAYERS: tuple[Layer, ...] = ("rules", "settings", "retrieved", "immediate")
-DOCUMENT_SUFFIXES = frozenset({".md", ".markdown", ".txt"})
-
-_OF_FOLDER: dict[str, tuple[Layer, ...]] = {
-    "rules": ("rules",),
-    "settings": ("settings",),
-    # A character may be injected always, which is Rules, or when mentioned, which is Retrieved.
-    "characters": ("rules", "retrieved"),
-}
-_FOREIGN = frozenset({"node_modules", "__pycache__", "__MACOSX", "$RECYCLE.BIN"})
-
-
-def layers_of(paths: frozenset[str] | set[str]) -> tuple[Layer, ...]:
-    """Tell which layers change when these project-relative paths do, in reading order."""
-    touched = {layer for path in paths for layer in _touched(path)}
-    return tuple(layer for layer in LAYERS if layer in touched)
-
-
-def is_document(path: str) -> bool:
-    """Tell whether a project-relative path names a text that the user writes."""
-    pure = PurePosixPath(path)
-    return pure.suffix.lower() in DOCUMENT_SUFFIXES and all(map(_is_open, pure.parts))
-
-
-def matters(folder: str, name: str) -> bool:
-    """Tell whether a file called `name` in a project-relative `folder` is worth watching."""
-    path = f"{folder}/{name}" if folder else name
-    if path.startswith(f"{TREE}/"):
-        return not _is_leftover(name) and not problem_with_name(name)
-    return is_document(path)
-
-
-def enters(folder: str, name: str) -> bool:
-    """Tell whether a folder called `name` in a project-relative `folder` may hold what matters."""
-    if not folder:
-        return name == TREE or _is_open(name)
-    return (folder, name) != (TREE, "cache") and _is_open(name)
-
-
-def _touched(path: str) -> tuple[Layer, ...]:
+def _layers_of_file(path: str) -> tuple[Layer, ...]:
     first, _, rest = path.partition("/")
     if first == TREE:
-        return _OF_FOLDER.get(rest.partition("/")[0], ())
+        return _LAYERS_OF_FOLDER.get(rest.partition("/")[0], ())
     return ("retrieved", "immediate")
 
 
-def _is_open(name: str) -> bool:
-    return not name.startswith(".") and name not in _FOREIGN and not problem_with_name(name)
+def _is_visible(name: str) -> bool:
+    return not name.startswith(".") and name not in _FOREIGN_FOLDERS and not problem_with_name(name)
 
 
 def _is_leftover(name: str) -> bool:
-    """Recognise what editors and we ourselves put beside a file while saving it."""
+    """Return whether a name is that of a file which editors or we ourselves use while saving."""
     return is_temporary(name) or name.startswith((".", "#", "~$")) or name.endswith(("~", ".tmp"))

@@ -27,7 +27,7 @@ from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.storage.safe_folder import mark_of
-from creonowd.workspace.creonow_tree import Layer, enters, layers_of, matters
+from creonowd.workspace.creonow_tree import Layer, is_relevant_file, is_relevant_folder, layers_of
 from creonowd.workspace.projects import Project
 
 Identity = tuple[int, int]
@@ -101,10 +101,10 @@ def _note(
 ) -> None:
     # Not entry.stat(): on Windows that leaves out what tells one file from another.
     if entry.is_dir(follow_symlinks=False):
-        identity = _identity(Path(entry.path)) if enters(folder, entry.name) else None
+        identity = _identity(Path(entry.path)) if is_relevant_folder(folder, entry.name) else None
         if identity:
             folders[entry.name] = identity
-    elif matters(folder, entry.name):
+    elif is_relevant_file(folder, entry.name):
         try:
             status = os.lstat(entry.path)
         except OSError:
