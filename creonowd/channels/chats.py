@@ -120,7 +120,7 @@ async def list_conversations(session: Session, params: ListConversations) -> Con
     listing = await session.conversations.list(project)
     entries = [
         known.entry
-        for known in listing.known
+        for known in listing.items
         if params.document_id is None or known.entry.document_id == params.document_id
     ]
     items, evidence = await _shown(session, project.project_id, entries[: params.limit])

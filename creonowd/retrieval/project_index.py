@@ -40,7 +40,9 @@ class EditorDocument(Model):
 
 def editor_documents(documents: Documents, project_id: str) -> dict[str, EditorDocument]:
     """Give what is open of a project; the texts are put together only when asked for."""
-    return {path: _held(document) for path, document in documents.open_documents(project_id).items()}
+    return {
+        path: _held(document) for path, document in documents.open_documents(project_id).items()
+    }
 
 
 def _held(document: OpenDocument) -> EditorDocument:

@@ -1,7 +1,7 @@
 """A project's conversations on disk: one file each, and an index that saves reading them all.
 
-The files are the truth. The index is believed only as far as it agrees with what is on disk, is
-set aside when damaged, and is left alone when a newer daemon wrote it.
+The files are the truth. An entry of the index is used as long as its file is unchanged; a damaged
+index is set aside, and one that a newer daemon wrote is left alone.
 """
 
 import contextlib
@@ -33,93 +33,52 @@ from creonowd.storage.safe_folder import LinkedFolder, mark_of
 from creonowd.workspace.creonow_tree import Problem, make_folder
 from creonowd.workspace.projects import Project
 
-
-def texts_of(value: Any, name: str = "") -> Iterator[str]:
-    """Find every text; one that stands under a secret's name comes as `name=text`."""
-    if isinstance(value, str):
-        yield _lead(name) + value
-    elif isinstance(value, dict):
-        for key, inner in cast("dict[str, Any]", value).items():
-            yield key
-            yield from texts_of(inner, key)
-    elif isinstance(value, list):
-        for inner in cast("list[Any]", value):
-            yield from texts_of(inner, name)
-
-
-def with_texts(value: Any, texts: Iterable[str]) -> Any:
-    """Put texts in place of those that `texts_of` found, in the same order."""
-    return _put(value, iter(texts), "")
-
-
-def restored(sent: Any, before: Any, show: Callable[[str], str]) -> Any:
-    """Undo in `sent` what a client could only see as `show` makes it of the texts in `before`."""
-    texts = list(texts_of(sent))
-    if not any(PLACEHOLDER in text for text in texts):
-        return sent
-    known: defaultdict[str, deque[str]] = defaultdict(deque)
-    for text in texts_of(before):
-        known[show(text)].append(text)
-    return with_texts(sent, (_first(known, text) for text in texts))
-
-
-def _first(known: dict[str, deque[str]], text: str) -> str:
-    """Take the texts that look alike in the order in which they stood, each once."""
-    same = known.get(text) if PLACEHOLDER in text else None
-    return same.popleft() if same else text
-
-
-def _put(value: Any, texts: Iterator[str], name: str) -> Any:
-    if isinstance(value, str):
-        return next(texts).removeprefix(_lead(name))
-    if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value).items()
-        return {next(texts): _put(inner, texts, key) for key, inner in fields}
-    if isinstance(value, list):
-        return [_put(inner, texts, name) for inner in cast("list[Any]", value)]
-    return value
-
-
-def _lead(name: str) -> str:
-    return f"{name}=" if name and is_secret_name(name) else ""
-
-
-VERSION = 1
+FOLDER = f"{TREE}/conversations"
+CACHE = f"{TREE}/cache"
 INDEX = "index"
+LOCK = "conversations.lock"
+VERSION = 1
+LIMIT_BYTES = 32 * 1024 * 1024
+LEFTOVER_MS = 60_000
 MAX_ID = 64
 MAX_DEPTH = 64
 SUMMARY_LENGTH = 120
 
 Document = dict[str, Any]
-Show = Callable[[str], str]
+Redact = Callable[[str], str]
+T = TypeVar("T")
 
+# Within the coarsest clock of a disk in use (FAT), two writes may leave the same mark.
+_RECENT_MS = 2000
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 _START = regex.compile(rf"\X{{0,{SUMMARY_LENGTH}}}")
 
+log = structlog.get_logger(__name__)
+
 
 class ChatMessage(Model):
-    """One thing that was said; further fields are kept."""
+    """The fields of a message that are checked; further ones are kept."""
 
     role: Annotated[str, Meta(min_length=1)]
     content: str
     created_at: str | int | float | None = None
 
 
+class Analysis(Model):
+    """The field of an analysis that is checked; further ones are kept."""
+
+    summary: Annotated[str, Meta(pattern=r"\S")]
+
+
 class Chat(Model):
-    """What must be right in a conversation; further fields are kept."""
+    """The fields of a conversation that are checked; further ones are kept."""
 
     messages: list[ChatMessage]
     id: str | None = None
     document_id: str | None = None
     created_at: str | None = None
     updated_at: str | None = None
-    analysis: "Analysis | None" = None
-
-
-class Analysis(Model):
-    """What must be right in an analysis; further fields are kept."""
-
-    summary: Annotated[str, Meta(pattern=r"\S")]
+    analysis: Analysis | None = None
 
 
 class ConversationEntry(Model):
@@ -132,6 +91,105 @@ class ConversationEntry(Model):
     summary: str
     summary_quality: Annotated[str, Meta(description="heuristic or analysis")]
     document_id: str | UnsetType = UNSET
+
+
+class IndexedChat(Model):
+    """An entry of the index, the mark of its file, and whether the mark is old enough to trust."""
+
+    entry: ConversationEntry
+    mark: tuple[int, ...]
+    settled: bool
+
+
+class _Index(Model):
+    items: tuple[IndexedChat, ...]
+    version: int = VERSION
+
+
+class ChatListing(Model):
+    """Every conversation, newest first, the files that are none, and whether the index is current."""
+
+    items: tuple[IndexedChat, ...]
+    problems: tuple[Problem, ...]
+    is_indexed: bool
+
+
+class Chats:
+    """The conversations of all projects; a save is on the disk before it is acknowledged."""
+
+    def __init__(self, clock: Clock, redactor: Redactor) -> None:
+        self._clock = clock
+        self._redactor = redactor
+        self._turns: defaultdict[Path, anyio.Lock] = defaultdict(anyio.Lock)
+
+    async def list(self, project: Project) -> ChatListing:
+        """List all conversations, newest first; rebuild the index if it is not current."""
+        listing = await to_thread.run_sync(find_all, project.root, self._clock.now_ms())
+        if not listing.is_indexed:
+            # If the index cannot be written, listing is only slower.
+            with contextlib.suppress(DaemonError):
+                await self._in_turn(project, partial(self._reindex, project.root))
+        return listing
+
+    async def read(self, project: Project, conversation_id: str) -> Document:
+        """Read a conversation as it was saved."""
+        check_id(conversation_id)
+        return await to_thread.run_sync(read_document, project.root, conversation_id)
+
+    async def save(self, project: Project, conversation: Document) -> ConversationEntry:
+        """Save a conversation under its id, or a new one; an existing one keeps its `createdAt`."""
+        chat = check(conversation, "conversation")
+        new_id = self._clock.new_id("cnv")
+        chat_id = new_id if chat.id is None else check_id(chat.id, "conversation.id")
+        work = partial(self._save, project.root, chat_id, conversation)
+        return await self._in_turn(project, work)
+
+    async def analyse(
+        self, project: Project, conversation_id: str, analysis: Document
+    ) -> ConversationEntry:
+        """Add the analysis of a conversation; its place in the list stays."""
+        check_id(conversation_id)
+        check_analysis(analysis)
+        work = partial(self._analyse, project.root, conversation_id, analysis)
+        return await self._in_turn(project, work)
+
+    async def _in_turn(self, project: Project, work: Callable[[], T]) -> T:
+        async with self._turns[project.root]:
+            return await to_thread.run_sync(self._locked, project.root, work)
+
+    def _locked(self, root: Path, work: Callable[[], T]) -> T:
+        for folder in (TREE, FOLDER, CACHE):
+            make_folder(root, folder)
+        with locked(root / CACHE / LOCK):
+            atomic.sweep(root / FOLDER, self._clock.now_ms() - LEFTOVER_MS)
+            return work()
+
+    def _save(self, root: Path, conversation_id: str, sent: Document) -> ConversationEntry:
+        _refuse_other_case(root, conversation_id)
+        before = _read_replaced(root, conversation_id)
+        document = merge(before, sent, iso(self._clock.now_ms()), self._redact)
+        write_document(
+            root, conversation_id, {"version": VERSION, "id": conversation_id} | document
+        )
+        return self._indexed(root, conversation_id)
+
+    def _analyse(self, root: Path, conversation_id: str, analysis: Document) -> ConversationEntry:
+        document = read_document(root, conversation_id)
+        whole = restore(analysis, document, self._redact)
+        write_document(root, conversation_id, document | {"analysis": whole})
+        return self._indexed(root, conversation_id)
+
+    def _indexed(self, root: Path, conversation_id: str) -> ConversationEntry:
+        listing = self._reindex(root)
+        return next(e.entry for e in listing.items if e.entry.id == conversation_id)
+
+    def _reindex(self, root: Path) -> ChatListing:
+        listing = find_all(root, self._clock.now_ms())
+        write_index(root, listing)
+        return listing
+
+    def _redact(self, text: str) -> str:
+        return self._redactor.redact(text).text
 
 
 def check_id(conversation_id: str, field: str = "conversationId") -> str:
@@ -147,9 +205,9 @@ def check_id(conversation_id: str, field: str = "conversationId") -> str:
 
 
 def check(document: Document, field: str) -> Chat:
-    """Make sure that a conversation is one; INVALID_ARGUMENT names the field that is not right."""
+    """Check a conversation; INVALID_ARGUMENT names the field that is wrong."""
     try:
-        _refuse_depth(document, MAX_DEPTH)
+        _check_depth(document, MAX_DEPTH)
         return msgspec.convert(document, Chat)
     except msgspec.ValidationError as error:
         raise misfit(error, field) from None
@@ -158,95 +216,137 @@ def check(document: Document, field: str) -> Chat:
 def check_analysis(analysis: Document) -> Document:
     """Return an analysis that has a summary."""
     try:
-        _refuse_depth(analysis, MAX_DEPTH)
+        _check_depth(analysis, MAX_DEPTH)
         msgspec.convert(analysis, Analysis)
     except msgspec.ValidationError as error:
         raise misfit(error, "analysis") from None
     return analysis
 
 
-def saved(before: Document, sent: Document, now: str, show: Show) -> Document:
-    """Make what is to be kept of a conversation: what was sent, and the beginning of what was there.
+def _check_depth(value: Any, left: int) -> None:
+    if not isinstance(value, dict | list):
+        return
+    if not left:
+        raise msgspec.ValidationError(f"Nested more than {MAX_DEPTH} deep")
+    nested = cast("Document | list[Any]", value)
+    for inner in nested.values() if isinstance(nested, dict) else nested:
+        _check_depth(inner, left - 1)
 
-    A client sees texts only redacted, as `show` makes them; a text that comes back as it was
-    shown is the text that was there.
+
+def _read_replaced(root: Path, conversation_id: str) -> Document:
+    """Read what a save replaces; set a damaged file aside."""
+    try:
+        return read_document(root, conversation_id)
+    except DaemonError as error:
+        if error.details.get("reason") == "invalid_format":
+            versioned_json.set_aside(root / path_of(conversation_id))
+        elif error.code is not ErrorCode.NOT_FOUND:
+            raise
+    return {}
+
+
+def _refuse_other_case(root: Path, conversation_id: str) -> None:
+    """Refuse an id that on many disks would be the file of another."""
+    name = f"{conversation_id}.json"
+    for known in (entry.name for entry in (root / FOLDER).iterdir()):
+        if known != name and known.lower() == name.lower():
+            raise DaemonError(
+                ErrorCode.CONFLICT,
+                "There is a conversation whose id differs only in case; choose another id.",
+                field="conversation.id",
+            )
+
+
+def merge(before: Document, sent: Document, now: str, redact: Redact) -> Document:
+    """Return what to store of a conversation: what was sent, and the time and analysis of before.
+
+    A client sees texts only redacted; a text that comes back redacted becomes the stored one.
     """
     kept = {key: before[key] for key in ("analysis",) if key in before}
     rest = {key: value for key, value in sent.items() if key not in {"version", "id"}}
     created = before.get("createdAt") or sent.get("createdAt") or now
-    return kept | restored(rest, before, show) | {"createdAt": created, "updatedAt": now}
+    return kept | restore(rest, before, redact) | {"createdAt": created, "updatedAt": now}
 
 
-def entry_of(conversation_id: str, document: Document, otherwise: str) -> ConversationEntry:
-    """Summarise a conversation for the list: by its analysis, else by how it began.
+def restore(sent: Any, before: Any, redact: Redact) -> Any:
+    """Replace the redacted texts in `sent` by those of `before` that look the same redacted."""
+    texts = list(texts_of(sent))
+    if not any(PLACEHOLDER in text for text in texts):
+        return sent
+    originals: defaultdict[str, deque[str]] = defaultdict(deque)
+    for text in texts_of(before):
+        originals[redact(text)].append(text)
+    return with_texts(sent, (_original(originals, text) for text in texts))
 
-    `otherwise` is the time for a file that does not say when it was made or changed.
+
+def _original(originals: dict[str, deque[str]], text: str) -> str:
+    """Take the texts that look the same in their order, each once."""
+    same = originals.get(text) if PLACEHOLDER in text else None
+    return same.popleft() if same else text
+
+
+def texts_of(value: Any, name: str = "") -> Iterator[str]:
+    """Yield every key and text of a JSON value; the text of a secret's field as `name=text`."""
+    if isinstance(value, str):
+        yield _prefix(name) + value
+    elif isinstance(value, dict):
+        for key, inner in cast("dict[str, Any]", value).items():
+            yield key
+            yield from texts_of(inner, key)
+    elif isinstance(value, list):
+        for inner in cast("list[Any]", value):
+            yield from texts_of(inner, name)
+
+
+def with_texts(value: Any, texts: Iterable[str]) -> Any:
+    """Return a JSON value with other texts in place of those that `texts_of` yields, in order."""
+    return _put(value, iter(texts), "")
+
+
+def _put(value: Any, texts: Iterator[str], name: str) -> Any:
+    if isinstance(value, str):
+        return next(texts).removeprefix(_prefix(name))
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value).items()
+        return {next(texts): _put(inner, texts, key) for key, inner in fields}
+    if isinstance(value, list):
+        return [_put(inner, texts, name) for inner in cast("list[Any]", value)]
+    return value
+
+
+def _prefix(name: str) -> str:
+    return f"{name}=" if name and is_secret_name(name) else ""
+
+
+def entry_of(conversation_id: str, document: Document, updated: str) -> ConversationEntry:
+    """Summarise a conversation for the list: by its analysis, else by its first message.
+
+    `updated` is the time for a file that does not have one.
     """
-    known = msgspec.convert(document, Chat)
-    analysed = known.analysis is not None
-    summary = known.analysis.summary if known.analysis else _beginning(known.messages)
+    chat = msgspec.convert(document, Chat)
+    summary = chat.analysis.summary if chat.analysis else _first_words(chat.messages)
     return ConversationEntry(
         id=conversation_id,
-        created_at=known.created_at or otherwise,
-        updated_at=known.updated_at or otherwise,
-        message_count=len(known.messages),
+        created_at=chat.created_at or updated,
+        updated_at=chat.updated_at or updated,
+        message_count=len(chat.messages),
         summary=summary,
-        summary_quality="analysis" if analysed else "heuristic",
-        document_id=known.document_id or UNSET,
+        summary_quality="analysis" if chat.analysis else "heuristic",
+        document_id=chat.document_id or UNSET,
     )
 
 
-def _beginning(messages: list[ChatMessage]) -> str:
-    asked = (message.content for message in messages if message.role == "user")
-    said = (message.content for message in messages)
-    first = next((text for texts in (asked, said) for text in texts if text.strip()), "")
+def _first_words(messages: list[ChatMessage]) -> str:
+    questions = (message.content for message in messages if message.role == "user")
+    every = (message.content for message in messages)
+    first = next((text for texts in (questions, every) for text in texts if text.strip()), "")
     line = " ".join(first.split())
     start = cast("str", _START.match(line)[0])  # pyright: ignore[reportOptionalSubscript]
     return line if start == line else f"{start}…"
 
 
-def _refuse_depth(value: Any, left: int) -> None:
-    if not isinstance(value, dict | list):
-        return
-    if not left:
-        raise msgspec.ValidationError(f"Nested more than {MAX_DEPTH} deep")
-    held = cast("Document | list[Any]", value)
-    for inner in held.values() if isinstance(held, dict) else held:
-        _refuse_depth(inner, left - 1)
-
-
-FOLDER = f"{TREE}/conversations"
-LIMIT_BYTES = 32 * 1024 * 1024
-
-# Within the coarsest clock of a disk in use (FAT), two writes may look like one.
-_YOUNG_MS = 2000
-
-log = structlog.get_logger(__name__)
-
-
-class IndexedChat(Model):
-    """An entry of the index, and by what to tell whether its file is still the same."""
-
-    entry: ConversationEntry
-    mark: tuple[int, ...]
-    settled: bool
-
-
-class _Index(Model):
-    items: tuple[IndexedChat, ...]
-    version: int = VERSION
-
-
-class ChatListing(Model):
-    """Every conversation, newest first, the files that are none, and whether the index knew."""
-
-    known: tuple[IndexedChat, ...]
-    problems: tuple[Problem, ...]
-    fresh: bool
-
-
 def path_of(conversation_id: str) -> str:
-    """Tell the project-relative path of a conversation."""
+    """Return the project-relative path of a conversation."""
     return f"{FOLDER}/{conversation_id}.json"
 
 
@@ -273,54 +373,24 @@ def write_document(root: Path, conversation_id: str, document: Document) -> None
 
 
 def find_all(root: Path, now_ms: int) -> ChatListing:
-    """List the conversations, reading only the files that the index does not know as they are."""
+    """List the conversations; read only the files that changed since they were indexed."""
     if not (root / FOLDER).is_dir():
-        return ChatListing(known=(), problems=(), fresh=True)
+        return ChatListing(items=(), problems=(), is_indexed=True)
     indexed = _load_index(root)
-    known: list[IndexedChat] = []
+    items: list[IndexedChat] = []
     problems: list[Problem] = []
     for conversation_id, status in _files(root):
         try:
-            known.append(_looked_up(root, conversation_id, status, indexed or {}, now_ms))
+            items.append(_index_entry(root, conversation_id, status, indexed or {}, now_ms))
         except DaemonError as error:
             problems.append(Problem(path=path_of(conversation_id), error=error))
-    known.sort(key=lambda each: (each.entry.updated_at, each.mark[-2], each.entry.id), reverse=True)
-    fresh = {each.entry.id: each for each in known} == indexed
-    return ChatListing(known=tuple(known), problems=tuple(problems), fresh=fresh)
-
-
-def write_index(root: Path, listing: ChatListing) -> None:
-    """Remember a listing, for who holds the lock; failing to only costs time."""
-    path = root / FOLDER / f"{INDEX}.json"
-    with contextlib.suppress(DaemonError):
-        _make_way(path)
-        data = msgspec.json.encode(_Index(items=listing.known))
-        atomic.replace(path, msgspec.json.format(data, indent=2) + b"\n", mode=atomic.SHARED)
-
-
-def _make_way(path: Path) -> None:
-    try:
-        versioned_json.load(path, _Index, version=VERSION)
-    except versioned_json.DamagedFileError:
-        kept = versioned_json.set_aside(path)
-        log.warning("conversation_index_set_aside", file=f"{FOLDER}/{kept}")
-
-
-def _load_index(root: Path) -> dict[str, IndexedChat] | None:
-    """Read the index; None if it is damaged. It stays in place: others may be reading as well."""
-    path = root / FOLDER / f"{INDEX}.json"
-    try:
-        found = versioned_json.load(path, _Index, version=VERSION)
-    except versioned_json.DamagedFileError:
-        return None
-    except DaemonError as error:
-        log.warning("conversation_index_unused", code=error.code)
-        found = None
-    return {known.entry.id: known for known in found.items} if found else {}
+    items.sort(key=lambda each: (each.entry.updated_at, each.mark[-2], each.entry.id), reverse=True)
+    is_indexed = {each.entry.id: each for each in items} == indexed
+    return ChatListing(items=tuple(items), problems=tuple(problems), is_indexed=is_indexed)
 
 
 def _files(root: Path) -> list[tuple[str, os.stat_result]]:
-    """Find the files whose names are ids; whatever else lies there is not ours."""
+    """Find the files whose names are ids; others are not ours."""
     with atomic.disk_errors(FOLDER):
         found = LinkedFolder(root, FOLDER).walk(lambda name: name.endswith(".json")).files
     named = ((path.removeprefix(f"{FOLDER}/").removesuffix(".json"), s) for path, s in found)
@@ -335,7 +405,7 @@ def _is_id(name: str) -> bool:
     return True
 
 
-def _looked_up(
+def _index_entry(
     root: Path,
     conversation_id: str,
     status: os.stat_result,
@@ -348,7 +418,33 @@ def _looked_up(
         return known
     updated_ms = status.st_mtime_ns // 1_000_000
     entry = entry_of(conversation_id, read_document(root, conversation_id), iso(updated_ms))
-    return IndexedChat(entry=entry, mark=mark, settled=now_ms - updated_ms > _YOUNG_MS)
+    return IndexedChat(entry=entry, mark=mark, settled=now_ms - updated_ms > _RECENT_MS)
+
+
+def _load_index(root: Path) -> dict[str, IndexedChat] | None:
+    """Read the index; None if it is damaged, which is mended by who holds the lock."""
+    path = root / FOLDER / f"{INDEX}.json"
+    try:
+        found = versioned_json.load(path, _Index, version=VERSION)
+    except versioned_json.DamagedFileError:
+        return None
+    except DaemonError as error:
+        log.warning("conversation_index_unused", code=error.code)
+        found = None
+    return {item.entry.id: item for item in found.items} if found else {}
+
+
+def write_index(root: Path, listing: ChatListing) -> None:
+    """Write the index; the caller holds the lock. If it cannot be written, listing is slower."""
+    path = root / FOLDER / f"{INDEX}.json"
+    with contextlib.suppress(DaemonError):
+        try:
+            versioned_json.load(path, _Index, version=VERSION)
+        except versioned_json.DamagedFileError:
+            kept = versioned_json.set_aside(path)
+            log.warning("conversation_index_set_aside", file=f"{FOLDER}/{kept}")
+        data = msgspec.json.encode(_Index(items=listing.items))
+        atomic.replace(path, msgspec.json.format(data, indent=2) + b"\n", mode=atomic.SHARED)
 
 
 def _damaged(path: str) -> DaemonError:
@@ -358,111 +454,3 @@ def _damaged(path: str) -> DaemonError:
         path=path,
         reason="invalid_format",
     )
-
-
-CACHE = f"{TREE}/cache"
-LOCK = "conversations.lock"
-LEFTOVER_MS = 60_000
-
-T = TypeVar("T")
-
-
-class Chats:
-    """The conversations of all projects; a save is on the disk before it is acknowledged."""
-
-    def __init__(self, clock: Clock, redactor: Redactor) -> None:
-        self._clock = clock
-        self._redactor = redactor
-        self._turns: defaultdict[Path, anyio.Lock] = defaultdict(anyio.Lock)
-
-    async def list(self, project: Project) -> ChatListing:
-        """List all conversations, newest first; the index is rebuilt if it does not fit."""
-        listing = await to_thread.run_sync(find_all, project.root, self._clock.now_ms())
-        if not listing.fresh:
-            # Where nothing can be written, the list is only slower.
-            with contextlib.suppress(DaemonError):
-                await self._in_turn(project, partial(self._reindex, project.root))
-        return listing
-
-    async def read(self, project: Project, conversation_id: str) -> Document:
-        """Read a conversation as it was saved."""
-        check_id(conversation_id)
-        return await to_thread.run_sync(read_document, project.root, conversation_id)
-
-    async def save(self, project: Project, conversation: Document) -> ConversationEntry:
-        """Save a conversation under its id, or a new one; what was there keeps its beginning."""
-        known = check(conversation, "conversation")
-        minted = self._clock.new_id("cnv")
-        given = minted if known.id is None else check_id(known.id, "conversation.id")
-        return await self._in_turn(project, partial(self._save, project.root, given, conversation))
-
-    async def analyse(
-        self, project: Project, conversation_id: str, analysis: Document
-    ) -> ConversationEntry:
-        """Supply the analysis of a conversation; its place in the list stays."""
-        check_id(conversation_id)
-        check_analysis(analysis)
-        work = partial(self._analyse, project.root, conversation_id, analysis)
-        return await self._in_turn(project, work)
-
-    async def _in_turn(self, project: Project, work: Callable[[], T]) -> T:
-        async with self._turns[project.root]:
-            return await to_thread.run_sync(self._locked, project.root, work)
-
-    def _locked(self, root: Path, work: Callable[[], T]) -> T:
-        for folder in (TREE, FOLDER, CACHE):
-            make_folder(root, folder)
-        with locked(root / CACHE / LOCK):
-            atomic.sweep(root / FOLDER, self._clock.now_ms() - LEFTOVER_MS)
-            return work()
-
-    def _save(self, root: Path, conversation_id: str, sent: Document) -> ConversationEntry:
-        _refuse_other_case(root, conversation_id)
-        before = _before(root, conversation_id)
-        document = saved(before, sent, iso(self._clock.now_ms()), self._shown)
-        write_document(
-            root, conversation_id, {"version": VERSION, "id": conversation_id} | document
-        )
-        return self._indexed(root, conversation_id)
-
-    def _analyse(self, root: Path, conversation_id: str, analysis: Document) -> ConversationEntry:
-        document = read_document(root, conversation_id)
-        found = restored(analysis, document, self._shown)
-        write_document(root, conversation_id, document | {"analysis": found})
-        return self._indexed(root, conversation_id)
-
-    def _indexed(self, root: Path, conversation_id: str) -> ConversationEntry:
-        listing = self._reindex(root)
-        return next(e.entry for e in listing.known if e.entry.id == conversation_id)
-
-    def _reindex(self, root: Path) -> ChatListing:
-        listing = find_all(root, self._clock.now_ms())
-        write_index(root, listing)
-        return listing
-
-    def _shown(self, text: str) -> str:
-        return self._redactor.redact(text).text
-
-
-def _before(root: Path, conversation_id: str) -> Document:
-    """Read what a save replaces; a damaged file is set aside, not lost."""
-    try:
-        return read_document(root, conversation_id)
-    except DaemonError as error:
-        if error.details.get("reason") == "invalid_format":
-            versioned_json.set_aside(root / path_of(conversation_id))
-        elif error.code is not ErrorCode.NOT_FOUND:
-            raise
-    return {}
-
-
-def _refuse_other_case(root: Path, conversation_id: str) -> None:
-    """Refuse an id that on many disks would be the file of another."""
-    name = f"{conversation_id}.json"
-    for known in (entry.name for entry in (root / FOLDER).iterdir()):
-        if known != name and known.lower() == name.lower():
-            raise DaemonError(
-                ErrorCode.CONFLICT,
-                "There is a conversation whose id differs only in case; choose another id.",
-                field="conversation.id",
-            )

@@ -56,7 +56,7 @@ def conversations(root: Path) -> tuple[Read, Write]:
     project = Project(project_id="p", name="p", root=root)
 
     async def read() -> int:
-        found = (await store.list(project)).known
+        found = (await store.list(project)).items
         return found[0].entry.message_count if found else -1
 
     async def write(number: int) -> object:

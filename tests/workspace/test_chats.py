@@ -45,7 +45,7 @@ def by_hand(project: Project, name: str, content: Any) -> Path:
 
 
 async def ids(store: Chats, project: Project) -> list[str]:
-    return [known.entry.id for known in (await store.list(project)).known]
+    return [known.entry.id for known in (await store.list(project)).items]
 
 
 async def refusal(asked: Awaitable[object]) -> DaemonError:
@@ -308,7 +308,7 @@ async def test_files_that_came_went_or_changed_by_hand_are_seen(
     changed["messages"][0]["content"] = "手改"
     by_hand(project, "b.json", changed)
 
-    entries = {known.entry.id: known.entry for known in (await store.list(project)).known}
+    entries = {known.entry.id: known.entry for known in (await store.list(project)).items}
 
     assert list(entries) == ["c", "b"]
     assert entries["b"].summary == "手改"
@@ -317,7 +317,7 @@ async def test_files_that_came_went_or_changed_by_hand_are_seen(
 async def test_quick_rewrites_of_one_size_are_all_seen(store: Chats, project: Project) -> None:
     for number in range(30):
         by_hand(project, "a.json", said(f"{number:03}"))
-        assert (await store.list(project)).known[0].entry.summary == f"{number:03}"
+        assert (await store.list(project)).items[0].entry.summary == f"{number:03}"
 
 
 async def test_a_damaged_conversation_is_reported_and_the_rest_is_listed(
@@ -330,7 +330,7 @@ async def test_a_damaged_conversation_is_reported_and_the_rest_is_listed(
     listing = await store.list(project)
     error = await refusal(store.read(project, "bad"))
 
-    assert [known.entry.id for known in listing.known] == ["a"]
+    assert [known.entry.id for known in listing.items] == ["a"]
     assert [problem.path for problem in listing.problems] == [
         f"{FOLDER}/bad.json",
         f"{FOLDER}/worse.json",
@@ -457,7 +457,7 @@ async def test_the_index_spares_reading_what_has_not_changed(
 
     listing = await store.list(project)
 
-    assert "from the index" in [known.entry.summary for known in listing.known]
+    assert "from the index" in [known.entry.summary for known in listing.items]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills by the hundred need cheap processes")
