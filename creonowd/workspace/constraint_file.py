@@ -1,6 +1,6 @@
 """`.creonow/rules/constraints.json` as a value: bytes in, constraints out, and back again.
 
-Pure. Knows both versions of the file and keeps every field that it does not know.
+Both versions of the file are read; the newer one is written. Unknown fields are kept.
 """
 
 import codecs
@@ -17,26 +17,219 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.storage.versioned_json import refuse_newer
 
+PATH = ".creonow/rules/constraints.json"
+VERSION = 2
+TYPES = ("narrative", "character", "world", "style", "plot")
+MAX_ITEMS = 500
+MAX_TEXT = 10_000
+MAX_PRIORITY = 1_000_000
+DEFAULT_TYPE = "narrative"
+DEFAULT_PRIORITY = 100
+
+Source = Literal["user", "kg"]
+Fields = dict[str, Any]
+
+_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _SPACE = re.compile(r"[ \t\r\n]*")
 _BYTE = re.compile(r"\(byte (\d+)\)")
 _scan = json.JSONDecoder().raw_decode
 
 
-def line_and_column(text: str, offset: int) -> tuple[int, int]:
-    """Turn an offset in code points into a line and a column, both counted from 1."""
+class Constraint(Model, gc=False):
+    """A rule that no generated text may break.
+
+    `source` is `user` for what the user wrote and `kg` for what the knowledge graph derived,
+    which clients cannot change. `updatedAt` is an ISO 8601 time in UTC.
+    """
+
+    id: str
+    text: str
+    type: str
+    source: Source
+    priority: int
+    degradable: bool
+    updated_at: str
+
+
+class Item(Model, gc=False):
+    """A constraint, and the further fields of its entry in the file."""
+
+    constraint: Constraint
+    rest: Fields
+
+
+class ConstraintFile(Model):
+    """The whole file: its bytes, its constraints and its further fields."""
+
+    data: bytes
+    exists: bool
+    items: tuple[Item, ...]
+    rest: Fields
+
+    @property
+    def revision(self) -> str:
+        """The SHA-256 of the file's bytes; of those of the default file if there is none."""
+        return hashlib.sha256(self.data).hexdigest()
+
+    @property
+    def constraints(self) -> list[Constraint]:
+        """All constraints, in the order of the file."""
+        return [item.constraint for item in self.items]
+
+
+def parse(data: bytes, updated_at: str) -> ConstraintFile:
+    """Parse a file; CONSTRAINT_VALIDATION_ERROR with line and column if it is broken.
+
+    An entry without a time gets `updated_at`, one without an id gets an id derived from its
+    text: parsing twice returns the same.
+    """
+    document = _decode(data)
+    _check_version(document)
+    entries: Any = document.get("items")
+    if not isinstance(entries, list):
+        raise _broken(data, "`items` must be a list", 0)
+    return ConstraintFile(
+        data=data,
+        exists=True,
+        items=_items(data, cast("list[Any]", entries), updated_at),
+        rest=document,
+    )
+
+
+def render(file: ConstraintFile) -> bytes:
+    """Write the file in its newest version: two-space JSON with a final newline."""
+    items = [item.rest | msgspec.to_builtins(item.constraint) for item in file.items]
+    document = file.rest | {"version": VERSION, "items": items}
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def invalid(message: str, **details: Any) -> DaemonError:
+    """Report what is wrong with a constraint."""
+    return DaemonError(ErrorCode.CONSTRAINT_VALIDATION_ERROR, message, **details)
+
+
+def check_values(text: str, kind: str, priority: int) -> None:
+    """Fail with CONSTRAINT_VALIDATION_ERROR if a value is out of its range."""
+    if not text.strip():
+        raise invalid("text must not be blank.", field="text")
+    if len(text) > MAX_TEXT:
+        raise invalid(f"text may have {MAX_TEXT} characters at most.", field="text", limit=MAX_TEXT)
+    if kind not in TYPES:
+        raise invalid(f"type must be one of {', '.join(TYPES)}.", field="type")
+    if not 0 <= priority <= MAX_PRIORITY:
+        raise invalid(f"priority must be between 0 and {MAX_PRIORITY}.", field="priority")
+
+
+def _decode(data: bytes) -> Fields:
+    body = data.removeprefix(codecs.BOM_UTF8)
+    try:
+        document = msgspec.json.decode(body.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        before = body[: error.start].decode("utf-8")
+        raise _broken_at("it is not UTF-8", *_line_and_column(before, len(before))) from None
+    except msgspec.DecodeError as error:
+        place = _place_of_error(body, str(error))
+        raise _broken_at(str(error).partition(" (byte")[0], *place) from None
+    except RecursionError:
+        raise _broken_at("it is nested too deeply", 1, 1) from None
+    if not isinstance(document, dict):
+        raise _broken(data, "the file must hold an object", 0)
+    return cast("Fields", document)
+
+
+def _check_version(document: Fields) -> None:
+    version = document.get("version", 1)
+    if type(version) is not int or version < 1:
+        raise _broken_at("`version` must be 1 or 2", 1, 1)
+    refuse_newer(PATH, version, VERSION, path=PATH)
+
+
+def _items(data: bytes, entries: list[Any], updated_at: str) -> tuple[Item, ...]:
+    taken: set[str] = set()
+    seen: Counter[str] = Counter()
+    items: list[Item] = []
+    for number, entry in enumerate(entries):
+        try:
+            item = _item(entry, taken, seen, updated_at)
+        except DaemonError as error:
+            raise _broken(data, f"items[{number}]: {error.message}", number) from None
+        taken.add(item.constraint.id)
+        items.append(item)
+    return tuple(items)
+
+
+class _StoredConstraint(Model):
+    text: str
+    id: str | None = None
+    type: str = DEFAULT_TYPE
+    source: Source = "user"
+    priority: int = DEFAULT_PRIORITY
+    degradable: bool = False
+    updated_at: str | None = None
+
+
+def _item(entry: Any, taken: set[str], seen: Counter[str], updated_at: str) -> Item:
+    raw: Fields = {"text": entry} if isinstance(entry, str) else entry
+    try:
+        read = msgspec.convert(raw, _StoredConstraint)
+    except msgspec.ValidationError as error:
+        raise invalid(f"{error}") from None
+    check_values(read.text, read.type, read.priority)
+    seen[read.text] += 1
+    named = read.id if read.id and read.id not in taken else None
+    constraint = Constraint(
+        id=named or _derived_id(read.text, seen[read.text], taken),
+        text=read.text,
+        type=read.type,
+        source=read.source,
+        priority=read.priority,
+        degradable=read.degradable,
+        updated_at=read.updated_at or updated_at,
+    )
+    return Item(constraint=constraint, rest=raw)
+
+
+def _derived_id(text: str, number: int, taken: set[str]) -> str:
+    while True:
+        digest = int.from_bytes(hashlib.sha256(f"{number}\0{text}".encode()).digest(), "big")
+        letters = (_ALPHABET[digest // 36**place % 36] for place in range(20))
+        if (derived := "con_" + "".join(letters)) not in taken:
+            return derived
+        number += 1
+
+
+def _broken(data: bytes, problem: str, number: int) -> DaemonError:
+    """Report a problem of the entry with this number, with its place in the file."""
+    text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
+    places = _elements_of(text, "items") if text.lstrip().startswith("{") else []
+    offset = places[number] if number < len(places) else 0
+    return _broken_at(problem, *_line_and_column(text, offset))
+
+
+def _broken_at(problem: str, line: int, column: int) -> DaemonError:
+    return invalid(
+        f"{PATH} is broken at line {line}, column {column}: {problem.rstrip('.')}. Mend it by hand.",
+        path=PATH,
+        line=line,
+        column=column,
+    )
+
+
+def _line_and_column(text: str, offset: int) -> tuple[int, int]:
+    """Convert an offset in code points to a line and a column, both counted from 1."""
     before = text[:offset]
     return before.count("\n") + 1, offset - before.rfind("\n")
 
 
-def place_of_error(data: bytes, message: str) -> tuple[int, int]:
-    """Tell where msgspec's complaint about `data` points; the end if it names no place."""
+def _place_of_error(data: bytes, message: str) -> tuple[int, int]:
+    """Return the line and column of an error of msgspec; the end of `data` if it names none."""
     found = _BYTE.search(message)
     before = (data[: int(found.group(1))] if found else data).decode("utf-8", errors="replace")
-    return line_and_column(before, len(before))
+    return _line_and_column(before, len(before))
 
 
-def elements_of(text: str, key: str) -> list[int]:
-    """Find where each element of the top-level array called `key` begins in a valid JSON object."""
+def _elements_of(text: str, key: str) -> list[int]:
+    """Return the offset of each element of the array at `key` in the text of a JSON object."""
     at = _past(text, 0)
     while text[at := _skip(text, at)] != "}":
         name, at = _scan(text, at)
@@ -67,197 +260,3 @@ def _past(text: str, at: int) -> int:
 def _past_comma(text: str, at: int) -> int:
     at = _skip(text, at)
     return at + 1 if text[at] == "," else at
-
-
-PATH = ".creonow/rules/constraints.json"
-VERSION = 2
-TYPES = ("narrative", "character", "world", "style", "plot")
-MAX_ITEMS = 500
-MAX_TEXT = 10_000
-MAX_PRIORITY = 1_000_000
-DEFAULT_TYPE = "narrative"
-DEFAULT_PRIORITY = 100
-
-Source = Literal["user", "kg"]
-Raw = dict[str, Any]
-
-_ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
-
-
-class Constraint(Model, gc=False):
-    """A rule that no generated text may break.
-
-    `source` is `user` for what the user wrote and `kg` for what the knowledge graph derived,
-    which clients cannot change. `updatedAt` is an ISO 8601 time in UTC.
-    """
-
-    id: str
-    text: str
-    type: str
-    source: Source
-    priority: int
-    degradable: bool
-    updated_at: str
-
-
-class Item(Model, gc=False):
-    """A constraint, and what its entry in the file holds beside."""
-
-    constraint: Constraint
-    rest: Raw
-
-
-class ConstraintFile(Model):
-    """The whole file, and what it holds beside its constraints."""
-
-    data: bytes
-    exists: bool
-    items: tuple[Item, ...]
-    rest: Raw
-
-    @property
-    def revision(self) -> str:
-        """The SHA-256 of the file's bytes; of those of the default file if there is none."""
-        return hashlib.sha256(self.data).hexdigest()
-
-    @property
-    def constraints(self) -> list[Constraint]:
-        """All constraints, in the order of the file."""
-        return [item.constraint for item in self.items]
-
-
-def parse(data: bytes, updated_at: str) -> ConstraintFile:
-    """Understand a file; CONSTRAINT_VALIDATION_ERROR with line and column if it is broken.
-
-    `updated_at` stands in where an entry does not say when it was changed, and ids are derived
-    from the text where it names none: reading twice gives the same.
-    """
-    document = _decoded(data)
-    _check_version(document)
-    entries: Any = document.get("items")
-    if not isinstance(entries, list):
-        raise _broken(data, "`items` must be a list", 0)
-    return ConstraintFile(
-        data=data,
-        exists=True,
-        items=_items(data, cast("list[Any]", entries), updated_at),
-        rest=document,
-    )
-
-
-def render(file: ConstraintFile) -> bytes:
-    """Write the file in its newest version: two-space JSON with a final newline."""
-    items = [item.rest | msgspec.to_builtins(item.constraint) for item in file.items]
-    document = file.rest | {"version": VERSION, "items": items}
-    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
-
-
-def invalid(message: str, **details: Any) -> DaemonError:
-    """Say what is wrong with a constraint."""
-    return DaemonError(ErrorCode.CONSTRAINT_VALIDATION_ERROR, message, **details)
-
-
-def check_values(text: str, kind: str, priority: int) -> None:
-    """Fail with CONSTRAINT_VALIDATION_ERROR if a value is out of its range."""
-    if not text.strip():
-        raise invalid("text must not be blank.", field="text")
-    if len(text) > MAX_TEXT:
-        raise invalid(f"text may have {MAX_TEXT} characters at most.", field="text", limit=MAX_TEXT)
-    if kind not in TYPES:
-        raise invalid(f"type must be one of {', '.join(TYPES)}.", field="type")
-    if not 0 <= priority <= MAX_PRIORITY:
-        raise invalid(f"priority must be between 0 and {MAX_PRIORITY}.", field="priority")
-
-
-def _decoded(data: bytes) -> Raw:
-    body = data.removeprefix(codecs.BOM_UTF8)
-    try:
-        document = msgspec.json.decode(body.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        before = body[: error.start].decode("utf-8")
-        raise _broken_at("it is not UTF-8", *line_and_column(before, len(before))) from None
-    except msgspec.DecodeError as error:
-        line, column = place_of_error(body, str(error))
-        raise _broken_at(str(error).partition(" (byte")[0], line, column) from None
-    except RecursionError:
-        raise _broken_at("it is nested too deeply", 1, 1) from None
-    if not isinstance(document, dict):
-        raise _broken(data, "the file must hold an object", 0)
-    return cast("Raw", document)
-
-
-def _check_version(document: Raw) -> None:
-    version = document.get("version", 1)
-    if type(version) is not int or version < 1:
-        raise _broken_at("`version` must be 1 or 2", 1, 1)
-    refuse_newer(PATH, version, VERSION, path=PATH)
-
-
-def _items(data: bytes, entries: list[Any], updated_at: str) -> tuple[Item, ...]:
-    taken: set[str] = set()
-    seen: Counter[str] = Counter()
-    items: list[Item] = []
-    for number, entry in enumerate(entries):
-        try:
-            item = _item(entry, taken, seen, updated_at)
-        except DaemonError as error:
-            raise _broken(data, f"items[{number}]: {error.message}", number) from None
-        taken.add(item.constraint.id)
-        items.append(item)
-    return tuple(items)
-
-
-def _item(entry: Any, taken: set[str], seen: Counter[str], updated_at: str) -> Item:
-    raw: Raw = {"text": entry} if isinstance(entry, str) else entry
-    try:
-        read = msgspec.convert(raw, _StoredConstraint)
-    except msgspec.ValidationError as error:
-        raise invalid(f"{error}") from None
-    check_values(read.text, read.type, read.priority)
-    seen[read.text] += 1
-    named = read.id if read.id and read.id not in taken else None
-    constraint = Constraint(
-        id=named or _derived_id(read.text, seen[read.text], taken),
-        text=read.text,
-        type=read.type,
-        source=read.source,
-        priority=read.priority,
-        degradable=read.degradable,
-        updated_at=read.updated_at or updated_at,
-    )
-    return Item(constraint=constraint, rest=raw)
-
-
-class _StoredConstraint(Model):
-    text: str
-    id: str | None = None
-    type: str = DEFAULT_TYPE
-    source: Source = "user"
-    priority: int = DEFAULT_PRIORITY
-    degradable: bool = False
-    updated_at: str | None = None
-
-
-def _derived_id(text: str, number: int, taken: set[str]) -> str:
-    while True:
-        digest = int.from_bytes(hashlib.sha256(f"{number}\0{text}".encode()).digest(), "big")
-        letters = (_ALPHABET[digest // 36**place % 36] for place in range(20))
-        if (derived := "con_" + "".join(letters)) not in taken:
-            return derived
-        number += 1
-
-
-def _broken(data: bytes, problem: str, number: int) -> DaemonError:
-    text = data.removeprefix(codecs.BOM_UTF8).decode("utf-8")
-    places = elements_of(text, "items") if text.lstrip().startswith("{") else []
-    line, column = line_and_column(text, places[number] if number < len(places) else 0)
-    return _broken_at(problem, line, column)
-
-
-def _broken_at(problem: str, line: int, column: int) -> DaemonError:
-    return invalid(
-        f"{PATH} is broken at line {line}, column {column}: {problem.rstrip('.')}. Mend it by hand.",
-        path=PATH,
-        line=line,
-        column=column,
-    )
