@@ -73,7 +73,7 @@ async def creonow_status(session: Session, params: ProjectId) -> CreonowStatus:
     exists = await session.tree.exists(project)
     return CreonowStatus(
         exists=exists,
-        watching=session.watcher.watching(project.project_id),
+        watching=session.watcher.is_watched(project.project_id),
         root_path=str(project.root) if exists else UNSET,
     )
 
@@ -252,7 +252,7 @@ async def start_watching(session: Session, params: ProjectId) -> Watching:
     """Tell this connection of every change from now on; starting twice is starting once."""
     project = await session.projects.find(params.project_id)
     peer, watcher = session.peer, session.watcher
-    if watcher.meets(peer.id):
+    if watcher.register(peer.id):
         peer.when_closed(lambda: watcher.drop(peer.id))
     hear = partial(_tell, peer)
     if await watcher.subscribe(project, peer.id, hear, client=True):

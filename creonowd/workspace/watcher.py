@@ -1,7 +1,7 @@
-"""Who wants to know of which project's changes, and one thread that follows each such project.
+"""Report the changes in projects to those who subscribed.
 
-Knows projects, listeners and layers; knows no connection. Nothing runs for a project that
-nobody listens to.
+One thread follows each project that has a listener. What the system reports is only a hint: the
+changes are the differences between two snapshots of the project's folders.
 """
 
 import contextlib
@@ -11,7 +11,7 @@ import stat
 import sys
 import threading
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
@@ -30,11 +30,24 @@ from creonowd.storage.safe_folder import mark_of
 from creonowd.workspace.creonow_tree import Layer, is_relevant_file, is_relevant_folder, layers_of
 from creonowd.workspace.projects import Project
 
+QUIET_MS = 50
+GATHER_MS = 400
+PULSE_MS = 1000
+MAX_NOTICES = 500
+
+# On Linux a recursive watch costs one handle per folder anyhow, follows links out of the project
+# and enters folders that are not relevant. Elsewhere it is one handle, and handles on inner
+# folders would keep them from being deleted.
+PER_FOLDER = sys.platform == "linux"
+
 Identity = tuple[int, int]
+Notices = set[tuple[int, str]]
+
+log = structlog.get_logger(__name__)
 
 
 class FolderState(Model):
-    """One folder as it was: itself, its files that matter, and the folders to enter."""
+    """A folder at one moment: its identity, its relevant files and its relevant folders."""
 
     identity: Identity
     files: dict[str, tuple[int, ...]]
@@ -44,42 +57,342 @@ class FolderState(Model):
 Snapshot = Mapping[str, FolderState]
 
 
-def take(
+class ProjectChange(Model):
+    """What changed in a project; if `watching` is false, changes are not reported any more."""
+
+    project_id: str
+    paths: tuple[str, ...]
+    layers: tuple[Layer, ...]
+    at_ms: int
+    watching: bool = True
+
+
+Listener = Callable[[ProjectChange], None]
+
+
+class FollowEnd(StrEnum):
+    """Why a folder is not followed any more."""
+
+    STOPPED = "stopped"
+    GONE = "gone"
+    FAILED = "failed"
+
+
+@dataclass
+class _Watch:
+    project: Project
+    listeners: dict[str, Listener] = field(default_factory=dict[str, Listener])
+    clients: set[str] = field(default_factory=set[str])
+    stop: threading.Event = field(default_factory=threading.Event)
+    settled: anyio.Event = field(default_factory=anyio.Event)
+    ended: anyio.Event = field(default_factory=anyio.Event)
+    end: FollowEnd | None = None
+
+
+class Watcher:
+    """The subscriptions to the changes of projects."""
+
+    def __init__(self, clock: Clock, *, per_folder: bool = PER_FOLDER) -> None:
+        self._clock = clock
+        self._per_folder = per_folder
+        self._watches: dict[str, _Watch] = {}
+        self._keys: set[str] = set()
+        self._turns: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
+        self._tasks: TaskGroup | None = None
+        self._threads = anyio.CapacityLimiter(math.inf)
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Follow projects for as long as the block lasts."""
+        async with anyio.create_task_group() as tasks:
+            self._tasks = tasks
+            yield
+            tasks.cancel_scope.cancel()
+
+    async def subscribe(
+        self, project: Project, key: str, listener: Listener, *, client: bool = False
+    ) -> bool:
+        """Call `listener` on the event loop with each change from now on; one listener per `key`.
+
+        `client` marks the subscription of a connection, which `is_watched` reports. Return whether
+        the key is new to the project.
+        """
+        async with self._turns[project.project_id]:
+            watch = self._watches.get(project.project_id)
+            if watch is not None and watch.stop.is_set():
+                await watch.ended.wait()
+                watch = None
+            watch = watch or await self._start(project)
+            new = key not in watch.listeners
+            watch.listeners[key] = listener
+            if client:
+                watch.clients.add(key)
+            return new
+
+    async def unsubscribe(self, project_id: str, key: str) -> bool:
+        """Stop calling a listener; if it was the last, return after its project is not followed.
+
+        Return whether there was such a listener.
+        """
+        async with self._turns[project_id]:
+            watch = self._watches.get(project_id)
+            if watch is None or not self._remove(watch, key):
+                return False
+            if watch.stop.is_set():
+                await watch.ended.wait()
+            return True
+
+    def register(self, key: str) -> bool:
+        """Return whether a key is new; its owner then has to `drop` it when it is gone."""
+        new = key not in self._keys
+        self._keys.add(key)
+        return new
+
+    def drop(self, key: str) -> None:
+        """Stop calling a listener that has gone, in every project."""
+        self._keys.discard(key)
+        for watch in list(self._watches.values()):
+            self._remove(watch, key)
+
+    async def forget(self, project_id: str) -> None:
+        """Stop following a project that was deleted, and notify its listeners."""
+        async with self._turns[project_id]:
+            if (watch := self._watches.get(project_id)) is not None:
+                listeners = list(watch.listeners.values())
+                watch.stop.set()
+                await watch.ended.wait()
+                self._notify_end(watch, listeners)
+
+    def is_watched(self, project_id: str) -> bool:
+        """Return whether any connection watches the project."""
+        watch = self._watches.get(project_id)
+        return watch is not None and bool(watch.clients) and not watch.stop.is_set()
+
+    def _remove(self, watch: _Watch, key: str) -> bool:
+        if watch.listeners.pop(key, None) is None:
+            return False
+        watch.clients.discard(key)
+        if not watch.listeners:
+            watch.stop.set()
+        return True
+
+    async def _start(self, project: Project) -> _Watch:
+        if self._tasks is None:
+            raise DaemonError(ErrorCode.SHUTTING_DOWN)
+        watch = self._watches[project.project_id] = _Watch(project)
+        self._tasks.start_soon(self._run, watch)
+        try:
+            await watch.settled.wait()
+        except BaseException:
+            watch.stop.set()
+            raise
+        if watch.end is not None:
+            raise _cannot_watch(watch.end)
+        return watch
+
+    async def _run(self, watch: _Watch) -> None:
+        project_id = watch.project.project_id
+        try:
+            watch.end = await self._follow(watch)
+        finally:
+            del self._watches[project_id]
+            watch.ended.set()
+        if watch.settled.is_set() and watch.end is not FollowEnd.STOPPED:
+            log.warning("context_watch_stopped", project_id=project_id, reason=str(watch.end))
+            self._notify_end(watch, list(watch.listeners.values()))
+        watch.settled.set()
+
+    async def _follow(self, watch: _Watch) -> FollowEnd:
+        def on_ready() -> None:
+            from_thread.run_sync(watch.settled.set)
+
+        def on_change(paths: frozenset[str]) -> None:
+            from_thread.run_sync(self._notify, watch, paths)
+
+        work = partial(
+            follow,
+            watch.project.root,
+            watch.stop,
+            on_ready=on_ready,
+            on_change=on_change,
+            per_folder=self._per_folder,
+        )
+        end = FollowEnd.STOPPED
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_stop_when_cancelled, watch.stop)
+            end = await to_thread.run_sync(work, limiter=self._threads)
+            tasks.cancel_scope.cancel()
+        return end
+
+    def _notify(self, watch: _Watch, paths: frozenset[str]) -> None:
+        change = ProjectChange(
+            project_id=watch.project.project_id,
+            paths=tuple(sorted(paths)),
+            layers=layers_of(paths),
+            at_ms=self._clock.now_ms(),
+        )
+        for listener in list(watch.listeners.values()):
+            listener(change)
+
+    def _notify_end(self, watch: _Watch, listeners: list[Listener]) -> None:
+        end = ProjectChange(
+            project_id=watch.project.project_id,
+            paths=(),
+            layers=(),
+            at_ms=self._clock.now_ms(),
+            watching=False,
+        )
+        for listener in listeners:
+            listener(end)
+
+
+async def _stop_when_cancelled(stop: threading.Event) -> None:
+    """Wake the thread when the daemon ends: a thread cannot be cancelled."""
+    try:
+        await anyio.sleep_forever()
+    finally:
+        stop.set()
+
+
+def _cannot_watch(end: FollowEnd) -> DaemonError:
+    if end is FollowEnd.GONE:
+        return DaemonError(
+            ErrorCode.NOT_FOUND, "The project's folder is gone; bring it back first."
+        )
+    return DaemonError(
+        ErrorCode.IO_ERROR,
+        "The system cannot watch this folder now; everything works without, only slower.",
+    )
+
+
+def follow(
+    root: Path,
+    stop: threading.Event,
+    *,
+    on_ready: Callable[[], None],
+    on_change: Callable[[frozenset[str]], None],
+    per_folder: bool = PER_FOLDER,
+) -> FollowEnd:
+    """Call `on_ready` when no change can be missed, then `on_change` with the paths of each change.
+
+    `on_ready` is called again whenever folders came or went and watching began anew.
+    """
+    try:
+        return _Follower(root, on_change, per_folder=per_folder).run(stop, on_ready)
+    except (OSError, RuntimeError) as error:
+        log.warning("context_watch_failed", error=type(error).__name__)
+        return FollowEnd.FAILED
+
+
+class _Follower:
+    """The last snapshot of a project, and what is watched of it."""
+
+    def __init__(
+        self, root: Path, on_change: Callable[[frozenset[str]], None], *, per_folder: bool
+    ) -> None:
+        self._root = root
+        self._on_change = on_change
+        self._per_folder = per_folder
+        self._snapshot = take_snapshot(root)
+
+    def run(self, stop: threading.Event, on_ready: Callable[[], None]) -> FollowEnd:
+        """Report changes until `stop` is set or the folder is gone."""
+        while True:
+            watched = self._watched()
+            is_stale = False
+            with self._watch(watched) as notices:
+                self._report(take_snapshot(self._root), frozenset())
+                if not self._snapshot:
+                    return FollowEnd.GONE
+                on_ready()
+                while not is_stale and self._watched() == watched:
+                    raw = notices.watch(GATHER_MS, QUIET_MS, PULSE_MS, stop)
+                    if stop.is_set():
+                        return FollowEnd.STOPPED
+                    named = self._paths(raw if isinstance(raw, set) else set())
+                    # A new folder may have the number of an old one: only the notice shows it.
+                    is_stale = named is None or not named.isdisjoint(watched)
+                    self._update(named)
+
+    def _watched(self) -> dict[str, Identity]:
+        """Return the folders to watch: all relevant ones, or only the project's own."""
+        states = self._snapshot.items()
+        return {path: state.identity for path, state in states if self._per_folder or not path}
+
+    def _watch(self, folders: Iterable[str]) -> RustNotify:
+        places = [str(self._root / folder) for folder in folders]
+        return RustNotify(places, False, False, 0, not self._per_folder, True)
+
+    def _paths(self, notices: Notices) -> frozenset[str] | None:
+        """Return the project-relative paths that notices name; None if there are too many."""
+        if len(notices) > MAX_NOTICES:
+            return None
+        paths = {_relative(self._root, path) for _, path in notices}
+        return None if None in paths else frozenset(path for path in paths if path is not None)
+
+    def _update(self, named: frozenset[str] | None) -> None:
+        if named is None:
+            self._report(take_snapshot(self._root), frozenset())
+        else:
+            dirty = named | {path.rpartition("/")[0] for path in named}
+            self._report(take_snapshot(self._root, self._snapshot, dirty), named)
+
+    def _report(self, after: Snapshot, named: frozenset[str]) -> None:
+        """Report what differs, and what was named and is there: two quick writes look like one."""
+        before, self._snapshot = self._snapshot, after
+        present = {path for path in named if _has_file(after, path)}
+        if changed := frozenset(changed_paths(before, after) | present):
+            self._on_change(changed)
+
+
+def _relative(root: Path, path: str) -> str | None:
+    try:
+        found = Path(path).relative_to(root).as_posix()
+    except ValueError:
+        return None
+    return "" if found == "." else found
+
+
+def _has_file(snapshot: Snapshot, path: str) -> bool:
+    folder, _, name = path.rpartition("/")
+    return folder in snapshot and name in snapshot[folder].files
+
+
+def take_snapshot(
     root: Path, before: Snapshot | None = None, dirty: frozenset[str] = frozenset()
 ) -> Snapshot:
-    """Look at a project, by project-relative folder; the project's own is `""`, if it is there.
+    """Read the state of every folder of a project; the project's own has the path `""`.
 
-    Given an earlier snapshot, only `dirty` folders and those that are new are looked into.
+    Given an earlier snapshot, only `dirty` and new folders are read; the others are kept from it.
     """
-    seen: dict[str, FolderState] = {}
+    states: dict[str, FolderState] = {}
     waiting = [("", _identity(Path(os.path.realpath(root))))]
     while waiting:
         folder, identity = waiting.pop()
         old = before.get(folder) if before and folder not in dirty else None
-        here = old if old and old.identity == identity else _look(root, folder, identity)
-        if here is not None:
-            seen[folder] = here
-            waiting.extend((_join(folder, name), which) for name, which in here.folders.items())
-    return seen
+        state = old if old and old.identity == identity else _read_folder(root, folder, identity)
+        if state is not None:
+            states[folder] = state
+            waiting.extend((_join(folder, name), inner) for name, inner in state.folders.items())
+    return states
 
 
-def difference(before: Snapshot, after: Snapshot) -> set[str]:
-    """Tell which files came, went or changed, by project-relative path."""
-    return {path for folder in before.keys() | after.keys() for path in _in(folder, before, after)}
+def changed_paths(before: Snapshot, after: Snapshot) -> set[str]:
+    """Return the project-relative paths of the files that came, went or changed."""
+    changed: set[str] = set()
+    for folder in before.keys() | after.keys():
+        old, new = before.get(folder), after.get(folder)
+        if old is new:
+            continue
+        old_files = old.files if old else {}
+        new_files = new.files if new else {}
+        for name in old_files.keys() | new_files.keys():
+            if old_files.get(name) != new_files.get(name):
+                changed.add(_join(folder, name))
+    return changed
 
 
-def _in(folder: str, before: Snapshot, after: Snapshot) -> Iterator[str]:
-    old, new = before.get(folder), after.get(folder)
-    if old is new:
-        return
-    was = old.files if old else {}
-    now = new.files if new else {}
-    for name in was.keys() | now.keys():
-        if was.get(name) != now.get(name):
-            yield _join(folder, name)
-
-
-def _look(root: Path, folder: str, identity: Identity | None) -> FolderState | None:
+def _read_folder(root: Path, folder: str, identity: Identity | None) -> FolderState | None:
     if identity is None:
         return None
     files: dict[str, tuple[int, ...]] = {}
@@ -87,19 +400,19 @@ def _look(root: Path, folder: str, identity: Identity | None) -> FolderState | N
     try:
         with os.scandir(root / folder) as entries:
             for entry in entries:
-                _note(entry, folder, files, folders)
+                _add_entry(entry, folder, files, folders)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return None
     return FolderState(identity=identity, files=files, folders=folders)
 
 
-def _note(
+def _add_entry(
     entry: os.DirEntry[str],
     folder: str,
     files: dict[str, tuple[int, ...]],
     folders: dict[str, Identity],
 ) -> None:
-    # Not entry.stat(): on Windows that leaves out what tells one file from another.
+    # Not entry.stat(): on Windows that leaves out what distinguishes one file from another.
     if entry.is_dir(follow_symlinks=False):
         identity = _identity(Path(entry.path)) if is_relevant_folder(folder, entry.name) else None
         if identity:
@@ -123,318 +436,3 @@ def _identity(folder: Path) -> Identity | None:
 
 def _join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
-
-
-QUIET_MS = 50
-GATHER_MS = 400
-PULSE_MS = 1000
-FLOOD = 500
-
-log = structlog.get_logger(__name__)
-
-# A recursive watch on Linux costs one handle per folder anyhow, follows links out of the project
-# and enters what does not matter; elsewhere it is one handle, and handles on inner folders would
-# keep them from being deleted.
-ONE_BY_ONE = sys.platform == "linux"
-
-Armed = Callable[[], None]
-Tell = Callable[[frozenset[str]], None]
-Notices = set[tuple[int, str]]
-
-
-class FollowEnd(StrEnum):
-    """Why nobody follows a folder any more."""
-
-    STOPPED = "stopped"
-    GONE = "gone"
-    FAILED = "failed"
-
-
-def follow(
-    root: Path,
-    stop: threading.Event,
-    *,
-    armed: Armed,
-    tell: Tell,
-    one_by_one: bool = ONE_BY_ONE,
-) -> FollowEnd:
-    """Call `armed` when nothing can be missed, then `tell` with the exact paths of each change.
-
-    `armed` is called again whenever folders came or went and listening began anew.
-    """
-    try:
-        return _follow(root, stop, armed, tell, one_by_one=one_by_one)
-    except (OSError, RuntimeError) as error:
-        log.warning("context_watch_failed", error=type(error).__name__)
-        return FollowEnd.FAILED
-
-
-def _follow(
-    root: Path, stop: threading.Event, armed: Armed, tell: Tell, *, one_by_one: bool
-) -> FollowEnd:
-    view = take(root)
-    while True:
-        listened = _listened(view, one_by_one=one_by_one)
-        stale = False
-        with _listen(root, listened, one_by_one=one_by_one) as notices:
-            view = _told(view, take(root), frozenset(), tell)
-            if not view:
-                return FollowEnd.GONE
-            armed()
-            while not stale and _listened(view, one_by_one=one_by_one) == listened:
-                raw = notices.watch(GATHER_MS, QUIET_MS, PULSE_MS, stop)
-                if stop.is_set():
-                    return FollowEnd.STOPPED
-                named = _named(root, raw if isinstance(raw, set) else set())
-                # A new folder may have the number of the old one; then only this tells them apart.
-                stale = named is None or not named.isdisjoint(listened)
-                view = _after(root, view, named, tell)
-
-
-def _listened(view: Snapshot, *, one_by_one: bool) -> dict[str, Identity]:
-    return {folder: seen.identity for folder, seen in view.items() if one_by_one or not folder}
-
-
-def _listen(root: Path, folders: Iterable[str], *, one_by_one: bool) -> RustNotify:
-    return RustNotify([str(root / f) for f in folders], False, False, 0, not one_by_one, True)
-
-
-def _named(root: Path, notices: Notices) -> frozenset[str] | None:
-    """Tell which project-relative paths the notices name; None if they cannot be relied upon."""
-    if len(notices) > FLOOD:
-        return None
-    named = {_relative(root, path) for _, path in notices}
-    return None if None in named else frozenset(path for path in named if path is not None)
-
-
-def _after(root: Path, view: Snapshot, named: frozenset[str] | None, tell: Tell) -> Snapshot:
-    if named is None:
-        return _told(view, take(root), frozenset(), tell)
-    dirty = named | {path.rpartition("/")[0] for path in named}
-    return _told(view, take(root, view, dirty), named, tell)
-
-
-def _told(
-    before: Snapshot,
-    after: Snapshot,
-    named: frozenset[str],
-    tell: Tell,
-) -> Snapshot:
-    """Tell what differs, and what was named and is there: two quick writes may look like one."""
-    present = {path for path in named if _holds(after, path)}
-    if changed := frozenset(difference(before, after) | present):
-        tell(changed)
-    return after
-
-
-def _holds(snapshot: Snapshot, path: str) -> bool:
-    folder, _, name = path.rpartition("/")
-    return folder in snapshot and name in snapshot[folder].files
-
-
-def _relative(root: Path, path: str) -> str | None:
-    try:
-        found = Path(path).relative_to(root).as_posix()
-    except ValueError:
-        return None
-    return "" if found == "." else found
-
-
-class ProjectChange(Model):
-    """What changed in a project, or, if `watching` is false, that nobody can tell any longer."""
-
-    project_id: str
-    paths: tuple[str, ...]
-    layers: tuple[Layer, ...]
-    at_ms: int
-    watching: bool = True
-
-
-Listener = Callable[[ProjectChange], None]
-
-
-@dataclass
-class _Watch:
-    project: Project
-    listeners: dict[str, Listener] = field(default_factory=dict[str, Listener])
-    clients: set[str] = field(default_factory=set[str])
-    stop: threading.Event = field(default_factory=threading.Event)
-    settled: anyio.Event = field(default_factory=anyio.Event)
-    ended: anyio.Event = field(default_factory=anyio.Event)
-    end: FollowEnd | None = None
-
-
-class Watcher:
-    """The hub between changed files and those who asked."""
-
-    def __init__(self, clock: Clock, *, one_by_one: bool = ONE_BY_ONE) -> None:
-        self._clock = clock
-        self._one_by_one = one_by_one
-        self._watches: dict[str, _Watch] = {}
-        self._met: set[str] = set()
-        self._turns: defaultdict[str, anyio.Lock] = defaultdict(anyio.Lock)
-        self._tasks: TaskGroup | None = None
-        self._threads = anyio.CapacityLimiter(math.inf)
-
-    @contextlib.asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
-        """Follow projects for as long as the block lasts."""
-        async with anyio.create_task_group() as tasks:
-            self._tasks = tasks
-            yield
-            tasks.cancel_scope.cancel()
-
-    async def subscribe(
-        self, project: Project, key: str, listener: Listener, *, client: bool = False
-    ) -> bool:
-        """Call `listener` on the event loop with each change from now on; one listener per `key`.
-
-        `client` marks a connection's own wish, which is what `watching` reports. Tells whether
-        the key is new to the project.
-        """
-        async with self._turns[project.project_id]:
-            watch = self._watches.get(project.project_id)
-            if watch is not None and watch.stop.is_set():
-                await watch.ended.wait()
-                watch = None
-            watch = watch or await self._started(project)
-            new = key not in watch.listeners
-            watch.listeners[key] = listener
-            if client:
-                watch.clients.add(key)
-            return new
-
-    async def unsubscribe(self, project_id: str, key: str) -> bool:
-        """Stop calling the listener; when it was the last, return after the watching has ended.
-
-        Tells whether there was such a listener.
-        """
-        async with self._turns[project_id]:
-            watch = self._watches.get(project_id)
-            if watch is None or not self._leave(watch, key):
-                return False
-            if watch.stop.is_set():
-                await watch.ended.wait()
-            return True
-
-    def meets(self, key: str) -> bool:
-        """Tell whether this key is new here, so that its owner says once when to `drop` it."""
-        new = key not in self._met
-        self._met.add(key)
-        return new
-
-    def drop(self, key: str) -> None:
-        """Stop calling a listener that has gone, in every project."""
-        self._met.discard(key)
-        for watch in list(self._watches.values()):
-            self._leave(watch, key)
-
-    async def forget(self, project_id: str) -> None:
-        """Stop watching a project that is one no longer, and tell those who listened."""
-        async with self._turns[project_id]:
-            if (watch := self._watches.get(project_id)) is not None:
-                listeners = list(watch.listeners.values())
-                watch.stop.set()
-                await watch.ended.wait()
-                self._say_over(watch, listeners)
-
-    def watching(self, project_id: str) -> bool:
-        """Tell whether any connection watches the project."""
-        watch = self._watches.get(project_id)
-        return watch is not None and bool(watch.clients) and not watch.stop.is_set()
-
-    def _leave(self, watch: _Watch, key: str) -> bool:
-        if watch.listeners.pop(key, None) is None:
-            return False
-        watch.clients.discard(key)
-        if not watch.listeners:
-            watch.stop.set()
-        return True
-
-    async def _started(self, project: Project) -> _Watch:
-        if self._tasks is None:
-            raise DaemonError(ErrorCode.SHUTTING_DOWN)
-        watch = self._watches[project.project_id] = _Watch(project)
-        self._tasks.start_soon(self._run, watch)
-        try:
-            await watch.settled.wait()
-        except BaseException:
-            watch.stop.set()
-            raise
-        if watch.end is not None:
-            raise _cannot_watch(watch.end)
-        return watch
-
-    async def _run(self, watch: _Watch) -> None:
-        project_id = watch.project.project_id
-        try:
-            watch.end = await self._follow(watch)
-        finally:
-            del self._watches[project_id]
-            watch.ended.set()
-        if watch.settled.is_set() and watch.end is not FollowEnd.STOPPED:
-            log.warning("context_watch_stopped", project_id=project_id, reason=str(watch.end))
-            self._say_over(watch, list(watch.listeners.values()))
-        watch.settled.set()
-
-    async def _follow(self, watch: _Watch) -> FollowEnd:
-        def armed() -> None:
-            from_thread.run_sync(watch.settled.set)
-
-        def tell(paths: frozenset[str]) -> None:
-            from_thread.run_sync(self._say, watch, paths)
-
-        work = partial(
-            follow,
-            watch.project.root,
-            watch.stop,
-            armed=armed,
-            tell=tell,
-            one_by_one=self._one_by_one,
-        )
-        end = FollowEnd.STOPPED
-        async with anyio.create_task_group() as tasks:
-            tasks.start_soon(_stop_when_cancelled, watch.stop)
-            end = await to_thread.run_sync(work, limiter=self._threads)
-            tasks.cancel_scope.cancel()
-        return end
-
-    def _say(self, watch: _Watch, paths: frozenset[str]) -> None:
-        change = ProjectChange(
-            project_id=watch.project.project_id,
-            paths=tuple(sorted(paths)),
-            layers=layers_of(paths),
-            at_ms=self._clock.now_ms(),
-        )
-        for listener in list(watch.listeners.values()):
-            listener(change)
-
-    def _say_over(self, watch: _Watch, listeners: list[Listener]) -> None:
-        over = ProjectChange(
-            project_id=watch.project.project_id,
-            paths=(),
-            layers=(),
-            at_ms=self._clock.now_ms(),
-            watching=False,
-        )
-        for listener in listeners:
-            listener(over)
-
-
-async def _stop_when_cancelled(stop: threading.Event) -> None:
-    """Wake the thread when the daemon ends: a thread cannot be cancelled."""
-    try:
-        await anyio.sleep_forever()
-    finally:
-        stop.set()
-
-
-def _cannot_watch(end: FollowEnd) -> DaemonError:
-    if end is FollowEnd.GONE:
-        return DaemonError(
-            ErrorCode.NOT_FOUND, "The project's folder is gone; bring it back first."
-        )
-    return DaemonError(
-        ErrorCode.IO_ERROR,
-        "The system cannot watch this folder now; everything works without, only slower.",
-    )

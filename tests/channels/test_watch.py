@@ -118,4 +118,4 @@ async def test_a_hundred_starts_leave_one_reminder_to_hang_up(
     for _ in range(100):
         await start_watching(session, ProjectId(project_id=novel.project_id))
 
-    assert not session.watcher.meets(session.peer.id)
+    assert not session.watcher.register(session.peer.id)

@@ -17,7 +17,13 @@ from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace.creonow_tree import make_tree
 from creonowd.workspace.projects import Project
-from creonowd.workspace.watcher import ProjectChange, Snapshot, Watcher, difference, take
+from creonowd.workspace.watcher import (
+    ProjectChange,
+    Snapshot,
+    Watcher,
+    changed_paths,
+    take_snapshot,
+)
 
 STYLE = ".creonow/rules/style.md"
 
@@ -57,7 +63,7 @@ def project(tmp_path: Path) -> Project:
 
 @pytest.fixture(params=[True, False], ids=["one by one", "recursive"])
 async def watcher(request: pytest.FixtureRequest) -> AsyncGenerator[Watcher]:
-    made = Watcher(SystemClock(), one_by_one=request.param)
+    made = Watcher(SystemClock(), per_folder=request.param)
     async with made.running():
         yield made
 
@@ -304,7 +310,7 @@ async def test_two_listeners_hear_and_one_may_leave(
     await diary.names("一.md")
 
     assert other.paths == {STYLE}
-    assert watcher.watching(project.project_id)
+    assert watcher.is_watched(project.project_id)
 
 
 async def test_subscribing_twice_is_subscribing_once(
@@ -316,7 +322,7 @@ async def test_subscribing_twice_is_subscribing_once(
 
     assert len(diary.changes) == 1
     await watcher.unsubscribe(project.project_id, "test")
-    assert not watcher.watching(project.project_id)
+    assert not watcher.is_watched(project.project_id)
 
 
 async def test_stopping_leaves_nothing_running(watcher: Watcher, project: Project) -> None:
@@ -325,9 +331,9 @@ async def test_stopping_leaves_nothing_running(watcher: Watcher, project: Projec
 
     for _ in range(5):
         await watcher.subscribe(project, "test", Diary(), client=True)
-        assert watcher.watching(project.project_id)
+        assert watcher.is_watched(project.project_id)
         await watcher.unsubscribe(project.project_id, "test")
-        assert not watcher.watching(project.project_id)
+        assert not watcher.is_watched(project.project_id)
 
     with anyio.fail_after(60):
         while handles.exists() and len(list(handles.iterdir())) > before:  # noqa: ASYNC110
@@ -339,7 +345,7 @@ async def test_a_listener_that_is_no_client_does_not_count_as_watching(
 ) -> None:
     await watcher.subscribe(project, "index", Diary())
 
-    assert not watcher.watching(project.project_id)
+    assert not watcher.is_watched(project.project_id)
 
 
 async def test_a_client_that_hangs_up_stops_the_watching(
@@ -347,7 +353,7 @@ async def test_a_client_that_hangs_up_stops_the_watching(
 ) -> None:
     watcher.drop("test")
 
-    assert not watcher.watching(project.project_id)
+    assert not watcher.is_watched(project.project_id)
     again = Diary()
     await watcher.subscribe(project, "again", again, client=True)
     (project.root / STYLE).write_text("一", encoding="utf-8")
@@ -361,11 +367,11 @@ async def test_a_project_that_vanishes_is_reported_and_can_be_watched_again(
     shutil.rmtree(project.root)
     await diary.until(lambda: any(not change.watching for change in diary.changes))
 
-    assert not watcher.watching(project.project_id)
+    assert not watcher.is_watched(project.project_id)
     make_again(project.root)
     again = Diary()
     await watcher.subscribe(project, "test", again, client=True)
-    assert watcher.watching(project.project_id)
+    assert watcher.is_watched(project.project_id)
     (project.root / STYLE).write_text("一", encoding="utf-8")
     await again.names(STYLE)
 
@@ -389,7 +395,7 @@ async def test_a_project_that_is_replaced_at_once_stays_watched(
     (project.root / STYLE).write_text("一", encoding="utf-8")
     await diary.names(STYLE)
 
-    assert watcher.watching(project.project_id)
+    assert watcher.is_watched(project.project_id)
 
 
 async def test_a_project_without_a_folder_cannot_be_watched(
@@ -401,7 +407,7 @@ async def test_a_project_without_a_folder_cannot_be_watched(
         await watcher.subscribe(gone, "test", Diary(), client=True)
 
     assert caught.value.code is ErrorCode.NOT_FOUND
-    assert not watcher.watching("prj_gone")
+    assert not watcher.is_watched("prj_gone")
 
 
 async def test_a_forgotten_project_is_no_longer_watched(
@@ -409,7 +415,7 @@ async def test_a_forgotten_project_is_no_longer_watched(
 ) -> None:
     await watcher.forget(project.project_id)
 
-    assert not watcher.watching(project.project_id)
+    assert not watcher.is_watched(project.project_id)
     assert [change.watching for change in diary.changes] == [False]
 
 
@@ -420,7 +426,7 @@ async def test_the_end_of_the_daemon_ends_the_watching_at_once(project: Project)
         async with watcher.running():
             await watcher.subscribe(project, "test", Diary(), client=True)
 
-    assert not watcher.watching(project.project_id)
+    assert not watcher.is_watched(project.project_id)
 
 
 async def test_starting_and_stopping_at_once_ends_in_a_true_state(
@@ -434,7 +440,7 @@ async def test_starting_and_stopping_at_once_ends_in_a_true_state(
         for number in range(10):
             await watcher.unsubscribe(project.project_id, str(number))
 
-    assert not watcher.watching(project.project_id)
+    assert not watcher.is_watched(project.project_id)
 
 
 async def test_someone_who_hangs_up_does_not_stop_what_another_is_starting(
@@ -448,7 +454,7 @@ async def test_someone_who_hangs_up_does_not_stop_what_another_is_starting(
             await anyio.lowlevel.checkpoint()
             watcher.drop("another")
 
-    assert watcher.watching(project.project_id)
+    assert watcher.is_watched(project.project_id)
     (project.root / STYLE).write_text("一", encoding="utf-8")
     await diary.names(STYLE)
 
@@ -471,7 +477,7 @@ async def test_a_start_that_is_given_up_leaves_nothing_running(
         await again.names(STYLE)
         await watcher.unsubscribe(project.project_id, "again")
 
-    assert not watcher.watching(project.project_id)
+    assert not watcher.is_watched(project.project_id)
 
 
 FOLDERS = ["", "卷一", "卷一/上", ".creonow", ".creonow/rules", ".creonow/cache", ".git"]
@@ -518,15 +524,15 @@ def test_looking_only_where_something_happened_sees_everything(
 ) -> None:
     with tempfile.TemporaryDirectory(dir=quick_path) as place:
         root = Path(place)
-        view = take(root)
+        view = take_snapshot(root)
         for step in steps:
             before = view
             named = changed_by(root, step)
             dirty = frozenset(named | {path.rpartition("/")[0] for path in named})
-            view = take(root, view, dirty)
+            view = take_snapshot(root, view, dirty)
 
-            assert view == take(root)
-            assert difference(before, view) <= _files(before) | _files(view)
+            assert view == take_snapshot(root)
+            assert changed_paths(before, view) <= _files(before) | _files(view)
             assert not any(path.endswith(("~", ".tmp")) for path in _files(view))
             assert not any(path.startswith((".git", ".creonow/cache")) for path in _files(view))
 
@@ -538,8 +544,8 @@ def _files(view: Snapshot) -> set[str]:
 def test_what_did_not_change_is_no_difference(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_bytes(b"a")
 
-    assert difference(take(tmp_path), take(tmp_path)) == set()
+    assert changed_paths(take_snapshot(tmp_path), take_snapshot(tmp_path)) == set()
 
 
 def test_a_folder_that_is_gone_is_an_empty_view(tmp_path: Path) -> None:
-    assert take(tmp_path / "gone") == {}
+    assert take_snapshot(tmp_path / "gone") == {}
