@@ -1,7 +1,4 @@
-"""Budget profiles on disk: `<userData>/budgets/`, one file per project and one default.
-
-Knows files, versions and locks; what makes a profile valid is the engine's business.
-"""
+"""Budget profiles on disk: `<userData>/budgets/`, one file per project and one default."""
 
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -28,13 +25,13 @@ VERSION = 1
 log = structlog.stdlib.get_logger(__name__)
 
 
-class _Stored(Model):
+class _StoredBudget(Model):
     version: int
     profile: BudgetProfile
 
 
 class _CachedBudget(NamedTuple):
-    """What a file held when it looked like `signature`."""
+    """The profile of a file, and the signature that the file had when it was read."""
 
     signature: tuple[int, int, int] | None
     profile: BudgetProfile | None
@@ -43,14 +40,14 @@ class _CachedBudget(NamedTuple):
 class Budgets:
     """The budget profiles of this user.
 
-    Every look compares the file's signature, so that another process's update is seen; every
+    Every read compares the file's signature, so that another process's update is seen; every
     update holds a lock across processes while it compares versions and writes.
     """
 
     def __init__(self, user_data: Path) -> None:
         self._folder = user_data / FOLDER
         self._lock = anyio.Lock()
-        self._known: dict[str, _CachedBudget] = {}
+        self._cached: dict[str, _CachedBudget] = {}
         self._set_aside: dict[str, str] = {}
 
     async def get(self, project_id: str | None = None) -> BudgetProfile:
@@ -59,7 +56,7 @@ class Budgets:
         If its file was damaged, the file has been kept aside and the profile carries the
         warning CONTEXT_BUDGET_FALLBACK until someone updates it.
         """
-        return await to_thread.run_sync(self._look, project_id or DEFAULT)
+        return await to_thread.run_sync(self._get, project_id or DEFAULT)
 
     async def update(self, change: BudgetChange, project_id: str | None = None) -> BudgetProfile:
         """Change the profile, or fail with CONTEXT_BUDGET_CONFLICT if someone else did first."""
@@ -79,37 +76,37 @@ class Budgets:
             return await self.get(project_id)
         except DaemonError as error:
             log.warning("context_budget_fallback", projectId=project_id, code=error.code)
-            return _warned(BudgetProfile(), "the stored budget cannot be read")
+            return _with_warning(BudgetProfile(), "the stored budget cannot be read")
 
     def set_aside(self) -> dict[str, str]:
-        """Tell which damaged files were renamed to what, for `app:health`."""
+        """Return the new names of damaged files by budget, for `app:health`."""
         return dict(self._set_aside)
 
-    def _look(self, name: str) -> BudgetProfile:
+    def _get(self, name: str) -> BudgetProfile:
         try:
             return self._current(name)
         except versioned_json.DamagedFileError:
-            return self._mended(name)
+            return self._mend(name)
 
-    def _mended(self, name: str) -> BudgetProfile:
+    def _mend(self, name: str) -> BudgetProfile:
         try:
-            with self._writing():
+            with self._write_lock():
                 return self._current(name, mending=True)
         except DaemonError as error:
             log.warning("context_budget_fallback", code=error.code)
-            return _warned(BudgetProfile(), "the stored budget is damaged")
+            return _with_warning(BudgetProfile(), "the stored budget is damaged")
 
     def _update(self, name: str, change: BudgetChange) -> BudgetProfile:
-        with self._writing():
-            self._known.pop(name, None)
+        with self._write_lock():
+            self._cached.pop(name, None)
             profile = revised(self._current(name, mending=True), change)
-            data = msgspec.json.encode(_Stored(version=VERSION, profile=profile))
+            data = msgspec.json.encode(_StoredBudget(version=VERSION, profile=profile))
             atomic.replace(self._path(name), msgspec.json.format(data, indent=2) + b"\n")
         self._set_aside.pop(name, None)
         return profile
 
     @contextmanager
-    def _writing(self) -> Generator[None]:
+    def _write_lock(self) -> Generator[None]:
         with atomic.disk_errors(FOLDER):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with locked(self._folder / LOCK):
@@ -124,17 +121,17 @@ class Budgets:
         if name not in self._set_aside or inherited.warnings is not UNSET:
             return inherited
         aside = self._set_aside[name]
-        return _warned(inherited, f"the stored budget was damaged and is kept as {aside}")
+        return _with_warning(inherited, f"the stored budget was damaged and is kept as {aside}")
 
     def _read(self, name: str, *, mending: bool) -> BudgetProfile | None:
         path = self._path(name)
         signature = _signature(path)
-        known = self._known.get(name)
-        if known is None or known.signature != signature:
-            known = self._known[name] = _CachedBudget(
+        cached = self._cached.get(name)
+        if cached is None or cached.signature != signature:
+            cached = self._cached[name] = _CachedBudget(
                 signature, self._load(name, path, mending=mending)
             )
-        return known.profile
+        return cached.profile
 
     def _load(self, name: str, path: Path, *, mending: bool) -> BudgetProfile | None:
         try:
@@ -153,12 +150,12 @@ class Budgets:
 
 
 def load(path: Path) -> BudgetProfile | None:
-    """Read a profile; None if there is none, DamagedFileError if it is none or makes no sense."""
-    held = versioned_json.load(path, _Stored, version=VERSION)
-    if held is None:
+    """Read a profile; None if there is none, DamagedFileError if it is broken or not valid."""
+    stored = versioned_json.load(path, _StoredBudget, version=VERSION)
+    if stored is None:
         return None
     try:
-        return checked(refreshed(held.profile))
+        return checked(refreshed(stored.profile))
     except DaemonError as error:
         raise versioned_json.DamagedFileError(f"{path.name}: {error.message}") from None
 
@@ -172,5 +169,5 @@ def _signature(path: Path) -> tuple[int, int, int] | None:
     return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _warned(profile: BudgetProfile, why: str) -> BudgetProfile:
+def _with_warning(profile: BudgetProfile, why: str) -> BudgetProfile:
     return structs.replace(profile, warnings=[f"{WarningCode.CONTEXT_BUDGET_FALLBACK}: {why}"])

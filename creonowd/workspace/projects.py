@@ -1,6 +1,6 @@
-"""Which folders are projects: `<userData>/projects.json`, with a spare copy beside it.
+"""The list of projects: `<userData>/projects.json`, with a spare copy beside it.
 
-Knows ids, names and roots; never looks into a project and never changes one.
+A project is an id, a name and a folder; the folder itself is never changed here.
 """
 
 import contextlib
@@ -60,7 +60,7 @@ class Projects:
         self._path = user_data / FILE
         self._clock = clock
         self._lock = anyio.Lock()
-        self._known: _ProjectsFile | None = None
+        self._file: _ProjectsFile | None = None
         self.set_aside: str | None = None
 
     async def find(self, project_id: str) -> Project:
@@ -72,40 +72,40 @@ class Projects:
         return [_project(entry) for entry in (await self._read()).projects]
 
     async def create(self, root_path: str, name: str | None = None) -> Project:
-        """Make a folder a project, or find the project that it is already."""
+        """Make a folder a project, or return the project that it is already."""
         root = await to_thread.run_sync(project_root, root_path)
         async with self._lock:
-            known = await self._loaded()
-            entry = await to_thread.run_sync(_of_folder, known, root)
+            file = await self._load()
+            entry = await to_thread.run_sync(_find_folder, file, root)
             if entry is None:
                 entry = self._entry(root, name)
-                await self._save(known, projects=(*known.projects, entry))
+                await self._save(file, projects=(*file.projects, entry))
             return _project(entry)
 
     async def current(self) -> Project:
-        """Tell the project that the user works in: NOT_FOUND if none is."""
-        known = await self._read()
-        if known.current is None:
+        """Return the project that the user works in: NOT_FOUND if there is none."""
+        file = await self._read()
+        if file.current is None:
             raise DaemonError(ErrorCode.NOT_FOUND, "No project is current; set one first.")
-        return _find(known, known.current)
+        return _find(file, file.current)
 
     async def set_current(self, project_id: str) -> Project:
         """Remember which project the user works in."""
         async with self._lock:
-            known = await self._loaded()
-            project = _find(known, project_id)
-            if known.current != project_id:
-                await self._save(known, current=project_id)
+            file = await self._load()
+            project = _find(file, project_id)
+            if file.current != project_id:
+                await self._save(file, current=project_id)
             return project
 
     async def delete(self, project_id: str) -> Project:
-        """Forget a project; its folder stays as it is."""
+        """Remove a project from the list; its folder stays as it is."""
         async with self._lock:
-            known = await self._loaded()
-            project = _find(known, project_id)
-            left = tuple(e for e in known.projects if e.project_id != project_id)
-            current = None if known.current == project_id else known.current
-            await self._save(known, current=current, projects=left)
+            file = await self._load()
+            project = _find(file, project_id)
+            left = tuple(e for e in file.projects if e.project_id != project_id)
+            current = None if file.current == project_id else file.current
+            await self._save(file, current=current, projects=left)
             return project
 
     def _entry(self, root: Path, name: str | None) -> _StoredProject:
@@ -116,26 +116,26 @@ class Projects:
         )
 
     async def _read(self) -> _ProjectsFile:
-        if self._known is not None:
-            return self._known
+        if self._file is not None:
+            return self._file
         async with self._lock:
-            return await self._loaded()
+            return await self._load()
 
-    async def _loaded(self) -> _ProjectsFile:
-        if self._known is None:
-            self._known = await to_thread.run_sync(self._load)
-        return self._known
+    async def _load(self) -> _ProjectsFile:
+        if self._file is None:
+            self._file = await to_thread.run_sync(self._read_file)
+        return self._file
 
-    def _load(self) -> _ProjectsFile:
+    def _read_file(self) -> _ProjectsFile:
         try:
             found = versioned_json.load(self._path, _ProjectsFile, version=VERSION)
         except versioned_json.DamagedFileError as damage:
             self.set_aside = versioned_json.set_aside(self._path)
             log.warning("projects_set_aside", file=self.set_aside, damage=str(damage))
             found = None
-        return self._spared() if found is None else found
+        return self._read_spare() if found is None else found
 
-    def _spared(self) -> _ProjectsFile:
+    def _read_spare(self) -> _ProjectsFile:
         try:
             found = versioned_json.load(self._path.with_name(SPARE), _ProjectsFile, version=VERSION)
         except versioned_json.DamagedFileError:
@@ -144,33 +144,33 @@ class Projects:
             self._write(found)
         return found or _ProjectsFile()
 
-    async def _save(self, known: _ProjectsFile, **changes: Any) -> None:
-        projects = msgspec.structs.replace(known, **changes)
+    async def _save(self, file: _ProjectsFile, **changes: Any) -> None:
+        projects = msgspec.structs.replace(file, **changes)
         await to_thread.run_sync(self._write, projects)
-        self._known = projects
+        self._file = projects
 
     def _write(self, projects: _ProjectsFile) -> None:
         with atomic.disk_errors(FILE):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         data = msgspec.json.format(msgspec.json.encode(projects), indent=2) + b"\n"
         atomic.replace(self._path, data)
-        # Without the ids in it, whatever is kept of a project would be nobody's.
+        # Without its id, all that is stored of a project would be lost to it.
         with contextlib.suppress(DaemonError):
             atomic.replace(self._path.with_name(SPARE), data)
 
 
 def read(user_data: Path) -> list[Project]:
-    """Read which projects there are and change nothing, not even a damaged file."""
+    """Read the list and change nothing, not even a damaged file."""
     found = versioned_json.load(user_data / FILE, _ProjectsFile, version=VERSION)
     return [] if found is None else [_project(entry) for entry in found.projects]
 
 
-def _find(known: _ProjectsFile, project_id: str) -> Project:
+def _find(file: _ProjectsFile, project_id: str) -> Project:
     if not project_id.strip():
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT, "projectId must not be blank.", field="projectId"
         )
-    for entry in known.projects:
+    for entry in file.projects:
         if entry.project_id == project_id:
             return _project(entry)
     raise DaemonError(
@@ -180,29 +180,29 @@ def _find(known: _ProjectsFile, project_id: str) -> Project:
 
 @lru_cache(maxsize=256)
 def _project(entry: _StoredProject) -> Project:
-    """Make one `Project` of an entry: its path keeps what is found out about it, such as its hash."""
+    """Return the one `Project` of an entry: its path caches its hash."""
     return Project(project_id=entry.project_id, name=entry.name, root=Path(entry.root_path))
 
 
-def _of_folder(known: _ProjectsFile, root: Path) -> _StoredProject | None:
-    return next((e for e in known.projects if same_folder(Path(e.root_path), root)), None)
+def _find_folder(file: _ProjectsFile, root: Path) -> _StoredProject | None:
+    return next((e for e in file.projects if same_folder(Path(e.root_path), root)), None)
 
 
 def project_root(spelling: str) -> Path:
-    """Find the one real path of a writable folder, or say what is wrong with it."""
+    """Return the real path of a writable folder, or report what is wrong with it."""
     if not spelling.strip() or "\0" in spelling or not Path(spelling).is_absolute():
-        raise _refused("relative", "rootPath must be the absolute path of a folder.")
-    folder = _real(Path(spelling))
+        raise _invalid_root("relative", "rootPath must be the absolute path of a folder.")
+    folder = _real_path(Path(spelling))
     if not folder.is_dir():
-        raise _refused("not_a_folder", "rootPath is not a folder; choose the folder itself.")
-    _refuse_unspeakable(folder)
-    _refuse_unwritable(folder)
+        raise _invalid_root("not_a_folder", "rootPath is not a folder; choose the folder itself.")
+    _check_unicode(folder)
+    _check_writable(folder)
     return folder
 
 
-def _real(path: Path) -> Path:
+def _real_path(path: Path) -> Path:
     try:
-        return Path(os.path.realpath(_respelt(path), strict=True))
+        return Path(os.path.realpath(_on_disk(path), strict=True))
     except FileNotFoundError:
         raise DaemonError(
             ErrorCode.NOT_FOUND,
@@ -212,14 +212,16 @@ def _real(path: Path) -> Path:
         ) from None
     except OSError as error:
         if error.errno in _NO_FOLDER:
-            raise _refused("not_a_folder", "rootPath does not lead to a folder.") from None
+            raise _invalid_root("not_a_folder", "rootPath does not lead to a folder.") from None
         if error.errno in _NO_PATH:
-            raise _refused("invalid", "rootPath is not a path that this system can have.") from None
+            raise _invalid_root(
+                "invalid", "rootPath is not a path that this system can have."
+            ) from None
         raise disk_error(error, "the project folder") from error
 
 
-def _respelt(path: Path) -> Path:
-    """Follow the disk where it spells a name in another Unicode form (macOS hands out NFD)."""
+def _on_disk(path: Path) -> Path:
+    """Return a path with its names as the disk has them: macOS stores them in NFD."""
     if path.exists():
         return path
     found = Path(path.anchor)
@@ -229,24 +231,24 @@ def _respelt(path: Path) -> Path:
 
 
 def _other_form(folder: Path, part: str) -> str:
-    wanted = unicodedata.normalize("NFC", part)
-    if wanted.isascii() or not folder.is_dir():
+    name = unicodedata.normalize("NFC", part)
+    if name.isascii() or not folder.is_dir():
         return part
-    names = (entry.name for entry in folder.iterdir())
-    return next((name for name in names if unicodedata.normalize("NFC", name) == wanted), part)
+    others = (entry.name for entry in folder.iterdir())
+    return next((each for each in others if unicodedata.normalize("NFC", each) == name), part)
 
 
-def _refuse_unspeakable(folder: Path) -> None:
+def _check_unicode(folder: Path) -> None:
     try:
         str(folder).encode("utf-8")
     except UnicodeEncodeError:
-        raise _refused(
+        raise _invalid_root(
             "not_unicode", "The folder's name is not valid Unicode; rename it."
         ) from None
 
 
-def _refuse_unwritable(folder: Path) -> None:
-    """Ask by doing: permission bits tell little on Windows, on network drives and to root."""
+def _check_writable(folder: Path) -> None:
+    """Write a file: permission bits say little on Windows, on network drives and to root."""
     try:
         with tempfile.TemporaryFile(dir=folder):
             pass
@@ -259,5 +261,5 @@ def _refuse_unwritable(folder: Path) -> None:
         ) from None
 
 
-def _refused(reason: str, message: str) -> DaemonError:
+def _invalid_root(reason: str, message: str) -> DaemonError:
     return DaemonError(ErrorCode.INVALID_ARGUMENT, message, field="rootPath", reason=reason)
