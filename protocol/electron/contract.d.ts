@@ -353,7 +353,7 @@ export interface ConstraintList {
   redactionEvidence?: Array<RedactionEvidence>;
 }
 
-/** What a constraint is to become; what is left out stays as it is. */
+/** A change of a constraint; what is left out stays as it is. */
 export interface ConstraintPatch {
   type?: "narrative" | "character" | "world" | "style" | "plot";
   priority?: number;
@@ -644,7 +644,7 @@ export interface EarlierAttempt {
   usage: RunUsage;
 }
 
-/** Replace what stands between two positions of the text as the edits before have left it. */
+/** Replace the text between two positions, as the edits before this one have left it. */
 export interface Edit {
   from: number;
   to: number;
@@ -1192,7 +1192,7 @@ export interface MetricsReport {
   connections: number;
 }
 
-/** A constraint to be; what is left out is `narrative`, 100 and false. */
+/** A new constraint; the defaults are type `narrative`, priority 100 and not degradable. */
 export interface NewConstraint {
   type?: "narrative" | "character" | "world" | "style" | "plot";
   priority?: number;
