@@ -161,8 +161,8 @@ async def retrieve_context(session: Session, params: RetrieveContext) -> Retriev
         await index.complete(_tell)
     opened = await _opened(session, project, params)
     search = await _search(session, project, params, opened)
-    cast = session.sources.cast(project)
-    explained = await explain(session.sources.passages, cast, project, search)
+    entities = session.sources.entities(project)
+    explained = await explain(session.sources.passages, entities, project, search)
     passages, evidence = await _passages(session, project, search, explained)
     indexing = () if explained.complete else (warning_text(WarningCode.RETRIEVAL_INDEXING),)
     return RetrieveResult(

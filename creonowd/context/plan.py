@@ -5,7 +5,7 @@ Decides which sources are asked; nothing that a skill did not ask for is read. K
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol
@@ -258,11 +258,11 @@ def query(text: str, cursor: int, step: int) -> str:
 
 
 class Ask(Model):
-    """What a source is told.
+    """What a source is asked for.
 
     Sources of the stable layers get neither document nor query: nothing dynamic may leak into
     the stable prefix. `query` is the text to search with, from before the cursor; `wish` is what
-    the author selected or asks for in so many words. `limit` bounds the fragments.
+    the author selected or asks for in words. `limit` bounds the fragments.
     """
 
     project_id: str
@@ -276,10 +276,10 @@ class Ask(Model):
 
 
 class Fetched(Model, cache_hash=True):
-    """What a source has to say: fragments, what it had to leave out, and warnings.
+    """What a source returns: fragments of its layer, what it had to leave out, and warnings.
 
-    A source that finds nothing changed should return the very same value again: equal
-    fragments are then recognised without being looked at.
+    A source that finds nothing changed should return the very same value again: it is then
+    recognised without looking at its fragments.
     """
 
     fragments: tuple[Fragment, ...] = ()
@@ -288,16 +288,12 @@ class Fetched(Model, cache_hash=True):
 
     @property
     def weight(self) -> int:
-        """Say about how many characters remembering this takes."""
+        """Return about how many characters keeping this takes."""
         return 500 * (1 + len(self.left_out)) + sum(each.weight for each in self.fragments)
 
 
 class Source(Protocol):
-    """One place that text comes from.
-
-    `unavailable` is the warning that stands for its text when it fails; `timeout_ms` overrules
-    the engine's deadline.
-    """
+    """One place that text comes from, asked once per assembly."""
 
     @property
     def layer(self) -> Layer:
@@ -311,40 +307,22 @@ class Source(Protocol):
 
     @property
     def need(self) -> Need:
-        """Which of a skill's `context_rules` asks for it."""
+        """The key of a skill's `context_rules` that asks for it."""
         ...
 
     @property
     def unavailable(self) -> str:
-        """The warning for a prompt without it: `CODE` or `CODE: text`."""
+        """The warning for a prompt without its text: `CODE` or `CODE: text`."""
         ...
 
     @property
     def timeout_ms(self) -> int | None:
-        """How long it may take, if not as long as any other."""
+        """Its own deadline; None is the engine's."""
         ...
 
     async def fetch(self, ask: Ask) -> Fetched:
-        """Give the fragments for one assembly; any exception means that there are none."""
+        """Return the fragments for one assembly; any exception means that there are none."""
         ...
-
-
-class Party(Protocol):
-    """Goes for the text of several sources at once: a task for each would cost more than the way."""
-
-    async def go(self, names: Sequence[str]) -> None:
-        """Fetch what these sources have to say, until cancelled; one that hangs holds up no other."""
-        ...
-
-    def told(self, name: str) -> object:
-        """Give what a source said or failed with; None if it is not back."""
-        ...
-
-
-class Accompanied:
-    """A source whose text a party goes for."""
-
-    party: Party
 
 
 CHUNK_LIMIT = 200

@@ -38,7 +38,7 @@ from creonowd.skills.library import Library
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.passage_source import Passages
 from creonowd.sources.project_files import ProjectSources
-from creonowd.sources.recent_runs import SkillSources
+from creonowd.sources.recent_runs import DocumentSources
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.chats import Chats
@@ -95,7 +95,7 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
         budgets=budgets,
         documents=documents,
         skills=Library(user_data, clock),
-        engine=_engine(settings, sources, SkillSources(runs), hosts),
+        engine=_engine(settings, sources, DocumentSources(runs), hosts),
         sources=sources,
         ai=ai,
         runs=runs,

@@ -23,7 +23,7 @@ from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model, Params
 from creonowd.skills.library import LibraryEntry
 from creonowd.skills.skill import refuse
-from creonowd.sources.document import LocatedDocument, Position, open_document, put
+from creonowd.sources.document import LocatedDocument, Position, open_document, place_in
 from creonowd.sources.hosts import absent
 from creonowd.tokens.tables import check_tokenizer_version, encoding_for
 from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer
@@ -291,7 +291,7 @@ async def _opened(
         selection=None if selection is None else Span(selection.start, selection.end),
     )
     if what_if.text is not None:
-        return put(Buffer.of(what_if.text), position, utf16=session.peer.utf16)
+        return place_in(Buffer.of(what_if.text), position, utf16=session.peer.utf16)
     if selection is None and not wants_document(skill.rules):
         return LocatedDocument()
     timeout_ms = session.settings.source_timeout_ms

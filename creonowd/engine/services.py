@@ -30,9 +30,9 @@ from creonowd.rpc.peer import Peer
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.skills.library import Library
-from creonowd.sources.batched_reads import SharedReads
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.project_files import ProjectSources
+from creonowd.sources.shared_reads import SharedReads
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.chats import Chats

@@ -31,8 +31,8 @@ def sketch(terms: Sequence[str]) -> bytes:
     return struct.pack(f"<{len(least)}I", *least)
 
 
-class Alike:
-    """Remembers fingerprints and recognises those that come again, exactly or nearly."""
+class Duplicates:
+    """Recognises passages that say nearly the same, by their fingerprints."""
 
     def __init__(self) -> None:
         self._seen: list[tuple[int, ...]] = []

@@ -134,14 +134,14 @@ class _Block(NamedTuple):
 
 def cut(text: str) -> Iterator[Passage]:
     """Cut a text into passages, in order; blank stretches between them belong to none."""
-    places = Places(text)
+    numbers = LineNumbers(text)
     for group in _packed(_blocks(text)):
         start, end = group[0].start, group[-1].end
         if said := text[start:end].rstrip():
             yield Passage(
                 start=start,
                 end=start + len(said),
-                lines=places.lines(start, start + len(said)),
+                lines=numbers.spell(start, start + len(said)),
                 heading=group[-1].heading,
                 text=said,
             )
@@ -157,14 +157,14 @@ def about_tokens(text: str) -> float:
     return plain * _TOKENS_PER_ASCII + wide * _TOKENS_PER_WIDE + rare * _TOKENS_PER_RARE
 
 
-class Places:
-    """The lines of a text, and how a stretch of it is called."""
+class LineNumbers:
+    """The lines of a text."""
 
     def __init__(self, text: str) -> None:
         self._starts = [match.start() for match in _LINE.finditer(text)]
 
-    def lines(self, start: int, end: int) -> str:
-        """Spell the lines of a stretch that is not empty."""
+    def spell(self, start: int, end: int) -> str:
+        """Return the lines of a stretch that is not empty, as in `L120-L143`."""
         first, last = bisect_right(self._starts, start), bisect_right(self._starts, end - 1)
         return f"L{first}-L{last}"
 

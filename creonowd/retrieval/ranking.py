@@ -1,8 +1,6 @@
-"""What was found becomes what is offered: still true, without repetition, scored from 0 to 1.
+"""Rank passages that were found: without repetition, with scores from 0 to 1.
 
-Of the current document only what it says now counts, whatever the index remembers.
-
-Pure. Knows no index and no prompt.
+Of the current document only what its text says now counts; the index may lag behind it.
 """
 
 from collections.abc import Iterable, Sequence
@@ -11,21 +9,21 @@ from msgspec.structs import replace
 
 from creonowd.model import Model
 from creonowd.retrieval.bm25 import FoundPassage
-from creonowd.retrieval.index_writer import Alike
-from creonowd.retrieval.passages import Places
+from creonowd.retrieval.index_writer import Duplicates
+from creonowd.retrieval.passages import LineNumbers
 
 
-class Current(Model):
+class CurrentDocument(Model):
     """The document at hand as it is now, and the stretch of it that the query is made of."""
 
     path: str
     text: str
-    asked_from: int = 0
-    asked_to: int = 0
+    query_start: int = 0
+    query_end: int = 0
 
 
 class Ranked(Model):
-    """A passage to offer; `duplicates` say nearly the same and stepped back for it."""
+    """A passage and its score; `duplicates` say nearly the same and are not offered."""
 
     found: FoundPassage
     score: float
@@ -33,19 +31,23 @@ class Ranked(Model):
 
 
 def source_ref(found: FoundPassage) -> str:
-    """Name the lines of the document: `chapters/07.md#L120-L143`."""
+    """Return the name of a passage: its path and lines, as in `chapters/07.md#L120-L143`."""
     return f"{found.path}#{found.lines}"
 
 
-def rank(found: Iterable[FoundPassage], current: Current | None, limit: int) -> list[Ranked]:
+def rank(
+    found: Iterable[FoundPassage], current: CurrentDocument | None, limit: int
+) -> list[Ranked]:
     """Rank the best passages; a score is the share of the best one's.
 
-    What the query itself was made of is its own best match: it does not set the measure, and
-    copies of it elsewhere step back for it.
+    What the query itself was made of is its own best match: it does not count as the best one,
+    and copies of it elsewhere are its duplicates.
     """
     present = list(found) if current is None else _present(found, current)
-    groups = _collapsed(present, current, limit)
-    best = max((group[0].score for group in groups if not _asked(group[0], current)), default=1.0)
+    groups = _groups(present, current, limit)
+    best = max(
+        (group[0].score for group in groups if not _is_query(group[0], current)), default=1.0
+    )
     ranked = [
         Ranked(
             found=group[0],
@@ -57,28 +59,28 @@ def rank(found: Iterable[FoundPassage], current: Current | None, limit: int) -> 
     return sorted(ranked, key=lambda one: (-one.score, one.found.path, one.found.start))
 
 
-def _present(found: Iterable[FoundPassage], current: Current) -> list[FoundPassage]:
-    """Find passages of the current document where they stand now; the index may lag behind it."""
+def _present(found: Iterable[FoundPassage], current: CurrentDocument) -> list[FoundPassage]:
+    """Move passages of the current document to where they stand now; drop those that are gone."""
     present: list[FoundPassage] = []
-    places: Places | None = None
+    numbers: LineNumbers | None = None
     for one in found:
         if one.path != current.path or current.text.startswith(one.text, one.start):
             present.append(one)
         elif (start := current.text.find(one.text)) >= 0:
-            places = places or Places(current.text)
+            numbers = numbers or LineNumbers(current.text)
             end = start + len(one.text)
-            present.append(replace(one, start=start, end=end, lines=places.lines(start, end)))
+            present.append(replace(one, start=start, end=end, lines=numbers.spell(start, end)))
     return present
 
 
-def _collapsed(
-    found: Sequence[FoundPassage], current: Current | None, limit: int
+def _groups(
+    found: Sequence[FoundPassage], current: CurrentDocument | None, limit: int
 ) -> list[list[FoundPassage]]:
-    """Group passages that are alike, the best of each first, until there are enough groups."""
+    """Group passages that say nearly the same, the best of each first, up to `limit` groups."""
     groups: list[list[FoundPassage]] = []
-    alike = Alike()
-    for one in sorted(found, key=lambda one: not _asked(one, current)):
-        number = alike.find(one.sketch)
+    duplicates = Duplicates()
+    for one in sorted(found, key=lambda one: not _is_query(one, current)):
+        number = duplicates.find(one.sketch)
         if number is not None:
             groups[number].append(one)
         elif len(groups) == limit:
@@ -88,7 +90,8 @@ def _collapsed(
     return groups
 
 
-def _asked(one: FoundPassage, current: Current | None) -> bool:
+def _is_query(one: FoundPassage, current: CurrentDocument | None) -> bool:
+    """Return whether the query was made of a part of this passage."""
     if current is None or one.path != current.path:
         return False
-    return max(one.start, current.asked_from) < min(one.end, current.asked_to)
+    return max(one.start, current.query_start) < min(one.end, current.query_end)

@@ -1,6 +1,6 @@
-"""The document that a request is about: as the editor holds it, else as it is on disk.
+"""The document that a request is about: as the editor has it, else as it is on disk.
 
-A document that is neither degrades to no text and a warning. Knows positions in both encodings.
+A document that cannot be read costs its text and a warning, not the assembly.
 """
 
 import anyio
@@ -24,7 +24,7 @@ class Position(Model):
 
 
 class LocatedDocument(Model):
-    """The document with its author in it, or none; and what there is to say about that."""
+    """The document with the author's place in it, or none; and warnings about it."""
 
     document: Document | None = None
     warnings: tuple[str, ...] = ()
@@ -34,7 +34,7 @@ class LocatedDocument(Model):
 async def open_document(
     documents: Documents, project: Project, position: Position, peer: Peer, timeout_ms: int
 ) -> LocatedDocument:
-    """Find the document; one that cannot be had in time costs its layer, not the assembly."""
+    """Read the document and put the cursor into it; without text if it cannot be read in time."""
     try:
         with anyio.fail_after(timeout_ms / 1000):
             buffer = await documents.read(project, position.document_id, peer)
@@ -44,11 +44,10 @@ async def open_document(
         if error.code is ErrorCode.NOT_FOUND:
             return LocatedDocument(warnings=(warning_text(WarningCode.IMMEDIATE_UNAVAILABLE),))
         return _unreadable(position, error)
-    return put(buffer, position, utf16=peer.utf16)
+    return place_in(buffer, position, utf16=peer.utf16)
 
 
 def _unreadable(position: Position, error: DaemonError) -> LocatedDocument:
-    """Account for a document that is there and cannot be had."""
     left_out = LeftOut(
         layer=Layer.IMMEDIATE,
         source="document",
@@ -66,8 +65,8 @@ def _reason(error: DaemonError) -> Reason:
     return Reason.TOO_LARGE if too_large else Reason.READ_ERROR
 
 
-def put(buffer: Buffer, position: Position, *, utf16: bool) -> LocatedDocument:
-    """Put the author into a document; a place past its end is clamped with a warning."""
+def place_in(buffer: Buffer, position: Position, *, utf16: bool) -> LocatedDocument:
+    """Put cursor and selection into a document, clamped to its end with a warning."""
     selection = position.selection
     placed = place(
         position.document_id,
@@ -79,7 +78,7 @@ def put(buffer: Buffer, position: Position, *, utf16: bool) -> LocatedDocument:
 
 
 def _code_points(buffer: Buffer, position: int, *, utf16: bool) -> int:
-    """Turn a position into code points; inside a surrogate pair it is the place before that."""
+    """Convert a position to code points; one inside a surrogate pair moves before it."""
     if not utf16:
         return position
     if position > buffer.utf16_length:

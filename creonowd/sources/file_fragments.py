@@ -1,8 +1,4 @@
-"""Files of the `.creonow` tree made into fragments: text as it is, JSON in its one spelling.
-
-Pure: what lies in the folder comes in, fragments and what had to be left out go out. Knows no
-disk and no layer's rules.
-"""
+"""Fragments of files of the `.creonow` tree: text as it is, JSON in its canonical spelling."""
 
 from collections.abc import Callable
 from typing import Any
@@ -14,11 +10,13 @@ from creonowd.model import Model
 from creonowd.text import as_text, canonical_json
 from creonowd.workspace.creonow_tree import Folder, Problem, TreeFile
 
-Make = Callable[["FileKind", TreeFile, str], Fragment | LeftOut | None]
+# From a file's path and text: fields of its fragment, or None if it has nothing to say.
+# ValueError means that what the file says makes no sense.
+Fields = Callable[[str, str], dict[str, Any] | None]
 
 
 class FileKind(Model):
-    """Which layer and source a file's text belongs to, and where in the layer it stands."""
+    """The layer and source that files belong to, and their group within the layer."""
 
     layer: Layer
     source: str
@@ -27,56 +25,71 @@ class FileKind(Model):
 
 
 def read_files(
-    shelved: FileKind, folder: Folder, wanted: Callable[[str], bool], make: Make
+    kind: FileKind, folder: Folder, selects: Callable[[str], bool], fields: Fields
 ) -> Fetched:
-    """Make a fragment of every wanted file; a file that cannot be used is left out with a warning."""
-    made = [_read(shelved, file, make) for file in folder.files if wanted(file.path)]
-    failed = [_failed(shelved, problem) for problem in folder.problems if wanted(problem.path)]
-    left_out = [*(item for item in made if isinstance(item, LeftOut)), *failed]
+    """Make a fragment of every selected file; one that cannot be used is left out with a warning."""
+    fragments: list[Fragment] = []
+    left_out: list[LeftOut] = []
+    for file in folder.files:
+        if not selects(file.path):
+            continue
+        try:
+            fragment = _fragment(kind, file, fields)
+        except ValueError:
+            left_out.append(_left_out(kind, file.path, Reason.INVALID_FORMAT))
+            continue
+        if fragment is not None:
+            fragments.append(fragment)
+    left_out += [
+        _left_out(kind, problem.path, _reason(problem))
+        for problem in folder.problems
+        if selects(problem.path)
+    ]
     return Fetched(
-        fragments=tuple(item for item in made if isinstance(item, Fragment)),
+        fragments=tuple(fragments),
         left_out=tuple(left_out),
-        warnings=tuple(f"{shelved.unavailable}: {item.source_ref}" for item in left_out),
+        warnings=tuple(f"{kind.unavailable}: {item.source_ref}" for item in left_out),
     )
-
-
-def as_fragment(shelved: FileKind, file: TreeFile, text: str, **ranks: Any) -> Fragment:
-    """Make a fragment of a file's text."""
-    return Fragment(
-        layer=shelved.layer,
-        source=shelved.source,
-        source_ref=file.path,
-        text=text,
-        whole=is_json(file.path),
-        place=Place(shelved.group, file.path, 0),
-        **ranks,
-    )
-
-
-def leave_out(shelved: FileKind, path: str, reason: Reason) -> LeftOut:
-    """Leave a file out."""
-    return LeftOut(layer=shelved.layer, source=shelved.source, source_ref=path, reason=reason)
 
 
 def is_json(path: str) -> bool:
-    """Tell whether a file is to be read as JSON."""
+    """Return whether a file is to be read as JSON."""
     name = path.rpartition("/")[2]
     return name[1:].lower().endswith(".json")
 
 
-def _read(shelved: FileKind, file: TreeFile, make: Make) -> Fragment | LeftOut | None:
+def is_share(value: object) -> bool:
+    """Return whether a value of JSON or YAML is a number from 0 to 1."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return 0 <= value <= 1
+
+
+def _fragment(kind: FileKind, file: TreeFile, fields: Fields) -> Fragment | None:
     text = as_text(file.data)
     if text is None:
-        return leave_out(shelved, file.path, Reason.INVALID_FORMAT)
-    if is_json(file.path):
-        try:
-            text = canonical_json(text)
-        except ValueError:
-            return leave_out(shelved, file.path, Reason.INVALID_FORMAT)
-    return make(shelved, file, text) if text.strip() else None
+        raise ValueError(file.path)
+    whole = is_json(file.path)
+    if whole:
+        text = canonical_json(text)
+    given = fields(file.path, text) if text.strip() else None
+    if given is None:
+        return None
+    return Fragment(
+        layer=kind.layer,
+        source=kind.source,
+        source_ref=file.path,
+        text=text,
+        whole=whole,
+        place=Place(kind.group, file.path, 0),
+        **given,
+    )
 
 
-def _failed(shelved: FileKind, problem: Problem) -> LeftOut:
+def _left_out(kind: FileKind, path: str, reason: Reason) -> LeftOut:
+    return LeftOut(layer=kind.layer, source=kind.source, source_ref=path, reason=reason)
+
+
+def _reason(problem: Problem) -> Reason:
     too_large = problem.error.details.get("reason") == "too_large"
-    reason = Reason.TOO_LARGE if too_large else Reason.READ_ERROR
-    return leave_out(shelved, problem.path, reason)
+    return Reason.TOO_LARGE if too_large else Reason.READ_ERROR

@@ -1,6 +1,6 @@
-"""A source that holds its fragments in memory: for tests, for scripts, for trying things out.
+"""A source with its fragments in memory, for tests and scripts.
 
-It can be told to fail, to hang or to talk nonsense, as real ones do.
+It can be made to fail, to hang or to return nonsense, as real ones do.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from creonowd.errors import WarningCode, warning_text
 
 
 class InMemorySource:
-    """Gives what it was given, and remembers what it was asked."""
+    """Returns the fragments that it was made with, and records what it was asked."""
 
     def __init__(
         self,
@@ -37,7 +37,7 @@ class InMemorySource:
         self.asked: list[Ask] = []
 
     async def fetch(self, ask: Ask) -> Fetched:
-        """Give the fragments, or behave as badly as told."""
+        """Return the fragments, or fail or hang as set."""
         self.asked.append(ask)
         if self.hangs:
             await anyio.sleep_forever()

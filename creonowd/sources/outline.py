@@ -1,12 +1,11 @@
-"""Where the author is in the document's own structure: its headings, the current one marked.
+"""The headings of the current document, the one that the author is under marked.
 
-Knows headings; `settings/outline.*` is a settings text and read as such.
+`settings/outline.*` is a settings text and belongs to `project_files`.
 """
 
 import re
 from bisect import bisect
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from typing import NamedTuple
 
 from anyio import to_thread
@@ -14,14 +13,16 @@ from anyio import to_thread
 from creonowd.context.fragment import Fragment, Layer, Place
 from creonowd.context.plan import Ask, Document, Fetched, Need
 from creonowd.errors import WarningCode, warning_text
+from creonowd.memo import Memo
 from creonowd.retrieval.passages import heading_of
 
 SCORE = 1.0
 NEAR = 30
 HERE = "→"
+KEPT_DOCUMENTS = 16
 
-# Only these lines can be headings: a pattern that begins with a newline is found thirty times
-# as fast as one that looks at the beginning of every line.
+# Only these lines can be headings. A pattern that begins with a newline is thirty times as fast
+# as one that looks at the beginning of every line.
 _CANDIDATE = re.compile(
     r"\n[ \t\u3000]*(?:#{1,6}[ \t]|第|(?:book|volume|part|chapter|act|scene)\s)[^\n]{0,80}(?=\n|\Z)",
     re.IGNORECASE,
@@ -37,8 +38,8 @@ class OutlineHeading(NamedTuple):
     at: int
 
 
-class HeadingsOutline:
-    """Gives the outline of the document at hand."""
+class HeadingsSource:
+    """The outline of the current document."""
 
     layer = Layer.RETRIEVED
     name = "outline"
@@ -47,15 +48,18 @@ class HeadingsOutline:
     timeout_ms = None
 
     async def fetch(self, ask: Ask) -> Fetched:
-        """Give the headings around the cursor, if the document has any."""
-        if ask.document is None:
+        """Return the headings around the cursor, if the document has any."""
+        document = ask.document
+        if document is None:
             return Fetched()
-        text = await to_thread.run_sync(outline, ask.document)
-        return Fetched(fragments=(_fragment(ask.document, text),) if text else ())
+        if not _kept.knows(document.text):
+            await to_thread.run_sync(headings, document.text)
+        text = outline(document)
+        return Fetched(fragments=(_fragment(document, text),) if text else ())
 
 
 def outline(document: Document) -> str:
-    """Set the headings as a list, the one that the author is under marked; empty if there are none."""
+    """Return the headings as a list with the current one marked; empty if there are none."""
     found = headings(document.text)
     if not found:
         return ""
@@ -64,9 +68,15 @@ def outline(document: Document) -> str:
     return "\n".join(_lines(found[first:last], here - first))
 
 
-@lru_cache(maxsize=8)
+_kept: Memo[str, tuple[OutlineHeading, ...]] = Memo(KEPT_DOCUMENTS)
+
+
 def headings(text: str) -> tuple[OutlineHeading, ...]:
-    """Find the headings of a text, those inside code fences aside."""
+    """Return the headings of a text, except those inside code fences."""
+    return _kept.get(text, lambda: _headings(text))
+
+
+def _headings(text: str) -> tuple[OutlineHeading, ...]:
     lines = f"\n{text}"
     fences = [match.start() for match in _FENCE.finditer(lines)]
     return tuple(
@@ -87,7 +97,7 @@ def _lines(found: Sequence[OutlineHeading], here: int) -> Iterator[str]:
 def _fragment(document: Document, text: str) -> Fragment:
     return Fragment(
         layer=Layer.RETRIEVED,
-        source=HeadingsOutline.name,
+        source=HeadingsSource.name,
         source_ref=f"{document.source_ref}#outline",
         text=text,
         place=Place(),

@@ -1,10 +1,10 @@
 """Passages of the author's own documents, as a source of the Retrieved layer.
 
-Knows how to ask the index and what to say while it is incomplete; never waits for it longer
-than a few changed pages take.
+It waits for the index no longer than a few changed pages take, and warns while that is incomplete.
+`explain` returns the same passages with the reasons for their scores.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 
 from creonowd.context.fragment import Fragment, Layer, Place, Span
 from creonowd.context.plan import Ask, Document, Fetched, Need
@@ -12,12 +12,13 @@ from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model
 from creonowd.retrieval.indexes import Indexes
 from creonowd.retrieval.query import Query, make_query
-from creonowd.retrieval.ranking import Current, Ranked, rank, source_ref
+from creonowd.retrieval.ranking import CurrentDocument, Ranked, rank, source_ref
 from creonowd.sources.characters import ProjectEntities
 from creonowd.workspace.projects import Project
 
 GRACE_SECONDS = 0.25
 MOST_PASSAGES = 64
+MOST = 200
 LEAST_SCORE = 0.1
 
 
@@ -28,24 +29,24 @@ class Passages:
         self._indexes = indexes
 
     async def find(
-        self, project: Project, query: Query, current: Current | None, limit: int
-    ) -> "OfferedPassages":
-        """Rank what the index holds now; IO_ERROR if none can be kept."""
+        self, project: Project, query: Query, current: CurrentDocument | None, limit: int
+    ) -> "RankedPassages":
+        """Rank the passages that the index has now; IO_ERROR if there can be no index."""
         index = self._indexes.of(project)
         if index.problem is not None:
             raise DaemonError(ErrorCode.IO_ERROR, f"There is no index: {index.problem}.")
         caught_up = await index.catch_up(GRACE_SECONDS)
         found = await index.search(query.weights, 2 * limit + MOST_PASSAGES)
         complete = caught_up and not index.damaged
-        return OfferedPassages(ranked=rank(found, current, limit), complete=complete)
+        return RankedPassages(ranked=rank(found, current, limit), complete=complete)
 
     async def paths(self, project: Project) -> list[str]:
         """List the documents that can be found, in order."""
         return await self._indexes.of(project).paths()
 
 
-class OfferedPassages(Model):
-    """Passages, best first, and whether the index they come from holds everything there is."""
+class RankedPassages(Model):
+    """Passages, best first, and whether the index they come from is complete."""
 
     ranked: list[Ranked]
     complete: bool
@@ -60,40 +61,40 @@ class PassageSource:
     unavailable = warning_text(WarningCode.RAG_UNAVAILABLE)
     timeout_ms: int | None = None
 
-    def __init__(self, passages: Passages, project: Project, cast: ProjectEntities) -> None:
-        self._passages, self._project, self._cast = passages, project, cast
+    def __init__(self, passages: Passages, project: Project, entities: ProjectEntities) -> None:
+        self._passages, self._project, self._entities = passages, project, entities
 
     async def fetch(self, ask: Ask) -> Fetched:
         """Find what the text before the cursor and the author's wish are about."""
-        query = await asked(self._cast, ask.query, ask.wish)
-        current = None if ask.document is None else around(ask.document, ask.query)
+        query = await _query(self._entities, ask.query, ask.wish)
+        current = None if ask.document is None else _current(ask.document, ask.query)
         limit = min(ask.limit, MOST_PASSAGES)
-        offered = await self._passages.find(self._project, query, current, limit)
+        found = await self._passages.find(self._project, query, current, limit)
         path = None if current is None else current.path
-        good = (one for one in offered.ranked if one.score >= LEAST_SCORE)
+        fragments = (_fragment(one, path) for one in found.ranked if one.score >= LEAST_SCORE)
         return Fetched(
-            fragments=tuple(_fragment(one, path) for one in good),
-            warnings=() if offered.complete else (warning_text(WarningCode.RETRIEVAL_INDEXING),),
+            fragments=tuple(fragments),
+            warnings=() if found.complete else (warning_text(WarningCode.RETRIEVAL_INDEXING),),
         )
 
 
-async def asked(cast: ProjectEntities, text: str, wish: str) -> Query:
-    """Make a query; whoever is named in it is looked for under all of their names."""
-    everyone = (await cast.everyone()).names
-    found = cast.find((name for names in everyone for name in names), f"{text}\n{wish}")
-    named = [name for names in everyone if found.intersection(names) for name in names]
-    return make_query(text, wish, named)
+async def _query(entities: ProjectEntities, text: str, wish: str) -> Query:
+    """Make a query; an entity that is named in it is searched for under all of its names."""
+    all_names = (await entities.all()).names
+    found = entities.find((name for names in all_names for name in names), f"{text}\n{wish}")
+    mentioned = [name for names in all_names if found.intersection(names) for name in names]
+    return make_query(text, wish, mentioned)
 
 
-def around(document: Document, query: str) -> Current:
-    """Say which part of a document a query was made of: from its text to where the author is."""
+def _current(document: Document, query: str) -> CurrentDocument:
+    """Return the document with the stretch that a query was made of, up to the author's place."""
     start = document.here.start
     found = document.text.rfind(query, 0, start) if query else -1
-    return Current(
+    return CurrentDocument(
         path=document.source_ref,
         text=document.text,
-        asked_from=start if found < 0 else found,
-        asked_to=document.here.end,
+        query_start=start if found < 0 else found,
+        query_end=document.here.end,
     )
 
 
@@ -110,11 +111,8 @@ def _fragment(ranked: Ranked, current: str | None) -> Fragment:
     )
 
 
-MOST = 200
-
-
 class Search(Model):
-    """What is searched for: the text before the author, or a wish; the window is left out."""
+    """What to search for: the text before the cursor, or a wish; `window` is left out on each side."""
 
     document: Document | None
     text: str
@@ -133,7 +131,7 @@ class TermShare(Model):
 class Why(Model):
     """What a score is made of.
 
-    `names` are those of the project's entities that the passage holds. `recency` tells how near
+    `names` are those of the project's entities that occur in the passage. `recency` is how near
     its document stands to the current one in the order of the paths, 1 being the same document;
     it does not count towards the score.
     """
@@ -144,7 +142,7 @@ class Why(Model):
 
 
 class Explained(Model):
-    """The passages with their reasons, best first; the names that were asked for."""
+    """The passages with their reasons, best first, and the names in the query."""
 
     passages: list[tuple[Ranked, Why]]
     names: list[str]
@@ -152,57 +150,51 @@ class Explained(Model):
 
 
 async def explain(
-    passages: Passages, cast: ProjectEntities, project: Project, search: Search
+    passages: Passages, entities: ProjectEntities, project: Project, search: Search
 ) -> Explained:
-    """Search, and say why each passage is where it is."""
-    query = await asked(cast, search.text, search.wish)
-    current = None if search.document is None else around(search.document, search.text)
-    offered = await passages.find(project, query, current, MOST)
-    shown = _shown(search)
-    ranked = [one for one in offered.ranked if not _lies_in(one, search.document, shown)]
-    near = nearness(await passages.paths(project), search.document)
+    """Search, and return each passage with the reasons for its score."""
+    query = await _query(entities, search.text, search.wish)
+    current = None if search.document is None else _current(search.document, search.text)
+    found = await passages.find(project, query, current, MOST)
+    ranked = [one for one in found.ranked if not _is_in_window(one, search)]
+    recency = _recency(await passages.paths(project), search.document)
     return Explained(
-        passages=[(one, _why(one, query.names, cast, near)) for one in ranked[: search.limit]],
+        passages=[
+            (one, _why(one, query.names, entities, recency.get(one.found.path, 0.0)))
+            for one in ranked[: search.limit]
+        ],
         names=list(query.names),
-        complete=offered.complete,
+        complete=found.complete,
     )
 
 
-def nearness(paths: Sequence[str], document: Document | None) -> dict[str, float]:
-    """Tell for every document how near it stands to the current one; nothing without one."""
+def without_terms(why: Why, visible: Container[str]) -> Why:
+    """Leave out the terms that are not among the visible ones."""
+    terms = [share for share in why.terms if share.term in visible]
+    return Why(terms=terms, names=why.names, recency=why.recency)
+
+
+def _recency(paths: Sequence[str], document: Document | None) -> dict[str, float]:
+    """Return for every document how near it stands to the current one; nothing without one."""
     if document is None or document.source_ref not in paths:
         return {}
     here = paths.index(document.source_ref)
     return {path: round(1 / (1 + abs(at - here)), 4) for at, path in enumerate(paths)}
 
 
-def without_terms(why: Why, shown: Container[str]) -> Why:
-    """Leave out the terms that may not be shown."""
-    terms = [share for share in why.terms if share.term in shown]
-    return Why(terms=terms, names=why.names, recency=why.recency)
-
-
-def _shown(search: Search) -> Span:
-    if search.document is None:
-        return Span(0, 0)
-    here = search.document.here
-    return Span(here.start - search.window, here.end + search.window)
-
-
-def _lies_in(ranked: Ranked, document: Document | None, shown: Span) -> bool:
-    found = ranked.found
+def _is_in_window(ranked: Ranked, search: Search) -> bool:
+    found, document = ranked.found, search.document
     if document is None or found.path != document.source_ref:
         return False
-    return max(found.start, shown.start) < min(found.end, shown.end)
+    start, end = document.here.start - search.window, document.here.end + search.window
+    return max(found.start, start) < min(found.end, end)
 
 
-def _why(
-    ranked: Ranked, names: Sequence[str], cast: ProjectEntities, near: Mapping[str, float]
-) -> Why:
+def _why(ranked: Ranked, names: Sequence[str], entities: ProjectEntities, recency: float) -> Why:
     found = ranked.found
     shares = sorted(found.shares.items(), key=lambda pair: (-pair[1], pair[0]))
     return Why(
         terms=[TermShare(term=term, share=round(s / found.score, 4)) for term, s in shares],
-        names=sorted(cast.find(names, found.text)),
-        recency=near.get(found.path, 0.0),
+        names=sorted(entities.find(names, found.text)),
+        recency=recency,
     )

@@ -1,25 +1,22 @@
-"""What the last AI runs on this document came to, so that rewriting stays of one piece.
-
-Knows records of runs; knows no provider.
-"""
+"""Summaries of the last AI runs on a document, so that the next run continues in their line."""
 
 from collections.abc import Sequence
 
 from creonowd.context.fragment import Fragment, Layer, Place
 from creonowd.context.plan import Ask, Fetched, Need, Source
 from creonowd.errors import WarningCode, warning_text
-from creonowd.sources.outline import HeadingsOutline
+from creonowd.sources.outline import HeadingsSource
 from creonowd.workspace.projects import Project
 from creonowd.workspace.runs import RunRecord, Runs
 
 SCORE = 1.0
 
-# Behind every document: a run changes these, and must not shift what stands before them.
+# After every document: each run adds a summary, which must not shift the passages before it.
 LAST = "\U0010ffff"
 
 
-class RecentRuns:
-    """Gives the summaries of the last runs, oldest first."""
+class RecentRunsSource:
+    """The summaries of the last runs, oldest first."""
 
     layer = Layer.RETRIEVED
     name = "recent_summary"
@@ -31,7 +28,7 @@ class RecentRuns:
         self._runs = runs
 
     async def fetch(self, ask: Ask) -> Fetched:
-        """Give as many summaries as the skill asks for."""
+        """Return as many summaries as the skill asks for."""
         if ask.document_id is None or not ask.recent_summary:
             return Fetched()
         records = await self._runs.recent(ask.project_id, ask.document_id)
@@ -41,7 +38,7 @@ class RecentRuns:
 def _fragment(run: RunRecord) -> Fragment:
     return Fragment(
         layer=Layer.RETRIEVED,
-        source=RecentRuns.name,
+        source=RecentRunsSource.name,
         source_ref=f"runs/{run.number}",
         text=run.summary,
         place=Place(path=LAST, offset=run.number),
@@ -49,12 +46,13 @@ def _fragment(run: RunRecord) -> Fragment:
     )
 
 
-class SkillSources:
-    """Gives the same sources to every project: each is told the project when it is asked."""
+class DocumentSources:
+    """The sources about the current document: its headings and its last runs."""
 
     def __init__(self, runs: Runs) -> None:
-        self._sources = (HeadingsOutline(), RecentRuns(runs))
+        self._sources = (HeadingsSource(), RecentRunsSource(runs))
 
     def of(self, project: Project) -> Sequence[Source]:
-        """Give the sources of a project for one assembly."""
+        """Return the sources for one assembly; they are the same for every project."""
+        del project
         return self._sources

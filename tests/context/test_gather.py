@@ -1,7 +1,6 @@
 """All sources at once: one that fails costs its own text and a warning, nothing else."""
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
 import anyio
@@ -12,12 +11,10 @@ from creonowd.context.budget import BudgetProfile
 from creonowd.context.fragment import Layer
 from creonowd.context.gather import Gathered, gather
 from creonowd.context.plan import (
-    Accompanied,
     Ask,
     ContextRules,
     Fetched,
     Need,
-    Party,
     Plan,
     SkillNeeds,
     asked,
@@ -83,42 +80,15 @@ async def test_no_source_runs_out_of_time_while_its_turn_is_awaited() -> None:
     assert not results[0].warnings
 
 
-class Friend(Accompanied, InMemorySource):
-    """A source that is fetched by its party."""
-
-    def __init__(self, name: str, party: Party) -> None:
-        super().__init__(Layer.RULES, name, [], unavailable=f"{name} is missing")
-        self.party = party
-
-
-class Friends:
-    """A party of which some members come back and some do not."""
-
-    def __init__(self, outcomes: dict[str, object]) -> None:
-        self.outcomes = outcomes
-        self.asked: list[str] = []
-
-    async def go(self, names: Sequence[str]) -> None:
-        """Be on the way until nobody waits any more."""
-        self.asked += names
-        await anyio.sleep_forever()
-
-    def told(self, name: str) -> object:
-        """Give what was said."""
-        return self.outcomes.get(name)
-
-
-async def test_who_goes_together_fails_apart() -> None:
-    said = Fetched(fragments=(piece(Layer.RULES, "style.md", "短句。"),))
-    friends = Friends({"back": said, "broken": OSError(5, "disk"), "mad": "nonsense"})
-    names = ["back", "broken", "mad", "lost"]
+async def test_each_source_fails_in_its_own_way_and_costs_the_others_nothing() -> None:
+    broken, mad, lost = (InMemorySource(Layer.RULES, name) for name in ("broken", "mad", "lost"))
+    broken.failure, mad.answer, lost.hangs = OSError(5, "disk"), "nonsense", True
     impatient = replace(plan(), source_timeout_ms=20)
 
     with anyio.fail_after(60):
-        gathered = await gather(impatient, [*(Friend(name, friends) for name in names), good()])
+        gathered = await gather(impatient, [broken, mad, lost, good()])
 
-    assert friends.asked == names
-    assert [f.source_ref for f in gathered.fragments[Layer.RULES]] == ["style.md", "style.md"]
+    assert [f.source_ref for f in gathered.fragments[Layer.RULES]] == ["style.md"]
     assert {f.source: f.kind for f in gathered.failures} == {
         "broken": "OSError",
         "mad": "malformed",
@@ -126,14 +96,14 @@ async def test_who_goes_together_fails_apart() -> None:
     }
 
 
-async def test_a_party_that_finds_text_of_another_project_ends_the_request() -> None:
-    friends = Friends({"one": DaemonError(ErrorCode.CONTEXT_SCOPE_VIOLATION)})
-    impatient = replace(plan(), source_timeout_ms=20)
+async def test_warnings_of_answers_stand_before_those_of_failures() -> None:
+    bad, warns = graph(), good()
+    bad.failure = OSError(5, "disk")
+    warns.answer = Fetched(warnings=("RULES_UNAVAILABLE: a.md",))
 
-    with anyio.fail_after(60), pytest.raises(DaemonError) as caught:
-        await gather(impatient, [Friend("one", friends)])
+    gathered = await gather(plan(), [bad, warns])
 
-    assert caught.value.code is ErrorCode.CONTEXT_SCOPE_VIOLATION
+    assert gathered.warnings == ((Layer.RULES, "RULES_UNAVAILABLE: a.md"), (Layer.RULES, KG))
 
 
 @pytest.mark.requirement("CE-061", "CE-071")

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.retrieval.stage import Stage
+from tests.retrieval.indexed_project import IndexedProject
 
 
 @pytest.fixture
-def stage(tmp_path: Path) -> Stage:
+def indexed(tmp_path: Path) -> IndexedProject:
     """A project with nothing in it."""
-    return Stage(tmp_path)
+    return IndexedProject(tmp_path)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from creonowd.retrieval.database import DamagedIndexError, Database
-from tests.retrieval.made_indexes import index_of, refs, write
+from tests.retrieval.text_indexes import index_of, refs, write
 
 
 def test_an_index_is_there_again_after_a_restart(tmp_path: Path):

@@ -10,7 +10,7 @@ from creonowd.retrieval.project_index import EditorDocument, ProjectIndex
 from creonowd.retrieval.query import make_query
 from creonowd.retrieval.ranking import source_ref
 from creonowd.workspace.projects import Project
-from tests.retrieval.stage import PATIENCE, Stage
+from tests.retrieval.indexed_project import PATIENCE, IndexedProject
 
 
 async def refs(index: ProjectIndex, query: str) -> list[str]:
@@ -29,11 +29,11 @@ async def until(indexes: Indexes, project: Project, query: str, wanted: list[str
             await index.turn(after=turns)
 
 
-async def test_a_project_is_indexed_in_the_background(stage: Stage):
-    stage.write("a.md", "风雪")
+async def test_a_project_is_indexed_in_the_background(indexed: IndexedProject):
+    indexed.write("a.md", "风雪")
 
-    async with stage.indexes() as indexes:
-        index = indexes.of(stage.project)
+    async with indexed.indexes() as indexes:
+        index = indexes.of(indexed.project)
 
         assert not index.current
         assert await refs(index, "风雪") == []
@@ -41,66 +41,68 @@ async def test_a_project_is_indexed_in_the_background(stage: Stage):
         assert await refs(index, "风雪") == ["a.md#L1-L1"]
 
 
-async def test_the_watcher_is_followed(stage: Stage):
-    stage.write("a.md", "风雪")
+async def test_the_watcher_is_followed(indexed: IndexedProject):
+    indexed.write("a.md", "风雪")
 
-    async with stage.indexes() as indexes:
-        await until(indexes, stage.project, "风雪", ["a.md#L1-L1"])
-        stage.write("b.md", "江船")
-        await until(indexes, stage.project, "江船", ["b.md#L1-L1"])
-        (stage.project.root / "a.md").unlink()
-        await until(indexes, stage.project, "风雪", [])
-
-
-async def test_without_a_watcher_every_question_looks_at_the_disk(stage: Stage):
-    async with stage.indexes(watching=False) as indexes:
-        await indexes.of(stage.project).catch_up(PATIENCE)
-        stage.write("a.md", "风雪")
-
-        await until(indexes, stage.project, "风雪", ["a.md#L1-L1"])
+    async with indexed.indexes() as indexes:
+        await until(indexes, indexed.project, "风雪", ["a.md#L1-L1"])
+        indexed.write("b.md", "江船")
+        await until(indexes, indexed.project, "江船", ["b.md#L1-L1"])
+        (indexed.project.root / "a.md").unlink()
+        await until(indexes, indexed.project, "风雪", [])
 
 
-async def test_what_is_open_is_found_before_it_is_saved(stage: Stage):
-    stage.write("a.md", "风雪")
+async def test_without_a_watcher_every_question_looks_at_the_disk(indexed: IndexedProject):
+    async with indexed.indexes(watching=False) as indexes:
+        await indexes.of(indexed.project).catch_up(PATIENCE)
+        indexed.write("a.md", "风雪")
 
-    async with stage.indexes() as indexes:
-        await until(indexes, stage.project, "风雪", ["a.md#L1-L1"])
-        stage.held["a.md"] = EditorDocument(mark="1", text=lambda: "月色")
-        await until(indexes, stage.project, "月色", ["a.md#L1-L1"])
-        del stage.held["a.md"]
-        await until(indexes, stage.project, "风雪", ["a.md#L1-L1"])
+        await until(indexes, indexed.project, "风雪", ["a.md#L1-L1"])
 
 
-async def test_an_index_survives_a_restart_and_notices_what_changed_meanwhile(stage: Stage):
-    stage.write("a.md", "风雪")
-    stage.write("b.md", "江船")
-    async with stage.indexes() as indexes:
-        await until(indexes, stage.project, "江船", ["b.md#L1-L1"])
-    stage.write("b.md", "月色")
+async def test_what_is_open_is_found_before_it_is_saved(indexed: IndexedProject):
+    indexed.write("a.md", "风雪")
 
-    async with stage.indexes() as indexes:
-        await until(indexes, stage.project, "月色", ["b.md#L1-L1"])
-        await until(indexes, stage.project, "风雪", ["a.md#L1-L1"])
-
-
-async def test_a_damaged_index_is_made_anew(stage: Stage):
-    stage.write("a.md", "风雪")
-    async with stage.indexes() as indexes:
-        await until(indexes, stage.project, "风雪", ["a.md#L1-L1"])
-    stage.file.write_bytes(b"\xff" * 20_000)
-
-    async with stage.indexes() as indexes:
-        await until(indexes, stage.project, "风雪", ["a.md#L1-L1"])
+    async with indexed.indexes() as indexes:
+        await until(indexes, indexed.project, "风雪", ["a.md#L1-L1"])
+        indexed.open_documents["a.md"] = EditorDocument(mark="1", text=lambda: "月色")
+        await until(indexes, indexed.project, "月色", ["a.md#L1-L1"])
+        del indexed.open_documents["a.md"]
+        await until(indexes, indexed.project, "风雪", ["a.md#L1-L1"])
 
 
-async def test_an_index_that_is_damaged_while_in_use_is_made_anew(stage: Stage):
-    stage.write("a.md", "风雪")
+async def test_an_index_survives_a_restart_and_notices_what_changed_meanwhile(
+    indexed: IndexedProject,
+):
+    indexed.write("a.md", "风雪")
+    indexed.write("b.md", "江船")
+    async with indexed.indexes() as indexes:
+        await until(indexes, indexed.project, "江船", ["b.md#L1-L1"])
+    indexed.write("b.md", "月色")
 
-    async with stage.indexes() as indexes:
-        await until(indexes, stage.project, "风雪", ["a.md#L1-L1"])
-        damage(stage.file)
+    async with indexed.indexes() as indexes:
+        await until(indexes, indexed.project, "月色", ["b.md#L1-L1"])
+        await until(indexes, indexed.project, "风雪", ["a.md#L1-L1"])
 
-        await until(indexes, stage.project, "风雪", ["a.md#L1-L1"])
+
+async def test_a_damaged_index_is_made_anew(indexed: IndexedProject):
+    indexed.write("a.md", "风雪")
+    async with indexed.indexes() as indexes:
+        await until(indexes, indexed.project, "风雪", ["a.md#L1-L1"])
+    indexed.file.write_bytes(b"\xff" * 20_000)
+
+    async with indexed.indexes() as indexes:
+        await until(indexes, indexed.project, "风雪", ["a.md#L1-L1"])
+
+
+async def test_an_index_that_is_damaged_while_in_use_is_made_anew(indexed: IndexedProject):
+    indexed.write("a.md", "风雪")
+
+    async with indexed.indexes() as indexes:
+        await until(indexes, indexed.project, "风雪", ["a.md#L1-L1"])
+        damage(indexed.file)
+
+        await until(indexes, indexed.project, "风雪", ["a.md#L1-L1"])
 
 
 def damage(file: Path) -> None:
@@ -109,40 +111,40 @@ def damage(file: Path) -> None:
     connection.close()
 
 
-async def test_an_index_that_cannot_be_kept_says_so_and_recovers(stage: Stage):
-    stage.write("a.md", "风雪")
-    stage.user_data.mkdir()
-    (stage.user_data / "retrieval").write_text("in the way", encoding="utf-8")
+async def test_an_index_that_cannot_be_kept_says_so_and_recovers(indexed: IndexedProject):
+    indexed.write("a.md", "风雪")
+    indexed.user_data.mkdir()
+    (indexed.user_data / "retrieval").write_text("in the way", encoding="utf-8")
 
-    async with stage.indexes() as indexes:
-        index = indexes.of(stage.project)
+    async with indexed.indexes() as indexes:
+        index = indexes.of(indexed.project)
         await index.turn(after=0)
         assert indexes.problems().keys() == {"prj_test"}
-        (stage.user_data / "retrieval").unlink()
+        (indexed.user_data / "retrieval").unlink()
 
-        await until(indexes, stage.project, "风雪", ["a.md#L1-L1"])
+        await until(indexes, indexed.project, "风雪", ["a.md#L1-L1"])
         with anyio.fail_after(PATIENCE):
             while indexes.problems():
                 await index.turn(after=index.turns)
 
 
-async def test_a_project_that_is_forgotten_leaves_nothing_behind(stage: Stage):
-    stage.write("a.md", "风雪")
+async def test_a_project_that_is_forgotten_leaves_nothing_behind(indexed: IndexedProject):
+    indexed.write("a.md", "风雪")
 
-    async with stage.indexes() as indexes:
-        await until(indexes, stage.project, "风雪", ["a.md#L1-L1"])
+    async with indexed.indexes() as indexes:
+        await until(indexes, indexed.project, "风雪", ["a.md#L1-L1"])
         await indexes.forget("prj_test")
         await indexes.forget("prj_never")
 
-        assert list(stage.file.parent.iterdir()) == []
+        assert list(indexed.file.parent.iterdir()) == []
 
 
-async def test_nobody_waits_for_many_documents(stage: Stage):
+async def test_nobody_waits_for_many_documents(indexed: IndexedProject):
     for number in range(200):
-        stage.write(f"{number}.md", "风雪夜归人。\n" * 200)
+        indexed.write(f"{number}.md", "风雪夜归人。\n" * 200)
 
-    async with stage.indexes() as indexes:
-        index = indexes.of(stage.project)
+    async with indexed.indexes() as indexes:
+        index = indexes.of(indexed.project)
         with anyio.fail_after(PATIENCE):
             caught_up = await index.catch_up(PATIENCE)
 
@@ -153,11 +155,11 @@ async def test_nobody_waits_for_many_documents(stage: Stage):
         assert len(await refs(index, "归人")) == 20
 
 
-async def test_nobody_waits_for_a_change_that_is_not_new(stage: Stage):
-    stage.write("novel.md", "".join(f"第{n}回 风雪夜归人，江船夜泊。\n" for n in range(50_000)))
+async def test_nobody_waits_for_a_change_that_is_not_new(indexed: IndexedProject):
+    indexed.write("novel.md", "".join(f"第{n}回 风雪夜归人，江船夜泊。\n" for n in range(50_000)))
 
-    async with stage.indexes() as indexes:
-        index = indexes.of(stage.project)
+    async with indexed.indexes() as indexes:
+        index = indexes.of(indexed.project)
         await index.turn(after=0)
         with anyio.fail_after(PATIENCE):
             caught_up = await index.catch_up(0)
@@ -166,12 +168,12 @@ async def test_nobody_waits_for_a_change_that_is_not_new(stage: Stage):
         assert index.progress.documents == 1
 
 
-async def test_ending_does_not_wait_for_a_long_round(stage: Stage):
-    stage.write("novel.md", "".join(f"第{n}回 风雪夜归人，江船夜泊。\n" for n in range(100_000)))
+async def test_ending_does_not_wait_for_a_long_round(indexed: IndexedProject):
+    indexed.write("novel.md", "".join(f"第{n}回 风雪夜归人，江船夜泊。\n" for n in range(100_000)))
 
     with anyio.fail_after(PATIENCE):
-        async with stage.indexes() as indexes:
-            index = indexes.of(stage.project)
+        async with indexed.indexes() as indexes:
+            index = indexes.of(indexed.project)
             await index.turn(after=0)
 
     assert index.progress.done == 0

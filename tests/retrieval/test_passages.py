@@ -1,13 +1,22 @@
-"""How documents are cut."""
+"""Documents are cut into passages under their headings, without their secrets."""
 
 import itertools
+import random
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.retrieval.passages import MOST_TOKENS, cut
+from creonowd.redaction import PLACEHOLDER, Redactor
+from creonowd.retrieval.passages import (
+    MOST_TOKENS,
+    Headings,
+    Passage,
+    cut,
+    heading_of,
+    without_secrets,
+)
 from creonowd.tokens.tokenizer import Tokenizers
 
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
@@ -102,3 +111,128 @@ def test_every_character_that_is_not_blank_is_in_one_passage(text: str):
     assert "".join("".join(p.text for p in passages).split()) == "".join(text.split())
     assert all(text[p.start : p.end] == p.text for p in passages)
     assert all(a.end <= b.start for a, b in itertools.pairwise(passages))
+
+
+@pytest.mark.parametrize(
+    ("line", "level", "title"),
+    [
+        ("# 第一卷", 1, "第一卷"),
+        ("### 雪夜 ###", 3, "雪夜"),
+        ("第1章 甄士隐梦幻识通灵", 2, "第1章 甄士隐梦幻识通灵"),
+        ("　　第一百二十回", 2, "第一百二十回"),
+        ("第二卷：归来", 1, "第二卷：归来"),
+        ("第三节", 3, "第三节"),
+        ("Chapter 12", 2, "Chapter 12"),
+        ("CHAPTER IV. A Ball", 2, "CHAPTER IV. A Ball"),
+        ("Part Two", 1, "Part Two"),
+        ("Scene 3", 3, "Scene 3"),
+    ],
+)
+def test_a_heading_is_recognised(line: str, level: int, title: str):
+    assert heading_of(line) == (level, title)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "#hashtag",
+        "第四回中既将薛家母子在荣府中寄居等事略已表明。",
+        "第一章里他说过。",
+        "Part of the reason was money.",
+        "chapter and verse",
+        "第三章 " + "很长" * 60,
+    ],
+)
+def test_prose_is_no_heading(line: str):
+    assert heading_of(line) is None
+
+
+def test_a_deeper_heading_stands_below_and_an_equal_one_instead():
+    headings = Headings()
+
+    for line in ("# 卷一", "## 第一章", "### 雪", "## 第二章"):
+        headings.read(line)
+
+    assert headings.path == ("卷一", "第二章")
+
+
+def test_fenced_lines_are_no_headings():
+    headings = Headings()
+
+    for line in ("# 卷一", "```", "# not one", "~~~", "```"):
+        headings.read(line)
+
+    assert headings.path == ("卷一",)
+    assert headings.read("## 第一章")
+
+
+REDACTOR = Redactor()
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+TOKEN = "ghp_" + "a1B2" * 9
+
+
+def key(lines: int, seed: int = 1) -> list[str]:
+    rolls = random.Random(seed)
+    return ["".join(rolls.choices(LETTERS, k=64)) for _ in range(lines)]
+
+
+def armoured(kind: str, body: list[str]) -> str:
+    return f"-----BEGIN {kind}-----\n" + "\n".join(body) + f"\n-----END {kind}-----\n"
+
+
+def shown(text: str) -> list[Passage]:
+    return list(without_secrets(text, cut(text), REDACTOR))
+
+
+@pytest.mark.parametrize("kind", ["PGP PRIVATE KEY BLOCK", "RSA PRIVATE KEY", "PRIVATE KEY"])
+@pytest.mark.parametrize("lines", [8, 60, 400])
+def test_no_line_of_a_key_is_in_any_passage(kind: str, lines: int) -> None:
+    body = key(lines)
+    text = f"灯塔守夜人点灯。\n\n{armoured(kind, body)}\n灯塔守夜人睡了。\n"
+
+    told = [REDACTOR.redact(passage.text).text for passage in shown(text)]
+
+    assert not [line for line in body if any(line in text for text in told)]
+    assert any("灯塔守夜人睡了。" in text for text in told)
+
+
+def test_a_token_in_a_line_that_is_cut_is_in_neither_piece() -> None:
+    """A line without a stop is cut where it is full, be that in the middle of a token."""
+    for length in range(1380, 1500, 4):
+        text = "雪" * 340 + "a" * (length - 1360) + f" token={TOKEN} " + "雨" * 400
+
+        told = "".join(REDACTOR.redact(passage.text).text for passage in shown(text))
+
+        assert not any(TOKEN[at : at + 12] in told for at in range(len(TOKEN) - 12))
+
+
+def test_a_secret_that_lies_whole_in_a_passage_is_left_to_the_engine() -> None:
+    """Who redacts also tells what was taken out, and of which source."""
+    (passage,) = shown(f"他把 {TOKEN} 写在纸上。")
+
+    assert TOKEN in passage.text
+
+
+def test_places_stay_those_of_the_document() -> None:
+    text = f"甲。\n\n{armoured('PRIVATE KEY', key(60))}\n乙。\n"
+
+    for before, after in zip(cut(text), shown(text), strict=True):
+        assert (before.start, before.end, before.lines) == (after.start, after.end, after.lines)
+
+
+def test_a_text_without_secrets_is_as_it_was() -> None:
+    text = "灯塔守夜人点灯。\n\n" * 200
+
+    assert shown(text) == list(cut(text))
+
+
+@given(st.lists(st.sampled_from([TOKEN, "雨停了。", "\n", "\n\n", "a", " ", "密码：", "Xy9k3Qz8"])))
+def test_what_the_document_hides_no_passage_shows(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    hidden = {text[found.start : found.end] for found in REDACTOR.find(text)}
+
+    told = [REDACTOR.redact(passage.text).text for passage in shown(text)]
+
+    kept = REDACTOR.redact(text).text.replace(PLACEHOLDER, "\0")
+    assert not [s for s in hidden if s not in kept and any(s in text for text in told)]

@@ -9,7 +9,7 @@ import pytest
 
 from creonowd.retrieval.database import Database
 from testing.retrieval_questions import CORPUS, QUESTIONS, chapters, measure
-from tests.retrieval.made_indexes import index_of, ranked
+from tests.retrieval.text_indexes import index_of, ranked
 
 
 @pytest.fixture(scope="module")

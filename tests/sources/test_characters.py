@@ -1,9 +1,24 @@
-"""Characters: entities with names, aliases and priority."""
+"""Entities: read from their files, and retrieved when they are mentioned."""
+
+from pathlib import Path
 
 import pytest
 
+from creonowd.clock import SystemClock
 from creonowd.context.fragment import FragmentKind, Layer, Reason
-from creonowd.sources.characters import Entity, Inject, characters, describe, names_of, waiting
+from creonowd.context.plan import Ask, Document
+from creonowd.sources.characters import (
+    Entity,
+    EntityCache,
+    Inject,
+    MentionedSource,
+    ProjectEntities,
+    characters,
+    describe,
+)
+from creonowd.sources.shared_reads import ProjectReads, SharedReads
+from creonowd.workspace.creonow_tree import Folder, Tree, make_tree
+from creonowd.workspace.projects import Project
 from tests.sources.folders import folder
 
 PATH = ".creonow/characters/林远.md"
@@ -85,7 +100,7 @@ def test_an_entity_is_known_by_what_its_file_calls_it(
     assert describe(path, text) == Entity(names=names)
 
 
-def test_those_that_wait_to_be_mentioned_are_retrieved_text() -> None:
+def test_those_that_are_injected_when_mentioned_are_retrieved_text() -> None:
     texts: dict[str, str | bytes] = {
         PATH: "---\ninject: mentioned\npriority: 7\n---\n冷静。",
         ".creonow/characters/b.md": "---\ninject: manual\n---\n",
@@ -94,15 +109,112 @@ def test_those_that_wait_to_be_mentioned_are_retrieved_text() -> None:
         ".creonow/characters/e.md": "木匠",
     }
 
-    (fragment,) = waiting(folder(texts), Inject.MENTIONED)
+    entities = EntityCache().entities(folder(texts))
+    (fragment,) = entities.mentioned
 
     assert fragment.layer is Layer.RETRIEVED
     assert (fragment.score, fragment.priority) == (0.9, 7)
-    assert set(names_of(folder(texts))) == {("林远",), ("b",), ("e",)}
+    assert set(entities.names) == {("林远",), ("b",), ("e",)}
 
 
 def test_an_entity_is_described_by_its_file() -> None:
     assert describe("x/老陈.md", "木匠") == Entity(names=("老陈",))
     assert describe("x/a.json", "[1]") == Entity(names=("a",))
-    told = describe("x/a.json", '{"inject":"mentioned","name":"老陈"}')
-    assert told == Entity(names=("老陈",), inject=Inject.MENTIONED)
+    described = describe("x/a.json", '{"inject":"mentioned","name":"老陈"}')
+    assert described == Entity(names=("老陈",), inject=Inject.MENTIONED)
+
+
+FILLER = "众人说了一回闲话。"
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> MentionedSource:
+    make_tree(tmp_path)
+    for name, inject, more in (
+        ("林远", "mentioned", "aliases: [老更夫]"),
+        ("林远山", "mentioned", ""),
+        ("Ann", "mentioned", ""),
+        ("阿青", "manual", ""),
+        ("鬼", "never", ""),
+        ("主角", "always", ""),
+    ):
+        path = tmp_path / f".creonow/characters/{name}.md"
+        path.write_text(f"---\ninject: {inject}\n{more}\n---\n{name}的事。", encoding="utf-8")
+    project = Project(project_id="prj", name="x", root=tmp_path)
+    return MentionedSource(
+        ProjectEntities(ProjectReads(Tree(SystemClock()), project, SharedReads()), EntityCache())
+    )
+
+
+async def mentioned(
+    source: MentionedSource, text: str = "", wish: str = "", cursor: int | None = None
+) -> list[str]:
+    at = len(text) if cursor is None else cursor
+    document = Document(source_ref="a.md", text=text, cursor=at) if text else None
+    fetched = await source.fetch(
+        Ask(project_id="prj", skill_id="s", limit=200, document=document, wish=wish)
+    )
+    return [Path(fragment.source_ref).stem for fragment in fetched.fragments]
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("林远来了。", ["林远"]),
+        ("那老更夫又来了。", ["林远"]),
+        ("林远山来了。", ["林远山"]),
+        ("林远山与林远。", ["林远", "林远山"]),
+        ("Annabel and Anne", []),
+        ("Ann走了", ["Ann"]),
+        ("主角、阿青和鬼都在。", []),
+    ],
+)
+async def test_whoever_the_text_names_comes(
+    source: MentionedSource, text: str, found: list[str]
+) -> None:
+    assert await mentioned(source, text) == found
+
+
+async def test_what_the_author_says_counts_too(source: MentionedSource) -> None:
+    assert await mentioned(source, wish="让林远和阿青见面") == ["林远", "阿青"]
+
+
+async def test_whoever_is_far_away_does_not_come(source: MentionedSource) -> None:
+    text = f"林远。{FILLER * 1000}Ann。{FILLER * 200}林远山。"
+
+    assert await mentioned(source, text, cursor=len(FILLER) * 1000 + 10) == ["Ann"]
+
+
+async def test_names_are_lost_in_steps_and_not_with_every_letter(source: MentionedSource) -> None:
+    text = f"林远。{FILLER * 1000}"
+
+    found = [bool(await mentioned(source, text, cursor=at)) for at in range(0, 8000, 250)]
+
+    assert found == [at < 6000 for at in range(0, 8000, 250)]
+
+
+async def test_without_a_document_nobody_comes(source: MentionedSource) -> None:
+    assert await mentioned(source) == []
+
+
+def characters_folder(text: str) -> Folder:
+    said = f"---\nname: 林远\ninject: mentioned\n---\n{text}"
+    return folder({".creonow/characters/林远.md": said})
+
+
+def test_what_has_not_changed_is_the_very_same_value() -> None:
+    cache = EntityCache()
+
+    assert cache.entities(characters_folder("冷静。")) is cache.entities(
+        characters_folder("冷静。")
+    )
+
+
+def test_large_characters_that_were_changed_are_let_go() -> None:
+    cache = EntityCache()
+    before = cache.entities(characters_folder("冷静。"))
+
+    for version in range(10):
+        cache.entities(characters_folder(f"{version}" * 1_500_000))
+
+    assert cache.entities(characters_folder("冷静。")) is not before

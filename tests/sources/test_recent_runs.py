@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from creonowd.context.plan import Ask
-from creonowd.sources.recent_runs import RecentRuns
+from creonowd.sources.recent_runs import RecentRunsSource
 from creonowd.workspace.runs import RunRecord, Runs
 
 RUN = RunRecord(
@@ -30,12 +30,12 @@ def ask(count: int, document_id: str | None = "a.md") -> Ask:
     )
 
 
-async def recorded(user_data: Path, count: int) -> RecentRuns:
+async def recorded(user_data: Path, count: int) -> RecentRunsSource:
     runs = Runs(user_data)
     for number in range(count):
         summary = msgspec.structs.replace(RUN, summary=f"第{number}次")
         await runs.record("prj_1", "a.md", summary)
-    return RecentRuns(runs)
+    return RecentRunsSource(runs)
 
 
 @pytest.mark.requirement("SK-034")

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from creonowd.context.fragment import Span
 from creonowd.context.plan import Ask, Document
-from creonowd.sources.outline import NEAR, HeadingsOutline, outline
+from creonowd.sources.outline import NEAR, HeadingsSource, outline
 
 NOVEL = "# 红楼\n序。\n\n## 第一回 甄士隐\n正文。\n\n## 第二回 贾夫人\n正文。\n\n### 葬花\n正文。\n"
 
@@ -60,8 +60,8 @@ def test_a_selection_counts_from_its_beginning() -> None:
 async def test_the_source_says_where_it_comes_from() -> None:
     ask = Ask(project_id="p", skill_id="s", limit=9, document=at(NOVEL, 0))
 
-    (fragment,) = (await HeadingsOutline().fetch(ask)).fragments
-    nothing = await HeadingsOutline().fetch(Ask(project_id="p", skill_id="s", limit=9))
+    (fragment,) = (await HeadingsSource().fetch(ask)).fragments
+    nothing = await HeadingsSource().fetch(Ask(project_id="p", skill_id="s", limit=9))
 
     assert fragment.source_ref == "章/一.md#outline"
     assert fragment.score == 1.0

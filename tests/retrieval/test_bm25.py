@@ -1,4 +1,4 @@
-"""What is found, and in which order."""
+"""The best passages are found, in an order that depends on nothing else."""
 
 from pathlib import Path
 
@@ -6,7 +6,7 @@ import pytest
 
 from creonowd.retrieval import bm25
 from creonowd.retrieval.bm25 import COMMON
-from tests.retrieval.made_indexes import find, index_of, refs
+from tests.retrieval.text_indexes import find, index_of, refs
 
 FILLER = "众人说了一回闲话，吃了茶，各自散去。"
 

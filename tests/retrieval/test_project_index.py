@@ -12,7 +12,7 @@ from creonowd.redaction import Redactor
 from creonowd.retrieval.database import Database
 from creonowd.retrieval.index_writer import entries
 from creonowd.retrieval.project_index import EditorDocument, IndexScope, left_out, refresh
-from tests.retrieval.made_indexes import index_of, is_whole, refs
+from tests.retrieval.text_indexes import index_of, is_whole, refs
 
 OLD = 1_000_000_000
 

@@ -6,7 +6,7 @@ import anyio
 
 from creonowd.clock import SystemClock
 from creonowd.context.fragment import Reason, Span
-from creonowd.sources.document import LocatedDocument, Position, open_document, put
+from creonowd.sources.document import LocatedDocument, Position, open_document, place_in
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
@@ -63,7 +63,7 @@ async def test_a_file_that_is_no_text_is_accounted_for(tmp_path: Path) -> None:
 
 
 def test_a_place_past_the_end_is_clamped_with_a_warning() -> None:
-    found = put(Buffer.of("雨停了"), at(99, Span(1, 50)), utf16=False)
+    found = place_in(Buffer.of("雨停了"), at(99, Span(1, 50)), utf16=False)
 
     assert found.document is not None
     assert found.document.cursor == 3
@@ -74,25 +74,25 @@ def test_a_place_past_the_end_is_clamped_with_a_warning() -> None:
 def test_positions_of_javascript_count_utf16_units() -> None:
     buffer = Buffer.of("😀雨😀停")
 
-    found = put(buffer, at(3, Span(2, 5)), utf16=True)
+    found = place_in(buffer, at(3, Span(2, 5)), utf16=True)
 
     assert found.document is not None
     assert found.document.cursor == 2
     assert found.document.selection == Span(1, 3)
-    past = put(buffer, at(100), utf16=True).document
+    past = place_in(buffer, at(100), utf16=True).document
     assert past is not None
     assert past.cursor == 4
 
 
 def test_a_cursor_inside_a_surrogate_pair_stands_before_it() -> None:
-    found = put(Buffer.of("😀雨"), at(1), utf16=True)
+    found = place_in(Buffer.of("😀雨"), at(1), utf16=True)
 
     assert found.document is not None
     assert found.document.cursor == 0
 
 
 def test_an_empty_selection_is_none() -> None:
-    found = put(Buffer.of("雨停了"), at(1, Span(2, 2)), utf16=False)
+    found = place_in(Buffer.of("雨停了"), at(1, Span(2, 2)), utf16=False)
 
     assert found.document is not None
     assert found.document.selection is None

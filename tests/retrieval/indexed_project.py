@@ -1,4 +1,4 @@
-"""A user's data and one project, for tests of what follows its files and buffers."""
+"""A project with an index, for tests that change its files and buffers."""
 
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -14,20 +14,20 @@ from creonowd.workspace.watcher import Watcher
 PATIENCE = 60
 
 
-class Stage:
-    """A user's data, one project, and what an editor holds of it."""
+class IndexedProject:
+    """A user's data, one project, and the documents of it that an editor has open."""
 
     def __init__(self, folder: Path) -> None:
         self.user_data = folder / "data"
         self.project = Project(project_id="prj_test", name="test", root=folder / "小说")
         self.project.root.mkdir()
-        self.held: dict[str, EditorDocument] = {}
+        self.open_documents: dict[str, EditorDocument] = {}
         self.watcher = Watcher(SystemClock())
 
     @asynccontextmanager
     async def indexes(self, *, watching: bool = True) -> AsyncGenerator[Indexes]:
         indexes = Indexes(
-            self.user_data, SystemClock(), self.watcher, lambda _id: self.held, Redactor()
+            self.user_data, SystemClock(), self.watcher, lambda _id: self.open_documents, Redactor()
         )
         if not watching:
             async with indexes.running():

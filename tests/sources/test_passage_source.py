@@ -1,0 +1,153 @@
+"""Passages as a source of the Retrieved layer."""
+
+from pathlib import Path
+from typing import Any
+
+import anyio
+import pytest
+
+from creonowd.clock import SystemClock
+from creonowd.context.fragment import Span
+from creonowd.context.plan import Ask, Fetched, place
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.retrieval.indexes import Indexes
+from creonowd.sources.characters import EntityCache, ProjectEntities
+from creonowd.sources.passage_source import Passages, PassageSource
+from creonowd.sources.shared_reads import ProjectReads, SharedReads
+from creonowd.workspace.creonow_tree import Tree
+from tests.retrieval.indexed_project import PATIENCE, IndexedProject
+
+SNOW = "林远站在城门口，望着雪里的灯火，一句话也没有说。风从河上来，吹灭了两盏。"
+BOAT = "船过了三道湾，水声忽然大起来，阿青把灯举高，照见岸上一排空空的马桩。"
+
+
+@pytest.fixture
+def indexed(tmp_path: Path) -> IndexedProject:
+    return IndexedProject(tmp_path)
+
+
+def ask(text: str = "", **more: Any) -> Ask:
+    document = place("now.md", text, len(text)).document if text else None
+    return Ask(
+        project_id="prj_test",
+        skill_id="general",
+        limit=200,
+        document_id="now.md",
+        document=document,
+        **more,
+    )
+
+
+async def fetch(indexed: IndexedProject, indexes: Indexes, asked: Ask) -> Fetched:
+    with anyio.fail_after(PATIENCE):
+        await indexes.of(indexed.project).complete(lambda _progress: None)
+    return await source(indexed, indexes).fetch(asked)
+
+
+def source(indexed: IndexedProject, indexes: Indexes) -> PassageSource:
+    entities = ProjectEntities(
+        ProjectReads(Tree(SystemClock()), indexed.project, SharedReads()), EntityCache()
+    )
+    return PassageSource(Passages(indexes), indexed.project, entities)
+
+
+def refs(fetched: Fetched) -> list[str]:
+    return [fragment.source_ref for fragment in fetched.fragments]
+
+
+async def test_passages_about_the_text_before_the_cursor_are_found(indexed: IndexedProject):
+    indexed.write("01.md", SNOW)
+    indexed.write("02.md", BOAT)
+
+    # Unwatched: a late word of these writes would begin another round.
+    async with indexed.indexes(watching=False) as indexes:
+        fetched = await fetch(indexed, indexes, ask("他又想起城门口的灯火。", query="城门口的灯火"))
+
+    assert refs(fetched)[0] == "01.md#L1-L1"
+    assert fetched.fragments[0].score == 1.0
+    assert fetched.fragments[0].text == SNOW
+    assert fetched.warnings == ()
+
+
+async def test_what_the_author_wishes_for_counts(indexed: IndexedProject):
+    indexed.write("01.md", SNOW)
+    indexed.write("02.md", BOAT)
+
+    async with indexed.indexes() as indexes:
+        fetched = await fetch(indexed, indexes, ask("雪停了。", wish="写写岸上的马桩"))
+
+    assert refs(fetched) == ["02.md#L1-L1"]
+
+
+async def test_whoever_is_named_is_found_under_every_name(indexed: IndexedProject):
+    indexed.write("01.md", SNOW)
+    indexed.write("02.md", BOAT)
+    indexed.write(".creonow/characters/林远.md", "---\naliases: [老更夫]\n---\n更夫")
+    indexed.write(".creonow/characters/阿青.md", "---\naliases: [青姑娘]\n---\n船家")
+
+    async with indexed.indexes() as indexes:
+        fetched = await fetch(indexed, indexes, ask("", wish="老更夫"))
+
+    assert refs(fetched) == ["01.md#L1-L1"]
+
+
+async def test_passages_of_the_current_document_say_where_they_stand(indexed: IndexedProject):
+    text = f"# 一\n{SNOW}\n# 二\n{BOAT}\n"
+    indexed.write("now.md", text)
+
+    async with indexed.indexes() as indexes:
+        fetched = await fetch(indexed, indexes, ask(text, wish="城门口"))
+
+    (fragment,) = fetched.fragments
+    assert fragment.span == Span(0, text.index("\n# 二"))
+
+
+async def test_what_is_hardly_about_it_is_not_offered(indexed: IndexedProject):
+    indexed.write("01.md", f"{SNOW}{SNOW}城门口，城门口，雪里的灯火，灯火。")
+    indexed.write("02.md", "他说没有。" + BOAT * 5)
+
+    async with indexed.indexes() as indexes:
+        fetched = await fetch(indexed, indexes, ask("", wish=f"{SNOW}没有"))
+
+    assert refs(fetched) == ["01.md#L1-L1"]
+
+
+async def test_an_incomplete_index_gives_what_it_has_and_says_so(indexed: IndexedProject):
+    for number in range(150):
+        indexed.write(f"{number}.md", SNOW * 40)
+
+    async with indexed.indexes() as indexes:
+        fetched = await source(indexed, indexes).fetch(ask("", wish="城门口"))
+
+    assert fetched.warnings == ("RETRIEVAL_INDEXING: 索引尚在建立，召回可能不完整。",)
+
+
+async def test_an_index_that_cannot_be_kept_is_a_failure(indexed: IndexedProject):
+    indexed.user_data.mkdir()
+    (indexed.user_data / "retrieval").write_text("in the way", encoding="utf-8")
+
+    async with indexed.indexes() as indexes:
+        await indexes.of(indexed.project).turn(after=0)
+        with pytest.raises(DaemonError) as caught:
+            await fetch(indexed, indexes, ask("", wish="城门口"))
+
+    assert caught.value.code is ErrorCode.IO_ERROR
+
+
+async def test_without_anything_to_search_with_nothing_is_found(indexed: IndexedProject):
+    indexed.write("01.md", SNOW)
+
+    async with indexed.indexes() as indexes:
+        fetched = await fetch(indexed, indexes, ask())
+
+    assert fetched.fragments == ()
+
+
+async def test_the_same_question_is_answered_with_equal_fragments(indexed: IndexedProject):
+    indexed.write("01.md", SNOW)
+
+    async with indexed.indexes() as indexes:
+        first = await fetch(indexed, indexes, ask("", wish="城门口"))
+        again = await fetch(indexed, indexes, ask("", wish="城门口"))
+
+    assert first == again
