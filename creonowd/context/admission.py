@@ -1,6 +1,6 @@
-"""How many assemblies of one document run at once, how many wait, and when the next is refused.
+"""The queue in front of the engine: how many assemblies of one document run and wait at once.
 
-Waiting is fair and can be cancelled; what runs is never disturbed. Knows keys, not documents.
+Waiting is fair and can be cancelled; what runs is never disturbed.
 """
 
 from collections import deque
@@ -16,70 +16,68 @@ WAITING = 16
 TURN_MS = 50
 
 
-class _Gate:
-    def __init__(self) -> None:
-        self.running = 0
-        self.waiting: deque[anyio.Event] = deque()
-
-
 class Admission:
-    """One gate per key; keys do not hold each other up."""
+    """One queue per key; keys do not wait for each other."""
 
     def __init__(self, running: int = RUNNING, waiting: int = WAITING) -> None:
         self._running = running
         self._waiting = waiting
-        self._gates: dict[Hashable, _Gate] = {}
+        self._queues: dict[Hashable, _KeyQueue] = {}
 
     @asynccontextmanager
     async def enter(self, key: Hashable) -> AsyncGenerator[None]:
-        """Hold a place for the block; CONTEXT_BACKPRESSURE if too many wait already."""
-        gate = self._gates.setdefault(key, _Gate())
-        await self._take_place(gate)
+        """Wait for a place and keep it for the block; CONTEXT_BACKPRESSURE if too many wait."""
+        queue = self._queues.setdefault(key, _KeyQueue())
+        await self._take_place(queue)
         try:
             yield
         finally:
-            self._leave(key, gate)
+            queue.free_place()
+            if not queue.running:
+                self._queues.pop(key, None)
 
     def load(self, key: Hashable) -> tuple[int, int]:
-        """Tell how many run and how many wait."""
-        gate = self._gates.get(key)
-        return (0, 0) if gate is None else (gate.running, len(gate.waiting))
+        """Return how many run and how many wait."""
+        queue = self._queues.get(key)
+        return (0, 0) if queue is None else (queue.running, len(queue.turns))
 
-    async def _take_place(self, gate: _Gate) -> None:
-        if gate.running < self._running:
-            gate.running += 1
+    async def _take_place(self, queue: "_KeyQueue") -> None:
+        if queue.running < self._running:
+            queue.running += 1
             return
-        if len(gate.waiting) >= self._waiting:
-            raise self._refused(gate)
+        if len(queue.turns) >= self._waiting:
+            raise self._backpressure(queue)
         turn = anyio.Event()
-        gate.waiting.append(turn)
+        queue.turns.append(turn)
         try:
             await turn.wait()
         except BaseException:
             if turn.is_set():
-                self._pass_on(gate)
+                queue.free_place()
             else:
-                gate.waiting.remove(turn)
+                queue.turns.remove(turn)
             raise
 
-    def _leave(self, key: Hashable, gate: _Gate) -> None:
-        self._pass_on(gate)
-        if not gate.running:
-            self._gates.pop(key, None)
-
-    @staticmethod
-    def _pass_on(gate: _Gate) -> None:
-        """Hand a place to whoever has waited longest, without letting anyone in between."""
-        if gate.waiting:
-            gate.waiting.popleft().set()
-        else:
-            gate.running -= 1
-
-    def _refused(self, gate: _Gate) -> DaemonError:
-        turns = len(gate.waiting) // self._running + 1
+    def _backpressure(self, queue: "_KeyQueue") -> DaemonError:
+        turns = len(queue.turns) // self._running + 1
         return DaemonError(
             ErrorCode.CONTEXT_BACKPRESSURE,
             retryAfterMs=turns * TURN_MS,
-            running=gate.running,
-            waiting=len(gate.waiting),
+            running=queue.running,
+            waiting=len(queue.turns),
         )
+
+
+class _KeyQueue:
+    """How many run, and an event for each that waits, the oldest first."""
+
+    def __init__(self) -> None:
+        self.running = 0
+        self.turns: deque[anyio.Event] = deque()
+
+    def free_place(self) -> None:
+        """Hand a place to whoever has waited longest, so that nobody can take it in between."""
+        if self.turns:
+            self.turns.popleft().set()
+        else:
+            self.running -= 1

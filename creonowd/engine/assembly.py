@@ -24,7 +24,7 @@ from creonowd.model import Model, Params
 from creonowd.skills.library import LibraryEntry
 from creonowd.skills.skill import refuse
 from creonowd.sources.document import LocatedDocument, Position, open_document, place_in
-from creonowd.sources.hosts import absent
+from creonowd.sources.hosts import missing_summaries
 from creonowd.tokens.tables import check_tokenizer_version, encoding_for
 from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer
 from creonowd.workspace.buffer import Buffer
@@ -265,7 +265,7 @@ async def _skill(
         raise refuse(entry.faults, f"The skill {entry.id} is not valid")
     rules = entry.skill.context_rules
     offered = session.hosts.of(project) if entry.skill.summaries else ()
-    return _as_planned(entry), absent(entry.skill.summaries, rules, offered)
+    return _as_planned(entry), missing_summaries(entry.skill.summaries, rules, offered)
 
 
 def _as_planned(entry: LibraryEntry) -> SkillNeeds:

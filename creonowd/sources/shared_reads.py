@@ -25,7 +25,7 @@ class SharedReads(Generic[T]):
     """Coalesces concurrent reads; a caller never gets a read that began before it asked."""
 
     def __init__(self) -> None:
-        self._queues: WeakValueDictionary[Hashable, _Queue[T]] = WeakValueDictionary()
+        self._queues: WeakValueDictionary[Hashable, _ReadQueue[T]] = WeakValueDictionary()
 
     async def read(self, key: Hashable, read: Callable[[], Awaitable[T]]) -> T:
         """Return the value of a read that began after this call, doing it unless someone has.
@@ -34,7 +34,7 @@ class SharedReads(Generic[T]):
         """
         queue = self._queues.get(key)
         if queue is None:
-            queue = self._queues[key] = _Queue()
+            queue = self._queues[key] = _ReadQueue()
         begun = queue.begun
         async with queue.lock:
             if queue.finished <= begun:
@@ -45,7 +45,7 @@ class SharedReads(Generic[T]):
             return queue.value[0]
 
 
-class _Queue(Generic[T]):
+class _ReadQueue(Generic[T]):
     """Those who wait for one key, and the numbers of the last reads that began and finished."""
 
     def __init__(self) -> None:

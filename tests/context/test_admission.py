@@ -7,7 +7,7 @@ from creonowd.context.admission import Admission
 from creonowd.errors import DaemonError, ErrorCode
 
 
-async def held(
+async def run(
     admission: Admission, key: str, done: list[int], number: int, leave: anyio.Event
 ) -> None:
     async with admission.enter(key):
@@ -26,11 +26,11 @@ async def test_four_run_sixteen_wait_and_the_next_is_refused() -> None:
     admission, leave, done = Admission(), anyio.Event(), list[int]()
     async with anyio.create_task_group() as group:
         for number in range(20):
-            group.start_soon(held, admission, "ch", done, number, leave)
+            group.start_soon(run, admission, "ch", done, number, leave)
         await until(admission, "ch", (4, 16))
 
         with pytest.raises(DaemonError) as caught:
-            await held(admission, "ch", done, 99, leave)
+            await run(admission, "ch", done, 99, leave)
 
         assert caught.value.code is ErrorCode.CONTEXT_BACKPRESSURE
         assert caught.value.details["retryAfterMs"] > 0
@@ -42,7 +42,7 @@ async def test_four_run_sixteen_wait_and_the_next_is_refused() -> None:
 async def test_another_document_is_not_held_up() -> None:
     admission, leave, done = Admission(running=1, waiting=0), anyio.Event(), list[int]()
     async with anyio.create_task_group() as group:
-        group.start_soon(held, admission, "a", done, 1, leave)
+        group.start_soon(run, admission, "a", done, 1, leave)
         await until(admission, "a", (1, 0))
 
         with anyio.fail_after(60):
@@ -57,22 +57,22 @@ async def test_without_a_queue_the_fifth_is_refused_at_once() -> None:
     admission, leave, done = Admission(waiting=0), anyio.Event(), list[int]()
     async with anyio.create_task_group() as group:
         for number in range(4):
-            group.start_soon(held, admission, "a", done, number, leave)
+            group.start_soon(run, admission, "a", done, number, leave)
         await until(admission, "a", (4, 0))
 
         with pytest.raises(DaemonError):
-            await held(admission, "a", done, 5, leave)
+            await run(admission, "a", done, 5, leave)
         leave.set()
 
 
 async def test_who_waits_can_be_cancelled_and_loses_nobody_elses_turn() -> None:
     admission, leave, done = Admission(running=1), anyio.Event(), list[int]()
     async with anyio.create_task_group() as group:
-        group.start_soon(held, admission, "a", done, 1, leave)
+        group.start_soon(run, admission, "a", done, 1, leave)
         await until(admission, "a", (1, 0))
         with anyio.move_on_after(0.01):
-            await held(admission, "a", done, 2, leave)
-        group.start_soon(held, admission, "a", done, 3, leave)
+            await run(admission, "a", done, 2, leave)
+        group.start_soon(run, admission, "a", done, 3, leave)
         await until(admission, "a", (1, 1))
         leave.set()
 
@@ -84,12 +84,12 @@ async def test_a_turn_given_to_someone_who_is_just_cancelled_is_passed_on() -> N
     admission, leave, done = Admission(running=1), anyio.Event(), list[int]()
     async with anyio.create_task_group() as group:
         first = anyio.Event()
-        group.start_soon(held, admission, "a", done, 1, first)
+        group.start_soon(run, admission, "a", done, 1, first)
         await until(admission, "a", (1, 0))
         async with anyio.create_task_group() as doomed:
-            doomed.start_soon(held, admission, "a", done, 2, leave)
+            doomed.start_soon(run, admission, "a", done, 2, leave)
             await until(admission, "a", (1, 1))
-            group.start_soon(held, admission, "a", done, 3, leave)
+            group.start_soon(run, admission, "a", done, 3, leave)
             await until(admission, "a", (1, 2))
             first.set()
             await until(admission, "a", (1, 1))

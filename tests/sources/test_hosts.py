@@ -16,7 +16,7 @@ from creonowd.context.fragment import (
 )
 from creonowd.context.plan import Fetched
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.sources.hosts import Breaker, HostKind, LooseAnswer, Origins, read_answer
+from creonowd.sources.hosts import Breaker, HostKind, LooseAnswer, Offer, read_answer
 
 GOOD = {"source": "kg:林远", "content": "林远是北城的更夫。"}
 
@@ -29,7 +29,7 @@ def read(
 ) -> Fetched:
     sent = msgspec.json.encode({"chunks": chunks, "warnings": warnings})
     answer = msgspec.json.decode(sent, type=LooseAnswer)
-    return read_answer(answer, Origins(kind=kind, layer=layer, name="图谱", project_id="prj_a"))
+    return read_answer(answer, Offer(kind=kind, layer=layer, name="图谱"), "prj_a")
 
 
 def test_a_chunk_of_a_graph_is_an_entity_that_may_leave():
