@@ -184,7 +184,7 @@ def _search(database: Database, root: Path, texts: dict[str, str]) -> Searches:
 
 def _answers(database: Database, query: str, limit: int = USUAL_LIMIT) -> list[Ranked]:
     """Search as `context:retrieve` does."""
-    with database.reading() as connection:
+    with database.read() as connection:
         found = search(connection, make_query("", query).weights, 2 * limit + MOST_PASSAGES)
     return rank(found, None, limit)
 
@@ -211,7 +211,7 @@ def _updates(database: Database, root: Path, texts: dict[str, str]) -> list[floa
         changed = texts[path][:half] + inserted + texts[path][half:]
         (root / path).write_bytes(changed.encode())
         scene = IndexScope(
-            root=root, now_ms=time.time_ns() // 1_000_000, held={}, finder=Redactor()
+            root=root, now_ms=time.time_ns() // 1_000_000, open_documents={}, finder=Redactor()
         )
         began = time.perf_counter()
         refresh(database, scene, lambda _done, _all: None, Event())

@@ -1,1 +1,1 @@
-"""Passages of the author's own documents, found by what they say."""
+"""The index of the author's own documents: passages by what they say. Knows no source."""

@@ -1,7 +1,6 @@
-"""The file that one project's index is kept in: made, checked, thrown away and made anew.
+"""The SQLite file of one project's index: its tables, its check, its connections.
 
-Knows the tables; knows neither how passages are cut nor how they are ranked. The file is
-disposable: whatever is wrong with it, the remedy is a new one.
+The file is disposable: whatever is wrong with it, the remedy is a new one.
 """
 
 import contextlib
@@ -47,7 +46,7 @@ log = structlog.get_logger(__name__)
 
 
 class DamagedIndexError(Exception):
-    """The index cannot be relied upon and has to be made anew."""
+    """The index file is broken and has to be made anew."""
 
 
 class Database:
@@ -64,28 +63,28 @@ class Database:
         self.generation = 0
 
     @contextlib.contextmanager
-    def reading(self) -> Generator[sqlite3.Connection]:
-        """Look at the last finished state of the index."""
-        with self._read_lock, _damage_told():
+    def read(self) -> Generator[sqlite3.Connection]:
+        """Open the last finished state of the index for the block."""
+        with self._read_lock, _damage_check():
             if self._reader is None:
-                self._reader = _connected(self._path)
+                self._reader = _connect(self._path)
             yield self._reader
 
     @contextlib.contextmanager
-    def writing(self) -> Generator[sqlite3.Connection]:
-        """Change the index, all of it or nothing."""
-        with self._write_lock, _damage_told():
+    def write(self) -> Generator[sqlite3.Connection]:
+        """Open a transaction for the block."""
+        with self._write_lock, _damage_check():
             if self._writer is None:
-                self._writer = _connected(self._path)
+                self._writer = _connect(self._path)
             with self._writer:
                 self._writer.execute("BEGIN IMMEDIATE")
                 yield self._writer
             self.generation += 1
 
     def open(self) -> bool:
-        """Use the file that is there if it is sound and of this version, else make a new one.
+        """Use the file if it is sound and of this version, else make a new one.
 
-        Tells whether it was there.
+        Return whether the file could be used.
         """
         with self._write_lock:
             if self._path.is_file() and self._is_sound():
@@ -99,15 +98,15 @@ class Database:
             self.close()
             self.remove()
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            made = _connected(self._path)
-            made.executescript(f"BEGIN; {_TABLES} PRAGMA application_id = {MARK}; COMMIT;")
-            made.execute(f"PRAGMA user_version = {VERSION}")
-            self._writer = made
+            writer = _connect(self._path)
+            writer.executescript(f"BEGIN; {_TABLES} PRAGMA application_id = {MARK}; COMMIT;")
+            writer.execute(f"PRAGMA user_version = {VERSION}")
+            self._writer = writer
             self.generation += 1
         log.info("retrieval_index_made", index=self._path.stem)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close both connections."""
         with self._read_lock, self._write_lock:
             for connection in (self._reader, self._writer):
                 if connection is not None:
@@ -121,7 +120,7 @@ class Database:
 
     def _is_sound(self) -> bool:
         try:
-            with self.reading() as connection:
+            with self.read() as connection:
                 (mark,) = connection.execute("PRAGMA application_id").fetchone()
                 (version,) = connection.execute("PRAGMA user_version").fetchone()
                 (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
@@ -131,11 +130,11 @@ class Database:
 
 
 def is_damage(error: sqlite3.DatabaseError) -> bool:
-    """Tell whether the file itself is broken, not the moment, the disk or the query."""
+    """Return whether the file itself is broken, and not only busy or out of space."""
     return error.sqlite_errorcode & 0xFF in _DAMAGED
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(
         path, timeout=BUSY_SECONDS, isolation_level=None, check_same_thread=False
     )
@@ -146,7 +145,8 @@ def _connected(path: Path) -> sqlite3.Connection:
 
 
 @contextlib.contextmanager
-def _damage_told() -> Generator[None]:
+def _damage_check() -> Generator[None]:
+    """Raise DamagedIndexError for errors of SQLite that mean a broken file."""
     try:
         yield
     except sqlite3.DatabaseError as error:

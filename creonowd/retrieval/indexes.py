@@ -1,7 +1,6 @@
-"""The indexes of all projects that anyone has asked about: opened when first wanted.
+"""The indexes of all projects, opened when they are first asked for.
 
-Knows projects and who tells of their changes; knows no query. Without a watcher each question
-starts a look at the disk, so everything stays correct, only slower.
+A project that cannot be watched is refreshed with every question: as correct, only slower.
 """
 
 import contextlib
@@ -25,7 +24,7 @@ from creonowd.workspace.watcher import ProjectChange, Watcher
 
 FOLDER = "retrieval"
 
-Holding = Callable[[str], Mapping[str, EditorDocument]]
+ProjectDocuments = Callable[[str], Mapping[str, EditorDocument]]
 
 
 @dataclass
@@ -38,20 +37,20 @@ class _OpenIndex:
 
 
 class Indexes:
-    """Gives the index of a project, and keeps it current from then on."""
+    """Opens the index of a project, and keeps it current from then on."""
 
     def __init__(
         self,
         user_data: Path,
         clock: Clock,
         watcher: Watcher,
-        holding: Holding,
+        open_documents: ProjectDocuments,
         finder: DocumentSecretFinder,
     ) -> None:
         self._folder = user_data / FOLDER
         self._clock, self._watcher = clock, watcher
-        self._holding, self._finder = holding, finder
-        self._kept: dict[str, _OpenIndex] = {}
+        self._open_documents, self._finder = open_documents, finder
+        self._indexes: dict[str, _OpenIndex] = {}
         self._tasks: TaskGroup | None = None
 
     @contextlib.asynccontextmanager
@@ -66,62 +65,64 @@ class Indexes:
                 tasks.cancel_scope.cancel()
 
     def of(self, project: Project) -> ProjectIndex:
-        """Give a project's index as it is now; whatever may have changed is looked after."""
-        kept = self._kept.get(project.project_id) or self._open(project)
-        if kept.index.problem or (not kept.watched and kept.index.current):
-            kept.index.files_changed()
-        kept.index.buffers_changed()
-        return kept.index
+        """Return a project's index as it is now; it refreshes if anything may have changed."""
+        opened = self._indexes.get(project.project_id) or self._open(project)
+        if opened.index.problem or (not opened.watched and opened.index.is_current):
+            opened.index.files_changed()
+        opened.index.buffers_changed()
+        return opened.index
 
     async def forget(self, project_id: str) -> None:
-        """Delete the index of a project that is one no longer."""
-        kept = self._kept.pop(project_id, None)
-        if kept is not None:
-            kept.scope.cancel()
-            await kept.ended.wait()
-        database = kept.database if kept else self._database(project_id)
+        """Delete the index of a project that was removed."""
+        opened = self._indexes.pop(project_id, None)
+        if opened is not None:
+            opened.scope.cancel()
+            await opened.ended.wait()
+        database = opened.database if opened else self._database(project_id)
         await to_thread.run_sync(database.remove)
 
     def problems(self) -> dict[str, str]:
-        """Tell which projects cannot be indexed, and why."""
-        return {id_: kept.index.problem for id_, kept in self._kept.items() if kept.index.problem}
+        """Return the projects that cannot be indexed, and why."""
+        return {
+            project_id: opened.index.problem
+            for project_id, opened in self._indexes.items()
+            if opened.index.problem
+        }
 
     def _open(self, project: Project) -> _OpenIndex:
         if self._tasks is None:
             raise DaemonError(ErrorCode.SHUTTING_DOWN)
         database = self._database(project.project_id)
-        holding = partial(self._holding, project.project_id)
-        index = ProjectIndex(database, project.root, self._clock, holding, self._finder)
-        kept = _OpenIndex(index, database)
-        self._kept[project.project_id] = kept
-        kept.index.files_changed()
-        self._tasks.start_soon(self._keep, project, kept)
-        return kept
+        documents = partial(self._open_documents, project.project_id)
+        index = ProjectIndex(database, project.root, self._clock, documents, self._finder)
+        opened = _OpenIndex(index, database)
+        self._indexes[project.project_id] = opened
+        opened.index.files_changed()
+        self._tasks.start_soon(self._run, project, opened)
+        return opened
 
-    async def _keep(self, project: Project, kept: _OpenIndex) -> None:
+    async def _run(self, project: Project, opened: _OpenIndex) -> None:
         try:
-            with kept.scope:
+            with opened.scope:
                 async with anyio.create_task_group() as tasks:
-                    tasks.start_soon(self._follow, project, kept)
-                    await kept.index.run()
+                    tasks.start_soon(self._watch, project, opened)
+                    await opened.index.run()
         finally:
             self._watcher.drop(_listener(project))
             with anyio.CancelScope(shield=True):
-                await to_thread.run_sync(kept.database.close)
-            kept.ended.set()
+                await to_thread.run_sync(opened.database.close)
+            opened.ended.set()
 
-    async def _follow(self, project: Project, kept: _OpenIndex) -> None:
-        """Hear of changes; a project that cannot be watched is looked at with every question."""
-
-        def hear(change: ProjectChange) -> None:
-            kept.watched = change.watching
+    async def _watch(self, project: Project, opened: _OpenIndex) -> None:
+        def on_change(change: ProjectChange) -> None:
+            opened.watched = change.watching
             if not change.watching or any(map(is_document, change.paths)):
-                kept.index.files_changed()
+                opened.index.files_changed()
 
         with contextlib.suppress(DaemonError):
-            await self._watcher.subscribe(project, _listener(project), hear)
-            kept.watched = True
-            kept.index.files_changed()
+            await self._watcher.subscribe(project, _listener(project), on_change)
+            opened.watched = True
+            opened.index.files_changed()
 
     def _database(self, project_id: str) -> Database:
         return Database(self._folder / f"{project_id}.sqlite3")

@@ -1,7 +1,8 @@
-"""What to search with: the words an author is about to need, each with its weight.
+"""The terms of a text, and the query that is made of them.
 
-Names count most, then what the author says or selects, then the text before the cursor, of
-which function words are left out. A pure function of strings; knows no index.
+A term is a word, or two neighbouring characters of a script without spaces. In a query names count
+most, then what the author asks for or selects, then the text before the cursor, of which function
+words are left out.
 """
 
 import re
@@ -12,6 +13,12 @@ from functools import lru_cache
 
 from creonowd.model import Model
 
+MOST_TERMS = 64
+NAME_WEIGHT = 3.0
+WISH_WEIGHT = 2.0
+TEXT_WEIGHT = 1.0
+MOST_REPEATS = 3
+KEPT_QUERIES = 128
 LONGEST_WORD = 64
 
 # Han of every plane, kana, Hangul, bopomofo; Thai, Lao, Burmese and Khmer have no spaces either.
@@ -21,15 +28,64 @@ UNSPACED = (
     "\u3131-\u318e\u31a0-\u31bf\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97c\uac00-\ud7fb"
     "\uf900-\ufaff\U00016fe0-\U00018cff\U0001b000-\U0001b2ff\U00020000-\U0003ffff"
 )
-# Marks that belong to the word they stand in, though Python counts them as no letters.
+# Marks that belong to their word, though Python does not count them as letters.
 _MARKS = "\u0300-\u036f\u0591-\u05c7\u0610-\u061a\u064b-\u065f\u0900-\u0dff"
 
-# At the end of a run the lookahead gives its last character alone: with that, and with prefixes,
-# a single character can be found wherever it stands.
+# At the end of a run the lookahead matches its last character alone: with that, and with
+# prefixes, a single character can be found wherever it stands.
 _BIGRAM = re.compile(rf"(?=([{UNSPACED}]{{1,2}}))")
 _UNSPACED_RUN = re.compile(rf"[{UNSPACED}]+")
 _WORD = re.compile(rf"(?:[^\W_]|[{_MARKS}])+")
-_OF_A_WORD = rf"(?:[^\W_{UNSPACED}]|[{_MARKS}])"
+_WORD_CHARACTER = rf"(?:[^\W_{UNSPACED}]|[{_MARKS}])"
+_FUNCTION_CHARACTERS = frozenset(
+    "的了着过是在有和与及或也都就才又还再便却而但若如因所以于之其此这那哪们我你您他她它"
+    "不没无很更最太已将把被让给对向从到得地么吗呢吧啊呀罢来去上下里中说道个一些只可要会能"
+    "のはがをにでとへもやからまでたてだですまするないいる"
+)
+
+
+class Query(Model):
+    """Terms with their weights, and the names that are searched for."""
+
+    weights: dict[str, float]
+    names: tuple[str, ...] = ()
+
+
+def make_query(text: str, wish: str = "", names: Iterable[str] = ()) -> Query:
+    """Weigh the terms of a text, of what the author wishes for, and of the names in both."""
+    return _query(text, wish, tuple(sorted(set(names))))
+
+
+# The text moves in steps, so that most queries of an author at work repeat the one before.
+@lru_cache(maxsize=KEPT_QUERIES)
+def _query(text: str, wish: str, names: tuple[str, ...]) -> Query:
+    weights: dict[str, float] = {}
+    for name in names:
+        for term in _longer_terms(terms_of(name)):
+            weights.setdefault(term, NAME_WEIGHT)
+    for term in _longer_terms(terms_of(wish)):
+        weights.setdefault(term, WISH_WEIGHT)
+    terms = terms_of(text)
+    counts = {
+        term: min(count, MOST_REPEATS)
+        for term, count in Counter(_longer_terms(terms)).items()
+        if not _is_function(term)
+    }
+    last = {term: position for position, term in enumerate(terms)}
+    for term in sorted(counts, key=lambda term: (-counts[term], -last[term])):
+        weights.setdefault(term, TEXT_WEIGHT * (1 + counts[term]) / 2)
+    return Query(weights=dict(list(weights.items())[:MOST_TERMS]), names=names)
+
+
+def _longer_terms(terms: list[str]) -> list[str]:
+    """Leave single characters out, unless there is nothing else."""
+    return [term for term in terms if not is_single_character(term)] or terms
+
+
+def _is_function(term: str) -> bool:
+    if is_word(term):
+        return term in _FUNCTION_WORDS
+    return not _FUNCTION_CHARACTERS.isdisjoint(term)
 
 
 def fold(text: str) -> str:
@@ -38,51 +94,41 @@ def fold(text: str) -> str:
 
 
 def terms_of(text: str) -> list[str]:
-    """List every term of a text, as often as it occurs."""
+    """Return every term of a text, as often as it occurs."""
     folded = fold(text)
     if folded.isascii():
         return _words(folded)
     return _BIGRAM.findall(folded) + _words(_UNSPACED_RUN.sub(" ", folded))
 
 
-def stands_in(term: str, text: str) -> bool:
-    """Tell whether a text has a term, looking quickly: what folding alone makes equal is missed."""
+def contains_term(text: str, term: str) -> bool:
+    """Return whether a text has a term, quickly: spellings that only folding makes equal are missed."""
     if is_word(term):
-        return _whole(term).search(text) is not None
+        return _word_pattern(term).search(text) is not None
     return term in text
 
 
-def is_lone(term: str) -> bool:
-    """Tell whether a term is a single character of a script without spaces."""
+def is_single_character(term: str) -> bool:
+    """Return whether a term is a single character of a script without spaces."""
     return len(term) == 1 and not is_word(term)
 
 
 def is_word(term: str) -> bool:
-    """Tell whether a term is a word of a script with spaces."""
+    """Return whether a term is a word of a script with spaces."""
     return _UNSPACED_RUN.match(term) is None
 
 
 @lru_cache(maxsize=256)
-def _whole(word: str) -> re.Pattern[str]:
-    return re.compile(rf"(?<!{_OF_A_WORD}){re.escape(word)}(?!{_OF_A_WORD})", re.IGNORECASE)
+def _word_pattern(word: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?<!{_WORD_CHARACTER}){re.escape(word)}(?!{_WORD_CHARACTER})", re.IGNORECASE
+    )
 
 
 def _words(text: str) -> list[str]:
     return [word[:LONGEST_WORD] for word in _WORD.findall(text)]
 
 
-MOST_TERMS = 64
-NAME = 3.0
-WISH = 2.0
-TEXT = 1.0
-MOST_REPEATS = 3
-KEPT = 128
-
-_FUNCTION_CHARACTERS = frozenset(
-    "的了着过是在有和与及或也都就才又还再便却而但若如因所以于之其此这那哪们我你您他她它"
-    "不没无很更最太已将把被让给对向从到得地么吗呢吧啊呀罢来去上下里中说道个一些只可要会能"
-    "のはがをにでとへもやからまでたてだですまするないいる"
-)
 _FUNCTION_WORDS = frozenset(
     terms_of(
         "a an and are as at be been but by can could did do for from had has have he her hers him"
@@ -91,48 +137,3 @@ _FUNCTION_WORDS = frozenset(
         " will with would you your"
     )
 )
-
-
-class Query(Model):
-    """Terms with their weights, and the names among what was asked."""
-
-    weights: dict[str, float]
-    names: tuple[str, ...] = ()
-
-
-def make_query(text: str, wish: str = "", names: Iterable[str] = ()) -> Query:
-    """Weigh the terms of a text, of what the author wishes for, and of the names in both."""
-    return _made(text, wish, tuple(sorted(set(names))))
-
-
-# The text moves in steps, so that most questions of an author at work are the one before.
-@lru_cache(maxsize=KEPT)
-def _made(text: str, wish: str, named: tuple[str, ...]) -> Query:
-    weights: dict[str, float] = {}
-    for name in named:
-        _add(weights, _plain(terms_of(name)), NAME)
-    _add(weights, _plain(terms_of(wish)), WISH)
-    terms = terms_of(text)
-    plain = Counter(_plain(terms))
-    counted = {term: number for term, number in plain.items() if not _is_function(term)}
-    latest = {term: place for place, term in enumerate(terms)}
-    ranked = sorted(counted, key=lambda term: (-min(counted[term], MOST_REPEATS), -latest[term]))
-    for term in ranked:
-        weights.setdefault(term, TEXT * (1 + min(counted[term], MOST_REPEATS)) / 2)
-    return Query(weights=dict(list(weights.items())[:MOST_TERMS]), names=named)
-
-
-def _add(weights: dict[str, float], terms: Iterable[str], weight: float) -> None:
-    for term in terms:
-        weights.setdefault(term, weight)
-
-
-def _plain(terms: list[str]) -> list[str]:
-    """Leave single characters out, unless there is nothing else."""
-    return [term for term in terms if not is_lone(term)] or terms
-
-
-def _is_function(term: str) -> bool:
-    if is_word(term):
-        return term in _FUNCTION_WORDS
-    return not _FUNCTION_CHARACTERS.isdisjoint(term)

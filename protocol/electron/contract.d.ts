@@ -2057,7 +2057,7 @@ export interface WhatIf {
 /**
  * What a score is made of.
  *
- * `names` are those of the project's entities that the passage holds. `recency` tells how near
+ * `names` are those of the project's entities that occur in the passage. `recency` is how near
  * its document stands to the current one in the order of the paths, 1 being the same document;
  * it does not count towards the score.
  */

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.retrieval.catalogue import IgnoreRules, documents_in, is_left_out
+from creonowd.retrieval.catalogue import IgnoreRules, documents_in, is_excluded
 
 
 def lay_out(root: Path, *paths: str, **contents: str) -> None:
@@ -46,7 +46,7 @@ def test_texts_are_found_wherever_they_lie(tmp_path: Path):
         "folder.md/inside.json",
     ],
 )
-def test_what_is_hidden_foreign_or_no_text_is_left_out(tmp_path: Path, path: str):
+def test_what_is_hidden_foreign_or_no_text_is_excluded(tmp_path: Path, path: str):
     lay_out(tmp_path, path)
 
     assert documents_in(tmp_path) == {}
@@ -71,7 +71,7 @@ def test_what_is_hidden_foreign_or_no_text_is_left_out(tmp_path: Path, path: str
         (["a+b (1)?.md", "c{2}.md", "^d.md$"], {"a.md", "b/c.md", "b/notes.md", "drafts/d.md"}),
     ],
 )
-def test_what_an_ignore_file_names_is_left_out(tmp_path: Path, lines: list[str], left: set[str]):
+def test_what_an_ignore_file_names_is_excluded(tmp_path: Path, lines: list[str], left: set[str]):
     lay_out(tmp_path, "a.md", "b/c.md", "b/notes.md", "drafts/d.md")
     ignore(tmp_path, ".gitignore", *lines)
 
@@ -92,7 +92,7 @@ def test_a_line_of_many_stars_takes_no_time():
 
 
 @pytest.mark.parametrize(
-    ("path", "left_out"),
+    ("path", "excluded"),
     [
         ("chapters/01.md", False),
         ("untitled:1", False),
@@ -106,13 +106,13 @@ def test_a_line_of_many_stars_takes_no_time():
         ("secret.md", False),
     ],
 )
-def test_what_is_open_is_left_out_where_no_documents_are(
-    tmp_path: Path, path: str, *, left_out: bool
+def test_what_is_open_is_excluded_where_no_documents_are(
+    tmp_path: Path, path: str, *, excluded: bool
 ):
     ignore(tmp_path, ".gitignore", "drafts/")
     ignore(tmp_path, "b/.gitignore", "/secret.md")
 
-    assert is_left_out(tmp_path, path) is left_out
+    assert is_excluded(tmp_path, path) is excluded
 
 
 def test_an_inner_ignore_file_holds_for_its_folder(tmp_path: Path):

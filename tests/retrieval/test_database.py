@@ -48,7 +48,7 @@ def test_pages_that_were_overwritten_are_noticed(tmp_path: Path):
 
 def test_damage_that_comes_later_is_told(tmp_path: Path):
     database = index_of(tmp_path, a="风雪")
-    with database.writing() as connection:
+    with database.write() as connection:
         connection.execute("DROP TABLE passages")
 
     with pytest.raises(DamagedIndexError):
@@ -63,7 +63,7 @@ def test_readers_see_the_last_finished_state_and_do_not_wait(tmp_path: Path):
     database = index_of(tmp_path, a="风雪")
     found: list[str] = []
 
-    with database.writing() as connection:
+    with database.write() as connection:
         connection.execute("DELETE FROM passages")
         reader = threading.Thread(target=lambda: found.extend(refs(database, "风雪")))
         reader.start()
@@ -84,6 +84,6 @@ def test_what_fails_half_way_leaves_nothing(tmp_path: Path):
 
 
 def fail_half_way(database: Database) -> None:
-    with database.writing() as connection:
+    with database.write() as connection:
         connection.execute("DELETE FROM documents")
         raise ZeroDivisionError

@@ -7,7 +7,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creonowd.retrieval.database import Database
-from creonowd.retrieval.index_writer import Duplicates, entries, remove, settle, sketch, touch
+from creonowd.retrieval.index_writer import (
+    Duplicates,
+    indexed_documents,
+    optimise,
+    remove_document,
+    set_mark,
+    sketch,
+)
 from creonowd.retrieval.query import terms_of
 from tests.retrieval.text_indexes import find, index_of, is_whole, refs, write
 
@@ -53,9 +60,9 @@ def test_a_passage_that_stands_twice_is_kept_twice(tmp_path: Path):
 def test_what_is_removed_is_not_found(tmp_path: Path):
     database = index_of(tmp_path, a="风雪", b="风雪")
 
-    with database.writing() as connection:
-        remove(connection, "a.md")
-        remove(connection, "never there.md")
+    with database.write() as connection:
+        remove_document(connection, "a.md")
+        remove_document(connection, "never there.md")
 
     assert refs(database, "风雪") == ["b.md#L1-L1"]
     is_whole(database)
@@ -64,12 +71,12 @@ def test_what_is_removed_is_not_found(tmp_path: Path):
 def test_marks_are_noted_without_touching_the_text(tmp_path: Path):
     database = index_of(tmp_path, a="风雪")
 
-    with database.writing() as connection:
-        touch(connection, "a.md", "newer")
-        settle(connection)
+    with database.write() as connection:
+        set_mark(connection, "a.md", "newer")
+        optimise(connection)
 
-    with database.reading() as connection:
-        assert entries(connection)["a.md"].mark == "newer"
+    with database.read() as connection:
+        assert indexed_documents(connection)["a.md"].mark == "newer"
     assert refs(database, "风雪") == ["a.md#L1-L1"]
 
 
@@ -85,8 +92,8 @@ def test_any_history_gives_the_index_of_its_last_state(
     for name, text in steps:
         if text is None:
             state.pop(name, None)
-            with database.writing() as connection:
-                remove(connection, f"{name}.md")
+            with database.write() as connection:
+                remove_document(connection, f"{name}.md")
         else:
             state[name] = text
             write(database, name, text)

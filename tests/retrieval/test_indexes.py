@@ -23,10 +23,10 @@ async def until(indexes: Indexes, project: Project, query: str, wanted: list[str
     with anyio.fail_after(PATIENCE):
         while True:
             index = indexes.of(project)
-            turns = index.turns
+            steps = index.steps
             if await refs(index, query) == wanted:
                 return
-            await index.turn(after=turns)
+            await index.step(after=steps)
 
 
 async def test_a_project_is_indexed_in_the_background(indexed: IndexedProject):
@@ -35,7 +35,7 @@ async def test_a_project_is_indexed_in_the_background(indexed: IndexedProject):
     async with indexed.indexes() as indexes:
         index = indexes.of(indexed.project)
 
-        assert not index.current
+        assert not index.is_current
         assert await refs(index, "风雪") == []
         assert await index.catch_up(PATIENCE)
         assert await refs(index, "风雪") == ["a.md#L1-L1"]
@@ -118,14 +118,14 @@ async def test_an_index_that_cannot_be_kept_says_so_and_recovers(indexed: Indexe
 
     async with indexed.indexes() as indexes:
         index = indexes.of(indexed.project)
-        await index.turn(after=0)
+        await index.step(after=0)
         assert indexes.problems().keys() == {"prj_test"}
         (indexed.user_data / "retrieval").unlink()
 
         await until(indexes, indexed.project, "风雪", ["a.md#L1-L1"])
         with anyio.fail_after(PATIENCE):
             while indexes.problems():
-                await index.turn(after=index.turns)
+                await index.step(after=index.steps)
 
 
 async def test_a_project_that_is_forgotten_leaves_nothing_behind(indexed: IndexedProject):
@@ -160,7 +160,7 @@ async def test_nobody_waits_for_a_change_that_is_not_new(indexed: IndexedProject
 
     async with indexed.indexes() as indexes:
         index = indexes.of(indexed.project)
-        await index.turn(after=0)
+        await index.step(after=0)
         with anyio.fail_after(PATIENCE):
             caught_up = await index.catch_up(0)
 
@@ -174,6 +174,6 @@ async def test_ending_does_not_wait_for_a_long_round(indexed: IndexedProject):
     with anyio.fail_after(PATIENCE):
         async with indexed.indexes() as indexes:
             index = indexes.of(indexed.project)
-            await index.turn(after=0)
+            await index.step(after=0)
 
     assert index.progress.done == 0

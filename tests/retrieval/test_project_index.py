@@ -10,8 +10,8 @@ import pytest
 
 from creonowd.redaction import Redactor
 from creonowd.retrieval.database import Database
-from creonowd.retrieval.index_writer import entries
-from creonowd.retrieval.project_index import EditorDocument, IndexScope, left_out, refresh
+from creonowd.retrieval.index_writer import indexed_documents
+from creonowd.retrieval.project_index import EditorDocument, IndexScope, refresh
 from tests.retrieval.text_indexes import index_of, is_whole, refs
 
 OLD = 1_000_000_000
@@ -36,17 +36,19 @@ def write(root: Path, path: str, text: str | bytes, at: int = OLD) -> None:
 
 
 def run(
-    database: Database, root: Path, now: int = 2 * OLD, **held: tuple[str, str]
+    database: Database, root: Path, now: int = 2 * OLD, **open_texts: tuple[str, str]
 ) -> list[tuple[int, int]]:
-    """Refresh, and tell the progress that was reported."""
-    told: list[tuple[int, int]] = []
-    buffers = {f"{k}.md": EditorDocument(mark=m, text=lambda t=t: t) for k, (m, t) in held.items()}
-    scene = IndexScope(root=root, now_ms=now * 1000, held=buffers, finder=Redactor())
-    assert refresh(database, scene, lambda done, all_: told.append((done, all_)), Event())
-    return told
+    """Refresh, and return the progress that was reported."""
+    progress: list[tuple[int, int]] = []
+    buffers = {
+        f"{k}.md": EditorDocument(mark=m, text=lambda t=t: t) for k, (m, t) in open_texts.items()
+    }
+    scope = IndexScope(root=root, now_ms=now * 1000, open_documents=buffers, finder=Redactor())
+    assert refresh(database, scope, lambda done, all_: progress.append((done, all_)), Event())
+    return progress
 
 
-def test_a_project_is_indexed_and_progress_told(root: Path, database: Database):
+def test_a_project_is_indexed_and_progress_reported(root: Path, database: Database):
     write(root, "a.md", "风雪")
     write(root, "卷一/b.txt", "江船")
 
@@ -81,13 +83,13 @@ def test_changes_made_while_nobody_looked_are_noticed(root: Path, database: Data
 def test_a_file_that_was_only_touched_is_not_indexed_again(root: Path, database: Database):
     write(root, "a.md", "风雪")
     run(database, root)
-    with database.reading() as connection:
+    with database.read() as connection:
         before = connection.execute("SELECT id FROM passages").fetchall()
 
     write(root, "a.md", "风雪", at=OLD + 5)
     run(database, root)
 
-    with database.reading() as connection:
+    with database.read() as connection:
         assert connection.execute("SELECT id FROM passages").fetchall() == before
 
 
@@ -123,13 +125,14 @@ def test_common_encodings_and_line_ends_are_read(root: Path, database: Database,
     assert refs(database, "渔火") == ["a.txt#L3-L4"]
 
 
-def test_what_is_no_text_is_left_out_and_named(root: Path, database: Database):
+def test_what_is_no_text_is_in_the_index_without_text(root: Path, database: Database):
     write(root, "a.md", bytes(range(256)) * 4)
     write(root, "b.md", "风雪")
 
     run(database, root)
 
-    assert left_out(database) == ["a.md"]
+    with database.read() as connection:
+        assert indexed_documents(connection)["a.md"].digest == b""
     assert run(database, root) == [(0, 0)]
     assert refs(database, "风雪") == ["b.md#L1-L1"]
 
@@ -169,13 +172,13 @@ def test_a_round_that_is_stopped_keeps_whole_documents_only(root: Path, database
     for number in range(5):
         write(root, f"{number}.md", "风雪")
     stop = Event()
-    scene = IndexScope(root=root, now_ms=2 * OLD * 1000, held={}, finder=Redactor())
+    scope = IndexScope(root=root, now_ms=2 * OLD * 1000, open_documents={}, finder=Redactor())
 
-    finished = refresh(database, scene, lambda done, _: stop.set() if done == 2 else None, stop)
+    finished = refresh(database, scope, lambda done, _: stop.set() if done == 2 else None, stop)
 
     assert not finished
-    with database.reading() as connection:
-        assert sorted(entries(connection)) == ["0.md", "1.md"]
+    with database.read() as connection:
+        assert sorted(indexed_documents(connection)) == ["0.md", "1.md"]
 
 
 def test_a_folder_that_vanished_empties_the_index(root: Path, database: Database):

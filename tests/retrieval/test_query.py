@@ -6,11 +6,11 @@ from hypothesis import strategies as st
 
 from creonowd.retrieval.query import (
     MOST_TERMS,
+    contains_term,
     fold,
-    is_lone,
+    is_single_character,
     is_word,
     make_query,
-    stands_in,
     terms_of,
 )
 
@@ -98,9 +98,9 @@ def test_a_word_without_end_is_cut():
 
 
 def test_a_single_character_is_told_from_a_letter():
-    assert is_lone("剑")
-    assert not is_lone("a")
-    assert not is_lone("剑客")
+    assert is_single_character("剑")
+    assert not is_single_character("a")
+    assert not is_single_character("剑客")
 
 
 @pytest.mark.parametrize(
@@ -115,7 +115,7 @@ def test_a_single_character_is_told_from_a_letter():
     ],
 )
 def test_a_text_has_its_terms_and_no_parts_of_words(term: str, text: str, *, stands: bool):
-    assert stands_in(term, text) is stands
+    assert contains_term(text, term) is stands
     assert (term in terms_of(text)) is stands
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from creonowd.retrieval.bm25 import FoundPassage, search
 from creonowd.retrieval.database import Database
-from creonowd.retrieval.index_writer import put
+from creonowd.retrieval.index_writer import put_document
 from creonowd.retrieval.passages import cut
 from creonowd.retrieval.query import make_query
 from creonowd.retrieval.ranking import Ranked, rank, source_ref
@@ -20,12 +20,12 @@ def index_of(folder: Path, **texts: str) -> Database:
 
 
 def write(database: Database, name: str, text: str) -> None:
-    with database.writing() as connection:
-        put(connection, f"{name}.md", ("mark", text.encode()[:16]), cut(text))
+    with database.write() as connection:
+        put_document(connection, f"{name}.md", ("mark", text.encode()[:16]), cut(text))
 
 
 def find(database: Database, query: str, most: int = 20) -> list[FoundPassage]:
-    with database.reading() as connection:
+    with database.read() as connection:
         return search(connection, make_query("", query).weights, most)
 
 
@@ -39,5 +39,5 @@ def refs(database: Database, query: str) -> list[str]:
 
 def is_whole(database: Database) -> None:
     """Fail unless the full-text index agrees with itself."""
-    with database.writing() as connection:
+    with database.write() as connection:
         connection.execute("INSERT INTO postings (postings) VALUES ('integrity-check')")

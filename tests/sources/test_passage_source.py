@@ -127,7 +127,7 @@ async def test_an_index_that_cannot_be_kept_is_a_failure(indexed: IndexedProject
     (indexed.user_data / "retrieval").write_text("in the way", encoding="utf-8")
 
     async with indexed.indexes() as indexes:
-        await indexes.of(indexed.project).turn(after=0)
+        await indexes.of(indexed.project).step(after=0)
         with pytest.raises(DaemonError) as caught:
             await fetch(indexed, indexes, ask("", wish="城门口"))
 
