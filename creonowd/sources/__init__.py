@@ -1,1 +1,4 @@
-"""Where text comes from: files, characters, memory, retrieval, document, host."""
+"""Where text comes from: files, entities, passages, documents, hosts.
+
+A source makes fragments; it counts, trims, redacts and renders nothing.
+"""

@@ -191,10 +191,10 @@ def test_no_line_of_a_key_is_in_any_passage(kind: str, lines: int) -> None:
     body = key(lines)
     text = f"灯塔守夜人点灯。\n\n{armoured(kind, body)}\n灯塔守夜人睡了。\n"
 
-    told = [REDACTOR.redact(passage.text).text for passage in shown(text)]
+    redacted = [REDACTOR.redact(passage.text).text for passage in shown(text)]
 
-    assert not [line for line in body if any(line in text for text in told)]
-    assert any("灯塔守夜人睡了。" in text for text in told)
+    assert not [line for line in body if any(line in text for text in redacted)]
+    assert any("灯塔守夜人睡了。" in text for text in redacted)
 
 
 def test_a_token_in_a_line_that_is_cut_is_in_neither_piece() -> None:
@@ -202,9 +202,9 @@ def test_a_token_in_a_line_that_is_cut_is_in_neither_piece() -> None:
     for length in range(1380, 1500, 4):
         text = "雪" * 340 + "a" * (length - 1360) + f" token={TOKEN} " + "雨" * 400
 
-        told = "".join(REDACTOR.redact(passage.text).text for passage in shown(text))
+        redacted = "".join(REDACTOR.redact(passage.text).text for passage in shown(text))
 
-        assert not any(TOKEN[at : at + 12] in told for at in range(len(TOKEN) - 12))
+        assert not any(TOKEN[at : at + 12] in redacted for at in range(len(TOKEN) - 12))
 
 
 def test_a_secret_that_lies_whole_in_a_passage_is_left_to_the_engine() -> None:
@@ -232,7 +232,7 @@ def test_what_the_document_hides_no_passage_shows(pieces: list[str]) -> None:
     text = "".join(pieces)
     hidden = {text[found.start : found.end] for found in REDACTOR.find(text)}
 
-    told = [REDACTOR.redact(passage.text).text for passage in shown(text)]
+    redacted = [REDACTOR.redact(passage.text).text for passage in shown(text)]
 
     kept = REDACTOR.redact(text).text.replace(PLACEHOLDER, "\0")
-    assert not [s for s in hidden if s not in kept and any(s in text for text in told)]
+    assert not [s for s in hidden if s not in kept and any(s in text for text in redacted)]

@@ -94,7 +94,7 @@ def test_a_file_that_was_only_touched_is_not_indexed_again(root: Path, database:
 
 
 def test_a_young_file_is_looked_at_again(root: Path, database: Database):
-    """Two writes in one tick of the disk's clock look the same; later they are told apart."""
+    """Two writes in one tick of the disk's clock look the same; later they differ."""
     write(root, "a.md", "风雪", at=OLD)
     run(database, root, now=OLD)
     write(root, "a.md", "月色", at=OLD)

@@ -45,7 +45,7 @@ def test_the_right_chapter_is_among_twenty_passages(
 def test_the_questions_are_many_and_about_this_edition():
     novel = chapters()
 
-    said = [q for q in QUESTIONS if q.kind in {"name", "place", "word"}]
+    literal = [q for q in QUESTIONS if q.kind in {"name", "place", "word"}]
 
     assert len(QUESTIONS) >= 60
-    assert not CORPUS.is_file() or all(q.query in novel[q.chapter - 1] for q in said)
+    assert not CORPUS.is_file() or all(q.query in novel[q.chapter - 1] for q in literal)

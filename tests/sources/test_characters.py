@@ -61,7 +61,7 @@ def test_only_what_is_always_injected_is_part_of_the_rules(inject: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "front_matter",
     [
         "inject: sometimes",
         "inject: [always]",
@@ -73,8 +73,8 @@ def test_only_what_is_always_injected_is_part_of_the_rules(inject: str) -> None:
         "priority: true",
     ],
 )
-def test_what_makes_no_sense_is_left_out(said: str) -> None:
-    fetched = characters(folder({PATH: f"---\n{said}\n---\n冷静。"}))
+def test_what_makes_no_sense_is_left_out(front_matter: str) -> None:
+    fetched = characters(folder({PATH: f"---\n{front_matter}\n---\n冷静。"}))
 
     assert [item.reason for item in fetched.left_out] == [Reason.INVALID_FORMAT]
     assert fetched.warnings == (f"CHARACTERS_UNAVAILABLE: {PATH}",)
@@ -198,8 +198,8 @@ async def test_without_a_document_nobody_comes(source: MentionedSource) -> None:
 
 
 def characters_folder(text: str) -> Folder:
-    said = f"---\nname: 林远\ninject: mentioned\n---\n{text}"
-    return folder({".creonow/characters/林远.md": said})
+    content = f"---\nname: 林远\ninject: mentioned\n---\n{text}"
+    return folder({".creonow/characters/林远.md": content})
 
 
 def test_what_has_not_changed_is_the_very_same_value() -> None:

@@ -287,7 +287,7 @@ TERMS = ".creonow/rules/terminology.json"
 
 @pytest.mark.requirement("CN-002")
 def test_style_and_terminology_are_the_guide_and_the_rest_is_not() -> None:
-    held = folder(
+    files = folder(
         {
             STYLE: "# Style\n\n短句为主。\r\n",
             TERMS: '{"terms": [{"term": "灵脉", "note": "不译"}]}',
@@ -296,7 +296,7 @@ def test_style_and_terminology_are_the_guide_and_the_rest_is_not() -> None:
         }
     )
 
-    guide, rest = style_guide(held), other_rules(held)
+    guide, rest = style_guide(files), other_rules(files)
 
     assert [(f.source_ref, f.text, f.whole) for f in guide.fragments] == [
         (STYLE, "# Style\n\n短句为主。\r\n", False),
@@ -306,27 +306,27 @@ def test_style_and_terminology_are_the_guide_and_the_rest_is_not() -> None:
 
 
 def test_files_that_ensure_made_say_nothing() -> None:
-    held = folder({f".creonow/{path}": data for path, data in DEFAULTS.items()})
+    files = folder({f".creonow/{path}": data for path, data in DEFAULTS.items()})
 
-    assert not style_guide(held).fragments
-    assert not other_rules(held).fragments
+    assert not style_guide(files).fragments
+    assert not other_rules(files).fragments
 
 
 def test_a_blank_file_is_no_candidate() -> None:
-    held = folder({".creonow/rules/空.md": " \n\n", STYLE: ""})
+    files = folder({".creonow/rules/空.md": " \n\n", STYLE: ""})
 
-    assert not other_rules(held).fragments
-    assert not style_guide(held).fragments
+    assert not other_rules(files).fragments
+    assert not style_guide(files).fragments
 
 
 @pytest.mark.requirement("CN-043")
 def test_what_cannot_be_used_is_left_out_with_its_reason_and_a_warning() -> None:
-    held = folder(
+    files = folder(
         {".creonow/rules/a.json": "{broken", ".creonow/rules/b.md": b"\xff\xfe\xff"},
         {".creonow/rules/c.md": unreadable(), ".creonow/rules/d.md": too_big()},
     )
 
-    fetched = other_rules(held)
+    fetched = other_rules(files)
 
     assert {item.source_ref[-6:]: item.reason for item in fetched.left_out} == {
         "a.json": Reason.INVALID_FORMAT,
@@ -349,7 +349,7 @@ WORLD = ".creonow/settings/世界观.md"
 
 @pytest.mark.requirement("CN-012")
 def test_every_text_but_memory_and_outline_is_a_setting() -> None:
-    held = folder(
+    files = folder(
         {
             WORLD: "近未来的海港。",
             ".creonow/settings/地理/港口.txt": "三面环山。",
@@ -360,7 +360,7 @@ def test_every_text_but_memory_and_outline_is_a_setting() -> None:
         }
     )
 
-    texts, plan = settings_texts(held), outline_files(held)
+    texts, plan = settings_texts(files), outline_files(files)
 
     assert [f.source_ref.removeprefix(".creonow/settings/") for f in texts.fragments] == [
         "old/outline.md",
@@ -389,9 +389,9 @@ def test_confidence_is_read_from_front_matter(text: str, confidence: float | Non
 
 
 def test_json_claims_its_confidence_in_a_key() -> None:
-    held = folder({".creonow/settings/a.json": '{"confidence": 0.25, "x": 1}'})
+    files = folder({".creonow/settings/a.json": '{"confidence": 0.25, "x": 1}'})
 
-    (fragment,) = settings_texts(held).fragments
+    (fragment,) = settings_texts(files).fragments
 
     assert fragment.confidence == 0.25
     assert fragment.whole
