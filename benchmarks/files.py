@@ -18,15 +18,10 @@ import psutil
 
 from benchmarks.novel import chinese, origin
 from creonowd.clock import SystemClock
-from creonowd.context_files.files import (
-    ContextFiles,
-    ConversationKey,
-    FileRequest,
-    GrepRequest,
-    NewFileInfo,
-)
-from creonowd.context_files.lazy_files import built_in
+from creonowd.context_files.files import ContextFiles, ConversationKey, FileRequest, NewFileInfo
+from creonowd.context_files.lazy_files import built_in_recipes
 from creonowd.context_files.records import Kind, NewFile, Origin, Record
+from creonowd.context_files.search import GrepRequest
 from creonowd.context_files.search_engines import find_ripgrep
 from creonowd.context_files.store import Store
 from creonowd.redaction import Redactor
@@ -148,7 +143,7 @@ async def _measure_puts(folder: Path) -> None:
 
 async def _measure_memory(folder: Path, log: bytes) -> None:
     files = _files(folder / "huge", "off")
-    conversation = files.store.bound(*WHERE)
+    conversation = files.store.find_or_create(*WHERE)
     print("| growth of the process at its peak, MiB, without ripgrep | 50 MB file | 1 GB file |")
     print("|---|---|---|")
     new = NewFile(
@@ -161,7 +156,7 @@ async def _measure_memory(folder: Path, log: bytes) -> None:
     records = [conversation.register(new) for _ in range(2)]
 
     def fill(record: Record, copies: int) -> None:
-        with conversation.filling(record) as file:
+        with conversation.write_lazy_file(record) as file:
             for _ in range(copies):
                 for place in range(0, len(log), MEBIBYTE):
                     file.write(log[place : place + MEBIBYTE])
@@ -188,7 +183,7 @@ def _files(folder: Path, ripgrep: str) -> ContextFiles:
     folder.mkdir(exist_ok=True)
     clock = SystemClock()
     settings = Settings(ripgrep=ripgrep, grep_timeout_ms=60_000)
-    recipes = built_in(Projects(folder, clock))
+    recipes = built_in_recipes(Projects(folder, clock))
     return ContextFiles(Store(folder, clock), settings, recipes, Redactor(home=Path.home()))
 
 

@@ -1,4 +1,7 @@
-"""`context.list`, `.read`, `.tail` — what a model may ask about big things kept as files."""
+"""`context.*` — list, read, tail and grep context files; `context:files:*` — keep them.
+
+The first four are what a model may ask; the others are for the host.
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -12,26 +15,29 @@ from creonowd.context_files.files import (
     ConversationKey,
     FileRequest,
     FileView,
-    GrepRequest,
     NewFileInfo,
 )
 from creonowd.context_files.lazy_files import MATERIALISE, Materialise, Materialised
-from creonowd.context_files.patterns import LONGEST
-from creonowd.context_files.records import LONGEST_KEY, ContextRef, Kind, Origin
-from creonowd.context_files.retention import Cleaned, CleaningReason, Share
-from creonowd.context_files.search import VisibleMatch, spell_cursor
+from creonowd.context_files.patterns import MAX_LENGTH
+from creonowd.context_files.records import MAX_KEY_LENGTH, ContextRef, Kind, Origin
+from creonowd.context_files.retention import CleanedFile, CleaningReason, FileTotal
+from creonowd.context_files.search import GrepRequest, VisibleMatch, spell_cursor
 from creonowd.engine.services import InConversation, Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel, Deadline, HostCall, Role
 
+MAX_CLEANED_ITEMS = 1000
+
+Offset = Annotated[int, Meta(ge=0, le=1 << 53)]
+
 
 class LookAtContextFile(InConversation):
     """A file by its ref's id.
 
-    Secrets are taken out of what is shown; `sensitive` takes out more than usual, and `raw`
-    nothing, for owners only.
+    Secrets are redacted; with `sensitive` more is redacted than usual. With `raw`, for owners
+    only, nothing is.
     """
 
     id: str
@@ -39,28 +45,25 @@ class LookAtContextFile(InConversation):
     raw: bool = False
 
 
-async def where_of(session: Session, params: InConversation) -> ConversationKey:
-    """Tell which conversation is meant, once its project is known to exist."""
+async def conversation_key(session: Session, params: InConversation) -> ConversationKey:
+    """Return the conversation that is meant; NOT_FOUND if its project does not exist."""
     await session.projects.find(params.project_id)
     return ConversationKey(params.project_id, params.conversation_id)
 
 
-async def which_of(session: Session, params: LookAtContextFile) -> FileRequest:
-    """Tell which file is meant and how it may be seen; FORBIDDEN for raw, unless to an owner."""
+async def file_request(session: Session, params: LookAtContextFile) -> FileRequest:
+    """Return the file that is meant and how to show it; FORBIDDEN for raw, unless to an owner."""
     if params.raw and session.peer.role is not Role.OWNER:
         raise DaemonError(
             ErrorCode.FORBIDDEN, "Only an owner may read raw; leave `raw` out.", field="raw"
         )
     view = FileView.SENSITIVE if params.sensitive else FileView.REDACTED
-    where = await where_of(session, params)
-    return FileRequest(where, params.id, FileView.RAW if params.raw else view, session.peer)
-
-
-Offset = Annotated[int, Meta(ge=0, le=1 << 53)]
+    key = await conversation_key(session, params)
+    return FileRequest(key, params.id, FileView.RAW if params.raw else view, session.peer)
 
 
 class ListContextFiles(InConversation):
-    """Which refs to list."""
+    """Which refs to list: the newest `limit`, of one `kind` or of all."""
 
     kind: Kind | None = None
     limit: Annotated[int, Meta(ge=1, le=500)] = 50
@@ -73,7 +76,7 @@ class ContextFileList(Result):
 
 
 class ReadContextFile(LookAtContextFile):
-    """A page from `offset` on, in bytes; `base64` gives bytes that are no text, raw only."""
+    """A page of `limit` bytes from `offset` on; `base64`, only with `raw`, is for what is no text."""
 
     offset: Offset = 0
     limit: Annotated[int, Meta(ge=1)] = READ_LIMIT
@@ -117,20 +120,25 @@ class ContextFileTail(Result):
 
 async def list_files(session: Session, params: ListContextFiles) -> ContextFileList:
     """List the newest context files of a conversation."""
-    where = await where_of(session, params)
-    return ContextFileList(items=await session.files.newest(where, params.kind, params.limit))
+    key = await conversation_key(session, params)
+    return ContextFileList(items=await session.files.newest(key, params.kind, params.limit))
 
 
 async def read_file(session: Session, params: ReadContextFile) -> ContextFilePage:
     """Read a page of a context file."""
-    which = await which_of(session, params)
-    _check_most("limit", params.limit, session.settings.context_read_max_bytes)
+    request = await file_request(session, params)
+    _check_maximum("limit", params.limit, session.settings.context_read_max_bytes)
     data: bytes | UnsetType = UNSET
     if params.encoding == "base64":
-        _check_raw(which)
-        page, data = await session.files.read_bytes(which, params.offset, params.limit)
+        if request.view is not FileView.RAW:
+            raise DaemonError(
+                ErrorCode.INVALID_ARGUMENT,
+                "base64 cannot be redacted; ask for it with `raw`.",
+                field="encoding",
+            )
+        page, data = await session.files.read_bytes(request, params.offset, params.limit)
     else:
-        page = await session.files.read(which, params.offset, params.limit)
+        page = await session.files.read(request, params.offset, params.limit)
     log_redaction(params.project_id, page.evidence)
     return ContextFilePage(
         id=params.id,
@@ -146,9 +154,9 @@ async def read_file(session: Session, params: ReadContextFile) -> ContextFilePag
 
 async def tail_file(session: Session, params: TailContextFile) -> ContextFileTail:
     """Read the last lines of a context file."""
-    which = await which_of(session, params)
-    _check_most("lines", params.lines, session.settings.context_tail_max_lines)
-    tail = await session.files.tail(which, params.lines)
+    request = await file_request(session, params)
+    _check_maximum("lines", params.lines, session.settings.context_tail_max_lines)
+    tail = await session.files.tail(request, params.lines)
     log_redaction(params.project_id, tail.evidence)
     return ContextFileTail(
         id=params.id,
@@ -160,19 +168,13 @@ async def tail_file(session: Session, params: TailContextFile) -> ContextFileTai
     )
 
 
-def _check_raw(which: FileRequest) -> None:
-    if which.view is not FileView.RAW:
+def _check_maximum(field: str, value: int, maximum: int) -> None:
+    if value > maximum:
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT,
-            "base64 cannot be redacted; ask for it with `raw`.",
-            field="encoding",
-        )
-
-
-def _check_most(field: str, asked: int, most: int) -> None:
-    if asked > most:
-        raise DaemonError(
-            ErrorCode.INVALID_ARGUMENT, f"{field} is {most} at most.", field=field, maximum=most
+            f"{field} is {maximum} at most.",
+            field=field,
+            maximum=maximum,
         )
 
 
@@ -183,7 +185,7 @@ class GrepContextFile(LookAtContextFile):
     on where an earlier search stopped.
     """
 
-    pattern: Annotated[str, Meta(min_length=1, max_length=LONGEST)]
+    pattern: Annotated[str, Meta(min_length=1, max_length=MAX_LENGTH)]
     max_results: Annotated[int, Meta(ge=1, le=200)] = 50
     context_lines: Annotated[int, Meta(ge=0, le=50)] = 0
     case_sensitive: bool = False
@@ -219,9 +221,9 @@ class GrepResult(Result):
 
 async def grep_file(session: Session, params: GrepContextFile) -> GrepResult:
     """Find the lines of a context file that match a pattern."""
-    which = await which_of(session, params)
+    request = await file_request(session, params)
     found = await session.files.grep(
-        which,
+        request,
         GrepRequest(
             params.pattern,
             params.case_sensitive,
@@ -253,7 +255,7 @@ def _match(match: VisibleMatch, context_lines: int) -> GrepMatch:
 
 
 class NewContextFile(InConversation):
-    """A file for a model to look into later.
+    """A file for a model to read later.
 
     `key`, such as a tool call's id, makes the call repeatable: the same key gives the same ref.
     `origin` decides the file's folder and name; it must go with the kind.
@@ -264,7 +266,7 @@ class NewContextFile(InConversation):
     mime_type: (
         Annotated[str, Meta(pattern=r"^[\w.+-]+/[\w.+*-]+( *;.*)?$", max_length=200)] | None
     ) = None
-    key: Annotated[str, Meta(min_length=1, max_length=LONGEST_KEY)] | None = None
+    key: Annotated[str, Meta(min_length=1, max_length=MAX_KEY_LENGTH)] | None = None
     origin: Origin | None = None
 
 
@@ -278,7 +280,7 @@ class PutContextFile(NewContextFile):
 class ContextFilePut(Result):
     """The ref, and if the content is too long for a conversation, what to write there instead.
 
-    `preview` is the redacted head and tail around a note of what is left out.
+    `preview` is the redacted head and tail, with a note between them of what is left out.
     """
 
     ref: ContextRef
@@ -289,7 +291,7 @@ class ContextFilePut(Result):
 
 
 class RegisterContextFile(NewContextFile):
-    """A recipe for a file that is made when it is first looked at, and again after cleaning.
+    """A recipe for a file that is made when it is first read, and again after cleaning.
 
     `type` is `host` (the daemon calls `context:files:materialise` back and hands the recipe over),
     `json` (`value` is the content) or `file` (`path` is a project-relative file).
@@ -305,22 +307,22 @@ class ContextFileRegistered(Result):
 
 
 class DeleteContextFiles(InConversation):
-    """The file to forget; without `id`, the whole conversation."""
+    """The file to delete; without `id`, the whole conversation."""
 
     id: str | None = None
 
 
 class ContextFilesDeleted(Result):
-    """How much is gone."""
+    """How many files were deleted, and how many bytes that freed."""
 
     deleted: int
     freed_bytes: int
 
 
 async def put_file(session: Session, params: PutContextFile) -> ContextFilePut:
-    """Keep a text or bytes as a context file."""
-    where = await where_of(session, params)
-    put = await session.files.put(where, _content(params), _about(params))
+    """Store a text or bytes as a context file."""
+    key = await conversation_key(session, params)
+    put = await session.files.put(key, _content(params), _new_file_info(params))
     if put.preview is None:
         return ContextFilePut(ref=put.ref)
     log_redaction(params.project_id, put.preview.evidence)
@@ -334,18 +336,19 @@ async def put_file(session: Session, params: PutContextFile) -> ContextFilePut:
 
 
 async def register_file(session: Session, params: RegisterContextFile) -> ContextFileRegistered:
-    """Keep a recipe for a context file."""
-    where = await where_of(session, params)
-    ref = await session.files.register(where, params.recipe, _about(params), session.peer)
+    """Store a recipe for a context file."""
+    key = await conversation_key(session, params)
+    info = _new_file_info(params)
+    ref = await session.files.register(key, params.recipe, info, session.peer)
     return ContextFileRegistered(ref=ref)
 
 
 async def delete_files(session: Session, params: DeleteContextFiles) -> ContextFilesDeleted:
-    """Forget a context file, or all of a conversation's."""
-    where = await where_of(session, params)
-    gone = await session.files.delete(where, params.id)
-    freed = sum(record.survey.byte_size for record in gone if record.survey is not None)
-    return ContextFilesDeleted(deleted=len(gone), freed_bytes=freed)
+    """Delete a context file, or all of a conversation's."""
+    key = await conversation_key(session, params)
+    deleted = await session.files.delete(key, params.id)
+    freed = sum(record.stats.byte_size for record in deleted if record.stats is not None)
+    return ContextFilesDeleted(deleted=len(deleted), freed_bytes=freed)
 
 
 def _content(params: PutContextFile) -> str | bytes:
@@ -356,11 +359,8 @@ def _content(params: PutContextFile) -> str | bytes:
     raise DaemonError(ErrorCode.INVALID_ARGUMENT, "Send either content or base64.", field="content")
 
 
-def _about(params: NewContextFile) -> NewFileInfo:
+def _new_file_info(params: NewContextFile) -> NewFileInfo:
     return NewFileInfo(params.kind, params.hint, params.origin, params.mime_type, params.key)
-
-
-MOST_NAMED = 1000
 
 
 class OfProject(Params):
@@ -377,7 +377,7 @@ class PruneContextFiles(OfProject):
 
 
 class CleanedContextFile(Model):
-    """A file that was taken away; a lazy one is made again when it is next looked at."""
+    """A file that was removed; a lazy one is made again when it is next read."""
 
     conversation_id: str
     id: str
@@ -387,7 +387,7 @@ class CleanedContextFile(Model):
 
 
 class ContextFilesPruned(Result):
-    """What was cleaned and what is kept; `inUse` files were being read and stay.
+    """What was removed and what is kept; `inUse` files were being read and stay.
 
     `cleaned` names the first thousand, `cleanedFiles` counts all.
     """
@@ -401,14 +401,14 @@ class ContextFilesPruned(Result):
 
 
 class ContextFileAmount(Model):
-    """So many files of so many bytes."""
+    """A number of files and the sum of their bytes."""
 
     files: int
     bytes: int
 
 
 class ContextFileStats(Result):
-    """What is kept: `lazy` files of which `lazyMade` are there, and the limits from the settings."""
+    """What is kept, and the limits from the settings; `lazyMade` of the `lazy` files exist now."""
 
     conversations: int
     files: int
@@ -425,51 +425,51 @@ class ContextFileStats(Result):
 async def prune_files(session: Session, params: PruneContextFiles) -> ContextFilesPruned:
     """Clean context files by age and size; eager ones never before their age."""
     await session.projects.find(params.project_id)
-    done = await retention.prune(
+    result = await retention.prune(
         session.files, params.project_id, params.conversation_id, params.max_bytes
     )
     return ContextFilesPruned(
-        cleaned=[_cleaned(one) for one in done.cleaned[:MOST_NAMED]],
-        cleaned_files=len(done.cleaned),
-        freed_bytes=sum(one.held.bytes for one in done.cleaned),
-        kept_files=done.kept_files,
-        kept_bytes=done.kept_bytes,
-        in_use=done.in_use,
+        cleaned=[_cleaned_file(one) for one in result.cleaned[:MAX_CLEANED_ITEMS]],
+        cleaned_files=len(result.cleaned),
+        freed_bytes=sum(one.file.bytes for one in result.cleaned),
+        kept_files=result.kept_files,
+        kept_bytes=result.kept_bytes,
+        in_use=result.in_use,
     )
 
 
 async def file_stats(session: Session, params: OfProject) -> ContextFileStats:
-    """Tell how much a project or conversation keeps."""
+    """Count what a project or conversation keeps."""
     await session.projects.find(params.project_id)
-    found = await retention.stats(session.files, params.project_id, params.conversation_id)
+    found = await retention.usage(session.files, params.project_id, params.conversation_id)
     settings = session.settings
     return ContextFileStats(
         conversations=found.conversations,
         files=found.eager.files + found.lazy,
-        bytes=found.eager.bytes + found.made.bytes,
-        kinds={kind: _amount(share) for kind, share in found.kinds.items()},
+        bytes=found.eager.bytes + found.lazy_made.bytes,
+        kinds={kind: _amount(total) for kind, total in found.kinds.items()},
         eager=_amount(found.eager),
         lazy=found.lazy,
-        lazy_made=_amount(found.made),
+        lazy_made=_amount(found.lazy_made),
         max_bytes=settings.context_max_bytes,
         lazy_days=settings.context_lazy_days,
         eager_days=settings.context_eager_days,
     )
 
 
-def _cleaned(one: Cleaned) -> CleanedContextFile:
-    record = one.held.record
+def _cleaned_file(cleaned: CleanedFile) -> CleanedContextFile:
+    file = cleaned.file
     return CleanedContextFile(
-        conversation_id=one.held.conversation.id,
-        id=record.id,
-        kind=record.kind,
-        bytes=one.held.bytes,
-        reason=one.reason,
+        conversation_id=file.conversation.id,
+        id=file.record.id,
+        kind=file.record.kind,
+        bytes=file.bytes,
+        reason=cleaned.reason,
     )
 
 
-def _amount(share: Share) -> ContextFileAmount:
-    return ContextFileAmount(files=share.files, bytes=share.bytes)
+def _amount(total: FileTotal) -> ContextFileAmount:
+    return ContextFileAmount(files=total.files, bytes=total.bytes)
 
 
 class ExportContextFiles(InConversation):
@@ -487,13 +487,13 @@ class ContextFilesExported(Result):
 
 
 class ImportContextFiles(OfProject):
-    """The absolute path of an archive; without `conversationId` it goes where it came from."""
+    """The absolute path of an archive; without `conversationId`, its own conversation is used."""
 
     path: str
 
 
 class ContextFilesImported(Result):
-    """Where the files went, and their refs."""
+    """The conversation that the files are in now, and their refs."""
 
     conversation_id: str
     items: list[ContextRef]
@@ -501,19 +501,19 @@ class ContextFilesImported(Result):
 
 async def export_files(session: Session, params: ExportContextFiles) -> ContextFilesExported:
     """Pack a conversation's context files into an archive."""
-    where = await where_of(session, params)
-    done = await archives.export_conversation(session.files, where, params.path)
-    return ContextFilesExported(path=params.path, files=done.files, bytes=done.bytes)
+    key = await conversation_key(session, params)
+    result = await archives.export_conversation(session.files, key, params.path)
+    return ContextFilesExported(path=params.path, files=result.files, bytes=result.bytes)
 
 
 async def import_files(session: Session, params: ImportContextFiles) -> ContextFilesImported:
-    """Take an archive in, all of it or nothing; ids and times are kept."""
+    """Import an archive, all of it or nothing; ids and times are kept."""
     await session.projects.find(params.project_id)
-    done = await archives.import_conversation(
+    result = await archives.import_conversation(
         session.files, params.project_id, params.conversation_id, params.path
     )
     return ContextFilesImported(
-        conversation_id=done.conversation.id, items=[record.ref for record in done.records]
+        conversation_id=result.conversation.id, items=[record.ref for record in result.records]
     )
 
 

@@ -195,7 +195,7 @@ async def append_history(session: Session, params: AppendHistory) -> HistoryAppe
     """Keep messages of a conversation: without thoughts and secrets, results in brief."""
     project = await session.projects.find(params.project_id)
     where = ConversationKey(params.project_id, params.conversation_id)
-    await session.files.run(session.files.store.bound, *where)
+    await session.files.run(session.files.store.find_or_create, *where)
     async with session.histories.changing(where):
         before = await session.histories.current(where)
         known = [_message(new, number) for number, new in enumerate(params.messages)]

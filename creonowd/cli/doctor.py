@@ -201,7 +201,11 @@ def _troubles(user_data: Path) -> Iterator[Finding]:
             _manifest,
             "It is made anew from the records.",
         ),
-        (f"{conversations}/{record_store.FILE}", _binding, "It is read from the records instead."),
+        (
+            f"{conversations}/{record_store.BINDING}",
+            _binding,
+            "It is read from the records instead.",
+        ),
         (f"{indexes.FOLDER}/*.sqlite3", _index, "It is made anew at the next use."),
     )
     for pattern, check, remedy in looked:

@@ -1,1 +1,5 @@
-"""Context files: store, list, read, tail, grep, archive."""
+"""Context files: what is too big for a conversation, kept as files that a model can look into.
+
+`files.ContextFiles` is the way in. The package knows no channel and no wire shape beyond refs and
+recipes, and does not decide who may read raw.
+"""

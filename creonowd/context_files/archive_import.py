@@ -1,7 +1,8 @@
-"""What an archive's manifest says of its files: a stranger's word, read sparingly and checked.
+"""Read a conversation from a zip archive that anyone may have made: all of it or nothing.
 
-Knows which records a daemon could have written; unpacks nothing. Recipes stay bytes until they
-have been weighed: a few bytes of JSON can become a thousand times as much in memory.
+Nothing in the archive is trusted. Entries are checked before a byte is unpacked, the manifest's
+recipes stay bytes until they have been weighed (a few bytes of JSON can become a thousand times as
+much in memory), and files wait in a staging folder until all have passed.
 """
 
 import calendar
@@ -13,27 +14,22 @@ import zlib
 from collections.abc import Callable, Collection, Generator, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZIP_STORED, BadZipFile, ZipFile, ZipInfo
 
 import msgspec
 from msgspec import Raw
 
 from creonowd.clock import Clock
-from creonowd.context_files import archive_export, lazy_files, record_store, records
-from creonowd.context_files.archive_export import (
-    MOST_FILES,
-    ArchiveProgress,
-    Layout,
-    Report,
-    invalid_archive,
-)
+from creonowd.context_files import record_store, records
+from creonowd.context_files.archive_export import PREFIX, ArchiveProgress, Report, is_too_dense
 from creonowd.context_files.folder import ConversationFolder
+from creonowd.context_files.lazy_files import MAX_RECIPE_BYTES
 from creonowd.context_files.new_file import write_new_file
-from creonowd.context_files.record_store import MANIFEST, Move, StagingPlan, is_sound
+from creonowd.context_files.record_store import MANIFEST, ImportPlan, Move
 from creonowd.context_files.records import (
     BLOCK,
-    LONGEST_HINT,
-    LONGEST_KEY,
+    MAX_HINT_LENGTH,
+    MAX_KEY_LENGTH,
     VERSION,
     FileStats,
     Kind,
@@ -47,212 +43,15 @@ from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
 from creonowd.threads import StopSignal
 
-LARGEST_MANIFEST = 64 * 1024 * 1024
-MOST_RECIPE_BYTES = 8 * 1024 * 1024
+MAX_FILES = 100_000
+MAX_DIRECTORY_BYTES = 32 * 1024 * 1024
+MAX_MANIFEST_BYTES = 64 * 1024 * 1024
+MAX_ALL_RECIPES_BYTES = 8 * 1024 * 1024
 
-_LATEST_MS = 1 << 53
-_LONGEST_TYPE = 200
+_MAX_INTEGER = 1 << 53
+_MAX_MIME_TYPE_LENGTH = 200
 _NO_RECIPE = Raw(b"null")
-
-
-class ImportRules(NamedTuple):
-    """What an import may bring: so many bytes, recipes that pass, hints as they may be told."""
-
-    most_bytes: int
-    check_recipe: Callable[[dict[str, Any]], object]
-    told: Callable[[str], str]
-
-
-class DeclaredFile(NamedTuple):
-    """A record as its archive tells it, and the hash that its file must have."""
-
-    record: Record
-    sha256: str | None
-
-
-class _Hash(Model):
-    sha256: str
-
-
-class _Item(Model):
-    id: str
-    kind: Kind
-    origin: Origin
-    retention: Retention
-    path: str
-    hint: str
-    mime_type: str
-    created_at: int
-    sequence: int
-    key: str | None = None
-    recipe: Raw = _NO_RECIPE
-    survey: _Hash | None = None
-
-
-class _Manifest(Model):
-    items: tuple[_Item, ...] = ()
-
-
-def declared_files(data: bytes, packed: Collection[str], rules: ImportRules) -> list[DeclaredFile]:
-    """Understand a manifest beside the paths that are packed, or refuse the archive."""
-    try:
-        items = versioned_json.decode(data, _Manifest, version=VERSION, name=MANIFEST).items
-    except versioned_json.DamagedFileError:
-        raise invalid_archive("manifest", "The manifest cannot be understood.") from None
-    _refuse_heavy(items)
-    told = [_declared(item, rules) for item in items]
-    _refuse_contradictions([one.record for one in told], packed)
-    return told
-
-
-def _refuse_heavy(items: Sequence[_Item]) -> None:
-    weights = [len(memoryview(item.recipe)) for item in items]
-    if len(items) > MOST_FILES or sum(weights) > MOST_RECIPE_BYTES:
-        raise invalid_archive(
-            "manifest", "The manifest is larger than any that a daemon would write."
-        )
-    if max(weights, default=0) > lazy_files.LARGEST:
-        raise invalid_archive("manifest", f"A recipe is larger than {lazy_files.LARGEST} bytes.")
-
-
-def _declared(item: _Item, rules: ImportRules) -> DeclaredFile:
-    record = Record(
-        id=item.id,
-        kind=item.kind,
-        origin=item.origin,
-        retention=item.retention,
-        path=item.path,
-        hint=rules.told(item.hint)[:LONGEST_HINT],
-        mime_type=item.mime_type,
-        created_at=item.created_at,
-        stored_at=0,
-        sequence=item.sequence,
-        project_id="",
-        key=item.key,
-        recipe=_recipe(item, rules),
-    )
-    key_fits = record.key is None or len(record.key) <= LONGEST_KEY
-    fits = 0 <= record.created_at <= _LATEST_MS and len(record.mime_type) <= _LONGEST_TYPE
-    if not (is_sound(record) and fits and key_fits and 0 <= record.sequence <= _LATEST_MS):
-        raise invalid_archive(
-            "manifest", "The manifest describes a file that no daemon would make."
-        )
-    return DeclaredFile(record, None if item.survey is None else item.survey.sha256)
-
-
-def _recipe(item: _Item, rules: ImportRules) -> dict[str, Any] | None:
-    try:
-        recipe = msgspec.json.decode(item.recipe, type=dict[str, Any] | None)
-    except msgspec.DecodeError:
-        raise invalid_archive("manifest", "A recipe cannot be understood.") from None
-    if recipe is not None:
-        rules.check_recipe(recipe)
-    return recipe
-
-
-def _refuse_contradictions(listed: Sequence[Record], packed: Collection[str]) -> None:
-    ids = {record.id for record in listed}
-    paths = {record.path.lower() for record in listed}
-    keys = [record.key for record in listed if record.key is not None]
-    eager = {record.path for record in listed if not record.lazy}
-    if len(ids) != len(listed) or len(paths) != len(listed) or len(set(keys)) != len(keys):
-        raise invalid_archive("manifest", "The manifest names an id, a path or a key twice.")
-    if set(packed) - {record.path for record in listed}:
-        raise invalid_archive(
-            "manifest", "The archive holds a file that its manifest does not name."
-        )
-    if eager - set(packed):
-        raise invalid_archive(
-            "manifest", "The manifest names a file that the archive does not hold."
-        )
-
-
-class Arrival(NamedTuple):
-    """A record of an archive, and the number of its staged file if it has one."""
-
-    record: Record
-    staged: int | None
-
-
-class Unpacker:
-    """An archive that is being staged."""
-
-    def __init__(
-        self, zipped: ZipFile, layout: Layout, stage: Path, stop: StopSignal, report: Report
-    ) -> None:
-        self._zip = zipped
-        self._layout = layout
-        self._stage = stage
-        self._stop = stop
-        self._report = report
-        total = sum(info.file_size for info in layout.files.values())
-        self._done = ArchiveProgress(0, len(layout.files), 0, total)
-
-    def arrivals(self, rules: ImportRules, clock: Clock) -> list[Arrival]:
-        """Stage every file; without a manifest, each gets a new id."""
-        if self._layout.manifest is None:
-            return [self._stranger(path, clock) for path in sorted(self._layout.files)]
-        manifest = self._read_manifest(self._layout.manifest)
-        told = declared_files(manifest, self._layout.files.keys(), rules)
-        return [self._arrival(one) for one in told]
-
-    def _read_manifest(self, info: ZipInfo) -> bytes:
-        if info.file_size > LARGEST_MANIFEST:
-            raise invalid_archive("manifest", "The manifest is too large.")
-        return b"".join(self._chunks(info))
-
-    def _arrival(self, told: DeclaredFile) -> Arrival:
-        info = self._layout.files.get(told.record.path)
-        if info is None:
-            return Arrival(told.record, None)
-        number, surveyed = self._staged(info)
-        if told.sha256 != surveyed.sha256:
-            raise invalid_archive("hash", "A file is not the one that the manifest tells of.")
-        return Arrival(msgspec.structs.replace(told.record, survey=surveyed), number)
-
-    def _stranger(self, path: str, clock: Clock) -> Arrival:
-        info = self._layout.files[path]
-        number, surveyed = self._staged(info)
-        origin = records.origin_of(path)
-        record = Record(
-            id=clock.new_id("ctx"),
-            kind=records.kind_of(origin),
-            origin=origin,
-            retention=Retention.EAGER,
-            path=path,
-            hint=path.rpartition("/")[2],
-            mime_type="text/plain" if surveyed.utf8 else "application/octet-stream",
-            created_at=calendar.timegm((*info.date_time, 0, 0, 0)) * 1000,
-            stored_at=0,
-            sequence=number,
-            project_id="",
-            survey=surveyed,
-        )
-        return Arrival(record, number)
-
-    def _staged(self, info: ZipInfo) -> tuple[int, FileStats]:
-        number = self._done.files
-        with write_new_file(self._stage) as file:
-            for chunk in self._chunks(info):
-                file.write(chunk)
-                self._done = self._done._replace(bytes=self._done.bytes + len(chunk))
-                self._report(self._done)
-            surveyed = file.place(self._stage / str(number))
-        self._done = self._done._replace(files=number + 1)
-        return number, surveyed
-
-    def _chunks(self, info: ZipInfo) -> Iterator[bytes]:
-        """Read an entry, and no more of it than it declares."""
-        left = info.file_size
-        with self._zip.open(info) as entry:
-            while chunk := entry.read(BLOCK):
-                self._stop.check()
-                left -= len(chunk)
-                if left < 0:
-                    raise invalid_archive("bomb", "An entry holds more than it declares.")
-                yield chunk
-
-
+_ENCRYPTED = 0x1
 _DAMAGE = (
     BadZipFile,
     EOFError,
@@ -265,29 +64,23 @@ _DAMAGE = (
 )
 
 
-class _Sparing(io.BufferedReader):
-    """An archive that is never asked for more at once than a decent table of contents needs.
+class ImportRules(NamedTuple):
+    """What an import may bring: so many bytes, recipes that pass a check, hints made visible."""
 
-    `ZipFile` reads that table whole, and makes an object of every entry, before one can be counted.
-    """
-
-    def read(self, size: int | None = -1, /) -> bytes:
-        if size is not None and size > archive_export.LARGEST_DIRECTORY:
-            raise archive_export.invalid_archive(
-                "too_many_files", "The archive's table of contents is too long."
-            )
-        return super().read(size)
+    max_bytes: int
+    check_recipe: Callable[[dict[str, Any]], object]
+    visible_text: Callable[[str], str]
 
 
 class ImportTarget(NamedTuple):
-    """Where an archive goes: into a conversation of a project; by default the archive's own."""
+    """The project and conversation to import into; by default the archive's own conversation."""
 
     project_id: str
     conversation_id: str | None
 
 
-class Imported(NamedTuple):
-    """Where the files went, and which they are."""
+class ImportResult(NamedTuple):
+    """The conversation that the files are in now, and their records."""
 
     conversation: ConversationFolder
     records: list[Record]
@@ -301,39 +94,61 @@ def import_archive(
     *,
     stop: StopSignal,
     report: Report,
-) -> Imported:
+) -> ImportResult:
     """Check an archive, stage its files, and put all of them into a conversation."""
-    with _opened(path, rules.most_bytes) as (zipped, size):
-        layout = archive_export.lay_out(zipped.infolist(), size, rules.most_bytes)
+    with _open_archive(path, rules.max_bytes) as (archive, size):
+        layout = _check_layout(archive.infolist(), size, rules.max_bytes)
         conversation_id = target.conversation_id or layout.conversation_id
         store.find(target.project_id, conversation_id)
-        with record_store.stage(store.root, store.clock.new_id("imp")) as place:
-            unpacking = Unpacker(zipped, layout, place, stop, report)
-            arrived = unpacking.arrivals(rules, store.clock)
+        with record_store.staging_folder(store.root, store.clock.new_id("imp")) as staging:
+            unpacker = _Unpacker(archive, layout, staging, stop, report)
+            moves = unpacker.unpack(rules, store.clock)
             stop.check()
-            conversation = store.bound(target.project_id, conversation_id)
-            _settle(store, conversation, place, arrived)
-    ids = {one.record.id for one in arrived}
-    return Imported(conversation, [r for r in conversation.records() if r.id in ids])
+            conversation = store.find_or_create(target.project_id, conversation_id)
+            _move_into(conversation, store.root, staging, moves)
+    ids = {move.record.id for move in moves}
+    return ImportResult(conversation, [r for r in conversation.records() if r.id in ids])
 
 
-def _settle(
-    store: Store, conversation: ConversationFolder, place: Path, arrived: Sequence[Arrival]
+def _move_into(
+    conversation: ConversationFolder, root: Path, staging: Path, moves: Sequence[Move]
 ) -> None:
-    staged = {one.record.id: one.staged for one in arrived}
+    staged = {move.record.id: move.staged for move in moves}
 
-    def put_in_place(fresh: list[Record]) -> None:
-        moves = tuple(Move(record=record, staged=staged[record.id]) for record in fresh)
-        plan = StagingPlan(
-            conversation_id=conversation.id, project_id=conversation.project_id, moves=moves
+    def write_files(additions: list[Record]) -> None:
+        plan = ImportPlan(
+            conversation_id=conversation.id,
+            project_id=conversation.project_id,
+            moves=tuple(Move(record=record, staged=staged[record.id]) for record in additions),
         )
-        record_store.apply_plan(store.root, place, plan)
+        record_store.apply_plan(root, staging, plan)
 
-    conversation.take_in([one.record for one in arrived], put_in_place)
+    conversation.import_records([move.record for move in moves], write_files)
+
+
+def _invalid_archive(reason: str, message: str) -> DaemonError:
+    return DaemonError(
+        ErrorCode.INVALID_ARGUMENT,
+        f"{message} Nothing was imported; export the conversation again.",
+        field="path",
+        reason=reason,
+    )
+
+
+class _BoundedReader(io.BufferedReader):
+    """A file that refuses to read more at once than a plausible table of contents needs.
+
+    `ZipFile` reads that table whole, and makes an object of every entry, before one can be counted.
+    """
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if size is not None and size > MAX_DIRECTORY_BYTES:
+            raise _invalid_archive("too_many_files", "The archive's table of contents is too long.")
+        return super().read(size)
 
 
 @contextlib.contextmanager
-def _opened(path: Path, most_bytes: int) -> Generator[tuple[ZipFile, int]]:
+def _open_archive(path: Path, max_bytes: int) -> Generator[tuple[ZipFile, int]]:
     with atomic.disk_errors("the archive"):
         try:
             status = path.stat()
@@ -342,15 +157,266 @@ def _opened(path: Path, most_bytes: int) -> Generator[tuple[ZipFile, int]]:
                 ErrorCode.NOT_FOUND, "There is no such archive.", field="path"
             ) from None
         if not stat.S_ISREG(status.st_mode):
-            raise archive_export.invalid_archive("not_an_archive", "The path is no file.")
-        if status.st_size > most_bytes:
-            raise archive_export.invalid_archive(
-                "too_large", f"The archive is over {most_bytes} bytes."
-            )
+            raise _invalid_archive("not_an_archive", "The path is no file.")
+        if status.st_size > max_bytes:
+            raise _invalid_archive("too_large", f"The archive is over {max_bytes} bytes.")
         try:
-            with _Sparing(path.open("rb", buffering=0)) as file, ZipFile(file) as zipped:
-                yield zipped, status.st_size
+            with _BoundedReader(path.open("rb", buffering=0)) as file, ZipFile(file) as archive:
+                yield archive, status.st_size
         except _DAMAGE:
-            raise archive_export.invalid_archive(
-                "damaged", "The file is no zip archive, or damaged."
-            ) from None
+            raise _invalid_archive("damaged", "The file is no zip archive, or damaged.") from None
+
+
+class _Layout(NamedTuple):
+    """The entries of an archive; `files` by their path in the conversation's folder."""
+
+    conversation_id: str
+    manifest: ZipInfo | None
+    files: dict[str, ZipInfo]
+
+
+def _check_layout(entries: Sequence[ZipInfo], archive_bytes: int, max_bytes: int) -> _Layout:
+    """Check every entry before a byte is unpacked, and find the manifest and the files."""
+    _check_sizes(entries, archive_bytes, max_bytes)
+    ids: set[str] = set()
+    paths: set[str] = set()
+    files: dict[str, ZipInfo] = {}
+    for entry in entries:
+        conversation_id, path = _split_name(entry)
+        ids.add(conversation_id)
+        if entry.is_dir():
+            continue
+        if path.lower() in paths:
+            raise _invalid_archive(
+                "duplicate", "Two entries have one name, or differ only in case."
+            )
+        paths.add(path.lower())
+        files[path] = entry
+    if len(ids) != 1:
+        raise _invalid_archive(
+            "not_one_conversation", "The archive must hold exactly one conversation."
+        )
+    return _Layout(ids.pop(), files.pop(MANIFEST, None), files)
+
+
+def _check_sizes(entries: Sequence[ZipInfo], archive_bytes: int, max_bytes: int) -> None:
+    if len(entries) > MAX_FILES:
+        raise _invalid_archive(
+            "too_many_files", f"The archive holds more than {MAX_FILES} entries."
+        )
+    if sum(entry.file_size for entry in entries) > max_bytes:
+        raise _invalid_archive("too_large", f"The archive unpacks to more than {max_bytes} bytes.")
+    # Entries that share their bytes claim together more than the file has.
+    overlapping = sum(entry.compress_size for entry in entries) > archive_bytes
+    if overlapping or any(is_too_dense(entry.file_size, entry.compress_size) for entry in entries):
+        raise _invalid_archive("bomb", "The archive unpacks to far more than it can honestly hold.")
+
+
+def _split_name(entry: ZipInfo) -> tuple[str, str]:
+    """Split an entry's name into conversation and path; refuse what no export would contain."""
+    plain = stat.S_IFDIR if entry.is_dir() else stat.S_IFREG
+    if stat.S_IFMT(entry.external_attr >> 16) not in {0, plain}:
+        raise _invalid_archive("link", "An entry is a link or no plain file.")
+    if entry.flag_bits & _ENCRYPTED:
+        raise _invalid_archive("encrypted", "An entry is encrypted.")
+    if entry.compress_type not in {ZIP_STORED, ZIP_DEFLATED}:
+        raise _invalid_archive(
+            "compression", "An entry is packed by a method that is not supported."
+        )
+    prefix, _, rest = entry.orig_filename.partition("/")
+    conversation_id, _, path = rest.partition("/")
+    if entry.is_dir():
+        folders = {"", *records.FOLDERS.values(), *records.ORIGIN_FOLDERS.values()}
+        allowed = path.rstrip("/") in folders
+    else:
+        allowed = path == MANIFEST or records.is_path(path)
+    if prefix != PREFIX or not records.is_conversation_id(conversation_id) or not allowed:
+        raise _invalid_archive("name", "An entry has a name that no context file has.")
+    return conversation_id, path
+
+
+class _ManifestHash(Model):
+    sha256: str
+
+
+class _ManifestItem(Model):
+    id: str
+    kind: Kind
+    origin: Origin
+    retention: Retention
+    path: str
+    hint: str
+    mime_type: str
+    created_at: int
+    sequence: int
+    key: str | None = None
+    recipe: Raw = _NO_RECIPE
+    stats: _ManifestHash | None = msgspec.field(default=None, name="survey")
+
+
+class _ManifestItems(Model):
+    items: tuple[_ManifestItem, ...] = ()
+
+
+class _DeclaredFile(NamedTuple):
+    """A record as the manifest describes it, and the hash that its file must have."""
+
+    record: Record
+    sha256: str | None
+
+
+class _Unpacker:
+    """Unpacks an archive into a staging folder."""
+
+    def __init__(
+        self, archive: ZipFile, layout: _Layout, staging: Path, stop: StopSignal, report: Report
+    ) -> None:
+        self._archive = archive
+        self._layout = layout
+        self._staging = staging
+        self._stop = stop
+        self._report = report
+        total = sum(entry.file_size for entry in layout.files.values())
+        self._progress = ArchiveProgress(0, len(layout.files), 0, total)
+
+    def unpack(self, rules: ImportRules, clock: Clock) -> list[Move]:
+        """Unpack every file; without a manifest, each gets a new id."""
+        manifest = self._layout.manifest
+        if manifest is None:
+            return [self._unpack_undeclared(path, clock) for path in sorted(self._layout.files)]
+        if manifest.file_size > MAX_MANIFEST_BYTES:
+            raise _invalid_archive("manifest", "The manifest is too large.")
+        data = b"".join(self._chunks(manifest))
+        declared = _read_manifest(data, self._layout.files.keys(), rules)
+        return [self._unpack_declared(one) for one in declared]
+
+    def _unpack_declared(self, declared: _DeclaredFile) -> Move:
+        entry = self._layout.files.get(declared.record.path)
+        if entry is None:
+            return Move(record=declared.record, staged=None)
+        number, stats = self._unpack_entry(entry)
+        if declared.sha256 != stats.sha256:
+            raise _invalid_archive("hash", "A file is not the one that the manifest tells of.")
+        record = msgspec.structs.replace(declared.record, stats=stats)
+        return Move(record=record, staged=number)
+
+    def _unpack_undeclared(self, path: str, clock: Clock) -> Move:
+        entry = self._layout.files[path]
+        number, stats = self._unpack_entry(entry)
+        origin = records.origin_of(path)
+        record = Record(
+            id=clock.new_id("ctx"),
+            kind=records.kind_of(origin),
+            origin=origin,
+            retention=Retention.EAGER,
+            path=path,
+            hint=path.rpartition("/")[2],
+            mime_type="text/plain" if stats.utf8 else "application/octet-stream",
+            created_at=calendar.timegm((*entry.date_time, 0, 0, 0)) * 1000,
+            stored_at=0,
+            sequence=number,
+            project_id="",
+            stats=stats,
+        )
+        return Move(record=record, staged=number)
+
+    def _unpack_entry(self, entry: ZipInfo) -> tuple[int, FileStats]:
+        number = self._progress.files
+        with write_new_file(self._staging) as writer:
+            for chunk in self._chunks(entry):
+                writer.write(chunk)
+                self._progress = self._progress._replace(bytes=self._progress.bytes + len(chunk))
+                self._report(self._progress)
+            stats = writer.move_to(self._staging / str(number))
+        self._progress = self._progress._replace(files=number + 1)
+        return number, stats
+
+    def _chunks(self, entry: ZipInfo) -> Iterator[bytes]:
+        """Read an entry, and no more of it than it declares."""
+        left = entry.file_size
+        with self._archive.open(entry) as packed:
+            while chunk := packed.read(BLOCK):
+                self._stop.check()
+                left -= len(chunk)
+                if left < 0:
+                    raise _invalid_archive("bomb", "An entry holds more than it declares.")
+                yield chunk
+
+
+def _read_manifest(data: bytes, packed: Collection[str], rules: ImportRules) -> list[_DeclaredFile]:
+    """Read a manifest and check it against the paths that are `packed`."""
+    try:
+        items = versioned_json.decode(data, _ManifestItems, version=VERSION, name=MANIFEST).items
+    except versioned_json.DamagedFileError:
+        raise _invalid_archive("manifest", "The manifest cannot be understood.") from None
+    _check_recipe_sizes(items)
+    declared = [_declared_file(item, rules) for item in items]
+    _check_consistency([one.record for one in declared], packed)
+    return declared
+
+
+def _check_recipe_sizes(items: Sequence[_ManifestItem]) -> None:
+    sizes = [len(memoryview(item.recipe)) for item in items]
+    if len(items) > MAX_FILES or sum(sizes) > MAX_ALL_RECIPES_BYTES:
+        raise _invalid_archive(
+            "manifest", "The manifest is larger than any that a daemon would write."
+        )
+    if max(sizes, default=0) > MAX_RECIPE_BYTES:
+        raise _invalid_archive("manifest", f"A recipe is larger than {MAX_RECIPE_BYTES} bytes.")
+
+
+def _declared_file(item: _ManifestItem, rules: ImportRules) -> _DeclaredFile:
+    record = Record(
+        id=item.id,
+        kind=item.kind,
+        origin=item.origin,
+        retention=item.retention,
+        path=item.path,
+        hint=rules.visible_text(item.hint)[:MAX_HINT_LENGTH],
+        mime_type=item.mime_type,
+        created_at=item.created_at,
+        stored_at=0,
+        sequence=item.sequence,
+        project_id="",
+        key=item.key,
+        recipe=_decode_recipe(item, rules),
+    )
+    valid = (
+        record_store.is_valid(record)
+        and 0 <= record.created_at <= _MAX_INTEGER
+        and 0 <= record.sequence <= _MAX_INTEGER
+        and len(record.mime_type) <= _MAX_MIME_TYPE_LENGTH
+        and len(record.key or "") <= MAX_KEY_LENGTH
+    )
+    if not valid:
+        raise _invalid_archive(
+            "manifest", "The manifest describes a file that no daemon would make."
+        )
+    return _DeclaredFile(record, None if item.stats is None else item.stats.sha256)
+
+
+def _decode_recipe(item: _ManifestItem, rules: ImportRules) -> dict[str, Any] | None:
+    try:
+        recipe = msgspec.json.decode(item.recipe, type=dict[str, Any] | None)
+    except msgspec.DecodeError:
+        raise _invalid_archive("manifest", "A recipe cannot be understood.") from None
+    if recipe is not None:
+        rules.check_recipe(recipe)
+    return recipe
+
+
+def _check_consistency(declared: Sequence[Record], packed: Collection[str]) -> None:
+    ids = {record.id for record in declared}
+    paths = {record.path.lower() for record in declared}
+    keys = [record.key for record in declared if record.key is not None]
+    eager = {record.path for record in declared if not record.lazy}
+    if len(ids) != len(declared) or len(paths) != len(declared) or len(set(keys)) != len(keys):
+        raise _invalid_archive("manifest", "The manifest names an id, a path or a key twice.")
+    if set(packed) - {record.path for record in declared}:
+        raise _invalid_archive(
+            "manifest", "The archive holds a file that its manifest does not name."
+        )
+    if eager - set(packed):
+        raise _invalid_archive(
+            "manifest", "The manifest names a file that the archive does not hold."
+        )

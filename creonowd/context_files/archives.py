@@ -1,10 +1,7 @@
-"""Export and import of a conversation as requests: in a thread, with progress, until cancelled.
-
-Knows requests and paths that owners name; archives themselves are others' work.
-"""
+"""Requests to export and import a conversation: in a thread, with progress, until cancelled."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from anyio import from_thread
 
@@ -15,41 +12,42 @@ from creonowd.rpc.requests import report_progress
 from creonowd.threads import in_thread
 
 if TYPE_CHECKING:
-    from creonowd.context_files.archive_export import ArchiveProgress, Exported, Report
-    from creonowd.context_files.archive_import import Imported
+    from creonowd.context_files.archive_export import ArchiveProgress, ExportResult, Report
+    from creonowd.context_files.archive_import import ImportResult
 
-_SECONDS_BETWEEN = 0.1
+_SECONDS_BETWEEN_REPORTS = 0.1
 
 
-async def export_conversation(files: ContextFiles, where: ConversationKey, path: str) -> "Exported":
-    """Pack a conversation into a new archive at an absolute path, over what may be there."""
+async def export_conversation(
+    files: ContextFiles, conversation: ConversationKey, path: str
+) -> "ExportResult":
+    """Pack a conversation into an archive at an absolute path, replacing what may be there."""
     from creonowd.context_files import archive_export
 
     target = _absolute(path)
-    conversation = await files.run(files.store.find, *where)
-    if conversation is None:
+    folder = await files.run(files.store.find, *conversation)
+    if folder is None:
         raise DaemonError(
             ErrorCode.NOT_FOUND, "There is no such conversation.", field="conversationId"
         )
     await files.run(_check_folder, target)
     report = _reporter(files.store.clock)
-    return await in_thread(lambda stop: archive_export.export(conversation, target, stop, report))
+    return await in_thread(lambda stop: archive_export.export(folder, target, stop, report))
 
 
 async def import_conversation(
     files: ContextFiles, project_id: str, conversation_id: str | None, path: str
-) -> "Imported":
-    """Take in an archive at an absolute path, all of it or nothing.
+) -> "ImportResult":
+    """Import an archive at an absolute path, all of it or nothing.
 
     Without a `conversation_id` it goes into the conversation that it came from.
     """
     from creonowd.context_files import archive_import
-    from creonowd.context_files.archive_import import ImportRules
 
     source = _absolute(path)
     target = archive_import.ImportTarget(project_id, conversation_id)
-    rules = ImportRules(
-        files.settings.context_import_max_bytes, files.recipes.check, files.views.told
+    rules = archive_import.ImportRules(
+        files.settings.context_import_max_bytes, files.recipes.check, files.views.visible_text
     )
     report = _reporter(files.store.clock)
     return await in_thread(
@@ -77,24 +75,21 @@ def _check_folder(path: Path) -> None:
 
 
 def _reporter(clock: Clock) -> "Report":
-    """Tell the caller from a thread how far the work is, but not at every step."""
+    """Return a function that sends progress from a thread to the client, ten times a second."""
     last = 0.0
 
     def report(progress: "ArchiveProgress") -> None:
         nonlocal last
         now = clock.monotonic()
         finished = progress.files == progress.total_files
-        if finished or now - last >= _SECONDS_BETWEEN:
+        if finished or now - last >= _SECONDS_BETWEEN_REPORTS:
             last = now
-            from_thread.run_sync(report_progress, _value(progress))
+            value = {
+                "files": progress.files,
+                "totalFiles": progress.total_files,
+                "bytes": progress.bytes,
+                "totalBytes": progress.total_bytes,
+            }
+            from_thread.run_sync(report_progress, value)
 
     return report
-
-
-def _value(progress: "ArchiveProgress") -> dict[str, Any]:
-    return {
-        "files": progress.files,
-        "totalFiles": progress.total_files,
-        "bytes": progress.bytes,
-        "totalBytes": progress.total_bytes,
-    }

@@ -1,158 +1,50 @@
-"""Context files for everyone else: put, register, list, read, tail, grep, delete.
+"""Context files for the rest of the daemon: put, register, list, read, tail, grep, delete.
 
-Knows which thread does what; bytes, patterns, hosts and folders are others' work.
-A project must exist before it is named here; who may see what raw is decided by the caller.
+`ContextFiles` is the door. It chooses the thread for each call, has lazy files made before they
+are read, and redacts what it returns unless the caller asks for a raw view; the caller decides who
+may, and checks that the project exists.
 """
 
 from collections.abc import Callable
 from enum import StrEnum
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
-from creonowd.context_files import patterns, records, search, slices
-from creonowd.context_files.folder import AbsentError, ConversationFolder, unknown
+from creonowd.context_files import records, slices
+from creonowd.context_files.folder import AbsentError, ConversationFolder, no_such_file
 from creonowd.context_files.lazy_files import Materialiser, Recipes
-from creonowd.context_files.records import LONGEST_HINT, ContextRef, Kind, NewFile, Origin, Record
-from creonowd.context_files.search import SecretLinesCache, VisibleLines, VisibleMatches
-from creonowd.context_files.search_engines import TOP, LineQuery, find_ripgrep
-from creonowd.context_files.slices import Amount, Preview, Reader, count_lines, page, tail
+from creonowd.context_files.records import (
+    MAX_HINT_LENGTH,
+    ContextRef,
+    Kind,
+    NewFile,
+    Origin,
+    Record,
+)
+from creonowd.context_files.search import (
+    GrepRequest,
+    SearchTools,
+    SecretLinesCache,
+    VisibleMatches,
+    find_matches,
+)
+from creonowd.context_files.search_engines import find_ripgrep
+from creonowd.context_files.slices import Amount, FilePage, FileTail, Preview, Reader
 from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.redaction import RedactionEvidence, Redactor
-from creonowd.rpc.messages import without_surrogates
+from creonowd.redaction import Redactor
 from creonowd.rpc.peer import Peer
 from creonowd.settings import Settings
 from creonowd.storage.safe_folder import OpenFile
+from creonowd.text import well_formed
 from creonowd.threads import StopSignal, TimeLimit, in_thread
-
-MOST_TAIL_BYTES = 1024 * 1024
-
-
-class ReadableFile(NamedTuple):
-    """An open file, what is known of it, and whether to go on looking."""
-
-    record: Record
-    file: OpenFile
-    stop: StopSignal
-
-
-class SearchTools(NamedTuple):
-    """What a search may use: ripgrep, if there is one, so many seconds of a clock, and what is known."""
-
-    ripgrep: Path | None
-    seconds: float
-    now: Callable[[], float]
-    veils: SecretLinesCache
-
-
-class FilePage(NamedTuple):
-    """A page: `[offset, next_offset)` are bytes of the file, `content` is what may be seen of them."""
-
-    offset: int
-    next_offset: int
-    done: bool
-    content: str
-    evidence: tuple[RedactionEvidence, ...]
-
-
-class FileTail(NamedTuple):
-    """The last lines; `truncated` if not even the last ones could be told whole."""
-
-    lines: int
-    offset: int
-    truncated: bool
-    content: str
-    evidence: tuple[RedactionEvidence, ...]
-
-
-class GrepRequest(NamedTuple):
-    """What a search is for, and how much of it to show."""
-
-    pattern: str
-    case_sensitive: bool = False
-    most: int = 50
-    context_lines: int = 0
-    cursor: str | None = None
-
-
-def read_page(seen: ReadableFile, offset: int, limit: int, reader: Reader) -> FilePage:
-    """See a page; pages that follow each other join up."""
-    cut = page(seen.file, offset, limit)
-    clean = reader.read(seen.file, [(cut.start, cut.end)], joined=True)
-    return FilePage(cut.start, cut.end, cut.done, clean.texts[0], clean.evidence)
-
-
-def read_bytes(seen: ReadableFile, offset: int, limit: int) -> tuple[FilePage, bytes]:
-    """See a page byte for byte."""
-    start = min(offset, seen.file.size)
-    data = seen.file.read_at(start, limit)
-    end = start + len(data)
-    return FilePage(start, end, end >= seen.file.size, "", ()), data
-
-
-def read_tail(seen: ReadableFile, lines: int, reader: Reader) -> FileTail:
-    """See the last lines."""
-    cut = tail(seen.file, lines, MOST_TAIL_BYTES)
-    clean = reader.read(seen.file, [(cut.start, cut.end)])
-    counted = count_lines(seen.file.read_at(cut.start, cut.end - cut.start))
-    return FileTail(counted, cut.start, not cut.done, clean.texts[0], clean.evidence)
-
-
-def find_matches(
-    seen: ReadableFile, wanted: GrepRequest, reader: Reader, engine: SearchTools
-) -> VisibleMatches:
-    """See the lines that match."""
-    record, file, stop = seen
-    known = record.survey
-    query = LineQuery(
-        patterns.translate(wanted.pattern, case_sensitive=wanted.case_sensitive),
-        known if known is not None and known.byte_size == file.size else None,
-        TOP if wanted.cursor is None else search.parse_cursor(wanted.cursor, file),
-        wanted.most + 1,
-        TimeLimit(engine.seconds, engine.now),
-        stop,
-    )
-    if reader.finder is not None:
-        veil = engine.veils.of(query.survey, reader.finder)
-        query = query._replace(
-            sieve=VisibleLines(file, reader, veil, query.regex, query.longest_line)
-        )
-    found = search.search(file, query, engine.ripgrep)
-    return search.tell(file, query, found, wanted.context_lines, reader)
-
-
-class FileView(StrEnum):
-    """How a file is shown to whoever asks."""
-
-    REDACTED = "redacted"
-    SENSITIVE = "sensitive"
-    RAW = "raw"
-
-
-class FileViews:
-    """The redactors of this user; `sensitive` makes the wider rules the rule."""
-
-    def __init__(self, redactor: Redactor, *, sensitive: bool = False) -> None:
-        self._wide = redactor.sensitive()
-        self._usual = self._wide if sensitive else redactor
-
-    def reader(self, view: FileView, source_ref: str) -> Reader:
-        """Make what reads files for someone."""
-        finders = {FileView.REDACTED: self._usual, FileView.SENSITIVE: self._wide}
-        return Reader(finders.get(view), source_ref)
-
-    def told(self, text: str) -> str:
-        """Make a text fit to be told: without secrets and half characters."""
-        return self._usual.redact(without_surrogates(text)).text
-
 
 READ_LIMIT = 8192
 TAIL_LINES = 200
 
 _THREADS = 8
-_TRIES = 3
+_MAX_ATTEMPTS = 3
 _TEXT = "text/plain"
 _BYTES = "application/octet-stream"
 
@@ -166,17 +58,25 @@ class ConversationKey(NamedTuple):
     conversation_id: str
 
 
-class FileRequest(NamedTuple):
-    """A file of a conversation, how it is to be seen, and who could be asked to make it."""
+class FileView(StrEnum):
+    """What is redacted in a file: secrets, by the wider rules more than secrets, or nothing."""
 
-    where: ConversationKey
+    REDACTED = "redacted"
+    SENSITIVE = "sensitive"
+    RAW = "raw"
+
+
+class FileRequest(NamedTuple):
+    """A file of a conversation, how it is to be shown, and the connection that reads it."""
+
+    conversation: ConversationKey
     id: str
     view: FileView = FileView.REDACTED
-    asker: Peer | None = None
+    peer: Peer | None = None
 
 
 class NewFileInfo(NamedTuple):
-    """What is said of a new file; only kind and hint need to be."""
+    """The description of a new file; only kind and hint are required."""
 
     kind: Kind
     hint: str
@@ -185,11 +85,28 @@ class NewFileInfo(NamedTuple):
     key: str | None = None
 
 
-class Put(NamedTuple):
+class PutResult(NamedTuple):
     """The new ref, and a preview if the text is too long to stand in a conversation."""
 
     ref: ContextRef
     preview: Preview | None
+
+
+class FileViews:
+    """The redactors of this user; with `sensitive`, the redacted view uses the wider rules too."""
+
+    def __init__(self, redactor: Redactor, *, sensitive: bool = False) -> None:
+        self._wide = redactor.sensitive()
+        self._usual = self._wide if sensitive else redactor
+
+    def reader(self, view: FileView, source_ref: str) -> Reader:
+        """Return the reader of a view."""
+        finders = {FileView.REDACTED: self._usual, FileView.SENSITIVE: self._wide}
+        return Reader(finders.get(view), source_ref)
+
+    def visible_text(self, text: str) -> str:
+        """Return a text without secrets and lone surrogates."""
+        return self._usual.redact(well_formed(text)).text
 
 
 class ContextFiles:
@@ -203,136 +120,161 @@ class ContextFiles:
         self.recipes = recipes
         self.views = FileViews(redactor, sensitive=settings.context_sensitive)
         self.inline_limits = Amount(settings.max_inline_chars, settings.max_inline_bytes)
-        self._workshop = Materialiser(recipes, settings)
-        self._limiter = CapacityLimiter(_THREADS)
-        # Lanes of their own: who looks never waits for a crowd that puts, each with its syncs.
-        self._looking = CapacityLimiter(_THREADS)
+        self._materialiser = Materialiser(recipes, settings)
+        # Readers have threads of their own, so that they never wait for many puts and their syncs.
+        self._writers = CapacityLimiter(_THREADS)
+        self._readers = CapacityLimiter(_THREADS)
         self._ripgrep = find_ripgrep(settings.ripgrep)
-        self._veils = SecretLinesCache()
+        self._secret_lines = SecretLinesCache()
 
-    async def put(self, where: ConversationKey, content: str | bytes, about: NewFileInfo) -> Put:
+    async def put(
+        self, conversation: ConversationKey, content: str | bytes, info: NewFileInfo
+    ) -> PutResult:
         """Write a file now; the same key and content again give the same ref."""
-        return await self.run(self._put, where, content, about)
+        return await self.run(self._put, conversation, content, info)
 
     async def register(
         self,
-        where: ConversationKey,
+        conversation: ConversationKey,
         recipe: dict[str, Any],
-        about: NewFileInfo,
+        info: NewFileInfo,
         host: Peer | None = None,
     ) -> ContextRef:
-        """Keep a recipe; the file is made when it is first looked at."""
-        new = self._new_file(about, self.recipes.check(recipe), recipe)
-        conversation = await self.run(self.store.bound, *where)
-        record = await self.run(conversation.register, new)
+        """Store a recipe; the file is made when it is first read."""
+        new = self._new_file(info, self.recipes.check(recipe), recipe)
+        folder = await self.run(self.store.find_or_create, *conversation)
+        record = await self.run(folder.register, new)
         if host is not None:
-            self._workshop.remember(conversation.id, host)
+            self._materialiser.add_host(folder.id, host)
         return record.ref
 
     async def newest(
-        self, where: ConversationKey, kind: Kind | None, limit: int
+        self, conversation: ConversationKey, kind: Kind | None, limit: int
     ) -> list[ContextRef]:
         """List the newest refs, oldest first."""
-        conversation = await self.run(self.store.find, *where)
-        records = [] if conversation is None else conversation.newest(kind, limit)
-        return [record.ref for record in records]
+        folder = await self.run(self.store.find, *conversation)
+        found = [] if folder is None else folder.newest(kind, limit)
+        return [record.ref for record in found]
 
-    async def read(self, which: FileRequest, offset: int = 0, limit: int = READ_LIMIT) -> FilePage:
+    async def read(
+        self, request: FileRequest, offset: int = 0, limit: int = READ_LIMIT
+    ) -> FilePage:
         """Read a page by byte offset; pages that follow each other join up."""
-        reader = self.views.reader(which.view, which.id)
-        return await self._look(which, lambda seen: read_page(seen, offset, limit, reader))
+        reader = self.views.reader(request.view, request.id)
+        return await self._with_file(
+            request, lambda _record, file, _stop: slices.read_page(file, offset, limit, reader)
+        )
 
     async def read_bytes(
-        self, which: FileRequest, offset: int, limit: int
+        self, request: FileRequest, offset: int, limit: int
     ) -> tuple[FilePage, bytes]:
         """Read a page byte for byte, secrets and all."""
-        return await self._look(which, lambda seen: read_bytes(seen, offset, limit))
+        return await self._with_file(
+            request, lambda _record, file, _stop: slices.read_bytes(file, offset, limit)
+        )
 
-    async def tail(self, which: FileRequest, lines: int = TAIL_LINES) -> FileTail:
+    async def tail(self, request: FileRequest, lines: int = TAIL_LINES) -> FileTail:
         """Read the last lines."""
-        reader = self.views.reader(which.view, which.id)
-        return await self._look(which, lambda seen: read_tail(seen, lines, reader))
+        reader = self.views.reader(request.view, request.id)
+        return await self._with_file(
+            request, lambda _record, file, _stop: slices.read_tail(file, lines, reader)
+        )
 
-    async def grep(self, which: FileRequest, wanted: GrepRequest) -> VisibleMatches:
+    async def grep(self, request: FileRequest, grep: GrepRequest) -> VisibleMatches:
         """Find the lines that match."""
-        reader = self.views.reader(which.view, which.id)
-        seconds = self.settings.grep_timeout_ms / 1000
-        engine = SearchTools(self._ripgrep, seconds, self.store.clock.monotonic, self._veils)
-        return await self._look(which, lambda seen: find_matches(seen, wanted, reader, engine))
+        reader = self.views.reader(request.view, request.id)
 
-    async def delete(self, where: ConversationKey, ref_id: str | None = None) -> list[Record]:
-        """Forget a file, or the whole conversation; tells what is gone."""
-        conversation = await self.run(self.store.find, *where)
-        if ref_id is not None and conversation is None:
-            raise unknown()
-        if conversation is None:
+        def search(record: Record, file: OpenFile, stop: StopSignal) -> VisibleMatches:
+            seconds = self.settings.grep_timeout_ms / 1000
+            time_limit = TimeLimit(seconds, self.store.clock.monotonic)
+            tools = SearchTools(self._ripgrep, self._secret_lines, time_limit, stop)
+            return find_matches(file, record.stats, grep, reader, tools)
+
+        return await self._with_file(request, search)
+
+    async def delete(
+        self, conversation: ConversationKey, ref_id: str | None = None
+    ) -> list[Record]:
+        """Delete a file, or the whole conversation; return the records that are gone."""
+        folder = await self.run(self.store.find, *conversation)
+        if folder is None:
+            if ref_id is not None:
+                raise no_such_file()
             return []
         if ref_id is not None:
-            return [await self.run(conversation.remove, ref_id)]
-        return await self.run(self.store.delete, conversation)
+            return [await self.run(folder.remove, ref_id)]
+        return await self.run(self.store.delete, folder)
 
     async def run(self, work: Callable[..., T], *arguments: Any) -> T:
         """Do what blocks in one of the few threads that context files may use."""
-        return await to_thread.run_sync(work, *arguments, limiter=self._limiter)
+        return await to_thread.run_sync(work, *arguments, limiter=self._writers)
 
-    async def _look(self, which: FileRequest, work: Callable[[ReadableFile], T]) -> T:
-        """Open a file, have it made if it is not there, and look; ends when its caller goes."""
-        conversation = await to_thread.run_sync(
-            self.store.find, *which.where, limiter=self._looking
+    async def _with_file(
+        self, request: FileRequest, work: Callable[[Record, OpenFile, StopSignal], T]
+    ) -> T:
+        """Do `work` with an open file in a thread, after making the file if it is lazy and absent.
+
+        When the caller is cancelled, the work stops too.
+        """
+        folder = await to_thread.run_sync(
+            self.store.find, *request.conversation, limiter=self._readers
         )
-        if conversation is None:
-            raise unknown()
+        if folder is None:
+            raise no_such_file()
 
-        def look(stop: StopSignal) -> T:
-            with conversation.opened(which.id) as (record, file):
-                return work(ReadableFile(record, file, stop))
+        def open_and_work(stop: StopSignal) -> T:
+            with folder.open_file(request.id) as (record, file):
+                return work(record, file, stop)
 
-        for _ in range(_TRIES):
+        for _ in range(_MAX_ATTEMPTS):
             try:
-                return await in_thread(look, self._looking)
+                return await in_thread(open_and_work, self._readers)
             except AbsentError as absent:
-                await self._workshop.make(conversation, absent.record, which.asker)
+                await self._materialiser.make(folder, absent.record, request.peer)
         raise DaemonError(
             ErrorCode.CONFLICT, "The file was cleaned as soon as it was made; try again."
         )
 
-    def _put(self, where: ConversationKey, content: str | bytes, about: NewFileInfo) -> Put:
-        data = without_surrogates(content).encode() if isinstance(content, str) else content
-        text = slices.whole_text(data)
-        new = self._new_file(about, _BYTES if text is None else _TEXT)
-        conversation = self.store.bound(*where)
-        record = conversation.put(new, data)
-        shown = slices.spoilt_text(data) if text is None else text
-        return Put(record.ref, self._preview(conversation, record, shown))
+    def _put(
+        self, conversation: ConversationKey, content: str | bytes, info: NewFileInfo
+    ) -> PutResult:
+        data = well_formed(content).encode() if isinstance(content, str) else content
+        text = slices.decode_strictly(data)
+        new = self._new_file(info, _BYTES if text is None else _TEXT)
+        folder = self.store.find_or_create(*conversation)
+        record = folder.put(new, data)
+        if text is None:
+            text = slices.decode_damaged(data)
+        return PutResult(record.ref, self._preview(folder, record, text))
 
     def _preview(
-        self, conversation: ConversationFolder, record: Record, text: str | None
+        self, folder: ConversationFolder, record: Record, text: str | None
     ) -> Preview | None:
-        size = 0 if record.survey is None else record.survey.byte_size
         if text is None:
+            size = 0 if record.stats is None else record.stats.byte_size
             too_big = size > self.inline_limits.bytes
             return slices.binary_preview(record.id, size) if too_big else None
         if slices.fits(text, self.inline_limits):
             return None
         reader = self.views.reader(FileView.REDACTED, record.id)
-        with conversation.opened(record.id) as (_, file):
+        with folder.open_file(record.id) as (_, file):
             return slices.preview(file, record.id, self.inline_limits, reader, len(text))
 
     def _new_file(
-        self, about: NewFileInfo, mime_type: str, recipe: dict[str, Any] | None = None
+        self, info: NewFileInfo, mime_type: str, recipe: dict[str, Any] | None = None
     ) -> NewFile:
-        origin = about.origin or records.default_origin(about.kind)
-        if records.kind_of(origin) is not about.kind:
+        origin = info.origin or records.default_origin(info.kind)
+        if records.kind_of(origin) is not info.kind:
             raise DaemonError(
                 ErrorCode.INVALID_ARGUMENT,
-                f"The origin {origin} does not go with the kind {about.kind}.",
+                f"The origin {origin} does not go with the kind {info.kind}.",
                 field="origin",
             )
         return NewFile(
-            kind=about.kind,
+            kind=info.kind,
             origin=origin,
-            hint=self.views.told(about.hint)[:LONGEST_HINT],
-            mime_type=about.mime_type or mime_type,
-            key=about.key,
+            hint=self.views.visible_text(info.hint)[:MAX_HINT_LENGTH],
+            mime_type=info.mime_type or mime_type,
+            key=info.key,
             recipe=recipe,
         )

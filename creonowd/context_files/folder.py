@@ -1,7 +1,7 @@
 """One conversation's context files: many readers, one writer at a time, nothing half done.
 
-Knows records, files and who is reading; never calls anyone. Everything here blocks: it runs in
-threads. `_lock` guards the index for an instant; `_writing` is held while the disk is changed.
+Everything here blocks and runs in threads. `_lock` guards the index for an instant; `_write_lock`
+is held while the disk is changed.
 """
 
 import contextlib
@@ -22,67 +22,8 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.storage import atomic
 from creonowd.storage.safe_folder import OpenFile
 
-
-class Readers:
-    """Counts the readers of each file."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._counts: Counter[str] = Counter()
-
-    @contextlib.contextmanager
-    def reading(self, ref_ids: Iterable[str]) -> Generator[None]:
-        """Count as a reader of some files while the block runs."""
-        held = tuple(ref_ids)
-        with self._lock:
-            self._counts.update(held)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._counts.subtract(held)
-                for ref_id in held:
-                    if not self._counts[ref_id]:
-                        del self._counts[ref_id]
-
-    @contextlib.contextmanager
-    def kept_out(self, ref_id: str) -> Generator[bool]:
-        """Tell whether nobody reads a file, and let nobody begin while the block runs."""
-        with self._lock:
-            yield ref_id not in self._counts
-
-
-_AT_ONCE = 64
-_SHARE_UNLISTED = 8
-
-
-class ManifestWriter:
-    """The index of one conversation on the disk. Not guarded: its owner is the only writer."""
-
-    def __init__(self, folder: Path, describe: Callable[[], Manifest]) -> None:
-        self._folder = folder
-        self._describe = describe
-        self._unlisted = 0
-
-    @property
-    def is_behind(self) -> bool:
-        """Whether something is not listed yet."""
-        return self._unlisted > 0
-
-    def note_change(self, records: int) -> None:
-        """Take note of a change, and list it if the conversation is small or has changed a lot.
-
-        The change itself is done, so a disk that refuses the index only makes it wait.
-        """
-        self._unlisted += 1
-        if records <= max(_AT_ONCE, _SHARE_UNLISTED * self._unlisted):
-            with contextlib.suppress(DaemonError):
-                self.write()
-
-    def write(self) -> None:
-        """Bring the index on the disk up to date."""
-        record_store.write_manifest(self._folder, self._describe())
-        self._unlisted = 0
+_SMALL_CONVERSATION = 64
+_RECORDS_PER_CHANGE = 8
 
 
 class AbsentError(Exception):
@@ -93,47 +34,69 @@ class AbsentError(Exception):
         self.record = record
 
 
-def unknown() -> DaemonError:
-    """Say that a conversation has no such file."""
+def no_such_file() -> DaemonError:
+    """Return the error of an id that the conversation does not have."""
     return DaemonError(
         ErrorCode.NOT_FOUND, "This conversation has no such file; list what it has.", field="id"
     )
 
 
-def adopt_files(
-    folder: Path, records: Sequence[Record], project_id: str, clock: Clock
-) -> Iterator[Record]:
-    """Write a record for every stranger, as a conversation from elsewhere needs it."""
-    sequence = max((record.sequence for record in records), default=-1)
-    for path in record_store.strangers(folder, records):
-        sequence += 1
-        record = _record(folder, path, project_id, sequence, clock)
-        record_store.write_record(folder, record)
-        yield record
+class Readers:
+    """Counts the readers of each file."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._counts: Counter[str] = Counter()
+
+    @contextlib.contextmanager
+    def hold(self, ref_ids: Iterable[str]) -> Generator[None]:
+        """Count as a reader of some files while the block runs."""
+        ids = tuple(ref_ids)
+        with self._lock:
+            self._counts.update(ids)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._counts.subtract(ids)
+                for ref_id in ids:
+                    if not self._counts[ref_id]:
+                        del self._counts[ref_id]
+
+    @contextlib.contextmanager
+    def exclude(self, ref_id: str) -> Generator[bool]:
+        """Yield whether a file has no reader, and let none begin while the block runs."""
+        with self._lock:
+            yield ref_id not in self._counts
 
 
-def _record(folder: Path, path: str, project_id: str, sequence: int, clock: Clock) -> Record:
-    import mimetypes
+class ManifestWriter:
+    """Writes the index of one conversation. Not guarded: its owner is the only writer."""
 
-    with plain_folder(folder).open_file(path) as file:
-        surveyed = file_stats(file.chunks(BLOCK))
-    name = path.rpartition("/")[2]
-    origin = records.origin_of(path)
-    guessed = mimetypes.guess_type(name)[0]
-    return Record(
-        id=clock.new_id("ctx"),
-        kind=records.kind_of(origin),
-        origin=origin,
-        retention=Retention.EAGER,
-        path=path,
-        hint=name,
-        mime_type=guessed or ("text/plain" if surveyed.utf8 else "application/octet-stream"),
-        created_at=(folder / path).stat().st_mtime_ns // 1_000_000,
-        stored_at=clock.now_ms(),
-        sequence=sequence,
-        project_id=project_id,
-        survey=surveyed,
-    )
+    def __init__(self, folder: Path, describe: Callable[[], Manifest]) -> None:
+        self._folder = folder
+        self._describe = describe
+        self._changes = 0
+
+    @property
+    def is_stale(self) -> bool:
+        """Whether the index on the disk lacks a change."""
+        return self._changes > 0
+
+    def note_change(self, record_count: int) -> None:
+        """Count a change; write the index if the conversation is small or has changed a lot.
+
+        The change itself is done, so a disk that refuses the index only delays it.
+        """
+        self._changes += 1
+        if record_count <= max(_SMALL_CONVERSATION, _RECORDS_PER_CHANGE * self._changes):
+            with contextlib.suppress(DaemonError):
+                self.write()
+
+    def write(self) -> None:
+        """Bring the index on the disk up to date."""
+        record_store.write_manifest(self._folder, self._describe())
+        self._changes = 0
 
 
 class ConversationFolder:
@@ -142,16 +105,16 @@ class ConversationFolder:
     def __init__(self, folder: Path, project_id: str, clock: Clock) -> None:
         self.folder = folder
         self.project_id = project_id
-        self._files = plain_folder(folder)
         self._clock = clock
+        self._files = plain_folder(folder)
         self._lock = threading.Lock()
-        self._writing = threading.Lock()
+        self._write_lock = threading.Lock()
         self._readers = Readers()
-        self._listing = ManifestWriter(folder, self._manifest)
-        self._gone = False
+        self._manifest_writer = ManifestWriter(folder, self._manifest)
+        self._deleted = False
         with atomic.disk_errors("the context files"):
-            records = record_store.load(folder, record_store.read_manifest(folder))
-            self._index = Index([*records, *adopt_files(folder, records, project_id, clock)])
+            known = record_store.load_records(folder, record_store.read_manifest(folder))
+            self._index = Index([*known, *_adopt_files(folder, known, project_id, clock)])
 
     @property
     def id(self) -> str:
@@ -160,64 +123,67 @@ class ConversationFolder:
 
     def put(self, new: NewFile, data: bytes) -> Record:
         """Write a file; the same key and bytes again give the same record."""
-        surveyed = file_stats([data])
-        with self._changing():
+        stats = file_stats([data])
+        with self._change():
             if (old := self._by_key(new.key)) is not None:
-                known = None if old.survey is None else old.survey.sha256
-                records.refuse_other(old, same=not old.lazy and known == surveyed.sha256)
+                if old.lazy or old.stats is None or old.stats.sha256 != stats.sha256:
+                    raise records.key_conflict(old)
                 if self._files.is_missing(old.path):
-                    self._write(old, data)
+                    self._write_file(old, data)
                 return old
-            record = msgspec.structs.replace(self._new_record(new), survey=surveyed)
+            record = msgspec.structs.replace(self._make_record(new), stats=stats)
             record_store.write_record(self.folder, record)
             try:
-                self._write(record, data)
+                self._write_file(record, data)
             except BaseException:
                 record_store.remove_record(self.folder, record)
                 raise
-            self._publish([record])
+            self._add([record])
             return record
 
     def register(self, new: NewFile) -> Record:
-        """Keep a recipe; the same key and recipe again give the same record."""
-        with self._changing():
+        """Store a recipe; the same key and recipe again give the same record."""
+        with self._change():
             if (old := self._by_key(new.key)) is not None:
-                records.refuse_other(old, same=old.recipe == new.recipe)
+                if old.recipe != new.recipe:
+                    raise records.key_conflict(old)
                 return old
-            record = self._new_record(new)
+            record = self._make_record(new)
             record_store.write_record(self.folder, record)
-            self._publish([record])
+            self._add([record])
             return record
 
     @contextlib.contextmanager
-    def filling(self, record: Record) -> Generator[NewFileWriter]:
+    def write_lazy_file(self, record: Record) -> Generator[NewFileWriter]:
         """Make a lazy file: it is there if the block ends well, and not otherwise."""
         with atomic.disk_errors("a context file"):
-            place = self._files.make_folder(records.PLACES[record.origin])
-        with self.held([record.id]), write_new_file(place) as one:
-            yield one
-            with self._changing():
+            target = self._files.make_folder(records.ORIGIN_FOLDERS[record.origin])
+        with self.hold([record.id]), write_new_file(target) as writer:
+            yield writer
+            with self._change():
                 self.find(record.id)
-                surveyed = one.place(self.folder / record.path)
+                stats = writer.move_to(self.folder / record.path)
                 self._touch(record)
-                self._changed(msgspec.structs.replace(record, survey=surveyed))
+                self._replace(msgspec.structs.replace(record, stats=stats))
 
-    def take_in(self, arriving: Sequence[Record], place: Callable[[list[Record]], None]) -> None:
-        """Add records from elsewhere, all or none; `place` puts those on the disk that are new here."""
-        with self._changing():
+    def import_records(
+        self, arriving: Sequence[Record], write_files: Callable[[list[Record]], None]
+    ) -> None:
+        """Add records from elsewhere, all or none; `write_files` writes those that are new here."""
+        with self._change():
             with self._lock:
-                fresh = records.fit_records(
+                additions = records.records_to_import(
                     self._index, arriving, self.project_id, self._clock.now_ms()
                 )
-            place(fresh)
-            self._publish(fresh)
+            write_files(additions)
+            self._add(additions)
 
     def find(self, ref_id: str) -> Record:
-        """Look up a record: NOT_FOUND if this conversation has none of that id."""
+        """Return a record: NOT_FOUND if this conversation has none of that id."""
         with self._lock:
             record = self._index.get(ref_id)
         if record is None:
-            raise unknown()
+            raise no_such_file()
         return record
 
     def newest(self, kind: Kind | None, limit: int) -> list[Record]:
@@ -231,34 +197,34 @@ class ConversationFolder:
             return self._index.all()
 
     def count(self) -> int:
-        """Tell how many records there are."""
+        """Return the number of records."""
         with self._lock:
             return len(self._index)
 
-    def held(self, ref_ids: Iterable[str]) -> contextlib.AbstractContextManager[None]:
+    def hold(self, ref_ids: Iterable[str]) -> contextlib.AbstractContextManager[None]:
         """Keep files from being cleaned while the block runs."""
-        return self._readers.reading(ref_ids)
+        return self._readers.hold(ref_ids)
 
     @contextlib.contextmanager
-    def opened(self, ref_id: str) -> Generator[tuple[Record, OpenFile]]:
+    def open_file(self, ref_id: str) -> Generator[tuple[Record, OpenFile]]:
         """Open a file for reading; AbsentError if it has to be made first."""
-        with self.held([ref_id]), atomic.disk_errors("a context file"):
+        with self.hold([ref_id]), atomic.disk_errors("a context file"):
             record = self.find(ref_id)
             try:
                 with self._files.open_file(record.path) as file:
                     self._touch(record)
                     yield record, file
             except FileNotFoundError:
-                raise (AbsentError(record) if record.lazy else unknown()) from None
+                raise (AbsentError(record) if record.lazy else no_such_file()) from None
 
-    def presence(self, record: Record) -> tuple[int, int] | None:
-        """Tell how big a file is and when it was made or read last; None if it is not there."""
+    def size_and_last_use(self, record: Record) -> tuple[int, int] | None:
+        """Return a file's bytes and when it was made or last read; None if it is not there."""
         found = self._files.status(record.path)
         return None if found is None else (found.st_size, found.st_mtime_ns // 1_000_000)
 
     def clean(self, ref_id: str) -> bool:
-        """Take a file away unless someone reads it; a lazy one stays listed and is made again."""
-        with self._alone(), self._readers.kept_out(ref_id) as unread:
+        """Remove a file unless it has a reader; a lazy one stays listed and can be made again."""
+        with self._exclusive(), self._readers.exclude(ref_id) as unread:
             with self._lock:
                 record = self._index.get(ref_id)
             if record is None or not unread:
@@ -270,46 +236,46 @@ class ConversationFolder:
                 self._files.remove(record.path)
             except PermissionError:
                 return False
-            self._changed(msgspec.structs.replace(record, survey=None))
+            self._replace(msgspec.structs.replace(record, stats=None))
             return True
 
     def remove(self, ref_id: str) -> Record:
-        """Forget a file for good, also while someone reads it."""
-        with self._alone():
+        """Remove a file for good, even while someone reads it."""
+        with self._exclusive():
             record = self.find(ref_id)
             self._erase(record)
             return record
 
     def remove_all(self) -> list[Record]:
-        """Forget the whole conversation; who still holds it can only be told so."""
-        with self._alone():
-            records = self.records()
-            for record in records:
+        """Remove the whole conversation; every later change through this object is a CONFLICT."""
+        with self._exclusive():
+            removed = self.records()
+            for record in removed:
                 self._erase(record)
-            self._gone = True
+            self._deleted = True
             self._files.remove(record_store.MANIFEST)
-            return records
+            return removed
 
     @property
-    def is_behind(self) -> bool:
-        """Whether the index on the disk lacks something."""
-        return self._listing.is_behind and not self._gone
+    def manifest_is_stale(self) -> bool:
+        """Whether the index on the disk lacks a change."""
+        return self._manifest_writer.is_stale and not self._deleted
 
     def write_manifest(self) -> None:
         """Bring the index on the disk up to date."""
-        with self._changing():
-            self._listing.write()
+        with self._change():
+            self._manifest_writer.write()
 
     @contextlib.contextmanager
-    def _alone(self) -> Generator[None]:
-        with self._writing, atomic.disk_errors("a context file"):
+    def _exclusive(self) -> Generator[None]:
+        with self._write_lock, atomic.disk_errors("a context file"):
             yield
 
     @contextlib.contextmanager
-    def _changing(self) -> Generator[None]:
-        """Be the only one to change the files of a conversation that is still there."""
-        with self._alone():
-            if self._gone:
+    def _change(self) -> Generator[None]:
+        """Be the only writer of a conversation that is still there."""
+        with self._exclusive():
+            if self._deleted:
                 raise DaemonError(
                     ErrorCode.CONFLICT, "The conversation was deleted meanwhile; try again."
                 )
@@ -319,38 +285,70 @@ class ConversationFolder:
         with self._lock:
             return None if key is None else self._index.by_key(key)
 
-    def _new_record(self, new: NewFile) -> Record:
+    def _make_record(self, new: NewFile) -> Record:
         with self._lock:
-            return records.mint(new, self._index, self.project_id, self._clock)
+            return records.make_record(new, self._index, self.project_id, self._clock)
 
-    def _write(self, record: Record, data: bytes) -> None:
+    def _write_file(self, record: Record, data: bytes) -> None:
         self._files.write(record.path, data)
 
-    def _publish(self, records: Sequence[Record]) -> None:
+    def _add(self, additions: Sequence[Record]) -> None:
         with self._lock:
-            for record in records:
+            for record in additions:
                 self._index.add(record)
-        self._listing.note_change(len(self._index))
+        self._manifest_writer.note_change(len(self._index))
 
-    def _changed(self, record: Record) -> None:
+    def _replace(self, record: Record) -> None:
         record_store.write_record(self.folder, record)
         with self._lock:
-            self._index.change(record)
-        self._listing.note_change(len(self._index))
+            self._index.replace(record)
+        self._manifest_writer.note_change(len(self._index))
 
     def _erase(self, record: Record) -> None:
         with self._lock:
             self._index.remove(record)
         record_store.erase(self.folder, record)
-        self._listing.note_change(len(self._index))
+        self._manifest_writer.note_change(len(self._index))
 
-    def _manifest(self) -> record_store.Manifest:
-        return record_store.Manifest(
+    def _manifest(self) -> Manifest:
+        return Manifest(
             conversation_id=self.id, project_id=self.project_id, items=tuple(self.records())
         )
 
     def _touch(self, record: Record) -> None:
-        """Remember the use as the file's time: it outlives a restart and costs no write of ours."""
+        """Store the last use as the file's time: it outlives a restart and needs no other write."""
         now = self._clock.now_ms() * 1_000_000
         with contextlib.suppress(OSError):
             os.utime(self.folder / record.path, ns=(now, now))
+
+
+def _adopt_files(
+    folder: Path, known: Sequence[Record], project_id: str, clock: Clock
+) -> Iterator[Record]:
+    """Write a record for every file without one, such as a user copied into the folder."""
+    sequence = max((record.sequence for record in known), default=-1)
+    for path in record_store.paths_without_record(folder, known):
+        import mimetypes  # 10 ms at first, and few conversations adopt anything
+
+        sequence += 1
+        with plain_folder(folder).open_file(path) as file:
+            stats = file_stats(file.chunks(BLOCK))
+        name = path.rpartition("/")[2]
+        origin = records.origin_of(path)
+        fallback = "text/plain" if stats.utf8 else "application/octet-stream"
+        record = Record(
+            id=clock.new_id("ctx"),
+            kind=records.kind_of(origin),
+            origin=origin,
+            retention=Retention.EAGER,
+            path=path,
+            hint=name,
+            mime_type=mimetypes.guess_type(name)[0] or fallback,
+            created_at=(folder / path).stat().st_mtime_ns // 1_000_000,
+            stored_at=clock.now_ms(),
+            sequence=sequence,
+            project_id=project_id,
+            stats=stats,
+        )
+        record_store.write_record(folder, record)
+        yield record

@@ -1,6 +1,7 @@
-"""What follows the built-in recipes: the host itself, a value in the recipe, a file of the project.
+"""Lazy files: a recipe instead of a content, followed when the file is first read.
 
-Knows whom to ask and what to read; writes no file.
+The built-in recipes are `host` (the host is asked for the bytes), `json` (the recipe holds the
+value) and `file` (a copy of a file of the project).
 """
 
 import os
@@ -24,13 +25,14 @@ from creonowd.storage import atomic, relative_paths
 from creonowd.threads import entered
 from creonowd.workspace.projects import Projects
 
-LARGEST = 64 * 1024
+MAX_RECIPE_BYTES = 64 * 1024
+MATERIALISE = "context:files:materialise"
 
-Pull = Callable[[], Coroutine[Any, Any, bytes | None]]
+NextChunk = Callable[[], Coroutine[Any, Any, bytes | None]]
 
 
 class ProducerContext(NamedTuple):
-    """A file that is wanted now, and who can be asked about it, the likeliest first."""
+    """The file to make, and the hosts that can be asked for it, the likeliest first."""
 
     conversation: ConversationFolder
     record: Record
@@ -38,54 +40,108 @@ class ProducerContext(NamedTuple):
     timeout_ms: int
 
 
-Maker = Callable[[ProducerContext, Any], Pull]
-
-
 class Recipe(Model):
-    """The fields of a recipe beside its `type`, and what it makes unless something else is said."""
+    """The fields of a recipe beside its `type`, and the default type of what it makes."""
 
-    makes: ClassVar[str] = "text/plain"
+    mime_type: ClassVar[str] = "text/plain"
+
+
+Producer = Callable[[ProducerContext, Any], NextChunk]
 
 
 class Recipes:
-    """What can be made, by the recipe's type."""
+    """The types of recipe, each with its fields and its producer."""
 
     def __init__(self) -> None:
-        self._known: dict[str, tuple[type[Recipe], Maker]] = {}
+        self._types: dict[str, tuple[type[Recipe], Producer]] = {}
 
-    def learn(self, name: str, form: type[Recipe], maker: Maker) -> None:
-        """Add a type of recipe, the form of its fields, and what makes it."""
-        self._known[name] = (form, maker)
+    def add(self, name: str, fields: type[Recipe], producer: Producer) -> None:
+        """Add a type of recipe."""
+        self._types[name] = (fields, producer)
 
     def check(self, recipe: dict[str, Any]) -> str:
-        """Refuse a recipe that nobody could follow; tell the type of what it makes."""
-        form, _ = self._understood(recipe)
-        if len(msgspec.json.encode(recipe)) > LARGEST:
-            raise invalid_recipe(f"recipe is larger than {LARGEST} bytes; put the file instead.")
-        return form.makes
+        """Return the MIME type of what a recipe makes; INVALID_ARGUMENT if nobody could follow it."""
+        parsed, _ = self._parse(recipe)
+        if len(msgspec.json.encode(recipe)) > MAX_RECIPE_BYTES:
+            raise _invalid_recipe(
+                f"recipe is larger than {MAX_RECIPE_BYTES} bytes; put the file instead."
+            )
+        return parsed.mime_type
 
-    def follow(self, making: ProducerContext) -> Pull:
-        """Begin to make a file; the result gives it piece by piece, and None at its end."""
-        form, maker = self._understood(making.record.recipe or {})
-        return maker(making, form)
+    def start(self, context: ProducerContext) -> NextChunk:
+        """Start to make a file; each call of the result returns a chunk, and None at the end."""
+        parsed, producer = self._parse(context.record.recipe or {})
+        return producer(context, parsed)
 
-    def _understood(self, recipe: dict[str, Any]) -> tuple[Recipe, Maker]:
+    def _parse(self, recipe: dict[str, Any]) -> tuple[Recipe, Producer]:
         name = recipe.get("type")
-        known = self._known.get(name) if isinstance(name, str) else None
-        if known is None:
-            raise invalid_recipe(f"recipe.type must be one of {', '.join(sorted(self._known))}.")
+        found = self._types.get(name) if isinstance(name, str) else None
+        if found is None:
+            raise _invalid_recipe(f"recipe.type must be one of {', '.join(sorted(self._types))}.")
+        fields, producer = found
         try:
-            return msgspec.convert(recipe, known[0]), known[1]
+            return msgspec.convert(recipe, fields), producer
         except msgspec.ValidationError as error:
-            raise invalid_recipe(f"recipe does not fit its type: {error}.") from None
+            raise _invalid_recipe(f"recipe does not fit its type: {error}.") from None
 
 
-def invalid_recipe(message: str) -> DaemonError:
-    """Say what is wrong with a recipe."""
-    return DaemonError(ErrorCode.INVALID_ARGUMENT, message, field="recipe")
+class Materialiser:
+    """Makes lazy files, one at a time each, and knows which hosts registered them."""
 
+    def __init__(self, recipes: Recipes, settings: Settings) -> None:
+        self._recipes = recipes
+        self._timeout_ms = settings.context_host_timeout_ms
+        self._max_bytes = settings.context_max_bytes
+        self._hosts: dict[str, list[Peer]] = {}
+        self._locks: dict[tuple[str, str], anyio.Lock] = {}
 
-MATERIALISE = "context:files:materialise"
+    def add_host(self, conversation_id: str, host: Peer) -> None:
+        """Note that a host registered files of a conversation; the latest is asked first."""
+        hosts = self._hosts.setdefault(conversation_id, [])
+        if host in hosts:
+            hosts.remove(host)
+        else:
+            host.when_closed(lambda: self._remove_host(conversation_id, host))
+        hosts.insert(0, host)
+
+    async def make(
+        self, conversation: ConversationFolder, record: Record, reader: Peer | None
+    ) -> None:
+        """Make a file unless it was made meanwhile; `reader` is the last host to be asked."""
+        key = (conversation.id, record.id)
+        lock = self._locks.setdefault(key, anyio.Lock())
+        try:
+            async with lock:
+                if await to_thread.run_sync(conversation.size_and_last_use, record) is None:
+                    await self._make(conversation, record, reader)
+        finally:
+            if not lock.statistics().tasks_waiting and not lock.locked():
+                self._locks.pop(key, None)
+
+    async def _make(
+        self, conversation: ConversationFolder, record: Record, reader: Peer | None
+    ) -> None:
+        hosts = [host for host in self._hosts.get(conversation.id, []) if host.connected]
+        if reader is not None and reader not in hosts:
+            hosts.append(reader)
+        context = ProducerContext(conversation, record, hosts, self._timeout_ms)
+        next_chunk = self._recipes.start(context)
+        async with entered(conversation.write_lazy_file(record)) as writer:
+            while (chunk := await next_chunk()) is not None:
+                if writer.size + len(chunk) > self._max_bytes:
+                    raise DaemonError(
+                        ErrorCode.IO_ERROR,
+                        "The file would be larger than all context files may be.",
+                        reason="too_large",
+                        limitBytes=self._max_bytes,
+                    )
+                await to_thread.run_sync(writer.write, chunk)
+
+    def _remove_host(self, conversation_id: str, host: Peer) -> None:
+        hosts = self._hosts[conversation_id]
+        hosts.remove(host)
+        if not hosts:
+            del self._hosts[conversation_id]
 
 
 class Materialise(Params):
@@ -116,13 +172,13 @@ class Materialised(Result):
 
 
 class HostRecipe(Recipe):
-    """The host makes it; whatever else the recipe holds is handed back to it."""
+    """The host makes the file; whatever else the recipe holds is handed back to it."""
 
 
 class JsonRecipe(Recipe):
     """The recipe holds the value itself, such as a catalogue of tools."""
 
-    makes: ClassVar[str] = "application/json"
+    mime_type: ClassVar[str] = "application/json"
     value: Any
 
 
@@ -132,95 +188,98 @@ class FileRecipe(Recipe):
     path: Annotated[str, Meta(min_length=1, max_length=relative_paths.MAX_LENGTH)]
 
 
-def built_in(projects: Projects) -> Recipes:
-    """Make the recipes that every daemon knows."""
+def built_in_recipes(projects: Projects) -> Recipes:
+    """Return the recipes that every daemon knows."""
     recipes = Recipes()
-    recipes.learn("host", HostRecipe, _ask_hosts)
-    recipes.learn("json", JsonRecipe, _write_out)
-    recipes.learn("file", FileRecipe, _copier(projects))
+    recipes.add("host", HostRecipe, _from_hosts)
+    recipes.add("json", JsonRecipe, _from_value)
+    recipes.add("file", FileRecipe, _copier(projects))
     return recipes
 
 
-def _ask_hosts(making: ProducerContext, _form: HostRecipe) -> Pull:
+def _from_hosts(context: ProducerContext, _recipe: HostRecipe) -> NextChunk:
     offset = 0
     done = False
 
-    async def pull() -> bytes | None:
+    async def next_chunk() -> bytes | None:
         nonlocal offset, done
         if done:
             return None
-        piece = await _ask(making, offset)
+        piece = await _call_hosts(context, offset)
         done = piece.done
         offset += len(piece.data)
         if not piece.data and not done:
             raise DaemonError(ErrorCode.HOST_ERROR, "The host made an empty piece and no end.")
         return piece.data
 
-    return pull
+    return next_chunk
 
 
-async def _ask(making: ProducerContext, offset: int) -> Materialised:
-    """Ask one host after the other, but never two about one file: their pieces might not fit."""
-    record = making.record
-    question = Materialise(
+async def _call_hosts(context: ProducerContext, offset: int) -> Materialised:
+    """Ask one host after the other, but never two for one file: their pieces might not fit."""
+    record = context.record
+    params = Materialise(
         project_id=record.project_id,
-        conversation_id=making.conversation.id,
+        conversation_id=context.conversation.id,
         id=record.id,
         kind=record.kind,
         hint=record.hint,
         recipe=record.recipe or {},
         offset=offset,
     )
-    trouble = DaemonError(
+    failure = DaemonError(
         ErrorCode.HOST_ERROR, "No host is connected that could make this file; connect it again."
     )
-    while making.hosts:
+    while context.hosts:
         try:
-            return await making.hosts[0].call(
-                MATERIALISE, question, Materialised, making.timeout_ms
+            return await context.hosts[0].call(
+                MATERIALISE, params, Materialised, context.timeout_ms
             )
         except DaemonError as error:
-            trouble = error
+            failure = error
             if offset:
                 break
-            making.hosts.pop(0)
-    raise trouble
+            context.hosts.pop(0)
+    raise failure
 
 
-def _write_out(_making: ProducerContext, form: JsonRecipe) -> Pull:
-    encoded = msgspec.json.encode(form.value, order="sorted")
-    pieces = [msgspec.json.format(encoded, indent=2) + b"\n"]
+def _from_value(_context: ProducerContext, recipe: JsonRecipe) -> NextChunk:
+    encoded = msgspec.json.encode(recipe.value, order="sorted")
+    chunks = [msgspec.json.format(encoded, indent=2) + b"\n"]
 
-    async def pull() -> bytes | None:
-        return pieces.pop() if pieces else None
+    async def next_chunk() -> bytes | None:
+        return chunks.pop() if chunks else None
 
-    return pull
+    return next_chunk
 
 
-def _copier(projects: Projects) -> Maker:
-    def copy(making: ProducerContext, form: FileRecipe) -> Pull:
+def _copier(projects: Projects) -> Producer:
+    def copy(context: ProducerContext, recipe: FileRecipe) -> NextChunk:
         offset = 0
         first: os.stat_result | None = None
 
-        async def pull() -> bytes | None:
+        async def next_chunk() -> bytes | None:
             nonlocal offset, first
-            project = await projects.find(making.record.project_id)
-            status, data = await to_thread.run_sync(_piece, project.root, form.path, offset)
+            project = await projects.find(context.record.project_id)
+            status, data = await to_thread.run_sync(_read_chunk, project.root, recipe.path, offset)
             first = first or status
-            _refuse_another(first, status)
+            if (first.st_dev, first.st_ino) != (status.st_dev, status.st_ino):
+                raise DaemonError(
+                    ErrorCode.CONFLICT, "The file was replaced while it was copied; try again."
+                )
             # What a growing file gets meanwhile is left for the next copy.
             data = data[: max(0, first.st_size - offset)]
             offset += len(data)
             return data or None
 
-        return pull
+        return next_chunk
 
     return copy
 
 
-def _piece(root: Path, path: str, offset: int) -> tuple[os.stat_result, bytes]:
+def _read_chunk(root: Path, path: str, offset: int) -> tuple[os.stat_result, bytes]:
     if problem := relative_paths.problem_with(path):
-        raise invalid_recipe(f"recipe.path is not a project-relative path ({problem}).")
+        raise _invalid_recipe(f"recipe.path is not a project-relative path ({problem}).")
     with atomic.disk_errors(path):
         try:
             with plain_folder(root).open_file(path) as file:
@@ -229,73 +288,5 @@ def _piece(root: Path, path: str, offset: int) -> tuple[os.stat_result, bytes]:
             raise DaemonError(ErrorCode.NOT_FOUND, "The project has no such file.") from None
 
 
-def _refuse_another(first: os.stat_result, now: os.stat_result) -> None:
-    """Refuse to join pieces of a file and of the one that was saved in its place."""
-    if (first.st_dev, first.st_ino) != (now.st_dev, now.st_ino):
-        raise DaemonError(
-            ErrorCode.CONFLICT, "The file was replaced while it was copied; try again."
-        )
-
-
-Key = tuple[str, str]
-
-
-class Materialiser:
-    """Makes lazy files, and remembers which hosts offered to."""
-
-    def __init__(self, recipes: Recipes, settings: Settings) -> None:
-        self._recipes = recipes
-        self._timeout_ms = settings.context_host_timeout_ms
-        self._most_bytes = settings.context_max_bytes
-        self._hosts: dict[str, list[Peer]] = {}
-        self._making: dict[Key, anyio.Lock] = {}
-
-    def remember(self, conversation_id: str, host: Peer) -> None:
-        """Note that a host registered files of a conversation; the latest is asked first."""
-        hosts = self._hosts.setdefault(conversation_id, [])
-        if host in hosts:
-            hosts.remove(host)
-        else:
-            host.when_closed(lambda: self._forget(conversation_id, host))
-        hosts.insert(0, host)
-
-    async def make(
-        self, conversation: ConversationFolder, record: Record, asker: Peer | None
-    ) -> None:
-        """Make a file unless someone has done so meanwhile."""
-        key = (conversation.id, record.id)
-        lock = self._making.setdefault(key, anyio.Lock())
-        try:
-            async with lock:
-                if await to_thread.run_sync(conversation.presence, record) is None:
-                    await self._make(conversation, record, asker)
-        finally:
-            if not lock.statistics().tasks_waiting and not lock.locked():
-                self._making.pop(key, None)
-
-    async def _make(
-        self, conversation: ConversationFolder, record: Record, asker: Peer | None
-    ) -> None:
-        hosts = [host for host in self._hosts.get(conversation.id, []) if host.connected]
-        if asker is not None and asker not in hosts:
-            hosts.append(asker)
-        pull = self._recipes.follow(ProducerContext(conversation, record, hosts, self._timeout_ms))
-        async with entered(conversation.filling(record)) as file:
-            while (piece := await pull()) is not None:
-                self._refuse_too_large(file.size + len(piece))
-                await to_thread.run_sync(file.write, piece)
-
-    def _refuse_too_large(self, size: int) -> None:
-        if size > self._most_bytes:
-            raise DaemonError(
-                ErrorCode.IO_ERROR,
-                "The file would be larger than all context files may be.",
-                reason="too_large",
-                limitBytes=self._most_bytes,
-            )
-
-    def _forget(self, conversation_id: str, host: Peer) -> None:
-        hosts = self._hosts[conversation_id]
-        hosts.remove(host)
-        if not hosts:
-            del self._hosts[conversation_id]
+def _invalid_recipe(message: str) -> DaemonError:
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, message, field="recipe")

@@ -1,7 +1,4 @@
-"""One pass over a file's bytes, as they are written: size, hash, and what a search wants to know.
-
-Knows bytes and lines; opens no file.
-"""
+"""Write a new file to the disk, all of it or nothing, and count what a search needs to know of it."""
 
 import codecs
 import contextlib
@@ -13,9 +10,11 @@ from pathlib import Path
 from creonowd.context_files.records import BLOCK, FileStats
 from creonowd.storage import atomic
 
+_PRIVATE = 0o600
+
 
 class StatsCounter:
-    """Watches the bytes of one file go by."""
+    """Counts the statistics of one file from its bytes, in any number of pieces."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -26,7 +25,7 @@ class StatsCounter:
         self._newlines: list[int] = []
 
     def add(self, data: bytes) -> None:
-        """Look at the next bytes."""
+        """Count the next bytes."""
         self._hash.update(data)
         self._decode(data, final=False)
         while data:
@@ -34,8 +33,8 @@ class StatsCounter:
             self._add_within_block(data[:room])
             data = data[room:]
 
-    def survey(self) -> FileStats:
-        """Tell what has been seen; nothing may be added after."""
+    def stats(self) -> FileStats:
+        """Return the statistics of the whole file; nothing may be added after."""
         self._decode(b"", final=True)
         return FileStats(
             byte_size=self._size,
@@ -67,14 +66,11 @@ class StatsCounter:
 
 
 def file_stats(chunks: Iterable[bytes]) -> FileStats:
-    """Survey bytes that are at hand."""
-    surveyor = StatsCounter()
+    """Return the statistics of a file given as chunks of bytes."""
+    counter = StatsCounter()
     for chunk in chunks:
-        surveyor.add(chunk)
-    return surveyor.survey()
-
-
-_MODE = 0o600
+        counter.add(chunk)
+    return counter.stats()
 
 
 class NewFileWriter:
@@ -83,37 +79,37 @@ class NewFileWriter:
     def __init__(self, temporary: Path, descriptor: int) -> None:
         self._temporary = temporary
         self._file = os.fdopen(descriptor, "wb", buffering=0)
-        self._surveyor = StatsCounter()
+        self._counter = StatsCounter()
         self.size = 0
 
     def write(self, data: bytes) -> None:
         """Add bytes at the end."""
-        self._surveyor.add(data)
+        self._counter.add(data)
         self.size += len(data)
         view = memoryview(data)
         while view:
             view = view[self._file.write(view) :]
 
-    def place(self, path: Path) -> FileStats:
+    def move_to(self, path: Path) -> FileStats:
         """Make the file `path`, on the disk when this returns."""
         os.fsync(self._file.fileno())
         self._file.close()
         atomic.move(self._temporary, path)
         atomic.sync_folder(path.parent)
-        return self._surveyor.survey()
+        return self._counter.stats()
 
     def close(self) -> None:
-        """Forget what was not put in place."""
+        """Remove the temporary file unless it was moved."""
         self._file.close()
         self._temporary.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager
 def write_new_file(folder: Path) -> Generator[NewFileWriter]:
-    """Open a file that leaves nothing behind unless it is put in place; disk errors are told."""
+    """Open a file that leaves nothing behind unless it is moved to its place."""
     with atomic.disk_errors("a context file"):
-        one = NewFileWriter(*atomic.create_temporary(folder, _MODE))
+        writer = NewFileWriter(*atomic.create_temporary(folder, _PRIVATE))
         try:
-            yield one
+            yield writer
         finally:
-            one.close()
+            writer.close()

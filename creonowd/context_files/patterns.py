@@ -1,7 +1,6 @@
 r"""One pattern language for both search engines: what RE2 accepts, spelled so that both agree.
 
-Knows regular expressions; searches nothing. A pattern is matched within one line, and a line's
-end, `\n` or `\r\n`, is no part of it:
+A pattern is matched within one line, and a line's end, `\n` or `\r\n`, is no part of it:
 
 - `^`, `$`, `\A`, `\z` are the ends of the line; `.`, negated classes and escapes match no
   carriage return; only one that is written out does;
@@ -17,10 +16,190 @@ from typing import Any
 
 from creonowd.errors import DaemonError, ErrorCode
 
+MAX_LENGTH = 1000
+
+_LINE_START = "(?m:^)"
+_LINE_END = r"(?m:\r?$)"
+_ANCHORS = {
+    "^": _LINE_START,
+    r"\A": _LINE_START,
+    "$": _LINE_END,
+    r"\z": _LINE_END,
+    ".": r"[^\r\n]",
+}
+_WORD_BOUNDARY = re.compile(r"(\\[bB])")
+_CONTROL_CODES = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
+_LINE_FEED = 10
+
+_ESCAPES = r"""\\Q(?P<quoted>.*?)(?:\\E|\Z)
+    | \\(?P<sign>[pP])(?:\{(?P<long>\^?\w+)\}|(?P<short>\w))
+    | \\(?P<perl>[dDwWsS])
+    | \\(?P<bound>[bB])
+    | (?P<edge>\\[Az])
+    | \\x\{(?P<wide>[0-9A-Fa-f]+)\} | \\x(?P<hex>[0-9A-Fa-f]{2})
+    | \\(?P<octal>0[0-7]{0,2}|[1-7][0-7]{1,2})
+    | \\(?P<control>[aftnrv])
+    | \\(?P<literal>.)"""
+_OPERATORS = r"""(?P<group>\((?:\?P?<[^>]*>|\?(?P<flags>[a-zA-Z-]*)(?P<scope>[:)]))?)
+    | (?P<repeat>(?:[*+?]|\{\d+(?:,\d*)?\})\??)
+    | (?P<syntax>[|)])"""
+_FLAGS = re.VERBOSE | re.DOTALL | re.ASCII
+_TOKEN = re.compile(f"{_ESCAPES} | {_OPERATORS} | (?P<char>.)", _FLAGS)
+_CLASS_ITEM = re.compile(rf"\[:(?P<posix>\^?\w+):\] | {_ESCAPES} | (?P<char>.)", _FLAGS)
+
+
+@lru_cache(maxsize=256)
+def translate(pattern: str, *, case_sensitive: bool) -> str:
+    """Spell a pattern so that ripgrep and RE2 read the same; INVALID_ARGUMENT if RE2 refuses it."""
+    _compile(pattern)
+    body = "".join(_translate_tokens(pattern))
+    translated = body if case_sensitive else f"(?i){body}"
+    compile_translated(translated)
+    return translated
+
+
+def for_ripgrep(translated: str) -> str:
+    """Spell out for ripgrep what RE2 takes for granted: words are ASCII."""
+    return _WORD_BOUNDARY.sub(r"(?-u:\1)", translated)
+
+
+@lru_cache(maxsize=64)
+def compile_translated(translated: str) -> Any:
+    """Compile a translated pattern for searching UTF-8 bytes, many lines at once."""
+    return _compile(translated)
+
+
+def _compile(pattern: str) -> Any:
+    import re2
+
+    options: Any = re2.Options()
+    options.never_nl = True
+    options.never_capture = True
+    options.log_errors = False
+    engine: Any = re2
+    try:
+        return engine.compile(pattern.encode("utf-8"), options)
+    except engine.error as error:
+        reason = str(error.args[0], "utf-8", "replace")
+        raise _invalid_pattern(
+            f"The pattern is not valid: {reason}. Escape what is meant literally."
+        ) from None
+    except UnicodeEncodeError:
+        raise _invalid_pattern(
+            "The pattern holds half a character; send it as valid Unicode."
+        ) from None
+
+
+def _translate_tokens(pattern: str) -> Iterator[str]:
+    position = 0
+    while position < len(pattern):
+        if pattern[position] == "[":
+            position, text = _translate_class(pattern, position + 1)
+            yield text
+            continue
+        token = _TOKEN.match(pattern, position)
+        assert token is not None
+        position = token.end()
+        yield _translate_token(token)
+
+
+def _translate_token(token: "re.Match[str]") -> str:
+    if (quoted := token["quoted"]) is not None:
+        return "".join(_literal(ord(char)) for char in quoted)
+    if token["group"] is not None:
+        return _translate_group(token)
+    if token["bound"] is not None:
+        return f"\\{token['bound']}"
+    if (perl := token["perl"]) is not None:
+        return f"[{_PERL_CLASSES[perl]}]"
+    if token["sign"] is not None:
+        return rf"[^{_property(token, inverted=True)}\r\n]"
+    operator = token["repeat"] or token["syntax"]
+    return operator or _ANCHORS.get(token["edge"] or token["char"] or "") or _literal(_code(token))
+
+
+def _translate_group(token: "re.Match[str]") -> str:
+    """Keep the flags that have a meaning within a line; names and captures have none."""
+    if token["scope"] is None:
+        return "(?:"
+    on, minus, off = (token["flags"] or "").partition("-")
+    flags = "".join(flag for flag in on if flag in "iU")
+    flags_off = "".join(flag for flag in off if flag in "iU")
+    if flags_off:
+        flags += minus + flags_off
+    if token["scope"] == ":":
+        return f"(?{flags}:"
+    return f"(?{flags})" if flags else "(?:)"
+
+
+def _translate_class(pattern: str, position: int) -> tuple[int, str]:
+    """Translate the class whose `[` stands before `position`; return its end and its spelling."""
+    negated = pattern[position] == "^"
+    if negated:
+        position += 1
+    parts: list[str] = []
+    while not parts or pattern[position] != "]":
+        position, part = _translate_class_item(pattern, position)
+        parts.append(part)
+    body = "".join(parts)
+    if negated:
+        return position + 1, rf"[^{body}\r\n]"
+    return position + 1, f"[{body}]" if body else _NOTHING
+
+
+def _translate_class_item(pattern: str, position: int) -> tuple[int, str]:
+    item = _CLASS_ITEM.match(pattern, position)
+    assert item is not None
+    position = item.end()
+    if item["posix"] is not None:
+        return position, _posix_class(item["posix"])
+    if (perl := item["perl"]) is not None:
+        return position, _PERL_CLASSES[perl]
+    if item["sign"] is not None:
+        return position, _property(item, inverted=False)
+    code = _code(item)
+    if pattern[position : position + 1] == "-" and pattern[position + 1 : position + 2] != "]":
+        high = _CLASS_ITEM.match(pattern, position + 1)
+        assert high is not None
+        return high.end(), _spell([(code, _code(high))])
+    return position, "" if code == _LINE_FEED else _spell([(code, code)])
+
+
+def _property(token: "re.Match[str]", *, inverted: bool) -> str:
+    name = token["long"] or token["short"]
+    negative = (token["sign"] == "P") ^ name.startswith("^") ^ inverted
+    return rf"\{'P' if negative else 'p'}{{{name.removeprefix('^')}}}"
+
+
+def _code(token: "re.Match[str]") -> int:
+    """Return the code of the one character that a token stands for."""
+    if (digits := token["wide"] or token["hex"]) is not None:
+        return int(digits, 16)
+    if token["octal"] is not None:
+        return int(token["octal"], 8)
+    if token["control"] is not None:
+        return _CONTROL_CODES[token["control"]]
+    if token["literal"] == "C":
+        raise _invalid_pattern(r"The pattern holds \C, which has no meaning in text.")
+    return ord(token["literal"] or token["char"])
+
+
+def _literal(code: int) -> str:
+    if code == _LINE_FEED:
+        raise _invalid_pattern(
+            "The pattern holds a line break, but is matched line by line; leave it out."
+        )
+    return _spell([(code, code)])
+
+
+def _invalid_pattern(message: str) -> DaemonError:
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, message, field="pattern")
+
+
 Ranges = Sequence[tuple[int, int]]
 
-LAST = 0x10FFFF
-NOTHING = r"[^\x{0}-\x{10FFFF}]"
+_LAST_CODE = 0x10FFFF
+_NOTHING = r"[^\x{0}-\x{10FFFF}]"
 
 _DIGIT: Ranges = ((0x30, 0x39),)
 _WORD: Ranges = (*_DIGIT, (0x41, 0x5A), (0x5F, 0x5F), (0x61, 0x7A))
@@ -48,28 +227,28 @@ _POSIX: dict[str, Ranges] = {
 }
 
 
-def spelled(ranges: Ranges) -> str:
+def _posix_class(name: str) -> str:
+    """Write the class `[:name:]`, or its complement for `^name`, as the inside of a class."""
+    outside = _complement(_POSIX[name.removeprefix("^")], line_ends=name.startswith("^"))
+    return _spell(outside if name.startswith("^") else _complement(outside))
+
+
+def _complement(ranges: Ranges, *, line_ends: bool = True) -> Ranges:
+    """List what lies in none of the ranges and, unless `line_ends` is false, is no line end."""
+    gaps: list[tuple[int, int]] = []
+    free = 0
+    for low, high in sorted([*ranges, *(_LINE_ENDS if line_ends else ())]):
+        if low > free:
+            gaps.append((free, low - 1))
+        free = max(free, high + 1)
+    return [*gaps, (free, _LAST_CODE)] if free <= _LAST_CODE else gaps
+
+
+def _spell(ranges: Ranges) -> str:
     """Write ranges as the inside of a class, escaping all but plain letters and digits."""
     return "".join(
         _char(low) if low == high else f"{_char(low)}-{_char(high)}" for low, high in ranges
     )
-
-
-def posix(name: str) -> str:
-    """Write the class `[:name:]`, or its complement for `^name`, as the inside of a class."""
-    ranges = _POSIX[name.removeprefix("^")]
-    return spelled(complement(ranges if name.startswith("^") else complement(ranges, ends=False)))
-
-
-def complement(ranges: Ranges, *, ends: bool = True) -> Ranges:
-    """List what lies in none of the ranges, leaving out line ends unless told not to."""
-    gaps: list[tuple[int, int]] = []
-    free = 0
-    for low, high in sorted([*ranges, *(_LINE_ENDS if ends else ())]):
-        if low > free:
-            gaps.append((free, low - 1))
-        free = max(free, high + 1)
-    return [*gaps, (free, LAST)] if free <= LAST else gaps
 
 
 def _char(code: int) -> str:
@@ -77,200 +256,11 @@ def _char(code: int) -> str:
     return chr(code) if plain and not 0xD800 <= code <= 0xDFFF else f"\\x{{{code:x}}}"
 
 
-POSITIVE = {"d": spelled(_DIGIT), "w": spelled(_WORD), "s": spelled(_SPACE)}
-NEGATED = {
-    "D": spelled(complement(_DIGIT)),
-    "W": spelled(complement([*_WORD, *_LIKE_ASCII])),
-    "S": spelled(complement(_SPACE)),
+_PERL_CLASSES = {
+    "d": _spell(_DIGIT),
+    "w": _spell(_WORD),
+    "s": _spell(_SPACE),
+    "D": _spell(_complement(_DIGIT)),
+    "W": _spell(_complement([*_WORD, *_LIKE_ASCII])),
+    "S": _spell(_complement(_SPACE)),
 }
-
-
-LONGEST = 1000
-
-_LINE_START = "(?m:^)"
-_LINE_END = r"(?m:\r?$)"
-_ANCHORS = {
-    "^": _LINE_START,
-    r"\A": _LINE_START,
-    "$": _LINE_END,
-    r"\z": _LINE_END,
-    ".": r"[^\r\n]",
-}
-_BOUNDARY = re.compile(r"(\\[bB])")
-_ESCAPED = {"a": 7, "f": 12, "t": 9, "n": 10, "r": 13, "v": 11}
-
-_TOKEN = re.compile(
-    r"""\\Q(?P<quoted>.*?)(?:\\E|\Z)
-    | \\(?P<sign>[pP])(?:\{(?P<long>\^?\w+)\}|(?P<short>\w))
-    | \\(?P<perl>[dDwWsS])
-    | \\(?P<bound>[bB])
-    | (?P<edge>\\[Az])
-    | \\x\{(?P<wide>[0-9A-Fa-f]+)\} | \\x(?P<hex>[0-9A-Fa-f]{2})
-    | \\(?P<octal>0[0-7]{0,2}|[1-7][0-7]{1,2})
-    | \\(?P<control>[aftnrv])
-    | \\(?P<literal>.)
-    | (?P<group>\((?:\?P?<[^>]*>|\?(?P<flags>[a-zA-Z-]*)(?P<scope>[:)]))?)
-    | (?P<repeat>(?:[*+?]|\{\d+(?:,\d*)?\})\??)
-    | (?P<syntax>[|)])
-    | (?P<char>.)""",
-    re.VERBOSE | re.DOTALL | re.ASCII,
-)
-_ITEM = re.compile(
-    r"\[:(?P<posix>\^?\w+):\]|" + _TOKEN.pattern.split("| (?P<group>")[0] + "| (?P<char>.)",
-    re.VERBOSE | re.DOTALL | re.ASCII,
-)
-
-
-@lru_cache(maxsize=256)
-def translate(pattern: str, *, case_sensitive: bool) -> str:
-    """Spell a pattern so that ripgrep and RE2 read the same; INVALID_ARGUMENT if RE2 refuses it."""
-    _compiled(pattern)
-    body = "".join(_translated(pattern))
-    translated = body if case_sensitive else f"(?i){body}"
-    compiled(translated)
-    return translated
-
-
-def for_ripgrep(translated: str) -> str:
-    """Say to ripgrep what RE2 takes for granted: words are ASCII."""
-    return _BOUNDARY.sub(r"(?-u:\1)", translated)
-
-
-@lru_cache(maxsize=64)
-def compiled(translated: str) -> Any:
-    """Compile a translated pattern for searching UTF-8 bytes, many lines at once."""
-    return _compiled(translated)
-
-
-def _compiled(pattern: str) -> Any:
-    import re2
-
-    options: Any = re2.Options()
-    options.never_nl = True
-    options.never_capture = True
-    options.log_errors = False
-    engine: Any = re2
-    try:
-        return engine.compile(pattern.encode("utf-8"), options)
-    except engine.error as error:
-        said = str(error.args[0], "utf-8", "replace")
-        raise _refused(
-            f"The pattern is not valid: {said}. Escape what is meant literally."
-        ) from None
-    except UnicodeEncodeError:
-        raise _refused("The pattern holds half a character; send it as valid Unicode.") from None
-
-
-def _translated(pattern: str) -> Iterator[str]:
-    place = 0
-    while place < len(pattern):
-        if pattern[place] == "[":
-            end, text = _class(pattern, place + 1)
-            place = end
-            yield text
-            continue
-        token = _TOKEN.match(pattern, place)
-        assert token is not None
-        place = token.end()
-        yield _outside(token)
-
-
-def _outside(token: "re.Match[str]") -> str:
-    if (quoted := token["quoted"]) is not None:
-        return "".join(_literal(ord(char)) for char in quoted)
-    if token["group"] is not None:
-        return _group(token)
-    as_is = token["repeat"] or token["syntax"]
-    if token["bound"] is not None:
-        as_is = f"\\{token['bound']}"
-    return as_is or _shorthand(token) or _literal(_code(token))
-
-
-def _shorthand(token: "re.Match[str]") -> str | None:
-    if (perl := token["perl"]) is not None:
-        return f"[{POSITIVE.get(perl) or NEGATED[perl]}]"
-    if token["sign"] is not None:
-        return rf"[^{_property(token, inverted=True)}\r\n]"
-    return _ANCHORS.get(token["edge"] or token["char"] or "")
-
-
-def _group(token: "re.Match[str]") -> str:
-    """Keep the flags that have a meaning within a line; names and captures have none."""
-    if token["scope"] is None:
-        return "(?:"
-    on, minus, off = (token["flags"] or "").partition("-")
-    kept = "".join(flag for flag in on if flag in "iU")
-    kept_off = "".join(flag for flag in off if flag in "iU")
-    flags = kept + (minus + kept_off if kept_off else "")
-    if token["scope"] == ":":
-        return f"(?{flags}:"
-    return f"(?{flags})" if flags else "(?:)"
-
-
-def _class(pattern: str, place: int) -> tuple[int, str]:
-    negated = pattern[place] == "^"
-    place += negated
-    parts: list[str] = []
-    first = True
-    while first or pattern[place] != "]":
-        first = False
-        place, part = _class_part(pattern, place)
-        parts.append(part)
-    body = "".join(parts)
-    if negated:
-        return place + 1, rf"[^{body}\r\n]"
-    return place + 1, f"[{body}]" if body else NOTHING
-
-
-def _class_part(pattern: str, place: int) -> tuple[int, str]:
-    low = _ITEM.match(pattern, place)
-    assert low is not None
-    place = low.end()
-    special = _special(low)
-    if special is not None:
-        return place, special
-    code = _code(low)
-    if pattern[place : place + 1] == "-" and pattern[place + 1 : place + 2] != "]":
-        high = _ITEM.match(pattern, place + 1)
-        assert high is not None
-        return high.end(), spelled([(code, _code(high))])
-    return place, "" if code == 10 else spelled([(code, code)])
-
-
-def _special(item: "re.Match[str]") -> str | None:
-    if item["posix"] is not None:
-        return posix(item["posix"])
-    if (perl := item["perl"]) is not None:
-        return POSITIVE.get(perl) or NEGATED[perl]
-    if item["sign"] is not None:
-        return _property(item, inverted=False)
-    return None
-
-
-def _property(token: "re.Match[str]", *, inverted: bool) -> str:
-    name = token["long"] or token["short"]
-    negative = (token["sign"] == "P") ^ name.startswith("^") ^ inverted
-    return rf"\{'P' if negative else 'p'}{{{name.removeprefix('^')}}}"
-
-
-def _code(token: "re.Match[str]") -> int:
-    if (wide := token["wide"] or token["hex"]) is not None:
-        return int(wide, 16)
-    if token["octal"] is not None:
-        return int(token["octal"], 8)
-    if token["control"] is not None:
-        return _ESCAPED[token["control"]]
-    char = token["literal"] or token["char"]
-    if token["literal"] == "C":
-        raise _refused(r"The pattern holds \C, which has no meaning in text.")
-    return ord(char)
-
-
-def _literal(code: int) -> str:
-    if code == 10:
-        raise _refused("The pattern holds a line break, but is matched line by line; leave it out.")
-    return spelled([(code, code)])
-
-
-def _refused(message: str) -> DaemonError:
-    return DaemonError(ErrorCode.INVALID_ARGUMENT, message, field="pattern")

@@ -1,8 +1,8 @@
 """The records of a conversation on the disk: one small file each, and `manifest.json`, their index.
 
 The record files are the truth. A record is written before its file and removed after it, so a
-file without a record is a stranger's and an eager record without a file is what a crash left.
-Knows files and records; holds no lock.
+file without a record came from elsewhere and an eager record without a file is what a crash left.
+Nothing here holds a lock.
 """
 
 import contextlib
@@ -16,15 +16,22 @@ import msgspec
 import structlog
 
 from creonowd.context_files import records
-from creonowd.context_files.records import PLACES, VERSION, Record, Retention, is_id, is_path
+from creonowd.context_files.records import ORIGIN_FOLDERS, VERSION, Record, Retention
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
 from creonowd.storage.safe_folder import SafeFolder
 
 MANIFEST = "manifest.json"
+BINDING = "conversation.json"
+IMPORTS = ".import"
+
+_PLAN = "plan.json"
+_UNDONE = "undone.json"
 
 T = TypeVar("T")
+
+log = structlog.stdlib.get_logger(__name__)
 
 
 class Manifest(Model):
@@ -38,25 +45,25 @@ class Manifest(Model):
 
 def plain_folder(folder: Path) -> SafeFolder:
     """Return a folder in which a link is CONTEXT_SCOPE_VIOLATION."""
-    return SafeFolder(folder, _foreign)
+    return SafeFolder(folder, _not_a_plain_file)
 
 
 def write_record(folder: Path, record: Record) -> None:
-    """Keep a record beside the files."""
-    path = records.ref_path(record.kind, record.id)
+    """Write a record beside the files."""
+    path = records.record_path(record.kind, record.id)
     plain_folder(folder).write(path, msgspec.json.encode(record))
 
 
 def remove_record(folder: Path, record: Record) -> None:
-    """Take a record away."""
-    path = records.ref_path(record.kind, record.id)
+    """Remove a record, but not its file."""
+    path = records.record_path(record.kind, record.id)
     plain_folder(folder).remove(path)
     with contextlib.suppress(FileNotFoundError):
         atomic.sync_folder((folder / path).parent)
 
 
 def erase(folder: Path, record: Record) -> None:
-    """Take a file away, and then its record."""
+    """Remove a file, and then its record."""
     try:
         plain_folder(folder).remove(record.path)
     except PermissionError:
@@ -66,10 +73,14 @@ def erase(folder: Path, record: Record) -> None:
         remove_record(folder, record)
 
 
+def encode_manifest(manifest: Manifest) -> bytes:
+    """Return the bytes of `manifest.json`."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+
+
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    """Write the index anew."""
-    data = msgspec.json.format(msgspec.json.encode(manifest), indent=1)
-    atomic.replace(folder / MANIFEST, data + b"\n")
+    """Replace the index."""
+    atomic.replace(folder / MANIFEST, encode_manifest(manifest))
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -77,80 +88,76 @@ def read_manifest(folder: Path) -> Manifest | None:
     files = plain_folder(folder)
     if files.status(MANIFEST) is None:
         return None
-    return _understood(files.read(MANIFEST), MANIFEST, Manifest)
+    return _decode(files.read(MANIFEST), MANIFEST, Manifest)
 
 
-def load(folder: Path, manifest: Manifest | None) -> list[Record]:
-    """Read every record whose file is there or can be made, mending from the index what is broken."""
-    listed = {record.id: record for record in manifest.items} if manifest else {}
-    written = list(_written_records(folder, listed))
-    kept = _kept(folder, written)
-    for record in _unwritten(folder, listed, {one.id for one in written}):
+def load_records(folder: Path, manifest: Manifest | None) -> list[Record]:
+    """Read every record whose file is there or can be made; repair lost ones from the index."""
+    in_manifest = {record.id: record for record in manifest.items} if manifest else {}
+    on_disk = list(_read_records(folder, in_manifest))
+    by_path = _drop_dead_records(folder, on_disk)
+    ids = {record.id for record in on_disk}
+    for record in in_manifest.values():
         # An index that is behind may still list a file whose name another has now.
-        if record.path.lower() not in kept:
+        if record.id in ids or record.path.lower() in by_path:
+            continue
+        if is_valid(record) and plain_folder(folder).status(record.path) is not None:
             write_record(folder, record)
-            kept[record.path.lower()] = record
-    return list(kept.values())
+            by_path[record.path.lower()] = record
+    return list(by_path.values())
 
 
-def is_sound(record: Record) -> bool:
-    """Tell whether a record is one that we could have written: its id, and a path of its origin."""
+def is_valid(record: Record) -> bool:
+    """Return whether this daemon could have written a record: its id, and a path of its origin."""
     return (
-        is_id(record.id)
-        and is_path(record.path)
+        records.is_ref_id(record.id)
+        and records.is_path(record.path)
         and records.origin_of(record.path) is record.origin
         and records.kind_of(record.origin) is record.kind
         and (record.retention is Retention.LAZY) == record.lazy
     )
 
 
-def strangers(folder: Path, records: Iterable[Record]) -> Iterator[str]:
-    """List the paths of files that no record speaks of, sweeping what a killed writer left."""
-    known = {record.path for record in records}
-    for place in PLACES.values():
-        for name in _swept(folder, place):
+def paths_without_record(folder: Path, known: Iterable[Record]) -> Iterator[str]:
+    """List the paths of files that have no record, removing what a killed writer left."""
+    known_paths = {record.path for record in known}
+    for place in ORIGIN_FOLDERS.values():
+        for name in _plain_files(folder, place):
             path = f"{place}/{name}"
-            if path not in known and is_path(path):
+            if path not in known_paths and records.is_path(path):
                 yield path
 
 
-def _written_records(folder: Path, listed: dict[str, Record]) -> Iterator[Record]:
+def _read_records(folder: Path, in_manifest: dict[str, Record]) -> Iterator[Record]:
     for kind, place in records.FOLDERS.items():
         refs = f"{place}/{records.REFS}"
-        for name in _swept(folder, refs):
+        for name in _plain_files(folder, refs):
             ref_id = name.removesuffix(".json")
-            record = _understood(plain_folder(folder).read(f"{refs}/{name}"), name, Record)
-            if record is None and ref_id in listed:
-                record = listed[ref_id]
+            record = _decode(plain_folder(folder).read(f"{refs}/{name}"), name, Record)
+            if record is None and ref_id in in_manifest:
+                record = in_manifest[ref_id]
                 write_record(folder, record)
-            fits = record is not None and record.id == ref_id and record.kind is kind
-            if record is not None and fits and is_sound(record):
+            if record is None or record.id != ref_id or record.kind is not kind:
+                continue
+            if is_valid(record):
                 yield record
 
 
-def _kept(folder: Path, written: Iterable[Record]) -> dict[str, Record]:
-    """Choose one record for each path, the newest, and forget those that have no file."""
-    kept: dict[str, Record] = {}
-    for record in sorted(written, key=lambda record: record.order, reverse=True):
-        if record.path.lower() in kept:
+def _drop_dead_records(folder: Path, on_disk: Iterable[Record]) -> dict[str, Record]:
+    """Return the newest record of each path; remove the others, and those that lost their file."""
+    by_path: dict[str, Record] = {}
+    for record in sorted(on_disk, key=lambda record: record.order, reverse=True):
+        if record.path.lower() in by_path:
             remove_record(folder, record)
         elif record.deleted or (not record.lazy and plain_folder(folder).is_missing(record.path)):
             erase(folder, record)
         else:
-            kept[record.path.lower()] = record
-    return kept
+            by_path[record.path.lower()] = record
+    return by_path
 
 
-def _unwritten(folder: Path, listed: dict[str, Record], written: set[str]) -> Iterator[Record]:
-    """List what only the index tells of, if its file is there."""
-    for ref_id, record in listed.items():
-        there = is_sound(record) and plain_folder(folder).status(record.path) is not None
-        if there and ref_id not in written:
-            yield record
-
-
-def _swept(folder: Path, path: str) -> Iterator[str]:
-    """List the plain files of a folder, removing what a killed writer left in it."""
+def _plain_files(folder: Path, path: str) -> Iterator[str]:
+    """List the plain files of a folder, removing the temporary ones of a killed writer."""
     files = plain_folder(folder)
     for name, status in files.entries(path):
         if atomic.is_temporary(name):
@@ -159,25 +166,22 @@ def _swept(folder: Path, path: str) -> Iterator[str]:
             yield name
 
 
-def _foreign() -> DaemonError:
+def _not_a_plain_file() -> DaemonError:
     return DaemonError(
         ErrorCode.CONTEXT_SCOPE_VIOLATION,
         "Something in the conversation's folder is a link or no plain file; it is not followed.",
     )
 
 
-def _understood(data: bytes, name: str, form: type[T]) -> T | None:
+def _decode(data: bytes, name: str, form: type[T]) -> T | None:
     try:
         return versioned_json.decode(data, form, version=VERSION, name=name)
     except versioned_json.DamagedFileError:
         return None
 
 
-FILE = "conversation.json"
-
-
 class Binding(Model):
-    """What `conversation.json` holds."""
+    """What `conversation.json` holds: the project that the conversation belongs to."""
 
     version: int = VERSION
     conversation_id: str
@@ -189,44 +193,36 @@ def bind(folder: Path, project_id: str) -> None:
     for place in records.FOLDERS.values():
         plain_folder(folder).make_folder(place)
     binding = Binding(conversation_id=folder.name, project_id=project_id)
-    atomic.replace(folder / FILE, msgspec.json.encode(binding))
+    atomic.replace(folder / BINDING, msgspec.json.encode(binding))
 
 
 def project_of(folder: Path) -> str | None:
-    """Tell whose conversation a folder is, from its records if need be; None if it is nobody's."""
+    """Return a conversation's project, from its records if need be; None if it has no project."""
     with contextlib.suppress(FileNotFoundError, versioned_json.DamagedFileError, UnicodeError):
-        data = plain_folder(folder).read(FILE)
-        return versioned_json.decode(data, Binding, version=VERSION, name=FILE).project_id
+        data = plain_folder(folder).read(BINDING)
+        return versioned_json.decode(data, Binding, version=VERSION, name=BINDING).project_id
     manifest = read_manifest(folder)
-    records = manifest.items if manifest is not None else load(folder, None)
-    return next((record.project_id for record in records), None)
+    found = manifest.items if manifest is not None else load_records(folder, None)
+    return next((record.project_id for record in found), None)
 
 
 def unbind(folder: Path) -> None:
     """Remove what makes a folder a conversation, and the folder itself if nothing else is in it."""
-    plain_folder(folder).remove(FILE)
+    plain_folder(folder).remove(BINDING)
     refs = [f"{place}/{records.REFS}" for place in records.FOLDERS.values()]
-    for path in (*refs, *PLACES.values(), *records.FOLDERS.values(), ""):
+    for path in (*refs, *ORIGIN_FOLDERS.values(), *records.FOLDERS.values(), ""):
         plain_folder(folder).remove_folder(path)
 
 
-FOLDER = ".import"
-
-_PLAN = "plan.json"
-_UNDONE = "undone.json"
-
-log = structlog.stdlib.get_logger(__name__)
-
-
 class Move(Model):
-    """One record to put in place; `staged` is the number of its file if it has one."""
+    """One record of an import; its file, if it has one, waits under the number `staged`."""
 
     record: Record
     staged: int | None
 
 
-class StagingPlan(Model):
-    """What belongs where."""
+class ImportPlan(Model):
+    """The records that an import brings into a conversation."""
 
     version: int = VERSION
     conversation_id: str
@@ -235,78 +231,78 @@ class StagingPlan(Model):
 
 
 @contextlib.contextmanager
-def stage(root: Path, name: str) -> Generator[Path]:
-    """Make a place for files to wait in; it goes with the block, unless a plan is not yet done."""
+def staging_folder(root: Path, name: str) -> Generator[Path]:
+    """Make a folder for the files of an import; remove it afterwards unless a plan is unfinished."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    place = plain_folder(root).make_folder(f"{FOLDER}/{name}")
+    staging = plain_folder(root).make_folder(f"{IMPORTS}/{name}")
     try:
-        yield place
+        yield staging
     finally:
-        if not any((place / name).exists() for name in (_PLAN, _UNDONE)):
-            shutil.rmtree(place, ignore_errors=True)
+        if not any((staging / plan).exists() for plan in (_PLAN, _UNDONE)):
+            shutil.rmtree(staging, ignore_errors=True)
         with contextlib.suppress(OSError):
-            place.parent.rmdir()
+            staging.parent.rmdir()
 
 
-def apply_plan(root: Path, place: Path, plan: StagingPlan) -> None:
-    """Write the plan down, and follow it to the end or not at all."""
-    atomic.replace(place / _PLAN, msgspec.json.encode(plan))
-    _complete(root, place, plan)
+def apply_plan(root: Path, staging: Path, plan: ImportPlan) -> None:
+    """Write the plan to the disk, then carry out all of it or nothing."""
+    atomic.replace(staging / _PLAN, msgspec.json.encode(plan))
+    _finish(root, staging, plan)
 
 
 def recover(root: Path) -> None:
-    """Finish imports that had happened, take back what was being taken back, forget the others."""
-    for name, _ in plain_folder(root).entries(FOLDER):
-        place = root / FOLDER / name
+    """Finish or undo the imports that a killed daemon left: finish a plan, undo a half-undone one."""
+    for name, _ in plain_folder(root).entries(IMPORTS):
+        staging = root / IMPORTS / name
         try:
-            plan, undone = _read(place / _PLAN), _read(place / _UNDONE)
+            plan, undone = _read_plan(staging / _PLAN), _read_plan(staging / _UNDONE)
         except DaemonError as error:
             log.warning("context_files_import_left_alone", reason=error.code)
             continue
         if undone is not None:
-            _take_back(root, undone)
+            _undo(root, undone)
         elif plan is not None:
-            _complete(root, place, plan)
-        shutil.rmtree(place)
+            _finish(root, staging, plan)
+        shutil.rmtree(staging)
 
 
-def _complete(root: Path, place: Path, plan: StagingPlan) -> None:
-    try:
-        _follow(root, place, plan)
-    except BaseException:
-        # A rename needs no space, so a full disk cannot refuse it.
-        (place / _PLAN).rename(place / _UNDONE)
-        _take_back(root, plan)
-        (place / _UNDONE).unlink()
-        raise
-    (place / _PLAN).unlink()
-
-
-def _read(path: Path) -> StagingPlan | None:
-    """Read a plan that we could have written; one from the future is VERSION_TOO_NEW."""
+def _read_plan(path: Path) -> ImportPlan | None:
+    """Read a plan that this daemon could have written; one from the future is VERSION_TOO_NEW."""
     if path.is_symlink():
         return None
     try:
-        plan = versioned_json.load(path, StagingPlan, version=VERSION)
+        plan = versioned_json.load(path, ImportPlan, version=VERSION)
     except versioned_json.DamagedFileError:
         return None
     if plan is None or not records.is_conversation_id(plan.conversation_id):
         return None
-    return plan if all(is_sound(move.record) for move in plan.moves) else None
+    return plan if all(is_valid(move.record) for move in plan.moves) else None
 
 
-def _follow(root: Path, place: Path, plan: StagingPlan) -> None:
+def _finish(root: Path, staging: Path, plan: ImportPlan) -> None:
+    try:
+        _move_files(root, staging, plan)
+    except BaseException:
+        # A rename needs no space, so a full disk cannot refuse it.
+        (staging / _PLAN).rename(staging / _UNDONE)
+        _undo(root, plan)
+        (staging / _UNDONE).unlink()
+        raise
+    (staging / _PLAN).unlink()
+
+
+def _move_files(root: Path, staging: Path, plan: ImportPlan) -> None:
     folder = plain_folder(root).make_folder(plan.conversation_id)
     if project_of(folder) is None:
         bind(folder, plan.project_id)
     for move in plan.moves:
         write_record(folder, move.record)
-        there = plain_folder(folder).make_folder(PLACES[move.record.origin])
-        if move.staged is not None and (staged := place / str(move.staged)).exists():
+        target = plain_folder(folder).make_folder(ORIGIN_FOLDERS[move.record.origin])
+        if move.staged is not None and (staged := staging / str(move.staged)).exists():
             atomic.move(staged, folder / move.record.path)
-            atomic.sync_folder(there)
+            atomic.sync_folder(target)
 
 
-def _take_back(root: Path, plan: StagingPlan) -> None:
+def _undo(root: Path, plan: ImportPlan) -> None:
     for move in plan.moves:
         erase(root / plan.conversation_id, move.record)

@@ -1,6 +1,6 @@
-"""Which folder a conversation gets, and which file in it a record, by the form its origin asks for.
+"""The record of a context file: its fields, its id, its name in the conversation's folder.
 
-Knows folders and names; never looks at a disk.
+An `Index` holds the records of one conversation in memory. Nothing here touches the disk.
 """
 
 import re
@@ -19,10 +19,10 @@ from creonowd.model import Model
 
 VERSION = 1
 BLOCK = 1024 * 1024
-LONGEST_HINT = 500
-LONGEST_KEY = 256
+MAX_HINT_LENGTH = 500
+MAX_KEY_LENGTH = 256
 
-_ID = re.compile(r"ctx_[a-z0-9]{16,26}")
+_REF_ID = re.compile(r"ctx_[a-z0-9]{16,26}")
 
 
 class Kind(StrEnum):
@@ -53,7 +53,7 @@ class Retention(StrEnum):
 class ContextRef(Model):
     """All that a model needs to remember of a context file; `createdAt` is in milliseconds.
 
-    `byteSize` is absent while a lazy file has not been made. The id says nothing of a path.
+    `byteSize` is absent while a lazy file has not been made. The id reveals nothing of a path.
     """
 
     id: str
@@ -65,7 +65,7 @@ class ContextRef(Model):
 
 
 class FileStats(Model):
-    """What one pass over a file's bytes tells; `newlines` counts them in every `BLOCK` of bytes.
+    """What one pass over a file's bytes finds; `newlines` counts them in every `BLOCK` of bytes.
 
     No line is longer than `longest_line`, which may be too large by a `BLOCK`.
     """
@@ -78,11 +78,11 @@ class FileStats(Model):
 
 
 class Record(Model):
-    """Everything known about one context file, as it is kept beside it.
+    """Everything known about one context file, as it is stored beside it.
 
     `stored_at` is when this disk got it, `created_at` when it came to be: an import keeps the
     latter. A record with a `recipe` is lazy: its file may be missing.
-    `deleted` marks a file that could not go at once because someone was reading it.
+    `deleted` marks a file that could not be removed at once because someone was reading it.
     """
 
     version: int = VERSION
@@ -99,7 +99,7 @@ class Record(Model):
     project_id: str
     key: str | None = None
     recipe: dict[str, Any] | None = None
-    survey: FileStats | None = None
+    stats: FileStats | None = msgspec.field(default=None, name="survey")
     deleted: bool = False
 
     @property
@@ -109,7 +109,7 @@ class Record(Model):
 
     @property
     def order(self) -> tuple[int, int, str]:
-        """Where the file stands among its siblings, oldest first."""
+        """The sort key among the records of its conversation, oldest first."""
         return (self.created_at, self.sequence, self.id)
 
     @property
@@ -119,14 +119,14 @@ class Record(Model):
             id=self.id,
             kind=self.kind,
             mime_type=self.mime_type,
-            byte_size=UNSET if self.survey is None else self.survey.byte_size,
+            byte_size=UNSET if self.stats is None else self.stats.byte_size,
             created_at=self.created_at,
             hint=self.hint,
         )
 
 
 class NewFile(Model):
-    """What is said of a file when it is put or registered; only a lazy one has a `recipe`."""
+    """The fields of a record that are chosen by whoever puts or registers the file."""
 
     kind: Kind
     origin: Origin
@@ -134,123 +134,6 @@ class NewFile(Model):
     mime_type: str
     key: str | None = None
     recipe: dict[str, Any] | None = None
-
-
-def is_id(text: str) -> bool:
-    """Tell whether a text has the form of a ref's id."""
-    return _ID.fullmatch(text) is not None
-
-
-FOLDERS = {Kind.ARTIFACT: "artifacts", Kind.HISTORY: "history", Kind.CATALOG: "catalog"}
-PLACES = {
-    Origin.TOOL: "artifacts/tool",
-    Origin.TERMINAL: "artifacts/terminal",
-    Origin.ARCHIVE: "history/archive",
-    Origin.SUMMARY: "history/summary",
-    Origin.CATALOG: "catalog/tools",
-}
-REFS = "refs"
-
-_KIND_OF = {
-    Origin.TOOL: Kind.ARTIFACT,
-    Origin.TERMINAL: Kind.ARTIFACT,
-    Origin.ARCHIVE: Kind.HISTORY,
-    Origin.SUMMARY: Kind.HISTORY,
-    Origin.CATALOG: Kind.CATALOG,
-}
-_DEFAULT = {
-    Kind.ARTIFACT: Origin.TOOL,
-    Kind.HISTORY: Origin.ARCHIVE,
-    Kind.CATALOG: Origin.CATALOG,
-}
-_PATH = re.compile(
-    f"(?:{'|'.join(PLACES.values())})/" + r"[A-Za-z0-9_][A-Za-z0-9._-]{0,119}", re.ASCII
-)
-_CONVERSATION = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
-_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
-_LONGEST_STEM = 80
-_DIGEST = 12
-
-
-def is_conversation_id(text: str) -> bool:
-    """Tell whether a text can be the name of a conversation's folder on every system."""
-    return _CONVERSATION.fullmatch(text) is not None and _DEVICE.match(text) is None
-
-
-def check_conversation_id(conversation_id: str) -> None:
-    """Refuse what cannot be a conversation's id."""
-    if not is_conversation_id(conversation_id):
-        raise DaemonError(
-            ErrorCode.INVALID_ARGUMENT,
-            "conversationId must be 1 to 64 of A-Z, a-z, 0-9, _ and -, and no device's name.",
-            field="conversationId",
-        )
-
-
-def kind_of(origin: Origin) -> Kind:
-    """Tell which kind an origin belongs to."""
-    return _KIND_OF[origin]
-
-
-def default_origin(kind: Kind) -> Origin:
-    """Tell where a file of a kind comes from unless something else is said."""
-    return _DEFAULT[kind]
-
-
-def ref_path(kind: Kind, ref_id: str) -> str:
-    """Tell where the record of a ref is kept."""
-    return f"{FOLDERS[kind]}/{REFS}/{ref_id}.json"
-
-
-def is_path(path: str) -> bool:
-    """Tell whether a path is one that a context file may have inside its conversation."""
-    return (
-        _PATH.fullmatch(path) is not None
-        and not path.endswith(".")
-        and _DEVICE.match(path.rpartition("/")[2]) is None
-    )
-
-
-def origin_of(path: str) -> Origin:
-    """Tell which origin's folder a file path lies in."""
-    return next(origin for origin, place in PLACES.items() if path.startswith(f"{place}/"))
-
-
-def choose(
-    origin: Origin, label: str, created_at: int, mime_type: str, taken: Container[str]
-) -> str:
-    """Name a new file after its `label`, a key or an id, beside the lower-case paths in `taken`."""
-    stem = _stem(origin, label, created_at)
-    ending = _ending(origin, mime_type)
-    path = f"{PLACES[origin]}/{stem}{ending}"
-    number = 2
-    while path.lower() in taken or not is_path(path):
-        path = f"{PLACES[origin]}/{stem}-{number}{ending}"
-        number += 1
-    return path
-
-
-def _stem(origin: Origin, label: str, created_at: int) -> str:
-    name = _UNSAFE.sub("_", label)[:_LONGEST_STEM].lstrip("-") or "file"
-    name = f"_{name}" if _DEVICE.match(name) else name
-    if name != label:
-        # Keys that differ only in what a name cannot hold, such as Chinese ones, stay apart.
-        name = f"{name}-{sha256(label.encode('utf-8', 'replace')).hexdigest()[:_DIGEST]}"
-    if origin is Origin.ARCHIVE:
-        return f"{created_at}-{name}"
-    return str(created_at) if origin is Origin.SUMMARY else name
-
-
-def _ending(origin: Origin, mime_type: str) -> str:
-    if origin in {Origin.ARCHIVE, Origin.SUMMARY}:
-        return ".md"
-    if origin is Origin.TERMINAL:
-        return ".log"
-    bare = mime_type.partition(";")[0].strip().lower()
-    if bare == "application/json" or bare.endswith("+json"):
-        return ".json"
-    return ".txt" if bare.startswith("text/") else ".bin"
 
 
 class Index:
@@ -280,7 +163,7 @@ class Index:
         return self._records.get(self._ids_by_key.get(key, ""))
 
     def add(self, record: Record) -> None:
-        """Take in a record that is new."""
+        """Add a record that is new."""
         self._records[record.id] = record
         self.paths.add(record.path.lower())
         self.next_sequence = max(self.next_sequence, record.sequence + 1)
@@ -288,12 +171,12 @@ class Index:
         if record.key is not None:
             self._ids_by_key[record.key] = record.id
 
-    def change(self, record: Record) -> None:
-        """Replace what is known of a file; its id, key, path and order stay."""
+    def replace(self, record: Record) -> None:
+        """Replace the record of the same id; its key, path and order must be the same."""
         self._records[record.id] = record
 
     def remove(self, record: Record) -> None:
-        """Forget a record."""
+        """Remove a record."""
         del self._records[record.id]
         self.paths.discard(record.path.lower())
         self._ordered.remove(record.order)
@@ -316,7 +199,7 @@ class Index:
         return found[::-1]
 
 
-def mint(new: NewFile, index: Index, project_id: str, clock: Clock) -> Record:
+def make_record(new: NewFile, index: Index, project_id: str, clock: Clock) -> Record:
     """Make the record of a new file, with an id and a path that the index does not have."""
     now = clock.now_ms()
     ref_id = clock.new_id("ctx")
@@ -325,7 +208,7 @@ def mint(new: NewFile, index: Index, project_id: str, clock: Clock) -> Record:
     return Record(
         id=ref_id,
         retention=Retention.EAGER if new.recipe is None else Retention.LAZY,
-        path=choose(new.origin, new.key or ref_id, now, new.mime_type, index.paths),
+        path=choose_path(new.origin, new.key or ref_id, now, new.mime_type, index.paths),
         created_at=now,
         stored_at=now,
         sequence=index.next_sequence,
@@ -334,49 +217,51 @@ def mint(new: NewFile, index: Index, project_id: str, clock: Clock) -> Record:
     )
 
 
-def refuse_other(old: Record, *, same: bool) -> None:
-    """Refuse to let a key name something else than it does; CONFLICT says what it names."""
-    if not same:
-        raise DaemonError(
-            ErrorCode.CONFLICT,
-            "The key names another file already; choose another key or delete that file.",
-            field="key",
-            id=old.id,
-        )
+def key_conflict(owner: Record) -> DaemonError:
+    """Return the error of a key that already names another file, its `owner`."""
+    return DaemonError(
+        ErrorCode.CONFLICT,
+        "The key names another file already; choose another key or delete that file.",
+        field="key",
+        id=owner.id,
+    )
 
 
-def fit_records(
+def records_to_import(
     index: Index, arriving: Sequence[Record], project_id: str, now_ms: int
 ) -> list[Record]:
-    """List the records that are new here, in order; CONFLICT if one contradicts what is here."""
-    fresh: list[Record] = []
-    taken = set(index.paths)
+    """List the records that the index lacks, in order; CONFLICT if one contradicts the index.
+
+    They get this project's id and, where a path is taken, another path.
+    """
+    additions: list[Record] = []
+    paths = set(index.paths)
     for record in sorted(arriving, key=lambda record: record.order):
-        if _is_here(index, record):
+        if _is_in_index(index, record):
             continue
         path = record.path
-        if path.lower() in taken:
+        if path.lower() in paths:
             label = record.key or record.id
-            path = choose(record.origin, label, record.created_at, record.mime_type, taken)
-        taken.add(path.lower())
-        fresh.append(
+            path = choose_path(record.origin, label, record.created_at, record.mime_type, paths)
+        paths.add(path.lower())
+        additions.append(
             msgspec.structs.replace(
                 record,
                 path=path,
                 project_id=project_id,
                 stored_at=now_ms,
-                sequence=index.next_sequence + len(fresh),
+                sequence=index.next_sequence + len(additions),
             )
         )
-    return fresh
+    return additions
 
 
-def _is_here(index: Index, record: Record) -> bool:
+def _is_in_index(index: Index, record: Record) -> bool:
     old = index.get(record.id)
     namesake = None if record.key is None else index.by_key(record.key)
     if old is None and namesake is None:
         return False
-    if old is not None and _is_same(old, record) and (namesake is None or namesake.id == old.id):
+    if old is not None and _same_content(old, record) and namesake in (None, old):
         return True
     raise DaemonError(
         ErrorCode.CONFLICT,
@@ -386,11 +271,128 @@ def _is_here(index: Index, record: Record) -> bool:
     )
 
 
-def _is_same(old: Record, new: Record) -> bool:
+def _same_content(old: Record, new: Record) -> bool:
     if old.lazy or new.lazy:
         return old.recipe == new.recipe
     return (
-        old.survey is not None
-        and new.survey is not None
-        and (old.survey.sha256 == new.survey.sha256)
+        old.stats is not None and new.stats is not None and (old.stats.sha256 == new.stats.sha256)
     )
+
+
+FOLDERS = {Kind.ARTIFACT: "artifacts", Kind.HISTORY: "history", Kind.CATALOG: "catalog"}
+ORIGIN_FOLDERS = {
+    Origin.TOOL: "artifacts/tool",
+    Origin.TERMINAL: "artifacts/terminal",
+    Origin.ARCHIVE: "history/archive",
+    Origin.SUMMARY: "history/summary",
+    Origin.CATALOG: "catalog/tools",
+}
+REFS = "refs"
+
+_KIND_OF = {
+    Origin.TOOL: Kind.ARTIFACT,
+    Origin.TERMINAL: Kind.ARTIFACT,
+    Origin.ARCHIVE: Kind.HISTORY,
+    Origin.SUMMARY: Kind.HISTORY,
+    Origin.CATALOG: Kind.CATALOG,
+}
+_DEFAULT_ORIGIN = {
+    Kind.ARTIFACT: Origin.TOOL,
+    Kind.HISTORY: Origin.ARCHIVE,
+    Kind.CATALOG: Origin.CATALOG,
+}
+_PATH = re.compile(
+    f"(?:{'|'.join(ORIGIN_FOLDERS.values())})/" + r"[A-Za-z0-9_][A-Za-z0-9._-]{0,119}", re.ASCII
+)
+_CONVERSATION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
+_DEVICE_NAME = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
+_MAX_STEM_LENGTH = 80
+_DIGEST_LENGTH = 12
+
+
+def is_ref_id(text: str) -> bool:
+    """Return whether a text has the form of a ref's id."""
+    return _REF_ID.fullmatch(text) is not None
+
+
+def is_conversation_id(text: str) -> bool:
+    """Return whether a text can be the name of a conversation's folder on every system."""
+    return _CONVERSATION_ID.fullmatch(text) is not None and _DEVICE_NAME.match(text) is None
+
+
+def check_conversation_id(conversation_id: str) -> None:
+    """Raise INVALID_ARGUMENT for what cannot be a conversation's id."""
+    if not is_conversation_id(conversation_id):
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT,
+            "conversationId must be 1 to 64 of A-Z, a-z, 0-9, _ and -, and no device's name.",
+            field="conversationId",
+        )
+
+
+def kind_of(origin: Origin) -> Kind:
+    """Return the kind that an origin belongs to."""
+    return _KIND_OF[origin]
+
+
+def default_origin(kind: Kind) -> Origin:
+    """Return the origin of a file of a kind for which none is given."""
+    return _DEFAULT_ORIGIN[kind]
+
+
+def record_path(kind: Kind, ref_id: str) -> str:
+    """Return the path of a record in its conversation's folder."""
+    return f"{FOLDERS[kind]}/{REFS}/{ref_id}.json"
+
+
+def is_path(path: str) -> bool:
+    """Return whether a path is one that a context file may have in its conversation's folder."""
+    return (
+        _PATH.fullmatch(path) is not None
+        and not path.endswith(".")
+        and _DEVICE_NAME.match(path.rpartition("/")[2]) is None
+    )
+
+
+def origin_of(path: str) -> Origin:
+    """Return the origin in whose folder a file lies."""
+    return next(
+        origin for origin, folder in ORIGIN_FOLDERS.items() if path.startswith(f"{folder}/")
+    )
+
+
+def choose_path(
+    origin: Origin, label: str, created_at: int, mime_type: str, taken: Container[str]
+) -> str:
+    """Name a new file after its `label`, a key or an id, avoiding the lower-case paths in `taken`."""
+    stem = f"{ORIGIN_FOLDERS[origin]}/{_stem(origin, label, created_at)}"
+    extension = _extension(origin, mime_type)
+    path = f"{stem}{extension}"
+    number = 2
+    while path.lower() in taken or not is_path(path):
+        path = f"{stem}-{number}{extension}"
+        number += 1
+    return path
+
+
+def _stem(origin: Origin, label: str, created_at: int) -> str:
+    name = _UNSAFE.sub("_", label)[:_MAX_STEM_LENGTH].lstrip("-") or "file"
+    name = f"_{name}" if _DEVICE_NAME.match(name) else name
+    if name != label:
+        # Keys that differ only in what a name cannot hold, such as Chinese ones, stay apart.
+        name = f"{name}-{sha256(label.encode('utf-8', 'replace')).hexdigest()[:_DIGEST_LENGTH]}"
+    if origin is Origin.ARCHIVE:
+        return f"{created_at}-{name}"
+    return str(created_at) if origin is Origin.SUMMARY else name
+
+
+def _extension(origin: Origin, mime_type: str) -> str:
+    if origin in {Origin.ARCHIVE, Origin.SUMMARY}:
+        return ".md"
+    if origin is Origin.TERMINAL:
+        return ".log"
+    bare = mime_type.partition(";")[0].strip().lower()
+    if bare == "application/json" or bare.endswith("+json"):
+        return ".json"
+    return ".txt" if bare.startswith("text/") else ".bin"

@@ -1,6 +1,6 @@
-"""Which files have to go: lazy ones by age and use, eager ones by age alone.
+"""How long context files stay: lazy ones by age and use, eager ones by age alone.
 
-Knows ages and sizes; deletes nothing.
+`maintain` runs for as long as the daemon; `prune` and `usage` answer requests.
 """
 
 from collections.abc import Iterable, Sequence
@@ -17,6 +17,11 @@ from creonowd.errors import DaemonError
 from creonowd.settings import Settings
 
 DAY_MS = 24 * 3600 * 1000
+MANIFEST_SECONDS = 5.0
+PRUNE_SECONDS = 600.0
+FIRST_PRUNE_SECONDS = 60.0
+
+log = structlog.stdlib.get_logger(__name__)
 
 
 class CleaningReason(StrEnum):
@@ -53,114 +58,111 @@ class StoredFile(NamedTuple):
     last_used_ms: int
 
 
-def holdings(conversations: Iterable[ConversationFolder]) -> list[StoredFile]:
-    """List the files that are there, with their sizes and last uses."""
-    return [
-        StoredFile(conversation, record, *there)
-        for conversation in conversations
-        for record in conversation.records()
-        if (there := conversation.presence(record)) is not None
-    ]
+class CleanedFile(NamedTuple):
+    """A file that was removed, or is to be, and why."""
 
-
-def choose(
-    held: Sequence[StoredFile], limits: RetentionLimits, now_ms: int
-) -> list[tuple[StoredFile, CleaningReason]]:
-    """Choose what has to go, in order: what is too old, then lazy files as long as it is too much.
-
-    An eager file never goes before its age, even if too much is left; a lazy one can be made again.
-    """
-    old = [(one, reason) for one in held if (reason := _too_old(one, limits, now_ms))]
-    young = [one for one in held if not _too_old(one, limits, now_ms)]
-    excess = sum(one.bytes for one in young) - limits.bytes
-    unused: list[tuple[StoredFile, CleaningReason]] = []
-    for one in sorted(young, key=lambda one: (one.last_used_ms, one.record.order)):
-        if one.record.lazy and excess > 0:
-            unused.append((one, CleaningReason.LAZY_LRU))
-            excess -= one.bytes
-    return old + unused
-
-
-def _too_old(one: StoredFile, limits: RetentionLimits, now_ms: int) -> CleaningReason | None:
-    if one.record.lazy:
-        return CleaningReason.LAZY_AGE if now_ms - one.last_used_ms > limits.lazy_ms else None
-    return CleaningReason.EAGER_AGE if now_ms - one.record.stored_at > limits.eager_ms else None
-
-
-LIST_SECONDS = 5.0
-PRUNE_SECONDS = 600.0
-FIRST_PRUNE_SECONDS = 60.0
-
-log = structlog.stdlib.get_logger(__name__)
-
-
-class Cleaned(NamedTuple):
-    """A file that was taken away, and why."""
-
-    held: StoredFile
+    file: StoredFile
     reason: CleaningReason
 
 
-class Pruned(NamedTuple):
-    """What a cleaning did, what it left, and what it would have taken had nobody been reading."""
+class PruneResult(NamedTuple):
+    """What was removed, what is left, and how many files stayed only because they have readers."""
 
-    cleaned: list[Cleaned]
+    cleaned: list[CleanedFile]
     kept_files: int
     kept_bytes: int
     in_use: int
 
 
-class Share(NamedTuple):
-    """So many files of so many bytes."""
+class FileTotal(NamedTuple):
+    """A number of files and the sum of their bytes."""
 
     files: int
     bytes: int
 
 
-class Stats(NamedTuple):
-    """What is kept: `made` of the `lazy` files are there, the others are recipes only."""
+class Usage(NamedTuple):
+    """What is stored: of the `lazy` files `lazy_made` are there, the others are recipes only."""
 
     conversations: int
-    kinds: dict[Kind, Share]
-    eager: Share
+    kinds: dict[Kind, FileTotal]
+    eager: FileTotal
     lazy: int
-    made: Share
+    lazy_made: FileTotal
 
 
 async def prune(
-    files: ContextFiles, project_id: str, conversation_id: str | None, most_bytes: int | None
-) -> Pruned:
+    files: ContextFiles, project_id: str, conversation_id: str | None, max_bytes: int | None
+) -> PruneResult:
     """Clean a project or one of its conversations, by the settings or by a stricter limit."""
     limits = RetentionLimits.of(files.settings)
-    if most_bytes is not None:
-        limits = limits._replace(bytes=min(limits.bytes, most_bytes))
+    if max_bytes is not None:
+        limits = limits._replace(bytes=min(limits.bytes, max_bytes))
     return await files.run(_prune, files, project_id, conversation_id, limits)
 
 
-async def stats(files: ContextFiles, project_id: str, conversation_id: str | None) -> Stats:
+async def usage(files: ContextFiles, project_id: str, conversation_id: str | None) -> Usage:
     """Count what a project or one of its conversations keeps."""
-    return await files.run(_stats, files, project_id, conversation_id)
+    return await files.run(_usage, files, project_id, conversation_id)
 
 
 async def maintain(files: ContextFiles) -> None:
-    """Look after the files from time to time, for ever."""
+    """Bring indexes up to date every few seconds and prune every few minutes, for ever."""
     waited = PRUNE_SECONDS - FIRST_PRUNE_SECONDS
     while True:
-        await anyio.sleep(LIST_SECONDS)
-        waited += LIST_SECONDS
-        await look_after(files, clean=waited >= PRUNE_SECONDS)
+        await anyio.sleep(MANIFEST_SECONDS)
+        waited += MANIFEST_SECONDS
+        await maintain_once(files, clean=waited >= PRUNE_SECONDS)
         waited = 0.0 if waited >= PRUNE_SECONDS else waited
 
 
-async def look_after(files: ContextFiles, *, clean: bool) -> None:
-    """Bring indexes up to date and clean every project; what the disk refuses waits."""
+async def maintain_once(files: ContextFiles, *, clean: bool) -> None:
+    """Bring indexes up to date, and with `clean` prune every project; log what the disk refuses."""
     try:
-        for conversation in files.store.behind():
+        for conversation in files.store.with_stale_manifest():
             await files.run(conversation.write_manifest)
         if clean:
             await files.run(_prune_all, files)
     except (DaemonError, OSError) as error:
         log.warning("context_files_not_maintained", reason=type(error).__name__)
+
+
+def stored_files(conversations: Iterable[ConversationFolder]) -> list[StoredFile]:
+    """List the files that are there, with their sizes and last uses."""
+    return [
+        StoredFile(conversation, record, *size_and_last_use)
+        for conversation in conversations
+        for record in conversation.records()
+        if (size_and_last_use := conversation.size_and_last_use(record)) is not None
+    ]
+
+
+def choose_files(
+    files: Sequence[StoredFile], limits: RetentionLimits, now_ms: int
+) -> list[CleanedFile]:
+    """Choose what to clean: what is too old, then the least used lazy files until the rest fits.
+
+    An eager file never goes before its age, even if too much is left; a lazy one can be made again.
+    """
+    chosen: list[CleanedFile] = []
+    young: list[StoredFile] = []
+    for file in files:
+        if reason := _too_old(file, limits, now_ms):
+            chosen.append(CleanedFile(file, reason))
+        else:
+            young.append(file)
+    excess = sum(file.bytes for file in young) - limits.bytes
+    for file in sorted(young, key=lambda file: (file.last_used_ms, file.record.order)):
+        if file.record.lazy and excess > 0:
+            chosen.append(CleanedFile(file, CleaningReason.LAZY_LRU))
+            excess -= file.bytes
+    return chosen
+
+
+def _too_old(file: StoredFile, limits: RetentionLimits, now_ms: int) -> CleaningReason | None:
+    if file.record.lazy:
+        return CleaningReason.LAZY_AGE if now_ms - file.last_used_ms > limits.lazy_ms else None
+    return CleaningReason.EAGER_AGE if now_ms - file.record.stored_at > limits.eager_ms else None
 
 
 def _prune_all(files: ContextFiles) -> None:
@@ -170,33 +172,36 @@ def _prune_all(files: ContextFiles) -> None:
 
 def _prune(
     files: ContextFiles, project_id: str, conversation_id: str | None, limits: RetentionLimits
-) -> Pruned:
-    held = holdings(_conversations(files, project_id, conversation_id))
-    chosen = choose(held, limits, files.store.clock.now_ms())
-    cleaned = [Cleaned(*one) for one in chosen if one[0].conversation.clean(one[0].record.id)]
+) -> PruneResult:
+    stored = stored_files(_conversations(files, project_id, conversation_id))
+    chosen = choose_files(stored, limits, files.store.clock.now_ms())
+    cleaned = [one for one in chosen if one.file.conversation.clean(one.file.record.id)]
+    freed = sum(one.file.bytes for one in cleaned)
     if cleaned:
-        freed = sum(one.held.bytes for one in cleaned)
         log.info("context_files_cleaned", files=len(cleaned), bytes=freed)
-    gone = {id(one.held) for one in cleaned}
-    kept = [one for one in held if id(one) not in gone]
-    return Pruned(cleaned, len(kept), sum(one.bytes for one in kept), len(chosen) - len(cleaned))
-
-
-def _stats(files: ContextFiles, project_id: str, conversation_id: str | None) -> Stats:
-    conversations = _conversations(files, project_id, conversation_id)
-    records = [record for one in conversations for record in one.records()]
-    held = holdings(conversations)
-    return Stats(
-        len(conversations),
-        {kind: _share([one for one in held if one.record.kind is kind]) for kind in Kind},
-        _share([one for one in held if not one.record.lazy]),
-        sum(record.lazy for record in records),
-        _share([one for one in held if one.record.lazy]),
+    return PruneResult(
+        cleaned,
+        len(stored) - len(cleaned),
+        sum(file.bytes for file in stored) - freed,
+        len(chosen) - len(cleaned),
     )
 
 
-def _share(held: Sequence[StoredFile]) -> Share:
-    return Share(len(held), sum(one.bytes for one in held))
+def _usage(files: ContextFiles, project_id: str, conversation_id: str | None) -> Usage:
+    conversations = _conversations(files, project_id, conversation_id)
+    records = [record for conversation in conversations for record in conversation.records()]
+    stored = stored_files(conversations)
+    return Usage(
+        len(conversations),
+        {kind: _total([file for file in stored if file.record.kind is kind]) for kind in Kind},
+        _total([file for file in stored if not file.record.lazy]),
+        len([record for record in records if record.lazy]),
+        _total([file for file in stored if file.record.lazy]),
+    )
+
+
+def _total(files: Sequence[StoredFile]) -> FileTotal:
+    return FileTotal(len(files), sum(file.bytes for file in files))
 
 
 def _conversations(

@@ -1,6 +1,6 @@
-"""`<userData>/context/`: which conversations there are and to which project each is bound.
+"""`<userData>/context/`: the conversations on this disk, each bound to one project.
 
-Knows folders of conversations; knows nothing of what a file means. Everything here blocks.
+Everything here blocks.
 """
 
 import contextlib
@@ -20,44 +20,9 @@ from creonowd.context_files.records import Record
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.storage import atomic
 
-MOST_CONVERSATIONS = 1024
-MOST_RECORDS = 100_000
-
-
-class Recent:
-    """Not guarded: its owner holds a lock."""
-
-    def __init__(
-        self, conversations: int = MOST_CONVERSATIONS, records: int = MOST_RECORDS
-    ) -> None:
-        self._most = conversations
-        self._most_records = records
-        self._kept: OrderedDict[int, tuple[ConversationFolder, int]] = OrderedDict()
-        self._records = 0
-
-    def __len__(self) -> int:
-        return len(self._kept)
-
-    def keep(self, conversation: ConversationFolder) -> None:
-        """Keep a conversation as the newest; the oldest make room, but never this one."""
-        self.forget(conversation)
-        records = conversation.count()
-        self._kept[id(conversation)] = (conversation, records)
-        self._records += records
-        while len(self._kept) > 1 and self._too_much():
-            _, (_, fewer) = self._kept.popitem(last=False)
-            self._records -= fewer
-
-    def forget(self, conversation: ConversationFolder) -> None:
-        """Keep a conversation no longer."""
-        _, records = self._kept.pop(id(conversation), (None, 0))
-        self._records -= records
-
-    def _too_much(self) -> bool:
-        return len(self._kept) > self._most or self._records > self._most_records
-
-
 FOLDER = "context"
+MAX_RECENT_CONVERSATIONS = 1024
+MAX_RECENT_RECORDS = 100_000
 
 _WHAT = "the context files"
 
@@ -65,14 +30,14 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 class Store:
-    """All conversations of this user; one object for each that is in use."""
+    """All conversations of this user; one `ConversationFolder` for each that is in use."""
 
     def __init__(self, user_data: Path, clock: Clock) -> None:
         self.root = user_data / FOLDER
         self.clock = clock
         self._lock = threading.Lock()
         self._in_use: WeakValueDictionary[str, ConversationFolder] = WeakValueDictionary()
-        self._recent = Recent()
+        self._recent = RecentConversations()
         self._recovered = False
 
     def find(self, project_id: str, conversation_id: str) -> ConversationFolder | None:
@@ -82,17 +47,19 @@ class Store:
             folder = self._folder(conversation_id)
             return None if folder is None else self._open(folder, project_id)
 
-    def bound(self, project_id: str, conversation_id: str) -> ConversationFolder:
+    def find_or_create(self, project_id: str, conversation_id: str) -> ConversationFolder:
         """Find a conversation, or bind a new one to the project."""
         records.check_conversation_id(conversation_id)
         with self._ready():
             folder = self._folder(conversation_id)
             if folder is None:
-                folder = self._create(project_id, conversation_id)
+                self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folder = record_store.plain_folder(self.root).make_folder(conversation_id)
+                record_store.bind(folder, project_id)
             return self._open(folder, project_id)
 
     def of_project(self, project_id: str) -> Iterator[ConversationFolder]:
-        """Go through the conversations of a project; one that cannot be read is left out."""
+        """Yield the conversations of a project; skip and log one that cannot be read."""
         for folder in self._folders():
             with self._ready():
                 try:
@@ -105,7 +72,7 @@ class Store:
             yield conversation
 
     def projects(self) -> set[str]:
-        """Tell which projects have conversations here."""
+        """Return the ids of the projects that have conversations here."""
         found: set[str] = set()
         for folder in self._folders():
             with contextlib.suppress(DaemonError, OSError):
@@ -113,7 +80,7 @@ class Store:
         return found - {""}
 
     def delete(self, conversation: ConversationFolder) -> list[Record]:
-        """Forget a conversation and every file in it."""
+        """Delete a conversation and every file in it; return their records."""
         removed = conversation.remove_all()
         with self._lock, atomic.disk_errors(_WHAT):
             # Someone else may have deleted it first, and a third begun a new one of that name.
@@ -123,13 +90,13 @@ class Store:
                 record_store.unbind(conversation.folder)
         return removed
 
-    def behind(self) -> list[ConversationFolder]:
+    def with_stale_manifest(self) -> list[ConversationFolder]:
         """List the conversations whose index on the disk is not up to date."""
-        return [one for one in list(self._in_use.values()) if one.is_behind]
+        return [one for one in list(self._in_use.values()) if one.manifest_is_stale]
 
     @contextlib.contextmanager
     def _ready(self) -> Generator[None]:
-        """Hold the lock, after what a killed daemon left undone is done."""
+        """Hold the lock; the first time, recover from what a killed daemon left."""
         with self._lock, atomic.disk_errors(_WHAT):
             if not self._recovered:
                 record_store.recover(self.root)
@@ -141,30 +108,25 @@ class Store:
         return [self.root / name for name, status in found if stat.S_ISDIR(status.st_mode)]
 
     def _folder(self, conversation_id: str) -> Path | None:
-        """Find the folder; another spelling of the same letters is a conflict on every system."""
+        """Find the folder; CONFLICT on every system if an id differs from it only in case."""
         lowered = conversation_id.lower()
-        known = self._in_use.get(lowered)
-        spelled = known.id if known is not None else self._spelled(lowered)
-        if spelled is None or spelled == conversation_id:
-            return None if spelled is None else self.root / spelled
+        in_use = self._in_use.get(lowered)
+        name = in_use.id if in_use is not None else self._folder_name(lowered)
+        if name is None:
+            return None
+        if name == conversation_id:
+            return self.root / name
         raise DaemonError(
             ErrorCode.CONFLICT,
             "Another conversation's id differs only in case; choose a different id.",
             field="conversationId",
         )
 
-    def _spelled(self, lowered: str) -> str | None:
-        """Find how a folder's name is written; the others are not looked at, there may be many."""
+    def _folder_name(self, lowered: str) -> str | None:
         files = record_store.plain_folder(self.root)
         found = files.entries(wanted=lambda name: name.lower() == lowered)
-        spellings = (name for name, status in found if stat.S_ISDIR(status.st_mode))
-        return next(filter(records.is_conversation_id, spellings), None)
-
-    def _create(self, project_id: str, conversation_id: str) -> Path:
-        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-        folder = record_store.plain_folder(self.root).make_folder(conversation_id)
-        record_store.bind(folder, project_id)
-        return folder
+        names = (name for name, status in found if stat.S_ISDIR(status.st_mode))
+        return next(filter(records.is_conversation_id, names), None)
 
     def _open(self, folder: Path, project_id: str) -> ConversationFolder:
         conversation = self._in_use.get(folder.name.lower())
@@ -183,3 +145,41 @@ class Store:
             self._in_use[folder.name.lower()] = conversation
         self._recent.keep(conversation)
         return conversation
+
+
+class RecentConversations:
+    """The conversations that were last used, within limits on them and on their records.
+
+    Not guarded: its owner holds a lock. `Memo` would not do: a conversation grows while it is
+    kept, and the one in use stays however big it is.
+    """
+
+    def __init__(
+        self,
+        max_conversations: int = MAX_RECENT_CONVERSATIONS,
+        max_records: int = MAX_RECENT_RECORDS,
+    ) -> None:
+        self._max_conversations = max_conversations
+        self._max_records = max_records
+        self._entries: OrderedDict[int, tuple[ConversationFolder, int]] = OrderedDict()
+        self._record_count = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def keep(self, conversation: ConversationFolder) -> None:
+        """Keep a conversation as the newest; drop the oldest until the limits hold, but never it."""
+        self.forget(conversation)
+        count = conversation.count()
+        self._entries[id(conversation)] = (conversation, count)
+        self._record_count += count
+        while len(self._entries) > 1 and (
+            len(self._entries) > self._max_conversations or self._record_count > self._max_records
+        ):
+            _, (_, count) = self._entries.popitem(last=False)
+            self._record_count -= count
+
+    def forget(self, conversation: ConversationFolder) -> None:
+        """Drop a conversation."""
+        _, count = self._entries.pop(id(conversation), (None, 0))
+        self._record_count -= count

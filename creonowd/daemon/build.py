@@ -12,7 +12,7 @@ from creonowd.clock import make_clock
 from creonowd.context.admission import Admission
 from creonowd.context.text_tools import Memory
 from creonowd.context_files.files import ContextFiles
-from creonowd.context_files.lazy_files import built_in
+from creonowd.context_files.lazy_files import built_in_recipes
 from creonowd.context_files.retention import maintain
 from creonowd.context_files.store import Store
 from creonowd.engine.services import (
@@ -70,7 +70,7 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
     ai = Configured(settings, user_data)
     runs = Runs(user_data)
     redactor = user_redactor(settings, user_data)
-    files = ContextFiles(Store(user_data, clock), settings, built_in(projects), redactor)
+    files = ContextFiles(Store(user_data, clock), settings, built_in_recipes(projects), redactor)
     troubles = _troubles(projects, budgets, tokenizers)
     documents = Documents(clock)
     hosts = Hosts(clock)

@@ -12,8 +12,8 @@ from anyio import to_thread
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
-from creonowd.context_files.files import ContextFiles, ConversationKey, NewFileInfo, Put
-from creonowd.context_files.records import LONGEST_KEY, ContextRef, Kind, Origin
+from creonowd.context_files.files import ContextFiles, ConversationKey, NewFileInfo, PutResult
+from creonowd.context_files.records import MAX_KEY_LENGTH, ContextRef, Kind, Origin
 from creonowd.context_files.slices import Preview, fits
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history import tool_summary
@@ -65,7 +65,7 @@ async def record_result(desk: Desk, where: ConversationKey | None, result: ToolR
         hint=tool_summary.headline_of(summary),
         origin=Origin.TOOL,
         mime_type="application/json" if json else "text/plain",
-        key=None if result.call_id is None else result.call_id[:LONGEST_KEY],
+        key=None if result.call_id is None else result.call_id[:MAX_KEY_LENGTH],
     )
     put = await _put(desk.files, where, seen.text, about)
     return Recorded(tool_summary.with_ref(summary, put.ref.id), seen, put.ref, put.preview)
@@ -106,7 +106,9 @@ async def _is_summary(desk: Desk, where: ConversationKey, content: Any) -> bool:
     return True
 
 
-async def _put(files: ContextFiles, where: ConversationKey, text: str, about: NewFileInfo) -> Put:
+async def _put(
+    files: ContextFiles, where: ConversationKey, text: str, about: NewFileInfo
+) -> PutResult:
     """Put a file under its call's id; ids that models use again get the content's hash behind them."""
     try:
         return await files.put(where, text, about)

@@ -12,6 +12,8 @@ LONGEST_KEY = 65_536
 _DASHES = "(?:-{4,5}|[–—]{1,5})"
 _KEY_NAME = "[A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?"
 # Any six characters before it will do, so that a disguised dash does not hide a key.
+_KEY_BEGIN = re.compile(rf"-{{4,5}} ?BEGIN {_KEY_NAME}".encode())
+_KEY_END = re.compile(rf"-{{4,5}} ?END {_KEY_NAME} ?-{{4,5}}[^-]".encode())
 _KEY_LINE = re.compile(rf".{{0,6}}(BEGIN|END) {_KEY_NAME}[ –—-]{{0,6}}")
 _KEY_LINES = r"(?:\s|\\+[nrt]|[\"'+,>|*]|[A-Za-z-]{3,20}: [^\n\\]{0,120})*+"
 _KEY_BODY = re.compile(
@@ -36,6 +38,16 @@ def private_keys(text: str, start: int = 0, end: int = sys.maxsize) -> list[Span
             first, last = keys[-1]
             keys[-1] = first, min(last, line.end())
     return keys
+
+
+def open_private_key(data: bytes) -> int | None:
+    """Return where the private key begins that the end of `data` lies in; None if in no key."""
+    if b"PRIVATE KEY" not in data:
+        return None
+    begins = [match.start() for match in _KEY_BEGIN.finditer(data)]
+    if not begins or _KEY_END.search(data, begins[-1]) is not None:
+        return None
+    return begins[-1]
 
 
 def _private_key(match: "re.Match[str]") -> Sequence[Span]:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from creonowd.storage.relative_paths import problem_with_name
-from creonowd.workspace.creonow_tree import is_relevant_folder, is_document
+from creonowd.workspace.creonow_tree import is_document, is_relevant_folder
 
 LARGEST = 16 * 1024 * 1024
 IGNORE_FILES = (".gitignore", ".ignore")
@@ -55,7 +55,9 @@ def _walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
             if entry.name.startswith(".") or entry.is_symlink():
                 continue
             if entry.is_dir(follow_symlinks=False):
-                if is_relevant_folder(folder, entry.name) and not rules.ignore(path, is_folder=True):
+                if is_relevant_folder(folder, entry.name) and not rules.ignore(
+                    path, is_folder=True
+                ):
                     folders.append((path, rules))
             elif is_document(path) and not rules.ignore(path, is_folder=False):
                 # Not entry.stat(): on Windows that lacks what distinguishes files.

@@ -252,7 +252,7 @@ export interface Chunk {
   names?: Array<string>;
 }
 
-/** A file that was taken away; a lazy one is made again when it is next looked at. */
+/** A file that was removed; a lazy one is made again when it is next read. */
 export interface CleanedContextFile {
   conversationId: string;
   id: string;
@@ -369,7 +369,7 @@ export interface ContextBudget {
   estimate: BudgetEstimate;
 }
 
-/** So many files of so many bytes. */
+/** A number of files and the sum of their bytes. */
 export interface ContextFileAmount {
   files: number;
   bytes: number;
@@ -401,7 +401,7 @@ export interface ContextFilePage {
 /**
  * The ref, and if the content is too long for a conversation, what to write there instead.
  *
- * `preview` is the redacted head and tail around a note of what is left out.
+ * `preview` is the redacted head and tail, with a note between them of what is left out.
  */
 export interface ContextFilePut {
   ref: ContextRef;
@@ -416,7 +416,7 @@ export interface ContextFileRegistered {
   ref: ContextRef;
 }
 
-/** What is kept: `lazy` files of which `lazyMade` are there, and the limits from the settings. */
+/** What is kept, and the limits from the settings; `lazyMade` of the `lazy` files exist now. */
 export interface ContextFileStats {
   conversations: number;
   files: number;
@@ -440,7 +440,7 @@ export interface ContextFileTail {
   redactionEvidence: Array<RedactionEvidence>;
 }
 
-/** How much is gone. */
+/** How many files were deleted, and how many bytes that freed. */
 export interface ContextFilesDeleted {
   deleted: number;
   freedBytes: number;
@@ -453,14 +453,14 @@ export interface ContextFilesExported {
   bytes: number;
 }
 
-/** Where the files went, and their refs. */
+/** The conversation that the files are in now, and their refs. */
 export interface ContextFilesImported {
   conversationId: string;
   items: Array<ContextRef>;
 }
 
 /**
- * What was cleaned and what is kept; `inUse` files were being read and stay.
+ * What was removed and what is kept; `inUse` files were being read and stay.
  *
  * `cleaned` names the first thousand, `cleanedFiles` counts all.
  */
@@ -476,7 +476,7 @@ export interface ContextFilesPruned {
 /**
  * All that a model needs to remember of a context file; `createdAt` is in milliseconds.
  *
- * `byteSize` is absent while a lazy file has not been made. The id says nothing of a path.
+ * `byteSize` is absent while a lazy file has not been made. The id reveals nothing of a path.
  */
 export interface ContextRef {
   id: string;
@@ -586,7 +586,7 @@ export interface DeleteConstraint {
   expectedRevision?: string | null;
 }
 
-/** The file to forget; without `id`, the whole conversation. */
+/** The file to delete; without `id`, the whole conversation. */
 export interface DeleteContextFiles {
   projectId: string;
   conversationId: string;
@@ -899,7 +899,7 @@ export type HostKind =
   | "memory"
   | "rag";
 
-/** The absolute path of an archive; without `conversationId` it goes where it came from. */
+/** The absolute path of an archive; without `conversationId`, its own conversation is used. */
 export interface ImportContextFiles {
   projectId: string;
   conversationId?: string | null;
@@ -1121,7 +1121,7 @@ export interface Limits {
   requestTimeoutMs: number;
 }
 
-/** Which refs to list. */
+/** Which refs to list: the newest `limit`, of one `kind` or of all. */
 export interface ListContextFiles {
   projectId: string;
   conversationId: string;
@@ -1367,7 +1367,7 @@ export interface PutContextFile {
   base64?: string;
 }
 
-/** A page from `offset` on, in bytes; `base64` gives bytes that are no text, raw only. */
+/** A page of `limit` bytes from `offset` on; `base64`, only with `raw`, is for what is no text. */
 export interface ReadContextFile {
   projectId: string;
   conversationId: string;
@@ -1425,7 +1425,7 @@ export interface RedactionEvidence {
 }
 
 /**
- * A recipe for a file that is made when it is first looked at, and again after cleaning.
+ * A recipe for a file that is made when it is first read, and again after cleaning.
  *
  * `type` is `host` (the daemon calls `context:files:materialise` back and hands the recipe over),
  * `json` (`value` is the content) or `file` (`path` is a project-relative file).
@@ -2155,19 +2155,19 @@ export interface Channels {
   "context:document:list": { request: ListDocuments; result: DocumentList };
   /** Take what the editor has; CONFLICT asks for the whole text. */
   "context:document:sync": { request: SyncDocument; result: SyncedDocument };
-  /** Forget a context file, or all of a conversation's. */
+  /** Delete a context file, or all of a conversation's. */
   "context:files:delete": { request: DeleteContextFiles; result: ContextFilesDeleted };
   /** Pack a conversation's context files into an archive. */
   "context:files:export": { request: ExportContextFiles; result: ContextFilesExported };
-  /** Take an archive in, all of it or nothing; ids and times are kept. */
+  /** Import an archive, all of it or nothing; ids and times are kept. */
   "context:files:import": { request: ImportContextFiles; result: ContextFilesImported };
   /** Clean context files by age and size; eager ones never before their age. */
   "context:files:prune": { request: PruneContextFiles; result: ContextFilesPruned };
-  /** Keep a text or bytes as a context file. */
+  /** Store a text or bytes as a context file. */
   "context:files:put": { request: PutContextFile; result: ContextFilePut };
-  /** Keep a recipe for a context file. */
+  /** Store a recipe for a context file. */
   "context:files:register": { request: RegisterContextFile; result: ContextFileRegistered };
-  /** Tell how much a project or conversation keeps. */
+  /** Count what a project or conversation keeps. */
   "context:files:stats": { request: OfProject; result: ContextFileStats };
   /** Keep messages of a conversation: without thoughts and secrets, results in brief. */
   "context:history:append": { request: AppendHistory; result: HistoryAppended };

@@ -1,8 +1,11 @@
-"""What a model sees: refs, pages, tails and matches, without secrets and without paths."""
+"""What a model sees of context files, and what the host does with them: no secret, no path."""
 
 import base64
+import zipfile
 from pathlib import Path
+from typing import Any
 
+import anyio
 import pytest
 
 from creonowd.redaction import PLACEHOLDER
@@ -144,7 +147,7 @@ async def test_a_tail_is_the_last_200_lines_by_default(chat: Chat) -> None:
 
 
 @pytest.mark.requirement("CF-022", "CF-023", "CF-024")
-async def test_a_grep_tells_lines_numbers_and_totals(chat: Chat) -> None:
+async def test_a_grep_returns_lines_numbers_and_totals(chat: Chat) -> None:
     ref_id = await chat.put("".join(f"{n} {'Error' if n % 2 else 'ok'}\n" for n in range(200)))
 
     usual = await chat.call("context.grep", id=ref_id, pattern="error")
@@ -319,7 +322,7 @@ async def test_an_unused_conversation_is_empty_and_stays_unused(chat: Chat, tmp_
     assert not list(tmp_path.rglob("chat-1"))
 
 
-async def test_ids_that_differ_in_case_are_told_apart_by_a_conflict(chat: Chat) -> None:
+async def test_ids_that_differ_only_in_case_are_a_conflict(chat: Chat) -> None:
     await chat.put("x")
 
     error = await Chat(chat.client, chat.key["projectId"], "CHAT-1").failure("context.list")
@@ -337,3 +340,535 @@ async def test_no_reply_holds_an_absolute_path(chat: Chat, tmp_path: Path) -> No
     assert str(tmp_path) not in str(listed)
     assert str(tmp_path) not in str(error.data)
     assert listed["items"][0]["id"] == ref_id
+
+
+@pytest.mark.requirement("CF-001", "CF-015", "CF-028")
+async def test_a_short_text_is_put_and_answered_with_its_ref_alone(chat: Chat) -> None:
+    result = await chat.call("context:files:put", kind="artifact", content="短", hint="一句话")
+
+    assert list(result) == ["ref"]
+    assert result["ref"]["kind"] == "artifact"
+    assert result["ref"]["byteSize"] == 3
+    assert result["ref"]["hint"] == "一句话"
+
+
+@pytest.mark.requirement("CF-033", "CF-034", "CF-015")
+async def test_a_long_text_is_answered_with_head_tail_and_what_is_missing(chat: Chat) -> None:
+    content = "开头" + "红楼梦\n" * 5000 + "结尾"
+
+    result = await chat.call("context:files:put", kind="artifact", content=content, hint="h")
+
+    preview = result["preview"]
+    assert preview.startswith("开头")
+    assert preview.endswith("结尾")
+    assert result["ref"]["id"] in preview
+    assert len(preview) <= 4000
+    assert len(preview.encode()) <= 16 * 1024
+    assert 0 < result["missingChars"] < len(content)
+    assert str(result["missingBytes"]) in preview
+
+
+@pytest.mark.parametrize(("characters", "previewed"), [(4000, False), (4001, True)])
+async def test_the_limit_is_4000_characters(
+    chat: Chat, characters: int, *, previewed: bool
+) -> None:
+    result = await chat.call(
+        "context:files:put", kind="artifact", content="x" * characters, hint="h"
+    )
+
+    assert ("preview" in result) is previewed
+
+
+async def test_the_limits_are_settings(tmp_path: Path) -> None:
+    async with daemon(tmp_path, Settings(max_inline_chars=500)) as client:
+        chat = await make_chat(client, tmp_path / "novel")
+        result = await chat.call("context:files:put", kind="artifact", content="x" * 501, hint="h")
+
+    assert len(result["preview"]) <= 500
+
+
+async def test_a_preview_shows_no_secret(chat: Chat) -> None:
+    result = await chat.call(
+        "context:files:put", kind="artifact", content=f"{KEY}\n" * 300, hint=f"with {KEY}"
+    )
+
+    assert KEY not in result["preview"]
+    assert result["redactionEvidence"]
+    assert result["ref"]["hint"] == f"with {PLACEHOLDER}"
+
+
+async def test_bytes_come_as_base64(chat: Chat) -> None:
+    sent = base64.b64encode(bytes(range(256)) * 100).decode()
+
+    result = await chat.call("context:files:put", kind="artifact", base64=sent, hint="h")
+    read = await chat.call(
+        "context.read", id=result["ref"]["id"], raw=True, encoding="base64", limit=65536
+    )
+
+    assert read["base64"] == sent
+    assert "25600 bytes" in result["preview"]
+
+
+async def test_text_sent_as_base64_is_text(chat: Chat) -> None:
+    sent = base64.b64encode("红".encode()).decode()
+
+    result = await chat.call("context:files:put", kind="artifact", base64=sent, hint="h")
+
+    assert result["ref"]["mimeType"] == "text/plain"
+
+
+async def test_a_log_with_a_stray_byte_has_its_preview(chat: Chat) -> None:
+    data = base64.b64encode(b"HEAD \xff" + b"line\r\n" * 1000 + b"TAIL").decode()
+
+    put = await chat.call("context:files:put", kind="artifact", base64=data, hint="log")
+
+    assert put["ref"]["mimeType"] == "application/octet-stream"
+    assert put["preview"].startswith("HEAD \ufffdline\r\n")
+    assert put["preview"].endswith("line\r\nTAIL")
+
+
+async def test_the_same_key_gives_the_same_ref(chat: Chat) -> None:
+    first = await chat.put("content", key="call_1")
+    second = await chat.put("content", key="call_1")
+    error = await chat.failure(
+        "context:files:put", kind="artifact", content="other", hint="h", key="call_1"
+    )
+
+    assert second == first
+    assert (error.code, error.details["id"]) == ("CONFLICT", first)
+    assert len((await chat.call("context.list"))["items"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("payload", "field"),
+    [
+        ({"content": None}, "content"),
+        ({"base64": "AAAA"}, "content"),
+        ({"content": None, "base64": "not base64!"}, "base64"),
+        ({"kind": "file"}, "kind"),
+        ({"hint": ""}, "hint"),
+        ({"hint": None}, "hint"),
+        ({"key": ""}, "key"),
+        ({"key": "k" * 257}, "key"),
+        ({"mimeType": "nonsense"}, "mimeType"),
+        ({"origin": "summary"}, "origin"),
+        ({"conversationId": "a/b"}, "conversationId"),
+        ({"conversationId": "a" * 65}, "conversationId"),
+    ],
+)
+async def test_a_bad_put_names_its_field(
+    chat: Chat, tmp_path: Path, payload: dict[str, Any], field: str
+) -> None:
+    whole = {"kind": "artifact", "content": "x", "hint": "h"} | payload
+    sent = {name: value for name, value in whole.items() if value is not None}
+
+    error = await chat.failure("context:files:put", **sent)
+
+    assert (error.number, error.code) == (-32602, "INVALID_ARGUMENT")
+    assert field in str(error.details["field"])
+    assert not list(tmp_path.rglob("chat-1"))
+
+
+async def test_the_longest_conversation_id_is_64_characters(chat: Chat) -> None:
+    longest = Chat(chat.client, chat.key["projectId"], "x" * 64)
+
+    assert await longest.put("x")
+
+
+async def test_half_an_emoji_is_kept_as_one_character(chat: Chat) -> None:
+    await chat.client.raw(
+        b'{"jsonrpc":"2.0","id":"cut","method":"context:files:put","params":'
+        b'{"projectId":"%s","conversationId":"chat-1","kind":"artifact","hint":"h",'
+        b'"content":"cut \\ud83d"}}\n' % chat.key["projectId"].encode()
+    )
+    reply = await chat.client.reply("cut")
+
+    page = await chat.call("context.read", id=reply["result"]["ref"]["id"])
+    assert page["content"] == "cut \ufffd"
+
+
+@pytest.mark.requirement("CF-014", "CF-030")
+async def test_the_host_makes_a_lazy_file_at_first_access(chat: Chat) -> None:
+    asked: list[Any] = []
+
+    def make(question: Any) -> Any:
+        asked.append(question)
+        return {"content": "made by the host\n"}
+
+    chat.client.handlers["context:files:materialise"] = make
+    result = await chat.call(
+        "context:files:register",
+        kind="history",
+        hint="h",
+        recipe={"type": "host", "rounds": [1, 9]},
+    )
+    ref_id = result["ref"]["id"]
+    assert asked == []
+    assert "byteSize" not in result["ref"]
+
+    tail = await chat.call("context.tail", id=ref_id)
+    found = await chat.call("context.grep", id=ref_id, pattern="host")
+
+    assert tail["content"] == "made by the host\n"
+    assert found["totalMatches"] == 1
+    assert asked == [
+        {
+            **chat.key,
+            "id": ref_id,
+            "kind": "history",
+            "hint": "h",
+            "recipe": {"type": "host", "rounds": [1, 9]},
+            "offset": 0,
+        }
+    ]
+    assert (await chat.call("context.list"))["items"][0]["byteSize"] == 17
+
+
+async def test_the_host_may_make_it_in_pieces(chat: Chat) -> None:
+    content = "红楼梦\n" * 100_000
+
+    def make(question: Any) -> Any:
+        data = content.encode()[question["offset"] :][:500_000]
+        last = question["offset"] + len(data) == len(content.encode())
+        return {"base64": base64.b64encode(data).decode(), "done": last}
+
+    chat.client.handlers["context:files:materialise"] = make
+    ref_id = await chat.register({"type": "host"})
+
+    found = await chat.call("context.grep", id=ref_id, pattern="楼")
+
+    assert found["totalMatches"] == 100_000
+
+
+async def test_many_readers_make_a_lazy_file_once(chat: Chat) -> None:
+    asked: list[Any] = []
+
+    def make(question: Any) -> Any:
+        asked.append(question)
+        return {"content": "once"}
+
+    chat.client.handlers["context:files:materialise"] = make
+    ref_id = await chat.register({"type": "host"})
+    request = {"jsonrpc": "2.0", "method": "context.read", "params": {**chat.key, "id": ref_id}}
+
+    for number in range(100, 110):
+        await chat.client.post(request | {"id": number})
+    replies = [await chat.client.reply(number) for number in range(100, 110)]
+
+    assert [reply["result"]["content"] for reply in replies] == ["once"] * 10
+    assert len(asked) == 1
+
+
+@pytest.mark.requirement("CF-031")
+async def test_a_cleaned_lazy_file_is_made_again(chat: Chat) -> None:
+    chat.client.handlers["context:files:materialise"] = lambda _: {"content": "again and again"}
+    ref_id = await chat.register({"type": "host"})
+    await chat.call("context.read", id=ref_id)
+
+    pruned = await chat.call("context:files:prune", maxBytes=0)
+    page = await chat.call("context.read", id=ref_id)
+
+    assert pruned["cleaned"] == [
+        {
+            "conversationId": "chat-1",
+            "id": ref_id,
+            "kind": "history",
+            "bytes": 15,
+            "reason": "lazy_lru",
+        }
+    ]
+    assert page["content"] == "again and again"
+
+
+async def test_another_connection_can_make_it_after_a_restart(tmp_path: Path) -> None:
+    async with daemon(tmp_path) as client:
+        chat = await make_chat(client, tmp_path / "novel")
+        ref_id = await chat.register({"type": "host"})
+
+    async with daemon(tmp_path) as client:
+        client.handlers["context:files:materialise"] = lambda _: {"content": "by the next host"}
+        page = await Chat(client, chat.key["projectId"]).call("context.read", id=ref_id)
+
+    assert page["content"] == "by the next host"
+
+
+async def test_the_host_that_registered_is_asked_before_who_reads(
+    server: Server, chat: Chat
+) -> None:
+    chat.client.handlers["context:files:materialise"] = lambda _: {"content": "by the host"}
+    ref_id = await chat.register({"type": "host"})
+    async with in_memory(server) as other:
+        other.handlers["context:files:materialise"] = lambda _: {"content": "by the reader"}
+        page = await Chat(other, chat.key["projectId"]).call("context.read", id=ref_id)
+
+    assert page["content"] == "by the host"
+
+
+async def test_a_host_that_cannot_make_it_is_an_error_that_can_be_retried(chat: Chat) -> None:
+    ref_id = await chat.register({"type": "host"})
+    chat.client.handlers["context:files:materialise"] = lambda _: {"content": "", "done": False}
+
+    error = await chat.failure("context.read", id=ref_id)
+    chat.client.handlers["context:files:materialise"] = lambda _: {"content": "now"}
+    page = await chat.call("context.read", id=ref_id)
+
+    assert error.code == "HOST_ERROR"
+    assert error.data["retryable"]
+    assert page["content"] == "now"
+
+
+async def test_a_silent_host_times_out_and_leaves_nothing(tmp_path: Path) -> None:
+    async with daemon(tmp_path, Settings(context_host_timeout_ms=50)) as client:
+        chat = await make_chat(client, tmp_path / "novel")
+        client.handlers["context:files:materialise"] = lambda _: NotImplemented
+        ref_id = await chat.register({"type": "host"})
+
+        error = await chat.failure("context.read", id=ref_id)
+        stats = await chat.call("context:files:stats")
+
+    assert error.code == "TIMEOUT"
+    assert stats["lazyMade"]["files"] == 0
+
+
+async def test_many_silent_hosts_keep_nobody_else_waiting(chat: Chat) -> None:
+    chat.client.handlers["context:files:materialise"] = lambda _: NotImplemented
+    for number in range(60):
+        ref_id = await chat.register({"type": "host", "number": number})
+        request = {"jsonrpc": "2.0", "id": f"slow {number}", "method": "context.read"}
+        await chat.client.post(request | {"params": {**chat.key, "id": ref_id}})
+
+    with anyio.fail_after(5):
+        put_id = await chat.put("something else")
+        page = await chat.call("context.read", id=put_id)
+        constraints = await chat.call("constraints:list")
+
+    assert page["content"] == "something else"
+    assert constraints["constraints"] == []
+
+
+async def test_a_cancelled_read_stops_waiting_for_the_host(chat: Chat) -> None:
+    chat.client.handlers["context:files:materialise"] = lambda _: NotImplemented
+    ref_id = await chat.register({"type": "host"})
+    request = {"jsonrpc": "2.0", "id": "slow", "method": "context.read"}
+    await chat.client.post(request | {"params": {**chat.key, "id": ref_id}})
+    await anyio.lowlevel.checkpoint()
+    await chat.client.post(
+        {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "slow"}}
+    )
+
+    reply = await chat.client.reply("slow")
+
+    assert reply["error"]["data"]["code"] == "CANCELED"
+
+
+@pytest.mark.requirement("CF-001")
+async def test_a_catalogue_is_made_from_its_recipe(chat: Chat) -> None:
+    recipe = {"type": "json", "value": {"tools": ["read", "写"], "a": 1}}
+    ref_id = await chat.register(recipe, kind="catalog")
+
+    page = await chat.call("context.read", id=ref_id)
+
+    assert page["content"] == '{\n  "a": 1,\n  "tools": [\n    "read",\n    "写"\n  ]\n}\n'
+    assert (await chat.call("context.list"))["items"][0]["mimeType"] == "application/json"
+
+
+async def test_a_project_file_can_be_a_recipe(chat: Chat, tmp_path: Path) -> None:
+    (tmp_path / "novel" / "chapters").mkdir()
+    (tmp_path / "novel" / "chapters" / "一.md").write_bytes("第一章\n".encode() * 120_000)
+    ref_id = await chat.register({"type": "file", "path": "chapters/一.md"})
+
+    found = await chat.call("context.grep", id=ref_id, pattern="第一章")
+
+    assert found["totalMatches"] == 120_000
+
+
+@pytest.mark.parametrize("path", ["../secret", "/etc/passwd", "a/../../secret", "C:\\x", "a\0b"])
+async def test_a_recipe_does_not_leave_the_project(chat: Chat, tmp_path: Path, path: str) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    ref_id = await chat.register({"type": "file", "path": path})
+
+    error = await chat.failure("context.read", id=ref_id)
+
+    assert error.code == "INVALID_ARGUMENT"
+
+
+async def test_a_link_in_the_project_is_not_followed(chat: Chat, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_bytes(b"secret")
+    (tmp_path / "novel" / "link").symlink_to(tmp_path / "secret")
+    ref_id = await chat.register({"type": "file", "path": "link"})
+
+    error = await chat.failure("context.read", id=ref_id)
+
+    assert error.code == "CONTEXT_SCOPE_VIOLATION"
+
+
+async def test_a_project_file_that_is_missing_is_not_found(chat: Chat) -> None:
+    ref_id = await chat.register({"type": "file", "path": "missing.md"})
+
+    assert (await chat.failure("context.read", id=ref_id)).code == "NOT_FOUND"
+
+
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        {},
+        {"type": "magic"},
+        {"type": 1},
+        {"type": []},
+        {"type": "json"},
+        {"type": "file"},
+        {"type": "file", "path": ""},
+        {"type": "json", "value": "x" * 70_000},
+    ],
+)
+async def test_a_recipe_that_nobody_can_follow_is_refused(
+    chat: Chat, recipe: dict[str, Any]
+) -> None:
+    error = await chat.failure("context:files:register", kind="history", hint="h", recipe=recipe)
+
+    assert (error.code, error.details["field"]) == ("INVALID_ARGUMENT", "recipe")
+
+
+@pytest.mark.requirement("CF-043")
+async def test_a_file_is_deleted_for_good(chat: Chat) -> None:
+    ref_id = await chat.put("12345")
+    kept = await chat.put("x")
+
+    deleted = await chat.call("context:files:delete", id=ref_id)
+    read = await chat.failure("context.read", id=ref_id)
+    again = await chat.failure("context:files:delete", id=ref_id)
+
+    assert deleted == {"deleted": 1, "freedBytes": 5}
+    assert (read.code, again.code) == ("NOT_FOUND", "NOT_FOUND")
+    assert [item["id"] for item in (await chat.call("context.list"))["items"]] == [kept]
+
+
+@pytest.mark.requirement("CF-043")
+async def test_a_conversation_is_deleted_whole(chat: Chat, tmp_path: Path) -> None:
+    await chat.put("12345")
+    await chat.register({"type": "host"})
+
+    deleted = await chat.call("context:files:delete")
+    again = await chat.call("context:files:delete")
+
+    assert deleted == {"deleted": 2, "freedBytes": 5}
+    assert again == {"deleted": 0, "freedBytes": 0}
+    assert not list(tmp_path.rglob("chat-1"))
+
+
+@pytest.mark.requirement("CF-043")
+async def test_pruning_never_takes_an_eager_file_before_its_age(chat: Chat) -> None:
+    ref_id = await chat.put("x" * 100)
+
+    pruned = await chat.call("context:files:prune", maxBytes=0)
+
+    assert pruned["cleaned"] == []
+    assert (pruned["keptFiles"], pruned["keptBytes"], pruned["inUse"]) == (1, 100, 0)
+    assert (await chat.call("context.read", id=ref_id))["content"] == "x" * 100
+
+
+async def test_pruning_a_project_leaves_others_alone(chat: Chat, tmp_path: Path) -> None:
+    other = await make_chat(chat.client, tmp_path / "other", "chat-2")
+    theirs = await other.register({"type": "json", "value": 1})
+    await other.call("context.read", id=theirs)
+    mine = await chat.register({"type": "json", "value": 1})
+    await chat.call("context.read", id=mine)
+
+    pruned = await chat.client.call(
+        "context:files:prune", {"projectId": chat.key["projectId"], "maxBytes": 0}
+    )
+
+    assert [one["id"] for one in pruned["cleaned"]] == [mine]
+    assert (await other.call("context:files:stats"))["lazyMade"]["files"] == 1
+
+
+async def test_stats_count_what_is_kept(chat: Chat) -> None:
+    await chat.put("12345")
+    await chat.put("红", kind="history")
+    await chat.register({"type": "host"})
+    made = await chat.register({"type": "json", "value": 1}, kind="catalog")
+    await chat.call("context.read", id=made)
+
+    stats = await chat.call("context:files:stats")
+    project = await chat.client.call("context:files:stats", {"projectId": chat.key["projectId"]})
+
+    assert stats == project
+    assert stats["conversations"] == 1
+    assert (stats["files"], stats["bytes"]) == (4, 10)
+    assert stats["kinds"]["artifact"] == {"files": 1, "bytes": 5}
+    assert stats["eager"] == {"files": 2, "bytes": 8}
+    assert (stats["lazy"], stats["lazyMade"]) == (2, {"files": 1, "bytes": 2})
+    assert (stats["lazyDays"], stats["eagerDays"]) == (7, 90)
+
+
+@pytest.mark.requirement("CF-036", "CF-037")
+async def test_a_conversation_travels(chat: Chat, tmp_path: Path) -> None:
+    ref_id = await chat.put("travelling", key="call_1")
+    path = str(tmp_path / "chat.zip")
+
+    exported = await chat.call("context:files:export", path=path)
+    arrived = await chat.call("context:files:import", path=path, conversationId="copy")
+    page = await Chat(chat.client, chat.key["projectId"], "copy").call("context.read", id=ref_id)
+
+    assert exported == {"path": path, "files": 1, "bytes": Path(path).stat().st_size}
+    assert arrived["conversationId"] == "copy"
+    assert arrived["items"] == (await chat.call("context.list"))["items"]
+    assert page["content"] == "travelling"
+    assert "context/chat-1/manifest.json" in zipfile.ZipFile(path).namelist()
+
+
+async def test_only_owners_export_and_import(server: Server, chat: Chat, tmp_path: Path) -> None:
+    await chat.put("x")
+    async with in_memory(server, role=Role.RENDERER) as renderer:
+        theirs = Chat(renderer, chat.key["projectId"])
+        out = await theirs.failure("context:files:export", path=str(tmp_path / "x.zip"))
+        back = await theirs.failure("context:files:import", path=str(tmp_path / "x.zip"))
+
+    assert out.code == back.code
+    assert out.code in {"FORBIDDEN", "IPC_CHANNEL_FORBIDDEN"}
+    assert not (tmp_path / "x.zip").exists()
+
+
+@pytest.mark.parametrize("path", ["relative.zip", "", "/a\0b"])
+async def test_an_archive_needs_an_absolute_path(chat: Chat, path: str) -> None:
+    await chat.put("x")
+
+    for channel in ("context:files:export", "context:files:import"):
+        error = await chat.failure(channel, path=path)
+        assert (error.code, error.details["field"]) == ("INVALID_ARGUMENT", "path")
+
+
+async def test_an_archive_needs_a_folder_and_a_conversation(chat: Chat, tmp_path: Path) -> None:
+    unknown = await chat.failure("context:files:export", path=str(tmp_path / "x.zip"))
+    await chat.put("x")
+    folder = await chat.failure("context:files:export", path=str(tmp_path))
+    missing = await chat.failure("context:files:export", path=str(tmp_path / "no" / "x.zip"))
+
+    assert [error.code for error in (unknown, folder, missing)] == [
+        "NOT_FOUND",
+        "INVALID_ARGUMENT",
+        "NOT_FOUND",
+    ]
+
+
+async def test_an_export_reports_its_progress(chat: Chat, tmp_path: Path) -> None:
+    await chat.put("x" * 2_000_000)
+
+    await chat.call(
+        "context:files:export", path=str(tmp_path / "x.zip"), _meta={"progressToken": "p"}
+    )
+    event = await chat.client.event("$/progress")
+
+    assert event["token"] == "p"
+    assert event["value"]["totalBytes"] == 2_000_000
+
+
+async def test_files_outlive_the_daemon(tmp_path: Path) -> None:
+    async with daemon(tmp_path) as client:
+        chat = await make_chat(client, tmp_path / "novel")
+        ref_id = await chat.put("durable")
+
+    async with daemon(tmp_path) as client:
+        page = await Chat(client, chat.key["projectId"]).call("context.read", id=ref_id)
+
+    assert page["content"] == "durable"

@@ -12,8 +12,8 @@ from creonowd.context_files.folder import AbsentError, ConversationFolder
 from creonowd.context_files.records import Kind
 from creonowd.context_files.store import Store
 from creonowd.threads import StopSignal
-from tests.context_files.files import content_of, new_file
-from tests.context_files.killed import CONTENT
+from tests.context_files.kill_steps import CONTENT
+from tests.context_files.sample_files import content_of, new_file
 
 Check = Callable[[ConversationFolder, bool], None]
 
@@ -21,13 +21,13 @@ Check = Callable[[ConversationFolder, bool], None]
 def start(tmp_path: Path) -> ConversationFolder:
     """The conversation that every attempt begins with."""
     (tmp_path / "start").mkdir()
-    return Store(tmp_path / "start", SystemClock()).bound("prj_one", "chat")
+    return Store(tmp_path / "start", SystemClock()).find_or_create("prj_one", "chat")
 
 
 def killed_everywhere(tmp_path: Path, step: str, check: Check) -> None:
     """Kill the step at its first touch of the disk, its second, … and look what each kill left."""
     finished = subprocess.run(
-        [sys.executable, "-m", "tests.context_files.killed", str(tmp_path), step],
+        [sys.executable, "-m", "tests.context_files.kill_steps", str(tmp_path), step],
         capture_output=True,
         check=False,
         env=os.environ,
@@ -85,7 +85,7 @@ def test_a_killed_making_leaves_the_whole_file_or_a_recipe(tmp_path: Path) -> No
 
 
 def test_a_killed_import_brings_everything_or_nothing(tmp_path: Path) -> None:
-    packed = Store(tmp_path / "source", SystemClock()).bound("prj_one", "chat")
+    packed = Store(tmp_path / "source", SystemClock()).find_or_create("prj_one", "chat")
     ids = [packed.put(new_file(key=f"call_{n}"), CONTENT).id for n in range(3)]
     start(tmp_path).put(new_file(), b"before")
     export(packed, tmp_path / "start" / "archive.zip", StopSignal(), lambda _: None)

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from creonowd.context_files.folder import ConversationFolder
-from creonowd.context_files.retention import holdings
+from creonowd.context_files.retention import stored_files
 from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError
-from tests.context_files.files import lazy_file, new_file
+from tests.context_files.sample_files import lazy_file, new_file
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="links need a privilege on Windows")
 
@@ -62,7 +62,7 @@ def test_what_is_behind_a_link_takes_up_no_space(
 ) -> None:
     assert len(list(outside.iterdir())) == 2
 
-    assert holdings([conversation]) == []
+    assert stored_files([conversation]) == []
 
 
 def test_records_outlive_a_folder_that_is_a_link_for_a_while(
@@ -73,6 +73,6 @@ def test_records_outlive_a_folder_that_is_a_link_for_a_while(
     assert again is not None
 
     assert [record.id for record in again.records()] == ids
-    with pytest.raises(DaemonError, match="CONTEXT_SCOPE_VIOLATION"), again.opened(ids[0]):
+    with pytest.raises(DaemonError, match="CONTEXT_SCOPE_VIOLATION"), again.open_file(ids[0]):
         pass
     assert outside.is_dir()

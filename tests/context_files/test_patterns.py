@@ -46,7 +46,7 @@ def test_any_text_is_a_pattern_or_refused(text: str) -> None:
 def expect_a_pattern_or_a_refusal(text: str, *, case_sensitive: bool) -> None:
     refusal: DaemonError | None = None
     try:
-        found = patterns.compiled(patterns.translate(text, case_sensitive=case_sensitive))
+        found = patterns.compile_translated(patterns.translate(text, case_sensitive=case_sensitive))
         found.search("a林K\u212a\n".encode())
     except DaemonError as error:
         refusal = error
@@ -61,7 +61,7 @@ def expect_a_pattern_or_a_refusal(text: str, *, case_sensitive: bool) -> None:
 )
 def test_a_catastrophic_pattern_takes_linear_time(pattern: str) -> None:
     """By construction: the automaton never goes back. With `re` these would not end."""
-    compiled = patterns.compiled(patterns.translate(pattern, case_sensitive=False))
+    compiled = patterns.compile_translated(patterns.translate(pattern, case_sensitive=False))
 
     compiled.search(b"a" * 100_000 + b"!")
 
@@ -114,6 +114,6 @@ def test_words_are_ascii_for_ripgrep_too() -> None:
     ],
 )
 def test_a_pattern_means_what_it_says(pattern: str, line: str, *, matches: bool) -> None:
-    compiled = patterns.compiled(patterns.translate(pattern, case_sensitive=False))
+    compiled = patterns.compile_translated(patterns.translate(pattern, case_sensitive=False))
 
     assert (compiled.search(line.encode()) is not None) is matches

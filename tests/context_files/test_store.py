@@ -1,4 +1,4 @@
-"""Conversations keep to their project and their tree, and outlive everything but their files."""
+"""Conversations keep to their project and their folder, and outlive everything but their files."""
 
 import os
 from pathlib import Path
@@ -8,10 +8,10 @@ import pytest
 
 from creonowd.clock import SystemClock
 from creonowd.context_files.folder import ConversationFolder
-from creonowd.context_files.records import Kind, is_id
-from creonowd.context_files.store import Store
+from creonowd.context_files.records import Kind, is_ref_id
+from creonowd.context_files.store import RecentConversations, Store
 from creonowd.errors import DaemonError, ErrorCode
-from tests.context_files.files import content_of, lazy_file, new_file
+from tests.context_files.sample_files import content_of, lazy_file, new_file
 
 
 def reopened(store: Store) -> ConversationFolder:
@@ -23,7 +23,7 @@ def reopened(store: Store) -> ConversationFolder:
 
 @pytest.mark.requirement("CF-003", "CF-004", "CF-005")
 def test_a_conversation_has_its_folders_in_user_data(store: Store, tmp_path: Path) -> None:
-    store.bound("prj_one", "chat-1").put(new_file(key="call_1"), b"x")
+    store.find_or_create("prj_one", "chat-1").put(new_file(key="call_1"), b"x")
 
     folder = tmp_path / "context" / "chat-1"
     assert {"artifacts", "history", "catalog", "manifest.json"} <= {
@@ -42,25 +42,25 @@ def test_nobody_else_may_look_into_it(conversation: ConversationFolder) -> None:
 
 @pytest.mark.requirement("CF-013")
 def test_an_id_is_stable_unguessable_and_no_path(tmp_path: Path) -> None:
-    conversation = Store(tmp_path, SystemClock()).bound("prj_one", "chat-1")
+    conversation = Store(tmp_path, SystemClock()).find_or_create("prj_one", "chat-1")
     records = [conversation.put(new_file(key=f"call_{n}"), b"x") for n in range(50)]
 
     ids = {record.id for record in records}
 
     assert len(ids) == 50
-    assert all(is_id(one) and "call" not in one for one in ids)
+    assert all(is_ref_id(one) and "call" not in one for one in ids)
     assert {record.id for record in reopened(Store(tmp_path, SystemClock())).records()} == ids
 
 
 def test_a_conversation_stays_with_its_first_project(store: Store) -> None:
-    store.bound("prj_one", "chat-1")
+    store.find_or_create("prj_one", "chat-1")
 
     with pytest.raises(DaemonError) as caught:
         store.find("prj_two", "chat-1")
 
     assert caught.value.code is ErrorCode.CONTEXT_SCOPE_VIOLATION
     with pytest.raises(DaemonError, match="CONTEXT_SCOPE_VIOLATION"):
-        Store(store.root.parent, SystemClock()).bound("prj_two", "chat-1")
+        Store(store.root.parent, SystemClock()).find_or_create("prj_two", "chat-1")
 
 
 @pytest.mark.parametrize("lost", ["missing", "damaged"])
@@ -75,14 +75,14 @@ def test_a_lost_binding_is_known_from_the_files(
         (conversation.folder / "manifest.json").write_bytes(b"\xff")
 
     with pytest.raises(DaemonError, match="CONTEXT_SCOPE_VIOLATION"):
-        Store(store.root.parent, SystemClock()).bound("prj_two", "chat-1")
+        Store(store.root.parent, SystemClock()).find_or_create("prj_two", "chat-1")
 
 
 def test_ids_that_differ_only_in_case_are_a_conflict(store: Store) -> None:
-    store.bound("prj_one", "Chat-1")
+    store.find_or_create("prj_one", "Chat-1")
 
     with pytest.raises(DaemonError, match="CONFLICT"):
-        store.bound("prj_one", "chat-1")
+        store.find_or_create("prj_one", "chat-1")
     with pytest.raises(DaemonError, match="CONFLICT"):
         Store(store.root.parent, SystemClock()).find("prj_one", "CHAT-1")
 
@@ -114,7 +114,7 @@ def test_a_lost_or_damaged_manifest_is_rebuilt_with_the_same_ids(
 
 
 @pytest.mark.requirement("CF-006")
-def test_the_manifest_tells_path_origin_hash_size_time_and_expiry(
+def test_the_manifest_lists_path_origin_hash_size_time_and_expiry(
     conversation: ConversationFolder,
 ) -> None:
     record = conversation.put(new_file(key="call_1"), b"abc")
@@ -133,7 +133,7 @@ def test_the_manifest_tells_path_origin_hash_size_time_and_expiry(
     assert item["retention"] == "eager"
 
 
-def test_a_damaged_record_is_mended_from_the_manifest(
+def test_a_damaged_record_is_repaired_from_the_manifest(
     store: Store, conversation: ConversationFolder
 ) -> None:
     record = conversation.put(new_file(), b"x")
@@ -184,7 +184,9 @@ def test_an_eager_file_that_someone_took_away_is_not_found(
     assert reopened(store).records() == []
 
 
-def test_what_a_killed_writer_left_is_swept(store: Store, conversation: ConversationFolder) -> None:
+def test_what_a_killed_writer_left_is_removed(
+    store: Store, conversation: ConversationFolder
+) -> None:
     conversation.put(new_file(), b"x")
     left = conversation.folder / "artifacts" / "tool" / ".creonow-1-2.tmp"
     left.write_bytes(b"half")
@@ -270,7 +272,7 @@ def test_a_deleted_conversation_leaves_nothing_and_its_id_is_free(
 
     assert len(removed) == 2
     assert not conversation.folder.exists()
-    assert store.bound("prj_two", "chat-1").records() == []
+    assert store.find_or_create("prj_two", "chat-1").records() == []
     with pytest.raises(DaemonError, match="CONFLICT"):
         conversation.put(new_file(), b"late")
 
@@ -281,7 +283,7 @@ def test_cleaning_and_deleting_what_was_deleted_meanwhile_is_nothing_to_do(
     record = conversation.put(new_file(), b"x")
     store.delete(conversation)
 
-    fresh = store.bound("prj_two", "chat-1")
+    fresh = store.find_or_create("prj_two", "chat-1")
 
     assert not conversation.clean(record.id)
     assert store.delete(conversation) == []
@@ -316,9 +318,9 @@ def test_a_file_marked_deleted_goes_at_the_next_start(
 
 
 def test_the_conversations_of_a_project_are_its_own(store: Store) -> None:
-    store.bound("prj_one", "a").put(new_file(), b"x")
-    store.bound("prj_two", "b").put(new_file(), b"x")
-    store.bound("prj_one", "c").put(new_file(), b"x")
+    store.find_or_create("prj_one", "a").put(new_file(), b"x")
+    store.find_or_create("prj_two", "b").put(new_file(), b"x")
+    store.find_or_create("prj_one", "c").put(new_file(), b"x")
 
     assert [one.id for one in store.of_project("prj_one")] == ["a", "c"]
     assert store.projects() == {"prj_one", "prj_two"}
@@ -326,8 +328,69 @@ def test_the_conversations_of_a_project_are_its_own(store: Store) -> None:
 
 def test_many_conversations_do_not_stay_in_memory(store: Store) -> None:
     for number in range(80):
-        store.bound("prj_one", f"chat-{number}").put(new_file(), b"x")
+        store.find_or_create("prj_one", f"chat-{number}").put(new_file(), b"x")
 
-    records = [store.bound("prj_one", f"chat-{n}").records() for n in range(80)]
+    records = [store.find_or_create("prj_one", f"chat-{n}").records() for n in range(80)]
 
     assert [len(one) for one in records] == [1] * 80
+
+
+def test_hundreds_of_conversations_in_use_are_not_read_again(store: Store) -> None:
+    """The objects themselves are watched: whoever reads a folder again makes another."""
+    before = [id(store.find_or_create("prj_one", f"chat-{n}")) for n in range(300)]
+
+    after = [id(store.find("prj_one", f"chat-{n}")) for n in range(300)]
+
+    assert after == before
+
+
+def test_the_oldest_leaves_when_there_are_too_many(store: Store) -> None:
+    recent = RecentConversations(max_conversations=2)
+    for name in ("chat-1", "chat-2", "chat-3"):
+        recent.keep(store.find_or_create("prj_one", name))
+
+    assert len(recent) == 2
+
+
+def test_a_big_one_makes_the_others_leave_but_stays_itself(store: Store) -> None:
+    recent = RecentConversations(max_records=3)
+    big = store.find_or_create("prj_one", "chat-2")
+    for n in range(5):
+        big.put(new_file(key=f"call_{n}"), b"x")
+    recent.keep(store.find_or_create("prj_one", "chat-1"))
+
+    recent.keep(big)
+
+    assert len(recent) == 1
+
+
+def test_one_that_grew_is_counted_as_it_is_when_used_again(store: Store) -> None:
+    recent = RecentConversations(max_records=1)
+    one, other = (
+        store.find_or_create("prj_one", "chat-1"),
+        store.find_or_create("prj_one", "chat-2"),
+    )
+    recent.keep(one)
+    recent.keep(other)
+    for n in range(2):
+        other.put(new_file(key=f"call_{n}"), b"x")
+
+    recent.keep(other)
+
+    assert len(recent) == 1
+
+
+def test_a_forgotten_one_leaves_no_records_behind(store: Store) -> None:
+    recent = RecentConversations(max_records=2)
+    gone = store.find_or_create("prj_one", "chat-1")
+    gone.put(new_file(), b"x")
+    recent.keep(gone)
+    recent.forget(gone)
+    recent.forget(gone)
+
+    for name in ("chat-2", "chat-3"):
+        kept = store.find_or_create("prj_one", name)
+        kept.put(new_file(), b"x")
+        recent.keep(kept)
+
+    assert len(recent) == 2

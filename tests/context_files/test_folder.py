@@ -14,7 +14,7 @@ from creonowd.context_files.folder import AbsentError, ConversationFolder
 from creonowd.context_files.records import Kind
 from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError
-from tests.context_files.files import content_of, lazy_file, new_file
+from tests.context_files.sample_files import content_of, lazy_file, new_file
 
 
 @pytest.mark.requirement("CF-028")
@@ -90,7 +90,7 @@ def test_a_failed_making_leaves_nothing(conversation: ConversationFolder) -> Non
     record = conversation.register(new_file(Kind.HISTORY, recipe={"type": "host"}))
 
     def fail() -> None:
-        with conversation.filling(record) as file:
+        with conversation.write_lazy_file(record) as file:
             file.write(b"half")
             raise ZeroDivisionError
 
@@ -102,11 +102,11 @@ def test_a_failed_making_leaves_nothing(conversation: ConversationFolder) -> Non
     assert list((conversation.folder / "history" / "archive").iterdir()) == []
 
 
-def test_a_full_disk_is_told_and_leaves_nothing(conversation: ConversationFolder) -> None:
+def test_a_full_disk_is_reported_and_leaves_nothing(conversation: ConversationFolder) -> None:
     record = conversation.register(new_file(Kind.HISTORY, recipe={"type": "host"}))
 
     def fill() -> None:
-        with conversation.filling(record) as file:
+        with conversation.write_lazy_file(record) as file:
             file.write(b"half")
             raise OSError(errno.ENOSPC, "No space left on device")
 
@@ -120,7 +120,7 @@ def test_a_file_deleted_while_it_is_made_stays_deleted(conversation: Conversatio
     record = conversation.register(new_file(Kind.HISTORY, recipe={"type": "host"}))
 
     def fill_late() -> None:
-        with conversation.filling(record) as file:
+        with conversation.write_lazy_file(record) as file:
             file.write(b"late")
             conversation.remove(record.id)
 
@@ -133,7 +133,7 @@ def test_a_file_deleted_while_it_is_made_stays_deleted(conversation: Conversatio
 def test_deleting_under_a_reader_does_not_disturb_it(conversation: ConversationFolder) -> None:
     record = conversation.put(new_file(), b"content")
 
-    with conversation.opened(record.id) as (_, file):
+    with conversation.open_file(record.id) as (_, file):
         conversation.remove(record.id)
         content = file.read_at(0, 100)
 
@@ -147,7 +147,9 @@ def test_deleting_under_a_reader_does_not_disturb_it(conversation: ConversationF
 @given(st.lists(st.sampled_from(Kind), max_size=12), st.integers(1, 6))
 def test_the_newest_are_listed_oldest_first(kinds: list[Kind], limit: int) -> None:
     with TemporaryDirectory() as folder:
-        conversation = Store(Path(folder), SteppingClock(step_ms=0)).bound("prj_one", "chat")
+        conversation = Store(Path(folder), SteppingClock(step_ms=0)).find_or_create(
+            "prj_one", "chat"
+        )
         records = [conversation.put(new_file(kind), b"x") for kind in kinds]
         newest = conversation.newest(Kind.HISTORY, limit)
         everything = conversation.newest(None, 500)
@@ -157,7 +159,7 @@ def test_the_newest_are_listed_oldest_first(kinds: list[Kind], limit: int) -> No
 
 
 def test_many_writers_with_one_key_make_one_file(tmp_path: Path) -> None:
-    conversation = Store(tmp_path, SystemClock()).bound("prj_one", "chat")
+    conversation = Store(tmp_path, SystemClock()).find_or_create("prj_one", "chat")
 
     def put(_: int) -> str:
         return conversation.put(new_file(key="call_1"), b"same").id
@@ -173,22 +175,22 @@ def test_many_writers_and_readers_see_whole_files(tmp_path: Path) -> None:
     store = Store(tmp_path, SystemClock())
 
     def write(number: int) -> str:
-        conversation = store.bound("prj_one", "chat")
+        conversation = store.find_or_create("prj_one", "chat")
         return conversation.put(new_file(), b"%d " % number * 5000).id
 
     def read(_: int) -> None:
-        conversation = store.bound("prj_one", "chat")
+        conversation = store.find_or_create("prj_one", "chat")
         for record in conversation.records():
             content = content_of(conversation, record.id)
             assert len(set(content.split())) == 1
-            assert record.survey is not None
-            assert len(content) == record.survey.byte_size
+            assert record.stats is not None
+            assert len(content) == record.stats.byte_size
 
     with ThreadPoolExecutor(8) as pool:
         written = [pool.submit(write, number) for number in range(40)]
-        looked = [pool.submit(read, number) for number in range(20)]
+        read_results = [pool.submit(read, number) for number in range(20)]
         ids = {one.result() for one in written}
-        for one in looked:
+        for one in read_results:
             one.result()
 
     again = Store(tmp_path, SystemClock()).find("prj_one", "chat")
@@ -197,7 +199,7 @@ def test_many_writers_and_readers_see_whole_files(tmp_path: Path) -> None:
 
 
 def test_cleaning_and_reading_race_without_harm(conversation: ConversationFolder) -> None:
-    """A reader gets the whole file or is told that it is absent; never a part, never an error."""
+    """A reader gets the whole file or learns that it is absent; never a part, never an error."""
     lazy = lazy_file(conversation, b"x" * 100_000)
     record = conversation.find(lazy)
 
@@ -208,7 +210,7 @@ def test_cleaning_and_reading_race_without_harm(conversation: ConversationFolder
         try:
             return len(content_of(conversation, lazy))
         except AbsentError:
-            with conversation.filling(record) as file:
+            with conversation.write_lazy_file(record) as file:
                 file.write(b"x" * 100_000)
             return 100_000
 

@@ -1,6 +1,6 @@
 """Do one step again and again, each time in a process that is killed one touch of the disk later.
 
-`python -m tests.context_files.killed FOLDER STEP` copies FOLDER/start to FOLDER/0, FOLDER/1, … and
+`python -m tests.context_files.kill_steps FOLDER STEP` copies FOLDER/start to FOLDER/0, FOLDER/1, … and
 prints how many touches the step needed to survive.
 """
 
@@ -17,7 +17,7 @@ from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.records import Kind
 from creonowd.context_files.store import Store
 from creonowd.threads import StopSignal
-from tests.context_files.files import new_file
+from tests.context_files.sample_files import new_file
 
 TOUCHES = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.utime", "shutil.rmtree"}
 CONTENT = b"whole content\n" * 1000
@@ -44,14 +44,21 @@ def _tried(folder: Path, step: str, touches: int) -> int:
         if child == 0:
             attempt(folder, step, touches)
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-    command = [sys.executable, "-m", "tests.context_files.killed", str(folder), step, str(touches)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.context_files.kill_steps",
+        str(folder),
+        step,
+        str(touches),
+    ]
     return subprocess.run(command, check=False).returncode
 
 
 def attempt(folder: Path, step: str, touches: int) -> None:
     """Do the step in this process, and die on the way."""
     store = Store(folder, SystemClock())
-    conversation = store.bound("prj_one", "chat")
+    conversation = store.find_or_create("prj_one", "chat")
     left = touches
 
     def kill(event: str, _arguments: object) -> None:
@@ -74,7 +81,7 @@ def do(step: str, store: Store, conversation: ConversationFolder) -> None:
         conversation.remove(conversation.records()[0].id)
     elif step == "fill":
         record = conversation.newest(Kind.HISTORY, 1)[0]
-        with conversation.filling(record) as file:
+        with conversation.write_lazy_file(record) as file:
             file.write(CONTENT)
     else:
         rules = ImportRules(1 << 30, repr, str)

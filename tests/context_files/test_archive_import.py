@@ -1,9 +1,9 @@
-"""A conversation travels in a zip; what comes out of a stranger's zip is all or nothing."""
+"""What comes out of anyone's archive is all there or nothing, however it was spoilt."""
 
+import io
 import stat
 import struct
 import tempfile
-import threading
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -15,15 +15,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.clock import SystemClock
+from creonowd.clock import SystemClock, make_clock
 from creonowd.context_files.archive_export import (
-    LARGEST_DIRECTORY,
-    ArchiveProgress,
-    Exported,
     export,
 )
 from creonowd.context_files.archive_import import (
-    Imported,
+    MAX_DIRECTORY_BYTES,
     ImportRules,
     ImportTarget,
     import_archive,
@@ -33,140 +30,20 @@ from creonowd.context_files.records import Kind
 from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.threads import StoppedError, StopSignal
-from testing.fuzz import often
-from tests.context_files.files import content_of, lazy_file, new_file
+from testing.fuzz import damaged_inputs, often
+from tests.context_files.sample_archives import PREFIX, RULES, export_to, import_from
+from tests.context_files.sample_files import content_of, new_file
 
-RULES = ImportRules(64 * 1024 * 1024, repr, str)
-PREFIX = "context/chat-1/"
-
-
-def exported(conversation: ConversationFolder, path: Path) -> Exported:
-    return export(conversation, path, StopSignal(), lambda _: None)
-
-
-def imported(
-    store: Store, path: Path, conversation_id: str | None = None, rules: ImportRules = RULES
-) -> Imported:
-    target = ImportTarget("prj_one", conversation_id)
-    return import_archive(store, target, path, rules, stop=StopSignal(), report=lambda _: None)
-
-
-@pytest.fixture
-def packed(conversation: ConversationFolder, tmp_path: Path) -> Path:
-    """An archive of two files and a recipe."""
-    conversation.put(new_file(key="call_1"), "红楼梦\n".encode() * 100)
-    lazy_file(conversation, b"made")
-    conversation.register(new_file(Kind.CATALOG, key="tools", recipe={"type": "json", "value": 1}))
-    exported(conversation, tmp_path / "chat.zip")
-    return tmp_path / "chat.zip"
-
-
-@pytest.fixture
-def elsewhere(tmp_path: Path) -> Store:
-    """The store of another machine."""
-    return Store(tmp_path / "elsewhere", SystemClock())
-
-
-@pytest.mark.requirement("CF-029", "CF-036")
-def test_an_export_packs_the_files_and_the_manifest(packed: Path) -> None:
-    with zipfile.ZipFile(packed) as zipped:
-        names = zipped.namelist()
-        manifest = msgspec.json.decode(zipped.read(f"{PREFIX}manifest.json"))
-
-    assert f"{PREFIX}artifacts/tool/call_1.txt" in names
-    assert all(name.startswith(PREFIX) for name in names)
-    assert len(names) == 3
-    assert [item["key"] for item in manifest["items"]] == ["call_1", None, "tools"]
-
-
-def test_an_export_tells_files_and_size(conversation: ConversationFolder, tmp_path: Path) -> None:
-    conversation.put(new_file(), b"abc")
-
-    told = exported(conversation, tmp_path / "chat.zip")
-
-    assert told == Exported(1, (tmp_path / "chat.zip").stat().st_size)
-
-
-@pytest.mark.requirement("CF-037", "CF-038")
-def test_ids_times_and_bytes_survive_the_journey(
-    conversation: ConversationFolder, packed: Path, elsewhere: Store
-) -> None:
-    arrived = imported(elsewhere, packed)
-
-    assert arrived.conversation.id == "chat-1"
-    assert [r.ref for r in arrived.records] == [r.ref for r in conversation.records()]
-    for record in conversation.records()[:2]:
-        assert content_of(arrived.conversation, record.id) == content_of(conversation, record.id)
-    again = Store(elsewhere.root.parent, SystemClock()).find("prj_one", "chat-1")
-    assert again is not None
-    assert [r.ref for r in again.records()] == [r.ref for r in conversation.records()]
-
-
-def test_what_arrives_begins_to_age_here(packed: Path, elsewhere: Store) -> None:
-    arrived = imported(elsewhere, packed)
-
-    assert all(r.stored_at > r.created_at for r in arrived.records)
-    assert {r.project_id for r in arrived.records} == {"prj_one"}
-
-
-def test_an_archive_can_go_into_a_new_conversation(store: Store, packed: Path) -> None:
-    arrived = imported(store, packed, "copy")
-
-    assert arrived.conversation.id == "copy"
-    assert len(arrived.records) == 3
-
-
-def test_importing_twice_changes_nothing(store: Store, packed: Path) -> None:
-    before = [record.ref for record in store.bound("prj_one", "chat-1").records()]
-
-    arrived = imported(store, packed)
-
-    assert [record.ref for record in arrived.records] == before
-    assert [record.ref for record in arrived.conversation.records()] == before
-
-
-def test_a_name_that_is_taken_makes_way(elsewhere: Store, packed: Path) -> None:
-    target = elsewhere.bound("prj_one", "other")
-    mine = target.put(new_file(), b"mine")
-    path = target.folder / mine.path
-    path.rename(path.with_name("CALL_1.txt"))
-    elsewhere = Store(elsewhere.root.parent, SystemClock())
-
-    arrived = imported(elsewhere, packed, "other")
-
-    eager = [record for record in arrived.conversation.records() if not record.lazy]
-    contents = {content_of(arrived.conversation, record.id) for record in eager}
-    assert b"mine" in contents
-    assert "红楼梦\n".encode() * 100 in contents
-
-
-def test_a_contradiction_is_a_conflict_and_nothing_changes(elsewhere: Store, packed: Path) -> None:
-    target = elsewhere.bound("prj_one", "chat-1")
-    target.put(new_file(key="call_1"), b"something else")
-
-    with pytest.raises(DaemonError, match="CONFLICT"):
-        imported(elsewhere, packed)
-
-    assert len(target.records()) == 1
-
-
-def test_another_projects_conversation_is_not_written_into(store: Store, packed: Path) -> None:
-    store.bound("prj_two", "theirs")
-
-    with pytest.raises(DaemonError, match="CONTEXT_SCOPE_VIOLATION"):
-        imported(store, packed, "theirs")
-
-
-@pytest.mark.requirement("CF-038")
-def test_without_a_manifest_the_folders_tell(
-    packed: Path, elsewhere: Store, tmp_path: Path
-) -> None:
-    bare = rewritten(packed, tmp_path, drop={f"{PREFIX}manifest.json"})
-
-    arrived = imported(elsewhere, bare)
-
-    assert sorted(record.kind for record in arrived.records) == [Kind.ARTIFACT, Kind.HISTORY]
-    assert "call_1.txt" in {record.hint for record in arrived.records}
+MANIFEST = "context/chat-1/manifest.json"
+SIGNATURES = (
+    b"PK\x01\x02",
+    b"PK\x03\x04",
+    b"PK\x05\x06",
+    b"PK\x06\x06",
+    b"PK\x06\x07",
+    b"\0\0\0\0",
+)
+FIELDS = (b'"path": "../evil.txt"', b'"deleted": true', b'"kind": "history"', b'"survey": null,')
 
 
 def rewritten(
@@ -197,11 +74,127 @@ def rewritten(
 
 def assert_refused(store: Store, path: Path, reason: str, rules: ImportRules = RULES) -> None:
     with pytest.raises(DaemonError, match="INVALID_ARGUMENT") as caught:
-        imported(store, path, rules=rules)
+        import_from(store, path, rules=rules)
     assert caught.value.details["reason"] == reason
     assert caught.value.details["field"] == "path"
     assert store.find("prj_one", "chat-1") is None
     assert not list(store.root.rglob("*"))
+
+
+def rename_first(field: str, value: Any) -> Callable[[Any], None]:
+    def change(manifest: Any) -> None:
+        manifest["items"][0][field] = value
+
+    return change
+
+
+def archive() -> bytes:
+    """Export a conversation of two files and a recipe."""
+    with tempfile.TemporaryDirectory() as folder:
+        store = Store(Path(folder), make_clock(deterministic=True))
+        conversation = store.find_or_create("prj_one", "chat-1")
+        conversation.put(new_file(key="call_1"), "红楼梦\n".encode() * 20)
+        conversation.put(new_file(key="call_2"), bytes(range(256)))
+        recipe = {"type": "json", "value": [1, {"a": None}]}
+        conversation.register(new_file(Kind.CATALOG, key="tools", recipe=recipe))
+        export(conversation, Path(folder) / "chat.zip", StopSignal(), lambda _: None)
+        return (Path(folder) / "chat.zip").read_bytes()
+
+
+def with_manifest(data: bytes) -> bytes:
+    """Pack the same files beside another manifest, with checksums that are right."""
+    made = io.BytesIO()
+    with zipfile.ZipFile(made, "w") as packed:
+        for name, content in (MEMBERS | {MANIFEST: data}).items():
+            packed.writestr(name, content)
+    return made.getvalue()
+
+
+PACKED = archive()
+with zipfile.ZipFile(io.BytesIO(PACKED)) as unpacked:
+    MEMBERS = {name: unpacked.read(name) for name in unpacked.namelist()}
+
+
+@pytest.mark.requirement("CF-037", "CF-038")
+def test_ids_times_and_bytes_survive_the_journey(
+    conversation: ConversationFolder, packed: Path, elsewhere: Store
+) -> None:
+    arrived = import_from(elsewhere, packed)
+
+    assert arrived.conversation.id == "chat-1"
+    assert [r.ref for r in arrived.records] == [r.ref for r in conversation.records()]
+    for record in conversation.records()[:2]:
+        assert content_of(arrived.conversation, record.id) == content_of(conversation, record.id)
+    again = Store(elsewhere.root.parent, SystemClock()).find("prj_one", "chat-1")
+    assert again is not None
+    assert [r.ref for r in again.records()] == [r.ref for r in conversation.records()]
+
+
+def test_what_arrives_begins_to_age_here(packed: Path, elsewhere: Store) -> None:
+    arrived = import_from(elsewhere, packed)
+
+    assert all(r.stored_at > r.created_at for r in arrived.records)
+    assert {r.project_id for r in arrived.records} == {"prj_one"}
+
+
+def test_an_archive_can_go_into_a_new_conversation(store: Store, packed: Path) -> None:
+    arrived = import_from(store, packed, "copy")
+
+    assert arrived.conversation.id == "copy"
+    assert len(arrived.records) == 3
+
+
+def test_importing_twice_changes_nothing(store: Store, packed: Path) -> None:
+    before = [record.ref for record in store.find_or_create("prj_one", "chat-1").records()]
+
+    arrived = import_from(store, packed)
+
+    assert [record.ref for record in arrived.records] == before
+    assert [record.ref for record in arrived.conversation.records()] == before
+
+
+def test_a_name_that_is_taken_makes_way(elsewhere: Store, packed: Path) -> None:
+    target = elsewhere.find_or_create("prj_one", "other")
+    mine = target.put(new_file(), b"mine")
+    path = target.folder / mine.path
+    path.rename(path.with_name("CALL_1.txt"))
+    elsewhere = Store(elsewhere.root.parent, SystemClock())
+
+    arrived = import_from(elsewhere, packed, "other")
+
+    eager = [record for record in arrived.conversation.records() if not record.lazy]
+    contents = {content_of(arrived.conversation, record.id) for record in eager}
+    assert b"mine" in contents
+    assert "红楼梦\n".encode() * 100 in contents
+
+
+def test_a_contradiction_is_a_conflict_and_nothing_changes(elsewhere: Store, packed: Path) -> None:
+    target = elsewhere.find_or_create("prj_one", "chat-1")
+    target.put(new_file(key="call_1"), b"something else")
+
+    with pytest.raises(DaemonError, match="CONFLICT"):
+        import_from(elsewhere, packed)
+
+    assert len(target.records()) == 1
+
+
+def test_another_projects_conversation_is_not_written_into(store: Store, packed: Path) -> None:
+    store.find_or_create("prj_two", "theirs")
+
+    with pytest.raises(DaemonError, match="CONTEXT_SCOPE_VIOLATION"):
+        import_from(store, packed, "theirs")
+
+
+@pytest.mark.requirement("CF-038")
+def test_without_a_manifest_the_folders_decide(
+    packed: Path, elsewhere: Store, tmp_path: Path
+) -> None:
+    bare = rewritten(packed, tmp_path, drop={f"{PREFIX}manifest.json"})
+
+    arrived = import_from(elsewhere, bare)
+
+    assert sorted(record.kind for record in arrived.records) == [Kind.ARTIFACT, Kind.HISTORY]
+    assert "call_1.txt" in {record.hint for record in arrived.records}
 
 
 @pytest.mark.parametrize(
@@ -271,7 +264,7 @@ def test_a_bomb_by_ratio_is_refused(elsewhere: Store, tmp_path: Path) -> None:
 
 
 def test_a_bomb_by_size_is_refused(packed: Path, elsewhere: Store) -> None:
-    assert_refused(elsewhere, packed, "too_large", RULES._replace(most_bytes=1000))
+    assert_refused(elsewhere, packed, "too_large", RULES._replace(max_bytes=1000))
 
 
 def test_an_entry_that_lies_about_its_size_is_refused(elsewhere: Store, tmp_path: Path) -> None:
@@ -282,7 +275,7 @@ def test_an_entry_that_lies_about_its_size_is_refused(elsewhere: Store, tmp_path
     path.write_bytes(data.replace((3_000_000).to_bytes(4, "little"), (3000).to_bytes(4, "little")))
 
     with pytest.raises(DaemonError, match="INVALID_ARGUMENT"):
-        imported(elsewhere, path)
+        import_from(elsewhere, path)
 
     assert not list(elsewhere.root.rglob("*"))
 
@@ -294,7 +287,7 @@ def test_entries_that_share_their_bytes_are_refused(packed: Path, elsewhere: Sto
     packed.write_bytes(data)
 
     with pytest.raises(DaemonError, match="INVALID_ARGUMENT"):
-        imported(elsewhere, packed)
+        import_from(elsewhere, packed)
 
 
 def test_a_wrong_hash_is_refused(packed: Path, elsewhere: Store, tmp_path: Path) -> None:
@@ -322,13 +315,6 @@ def test_another_compression_is_refused(elsewhere: Store, tmp_path: Path) -> Non
     assert_refused(elsewhere, path, "compression")
 
 
-def rename_first(field: str, value: Any) -> Callable[[Any], None]:
-    def change(manifest: Any) -> None:
-        manifest["items"][0][field] = value
-
-    return change
-
-
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -354,7 +340,7 @@ def test_a_manifest_that_no_daemon_wrote_is_refused(
     changed = rewritten(packed, tmp_path, manifest=rename_first(field, value))
 
     with pytest.raises(DaemonError, match="INVALID_ARGUMENT"):
-        imported(elsewhere, changed)
+        import_from(elsewhere, changed)
 
     assert elsewhere.find("prj_one", "chat-1") is None
     assert not list(elsewhere.root.rglob("*"))
@@ -367,7 +353,7 @@ def test_a_manifest_from_the_future_is_refused(
         manifest["version"] = 2
 
     with pytest.raises(DaemonError, match="VERSION_TOO_NEW"):
-        imported(elsewhere, rewritten(packed, tmp_path, manifest=change))
+        import_from(elsewhere, rewritten(packed, tmp_path, manifest=change))
 
 
 def test_a_file_that_the_manifest_does_not_name_is_refused(
@@ -383,7 +369,7 @@ def test_a_recipe_that_nobody_could_follow_is_refused(packed: Path, elsewhere: S
         raise DaemonError(ErrorCode.INVALID_ARGUMENT, "no such type", field="recipe")
 
     with pytest.raises(DaemonError):
-        imported(elsewhere, packed, rules=RULES._replace(check_recipe=check))
+        import_from(elsewhere, packed, rules=RULES._replace(check_recipe=check))
 
     assert elsewhere.find("prj_one", "chat-1") is None
 
@@ -407,7 +393,7 @@ def test_recipes_too_heavy_for_memory_are_refused_unread(
 
 def test_an_endless_table_of_contents_is_refused_unread(elsewhere: Store, tmp_path: Path) -> None:
     path = tmp_path / "endless.zip"
-    size = LARGEST_DIRECTORY + 1
+    size = MAX_DIRECTORY_BYTES + 1
     with path.open("wb") as file:
         file.truncate(size)
         file.seek(size)
@@ -416,8 +402,8 @@ def test_an_endless_table_of_contents_is_refused_unread(elsewhere: Store, tmp_pa
     assert_refused(elsewhere, path, "too_many_files")
 
 
-def test_hints_of_strangers_are_told_as_ours_are(packed: Path, elsewhere: Store) -> None:
-    arrived = imported(elsewhere, packed, rules=RULES._replace(told=str.upper))
+def test_hints_are_redacted_as_our_own_are(packed: Path, elsewhere: Store) -> None:
+    arrived = import_from(elsewhere, packed, rules=RULES._replace(visible_text=str.upper))
 
     assert {record.hint for record in arrived.records} == {"A HINT"}
 
@@ -428,16 +414,16 @@ def test_hints_of_strangers_are_told_as_ours_are(packed: Path, elsewhere: Store)
 def test_a_damaged_archive_is_refused_or_harmless(place: int, byte: int, cut: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         root = Path(folder)
-        source = Store(root / "source", SystemClock()).bound("prj_one", "chat-1")
+        source = Store(root / "source", SystemClock()).find_or_create("prj_one", "chat-1")
         source.put(new_file(key="call_1"), bytes(range(256)) * 4)
-        exported(source, root / "chat.zip")
+        export_to(source, root / "chat.zip")
         data = bytearray((root / "chat.zip").read_bytes())
         data[place % len(data)] = byte
         (root / "chat.zip").write_bytes(data[: len(data) - cut % 50])
         target = Store(root / "target", SystemClock())
 
         try:
-            arrived = imported(target, root / "chat.zip")
+            arrived = import_from(target, root / "chat.zip")
             contents = [content_of(arrived.conversation, r.id) for r in arrived.records]
         except DaemonError:
             contents = []
@@ -451,55 +437,16 @@ def test_what_is_no_archive_is_refused(elsewhere: Store, tmp_path: Path, content
     (tmp_path / "x.zip").write_bytes(content)
 
     with pytest.raises(DaemonError, match="INVALID_ARGUMENT"):
-        imported(elsewhere, tmp_path / "x.zip")
+        import_from(elsewhere, tmp_path / "x.zip")
 
 
 def test_a_missing_archive_is_not_found_and_a_folder_refused(
     elsewhere: Store, tmp_path: Path
 ) -> None:
     with pytest.raises(DaemonError, match="NOT_FOUND"):
-        imported(elsewhere, tmp_path / "missing.zip")
+        import_from(elsewhere, tmp_path / "missing.zip")
     with pytest.raises(DaemonError, match="INVALID_ARGUMENT"):
-        imported(elsewhere, tmp_path)
-
-
-def test_our_own_export_is_never_taken_for_a_bomb(
-    conversation: ConversationFolder, elsewhere: Store, tmp_path: Path
-) -> None:
-    conversation.put(new_file(), bytes(3_000_000))
-    conversation.put(new_file(), b"plain")
-    conversation.put(new_file(), b"x" * 2_000_000)
-    exported(conversation, tmp_path / "chat.zip")
-
-    arrived = imported(elsewhere, tmp_path / "chat.zip")
-
-    contents = [content_of(arrived.conversation, record.id) for record in arrived.records]
-    assert contents == [bytes(3_000_000), b"plain", b"x" * 2_000_000]
-
-
-def test_a_stopped_export_leaves_no_file(conversation: ConversationFolder, tmp_path: Path) -> None:
-    conversation.put(new_file(), b"x" * 3_000_000)
-    stop = StopSignal()
-    (tmp_path / "out").mkdir()
-
-    with pytest.raises(StoppedError):
-        export(conversation, tmp_path / "out" / "chat.zip", stop, lambda _: stop.tell())
-
-    assert list((tmp_path / "out").iterdir()) == []
-
-
-def test_a_failed_export_keeps_the_archive_that_was_there(
-    conversation: ConversationFolder, tmp_path: Path
-) -> None:
-    conversation.put(new_file(), b"x" * 3_000_000)
-    stop = StopSignal()
-    stop.tell()
-    (tmp_path / "chat.zip").write_bytes(b"old")
-
-    with pytest.raises(StoppedError):
-        export(conversation, tmp_path / "chat.zip", stop, lambda _: None)
-
-    assert (tmp_path / "chat.zip").read_bytes() == b"old"
+        import_from(elsewhere, tmp_path)
 
 
 def test_a_stopped_import_brings_nothing(packed: Path, elsewhere: Store) -> None:
@@ -519,28 +466,29 @@ def test_a_stopped_import_brings_nothing(packed: Path, elsewhere: Store) -> None
     assert not list(elsewhere.root.rglob("*"))
 
 
-def test_progress_goes_up_to_the_end(conversation: ConversationFolder, tmp_path: Path) -> None:
-    conversation.put(new_file(), b"x" * 2_500_000)
-    conversation.put(new_file(), b"y")
-    told: list[ArchiveProgress] = []
-
-    export(conversation, tmp_path / "chat.zip", StopSignal(), told.append)
-
-    assert [one.bytes for one in told] == sorted(one.bytes for one in told)
-    assert told[-1] == ArchiveProgress(2, 2, 2_500_001, 2_500_001)
-
-
-def test_files_put_during_an_export_do_not_disturb_it(
-    conversation: ConversationFolder, elsewhere: Store, tmp_path: Path
-) -> None:
-    for number in range(5):
-        conversation.put(new_file(), b"%d" % number * 100_000)
-    busy = threading.Thread(
-        target=lambda: [conversation.put(new_file(), b"new") for _ in range(20)]
+@pytest.mark.fuzz
+@often(0.5)
+@given(
+    st.one_of(
+        damaged_inputs([PACKED], SIGNATURES),
+        damaged_inputs([MEMBERS[MANIFEST]], FIELDS, most=3).map(with_manifest),
     )
-    busy.start()
+)
+def test_a_spoilt_archive_is_refused_or_all_there(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        (root / "chat.zip").write_bytes(data)
+        store = Store(root / "store", make_clock(deterministic=True))
 
-    exported(conversation, tmp_path / "chat.zip")
-
-    busy.join()
-    assert len(imported(elsewhere, tmp_path / "chat.zip").records) >= 5
+        try:
+            arrived = import_from(
+                store, root / "chat.zip", rules=RULES._replace(max_bytes=1024 * 1024)
+            )
+        except DaemonError:
+            left = [path for path in store.root.rglob("*") if path.is_file()]
+            assert left == []
+        else:
+            made = [record for record in arrived.records if record.stats is not None]
+            contents = [content_of(arrived.conversation, record.id) for record in made]
+            assert all(content in MEMBERS.values() for content in contents)
+        assert {path.name for path in root.iterdir()} <= {"chat.zip", "store"}

@@ -1,4 +1,4 @@
-"""One pass over the bytes tells what a search needs, however they arrive."""
+"""One pass over the bytes finds what a search needs, however they arrive."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,7 +10,7 @@ PIECES = st.lists(st.sampled_from([b"", b"\n", b"a" * 7, "红\n".encode(), b"\xe
 
 
 @given(PIECES)
-def test_a_survey_is_of_the_bytes_and_not_of_their_pieces(pieces: list[bytes]) -> None:
+def test_statistics_are_of_the_bytes_and_not_of_their_pieces(pieces: list[bytes]) -> None:
     data = b"".join(pieces)
     whole = file_stats([data])
 
@@ -23,7 +23,7 @@ def test_a_survey_is_of_the_bytes_and_not_of_their_pieces(pieces: list[bytes]) -
 
 
 @given(PIECES)
-def test_no_line_is_longer_than_the_survey_says(pieces: list[bytes]) -> None:
+def test_no_line_is_longer_than_the_statistics_claim(pieces: list[bytes]) -> None:
     longest = max(map(len, b"".join(pieces).split(b"\n")))
 
     assert longest <= file_stats(pieces).longest_line <= longest + BLOCK

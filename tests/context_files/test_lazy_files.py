@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 
 from creonowd.clock import SystemClock
-from creonowd.context_files.lazy_files import ProducerContext, Pull, built_in
+from creonowd.context_files.lazy_files import NextChunk, ProducerContext, built_in_recipes
 from creonowd.context_files.records import BLOCK, Kind
 from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError
 from creonowd.workspace.projects import Projects
-from tests.context_files.files import new_file
+from tests.context_files.sample_files import new_file
 
 
 @pytest.fixture
@@ -23,17 +23,17 @@ def log(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def pull(store: Store, log: Path, tmp_path: Path) -> Pull:
+async def pull(store: Store, log: Path, tmp_path: Path) -> NextChunk:
     """The making of a copy that has yet to begin."""
     projects = Projects(tmp_path, SystemClock())
     project = await projects.create(str(log.parent))
-    conversation = store.bound(project.project_id, "copies")
+    conversation = store.find_or_create(project.project_id, "copies")
     new = new_file(Kind.HISTORY, recipe={"type": "file", "path": "build.log"})
     record = conversation.register(new)
-    return built_in(projects).follow(ProducerContext(conversation, record, [], 1000))
+    return built_in_recipes(projects).start(ProducerContext(conversation, record, [], 1000))
 
 
-async def test_a_file_replaced_during_the_copy_is_a_conflict(pull: Pull, log: Path) -> None:
+async def test_a_file_replaced_during_the_copy_is_a_conflict(pull: NextChunk, log: Path) -> None:
     first = await pull()
     saved = log.with_name("saved")
     saved.write_bytes(b"b" * (BLOCK + 1000))
@@ -45,7 +45,7 @@ async def test_a_file_replaced_during_the_copy_is_a_conflict(pull: Pull, log: Pa
     assert first == b"a" * BLOCK
 
 
-async def test_a_file_that_grows_is_copied_up_to_where_it_was(pull: Pull, log: Path) -> None:
+async def test_a_file_that_grows_is_copied_up_to_where_it_was(pull: NextChunk, log: Path) -> None:
     pieces = [await pull()]
     with log.open("ab") as file:
         file.write(b"b" * BLOCK)

@@ -12,11 +12,17 @@ from hypothesis import strategies as st
 from creonowd.context_files import patterns, search_engines
 from creonowd.context_files.new_file import file_stats
 from creonowd.context_files.records import FileStats
-from creonowd.context_files.search_engines import TOP, Cursor, FoundLines, LineQuery, LineStart
+from creonowd.context_files.search_engines import (
+    FILE_START,
+    Cursor,
+    FoundLines,
+    LineQuery,
+    LineStart,
+)
 from creonowd.threads import StopSignal, TimeLimit
 from testing.fuzz import often
-from tests.context_files.files import file_of
-from tests.context_files.patterns_made import FILES, PATTERNS, Pattern
+from tests.context_files.pattern_strategies import FILES, PATTERNS, Pattern
+from tests.context_files.sample_files import file_of
 
 RIPGREP = search_engines.find_ripgrep()
 FOLDING = st.text(alphabet="kK\u212asS\u017fßẞiIİıéÉσςΣ\n", max_size=30)
@@ -27,7 +33,7 @@ def query(
     *,
     known: FileStats | None = None,
     case: bool = True,
-    start: Cursor = TOP,
+    start: Cursor = FILE_START,
     most: int = 1000,
 ) -> LineQuery:
     return LineQuery(
@@ -79,7 +85,7 @@ def test_ripgrep_finds_what_our_scan_finds(*, content: str, pattern: Pattern, ca
     assert RIPGREP is not None
     with tempfile.TemporaryDirectory() as folder, file_of(Path(folder), content.encode()) as file:
         asked = query(pattern.ours, case=case)
-        found = search_engines.run(RIPGREP, file, asked)
+        found = search_engines.run_ripgrep(RIPGREP, file, asked)
         scanned = search_engines.scan(file, asked)
 
     assert found == scanned
@@ -92,7 +98,7 @@ def test_the_engines_agree_on_letters_without_case(content: str, word: str) -> N
     assert RIPGREP is not None
     with tempfile.TemporaryDirectory() as folder, file_of(Path(folder), content.encode()) as file:
         asked = query(word, case=False)
-        found = search_engines.run(RIPGREP, file, asked)
+        found = search_engines.run_ripgrep(RIPGREP, file, asked)
         scanned = search_engines.scan(file, asked)
 
     assert found == scanned
@@ -103,7 +109,7 @@ def test_going_on_from_a_cursor_misses_nothing(content: str, pattern: Pattern, m
     with tempfile.TemporaryDirectory() as folder, file_of(Path(folder), content.encode()) as file:
         whole = search_engines.scan(file, query(pattern.ours))
         collected: list[LineStart] = []
-        cursor: Cursor | None = TOP
+        cursor: Cursor | None = FILE_START
         while cursor is not None:
             part = search_engines.scan(file, query(pattern.ours, start=cursor, most=most + 1))
             assert len(collected) + part.total == whole.total
@@ -135,14 +141,14 @@ def test_bytes_that_are_no_text_are_searched_as_they_read(pieces: list[bytes]) -
     assert all(place.offset == 0 or data[place.offset - 1] == 10 for place in found.places)
 
 
-@pytest.mark.parametrize("surveyed", [True, False])
-def test_line_numbers_are_right_across_mebibytes(tmp_path: Path, *, surveyed: bool) -> None:
+@pytest.mark.parametrize("counted", [True, False])
+def test_line_numbers_are_right_across_mebibytes(tmp_path: Path, *, counted: bool) -> None:
     lines = [
         b"%d %s" % (i, b"x" * (i % 50)) + (b" needle" if i % 9973 == 0 else b"")
         for i in range(120_000)
     ]
     data = b"\n".join(lines)
-    known = file_stats([data]) if surveyed else None
+    known = file_stats([data]) if counted else None
     with file_of(tmp_path, data) as file:
         found = search_engines.scan(file, query("needle", known=known))
 
@@ -163,13 +169,13 @@ def test_a_line_longer_than_the_longest_counts_once(tmp_path: Path) -> None:
 
 def test_a_dead_ripgrep_cannot_tell(tmp_path: Path) -> None:
     with file_of(tmp_path, b"needle\n") as file:
-        found = search_engines.run(tmp_path / "no-such-program", file, query("needle"))
+        found = search_engines.run_ripgrep(tmp_path / "no-such-program", file, query("needle"))
 
     assert found is None
 
 
 def test_the_time_limit_ends_a_scan_with_what_was_found(tmp_path: Path) -> None:
-    asked = query("needle")._replace(limit=TimeLimit(0, monotonic))
+    asked = query("needle")._replace(time_limit=TimeLimit(0, monotonic))
     with file_of(tmp_path, b"needle\n") as file:
         found = search_engines.scan(file, asked)
 
@@ -178,11 +184,11 @@ def test_the_time_limit_ends_a_scan_with_what_was_found(tmp_path: Path) -> None:
 
 def test_a_pattern_that_is_slow_for_any_engine_keeps_to_the_time_limit(tmp_path: Path) -> None:
     """Without stretches that fit the pattern, one mebibyte of this takes most of a minute."""
-    asked = query(r"(\w{1,30}\s?){30}z", case=False)._replace(limit=TimeLimit(0.2, monotonic))
+    asked = query(r"(\w{1,30}\s?){30}z", case=False)._replace(time_limit=TimeLimit(0.2, monotonic))
     with file_of(tmp_path, (b"ab" * 500 + b"\n") * 1000) as file:
         found = search_engines.scan(file, asked)
 
-    assert asked.stretch < 10_000
+    assert asked.chunk_bytes < 10_000
     assert found == FoundLines([], 0, complete=False)
 
 

@@ -1,15 +1,31 @@
-"""Files are called as the specification suggests, and no name is unsafe anywhere."""
+"""Records have ids and names of their own, and no name is unsafe anywhere."""
+
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from creonowd.clock import SteppingClock
 from creonowd.context_files import records
-from creonowd.context_files.records import Origin
+from creonowd.context_files.records import Index, Origin, Record, make_record
 from creonowd.errors import DaemonError
+from tests.context_files.sample_files import new_file
 
 AT = 1_700_000_000_000
 NONE_TAKEN: frozenset[str] = frozenset()
+
+
+class UnluckyClock(SteppingClock):
+    """A clock that gives out the ids of a list."""
+
+    def __init__(self, ids: list[str]) -> None:
+        super().__init__()
+        self._ids: Iterator[str] = iter(ids)
+
+    def new_id(self, prefix: str) -> str:
+        """Give out the next id."""
+        return f"{prefix}_{next(self._ids)}"
 
 
 @pytest.mark.requirement("CF-007", "CF-008", "CF-009", "CF-010")
@@ -28,7 +44,7 @@ NONE_TAKEN: frozenset[str] = frozenset()
 def test_a_file_is_called_after_its_origin(
     origin: Origin, label: str, mime_type: str, path: str
 ) -> None:
-    assert records.choose(origin, label, AT, mime_type, NONE_TAKEN) == path
+    assert records.choose_path(origin, label, AT, mime_type, NONE_TAKEN) == path
 
 
 @pytest.mark.requirement("CF-039")
@@ -36,12 +52,12 @@ def test_a_file_is_called_after_its_origin(
 def test_any_label_becomes_a_safe_path_of_its_folder(
     origin: Origin, label: str, mime_type: str
 ) -> None:
-    path = records.choose(origin, label, AT, mime_type, NONE_TAKEN)
+    path = records.choose_path(origin, label, AT, mime_type, NONE_TAKEN)
 
     folder, _, name = path.rpartition("/")
     assert records.is_path(path)
     assert records.origin_of(path) is origin
-    assert folder == records.PLACES[origin]
+    assert folder == records.ORIGIN_FOLDERS[origin]
     assert ".." not in path
     assert not name.startswith((".", "-"))
 
@@ -50,14 +66,15 @@ def test_names_that_differ_only_in_case_do_not_meet() -> None:
     taken = {"artifacts/tool/call.txt"}
 
     assert (
-        records.choose(Origin.TOOL, "CALL", AT, "text/plain", taken) == "artifacts/tool/CALL-2.txt"
+        records.choose_path(Origin.TOOL, "CALL", AT, "text/plain", taken)
+        == "artifacts/tool/CALL-2.txt"
     )
 
 
-def test_keys_that_differ_in_what_no_name_can_hold_are_told_apart_at_once() -> None:
+def test_keys_that_differ_in_what_no_name_can_hold_get_different_names() -> None:
     keys = [f"第{chr(0x4E00 + number)}次调用" for number in range(2000)]
 
-    paths = {records.choose(Origin.TOOL, key, AT, "text/plain", NONE_TAKEN) for key in keys}
+    paths = {records.choose_path(Origin.TOOL, key, AT, "text/plain", NONE_TAKEN) for key in keys}
 
     assert len(paths) == len(keys)
 
@@ -98,3 +115,26 @@ def test_any_other_conversation_id_is_refused(given_id: str) -> None:
         records.check_conversation_id(given_id)
 
     assert caught.value.details["field"] == "conversationId"
+
+
+def test_an_id_that_is_taken_is_thrown_away() -> None:
+    index = Index()
+    clock = UnluckyClock(["a" * 20, "a" * 20, "a" * 20, "b" * 20])
+
+    for _ in range(2):
+        index.add(make_record(new_file(), index, "prj_one", clock))
+
+    assert [record.id for record in index.all()] == [f"ctx_{'a' * 20}", f"ctx_{'b' * 20}"]
+
+
+def test_records_of_one_moment_keep_their_order() -> None:
+    index = Index()
+    clock = SteppingClock(step_ms=0)
+    minted: list[Record] = []
+
+    for key in ("z", "a", "m"):
+        minted.append(make_record(new_file(key=key), index, "prj_one", clock))
+        index.add(minted[-1])
+
+    assert index.all() == minted
+    assert len({record.path for record in minted}) == 3

@@ -41,13 +41,13 @@ def new_file(
 
 def content_of(conversation: ConversationFolder, ref_id: str) -> bytes:
     """Read a whole file."""
-    with conversation.opened(ref_id) as (_, file):
+    with conversation.open_file(ref_id) as (_, file):
         return file.read_at(0, file.size)
 
 
 def lazy_file(conversation: ConversationFolder, content: bytes) -> str:
     """Register a recipe and make its file."""
     record = conversation.register(new_file(Kind.HISTORY, recipe={"type": "host"}))
-    with conversation.filling(record) as file:
+    with conversation.write_lazy_file(record) as file:
         file.write(content)
     return record.id
