@@ -37,7 +37,8 @@ from creonowd.context.evidence import TrimEvidence
 from creonowd.context.fragment import Action, Fragment, Layer, Place, Reason, Rule
 from creonowd.context.gather import Gathered
 from creonowd.context.inspection import InspectMeta, inspect
-from creonowd.context.result import Compared, ModelTarget
+from creonowd.context.prefix import PrefixComparison
+from creonowd.context.result import ModelTarget
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.daemon.run import keep_freed_memory
 from creonowd.tokens.tables import packaged_encoding
@@ -164,7 +165,7 @@ def _evidence(characters: int, tokens: int) -> TrimEvidence:
 
 async def _candidates(root: Path, chapter: str) -> str:
     assembly = await ProjectEngine(root).assemble(make_plan(chapter, len(chapter), 60_000))
-    return "\n".join([chapter, *(verdict.text for verdict in assembly.all_verdicts())])
+    return "\n".join([chapter, *(verdict.text for verdict in assembly.decisions())])
 
 
 def _growth(text: str) -> None:
@@ -202,10 +203,10 @@ async def _parts(root: Path, chapter: str) -> None:
     assembly = await engine.assemble(here)
     seen = await _times(lambda: _inspect(engine, chapter))
     _row("inspect, p95", f"{percentile(seen, 0.95):.1f} ms", "< 180 ms")
-    engine.instruments.memory.layered.misses = 0
+    engine.instruments.memory.layers.misses = 0
 
     async def budget() -> None:
-        engine.instruments.memory.layered = Memory().layered
+        engine.instruments.memory.layers = Memory().layers
         await engine.assemble(here)
 
     spent = await _times(budget)
@@ -221,7 +222,7 @@ async def _parts(root: Path, chapter: str) -> None:
         f"{percentiles(spent, 1)} ms",
         "< 30 / 80 / 150 ms",
     )
-    prompt = (assembly.stable.prompt.text + assembly.user.text).encode()
+    prompt = (assembly.system_prompt.prompt.text + assembly.user_content.text).encode()
 
     async def take_hash() -> None:
         sha256(prompt).hexdigest()
@@ -231,7 +232,7 @@ async def _parts(root: Path, chapter: str) -> None:
 
 async def _inspect(engine: ProjectEngine, chapter: str) -> None:
     made = await engine.assemble(make_plan(chapter, len(chapter) // 3, 32_000))
-    inspect(made, Compared(), ModelTarget(), META)
+    inspect(made, PrefixComparison(), ModelTarget(), META)
 
 
 async def _writing(root: Path, chapter: str, name: str, around: int | None) -> None:

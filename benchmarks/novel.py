@@ -15,9 +15,10 @@ from typing import Any
 
 from creonowd.clock import SystemClock
 from creonowd.context.assemble import Assembly, assemble
-from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets
-from creonowd.context.plan import ContextRules, Plan, SkillNeeds, figures_of, place
-from creonowd.context.result import AssembleResult, Compared, ModelTarget, answer
+from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets, figures_of
+from creonowd.context.plan import ContextRules, Plan, SkillNeeds, place
+from creonowd.context.prefix import PrefixComparison
+from creonowd.context.result import AssembleResult, ModelTarget, answer
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.redaction import Redactor
 from creonowd.retrieval.indexes import Indexes
@@ -147,7 +148,7 @@ class ProjectEngine:
 
     async def answer(self, plan: Plan) -> AssembleResult:
         """Assemble once and make the result that a channel returns."""
-        return answer(await self.assemble(plan), Compared(), ModelTarget(model="gpt-4o"))
+        return answer(await self.assemble(plan), PrefixComparison(), ModelTarget(model="gpt-4o"))
 
 
 def make_plan(

@@ -30,7 +30,8 @@ from benchmarks.programs.contest import Chunk, Packed, Work, measure
 from creonowd.context.assemble import assemble
 from creonowd.context.fragment import Action, Layer
 from creonowd.context.plan import Source
-from creonowd.context.result import AssembleResult, Compared, ModelTarget, answer
+from creonowd.context.prefix import PrefixComparison
+from creonowd.context.result import AssembleResult, ModelTarget, answer
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.model import Model
 from creonowd.redaction import Redactor
@@ -297,7 +298,7 @@ class Engine:
     def _assemble(self, text: str, sources: Sequence[Source]) -> AssembleResult:
         wanted = make_plan(text, len(text), self._budget)
         made = self._loop.run_until_complete(assemble(wanted, sources, self._instruments))
-        return answer(made, Compared(), ModelTarget(model="gpt-4o"))
+        return answer(made, PrefixComparison(), ModelTarget(model="gpt-4o"))
 
 
 class Daemon:

@@ -3,8 +3,15 @@
 import structlog
 
 from creonowd.context.inspection import InspectMeta, InspectResult, inspect
-from creonowd.context.result import AssembleResult, Compared, answer
-from creonowd.engine.assembly import AssembleContext, WhatIf, compare, make, remember
+from creonowd.context.prefix import PrefixComparison
+from creonowd.context.result import AssembleResult, answer
+from creonowd.engine.assembly import (
+    AssembleContext,
+    WhatIf,
+    assemble_for_client,
+    compare_prefix,
+    remember_prefix,
+)
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Channel, Role
@@ -25,9 +32,9 @@ class InspectContext(AssembleContext):
 
 async def assemble_context(session: Session, params: AssembleContext) -> AssembleResult:
     """Make the prompt for one AI call, within its budget, with evidence for everything."""
-    made = await make(session, params)
-    compared = remember(session, made)
-    return answer(made.assembly, compared, made.target)
+    result = await assemble_for_client(session, params)
+    comparison = remember_prefix(session, result)
+    return answer(result.assembly, comparison, result.target)
 
 
 async def inspect_context(session: Session, params: InspectContext) -> InspectResult:
@@ -35,15 +42,15 @@ async def inspect_context(session: Session, params: InspectContext) -> InspectRe
     if not _may_inspect(session, params):
         log.warning("context_inspect_forbidden", role=session.peer.role, peer=session.peer.id)
         raise DaemonError(ErrorCode.CONTEXT_INSPECT_FORBIDDEN)
-    made = await make(session, params, params.what_if)
-    compared = Compared() if params.what_if else compare(session, made)
+    result = await assemble_for_client(session, params, params.what_if)
+    comparison = PrefixComparison() if params.what_if else compare_prefix(session, result)
     meta = InspectMeta(
         debug_mode=params.debug_mode,
         requested_by=session.peer.id,
         requested_at=session.clock.now_ms(),
         what_if=params.what_if is not None,
     )
-    return inspect(made.assembly, compared, made.target, meta)
+    return inspect(result.assembly, comparison, result.target, meta)
 
 
 def _may_inspect(session: Session, params: InspectContext) -> bool:

@@ -1,7 +1,7 @@
 """`context:creonow:*` — the `.creonow` folder: making it, listing and reading what is in it."""
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Literal
 
 import structlog
 from msgspec import UNSET, Meta, UnsetType
@@ -16,7 +16,7 @@ from creonowd.rpc.channel import Channel, Notification
 from creonowd.rpc.peer import Peer
 from creonowd.storage.relative_paths import CreonowFolder, folder_of
 from creonowd.text import as_text, is_json
-from creonowd.workspace.creonow_tree import FileInfo, Folder, Layer, Problem, TreeFile, layers_of
+from creonowd.workspace.creonow_tree import FileInfo, Folder, Problem, TreeFile, layers_of
 from creonowd.workspace.watcher import ProjectChange
 
 log = structlog.get_logger(__name__)
@@ -235,6 +235,10 @@ class Watching(Result):
     watching: bool
 
 
+# The contract spells the layers of this event out instead of naming the type.
+LayerName = Literal["rules", "settings", "retrieved", "immediate"]
+
+
 class CreonowChanged(Model):
     """Files of a watched project came, went or changed; `layers` are those of a prompt they touch.
 
@@ -243,7 +247,7 @@ class CreonowChanged(Model):
 
     project_id: str
     paths: list[str]
-    layers: list[Layer]
+    layers: list[LayerName]
     at_ms: Annotated[int, Meta(description="milliseconds since the epoch")]
     watching: bool | UnsetType = UNSET
 
@@ -274,7 +278,7 @@ def _tell(peer: Peer, change: ProjectChange) -> None:
     event = CreonowChanged(
         project_id=change.project_id,
         paths=list(change.paths),
-        layers=list(change.layers),
+        layers=[layer.value for layer in change.layers],
         at_ms=change.at_ms,
         watching=UNSET if change.watching else False,
     )
@@ -287,7 +291,7 @@ def joined(waiting: CreonowChanged, newer: CreonowChanged) -> CreonowChanged:
     return CreonowChanged(
         project_id=newer.project_id,
         paths=sorted(paths),
-        layers=list(layers_of(paths)),
+        layers=[layer.value for layer in layers_of(paths)],
         at_ms=newer.at_ms,
         watching=newer.watching,
     )

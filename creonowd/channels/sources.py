@@ -6,9 +6,10 @@ from msgspec import Meta
 
 from creonowd.channels.document import DocumentId
 from creonowd.channels.redacted import redacted
+from creonowd.context.budget import figures_of
 from creonowd.context.fragment import Layer
-from creonowd.context.plan import figures_of, step
 from creonowd.context.plan import query as text_before
+from creonowd.context.plan import step
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model, Params, Result

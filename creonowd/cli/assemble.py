@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from creonowd.cli.client import Client, connect, show, write
+from creonowd.context.fragment import Layer
 from creonowd.errors import WARNINGS, DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.settings import user_data_dir
@@ -58,7 +59,6 @@ class LastAssembly:
 
 
 WIDTH = 28
-LAYERS = ("rules", "settings", "retrieved", "immediate")
 
 _MARKS = {"kept": "✓", "trimmed": "✂", "dropped": "✗"}
 _COLOURS = {"kept": "32", "trimmed": "33", "dropped": "31"}
@@ -99,7 +99,7 @@ def differences(before: Remembered | None, result: Told) -> str:
 
 def _bars(result: Told, budget: Told) -> Iterator[str]:
     total = result["budget"]["maxInputTokens"]
-    for layer in LAYERS:
+    for layer in Layer:
         told = result["layers"][layer]
         wanted = result["budget"]["estimate"][f"{layer}Tokens"]
         minimum = budget["layers"][layer]["minimumTokens"]

@@ -1,5 +1,5 @@
-"""The engine: plan, gather, redact, count, trim, render, hash. No disk, no network, no clock.
+"""The engine that assembles a prompt. `assemble` lists its steps.
 
-`assemble` is the table of contents. Values in, a value and its problems out; what was computed
-from the same text before is remembered in `Memory`, by content.
+It knows no disk, no network and no clock. Values go in, a value and its problems come out; what
+was computed from the same text before is kept in `text_tools.Memory`, by content.
 """

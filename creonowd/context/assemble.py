@@ -1,7 +1,7 @@
-"""One assembly from the plan to the hash: the table of contents of this package.
+"""One assembly, step by step.
 
-plan ─► gather ─► guard ─► redact ─► count ─► trim ─► render ─► hash. Gathering is the only
-await; the rest is a pure function of what was gathered, done in a thread.
+plan ─► gather ─► redact ─► count ─► guard ─► trim ─► render ─► hash. Only gathering waits for
+anything; the rest is a pure function of what was gathered and runs in a thread.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -10,112 +10,143 @@ from typing import NamedTuple
 from anyio import CapacityLimiter, to_thread
 from msgspec.structs import replace
 
-from creonowd.context.budget import BudgetProfile
-from creonowd.context.evidence import Decision, LayerOutcome, absent_decisions, summarise_layer
+from creonowd.context.budget import BudgetProfile, figures_of
+from creonowd.context.evidence import Decision, LayerOutcome, drop_unread, of_layer, summarise_layer
 from creonowd.context.fragment import DYNAMIC, STABLE, Action, Fragment, Layer, Rule
 from creonowd.context.gather import Failure, Gathered, gather
 from creonowd.context.manuscript import Manuscript
-from creonowd.context.plan import Plan, Source, asked, figures_of, shows_document
-from creonowd.context.render import Rendered
+from creonowd.context.plan import Plan, Source, asked, shows_document
+from creonowd.context.render import Rendered, join, render_layer
 from creonowd.context.rules_layer import mentioned_entities
 from creonowd.context.system_prompt import (
-    ReadySettings,
+    PreparedRules,
+    PreparedSettings,
+    RedactedRules,
+    RedactedSettings,
     SystemPrompt,
     SystemPromptInput,
-    prepare_rules,
-    settings_ahead,
+    count_rules,
+    count_settings,
+    redact_rules,
+    redact_settings,
     system_prompt,
 )
 from creonowd.context.text_tools import TextTools, TokenizerFailedError
-from creonowd.context.units import Tally, Unit, candidates, prepare_all, refuse_long, visible_ref
-from creonowd.context.user_content import DynamicInput, pin, raw_input, user_content
-from creonowd.context.window import Surroundings, surroundings_of
+from creonowd.context.units import (
+    MAX_INPUT_TOKENS,
+    RedactedFragments,
+    Unit,
+    count_fragments,
+    guard_lengths,
+    redact_fragments,
+    refuse_input,
+    visible_ref,
+)
+from creonowd.context.user_content import (
+    PinnedTexts,
+    UserContent,
+    UserContentInput,
+    count_pinned,
+    input_fragments,
+    redact_pinned,
+    trim_user_content,
+)
+from creonowd.context.window import surroundings_of
 from creonowd.errors import WarningCode, warning_text
 from creonowd.model import Model
-from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer
+from creonowd.tokens.tokenizer import ByteTokenizer, Counts, Tokenizer
 
-Warned = tuple[Layer | None, str]
+BATCH = 500
 
-
-def trimming_warnings(
-    plan: Plan, layers: Mapping[Layer, LayerOutcome], *, rules_over: bool
-) -> Iterator[Warned]:
-    """Walk the warnings that trimming gives rise to."""
-    rules, retrieved = layers[Layer.RULES], layers[Layer.RETRIEVED]
-    if rules_over:
-        yield Layer.RULES, WarningCode.CONTEXT_RULES_OVERBUDGET
-    if Rule.CONSTRAINT_LIMIT in rules.rules:
-        yield Layer.RULES, WarningCode.CONTEXT_CONSTRAINT_LIMIT
-    if Rule.CHUNK_LIMIT in retrieved.rules:
-        yield Layer.RETRIEVED, WarningCode.CONTEXT_RETRIEVED_CHUNK_LIMIT
-    if plan.skill.rules is None and retrieved.truncated and not retrieved.chunks:
-        yield Layer.RETRIEVED, warning_text(WarningCode.CONTEXT_RETRIEVED_STARVED)
-    for layer, judged in layers.items():
-        if judged.falls_short(plan.figures.minimum(layer)):
-            yield layer, f"{WarningCode.CONTEXT_MINIMUM_UNMET}: {layer}"
+LayerWarning = tuple[Layer | None, str]
 
 
 class Assembly(Model):
-    """The result of one pass. `warnings` name the layer they belong to, if one."""
+    """The result of one assembly. `warnings` name the layer they belong to, if one."""
 
     plan: Plan
-    stable: SystemPrompt
-    user: Rendered
+    system_prompt: SystemPrompt
+    user_content: Rendered
     prompt_hash: str
     layers: dict[Layer, LayerOutcome]
-    warnings: tuple[Warned, ...]
+    warnings: tuple[LayerWarning, ...]
     failures: tuple[Failure, ...]
     tokenizer: Tokenizer
 
     @property
     def tokens(self) -> int:
         """The exact count of the prompt."""
-        return self.stable.prompt.tokens + self.user.tokens
+        return self.system_prompt.prompt.tokens + self.user_content.tokens
 
     @property
     def fixed_tokens(self) -> int:
         """The tokens that belong to no layer."""
-        return self.stable.prompt.fixed + self.user.fixed
+        return self.system_prompt.prompt.fixed + self.user_content.fixed
 
     def count(self, action: Action) -> int:
-        """Tell of how many candidates something became."""
-        return sum(judged.actions.get(action, 0) for judged in self.layers.values())
+        """Count the candidates that an action was taken on."""
+        return sum(outcome.actions.get(action, 0) for outcome in self.layers.values())
 
-    def all_verdicts(self) -> Iterator[Decision]:
-        """Walk every candidate."""
+    def decisions(self) -> Iterator[Decision]:
+        """Return the decisions on all candidates, layer by layer."""
         for layer in Layer:
-            yield from self.layers[layer].verdicts
-
-
-AT_ONCE = 500
+            yield from self.layers[layer].decisions
 
 
 class Concurrency(NamedTuple):
-    """How many assemblies read and compose at once; more only get in each other's way."""
+    """How many assemblies read and compose at once; more would only slow each other down."""
 
     reading: CapacityLimiter
     composing: CapacityLimiter
 
 
+class RedactedCandidates(NamedTuple):
+    """What was gathered, settings aside, after redaction. Chunks and notes come in batches.
+
+    The document is redacted as it is read. Rules that are kept from before are counted already.
+    """
+
+    rules: PreparedRules | RedactedRules
+    chunks: list[RedactedFragments]
+    notes: list[RedactedFragments]
+    pinned: PinnedTexts
+    manuscript: Manuscript | None
+
+
+class CountedCandidates(NamedTuple):
+    """What was gathered, after counting."""
+
+    rules: PreparedRules
+    user: UserContentInput
+    settings: PreparedSettings
+
+
+class TrimmedPrompt(NamedTuple):
+    """What is kept; the system prompt is rendered and hashed already."""
+
+    system_prompt: SystemPrompt
+    user: UserContent
+
+
 async def assemble(
-    plan: Plan, sources: Sequence[Source], instruments: TextTools, lanes: Concurrency | None = None
+    plan: Plan, sources: Sequence[Source], tools: TextTools, concurrency: Concurrency | None = None
 ) -> Assembly:
     """Gather what the plan asks for and make a prompt of it."""
-    gathered = await gather(plan, asked(plan, sources), lanes and lanes.reading)
-    limiter = lanes and lanes.composing
-    return await to_thread.run_sync(compose, plan, gathered, instruments, limiter=limiter)
+    gathered = await gather(plan, asked(plan, sources), concurrency and concurrency.reading)
+    limiter = concurrency and concurrency.composing
+    return await to_thread.run_sync(compose, plan, gathered, tools, limiter=limiter)
 
 
-def compose(plan: Plan, gathered: Gathered, instruments: TextTools) -> Assembly:
-    """Make a prompt of what was gathered; with bytes for tokens if the tokenizer fails."""
+def compose(plan: Plan, gathered: Gathered, tools: TextTools) -> Assembly:
+    """Make a prompt of what was gathered; count bytes instead of tokens if the tokenizer fails."""
     try:
-        return _compose(plan, gathered, instruments)
+        return _compose(plan, gathered, tools)
     except TokenizerFailedError:
-        return _compose(without_tokenizer(plan), gathered, instruments.counting(ByteTokenizer()))
+        return _compose(without_tokenizer(plan), gathered, tools.with_tokenizer(ByteTokenizer()))
 
 
 def without_tokenizer(plan: Plan) -> Plan:
-    """Fall back to the default profile, and say so."""
+    """Fall back to the default profile, with a warning."""
     return replace(
         plan,
         figures=figures_of(BudgetProfile()),
@@ -123,114 +154,181 @@ def without_tokenizer(plan: Plan) -> Plan:
     )
 
 
-def _compose(plan: Plan, gathered: Gathered, instruments: TextTools) -> Assembly:
-    given = gathered.fragments
-    refuse_long(_sent(plan, given), instruments)
-    with settings_ahead(given[Layer.SETTINGS], instruments) as settings:
-        offered = _offered(plan, given, settings, instruments)
-        stable = system_prompt(_stable_input(plan, gathered, instruments), settings, instruments)
-    dynamic = user_content(plan, stable, offered, instruments)
-    hasher = stable.hasher.copy()
-    hasher.update(dynamic.prompt.text.encode())
-    absent = absent_decisions(
-        (item for item in (*gathered.left_out, *plan.left_out) if item.layer not in STABLE),
-        instruments,
-    )
-    layers = {
-        Layer.RULES: stable.rules,
-        Layer.SETTINGS: stable.settings,
-        Layer.RETRIEVED: summarise_layer((*dynamic.retrieved, *_of(Layer.RETRIEVED, absent))),
-        Layer.IMMEDIATE: summarise_layer((*dynamic.immediate, *_of(Layer.IMMEDIATE, absent))),
-    }
-    trimmed = trimming_warnings(plan, layers, rules_over=stable.rules_over)
+def _compose(plan: Plan, gathered: Gathered, tools: TextTools) -> Assembly:
+    guard_lengths(_sent_fragments(plan, gathered), tools)
+    settings = redact_settings(gathered.fragments[Layer.SETTINGS], tools)
+    # Settings are the most text: other threads count new ones while this one does the rest.
+    with tools.start_counting(settings.texts, ahead=True) as settings_counts:
+        redacted = redact(plan, gathered, tools)
+        counted = count(plan, redacted, settings, settings_counts, tools)
+    guard(plan, gathered, counted, tools)
+    trimmed = trim(plan, gathered, counted, tools)
+    user_content = render(trimmed, tools)
+    prompt_hash = hash_prompt(trimmed, user_content)
+    layers = summarise(plan, gathered, trimmed, tools)
     return Assembly(
         plan=plan,
-        stable=stable,
-        user=dynamic.prompt,
-        prompt_hash=hasher.hexdigest(),
+        system_prompt=trimmed.system_prompt,
+        user_content=user_content,
+        prompt_hash=prompt_hash,
         layers=layers,
-        warnings=tuple(dict.fromkeys((*_said(plan, gathered, instruments), *trimmed))),
+        warnings=tuple(dict.fromkeys(_warnings(plan, gathered, trimmed, layers, tools))),
         failures=gathered.failures,
-        tokenizer=instruments.tokenizer,
+        tokenizer=tools.tokenizer,
     )
 
 
-def _sent(plan: Plan, given: Mapping[Layer, tuple[Fragment, ...]]) -> list[Fragment]:
-    """List what hosts and the author sent, rules aside."""
-    layers = (Layer.SETTINGS, *DYNAMIC)
-    return [*(f for layer in layers for f in given[layer] if f.hosted), *raw_input(plan)]
+def redact(plan: Plan, gathered: Gathered, tools: TextTools) -> RedactedCandidates:
+    """Take secrets out of all but the settings: counts and hashes are of what is sent."""
+    given = gathered.fragments
+    document = plan.document
+    manuscript = document and Manuscript(document.text, document.here.start, tools)
+    return RedactedCandidates(
+        rules=redact_rules(given[Layer.RULES], tools),
+        chunks=_redact_batches(given[Layer.RETRIEVED], tools),
+        notes=_redact_batches(given[Layer.IMMEDIATE], tools),
+        pinned=redact_pinned(plan, manuscript, tools),
+        manuscript=manuscript,
+    )
 
 
-def _opened(plan: Plan, instruments: TextTools) -> Manuscript | None:
-    if plan.document is None:
-        return None
-    return Manuscript(plan.document.text, plan.document.here.start, instruments)
-
-
-def _offered(
+def count(
     plan: Plan,
-    given: Mapping[Layer, tuple[Fragment, ...]],
-    settings: ReadySettings,
-    instruments: TextTools,
-) -> DynamicInput:
-    """Make the dynamic side ready, refusing as early as possible what is too large."""
-    rules = prepare_rules(given[Layer.RULES], instruments)
-    tally = Tally(lambda: [*given[Layer.RULES], *_sent(plan, given)], instruments)
-    tally.add(rules.before_tokens)
-    manuscript = _opened(plan, instruments)
-    pinned = pin(plan, manuscript, instruments)
-    tally.add(pinned.tokens)
-    offered = DynamicInput(
-        pinned=pinned,
-        chunks=_ready(given[Layer.RETRIEVED], tally, instruments),
-        notes=_ready(given[Layer.IMMEDIATE], tally, instruments),
-        scene=None if manuscript is None else _seen(plan, manuscript, instruments),
+    redacted: RedactedCandidates,
+    settings: PreparedSettings | RedactedSettings,
+    settings_counts: Counts,
+    tools: TextTools,
+) -> CountedCandidates:
+    """Count everything exactly; the settings last, which other threads count meanwhile."""
+    around = None
+    if redacted.manuscript is not None and shows_document(plan):
+        around = surroundings_of(plan, redacted.manuscript, tools)
+    return CountedCandidates(
+        rules=count_rules(redacted.rules, tools),
+        user=UserContentInput(
+            pinned=count_pinned(plan, redacted.pinned, tools),
+            chunks=_count_batches(redacted.chunks, tools),
+            notes=_count_batches(redacted.notes, tools),
+            around=around,
+        ),
+        settings=count_settings(settings, settings_counts, tools),
     )
-    if any(fragment.hosted for fragment in given[Layer.SETTINGS]):
-        tally.add(_hosted_tokens(settings().units))
-    return offered
 
 
-def _seen(plan: Plan, manuscript: Manuscript, instruments: TextTools) -> Surroundings | None:
-    return surroundings_of(plan, manuscript, instruments) if shows_document(plan) else None
+def guard(plan: Plan, gathered: Gathered, counted: CountedCandidates, tools: TextTools) -> None:
+    """Refuse more than 64 000 tokens of rules, pinned text and what hosts sent."""
+    user = counted.user
+    tokens = counted.rules.before_tokens + user.pinned.tokens
+    tokens += _hosted_tokens(user.chunks) + _hosted_tokens(user.notes)
+    if any(fragment.hosted for fragment in gathered.fragments[Layer.SETTINGS]):
+        tokens += _hosted_tokens(counted.settings.units)
+    if tokens > MAX_INPUT_TOKENS:
+        rules = gathered.fragments[Layer.RULES]
+        refuse_input([*rules, *_sent_fragments(plan, gathered)], tools)
 
 
-def _ready(fragments: Sequence[Fragment], tally: Tally, instruments: TextTools) -> list[Unit]:
-    units: list[Unit] = []
-    given = candidates(fragments)
-    for start in range(0, len(given), AT_ONCE):
-        some = prepare_all(given[start : start + AT_ONCE], instruments)
-        units += some
-        tally.add(_hosted_tokens(some))
-    return units
-
-
-def _hosted_tokens(units: Iterable[Unit]) -> int:
-    return sum(unit.before_tokens for unit in units if unit.fragment.hosted)
-
-
-def _stable_input(plan: Plan, gathered: Gathered, instruments: TextTools) -> SystemPromptInput:
-    given = gathered.fragments[Layer.RULES]
-    rules = prepare_rules(given, instruments)
+def trim(
+    plan: Plan, gathered: Gathered, counted: CountedCandidates, tools: TextTools
+) -> TrimmedPrompt:
+    """Decide what is kept: first of the system prompt, then, in the room left, of the rest."""
+    rules = counted.rules
     mentioned: frozenset[str] = frozenset()
     if plan.document is not None and rules.tokens > plan.figures.rules_line:
-        mentions = instruments.memory.mentions
+        mentions = tools.memory.mentions
         mentioned = mentioned_entities(rules.entities, plan.document.text, mentions)
-    return SystemPromptInput(
-        rules=given,
+    given = SystemPromptInput(
+        rules=gathered.fragments[Layer.RULES],
         settings=gathered.fragments[Layer.SETTINGS],
         left_out=tuple(item for item in gathered.left_out if item.layer in STABLE),
         figures=plan.figures,
         mentioned=mentioned,
     )
+    stable = system_prompt(given, rules, counted.settings, tools)
+    return TrimmedPrompt(stable, trim_user_content(plan, stable, counted.user, tools))
 
 
-def _said(plan: Plan, gathered: Gathered, instruments: TextTools) -> Iterator[Warned]:
+def render(trimmed: TrimmedPrompt, tools: TextTools) -> Rendered:
+    """Render the user content: Retrieved, then Immediate."""
+    return join(
+        [
+            render_layer(Layer.RETRIEVED, trimmed.user.retrieved, tools),
+            render_layer(Layer.IMMEDIATE, trimmed.user.immediate, tools),
+        ]
+    )
+
+
+def hash_prompt(trimmed: TrimmedPrompt, user_content: Rendered) -> str:
+    """Return the SHA-256 of the whole prompt, going on from where the system prompt ends."""
+    hasher = trimmed.system_prompt.hasher.copy()
+    hasher.update(user_content.text.encode())
+    return hasher.hexdigest()
+
+
+def summarise(
+    plan: Plan, gathered: Gathered, trimmed: TrimmedPrompt, tools: TextTools
+) -> dict[Layer, LayerOutcome]:
+    """Add up the outcome of each layer, with the candidates that could not be read."""
+    left_out = (item for item in (*gathered.left_out, *plan.left_out) if item.layer in DYNAMIC)
+    unread = drop_unread(left_out, tools)
+    user = trimmed.user
+    return {
+        Layer.RULES: trimmed.system_prompt.rules,
+        Layer.SETTINGS: trimmed.system_prompt.settings,
+        Layer.RETRIEVED: summarise_layer((*user.retrieved, *of_layer(Layer.RETRIEVED, unread))),
+        Layer.IMMEDIATE: summarise_layer((*user.immediate, *of_layer(Layer.IMMEDIATE, unread))),
+    }
+
+
+def _warnings(
+    plan: Plan,
+    gathered: Gathered,
+    trimmed: TrimmedPrompt,
+    layers: Mapping[Layer, LayerOutcome],
+    tools: TextTools,
+) -> Iterator[LayerWarning]:
+    """Return the warnings of the plan, of the sources and of trimming."""
     for warning in plan.warnings:
         yield None, warning
     for layer, warning in gathered.warnings:
-        yield layer, visible_ref(warning, instruments)
+        yield layer, visible_ref(warning, tools)
+    rules, retrieved = layers[Layer.RULES], layers[Layer.RETRIEVED]
+    if trimmed.system_prompt.rules_over:
+        yield Layer.RULES, WarningCode.CONTEXT_RULES_OVERBUDGET
+    if Rule.CONSTRAINT_LIMIT in rules.rules:
+        yield Layer.RULES, WarningCode.CONTEXT_CONSTRAINT_LIMIT
+    if Rule.CHUNK_LIMIT in retrieved.rules:
+        yield Layer.RETRIEVED, WarningCode.CONTEXT_RETRIEVED_CHUNK_LIMIT
+    if plan.skill.rules is None and retrieved.truncated and not retrieved.chunks:
+        yield Layer.RETRIEVED, warning_text(WarningCode.CONTEXT_RETRIEVED_STARVED)
+    for layer, outcome in layers.items():
+        if outcome.is_below(plan.figures.minimum(layer)):
+            yield layer, f"{WarningCode.CONTEXT_MINIMUM_UNMET}: {layer}"
 
 
-def _of(layer: Layer, verdicts: Iterable[Decision]) -> Iterator[Decision]:
-    return (verdict for verdict in verdicts if verdict.evidence.layer is layer)
+def _sent_fragments(plan: Plan, gathered: Gathered) -> list[Fragment]:
+    """List what hosts and the author sent, rules aside."""
+    layers = (Layer.SETTINGS, *DYNAMIC)
+    hosted = [f for layer in layers for f in gathered.fragments[layer] if f.hosted]
+    return [*hosted, *input_fragments(plan)]
+
+
+def _redact_batches(fragments: Sequence[Fragment], tools: TextTools) -> list[RedactedFragments]:
+    starts = range(0, len(fragments), BATCH)
+    return [redact_fragments(fragments[start : start + BATCH], tools) for start in starts]
+
+
+def _count_batches(batches: Iterable[RedactedFragments], tools: TextTools) -> list[Unit]:
+    """Count batch by batch, and stop when `guard` has enough to refuse."""
+    units: list[Unit] = []
+    hosted_tokens = 0
+    for batch in batches:
+        counted = count_fragments(batch, tools)
+        units += counted
+        hosted_tokens += _hosted_tokens(counted)
+        if hosted_tokens > MAX_INPUT_TOKENS:
+            break
+    return units
+
+
+def _hosted_tokens(units: Iterable[Unit]) -> int:
+    return sum(unit.before_tokens for unit in units if unit.fragment.hosted)

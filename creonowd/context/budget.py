@@ -1,7 +1,4 @@
-"""How many tokens each layer may spend: the profile, its defaults and its arithmetic.
-
-Knows no disk: `workspace.budgets` keeps profiles, `budget_change` checks new ones.
-"""
+"""The budget: how many tokens each layer may spend, and how a profile is changed."""
 
 import math
 from decimal import Decimal
@@ -9,12 +6,17 @@ from typing import TypeVar
 
 from msgspec import UNSET, UnsetType, structs
 
+from creonowd.context.fragment import Layer
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.tokens.tables import DEFAULT_ENCODING, ENCODINGS, encoding_for, tokenizer_version
 
 LARGEST_TOTAL = 64_000
-LAYERS = ("rules", "settings", "retrieved", "immediate")
+INCONSISTENT = "must be the window less the system prompt and the output reserve"
+
+_ROUNDING = 1e-6
+
+T = TypeVar("T")
 
 
 class LayerBudget(Model):
@@ -54,20 +56,68 @@ class BudgetProfile(Result):
 
 
 def share(profile: BudgetProfile, layer: str) -> int:
-    """Tell how many tokens a layer's ratio stands for, but no fewer than its minimum."""
+    """Return how many tokens a layer's ratio stands for, but no fewer than its minimum."""
     budget: LayerBudget = getattr(profile.layers, layer)
     exact = Decimal(repr(budget.ratio)) * profile.total_budget_tokens
     return max(budget.minimum_tokens, math.floor(exact))
 
 
 def is_off(profile: BudgetProfile, layer: str) -> bool:
-    """Tell whether a layer takes no part at all."""
+    """Return whether a layer takes no part at all."""
     budget: LayerBudget = getattr(profile.layers, layer)
     return budget.ratio == 0 and budget.minimum_tokens == 0
 
 
-def refreshed(profile: BudgetProfile) -> BudgetProfile:
-    """Let a stored profile's tokenizer follow its model and the tables of this release."""
+_INDEX = {layer: index for index, layer in enumerate(Layer)}
+
+
+class Figures(Model, cache_hash=True):
+    """What a profile allows: the total, each layer's minimum and share, the layers that are off.
+
+    `rules_ratio` is how far the Rules line rises with the total.
+    """
+
+    total: int
+    minimums: tuple[int, ...] = (0, 0, 0, 0)
+    shares: tuple[int, ...] = (0, 0, 0, 0)
+    off: frozenset[Layer] = frozenset()
+    rules_ratio: float = 0.0
+
+    def minimum(self, layer: Layer) -> int:
+        """Return the tokens that a layer is promised."""
+        return self.minimums[_INDEX[layer]]
+
+    def share(self, layer: Layer) -> int:
+        """Return the tokens that a layer's ratio stands for; a limit for Rules only."""
+        return self.shares[_INDEX[layer]]
+
+    @property
+    def rules_line(self) -> int:
+        """The Rules line L."""
+        return self.share(Layer.RULES)
+
+    def more_for_rules(self, tokens: int) -> int | None:
+        """Return by how much the total must grow to raise the Rules line so far; None if never."""
+        if not self.rules_ratio:
+            return None
+        line = (self.rules_line + tokens) / Decimal(repr(self.rules_ratio))
+        return math.ceil(line) - self.total
+
+
+def figures_of(profile: BudgetProfile) -> Figures:
+    """Return what trimming needs of a profile."""
+    budgets = [getattr(profile.layers, layer) for layer in Layer]
+    return Figures(
+        total=profile.total_budget_tokens,
+        minimums=tuple(budget.minimum_tokens for budget in budgets),
+        shares=tuple(share(profile, layer) for layer in Layer),
+        off=frozenset(layer for layer in Layer if is_off(profile, layer)),
+        rules_ratio=profile.layers.rules.ratio,
+    )
+
+
+def with_current_tokenizer(profile: BudgetProfile) -> BudgetProfile:
+    """Set a stored profile's tokenizer to that of its model in the tables of this release."""
     known = profile.tokenizer_id in ENCODINGS
     match = encoding_for(profile.model, profile.tokenizer_id if known else DEFAULT_ENCODING)
     return structs.replace(
@@ -77,11 +127,6 @@ def refreshed(profile: BudgetProfile) -> BudgetProfile:
         tokenizer_exact=match.exact,
         warnings=UNSET,
     )
-
-
-T = TypeVar("T")
-INCONSISTENT = "must be the window less the system prompt and the output reserve"
-_ROUNDING = 1e-6
 
 
 class LayerChange(Model):
@@ -118,19 +163,19 @@ class BudgetChange(Params):
     layers: LayerChanges = LayerChanges()
 
 
-def revised(current: BudgetProfile, change: BudgetChange) -> BudgetProfile:
-    """Apply a change to the current profile, or say what is wrong with it.
+def apply_change(current: BudgetProfile, change: BudgetChange) -> BudgetProfile:
+    """Apply a change to the current profile, or fail with what is wrong with it.
 
     The order of the checks is part of the contract: version, tokenizer, ratios, minimums,
     then the total and whether the minimums fit into it.
     """
     _check_version(current, change)
-    counted = _with_tokenizer(current, change)
+    profile = _with_tokenizer(current, change)
     ratios = _ratios(current.layers, change.layers)
     minimums = _minimums(current.layers, change.layers)
-    layers = {n: LayerBudget(ratio=ratios[n], minimum_tokens=minimums[n]) for n in LAYERS}
+    layers = {n: LayerBudget(ratio=ratios[n], minimum_tokens=minimums[n]) for n in Layer}
     profile = structs.replace(
-        _with_total(counted, change),
+        _with_total(profile, change),
         layers=LayerBudgets(**layers),
         version=current.version + 1,
         warnings=UNSET,
@@ -139,14 +184,13 @@ def revised(current: BudgetProfile, change: BudgetChange) -> BudgetProfile:
     return profile
 
 
-def checked(profile: BudgetProfile) -> BudgetProfile:
-    """Pass on a profile that was stored, if it could have been sent."""
+def check_profile(profile: BudgetProfile) -> None:
+    """Fail unless a stored profile could have come from a client."""
     _ratios(profile.layers, LayerChanges())
     _minimums(profile.layers, LayerChanges())
     if _total(*_parts(profile)) != profile.total_budget_tokens:
         raise _invalid_total(INCONSISTENT)
     _check_total(profile)
-    return profile
 
 
 def _check_version(current: BudgetProfile, change: BudgetChange) -> None:
@@ -170,8 +214,8 @@ def _with_tokenizer(current: BudgetProfile, change: BudgetChange) -> BudgetProfi
     match = encoding_for(model, otherwise=current.tokenizer_id)
     expected = (match.encoding, tokenizer_version(match.encoding))
     named = (
-        _given(change.tokenizer_id, expected[0]),
-        _given(change.tokenizer_version, expected[1]),
+        _value_or(change.tokenizer_id, expected[0]),
+        _value_or(change.tokenizer_version, expected[1]),
     )
     if named != expected:
         raise DaemonError(
@@ -190,9 +234,9 @@ def _with_tokenizer(current: BudgetProfile, change: BudgetChange) -> BudgetProfi
     )
 
 
-def _ratios(current: LayerBudgets, changes: LayerChanges) -> dict[str, float]:
-    asked = {name: getattr(changes, name).ratio for name in LAYERS}
-    ratios = {name: _given(asked[name], getattr(current, name).ratio) for name in LAYERS}
+def _ratios(current: LayerBudgets, changes: LayerChanges) -> dict[Layer, float]:
+    requested = {name: getattr(changes, name).ratio for name in Layer}
+    ratios = {name: _value_or(requested[name], getattr(current, name).ratio) for name in Layer}
     for name, ratio in ratios.items():
         if not 0 <= ratio <= 1:
             raise _invalid_ratio(f"The ratio of {name} must lie between 0 and 1.", layer=name)
@@ -201,9 +245,11 @@ def _ratios(current: LayerBudgets, changes: LayerChanges) -> dict[str, float]:
     return ratios
 
 
-def _minimums(current: LayerBudgets, changes: LayerChanges) -> dict[str, int]:
-    asked = {name: getattr(changes, name).minimum_tokens for name in LAYERS}
-    minimums = {name: _given(asked[name], getattr(current, name).minimum_tokens) for name in LAYERS}
+def _minimums(current: LayerBudgets, changes: LayerChanges) -> dict[Layer, int]:
+    requested = {name: getattr(changes, name).minimum_tokens for name in Layer}
+    minimums = {
+        name: _value_or(requested[name], getattr(current, name).minimum_tokens) for name in Layer
+    }
     for name, minimum in minimums.items():
         if minimum < 0 or minimum != int(minimum):
             raise DaemonError(
@@ -215,10 +261,10 @@ def _minimums(current: LayerBudgets, changes: LayerChanges) -> dict[str, int]:
 
 
 def _with_total(current: BudgetProfile, change: BudgetChange) -> BudgetProfile:
-    system = _given(change.system_prompt_tokens, current.system_prompt_tokens)
-    reserve = _given(change.output_reserve_tokens, current.output_reserve_tokens)
-    window = _given(change.context_window_tokens, current.context_window_tokens)
-    total = _given(change.total_budget_tokens, current.total_budget_tokens)
+    system = _value_or(change.system_prompt_tokens, current.system_prompt_tokens)
+    reserve = _value_or(change.output_reserve_tokens, current.output_reserve_tokens)
+    window = _value_or(change.context_window_tokens, current.context_window_tokens)
+    total = _value_or(change.total_budget_tokens, current.total_budget_tokens)
     same_parts = (window, system, reserve) == _parts(current)
     if total != current.total_budget_tokens and same_parts:
         window = total + system + reserve
@@ -243,7 +289,7 @@ def _check_total(profile: BudgetProfile) -> None:
     total = profile.total_budget_tokens
     if not 1 <= total <= LARGEST_TOTAL:
         raise _invalid_total(f"must lie between 1 and {LARGEST_TOTAL}; it would be {total}")
-    minimums = sum(getattr(profile.layers, name).minimum_tokens for name in LAYERS)
+    minimums = sum(getattr(profile.layers, name).minimum_tokens for name in Layer)
     if minimums > total:
         raise DaemonError(
             ErrorCode.CONTEXT_BUDGET_INVALID_MINIMUM,
@@ -265,7 +311,7 @@ def _total(window: int, system: int, reserve: int) -> int:
     return window - system - reserve
 
 
-def _given(value: T | None, otherwise: T) -> T:
+def _value_or(value: T | None, otherwise: T) -> T:
     return otherwise if value is None else value
 
 
@@ -273,7 +319,7 @@ def _invalid_ratio(message: str, **details: str) -> DaemonError:
     return DaemonError(ErrorCode.CONTEXT_BUDGET_INVALID_RATIO, message, **details)
 
 
-def _invalid_total(what: str) -> DaemonError:
+def _invalid_total(problem: str) -> DaemonError:
     return DaemonError(
-        ErrorCode.INVALID_ARGUMENT, f"totalBudgetTokens {what}.", field="totalBudgetTokens"
+        ErrorCode.INVALID_ARGUMENT, f"totalBudgetTokens {problem}.", field="totalBudgetTokens"
     )

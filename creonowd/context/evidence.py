@@ -1,7 +1,4 @@
-"""What became of one candidate, and why; the evidence that the IDE shows is made from it.
-
-Knows no rule by which anything is judged.
-"""
+"""The decision on each unit with its evidence, and the outcome of a layer that they add up to."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -34,7 +31,7 @@ class TrimEvidence(Model, gc=False):
 
 
 class Decision(Model, gc=False):
-    """A candidate's evidence, the text that stays of it, and what ranked it.
+    """What the prompt keeps of a candidate, the evidence for that, and what ranked it.
 
     `fits_with` is how many more tokens of room in its layer would have kept all of it.
     """
@@ -51,7 +48,7 @@ class Decision(Model, gc=False):
 
     @property
     def tokens(self) -> int:
-        """What it costs in the prompt."""
+        """Its tokens in the prompt."""
         return self.evidence.after_tokens
 
     @property
@@ -60,77 +57,58 @@ class Decision(Model, gc=False):
         return self.evidence.action is not Action.DROPPED
 
     @property
-    def ran_short(self) -> bool:
+    def is_short(self) -> bool:
         """Whether some of it is missing for want of room."""
-        spared = self.evidence.action is Action.KEPT or self.evidence.rule is Rule.DUPLICATE
-        return not spared and self.evidence.reason in {Reason.OVER_BUDGET, Reason.TOO_LARGE}
+        if self.evidence.action is Action.KEPT or self.evidence.rule is Rule.DUPLICATE:
+            return False
+        return self.evidence.reason in {Reason.OVER_BUDGET, Reason.TOO_LARGE}
 
 
-class Numbered(NamedTuple):
-    """The number that a constraint has, and what that costs now and as a candidate."""
+class ListNumber(NamedTuple):
+    """The number before a constraint, its tokens, and those of the number it had untrimmed."""
 
-    number: str = ""
+    text: str = ""
     tokens: int = 0
     before_tokens: int = 0
 
 
-PLAIN = Numbered()
+NO_NUMBER = ListNumber()
 
 
-def keep(unit: Unit, rule: Rule, shown: Numbered = PLAIN) -> Decision:
-    """Keep all of a unit; one that was cut to size counts as trimmed."""
-    if unit.oversized:
-        action = Action.TRIMMED if unit.rendered else Action.DROPPED
-        return _verdict(unit, action, Reason.TOO_LARGE, Rule.SIZE_LIMIT, shown=shown)
-    return _verdict(unit, Action.KEPT, Reason.OVER_BUDGET, rule, shown=shown)
+def keep(unit: Unit, rule: Rule, number: ListNumber = NO_NUMBER) -> Decision:
+    """Keep all of a unit; one that the size limit cut counts as trimmed."""
+    if not unit.oversized:
+        return _decide(unit, Action.KEPT, Reason.OVER_BUDGET, rule, number=number)
+    action = Action.TRIMMED if unit.rendered else Action.DROPPED
+    return _decide(unit, action, Reason.TOO_LARGE, Rule.SIZE_LIMIT, number=number)
 
 
-def drop(unit: Unit, rule: Rule, fits_with: int | None = None, shown: Numbered = PLAIN) -> Decision:
+def drop(
+    unit: Unit, rule: Rule, fits_with: int | None = None, number: ListNumber = NO_NUMBER
+) -> Decision:
     """Leave a unit out."""
     if unit.oversized and not unit.rendered:
-        return _verdict(unit, Action.DROPPED, Reason.TOO_LARGE, Rule.SIZE_LIMIT, shown=shown)
-    return _verdict(
-        unit, Action.DROPPED, Reason.OVER_BUDGET, rule, fits_with=fits_with, shown=shown
+        return _decide(unit, Action.DROPPED, Reason.TOO_LARGE, Rule.SIZE_LIMIT, number=number)
+    return _decide(
+        unit, Action.DROPPED, Reason.OVER_BUDGET, rule, fits_with=fits_with, number=number
     )
 
 
-def trim(rest: Unit, rule: Rule, fits_with: int | None = None) -> Decision:
-    """Keep what is left of a unit."""
-    return _verdict(rest, Action.TRIMMED, Reason.OVER_BUDGET, rule, fits_with=fits_with)
+def cut(rest: Unit, rule: Rule, fits_with: int | None = None) -> Decision:
+    """Keep the part of a unit that is left after cutting."""
+    return _decide(rest, Action.TRIMMED, Reason.OVER_BUDGET, rule, fits_with=fits_with)
 
 
-def absent_decisions(absent: Iterable[LeftOut], instruments: TextTools) -> list[Decision]:
-    """Account for candidates that could not be read, sorted by reference."""
-    return [_absent(item, instruments) for item in sorted(absent, key=lambda a: a.source_ref)]
-
-
-def _absent(absent: LeftOut, instruments: TextTools) -> Decision:
-    return Decision(
-        evidence=TrimEvidence(
-            layer=absent.layer,
-            source_ref=visible_ref(absent.source_ref, instruments),
-            action=Action.DROPPED,
-            reason=absent.reason,
-            rule=Rule.UNREADABLE,
-            before_chars=0,
-            after_chars=0,
-            before_tokens=0,
-            after_tokens=0,
-        ),
-        text="",
-    )
-
-
-def _verdict(
+def _decide(
     unit: Unit,
     action: Action,
     reason: Reason,
     rule: Rule,
     *,
     fits_with: int | None = None,
-    shown: Numbered = PLAIN,
+    number: ListNumber = NO_NUMBER,
 ) -> Decision:
-    gone = action is Action.DROPPED
+    dropped = action is Action.DROPPED
     fragment = unit.fragment
     return Decision(
         evidence=TrimEvidence(
@@ -140,13 +118,13 @@ def _verdict(
             reason=reason,
             rule=rule,
             before_chars=unit.before_chars,
-            after_chars=0 if gone else len(unit.text),
-            before_tokens=unit.before_tokens + shown.before_tokens,
-            after_tokens=0 if gone else unit.tokens + shown.tokens,
+            after_chars=0 if dropped else len(unit.text),
+            before_tokens=unit.before_tokens + number.before_tokens,
+            after_tokens=0 if dropped else unit.tokens + number.tokens,
         ),
         text=unit.text,
         kind=fragment.kind,
-        rendered="" if gone else shown.number + unit.rendered,
+        rendered="" if dropped else number.text + unit.rendered,
         score=fragment.score,
         confidence=fragment.confidence,
         priority=fragment.priority,
@@ -155,25 +133,40 @@ def _verdict(
     )
 
 
-def merged(evidence: Iterable[RedactionEvidence]) -> tuple[RedactionEvidence, ...]:
-    """Add up what the same pattern found in the same source, sorted by source and pattern."""
-    sums = Counter[tuple[str, str]]()
-    for found in evidence:
-        sums[found.source_ref, found.pattern_id] += found.match_count
-    return tuple(
-        RedactionEvidence(pattern_id=pattern, source_ref=ref, match_count=count)
-        for (ref, pattern), count in sorted(sums.items())
-    )
+def drop_unread(left_out: Iterable[LeftOut], tools: TextTools) -> list[Decision]:
+    """Record the candidates that could not be read, sorted by reference."""
+    return [
+        Decision(
+            evidence=TrimEvidence(
+                layer=item.layer,
+                source_ref=visible_ref(item.source_ref, tools),
+                action=Action.DROPPED,
+                reason=item.reason,
+                rule=Rule.UNREADABLE,
+                before_chars=0,
+                after_chars=0,
+                before_tokens=0,
+                after_tokens=0,
+            ),
+            text="",
+        )
+        for item in sorted(left_out, key=lambda item: item.source_ref)
+    ]
+
+
+def of_layer(layer: Layer, decisions: Iterable[Decision]) -> list[Decision]:
+    """Return the decisions on one layer."""
+    return [decision for decision in decisions if decision.evidence.layer is layer]
 
 
 class LayerOutcome(Model):
-    """The candidates of one layer in the order of the prompt, and their sums.
+    """The decisions on one layer in the order of the prompt, and their sums.
 
     `truncated` says that some of it is missing for want of room; `rules` are the steps that
     decided anything, `actions` how often each was taken.
     """
 
-    verdicts: tuple[Decision, ...]
+    decisions: tuple[Decision, ...]
     tokens: int
     before_tokens: int
     truncated: bool
@@ -184,26 +177,37 @@ class LayerOutcome(Model):
     rules: frozenset[Rule]
     actions: dict[Action, int]
 
-    def falls_short(self, minimum: int) -> bool:
-        """Tell whether a layer got less than it was promised though it had more to say."""
+    def is_below(self, minimum: int) -> bool:
+        """Return whether the layer lost text although it has fewer tokens than its minimum."""
         return self.truncated and self.tokens < minimum
 
 
-def summarise_layer(verdicts: Iterable[Decision]) -> LayerOutcome:
-    """Add up the verdicts on a layer."""
-    every = tuple(verdicts)
-    staying = [verdict for verdict in every if verdict.stays]
-    # Each source once, without the part of it that a piece comes from.
-    sources = dict.fromkeys(v.evidence.source_ref.partition("#")[0] for v in staying)
+def summarise_layer(decisions: Iterable[Decision]) -> LayerOutcome:
+    """Add up the decisions on a layer."""
+    every = tuple(decisions)
+    kept = [decision for decision in every if decision.stays]
+    # Each source once, without the part of it that a chunk comes from.
+    sources = dict.fromkeys(d.evidence.source_ref.partition("#")[0] for d in kept)
     return LayerOutcome(
-        verdicts=every,
-        tokens=sum(verdict.tokens for verdict in staying),
-        before_tokens=sum(verdict.evidence.before_tokens for verdict in every),
-        truncated=any(verdict.ran_short for verdict in every),
-        chunks=len(staying),
+        decisions=every,
+        tokens=sum(decision.tokens for decision in kept),
+        before_tokens=sum(decision.evidence.before_tokens for decision in every),
+        truncated=any(decision.is_short for decision in every),
+        chunks=len(kept),
         sources=tuple(sources),
-        evidence=tuple(verdict.evidence for verdict in every),
-        actions=dict(Counter(verdict.evidence.action for verdict in every)),
-        rules=frozenset(verdict.evidence.rule for verdict in every),
-        redactions=merged(chain.from_iterable(v.redactions for v in every if v.redactions)),
+        evidence=tuple(decision.evidence for decision in every),
+        actions=dict(Counter(decision.evidence.action for decision in every)),
+        rules=frozenset(decision.evidence.rule for decision in every),
+        redactions=add_up(chain.from_iterable(d.redactions for d in every if d.redactions)),
+    )
+
+
+def add_up(evidence: Iterable[RedactionEvidence]) -> tuple[RedactionEvidence, ...]:
+    """Add up what the same pattern found in the same source, sorted by source and pattern."""
+    sums = Counter[tuple[str, str]]()
+    for found in evidence:
+        sums[found.source_ref, found.pattern_id] += found.match_count
+    return tuple(
+        RedactionEvidence(pattern_id=pattern, source_ref=ref, match_count=count)
+        for (ref, pattern), count in sorted(sums.items())
     )

@@ -1,7 +1,4 @@
-"""A piece of text that wants to be in a prompt, with all that ranks it.
-
-Knows no file and no tokenizer; sources make fragments, the other modules judge them.
-"""
+"""A fragment: one text that a source offers for the prompt, with everything that ranks it."""
 
 from enum import StrEnum
 from typing import NamedTuple
@@ -33,7 +30,7 @@ class FragmentKind(StrEnum):
 
 
 class ConstraintOrigin(StrEnum):
-    """Who laid down a constraint."""
+    """Who made a constraint."""
 
     USER = "user"
     KG = "kg"
@@ -81,7 +78,7 @@ class Place(NamedTuple):
 
 
 class Span(NamedTuple):
-    """A stretch of the current document, in code points."""
+    """A range of the current document, in code points."""
 
     start: int
     end: int
@@ -115,12 +112,12 @@ class Fragment(Model, cache_hash=True, gc=False):
 
     @property
     def weight(self) -> int:
-        """Say about how many characters remembering this takes."""
+        """About how many characters it takes to keep it."""
         return 500 + len(self.text)
 
 
 class LeftOut(Model, cache_hash=True):
-    """A candidate that could not be read or made sense of."""
+    """A candidate that could not be read or understood."""
 
     layer: Layer
     source: str

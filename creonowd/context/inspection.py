@@ -1,30 +1,31 @@
-"""An assembly opened up for the viewer: every candidate's text, kept or not, and why.
+"""The result of `context:inspect`: every candidate of an assembly, kept or not, and why.
 
-The same assembly as `answer`, showing more of it; never a prompt. Everything is redacted.
+It is made from the same assembly as the result of `context:assemble`; everything is redacted.
 """
 
 from typing import TypeVar
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
 
 from creonowd.context.assemble import Assembly
-from creonowd.context.budget import LARGEST_TOTAL
+from creonowd.context.budget import LARGEST_TOTAL, Figures
 from creonowd.context.evidence import Decision
 from creonowd.context.fragment import Action, Layer, Reason, Rule
-from creonowd.context.plan import Figures
-from creonowd.context.result import Compared, LayerSummary, ModelTarget, Provenance, answer
+from creonowd.context.prefix import PrefixComparison
+from creonowd.context.result import LayerSummary, ModelTarget, Provenance, provenance, summary
 from creonowd.model import Model
 
 T = TypeVar("T")
 
-_GROWING = {
+_GROWS_WITH_BUDGET = {
     Rule.RULES_LINE,
     Rule.NOT_MENTIONED,
     Rule.SETTINGS_SHARE,
     Rule.WINDOW,
     Rule.SCORE,
 }
-_TURNS = (
+_FILL_ORDER = (
     (Layer.RULES, False),
     (Layer.SETTINGS, False),
     (Layer.IMMEDIATE, False),
@@ -62,7 +63,7 @@ class LayerDetail(LayerSummary):
 
 
 class LayerDetails(Model):
-    """The four layers, opened up."""
+    """The four layers in detail."""
 
     rules: LayerDetail
     settings: LayerDetail
@@ -85,7 +86,7 @@ class InspectTotals(Model):
 
 
 class InspectMeta(Model):
-    """Who looked, when, and whether at something that only might be."""
+    """Who inspected, when, and whether `whatIf` changed anything."""
 
     debug_mode: bool
     requested_by: str
@@ -102,69 +103,65 @@ class InspectResult(Provenance):
 
 
 def inspect(
-    assembly: Assembly, compared: Compared, target: ModelTarget, meta: InspectMeta
+    assembly: Assembly, comparison: PrefixComparison, target: ModelTarget, meta: InspectMeta
 ) -> InspectResult:
-    """Open an assembly up."""
-    told = answer(assembly, compared, target)
-    same = {name: getattr(told, name) for name in Provenance.__struct_fields__}
-    short = _first_short(assembly)
-    details = {
-        layer: _detail(assembly, layer, getattr(told.layers, layer), short) for layer in Layer
-    }
+    """Return what an assembly is made of."""
+    short = (
+        d for d in assembly.decisions() if d.is_short and d.evidence.rule in _GROWS_WITH_BUDGET
+    )
+    first_short = min(map(_turn, short), default=len(_FILL_ORDER))
     return InspectResult(
-        layers_detail=LayerDetails(**details),
+        **asdict(provenance(assembly, comparison, target)),
+        layers_detail=LayerDetails(
+            **{layer: _detail(assembly, layer, first_short) for layer in Layer}
+        ),
         totals=_totals(assembly),
         inspect_meta=meta,
-        **same,
     )
 
 
-def _detail(assembly: Assembly, layer: Layer, told: LayerSummary, first_short: int) -> LayerDetail:
-    verdicts = assembly.layers[layer].verdicts
+def _detail(assembly: Assembly, layer: Layer, first_short: int) -> LayerDetail:
+    decisions = assembly.layers[layer].decisions
     figures = assembly.plan.figures
     return LayerDetail(
-        **{name: getattr(told, name) for name in LayerSummary.__struct_fields__},
-        content="".join(verdict.rendered for verdict in verdicts),
+        **asdict(summary(assembly, layer)),
+        content="".join(decision.rendered for decision in decisions),
         fragments=[
-            _fragment(verdict, _fits_with(figures, verdict, first_short)) for verdict in verdicts
+            _fragment(decision, _fits_with(figures, decision, first_short))
+            for decision in decisions
         ],
         budget_tokens=figures.share(layer),
         minimum_tokens=figures.minimum(layer),
     )
 
 
-def _fits_with(figures: Figures, verdict: Decision, first_short: int) -> int | None:
-    """Tell how much more budget keeps all of a candidate, if nobody else takes it first."""
-    if verdict.fits_with is None or _turn(verdict) > first_short:
+def _fits_with(figures: Figures, decision: Decision, first_short: int) -> int | None:
+    """Return how much more budget keeps all of a candidate, if nothing else takes it first."""
+    if decision.fits_with is None or _turn(decision) > first_short:
         return None
-    in_rules = verdict.evidence.layer is Layer.RULES
-    more = figures.more_for_rules(verdict.fits_with) if in_rules else verdict.fits_with
+    in_rules = decision.evidence.layer is Layer.RULES
+    more = figures.more_for_rules(decision.fits_with) if in_rules else decision.fits_with
     return None if more is None or figures.total + more > LARGEST_TOTAL else more
 
 
-def _first_short(assembly: Assembly) -> int:
-    short = (v for v in assembly.all_verdicts() if v.ran_short and v.evidence.rule in _GROWING)
-    return min(map(_turn, short), default=len(_TURNS))
+def _turn(decision: Decision) -> int:
+    """Return when a candidate gets more of a growing budget: Rules first, Retrieved last."""
+    in_window = decision.evidence.rule is Rule.WINDOW
+    return _FILL_ORDER.index((decision.evidence.layer, in_window))
 
 
-def _turn(verdict: Decision) -> int:
-    """Tell whose turn it is when a budget grows: Rules, Settings, notes, the document, the rest."""
-    layer, rule = verdict.evidence.layer, verdict.evidence.rule
-    return _TURNS.index((layer, rule is Rule.WINDOW))
-
-
-def _fragment(verdict: Decision, fits_with: int | None) -> FragmentDetail:
-    evidence = verdict.evidence
+def _fragment(decision: Decision, fits_with: int | None) -> FragmentDetail:
+    evidence = decision.evidence
     return FragmentDetail(
         source_ref=evidence.source_ref,
-        content=verdict.text,
-        tokens=verdict.tokens if verdict.stays else evidence.before_tokens,
+        content=decision.text,
+        tokens=decision.tokens if decision.stays else evidence.before_tokens,
         action=evidence.action,
         reason=evidence.reason,
         rule=evidence.rule,
-        score=_or_unset(verdict.score),
-        confidence=_or_unset(verdict.confidence),
-        priority=_or_unset(verdict.priority),
+        score=_or_unset(decision.score),
+        confidence=_or_unset(decision.confidence),
+        priority=_or_unset(decision.priority),
         fits_with=_or_unset(fits_with),
     )
 

@@ -1,7 +1,7 @@
-"""A document read leaf by leaf from where the author is, each leaf redacted by itself.
+"""A document read segment by segment from the cursor, each segment redacted by itself.
 
-However long the document, only the leaves that are asked for are looked at. Positions are those
-of the raw text; `Leaf.place` finds them again in what may be sent. Knows no budget.
+However long the document, only the segments that are asked for are redacted and counted.
+Positions are those of the raw text; `Segment.offset_of` finds them in what may be sent.
 """
 
 from bisect import bisect_left, bisect_right
@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain
 from typing import NamedTuple
 
-from creonowd.context.evidence import merged
+from creonowd.context.evidence import add_up
 from creonowd.context.text_tools import RedactedText, TextTools
 from creonowd.redaction import RedactionEvidence
 from creonowd.redaction.split_points import SplitPoint, split_points
@@ -20,214 +20,221 @@ STRIDE = 16_384
 
 
 class Segment(NamedTuple):
-    """The raw text between two edges, and what may be sent of it.
+    """The raw text between two split points, and what may be sent of it.
 
-    Where an edge is torn, `raw` reaches beyond it, so that a secret that lies across is seen
-    whole; `start` and `end` stay the edges.
+    Where a split point may cut a secret, `raw` reaches beyond it, so that a secret across it is
+    found whole; `start` and `end` stay the split points.
     """
 
     start: int
     end: int
     raw: str
     raw_start: int
-    clean: RedactedText
+    redacted: RedactedText
     text: str
 
-    def place(self, position: int) -> int:
-        """Find a raw position in the text; inside a secret, the side it begins on."""
+    def offset_of(self, position: int) -> int:
+        """Return where a raw position lies in the text; inside a secret, before it."""
         if position >= self.end:
             return len(self.text)
-        skipped = self.clean.place(self.raw, self.start - self.raw_start)
-        return max(0, self.clean.place(self.raw, position - self.raw_start) - skipped)
+        margin = self.redacted.offset_of(self.raw, self.start - self.raw_start)
+        return max(0, self.redacted.offset_of(self.raw, position - self.raw_start) - margin)
 
 
 class Manuscript:
-    """A raw text that can be read from any place in either direction.
+    """A document that can be read from any position in either direction.
 
-    Knows its edges around the place that it was opened at, as far as it has been read.
+    It keeps the split points around the position it was opened at, as far as it was read.
     """
 
-    def __init__(self, text: str, opened_at: int, instruments: TextTools) -> None:
+    def __init__(self, text: str, opened_at: int, tools: TextTools) -> None:
         self.text = text
-        self._instruments = instruments
-        self._known = (opened_at, opened_at)
-        self._edges: list[SplitPoint] = []
-        self._read: dict[int, RedactedText] = {}
+        self._tools = tools
+        self._searched = (opened_at, opened_at)
+        self._split_points: list[SplitPoint] = []
+        self._redacted: dict[int, RedactedText] = {}
 
-    def leaf_at(self, position: int) -> Segment:
-        """Read the leaf that a position lies in; at an edge, the one after it."""
-        start = self._edge_at_or_before(position)
-        return self._leaf(start, self._edge_after(position))
+    def segment_at(self, position: int) -> Segment:
+        """Read the segment that a position lies in; at a split point, the one after it."""
+        return self._read(self._split_before(position), self._split_after(position))
 
-    def back_from(self, leaf: Segment) -> Iterator[Segment]:
-        """Read the leaves before one, nearest first."""
-        while leaf.start > 0:
-            leaf = self.leaf_at(leaf.start - 1)
-            yield leaf
+    def segments_before(self, segment: Segment) -> Iterator[Segment]:
+        """Read the segments before one, nearest first."""
+        while segment.start > 0:
+            segment = self.segment_at(segment.start - 1)
+            yield segment
 
-    def on_from(self, leaf: Segment) -> Iterator[Segment]:
-        """Read the leaves after one, nearest first."""
-        while leaf.end < len(self.text):
-            leaf = self.leaf_at(leaf.end)
-            yield leaf
+    def segments_after(self, segment: Segment) -> Iterator[Segment]:
+        """Read the segments after one, nearest first."""
+        while segment.end < len(self.text):
+            segment = self.segment_at(segment.end)
+            yield segment
 
     def between(self, start: int, end: int) -> str:
-        """Read what may be sent of a stretch."""
+        """Read what may be sent of a span."""
         if start >= end:
             return ""
-        leaf = self.leaf_at(start)
-        pieces = [leaf.text[leaf.place(start) : leaf.place(end)]]
-        for following in self.on_from(leaf):
-            if following.start >= end:
+        first = self.segment_at(start)
+        texts = [first.text[first.offset_of(start) : first.offset_of(end)]]
+        for segment in self.segments_after(first):
+            if segment.start >= end:
                 break
-            pieces.append(following.text[: following.place(end)])
-        return "".join(pieces)
+            texts.append(segment.text[: segment.offset_of(end)])
+        return "".join(texts)
 
     def evidence(self, source_ref: str) -> tuple[RedactionEvidence, ...]:
-        """Say what was taken out of all that has been read."""
-        found = (clean.evidence(source_ref) for clean in self._read.values() if clean.findings)
-        return merged(chain.from_iterable(found))
+        """Return what was taken out of all that has been read."""
+        redacted = (text.evidence(source_ref) for text in self._redacted.values() if text.findings)
+        return add_up(chain.from_iterable(redacted))
 
-    def _edge_at_or_before(self, position: int) -> SplitPoint:
-        self._learn(max(0, position - 1))
-        self._learn(position)
-        while not self._edges or self._edges[0].at > position:
-            if self._known[0] == 0:
+    def _split_before(self, position: int) -> SplitPoint:
+        """Return the last split point at or before a position."""
+        self._search_to(max(0, position - 1))
+        self._search_to(position)
+        while not self._split_points or self._split_points[0].at > position:
+            if self._searched[0] == 0:
                 return SplitPoint(0)
-            self._learn(max(0, self._known[0] - STRIDE))
-        return self._edges[bisect_right(self._edges, position, key=_at) - 1]
+            self._search_to(max(0, self._searched[0] - STRIDE))
+        return self._split_points[bisect_right(self._split_points, position, key=_at) - 1]
 
-    def _edge_after(self, position: int) -> SplitPoint:
-        self._learn(position)
-        while not self._edges or self._edges[-1].at <= position:
-            if self._known[1] == len(self.text):
+    def _split_after(self, position: int) -> SplitPoint:
+        """Return the first split point after a position."""
+        self._search_to(position)
+        while not self._split_points or self._split_points[-1].at <= position:
+            if self._searched[1] == len(self.text):
                 return SplitPoint(len(self.text))
-            self._learn(min(len(self.text), self._known[1] + STRIDE))
-        return self._edges[bisect_right(self._edges, position, key=_at)]
+            self._search_to(min(len(self.text), self._searched[1] + STRIDE))
+        return self._split_points[bisect_right(self._split_points, position, key=_at)]
 
-    def _learn(self, position: int) -> None:
-        """Know every edge after `low` up to and including `high`."""
-        low, high = self._known
+    def _search_to(self, position: int) -> None:
+        """Extend the searched range (low, high] to a position."""
+        low, high = self._searched
         if position < low:
-            self._edges = split_points(self.text, position, low + 1) + self._edges
-            self._known = (position, high)
+            self._split_points = split_points(self.text, position, low + 1) + self._split_points
+            self._searched = (position, high)
         elif position > high:
-            self._edges += split_points(self.text, high, position + 1)
-            self._known = (low, position)
+            self._split_points += split_points(self.text, high, position + 1)
+            self._searched = (low, position)
 
-    def _leaf(self, start: SplitPoint, end: SplitPoint) -> Segment:
+    def _read(self, start: SplitPoint, end: SplitPoint) -> Segment:
         raw_start = max(0, start.at - MARGIN) if start.may_cut_secret else start.at
         if start.key is not None:
             raw_start = min(raw_start, start.key)
         raw = self.text[raw_start : end.at + MARGIN if end.may_cut_secret else end.at]
-        clean = self._read[start.at] = self._instruments.clean(raw)
+        redacted = self._redacted[start.at] = self._tools.redact(raw)
         if not start.may_cut_secret and not end.may_cut_secret:
-            return Segment(start.at, end.at, raw, raw_start, clean, clean.text)
-        first = clean.place(raw, start.at - raw_start)
-        last = clean.place(raw, end.at - raw_start)
-        # What lies beyond the edges is another leaf's to tell.
-        self._read[start.at] = clean._replace(findings=clean.findings_within(first, last))
-        return Segment(start.at, end.at, raw, raw_start, clean, clean.text[first:last])
+            return Segment(start.at, end.at, raw, raw_start, redacted, redacted.text)
+        first = redacted.offset_of(raw, start.at - raw_start)
+        last = redacted.offset_of(raw, end.at - raw_start)
+        # What was found beyond the split points counts for the neighbouring segments.
+        own_findings = redacted.findings_between(first, last)
+        self._redacted[start.at] = redacted._replace(findings=own_findings)
+        return Segment(start.at, end.at, raw, raw_start, redacted, redacted.text[first:last])
 
 
-def _at(edge: SplitPoint) -> int:
-    return edge.at
+def _at(split_point: SplitPoint) -> int:
+    return split_point.at
 
 
 class CountedText(NamedTuple):
-    """What was read, as it may be sent: its text, where its pieces and its leaves begin in that.
+    """Consecutive segments as they may be sent, with the tokens of their text.
 
-    `sums[i]` are the tokens of the pieces before the i-th; the last sum is that of all. Of a leaf
-    that is read from its middle on, the place is where it would begin.
+    The text consists of parts whose tokens add up: `starts` are their offsets, `sums[i]` the
+    tokens of the parts before the i-th, the last sum those of all. `offsets` are where the
+    segments begin in the text; of one that is read from its middle on, where it would begin.
     """
 
     text: str
     starts: tuple[int, ...]
     sums: tuple[int, ...]
-    leaves: tuple[Segment, ...]
-    places: tuple[int, ...]
+    segments: tuple[Segment, ...]
+    offsets: tuple[int, ...]
 
-    def piece_at(self, offset: int) -> int:
-        """Find the piece that an offset lies in."""
+    @property
+    def tokens(self) -> int:
+        """The tokens of the whole text."""
+        return self.sums[-1]
+
+    def part_at(self, offset: int) -> int:
+        """Return the index of the part that an offset lies in."""
         return bisect_right(self.starts, offset) - 1
 
-    def end_of(self, piece: int) -> int:
-        """Tell where a piece ends in the text."""
-        return self.starts[piece + 1] if piece + 1 < len(self.starts) else len(self.text)
+    def end_of(self, part: int) -> int:
+        """Return the offset at which a part ends."""
+        return self.starts[part + 1] if part + 1 < len(self.starts) else len(self.text)
 
-    def leaf_holding(self, position: int) -> tuple[Segment, int]:
-        """Find the leaf that holds a raw position, and where it begins in the text."""
-        index = bisect_right(self.leaves, position, key=lambda leaf: leaf.start) - 1
-        return self.leaves[index], self.places[index]
+    def offset_of(self, position: int) -> int:
+        """Return where a raw position lies in the text."""
+        index = bisect_right(self.segments, position, key=lambda segment: segment.start) - 1
+        return self.offsets[index] + self.segments[index].offset_of(position)
 
-    def raw_at(self, offset: int) -> int:
-        """Find the raw position that an offset in the text came from."""
-        index = max(0, bisect_right(self.places, offset) - 1)
-        leaf, inside = self.leaves[index], offset - self.places[index]
-        raw = range(leaf.start, leaf.end)
-        return leaf.start + bisect_left(raw, inside, key=leaf.place)
-
-
-class Start(NamedTuple):
-    """Where to read on from, and under which heading."""
-
-    position: int
-    heading: str
+    def position_of(self, offset: int) -> int:
+        """Return the raw position that an offset in the text comes from."""
+        index = max(0, bisect_right(self.offsets, offset) - 1)
+        segment, inside = self.segments[index], offset - self.offsets[index]
+        positions = range(segment.start, segment.end)
+        return segment.start + bisect_left(positions, inside, key=segment.offset_of)
 
 
-def read_back(
-    manuscript: Manuscript, position: int, floor: int, most: int, instruments: TextTools
+def read_before(
+    manuscript: Manuscript, position: int, floor: int, most: int, tools: TextTools
 ) -> CountedText:
     """Read from a position back to `floor`, or until there are more than `most` tokens.
 
     The text ends in the newline that will stand behind it.
     """
-    leaf = manuscript.leaf_at(position)
-    leaves, texts = [leaf], [leaf.text[: leaf.place(position)] + "\n"]
-    tokens = instruments.count(texts[0])
-    for earlier in manuscript.back_from(leaf):
-        if earlier.end <= floor or tokens > most:
+    nearest = manuscript.segment_at(position)
+    segments, texts = [nearest], [nearest.text[: nearest.offset_of(position)] + "\n"]
+    tokens = tools.count(texts[0])
+    for segment in manuscript.segments_before(nearest):
+        if segment.end <= floor or tokens > most:
             break
-        leaves.append(earlier)
-        texts.append(earlier.text)
-        tokens += instruments.count(earlier.text)
-    return _strip(leaves[::-1], texts[::-1], instruments)
+        segments.append(segment)
+        texts.append(segment.text)
+        tokens += tools.count(segment.text)
+    return _count(segments[::-1], texts[::-1], tools)
 
 
-def read_on(
-    manuscript: Manuscript, start: Start, ceiling: int, most: int, instruments: TextTools
+def read_after(
+    manuscript: Manuscript,
+    position: int,
+    ceiling: int,
+    most: int,
+    tools: TextTools,
+    *,
+    heading: str,
 ) -> CountedText:
     """Read from a position on to `ceiling`, or until there are more than `most` tokens.
 
     The text begins with the heading that will stand before it.
     """
-    leaf = manuscript.leaf_at(start.position)
-    leaves, texts = [leaf], [start.heading + leaf.text[leaf.place(start.position) :]]
-    tokens = instruments.count(texts[0])
-    for later in manuscript.on_from(leaf):
-        if later.start >= ceiling or tokens > most:
+    nearest = manuscript.segment_at(position)
+    skipped = nearest.offset_of(position)
+    segments, texts = [nearest], [heading + nearest.text[skipped:]]
+    tokens = tools.count(texts[0])
+    for segment in manuscript.segments_after(nearest):
+        if segment.start >= ceiling or tokens > most:
             break
-        leaves.append(later)
-        texts.append(later.text)
-        tokens += instruments.count(later.text)
-    strip = _strip(leaves, texts, instruments)
-    begins = len(start.heading) - leaf.place(start.position)
-    return strip._replace(places=(begins, *strip.places[1:]))
+        segments.append(segment)
+        texts.append(segment.text)
+        tokens += tools.count(segment.text)
+    counted = _count(segments, texts, tools)
+    return counted._replace(offsets=(len(heading) - skipped, *counted.offsets[1:]))
 
 
-def _strip(leaves: Sequence[Segment], texts: Sequence[str], instruments: TextTools) -> CountedText:
-    pieces: list[str] = []
+def _count(segments: Sequence[Segment], texts: Sequence[str], tools: TextTools) -> CountedText:
+    parts: list[str] = []
     for text in texts:
-        if pieces and not adds_up(pieces[-1], text):
-            pieces[-1] += text
+        if parts and not adds_up(parts[-1], text):
+            parts[-1] += text
         else:
-            pieces.append(text)
+            parts.append(text)
     return CountedText(
-        text="".join(pieces),
-        starts=_starts(pieces),
-        sums=tuple(accumulate(map(instruments.count, pieces), initial=0)),
-        leaves=tuple(leaves),
-        places=_starts(texts),
+        text="".join(parts),
+        starts=_starts(parts),
+        sums=tuple(accumulate(map(tools.count, parts), initial=0)),
+        segments=tuple(segments),
+        offsets=_starts(texts),
     )
 
 

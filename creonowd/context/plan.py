@@ -1,23 +1,31 @@
-"""What one assembly is about: the request, the skill's demands and the budget, as one value.
+"""The plan of one assembly: the request, what its skill asks for, and the budget.
 
-Decides which sources are asked; nothing that a skill did not ask for is read. Knows no source.
+It decides which sources are asked; nothing that a skill did not ask for is read.
 """
 
-import math
 import re
 from collections.abc import Iterable, Mapping
-from decimal import Decimal
 from enum import StrEnum
 from typing import Protocol
 
-from creonowd.context.budget import BudgetProfile, is_off, share
+from creonowd.context.budget import Figures
 from creonowd.context.fragment import STABLE, Fragment, Layer, LeftOut, Span
 from creonowd.errors import WarningCode
 from creonowd.model import Model
-from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, paragraphs, sentences
+from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, paragraphs
 
 MAX_SURROUNDING = 20_000
 MAX_RECENT_SUMMARY = 10
+LONGEST_QUERY = 2000
+CHUNK_LIMIT = 200
+MOST_SUMMARIES = 3
+
+PLACES = ("text", "selection", "instruction", "title")
+ELSEWHERE = "（见上文 Immediate）"
+BEFORE = "（见前）"
+NOTHING = "（无）"
+
+_PLACE = re.compile(r"\{\{\s*([^{}\s]*)\s*\}\}")
 
 
 class ContextRules(Model):
@@ -34,9 +42,9 @@ class ContextRules(Model):
 
 
 class Need(StrEnum):
-    """The key of `context_rules` that a source hangs on; `always` hangs on none.
+    """The key of `context_rules` that asks for a source; a source with `always` needs none.
 
-    `evidence` hangs on either of two: entities that are spoken of are characters to one skill and
+    `evidence` is asked for by either of two: mentioned entities are characters to one skill and
     part of the graph to another.
     """
 
@@ -53,13 +61,13 @@ class Need(StrEnum):
 
 
 class Summary(StrEnum):
-    """What a skill may rely on and only a host can give: it takes reading the whole novel."""
+    """What a skill may rely on and only a host can give, because it takes the whole novel."""
 
     FULL_TEXT = "full_text"
     RELATIONS = "relations"
 
 
-_READ_THE_DOCUMENT = (
+_NEED_DOCUMENT = (
     Need.SURROUNDING,
     Need.CHARACTERS,
     Need.OUTLINE,
@@ -69,7 +77,7 @@ _READ_THE_DOCUMENT = (
 
 
 def wants(rules: ContextRules | None, need: Need) -> bool:
-    """Tell whether a skill asks for something; the general profile (None) asks for everything."""
+    """Return whether a skill asks for something; the general profile (None) asks for everything."""
     if rules is None or need is Need.ALWAYS:
         return True
     if need is Need.EVIDENCE:
@@ -78,20 +86,12 @@ def wants(rules: ContextRules | None, need: Need) -> bool:
 
 
 def wants_document(rules: ContextRules | None) -> bool:
-    """Tell whether anything that a skill asks for depends on the document's text."""
-    return any(wants(rules, need) for need in _READ_THE_DOCUMENT)
-
-
-PLACES = ("text", "selection", "instruction", "title")
-ELSEWHERE = "（见上文 Immediate）"
-BEFORE = "（见前）"
-NOTHING = "（无）"
-
-_PLACE = re.compile(r"\{\{\s*([^{}\s]*)\s*\}\}")
+    """Return whether anything that a skill asks for depends on the document's text."""
+    return any(wants(rules, need) for need in _NEED_DOCUMENT)
 
 
 class Task(Model):
-    """What a skill tells the model to do. Places are written `{{text}}`."""
+    """The instructions of a skill to the model, with places such as `{{text}}`."""
 
     template: str = ""
 
@@ -101,89 +101,45 @@ class Task(Model):
         return frozenset(_PLACE.findall(self.template))
 
     @property
-    def holds_selection(self) -> bool:
-        """Whether the selection stands in the task, so that it is not shown again."""
+    def shows_selection(self) -> bool:
+        """Whether the task shows the selection, so that nothing else needs to."""
         return bool(self.places & {"text", "selection"})
 
     @property
-    def holds_instruction(self) -> bool:
-        """Whether the additional input stands in the task, so that it is not shown again."""
+    def shows_instruction(self) -> bool:
+        """Whether the task shows the additional input, so that nothing else needs to."""
         return "instruction" in self.places
 
     def fill(self, values: Mapping[str, str]) -> str:
         """Put values into the places, each text once.
 
-        `{{text}}` and `{{selection}}` are the same text. Without a selection they point to what
-        stands above; a place for anything else that is missing says that there is none.
+        `{{text}}` and `{{selection}}` are the same text. Without a selection they refer to the
+        text above; any other place without a value says that there is none.
         """
-        shown: set[str] = set()
+        filled: set[str] = set()
 
-        def put(match: re.Match[str]) -> str:
+        def value_of(match: re.Match[str]) -> str:
             name = "selection" if match[1] == "text" else match[1]
-            if name in shown and name != "title":
+            if name in filled and name != "title":
                 return BEFORE
-            shown.add(name)
+            filled.add(name)
             return values.get(match[1]) or (ELSEWHERE if name == "selection" else NOTHING)
 
-        return _PLACE.sub(put, self.template)
+        return _PLACE.sub(value_of, self.template)
 
 
-_INDEX = {layer: index for index, layer in enumerate(Layer)}
+class SkillNeeds(Model):
+    """The part of a skill that decides an assembly; `rules` None is the general profile."""
 
-
-class Figures(Model, cache_hash=True):
-    """What a profile allows: the total, each layer's minimum and share, the layers that are off.
-
-    `rules_ratio` is how far the Rules line rises with the total.
-    """
-
-    total: int
-    minimums: tuple[int, ...] = (0, 0, 0, 0)
-    shares: tuple[int, ...] = (0, 0, 0, 0)
-    off: frozenset[Layer] = frozenset()
-    rules_ratio: float = 0.0
-
-    def minimum(self, layer: Layer) -> int:
-        """Tell what a layer is promised."""
-        return self.minimums[_INDEX[layer]]
-
-    def share(self, layer: Layer) -> int:
-        """Tell what a layer's ratio stands for; only that of Rules is a line."""
-        return self.shares[_INDEX[layer]]
-
-    @property
-    def rules_line(self) -> int:
-        """The Rules line L."""
-        return self.share(Layer.RULES)
-
-    def more_for_rules(self, tokens: int) -> int | None:
-        """Tell by how much the total must grow for the Rules line to rise so far; None if never."""
-        if not self.rules_ratio:
-            return None
-        wanted = (self.rules_line + tokens) / Decimal(repr(self.rules_ratio))
-        return math.ceil(wanted) - self.total
-
-
-def figures_of(profile: BudgetProfile) -> Figures:
-    """Take from a profile what trimming needs."""
-    budgets = [getattr(profile.layers, layer) for layer in Layer]
-    return Figures(
-        total=profile.total_budget_tokens,
-        minimums=tuple(budget.minimum_tokens for budget in budgets),
-        shares=tuple(share(profile, layer) for layer in Layer),
-        off=frozenset(layer for layer in Layer if is_off(profile, layer)),
-        rules_ratio=profile.layers.rules.ratio,
-    )
-
-
-def step(figures: Figures, surrounding: int | None) -> int:
-    """Tell the step G in which the window moves, from skill and profile alone."""
-    width = figures.share(Layer.IMMEDIATE) if surrounding is None else surrounding
-    return max(1, width // 4)
+    skill_id: str
+    name: str = ""
+    rules: ContextRules | None = None
+    task: Task = Task()
+    target_tokens: int | None = None
 
 
 class Document(Model):
-    """A document and where its author is; `selection` is None where nothing is selected."""
+    """A document and where its author is in it."""
 
     source_ref: str
     text: str
@@ -192,36 +148,36 @@ class Document(Model):
 
     @property
     def here(self) -> Span:
-        """What is selected, else the cursor as an empty stretch."""
+        """The selection, else the cursor as an empty span."""
         return self.selection or Span(self.cursor, self.cursor)
 
 
-class Placed(Model):
-    """A document whose positions lie inside its text, and what had to be moved for that."""
+class PlacedDocument(Model):
+    """A document whose positions lie inside its text, and a warning if one had to be moved."""
 
     document: Document
     warnings: tuple[str, ...] = ()
 
 
-def place(source_ref: str, text: str, cursor: int, selection: Span | None = None) -> Placed:
-    """Put cursor and selection into a document, clamped to its end with a warning.
+def place(source_ref: str, text: str, cursor: int, selection: Span | None = None) -> PlacedDocument:
+    """Place cursor and selection in a document; what lies beyond its end is clamped to it.
 
-    Neither may lie inside a grapheme: the cursor moves before it, the selection takes it in.
+    Neither may lie inside a grapheme: the cursor moves before it, the selection includes it.
     """
     end = len(text)
     beyond = cursor > end or (selection is not None and selection.end > end)
-    return Placed(
+    return PlacedDocument(
         document=Document(
             source_ref=source_ref,
             text=text,
             cursor=grapheme_floor(text, min(cursor, end)),
-            selection=_clamped(selection, text),
+            selection=_clamp(selection, text),
         ),
         warnings=(WarningCode.CONTEXT_CURSOR_CLAMPED,) if beyond else (),
     )
 
 
-def _clamped(selection: Span | None, text: str) -> Span | None:
+def _clamp(selection: Span | None, text: str) -> Span | None:
     end = len(text)
     if selection is None or selection.start >= min(selection.end, end):
         return None
@@ -229,25 +185,44 @@ def _clamped(selection: Span | None, text: str) -> Span | None:
     return Span(grapheme_floor(text, start), grapheme_ceiling(text, end))
 
 
-LONGEST_QUERY = 2000
+class Plan(Model):
+    """Everything that decides one assembly, except what the sources return."""
+
+    project_id: str
+    document_id: str
+    skill: SkillNeeds
+    figures: Figures
+    document: Document | None = None
+    additional_input: str = ""
+    warnings: tuple[str, ...] = ()
+    left_out: tuple[LeftOut, ...] = ()
+    source_timeout_ms: int = 10_000
+
+    @property
+    def surrounding(self) -> int | None:
+        """How many code points to show on each side of the cursor; None is as many as fit."""
+        return None if self.skill.rules is None else self.skill.rules.surrounding
+
+    @property
+    def step(self) -> int:
+        """The step in which the window and the query move."""
+        return step(self.figures, self.surrounding)
 
 
-def snap(text: str, mark: int, step: int, cursor: int) -> int:
-    """Move a multiple of the step on to the next paragraph, else sentence, within one step.
+def shows_document(plan: Plan) -> bool:
+    """Return whether the text around the cursor is wanted."""
+    wanted = wants(plan.skill.rules, Need.SURROUNDING)
+    return wanted and Layer.IMMEDIATE not in plan.figures.off
 
-    What lies at the cursor or behind it is not looked at.
-    """
-    if mark <= 0:
-        return 0
-    for boundaries in (paragraphs, sentences):
-        found = next(boundaries(text, mark - 1, min(mark + step, cursor - 1)), None)
-        if found is not None:
-            return found
-    return grapheme_ceiling(text, mark)
+
+def step(figures: Figures, surrounding: int | None) -> int:
+    """Return the step G in which window and query move; it depends on skill and profile alone."""
+    width = figures.share(Layer.IMMEDIATE) if surrounding is None else surrounding
+    return max(1, width // 4)
 
 
 def query(text: str, cursor: int, step: int) -> str:
-    """Tell what retrieval asks with: the text up to the last multiple of the step.
+    """Return the text to search with: what lies before the last multiple of the step.
 
     Within the first step of a document, its whole paragraphs so far.
     """
@@ -325,44 +300,6 @@ class Source(Protocol):
         ...
 
 
-CHUNK_LIMIT = 200
-MOST_SUMMARIES = 3
-
-
-class SkillNeeds(Model):
-    """What the engine needs to know of a skill; `rules` None is the general profile."""
-
-    skill_id: str
-    name: str = ""
-    rules: ContextRules | None = None
-    task: Task = Task()
-    target_tokens: int | None = None
-
-
-class Plan(Model):
-    """Everything that decides one assembly, sources aside."""
-
-    project_id: str
-    document_id: str
-    skill: SkillNeeds
-    figures: Figures
-    document: Document | None = None
-    additional_input: str = ""
-    warnings: tuple[str, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
-    source_timeout_ms: int = 10_000
-
-    @property
-    def surrounding(self) -> int | None:
-        """How many code points on each side; None is as many as fit."""
-        return None if self.skill.rules is None else self.skill.rules.surrounding
-
-    @property
-    def step(self) -> int:
-        """The step in which the window and the query move."""
-        return step(self.figures, self.surrounding)
-
-
 def asked(plan: Plan, sources: Iterable[Source]) -> list[Source]:
     """Choose the sources of layers that are on and that the skill asks for."""
     return [
@@ -376,12 +313,6 @@ def ask_for(plan: Plan, layer: Layer) -> Ask:
     """Say what a source of a layer is told."""
     ask = Ask(project_id=plan.project_id, skill_id=plan.skill.skill_id, limit=CHUNK_LIMIT)
     return ask if layer in STABLE else _dynamic(plan, ask)
-
-
-def shows_document(plan: Plan) -> bool:
-    """Tell whether the text around the cursor is wanted."""
-    wanted = wants(plan.skill.rules, Need.SURROUNDING)
-    return wanted and Layer.IMMEDIATE not in plan.figures.off
 
 
 def _dynamic(plan: Plan, ask: Ask) -> Ask:

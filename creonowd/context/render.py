@@ -1,4 +1,4 @@
-"""Setting what stays between the fixed words, layer by layer. Knows no rule and no budget."""
+"""Put what is kept between the fixed words of the prompt, layer by layer."""
 
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -10,40 +10,49 @@ from creonowd.context.text_tools import TextTools
 
 
 class Rendered(NamedTuple):
-    """A stretch of the prompt: its text, its tokens, and how many of those are fixed words."""
+    """A part of the prompt: its text, its tokens, and how many of those are fixed words."""
 
     text: str
     tokens: int
     fixed: int
 
 
-def render_text(words: str, instruments: TextTools) -> Rendered:
-    """Set fixed words."""
-    tokens = instruments.count(words)
+def render_text(words: str, tools: TextTools) -> Rendered:
+    """Render fixed words."""
+    tokens = tools.count(words)
     return Rendered(words, tokens, tokens)
 
 
-def render_layer(layer: Layer, verdicts: Sequence[Decision], instruments: TextTools) -> Rendered:
-    """Set a layer: its title, and what stays in it in reading order."""
-    staying = [verdict for verdict in verdicts if verdict.stays]
-    kinds = [verdict.kind for verdict in staying]
+def render_layer(layer: Layer, decisions: Sequence[Decision], tools: TextTools) -> Rendered:
+    """Render a layer: its title, and what is kept of it in reading order."""
+    kept = [decision for decision in decisions if decision.stays]
+    kinds = [decision.kind for decision in kept]
     first = kinds.index(FragmentKind.CONSTRAINT) if FragmentKind.CONSTRAINT in kinds else None
-    pieces = [render_text(title(layer, empty=not staying), instruments), _set(staying[:first])]
+    parts = [render_text(title(layer, empty=not kept), tools), _render_units(kept[:first])]
     if first is not None:
-        pieces += [render_text(CONSTRAINTS, instruments), _set(staying[first:])]
-    return join(pieces)
+        parts += [render_text(CONSTRAINTS, tools), _render_units(kept[first:])]
+    return join(parts)
 
 
-def join(pieces: Iterable[Rendered]) -> Rendered:
-    """Set one stretch after the other; their tokens add up."""
-    listed = list(pieces)
+def layer_tokens(layer: Layer, decisions: Sequence[Decision], tools: TextTools) -> int:
+    """Count a layer as `render_layer` renders it."""
+    kept = [decision for decision in decisions if decision.stays]
+    tokens = tools.count(title(layer, empty=not kept))
+    if any(decision.kind is FragmentKind.CONSTRAINT for decision in kept):
+        tokens += tools.count(CONSTRAINTS)
+    return tokens + sum([decision.tokens for decision in kept])
+
+
+def join(parts: Iterable[Rendered]) -> Rendered:
+    """Put one part after the other; their tokens add up."""
+    listed = list(parts)
     return Rendered(
-        "".join(piece.text for piece in listed),
-        sum(piece.tokens for piece in listed),
-        sum(piece.fixed for piece in listed),
+        "".join(part.text for part in listed),
+        sum(part.tokens for part in listed),
+        sum(part.fixed for part in listed),
     )
 
 
-def _set(staying: Sequence[Decision]) -> Rendered:
-    tokens = sum([verdict.evidence.after_tokens for verdict in staying])
-    return Rendered("".join([verdict.rendered for verdict in staying]), tokens, 0)
+def _render_units(kept: Sequence[Decision]) -> Rendered:
+    tokens = sum([decision.tokens for decision in kept])
+    return Rendered("".join([decision.rendered for decision in kept]), tokens, 0)

@@ -1,15 +1,28 @@
-"""The answer of `context:assemble`, as it goes over the wire. Judges nothing."""
+"""The result of `context:assemble`, as it goes over the wire."""
 
 from itertools import chain
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import asdict
 
 from creonowd.context.assemble import Assembly
-from creonowd.context.evidence import TrimEvidence, merged
+from creonowd.context.evidence import TrimEvidence, add_up
 from creonowd.context.fragment import Layer
-from creonowd.context.system_prompt import PrefixChange, SystemPrompt
+from creonowd.context.prefix import PrefixChange, PrefixComparison
+from creonowd.context.system_prompt import SystemPrompt
 from creonowd.model import Model, Result
 from creonowd.redaction import RedactionEvidence
+
+USUAL_MINIMUM = 1024
+
+_MINIMUMS = (
+    ("haiku-3", 2048),
+    ("3-haiku", 2048),
+    ("3-5-haiku", 2048),
+    ("haiku", 4096),
+    ("opus-4-5", 4096),
+    ("opus-4-6", 4096),
+)
 
 
 class LayerSummary(Model):
@@ -106,78 +119,42 @@ class AssembleResult(Provenance):
     layers: LayerSummaries
 
 
-USUAL_MINIMUM = 1024
-
-_MINIMUMS = (
-    ("haiku-3", 2048),
-    ("3-haiku", 2048),
-    ("3-5-haiku", 2048),
-    ("haiku", 4096),
-    ("opus-4-5", 4096),
-    ("opus-4-6", 4096),
-)
-
-
-def minimum_tokens(model: str) -> int:
-    """Tell from how many tokens on a model's provider caches; unknown ones the usual number."""
-    name = model.lower()
-    return next((minimum for part, minimum in _MINIMUMS if part in name), USUAL_MINIMUM)
-
-
-def break_points(stable: SystemPrompt, model: str) -> list[CacheBreakPoint]:
-    """List the places where the stable prefix may be cached: after Rules, and after all of it."""
-    minimum = minimum_tokens(model)
-    places = (
-        ("rules", stable.rules_hash, stable.up_to_rules.tokens),
-        ("systemPrompt", stable.hash, stable.prompt.tokens),
-    )
-    return [
-        CacheBreakPoint(
-            after=after,
-            hash=hashed,
-            tokens=tokens,
-            minimum_tokens=minimum,
-            reaches_minimum=tokens >= minimum,
-        )
-        for after, hashed, tokens in places
-    ]
-
-
-class Compared(Model):
-    """How the stable prefix compares with that of the previous call."""
-
-    unchanged: bool = False
-    change: PrefixChange | UnsetType = UNSET
-
-
 class ModelTarget(Model):
-    """Whom the prompt is for; `exact` says whether we count as that model does."""
+    """The model that the prompt is for; `exact` says whether its own tokenizer counts."""
 
     provider: str = ""
     model: str = ""
     exact: bool = True
 
 
-def answer(assembly: Assembly, compared: Compared, target: ModelTarget) -> AssembleResult:
-    """Tell an assembly in full."""
-    stable, skill = assembly.stable, assembly.plan.skill
+def answer(assembly: Assembly, comparison: PrefixComparison, target: ModelTarget) -> AssembleResult:
+    """Return the full result of an assembly."""
+    system, user = assembly.system_prompt.prompt.text, assembly.user_content.text
     return AssembleResult(
-        prompt=stable.prompt.text + assembly.user.text,
-        system_prompt=stable.prompt.text,
-        user_content=assembly.user.text,
+        **asdict(provenance(assembly, comparison, target)),
+        prompt=system + user,
+        system_prompt=system,
+        user_content=user,
         token_count=assembly.tokens,
         fixed_tokens=assembly.fixed_tokens,
-        stable_prefix_hash=stable.hash,
-        prompt_hash=assembly.prompt_hash,
-        stable_prefix_unchanged=compared.unchanged,
-        prefix_change=compared.change,
-        assembly_order=list(Layer),
         layers=LayerSummaries(**{layer: summary(assembly, layer) for layer in Layer}),
+    )
+
+
+def provenance(assembly: Assembly, comparison: PrefixComparison, target: ModelTarget) -> Provenance:
+    """Return how a prompt came about, without the prompt."""
+    skill = assembly.plan.skill
+    return Provenance(
+        stable_prefix_hash=assembly.system_prompt.hash,
+        prompt_hash=assembly.prompt_hash,
+        stable_prefix_unchanged=comparison.unchanged,
+        prefix_change=comparison.change,
+        assembly_order=list(Layer),
         warnings=[text for _, text in assembly.warnings],
         budget=budget(assembly),
         trim_evidence=[*chain(*(assembly.layers[layer].evidence for layer in Layer))],
         redaction_evidence=redaction_evidence(assembly),
-        cache_break_points=break_points(stable, target.model),
+        cache_break_points=break_points(assembly.system_prompt, target.model),
         tokenizer_id=assembly.tokenizer.id,
         tokenizer_version=assembly.tokenizer.version,
         tokenizer_exact=assembly.tokenizer.exact and target.exact,
@@ -186,20 +163,20 @@ def answer(assembly: Assembly, compared: Compared, target: ModelTarget) -> Assem
 
 
 def summary(assembly: Assembly, layer: Layer) -> LayerSummary:
-    """Sum up one layer."""
-    judged = assembly.layers[layer]
+    """Return the summary of one layer."""
+    outcome = assembly.layers[layer]
     return LayerSummary(
-        tokens=judged.tokens,
-        token_count=judged.tokens,
-        truncated=judged.truncated,
-        source=list(judged.sources),
-        chunks=judged.chunks,
-        warnings=[text for about, text in assembly.warnings if about is layer] or UNSET,
+        tokens=outcome.tokens,
+        token_count=outcome.tokens,
+        truncated=outcome.truncated,
+        source=list(outcome.sources),
+        chunks=outcome.chunks,
+        warnings=[text for other, text in assembly.warnings if other is layer] or UNSET,
     )
 
 
 def budget(assembly: Assembly) -> ContextBudget:
-    """Tell the limit and what the candidates would have cost."""
+    """Return the limit and what the candidates would have cost."""
     costs = [assembly.layers[layer].before_tokens for layer in Layer]
     estimate = BudgetEstimate(
         rules_tokens=costs[0],
@@ -212,6 +189,31 @@ def budget(assembly: Assembly) -> ContextBudget:
 
 
 def redaction_evidence(assembly: Assembly) -> list[RedactionEvidence]:
-    """Account for everything that was taken out of a candidate."""
-    found = [judged.redactions for judged in assembly.layers.values() if judged.redactions]
-    return list(merged(chain.from_iterable(found)))
+    """Return evidence for everything that was taken out of a candidate."""
+    found = [outcome.redactions for outcome in assembly.layers.values() if outcome.redactions]
+    return list(add_up(chain.from_iterable(found)))
+
+
+def minimum_tokens(model: str) -> int:
+    """Return from how many tokens on a model's provider caches a prompt."""
+    name = model.lower()
+    return next((minimum for part, minimum in _MINIMUMS if part in name), USUAL_MINIMUM)
+
+
+def break_points(system_prompt: SystemPrompt, model: str) -> list[CacheBreakPoint]:
+    """Return up to where the prompt may be cached: after Rules, and after the system prompt."""
+    minimum = minimum_tokens(model)
+    places = (
+        ("rules", system_prompt.rules_hash, system_prompt.up_to_rules.tokens),
+        ("systemPrompt", system_prompt.hash, system_prompt.prompt.tokens),
+    )
+    return [
+        CacheBreakPoint(
+            after=after,
+            hash=prefix_hash,
+            tokens=tokens,
+            minimum_tokens=minimum,
+            reaches_minimum=tokens >= minimum,
+        )
+        for after, prefix_hash, tokens in places
+    ]

@@ -1,25 +1,38 @@
-"""The Rules line: what of the rules leaves when they are over it, and in which order.
+"""The Rules layer: its order, and what leaves it when it is over the Rules line.
 
-Rule texts, terminology and plain user constraints never leave. Knows which entities are
-mentioned, not where; so typing cannot churn what stays.
+Rule texts, terminology and plain user constraints never leave. Entities leave by whether they
+are mentioned, not by where, so that typing does not change what stays.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import field
 
-from creonowd.context.evidence import PLAIN, Decision, Numbered, drop, keep
+from creonowd.context.evidence import NO_NUMBER, Decision, ListNumber, drop, keep
 from creonowd.context.fragment import ConstraintOrigin, Fragment, FragmentKind, Rule
 from creonowd.context.mentions import Mentions
 from creonowd.context.text_tools import TextTools
 from creonowd.context.units import Unit
 from creonowd.model import Model
 
+MAX_CONSTRAINTS = 500
 
-class Ranking(Model):
+_SECTIONS = (FragmentKind.TEXT, FragmentKind.CONSTRAINT, FragmentKind.ENTITY)
+
+DropReason = tuple[Rule, int | None]
+
+
+class TrimmedRules(Model):
+    """The decision on every unit in reading order, and whether the rules were over the line."""
+
+    decisions: tuple[Decision, ...]
+    over_line: bool
+
+
+class EntityRanking(Model):
     """Which entities are mentioned, and how many of those each entity's own text names.
 
-    Entities are told apart by `source_ref`.
+    Entities are identified by `source_ref`.
     """
 
     mentioned: frozenset[str] = frozenset()
@@ -33,123 +46,103 @@ class Ranking(Model):
         return (not mentioned, -entity.priority, -shared, name, entity.source_ref, entity.text)
 
 
-def mentioned_entities(
-    entities: Sequence[Fragment], document: str, mentions: Mentions
-) -> frozenset[str]:
-    """Find out which entities a document mentions."""
-    found = mentions.find((name for entity in entities for name in entity.names), document)
-    return frozenset(e.source_ref for e in entities if found.intersection(e.names))
+def trim_rules(
+    units: Sequence[Unit], line: int, ranking: EntityRanking, tools: TextTools
+) -> TrimmedRules:
+    """Drop entities, then constraints of the graph, then degradable ones, until R ≤ line."""
+    dropped: dict[int, DropReason] = dict.fromkeys(_excluded(units), (Rule.CONSTRAINT_LIMIT, None))
+    excess = untrimmed_tokens(units, tools) - line
+    over_line = excess > 0
+    last_number = len([unit for unit in units if _is_constraint(unit)]) - len(dropped)
+    for index, rule in _drop_order(units, ranking):
+        if index in dropped:
+            continue
+        if excess <= 0:
+            break
+        dropped[index] = (rule, excess)
+        excess -= units[index].tokens
+        if _is_constraint(units[index]):
+            excess -= tools.count_number(last_number)
+            last_number -= 1
+    return TrimmedRules(decisions=tuple(_decisions(units, dropped, tools)), over_line=over_line)
 
 
-def rank(entities: Sequence[Fragment], mentioned: frozenset[str], mentions: Mentions) -> Ranking:
-    """Find out which entities belong with the mentioned ones."""
-    near = [entity for entity in entities if entity.source_ref in mentioned]
-    names = tuple(name for entity in near for name in entity.names)
-    shared: dict[str, int] = {}
-    for entity in entities:
-        found = mentions.find(names, entity.text)
-        others = (other for other in near if other.source_ref != entity.source_ref)
-        shared[entity.source_ref] = sum(bool(found.intersection(o.names)) for o in others)
-    return Ranking(mentioned=mentioned, shared=shared)
+def untrimmed_tokens(units: Sequence[Unit], tools: TextTools) -> int:
+    """Count the rules as if all of them stay; constraints past the limit cannot."""
+    constraints = [unit for unit in units if _is_constraint(unit) and unit.rendered]
+    surplus = sum(unit.tokens for unit in constraints[MAX_CONSTRAINTS:])
+    numbers = tools.count_numbers(min(len(constraints), MAX_CONSTRAINTS))
+    return sum(unit.tokens for unit in units) - surplus + numbers
 
 
-MAX_CONSTRAINTS = 500
-
-_SECTIONS = (FragmentKind.TEXT, FragmentKind.CONSTRAINT, FragmentKind.ENTITY)
-
-Item = tuple[int, Fragment]
-Sentence = tuple[Rule, int | None]
-
-
-class Narrowed(Model):
-    """The verdict on every unit in reading order, and whether the rules were over the line."""
-
-    verdicts: tuple[Decision, ...]
-    over: bool
-
-
-def in_reading_order(fragments: Iterable[Fragment]) -> list[Fragment]:
+def reading_order(fragments: Iterable[Fragment]) -> list[Fragment]:
     """Sort rules: texts, constraints, entities; constraints of the user before the graph's."""
     return sorted(fragments, key=_reading_key)
 
 
-def tokens_of(units: Sequence[Unit], instruments: TextTools) -> int:
-    """Count the rules as they stand if all of them stay; constraints past the limit cannot."""
-    constraints = [unit for unit in units if _is_constraint(unit) and unit.rendered]
-    surplus = sum(unit.tokens for unit in constraints[MAX_CONSTRAINTS:])
-    numbers = instruments.count_numbers(min(len(constraints), MAX_CONSTRAINTS))
-    return sum(unit.tokens for unit in units) - surplus + numbers
+def mentioned_entities(
+    entities: Sequence[Fragment], document: str, mentions: Mentions
+) -> frozenset[str]:
+    """Return which entities a document mentions, by `source_ref`."""
+    found = mentions.find((name for entity in entities for name in entity.names), document)
+    return frozenset(e.source_ref for e in entities if found.intersection(e.names))
 
 
-def narrow(units: Sequence[Unit], line: int, ranking: Ranking, instruments: TextTools) -> Narrowed:
-    """Let entities leave, then constraints of the graph, then degradable ones, until R ≤ line."""
-    leaving: dict[int, Sentence] = dict.fromkeys(_barred(units), (Rule.CONSTRAINT_LIMIT, None))
-    excess = tokens_of(units, instruments) - line
-    over = excess > 0
-    numbers = sum(_is_constraint(unit) for unit in units) - len(leaving)
-    for index, rule in _leaving_order(units, ranking):
-        if index in leaving:
-            continue
-        if excess <= 0:
-            break
-        leaving[index] = (rule, excess)
-        excess -= units[index].tokens
-        if _is_constraint(units[index]):
-            excess -= instruments.count_number(numbers)
-            numbers -= 1
-    return Narrowed(verdicts=tuple(_verdicts(units, leaving, instruments)), over=over)
+def rank_entities(
+    entities: Sequence[Fragment], mentioned: frozenset[str], mentions: Mentions
+) -> EntityRanking:
+    """Count for each entity how many mentioned ones its own text names."""
+    named = [entity for entity in entities if entity.source_ref in mentioned]
+    names = tuple(name for entity in named for name in entity.names)
+    shared: dict[str, int] = {}
+    for entity in entities:
+        found = mentions.find(names, entity.text)
+        others = (other for other in named if other.source_ref != entity.source_ref)
+        shared[entity.source_ref] = len([o for o in others if found.intersection(o.names)])
+    return EntityRanking(mentioned=mentioned, shared=shared)
 
 
-def _verdicts(
-    units: Sequence[Unit], leaving: Mapping[int, Sentence], instruments: TextTools
-) -> Iterator[Decision]:
-    candidate = number = 0
-    for index, unit in enumerate(units):
-        sentence = leaving.get(index)
-        if not _is_constraint(unit):
-            shown = PLAIN
-        else:
-            candidate += 1
-            number += sentence is None
-            now = candidate if sentence else number
-            shown = Numbered(
-                f"{now}", instruments.count_number(now), instruments.count_number(candidate)
-            )
-        yield (
-            drop(unit, *sentence, shown=shown)
-            if sentence
-            else keep(unit, Rule.RULES_LINE, shown=shown)
-        )
-
-
-def _leaving_order(units: Sequence[Unit], ranking: Ranking) -> list[tuple[int, Rule]]:
-    present = [(index, unit.fragment) for index, unit in enumerate(units)]
-    entities = [item for item in present if item[1].kind is FragmentKind.ENTITY]
-    graph = [item for item in present if _is_constraint_of(item[1], ConstraintOrigin.KG)]
-    users = [item for item in present if _is_constraint_of(item[1], ConstraintOrigin.USER)]
-    return [
-        *_entities_leaving(entities, ranking),
-        *_constraints_leaving(graph),
-        *_constraints_leaving([item for item in users if item[1].degradable]),
-    ]
-
-
-def _entities_leaving(entities: list[Item], ranking: Ranking) -> Iterator[tuple[int, Rule]]:
-    for index, entity in sorted(entities, key=lambda item: ranking.key(item[1]), reverse=True):
-        mentioned = entity.source_ref in ranking.mentioned
-        yield index, Rule.RULES_LINE if mentioned else Rule.NOT_MENTIONED
-
-
-def _constraints_leaving(constraints: list[Item]) -> Iterator[tuple[int, Rule]]:
-    for index, _ in sorted(constraints, key=lambda item: (item[1].priority, -item[0])):
-        yield index, Rule.RULES_LINE
-
-
-def _barred(units: Sequence[Unit]) -> list[int]:
-    """List the constraints that cannot stay: those dropped for their size, and all past the limit."""
+def _excluded(units: Sequence[Unit]) -> list[int]:
+    """List the constraints that cannot stay: those over the size limit, and all past the 500th."""
     constraints = [index for index, unit in enumerate(units) if _is_constraint(unit)]
     blank = [index for index in constraints if not units[index].rendered]
     return [*blank, *[index for index in constraints if units[index].rendered][MAX_CONSTRAINTS:]]
+
+
+def _drop_order(units: Sequence[Unit], ranking: EntityRanking) -> Iterator[tuple[int, Rule]]:
+    """Return what may be dropped and by which rule, the least important first."""
+    fragments = [(index, unit.fragment) for index, unit in enumerate(units)]
+    entities = [pair for pair in fragments if pair[1].kind is FragmentKind.ENTITY]
+    for index, entity in sorted(entities, key=lambda pair: ranking.key(pair[1]), reverse=True):
+        mentioned = entity.source_ref in ranking.mentioned
+        yield index, Rule.RULES_LINE if mentioned else Rule.NOT_MENTIONED
+    graph = [pair for pair in fragments if _is_constraint_of(pair[1], ConstraintOrigin.KG)]
+    users = [pair for pair in fragments if _is_constraint_of(pair[1], ConstraintOrigin.USER)]
+    for constraints in (graph, [pair for pair in users if pair[1].degradable]):
+        for index, _ in sorted(constraints, key=lambda pair: (pair[1].priority, -pair[0])):
+            yield index, Rule.RULES_LINE
+
+
+def _decisions(
+    units: Sequence[Unit], dropped: Mapping[int, DropReason], tools: TextTools
+) -> Iterator[Decision]:
+    """Decide on each unit; the constraints that stay are numbered without gaps."""
+    before = after = 0
+    for index, unit in enumerate(units):
+        reason = dropped.get(index)
+        number = NO_NUMBER
+        if _is_constraint(unit):
+            before += 1
+            if reason is None:
+                after += 1
+            current = after if reason is None else before
+            number = ListNumber(
+                f"{current}", tools.count_number(current), tools.count_number(before)
+            )
+        if reason is None:
+            yield keep(unit, Rule.RULES_LINE, number)
+        else:
+            yield drop(unit, *reason, number)
 
 
 def _is_constraint(unit: Unit) -> bool:

@@ -1,7 +1,7 @@
-"""The fixed words of a prompt, and how a fragment is set between them.
+"""The fixed words of a prompt, and the headings of what stands between them.
 
 Every unit begins with `#` and ends in a newline, so that the tokens of units add up to those of
-the prompt. Nothing here depends on time, place or language settings. Knows no layer's content.
+the prompt. Nothing here depends on time, place or language settings.
 """
 
 from creonowd.context.fragment import Layer
@@ -28,34 +28,34 @@ _TITLES = {
 
 
 def title(layer: Layer, *, empty: bool) -> str:
-    """Head a layer; an empty one says so, so that shapes do not jump."""
+    """Return the title of a layer; an empty layer keeps its title and says that it is empty."""
     return _TITLES[layer] + _NONE if empty else _TITLES[layer]
 
 
 def heading(ref: str) -> str:
-    """Head a fragment with where it comes from."""
+    """Return the heading of a fragment, which names where it comes from."""
     return f"### ref:{ref}\n"
 
 
 def heading_after(ref: str) -> str:
-    """Head what lies after the cursor or selection."""
+    """Return the heading of the text after the cursor or selection."""
     return f"### ref:{ref} 光标之后\n"
 
 
 def excerpt(ref: str, first: int, last: int) -> str:
-    """Close what is shown of a document with the lines that it covers.
+    """Return the line that closes an excerpt of a document, naming the lines that it covers.
 
-    Behind the text and not in its heading: with every line that the author adds the last one
-    moves, and what stands before the cursor must stay as it is.
+    It stands behind the text and not in the heading, because the last line number changes with
+    every line that the author adds and the text before the cursor must stay as it is.
     """
     return f"### 以上摘自 ref:{ref}#L{first}-L{last}\n"
 
 
 def constraint_tail(text: str) -> str:
-    """Set a constraint's text behind its number, with nothing after it."""
+    """Return what follows the number of a constraint."""
     return f". {text}\n"
 
 
 def one_line(ref: str) -> str:
-    """Keep a reference on its line whatever a client put into it."""
+    """Replace what is not printable in a reference, so that it stays on one line."""
     return "".join(c if c.isprintable() else " " for c in ref) if not ref.isprintable() else ref

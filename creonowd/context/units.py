@@ -1,10 +1,7 @@
-"""A fragment made ready: redacted, cut to size, set as it will stand in the prompt, counted.
-
-Knows no budget: what a unit costs is here, whether it may stay is decided elsewhere.
-"""
+"""Units: fragments redacted, cut to the size limit, rendered and counted; and the input guard."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
 from msgspec.structs import replace
@@ -18,15 +15,18 @@ from creonowd.redaction import RedactionEvidence
 from creonowd.tokens.boundaries import grapheme_floor, paragraphs, sentences
 from creonowd.tokens.truncate import exceeds
 
-# Ids that we mint ourselves hold no secret.
-_MINTED = re.compile(rf"{re.escape(CONSTRAINTS_FILE)}#con_[a-z0-9]{{16,26}}")
+MAX_INPUT_TOKENS = 64_000
+MOST_NAMED = 3
+
+# Ids that the daemon makes itself hold no secret.
+_CONSTRAINT_REF = re.compile(rf"{re.escape(CONSTRAINTS_FILE)}#con_[a-z0-9]{{16,26}}")
 
 
 class Unit(Model, gc=False):
-    """One fragment as it will be sent, if it is.
+    """A fragment as it stands in the prompt, if it is kept.
 
-    `before_*` measure it before it was cut to the size limit. `rendered` is empty if it is
-    dropped for its size; that of a constraint lacks its number.
+    `before_*` measure it before it was cut to the size limit. `rendered` is empty if the size
+    limit dropped it; that of a constraint lacks its number.
     """
 
     fragment: Fragment
@@ -40,7 +40,7 @@ class Unit(Model, gc=False):
 
     @property
     def weight(self) -> int:
-        """Say about how many characters remembering this takes."""
+        """About how many characters it takes to keep it."""
         return self.fragment.weight + len(self.rendered)
 
     @property
@@ -50,82 +50,128 @@ class Unit(Model, gc=False):
 
 
 class UncountedUnit(NamedTuple):
-    """A fragment as it will be sent but for its count; `full` is how it was before it was cut."""
+    """A unit before counting; `full` is how it would be rendered without the size limit."""
 
     fragment: Fragment
     ref: str
-    clean: RedactedText
+    redacted: RedactedText
     text: str
     full: str
     rendered: str
 
 
-class Begun(NamedTuple):
-    """Units that are known already, with gaps where drafts wait to be counted; `keys` are theirs."""
+class RedactedFragments(NamedTuple):
+    """Fragments after redaction, in order: units kept from before, None where one is uncounted.
 
-    known: list[Unit | None]
-    drafts: list[UncountedUnit]
+    `keys` are those under which the uncounted ones will be kept.
+    """
+
+    units: list[Unit | None]
+    uncounted: list[UncountedUnit]
     keys: list[object]
 
     @property
     def texts(self) -> list[str]:
-        """What is to be counted."""
-        return [draft.full for draft in self.drafts]
+        """The texts to count."""
+        return [unit.full for unit in self.uncounted]
 
 
-def prepare(fragment: Fragment, instruments: TextTools) -> Unit:
-    """Make one fragment ready, or recall it from when it was last."""
-    return prepare_all([fragment], instruments)[0]
+def redact_fragments(fragments: Iterable[Fragment], tools: TextTools) -> RedactedFragments:
+    """Redact fragments that are not kept as units from before; leave out blank ones."""
+    candidates = [fragment for fragment in fragments if fragment.text.strip()]
+    keys = [_key(fragment, tools.key) for fragment in candidates]
+    units = [_recall(*pair, tools) for pair in zip(candidates, keys, strict=True)]
+    new = [index for index, unit in enumerate(units) if unit is None]
+    uncounted = _redact([candidates[index] for index in new], tools) if new else []
+    return RedactedFragments(units, uncounted, [keys[index] for index in new])
 
 
-def prepare_all(fragments: Sequence[Fragment], instruments: TextTools) -> list[Unit]:
-    """Make many fragments ready, or recall them from when they were last."""
-    begun = begin(fragments, instruments)
-    with instruments.begin_count(begun.texts) as counts:
-        return finish(begun, counts(), instruments)
+def count_fragments(redacted: RedactedFragments, tools: TextTools) -> list[Unit]:
+    """Count redacted fragments."""
+    with tools.start_counting(redacted.texts) as counts:
+        return make_units(redacted, counts(), tools)
 
 
-def begin(fragments: Sequence[Fragment], instruments: TextTools) -> Begun:
-    """Recall what was made ready before, and draft the rest."""
-    keys = [_key(fragment, instruments.key) for fragment in fragments]
-    known = [_recalled(*pair, instruments) for pair in zip(fragments, keys, strict=True)]
-    gaps = [index for index, unit in enumerate(known) if unit is None]
-    drafts = _drafts([fragments[gap] for gap in gaps], instruments) if gaps else []
-    return Begun(known, drafts, [keys[gap] for gap in gaps])
+def make_units(redacted: RedactedFragments, counts: Sequence[int], tools: TextTools) -> list[Unit]:
+    """Make units of redacted fragments and the counts of their texts, and keep them."""
+    pairs = zip(redacted.uncounted, counts, strict=True)
+    new = [_make_unit(uncounted, count, tools) for uncounted, count in pairs]
+    for key, unit in zip(redacted.keys, new, strict=True):
+        tools.memory.units.put(key, unit)
+    rest = iter(new)
+    return [unit or next(rest) for unit in redacted.units]
 
 
-def finish(begun: Begun, counts: Sequence[int], instruments: TextTools) -> list[Unit]:
-    """Make units of the drafts and their counts."""
-    pairs = zip(begun.drafts, counts, strict=True)
-    made = [_unit(draft, count, instruments) for draft, count in pairs]
-    for key, unit in zip(begun.keys, made, strict=True):
-        instruments.memory.prepared.put(key, unit)
-    rest = iter(made)
-    return [unit or next(rest) for unit in begun.known]
+def _key(fragment: Fragment, tools_key: object) -> object:
+    """Return what a unit depends on; not its score and rank, which change with every query."""
+    limited = _has_size_limit(fragment)
+    return (
+        tools_key,
+        fragment.kind is FragmentKind.CONSTRAINT,
+        limited and fragment.whole,
+        limited,
+        fragment.source_ref,
+        fragment.text,
+    )
 
 
-def candidates(fragments: Iterable[Fragment]) -> list[Fragment]:
-    """Leave out what is blank: it is no candidate."""
-    return [fragment for fragment in fragments if fragment.text.strip()]
+def _recall(fragment: Fragment, key: object, tools: TextTools) -> Unit | None:
+    unit: Unit | None = tools.memory.units.recall(key)
+    if unit is None or unit.fragment is fragment or unit.fragment == fragment:
+        return unit
+    return replace(unit, fragment=fragment)
 
 
-def visible_ref(source_ref: str, instruments: TextTools) -> str:
-    """Spell a reference so that it can be shown: on one line and without secrets."""
-    line = one_line(source_ref)
-    return _without_secrets(line, instruments) if instruments.clean(line).findings else line
+def _redact(fragments: Sequence[Fragment], tools: TextTools) -> list[UncountedUnit]:
+    texts = tools.redact_all([fragment.text for fragment in fragments])
+    refs = visible_refs([fragment.source_ref for fragment in fragments], tools)
+    rows = zip(fragments, refs, texts, strict=True)
+    return [_uncounted_unit(*row, tools.size_limit) for row in rows]
 
 
-def visible_refs(source_refs: Sequence[str], instruments: TextTools) -> list[str]:
-    """Spell many new references so that they can be shown."""
-    lines = [one_line(ref) for ref in source_refs]
-    strange = list(dict.fromkeys(line for line in lines if not _MINTED.fullmatch(line)))
-    cleaned = zip(strange, instruments.clean_all(strange), strict=True)
-    found = {line for line, clean in cleaned if clean.findings}
-    return [_without_secrets(line, instruments) if line in found else line for line in lines]
+def _uncounted_unit(
+    fragment: Fragment, ref: str, redacted: RedactedText, limit: int
+) -> UncountedUnit:
+    full = _render(fragment, ref, redacted.text)
+    text = redacted.text
+    if len(text) > limit and _has_size_limit(fragment):
+        text = "" if fragment.whole else text[: head_within(text, limit)]
+    if text is redacted.text:
+        return UncountedUnit(fragment, ref, redacted, text, full, full)
+    rendered = _render(fragment, with_lines(ref, text), text)
+    return UncountedUnit(fragment, ref, redacted, text, full, rendered)
+
+
+def _has_size_limit(fragment: Fragment) -> bool:
+    return (
+        fragment.layer is Layer.SETTINGS or fragment.kind is FragmentKind.ENTITY or fragment.hosted
+    )
+
+
+def _render(fragment: Fragment, ref: str, text: str) -> str:
+    if not text:
+        return ""
+    if fragment.kind is FragmentKind.CONSTRAINT:
+        return constraint_tail(text)
+    return f"{heading(ref)}{text}\n"
+
+
+def _make_unit(uncounted: UncountedUnit, before_tokens: int, tools: TextTools) -> Unit:
+    fragment, ref, redacted, text, full, rendered = uncounted
+    return Unit(
+        fragment=fragment,
+        ref=ref,
+        text=text,
+        rendered=rendered,
+        tokens=before_tokens if rendered is full else tools.count(rendered),
+        before_chars=len(redacted.text),
+        before_tokens=before_tokens,
+        evidence=redacted.evidence(ref) if redacted.findings else (),
+    )
 
 
 def head_within(text: str, limit: int) -> int:
-    """Tell where to cut a text to at most `limit` code points.
+    """Return where to cut a text to at most `limit` code points.
 
     At the last paragraph if that keeps half of them, else at the last sentence that does, else
     at a grapheme.
@@ -139,127 +185,57 @@ def head_within(text: str, limit: int) -> int:
 
 
 def with_lines(ref: str, text: str) -> str:
-    """Say in a reference which lines the head of a text covers."""
+    """Add to a reference which lines the head of a text covers."""
     return ref if "#" in ref else f"{ref}#L1-L{text.count(chr(10), 0, -1) + 1}"
 
 
-def _without_secrets(ref: str, instruments: TextTools) -> str:
-    """Keep what can be told of a reference: if only its file has a secret, the part of it."""
-    halves = "#".join(instruments.clean(half).text for half in ref.split("#", 1))
-    return instruments.clean(halves).text
+def visible_ref(source_ref: str, tools: TextTools) -> str:
+    """Spell a reference as it may be shown: on one line and without secrets."""
+    line = one_line(source_ref)
+    return _redact_ref(line, tools) if tools.redact(line).findings else line
 
 
-def _key(fragment: Fragment, measured: object) -> object:
-    """Tell what a unit depends on: not on what ranks it, which changes with every question."""
-    sized = _is_sized(fragment)
-    return (
-        measured,
-        fragment.kind is FragmentKind.CONSTRAINT,
-        sized and fragment.whole,
-        sized,
-        fragment.source_ref,
-        fragment.text,
-    )
+def visible_refs(source_refs: Sequence[str], tools: TextTools) -> list[str]:
+    """Spell many new references as they may be shown."""
+    lines = [one_line(ref) for ref in source_refs]
+    unsafe = list(dict.fromkeys(line for line in lines if not _CONSTRAINT_REF.fullmatch(line)))
+    redacted = zip(unsafe, tools.redact_all(unsafe), strict=True)
+    secret = {line for line, clean in redacted if clean.findings}
+    return [_redact_ref(line, tools) if line in secret else line for line in lines]
 
 
-def _recalled(fragment: Fragment, key: object, instruments: TextTools) -> Unit | None:
-    unit: Unit | None = instruments.memory.prepared.recall(key)
-    if unit is None or unit.fragment is fragment or unit.fragment == fragment:
-        return unit
-    return replace(unit, fragment=fragment)
+def _redact_ref(ref: str, tools: TextTools) -> str:
+    """Redact file and fragment apart first: if only the file has a secret, the rest stays."""
+    halves = "#".join(tools.redact(half).text for half in ref.split("#", 1))
+    return tools.redact(halves).text
 
 
-def _unit(draft: UncountedUnit, before: int, instruments: TextTools) -> Unit:
-    fragment, ref, clean, text, full, rendered = draft
-    return Unit(
-        fragment=fragment,
-        ref=ref,
-        text=text,
-        rendered=rendered,
-        tokens=before if rendered is full else instruments.count(rendered),
-        before_chars=len(clean.text),
-        before_tokens=before,
-        evidence=clean.evidence(ref) if clean.findings else (),
-    )
+def guard_lengths(guarded: Sequence[Fragment], tools: TextTools) -> None:
+    """Refuse input whose length alone, or one text of which alone, is over the limit.
 
-
-def _drafts(fragments: Sequence[Fragment], instruments: TextTools) -> list[UncountedUnit]:
-    cleaned = instruments.clean_all([fragment.text for fragment in fragments])
-    refs = visible_refs([fragment.source_ref for fragment in fragments], instruments)
-    given = zip(fragments, refs, cleaned, strict=True)
-    return [_draft(*each, instruments.size_limit) for each in given]
-
-
-def _draft(fragment: Fragment, ref: str, clean: RedactedText, limit: int) -> UncountedUnit:
-    full = _rendered(fragment, ref, clean.text)
-    text = _sized(fragment, clean.text, limit)
-    rendered = full if text is clean.text else _rendered(fragment, with_lines(ref, text), text)
-    return UncountedUnit(fragment, ref, clean, text, full, rendered)
-
-
-def _sized(fragment: Fragment, text: str, limit: int) -> str:
-    if len(text) <= limit or not _is_sized(fragment):
-        return text
-    return "" if fragment.whole else text[: head_within(text, limit)]
-
-
-def _is_sized(fragment: Fragment) -> bool:
-    return (
-        fragment.layer is Layer.SETTINGS or fragment.kind is FragmentKind.ENTITY or fragment.hosted
-    )
-
-
-def _rendered(fragment: Fragment, ref: str, text: str) -> str:
-    if not text:
-        return ""
-    return (
-        constraint_tail(text)
-        if fragment.kind is FragmentKind.CONSTRAINT
-        else f"{heading(ref)}{text}\n"
-    )
-
-
-MAX_INPUT_TOKENS = 64_000
-NAMED = 3
-
-
-def refuse_long(guarded: Sequence[Fragment], instruments: TextTools) -> None:
-    """Refuse input that is over the limit, by its length or by one text alone."""
-    tokenizer = instruments.tokenizer
+    So no very long text is ever redacted or counted to find that it is too long.
+    """
+    tokenizer = tools.tokenizer
     lengths = [len(fragment.text) for fragment in guarded]
     if sum(lengths) > MAX_INPUT_TOKENS * tokenizer.longest:
-        _refuse(guarded, instruments)
+        refuse_input(guarded, tools)
     if max(lengths, default=0) > MAX_INPUT_TOKENS:
         long = (fragment.text for fragment in guarded if len(fragment.text) > MAX_INPUT_TOKENS)
         if any(exceeds(text, MAX_INPUT_TOKENS, tokenizer) for text in long):
-            _refuse(guarded, instruments)
+            refuse_input(guarded, tools)
 
 
-class Tally:
-    """The tokens given so far; refuses as soon as they are too many."""
-
-    def __init__(self, guarded: Callable[[], Sequence[Fragment]], instruments: TextTools) -> None:
-        self._guarded = guarded
-        self._instruments = instruments
-        self._tokens = 0
-
-    def add(self, tokens: int) -> None:
-        """Count some more towards the limit."""
-        self._tokens += tokens
-        if self._tokens > MAX_INPUT_TOKENS:
-            _refuse(self._guarded(), self._instruments)
-
-
-def _refuse(guarded: Sequence[Fragment], instruments: TextTools) -> NoReturn:
-    heaviest = sorted(guarded, key=lambda f: (-len(f.text), f.source_ref))[:NAMED]
-    named = [visible_ref(fragment.source_ref, instruments) for fragment in heaviest]
+def refuse_input(guarded: Sequence[Fragment], tools: TextTools) -> NoReturn:
+    """Fail with CONTEXT_INPUT_TOO_LARGE, naming the longest texts."""
+    longest = sorted(guarded, key=lambda f: (-len(f.text), f.source_ref))[:MOST_NAMED]
+    refs = [visible_ref(fragment.source_ref, tools) for fragment in longest]
     raise DaemonError(
         ErrorCode.CONTEXT_INPUT_TOO_LARGE,
         f"The input has more than {MAX_INPUT_TOKENS} tokens; narrow the retrieval or shorten "
-        f"what is heaviest: {', '.join(named)}.",
+        f"what is heaviest: {', '.join(refs)}.",
         limitTokens=MAX_INPUT_TOKENS,
         heaviest=[
             {"source": fragment.source, "sourceRef": ref, "characters": len(fragment.text)}
-            for ref, fragment in zip(named, heaviest, strict=True)
+            for ref, fragment in zip(refs, longest, strict=True)
         ],
     )

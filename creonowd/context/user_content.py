@@ -1,76 +1,41 @@
-"""The dynamic side of a prompt: Retrieved beside Immediate, in the room that is left.
+"""The user content: Retrieved and Immediate, in the room that the system prompt leaves.
 
-The stable side is given and never touched. Knows the order in which things yield: Retrieved,
-then the document after the cursor, then the document before it; what is pinned never does.
+Text leaves in this order: Retrieved, then the document after the cursor, then the document before
+it. The selection, the additional input and the task never leave.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import PurePosixPath
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from creonowd.context.evidence import Decision, drop, keep
 from creonowd.context.fragment import Fragment, Layer, Rule, Span, rank_key, reading_key
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.plan import CHUNK_LIMIT, Plan
-from creonowd.context.render import Rendered, join, render_layer
+from creonowd.context.render import layer_tokens
 from creonowd.context.system_prompt import SystemPrompt
 from creonowd.context.template import INPUT, SELECTION, TASK, title
 from creonowd.context.text_tools import RedactedText, TextTools
 from creonowd.context.units import Unit, visible_ref
-from creonowd.context.window import DocumentWindow, Surroundings, fit_window, take_notes
+from creonowd.context.window import DocumentWindow, Surroundings, fit_window
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 
-
-def choose(units: Sequence[Unit], room: int, shown: Span | None) -> tuple[Decision, ...]:
-    """Take chunks by falling score; the verdicts stand in the order of the prompt.
-
-    That is the order of the documents, with the chunks that fill a gap behind all others.
-    `shown` is what the window already shows of the current document: what lies there is no
-    candidate, and what says the same elsewhere is a duplicate.
-    """
-    verdicts: dict[int, Decision] = {}
-    hidden = [i for i, unit in enumerate(units) if not _lies_in(unit.fragment.span, shown)]
-    seen = {unit.text for unit in units if _lies_in(unit.fragment.span, shown)}
-    counted = wanted = 0
-    left = room
-    gap: set[int] | None = None
-    for index in sorted(hidden, key=lambda i: rank_key(units[i].fragment)):
-        unit = units[index]
-        rule = Rule.DUPLICATE if unit.text in seen else None
-        counted += rule is None
-        if rule is None and counted > CHUNK_LIMIT:
-            rule = Rule.CHUNK_LIMIT
-        wanted += 0 if rule else unit.tokens
-        if rule is not None:
-            verdicts[index] = drop(unit, rule)
-        elif unit.tokens <= left:
-            verdicts[index] = keep(unit, Rule.SCORE)
-            left -= unit.tokens
-            if gap is not None:
-                gap.add(index)
-        else:
-            # Sure to be kept only where all that ranks above it is.
-            verdicts[index] = drop(unit, Rule.SCORE, wanted - room)
-            gap = gap or set()
-        seen.add(unit.text)
-    late = gap or ()
-    order = sorted(verdicts, key=lambda i: (i in late, *reading_key(units[i].fragment)))
-    return tuple(verdicts[index] for index in order)
-
-
-def _lies_in(span: Span | None, shown: Span | None) -> bool:
-    if span is None or shown is None:
-        return False
-    return max(span.start, shown.start) < min(span.end, shown.end)
-
-
 INPUT_REF = "additionalInput"
 SELECTION_REF = "selection"
+NOTES_SHARE = 4
 
 
-class Pinned(Model):
-    """The units that stay whatever happens; None where there is nothing to say."""
+class PinnedTexts(NamedTuple):
+    """The redacted texts that stay whatever happens; the task shows some of the others."""
+
+    selection: RedactedText | None
+    input: RedactedText | None
+    task: RedactedText
+
+
+class PinnedUnits(Model):
+    """The units that stay whatever happens; None where there is no text."""
 
     selection: Unit | None = None
     input: Unit | None = None
@@ -83,32 +48,95 @@ class Pinned(Model):
 
     @property
     def tokens(self) -> int:
-        """What all of them cost."""
+        """The tokens of all of them."""
         return sum(unit.tokens for unit in self.units)
 
 
-def pin(plan: Plan, manuscript: Manuscript | None, instruments: TextTools) -> Pinned:
-    """Make ready what may never be cut; what stands in the task is not shown a second time."""
+class UserContentInput(Model):
+    """Everything that the user content consists of; `around` is None if no document is shown."""
+
+    pinned: PinnedUnits
+    chunks: Sequence[Unit]
+    notes: Sequence[Unit]
+    around: Surroundings | None = None
+
+
+class UserContent(Model):
+    """The decisions on Retrieved and Immediate, in the order of the prompt."""
+
+    retrieved: tuple[Decision, ...]
+    immediate: tuple[Decision, ...]
+
+
+def trim_user_content(
+    plan: Plan, system_prompt: SystemPrompt, given: UserContentInput, tools: TextTools
+) -> UserContent:
+    """Fill what the system prompt leaves: first Immediate, then Retrieved."""
+    room = _room(plan, system_prompt, given.pinned, tools)
+    notes = trim_notes(given.notes, room)
+    window = DocumentWindow()
+    if given.around is not None:
+        left = room - sum(note.tokens for note in notes)
+        window = fit_window(given.around, left, plan.figures.total)
+    immediate = _immediate_order(window, given.pinned, notes)
+    taken = system_prompt.prompt.tokens + layer_tokens(Layer.IMMEDIATE, immediate, tools)
+    taken += tools.count(title(Layer.RETRIEVED, empty=False))
+    retrieved = trim_retrieved(given.chunks, plan.figures.total - taken, window.span)
+    return UserContent(retrieved=retrieved, immediate=immediate)
+
+
+def redact_pinned(plan: Plan, manuscript: Manuscript | None, tools: TextTools) -> PinnedTexts:
+    """Redact selection, input and task; what the task shows is not shown a second time."""
     task = plan.skill.task
-    selected = _selected(plan, manuscript)
-    added = instruments.clean(plan.additional_input)
+    selection = ""
+    if manuscript is not None and plan.document is not None and plan.document.selection is not None:
+        selection = manuscript.between(*plan.document.selection)
+    added = tools.redact(plan.additional_input)
     values = {
-        "text": selected,
-        "selection": selected,
+        "text": selection,
+        "selection": selection,
         "instruction": added.text,
-        "title": _title(plan, instruments),
+        "title": PurePosixPath(visible_ref(plan.document_id, tools)).stem,
     }
-    return Pinned(
-        selection=None
-        if task.holds_selection
-        else _unit(SELECTION_REF, SELECTION, RedactedText(selected), instruments),
-        input=None if task.holds_instruction else _unit(INPUT_REF, INPUT, added, instruments),
-        task=_task(plan, values, instruments),
+    return PinnedTexts(
+        selection=None if task.shows_selection else RedactedText(selection),
+        input=None if task.shows_instruction else added,
+        task=tools.redact(task.fill(values)),
     )
 
 
-def raw_input(plan: Plan) -> list[Fragment]:
-    """Give selection and additional input as the client sent them, to be weighed."""
+def count_pinned(plan: Plan, texts: PinnedTexts, tools: TextTools) -> PinnedUnits:
+    """Count selection, input and task."""
+    return PinnedUnits(
+        selection=_pinned_unit(SELECTION_REF, SELECTION, texts.selection, tools),
+        input=_pinned_unit(INPUT_REF, INPUT, texts.input, tools),
+        task=_pinned_unit(f"skill:{plan.skill.skill_id}", TASK, texts.task, tools),
+    )
+
+
+def _pinned_unit(
+    source: str, heading: str, redacted: RedactedText | None, tools: TextTools
+) -> Unit | None:
+    if redacted is None or not redacted.text.strip():
+        return None
+    text = redacted.text
+    rendered = f"{heading}{text}\n"
+    tokens = tools.count(rendered)
+    ref = visible_ref(source, tools)
+    return Unit(
+        fragment=Fragment(layer=Layer.IMMEDIATE, source=source, source_ref=source, text=text),
+        ref=ref,
+        text=text,
+        rendered=rendered,
+        tokens=tokens,
+        before_chars=len(text),
+        before_tokens=tokens,
+        evidence=redacted.evidence(ref),
+    )
+
+
+def input_fragments(plan: Plan) -> list[Fragment]:
+    """Return selection and additional input as the client sent them, for the input guard."""
     document = plan.document
     selected = document.text[slice(*document.selection)] if document and document.selection else ""
     texts = ((SELECTION_REF, selected), (INPUT_REF, plan.additional_input))
@@ -119,98 +147,105 @@ def raw_input(plan: Plan) -> list[Fragment]:
     ]
 
 
-def _selected(plan: Plan, manuscript: Manuscript | None) -> str:
-    if manuscript is None or plan.document is None or plan.document.selection is None:
-        return ""
-    return manuscript.between(*plan.document.selection)
+def trim_notes(units: Sequence[Unit], room: int) -> list[Decision]:
+    """Keep the notes of hosts by falling score in a quarter of the room, in that order."""
+    left, wanted = room // NOTES_SHARE, 0
+    decisions: list[Decision] = []
+    for unit in sorted(units, key=lambda unit: rank_key(unit.fragment)):
+        wanted += unit.tokens
+        if unit.tokens <= left:
+            decisions.append(keep(unit, Rule.SCORE))
+            left -= unit.tokens
+        else:
+            decisions.append(drop(unit, Rule.SCORE, wanted * NOTES_SHARE - room))
+    return decisions
 
 
-def _title(plan: Plan, instruments: TextTools) -> str:
-    return PurePosixPath(visible_ref(plan.document_id, instruments)).stem
+def trim_retrieved(units: Sequence[Unit], room: int, window: Span | None) -> tuple[Decision, ...]:
+    """Keep chunks by falling score; the decisions stand in the order of the prompt.
+
+    What lies in the window on the document is no candidate, and what repeats it elsewhere is a
+    duplicate.
+    """
+    shown = [unit for unit in units if _overlaps(unit.fragment.span, window)]
+    hidden = [unit for unit in units if not _overlaps(unit.fragment.span, window)]
+    ranked = sorted(hidden, key=lambda unit: rank_key(unit.fragment))
+    candidates, rejected = _without_duplicates(ranked, {unit.text for unit in shown})
+    in_order, late = _fill(candidates, room)
+    return (*_document_order([*in_order, *rejected]), *_document_order(late))
 
 
-def _task(plan: Plan, values: Mapping[str, str], instruments: TextTools) -> Unit | None:
-    filled = instruments.clean(plan.skill.task.fill(values))
-    return _unit(f"skill:{plan.skill.skill_id}", TASK, filled, instruments)
+_Row = tuple[Unit, Decision]
 
 
-def _unit(ref: str, heading: str, clean: RedactedText, instruments: TextTools) -> Unit | None:
-    if not clean.text.strip():
-        return None
-    rendered = f"{heading}{clean.text}\n"
-    tokens = instruments.count(rendered)
-    shown = visible_ref(ref, instruments)
-    return Unit(
-        fragment=Fragment(layer=Layer.IMMEDIATE, source=ref, source_ref=ref, text=clean.text),
-        ref=shown,
-        text=clean.text,
-        rendered=rendered,
-        tokens=tokens,
-        before_chars=len(clean.text),
-        before_tokens=tokens,
-        evidence=clean.evidence(shown),
-    )
+def _without_duplicates(ranked: Sequence[Unit], seen: set[str]) -> tuple[list[Unit], list[_Row]]:
+    """Drop duplicates of better chunks and of `seen` texts, and all chunks over the limit."""
+    candidates: list[Unit] = []
+    rejected: list[_Row] = []
+    for unit in ranked:
+        if unit.text in seen:
+            rejected.append((unit, drop(unit, Rule.DUPLICATE)))
+        elif len(candidates) == CHUNK_LIMIT:
+            rejected.append((unit, drop(unit, Rule.CHUNK_LIMIT)))
+        else:
+            candidates.append(unit)
+        seen.add(unit.text)
+    return candidates, rejected
 
 
-class UserContent(Model):
-    """Retrieved and Immediate, set and judged."""
+def _fill(candidates: Sequence[Unit], room: int) -> tuple[list[_Row], list[_Row]]:
+    """Keep every chunk that still fits; return apart those kept after one did not.
 
-    prompt: Rendered
-    retrieved: tuple[Decision, ...]
-    immediate: tuple[Decision, ...]
-
-
-class DynamicInput(Model):
-    """What the dynamic side is made of, made ready; `scene` is None where nothing can be shown."""
-
-    pinned: Pinned
-    chunks: Sequence[Unit]
-    notes: Sequence[Unit]
-    scene: Surroundings | None = None
-
-
-def user_content(
-    plan: Plan, stable: SystemPrompt, offered: DynamicInput, instruments: TextTools
-) -> UserContent:
-    """Fill what the stable side leaves, the document before everything that was retrieved."""
-    room = _room(plan, stable, offered.pinned, instruments)
-    notes = take_notes(offered.notes, room)
-    view = DocumentWindow()
-    if offered.scene is not None:
-        left = room - sum(note.tokens for note in notes)
-        view = fit_window(offered.scene, left, plan.figures.total)
-    immediate = _in_order(view, offered.pinned, notes)
-    set_immediate = render_layer(Layer.IMMEDIATE, immediate, instruments)
-    beside = stable.prompt.tokens + set_immediate.tokens
-    heading = instruments.count(title(Layer.RETRIEVED, empty=False))
-    retrieved = choose(offered.chunks, plan.figures.total - beside - heading, view.span)
-    set_retrieved = render_layer(Layer.RETRIEVED, retrieved, instruments)
-    return UserContent(
-        prompt=join([set_retrieved, set_immediate]), retrieved=retrieved, immediate=immediate
-    )
+    They fill a gap, and stand behind all others: as the gap changes with the cursor, other
+    chunks fill it, and what stands before them stays where it is.
+    """
+    in_order: list[_Row] = []
+    late: list[_Row] = []
+    left, wanted = room, 0
+    has_gap = False
+    for unit in candidates:
+        wanted += unit.tokens
+        if unit.tokens <= left:
+            (late if has_gap else in_order).append((unit, keep(unit, Rule.SCORE)))
+            left -= unit.tokens
+        else:
+            # It is sure to fit only where everything that ranks above it does.
+            in_order.append((unit, drop(unit, Rule.SCORE, wanted - room)))
+            has_gap = True
+    return in_order, late
 
 
-def _room(plan: Plan, stable: SystemPrompt, pinned: Pinned, instruments: TextTools) -> int:
-    """Tell what is left for the document and Retrieved, or refuse if even what is pinned is too much."""
-    nothing_retrieved = instruments.count(title(Layer.RETRIEVED, empty=True))
-    spare = plan.figures.total - stable.prompt.tokens - nothing_retrieved - pinned.tokens
-    if spare < instruments.count(title(Layer.IMMEDIATE, empty=not pinned.units)):
-        _refuse(plan, stable, pinned)
-    return spare - instruments.count(title(Layer.IMMEDIATE, empty=False))
+def _document_order(rows: Sequence[_Row]) -> list[Decision]:
+    return [decision for _, decision in sorted(rows, key=lambda row: reading_key(row[0].fragment))]
 
 
-def _in_order(
-    view: DocumentWindow, pinned: Pinned, notes: Sequence[Decision]
+def _overlaps(span: Span | None, other: Span | None) -> bool:
+    if span is None or other is None:
+        return False
+    return max(span.start, other.start) < min(span.end, other.end)
+
+
+def _immediate_order(
+    window: DocumentWindow, pinned: PinnedUnits, notes: Sequence[Decision]
 ) -> tuple[Decision, ...]:
-    document = [] if view.verdict is None else [view.verdict]
+    document = [] if window.decision is None else [window.decision]
     selection = [keep(pinned.selection, Rule.PINNED)] if pinned.selection else []
     rest = [keep(unit, Rule.PINNED) for unit in (pinned.input, pinned.task) if unit]
     return (*document, *selection, *notes, *rest)
 
 
-def _refuse(plan: Plan, stable: SystemPrompt, pinned: Pinned) -> NoReturn:
+def _room(plan: Plan, system_prompt: SystemPrompt, pinned: PinnedUnits, tools: TextTools) -> int:
+    """Return what is left for the document and Retrieved; fail if not even pinned text fits."""
+    empty_retrieved = tools.count(title(Layer.RETRIEVED, empty=True))
+    spare = plan.figures.total - system_prompt.prompt.tokens - empty_retrieved - pinned.tokens
+    if spare < tools.count(title(Layer.IMMEDIATE, empty=not pinned.units)):
+        _refuse_budget(plan, system_prompt, pinned)
+    return spare - tools.count(title(Layer.IMMEDIATE, empty=False))
+
+
+def _refuse_budget(plan: Plan, system_prompt: SystemPrompt, pinned: PinnedUnits) -> NoReturn:
     parts = {
-        "rules": stable.rules.tokens,
+        "rules": system_prompt.rules.tokens,
         "selection": pinned.selection.tokens if pinned.selection else 0,
         "input": pinned.input.tokens if pinned.input else 0,
         "task": pinned.task.tokens if pinned.task else 0,

@@ -1,29 +1,85 @@
-"""The window on the document.
+"""The window on the document: as much of the text around the cursor as fits into some tokens.
 
-What lies before the cursor begins on the grid; what lies after it is cut at a paragraph, else a
-sentence, else a grapheme. Knows rooms in tokens and the step; knows no layer and no budget.
+The text before the cursor begins on a coarse grid, so that typing rarely moves its beginning; the
+text after it ends at a paragraph, else a sentence, else a grapheme.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from typing import NamedTuple
 
-from creonowd.context.evidence import Decision, TrimEvidence, drop, keep
-from creonowd.context.fragment import Action, Layer, Reason, Rule, Span, rank_key
-from creonowd.context.manuscript import CountedText, Manuscript, Start, read_back, read_on
-from creonowd.context.plan import Document, Plan, snap
+from creonowd.context.evidence import Decision, TrimEvidence
+from creonowd.context.fragment import Action, Layer, Reason, Rule, Span
+from creonowd.context.manuscript import CountedText, Manuscript, read_after, read_before
+from creonowd.context.plan import Document, Plan
 from creonowd.context.template import excerpt, heading, heading_after
 from creonowd.context.text_tools import TextTools
-from creonowd.context.units import Unit, head_within, visible_ref
+from creonowd.context.units import head_within, visible_ref
 from creonowd.model import Model
-from creonowd.tokens.boundaries import paragraphs
+from creonowd.tokens.boundaries import grapheme_ceiling, paragraphs, sentences
 from creonowd.tokens.truncate import keep_head, keep_tail
+
+MOST_LINES = 9_999_999
+
+
+class DocumentWindow(Model):
+    """What is shown of the document: its tokens, the decision on it, and its span."""
+
+    tokens: int = 0
+    decision: Decision | None = None
+    span: Span | None = None
+
+
+class TextBefore(NamedTuple):
+    """The text before the cursor, down to `floor`, and the heading it will have.
+
+    `starts` keeps where the window begins for each multiple of the step.
+    """
+
+    manuscript: Manuscript
+    position: int
+    floor: int
+    counted: CountedText
+    heading: str
+    starts: dict[int, int]
+
+    @property
+    def lowest(self) -> int:
+        """The first raw position that could be shown."""
+        return max(self.floor, self.counted.segments[0].start)
+
+
+class TextAfter(NamedTuple):
+    """The text after the cursor, behind its heading, up to the offset `limit`."""
+
+    counted: CountedText
+    position: int
+    heading: str
+    limit: int
+
+    @property
+    def text(self) -> str:
+        """All that was read, without the heading."""
+        return self.counted.text[len(self.heading) :]
+
+
+class Surroundings(NamedTuple):
+    """The text on both sides of the cursor or selection, as far as it could ever be shown.
+
+    `bounded` says that the skill asked for no more than was read.
+    """
+
+    before: TextBefore
+    after: TextAfter
+    step: int
+    document: Document
+    tools: TextTools
+    bounded: bool = False
 
 
 class Side(NamedTuple):
-    """What is shown of one side of the cursor.
+    """What is shown on one side of the cursor.
 
-    `tokens` covers its heading and the newline behind it, and is 0 if nothing is shown;
+    `tokens` includes its heading and the newline behind it, and is 0 if nothing is shown;
     `reach` is how many raw code points it covers.
     """
 
@@ -32,40 +88,99 @@ class Side(NamedTuple):
     reach: int = 0
 
 
-class Before(NamedTuple):
-    """What lies before a raw position, down to `floor`, and the heading it will have.
+class _Excerpt(NamedTuple):
+    """What is shown on both sides, and the line that closes it unless it is the whole document."""
 
-    `starts` remembers where the window begins for which multiple of the step.
+    before: Side
+    after: Side
+    closing: str = ""
+    closing_tokens: int = 0
+
+    @property
+    def tokens(self) -> int:
+        return self.before.tokens + self.after.tokens + self.closing_tokens
+
+    @property
+    def text(self) -> str:
+        return self.before.text + self.after.text
+
+
+def surroundings_of(plan: Plan, manuscript: Manuscript, tools: TextTools) -> Surroundings | None:
+    """Read both sides of the cursor as far as they could ever be shown; None if there is no text."""
+    document = plan.document
+    if document is None or not document.text.strip():
+        return None
+    start, end = document.here
+    most, around = plan.figures.total, plan.surrounding
+    floor = 0 if around is None else max(0, start - around)
+    ceiling = len(document.text) if around is None else end + around
+    ref = visible_ref(document.source_ref, tools)
+    before = read_before(manuscript, start, floor, most, tools)
+    title = heading_after(ref)
+    counted = read_after(manuscript, end, ceiling, most, tools, heading=title)
+    after = TextAfter(counted, end, title, len(counted.text))
+    if around is not None:
+        after = after._replace(limit=len(title) + head_within(after.text, around))
+    return Surroundings(
+        TextBefore(manuscript, start, floor, before, heading(ref), {}),
+        after,
+        plan.step,
+        document,
+        tools,
+        bounded=around is not None,
+    )
+
+
+def fit_window(around: Surroundings, room: int, most: int) -> DocumentWindow:
+    """Show as much of the document as fits into `room`: first what lies before the cursor.
+
+    `most` is the whole budget: what would fit into that is the candidate.
     """
-
-    manuscript: Manuscript
-    position: int
-    floor: int
-    strip: CountedText
-    heading: str
-    starts: dict[int, int]
-
-    @property
-    def lowest(self) -> int:
-        """The first raw position that could be shown."""
-        return max(self.floor, self.strip.leaves[0].start)
-
-
-class After(NamedTuple):
-    """What lies after a raw position, up to `limit` in the text of the strip, heading included."""
-
-    strip: CountedText
-    position: int
-    heading: str
-    limit: int
-
-    @property
-    def rest(self) -> str:
-        """All that was read, without the heading."""
-        return self.strip.text[len(self.heading) :]
+    candidate = _fit(around, most)
+    if not candidate.text:
+        return DocumentWindow()
+    shown = _fit(around, room)
+    whole = shown == candidate and (around.bounded or not shown.closing)
+    more = None if whole or not _is_read(around, most) else max(1, candidate.tokens - room)
+    ref = visible_ref(around.document.source_ref, around.tools)
+    return DocumentWindow(
+        tokens=shown.tokens,
+        span=_span(around, shown),
+        decision=Decision(
+            evidence=_evidence(ref, candidate, shown, whole=whole),
+            text=shown.text,
+            rendered=_render(around, shown),
+            fits_with=more,
+            redactions=around.before.manuscript.evidence(ref),
+        ),
+    )
 
 
-def show_before(before: Before, room: int, step: int, instruments: TextTools) -> Side:
+def _fit(around: Surroundings, room: int) -> _Excerpt:
+    """Show what fits; where that is not the whole document, close it with the lines it covers."""
+    reserve = _closing_reserve(around)
+    before = _fit_before(around, room, reserve)
+    shown = _Excerpt(before, show_after(around.after, room - before.tokens, around.tools))
+    left = room - before.tokens - reserve
+    if not shown.text or left < 0 or _is_whole(shown, around):
+        return shown
+    shown = _Excerpt(before, show_after(around.after, left, around.tools))
+    if not shown.text:
+        return shown
+    closing = _closing(around, *_lines(around.document.text, _span(around, shown)))
+    return shown._replace(closing=closing, closing_tokens=around.tools.count(closing))
+
+
+def _fit_before(around: Surroundings, room: int, reserve: int) -> Side:
+    """Fit the text before the cursor first; it must not depend on the text after it."""
+    before = show_before(around.before, room, around.step, around.tools)
+    if _is_whole_before(before, around.before):
+        return before
+    less = show_before(around.before, room - reserve, around.step, around.tools)
+    return less if less.text else before
+
+
+def show_before(before: TextBefore, room: int, step: int, tools: TextTools) -> Side:
     """Begin at the smallest multiple of the step from which the text up to the cursor fits.
 
     Where not even the last multiple will do, the cut is finer.
@@ -78,264 +193,149 @@ def show_before(before: Before, room: int, step: int, instruments: TextTools) ->
         return before.starts[mark]
 
     def fits(mark: int) -> bool:
-        at = start(mark)
-        if not before.lowest <= at < before.position:
-            return at >= before.position
-        return _tokens_from(before, _offset(before, at), instruments) <= room
+        position = start(mark)
+        if not before.lowest <= position < before.position:
+            return position >= before.position
+        return _tokens_from(before, before.counted.offset_of(position), tools) <= room
 
     fitting = bisect_left(marks, x=True, key=fits)
-    if fitting < len(marks) and (at := start(marks[fitting])) < before.position:
-        return _shown_from(before, _offset(before, at), before.position - at, instruments)
-    return _finer(before, room, instruments)
+    if fitting < len(marks) and (position := start(marks[fitting])) < before.position:
+        offset = before.counted.offset_of(position)
+        return _side_from(before, offset, before.position - position, tools)
+    lowest = before.counted.offset_of(before.lowest)
+    text = before.counted.text[lowest:-1]
+    kept = keep_tail(text, room, tools.tokenizer, before=before.heading, after="\n")
+    reach = before.position - before.counted.position_of(lowest + kept.at)
+    return _side_from(before, lowest + kept.at, reach, tools)
 
 
-def show_after(after: After, room: int, instruments: TextTools) -> Side:
-    """Show the text after the cursor up to where it fits, at a paragraph if there is one."""
-    if _tokens_to(after, after.limit, instruments) <= room:
-        return _shown_to(after, after.limit, instruments)
-    ends = [
-        end for i in range(len(after.strip.starts)) if (end := after.strip.end_of(i)) < after.limit
-    ]
-    fitting = _last_fitting(after, ends, room, instruments)
-    beyond = min(after.limit, after.strip.end_of(after.strip.piece_at(fitting)))
-    finer = list(paragraphs(after.strip.text, max(fitting, len(after.heading)), beyond))
-    fitting = _last_fitting(after, finer, room, instruments) or fitting
-    if fitting and after.strip.text[fitting - 1] == "\n":
-        return _shown_to(after, fitting, instruments)
-    text = after.strip.text[len(after.heading) : beyond]
-    cut = keep_head(text, room, instruments.tokenizer, before=after.heading, after="\n")
-    return _shown_to(after, len(after.heading) + cut.at, instruments)
+def snap(text: str, mark: int, step: int, cursor: int) -> int:
+    """Move a multiple of the step on to the next paragraph, else sentence, within one step.
+
+    What lies at the cursor or behind it is not looked at.
+    """
+    if mark <= 0:
+        return 0
+    for boundaries in (paragraphs, sentences):
+        found = next(boundaries(text, mark - 1, min(mark + step, cursor - 1)), None)
+        if found is not None:
+            return found
+    return grapheme_ceiling(text, mark)
 
 
-def _offset(before: Before, position: int) -> int:
-    leaf, place = before.strip.leaf_holding(position)
-    return place + leaf.place(position)
-
-
-def _tokens_from(before: Before, offset: int, instruments: TextTools) -> int:
-    strip = before.strip
-    piece = strip.piece_at(offset)
-    first = before.heading + strip.text[offset : strip.end_of(piece)]
-    return instruments.count(first) + strip.sums[-1] - strip.sums[piece + 1]
-
-
-def _shown_from(before: Before, offset: int, reach: int, instruments: TextTools) -> Side:
-    text = before.strip.text[offset:-1]
+def _side_from(before: TextBefore, offset: int, reach: int, tools: TextTools) -> Side:
+    text = before.counted.text[offset:-1]
     if not text.strip():
         return Side()
-    return Side(text, _tokens_from(before, offset, instruments), reach)
+    return Side(text, _tokens_from(before, offset, tools), reach)
 
 
-def _finer(before: Before, room: int, instruments: TextTools) -> Side:
-    start = _offset(before, before.lowest)
-    tail = before.strip.text[start:-1]
-    cut = keep_tail(tail, room, instruments.tokenizer, before=before.heading, after="\n")
-    reach = before.position - before.strip.raw_at(start + cut.at)
-    return _shown_from(before, start + cut.at, reach, instruments)
+def _tokens_from(before: TextBefore, offset: int, tools: TextTools) -> int:
+    """Count the text from an offset on: of its first part anew, the rest by the sums."""
+    counted = before.counted
+    part = counted.part_at(offset)
+    first = before.heading + counted.text[offset : counted.end_of(part)]
+    return tools.count(first) + counted.tokens - counted.sums[part + 1]
 
 
-def _tokens_to(after: After, end: int, instruments: TextTools) -> int:
-    strip = after.strip
-    piece = strip.piece_at(end - 1)
-    return strip.sums[piece] + instruments.count(strip.text[strip.starts[piece] : end] + "\n")
+def show_after(after: TextAfter, room: int, tools: TextTools) -> Side:
+    """Show the text after the cursor up to where it fits, at a paragraph if there is one."""
+    counted = after.counted
+    if _tokens_to(after, after.limit, tools) <= room:
+        return _side_to(after, after.limit, tools)
+    ends = [
+        end for part in range(len(counted.starts)) if (end := counted.end_of(part)) < after.limit
+    ]
+    fitting = _last_fitting(after, ends, room, tools)
+    beyond = min(after.limit, counted.end_of(counted.part_at(fitting)))
+    finer = list(paragraphs(counted.text, max(fitting, len(after.heading)), beyond))
+    fitting = _last_fitting(after, finer, room, tools) or fitting
+    if fitting and counted.text[fitting - 1] == "\n":
+        return _side_to(after, fitting, tools)
+    text = counted.text[len(after.heading) : beyond]
+    kept = keep_head(text, room, tools.tokenizer, before=after.heading, after="\n")
+    return _side_to(after, len(after.heading) + kept.at, tools)
 
 
-def _last_fitting(after: After, ends: list[int], room: int, instruments: TextTools) -> int:
-    fitting = bisect_right(ends, room, key=lambda end: _tokens_to(after, end, instruments))
+def _last_fitting(after: TextAfter, ends: list[int], room: int, tools: TextTools) -> int:
+    """Return the last of some offsets up to which the text fits; 0 if none."""
+    fitting = bisect_right(ends, room, key=lambda end: _tokens_to(after, end, tools))
     return ends[fitting - 1] if fitting else 0
 
 
-def _shown_to(after: After, end: int, instruments: TextTools) -> Side:
-    text = after.strip.text[len(after.heading) : end]
+def _side_to(after: TextAfter, end: int, tools: TextTools) -> Side:
+    text = after.counted.text[len(after.heading) : end]
     if not text.strip():
         return Side()
-    reach = after.strip.raw_at(end) - after.position
-    return Side(text, _tokens_to(after, end, instruments), reach)
+    reach = after.counted.position_of(end) - after.position
+    return Side(text, _tokens_to(after, end, tools), reach)
 
 
-NOTES_SHARE = 4
-MOST_LINES = 9_999_999
+def _tokens_to(after: TextAfter, end: int, tools: TextTools) -> int:
+    """Count the text up to an offset: its last part anew, those before by the sums."""
+    counted = after.counted
+    part = counted.part_at(end - 1)
+    return counted.sums[part] + tools.count(counted.text[counted.starts[part] : end] + "\n")
 
 
-class DocumentWindow(Model):
-    """What is shown of the document: its tokens, the verdict on it, and where it lies in it."""
-
-    tokens: int = 0
-    verdict: Decision | None = None
-    span: Span | None = None
-
-
-class _SideReader(NamedTuple):
-    near: Side
-    beyond: Side
-    closing: str = ""
-    closing_tokens: int = 0
-
-    @property
-    def tokens(self) -> int:
-        return self.near.tokens + self.beyond.tokens + self.closing_tokens
-
-    @property
-    def text(self) -> str:
-        return self.near.text + self.beyond.text
+def _is_whole(shown: _Excerpt, around: Surroundings) -> bool:
+    """Return whether nothing but blanks of the document is missing."""
+    after = around.after
+    at_end = after.counted.segments[-1].end == len(around.document.text)
+    complete = not after.text.strip() or shown.after.text == after.text
+    return at_end and complete and _is_whole_before(shown.before, around.before)
 
 
-class Surroundings(NamedTuple):
-    """Both sides of where the author is, and what they are measured with.
-
-    `bounded` says that the skill asked for no more than was read.
-    """
-
-    before: Before
-    after: After
-    step: int
-    document: Document
-    instruments: TextTools
-    bounded: bool = False
+def _is_whole_before(side: Side, before: TextBefore) -> bool:
+    counted = before.counted
+    complete = not counted.text.strip() or side.text == counted.text[:-1]
+    return counted.segments[0].start == 0 and complete
 
 
-def take_notes(units: Sequence[Unit], room: int) -> list[Decision]:
-    """Take the notes of hosts by falling score into a quarter of the room, in that order."""
-    left, wanted = room // NOTES_SHARE, 0
-    verdicts: list[Decision] = []
-    for unit in sorted(units, key=lambda unit: rank_key(unit.fragment)):
-        wanted += unit.tokens
-        if unit.tokens <= left:
-            verdicts.append(keep(unit, Rule.SCORE))
-            left -= unit.tokens
-        else:
-            verdicts.append(drop(unit, Rule.SCORE, wanted * NOTES_SHARE - room))
-    return verdicts
+def _is_read(around: Surroundings, most: int) -> bool:
+    """Return whether all of the document was read, so that more room would show no more."""
+    tokens = around.before.counted.tokens + around.after.counted.tokens
+    return tokens + 2 * _closing_reserve(around) <= most
 
 
-def surroundings_of(
-    plan: Plan, manuscript: Manuscript, instruments: TextTools
-) -> Surroundings | None:
-    """Read both sides of where the author is, as far as could ever be shown."""
-    document = plan.document
-    if document is None or not document.text.strip():
-        return None
-    sides = _sides(plan, document, manuscript, instruments)
-    bounded = plan.surrounding is not None
-    return Surroundings(*sides, plan.step, document, instruments, bounded=bounded)
+def _closing_reserve(around: Surroundings) -> int:
+    return around.tools.count(_closing(around, MOST_LINES, MOST_LINES))
 
 
-def fit_window(scene: Surroundings, room: int, most: int) -> DocumentWindow:
-    """Show as much of the document as fits: first what lies before, then what lies after."""
-    could = _see(scene, most)
-    if not could.text:
-        return DocumentWindow()
-    shown = _see(scene, room)
-    whole = shown == could and (scene.bounded or not shown.closing)
-    ref = visible_ref(scene.document.source_ref, scene.instruments)
-    return DocumentWindow(
-        tokens=shown.tokens,
-        span=_span(scene, shown),
-        verdict=Decision(
-            evidence=_evidence(ref, could, shown, whole=whole),
-            text=shown.text,
-            rendered=_rendered(scene, shown),
-            fits_with=None if whole or not _is_read(scene, most) else max(1, could.tokens - room),
-            redactions=scene.before.manuscript.evidence(ref),
-        ),
-    )
+def _closing(around: Surroundings, first: int, last: int) -> str:
+    return excerpt(visible_ref(around.document.source_ref, around.tools), first, last)
 
 
-def _is_read(scene: Surroundings, most: int) -> bool:
-    """Tell whether reading came to its end: else with more room there is more to show."""
-    read = scene.before.strip.sums[-1] + scene.after.strip.sums[-1]
-    return read + 2 * _reserve(scene) <= most
-
-
-def _reserve(scene: Surroundings) -> int:
-    return scene.instruments.count(_excerpt(scene, MOST_LINES, MOST_LINES))
-
-
-def _see(scene: Surroundings, room: int) -> _SideReader:
-    """Show what fits; where that is not all of the document, with the lines that it covers."""
-    reserve = _reserve(scene)
-    near = _near(scene, room, reserve)
-    sight = _SideReader(near, show_after(scene.after, room - near.tokens, scene.instruments))
-    left = room - near.tokens - reserve
-    if not sight.text or left < 0 or _is_all(sight, scene):
-        return sight
-    sight = _SideReader(near, show_after(scene.after, left, scene.instruments))
-    if not sight.text:
-        return sight
-    closing = _excerpt(scene, *_lines(scene.document.text, _span(scene, sight)))
-    return sight._replace(closing=closing, closing_tokens=scene.instruments.count(closing))
-
-
-def _near(scene: Surroundings, room: int, reserve: int) -> Side:
-    """Show what lies before; what lies after must not matter, so what it may cost is not asked."""
-    near = show_before(scene.before, room, scene.step, scene.instruments)
-    if _is_all_before(near, scene.before):
-        return near
-    less = show_before(scene.before, room - reserve, scene.step, scene.instruments)
-    return less if less.text else near
-
-
-def _span(scene: Surroundings, sight: _SideReader) -> Span:
-    start = scene.before.position - sight.near.reach
-    return Span(start, scene.document.here.end + sight.beyond.reach)
+def _span(around: Surroundings, shown: _Excerpt) -> Span:
+    start = around.before.position - shown.before.reach
+    return Span(start, around.document.here.end + shown.after.reach)
 
 
 def _lines(text: str, span: Span) -> tuple[int, int]:
+    """Return the numbers of the first and last line of a span."""
     first = text.count("\n", 0, span.start) + 1
     return first, first + text.count("\n", span.start, max(span.start, span.end - 1))
 
 
-def _excerpt(scene: Surroundings, first: int, last: int) -> str:
-    return excerpt(visible_ref(scene.document.source_ref, scene.instruments), first, last)
+def _render(around: Surroundings, shown: _Excerpt) -> str:
+    before, after = shown.before.text, shown.after.text
+    return (
+        (f"{around.before.heading}{before}\n" if before else "")
+        + (f"{around.after.heading}{after}\n" if after else "")
+        + shown.closing
+    )
 
 
-def _sides(
-    plan: Plan, document: Document, manuscript: Manuscript, instruments: TextTools
-) -> tuple[Before, After]:
-    start, end = document.here
-    most, around = plan.figures.total, plan.surrounding
-    floor = 0 if around is None else max(0, start - around)
-    ceiling = len(document.text) if around is None else end + around
-    back = read_back(manuscript, start, floor, most, instruments)
-    ref = visible_ref(document.source_ref, instruments)
-    title = heading_after(ref)
-    on = read_on(manuscript, Start(end, title), ceiling, most, instruments)
-    after = After(on, end, title, len(on.text))
-    if around is not None:
-        after = after._replace(limit=len(title) + head_within(after.rest, around))
-    return Before(manuscript, start, floor, back, heading(ref), {}), after
-
-
-def _is_all(shown: _SideReader, scene: Surroundings) -> bool:
-    """Tell whether nothing but blanks of the document is missing."""
-    after = scene.after
-    last = after.strip.leaves[-1].end == len(scene.before.manuscript.text)
-    complete = not after.rest.strip() or shown.beyond.text == after.rest
-    return last and complete and _is_all_before(shown.near, scene.before)
-
-
-def _is_all_before(near: Side, before: Before) -> bool:
-    strip = before.strip
-    complete = not strip.text.strip() or near.text == strip.text[:-1]
-    return strip.leaves[0].start == 0 and complete
-
-
-def _rendered(scene: Surroundings, shown: _SideReader) -> str:
-    near = f"{scene.before.heading}{shown.near.text}\n" if shown.near.text else ""
-    beyond = f"{scene.after.heading}{shown.beyond.text}\n" if shown.beyond.text else ""
-    return near + beyond + shown.closing
-
-
-def _evidence(ref: str, could: _SideReader, shown: _SideReader, *, whole: bool) -> TrimEvidence:
-    some = Action.TRIMMED if shown.text else Action.DROPPED
+def _evidence(ref: str, candidate: _Excerpt, shown: _Excerpt, *, whole: bool) -> TrimEvidence:
+    action = Action.TRIMMED if shown.text else Action.DROPPED
     return TrimEvidence(
         layer=Layer.IMMEDIATE,
         source_ref=ref,
-        action=Action.KEPT if whole else some,
+        action=Action.KEPT if whole else action,
         reason=Reason.OVER_BUDGET,
         rule=Rule.WINDOW,
-        before_chars=len(could.text),
+        before_chars=len(candidate.text),
         after_chars=len(shown.text),
-        before_tokens=could.tokens,
+        before_tokens=candidate.tokens,
         after_tokens=shown.tokens,
     )

@@ -1,6 +1,7 @@
-"""One assembly for a client: the look-ups that it takes, and the one call. Judges nothing.
+"""One assembly for a client: find what it needs, assemble it, and log what came of it.
 
-`context:assemble`, `context:inspect` and `ai:skill:run` all go through here, so nothing can drift.
+`context:assemble`, `context:inspect` and `ai:skill:run` all go through here, so that they cannot
+differ.
 """
 
 from collections.abc import Generator
@@ -9,14 +10,14 @@ from functools import partial
 from typing import Annotated
 
 import structlog
-from msgspec import UNSET, Meta, UnsetType, structs
+from msgspec import Meta, UnsetType, structs
 
 from creonowd.context.assemble import Assembly, assemble, without_tokenizer
-from creonowd.context.budget import BudgetChange, BudgetProfile, revised
+from creonowd.context.budget import BudgetChange, BudgetProfile, apply_change, figures_of
 from creonowd.context.fragment import Action, FragmentKind, Span
-from creonowd.context.plan import Plan, SkillNeeds, Task, figures_of, wants_document
-from creonowd.context.result import Compared, ModelTarget, redaction_evidence
-from creonowd.context.system_prompt import PrefixKey, first_change
+from creonowd.context.plan import Plan, SkillNeeds, Task, wants_document
+from creonowd.context.prefix import PrefixComparison, PrefixKey
+from creonowd.context.result import ModelTarget, redaction_evidence
 from creonowd.context.text_tools import TextTools
 from creonowd.engine.services import SeenOnce, Session
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
@@ -26,10 +27,15 @@ from creonowd.skills.skill import refuse
 from creonowd.sources.document import LocatedDocument, Position, open_document, place_in
 from creonowd.sources.hosts import missing_summaries
 from creonowd.tokens.tables import check_tokenizer_version, encoding_for
-from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer
+from creonowd.tokens.tokenizer import ByteTokenizer
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.documents import DocumentId
 from creonowd.workspace.projects import Project
+
+LONGEST_NAME = 256
+
+Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
+PositionInText = Annotated[int, Meta(ge=0)]
 
 _REFUSALS = {
     ErrorCode.CONTEXT_BACKPRESSURE: "context_backpressure",
@@ -38,84 +44,6 @@ _REFUSALS = {
 }
 
 log = structlog.stdlib.get_logger(__name__)
-
-
-@contextmanager
-def refusals_logged(project_id: str) -> Generator[None]:
-    """Log why an assembly was refused, and let the refusal go on its way."""
-    try:
-        yield
-    except DaemonError as error:
-        if error.code in _REFUSALS:
-            log.warning(_REFUSALS[error.code], project_id=project_id, code=error.code)
-        raise
-
-
-def log_assembly(assembly: Assembly, elapsed_ms: float, news: SeenOnce) -> None:
-    """Log what an assembly came to; that rules were over their line only when it is news."""
-    project_id = assembly.plan.project_id
-    log.info(
-        "context_assembled",
-        project_id=project_id,
-        tokens=assembly.tokens,
-        budget=assembly.plan.figures.total,
-        stable_prefix_hash=assembly.stable.hash,
-        prompt_hash=assembly.prompt_hash,
-        warnings=[str(text).partition(":")[0] for _, text in assembly.warnings],
-        elapsed_ms=round(elapsed_ms, 1),
-        **{action.value: assembly.count(action) for action in Action},
-    )
-    for failure in assembly.failures:
-        log.warning(
-            "context_source_failed",
-            project_id=project_id,
-            source=failure.source,
-            layer=failure.layer,
-            kind=failure.kind,
-        )
-    _log_rules(assembly, news)
-    _log_redaction(assembly)
-
-
-def _log_rules(assembly: Assembly, news: SeenOnce) -> None:
-    if not assembly.stable.rules_over:
-        return
-    if not news.are(f"{assembly.plan.project_id} {assembly.stable.hash}"):
-        return
-    rules = assembly.stable.rules
-    log.warning(
-        "context_rules_overbudget",
-        code=WarningCode.CONTEXT_RULES_OVERBUDGET,
-        project_id=assembly.plan.project_id,
-        line=assembly.plan.figures.rules_line,
-        before_tokens=rules.before_tokens,
-        dropped=rules.actions.get(Action.DROPPED, 0),
-    )
-    gone = [v for v in rules.verdicts if not v.stays and v.kind is FragmentKind.CONSTRAINT]
-    if gone:
-        log.warning(
-            "context_rules_constraint_trimmed",
-            project_id=assembly.plan.project_id,
-            constraints=[verdict.evidence.source_ref.rpartition("#")[2] for verdict in gone],
-        )
-
-
-def _log_redaction(assembly: Assembly) -> None:
-    evidence = redaction_evidence(assembly)
-    if evidence:
-        log.info(
-            "context_redaction_applied",
-            project_id=assembly.plan.project_id,
-            sources=len({piece.source_ref for piece in evidence}),
-            matches=sum(piece.match_count for piece in evidence),
-            patterns=sorted({piece.pattern_id for piece in evidence}),
-        )
-
-
-LONGEST_NAME = 256
-
-Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
-PositionInText = Annotated[int, Meta(ge=0)]
 
 
 class Selection(Model, rename={"start": "from", "end": "to"}):
@@ -145,17 +73,17 @@ class AssembleContext(Params):
 
 
 class WhatIf(Model):
-    """An assembly that only might be: with parts of another budget, with another text.
+    """Another budget or another text to assemble with, without changing anything.
 
-    `profile.version` is not needed. `text` stands for the document's own.
+    `profile.version` is not needed. `text` replaces the document's own.
     """
 
     profile: BudgetChange | None = None
     text: str | None = None
 
 
-class Made(Model):
-    """An assembly, its budget, whom it is for, and the key under which its prefix is remembered."""
+class ClientAssembly(Model):
+    """An assembly, its budget, the model it is for, and the key that its prefix is kept under."""
 
     assembly: Assembly
     profile: BudgetProfile
@@ -163,40 +91,49 @@ class Made(Model):
     key: PrefixKey
 
 
-async def make(session: Session, request: AssembleContext, what_if: WhatIf | None = None) -> Made:
-    """Look up what the request is about and assemble it, as soon as its document has a place free."""
+async def assemble_for_client(
+    session: Session, request: AssembleContext, what_if: WhatIf | None = None
+) -> ClientAssembly:
+    """Assemble what a client asks for, as soon as its document has a place free."""
     _check(request)
     project = await session.projects.find(request.project_id)
     started = session.clock.monotonic()
-    with refusals_logged(project.project_id):
+    with log_refusals(project.project_id):
         async with session.engine.admission.enter((project.project_id, request.document_id)):
-            made = await _make(session, project, request, what_if or WhatIf())
+            result = await _assemble(session, project, request, what_if or WhatIf())
     elapsed_ms = 1000 * (session.clock.monotonic() - started)
-    log_assembly(made.assembly, elapsed_ms, session.engine.news)
-    return made
+    log_assembly(result.assembly, elapsed_ms, session.engine.news)
+    return result
 
 
-def compare(session: Session, made: Made) -> Compared:
+def compare_prefix(session: Session, result: ClientAssembly) -> PrefixComparison:
     """Compare the stable prefix with that of the previous call."""
-    before = session.engine.prefixes.recall(made.key)
-    now = made.assembly.stable.imprint
-    if before is None:
-        return Compared()
-    if before.hash == now.hash:
-        return Compared(unchanged=True)
-    return Compared(change=first_change(before, now) or UNSET)
+    return session.engine.prefixes.compare(result.key, result.assembly.system_prompt.imprint)
 
 
-def remember(session: Session, made: Made) -> Compared:
+def remember_prefix(session: Session, result: ClientAssembly) -> PrefixComparison:
     """Compare the stable prefix with that of the previous call, and become that call."""
-    compared = compare(session, made)
-    session.engine.prefixes.remember(made.key, made.assembly.stable.imprint)
-    return compared
+    comparison = compare_prefix(session, result)
+    session.engine.prefixes.remember(result.key, result.assembly.system_prompt.imprint)
+    return comparison
 
 
-async def _make(
+def _check(request: AssembleContext) -> None:
+    names = (("documentId", request.document_id), ("skillId", request.skill_id))
+    for field, value in names:
+        if not value.strip():
+            raise _invalid(field, "must not be blank")
+    if request.selection is not None and request.selection.start > request.selection.end:
+        raise _invalid("selection", "must not end before it begins")
+
+
+def _invalid(field: str, problem: str) -> DaemonError:
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, f"{field} {problem}.", field=field)
+
+
+async def _assemble(
     session: Session, project: Project, request: AssembleContext, what_if: WhatIf
-) -> Made:
+) -> ClientAssembly:
     async with session.engine.lanes.reading:
         profile = await _profile(session, project, what_if)
         match = encoding_for(request.model or profile.model, profile.tokenizer_id)
@@ -205,19 +142,24 @@ async def _make(
         plan = await _plan(session, project, request, profile, what_if)
     if isinstance(tokenizer, ByteTokenizer):
         plan = without_tokenizer(plan)
-    assembly = await assemble(
-        plan,
-        session.engine.sources_of(project),
-        _instruments(session, tokenizer),
-        session.engine.lanes,
+    tools = TextTools(
+        tokenizer,
+        session.redactor,
+        session.engine.memory,
+        size_limit=session.settings.fragment_limit,
     )
+    sources = session.engine.sources_of(project)
     target = ModelTarget(
         provider=request.provider or "", model=request.model or profile.model, exact=match.exact
     )
-    key = PrefixKey(
-        project.project_id, plan.skill.skill_id, target.provider, target.model, match.encoding
+    return ClientAssembly(
+        assembly=await assemble(plan, sources, tools, session.engine.lanes),
+        profile=profile,
+        target=target,
+        key=PrefixKey(
+            project.project_id, plan.skill.skill_id, target.provider, target.model, match.encoding
+        ),
     )
-    return Made(assembly=assembly, profile=profile, target=target, key=key)
 
 
 async def _profile(session: Session, project: Project, what_if: WhatIf) -> BudgetProfile:
@@ -226,7 +168,7 @@ async def _profile(session: Session, project: Project, what_if: WhatIf) -> Budge
     )
     if what_if.profile is None:
         return profile
-    return revised(profile, structs.replace(what_if.profile, version=profile.version))
+    return apply_change(profile, structs.replace(what_if.profile, version=profile.version))
 
 
 async def _plan(
@@ -236,18 +178,18 @@ async def _plan(
     profile: BudgetProfile,
     what_if: WhatIf,
 ) -> Plan:
-    skill, warned = await _skill(session, project, request.skill_id)
-    opened = await _opened(session, project, request, skill, what_if)
-    fallback = () if isinstance(profile.warnings, UnsetType) else profile.warnings
+    skill, skill_warnings = await _skill(session, project, request.skill_id)
+    located = await _locate(session, project, request, skill, what_if)
+    profile_warnings = () if isinstance(profile.warnings, UnsetType) else profile.warnings
     return Plan(
         project_id=project.project_id,
         document_id=request.document_id,
         skill=skill,
         figures=figures_of(profile),
-        document=opened.document,
+        document=located.document,
         additional_input=request.additional_input or "",
-        warnings=(*warned, *fallback, *opened.warnings),
-        left_out=opened.left_out,
+        warnings=(*skill_warnings, *profile_warnings, *located.warnings),
+        left_out=located.left_out,
         source_timeout_ms=session.settings.source_timeout_ms,
     )
 
@@ -255,7 +197,7 @@ async def _plan(
 async def _skill(
     session: Session, project: Project, skill_id: str
 ) -> tuple[SkillNeeds, tuple[str, ...]]:
-    """Find a skill, and warn of what it will have to do without."""
+    """Find a skill, and warn of summaries that no host offers it."""
     entry = await session.engine.lookups.read(
         ("skill", project.root, skill_id), partial(session.skills.find, skill_id, project)
     )
@@ -264,11 +206,11 @@ async def _skill(
     if entry.faults:
         raise refuse(entry.faults, f"The skill {entry.id} is not valid")
     rules = entry.skill.context_rules
-    offered = session.hosts.of(project) if entry.skill.summaries else ()
-    return _as_planned(entry), missing_summaries(entry.skill.summaries, rules, offered)
+    hosts = session.hosts.of(project) if entry.skill.summaries else ()
+    return _skill_needs(entry), missing_summaries(entry.skill.summaries, rules, hosts)
 
 
-def _as_planned(entry: LibraryEntry) -> SkillNeeds:
+def _skill_needs(entry: LibraryEntry) -> SkillNeeds:
     prompt = entry.skill.prompt
     template = "\n".join(part.strip("\n") for part in (prompt.system, prompt.user) if part.strip())
     return SkillNeeds(
@@ -280,7 +222,7 @@ def _as_planned(entry: LibraryEntry) -> SkillNeeds:
     )
 
 
-async def _opened(
+async def _locate(
     session: Session, project: Project, request: AssembleContext, skill: SkillNeeds, what_if: WhatIf
 ) -> LocatedDocument:
     """Open the document, if anything that the skill asks for depends on it."""
@@ -298,26 +240,77 @@ async def _opened(
     return await open_document(session.documents, project, position, session.peer, timeout_ms)
 
 
-def _instruments(session: Session, tokenizer: Tokenizer) -> TextTools:
-    return TextTools(
-        tokenizer,
-        session.redactor,
-        session.engine.memory,
-        size_limit=session.settings.fragment_limit,
+@contextmanager
+def log_refusals(project_id: str) -> Generator[None]:
+    """Log why an assembly was refused, and raise the refusal again."""
+    try:
+        yield
+    except DaemonError as error:
+        if error.code in _REFUSALS:
+            log.warning(_REFUSALS[error.code], project_id=project_id, code=error.code)
+        raise
+
+
+def log_assembly(assembly: Assembly, elapsed_ms: float, news: SeenOnce) -> None:
+    """Log the outcome of an assembly; that rules are over their line only once per system prompt."""
+    project_id = assembly.plan.project_id
+    log.info(
+        "context_assembled",
+        project_id=project_id,
+        tokens=assembly.tokens,
+        budget=assembly.plan.figures.total,
+        stable_prefix_hash=assembly.system_prompt.hash,
+        prompt_hash=assembly.prompt_hash,
+        warnings=[str(text).partition(":")[0] for _, text in assembly.warnings],
+        elapsed_ms=round(elapsed_ms, 1),
+        **{action.value: assembly.count(action) for action in Action},
     )
+    for failure in assembly.failures:
+        log.warning(
+            "context_source_failed",
+            project_id=project_id,
+            source=failure.source,
+            layer=failure.layer,
+            kind=failure.kind,
+        )
+    _log_rules(assembly, news)
+    _log_redaction(assembly)
 
 
-def _check(request: AssembleContext) -> None:
-    blank = [
-        name
-        for name, value in (("documentId", request.document_id), ("skillId", request.skill_id))
-        if not value.strip()
+def _log_rules(assembly: Assembly, news: SeenOnce) -> None:
+    if not assembly.system_prompt.rules_over:
+        return
+    if not news.are(f"{assembly.plan.project_id} {assembly.system_prompt.hash}"):
+        return
+    rules = assembly.system_prompt.rules
+    log.warning(
+        "context_rules_overbudget",
+        code=WarningCode.CONTEXT_RULES_OVERBUDGET,
+        project_id=assembly.plan.project_id,
+        line=assembly.plan.figures.rules_line,
+        before_tokens=rules.before_tokens,
+        dropped=rules.actions.get(Action.DROPPED, 0),
+    )
+    dropped = [
+        decision.evidence.source_ref.rpartition("#")[2]
+        for decision in rules.decisions
+        if decision.kind is FragmentKind.CONSTRAINT and not decision.stays
     ]
-    if blank:
-        raise _invalid(blank[0], "must not be blank")
-    if request.selection is not None and request.selection.start > request.selection.end:
-        raise _invalid("selection", "must not end before it begins")
+    if dropped:
+        log.warning(
+            "context_rules_constraint_trimmed",
+            project_id=assembly.plan.project_id,
+            constraints=dropped,
+        )
 
 
-def _invalid(field: str, problem: str) -> DaemonError:
-    return DaemonError(ErrorCode.INVALID_ARGUMENT, f"{field} {problem}.", field=field)
+def _log_redaction(assembly: Assembly) -> None:
+    evidence = redaction_evidence(assembly)
+    if evidence:
+        log.info(
+            "context_redaction_applied",
+            project_id=assembly.plan.project_id,
+            sources=len({found.source_ref for found in evidence}),
+            matches=sum(found.match_count for found in evidence),
+            patterns=sorted({found.pattern_id for found in evidence}),
+        )

@@ -59,7 +59,7 @@ async def build_context(session: Session, params: BuildContext) -> BuildResult:
     try:
         turn = await _turn(session, params, history, law, counted)
     except TokenizerFailedError:
-        bytes_ = Counted(counted.instruments.counting(ByteTokenizer()), exact=False)
+        bytes_ = Counted(counted.instruments.with_tokenizer(ByteTokenizer()), exact=False)
         turn = await _turn(session, params, history, law, bytes_)
     return await to_thread.run_sync(_result, session, params, turn)
 

@@ -16,8 +16,8 @@ from creonowd.engine.assembly import (
     Name,
     PositionInText,
     Selection,
-    make,
-    remember,
+    assemble_for_client,
+    remember_prefix,
 )
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
@@ -404,8 +404,8 @@ async def _assemble(order: _Order, instruction: str) -> Assembled:
         provider=order.provider.name,
         model=order.session.settings.ai_model or None,
     )
-    made = await make(order.session, request)
-    result = answer(made.assembly, remember(order.session, made), made.target)
+    made = await assemble_for_client(order.session, request)
+    result = answer(made.assembly, remember_prefix(order.session, made), made.target)
     return Assembled(
         result=result,
         model=made.target.model,

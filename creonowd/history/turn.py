@@ -62,7 +62,7 @@ def without_secrets(
         "user input": wanted.input,
         **{f"todo {n}": item.text for n, item in enumerate(wanted.todo, start=1)},
     }
-    clean = {ref: instruments.clean(text) for ref, text in texts.items()}
+    clean = {ref: instruments.redact(text) for ref, text in texts.items()}
     evidence = [found for ref, one in clean.items() for found in one.evidence(ref)]
     prompts = [one.text for ref, one in clean.items() if ref.startswith("tool prompt ")]
     todo = [

@@ -140,7 +140,7 @@ class _Rules:
 
 @lru_cache(maxsize=16)
 def _told_by(rules: _Rules) -> PromptConstraints:
-    verdicts = rules.judged.verdicts
+    verdicts = rules.judged.decisions
     told = [v for v in verdicts if v.kind is FragmentKind.CONSTRAINT]
     terminology = next((v.text for v in verdicts if v.evidence.source_ref == REF and v.stays), None)
     return PromptConstraints(

@@ -11,7 +11,13 @@ import structlog
 from anyio import to_thread
 from msgspec import UNSET, structs
 
-from creonowd.context.budget import BudgetChange, BudgetProfile, checked, refreshed, revised
+from creonowd.context.budget import (
+    BudgetChange,
+    BudgetProfile,
+    apply_change,
+    check_profile,
+    with_current_tokenizer,
+)
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
@@ -99,7 +105,7 @@ class Budgets:
     def _update(self, name: str, change: BudgetChange) -> BudgetProfile:
         with self._write_lock():
             self._cached.pop(name, None)
-            profile = revised(self._current(name, mending=True), change)
+            profile = apply_change(self._current(name, mending=True), change)
             data = msgspec.json.encode(_StoredBudget(version=VERSION, profile=profile))
             atomic.replace(self._path(name), msgspec.json.format(data, indent=2) + b"\n")
         self._set_aside.pop(name, None)
@@ -155,9 +161,11 @@ def load(path: Path) -> BudgetProfile | None:
     if stored is None:
         return None
     try:
-        return checked(refreshed(stored.profile))
+        profile = with_current_tokenizer(stored.profile)
+        check_profile(profile)
     except DaemonError as error:
         raise versioned_json.DamagedFileError(f"{path.name}: {error.message}") from None
+    return profile
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:

@@ -4,12 +4,12 @@ import errno
 import os
 from itertools import groupby
 from pathlib import Path, PurePosixPath
-from typing import Literal
 
 import structlog
 from anyio import to_thread
 
 from creonowd.clock import Clock
+from creonowd.context.fragment import DYNAMIC, Layer
 from creonowd.errors import DaemonError, ErrorCode, disk_error
 from creonowd.memo import Memo
 from creonowd.model import Model
@@ -45,14 +45,12 @@ SUFFIXES = {
 }
 DOCUMENT_SUFFIXES = frozenset({".md", ".markdown", ".txt"})
 
-Layer = Literal["rules", "settings", "retrieved", "immediate"]
-LAYERS: tuple[Layer, ...] = ("rules", "settings", "retrieved", "immediate")
 
 _LAYERS_OF_FOLDER: dict[str, tuple[Layer, ...]] = {
-    "rules": ("rules",),
-    "settings": ("settings",),
+    "rules": (Layer.RULES,),
+    "settings": (Layer.SETTINGS,),
     # A character may be injected always, which is Rules, or when mentioned, which is Retrieved.
-    "characters": ("rules", "retrieved"),
+    "characters": (Layer.RULES, Layer.RETRIEVED),
 }
 _FOREIGN_FOLDERS = frozenset({"node_modules", "__pycache__", "__MACOSX", "$RECYCLE.BIN"})
 # What a cached file weighs beside its bytes.
@@ -212,7 +210,7 @@ def make_folder(root: Path, folder: str) -> bool:
 def layers_of(paths: frozenset[str] | set[str]) -> tuple[Layer, ...]:
     """Return the layers that change with these project-relative paths, in reading order."""
     found = {layer for path in paths for layer in _layers_of_file(path)}
-    return tuple(layer for layer in LAYERS if layer in found)
+    return tuple(layer for layer in Layer if layer in found)
 
 
 def is_document(path: str) -> bool:
@@ -306,7 +304,7 @@ def _layers_of_file(path: str) -> tuple[Layer, ...]:
     first, _, rest = path.partition("/")
     if first == TREE:
         return _LAYERS_OF_FOLDER.get(rest.partition("/")[0], ())
-    return ("retrieved", "immediate")
+    return DYNAMIC
 
 
 def _is_visible(name: str) -> bool:

@@ -24,10 +24,11 @@ from anyio.abc import TaskGroup
 from watchfiles._rust_notify import RustNotify  # the documented low-level interface
 
 from creonowd.clock import Clock
+from creonowd.context.fragment import Layer
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.storage.safe_folder import mark_of
-from creonowd.workspace.creonow_tree import Layer, is_relevant_file, is_relevant_folder, layers_of
+from creonowd.workspace.creonow_tree import is_relevant_file, is_relevant_folder, layers_of
 from creonowd.workspace.projects import Project
 
 QUIET_MS = 50

@@ -956,7 +956,7 @@ export interface InspectContext {
   whatIf?: WhatIf | null;
 }
 
-/** Who looked, when, and whether at something that only might be. */
+/** Who inspected, when, and whether `whatIf` changed anything. */
 export interface InspectMeta {
   debugMode: boolean;
   requestedBy: string;
@@ -1082,7 +1082,7 @@ export interface LayerDetail {
   minimumTokens: number;
 }
 
-/** The four layers, opened up. */
+/** The four layers in detail. */
 export interface LayerDetails {
   rules: LayerDetail;
   settings: LayerDetail;
@@ -1769,7 +1769,7 @@ export interface StreamEvent {
   done: boolean;
 }
 
-/** What a skill may rely on and only a host can give: it takes reading the whole novel. */
+/** What a skill may rely on and only a host can give, because it takes the whole novel. */
 export type Summary =
   | "full_text"
   | "relations";
@@ -2045,9 +2045,9 @@ export interface Watching {
 }
 
 /**
- * An assembly that only might be: with parts of another budget, with another text.
+ * Another budget or another text to assemble with, without changing anything.
  *
- * `profile.version` is not needed. `text` stands for the document's own.
+ * `profile.version` is not needed. `text` replaces the document's own.
  */
 export interface WhatIf {
   profile?: BudgetChange | null;

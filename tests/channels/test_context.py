@@ -63,7 +63,7 @@ def asking(novel: Novel, **changes: Any) -> dict[str, Any]:
     }
 
 
-async def assembled(client: Client, novel: Novel, **changes: Any) -> dict[str, Any]:
+async def assemble(client: Client, novel: Novel, **changes: Any) -> dict[str, Any]:
     return await client.call("context:assemble", asking(novel, **changes))
 
 
@@ -73,7 +73,7 @@ async def inspected(client: Client, novel: Novel, **changes: Any) -> dict[str, A
 
 @pytest.mark.requirement("CE-048", "CE-049", "CE-050", "CE-051", "CN-041", "CN-042", "CN-055")
 async def test_the_result_has_all_that_was_promised(client: Client, full_novel: Novel) -> None:
-    result = await assembled(client, full_novel, additionalInput="写紧张些。")
+    result = await assemble(client, full_novel, additionalInput="写紧张些。")
 
     assert set(result) == {
         "prompt",
@@ -132,9 +132,9 @@ async def test_every_source_stands_in_its_layer(client: Client, full_novel: Nove
     constraint = {"text": "严格第一人称叙述"}
     await client.call("constraints:create", {**full_novel.params, "constraint": constraint})
 
-    result = await assembled(client, full_novel, additionalInput="写紧张些。")
+    result = await assemble(client, full_novel, additionalInput="写紧张些。")
 
-    layers = {name: told["source"] for name, told in result["layers"].items()}
+    layers = {name: layer["source"] for name, layer in result["layers"].items()}
     assert layers["rules"] == [
         ".creonow/rules/style.md",
         ".creonow/rules/terminology.json",
@@ -148,7 +148,7 @@ async def test_every_source_stands_in_its_layer(client: Client, full_novel: Nove
         ".creonow/settings/纪年.json",
     ]
     assert layers["immediate"] == ["chapters/07.md", "additionalInput"]
-    for said in (
+    for text in (
         "短句为主。",
         "渡口",
         "不用「突然」。",
@@ -156,7 +156,7 @@ async def test_every_source_stands_in_its_layer(client: Client, full_novel: Nove
         "三面环山。",
         "1998",
     ):
-        assert said in result["systemPrompt"]
+        assert text in result["systemPrompt"]
     assert str(full_novel.root) not in json.dumps(result, ensure_ascii=False)
 
 
@@ -192,7 +192,7 @@ async def test_an_unknown_project_is_not_found_and_a_blank_one_invalid(
 
 
 async def test_a_document_that_is_nowhere_degrades(client: Client, full_novel: Novel) -> None:
-    result = await assembled(client, full_novel, documentId="chapters/99.md")
+    result = await assemble(client, full_novel, documentId="chapters/99.md")
 
     assert any(w.startswith("IMMEDIATE_UNAVAILABLE") for w in result["warnings"])
     assert "## Immediate\n(none)\n" in result["prompt"]
@@ -204,17 +204,17 @@ async def test_a_document_that_is_no_text_degrades_and_is_accounted_for(
 ) -> None:
     full_novel.put("chapters/07.md", b"\x00\x01\x02PNG\xff\xfe")
 
-    result = await assembled(client, full_novel)
+    result = await assemble(client, full_novel)
 
-    told = {e["sourceRef"]: (e["action"], e["reason"]) for e in result["trimEvidence"]}
-    assert told["chapters/07.md"] == ("dropped", "invalid_format")
+    evidence = {e["sourceRef"]: (e["action"], e["reason"]) for e in result["trimEvidence"]}
+    assert evidence["chapters/07.md"] == ("dropped", "invalid_format")
     assert "短句为主。" in result["systemPrompt"]
 
 
 async def test_a_cursor_past_the_end_is_clamped_with_a_warning(
     client: Client, full_novel: Novel
 ) -> None:
-    result = await assembled(client, full_novel, cursorPosition=10_000)
+    result = await assemble(client, full_novel, cursorPosition=10_000)
 
     assert "CONTEXT_CURSOR_CLAMPED" in result["warnings"]
     assert CHAPTER in result["prompt"]
@@ -231,7 +231,7 @@ async def test_the_unsaved_buffer_wins_over_the_file(client: Client, full_novel:
         },
     )
 
-    result = await assembled(client, full_novel, cursorPosition=3)
+    result = await assemble(client, full_novel, cursorPosition=3)
 
     assert "新稿。" in result["prompt"]
     assert "雨还在下" not in result["prompt"]
@@ -241,8 +241,8 @@ async def test_positions_of_a_utf16_client_are_its_own(server: Server, full_nove
     full_novel.put("chapters/07.md", "😀前😀后")
     async with in_memory(server) as client:
         await client.call("initialize", {"positionEncoding": "utf-16"})
-        result = await assembled(client, full_novel, cursorPosition=5)
-        selected = await assembled(
+        result = await assemble(client, full_novel, cursorPosition=5)
+        selected = await assemble(
             client, full_novel, cursorPosition=0, selection={"from": 2, "to": 3}
         )
 
@@ -257,7 +257,7 @@ async def test_secrets_are_out_and_evidence_says_so(
     full_novel.put(".creonow/rules/style.md", f"apiKey={SECRET}\n")
     full_novel.put("chapters/07.md", f"他写下 {SECRET} 。")
 
-    result = await assembled(
+    result = await assemble(
         client, full_novel, additionalInput=f"用 {SECRET} 登录", cursorPosition=4
     )
     details = await inspected(client, full_novel, additionalInput=SECRET)
@@ -274,7 +274,7 @@ async def test_secrets_are_out_and_evidence_says_so(
 async def test_logs_hold_counts_and_hashes_and_no_text(
     client: Client, full_novel: Novel, logged: Lines
 ) -> None:
-    result = await assembled(client, full_novel, additionalInput="写紧张些。")
+    result = await assemble(client, full_novel, additionalInput="写紧张些。")
 
     (line,) = [line for line in logged if line["event"] == "context_assembled"]
     assert line["tokens"] == result["tokenCount"]
@@ -288,11 +288,11 @@ async def test_logs_hold_counts_and_hashes_and_no_text(
 async def test_the_prefix_is_compared_with_the_previous_call(
     client: Client, full_novel: Novel
 ) -> None:
-    first = await assembled(client, full_novel)
-    second = await assembled(client, full_novel, cursorPosition=3, additionalInput="别的")
+    first = await assemble(client, full_novel)
+    second = await assemble(client, full_novel, cursorPosition=3, additionalInput="别的")
     full_novel.put(".creonow/settings/世界观.md", "远古的海港。\n")
-    third = await assembled(client, full_novel)
-    fourth = await assembled(client, full_novel)
+    third = await assemble(client, full_novel)
+    fourth = await assemble(client, full_novel)
 
     assert (first["stablePrefixUnchanged"], "prefixChange" in first) == (False, False)
     assert (second["stablePrefixUnchanged"], "prefixChange" in second) == (True, False)
@@ -310,15 +310,15 @@ async def test_a_constraint_that_changes_the_prefix_is_named(
     client: Client, full_novel: Novel
 ) -> None:
     created = {**full_novel.params, "constraint": {"text": "本世界没有魔法"}}
-    before = await assembled(client, full_novel)
+    before = await assemble(client, full_novel)
 
-    made = await client.call("constraints:create", created)
-    added = await assembled(client, full_novel)
-    patch = {"constraintId": made["constraint"]["id"], "patch": {"text": "本世界没有鬼神"}}
+    constraint = await client.call("constraints:create", created)
+    added = await assemble(client, full_novel)
+    patch = {"constraintId": constraint["constraint"]["id"], "patch": {"text": "本世界没有鬼神"}}
     await client.call("constraints:update", {**full_novel.params, **patch})
-    changed = await assembled(client, full_novel)
+    changed = await assemble(client, full_novel)
 
-    ref = f".creonow/rules/constraints.json#{made['constraint']['id']}"
+    ref = f".creonow/rules/constraints.json#{constraint['constraint']['id']}"
     assert len({one["stablePrefixHash"] for one in (before, added, changed)}) == 3
     assert added["prefixChange"] == {"sourceRef": ref, "change": "added"}
     assert changed["prefixChange"] == {"sourceRef": ref, "change": "changed"}
@@ -327,26 +327,26 @@ async def test_a_constraint_that_changes_the_prefix_is_named(
 async def test_each_skill_provider_and_model_has_its_own_previous_call(
     client: Client, full_novel: Novel
 ) -> None:
-    await assembled(client, full_novel)
+    await assemble(client, full_novel)
 
     others = [
-        await assembled(client, full_novel, **change)
+        await assemble(client, full_novel, **change)
         for change in ({"skillId": "other"}, {"provider": "anthropic"}, {"model": "gpt-4"})
     ]
 
     assert not any(other["stablePrefixUnchanged"] for other in others)
-    assert (await assembled(client, full_novel))["stablePrefixUnchanged"]
+    assert (await assemble(client, full_novel))["stablePrefixUnchanged"]
 
 
 async def test_inspect_reads_but_does_not_move_the_previous_call(
     client: Client, full_novel: Novel
 ) -> None:
     await inspected(client, full_novel)
-    first = await assembled(client, full_novel)
+    first = await assemble(client, full_novel)
     seen = await inspected(client, full_novel)
     full_novel.put(".creonow/rules/style.md", "长句。")
     changed = await inspected(client, full_novel)
-    after = await assembled(client, full_novel)
+    after = await assemble(client, full_novel)
 
     assert first["stablePrefixUnchanged"] is False
     assert seen["stablePrefixUnchanged"] is True
@@ -361,7 +361,7 @@ async def test_inspect_shows_every_candidate_and_never_a_prompt(
     full_novel.put(
         ".creonow/settings/大.md", "---\nconfidence: 0.1\n---\n" + "设定，一条又一条。\n" * 900
     )
-    result = await assembled(client, full_novel)
+    result = await assemble(client, full_novel)
 
     details = await inspected(client, full_novel)
 
@@ -404,7 +404,7 @@ async def test_with_as_many_tokens_more_as_it_says_a_fragment_fits(
 
 
 async def test_what_if_touches_nothing(client: Client, full_novel: Novel) -> None:
-    before = await assembled(client, full_novel)
+    before = await assemble(client, full_novel)
     budget = await client.call("context:budget:get", full_novel.params)
 
     guess = await inspected(
@@ -419,7 +419,7 @@ async def test_what_if_touches_nothing(client: Client, full_novel: Novel) -> Non
     assert guess["stablePrefixUnchanged"] is False
     assert "prefixChange" not in guess
     assert guess["inspectMeta"]["whatIf"] is True
-    after = await assembled(client, full_novel)
+    after = await assemble(client, full_novel)
     assert after["promptHash"] == before["promptHash"]
     assert after["stablePrefixUnchanged"] is True
     assert await client.call("context:budget:get", full_novel.params) == budget
@@ -449,7 +449,7 @@ async def test_inspect_needs_debug_mode_in_the_payload(
 async def test_a_renderer_may_not_inspect(server: Server, full_novel: Novel, logged: Lines) -> None:
     async with in_memory(server, role=Role.RENDERER) as renderer:
         error = await renderer.failure("context:inspect", asking(full_novel, debugMode=True))
-        result = await assembled(renderer, full_novel)
+        result = await assemble(renderer, full_novel)
 
     assert error.code == "CONTEXT_INSPECT_FORBIDDEN"
     assert "context_inspect_forbidden" in [line["event"] for line in logged]
@@ -474,7 +474,7 @@ async def test_what_the_skill_did_not_ask_for_is_not_read(
     skill = "---\nname: 对话\ncontext_rules:\n  style_guide: true\nprompt:\n  user: 写对话。\n---\n"
     full_novel.put(".creonow/skills/talk/SKILL.md", skill)
 
-    result = await assembled(client, full_novel, skillId="project:talk")
+    result = await assemble(client, full_novel, skillId="project:talk")
 
     assert result["layers"]["rules"]["source"] == [".creonow/rules/style.md"]
     assert result["layers"]["settings"]["source"] == []
@@ -490,8 +490,8 @@ async def test_the_sources_of_a_skill_decide_the_prefix_and_its_task_does_not(
         text = f"---\nname: {name}\ncontext_rules:\n  characters: true\nprompt:\n  user: 做{name}。\n---\n"
         full_novel.put(f".creonow/skills/{name}/SKILL.md", text)
 
-    one = await assembled(client, full_novel, skillId="project:one")
-    two = await assembled(client, full_novel, skillId="project:two")
+    one = await assemble(client, full_novel, skillId="project:one")
+    two = await assemble(client, full_novel, skillId="project:two")
 
     assert one["systemPrompt"] == two["systemPrompt"]
     assert one["userContent"] != two["userContent"]
@@ -519,8 +519,8 @@ async def test_another_tokenizer_version_is_a_mismatch(client: Client, full_nove
 async def test_a_model_without_a_public_table_is_counted_inexactly(
     client: Client, full_novel: Novel
 ) -> None:
-    exact = await assembled(client, full_novel, model="gpt-4")
-    guessed = await assembled(client, full_novel, model="claude-sonnet-4-5")
+    exact = await assemble(client, full_novel, model="gpt-4")
+    guessed = await assemble(client, full_novel, model="claude-sonnet-4-5")
 
     assert (exact["tokenizerId"], exact["tokenizerExact"]) == ("cl100k_base", True)
     assert (guessed["tokenizerId"], guessed["tokenizerExact"]) == ("o200k_base", False)
@@ -533,7 +533,7 @@ async def test_a_source_that_hangs_costs_its_part_only(
     source.hangs = True
     session.engine.providers.append(Held(source))
 
-    result = await assembled(client, full_novel)
+    result = await assemble(client, full_novel)
 
     assert KG in result["warnings"]
     assert result["layers"]["rules"]["warnings"] == [KG]
@@ -548,10 +548,10 @@ async def test_constraints_that_cannot_be_read_are_accounted_for(
 ) -> None:
     full_novel.put(".creonow/rules/constraints.json", b"[[[")
 
-    result = await assembled(client, full_novel)
+    result = await assemble(client, full_novel)
 
-    told = {e["sourceRef"]: (e["action"], e["reason"]) for e in result["trimEvidence"]}
-    assert told[".creonow/rules/constraints.json"] == ("dropped", "invalid_format")
+    evidence = {e["sourceRef"]: (e["action"], e["reason"]) for e in result["trimEvidence"]}
+    assert evidence[".creonow/rules/constraints.json"] == ("dropped", "invalid_format")
     assert "CONSTRAINTS_UNAVAILABLE: 约束文件无法读取。" in result["warnings"]
     assert result["layers"]["immediate"]["tokens"] > 0
 
@@ -575,9 +575,9 @@ async def test_projects_do_not_see_each_other(
 ) -> None:
     other = tmp_path / "另一本"
     other.mkdir()
-    made = await client.call("project:create", {"rootPath": str(other)})
+    project = await client.call("project:create", {"rootPath": str(other)})
 
-    result = await assembled(client, full_novel, projectId=made["projectId"])
+    result = await assemble(client, full_novel, projectId=project["projectId"])
 
     for text in ("短句", "海港", "林远", "第七章"):
         assert text not in result["prompt"]
@@ -624,13 +624,13 @@ async def test_the_twenty_first_of_a_document_is_refused_and_the_others_are_answ
         await post(client, full_novel, number, cursorPosition=number)
     await settled(session, full_novel, (4, 16))
 
-    refused = await client.failure("context:assemble", asking(full_novel))
+    refusal = await client.failure("context:assemble", asking(full_novel))
     gate.gate.set()
     replies = [await client.reply(f"a{number}") for number in range(20)]
 
-    assert refused.code == "CONTEXT_BACKPRESSURE"
-    assert refused.data["retryable"] is True
-    assert refused.details["retryAfterMs"] > 0
+    assert refusal.code == "CONTEXT_BACKPRESSURE"
+    assert refusal.data["retryable"] is True
+    assert refusal.details["retryAfterMs"] > 0
     assert all("result" in reply for reply in replies)
     assert "context_backpressure" in [line["event"] for line in logged]
 
@@ -676,7 +676,7 @@ async def test_a_damaged_budget_falls_back_and_says_so(
     folder.mkdir(exist_ok=True)
     (folder / f"{full_novel.project_id}.json").write_text("{", encoding="utf-8")
 
-    result = await assembled(client, full_novel)
+    result = await assemble(client, full_novel)
 
     assert any(w.startswith("CONTEXT_BUDGET_FALLBACK") for w in result["warnings"])
     assert result["budget"]["maxInputTokens"] == 6000

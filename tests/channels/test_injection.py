@@ -75,7 +75,7 @@ async def asked() -> list[str]:
 
 @pytest.fixture
 async def novel(client: Client, tmp_path: Path, asked: list[str]) -> Novel:
-    """A project in which every source has something to say that can be told apart."""
+    """A project in which every source has a text of its own."""
     novel = await make_novel(client, tmp_path / "小说")
     (novel.root / "一.md").write_bytes(CHAPTER.encode())
     (novel.root / "二.md").write_bytes("很久以前，正文在此：段落标记。\n".encode())
@@ -94,7 +94,7 @@ async def novel(client: Client, tmp_path: Path, asked: list[str]) -> Novel:
 
 async def until_indexed(novel: Novel) -> None:
     with anyio.fail_after(60):
-        while any("INDEXING" in said for said in (await novel.assemble())["warnings"]):
+        while any("INDEXING" in warning for warning in (await novel.assemble())["warnings"]):
             await anyio.lowlevel.checkpoint()
 
 
@@ -124,9 +124,9 @@ async def test_what_is_injected_follows_the_rules_for_every_subset(
         novel.put(".creonow/skills/trial/SKILL.md", skill(flags))
         asked.clear()
 
-        made = await novel.assemble(skillId="project:trial", cursorPosition=len(CHAPTER))
+        result = await novel.assemble(skillId="project:trial", cursorPosition=len(CHAPTER))
 
-        prompt = made["prompt"]
+        prompt = result["prompt"]
         if not found(prompt) == touched(prompt) == set(flags):
             wrong.append((flags, found(prompt), touched(prompt)))
         assert all(mark in prompt for mark in (*ALWAYS, "任务标记"))
@@ -147,16 +147,16 @@ async def test_entities_that_are_spoken_of_are_characters_and_evidence(
     (novel.root / "一.md").write_bytes(f"苏晴没有抬头。\n{CHAPTER}苏晴笑了。\n".encode())
     novel.put(".creonow/skills/trial/SKILL.md", skill(flags))
 
-    made = await novel.assemble(skillId="project:trial", cursorPosition=len(CHAPTER))
+    result = await novel.assemble(skillId="project:trial", cursorPosition=len(CHAPTER))
 
-    assert ("实体标记" in made["userContent"]) is given
+    assert ("实体标记" in result["userContent"]) is given
 
 
 async def test_an_unknown_skill_gets_everything(novel: Novel) -> None:
-    made = await novel.assemble(skillId="nobody:knows", cursorPosition=len(CHAPTER))
+    result = await novel.assemble(skillId="nobody:knows", cursorPosition=len(CHAPTER))
 
-    assert found(made["prompt"]) == set(MARKERS)
-    assert any(warning.startswith("SKILL_UNKNOWN") for warning in made["warnings"])
+    assert found(result["prompt"]) == set(MARKERS)
+    assert any(warning.startswith("SKILL_UNKNOWN") for warning in result["warnings"])
 
 
 @pytest.mark.requirement("SK-002")
@@ -201,7 +201,7 @@ async def test_a_summary_that_no_host_offers_is_missing_with_a_warning(
     with_host = await novel.run(skillId=f"builtin:{slug}")
 
     assert MISSING[slug] in without["warnings"]
-    assert not [said for said in with_host["warnings"] if "SKILL_SOURCE_ABSENT" in said]
+    assert not [warning for warning in with_host["warnings"] if "SKILL_SOURCE_ABSENT" in warning]
     assert HOSTS[kind][1] in with_host["output"]
 
 
@@ -213,4 +213,4 @@ async def test_skills_that_rely_on_no_host_do_not_warn(
 
     run = await novel.run(skillId=f"builtin:{slug}")
 
-    assert not [said for said in run["warnings"] if "SKILL_SOURCE_ABSENT" in said]
+    assert not [warning for warning in run["warnings"] if "SKILL_SOURCE_ABSENT" in warning]

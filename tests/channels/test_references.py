@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from creonowd.context.units import visible_ref
 from testing.clients import Client
 from testing.novels import Novel, make_novel
-from tests.context.worlds import instruments
+from tests.context.worlds import text_tools
 
-USING = instruments()
+USING = text_tools()
 WORLD = "".join(f"第{n}条设定：城里的钟每天慢{n}分钟，没有人说得清为什么。\n\n" for n in range(900))
 
 names = st.from_regex(r"[a-z林远][a-z0-9_林远]{0,11}", fullmatch=True)

@@ -36,11 +36,11 @@ async def novel(client: Client, tmp_path: Path) -> Novel:
 @pytest.mark.requirement("SK-039", "CN-030")
 @pytest.mark.parametrize("slug", SKILLS)
 async def test_the_stable_prefix_is_the_one_on_record(novel: Novel, slug: str) -> None:
-    made = await novel.assemble(skillId=f"builtin:{slug}")
+    result = await novel.assemble(skillId=f"builtin:{slug}")
 
-    prefix = made["systemPrompt"].encode()
+    prefix = result["systemPrompt"].encode()
     assert prefix == (SNAPSHOTS / f"{slug}.txt").read_bytes()
-    assert sha256(prefix).hexdigest() == made["stablePrefixHash"]
+    assert sha256(prefix).hexdigest() == result["stablePrefixHash"]
 
 
 @pytest.mark.requirement("SK-036")
@@ -54,18 +54,18 @@ async def test_skills_that_ask_for_the_same_share_every_byte(novel: Novel) -> No
 
 @pytest.mark.requirement("SK-036")
 async def test_the_task_comes_last_and_never_in_the_prefix(novel: Novel) -> None:
-    made = await novel.assemble(skillId="builtin:polish", selection={"from": 0, "to": 12})
+    result = await novel.assemble(skillId="builtin:polish", selection={"from": 0, "to": 12})
 
-    assert made["assemblyOrder"] == ["rules", "settings", "retrieved", "immediate"]
-    assert "Polish the text below" not in made["systemPrompt"]
-    assert made["userContent"].endswith("林远推开门，屋里没有人。\n")
-    assert made["prompt"].count("林远推开门") == 1
-    assert made["targetTokens"] == 1500
+    assert result["assemblyOrder"] == ["rules", "settings", "retrieved", "immediate"]
+    assert "Polish the text below" not in result["systemPrompt"]
+    assert result["userContent"].endswith("林远推开门，屋里没有人。\n")
+    assert result["prompt"].count("林远推开门") == 1
+    assert result["targetTokens"] == 1500
 
 
 async def test_an_instruction_is_shown_once_and_before_the_task(novel: Novel) -> None:
-    made = await novel.assemble(skillId="builtin:continue", additionalInput="写得更冷")
+    result = await novel.assemble(skillId="builtin:continue", additionalInput="写得更冷")
 
-    content = made["userContent"]
+    content = result["userContent"]
     assert content.count("写得更冷") == 1
     assert content.index("写得更冷") < content.index("## Task")

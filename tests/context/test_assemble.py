@@ -1,4 +1,4 @@
-"""One pass: layers in order, empty ones said so, the tokenizer's failure survived."""
+"""One assembly: the order of the layers, empty ones, and the fallback of a failing tokenizer."""
 
 import hashlib
 import os
@@ -14,12 +14,21 @@ from msgspec import structs
 from creonowd.context.assemble import assemble, compose
 from creonowd.context.fragment import Action, FragmentKind, Layer, LeftOut, Place, Reason
 from creonowd.context.plan import Fetched
-from creonowd.context.result import AssembleResult, Compared, ModelTarget, answer
+from creonowd.context.prefix import PrefixComparison
+from creonowd.context.result import AssembleResult, ModelTarget, answer
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.redaction import Redacted, Redactor
 from creonowd.sources.in_memory import InMemorySource, piece
-from tests.context.test_guard import SENTENCE, CountingTokenizer
-from tests.context.worlds import REDACTOR, SECRET, World, assembled, instruments, profile_of
+from tests.context.worlds import (
+    REDACTOR,
+    SECRET,
+    SENTENCE,
+    CountingTokenizer,
+    World,
+    assemble_world,
+    profile_of,
+    text_tools,
+)
 from tests.tokens.vocabulary import tokenizer
 
 RULES = (
@@ -66,13 +75,13 @@ FULL = World(
 )
 
 
-def told(world: World) -> AssembleResult:
-    return answer(assembled(world), Compared(), ModelTarget())
+def result_of(world: World) -> AssembleResult:
+    return answer(assemble_world(world), PrefixComparison(), ModelTarget())
 
 
 @pytest.mark.requirement("CE-006", "CN-001", "CN-029", "CN-031", "SK-036")
 def test_the_layers_stand_in_their_order() -> None:
-    result = told(FULL)
+    result = result_of(FULL)
 
     marks = [
         "## Rules",
@@ -105,12 +114,12 @@ def test_the_layers_stand_in_their_order() -> None:
 def test_constraints_have_their_heading_and_numbers() -> None:
     block = "[创作约束 - 不可违反]\n1. 严格第一人称叙述\n2. 本世界没有魔法\n"
 
-    assert block in told(FULL).system_prompt
+    assert block in result_of(FULL).system_prompt
 
 
 @pytest.mark.requirement("CN-030")
 def test_an_empty_layer_says_so() -> None:
-    result = told(World())
+    result = result_of(World())
 
     for layer in ("Rules", "Settings", "Retrieved", "Immediate"):
         assert f"## {layer}\n(none)\n" in result.prompt
@@ -119,7 +128,7 @@ def test_an_empty_layer_says_so() -> None:
 
 @pytest.mark.requirement("CN-035", "CN-036", "CN-039", "CE-031")
 def test_hashes_are_sha256_of_the_bytes() -> None:
-    result = told(FULL)
+    result = result_of(FULL)
 
     assert result.stable_prefix_hash == hashlib.sha256(result.system_prompt.encode()).hexdigest()
     assert result.prompt_hash == hashlib.sha256(result.prompt.encode()).hexdigest()
@@ -127,7 +136,7 @@ def test_hashes_are_sha256_of_the_bytes() -> None:
 
 @pytest.mark.requirement("CE-060", "CN-041", "CN-042")
 def test_the_layers_are_summed_up() -> None:
-    result = told(FULL)
+    result = result_of(FULL)
 
     rules = result.layers.rules
     assert rules.tokens == rules.token_count > 0
@@ -146,12 +155,12 @@ def test_the_layers_are_summed_up() -> None:
 def test_skills_that_ask_for_the_same_share_their_prefix() -> None:
     other = replace(FULL, task="请润色：{{text}}", additional_input="")
 
-    assert told(FULL).system_prompt == told(other).system_prompt
+    assert result_of(FULL).system_prompt == result_of(other).system_prompt
 
 
-def test_break_points_tell_whether_they_are_long_enough() -> None:
-    short, whole = told(FULL).cache_break_points
-    result = told(FULL)
+def test_break_points_show_whether_they_are_long_enough() -> None:
+    short, whole = result_of(FULL).cache_break_points
+    result = result_of(FULL)
 
     assert whole.hash == result.stable_prefix_hash
     assert (short.after, whole.after) == ("rules", "systemPrompt")
@@ -169,9 +178,12 @@ def test_what_could_not_be_read_is_accounted_for() -> None:
     )
     huge = piece(Layer.SETTINGS, "大.md", "很长的设定，一段又一段。\n" * 2000)
     gathered = replace(FULL, settings=(huge,)).gathered()
-    made = compose(FULL.plan(), structs.replace(gathered, left_out=left), instruments())
+    assembly = compose(FULL.plan(), structs.replace(gathered, left_out=left), text_tools())
 
-    found = {v.evidence.source_ref: v.evidence for v in made.stable.settings.verdicts}
+    found = {
+        decision.evidence.source_ref: decision.evidence
+        for decision in assembly.system_prompt.settings.decisions
+    }
     assert found["invalid_format.md"].reason is Reason.INVALID_FORMAT
     assert found["read_error.md"].reason is Reason.READ_ERROR
     assert found["大.md"].before_chars == 26_000
@@ -183,13 +195,13 @@ def test_a_fragment_over_the_size_limit_is_cut_at_a_paragraph() -> None:
     text = "很长的设定，一段又一段。\n" * 2000
     world = World(settings=(piece(Layer.SETTINGS, "大.md", text),), profile=profile_of(60_000))
 
-    (verdict,) = assembled(world).stable.settings.verdicts
+    (decision,) = assemble_world(world).system_prompt.settings.decisions
 
-    assert verdict.evidence.reason is Reason.TOO_LARGE
-    assert verdict.evidence.action is Action.TRIMMED
-    assert 19_000 < verdict.evidence.after_chars <= 20_000
-    assert verdict.text.endswith("\n")
-    assert verdict.evidence.before_tokens > verdict.evidence.after_tokens
+    assert decision.evidence.reason is Reason.TOO_LARGE
+    assert decision.evidence.action is Action.TRIMMED
+    assert 19_000 < decision.evidence.after_chars <= 20_000
+    assert decision.text.endswith("\n")
+    assert decision.evidence.before_tokens > decision.evidence.after_tokens
 
 
 @pytest.mark.requirement("CN-043")
@@ -199,10 +211,10 @@ def test_json_over_the_size_limit_is_left_out_whole() -> None:
         settings=(piece(Layer.SETTINGS, "大.json", text, whole=True),), profile=profile_of(60_000)
     )
 
-    (verdict,) = assembled(world).stable.settings.verdicts
+    (decision,) = assemble_world(world).system_prompt.settings.decisions
 
-    assert verdict.evidence.action is Action.DROPPED
-    assert verdict.evidence.reason is Reason.TOO_LARGE
+    assert decision.evidence.action is Action.DROPPED
+    assert decision.evidence.reason is Reason.TOO_LARGE
 
 
 class FailingTokenizer(CountingTokenizer):
@@ -226,7 +238,9 @@ def test_a_tokenizer_that_fails_falls_back_to_bytes_and_the_default_budget(
     using = TextTools(FailingTokenizer(fault), REDACTOR, Memory())
 
     result = answer(
-        assembled(replace(FULL, profile=profile_of(64_000)), using), Compared(), ModelTarget()
+        assemble_world(replace(FULL, profile=profile_of(64_000)), using),
+        PrefixComparison(),
+        ModelTarget(),
     )
 
     assert "CONTEXT_BUDGET_FALLBACK" in result.warnings
@@ -244,14 +258,14 @@ async def test_sources_are_gathered_and_composed() -> None:
     sources[2].answer = Fetched(fragments=FULL.retrieved, warnings=(f"RAG: {SECRET}",))
 
     with anyio.fail_after(60):
-        made = await assemble(FULL.plan(), sources, instruments())
+        assembly = await assemble(FULL.plan(), sources, text_tools())
 
-    assert made.stable.prompt == assembled(FULL).stable.prompt
-    assert made.warnings == ((Layer.RETRIEVED, "RAG: ***REDACTED***"),)
+    assert assembly.system_prompt.prompt == assemble_world(FULL).system_prompt.prompt
+    assert assembly.warnings == ((Layer.RETRIEVED, "RAG: ***REDACTED***"),)
 
 
 class CountingRedactor(Redactor):
-    """Remembers how much it was asked to look at."""
+    """A redactor that adds up the characters it has to redact."""
 
     characters = 0
 
@@ -286,12 +300,12 @@ def test_only_what_has_changed_is_counted_and_redacted_again() -> None:
     typed = replace(world, text=f"{text}她终于开口。", cursor=len(text) + 6)
     counter, redactor = CountingTokenizer(tokenizer("o200k_base")), CountingRedactor()
     using = TextTools(counter, redactor, Memory())
-    first = assembled(world, using)
+    first = assemble_world(world, using)
     cold = counter.characters, redactor.characters
 
-    assert assembled(world, using).prompt_hash == first.prompt_hash
+    assert assemble_world(world, using).prompt_hash == first.prompt_hash
     again = counter.characters - cold[0], redactor.characters - cold[1]
-    assert assembled(typed, using).prompt_hash != first.prompt_hash
+    assert assemble_world(typed, using).prompt_hash != first.prompt_hash
     after = counter.characters - cold[0], redactor.characters - cold[1]
 
     assert again == (0, 0)
@@ -301,7 +315,7 @@ def test_only_what_has_changed_is_counted_and_redacted_again() -> None:
 
 @pytest.mark.requirement("CE-034", "CN-030")
 def test_other_processes_with_other_hash_seeds_make_the_same_prompt() -> None:
-    script = "from tests.context.test_assemble import FULL, told\nprint(told(FULL).prompt_hash)\n"
+    script = "from tests.context.test_assemble import FULL, result_of\nprint(result_of(FULL).prompt_hash)\n"
     seen = {
         subprocess.run(
             [sys.executable, "-c", script],
@@ -313,13 +327,13 @@ def test_other_processes_with_other_hash_seeds_make_the_same_prompt() -> None:
         for seed in ("1", "2")
     }
 
-    assert seen == {told(FULL).prompt_hash}
+    assert seen == {result_of(FULL).prompt_hash}
 
 
 def test_a_reference_with_a_secret_or_a_line_break_is_harmless() -> None:
     world = World(settings=(piece(Layer.SETTINGS, f"a\n# {SECRET}.md", "x"),))
 
-    result = told(world)
+    result = result_of(world)
 
     assert SECRET not in result.prompt
     assert "### ref:a # ***REDACTED***" in result.prompt
@@ -331,7 +345,7 @@ def test_a_reference_with_a_secret_or_a_line_break_is_harmless() -> None:
 def test_a_secret_on_both_sides_of_the_sign_in_a_reference_is_harmless(ref: str) -> None:
     chunk = piece(Layer.RETRIEVED, ref, "前文。", score=1.0)
 
-    result = told(World(retrieved=(chunk,)))
+    result = result_of(World(retrieved=(chunk,)))
 
     assert "ub4dor" not in result.prompt + repr(result.trim_evidence)
 
@@ -339,16 +353,16 @@ def test_a_secret_on_both_sides_of_the_sign_in_a_reference_is_harmless(ref: str)
 def test_a_reference_keeps_its_lines_when_its_file_is_hidden() -> None:
     chunk = piece(Layer.RETRIEVED, "/home/bob/notes.md#L3-L9", "前文。", score=1.0)
 
-    result = told(World(retrieved=(chunk,)))
+    result = result_of(World(retrieved=(chunk,)))
 
     assert "### ref:***REDACTED***#L3-L9\n" in result.prompt
 
 
-def test_a_secret_in_a_text_without_line_ends_is_told_once() -> None:
+def test_a_secret_in_a_text_without_line_ends_is_reported_once() -> None:
     prose = "风雪里他走了很久没有停下也没有回头" * 600
     world = World(text=f"{prose} {SECRET} {prose}", cursor=2 * len(prose))
 
-    result = told(replace(world, profile=profile_of(total=30_000)))
+    result = result_of(replace(world, profile=profile_of(total=30_000)))
 
     assert result.prompt.count("***REDACTED***") == 1
     assert [found.match_count for found in result.redaction_evidence] == [1]

@@ -7,7 +7,7 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from creonowd.context.budget import BudgetProfile
+from creonowd.context.budget import BudgetProfile, figures_of
 from creonowd.context.fragment import Layer
 from creonowd.context.gather import Gathered, gather
 from creonowd.context.plan import (
@@ -18,7 +18,6 @@ from creonowd.context.plan import (
     Plan,
     SkillNeeds,
     asked,
-    figures_of,
     place,
 )
 from creonowd.errors import DaemonError, ErrorCode

@@ -7,22 +7,23 @@ from msgspec import UNSET, structs
 
 from creonowd.context.fragment import Action, FragmentKind, Layer, Rule
 from creonowd.context.inspection import InspectMeta, InspectResult, inspect
-from creonowd.context.result import Compared, ModelTarget
+from creonowd.context.prefix import PrefixComparison
+from creonowd.context.result import ModelTarget
 from creonowd.errors import DaemonError
 from creonowd.sources.in_memory import piece
-from tests.context.worlds import World, assembled, profile_of, worlds
+from tests.context.worlds import World, assemble_world, profile_of, worlds
 
 META = InspectMeta(debug_mode=True, requested_by="test", requested_at=0, what_if=False)
 LONG = "他走路很慢，说话更慢。"
 
 
-def inspected(world: World, more: int = 0) -> InspectResult:
+def inspect_world(world: World, more: int = 0) -> InspectResult:
     total = world.profile.total_budget_tokens + more
     richer = replace(world, profile=structs.replace(world.profile, total_budget_tokens=total))
-    return inspect(assembled(richer), Compared(), ModelTarget(), META)
+    return inspect(assemble_world(richer), PrefixComparison(), ModelTarget(), META)
 
 
-def promised(result: InspectResult) -> list[tuple[Layer, str, int]]:
+def promises_of(result: InspectResult) -> list[tuple[Layer, str, int]]:
     return [
         (layer, fragment.source_ref, fragment.fits_with)
         for layer in Layer
@@ -40,8 +41,8 @@ def is_kept(result: InspectResult, layer: Layer, ref: str) -> bool:
 @given(worlds())
 def test_with_as_many_tokens_more_as_it_says_a_candidate_is_kept(world: World) -> None:
     try:
-        told = promised(inspected(world))
-        kept = [is_kept(inspected(world, more), layer, ref) for layer, ref, more in told]
+        promises = promises_of(inspect_world(world))
+        kept = [is_kept(inspect_world(world, more), layer, ref) for layer, ref, more in promises]
     except DaemonError:
         # Without a minimum for Immediate, settings may leave no room for what is never cut.
         reject()
@@ -49,17 +50,17 @@ def test_with_as_many_tokens_more_as_it_says_a_candidate_is_kept(world: World) -
     assert all(kept)
 
 
-def test_a_character_over_the_rules_line_is_told_what_raises_the_line() -> None:
+def test_a_character_over_the_rules_line_shows_what_raises_the_line() -> None:
     cast = tuple(
         piece(Layer.RULES, f"{n}.md", LONG * 8, kind=FragmentKind.ENTITY, names=(f"人{n}",))
         for n in range(20)
     )
     world = World(rules=cast)
 
-    told = promised(inspected(world))
+    promises = promises_of(inspect_world(world))
 
-    assert told
-    assert all(is_kept(inspected(world, more), layer, ref) for layer, ref, more in told)
+    assert promises
+    assert all(is_kept(inspect_world(world, more), layer, ref) for layer, ref, more in promises)
 
 
 def test_a_chunk_is_promised_nothing_that_those_above_it_would_take() -> None:
@@ -69,17 +70,17 @@ def test_a_chunk_is_promised_nothing_that_those_above_it_would_take() -> None:
     )
     world = World(retrieved=chunks, profile=profile_of(total=1300))
 
-    told = promised(inspected(world))
+    promises = promises_of(inspect_world(world))
 
-    assert len(told) > 1
-    assert all(is_kept(inspected(world, more), layer, ref) for layer, ref, more in told)
+    assert len(promises) > 1
+    assert all(is_kept(inspect_world(world, more), layer, ref) for layer, ref, more in promises)
 
 
 def test_nothing_is_promised_while_the_document_would_take_it() -> None:
     chunk = piece(Layer.RETRIEVED, "rag:1", LONG, score=1.0)
     world = World(retrieved=(chunk,), text=f"{LONG}\n" * 5000, cursor=20_000)
 
-    result = inspected(world)
+    result = inspect_world(world)
 
     assert result.layers_detail.retrieved.truncated
-    assert not promised(result)
+    assert not promises_of(result)

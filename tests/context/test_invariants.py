@@ -13,9 +13,9 @@ from creonowd.context.assemble import Assembly
 from creonowd.context.fragment import Action, Fragment, Layer, Rule, rank_key
 from creonowd.context.inspection import InspectMeta, inspect
 from creonowd.context.mentions import Mentions
-from creonowd.context.result import AssembleResult, Compared, ModelTarget, answer
+from creonowd.context.prefix import Change, PrefixChange, PrefixComparison, first_change
+from creonowd.context.result import AssembleResult, ModelTarget, answer
 from creonowd.context.rules_layer import mentioned_entities
-from creonowd.context.system_prompt import Change, PrefixChange, first_change
 from creonowd.context.template import heading, heading_after, title
 from creonowd.context.text_tools import TextTools
 from creonowd.errors import DaemonError, ErrorCode
@@ -23,12 +23,12 @@ from tests.context.worlds import (
     REDACTOR,
     SECRET,
     World,
-    assembled,
-    instruments,
+    assemble_world,
     moments,
     paragraphs,
     profile_of,
     prose,
+    text_tools,
     worlds,
 )
 from tests.tokens.vocabulary import ENCODINGS, tokenizer
@@ -41,7 +41,7 @@ few = settings(max_examples=40)
 @few
 @given(world=worlds())
 def test_the_token_count_is_that_of_the_prompt(encoding: str, world: World) -> None:
-    result = told(world, encoding)
+    result = result_of(world, encoding)
 
     assume(result is not None)
     assert result is not None
@@ -53,7 +53,7 @@ def test_the_token_count_is_that_of_the_prompt(encoding: str, world: World) -> N
 @few
 @given(world=worlds())
 def test_the_prompt_never_exceeds_the_budget(world: World) -> None:
-    result = told(world)
+    result = result_of(world)
 
     if result is not None:
         assert result.token_count <= world.profile.total_budget_tokens
@@ -63,7 +63,7 @@ def test_the_prompt_never_exceeds_the_budget(world: World) -> None:
 @few
 @given(world=worlds())
 def test_every_candidate_is_accounted_for_and_the_tokens_add_up(world: World) -> None:
-    result = told(world)
+    result = result_of(world)
 
     assume(result is not None)
     assert result is not None
@@ -72,8 +72,8 @@ def test_every_candidate_is_accounted_for_and_the_tokens_add_up(world: World) ->
         offered = sorted(fragment.source_ref for fragment in given_ if fragment.text.strip())
         assert sorted(e.source_ref for e in evidence if e.source_ref in offered) == offered
     for layer in Layer:
-        told_tokens = getattr(result.layers, layer).tokens
-        assert told_tokens == sum(e.after_tokens for e in evidence if e.layer is layer)
+        layer_tokens = getattr(result.layers, layer).tokens
+        assert layer_tokens == sum(e.after_tokens for e in evidence if e.layer is layer)
     layers = sum(getattr(result.layers, layer).tokens for layer in Layer)
     assert layers + result.fixed_tokens == result.token_count
     for entry in evidence:
@@ -96,14 +96,14 @@ def test_nothing_dynamic_reaches_the_stable_prefix(world: World, data: st.DataOb
         task="别的任务",
     )
 
-    one, two = attempted(world), attempted(other)
+    one, two = assemble_or_none(world), assemble_or_none(other)
 
     assume(one is not None and two is not None)
     assert one is not None
     assert two is not None
-    if not one.stable.rules_over or mentioned(world) == mentioned(other):
-        assert one.stable.prompt == two.stable.prompt
-        assert one.stable.hash == two.stable.hash
+    if not one.system_prompt.rules_over or mentions_of(world) == mentions_of(other):
+        assert one.system_prompt.prompt == two.system_prompt.prompt
+        assert one.system_prompt.hash == two.system_prompt.hash
 
 
 @pytest.mark.requirement("CN-032", "CN-038")
@@ -117,12 +117,12 @@ def test_a_change_of_an_injected_source_changes_the_hash_and_is_named(
     assume(sources)
     chosen = data.draw(st.sampled_from(sources))
     changed = structs.replace(chosen, text=data.draw(paragraphs))
-    assume(changed.text.strip() and cleaned(changed.text) != cleaned(chosen.text))
+    assume(changed.text.strip() and redacted_text(changed.text) != redacted_text(chosen.text))
 
-    before, after = assembled(roomy), assembled(swapped(roomy, chosen, changed))
+    before, after = assemble_world(roomy), assemble_world(with_fragment(roomy, chosen, changed))
 
-    assert before.stable.hash != after.stable.hash
-    change = first_change(before.stable.imprint, after.stable.imprint)
+    assert before.system_prompt.hash != after.system_prompt.hash
+    change = first_change(before.system_prompt.imprint, after.system_prompt.imprint)
     assert change == PrefixChange(source_ref=chosen.source_ref, change=Change.CHANGED)
 
 
@@ -138,19 +138,19 @@ def test_the_order_of_arrival_does_not_matter(world: World, data: st.DataObject)
         notes=tuple(data.draw(st.permutations(world.notes))),
     )
 
-    assert told(world) == told(shuffled)
+    assert result_of(world) == result_of(shuffled)
 
 
 @pytest.mark.requirement("CE-101")
 @few
 @given(world=worlds())
 def test_a_warm_memory_gives_the_same_as_a_cold_one(world: World) -> None:
-    using = instruments()
+    using = text_tools()
 
-    first, second = attempted(world, using=using), attempted(world, using=using)
+    first, second = assemble_or_none(world, using=using), assemble_or_none(world, using=using)
 
     if first is not None and second is not None:
-        assert answered(first) == answered(second)
+        assert answer_of(first) == answer_of(second)
 
 
 @pytest.mark.requirement("CN-032")
@@ -168,14 +168,16 @@ def test_what_is_kept_stands_in_the_prompt_letter_by_letter(world: World, blanks
         retrieved=tuple(fragment for fragment in odd if fragment.layer is Layer.RETRIEVED),
     )
 
-    result = told(spaced)
+    result = result_of(spaced)
 
     assume(result is not None)
     assert result is not None
     kept = {e.source_ref for e in result.trim_evidence if e.action is Action.KEPT}
     for fragment in odd:
         if fragment.source_ref in kept:
-            assert f"{heading(fragment.source_ref)}{cleaned(fragment.text)}\n" in result.prompt
+            assert (
+                f"{heading(fragment.source_ref)}{redacted_text(fragment.text)}\n" in result.prompt
+            )
 
 
 @pytest.mark.requirement("CE-020")
@@ -183,7 +185,7 @@ def test_what_is_kept_stands_in_the_prompt_letter_by_letter(world: World, blanks
 @given(world=worlds())
 def test_with_room_for_everything_nothing_is_cut(world: World) -> None:
     roomy = profile_of(60_000, ratios=(1.0, 0.1, 0.1, 0.1))
-    result = told(replace(world, notes=(), profile=roomy))
+    result = result_of(replace(world, notes=(), profile=roomy))
 
     assert result is not None
     assert result.budget.estimate.total_tokens < 60_000
@@ -199,22 +201,22 @@ def test_settings_yield_to_what_the_dynamic_layers_are_promised(
     world: World, promised: tuple[int, int]
 ) -> None:
     total = world.profile.total_budget_tokens
-    made = attempted(replace(world, profile=profile_of(total, (0, 0, *promised))))
+    assembly = assemble_or_none(replace(world, profile=profile_of(total, (0, 0, *promised))))
 
-    assume(made is not None)
-    assert made is not None
-    left = total - made.stable.rules.tokens - sum(promised)
-    assert made.stable.settings.tokens <= max(0, left)
+    assume(assembly is not None)
+    assert assembly is not None
+    left = total - assembly.system_prompt.rules.tokens - sum(promised)
+    assert assembly.system_prompt.settings.tokens <= max(0, left)
 
 
 @pytest.mark.requirement("CN-044", "CE-007", "CE-021")
 @few
 @given(world=worlds())
 def test_retrieved_yields_to_the_document(world: World) -> None:
-    made, alone = attempted(world), attempted(replace(world, retrieved=()))
+    assembly, alone = assemble_or_none(world), assemble_or_none(replace(world, retrieved=()))
 
-    if made is not None and alone is not None:
-        assert made.layers[Layer.IMMEDIATE].verdicts == alone.layers[Layer.IMMEDIATE].verdicts
+    if assembly is not None and alone is not None:
+        assert assembly.layers[Layer.IMMEDIATE].decisions == alone.layers[Layer.IMMEDIATE].decisions
 
 
 @few
@@ -224,25 +226,28 @@ def test_what_lies_after_the_cursor_yields_to_what_lies_before(world: World) -> 
     here = replace(world, text=text, selection=None, cursor=min(world.cursor, len(text)))
     cursor = cursor_of(here)
 
-    made, ended = attempted(here), attempted(replace(here, text=here.text[:cursor], cursor=cursor))
+    assembly, ended = (
+        assemble_or_none(here),
+        assemble_or_none(replace(here, text=here.text[:cursor], cursor=cursor)),
+    )
 
-    if made is not None and ended is not None:
-        assert shown_before(made) == shown_before(ended)
+    if assembly is not None and ended is not None:
+        assert text_before(assembly) == text_before(ended)
 
 
 @few
 @given(world=worlds())
 def test_the_window_is_what_lies_next_to_the_cursor_and_splits_no_grapheme(world: World) -> None:
     plain = replace(world, text=world.text.replace(SECRET, "钥匙"), selection=None)
-    made = attempted(plain)
-    assume(made is not None)
-    assert made is not None
+    assembly = assemble_or_none(plain)
+    assume(assembly is not None)
+    assert assembly is not None
     cursor = cursor_of(plain)
-    before = cleaned(plain.text[:cursor])
-    after = cleaned(plain.text[cursor:])
-    assume(before + after == cleaned(plain.text))
+    before = redacted_text(plain.text[:cursor])
+    after = redacted_text(plain.text[cursor:])
+    assume(before + after == redacted_text(plain.text))
 
-    near, beyond = shown_before(made), shown_after(made)
+    near, beyond = text_before(assembly), text_after(assembly)
 
     assert before.endswith(near)
     assert after.startswith(beyond)
@@ -254,32 +259,35 @@ def test_the_window_is_what_lies_next_to_the_cursor_and_splits_no_grapheme(world
 @few
 @given(world=worlds())
 def test_additional_input_is_never_cut(world: World) -> None:
-    result = told(world)
+    result = result_of(world)
 
     if result is not None:
-        assert cleaned(world.additional_input) in result.user_content
+        assert redacted_text(world.additional_input) in result.user_content
 
 
 @pytest.mark.requirement("CE-016")
 @few
 @given(world=worlds())
 def test_no_dropped_chunk_would_have_fitted_beside_better_ones(world: World) -> None:
-    made = attempted(world)
-    assume(made is not None)
-    assert made is not None
+    assembly = assemble_or_none(world)
+    assume(assembly is not None)
+    assert assembly is not None
     by_ref = {fragment.source_ref: fragment for fragment in world.retrieved}
     ranked = sorted(
-        made.layers[Layer.RETRIEVED].verdicts, key=lambda v: rank_key(by_ref[v.evidence.source_ref])
+        assembly.layers[Layer.RETRIEVED].decisions,
+        key=lambda decision: rank_key(by_ref[decision.evidence.source_ref]),
     )
-    kept = sum(verdict.tokens for verdict in made.layers[Layer.RETRIEVED].verdicts)
-    nothing = instruments().count(title(Layer.RETRIEVED, empty=not kept))
-    beside = made.tokens - kept - nothing + instruments().count(title(Layer.RETRIEVED, empty=False))
+    kept = sum(decision.tokens for decision in assembly.layers[Layer.RETRIEVED].decisions)
+    nothing = text_tools().count(title(Layer.RETRIEVED, empty=not kept))
+    beside = (
+        assembly.tokens - kept - nothing + text_tools().count(title(Layer.RETRIEVED, empty=False))
+    )
 
-    for verdict in ranked:
-        if verdict.stays:
-            beside += verdict.tokens
-        elif verdict.evidence.rule is Rule.SCORE:
-            assert beside + verdict.evidence.before_tokens > world.profile.total_budget_tokens
+    for decision in ranked:
+        if decision.stays:
+            beside += decision.tokens
+        elif decision.evidence.rule is Rule.SCORE:
+            assert beside + decision.evidence.before_tokens > world.profile.total_budget_tokens
 
 
 @pytest.mark.requirement("CE-015")
@@ -291,14 +299,14 @@ def test_a_larger_budget_never_shrinks_settings(world: World, more: int) -> None
     small = replace(world, profile=profile_of(total, ratios=ratios))
     large = replace(world, profile=profile_of(total + more, ratios=ratios))
 
-    one, two = attempted(small), attempted(large)
+    one, two = assemble_or_none(small), assemble_or_none(large)
 
     assume(one is not None and two is not None)
     assert one is not None
     assert two is not None
-    assume(one.stable.up_to_rules == two.stable.up_to_rules)
+    assume(one.system_prompt.up_to_rules == two.system_prompt.up_to_rules)
     for less, bigger in zip(
-        one.stable.settings.verdicts, two.stable.settings.verdicts, strict=True
+        one.system_prompt.settings.decisions, two.system_prompt.settings.decisions, strict=True
     ):
         assert less.tokens <= bigger.tokens
 
@@ -307,37 +315,37 @@ def test_a_larger_budget_never_shrinks_settings(world: World, more: int) -> None
 @few
 @given(world=worlds())
 def test_no_secret_survives_anywhere(world: World) -> None:
-    made = attempted(world)
-    assume(made is not None)
-    assert made is not None
+    assembly = assemble_or_none(world)
+    assume(assembly is not None)
+    assert assembly is not None
     meta = InspectMeta(debug_mode=True, requested_by="test", requested_at=0, what_if=False)
 
-    shown = [answered(made), inspect(made, Compared(), ModelTarget(), meta)]
+    shown = [answer_of(assembly), inspect(assembly, PrefixComparison(), ModelTarget(), meta)]
 
     for result in shown:
         assert SECRET[:12] not in msgspec.json.encode(result).decode()
-    assert not REDACTOR.find(answered(made).prompt)
+    assert not REDACTOR.find(answer_of(assembly).prompt)
 
 
-def told(world: World, encoding: str = "o200k_base") -> AssembleResult | None:
+def result_of(world: World, encoding: str = "o200k_base") -> AssembleResult | None:
     """The answer, or None where what may not be cut does not fit."""
-    made = attempted(world, encoding)
-    return None if made is None else answered(made)
+    assembly = assemble_or_none(world, encoding)
+    return None if assembly is None else answer_of(assembly)
 
 
-def attempted(
+def assemble_or_none(
     world: World, encoding: str = "o200k_base", using: TextTools | None = None
 ) -> Assembly | None:
     try:
-        return assembled(world, using or instruments(tokenizer(encoding)))
+        return assemble_world(world, using or text_tools(tokenizer(encoding)))
     except DaemonError as error:
         if error.code is ErrorCode.CONTEXT_INPUT_TOO_LARGE:
             return None
         raise
 
 
-def answered(made: Assembly) -> AssembleResult:
-    return answer(made, Compared(), ModelTarget())
+def answer_of(assembly: Assembly) -> AssembleResult:
+    return answer(assembly, PrefixComparison(), ModelTarget())
 
 
 def cursor_of(world: World) -> int:
@@ -346,15 +354,15 @@ def cursor_of(world: World) -> int:
     return document.cursor
 
 
-def mentioned(world: World) -> frozenset[str]:
+def mentions_of(world: World) -> frozenset[str]:
     return mentioned_entities(world.rules, world.text, Mentions())
 
 
-def cleaned(text: str) -> str:
+def redacted_text(text: str) -> str:
     return REDACTOR.redact(text.replace("\r\n", "\n")).text
 
 
-def swapped(world: World, old: Fragment, new: Fragment) -> World:
+def with_fragment(world: World, old: Fragment, new: Fragment) -> World:
     return replace(
         world,
         rules=tuple(new if f is old else f for f in world.rules),
@@ -362,17 +370,17 @@ def swapped(world: World, old: Fragment, new: Fragment) -> World:
     )
 
 
-def shown_before(made: Assembly) -> str:
-    return _under(made, heading("chapters/07.md"), heading_after("chapters/07.md"))
+def text_before(assembly: Assembly) -> str:
+    return _under(assembly, heading("chapters/07.md"), heading_after("chapters/07.md"))
 
 
-def shown_after(made: Assembly) -> str:
-    return _under(made, heading_after("chapters/07.md"), "\0")
+def text_after(assembly: Assembly) -> str:
+    return _under(assembly, heading_after("chapters/07.md"), "\0")
 
 
-def _under(made: Assembly, start: str, end: str) -> str:
-    for verdict in made.layers[Layer.IMMEDIATE].verdicts:
-        if verdict.evidence.rule is Rule.WINDOW and start in verdict.rendered:
-            shown = verdict.rendered.partition("### 以上摘自 ")[0]
+def _under(assembly: Assembly, start: str, end: str) -> str:
+    for decision in assembly.layers[Layer.IMMEDIATE].decisions:
+        if decision.evidence.rule is Rule.WINDOW and start in decision.rendered:
+            shown = decision.rendered.partition("### 以上摘自 ")[0]
             return shown.partition(start)[2].partition(end)[0][:-1]
     return ""

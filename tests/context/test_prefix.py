@@ -4,16 +4,23 @@ import pytest
 from msgspec.structs import replace
 
 from creonowd.context.fragment import Fragment, FragmentKind, Layer
-from creonowd.context.system_prompt import Change, Imprint, PrefixKey, PrefixMemory, first_change
+from creonowd.context.prefix import (
+    Change,
+    PrefixComparison,
+    PrefixImprint,
+    PrefixKey,
+    PrefixMemory,
+    first_change,
+)
 from creonowd.sources.in_memory import piece
-from tests.context.worlds import World, assembled
+from tests.context.worlds import World, assemble_world
 
 KEY = PrefixKey("prj", "skill", "openai", "gpt-4o", "o200k_base")
 
 
-def imprint(*sources: str) -> Imprint:
+def imprint(*sources: str) -> PrefixImprint:
     pairs = (source.partition("=") for source in sources)
-    return Imprint(hash="+".join(sources), sources=tuple((n, hash(v)) for n, _, v in pairs))
+    return PrefixImprint(hash="+".join(sources), sources=tuple((n, hash(v)) for n, _, v in pairs))
 
 
 @pytest.mark.parametrize(
@@ -41,13 +48,13 @@ def test_equal_prefixes_have_no_difference() -> None:
     assert first_change(imprint("a=1"), imprint("a=1")) is None
 
 
-def test_callers_are_told_apart() -> None:
+def test_each_caller_has_its_own_previous_call() -> None:
     memory = PrefixMemory()
 
     memory.remember(KEY, imprint("a=1"))
 
-    assert memory.recall(KEY) == imprint("a=1")
-    assert memory.recall(KEY._replace(model="gpt-4")) is None
+    assert memory.compare(KEY, imprint("a=1")).unchanged
+    assert memory.compare(KEY._replace(model="gpt-4"), imprint("a=1")) == PrefixComparison()
 
 
 def test_it_forgets_the_oldest_caller_first() -> None:
@@ -56,12 +63,12 @@ def test_it_forgets_the_oldest_caller_first() -> None:
     for model in ("a", "b", "c"):
         memory.remember(KEY._replace(model=model), imprint())
 
-    assert memory.recall(KEY._replace(model="a")) is None
-    assert memory.recall(KEY._replace(model="c")) is not None
+    assert memory.compare(KEY._replace(model="c"), imprint()).unchanged
+    assert not memory.compare(KEY._replace(model="a"), imprint()).unchanged
 
 
 def what_stays_of(setting: Fragment) -> str:
-    return assembled(World(settings=(setting,))).stable.settings.verdicts[0].text
+    return assemble_world(World(settings=(setting,))).system_prompt.settings.decisions[0].text
 
 
 RULE = piece(Layer.RULES, "kg:林远", "林远不会大声喊叫", kind=FragmentKind.ENTITY)
@@ -81,7 +88,7 @@ LONG = piece(Layer.SETTINGS, "w.md", "他沿着河走。\n\n" * 4000)
 )
 def test_a_source_that_says_the_same_in_another_way_is_named(before: World, after: World) -> None:
     """Set as a constraint, in another layer, or no longer as a part: the bytes are others."""
-    old, new = (assembled(world).stable for world in (before, after))
+    old, new = (assemble_world(world).system_prompt for world in (before, after))
 
     change = first_change(old.imprint, new.imprint)
 

@@ -11,28 +11,32 @@ from creonowd.context.assemble import Assembly
 from creonowd.context.evidence import TrimEvidence
 from creonowd.context.fragment import Action, Layer, Rule, Span
 from creonowd.context.template import heading, heading_after
-from tests.context.worlds import World, assembled, instruments, profile_of
+from creonowd.context.window import snap
+from tests.context.worlds import World, assemble_world, profile_of, text_tools
 
 NOVEL = "".join(
     f"第{n}段，林远推开门，雨还在下，檐水滴在石阶上。苏晴没有抬头，只问了一句：“你来了{n}次？”\n"
     for n in range(2000)
 )
+PARAGRAPHS = "".join(f"第{n:02}段。".ljust(19, "字") + "\n" for n in range(20))
 REF = "chapters/07.md"
 
 
-def evidence(made: Assembly) -> TrimEvidence:
+def evidence(assembly: Assembly) -> TrimEvidence:
     (found,) = [
-        v.evidence for v in made.layers[Layer.IMMEDIATE].verdicts if v.evidence.rule is Rule.WINDOW
+        v.evidence
+        for v in assembly.layers[Layer.IMMEDIATE].decisions
+        if v.evidence.rule is Rule.WINDOW
     ]
     return found
 
 
-def before(made: Assembly) -> str:
-    return _between(made.user.text, heading(REF), ("### ", "## "))
+def before(assembly: Assembly) -> str:
+    return _between(assembly.user_content.text, heading(REF), ("### ", "## "))
 
 
-def after(made: Assembly) -> str:
-    return _between(made.user.text, heading_after(REF), ("### ", "## "))
+def after(assembly: Assembly) -> str:
+    return _between(assembly.user_content.text, heading_after(REF), ("### ", "## "))
 
 
 def _between(text: str, start: str, ends: tuple[str, ...]) -> str:
@@ -49,59 +53,59 @@ def at(cursor: int, **changes: object) -> World:
 
 
 def test_a_short_document_is_shown_whole() -> None:
-    made = assembled(at(30, text=NOVEL[:400]))
+    assembly = assemble_world(at(30, text=NOVEL[:400]))
 
-    assert before(made) == NOVEL[:30]
-    assert after(made) == NOVEL[30:400]
-    assert evidence(made).action is Action.KEPT
+    assert before(assembly) == NOVEL[:30]
+    assert after(assembly) == NOVEL[30:400]
+    assert evidence(assembly).action is Action.KEPT
 
 
 @pytest.mark.requirement("CE-017")
 def test_of_a_long_one_the_text_nearest_before_the_cursor_stays() -> None:
-    made = assembled(at(50_000))
+    assembly = assemble_world(at(50_000))
 
-    assert NOVEL[:50_000].endswith(before(made))
-    assert len(before(made)) > 1500
-    assert evidence(made).action is Action.TRIMMED
+    assert NOVEL[:50_000].endswith(before(assembly))
+    assert len(before(assembly)) > 1500
+    assert evidence(assembly).action is Action.TRIMMED
 
 
 def test_the_window_begins_on_the_grid_at_a_paragraph() -> None:
     step = 1500 // 4
-    made = assembled(at(50_000))
+    assembly = assemble_world(at(50_000))
 
-    start = 50_000 - len(before(made))
+    start = 50_000 - len(before(assembly))
 
     assert NOVEL[start - 1] == "\n"
     assert start - start // step * step < 60
 
 
 def test_typing_does_not_move_the_start_of_the_window_but_in_steps() -> None:
-    starts = {50_000 + n - len(before(assembled(at(50_000 + n)))) for n in range(0, 375, 15)}
+    starts = {50_000 + n - len(before(assemble_world(at(50_000 + n)))) for n in range(0, 375, 15)}
 
     assert len(starts) <= 2
 
 
 def test_what_is_left_goes_to_the_text_after_the_cursor() -> None:
-    made = assembled(at(600))
+    assembly = assemble_world(at(600))
 
-    assert before(made) == NOVEL[:600]
-    assert NOVEL[600:].startswith(after(made))
-    assert after(made).endswith("\n")
-    assert made.tokens > 2800
+    assert before(assembly) == NOVEL[:600]
+    assert NOVEL[600:].startswith(after(assembly))
+    assert after(assembly).endswith("\n")
+    assert assembly.tokens > 2800
 
 
 def test_what_lies_after_goes_before_anything_that_lies_before() -> None:
-    roomy = assembled(at(1500))
-    tight = assembled(at(1500, additional_input="再长一些的指令。" * 120))
+    roomy = assemble_world(at(1500))
+    tight = assemble_world(at(1500, additional_input="再长一些的指令。" * 120))
 
     assert before(tight) == before(roomy)
     assert len(after(tight)) < len(after(roomy))
 
 
 def test_without_room_for_a_step_the_cut_is_finer() -> None:
-    made = assembled(at(50_000, additional_input="长指令。" * 680))
+    assembly = assemble_world(at(50_000, additional_input="长指令。" * 680))
 
-    shown = before(made)
+    shown = before(assembly)
 
     assert 0 < len(shown) < 375
     assert NOVEL[:50_000].endswith(shown)
@@ -110,66 +114,66 @@ def test_without_room_for_a_step_the_cut_is_finer() -> None:
 @pytest.mark.requirement("SK-031")
 @given(cursor=st.integers(0, len(NOVEL)), around=st.integers(1, 3000))
 def test_surrounding_bounds_each_side_in_code_points(cursor: int, around: int) -> None:
-    made = assembled(at(cursor, surrounding=around), USING)
+    assembly = assemble_world(at(cursor, surrounding=around), USING)
 
-    assert len(before(made)) <= around
-    assert len(after(made)) <= around
+    assert len(before(assembly)) <= around
+    assert len(after(assembly)) <= around
     if around <= cursor:
-        assert len(before(made)) >= around // 4
+        assert len(before(assembly)) >= around // 4
 
 
 def test_what_surrounding_leaves_out_is_not_truncated() -> None:
-    made = assembled(at(50_000, surrounding=400))
+    assembly = assemble_world(at(50_000, surrounding=400))
 
-    assert evidence(made).action is Action.KEPT
+    assert evidence(assembly).action is Action.KEPT
 
 
 def test_surrounding_of_zero_shows_no_document() -> None:
-    made = assembled(at(50_000, surrounding=0))
+    assembly = assemble_world(at(50_000, surrounding=0))
 
-    assert not made.layers[Layer.IMMEDIATE].verdicts
+    assert not assembly.layers[Layer.IMMEDIATE].decisions
 
 
 def test_a_selection_is_shown_once_and_the_document_around_it() -> None:
     selection = Span(50_000, 50_030)
-    made = assembled(at(10, selection=selection))
+    assembly = assemble_world(at(10, selection=selection))
 
-    assert made.user.text.count(NOVEL[50_000:50_030]) == 1
-    assert NOVEL[:50_000].endswith(before(made))
+    assert assembly.user_content.text.count(NOVEL[50_000:50_030]) == 1
+    assert NOVEL[:50_000].endswith(before(assembly))
 
 
 def test_a_selection_stands_where_the_task_wants_it() -> None:
-    made = assembled(at(10, selection=Span(50_000, 50_030), task="润色：{{text}}"))
+    assembly = assemble_world(at(10, selection=Span(50_000, 50_030), task="润色：{{text}}"))
 
-    assert f"## Task\n润色：{NOVEL[50_000:50_030]}\n" in made.user.text
-    assert made.user.text.count(NOVEL[50_000:50_030]) == 1
+    assert f"## Task\n润色：{NOVEL[50_000:50_030]}\n" in assembly.user_content.text
+    assert assembly.user_content.text.count(NOVEL[50_000:50_030]) == 1
 
 
 def test_only_what_could_ever_fit_is_a_candidate() -> None:
-    made = assembled(at(50_000))
+    assembly = assemble_world(at(50_000))
 
-    assert evidence(made).before_tokens <= 2 * 3000
-    assert evidence(made).before_chars < len(NOVEL) // 4
+    assert evidence(assembly).before_tokens <= 2 * 3000
+    assert evidence(assembly).before_chars < len(NOVEL) // 4
 
 
 def test_a_crlf_document_is_rendered_with_lf() -> None:
     text = NOVEL[:2000].replace("\n", "\r\n")
-    made = assembled(at(1000, text=text))
+    assembly = assemble_world(at(1000, text=text))
 
-    assert "\r" not in made.user.text
-    assert before(made) == text[:1000].replace("\r\n", "\n")
+    assert "\r" not in assembly.user_content.text
+    assert before(assembly) == text[:1000].replace("\r\n", "\n")
 
 
 def test_a_cursor_in_a_secret_shows_neither_half() -> None:
     secret = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
     text = f"他把密钥写在纸上：{secret}，然后烧了。"
-    made = assembled(at(text.index(secret) + 10, text=text))
+    assembly = assemble_world(at(text.index(secret) + 10, text=text))
 
-    assert before(made) == "他把密钥写在纸上："
-    assert after(made) == "***REDACTED***，然后烧了。"
+    assert before(assembly) == "他把密钥写在纸上："
+    assert after(assembly) == "***REDACTED***，然后烧了。"
 
 
-USING = instruments()
+USING = text_tools()
 
 
 LINES = re.compile(r"\n### 以上摘自 ref:chapters/07\.md#L(\d+)-L(\d+)\n")
@@ -192,31 +196,58 @@ def test_what_is_shown_says_which_lines_it_covers(
         text = text.replace(near, secret + near)
     text = text.replace("\n", end)
     cursor = text.index("第1111段") + 20
-    made = assembled(at(cursor, text=text, surrounding=surrounding))
+    assembly = assemble_world(at(cursor, text=text, surrounding=surrounding))
 
-    found = LINES.search(made.user.text)
+    found = LINES.search(assembly.user_content.text)
 
     assert found is not None
     first, last = int(found[1]), int(found[2])
     raw = text.split("\n")
     shown = [line.rstrip("\r") for line in raw[first - 1 : last]]
-    own = before(made).split("\n") + after(made).split("\n")
+    own = before(assembly).split("\n") + after(assembly).split("\n")
     assert own[0] in shown[0]
     assert own[-1] in shown[-1]
     assert first <= text.count("\n", 0, cursor) + 1 <= last
 
 
 def test_a_document_that_is_shown_whole_needs_no_lines() -> None:
-    made = assembled(at(30, text=NOVEL[:400]))
+    assembly = assemble_world(at(30, text=NOVEL[:400]))
 
-    assert not LINES.search(made.user.text)
+    assert not LINES.search(assembly.user_content.text)
 
 
 def test_a_new_line_changes_nothing_before_itself() -> None:
     """The lines stand behind the text: in its heading they would cost the cache of all of it."""
-    once = assembled(at(len(NOVEL))).user.text
-    again = assembled(at(len(NOVEL) + 9, text=f"{NOVEL}他站住了，没回头。\n")).user.text
+    once = assemble_world(at(len(NOVEL))).user_content.text
+    again = assemble_world(
+        at(len(NOVEL) + 9, text=f"{NOVEL}他站住了，没回头。\n")
+    ).user_content.text
 
     kept = LINES.split(once)[0]
     assert len(kept) > 1500
     assert again.startswith(kept)
+
+
+def test_the_start_of_a_document_is_on_the_grid() -> None:
+    assert snap(PARAGRAPHS, 0, 50, 400) == 0
+
+
+def test_a_multiple_moves_on_to_the_next_paragraph() -> None:
+    assert snap(PARAGRAPHS, 50, 50, 400) == 60
+    assert snap(PARAGRAPHS, 60, 50, 400) == 60
+
+
+def test_what_lies_behind_the_cursor_does_not_move_it() -> None:
+    assert snap(PARAGRAPHS, 50, 50, 60) == 50
+    assert snap(PARAGRAPHS, 50, 50, 61) == 60
+
+
+def test_without_a_paragraph_within_a_step_a_sentence_will_do() -> None:
+    text = "他走了。她没有回头。雨还在下。" * 20
+
+    assert snap(text, 50, 20, 400) == 55
+
+
+def test_without_either_it_is_the_multiple_itself_but_never_inside_a_grapheme() -> None:
+    assert snap("字" * 200, 50, 20, 400) == 50
+    assert snap("e\u0301" * 100, 51, 20, 400) == 52

@@ -1,21 +1,26 @@
 """Made-up projects for Hypothesis: every kind of source, document and budget, small but nasty."""
 
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from hypothesis import strategies as st
 
 from creonowd.context.assemble import Assembly, compose
-from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets
+from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets, figures_of
 from creonowd.context.fragment import ConstraintOrigin, Fragment, FragmentKind, Layer, Place, Span
 from creonowd.context.gather import Gathered
-from creonowd.context.plan import ContextRules, Plan, SkillNeeds, Task, figures_of, place
+from creonowd.context.plan import ContextRules, Plan, SkillNeeds, Task, place
 from creonowd.context.text_tools import Memory, TextTools
+from creonowd.context.units import Unit, count_fragments, redact_fragments
 from creonowd.redaction import Redactor
 from creonowd.tokens import Tokenizer
+from creonowd.tokens.tokenizer import Counts, count_on_demand
 from testing.novels import NAMES, SECRET, SENTENCES
 from tests.tokens.vocabulary import texts, tokenizer
 
+SENTENCE = "林远推开门，雨还在下，檐水滴在石阶上，苏晴没有抬头。"
 REDACTOR = Redactor()
 
 lines = st.one_of(st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=4).map("".join), texts)
@@ -74,14 +79,39 @@ class World:
         )
 
 
-def instruments(counter: Tokenizer | None = None, memory: Memory | None = None) -> TextTools:
-    """Real instruments with a fresh memory, unless one is given."""
+def text_tools(counter: Tokenizer | None = None, memory: Memory | None = None) -> TextTools:
+    """Real text_tools with a fresh memory, unless one is given."""
     return TextTools(counter or tokenizer("o200k_base"), REDACTOR, memory or Memory())
 
 
-def assembled(world: World, using: TextTools | None = None) -> Assembly:
+def unit_of(fragment: Fragment, using: TextTools) -> Unit:
+    """Redact and count one fragment."""
+    return count_fragments(redact_fragments([fragment], using), using)[0]
+
+
+class CountingTokenizer:
+    """A tokenizer that adds up the characters it has to count."""
+
+    def __init__(self, real: Tokenizer) -> None:
+        self.id, self.version = real.id, real.version
+        self.exact, self.longest = real.exact, real.longest
+        self._real = real
+        self.characters = 0
+
+    def count(self, text: str) -> int:
+        self.characters += len(text)
+        return self._real.count(text)
+
+    def begin_count(
+        self, texts: Sequence[str], *, ahead: bool = False
+    ) -> AbstractContextManager[Counts]:
+        del ahead
+        return count_on_demand(self.count, texts)
+
+
+def assemble_world(world: World, using: TextTools | None = None) -> Assembly:
     """Assemble a made-up world."""
-    return compose(world.plan(), world.gathered(), using or instruments())
+    return compose(world.plan(), world.gathered(), using or text_tools())
 
 
 def profile_of(

@@ -13,7 +13,7 @@ from creonowd.judge.verdict import (
     constraints_in,
     placed,
 )
-from tests.context.worlds import World, assembled, instruments
+from tests.context.worlds import World, assemble_world, text_tools
 
 
 def world(*constraints: str) -> World:
@@ -32,11 +32,11 @@ def world(*constraints: str) -> World:
 
 
 def test_an_unchanged_prefix_is_read_once() -> None:
-    using = instruments(memory=Memory())
+    using = text_tools(memory=Memory())
 
-    first = constraints_in(assembled(world("不用感叹号", "少用成语"), using))
-    again = constraints_in(assembled(world("不用感叹号", "少用成语"), using))
-    changed = constraints_in(assembled(world("不用感叹号"), using))
+    first = constraints_in(assemble_world(world("不用感叹号", "少用成语"), using))
+    again = constraints_in(assemble_world(world("不用感叹号", "少用成语"), using))
+    changed = constraints_in(assemble_world(world("不用感叹号"), using))
 
     assert [(charge.id, charge.text) for charge in first.charges] == [
         ("con_0", "不用感叹号"),
@@ -47,7 +47,7 @@ def test_an_unchanged_prefix_is_read_once() -> None:
 
 
 def test_constraints_that_came_too_late_are_unread_whatever_came_before() -> None:
-    known = assembled(world("不用感叹号"), instruments())
+    known = assemble_world(world("不用感叹号"), text_tools())
     failure = Failure(source=SOURCE, layer=Layer.RULES, kind="TIMEOUT")
 
     before = constraints_in(known)

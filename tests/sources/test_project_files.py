@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from creonowd.clock import SystemClock
-from creonowd.context.budget import BudgetProfile
+from creonowd.context.budget import BudgetProfile, figures_of
 from creonowd.context.fragment import STABLE, ConstraintOrigin, Layer, Reason
 from creonowd.context.gather import Gathered, gather
 from creonowd.context.plan import (
@@ -22,7 +22,6 @@ from creonowd.context.plan import (
     SkillNeeds,
     Source,
     asked,
-    figures_of,
     wants,
 )
 from creonowd.errors import DaemonError, ErrorCode

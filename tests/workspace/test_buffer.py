@@ -44,11 +44,11 @@ def test_edits_equal_their_replay_on_a_plain_string(
     edits, plain = _replay(text, plan, utf16=utf16)
 
     at_once = Buffer.of(text).edited(edits, utf16=utf16)
-    one_by_one = Buffer.of(text)
+    count_on_demand = Buffer.of(text)
     for edit in edits:
-        one_by_one = one_by_one.edited([edit], utf16=utf16)
+        count_on_demand = count_on_demand.edited([edit], utf16=utf16)
 
-    assert at_once.text == one_by_one.text == plain
+    assert at_once.text == count_on_demand.text == plain
     assert at_once.length == len(plain)
     assert at_once.utf16_length == utf16_length(plain)
 

@@ -1,7 +1,10 @@
+"""What a skill's task says, and what retrieval searches with."""
+
 import pytest
 
-from creonowd.context.plan import BEFORE, ELSEWHERE, NOTHING, Task
+from creonowd.context.plan import BEFORE, ELSEWHERE, NOTHING, Task, query
 
+PARAGRAPHS = "".join(f"第{n:02}段。".ljust(19, "字") + "\n" for n in range(20))
 VALUES = {"text": "夜色", "selection": "夜色", "instruction": "更短", "title": "第一章"}
 
 
@@ -19,7 +22,7 @@ def test_a_selection_is_rendered_once() -> None:
     assert filled == f"夜色 {BEFORE} {BEFORE} 第一章 第一章"
 
 
-def test_what_is_missing_is_said_and_never_left_blank() -> None:
+def test_a_missing_value_is_named_and_never_left_blank() -> None:
     filled = Task(template="{{text}}|{{instruction}}").fill({"text": "", "instruction": ""})
 
     assert filled == f"{ELSEWHERE}|{NOTHING}"
@@ -27,3 +30,13 @@ def test_what_is_missing_is_said_and_never_left_blank() -> None:
 
 def test_a_value_is_not_read_as_a_template() -> None:
     assert Task(template="{{text}}").fill({"text": "{{instruction}}"}) == "{{instruction}}"
+
+
+def test_retrieval_asks_with_what_stands_before_the_last_multiple() -> None:
+    assert query(PARAGRAPHS, 137, 50) == PARAGRAPHS[:100]
+    assert query(PARAGRAPHS, 149, 50) == query(PARAGRAPHS, 101, 50)
+
+
+def test_in_the_first_step_it_asks_with_whole_paragraphs() -> None:
+    assert query(PARAGRAPHS, 45, 50) == PARAGRAPHS[:40]
+    assert query(PARAGRAPHS, 15, 50) == ""

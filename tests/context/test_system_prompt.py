@@ -4,11 +4,11 @@ import pytest
 
 from creonowd.context.evidence import Decision
 from creonowd.context.fragment import Action, Fragment, Layer, Place, Reason, Rule
-from creonowd.context.system_prompt import share
-from creonowd.context.units import Unit, prepare
-from tests.context.worlds import instruments
+from creonowd.context.system_prompt import trim_settings
+from creonowd.context.units import Unit
+from tests.context.worlds import text_tools, unit_of
 
-USING = instruments()
+USING = text_tools()
 PARAGRAPHS = "".join(f"第{n}段：这个世界没有魔法，所有能力基于科技。\n" for n in range(10))
 
 
@@ -24,37 +24,37 @@ def unit(
         place=Place(0, name),
         whole=whole,
     )
-    return prepare(fragment, USING)
+    return unit_of(fragment, USING)
 
 
-def actions(verdicts: tuple[Decision, ...]) -> dict[str, Action]:
-    return {v.evidence.source_ref: v.evidence.action for v in verdicts}
+def actions(decisions: tuple[Decision, ...]) -> dict[str, Action]:
+    return {v.evidence.source_ref: v.evidence.action for v in decisions}
 
 
 def test_all_stay_when_they_fit_exactly() -> None:
     units = [unit("a"), unit("b", 0.1)]
 
-    verdicts = share(units, sum(u.tokens for u in units), USING)
+    decisions = trim_settings(units, sum(u.tokens for u in units), USING)
 
-    assert set(actions(verdicts).values()) == {Action.KEPT}
-    assert {v.evidence.rule for v in verdicts} == {Rule.SETTINGS_SHARE}
+    assert set(actions(decisions).values()) == {Action.KEPT}
+    assert {v.evidence.rule for v in decisions} == {Rule.SETTINGS_SHARE}
 
 
 @pytest.mark.requirement("CE-015", "CE-003")
 def test_the_least_confident_leaves_first_and_no_confidence_means_certain() -> None:
     units = [unit("a", 0.2), unit("b"), unit("c", 0.9)]
 
-    verdicts = share(units, sum(u.tokens for u in units[1:]), USING)
+    decisions = trim_settings(units, sum(u.tokens for u in units[1:]), USING)
 
-    assert actions(verdicts) == {"a": Action.DROPPED, "b": Action.KEPT, "c": Action.KEPT}
+    assert actions(decisions) == {"a": Action.DROPPED, "b": Action.KEPT, "c": Action.KEPT}
 
 
 def test_the_last_one_is_cut_at_a_paragraph() -> None:
     units = [unit("a"), unit("b", 0.5)]
 
-    verdicts = share(units, units[0].tokens + units[1].tokens // 2, USING)
+    decisions = trim_settings(units, units[0].tokens + units[1].tokens // 2, USING)
 
-    cut = verdicts[1]
+    cut = decisions[1]
     assert cut.evidence.action is Action.TRIMMED
     assert cut.evidence.reason is Reason.OVER_BUDGET
     assert cut.text
@@ -68,36 +68,39 @@ def test_the_last_one_is_cut_at_a_paragraph() -> None:
 def test_json_is_kept_or_dropped_whole() -> None:
     units = [unit("a"), unit("b.json", 0.5, whole=True)]
 
-    verdicts = share(units, units[0].tokens + units[1].tokens - 1, USING)
+    decisions = trim_settings(units, units[0].tokens + units[1].tokens - 1, USING)
 
-    assert actions(verdicts)["b.json"] is Action.DROPPED
+    assert actions(decisions)["b.json"] is Action.DROPPED
 
 
 def test_a_text_whose_first_paragraph_is_too_long_leaves_whole() -> None:
     units = [unit("a", text="没有分段的长文，" * 100)]
 
-    verdicts = share(units, 100, USING)
+    decisions = trim_settings(units, 100, USING)
 
-    assert actions(verdicts) == {"a": Action.DROPPED}
+    assert actions(decisions) == {"a": Action.DROPPED}
 
 
 @pytest.mark.requirement("CE-015")
 def test_nothing_less_confident_slips_past_what_left() -> None:
     units = [unit("big", 0.9, whole=True), unit("small", 0.1, text="短。")]
 
-    verdicts = share(units, units[0].tokens - 1, USING)
+    decisions = trim_settings(units, units[0].tokens - 1, USING)
 
-    assert set(actions(verdicts).values()) == {Action.DROPPED}
+    assert set(actions(decisions).values()) == {Action.DROPPED}
 
 
 def test_each_knows_how_much_more_budget_would_keep_it() -> None:
     units = [unit("a", 0.9), unit("b", 0.5, whole=True), unit("c", 0.1, whole=True)]
     allowance = units[0].tokens + 5
 
-    verdicts = share(units, allowance, USING)
+    decisions = trim_settings(units, allowance, USING)
 
     for index in (1, 2):
-        more = verdicts[index].fits_with
+        more = decisions[index].fits_with
         assert more is not None
-        assert share(units, allowance + more, USING)[index].evidence.action is Action.KEPT
-        assert share(units, allowance + more - 1, USING)[index].evidence.action is Action.DROPPED
+        assert trim_settings(units, allowance + more, USING)[index].evidence.action is Action.KEPT
+        assert (
+            trim_settings(units, allowance + more - 1, USING)[index].evidence.action
+            is Action.DROPPED
+        )

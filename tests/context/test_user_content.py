@@ -4,11 +4,11 @@ import pytest
 
 from creonowd.context.fragment import Fragment, Layer, Place, Rule, Span
 from creonowd.context.plan import CHUNK_LIMIT
-from creonowd.context.units import Unit, prepare
-from creonowd.context.user_content import choose
-from tests.context.worlds import instruments
+from creonowd.context.units import Unit
+from creonowd.context.user_content import trim_retrieved
+from tests.context.worlds import text_tools, unit_of
 
-USING = instruments()
+USING = text_tools()
 
 
 def chunk(name: str, score: float, length: int = 3, span: Span | None = None) -> Unit:
@@ -21,11 +21,11 @@ def chunk(name: str, score: float, length: int = 3, span: Span | None = None) ->
         place=Place(0, name),
         span=span,
     )
-    return prepare(fragment, USING)
+    return unit_of(fragment, USING)
 
 
 def kept(units: list[Unit], room: int, shown: Span | None = None) -> list[str]:
-    return [v.evidence.source_ref for v in choose(units, room, shown) if v.stays]
+    return [v.evidence.source_ref for v in trim_retrieved(units, room, shown) if v.stays]
 
 
 @pytest.mark.requirement("CE-016", "CE-004")
@@ -66,7 +66,7 @@ def test_ties_break_by_path() -> None:
 def test_more_chunks_than_the_limit_are_left_out_by_rank() -> None:
     units = [chunk(f"{n:03}", n / 1000, length=1) for n in range(CHUNK_LIMIT + 50)]
 
-    chosen = choose(units, 1_000_000, None)
+    chosen = trim_retrieved(units, 1_000_000, None)
 
     dropped = [v.evidence.source_ref for v in chosen if not v.stays]
     assert dropped == [f"{n:03}" for n in range(50)]
@@ -75,12 +75,12 @@ def test_more_chunks_than_the_limit_are_left_out_by_rank() -> None:
 
 def test_the_same_text_is_shown_once() -> None:
     one = chunk("a", 0.5)
-    twin = prepare(
+    twin = unit_of(
         Fragment(layer=Layer.RETRIEVED, source="rag", source_ref="b", text=one.text, score=0.9),
         USING,
     )
 
-    chosen = choose([one, twin], 1_000_000, None)
+    chosen = trim_retrieved([one, twin], 1_000_000, None)
 
     rules = {v.evidence.source_ref: v.evidence.rule for v in chosen}
     assert rules == {"a": Rule.DUPLICATE, "b": Rule.SCORE}
@@ -92,9 +92,9 @@ def test_what_the_window_shows_is_left_out() -> None:
     assert kept(units, 1_000_000, shown=Span(50, 100)) == ["b"]
 
 
-def test_the_missing_room_is_told() -> None:
+def test_the_missing_room_is_reported() -> None:
     unit = chunk("a", 0.9)
 
-    (verdict,) = choose([unit], unit.tokens - 4, None)
+    (decision,) = trim_retrieved([unit], unit.tokens - 4, None)
 
-    assert verdict.fits_with == 4
+    assert decision.fits_with == 4

@@ -1,7 +1,5 @@
 """More than 64 000 tokens of rules, host chunks, selection and input are refused, cheaply."""
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 
 import pytest
@@ -10,33 +8,18 @@ from creonowd.context.fragment import Fragment, Layer, Span
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.in_memory import piece
-from creonowd.tokens import Tokenizer
-from creonowd.tokens.tokenizer import Counts, count_on_demand
-from tests.context.worlds import REDACTOR, World, assembled, instruments, profile_of
+from tests.context.worlds import (
+    REDACTOR,
+    SENTENCE,
+    CountingTokenizer,
+    World,
+    assemble_world,
+    profile_of,
+    text_tools,
+)
 from tests.tokens.vocabulary import tokenizer
 
-SENTENCE = "林远推开门，雨还在下，檐水滴在石阶上，苏晴没有抬头。"
 ROOMY = profile_of(64_000)
-
-
-class CountingTokenizer:
-    """Counts what it is asked to count."""
-
-    def __init__(self, real: Tokenizer) -> None:
-        self.id, self.version = real.id, real.version
-        self.exact, self.longest = real.exact, real.longest
-        self._real = real
-        self.characters = 0
-
-    def count(self, text: str) -> int:
-        self.characters += len(text)
-        return self._real.count(text)
-
-    def begin_count(
-        self, texts: Sequence[str], *, ahead: bool = False
-    ) -> AbstractContextManager[Counts]:
-        del ahead
-        return count_on_demand(self.count, texts)
 
 
 def long_text(tokens: int) -> str:
@@ -44,9 +27,9 @@ def long_text(tokens: int) -> str:
     return "".join(f"{SENTENCE}\n" for _ in range(tokens // each))
 
 
-def refused(world: World, using: TextTools | None = None) -> DaemonError:
+def refusal(world: World, using: TextTools | None = None) -> DaemonError:
     with pytest.raises(DaemonError) as caught:
-        assembled(world, using)
+        assemble_world(world, using)
     assert caught.value.code is ErrorCode.CONTEXT_INPUT_TOO_LARGE
     return caught.value
 
@@ -56,14 +39,14 @@ def test_a_refusal_stays_a_refusal_while_settings_are_counted() -> None:
     settings = tuple(piece(Layer.SETTINGS, f"{n}.md", long_text(400) + f"{n}") for n in range(60))
     world = World(settings=settings, additional_input=long_text(70_000), profile=ROOMY)
 
-    error = refused(world)
+    error = refusal(world)
 
     assert error.details["limitTokens"] == 64_000
 
 
 @pytest.mark.requirement("CE-088", "CE-098")
 def test_90_000_tokens_of_input_are_too_many() -> None:
-    error = refused(World(additional_input=long_text(90_000), profile=ROOMY))
+    error = refusal(World(additional_input=long_text(90_000), profile=ROOMY))
 
     assert error.details["limitTokens"] == 64_000
     assert [heavy["sourceRef"] for heavy in error.details["heaviest"]] == ["additionalInput"]
@@ -77,7 +60,7 @@ def test_what_hosts_send_may_be_small_alone_and_too_much_together(layer: Layer) 
         for n in range(8)
     )
 
-    error = refused(World(profile=ROOMY).with_hosted(chunks))
+    error = refusal(World(profile=ROOMY).with_hosted(chunks))
 
     assert {heavy["sourceRef"] for heavy in error.details["heaviest"]} <= {
         chunk.source_ref for chunk in chunks
@@ -90,15 +73,15 @@ def test_passages_and_settings_are_trimmed_not_refused() -> None:
     passages = tuple(piece(Layer.RETRIEVED, f"{n}", f"{n}{text}", score=0.5) for n in range(6))
     settings = tuple(piece(Layer.SETTINGS, f"{n}.md", f"{n}{text}") for n in range(6))
 
-    made = assembled(World(retrieved=passages, settings=settings))
+    assembly = assemble_world(World(retrieved=passages, settings=settings))
 
-    assert made.tokens <= 6000
+    assert assembly.tokens <= 6000
 
 
 def test_a_selection_counts() -> None:
     text = long_text(70_000)
 
-    error = refused(World(text=text, selection=Span(0, len(text)), profile=ROOMY))
+    error = refusal(World(text=text, selection=Span(0, len(text)), profile=ROOMY))
 
     assert error.details["heaviest"][0]["sourceRef"] == "selection"
 
@@ -106,7 +89,7 @@ def test_a_selection_counts() -> None:
 def test_an_entity_is_weighed_before_it_is_cut_to_size() -> None:
     rules = (piece(Layer.RULES, "林远.md", long_text(70_000)),)
 
-    refused(World(rules=rules, profile=ROOMY))
+    refusal(World(rules=rules, profile=ROOMY))
 
 
 @pytest.mark.parametrize("layer", [None, Layer.SETTINGS, Layer.RETRIEVED, Layer.IMMEDIATE])
@@ -119,9 +102,22 @@ def test_ten_megabytes_are_never_counted_to_learn_that_they_are_too_many(
     sent = () if layer is None else (piece(layer, "host", text, score=0.5, hosted=True),)
     world = World(additional_input="" if layer else text, profile=ROOMY).with_hosted(sent)
 
-    refused(world, using)
+    refusal(world, using)
 
     assert counter.characters < 500_000
+
+
+def test_many_small_chunks_are_counted_only_until_they_are_too_many() -> None:
+    counter = CountingTokenizer(tokenizer("o200k_base"))
+    texts = [f"{number}{SENTENCE * 10}" for number in range(4000)]
+    chunks = tuple(
+        piece(Layer.RETRIEVED, f"host/{n}", text, score=0.5, hosted=True)
+        for n, text in enumerate(texts)
+    )
+
+    refusal(World(profile=ROOMY).with_hosted(chunks), TextTools(counter, REDACTOR, Memory()))
+
+    assert counter.characters < sum(map(len, texts)) / 4
 
 
 def test_what_hosts_send_for_the_settings_is_counted_once() -> None:
@@ -129,7 +125,7 @@ def test_what_hosts_send_for_the_settings_is_counted_once() -> None:
     texts = ["".join(f"{n}.{m}{SENTENCE}\n" for m in range(50)) for n in range(20)]
     chunks = tuple(piece(Layer.SETTINGS, f"{n}", t, hosted=True) for n, t in enumerate(texts))
 
-    assembled(World(profile=ROOMY).with_hosted(chunks), TextTools(counter, REDACTOR, Memory()))
+    assemble_world(World(profile=ROOMY).with_hosted(chunks), TextTools(counter, REDACTOR, Memory()))
 
     given = sum(map(len, texts))
     assert given <= counter.characters < 1.5 * given
@@ -139,8 +135,8 @@ def test_what_hosts_send_for_the_settings_is_counted_once() -> None:
 def test_what_may_not_be_cut_must_fit_the_budget() -> None:
     rules: tuple[Fragment, ...] = (piece(Layer.RULES, "style.md", long_text(7_000)),)
 
-    by_rules = refused(World(rules=rules))
-    by_input = refused(World(additional_input=long_text(7_000)))
+    by_rules = refusal(World(rules=rules))
+    by_input = refusal(World(additional_input=long_text(7_000)))
 
     assert by_rules.details["heaviest"] == "rules"
     assert by_input.details["heaviest"] == "input"
@@ -149,12 +145,12 @@ def test_what_may_not_be_cut_must_fit_the_budget() -> None:
 
 @pytest.mark.requirement("CE-076")
 def test_a_budget_that_cannot_hold_the_template_is_refused() -> None:
-    refused(World(profile=profile_of(20)))
+    refusal(World(profile=profile_of(20)))
 
 
 def test_a_novel_in_one_file_is_no_input_too_large() -> None:
     text = long_text(200_000)
 
-    made = assembled(replace(World(), text=text, cursor=len(text) // 2), instruments())
+    assembly = assemble_world(replace(World(), text=text, cursor=len(text) // 2), text_tools())
 
-    assert made.tokens <= 6000
+    assert assembly.tokens <= 6000

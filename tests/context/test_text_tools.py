@@ -8,7 +8,7 @@ import pytest
 from creonowd.context.fragment import Layer
 from creonowd.context.gather import gather
 from creonowd.sources.in_memory import InMemorySource, piece
-from tests.context.worlds import World, assembled, instruments
+from tests.context.worlds import World, assemble_world, text_tools
 
 VERSIONS = 60
 LENGTH = 1_000_000
@@ -48,9 +48,9 @@ async def test_answers_that_were_checked_are_let_go() -> None:
 
 @pytest.mark.usefixtures("traced")
 async def test_settings_of_which_little_stays_are_let_go_whole() -> None:
-    using = instruments()
+    using = text_tools()
 
     async def composed(version: int) -> None:
-        assembled(World(settings=(piece(Layer.SETTINGS, "w.md", text(version)),)), using)
+        assemble_world(World(settings=(piece(Layer.SETTINGS, "w.md", text(version)),)), using)
 
     assert await kept_of(composed) < MOST_BYTES
