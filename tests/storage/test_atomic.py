@@ -37,7 +37,7 @@ def test_an_existing_file_keeps_its_permissions(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no permission bits")
-def test_a_new_file_is_private_unless_told_otherwise(tmp_path: Path) -> None:
+def test_a_new_file_is_private_by_default(tmp_path: Path) -> None:
     atomic.replace(tmp_path / "secret", b"x")
 
     assert stat.S_IMODE((tmp_path / "secret").stat().st_mode) == 0o600

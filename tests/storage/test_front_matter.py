@@ -19,7 +19,7 @@ def only_fault(header: str) -> tuple[str, str, int | None]:
     return fault.key, fault.message, fault.line
 
 
-def test_values_body_and_lines_are_told_apart() -> None:
+def test_values_body_and_lines_are_separated() -> None:
     read = matter("name: 林远\n\nrules:\n  first: 1 # why\n  'second': true")
 
     assert read.values == {"name": "林远", "rules": {"first": 1, "second": True}}

@@ -1,5 +1,6 @@
 """A folder is read and written without being left through a link, even one put there just now."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -28,7 +29,9 @@ def root(tmp_path: Path) -> Path:
 @pytest.fixture(params=[True, False], autouse=True)
 def by_descriptor(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
     """Both ways into a folder, the second of which is that of Windows."""
-    monkeypatch.setattr(safe_folder, "BY_DESCRIPTOR", request.param and safe_folder.BY_DESCRIPTOR)
+    if not request.param:
+        monkeypatch.setattr(safe_folder, "BY_DESCRIPTOR", value=False)
+        monkeypatch.setattr(safe_folder, "_NO_FOLLOW", 0)
     return safe_folder.BY_DESCRIPTOR
 
 
@@ -99,16 +102,6 @@ def test_a_file_that_vanished_is_not_found(root: Path) -> None:
     assert caught.value.code is ErrorCode.NOT_FOUND
 
 
-def test_no_descriptor_is_left_open(root: Path) -> None:
-    free = os.dup(0)
-    os.close(free)
-
-    read(root)
-
-    assert os.dup(0) == free
-    os.close(free)
-
-
 class LinkRefusedError(DaemonError):
     """What the tests' folders answer a link with."""
 
@@ -148,7 +141,8 @@ def test_folders_are_private_to_their_user(folder: SafeFolder) -> None:
 
     assert made == folder.root / "c" / "d"
     if os.name != "nt":
-        assert made.stat().st_mode & 0o777 == made.parent.stat().st_mode & 0o777 == 0o700
+        for place in (made, made.parent, folder.root):
+            assert place.stat().st_mode & 0o777 == 0o700
 
 
 def test_what_is_not_there_is_missing(folder: SafeFolder) -> None:
@@ -272,3 +266,26 @@ def test_a_path_that_leads_elsewhere_is_refused(
     assert linked.status(path) is None
     with pytest.raises(LinkRefusedError), folder.open_file(f"../{outside.name}/file"):
         pass
+
+
+def free_descriptors() -> list[int]:
+    """Return the numbers that the next files to be opened would get."""
+    taken = [os.dup(0) for _ in range(5)]
+    for descriptor in taken:
+        os.close(descriptor)
+    return taken
+
+
+def test_no_descriptor_is_left_open(root: Path, folder: SafeFolder) -> None:
+    before = free_descriptors()
+
+    for _ in range(20):
+        read(root)
+        LinkedFolder(root, FOLDER).walk(bool)
+        folder.read("a/b/file")
+        folder.entries("a/b")
+        for path in ("a/b", "a/none", "../safe"):
+            with contextlib.suppress(OSError, DaemonError):
+                folder.read(path)
+
+    assert free_descriptors() == before

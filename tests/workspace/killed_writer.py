@@ -69,14 +69,14 @@ def conversations(root: Path) -> tuple[Read, Write]:
 STORES = {"constraints": (constraints, 300), "conversations": (conversations, 100)}
 
 
-async def count_up(read: Read, write: Write, told: int) -> None:
+async def count_up(read: Read, write: Write, progress: int) -> None:
     """Tell what is there, then write the next number for ever."""
     number = await read()
-    os.write(told, b"%d\n" % number)
+    os.write(progress, b"%d\n" % number)
     while True:
         number += 1
         await write(number)
-        os.write(told, b"%d\n" % number)
+        os.write(progress, b"%d\n" % number)
 
 
 def kill_one(read: Read, write: Write, writes: int, patience: float) -> list[int]:
@@ -84,20 +84,20 @@ def kill_one(read: Read, write: Write, writes: int, patience: float) -> list[int
 
     The blow falls in the first write, or after so many.
     """
-    hear, told = os.pipe()
+    reader, progress = os.pipe()
     child = os.fork()
     if child == 0:
-        os.close(hear)
-        asyncio.run(count_up(read, write, told))
-    os.close(told)
+        os.close(reader)
+        asyncio.run(count_up(read, write, progress))
+    os.close(progress)
     heard = b""
-    while heard.count(b"\n") <= writes and (more := os.read(hear, 1 << 20)):
+    while heard.count(b"\n") <= writes and (more := os.read(reader, 1 << 20)):
         heard += more
     time.sleep(patience)
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    heard += os.read(hear, 1 << 20)
-    os.close(hear)
+    heard += os.read(reader, 1 << 20)
+    os.close(reader)
     return [int(line) for line in heard.splitlines()]
 
 

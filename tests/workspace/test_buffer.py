@@ -160,7 +160,7 @@ def test_a_position_survives_the_way_there_and_back(text: str, data: st.DataObje
 
 
 @given(texts)
-def test_positions_told_at_once_are_those_told_one_by_one(text: str) -> None:
+def test_positions_converted_at_once_equal_those_converted_alone(text: str) -> None:
     positions = range(len(text) + 1)
 
     assert to_utf16(text, positions) == {p: utf16_length(text[:p]) for p in positions}

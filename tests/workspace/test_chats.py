@@ -418,9 +418,9 @@ async def test_whatever_is_sent_back_as_it_was_shown_keeps_its_secret_on_disk(
     await store.save(project, said(*texts, id="a", **more, **{SECRET: 1}))
     await store.analyse(project, "a", {"summary": "在 /home/lisi/a.md"})
     shown = [Redactor().redact(text).text for text in texts]
-    told: dict[str, Any] = {"files": [PLACEHOLDER], "login": {"password": PLACEHOLDER}}
+    redacted: dict[str, Any] = {"files": [PLACEHOLDER], "login": {"password": PLACEHOLDER}}
 
-    await store.save(project, said(*shown[1:], id="a", **told, **{PLACEHOLDER: 1}))
+    await store.save(project, said(*shown[1:], id="a", **redacted, **{PLACEHOLDER: 1}))
     await store.analyse(project, "a", {"summary": f"在 {PLACEHOLDER}", "tags": ["新"]})
 
     kept = on_disk(project, "a")

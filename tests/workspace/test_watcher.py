@@ -28,16 +28,16 @@ from creonowd.workspace.watcher import (
 STYLE = ".creonow/rules/style.md"
 
 
-class Diary:
+class Listener:
     """A listener that remembers, and can be waited for."""
 
     def __init__(self) -> None:
         self.changes: list[ProjectChange] = []
-        self._news = anyio.Event()
+        self._arrival = anyio.Event()
 
     def __call__(self, change: ProjectChange) -> None:
         self.changes.append(change)
-        self._news.set()
+        self._arrival.set()
 
     @property
     def paths(self) -> set[str]:
@@ -46,8 +46,8 @@ class Diary:
     async def until(self, condition: Callable[[], bool]) -> None:
         with anyio.fail_after(60):
             while not condition():
-                await self._news.wait()
-                self._news = anyio.Event()
+                await self._arrival.wait()
+                self._arrival = anyio.Event()
 
     async def names(self, *paths: str) -> None:
         await self.until(lambda: set(paths) <= self.paths)
@@ -69,21 +69,21 @@ async def watcher(request: pytest.FixtureRequest) -> AsyncGenerator[Watcher]:
 
 
 @pytest.fixture
-async def diary(watcher: Watcher, project: Project) -> Diary:
-    kept = Diary()
+async def listener(watcher: Watcher, project: Project) -> Listener:
+    kept = Listener()
     await watcher.subscribe(project, "test", kept, client=True)
     return kept
 
 
-async def test_a_changed_file_is_named_with_its_layer(diary: Diary, project: Project) -> None:
+async def test_a_changed_file_is_named_with_its_layer(listener: Listener, project: Project) -> None:
     (project.root / STYLE).write_text("短句。", encoding="utf-8")
 
-    await diary.names(STYLE)
+    await listener.names(STYLE)
 
-    assert diary.paths == {STYLE}
-    assert diary.changes[0].layers == ("rules",)
-    assert diary.changes[0].project_id == "prj_test"
-    assert diary.changes[0].watching
+    assert listener.paths == {STYLE}
+    assert listener.changes[0].layers == ("rules",)
+    assert listener.changes[0].project_id == "prj_test"
+    assert listener.changes[0].watching
 
 
 @pytest.mark.parametrize(
@@ -99,16 +99,16 @@ async def test_a_changed_file_is_named_with_its_layer(diary: Diary, project: Pro
     ],
 )
 async def test_a_new_file_touches_the_layers_of_its_place(
-    diary: Diary, project: Project, path: str, layers: tuple[str, ...]
+    listener: Listener, project: Project, path: str, layers: tuple[str, ...]
 ) -> None:
     place = project.root / path
     place.parent.mkdir(parents=True, exist_ok=True)
     place.write_text("新", encoding="utf-8")
 
-    await diary.names(path)
+    await listener.names(path)
 
-    assert diary.paths == {path}
-    assert diary.changes[0].layers == layers
+    assert listener.paths == {path}
+    assert listener.changes[0].layers == layers
 
 
 def save_like_vim(path: Path, text: str) -> None:
@@ -157,114 +157,118 @@ SAVES = [save_like_vim, save_like_vscode, save_like_gedit, save_like_emacs, save
 
 @pytest.mark.parametrize("save", SAVES, ids=lambda save: save.__name__)
 async def test_every_way_to_save_names_the_file_and_only_the_file(
-    diary: Diary, project: Project, save: Callable[[Path, str], None]
+    listener: Listener, project: Project, save: Callable[[Path, str], None]
 ) -> None:
     chapter = project.root / "第一章.md"
     chapter.write_text("旧", encoding="utf-8")
-    await diary.names("第一章.md")
+    await listener.names("第一章.md")
 
     for text in ("一一", "二二"):
-        diary.changes.clear()
+        listener.changes.clear()
         save(project.root / STYLE, text)
         save(chapter, text)
-        await diary.names(STYLE, "第一章.md")
+        await listener.names(STYLE, "第一章.md")
 
-        assert diary.paths == {STYLE, "第一章.md"}
+        assert listener.paths == {STYLE, "第一章.md"}
 
 
-async def test_a_deleted_file_is_named(diary: Diary, project: Project) -> None:
+async def test_a_deleted_file_is_named(listener: Listener, project: Project) -> None:
     (project.root / STYLE).unlink()
 
-    await diary.names(STYLE)
+    await listener.names(STYLE)
 
-    assert diary.paths == {STYLE}
+    assert listener.paths == {STYLE}
 
 
-async def test_a_renamed_file_is_named_by_both_names(diary: Diary, project: Project) -> None:
+async def test_a_renamed_file_is_named_by_both_names(listener: Listener, project: Project) -> None:
     (project.root / STYLE).rename(project.root / ".creonow/rules/文风.md")
 
-    await diary.names(STYLE, ".creonow/rules/文风.md")
+    await listener.names(STYLE, ".creonow/rules/文风.md")
 
-    assert diary.paths == {STYLE, ".creonow/rules/文风.md"}
+    assert listener.paths == {STYLE, ".creonow/rules/文风.md"}
 
 
-async def test_a_rename_of_case_only_is_named_by_both_names(diary: Diary, project: Project) -> None:
+async def test_a_rename_of_case_only_is_named_by_both_names(
+    listener: Listener, project: Project
+) -> None:
     (project.root / STYLE).rename(project.root / ".creonow/rules/Style.md")
 
-    await diary.names(STYLE, ".creonow/rules/Style.md")
+    await listener.names(STYLE, ".creonow/rules/Style.md")
 
-    assert diary.paths == {STYLE, ".creonow/rules/Style.md"}
+    assert listener.paths == {STYLE, ".creonow/rules/Style.md"}
 
 
 async def test_a_folder_deleted_and_made_again_is_still_watched(
-    diary: Diary, project: Project
+    listener: Listener, project: Project
 ) -> None:
     shutil.rmtree(project.root / ".creonow")
-    await diary.names(STYLE)
-    diary.changes.clear()
+    await listener.names(STYLE)
+    listener.changes.clear()
     make_tree(project.root)
-    await diary.names(STYLE)
-    diary.changes.clear()
+    await listener.names(STYLE)
+    listener.changes.clear()
 
     (project.root / STYLE).write_text("又来", encoding="utf-8")
-    await diary.names(STYLE)
+    await listener.names(STYLE)
 
-    assert diary.paths == {STYLE}
+    assert listener.paths == {STYLE}
 
 
-async def test_a_folder_replaced_in_one_go_is_still_watched(diary: Diary, project: Project) -> None:
+async def test_a_folder_replaced_in_one_go_is_still_watched(
+    listener: Listener, project: Project
+) -> None:
     shutil.rmtree(project.root / ".creonow/rules")
     (project.root / ".creonow/rules").mkdir()
     (project.root / STYLE).write_text("换", encoding="utf-8")
-    await diary.names(STYLE)
-    await diary.names(".creonow/rules/constraints.json")
-    diary.changes.clear()
+    await listener.names(STYLE)
+    await listener.names(".creonow/rules/constraints.json")
+    listener.changes.clear()
 
     (project.root / STYLE).write_text("再换", encoding="utf-8")
-    await diary.names(STYLE)
+    await listener.names(STYLE)
 
-    assert diary.paths == {STYLE}
+    assert listener.paths == {STYLE}
 
 
-async def test_files_deep_in_new_folders_are_named(diary: Diary, project: Project) -> None:
+async def test_files_deep_in_new_folders_are_named(listener: Listener, project: Project) -> None:
     deep = project.root / "卷一" / "上" / "甲"
     deep.mkdir(parents=True)
     (deep / "一.md").write_text("一", encoding="utf-8")
-    await diary.names("卷一/上/甲/一.md")
-    diary.changes.clear()
+    await listener.names("卷一/上/甲/一.md")
+    listener.changes.clear()
 
     (deep / "二.md").write_text("二", encoding="utf-8")
-    await diary.names("卷一/上/甲/二.md")
+    await listener.names("卷一/上/甲/二.md")
 
-    assert diary.paths == {"卷一/上/甲/二.md"}
+    assert listener.paths == {"卷一/上/甲/二.md"}
 
 
-async def test_a_moved_folder_names_every_file_twice(diary: Diary, project: Project) -> None:
+async def test_a_moved_folder_names_every_file_twice(listener: Listener, project: Project) -> None:
     (project.root / "old").mkdir()
     (project.root / "old/a.md").write_text("a", encoding="utf-8")
-    await diary.names("old/a.md")
-    diary.changes.clear()
+    await listener.names("old/a.md")
+    listener.changes.clear()
 
     (project.root / "old").rename(project.root / "new")
-    await diary.names("old/a.md", "new/a.md")
+    await listener.names("old/a.md", "new/a.md")
 
-    assert diary.paths == {"old/a.md", "new/a.md"}
+    assert listener.paths == {"old/a.md", "new/a.md"}
 
 
-async def test_a_burst_of_a_thousand_files_loses_none(diary: Diary, project: Project) -> None:
+async def test_a_burst_of_a_thousand_files_loses_none(listener: Listener, project: Project) -> None:
     folder = project.root / ".creonow/settings/burst"
     expected = {f".creonow/settings/burst/{number}.md" for number in range(1000)}
 
     folder.mkdir()
     for number in range(1000):
         (folder / f"{number}.md").write_text(str(number), encoding="utf-8")
-    await diary.names(*expected)
+    await listener.names(*expected)
 
-    assert diary.paths == expected
-    assert len(diary.changes) < 100
+    assert listener.paths == expected
+    assert len(listener.changes) < 100
 
 
-async def test_what_does_not_matter_is_not_told(diary: Diary, project: Project) -> None:
+async def test_what_is_not_relevant_is_not_reported(listener: Listener, project: Project) -> None:
     for path in (
         ".git/index.md",
         "node_modules/x/readme.md",
@@ -277,50 +281,50 @@ async def test_what_does_not_matter_is_not_told(diary: Diary, project: Project) 
         (project.root / path).parent.mkdir(parents=True, exist_ok=True)
         (project.root / path).write_text("x", encoding="utf-8")
     (project.root / STYLE).write_text("done", encoding="utf-8")
-    await diary.names(STYLE)
+    await listener.names(STYLE)
 
-    assert diary.paths == {STYLE}
+    assert listener.paths == {STYLE}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
 async def test_a_link_out_of_the_project_is_not_followed(
-    diary: Diary, project: Project, tmp_path: Path
+    listener: Listener, project: Project, tmp_path: Path
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
     (project.root / "link").symlink_to(outside, target_is_directory=True)
     (outside / "secret.md").write_text("x", encoding="utf-8")
     (project.root / STYLE).write_text("done", encoding="utf-8")
-    await diary.names(STYLE)
+    await listener.names(STYLE)
 
-    assert diary.paths == {STYLE}
+    assert listener.paths == {STYLE}
 
 
 async def test_two_listeners_hear_and_one_may_leave(
-    watcher: Watcher, diary: Diary, project: Project
+    watcher: Watcher, listener: Listener, project: Project
 ) -> None:
-    other = Diary()
+    other = Listener()
     await watcher.subscribe(project, "other", other, client=True)
     (project.root / STYLE).write_text("一", encoding="utf-8")
-    await diary.names(STYLE)
+    await listener.names(STYLE)
     await other.names(STYLE)
 
     await watcher.unsubscribe(project.project_id, "other")
     (project.root / "一.md").write_text("一", encoding="utf-8")
-    await diary.names("一.md")
+    await listener.names("一.md")
 
     assert other.paths == {STYLE}
     assert watcher.is_watched(project.project_id)
 
 
 async def test_subscribing_twice_is_subscribing_once(
-    watcher: Watcher, diary: Diary, project: Project
+    watcher: Watcher, listener: Listener, project: Project
 ) -> None:
-    await watcher.subscribe(project, "test", diary, client=True)
+    await watcher.subscribe(project, "test", listener, client=True)
     (project.root / STYLE).write_text("一", encoding="utf-8")
-    await diary.names(STYLE)
+    await listener.names(STYLE)
 
-    assert len(diary.changes) == 1
+    assert len(listener.changes) == 1
     await watcher.unsubscribe(project.project_id, "test")
     assert not watcher.is_watched(project.project_id)
 
@@ -330,7 +334,7 @@ async def test_stopping_leaves_nothing_running(watcher: Watcher, project: Projec
     before = len(list(handles.iterdir())) if handles.exists() else 0
 
     for _ in range(5):
-        await watcher.subscribe(project, "test", Diary(), client=True)
+        await watcher.subscribe(project, "test", Listener(), client=True)
         assert watcher.is_watched(project.project_id)
         await watcher.unsubscribe(project.project_id, "test")
         assert not watcher.is_watched(project.project_id)
@@ -343,33 +347,33 @@ async def test_stopping_leaves_nothing_running(watcher: Watcher, project: Projec
 async def test_a_listener_that_is_no_client_does_not_count_as_watching(
     watcher: Watcher, project: Project
 ) -> None:
-    await watcher.subscribe(project, "index", Diary())
+    await watcher.subscribe(project, "index", Listener())
 
     assert not watcher.is_watched(project.project_id)
 
 
 async def test_a_client_that_hangs_up_stops_the_watching(
-    watcher: Watcher, diary: Diary, project: Project
+    watcher: Watcher, listener: Listener, project: Project
 ) -> None:
     watcher.drop("test")
 
     assert not watcher.is_watched(project.project_id)
-    again = Diary()
+    again = Listener()
     await watcher.subscribe(project, "again", again, client=True)
     (project.root / STYLE).write_text("一", encoding="utf-8")
     await again.names(STYLE)
-    assert diary.changes == []
+    assert listener.changes == []
 
 
 async def test_a_project_that_vanishes_is_reported_and_can_be_watched_again(
-    watcher: Watcher, diary: Diary, project: Project
+    watcher: Watcher, listener: Listener, project: Project
 ) -> None:
     shutil.rmtree(project.root)
-    await diary.until(lambda: any(not change.watching for change in diary.changes))
+    await listener.until(lambda: any(not change.watching for change in listener.changes))
 
     assert not watcher.is_watched(project.project_id)
     make_again(project.root)
-    again = Diary()
+    again = Listener()
     await watcher.subscribe(project, "test", again, client=True)
     assert watcher.is_watched(project.project_id)
     (project.root / STYLE).write_text("一", encoding="utf-8")
@@ -382,18 +386,18 @@ def make_again(root: Path) -> None:
 
 
 async def test_a_project_that_is_replaced_at_once_stays_watched(
-    watcher: Watcher, diary: Diary, project: Project, tmp_path: Path
+    watcher: Watcher, listener: Listener, project: Project, tmp_path: Path
 ) -> None:
     fresh = tmp_path / "fresh"
     make_again(fresh)
     (fresh / "一.md").write_text("一", encoding="utf-8")
     project.root.rename(tmp_path / "away")
     fresh.rename(project.root)
-    await diary.names("一.md")
-    diary.changes.clear()
+    await listener.names("一.md")
+    listener.changes.clear()
 
     (project.root / STYLE).write_text("一", encoding="utf-8")
-    await diary.names(STYLE)
+    await listener.names(STYLE)
 
     assert watcher.is_watched(project.project_id)
 
@@ -404,19 +408,19 @@ async def test_a_project_without_a_folder_cannot_be_watched(
     gone = Project(project_id="prj_gone", name="gone", root=tmp_path / "gone")
 
     with pytest.raises(DaemonError) as caught:
-        await watcher.subscribe(gone, "test", Diary(), client=True)
+        await watcher.subscribe(gone, "test", Listener(), client=True)
 
     assert caught.value.code is ErrorCode.NOT_FOUND
     assert not watcher.is_watched("prj_gone")
 
 
 async def test_a_forgotten_project_is_no_longer_watched(
-    watcher: Watcher, diary: Diary, project: Project
+    watcher: Watcher, listener: Listener, project: Project
 ) -> None:
     await watcher.forget(project.project_id)
 
     assert not watcher.is_watched(project.project_id)
-    assert [change.watching for change in diary.changes] == [False]
+    assert [change.watching for change in listener.changes] == [False]
 
 
 async def test_the_end_of_the_daemon_ends_the_watching_at_once(project: Project) -> None:
@@ -424,7 +428,7 @@ async def test_the_end_of_the_daemon_ends_the_watching_at_once(project: Project)
 
     with anyio.fail_after(60):
         async with watcher.running():
-            await watcher.subscribe(project, "test", Diary(), client=True)
+            await watcher.subscribe(project, "test", Listener(), client=True)
 
     assert not watcher.is_watched(project.project_id)
 
@@ -435,7 +439,7 @@ async def test_starting_and_stopping_at_once_ends_in_a_true_state(
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
             for number in range(10):
-                tasks.start_soon(watcher.subscribe, project, str(number), Diary())
+                tasks.start_soon(watcher.subscribe, project, str(number), Listener())
                 tasks.start_soon(watcher.unsubscribe, project.project_id, str(number))
         for number in range(10):
             await watcher.unsubscribe(project.project_id, str(number))
@@ -446,17 +450,17 @@ async def test_starting_and_stopping_at_once_ends_in_a_true_state(
 async def test_someone_who_hangs_up_does_not_stop_what_another_is_starting(
     watcher: Watcher, project: Project
 ) -> None:
-    diary = Diary()
+    listener = Listener()
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(partial(watcher.subscribe, project, "test", diary, client=True))
+        tasks.start_soon(partial(watcher.subscribe, project, "test", listener, client=True))
         for _ in range(20):
             await anyio.lowlevel.checkpoint()
             watcher.drop("another")
 
     assert watcher.is_watched(project.project_id)
     (project.root / STYLE).write_text("一", encoding="utf-8")
-    await diary.names(STYLE)
+    await listener.names(STYLE)
 
 
 async def test_a_start_that_is_given_up_leaves_nothing_running(
@@ -466,12 +470,12 @@ async def test_a_start_that_is_given_up_leaves_nothing_running(
         for _ in range(5):
             with anyio.CancelScope() as scope:
                 scope.cancel()
-                await watcher.subscribe(project, "test", Diary(), client=True)
+                await watcher.subscribe(project, "test", Listener(), client=True)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(watcher.subscribe, project, "late", Diary())
+            tasks.start_soon(watcher.subscribe, project, "late", Listener())
             await anyio.lowlevel.checkpoint()
             tasks.cancel_scope.cancel()
-        again = Diary()
+        again = Listener()
         await watcher.subscribe(project, "again", again, client=True)
         (project.root / STYLE).write_text("一", encoding="utf-8")
         await again.names(STYLE)
