@@ -293,9 +293,9 @@ class SafeFolder:
 
 
 class LinkedFolder(SafeFolder):
-    """The folder at `folder` below a root, in which a link is followed to a file that is inside too.
+    """The folder `folder` below a root; a link in it is followed if its file lies in there too.
 
-    Paths are relative to the root, which may be a link; the folder must be none nor behind one.
+    Paths are relative to the root. The root may be a link; the folder and the steps to it may not.
     """
 
     _root_may_be_link = True
