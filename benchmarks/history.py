@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from creonowd.context.text_tools import Memory, TextTools
-from creonowd.history import turn
 from creonowd.history.budget_fit import summary_policy
 from creonowd.history.build_result import LastTurns
 from creonowd.history.histories import History
-from creonowd.history.rounds import Message, Speaker, ToolCall, grouped
-from creonowd.history.turn import Built, TurnRequest
+from creonowd.history.rounds import Message, Speaker, ToolCall, group_rounds
+from creonowd.history.turn import TurnContext, TurnRequest, fit_turn, plan_turn
 from creonowd.redaction import Redactor
 from creonowd.settings import Settings
 from creonowd.tokens.tables import packaged_encoding
@@ -64,16 +63,16 @@ def _turns(rounds: int, times: int, count: Callable[[str], object]) -> list[Turn
 def _build_all(rounds: int, count: Callable[[str], object]) -> list[Turn]:
     """Build the conversation turn by turn, with nothing cached at the start."""
     tokenizer = BpeTokenizer(packaged_encoding("o200k_base"))
-    instruments = TextTools(tokenizer, Redactor(), Memory())
+    tools = TextTools(tokenizer, Redactor(), Memory())
     history, sent = History(), LastTurns()
     turns: list[Turn] = []
     for number in range(1, rounds + 1):
         began = time.thread_time()
-        built = _build(number, history, instruments)
-        share = sent.compare(("bench",), built.messages, 1, 0).share
+        context = _build(number, history, tools)
+        share = sent.compare(("bench",), context.messages, 1, 0).share
         spent = time.thread_time() - began
-        turns.append(Turn(spent, built.draft.covers, share, _counting(built, count)))
-        history = History(rounds=tuple(grouped(history.rounds, _round(number))))
+        turns.append(Turn(spent, context.draft.covers, share, _counting(context, count)))
+        history = History(rounds=tuple(group_rounds(history.rounds, _round(number))))
     return turns
 
 
@@ -93,17 +92,17 @@ def _around(turns: Sequence[Turn], number: int) -> list[Turn]:
     return [turn for turn in turns if turn.covers == covers]
 
 
-def _counting(built: Built, count: Callable[[str], object]) -> float:
-    text = "\n".join(message.content for message in built.messages)
+def _counting(context: TurnContext, count: Callable[[str], object]) -> float:
+    text = "\n".join(message.content for message in context.messages)
     began = time.thread_time()
     count(text)
     return time.thread_time() - began
 
 
-def _build(number: int, history: History, instruments: TextTools) -> Built:
-    wanted = TurnRequest(system_prompt=SYSTEM, input=f"Improve step {number}.", budget=16_000)
-    prepared = turn.prepare(wanted, history, POLICY, instruments)
-    return turn.compose(prepared, history, POLICY, instruments)
+def _build(number: int, history: History, tools: TextTools) -> TurnContext:
+    request = TurnRequest(system_prompt=SYSTEM, input=f"Improve step {number}.", budget=16_000)
+    plan = plan_turn(request, history, POLICY, tools)
+    return fit_turn(plan, history, POLICY, tools)
 
 
 def _round(number: int) -> list[Message]:

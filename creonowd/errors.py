@@ -358,20 +358,6 @@ WARNINGS: dict[WarningCode, Caution] = {
 }
 
 
-# All that a piece of work on files, texts and numbers fails with, be it by a fault of ours.
-FAILURES = (
-    DaemonError,
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    MemoryError,
-    OSError,
-    RuntimeError,
-    TypeError,
-    ValueError,
-)
-
-
 def disk_error(error: OSError, what: str) -> DaemonError:
     """Say what the disk refused without saying where."""
     reason = errno.errorcode.get(error.errno or 0, "UNKNOWN")

@@ -14,7 +14,7 @@ import pytest
 from creonowd.rpc.framing import Framing
 from testing.clients import Client, over_stdio
 from testing.novels import Novel, make_novel
-from testing.providers import KEY, SCRIPTS, ProviderServer, serve_provider
+from testing.providers import KEY, SCRIPTED_PROVIDERS, ModelServer, open_model_server
 
 SECRET = "sk-THIS_SHOULD_BE_REDACTED"
 STREAM = "ai:skill:stream"
@@ -158,18 +158,18 @@ async def test_of_three_continuations_the_second_and_third_hit(
     """连续续写 3 次, shown in the bodies; and the key is nowhere that anyone could read it."""
     user_data = tmp_path / "用户 数据"
     async with (
-        serve_provider() as upstream,
-        over_stdio(user_data, Framing.LINES, **asking(provider, upstream)) as client,
+        open_model_server() as model_server,
+        over_stdio(user_data, Framing.LINES, **asking(provider, model_server)) as client,
     ):
         novel = await make_novel(client, tmp_path / "小说 一")
         novel.put(".creonow/rules/style.md", STYLE)
-        script = SCRIPTS[provider](upstream, 60_000)
-        script.says("他", "没有动。")
+        scripted = SCRIPTED_PROVIDERS[provider](model_server, 60_000)
+        scripted.sends("他", "没有动。")
         runs = [await novel.run(cursorPosition=place, stream=True) for place in (12, 20, 30)]
-        bodies = [request.body for request in upstream.received]
-        script.refuses_the_key()
+        bodies = [request.body for request in model_server.received]
+        scripted.refuses_the_key()
         refused = await client.failure("ai:skill:run", novel.payload())
-        script.asks_to_slow_down(2.5)
+        scripted.asks_to_slow_down(2.5)
         slow = await client.failure("ai:skill:run", novel.payload())
         config = await client.call("ai:config:get")
 
@@ -187,28 +187,28 @@ async def test_of_three_continuations_the_second_and_third_hit(
 async def test_stopping_a_run_hangs_up_on_the_provider(tmp_path: Path) -> None:
     user_data = tmp_path / "用户 数据"
     async with (
-        serve_provider() as upstream,
-        over_stdio(user_data, Framing.LINES, **asking("openai", upstream)) as client,
+        open_model_server() as model_server,
+        over_stdio(user_data, Framing.LINES, **asking("openai", model_server)) as client,
     ):
         novel = await make_novel(client, tmp_path / "小说 一")
-        SCRIPTS["openai"](upstream, 60_000).falls_silent_after("他")
+        SCRIPTED_PROVIDERS["openai"](model_server, 60_000).falls_silent_after("他")
         await novel.start("mine", stream=True)
         await client.event(STREAM)
 
         await client.post({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "mine"}})
         reply = await client.reply("mine")
         with anyio.fail_after(60):
-            await upstream.hung_up.wait()
+            await model_server.hung_up.wait()
 
     assert reply["error"]["data"]["code"] == "CANCELED"
 
 
-def asking(provider: str, upstream: ProviderServer) -> dict[str, str]:
+def asking(provider: str, model_server: ModelServer) -> dict[str, str]:
     """Say in the environment whom to ask, past any proxy of this machine."""
     return {
         "CREONOW_AI_PROVIDER": provider,
         "CREONOW_AI_MODEL": "claude-sonnet-x",
-        "CREONOW_AI_BASE_URL": upstream.url,
+        "CREONOW_AI_BASE_URL": model_server.url,
         f"{provider.upper()}_API_KEY": KEY,
         "NO_PROXY": "127.0.0.1",
         "no_proxy": "127.0.0.1",

@@ -12,12 +12,12 @@ def user(text: str) -> dict[str, Any]:
     return {"role": "user", "content": text}
 
 
-def says(text: str) -> dict[str, Any]:
+def assistant(text: str) -> dict[str, Any]:
     return {"role": "assistant", "content": text}
 
 
-def calls(*called: tuple[str, str, Any]) -> dict[str, Any]:
-    made = [{"id": id_, "name": name, "arguments": given} for id_, name, given in called]
+def calls(*tool_calls: tuple[str, str, Any]) -> dict[str, Any]:
+    made = [{"id": id_, "name": name, "arguments": given} for id_, name, given in tool_calls]
     return {"role": "assistant", "content": "", "toolCalls": made}
 
 
@@ -41,7 +41,7 @@ def realistic_round(number: int) -> list[dict[str, Any]]:
         ),
         result(f"b{number}", ran),
         result(f"r{number}", text),
-        says(f"Step {number} is better now. See https://example.org/{number} for more."),
+        assistant(f"Step {number} is better now. See https://example.org/{number} for more."),
     ]
 
 
@@ -83,7 +83,7 @@ def random_round(draw: st.DrawFn) -> list[dict[str, Any]]:
         answered = draw(st.permutations([id_ for id_, _, _ in made]))
         messages += [result(i, draw(_values)) for i in answered if draw(st.booleans())]
     if draw(st.booleans()):
-        messages.append(says(draw(_words)))
+        messages.append(assistant(draw(_words)))
     return messages
 
 

@@ -1,7 +1,7 @@
-"""AI providers for tests: a local HTTP server instead of the real one, and scripts for it.
+"""AI providers for tests: a local HTTP server in place of a provider's, and the replies it sends.
 
-The server sends one reply after the other and keeps the requests. A script makes the replies in
-the streaming format of OpenAI or of Anthropic, or for the fake provider, which needs no server.
+The server sends one reply after the other and keeps the requests. A scripted provider makes the
+same replies in the streaming format of OpenAI or of Anthropic, or with the fake, without a server.
 """
 
 import contextlib
@@ -26,11 +26,11 @@ USAGE = Usage(input_tokens=120, output_tokens=7, cache_read_tokens=100, cache_wr
 
 
 @dataclass
-class ServerReply:
+class Reply:
     """One reply: a status, headers, and pieces of a body; then it ends, is cut or stalls.
 
-    A `slow` one waits for `go_on`: before its headers with `"headers"`, before its body with
-    `"body"`.
+    A `slow` one waits until `released` is set: before its headers with `"headers"`, before its body
+    with `"body"`.
     """
 
     pieces: list[bytes] = field(default_factory=list[bytes])
@@ -50,18 +50,18 @@ class Received:
     body: dict[str, Any]
 
 
-class ProviderServer:
-    """Sends its replies in order, the last one again and again; tunnels through it are cut."""
+class ModelServer:
+    """Sends its replies in order, the last one again and again. It opens no tunnel as a proxy."""
 
     def __init__(self) -> None:
         self.url = ""
-        self.replies: list[ServerReply] = []
+        self.replies: list[Reply] = []
         self.received: list[Received] = []
         self.tunnels: list[str] = []
         self.hung_up = anyio.Event()
         self.replied = anyio.Event()
-        self.asked = anyio.Event()
-        self.go_on = anyio.Event()
+        self.request_arrived = anyio.Event()
+        self.released = anyio.Event()
 
     async def serve(self, stream: SocketStream) -> None:
         with contextlib.suppress(anyio.BrokenResourceError, anyio.EndOfStream):
@@ -77,13 +77,13 @@ class ProviderServer:
         self.received.append(received)
         reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
         head = {"content-type": "text/event-stream", "transfer-encoding": "chunked"} | reply.headers
-        lines = [f"HTTP/1.1 {reply.status} Play", *(f"{k}: {v}" for k, v in head.items()), "", ""]
-        self.asked.set()
+        lines = [f"HTTP/1.1 {reply.status} Reply", *(f"{k}: {v}" for k, v in head.items()), "", ""]
+        self.request_arrived.set()
         if reply.slow == "headers":
-            await self.go_on.wait()
+            await self.released.wait()
         await stream.send("\r\n".join(lines).encode())
         if reply.slow == "body":
-            await self.go_on.wait()
+            await self.released.wait()
         for piece in reply.pieces:
             await stream.send(b"%x\r\n%s\r\n" % (len(piece), piece))
         self.replied.set()
@@ -97,14 +97,14 @@ class ProviderServer:
 
 
 @contextlib.asynccontextmanager
-async def serve_provider() -> AsyncGenerator[ProviderServer]:
-    """Serve on a port of its own."""
-    upstream = ProviderServer()
+async def open_model_server() -> AsyncGenerator[ModelServer]:
+    """Open a server on a port of its own."""
+    server = ModelServer()
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
-    upstream.url = f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
+    server.url = f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
     async with listener, anyio.create_task_group() as tasks:
-        tasks.start_soon(listener.serve, upstream.serve)
-        yield upstream
+        tasks.start_soon(listener.serve, server.serve)
+        yield server
         tasks.cancel_scope.cancel()
 
 
@@ -121,12 +121,12 @@ async def _read(stream: SocketStream) -> tuple[str, Received]:
     return method, Received(path, headers, msgspec.json.decode(body or b"{}"))
 
 
-class ProviderScript(Protocol):
+class ScriptedProvider(Protocol):
     """One provider, and what happens on its next calls."""
 
     provider: Provider
 
-    def says(self, *texts: str, stop: Stop = Stop.END) -> None: ...
+    def sends(self, *texts: str, stop: Stop = Stop.END) -> None: ...
     def refuses_the_key(self) -> None: ...
     def asks_to_slow_down(self, seconds: float) -> None: ...
     def breaks_down(self) -> None: ...
@@ -136,14 +136,14 @@ class ProviderScript(Protocol):
     def never_starts(self) -> None: ...
 
 
-class FakeScript:
-    """The fake needs no upstream."""
+class ScriptedFake:
+    """The fake needs no server."""
 
-    def __init__(self, upstream: ProviderServer, idle_ms: int) -> None:
+    def __init__(self, server: ModelServer, idle_ms: int) -> None:
         self._fake = Fake()
         self.provider: Provider = self._fake
 
-    def says(self, *texts: str, stop: Stop = Stop.END) -> None:
+    def sends(self, *texts: str, stop: Stop = Stop.END) -> None:
         self._play(ScriptedAnswer(text="".join(texts), piece=len(texts[0]), stop=stop, usage=USAGE))
 
     def refuses_the_key(self) -> None:
@@ -173,90 +173,98 @@ class FakeScript:
         self._fake.play(Script(steps=(step,)))
 
 
-class OpenAIScript:
+class ScriptedOpenAI:
     """Chat completions, as OpenAI and its kin stream them."""
 
-    def __init__(self, upstream: ProviderServer, idle_ms: int) -> None:
-        self._upstream = upstream
+    def __init__(self, server: ModelServer, idle_ms: int) -> None:
+        self._server = server
         self.provider: Provider = OpenAIChat(
-            Address(key=KEY, url=f"{upstream.url}/v1", idle_ms=idle_ms)
+            Address(key=KEY, url=f"{server.url}/v1", idle_ms=idle_ms)
         )
 
-    def says(self, *texts: str, stop: Stop = Stop.END) -> None:
+    def sends(self, *texts: str, stop: Stop = Stop.END) -> None:
         reasons = {Stop.END: "stop", Stop.LENGTH: "length", Stop.REFUSED: "content_filter"}
         last = _chunk({}, finish_reason=reasons[stop])
-        self._plays(ServerReply([*_deltas(texts), last, _openai_usage(), b"data: [DONE]\n\n"]))
+        self._reply_with(Reply([*_deltas(texts), last, _openai_usage(), b"data: [DONE]\n\n"]))
 
     def refuses_the_key(self) -> None:
-        said = f"Incorrect API key provided: {KEY}."
-        self._plays(_refusal(401, {"message": said, "type": "x", "code": "invalid_api_key"}))
+        message = f"Incorrect API key provided: {KEY}."
+        self._reply_with(
+            _refusal(401, {"message": message, "type": "x", "code": "invalid_api_key"})
+        )
 
     def asks_to_slow_down(self, seconds: float) -> None:
         error = {"message": "slow", "type": "requests", "code": "rate_limit_exceeded"}
-        self._plays(_refusal(429, error, {"retry-after": str(seconds)}))
+        self._reply_with(_refusal(429, error, {"retry-after": str(seconds)}))
 
     def breaks_down(self) -> None:
-        self._plays(_refusal(500, {"message": f"oops {KEY}", "type": "server_error"}))
+        self._reply_with(_refusal(500, {"message": f"oops {KEY}", "type": "server_error"}))
 
     def breaks_down_after(self, text: str) -> None:
         error = _event({"error": {"message": "gone", "type": "server_error", "code": None}})
-        self._plays(ServerReply([*_deltas([text]), error]))
+        self._reply_with(Reply([*_deltas([text]), error]))
 
     def breaks_off_after(self, text: str) -> None:
-        self._plays(ServerReply(_deltas([text]), cut=True))
+        self._reply_with(Reply(_deltas([text]), cut=True))
 
     def falls_silent_after(self, text: str) -> None:
-        self._plays(ServerReply(_deltas([text]), stalls=True))
+        self._reply_with(Reply(_deltas([text]), stalls=True))
 
     def never_starts(self) -> None:
-        self._plays(ServerReply())
+        self._reply_with(Reply())
 
-    def _plays(self, reply: ServerReply) -> None:
-        self._upstream.replies = [reply]
+    def _reply_with(self, reply: Reply) -> None:
+        self._server.replies = [reply]
 
 
-class AnthropicScript:
+class ScriptedAnthropic:
     """Messages, as Anthropic streams them."""
 
-    def __init__(self, upstream: ProviderServer, idle_ms: int) -> None:
-        self._upstream = upstream
+    def __init__(self, server: ModelServer, idle_ms: int) -> None:
+        self._server = server
         self.provider: Provider = AnthropicMessages(
-            Address(key=KEY, url=upstream.url, idle_ms=idle_ms)
+            Address(key=KEY, url=server.url, idle_ms=idle_ms)
         )
 
-    def says(self, *texts: str, stop: Stop = Stop.END) -> None:
+    def sends(self, *texts: str, stop: Stop = Stop.END) -> None:
         reasons = {Stop.END: "end_turn", Stop.LENGTH: "max_tokens", Stop.REFUSED: "refusal"}
-        self._plays(ServerReply([*_message(texts), *_message_end(reasons[stop])]))
+        self._reply_with(Reply([*_message(texts), *_message_end(reasons[stop])]))
 
     def refuses_the_key(self) -> None:
-        self._plays(_anthropic_refusal(401, "authentication_error", f"invalid x-api-key {KEY}"))
+        self._reply_with(
+            _anthropic_refusal(401, "authentication_error", f"invalid x-api-key {KEY}")
+        )
 
     def asks_to_slow_down(self, seconds: float) -> None:
         reply = _anthropic_refusal(429, "rate_limit_error", "slow")
         reply.headers["retry-after"] = str(seconds)
-        self._plays(reply)
+        self._reply_with(reply)
 
     def breaks_down(self) -> None:
-        self._plays(_anthropic_refusal(529, "overloaded_error", f"Overloaded {KEY}"))
+        self._reply_with(_anthropic_refusal(529, "overloaded_error", f"Overloaded {KEY}"))
 
     def breaks_down_after(self, text: str) -> None:
         error = {"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}}
-        self._plays(ServerReply([*_message([text]), _event(error, "error")]))
+        self._reply_with(Reply([*_message([text]), _event(error, "error")]))
 
     def breaks_off_after(self, text: str) -> None:
-        self._plays(ServerReply(_message([text]), cut=True))
+        self._reply_with(Reply(_message([text]), cut=True))
 
     def falls_silent_after(self, text: str) -> None:
-        self._plays(ServerReply(_message([text]), stalls=True))
+        self._reply_with(Reply(_message([text]), stalls=True))
 
     def never_starts(self) -> None:
-        self._plays(ServerReply())
+        self._reply_with(Reply())
 
-    def _plays(self, reply: ServerReply) -> None:
-        self._upstream.replies = [reply]
+    def _reply_with(self, reply: Reply) -> None:
+        self._server.replies = [reply]
 
 
-SCRIPTS = {"fake": FakeScript, "openai": OpenAIScript, "anthropic": AnthropicScript}
+SCRIPTED_PROVIDERS = {
+    "fake": ScriptedFake,
+    "openai": ScriptedOpenAI,
+    "anthropic": ScriptedAnthropic,
+}
 
 
 def _event(data: Any, name: str = "") -> bytes:
@@ -286,16 +294,14 @@ def _openai_usage() -> bytes:
     )
 
 
-def _refusal(
-    status: int, error: dict[str, Any], headers: dict[str, str] | None = None
-) -> ServerReply:
+def _refusal(status: int, error: dict[str, Any], headers: dict[str, str] | None = None) -> Reply:
     body = json.dumps({"error": error}).encode()
-    return ServerReply([body], status, {"content-type": "application/json"} | (headers or {}))
+    return Reply([body], status, {"content-type": "application/json"} | (headers or {}))
 
 
-def _anthropic_refusal(status: int, kind: str, said: str) -> ServerReply:
-    body = json.dumps({"type": "error", "error": {"type": kind, "message": said}}).encode()
-    return ServerReply([body], status, {"content-type": "application/json"})
+def _anthropic_refusal(status: int, kind: str, message: str) -> Reply:
+    body = json.dumps({"type": "error", "error": {"type": kind, "message": message}}).encode()
+    return Reply([body], status, {"content-type": "application/json"})
 
 
 def _message(texts: Any) -> list[bytes]:

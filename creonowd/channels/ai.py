@@ -1,18 +1,18 @@
-"""`ai:*` — run a skill, follow it, stop it; and who would answer."""
+"""`ai:*` — run a skill, cancel a run, read the provider's configuration."""
 
 from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.engine.services import Session
-from creonowd.engine.skill_run import RunSkill, SkillRun, StreamEvent, run
+from creonowd.engine.skill_run import STREAM, StreamEvent, run_skill
 from creonowd.model import Params, Result
-from creonowd.providers.configured import shown_url
+from creonowd.providers.configured import public_url
 from creonowd.rpc.channel import Channel, Deadline, Notification, Role
 
 
 class CancelRun(Params):
-    """Which run to stop."""
+    """The run to stop."""
 
     run_id: Annotated[str, Meta(min_length=1)]
 
@@ -31,7 +31,7 @@ class GetConfig(Params):
 
 
 class AiConfig(Result):
-    """Who answers runs; never a key.
+    """The provider that answers runs, without its key.
 
     `ready` says whether a run can be made now, `problem` what is missing if not. `keyOrigin` is
     `environment` or `file`.
@@ -47,13 +47,6 @@ class AiConfig(Result):
     problem: str | UnsetType = UNSET
 
 
-async def run_skill(session: Session, params: RunSkill) -> SkillRun:
-    """Assemble, ask the model, judge its output and remember what it came to."""
-    run_id = session.clock.new_id("run") if params.run_id is None else params.run_id
-    with session.in_flight.entered(run_id, session.peer.id):
-        return await run(session, params, run_id)
-
-
 def cancel_run(session: Session, params: CancelRun) -> CancelledRun:
     """Stop a run at once, the call to the provider included."""
     owner = session.peer.role is Role.OWNER
@@ -62,7 +55,7 @@ def cancel_run(session: Session, params: CancelRun) -> CancelledRun:
 
 
 async def get_config(session: Session, params: GetConfig) -> AiConfig:
-    """Tell which provider and model answer, and whether they can."""
+    """Return which provider and model answer runs, and whether they can."""
     if params.project_id is not None:
         await session.projects.find(params.project_id)
     readiness = await session.ai.readiness()
@@ -74,7 +67,7 @@ async def get_config(session: Session, params: GetConfig) -> AiConfig:
         ready=readiness.ready,
         judge=settings.ai_judge,
         prompt_cache=settings.ai_prompt_cache,
-        base_url=shown_url(settings.ai_base_url) or UNSET,
+        base_url=public_url(settings.ai_base_url) or UNSET,
         key_origin=readiness.key_origin or UNSET,
         problem=readiness.problem or UNSET,
     )
@@ -85,4 +78,4 @@ CHANNELS = (
     Channel("ai:skill:cancel", cancel_run),
     Channel("ai:config:get", get_config),
 )
-NOTIFICATIONS = (Notification("ai:skill:stream", StreamEvent),)
+NOTIFICATIONS = (Notification(STREAM, StreamEvent),)

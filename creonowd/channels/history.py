@@ -1,4 +1,4 @@
-"""`context:history:*` — the rounds of a conversation: append, read, clear."""
+"""`context:history:*`, `context:build` and their kin: the history of a conversation and its turns."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
@@ -13,24 +13,27 @@ from creonowd.context_files.slices import fits
 from creonowd.engine.build_turn import build_context, history_of
 from creonowd.engine.services import InConversation, Session
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.history import rounds
 from creonowd.history.code_law import FILE, GENERATE
 from creonowd.history.histories import History
 from creonowd.history.intake import (
-    Desk,
-    Recorded,
+    Intake,
+    KeptText,
     ToolResult,
-    clean_name,
-    record_message,
-    record_result,
+    keep_message,
+    keep_result,
+    redact_name,
 )
 from creonowd.history.observation import Form
-from creonowd.history.rounds import LONGEST_ID, Message, Speaker, ToolCall
-from creonowd.history.tool_result import limits_of
+from creonowd.history.rounds import LONGEST_ID, Message, Speaker, ToolCall, check_messages
+from creonowd.history.tool_result import line_limits
 from creonowd.model import Model, Params
 from creonowd.model import Result as Reply
 from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
+
+MOST_MESSAGES = 1000
+
+CallId = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
 
 
 class CompressToolResult(Params):
@@ -65,26 +68,25 @@ class ToolResultCompressed(Reply):
 
 
 async def compress_result(session: Session, params: CompressToolResult) -> ToolResultCompressed:
-    """Compress a tool's result by the table of tools; the same result gives the same summary."""
-    root, where = await _place(session, params)
-    desk = desk_of(session, root)
+    """Summarise a tool's result by the table of tools; the same result gives the same summary."""
+    root, key = await _place(session, params)
     result = ToolResult(params.tool, params.result, params.args, params.tool_call_id)
-    recorded = await record_result(desk, where, result)
-    seen = recorded.observation
+    kept = await keep_result(_intake(session, root), key, result)
+    observation = kept.observation
+    text = kept.text if observation is None else observation.text
     return ToolResultCompressed(
         tool=params.tool,
-        form=Form.TEXT if seen is None else seen.form,
-        summary=recorded.text,
-        observation=_observation(session, recorded.text if seen is None else seen.text),
-        ref=recorded.ref or UNSET,
-        preview=UNSET if recorded.preview is None else recorded.preview.text,
-        redaction_evidence=() if seen is None else seen.evidence,
+        form=Form.TEXT if observation is None else observation.form,
+        summary=kept.text,
+        observation=text if fits(text, session.files.inline_limits) else UNSET,
+        ref=kept.ref or UNSET,
+        preview=UNSET if kept.preview is None else kept.preview.text,
+        redaction_evidence=() if observation is None else observation.evidence,
     )
 
 
-def desk_of(session: Session, root: str) -> Desk:
-    """Give recording what it works with."""
-    return Desk(session.files, session.redactor, limits_of(session.settings), root)
+def _intake(session: Session, root: str) -> Intake:
+    return Intake(session.files, session.redactor, line_limits(session.settings), root)
 
 
 async def _place(
@@ -104,19 +106,10 @@ async def _place(
     return str(project.root), ConversationKey(params.project_id, params.conversation_id)
 
 
-def _observation(session: Session, text: str) -> str | UnsetType:
-    return text if fits(text, session.files.inline_limits) else UNSET
-
-
-MOST_MESSAGES = 1000
-
-CallId = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
-
-
 class NewMessage(Model):
     """A message to keep. A tool's `content` is its raw result, of any shape; it is compressed.
 
-    `toolCallId` names the call that a result answers; without it, the oldest that waits.
+    `toolCallId` names the call that a result answers; without it, the oldest one without a result.
     """
 
     role: Literal["user", "assistant", "tool"]
@@ -127,13 +120,13 @@ class NewMessage(Model):
 
 
 class AppendHistory(InConversation):
-    """Messages in the order in which they were said; all are kept or none."""
+    """Messages in their order; all are kept or none."""
 
     messages: Annotated[list[NewMessage], Meta(min_length=1, max_length=MOST_MESSAGES)]
 
 
 class KeptMessage(Model):
-    """What became of a message: `summary` is what history keeps of a tool's result.
+    """What the history keeps of a message; `summary` is what it keeps of a tool's result.
 
     `preview` and `ref` are there when the text is over the inline limits; results always have
     a `ref`, unless they are empty.
@@ -181,34 +174,34 @@ class HistoryRounds(Reply):
 
 
 class ClearHistory(InConversation):
-    """The conversation whose rounds are to be forgotten; its context files stay."""
+    """The conversation whose rounds are erased; its context files stay."""
 
 
 class HistoryCleared(Reply):
-    """How many rounds are gone."""
+    """How many rounds were erased."""
 
     cleared: bool
     rounds: int
 
 
 async def append_history(session: Session, params: AppendHistory) -> HistoryAppended:
-    """Keep messages of a conversation: without thoughts and secrets, results in brief."""
+    """Append messages to a history: without thoughts and secrets, tool results summarised."""
     project = await session.projects.find(params.project_id)
-    where = ConversationKey(params.project_id, params.conversation_id)
-    await session.files.run(session.files.store.find_or_create, *where)
-    async with session.histories.changing(where):
-        before = await session.histories.current(where)
-        known = [_message(new, number) for number, new in enumerate(params.messages)]
-        checked = rounds.checked(before.open_messages, known)
-        desk = desk_of(session, str(project.root))
-        prepared = await _prepared(desk, where, before, params.messages, checked)
-        history = await session.histories.append(where, [message for message, _ in prepared])
-    kept = [_kept(message, recorded) for message, recorded in prepared]
-    big = next((one for one in kept if one.preview is not UNSET), None)
+    key = ConversationKey(params.project_id, params.conversation_id)
+    await session.files.run(session.files.store.find_or_create, *key)
+    async with session.histories.lock(key):
+        before = await session.histories.current(key)
+        read = [_message(new, number) for number, new in enumerate(params.messages)]
+        messages = check_messages(before.open_messages, read)
+        intake = _intake(session, str(project.root))
+        kept = await _keep(intake, key, before, params.messages, messages)
+        history = await session.histories.append(key, [message for message, _ in kept])
+    reported = [_kept_message(message, text) for message, text in kept]
+    big = next((one for one in reported if one.preview is not UNSET), None)
     return HistoryAppended(
         appended=len(kept),
         total_rounds=len(history.rounds),
-        messages=kept,
+        messages=reported,
         preview=UNSET if big is None else big.preview,
         ref=UNSET if big is None else big.ref,
         warnings=history.warnings,
@@ -216,14 +209,15 @@ async def append_history(session: Session, params: AppendHistory) -> HistoryAppe
 
 
 async def read_history(session: Session, params: ReadHistory) -> HistoryRounds:
-    """Read the rounds of a conversation as they are kept."""
+    """Read the rounds of a conversation as the history keeps them."""
     history = await history_of(session, params)
-    upto = history.rounds if params.before is None else history.rounds[: params.before]
-    wanted = upto if params.limit is None else upto[-params.limit :]
+    rounds = history.rounds if params.before is None else history.rounds[: params.before]
+    if params.limit is not None:
+        rounds = rounds[-params.limit :]
     return HistoryRounds(
         rounds=[
             HistoryRound(index=one.index, finished=one.finished, messages=list(one.messages))
-            for one in wanted
+            for one in rounds
         ],
         total_rounds=len(history.rounds),
         warnings=history.warnings,
@@ -231,16 +225,16 @@ async def read_history(session: Session, params: ReadHistory) -> HistoryRounds:
 
 
 async def clear_history(session: Session, params: ClearHistory) -> HistoryCleared:
-    """Forget the rounds of a conversation; doing it again changes nothing."""
+    """Erase the rounds of a conversation; doing it again changes nothing."""
     await history_of(session, params)
-    where = ConversationKey(params.project_id, params.conversation_id)
-    gone = await session.histories.clear(where)
-    session.last_turns.forget(where)
-    return HistoryCleared(cleared=True, rounds=gone)
+    key = ConversationKey(params.project_id, params.conversation_id)
+    rounds = await session.histories.clear(key)
+    session.last_turns.forget(key)
+    return HistoryCleared(cleared=True, rounds=rounds)
 
 
 def _message(new: NewMessage, number: int) -> Message:
-    """Read a message; what a tool gave back is looked at later."""
+    """Read a message; the content of a tool's result is read later."""
     content: Any = new.content if new.content is not None else ""
     if new.role == "tool":
         content = ""
@@ -259,55 +253,52 @@ def _message(new: NewMessage, number: int) -> Message:
     )
 
 
-async def _prepared(
-    desk: Desk,
-    where: ConversationKey,
+async def _keep(
+    intake: Intake,
+    key: ConversationKey,
     before: History,
-    messages: Sequence[NewMessage],
-    checked: Sequence[Message],
-) -> list[tuple[Message, Recorded]]:
+    new: Sequence[NewMessage],
+    messages: Sequence[Message],
+) -> list[tuple[Message, KeptText]]:
+    """Prepare each message for the history; `new` has the raw contents of tool results."""
     calls = {call.id: call for message in before.open_messages for call in message.calls}
-    made: list[tuple[Message, Recorded]] = []
-    for new, message in zip(messages, checked, strict=True):
+    kept: list[tuple[Message, KeptText]] = []
+    for raw, message in zip(new, messages, strict=True):
         calls.update({call.id: call for call in message.calls})
         if message.role is not Speaker.TOOL:
-            made.append(await record_message(desk, where, message))
+            kept.append(await keep_message(intake, key, message))
             continue
         call = calls.get(message.tool_call_id or "")
-        recorded = await record_result(desk, where, _result(new, message, call))
-        name = clean_name(message.name, desk.redactor)
-        made.append((replace(message, content=recorded.text, name=name), recorded))
-    return made
+        result = ToolResult(
+            tool=message.name or "tool",
+            content=raw.content,
+            arguments=None if call is None else call.arguments,
+            call_id=message.tool_call_id or None,
+        )
+        text = await keep_result(intake, key, result)
+        name = redact_name(message.name, intake.redactor)
+        kept.append((replace(message, content=text.text, name=name), text))
+    return kept
 
 
-def _result(new: NewMessage, message: Message, call: ToolCall | None) -> ToolResult:
-    return ToolResult(
-        tool=message.name or "tool",
-        content=new.content,
-        arguments=None if call is None else call.arguments,
-        call_id=message.tool_call_id or None,
-    )
-
-
-def _kept(message: Message, recorded: Recorded) -> KeptMessage:
-    tool = message.role is Speaker.TOOL
+def _kept_message(message: Message, text: KeptText) -> KeptMessage:
     return KeptMessage(
         role=message.role,
         tool_call_id=message.tool_call_id,
-        summary=recorded.text if tool else UNSET,
-        preview=UNSET if recorded.preview is None else recorded.preview.text,
-        ref=recorded.ref or UNSET,
+        summary=text.text if message.role is Speaker.TOOL else UNSET,
+        preview=UNSET if text.preview is None else text.preview.text,
+        ref=text.ref or UNSET,
     )
 
 
 class CodeLawStatusOf(Params):
-    """The project whose `code_law.md` is asked about."""
+    """The project whose `code_law.md` to look for."""
 
     project_id: str
 
 
 class CodeLawStatus(Reply):
-    """Whether the project has a `code_law.md`, and since when it says what it says.
+    """Whether the project has a `code_law.md`, and its time, size and hash.
 
     If `needsGenerating`, ask the user first and then give `prompt` to the agent; the daemon never
     writes the file.
@@ -324,7 +315,7 @@ class CodeLawStatus(Reply):
 
 
 async def code_law_status(session: Session, params: CodeLawStatusOf) -> CodeLawStatus:
-    """Tell whether `code_law.md` is there, when it changed, or how it is generated."""
+    """Return whether there is a `code_law.md` and when it changed, else how it is generated."""
     project = await session.projects.find(params.project_id)
     law = await to_thread.run_sync(session.code_laws.current, project.root)
     readable = law.text is not None

@@ -1,15 +1,15 @@
-"""`skill:*` — which skills there are, what they say, and whether that is valid."""
+"""`skill:*` — list, read, write and validate skills."""
 
 from typing import Annotated, Literal
 
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, UnsetType, structs
 
 from creonowd.context.plan import ContextRules, Summary
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.rpc.channel import Channel
-from creonowd.skills.context_rules import spell
+from creonowd.skills.context_rules import canonical_rules
 from creonowd.skills.library import LibraryEntry, Scope
 from creonowd.skills.skill import Prompt, parse
 from creonowd.storage.front_matter import Fault
@@ -39,7 +39,7 @@ class WriteSkill(Params):
 
 
 class ValidateSkill(Params):
-    """A whole SKILL.md, which need not be anywhere."""
+    """A whole SKILL.md, which need not be stored."""
 
     content: str
 
@@ -53,11 +53,11 @@ class SkillFault(Model):
 
 
 class SkillInfo(Result):
-    """One skill. An invalid one has `errors`, and nothing of what it declares can be relied on.
+    """One skill. An invalid one has `errors`, and its other fields may be defaults.
 
     `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
     is what a prompt of this skill should cost; it is no limit. `summaries` are those that it
-    relies on and only a host can give: without one, runs warn SKILL_SOURCE_ABSENT.
+    needs and only a host can give: without one, runs warn SKILL_SOURCE_ABSENT.
     """
 
     id: str
@@ -88,7 +88,7 @@ class SkillList(Result):
 
 
 class SkillReply(Result):
-    """The skill as it is now."""
+    """The skill as it is stored now."""
 
     skill: SkillDetail
 
@@ -102,7 +102,7 @@ class Validity(Result):
 
 async def list_skills(session: Session, params: ListSkills) -> SkillList:
     """List the skills, invalid ones with their errors."""
-    entries = await session.skills.listed(await _project(session, params.project_id))
+    entries = await session.skills.entries(await _project(session, params.project_id))
     return SkillList(items=[_info(entry) for entry in entries])
 
 
@@ -124,7 +124,7 @@ async def write_skill(session: Session, params: WriteSkill) -> SkillReply:
 
 
 def validate_skill(session: Session, params: ValidateSkill) -> Validity:
-    """Check a SKILL.md without keeping it."""
+    """Check a SKILL.md without storing it."""
     faults = parse(params.content.encode("utf-8", "replace")).faults
     return Validity(valid=not faults, errors=[_fault(fault) for fault in faults])
 
@@ -145,15 +145,14 @@ def _info(entry: LibraryEntry) -> SkillInfo:
         valid=not entry.faults,
         errors=[_fault(fault) for fault in entry.faults],
         context_rules=skill.context_rules,
-        context_rules_text=spell(skill.context_rules),
+        context_rules_text=canonical_rules(skill.context_rules),
         target_tokens=UNSET if skill.target_tokens is None else skill.target_tokens,
         summaries=skill.summaries or UNSET,
     )
 
 
 def _detail(entry: LibraryEntry) -> SkillDetail:
-    info = _info(entry)
-    fields = {name: getattr(info, name) for name in info.__struct_fields__}
+    fields = structs.asdict(_info(entry))
     return SkillDetail(**fields, content=entry.content, prompt=entry.skill.prompt)
 
 

@@ -106,7 +106,7 @@ async def list_projects(session: Session, _params: Empty) -> ViewerProjects:
 async def list_skills(session: Session, params: ProjectId) -> ViewerSkills:
     """List a project's skills with no path and no secret, as a page may show them."""
     project = await session.projects.find(params.project_id)
-    entries = await session.skills.listed(project)
+    entries = await session.skills.entries(project)
     return ViewerSkills(
         items=[
             ViewerSkill(id=one.id, name=_shown(session.redactor, one.name), valid=not one.faults)

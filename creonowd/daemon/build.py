@@ -27,7 +27,7 @@ from creonowd.engine.services import (
 from creonowd.history.build_result import LastTurns
 from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
-from creonowd.providers.configured import Configured, SentPrefixes
+from creonowd.providers.configured import ConfiguredProvider, SentPrefixes
 from creonowd.retrieval.indexes import Indexes
 from creonowd.retrieval.project_index import editor_documents
 from creonowd.rpc.connection import Connection
@@ -67,7 +67,7 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
     budgets = Budgets(user_data)
     tree = Tree(clock)
     watcher = Watcher(clock)
-    ai = Configured(settings, user_data)
+    ai = ConfiguredProvider(settings, user_data)
     runs = Runs(user_data)
     redactor = user_redactor(settings, user_data)
     files = ContextFiles(Store(user_data, clock), settings, built_in_recipes(projects), redactor)

@@ -23,7 +23,7 @@ from creonowd.engine.services import SeenOnce, Session
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model, Params
 from creonowd.skills.library import LibraryEntry
-from creonowd.skills.skill import refuse
+from creonowd.skills.skill import invalid_skill
 from creonowd.sources.document import LocatedDocument, Position, open_document, place_in
 from creonowd.sources.hosts import missing_summaries
 from creonowd.tokens.tables import check_tokenizer_version, encoding_for
@@ -204,7 +204,7 @@ async def _skill(
     if entry is None:
         return SkillNeeds(skill_id=skill_id), (WarningCode.SKILL_UNKNOWN,)
     if entry.faults:
-        raise refuse(entry.faults, f"The skill {entry.id} is not valid")
+        raise invalid_skill(entry.faults, f"The skill {entry.id} is not valid")
     rules = entry.skill.context_rules
     hosts = session.hosts.of(project) if entry.skill.summaries else ()
     return _skill_needs(entry), missing_summaries(entry.skill.summaries, rules, hosts)

@@ -1,5 +1,6 @@
-"""`context:build`, `context:codelaw:status` — the context of one turn of a conversation."""
+"""`context:build`: the context of one turn of a conversation."""
 
+from functools import partial
 from typing import Annotated, NamedTuple
 
 from anyio import current_effective_deadline, current_time, move_on_after, to_thread
@@ -9,16 +10,15 @@ from creonowd.context.text_tools import TextTools, TokenizerFailedError
 from creonowd.context_files.files import ConversationKey, FileRequest
 from creonowd.engine.services import InConversation, Session
 from creonowd.errors import DaemonError, WarningCode, warning_text
-from creonowd.history import turn
-from creonowd.history.budget_fit import PINNED, summary_policy, total
+from creonowd.history.budget_fit import PINNED, summary_policy, total_tokens
 from creonowd.history.build_result import BuildResult, Part, PartSummary, SummaryNote
 from creonowd.history.code_law import CodeLaw
-from creonowd.history.histories import History, Written
+from creonowd.history.histories import History, StoredSummary
 from creonowd.history.rounds import Speaker
-from creonowd.history.summarise import ByModel, extracted, settled
+from creonowd.history.summarise import ModelSummariser, extractive_summary, stored_summary
 from creonowd.history.tool_result import TodoItem
 from creonowd.history.tool_summary import ref_in
-from creonowd.history.turn import Built, Prepared, TurnRequest
+from creonowd.history.turn import TurnContext, TurnPlan, TurnRequest, fit_turn, plan_turn
 from creonowd.tokens import ByteTokenizer
 from creonowd.tokens.tables import encoding_for
 from creonowd.workspace.projects import Project
@@ -28,7 +28,7 @@ HIGHEST_BUDGET = 2_000_000
 
 
 class BuildContext(InConversation):
-    """What the next turn is about. `input` is what the user says now; it is not kept by this call.
+    """What the next turn is about. `input` is the user's new message; this call does not keep it.
 
     If the last round is unfinished and `input` is its request (or empty), the turn goes on with
     it. `model` decides how tokens are counted, else the project's budget does.
@@ -42,12 +42,22 @@ class BuildContext(InConversation):
     model: Annotated[str, Meta(max_length=256)] | None = None
 
 
+class BuiltTurn(NamedTuple):
+    """A turn and all that its result reports."""
+
+    history: History
+    law: CodeLaw
+    tools: TextTools
+    plan: TurnPlan
+    context: TurnContext
+
+
 async def history_of(session: Session, params: InConversation) -> History:
-    """Find the history of a conversation, once it is known to be the project's."""
+    """Read the history of a conversation, once it is known to be the project's."""
     await session.projects.find(params.project_id)
-    where = ConversationKey(params.project_id, params.conversation_id)
-    await session.files.run(session.files.store.find, *where)
-    return await session.histories.read(where)
+    key = ConversationKey(params.project_id, params.conversation_id)
+    await session.files.run(session.files.store.find, *key)
+    return await session.histories.read(key)
 
 
 async def build_context(session: Session, params: BuildContext) -> BuildResult:
@@ -55,56 +65,30 @@ async def build_context(session: Session, params: BuildContext) -> BuildResult:
     history = await history_of(session, params)
     project = await session.projects.find(params.project_id)
     law = await to_thread.run_sync(session.code_laws.current, project.root)
-    counted = await _instruments(session, project, params.model)
+    tools, exact = await _text_tools(session, project, params.model)
     try:
-        turn = await _turn(session, params, history, law, counted)
+        turn = await _build(session, params, history, law, tools)
     except TokenizerFailedError:
-        bytes_ = Counted(counted.instruments.with_tokenizer(ByteTokenizer()), exact=False)
-        turn = await _turn(session, params, history, law, bytes_)
-    return await to_thread.run_sync(_result, session, params, turn)
+        turn = await _build(session, params, history, law, tools.with_tokenizer(ByteTokenizer()))
+    return await to_thread.run_sync(partial(_result, session, params, turn, exact=exact))
 
 
-class Counted(NamedTuple):
-    """What counts, and whether it counts as the model does."""
-
-    instruments: TextTools
-    exact: bool
-
-
-class _Turn(NamedTuple):
-    """All that a result tells about."""
-
-    history: History
-    law: CodeLaw
-    instruments: TextTools
-    prepared: Prepared
-    built: Built
-    exact: bool
-
-
-async def _turn(
-    session: Session, params: BuildContext, history: History, law: CodeLaw, counted: Counted
-) -> _Turn:
-    instruments, policy = counted.instruments, summary_policy(session.settings)
-    wanted = await _wanted(session, params, history, law)
-    prepared = await to_thread.run_sync(turn.prepare, wanted, history, policy, instruments)
-    history = await _summarised(session, params, history, prepared.covers)
-    built = await to_thread.run_sync(turn.compose, prepared, history, policy, instruments)
-    return _Turn(history, law, instruments, prepared, built, counted.exact)
-
-
-async def _instruments(session: Session, project: Project, model: str | None) -> Counted:
+async def _text_tools(
+    session: Session, project: Project, model: str | None
+) -> tuple[TextTools, bool]:
+    """Return the text tools, and whether the encoding is known to be the model's."""
     profile = await session.budgets.effective(project.project_id)
     match = encoding_for(model or profile.model, profile.tokenizer_id)
     tokenizer = await session.tokenizers.get(match.encoding)
-    made = TextTools(tokenizer, session.redactor, session.engine.memory)
-    return Counted(made, match.exact and tokenizer.exact)
+    tools = TextTools(tokenizer, session.redactor, session.engine.memory)
+    return tools, match.exact
 
 
-async def _wanted(
-    session: Session, params: BuildContext, history: History, law: CodeLaw
-) -> TurnRequest:
-    return TurnRequest(
+async def _build(
+    session: Session, params: BuildContext, history: History, law: CodeLaw, tools: TextTools
+) -> BuiltTurn:
+    policy = summary_policy(session.settings)
+    request = TurnRequest(
         system_prompt=params.system_prompt,
         code_law=law.text or "",
         tool_prompts=params.tool_prompts,
@@ -113,20 +97,24 @@ async def _wanted(
         budget=params.budget_tokens or session.settings.history_budget_tokens,
         observations=await _observations(session, params, history),
     )
+    plan = await to_thread.run_sync(plan_turn, request, history, policy, tools)
+    history = await _with_model_summary(session, params, history, plan.covers)
+    context = await to_thread.run_sync(fit_turn, plan, history, policy, tools)
+    return BuiltTurn(history, law, tools, plan, context)
 
 
 async def _observations(session: Session, params: BuildContext, history: History) -> dict[str, str]:
-    """Fetch the full results of the unfinished round; one that is gone is told in brief."""
+    """Read the full results of the unfinished round, by ref; one that is gone is skipped."""
     if not history.rounds or history.rounds[-1].finished:
         return {}
-    where = ConversationKey(params.project_id, params.conversation_id)
+    key = ConversationKey(params.project_id, params.conversation_id)
     found: dict[str, str] = {}
     for message in history.rounds[-1].messages:
         ref = ref_in(message.content) if message.role is Speaker.TOOL else None
         if ref is None:
             continue
         try:
-            page = await session.files.read(FileRequest(where, ref), 0, LONGEST_OBSERVATION)
+            page = await session.files.read(FileRequest(key, ref), 0, LONGEST_OBSERVATION)
         except DaemonError:
             continue
         note = "" if page.done else f"\n[… the rest is context file {ref}: context.read …]"
@@ -134,67 +122,67 @@ async def _observations(session: Session, params: BuildContext, history: History
     return found
 
 
-async def _summarised(
+async def _with_model_summary(
     session: Session, params: BuildContext, history: History, covers: int
 ) -> History:
-    """Have a model write the summary, once, if the settings ask for one."""
-    if session.settings.history_summariser != "model" or not covers or covers in history.written:
+    """Have a model summarise the first rounds, once, if the settings ask for that."""
+    if session.settings.history_summariser != "model" or not covers or covers in history.summaries:
         return history
     profile = await session.budgets.effective(params.project_id)
-    model = session.ai.model(profile.model)
     left = current_effective_deadline() - current_time()
-    seconds = min(session.settings.history_summary_timeout_ms / 1000, left / 3)
-    by_model = ByModel(session.ai, model, session.redactor, seconds)
-    where = ConversationKey(params.project_id, params.conversation_id)
-    written = Written(covers=covers, summary=extracted(history.rounds[:covers]))
-    # Whoever waits for a model, or for another who does, must still have time to build.
+    summariser = ModelSummariser(
+        session.ai,
+        session.ai.model(profile.model),
+        session.redactor,
+        seconds=min(session.settings.history_summary_timeout_ms / 1000, left / 3),
+    )
+    key = ConversationKey(params.project_id, params.conversation_id)
+    summary = StoredSummary(covers=covers, summary=extractive_summary(history.rounds[:covers]))
+    # A turn that waits for a model, or for another turn that does, must still have time to build.
     with move_on_after(left * 2 / 3):
-        written = await settled(by_model, session.histories, where, history, covers)
-    return history.with_summary(written)
+        summary = await stored_summary(summariser, session.histories, key, history, covers)
+    return history.with_summary(summary)
 
 
-def _result(session: Session, params: BuildContext, turn: _Turn) -> BuildResult:
-    built, draft = turn.built, turn.built.draft
-    messages = built.messages
-    static = [piece for piece in built.pieces if piece.part in PINNED - {Part.USER_INPUT}]
+def _result(session: Session, params: BuildContext, turn: BuiltTurn, *, exact: bool) -> BuildResult:
+    context, draft = turn.context, turn.context.draft
+    messages = context.messages
+    parts = list(dict.fromkeys(piece.part for piece in context.pieces))
+    static = [piece for piece in context.pieces if piece.part in PINNED - {Part.USER_INPUT}]
     key = ConversationKey(params.project_id, params.conversation_id)
     evidence = [piece.evidence for piece in draft.pieces]
     return BuildResult(
         messages=messages,
-        token_count=built.tokens,
+        token_count=context.tokens,
         budget_tokens=draft.budget,
-        assembly_order=list(dict.fromkeys(piece.part for piece in built.pieces)),
-        parts=_parts(built),
+        assembly_order=parts,
+        parts=[_part_summary(part, context) for part in parts],
         total_rounds=len(turn.history.rounds),
         recent_rounds=len(draft.rounds),
-        summary=_note(turn),
+        summary=_summary_note(turn),
         steps=draft.steps,
-        trim_evidence=([built.summarised] if built.summarised else []) + evidence,
-        redaction_evidence=turn.prepared.evidence,
-        prefix=session.last_turns.compare(key, messages, len(static), total(static)),
+        trim_evidence=[context.summarised, *evidence] if context.summarised else evidence,
+        redaction_evidence=turn.plan.redactions,
+        prefix=session.last_turns.compare(key, messages, len(static), total_tokens(static)),
         code_law_needed=not turn.law.exists,
         warnings=_warnings(turn),
-        tokenizer_id=turn.instruments.tokenizer.id,
-        tokenizer_version=turn.instruments.tokenizer.version,
-        tokenizer_exact=turn.exact,
+        tokenizer_id=turn.tools.tokenizer.id,
+        tokenizer_version=turn.tools.tokenizer.version,
+        tokenizer_exact=exact and turn.tools.tokenizer.exact,
     )
 
 
-def _parts(built: Built) -> list[PartSummary]:
-    parts = dict.fromkeys(piece.part for piece in built.pieces)
-    return [
-        PartSummary(part=part, messages=len(pieces), tokens=total(pieces))
-        for part in parts
-        if (pieces := [piece for piece in built.pieces if piece.part is part])
-    ]
+def _part_summary(part: Part, context: TurnContext) -> PartSummary:
+    pieces = [piece for piece in context.pieces if piece.part is part]
+    return PartSummary(part=part, messages=len(pieces), tokens=total_tokens(pieces))
 
 
-def _note(turn: _Turn) -> SummaryNote | UnsetType:
-    draft = turn.built.draft
+def _summary_note(turn: BuiltTurn) -> SummaryNote | UnsetType:
+    draft = turn.context.draft
     if not draft.of(Part.SUMMARY):
         return UNSET
-    written = turn.history.written.get(draft.covers)
-    by_model = written is not None and written.by_model
+    stored = turn.history.summaries.get(draft.covers)
+    by_model = stored is not None and stored.by_model
     return SummaryNote(
         covers_rounds=draft.covers,
         by="model" if by_model else "extractive",
@@ -202,16 +190,13 @@ def _note(turn: _Turn) -> SummaryNote | UnsetType:
     )
 
 
-def _warnings(turn: _Turn) -> list[str]:
-    written = turn.history.written.get(turn.prepared.covers)
-    fallen_back = written is not None and not written.by_model
-    return [
-        *turn.history.warnings,
-        *([warning_text(WarningCode.SUMMARY_FALLBACK)] if fallen_back else []),
-        *([warning_text(WarningCode.CODE_LAW_UNAVAILABLE)] if turn.law.problem else []),
-        *(
-            []
-            if turn.instruments.tokenizer.exact
-            else [warning_text(WarningCode.CONTEXT_BUDGET_FALLBACK)]
-        ),
-    ]
+def _warnings(turn: BuiltTurn) -> list[str]:
+    warnings = list(turn.history.warnings)
+    stored = turn.history.summaries.get(turn.plan.covers)
+    if stored is not None and not stored.by_model:
+        warnings.append(warning_text(WarningCode.SUMMARY_FALLBACK))
+    if turn.law.problem:
+        warnings.append(warning_text(WarningCode.CODE_LAW_UNAVAILABLE))
+    if not turn.tools.tokenizer.exact:
+        warnings.append(warning_text(WarningCode.CONTEXT_BUDGET_FALLBACK))
+    return warnings

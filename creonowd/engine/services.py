@@ -22,7 +22,7 @@ from creonowd.history.build_result import LastTurns
 from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
 from creonowd.model import Model, Params
-from creonowd.providers.configured import Configured, SentPrefixes
+from creonowd.providers.configured import ConfiguredProvider, SentPrefixes
 from creonowd.redaction import Redactor
 from creonowd.retrieval.indexes import Indexes
 from creonowd.rpc.connection import Connection
@@ -183,7 +183,7 @@ class Services:
     documents: Documents
     skills: Library
     engine: Engine
-    ai: Configured
+    ai: ConfiguredProvider
     runs: Runs
     in_flight: InFlight
     prefix_reuse: SentPrefixes

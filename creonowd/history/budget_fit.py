@@ -1,10 +1,10 @@
-"""Making a context fit: which piece yields first, step by step, each with its evidence.
+"""How a turn is made to fit its budget: how many rounds are summarised, and what is cut after that.
 
-The steps stand in `STEPS`, in their order. What is pinned never yields.
+The steps that cut stand in `STEPS`, in their order. What is pinned is never cut.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec.structs import replace
@@ -13,89 +13,24 @@ from creonowd.context.fragment import Action
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history import tool_summary
 from creonowd.history.build_result import BuildEvidence, Part, Step
-from creonowd.history.rounds import Message, Round, Speaker, spelled_calls
-from creonowd.history.summary import HistorySummary, rendered, to_one_sentence
+from creonowd.history.rounds import Message, Round, Speaker, call_texts
+from creonowd.history.summary import HistorySummary, render_summary, to_one_sentence
 from creonowd.model import Model
 from creonowd.settings import Settings
+
+PINNED = frozenset({Part.SYSTEM_PROMPT, Part.CODE_LAW, Part.TOOL_PROMPTS, Part.USER_INPUT})
+SNIPPET_LINES = 6
 
 Count = Callable[[str], int]
 
 
-class Piece:
-    """One message that wants to be in the context; `round` is the one it belongs to."""
-
-    def __init__(
-        self, part: Part, source_ref: str, message: Message, tokens: int, *, round_: int = -1
-    ) -> None:
-        self.part = part
-        self.source_ref = source_ref
-        self.round = round_
-        self.message = message
-        self.tokens = tokens
-        self.dropped = False
-        self.rule = Step.PINNED if part in PINNED else Step.BUDGET
-        self._before = (len(message.content), self.tokens)
-
-    @property
-    def after(self) -> int:
-        """What it costs now."""
-        return 0 if self.dropped else self.tokens
-
-    def put(self, message: Message, rule: Step, count: Count) -> None:
-        """Say it shorter."""
-        self.message, self.rule, self.tokens = message, rule, cost(message, count)
-
-    def drop(self, rule: Step) -> None:
-        """Leave it out."""
-        self.dropped, self.rule = True, rule
-
-    @property
-    def evidence(self) -> BuildEvidence:
-        """Say what became of it."""
-        chars, tokens = self._before
-        changed = self.rule not in {Step.PINNED, Step.BUDGET}
-        kept = Action.TRIMMED if changed else Action.KEPT
-        return BuildEvidence(
-            part=self.part,
-            source_ref=self.source_ref,
-            action=Action.DROPPED if self.dropped else kept,
-            rule=self.rule,
-            before_chars=chars,
-            after_chars=0 if self.dropped else len(self.message.content),
-            before_tokens=tokens,
-            after_tokens=self.after,
-        )
-
-
-class Cost(NamedTuple):
-    """What a round's request costs, all of it, how many code points that has; each message's cost."""
-
-    request: int
-    whole: int
-    characters: int = 0
-    each: tuple[int, ...] = ()
-
-
-PINNED = frozenset({Part.SYSTEM_PROMPT, Part.CODE_LAW, Part.TOOL_PROMPTS, Part.USER_INPUT})
-
-
-def cost(message: Message, count: Count) -> int:
+def message_cost(message: Message, count: Count) -> int:
     """Count a message exactly: its content, and its calls' names and arguments."""
-    return count(message.content) + sum(map(count, spelled_calls(message)))
-
-
-def total(pieces: Iterable[Piece]) -> int:
-    """Add up what pieces cost."""
-    return sum(piece.after for piece in pieces)
-
-
-def in_order(pieces: Sequence[Piece]) -> list[Message]:
-    """Give the messages that stay, in the fixed order."""
-    return [piece.message for piece in pieces if not piece.dropped]
+    return count(message.content) + sum(map(count, call_texts(message)))
 
 
 class SummaryPolicy(Model):
-    """The numbers that the settings give."""
+    """How many rounds stay, and from which share of the budget on older ones are summarised."""
 
     keep: int
     floor: int
@@ -104,7 +39,7 @@ class SummaryPolicy(Model):
 
 
 def summary_policy(settings: Settings) -> SummaryPolicy:
-    """Take the numbers from the settings."""
+    """Read the policy from the settings."""
     return SummaryPolicy(
         keep=max(settings.history_rounds, settings.history_rounds_floor),
         floor=settings.history_rounds_floor,
@@ -114,7 +49,7 @@ def summary_policy(settings: Settings) -> SummaryPolicy:
 
 
 class SummaryThreshold(NamedTuple):
-    """From where on a summary sets in: beside `fixed` tokens, at `limit`, leaving `keep` rounds."""
+    """When rounds are summarised: if all with `fixed` reaches `limit`; `keep` rounds stay."""
 
     tokenizer: str
     fixed: int
@@ -123,171 +58,260 @@ class SummaryThreshold(NamedTuple):
     summary_tokens: int
 
 
-class Prices(NamedTuple):
-    """What a round costs, and a summary of so many; `kept` are the lengths of those written down.
+class RoundCost(NamedTuple):
+    """The cost of a round's request, of all of it, its code points, and the cost of each message."""
 
-    A summary that is written down later may cost another price, so that what was found without it
-    holds no more.
+    request: int
+    total: int
+    characters: int = 0
+    messages: tuple[int, ...] = ()
+
+
+class Costs(NamedTuple):
+    """The cost of a round, and of a summary of the first rounds.
+
+    `stored` are the lengths of the stored summaries, ascending. One that is stored later has
+    another cost and makes the cuts invalid that were remembered without it.
     """
 
-    of_round: Callable[[Round], Cost]
+    of_round: Callable[[Round], RoundCost]
     of_summary: Callable[[int], int]
-    kept: Sequence[int] = ()
+    stored: Sequence[int] = ()
 
 
 class SummaryCut(NamedTuple):
-    """How many rounds are summarised, what they cost, and what summary and kept rounds cost."""
+    """How many rounds are summarised, their cost, the summary's, and that of the rounds that stay."""
 
     covers: int = 0
-    gone: Cost = Cost(0, 0)
+    covered: RoundCost = RoundCost(0, 0)
     summary: int = 0
-    held: int = 0
+    recent: int = 0
 
 
-def cut_point(
-    rounds: Sequence[Round], now: int, line: SummaryThreshold, prices: Prices
+def summary_cut(
+    rounds: Sequence[Round], request: int, threshold: SummaryThreshold, costs: Costs
 ) -> SummaryCut:
-    """Tell which of the oldest rounds are summarised when the current turn adds `now`."""
-    turn, cut = _remembered(rounds, line, prices)
-    for one in rounds[turn:]:
-        cost = prices.of_round(one)
-        cut = _at_turn(cut, rounds, one.index, cost.request, (line, prices))
-        cut = cut._replace(held=cut.held + cost.whole)
-        one.remember(_key(one.index, line, prices), cut)
-    return _at_turn(cut, rounds, len(rounds), now, (line, prices))
+    """Find how many of the oldest rounds are summarised if the next turn adds `request` tokens.
+
+    The cut is that of a conversation built turn by turn. Each round remembers the cut after it,
+    so that a turn looks at the rounds since the last turn only.
+    """
+    first, cut = _last_cut(rounds, threshold, costs)
+    for one in rounds[first:]:
+        cost = costs.of_round(one)
+        cut = _move(cut, rounds, one.index, cost.request, threshold=threshold, costs=costs)
+        cut = cut._replace(recent=cut.recent + cost.total)
+        one.remember(_cut_key(one.index, threshold, costs), cut)
+    return _move(cut, rounds, len(rounds), request, threshold=threshold, costs=costs)
 
 
-def _remembered(
-    rounds: Sequence[Round], line: SummaryThreshold, prices: Prices
+def _last_cut(
+    rounds: Sequence[Round], threshold: SummaryThreshold, costs: Costs
 ) -> tuple[int, SummaryCut]:
     for one in reversed(rounds):
-        known = one.recall(_key(one.index, line, prices))
-        if known is not None:
-            return one.index + 1, known
+        cut = one.recall(_cut_key(one.index, threshold, costs))
+        if cut is not None:
+            return one.index + 1, cut
     return 0, SummaryCut()
 
 
-def _key(turn: int, line: SummaryThreshold, prices: Prices) -> tuple[SummaryThreshold, int]:
-    return line, bisect_right(prices.kept, turn)
+def _cut_key(index: int, threshold: SummaryThreshold, costs: Costs) -> tuple[SummaryThreshold, int]:
+    return threshold, bisect_right(costs.stored, index)
 
 
-def _at_turn(
+def _move(
     cut: SummaryCut,
     rounds: Sequence[Round],
     turn: int,
     request: int,
-    terms: tuple[SummaryThreshold, Prices],
+    *,
+    threshold: SummaryThreshold,
+    costs: Costs,
 ) -> SummaryCut:
-    line, prices = terms
-    covers = turn - line.keep
-    full = line.fixed + cut.summary + cut.held + request >= line.limit
+    """Summarise all but the newest rounds before a turn if the turn reaches the limit."""
+    covers = turn - threshold.keep
+    full = threshold.fixed + cut.summary + cut.recent + request >= threshold.limit
     if not full or covers <= cut.covers:
         return cut
-    leaving = [prices.of_round(one) for one in rounds[cut.covers : covers]]
-    tokens = sum(one.whole for one in leaving)
-    characters = cut.gone.characters + sum(one.characters for one in leaving)
-    gone = Cost(0, cut.gone.whole + tokens, characters)
-    return SummaryCut(covers, gone, prices.of_summary(covers), cut.held - tokens)
+    newly = [costs.of_round(one) for one in rounds[cut.covers : covers]]
+    tokens = sum(cost.total for cost in newly)
+    characters = cut.covered.characters + sum(cost.characters for cost in newly)
+    covered = RoundCost(0, cut.covered.total + tokens, characters)
+    return SummaryCut(covers, covered, costs.of_summary(covers), cut.recent - tokens)
 
 
-SNIPPET_LINES = 6
+class Piece:
+    """One message of the context, or one that was dropped; `round` is the one it belongs to."""
+
+    def __init__(
+        self, part: Part, source_ref: str, message: Message, tokens: int, *, round_: int = -1
+    ) -> None:
+        self.part = part
+        self.source_ref = source_ref
+        self.round = round_
+        self.message = message
+        self.dropped = False
+        self._tokens = tokens
+        self._rule = Step.PINNED if part in PINNED else Step.BUDGET
+        self._before = (len(message.content), tokens)
+
+    @property
+    def tokens(self) -> int:
+        """The cost of the piece; 0 once it is dropped."""
+        return 0 if self.dropped else self._tokens
+
+    def replace(self, message: Message, rule: Step, count: Count) -> None:
+        """Replace the message by a shorter one."""
+        self.message, self._rule, self._tokens = message, rule, message_cost(message, count)
+
+    def drop(self, rule: Step) -> None:
+        """Leave the message out."""
+        self.dropped, self._rule = True, rule
+
+    @property
+    def evidence(self) -> BuildEvidence:
+        """What was done with the piece, by which step, and its size before and after."""
+        chars, tokens = self._before
+        shortened = self._rule not in {Step.PINNED, Step.BUDGET}
+        action = Action.TRIMMED if shortened else Action.KEPT
+        return BuildEvidence(
+            part=self.part,
+            source_ref=self.source_ref,
+            action=Action.DROPPED if self.dropped else action,
+            rule=self._rule,
+            before_chars=chars,
+            after_chars=0 if self.dropped else len(self.message.content),
+            before_tokens=tokens,
+            after_tokens=self.tokens,
+        )
 
 
-class Means(NamedTuple):
-    """What it takes to make pieces smaller.
-
-    `told` gives the summary of so many rounds; `brief` the stored summaries of observations that
-    are told in full, by the piece's ref.
-    """
-
-    measure: Count
-    told: Callable[[int], HistorySummary]
-    brief: dict[str, str]
-    floor: int
+def total_tokens(pieces: Iterable[Piece]) -> int:
+    """Add up the tokens of pieces."""
+    return sum(piece.tokens for piece in pieces)
 
 
 class Draft:
-    """All pieces in their order, how many rounds the summary covers, and which steps were taken."""
+    """All pieces in their order, how many rounds the summary covers, and the steps that have cut.
 
-    def __init__(self, pieces: list[Piece], budget: int, means: Means, covers: int) -> None:
+    `summary_of` returns the summary of the first rounds. `tool_summaries` are the stored summaries
+    of tool results that the draft has in full, by the piece's ref.
+    """
+
+    def __init__(
+        self,
+        pieces: list[Piece],
+        budget: int,
+        covers: int,
+        *,
+        floor: int,
+        count: Count,
+        summary_of: Callable[[int], HistorySummary],
+        tool_summaries: Mapping[str, str],
+    ) -> None:
         self.pieces = pieces
         self.budget = budget
-        self.count, self.told, self.brief, self.floor = means
         self.covers = covers
+        self.floor = floor
+        self.count = count
+        self.summary_of = summary_of
+        self.tool_summaries = tool_summaries
         self.shortened = False
         self.steps: list[Step] = []
 
     @property
     def over(self) -> bool:
         """Whether it is still too big."""
-        return total(self.pieces) > self.budget
+        return total_tokens(self.pieces) > self.budget
 
     def of(self, part: Part) -> list[Piece]:
-        """List the pieces of a part that are still there."""
+        """List the pieces of a part that are not dropped."""
         return [piece for piece in self.pieces if piece.part is part and not piece.dropped]
 
     @property
     def rounds(self) -> list[int]:
-        """List the finished rounds that are still there, oldest first."""
+        """The finished rounds that are not dropped, oldest first."""
         return sorted({p.round for p in self.of(Part.RECENT_MESSAGES) if p.round >= 0})
+
+    @property
+    def tool_results(self) -> list[Piece]:
+        """The tool results that are not dropped."""
+        messages = self.of(Part.RECENT_MESSAGES)
+        return [piece for piece in messages if piece.message.role is Speaker.TOOL]
+
+    def shorten(self, piece: Piece, content: str, rule: Step) -> None:
+        """Replace a piece's content if that makes it cheaper."""
+        if self.count(content) < self.count(piece.message.content):
+            piece.replace(replace(piece.message, content=content), rule, self.count)
 
 
 def fit(draft: Draft) -> None:
     """Take the steps in their order until the context fits, or fail with what is too big."""
-    _refuse_if_hopeless(draft)
-    for step, yield_ in STEPS:
+    pinned = [piece for piece in draft.pieces if piece.part in PINNED]
+    if total_tokens(pinned) > draft.budget:
+        raise _too_large(draft, pinned)
+    for step, cut in STEPS:
         if not draft.over:
             return
-        before = total(draft.pieces)
-        yield_(draft)
-        if total(draft.pieces) != before:
+        before = total_tokens(draft.pieces)
+        cut(draft)
+        if total_tokens(draft.pieces) != before:
             draft.steps.append(step)
     if draft.over:
         raise _too_large(draft, draft.pieces)
 
 
-def _shorten_snippets(draft: Draft) -> None:
-    """Full observations last: they are what the model is waiting for."""
-    results = _results(draft)
-    for piece in sorted(results, key=lambda p: p.source_ref in draft.brief):
+def _too_large(draft: Draft, pieces: Sequence[Piece]) -> DaemonError:
+    parts = {part: total_tokens(p for p in pieces if p.part is part) for part in Part}
+    heaviest = max(parts, key=lambda part: parts[part])
+    return DaemonError(
+        ErrorCode.CONTEXT_INPUT_TOO_LARGE,
+        f"What may not be cut needs {total_tokens(pieces)} tokens and the budget is {draft.budget};"
+        f" shorten the {heaviest.replace('_', ' ')} or raise budgetTokens.",
+        budgetTokens=draft.budget,
+        neededTokens=total_tokens(pieces),
+        heaviest=heaviest,
+        parts={part.value: tokens for part, tokens in parts.items() if tokens},
+    )
+
+
+def _shorten_tool_results(draft: Draft) -> None:
+    """Shorten tool results; those in full last, since the model waits for them."""
+    for piece in sorted(draft.tool_results, key=lambda p: p.source_ref in draft.tool_summaries):
         if not draft.over:
             return
-        content = draft.brief.get(piece.source_ref, "")
-        if content and len(content) < len(piece.message.content):
-            _say(draft, piece, content, Step.TOOL_SNIPPETS)
+        summary = draft.tool_summaries.get(piece.source_ref, "")
+        if summary and len(summary) < len(piece.message.content):
+            draft.shorten(piece, summary, Step.TOOL_SNIPPETS)
         if draft.over:
-            shorter = tool_summary.shortened(piece.message.content, SNIPPET_LINES)
-            _say(draft, piece, shorter, Step.TOOL_SNIPPETS)
+            shorter = tool_summary.shorten(piece.message.content, SNIPPET_LINES)
+            draft.shorten(piece, shorter, Step.TOOL_SNIPPETS)
 
 
 def _shorten_summary(draft: Draft) -> None:
     draft.shortened = True
     for piece in draft.of(Part.SUMMARY):
-        text = rendered(to_one_sentence(draft.told(draft.covers)))
-        _say(draft, piece, text, Step.SUMMARY_LINES)
+        text = render_summary(to_one_sentence(draft.summary_of(draft.covers)))
+        draft.shorten(piece, text, Step.SUMMARY_LINES)
 
 
 def _drop_rounds(draft: Draft) -> None:
+    """Drop the oldest rounds, down to the floor; the summary covers them instead."""
     while draft.over and len(draft.rounds) > draft.floor:
         oldest = draft.rounds[0]
         for piece in draft.of(Part.RECENT_MESSAGES):
             if piece.round == oldest:
                 piece.drop(Step.RECENT_ROUNDS)
-        _tell_instead(draft, oldest + 1)
-
-
-def _tell_instead(draft: Draft, covers: int) -> None:
-    """Let the summary tell the rounds that have just left, too, if there is room for it."""
-    draft.covers = covers
-    text = rendered(to_one_sentence(draft.told(covers)))
-    message = Message(role=Speaker.SYSTEM, content=text)
-    found = draft.of(Part.SUMMARY)
-    if found:
-        found[0].put(message, Step.SUMMARY_LINES, draft.count)
-        return
-    piece = Piece(Part.SUMMARY, "history summary", message, draft.count(text))
-    places = (i for i, p in enumerate(draft.pieces) if p.part is Part.RECENT_MESSAGES)
-    draft.pieces.insert(next(places), piece)
+        draft.covers = oldest + 1
+        text = render_summary(to_one_sentence(draft.summary_of(draft.covers)))
+        message = Message(role=Speaker.SYSTEM, content=text)
+        summaries = draft.of(Part.SUMMARY)
+        if summaries:
+            summaries[0].replace(message, Step.SUMMARY_LINES, draft.count)
+            continue
+        piece = Piece(Part.SUMMARY, "history summary", message, draft.count(text))
+        places = (i for i, p in enumerate(draft.pieces) if p.part is Part.RECENT_MESSAGES)
+        draft.pieces.insert(next(places), piece)
 
 
 def _drop_todo(draft: Draft) -> None:
@@ -300,52 +324,20 @@ def _drop_summary(draft: Draft) -> None:
         piece.drop(Step.SUMMARY)
 
 
-def _leave_refs(draft: Draft) -> None:
-    for piece in _results(draft):
+def _reduce_to_refs(draft: Draft) -> None:
+    for piece in draft.tool_results:
         if draft.over:
-            ref = tool_summary.ref_in(draft.brief.get(piece.source_ref, piece.message.content))
-            content = tool_summary.headline_of(piece.message.content)[:80]
-            text = f"Full output: {ref}" if ref else content
-            _say(draft, piece, text, Step.TOOL_REFS)
-
-
-def _results(draft: Draft) -> list[Piece]:
-    pieces = draft.of(Part.RECENT_MESSAGES)
-    return [piece for piece in pieces if piece.message.role is Speaker.TOOL]
-
-
-def _say(draft: Draft, piece: Piece, content: str, rule: Step) -> None:
-    """Change a piece's words if that makes it cheaper."""
-    shorter = replace(piece.message, content=content)
-    if draft.count(content) < draft.count(piece.message.content):
-        piece.put(shorter, rule, draft.count)
-
-
-def _refuse_if_hopeless(draft: Draft) -> None:
-    pinned = [piece for piece in draft.pieces if piece.part in PINNED]
-    if total(pinned) > draft.budget:
-        raise _too_large(draft, pinned)
-
-
-def _too_large(draft: Draft, pieces: Sequence[Piece]) -> DaemonError:
-    parts = {part: sum(p.after for p in pieces if p.part is part) for part in Part}
-    heaviest = max(parts, key=lambda part: parts[part])
-    return DaemonError(
-        ErrorCode.CONTEXT_INPUT_TOO_LARGE,
-        f"What may not be cut needs {total(pieces)} tokens and the budget is {draft.budget};"
-        f" shorten the {heaviest.replace('_', ' ')} or raise budgetTokens.",
-        budgetTokens=draft.budget,
-        neededTokens=total(pieces),
-        heaviest=heaviest,
-        parts={part.value: tokens for part, tokens in parts.items() if tokens},
-    )
+            content = piece.message.content
+            ref = tool_summary.ref_in(draft.tool_summaries.get(piece.source_ref, content))
+            headline = tool_summary.headline_of(content)[:80]
+            draft.shorten(piece, f"Full output: {ref}" if ref else headline, Step.TOOL_REFS)
 
 
 STEPS: tuple[tuple[Step, Callable[[Draft], None]], ...] = (
-    (Step.TOOL_SNIPPETS, _shorten_snippets),
+    (Step.TOOL_SNIPPETS, _shorten_tool_results),
     (Step.SUMMARY_LINES, _shorten_summary),
     (Step.RECENT_ROUNDS, _drop_rounds),
     (Step.TODO_RECAP, _drop_todo),
     (Step.SUMMARY, _drop_summary),
-    (Step.TOOL_REFS, _leave_refs),
+    (Step.TOOL_REFS, _reduce_to_refs),
 )

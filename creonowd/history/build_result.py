@@ -1,16 +1,15 @@
-"""The answer of `context:build`, as it goes over the wire. Judges nothing."""
+"""The result of `context:build`, and how much of its prompt repeats the last turn's."""
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from enum import StrEnum
 from hashlib import sha256
-from threading import Lock
 from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
 
 from creonowd.context.fragment import Action
-from creonowd.history.rounds import Message, spelled
+from creonowd.history.rounds import Message, message_text
+from creonowd.memo import Memo
 from creonowd.model import Model, Result
 from creonowd.redaction import RedactionEvidence
 
@@ -28,10 +27,10 @@ class Part(StrEnum):
 
 
 class Step(StrEnum):
-    """What decided about a candidate; those that cut are taken in this order.
+    """The step that decided about a candidate; those that cut are taken in this order.
 
     `pinned` is never cut, `budget` is the check that a kept one passed, `summarised` rounds are
-    told by the summary.
+    covered by the summary.
     """
 
     PINNED = "pinned"
@@ -46,7 +45,7 @@ class Step(StrEnum):
 
 
 class BuildEvidence(Model):
-    """What became of one candidate. Characters are code points after redaction."""
+    """What was done with one candidate. Characters are code points after redaction."""
 
     part: Part
     source_ref: str
@@ -67,7 +66,7 @@ class PartSummary(Model):
 
 
 class SummaryNote(Model):
-    """Which rounds the summary tells, who wrote it, and whether its lines were shortened."""
+    """How many rounds the summary covers, who wrote it, and whether its lines were shortened."""
 
     covers_rounds: int
     by: str
@@ -115,38 +114,39 @@ class BuildResult(Result):
     tokenizer_exact: bool
 
 
-REMEMBERED = 64
-
 Key = tuple[str, ...]
 
 
-class Sent(NamedTuple):
-    """A prompt as it was sent, message by message, and the hash of its static part."""
+class SentPrompt(NamedTuple):
+    """A prompt, message by message, and the hash of its static part."""
 
     messages: list[bytes]
-    stable: str
+    stable_hash: str
 
 
 class LastTurns:
     """The last prompt of each conversation; not kept over a restart. Safe in any thread."""
 
-    def __init__(self) -> None:
-        self._sent: OrderedDict[Key, Sent] = OrderedDict()
-        self._lock = Lock()
+    def __init__(self, capacity: int = 128) -> None:
+        self._prompts: Memo[Key, SentPrompt] = Memo(capacity)
 
     def compare(
         self, key: Key, messages: Sequence[Message], static: int, static_tokens: int
     ) -> PrefixReuse:
-        """Compare a prompt, whose first `static` messages never change, and become the last one."""
-        now = [spelled(message).encode() for message in messages]
-        stable = sha256(b"".join(now[:static])).hexdigest()
-        before = self._replaced(key, Sent(now, stable))
-        size = sum(map(len, now))
-        common = 0 if before is None else _common(before.messages, now)
+        """Compare a prompt with the last one of its conversation, and keep it as the last one.
+
+        The first `static` messages are those that do not change from turn to turn.
+        """
+        encoded = [message_text(message).encode() for message in messages]
+        stable_hash = sha256(b"".join(encoded[:static])).hexdigest()
+        last = self._prompts.recall(key)
+        self._prompts.put(key, SentPrompt(encoded, stable_hash))
+        size = sum(map(len, encoded))
+        common = 0 if last is None else _common_bytes(last.messages, encoded)
         return PrefixReuse(
-            stable_prefix_hash=stable,
+            stable_prefix_hash=stable_hash,
             stable_prefix_tokens=static_tokens,
-            stable_prefix_unchanged=before is not None and before.stable == stable,
+            stable_prefix_unchanged=last is not None and last.stable_hash == stable_hash,
             prompt_bytes=size,
             common_bytes=common,
             share=round(common / size, 4) if size else 0.0,
@@ -154,28 +154,19 @@ class LastTurns:
 
     def forget(self, key: Key) -> None:
         """Forget a conversation that was cleared."""
-        with self._lock:
-            self._sent.pop(key, None)
-
-    def _replaced(self, key: Key, sent: Sent) -> Sent | None:
-        with self._lock:
-            before = self._sent.pop(key, None)
-            self._sent[key] = sent
-            if len(self._sent) > REMEMBERED:
-                self._sent.popitem(last=False)
-        return before
+        self._prompts.forget(key)
 
 
-def _common(before: Sequence[bytes], now: Sequence[bytes]) -> int:
+def _common_bytes(last: Sequence[bytes], now: Sequence[bytes]) -> int:
     common = 0
-    for old, new in zip(before, now, strict=False):
+    for old, new in zip(last, now, strict=False):
         if old != new:
-            return common + _shared(old, new)
+            return common + _common_prefix(old, new)
         common += len(new)
     return common
 
 
-def _shared(old: bytes, new: bytes) -> int:
+def _common_prefix(old: bytes, new: bytes) -> int:
     """Find how many bytes two messages begin with in common, halving what is left."""
     same, different = 0, min(len(old), len(new)) + 1
     while different - same > 1:

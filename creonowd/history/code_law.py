@@ -1,6 +1,6 @@
-"""`code_law.md`, the repository's guidelines: read when it changes, never written here.
+"""`code_law.md`, the guidelines of a repository, and the prompt by which an agent may generate it.
 
-Knows one file of a project and the prompt by which an agent may generate it, once the user agrees.
+The file is read when it changes and never written here.
 """
 
 import hashlib
@@ -15,11 +15,11 @@ from creonowd.workspace.documents import DocumentFiles
 
 FILE = "code_law.md"
 
-_LEADS_AWAY = "code_law.md is a link that leads nowhere or out of the project; replace it."
+_BROKEN_LINK = "code_law.md is a link that leads nowhere or out of the project; replace it."
 
 
 class CodeLaw(Model):
-    """What the file says now; `text` is None if there is none or it cannot be read as text."""
+    """The file as it is now; `text` is None if there is none or it cannot be read as text."""
 
     exists: bool
     text: str | None = None
@@ -29,7 +29,7 @@ class CodeLaw(Model):
 
     @property
     def sha256(self) -> str:
-        """Tell one text from another."""
+        """The hash of the text."""
         return hashlib.sha256((self.text or "").encode()).hexdigest()
 
 
@@ -41,7 +41,7 @@ class CodeLaws:
 
     @property
     def reads(self) -> int:
-        """How many times a file was really read."""
+        """How many times a file was read from the disk."""
         return self._files.reads
 
     def current(self, root: Path) -> CodeLaw:
@@ -55,7 +55,7 @@ class CodeLaws:
             if absent and not os.path.lexists(root / FILE):
                 return CodeLaw(exists=False)
             if absent:
-                return CodeLaw(exists=True, problem=_LEADS_AWAY)
+                return CodeLaw(exists=True, problem=_BROKEN_LINK)
             return CodeLaw(exists=True, problem=error.message)
         return CodeLaw(
             exists=True,

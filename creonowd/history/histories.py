@@ -1,9 +1,5 @@
-"""The history of every conversation: `<userData>/histories/<project>/<conversation>.jsonl`.
+"""The history of every conversation: `<userData>/histories/<project>/<conversation>.jsonl`."""
 
-Knows entries, rounds and summaries; what a message says is settled before it comes here.
-"""
-
-from collections import OrderedDict
 from collections.abc import Sequence
 from pathlib import Path
 from weakref import WeakValueDictionary
@@ -19,18 +15,19 @@ from creonowd.errors import WarningCode, warning_text
 from creonowd.history import rounds
 from creonowd.history.rounds import Message, Round
 from creonowd.history.summary import HistorySummary
+from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.storage import journal
 
 FOLDER = "histories"
-REMEMBERED = 32
+REMEMBERED = 64
 
 Key = tuple[str, str]
 
-logger = structlog.stdlib.get_logger(__name__)
+log = structlog.stdlib.get_logger(__name__)
 
 
-class Written(Model):
+class StoredSummary(Model):
     """A summary of the first `covers` rounds, and who wrote it."""
 
     covers: int
@@ -39,18 +36,21 @@ class Written(Model):
 
 
 class _HistoryEntry(Model):
+    """One line of a history's file."""
+
     messages: tuple[Message, ...] = ()
-    written: Written | None = None
+    written: StoredSummary | None = None
 
 
 class History(Model):
-    """What a conversation holds now; a changed one is a new value.
+    """The rounds and summaries of a conversation; a changed history is a new value.
 
-    `size` is where its log ends, `torn` and `damaged` what a crash or a bad disk has cost.
+    `summaries` are keyed by the number of rounds that they cover. `size` is where the file ends;
+    `torn` if a crash cut its last line, `damaged` counts its unreadable lines.
     """
 
     rounds: tuple[Round, ...] = ()
-    written: dict[int, Written] = field(default_factory=dict[int, Written])
+    summaries: dict[int, StoredSummary] = field(default_factory=dict[int, StoredSummary])
     size: int = 0
     torn: bool = False
     damaged: int = 0
@@ -62,97 +62,92 @@ class History(Model):
 
     @property
     def warnings(self) -> list[str]:
-        """What was lost."""
+        """Warnings of lines that were lost."""
         damaged = f"{WarningCode.HISTORY_DAMAGED_LINE}: {self.damaged}"
         return [
             *([warning_text(WarningCode.HISTORY_TORN_LINE)] if self.torn else []),
             *([damaged] if self.damaged else []),
         ]
 
-    def with_summary(self, written: Written) -> "History":
-        """Give the same history with one more summary."""
-        return replace(self, written={**self.written, written.covers: written})
+    def with_summary(self, summary: StoredSummary) -> "History":
+        """Return the same history with one more summary."""
+        return replace(self, summaries={**self.summaries, summary.covers: summary})
 
 
 class Histories:
-    """All histories of this user; what is acknowledged is on the disk."""
+    """All histories of this user; a change that returns is on the disk."""
 
     def __init__(self, user_data: Path) -> None:
         self._folder = user_data / FOLDER
         self._locks: WeakValueDictionary[Key, anyio.Lock] = WeakValueDictionary()
-        self._pens: WeakValueDictionary[Key, anyio.Lock] = WeakValueDictionary()
-        self._known: OrderedDict[Key, History] = OrderedDict()
+        self._summary_locks: WeakValueDictionary[Key, anyio.Lock] = WeakValueDictionary()
+        self._histories: Memo[Key, History] = Memo(REMEMBERED)
 
     async def read(self, key: Key) -> History:
-        """Give the history of a conversation; one that never began is empty."""
-        async with self.changing(key):
+        """Return the history of a conversation; one that never began is empty."""
+        async with self.lock(key):
             return await self.current(key)
 
-    def changing(self, key: Key) -> anyio.Lock:
-        """Keep others from changing a history while the block runs."""
+    def lock(self, key: Key) -> anyio.Lock:
+        """Return the lock that who changes a history holds."""
         return self._locks.setdefault(key, anyio.Lock())
 
-    def summarising(self, key: Key) -> anyio.Lock:
-        """Keep others from having the same rounds summarised; the history may change meanwhile."""
-        return self._pens.setdefault(key, anyio.Lock())
+    def summary_lock(self, key: Key) -> anyio.Lock:
+        """Return the lock that who summarises rounds holds; the history may change meanwhile."""
+        return self._summary_locks.setdefault(key, anyio.Lock())
 
     async def append(self, key: Key, messages: Sequence[Message]) -> History:
-        """Add checked messages, all or none; the caller holds `changing`."""
+        """Append checked messages, all or none; the caller holds `lock`."""
         before = await self.current(key)
         size = await self._write(key, before, _HistoryEntry(messages=tuple(messages)))
-        grown = tuple(rounds.grouped(before.rounds, messages))
-        self._keep(key, replace(before, rounds=grown, size=size, torn=False))
-        return replace(self._known[key], torn=before.torn)
+        longer = tuple(rounds.group_rounds(before.rounds, messages))
+        history = replace(before, rounds=longer, size=size, torn=False)
+        self._histories.put(key, history)
+        return replace(history, torn=before.torn)
 
-    async def summary_of(self, key: Key, told: Sequence[Round]) -> Written | None:
-        """Give the summary that is kept of these first rounds, if there is one."""
+    async def summary_of(self, key: Key, first: Sequence[Round]) -> StoredSummary | None:
+        """Return the stored summary of these first rounds, if there is one."""
         history = await self.read(key)
-        return history.written.get(len(told)) if _begins_with(history.rounds, told) else None
+        return history.summaries.get(len(first)) if _begins_with(history.rounds, first) else None
 
-    async def keep_summary(self, key: Key, written: Written, told: Sequence[Round]) -> None:
-        """Keep a summary beside the rounds that it tells, unless these were cleared meanwhile."""
-        async with self.changing(key):
+    async def store_summary(self, key: Key, summary: StoredSummary, first: Sequence[Round]) -> None:
+        """Store a summary beside the rounds that it covers, unless these were cleared meanwhile."""
+        async with self.lock(key):
             before = await self.current(key)
-            if written.covers in before.written or not _begins_with(before.rounds, told):
+            if summary.covers in before.summaries or not _begins_with(before.rounds, first):
                 return
-            size = await self._write(key, before, _HistoryEntry(written=written))
-            known = {**before.written, written.covers: written}
-            self._keep(key, replace(before, written=known, size=size, torn=False))
+            size = await self._write(key, before, _HistoryEntry(written=summary))
+            history = replace(before.with_summary(summary), size=size, torn=False)
+            self._histories.put(key, history)
 
     async def clear(self, key: Key) -> int:
-        """Forget a history; tells how many rounds it had."""
-        async with self.changing(key):
+        """Erase a history; return how many rounds it had."""
+        async with self.lock(key):
             before = await self.current(key)
             await to_thread.run_sync(journal.erase, self._path(key))
-            self._known.pop(key, None)
+            self._histories.forget(key)
             return len(before.rounds)
 
     async def current(self, key: Key) -> History:
-        """Give the history to someone who holds `changing`."""
-        known = self._known.get(key)
+        """Return the history; the caller holds `lock`."""
+        history = self._histories.recall(key)
         size = await to_thread.run_sync(journal.size_of, self._path(key))
-        if known is None or (known.size != size and not known.torn):
-            known = await to_thread.run_sync(_load, self._path(key))
-        self._keep(key, known)
-        return known
+        if history is None or (history.size != size and not history.torn):
+            history = await to_thread.run_sync(_load, self._path(key))
+            self._histories.put(key, history)
+        return history
 
     async def _write(self, key: Key, before: History, entry: _HistoryEntry) -> int:
         data = msgspec.json.encode(entry)
         return await to_thread.run_sync(journal.append, self._path(key), before.size, data)
 
-    def _keep(self, key: Key, history: History) -> None:
-        self._known[key] = history
-        self._known.move_to_end(key)
-        if len(self._known) > REMEMBERED:
-            self._known.popitem(last=False)
-
     def _path(self, key: Key) -> Path:
         return self._folder / key[0] / f"{key[1]}.jsonl"
 
 
-def _begins_with(rounds: Sequence[Round], told: Sequence[Round]) -> bool:
-    pairs = zip(rounds, told, strict=False)
-    return len(rounds) >= len(told) and all(a is b or a.messages == b.messages for a, b in pairs)
+def _begins_with(rounds: Sequence[Round], first: Sequence[Round]) -> bool:
+    pairs = zip(rounds, first, strict=False)
+    return len(rounds) >= len(first) and all(a is b or a.messages == b.messages for a, b in pairs)
 
 
 def _load(path: Path) -> History:
@@ -166,12 +161,12 @@ def _load(path: Path) -> History:
             unreadable += 1
     damaged = found.damaged + unreadable
     if found.torn or damaged:
-        logger.warning("history_damaged", torn=found.torn, lines=damaged)
+        log.warning("history_damaged", torn=found.torn, lines=damaged)
     messages = [message for entry in entries for message in entry.messages]
-    written = [entry.written for entry in entries if entry.written is not None]
+    summaries = [entry.written for entry in entries if entry.written is not None]
     return History(
-        rounds=tuple(rounds.grouped((), messages)),
-        written={each.covers: each for each in written},
+        rounds=tuple(rounds.group_rounds((), messages)),
+        summaries={summary.covers: summary for summary in summaries},
         size=found.size,
         torn=found.torn,
         damaged=damaged,

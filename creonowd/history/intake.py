@@ -1,6 +1,6 @@
-"""Messages on their way into a history: no thoughts, no secrets, results in brief, big texts as files.
+"""Messages before they enter a history: without thoughts and secrets, results summarised.
 
-Knows which message becomes what; the log and the wire are others' work.
+A tool's result, and any text over the inline limits, becomes a context file.
 """
 
 import re
@@ -17,7 +17,14 @@ from creonowd.context_files.records import MAX_KEY_LENGTH, ContextRef, Kind, Ori
 from creonowd.context_files.slices import Preview, fits
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history import tool_summary
-from creonowd.history.observation import Form, Observation, cleaned, observe, parsed, relative
+from creonowd.history.observation import (
+    Form,
+    Observation,
+    observe,
+    parse_json,
+    redact_json,
+    without_root,
+)
 from creonowd.history.rounds import Message, Speaker, ToolCall, without_thoughts
 from creonowd.history.tool_result import LineLimits, one_line
 from creonowd.redaction import Redactor
@@ -25,8 +32,8 @@ from creonowd.redaction import Redactor
 _SUMMARY = re.compile(r"\[[^\]\n]{1,70}\] ")
 
 
-class Desk(NamedTuple):
-    """What recording works with; `root` is the project's folder, told to nobody."""
+class Intake(NamedTuple):
+    """What messages are prepared with; `root`, the project's folder, appears in no message."""
 
     files: ContextFiles
     redactor: Redactor
@@ -43,8 +50,8 @@ class ToolResult(NamedTuple):
     call_id: str | None = None
 
 
-class Recorded(NamedTuple):
-    """What the history keeps of a text, and where all of it is."""
+class KeptText(NamedTuple):
+    """The text that a history keeps, and the context file with all of it."""
 
     text: str
     observation: Observation | None = None
@@ -52,52 +59,51 @@ class Recorded(NamedTuple):
     preview: Preview | None = None
 
 
-async def record_result(desk: Desk, where: ConversationKey | None, result: ToolResult) -> Recorded:
-    """Compress a tool's result; with a conversation, all of it becomes a context file."""
-    if where is not None and await _is_summary(desk, where, result.content):
-        return Recorded(desk.redactor.redact(result.content).text)
-    seen, summary = await to_thread.run_sync(_compressed, desk, result)
-    if where is None or seen.form is Form.EMPTY:
-        return Recorded(summary, seen)
-    json = seen.form is Form.JSON
+async def keep_result(intake: Intake, key: ConversationKey | None, result: ToolResult) -> KeptText:
+    """Summarise a tool's result; with a conversation, all of it becomes a context file."""
+    if key is not None and await _is_summary(intake, key, result.content):
+        return KeptText(intake.redactor.redact(result.content).text)
+    observation, summary = await to_thread.run_sync(_compress, intake, result)
+    if key is None or observation.form is Form.EMPTY:
+        return KeptText(summary, observation)
     about = NewFileInfo(
         kind=Kind.ARTIFACT,
         hint=tool_summary.headline_of(summary),
         origin=Origin.TOOL,
-        mime_type="application/json" if json else "text/plain",
+        mime_type="application/json" if observation.form is Form.JSON else "text/plain",
         key=None if result.call_id is None else result.call_id[:MAX_KEY_LENGTH],
     )
-    put = await _put(desk.files, where, seen.text, about)
-    return Recorded(tool_summary.with_ref(summary, put.ref.id), seen, put.ref, put.preview)
+    put = await _put(intake.files, key, observation.text, about)
+    return KeptText(tool_summary.with_ref(summary, put.ref.id), observation, put.ref, put.preview)
 
 
-async def record_message(
-    desk: Desk, where: ConversationKey, message: Message
-) -> tuple[Message, Recorded]:
-    """Prepare what a user or the model said; a text over the limits becomes a file as well."""
-    kept = await to_thread.run_sync(_without_secrets, desk, message)
-    if fits(kept.content, desk.files.inline_limits):
-        return kept, Recorded(kept.content)
+async def keep_message(
+    intake: Intake, key: ConversationKey, message: Message
+) -> tuple[Message, KeptText]:
+    """Prepare a message of the user or the model; a text over the limits becomes a file as well."""
+    kept = await to_thread.run_sync(_redact_message, intake, message)
+    if fits(kept.content, intake.files.inline_limits):
+        return kept, KeptText(kept.content)
     hint = f"{message.role}: {one_line(kept.content, 80)}"
     about = NewFileInfo(kind=Kind.HISTORY, hint=hint, origin=Origin.ARCHIVE)
-    put = await desk.files.put(where, kept.content, about)
-    return kept, Recorded(kept.content, None, put.ref, put.preview)
+    put = await intake.files.put(key, kept.content, about)
+    return kept, KeptText(kept.content, None, put.ref, put.preview)
 
 
-def _compressed(desk: Desk, result: ToolResult) -> tuple[Observation, str]:
-    seen = observe(result.content, desk.redactor, desk.root)
-    arguments = tool_summary.read_arguments(result.arguments, desk.redactor, desk.root)
-    summary = tool_summary.compress(result.tool, arguments, seen, desk.limits)
-    return seen, desk.redactor.redact(summary).text
+def _compress(intake: Intake, result: ToolResult) -> tuple[Observation, str]:
+    observation = observe(result.content, intake.redactor, intake.root)
+    arguments = tool_summary.read_arguments(result.arguments, intake.redactor, intake.root)
+    summary = tool_summary.summarise_result(result.tool, arguments, observation, intake.limits)
+    return observation, intake.redactor.redact(summary).text
 
 
-async def _is_summary(desk: Desk, where: ConversationKey, content: Any) -> bool:
-    """Tell whether a result is a summary of ours already: its ref is one of this conversation."""
+async def _is_summary(intake: Intake, key: ConversationKey, content: Any) -> bool:
+    """Return whether a result is one of our summaries: its ref is one of this conversation."""
     if not isinstance(content, str) or not _SUMMARY.match(content):
         return False
     ref = tool_summary.ref_in(content)
-    conversation = await desk.files.run(desk.files.store.find, *where)
-    if ref is None or conversation is None or len(content) > 2 * desk.limits.total:
+    conversation = await intake.files.run(intake.files.store.find, *key)
+    if ref is None or conversation is None or len(content) > 2 * intake.limits.total:
         return False
     try:
         conversation.find(ref)
@@ -107,47 +113,47 @@ async def _is_summary(desk: Desk, where: ConversationKey, content: Any) -> bool:
 
 
 async def _put(
-    files: ContextFiles, where: ConversationKey, text: str, about: NewFileInfo
+    files: ContextFiles, key: ConversationKey, text: str, about: NewFileInfo
 ) -> PutResult:
-    """Put a file under its call's id; ids that models use again get the content's hash behind them."""
+    """Put a file under its call's id; an id that is taken gets the content's hash as a suffix."""
     try:
-        return await files.put(where, text, about)
+        return await files.put(key, text, about)
     except DaemonError as error:
         if error.code is not ErrorCode.CONFLICT or about.key is None or "id" not in error.details:
             raise
     digest = sha256(text.encode()).hexdigest()[:16]
-    return await files.put(where, text, about._replace(key=f"{about.key[:200]}-{digest}"))
+    return await files.put(key, text, about._replace(key=f"{about.key[:200]}-{digest}"))
 
 
-def _without_secrets(desk: Desk, message: Message) -> Message:
+def _redact_message(intake: Intake, message: Message) -> Message:
     content = message.content
     if message.role is Speaker.ASSISTANT:
         content = without_thoughts(content)
-    calls = tuple(_clean_call(call, desk) for call in message.calls)
+    calls = tuple(_redact_call(call, intake) for call in message.calls)
     return replace(
         message,
-        content=desk.redactor.redact(content).text,
+        content=intake.redactor.redact(content).text,
         tool_calls=calls or UNSET,
-        name=clean_name(message.name, desk.redactor),
+        name=redact_name(message.name, intake.redactor),
     )
 
 
-def clean_name(name: str | UnsetType, redactor: Redactor) -> str | UnsetType:
-    """Take secrets out of the name that a message gives its speaker or its tool."""
+def redact_name(name: str | UnsetType, redactor: Redactor) -> str | UnsetType:
+    """Redact the name that a message gives its sender or its tool."""
     return UNSET if name is UNSET else redactor.redact(name).text
 
 
-def _clean_call(call: ToolCall, desk: Desk) -> ToolCall:
-    given = relative(call.arguments, desk.root)
-    name = desk.redactor.redact(call.name).text
-    return replace(call, name=name, arguments=_clean_arguments(given, desk.redactor))
+def _redact_call(call: ToolCall, intake: Intake) -> ToolCall:
+    given = without_root(call.arguments, intake.root)
+    name = intake.redactor.redact(call.name).text
+    return replace(call, name=name, arguments=_redact_arguments(given, intake.redactor))
 
 
-def _clean_arguments(given: Any, redactor: Redactor) -> Any:
+def _redact_arguments(given: Any, redactor: Redactor) -> Any:
     if not isinstance(given, str):
-        return cleaned(given, redactor)
-    value = parsed(given)
-    clean = value if value is None else cleaned(value, redactor)
+        return redact_json(given, redactor)
+    value = parse_json(given)
+    clean = None if value is None else redact_json(value, redactor)
     if value is None or clean == value:
         return redactor.redact(given).text
     return msgspec.json.encode(clean).decode()

@@ -1,7 +1,4 @@
-"""What a tool gave back, whatever its shape, without its secrets.
-
-Knows JSON, text and bytes; knows no tool. Nothing here decides what is kept of it.
-"""
+"""The result of a tool, of whatever shape, read as JSON, text or bytes, and redacted."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -16,54 +13,6 @@ from creonowd.model import Model
 from creonowd.redaction import Redacted, RedactionEvidence, Redactor, redact_value
 from creonowd.redaction.labels import is_secret_name
 
-FEW = 16
-AT_ONCE = 1000
-SMALL = 4096
-
-
-class CachedRedactor(Redactor):
-    """Looks closely at what is not known to be clean, and at no text twice."""
-
-    def __init__(self, redactor: Redactor, clean: set[str]) -> None:
-        super().__init__()
-        self._redactor = redactor
-        self._known = {text: Redacted(text, ()) for text in clean}
-
-    def redact(self, text: str, source_ref: str = "") -> Redacted:
-        """Replace every secret by the placeholder; what was found is told of no source."""
-        known = self._known.get(text)
-        if known is None:
-            known = self._known[text] = self._redactor.redact(text, source_ref)
-        return known
-
-
-def cached_redactor(value: Any, redactor: Redactor) -> Redactor:
-    """Give a redactor that is quick with the texts of a value; the same one if they are few."""
-    texts = list(_texts(value))
-    if len(texts) <= FEW:
-        return redactor
-    clean: set[str] = set()
-    left = iter({text for text in texts if len(text) <= SMALL and "\n" not in text})
-    while batch := list(islice(left, AT_ONCE)):
-        looked = zip(batch, redactor.surely_clean(batch), strict=True)
-        clean.update(text for text, spotless in looked if spotless)
-    return CachedRedactor(redactor, clean)
-
-
-def _texts(value: Any) -> Iterator[str]:
-    """List every text and every name, without walking down into the value itself."""
-    level: list[Any] = [value]
-    while level:
-        one = level.pop()
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, dict):
-            fields = cast("dict[Any, Any]", one)
-            level += [*fields.keys(), *fields.values()]
-        elif isinstance(one, list):
-            level += cast("list[Any]", one)
-
-
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
 _BASE64 = re.compile(r"(?:data:[\w.+/-]*;base64,)?[A-Za-z0-9+/_-]{512,}={0,2}\s*\Z")
 _PAIR = re.compile(
@@ -77,10 +26,13 @@ _SAMPLE = 4096
 _BINARY_SHARE = 0.02
 _NESTED = 12
 _DEEPEST = 100
+_FEW_TEXTS = 16
+_SMALL_TEXT = 4096
+_BATCH = 1000
 
 
 class Form(StrEnum):
-    """What kind of thing a result is."""
+    """What kind of data a tool's result is."""
 
     TEXT = "text"
     JSON = "json"
@@ -90,9 +42,9 @@ class Form(StrEnum):
 
 
 class Observation(Model):
-    """A result without its secrets: `text` is all of it, `value` what it says.
+    """A redacted result: `text` is all of it, `value` the JSON that it is.
 
-    `verbatim` if the text is what the tool gave, line for line.
+    `verbatim` if the text has the lines of the tool's own text.
     """
 
     form: Form
@@ -111,42 +63,60 @@ class Observation(Model):
 
 
 def observe(result: Any, redactor: Redactor, root: str = "") -> Observation:
-    """Read a result of any shape; paths below `root` are told relative to it."""
-    result = _joined(result)
-    if result is None or (isinstance(result, str | list | dict) and not _stripped(result)):
+    """Read a result of any shape; paths below `root` become relative to it."""
+    result = _join_blocks(result)
+    blank = isinstance(result, str) and not result.strip()
+    if result is None or blank or (isinstance(result, list | dict) and not result):
         return Observation(form=Form.EMPTY, text="")
     if _too_deep(result):
-        result = _spelled(result)
+        result = _as_json(result)
     if isinstance(result, str):
-        return _read_text(_relative(result, root), redactor)
-    return _structured(relative(result, root), redactor)
+        return _read_text(_without_root(result, root), redactor)
+    return _read_value(without_root(result, root), redactor)
 
 
-def relative(value: Any, root: str) -> Any:
-    """Tell every path below `root` relative to it."""
-    return _each_text(value, lambda text: _relative(text, root)) if root else value
+def without_root(value: Any, root: str) -> Any:
+    """Make every path below `root` relative to it."""
+    return _each_text(value, lambda text: _without_root(text, root)) if root else value
 
 
-def cleaned(value: Any, redactor: Redactor) -> Any:
-    """Take secrets out of a value, also where they stand in JSON inside its texts."""
-    glancing = cached_redactor(value, redactor)
-    return redact_value(_each_text(value, lambda text: _clean_json(text, glancing)), glancing)
+def _without_root(text: str, root: str) -> str:
+    if not root or root not in text:
+        return text
+    for separator in ("/", "\\"):
+        text = text.replace(root + separator, "")
+    return text
+
+
+def redact_json(value: Any, redactor: Redactor) -> Any:
+    """Redact a decoded value, also where a secret stands in JSON inside its texts."""
+    cached = cached_redactor(value, redactor)
+    return redact_value(_each_text(value, lambda text: _redact_json_text(text, cached)), cached)
+
+
+def _redact_json_text(text: str, redactor: Redactor, depth: int = 0) -> str:
+    value = parse_json(text) if depth < _NESTED else None
+    if value is None:
+        return text
+    deeper = _each_text(value, lambda inner: _redact_json_text(inner, redactor, depth + 1))
+    clean = redact_value(deeper, redactor)
+    return text if clean == value else msgspec.json.encode(clean).decode()
 
 
 def as_fields(value: Any) -> dict[str, Any]:
-    """Give an object's fields; anything else has none."""
+    """Return an object's fields; anything else has none."""
     if not isinstance(value, dict):
         return {}
     return {str(key): item for key, item in cast("dict[Any, Any]", value).items()}
 
 
 def as_items(value: Any) -> list[Any]:
-    """Give a list's items; anything else has none."""
+    """Return a list's items; anything else has none."""
     return cast("list[Any]", value) if isinstance(value, list) else []
 
 
-def parsed(text: str) -> Any:
-    """Read a text that is a JSON object or list; None if it is neither, or too deep to look into."""
+def parse_json(text: str) -> Any:
+    """Read a text that is a JSON object or list; None if it is neither, or nested too deeply."""
     if text.lstrip()[:1] not in {"{", "["}:
         return None
     try:
@@ -156,17 +126,13 @@ def parsed(text: str) -> Any:
     return None if _too_deep(value) else value
 
 
-def pretty(value: Any) -> str:
-    """Spell a value over many lines, so that it can be searched."""
+def _indented(value: Any) -> str:
+    """Write a value over many lines, so that it can be searched."""
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
-def _stripped(result: Any) -> Any:
-    return result.strip() if isinstance(result, str) else result
-
-
-def _joined(result: Any) -> Any:
-    """Put together the text blocks in which model APIs wrap results."""
+def _join_blocks(result: Any) -> Any:
+    """Join the text blocks in which model APIs wrap results."""
     content: Any = as_fields(result).get("content", result)
     blocks = [as_fields(block) for block in as_items(content)]
     texts = [block.get("text") for block in blocks if block.get("type") == "text"]
@@ -183,34 +149,34 @@ def _read_text(text: str, redactor: Redactor) -> Observation:
     clean = redactor.redact(text, "tool result")
     if is_binary(text):
         return Observation(form=Form.BINARY, text=clean.text, evidence=clean.evidence)
-    value = parsed(text)
+    value = parse_json(text)
     if value is not None:
-        made = _structured(value, redactor)
-        if made.value != value:
-            return made
-        return msgspec.structs.replace(made, text=clean.text, verbatim=True)
-    if text.lstrip()[:1] in {"{", "["} and (pairs := _salvaged(text)):
-        hidden = redactor.redact(_without_named(text, redactor)).text
-        found = cleaned(pairs, redactor)
-        return Observation(form=Form.MALFORMED, text=hidden, value=found, evidence=clean.evidence)
+        read = _read_value(value, redactor)
+        if read.value != value:
+            return read
+        return msgspec.structs.replace(read, text=clean.text, verbatim=True)
+    if text.lstrip()[:1] in {"{", "["} and (pairs := _pairs(text)):
+        redacted = redactor.redact(_redact_pairs(text, redactor)).text
+        found = redact_json(pairs, redactor)
+        return Observation(form=Form.MALFORMED, text=redacted, value=found, evidence=clean.evidence)
     return Observation(form=Form.TEXT, text=clean.text, evidence=clean.evidence, verbatim=True)
 
 
-def _structured(value: Any, redactor: Redactor) -> Observation:
-    clean = cleaned(value, redactor)
-    text = redactor.redact(pretty(clean), "tool result")
-    evidence = redactor.redact(pretty(value), "tool result").evidence
+def _read_value(value: Any, redactor: Redactor) -> Observation:
+    clean = redact_json(value, redactor)
+    text = redactor.redact(_indented(clean), "tool result")
+    evidence = redactor.redact(_indented(value), "tool result").evidence
     return Observation(form=Form.JSON, text=text.text, value=clean, evidence=evidence)
 
 
 def is_binary(text: str) -> bool:
-    """Tell whether a text is bytes in disguise: control characters, or base64 from end to end."""
+    """Return whether a text is binary data: control characters, or base64 from end to end."""
     sample = text[:_SAMPLE]
     odd = len(_BINARY.findall(sample))
     return "\0" in sample or odd > _BINARY_SHARE * len(sample) or bool(_BASE64.match(text))
 
 
-def _salvaged(text: str) -> dict[str, Any]:
+def _pairs(text: str) -> dict[str, Any]:
     """Find the named values of JSON that is broken or was cut off."""
     found: dict[str, Any] = {}
     for match in _PAIR.finditer(text):
@@ -225,22 +191,22 @@ def _value(match: re.Match[str]) -> Any:
         return match["text"] or ""
 
 
-def _without_named(text: str, redactor: Redactor) -> str:
-    """Take out of broken JSON what a secret's name holds, or JSON inside its texts."""
-    secret = cache(is_secret_name)
+def _redact_pairs(text: str, redactor: Redactor) -> str:
+    """Redact the values of secret names in broken JSON, and the JSON inside its texts."""
+    is_secret = cache(is_secret_name)
 
-    def hidden(match: re.Match[str]) -> str:
-        if not secret(match["key"]) and (match["text"] or "").lstrip()[:1] not in {"{", "["}:
+    def redact_pair(match: re.Match[str]) -> str:
+        if not is_secret(match["key"]) and (match["text"] or "").lstrip()[:1] not in {"{", "["}:
             return match[0]
         pair = {match["key"]: _value(match)}
-        clean = cleaned(pair, redactor)
+        clean = redact_json(pair, redactor)
         return match[0] if clean == pair else msgspec.json.encode(clean).decode()[1:-1]
 
-    return _PAIR.sub(hidden, text)
+    return _PAIR.sub(redact_pair, text)
 
 
 def _too_deep(value: Any) -> bool:
-    """Tell whether a value is nested deeper than it can be walked, without walking down itself."""
+    """Return whether a value is nested too deeply for recursion, without recursion."""
     level: list[Any] = [value]
     for _ in range(_DEEPEST):
         level = [item for one in level for item in _inner(one)]
@@ -254,7 +220,7 @@ def _inner(value: Any) -> list[Any]:
     return [item for item in items if isinstance(item, list | dict)]
 
 
-def _spelled(value: Any) -> str:
+def _as_json(value: Any) -> str:
     try:
         return msgspec.json.encode(value).decode()
     except RecursionError:
@@ -272,18 +238,44 @@ def _each_text(value: Any, change: Callable[[str], str]) -> Any:
     return value
 
 
-def _clean_json(text: str, redactor: Redactor, depth: int = 0) -> str:
-    value = parsed(text) if depth < _NESTED else None
-    if value is None:
-        return text
-    deeper = _each_text(value, lambda inner: _clean_json(inner, redactor, depth + 1))
-    clean = redact_value(deeper, redactor)
-    return text if clean == value else msgspec.json.encode(clean).decode()
+class CachedRedactor(Redactor):
+    """Redacts what is not known to be clean, and no text twice."""
+
+    def __init__(self, redactor: Redactor, clean: set[str]) -> None:
+        super().__init__()
+        self._redactor = redactor
+        self._redacted = {text: Redacted(text, ()) for text in clean}
+
+    def redact(self, text: str, source_ref: str = "") -> Redacted:
+        """Replace every secret by the placeholder; the evidence may name another source."""
+        redacted = self._redacted.get(text)
+        if redacted is None:
+            redacted = self._redacted[text] = self._redactor.redact(text, source_ref)
+        return redacted
 
 
-def _relative(text: str, root: str) -> str:
-    if not root or root not in text:
-        return text
-    for separator in ("/", "\\"):
-        text = text.replace(root + separator, "")
-    return text
+def cached_redactor(value: Any, redactor: Redactor) -> Redactor:
+    """Return a redactor that is quick with the texts of a value; the same one if they are few."""
+    texts = list(_texts(value))
+    if len(texts) <= _FEW_TEXTS:
+        return redactor
+    clean: set[str] = set()
+    left = iter({text for text in texts if len(text) <= _SMALL_TEXT and "\n" not in text})
+    while batch := list(islice(left, _BATCH)):
+        checked = zip(batch, redactor.surely_clean(batch), strict=True)
+        clean.update(text for text, spotless in checked if spotless)
+    return CachedRedactor(redactor, clean)
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """List every text and every name, without recursion."""
+    level: list[Any] = [value]
+    while level:
+        one = level.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            fields = cast("dict[Any, Any]", one)
+            level += [*fields.keys(), *fields.values()]
+        elif isinstance(one, list):
+            level += cast("list[Any]", one)

@@ -1,7 +1,4 @@
-"""Rounds of a conversation: a user's message and all that follows up to the next.
-
-Knows how calls and results pair up; knows no disk, no budget and no tool.
-"""
+"""Messages of a conversation and their rounds: a user's message and all that follows up to the next."""
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -14,14 +11,28 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.history.observation import parsed
+from creonowd.history.observation import parse_json
 from creonowd.model import Model
 
 LONGEST_ID = 256
+LONG_ARGUMENT = 400
+REMEMBERED = 32
+NO_RESULT = "[no result was recorded]"
+
+_TAG = re.compile(
+    r"<(?P<end>/?)(?P<name>think|thinking|thoughts?|reasoning|scratchpad)\b[^<>]{0,200}>",
+    re.IGNORECASE,
+)
+_STEP = re.compile(
+    r"^(?:Thoughts?|思考)[ \t]*(?:\d+[ \t]*)?[:：].*?"
+    r"(?=^(?:Action|Observation|Final Answer|Answer|Finish|行动|观察|最终答案)\b|\n[ \t]*\n|\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+_QUOTES = "`'\"“「"
 
 
 class Speaker(StrEnum):
-    """Who says a message."""
+    """The role of a message's sender."""
 
     SYSTEM = "system"
     USER = "user"
@@ -30,7 +41,7 @@ class Speaker(StrEnum):
 
 
 class ToolCall(Model):
-    """A call that the model asks for; `arguments` is an object, or the JSON of one."""
+    """A call that the model makes; `arguments` is an object, or the JSON of one."""
 
     id: Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
     name: Annotated[str, Meta(max_length=LONGEST_ID)]
@@ -48,20 +59,20 @@ class Message(Model):
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
-        """The calls that it asks for."""
+        """The calls that it makes."""
         return self.tool_calls or ()
 
 
-def spelled_calls(message: Message) -> list[str]:
-    """Spell what a message's calls add to a prompt: each name and its arguments."""
+def call_texts(message: Message) -> list[str]:
+    """Return what a message's calls add to a prompt: each name and its arguments."""
     return [text for call in message.calls for text in (call.name, _arguments(call.arguments))]
 
 
-def spelled(message: Message) -> str:
-    """Spell all of a message, so that two can be compared byte by byte."""
-    about = "" if message.tool_call_id is UNSET else f" {message.tool_call_id}"
-    called = "".join(f"\n{text}" for text in spelled_calls(message))
-    return f"{message.role}{about}\n{message.content}{called}\n"
+def message_text(message: Message) -> str:
+    """Return all of a message as one text, so that two can be compared byte by byte."""
+    call_id = "" if message.tool_call_id is UNSET else f" {message.tool_call_id}"
+    calls = "".join(f"\n{text}" for text in call_texts(message))
+    return f"{message.role}{call_id}\n{message.content}{calls}\n"
 
 
 def _arguments(arguments: Any) -> str:
@@ -70,36 +81,31 @@ def _arguments(arguments: Any) -> str:
     return msgspec.json.encode(arguments).decode()
 
 
-LONG_ARGUMENT = 400
-REMEMBERED = 32
-NO_RESULT = "[no result was recorded]"
-
-
 class Round:
-    """One round, unchanging; a longer one is another.
+    """One round; it never changes, a longer one is another.
 
-    Those who count or quote it remember with it what they found, up to a number of things.
+    Costs and cuts are remembered with the round that they belong to, so that they go with it.
     """
 
     def __init__(self, index: int, messages: Sequence[Message]) -> None:
         self.index = index
         self.messages = tuple(messages)
-        self._found: dict[Hashable, Any] = {}
+        self._values: dict[Hashable, Any] = {}
 
     def recall(self, key: Hashable) -> Any:
-        """Give what was remembered under a key; None if nothing is."""
-        return self._found.get(key)
+        """Return the value that was remembered under a key, else None."""
+        return self._values.get(key)
 
-    def remember(self, key: Hashable, found: Any) -> None:
-        """Keep something that this round and those before it always come to."""
-        if len(self._found) >= REMEMBERED:
-            self._found.clear()
-        self._found[key] = found
+    def remember(self, key: Hashable, value: Any) -> None:
+        """Keep a value that depends on this round and those before it only."""
+        if len(self._values) >= REMEMBERED:
+            self._values.clear()
+        self._values[key] = value
 
     @cached_property
     def view(self) -> tuple[Message, ...]:
         """The round as a later turn sees it: every call right before its result."""
-        return tuple(paired([_brief(message) for message in self.messages]))
+        return tuple(pair([_with_short_arguments(message) for message in self.messages]))
 
     @cached_property
     def finished(self) -> bool:
@@ -113,23 +119,23 @@ class Round:
         first = self.messages[0]
         return first.content if first.role is Speaker.USER else ""
 
-    def extended(self, more: Sequence[Message]) -> "Round":
-        """Give the round with more messages at its end."""
+    def extend(self, more: Sequence[Message]) -> "Round":
+        """Return the round with more messages at its end."""
         return Round(self.index, (*self.messages, *more))
 
 
-def grouped(before: Sequence[Round], messages: Iterable[Message]) -> list[Round]:
-    """Add messages to rounds: one of the user begins the next."""
+def group_rounds(before: Sequence[Round], messages: Iterable[Message]) -> list[Round]:
+    """Add messages to rounds; each message of the user begins the next."""
     rounds = list(before)
     for message in messages:
         if message.role is Speaker.USER or not rounds:
             rounds.append(Round(len(rounds), [message]))
         else:
-            rounds[-1] = rounds[-1].extended([message])
+            rounds[-1] = rounds[-1].extend([message])
     return rounds
 
 
-def pending(messages: Iterable[Message]) -> list[ToolCall]:
+def _pending_calls(messages: Iterable[Message]) -> list[ToolCall]:
     """List the calls of a round that have no result yet, oldest first."""
     waiting: list[ToolCall] = []
     for message in messages:
@@ -141,23 +147,23 @@ def pending(messages: Iterable[Message]) -> list[ToolCall]:
     return waiting
 
 
-def checked(before: Sequence[Message], messages: Sequence[Message]) -> list[Message]:
-    """Refuse messages that would part calls and results; tell each result which call it answers."""
-    known = list(before)
-    told: list[Message] = []
+def check_messages(before: Sequence[Message], messages: Sequence[Message]) -> list[Message]:
+    """Refuse messages that would part calls and results; name the call that each result answers."""
+    last_round = list(before)
+    valid: list[Message] = []
     for number, message in enumerate(messages):
         if message.role is Speaker.USER:
-            known = []
-        checked_one = _checked(message, pending(known), f"messages[{number}]")
-        known.append(checked_one)
-        told.append(checked_one)
-    return told
+            last_round = []
+        checked = _check(message, _pending_calls(last_round), f"messages[{number}]")
+        last_round.append(checked)
+        valid.append(checked)
+    return valid
 
 
-def paired(messages: Sequence[Message]) -> Iterator[Message]:
+def pair(messages: Sequence[Message]) -> Iterator[Message]:
     """Put each result right after its call; a call without one gets a note in its place.
 
-    A message of which nothing is left, such as a mere thought, is passed over.
+    An empty message, such as one of which only a thought was left, is skipped.
     """
     results = [m for m in messages if m.role is Speaker.TOOL and m.tool_call_id is not UNSET]
     for message in messages:
@@ -168,41 +174,41 @@ def paired(messages: Sequence[Message]) -> Iterator[Message]:
             found = next((r for r in results if r.tool_call_id == call.id), None)
             if found is not None:
                 results.remove(found)
-            yield found or _missing(call)
+            yield found or _no_result(call)
 
 
-def _checked(message: Message, waiting: Sequence[ToolCall], where: str) -> Message:
+def _check(message: Message, waiting: Sequence[ToolCall], where: str) -> Message:
     if message.role is Speaker.SYSTEM:
-        raise _refused(f"{where}.role", "History holds user, assistant and tool messages only.")
+        raise _invalid(f"{where}.role", "History holds user, assistant and tool messages only.")
     if message.calls and message.role is not Speaker.ASSISTANT:
-        raise _refused(f"{where}.toolCalls", "Only the assistant calls tools.")
+        raise _invalid(f"{where}.toolCalls", "Only the assistant calls tools.")
     ids = [call.id for call in (*waiting, *message.calls)]
     if len(set(ids)) < len(ids):
-        raise _refused(f"{where}.toolCalls", "Two calls wait under the same id; make ids unique.")
-    return _answering(message, waiting, where) if message.role is Speaker.TOOL else message
+        raise _invalid(f"{where}.toolCalls", "Two calls wait under the same id; make ids unique.")
+    return _name_call(message, waiting, where) if message.role is Speaker.TOOL else message
 
 
-def _answering(message: Message, waiting: Sequence[ToolCall], where: str) -> Message:
-    named = message.tool_call_id
-    if named is UNSET and not waiting:
+def _name_call(message: Message, waiting: Sequence[ToolCall], where: str) -> Message:
+    call_id = message.tool_call_id
+    if call_id is UNSET and not waiting:
         return message
-    call = next((c for c in waiting if named is UNSET or c.id == named), None)
+    call = next((c for c in waiting if call_id is UNSET or c.id == call_id), None)
     if call is None:
-        raise _refused(
+        raise _invalid(
             f"{where}.toolCallId", "No call of this round waits for that result; append it first."
         )
     return replace(message, tool_call_id=call.id, name=message.name or call.name)
 
 
-def _refused(field: str, why: str) -> DaemonError:
+def _invalid(field: str, why: str) -> DaemonError:
     return DaemonError(ErrorCode.INVALID_ARGUMENT, why, field=field)
 
 
-def _missing(call: ToolCall) -> Message:
+def _no_result(call: ToolCall) -> Message:
     return Message(role=Speaker.TOOL, content=NO_RESULT, tool_call_id=call.id, name=call.name)
 
 
-def _brief(message: Message) -> Message:
+def _with_short_arguments(message: Message) -> Message:
     if not message.calls:
         return message
     calls = tuple(replace(call, arguments=_short(call.arguments)) for call in message.calls)
@@ -214,7 +220,7 @@ def _short(arguments: Any) -> Any:
     if isinstance(arguments, str):
         if len(arguments) <= LONG_ARGUMENT:
             return arguments
-        value = parsed(arguments) or {"input": arguments}
+        value = parse_json(arguments) or {"input": arguments}
         return msgspec.json.encode(_short(value)).decode()
     if isinstance(arguments, dict):
         fields = cast("dict[str, Any]", arguments)
@@ -226,30 +232,18 @@ def _short_text(value: Any) -> Any:
     if isinstance(value, str):
         rest = len(value) - LONG_ARGUMENT
         return value if rest <= 0 else f"{value[:LONG_ARGUMENT]}… {rest} more characters"
-    spelled = msgspec.json.encode(value)
-    return value if len(spelled) <= 2 * LONG_ARGUMENT else f"… {len(spelled)} bytes of JSON"
-
-
-_TAG = re.compile(
-    r"<(?P<end>/?)(?P<name>think|thinking|thoughts?|reasoning|scratchpad)\b[^<>]{0,200}>",
-    re.IGNORECASE,
-)
-_STEP = re.compile(
-    r"^(?:Thoughts?|思考)[ \t]*(?:\d+[ \t]*)?[:：].*?"
-    r"(?=^(?:Action|Observation|Final Answer|Answer|Finish|行动|观察|最终答案)\b|\n[ \t]*\n|\Z)",
-    re.DOTALL | re.MULTILINE,
-)
-_QUOTES = "`'\"“「"
+    size = len(msgspec.json.encode(value))
+    return value if size <= 2 * LONG_ARGUMENT else f"… {size} bytes of JSON"
 
 
 def without_thoughts(content: str) -> str:
-    """Leave out what is marked as thought: tags, and the `Thought:` steps of a ReAct trace."""
+    """Remove what is marked as thought: tags, and the `Thought:` steps of a ReAct trace."""
     content = _STEP.sub("", _without_tags(content))
     return content.strip("\n") if content.strip() else ""
 
 
 def _without_tags(content: str) -> str:
-    """Go over the tags once. Half a pair counts unless a quote shows that it is talked about."""
+    """Remove thoughts in tags. A tag without its other half counts unless it stands in quotes."""
     tags = list(_TAG.finditer(content))
     last_end = {_name(tag): tag.start() for tag in tags if tag["end"]}
     kept: list[str] = []
@@ -260,18 +254,18 @@ def _without_tags(content: str) -> str:
             continue
         if inside:
             inside, start = "", tag.end()
-        elif tag["end"] and not _quoted(content, tag):
+        elif tag["end"] and not _is_quoted(content, tag):
             kept, start = [], tag.end()
         elif not tag["end"] and last_end.get(name, -1) > tag.start():
             inside = name
-            kept.append(_spoken(content, start, tag.start()))
-        elif not tag["end"] and not _quoted(content, tag):
-            return "".join([*kept, _spoken(content, start, tag.start())])
-    return "".join([*kept, _spoken(content, start, len(content))])
+            kept.append(_between(content, start, tag.start()))
+        elif not tag["end"] and not _is_quoted(content, tag):
+            return "".join([*kept, _between(content, start, tag.start())])
+    return "".join([*kept, _between(content, start, len(content))])
 
 
-def _spoken(content: str, start: int, end: int) -> str:
-    """Give what stands between two thoughts."""
+def _between(content: str, start: int, end: int) -> str:
+    """Return the text between two thoughts."""
     text = content[start:end]
     return text.lstrip() if start else text
 
@@ -280,5 +274,5 @@ def _name(tag: re.Match[str]) -> str:
     return tag["name"].lower()
 
 
-def _quoted(content: str, tag: re.Match[str]) -> bool:
+def _is_quoted(content: str, tag: re.Match[str]) -> bool:
     return content[max(0, tag.start() - 1) : tag.start()] in _QUOTES and tag.start() > 0

@@ -1,7 +1,4 @@
-"""The form that a history summary fills: six lines, always the same, always in this order.
-
-Knows the form; knows nothing of who fills it.
-"""
+"""The summary of a history: a form of six lines, and how rounds fill it in their own words."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,7 +8,7 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec.structs import replace
 
-from creonowd.history.observation import as_fields, parsed
+from creonowd.history.observation import as_fields, parse_json
 from creonowd.history.rounds import NO_RESULT, Message, Round, Speaker, ToolCall
 from creonowd.history.tool_result import clip, one_line
 from creonowd.history.tool_summary import headline_of, ref_in
@@ -31,14 +28,22 @@ LABELS = {
 }
 LONGEST_FIELD = 4_000
 LONGEST_SENTENCE = 160
+FILES = 20
+FACTS = 5
+ACTIONS = 4
+RECENT = 20
+MOST_FILES = 100
 
 _FIELD = re.compile(
     r"^[ \t]*[-*][ \t]*\**(?P<label>[A-Z][^:：\n]{2,40}?)\**[ \t]*[:：](?P<text>.*)$"
 )
+_PATHS = ("file_path", "filePath", "path", "file", "notebook_path")
+_URL = re.compile(r"https?://[^\s<>\"'）)\]，。；、]{4,200}")
+_FILE_USES = {"write": "written", "edit": "changed", "multiedit": "changed", "read": "read"}
 
 
 class HistorySummary(Model):
-    """What old rounds come to, field by field."""
+    """A summary of the first rounds of a conversation, field by field."""
 
     overall_goal: str = NOTHING
     plan_and_progress: str = NOTHING
@@ -48,13 +53,13 @@ class HistorySummary(Model):
     left_off: str = NOTHING
 
 
-def rendered(summary: HistorySummary) -> str:
-    """Write the form out."""
+def render_summary(summary: HistorySummary) -> str:
+    """Write a summary as the form."""
     fields = msgspec.structs.asdict(summary)
     return "\n".join([HEADING, *(f"- {LABELS[name]}: {fields[name]}" for name in LABELS)])
 
 
-def read_form(text: str) -> HistorySummary | None:
+def read_summary(text: str) -> HistorySummary | None:
     """Read a filled form, with or without words around it; None if a field is missing or empty."""
     names = {label.lower(): name for name, label in LABELS.items()}
     found: dict[str, str] = {}
@@ -80,8 +85,8 @@ def to_one_sentence(summary: HistorySummary) -> HistorySummary:
     return HistorySummary(**{name: _first_sentence(fields[name]) for name in LABELS})
 
 
-def without_secrets(summary: HistorySummary, redactor: Redactor) -> HistorySummary:
-    """Take secrets out of every field."""
+def redact_summary(summary: HistorySummary, redactor: Redactor) -> HistorySummary:
+    """Redact every field."""
     fields = msgspec.structs.asdict(summary)
     return replace(summary, **{name: redactor.redact(text).text for name, text in fields.items()})
 
@@ -96,19 +101,8 @@ def _first_sentence(text: str) -> str:
     return f"{head[: head.rfind(', ')]}, …" if ", " in head else clip(sentence, LONGEST_SENTENCE)
 
 
-FILES = 20
-FACTS = 5
-ACTIONS = 4
-RECENT = 20
-KNOWN_FILES = 100
-
-_PATHS = ("file_path", "filePath", "path", "file", "notebook_path")
-_URL = re.compile(r"https?://[^\s<>\"'）)\]，。；、]{4,200}")
-_DEEDS = {"write": "written", "edit": "changed", "multiedit": "changed", "read": "read"}
-
-
 class Digest(NamedTuple):
-    """What one round leaves: everything that a summary may quote of it."""
+    """All that a summary may quote of one round."""
 
     request: str
     answer: str
@@ -118,13 +112,13 @@ class Digest(NamedTuple):
     waiting: str
 
 
-_known: WeakKeyDictionary[Round, Digest] = WeakKeyDictionary()
+_digests: WeakKeyDictionary[Round, Digest] = WeakKeyDictionary()
 
 
 class Gist(NamedTuple):
-    """What the first rounds of a conversation come to: all that a later round can add to.
+    """All that a summary may quote of the first rounds of a conversation.
 
-    Bounded, however many they are. `answers` and `recent` end with the latest.
+    Its size is bounded, however many they are. `answers` and `recent` end with the latest.
     """
 
     rounds: int
@@ -135,7 +129,7 @@ class Gist(NamedTuple):
     recent: tuple[Digest, ...]
 
 
-_NONE = Gist(0, "", "", (), {}, ())
+_EMPTY = Gist(0, "", "", (), {}, ())
 
 
 def extract(rounds: Sequence[Round]) -> HistorySummary:
@@ -153,52 +147,52 @@ def extract(rounds: Sequence[Round]) -> HistorySummary:
 
 
 def _gist(rounds: Sequence[Round]) -> Gist:
-    """Go on from the latest round whose gist is known, and remember how far this came."""
-    remembered = (one.recall(Gist) for one in reversed(rounds))
-    known: Gist = next((gist for gist in remembered if gist is not None), _NONE)
-    new = [digest(one) for one in rounds[known.rounds :]]
+    """Extend the gist of the latest round that remembers one, and let the last round remember it."""
+    gists = (one.recall(Gist) for one in reversed(rounds))
+    before: Gist = next((gist for gist in gists if gist is not None), _EMPTY)
+    new = [digest(one) for one in rounds[before.rounds :]]
     if not new:
-        return known
+        return before
     requests = [each.request for each in new if each.request]
     answers = [each.answer for each in new if each.answer]
     gist = Gist(
         rounds=len(rounds),
-        first=known.first or next(iter(requests), ""),
-        latest=requests[-1] if requests else known.latest,
-        answers=(*known.answers, *answers)[-FACTS:],
-        files=_touched_since(known.files, new),
-        recent=(*known.recent, *new)[-RECENT:],
+        first=before.first or next(iter(requests), ""),
+        latest=requests[-1] if requests else before.latest,
+        answers=(*before.answers, *answers)[-FACTS:],
+        files=_merge_files(before.files, new),
+        recent=(*before.recent, *new)[-RECENT:],
     )
     rounds[-1].remember(Gist, gist)
     return gist
 
 
-def _touched_since(before: dict[str, str], new: Iterable[Digest]) -> dict[str, str]:
-    """Add files in the order in which they were last touched; changes outweigh reading."""
-    deeds = dict(before)
-    for path, deed in (touched for each in new for touched in each.files):
-        earlier = deeds.pop(path, "")
-        deeds[path] = earlier if deed == "read" and earlier else deed
-        if len(deeds) > KNOWN_FILES:
-            del deeds[next(iter(deeds))]
-    return deeds
+def _merge_files(before: dict[str, str], new: Iterable[Digest]) -> dict[str, str]:
+    """Add files in the order of their last use; a change outweighs reading."""
+    uses = dict(before)
+    for path, use in (file for each in new for file in each.files):
+        earlier = uses.pop(path, "")
+        uses[path] = earlier if use == "read" and earlier else use
+        if len(uses) > MOST_FILES:
+            del uses[next(iter(uses))]
+    return uses
 
 
 def digest(one: Round) -> Digest:
-    """Take from a round what a summary may quote; done once for each."""
-    known = _known.get(one)
-    if known is None:
-        known = _known[one] = _digest(one)
-    return known
+    """Take from a round what a summary may quote; once for each round."""
+    found = _digests.get(one)
+    if found is None:
+        found = _digests[one] = _digest(one)
+    return found
 
 
 def _digest(one: Round) -> Digest:
-    spoken = [m.content for m in one.messages if m.role is Speaker.ASSISTANT and m.content.strip()]
+    answers = [m.content for m in one.messages if m.role is Speaker.ASSISTANT and m.content.strip()]
     words = " ".join(m.content for m in one.messages if m.role is not Speaker.TOOL)
     return Digest(
         request=_sentence(one.request),
-        answer=_sentence(spoken[-1]) if spoken else "",
-        files=tuple(_touched(one.messages)),
+        answer=_sentence(answers[-1]) if answers else "",
+        files=tuple(_files_of(one.messages)),
         links=tuple(dict.fromkeys(_URL.findall(words))),
         actions=tuple(_actions(one)),
         waiting=_waiting(one),
@@ -217,7 +211,7 @@ def _progress(gist: Gist) -> str:
 
 
 def _files(gist: Gist) -> list[str]:
-    return [f"{path} ({deed})" for path, deed in list(gist.files.items())[-FILES:]]
+    return [f"{path} ({use})" for path, use in list(gist.files.items())[-FILES:]]
 
 
 def _facts(gist: Gist) -> list[str]:
@@ -239,14 +233,14 @@ def _waiting(one: Round) -> str:
     return f"waiting for the result of {unanswered[-1]}" if unanswered else ""
 
 
-def _touched(messages: Iterable[Message]) -> Iterable[tuple[str, str]]:
+def _files_of(messages: Iterable[Message]) -> Iterable[tuple[str, str]]:
     for message in messages:
         for call in message.calls:
             arguments = _arguments(call)
             path = next((arguments[k] for k in _PATHS if isinstance(arguments.get(k), str)), "")
-            deed = _DEEDS.get(call.name.lower().replace("_", ""))
-            if path and deed:
-                yield one_line(path, 120), deed
+            use = _FILE_USES.get(call.name.lower().replace("_", ""))
+            if path and use:
+                yield one_line(path, 120), use
 
 
 def _actions(one: Round) -> Iterable[str]:
@@ -259,11 +253,11 @@ def _actions(one: Round) -> Iterable[str]:
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
     given = call.arguments
-    return as_fields(parsed(given) if isinstance(given, str) else given)
+    return as_fields(parse_json(given) if isinstance(given, str) else given)
 
 
 def _sentence(text: str) -> str:
-    """Take the first sentence of a text, on one line."""
+    """Return the first sentence of a text, on one line."""
     flat = one_line(text, 600)
     end = next(iter(sentences(flat, 0, len(flat))), len(flat))
     return one_line(flat[:end], 160)

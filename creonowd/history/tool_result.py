@@ -1,4 +1,4 @@
-"""Lines that are worth keeping of a long text. Knows lines and limits; knows no tool."""
+"""What summaries of tool results are made from: the call with its result, its lines, and to-do lists."""
 
 import re
 from collections.abc import Sequence
@@ -6,7 +6,14 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from creonowd.history.observation import Form, Observation, as_fields, as_items, is_binary, parsed
+from creonowd.history.observation import (
+    Form,
+    Observation,
+    as_fields,
+    as_items,
+    is_binary,
+    parse_json,
+)
 from creonowd.model import Model
 from creonowd.settings import Settings
 from creonowd.tokens.boundaries import grapheme_floor
@@ -17,25 +24,25 @@ SHORT = 200
 class LineLimits(NamedTuple):
     """How many lines each tool may leave in a history, and how long a line may be."""
 
-    listed: int
-    globbed: int
-    matches: int
+    listing: int
+    glob: int
+    grep: int
     read: int
-    changed: int
+    edit: int
     errors: int
     other: int
     line: int
     total: int
 
 
-def limits_of(settings: Settings) -> LineLimits:
-    """Take the limits from the settings."""
+def line_limits(settings: Settings) -> LineLimits:
+    """Read the limits from the settings."""
     return LineLimits(
-        listed=settings.tool_ls_lines,
-        globbed=settings.tool_glob_lines,
-        matches=settings.tool_grep_lines,
+        listing=settings.tool_ls_lines,
+        glob=settings.tool_glob_lines,
+        grep=settings.tool_grep_lines,
         read=settings.tool_read_lines,
-        changed=settings.tool_edit_lines,
+        edit=settings.tool_edit_lines,
         errors=settings.tool_stderr_lines,
         other=settings.tool_other_lines,
         line=settings.tool_line_chars,
@@ -43,11 +50,11 @@ def limits_of(settings: Settings) -> LineLimits:
     )
 
 
-USUAL = limits_of(Settings())
+DEFAULT_LIMITS = line_limits(Settings())
 
 
 def clip(text: str, limit: int = SHORT) -> str:
-    """Cut a text to a number of code points, at a grapheme, with a sign that it was cut."""
+    """Cut a text to a number of code points, at a grapheme, with an ellipsis."""
     if len(text) <= limit:
         return text
     return text[: grapheme_floor(text, max(0, limit - 1))] + "…"
@@ -59,42 +66,42 @@ def one_line(text: str, limit: int = SHORT) -> str:
 
 
 def first_lines(lines: Sequence[str], limit: int, noun: str) -> list[str]:
-    """Keep the first lines and say how many there are beyond them."""
+    """Keep the first lines and add how many follow."""
     rest = len(lines) - limit
     return [*lines[:limit], *([f"… {rest} more {noun}"] if rest > 0 else [])]
 
 
 def last_lines(lines: Sequence[str], limit: int, noun: str) -> list[str]:
-    """Keep the last lines and say how many there are before them."""
+    """Keep the last lines and add how many come before."""
     rest = len(lines) - limit
     note = [f"… {rest} {noun} before"] if rest > 0 else []
     return [*note, *lines[max(0, rest) :]]
 
 
-def lines_of(text: str) -> list[str]:
-    """Take a text apart at its line ends, whatever they are."""
+def split_lines(text: str) -> list[str]:
+    """Split a text at its line ends, whatever they are."""
     return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n") if text else []
 
 
 def amount(count: int, noun: str) -> str:
-    """Spell a number of things: `1 file`, `2 files`, `2 matches`, `2 entries`."""
+    """Write a number of things: `1 file`, `2 files`, `2 matches`, `2 entries`."""
     if count == 1:
         return f"1 {noun}"
     plural = {"match": "matches", "entry": "entries"}.get(noun, f"{noun}s")
     return f"{count} {plural}"
 
 
-def described(value: Any) -> str:
-    """Say on one line what a value is; JSON is described and never repeated."""
+def describe(value: Any) -> str:
+    """Describe a value on one line; JSON is described and never repeated."""
     if isinstance(value, str):
-        inner = parsed(value)
+        inner = parse_json(value)
         if inner is not None:
-            return described(inner)
+            return describe(inner)
         return f"binary, {amount(len(value), 'character')}" if is_binary(value) else one_line(value)
     if isinstance(value, dict):
         block = as_fields(value)
         if block.get("type") == "text" and isinstance(block.get("text"), str):
-            return described(block["text"])
+            return describe(block["text"])
         names = ", ".join(clip(name, 40) for name in list(as_fields(value))[:8])
         return f"object with {names}" if names else "empty object"
     if isinstance(value, list):
@@ -102,9 +109,9 @@ def described(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-_PATHS = ("file_path", "filePath", "path", "file", "filename", "notebook_path", "relative_path")
-TEXTS = ("content", "text", "stdout", "output", "result", "body", "data", "message")
-_FAILED = re.compile(
+_PATH_KEYS = ("file_path", "filePath", "path", "file", "filename", "notebook_path", "relative_path")
+TEXT_KEYS = ("content", "text", "stdout", "output", "result", "body", "data", "message")
+_FAILURE = re.compile(
     r"\s*(?:<tool_use_error>|(?:error|fatal|failed|错误)\s*[:：]|Traceback \(most recent"
     r"|[A-Za-z_.]{0,60}(?:Error|Exception):)",
     re.IGNORECASE,
@@ -112,7 +119,7 @@ _FAILED = re.compile(
 
 
 class ToolUse(NamedTuple):
-    """One call and what came of it, both without secrets."""
+    """One call and its result, both redacted."""
 
     arguments: dict[str, Any]
     observation: Observation
@@ -120,7 +127,7 @@ class ToolUse(NamedTuple):
     limits: LineLimits
 
     def find(self, *names: str) -> Any:
-        """Look for the first of these names in the result, then in the arguments."""
+        """Return the first of these fields in the result, else in the arguments."""
         for place in (self.fields, self.arguments):
             for name in names:
                 if place.get(name) not in (None, ""):
@@ -128,14 +135,14 @@ class ToolUse(NamedTuple):
         return None
 
     def number(self, *names: str) -> int | None:
-        """Look for a whole number under these names."""
+        """Return the first of these fields if it is a whole number."""
         found = self.find(*names)
         if isinstance(found, str) and found.strip().lstrip("-").isdigit():
             return int(found)
         return found if isinstance(found, int) and not isinstance(found, bool) else None
 
     def items(self, *names: str) -> list[Any] | None:
-        """Look for a list: the result itself, or one of these fields."""
+        """Return a list: the result itself, or the first of these fields that is one."""
         whole: Any = self.observation.value
         if isinstance(whole, list):
             return as_items(whole)
@@ -144,43 +151,43 @@ class ToolUse(NamedTuple):
 
     @property
     def path(self) -> str:
-        """The file or folder that the call is about; the arguments know best."""
+        """The file or folder that the call is about, in its arguments or else in its result."""
         for place in (self.arguments, self.fields):
-            for name in _PATHS:
+            for name in _PATH_KEYS:
                 if isinstance(place.get(name), str) and place[name]:
                     return one_line(place[name])
         return ""
 
     @property
     def text(self) -> str:
-        """The words of the result."""
+        """The text of the result."""
         if self.observation.form in {Form.TEXT, Form.BINARY}:
             return self.observation.text
-        found = (self.fields.get(name) for name in TEXTS)
+        found = (self.fields.get(name) for name in TEXT_KEYS)
         return next((text for text in found if isinstance(text, str)), "")
 
     @property
     def failure(self) -> str | None:
-        """What went wrong, if the result says that something did."""
+        """The error that the result reports, if there is one."""
         error = self.fields.get("error")
-        told = error if isinstance(error, str) else as_fields(error).get("message")
+        message = error if isinstance(error, str) else as_fields(error).get("message")
         status = str(self.fields.get("status", "")).lower()
-        flagged = (
+        failed = (
             status in {"error", "failed", "failure"}
             or self.fields.get("success") is False
             or self.fields.get("isError", self.fields.get("is_error")) is True
         )
-        if error or flagged:
-            return str(told) if told else self.text or described(error or "no reason given")
-        plain = self.observation.form is Form.TEXT and _FAILED.match(self.observation.text)
-        return self.observation.text if plain else None
+        if error or failed:
+            return str(message) if message else self.text or describe(error or "no reason given")
+        begins_so = self.observation.form is Form.TEXT and _FAILURE.match(self.observation.text)
+        return self.observation.text if begins_so else None
 
 
-NAMED = 3
+MOST_NAMES = 3
 
-_DONE = frozenset({"completed", "complete", "done", "finished"})
-_NOW = frozenset({"in_progress", "in-progress", "inprogress", "active", "doing"})
-_LEFT = frozenset({"cancelled", "canceled"})
+_DONE_WORDS = frozenset({"completed", "complete", "done", "finished"})
+_CURRENT_WORDS = frozenset({"in_progress", "in-progress", "inprogress", "active", "doing"})
+_CANCELLED_WORDS = frozenset({"cancelled", "canceled"})
 
 
 class TodoItem(Model):
@@ -191,23 +198,23 @@ class TodoItem(Model):
 
 
 def recap(items: Sequence[TodoItem]) -> str:
-    """Say how far the list is, what is being done and what comes next."""
-    counted = [item for item in items if _status(item) not in _LEFT]
-    done = sum(_status(item) in _DONE for item in counted)
-    now = [item for item in counted if _status(item) in _NOW]
-    rest = [item for item in counted if _status(item) not in _DONE | _NOW]
-    parts = [f"{done} of {len(counted)} done", *_named("now", now), *_named("next", rest)]
+    """Summarise a list: how much is done, what is current and what comes next."""
+    valid = [item for item in items if _status(item) not in _CANCELLED_WORDS]
+    done = sum(_status(item) in _DONE_WORDS for item in valid)
+    now = [item for item in valid if _status(item) in _CURRENT_WORDS]
+    rest = [item for item in valid if _status(item) not in _DONE_WORDS | _CURRENT_WORDS]
+    parts = [f"{done} of {len(valid)} done", *_first_items("now", now), *_first_items("next", rest)]
     return "; ".join(parts) + "."
 
 
-def read_items(value: Any) -> list[TodoItem]:
-    """Read a list as tools spell it: texts, or objects with a text and a status."""
+def read_todo(value: Any) -> list[TodoItem]:
+    """Read a to-do list in any form of tools: texts, or objects with a text and a status."""
     found: list[TodoItem] = []
     for item in as_items(value):
         fields = as_fields(item)
         names = ("content", "text", "title", "task", "description")
-        told = (fields.get(name) for name in names)
-        text = item if isinstance(item, str) else next((t for t in told if t), "")
+        texts = (fields.get(name) for name in names)
+        text = item if isinstance(item, str) else next((t for t in texts if t), "")
         found.append(TodoItem(text=str(text), status=str(fields.get("status", "pending"))))
     return found
 
@@ -216,7 +223,7 @@ def _status(item: TodoItem) -> str:
     return item.status.strip().lower()
 
 
-def _named(word: str, items: Sequence[TodoItem]) -> list[str]:
-    names = [one_line(item.text, 120) for item in items[:NAMED]]
-    more = len(items) - NAMED
+def _first_items(word: str, items: Sequence[TodoItem]) -> list[str]:
+    names = [one_line(item.text, 120) for item in items[:MOST_NAMES]]
+    more = len(items) - MOST_NAMES
     return [f"{word}: {', '.join(names)}{f' and {more} more' if more > 0 else ''}"] if names else []

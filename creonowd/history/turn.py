@@ -1,7 +1,4 @@
-"""The pieces of one turn: what each part says, without its secrets.
-
-Knows parts and rounds; which of them stay is decided elsewhere.
-"""
+"""One turn of a conversation: the messages of each part, redacted, in their order, within the budget."""
 
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -12,35 +9,35 @@ from msgspec.structs import replace
 from creonowd.context.fragment import Action
 from creonowd.context.text_tools import TextTools
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.history import budget_fit as drafting
 from creonowd.history.budget_fit import (
-    Cost,
+    Costs,
     Draft,
-    Means,
     Piece,
-    Prices,
+    RoundCost,
     SummaryPolicy,
     SummaryThreshold,
-    cost,
-    cut_point,
     fit,
+    message_cost,
+    summary_cut,
+    total_tokens,
 )
 from creonowd.history.build_result import BuildEvidence, Part, Step
 from creonowd.history.histories import History
-from creonowd.history.rounds import Message, Round, Speaker, paired
-from creonowd.history.summarise import fitted, summary_of
-from creonowd.history.summary import HistorySummary, rendered
+from creonowd.history.rounds import Message, Round, Speaker, pair
+from creonowd.history.summarise import summary_of
+from creonowd.history.summary import HistorySummary, render_summary, to_one_sentence
 from creonowd.history.tool_result import TodoItem, recap
 from creonowd.history.tool_summary import ref_in
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
 from creonowd.tokens import exceeds
 
-_SURELY_LONG = 64
+# A text with more characters per token of the budget is checked before anything else is done.
+_MANY_CHARACTERS = 64
 
 
 class TurnRequest(Model):
-    """What a turn brings; `observations` are the full results of the unfinished round, by ref."""
+    """The texts of a turn; `observations` are the full results of the unfinished round, by ref."""
 
     system_prompt: str
     input: str
@@ -51,178 +48,21 @@ class TurnRequest(Model):
     observations: dict[str, str] = field(default_factory=dict[str, str])
 
 
-def without_secrets(
-    wanted: TurnRequest, instruments: TextTools
-) -> tuple[TurnRequest, list[RedactionEvidence]]:
-    """Take secrets out of all that a turn brings."""
-    texts = {
-        "system prompt": wanted.system_prompt,
-        "code_law.md": wanted.code_law,
-        **{f"tool prompt {n}": text for n, text in enumerate(wanted.tool_prompts, start=1)},
-        "user input": wanted.input,
-        **{f"todo {n}": item.text for n, item in enumerate(wanted.todo, start=1)},
-    }
-    clean = {ref: instruments.redact(text) for ref, text in texts.items()}
-    evidence = [found for ref, one in clean.items() for found in one.evidence(ref)]
-    prompts = [one.text for ref, one in clean.items() if ref.startswith("tool prompt ")]
-    todo = [
-        TodoItem(text=clean[f"todo {n}"].text, status=item.status)
-        for n, item in enumerate(wanted.todo, start=1)
-    ]
-    return (
-        TurnRequest(
-            system_prompt=clean["system prompt"].text,
-            code_law=clean["code_law.md"].text,
-            tool_prompts=tuple(prompts),
-            input=clean["user input"].text,
-            todo=tuple(todo),
-            budget=wanted.budget,
-            observations=wanted.observations,
-        ),
-        evidence,
-    )
+class TurnPlan(Model):
+    """A turn, redacted: its pinned pieces, the rounds before it, and how many are summarised."""
 
-
-def refuse_endless(wanted: TurnRequest, instruments: TextTools) -> None:
-    """Find out cheaply that a text is too long, before it is read from end to end."""
-    pinned = {
-        Part.SYSTEM_PROMPT: [wanted.system_prompt],
-        Part.CODE_LAW: [wanted.code_law],
-        Part.TOOL_PROMPTS: wanted.tool_prompts,
-        Part.USER_INPUT: [wanted.input],
-    }
-    for part, texts in pinned.items():
-        for text in texts:
-            long = len(text) > _SURELY_LONG * wanted.budget
-            if long and exceeds(text, wanted.budget, instruments.tokenizer):
-                raise DaemonError(
-                    ErrorCode.CONTEXT_INPUT_TOO_LARGE,
-                    f"The {part.replace('_', ' ')} alone does not fit; shorten it or raise"
-                    " budgetTokens.",
-                    budgetTokens=wanted.budget,
-                    heaviest=part,
-                )
-
-
-def static_pieces(wanted: TurnRequest, instruments: TextTools) -> Iterator[Piece]:
-    """Give what does not change from turn to turn."""
-    texts = [
-        (Part.SYSTEM_PROMPT, "system prompt", wanted.system_prompt),
-        (Part.CODE_LAW, "code_law.md", wanted.code_law),
-        *(
-            (Part.TOOL_PROMPTS, f"tool prompt {n}", text)
-            for n, text in enumerate(wanted.tool_prompts, start=1)
-        ),
-    ]
-    for part, ref, text in texts:
-        if text:
-            message = Message(role=Speaker.SYSTEM, content=text)
-            yield Piece(part, ref, message, instruments.count(text))
-
-
-def continues(wanted: TurnRequest, history: History) -> bool:
-    """Whether this turn goes on with the unfinished round instead of beginning one."""
-    last = history.rounds[-1]
-    return not last.finished and (not wanted.input or last.request == wanted.input)
-
-
-def current_pieces(
-    wanted: TurnRequest, history: History, instruments: TextTools
-) -> tuple[list[Piece], dict[str, str]]:
-    """Give the input, and what the model has done about it so far."""
-    if not history.rounds or not continues(wanted, history):
-        if not wanted.input:
-            raise DaemonError(
-                ErrorCode.INVALID_ARGUMENT, "input is empty and no round waits.", field="input"
-            )
-        message = Message(role=Speaker.USER, content=wanted.input)
-        tokens = instruments.count(wanted.input)
-        return [Piece(Part.USER_INPUT, "user input", message, tokens)], {}
-    last = history.rounds[-1]
-    pieces, brief = _in_full(last, wanted, instruments, -1)
-    if last.request:
-        first = pieces[0]
-        pieces[0] = Piece(Part.USER_INPUT, "user input", first.message, first.tokens)
-    return pieces, brief
-
-
-def cost_of(one: Round, instruments: TextTools) -> Cost:
-    """Count a finished round as a later turn sees it, once in its life."""
-    known = one.recall(instruments.tokenizer.id)
-    if known is None:
-        each = tuple(cost(message, instruments.count) for message in one.view)
-        characters = sum(len(message.content) for message in one.view)
-        known = Cost(each[0] if one.request else 0, sum(each), characters, each)
-        one.remember(instruments.tokenizer.id, known)
-    return known
-
-
-def recent_pieces(
-    rounds: Sequence[Round], history: History, wanted: TurnRequest, instruments: TextTools
-) -> tuple[list[Piece], dict[str, str]]:
-    """Give rounds in brief, an unfinished last one in full."""
-    pieces: list[Piece] = []
-    brief: dict[str, str] = {}
-    for one in rounds:
-        if one is history.rounds[-1] and not one.finished:
-            full, brief = _in_full(one, wanted, instruments, one.index)
-            pieces += full
-        else:
-            costs = cost_of(one, instruments).each
-            pairs = enumerate(zip(one.view, costs, strict=True))
-            pieces += [_piece(one, n, message, tokens) for n, (message, tokens) in pairs]
-    return pieces, brief
-
-
-def _in_full(
-    one: Round, wanted: TurnRequest, instruments: TextTools, index: int
-) -> tuple[list[Piece], dict[str, str]]:
-    """Give a round with its full observations, and the summaries they may yield to."""
-    pieces: list[Piece] = []
-    brief: dict[str, str] = {}
-    for number, message in enumerate(paired(one.messages)):
-        ref = ref_in(message.content) if message.role is Speaker.TOOL else None
-        full = wanted.observations.get(ref or "")
-        shown = message if full is None else replace(message, content=full)
-        piece = _piece(one, number, shown, cost(shown, instruments.count), index)
-        if full is not None:
-            brief[piece.source_ref] = message.content
-        pieces.append(piece)
-    return pieces, brief
-
-
-def _piece(
-    one: Round, number: int, message: Message, tokens: int, index: int | None = None
-) -> Piece:
-    ref = f"round {one.index + 1}, message {number + 1}"
-    belongs = one.index if index is None else index
-    return Piece(Part.RECENT_MESSAGES, ref, message, tokens, round_=belongs)
-
-
-def todo_pieces(wanted: TurnRequest, instruments: TextTools) -> list[Piece]:
-    """Give the recap, if there is anything to do."""
-    if not wanted.todo:
-        return []
-    message = Message(role=Speaker.SYSTEM, content=f"[Todo] {recap(wanted.todo)}")
-    tokens = instruments.count(message.content)
-    return [Piece(Part.TODO_RECAP, "todo", message, tokens)]
-
-
-class Prepared(Model):
-    """A turn without its secrets, its pinned pieces, and how many rounds its summary tells."""
-
-    wanted: TurnRequest
+    request: TurnRequest
     static: list[Piece]
-    now: list[Piece]
+    current: list[Piece]
     past: tuple[Round, ...]
-    gone: Cost
-    brief: dict[str, str]
     covers: int
-    evidence: list[RedactionEvidence]
+    covered: RoundCost
+    tool_summaries: dict[str, str]
+    redactions: list[RedactionEvidence]
 
 
-class Built(Model):
-    """A context that fits."""
+class TurnContext(Model):
+    """The context of a turn, within the budget."""
 
     draft: Draft
     summarised: BuildEvidence | None
@@ -234,103 +74,254 @@ class Built(Model):
 
     @property
     def messages(self) -> list[Message]:
-        """What the model gets."""
-        return drafting.in_order(self.draft.pieces)
+        """The messages for the model."""
+        return [piece.message for piece in self.pieces]
 
     @property
     def tokens(self) -> int:
         """The exact count."""
-        return drafting.total(self.draft.pieces)
+        return total_tokens(self.draft.pieces)
 
 
-def prepare(
-    wanted: TurnRequest, history: History, policy: SummaryPolicy, instruments: TextTools
-) -> Prepared:
-    """Take secrets out, count what is pinned, and find where the summary ends."""
-    refuse_endless(wanted, instruments)
-    clean, evidence = without_secrets(wanted, instruments)
-    static = list(static_pieces(clean, instruments))
-    now, brief = current_pieces(clean, history, instruments)
-    continued = bool(history.rounds) and continues(clean, history)
-    past = history.rounds[:-1] if continued else history.rounds
-    line = SummaryThreshold(
-        tokenizer=instruments.tokenizer.id,
-        fixed=drafting.total(static),
+def plan_turn(
+    request: TurnRequest, history: History, policy: SummaryPolicy, tools: TextTools
+) -> TurnPlan:
+    """Redact a turn, count what is pinned, and find how many rounds the summary covers."""
+    _check_length(request, tools)
+    clean, redactions = _redact(request, tools)
+    static = list(_static_pieces(clean, tools))
+    current, tool_summaries = _current_pieces(clean, history, tools)
+    past = history.rounds[:-1] if _continues(clean, history) else history.rounds
+    threshold = SummaryThreshold(
+        tokenizer=tools.tokenizer.id,
+        fixed=total_tokens(static),
         limit=policy.summary_at * clean.budget,
         keep=policy.keep,
         summary_tokens=policy.summary_tokens,
     )
-    prices = Prices(
-        partial(cost_of, instruments=instruments),
-        partial(_told_cost, history, policy, instruments),
-        sorted(history.written),
+    costs = Costs(
+        partial(_round_cost, tools=tools),
+        partial(_summary_cost, history, policy, tools),
+        sorted(history.summaries),
     )
-    cut = cut_point(past, drafting.total(now), line, prices)
-    return Prepared(
-        wanted=clean,
+    cut = summary_cut(past, total_tokens(current), threshold, costs)
+    return TurnPlan(
+        request=clean,
         static=static,
-        now=now,
+        current=current,
         past=past,
-        gone=cut.gone,
-        brief=brief,
         covers=cut.covers,
-        evidence=evidence,
+        covered=cut.covered,
+        tool_summaries=tool_summaries,
+        redactions=redactions,
     )
 
 
-def compose(
-    prepared: Prepared, history: History, policy: SummaryPolicy, instruments: TextTools
-) -> Built:
-    """Put the parts into their order and make them fit."""
-    told = partial(_told, history, policy, instruments)
-    recent = prepared.past[prepared.covers :]
-    rounds, brief = recent_pieces(recent, history, prepared.wanted, instruments)
+def fit_turn(
+    plan: TurnPlan, history: History, policy: SummaryPolicy, tools: TextTools
+) -> TurnContext:
+    """Put the parts into their order and make them fit the budget."""
+    fitted_summary = partial(_summary, history, policy, tools)
+    recent = plan.past[plan.covers :]
+    rounds, tool_summaries = _recent_pieces(recent, history, plan.request, tools)
     summary: list[Piece] = []
-    if prepared.covers:
-        message = Message(role=Speaker.SYSTEM, content=rendered(told(prepared.covers)))
-        tokens = drafting.cost(message, instruments.count)
-        summary = [Piece(Part.SUMMARY, "history summary", message, tokens)]
-    pieces = [
-        *prepared.static,
-        *summary,
-        *rounds,
-        *prepared.now,
-        *todo_pieces(prepared.wanted, instruments),
-    ]
-    means = Means(instruments.count, told, {**brief, **prepared.brief}, policy.floor)
-    draft = Draft(pieces, prepared.wanted.budget, means, prepared.covers)
+    if plan.covers:
+        content = render_summary(fitted_summary(plan.covers))
+        message = Message(role=Speaker.SYSTEM, content=content)
+        summary = [Piece(Part.SUMMARY, "history summary", message, tools.count(content))]
+    todo = _todo_pieces(plan.request, tools)
+    draft = Draft(
+        [*plan.static, *summary, *rounds, *plan.current, *todo],
+        plan.request.budget,
+        plan.covers,
+        floor=policy.floor,
+        count=tools.count,
+        summary_of=fitted_summary,
+        tool_summaries={**tool_summaries, **plan.tool_summaries},
+    )
     fit(draft)
-    return Built(draft=draft, summarised=_summarised(prepared))
+    return TurnContext(draft=draft, summarised=_summary_evidence(plan))
 
 
-def _told(
-    history: History, policy: SummaryPolicy, instruments: TextTools, covers: int
+def _check_length(request: TurnRequest, tools: TextTools) -> None:
+    """Fail if a text is too long for the budget, before all of it is redacted and counted."""
+    pinned = {
+        Part.SYSTEM_PROMPT: [request.system_prompt],
+        Part.CODE_LAW: [request.code_law],
+        Part.TOOL_PROMPTS: request.tool_prompts,
+        Part.USER_INPUT: [request.input],
+    }
+    for part, texts in pinned.items():
+        for text in texts:
+            long = len(text) > _MANY_CHARACTERS * request.budget
+            if long and exceeds(text, request.budget, tools.tokenizer):
+                raise DaemonError(
+                    ErrorCode.CONTEXT_INPUT_TOO_LARGE,
+                    f"The {part.replace('_', ' ')} alone does not fit; shorten it or raise"
+                    " budgetTokens.",
+                    budgetTokens=request.budget,
+                    heaviest=part,
+                )
+
+
+def _redact(request: TurnRequest, tools: TextTools) -> tuple[TurnRequest, list[RedactionEvidence]]:
+    evidence: list[RedactionEvidence] = []
+
+    def clean(text: str, ref: str) -> str:
+        redacted = tools.redact(text)
+        evidence.extend(redacted.evidence(ref))
+        return redacted.text
+
+    redacted = replace(
+        request,
+        system_prompt=clean(request.system_prompt, "system prompt"),
+        code_law=clean(request.code_law, "code_law.md"),
+        tool_prompts=tuple(
+            clean(text, f"tool prompt {n}") for n, text in enumerate(request.tool_prompts, start=1)
+        ),
+        input=clean(request.input, "user input"),
+        todo=tuple(
+            TodoItem(text=clean(item.text, f"todo {n}"), status=item.status)
+            for n, item in enumerate(request.todo, start=1)
+        ),
+    )
+    return redacted, evidence
+
+
+def _static_pieces(request: TurnRequest, tools: TextTools) -> Iterator[Piece]:
+    """Make the pieces that do not change from turn to turn."""
+    texts = [
+        (Part.SYSTEM_PROMPT, "system prompt", request.system_prompt),
+        (Part.CODE_LAW, "code_law.md", request.code_law),
+        *(
+            (Part.TOOL_PROMPTS, f"tool prompt {n}", text)
+            for n, text in enumerate(request.tool_prompts, start=1)
+        ),
+    ]
+    for part, ref, text in texts:
+        if text:
+            message = Message(role=Speaker.SYSTEM, content=text)
+            yield Piece(part, ref, message, tools.count(text))
+
+
+def _continues(request: TurnRequest, history: History) -> bool:
+    """Return whether this turn goes on with the unfinished round instead of beginning one."""
+    if not history.rounds:
+        return False
+    last = history.rounds[-1]
+    return not last.finished and (not request.input or last.request == request.input)
+
+
+def _current_pieces(
+    request: TurnRequest, history: History, tools: TextTools
+) -> tuple[list[Piece], dict[str, str]]:
+    """Make the pieces of the input, and of what the model has done about it so far."""
+    if not _continues(request, history):
+        if not request.input:
+            raise DaemonError(
+                ErrorCode.INVALID_ARGUMENT, "input is empty and no round waits.", field="input"
+            )
+        message = Message(role=Speaker.USER, content=request.input)
+        tokens = tools.count(request.input)
+        return [Piece(Part.USER_INPUT, "user input", message, tokens)], {}
+    last = history.rounds[-1]
+    pieces, tool_summaries = _full_round(last, request, tools, -1)
+    if last.request:
+        first = pieces[0]
+        pieces[0] = Piece(Part.USER_INPUT, "user input", first.message, first.tokens)
+    return pieces, tool_summaries
+
+
+def _recent_pieces(
+    rounds: Sequence[Round], history: History, request: TurnRequest, tools: TextTools
+) -> tuple[list[Piece], dict[str, str]]:
+    """Make the pieces of rounds as a later turn sees them; an unfinished last one in full."""
+    pieces: list[Piece] = []
+    tool_summaries: dict[str, str] = {}
+    for one in rounds:
+        if one is history.rounds[-1] and not one.finished:
+            full, tool_summaries = _full_round(one, request, tools, one.index)
+            pieces += full
+        else:
+            costs = zip(one.view, _round_cost(one, tools).messages, strict=True)
+            pieces += [
+                Piece(Part.RECENT_MESSAGES, _ref(one, n), message, tokens, round_=one.index)
+                for n, (message, tokens) in enumerate(costs)
+            ]
+    return pieces, tool_summaries
+
+
+def _full_round(
+    one: Round, request: TurnRequest, tools: TextTools, index: int
+) -> tuple[list[Piece], dict[str, str]]:
+    """Make the pieces of a round with its full tool results, and return their summaries by ref."""
+    pieces: list[Piece] = []
+    tool_summaries: dict[str, str] = {}
+    for number, message in enumerate(pair(one.messages)):
+        ref = ref_in(message.content) if message.role is Speaker.TOOL else None
+        full = request.observations.get(ref or "")
+        visible = message if full is None else replace(message, content=full)
+        tokens = message_cost(visible, tools.count)
+        source = _ref(one, number)
+        pieces.append(Piece(Part.RECENT_MESSAGES, source, visible, tokens, round_=index))
+        if full is not None:
+            tool_summaries[source] = message.content
+    return pieces, tool_summaries
+
+
+def _ref(one: Round, number: int) -> str:
+    return f"round {one.index + 1}, message {number + 1}"
+
+
+def _todo_pieces(request: TurnRequest, tools: TextTools) -> list[Piece]:
+    if not request.todo:
+        return []
+    message = Message(role=Speaker.SYSTEM, content=f"[Todo] {recap(request.todo)}")
+    return [Piece(Part.TODO_RECAP, "todo", message, tools.count(message.content))]
+
+
+def _round_cost(one: Round, tools: TextTools) -> RoundCost:
+    """Count a finished round as a later turn sees it, once for each tokenizer."""
+    cost = one.recall(tools.tokenizer.id)
+    if cost is None:
+        messages = tuple(message_cost(message, tools.count) for message in one.view)
+        characters = sum(len(message.content) for message in one.view)
+        request = messages[0] if one.request else 0
+        cost = RoundCost(request, sum(messages), characters, messages)
+        one.remember(tools.tokenizer.id, cost)
+    return cost
+
+
+def _summary(
+    history: History, policy: SummaryPolicy, tools: TextTools, covers: int
 ) -> HistorySummary:
+    """Return the summary of the first rounds; one over its limit with one sentence per line."""
     summary = summary_of(history, covers)
-    return fitted(summary, instruments.count(rendered(summary)), policy.summary_tokens)
+    too_long = tools.count(render_summary(summary)) > policy.summary_tokens
+    return to_one_sentence(summary) if too_long else summary
 
 
-def _told_cost(history: History, policy: SummaryPolicy, instruments: TextTools, covers: int) -> int:
+def _summary_cost(history: History, policy: SummaryPolicy, tools: TextTools, covers: int) -> int:
     last = history.rounds[covers - 1]
-    key = (instruments.tokenizer.id, policy.summary_tokens, covers in history.written)
-    known = last.recall(key)
-    if known is None:
-        known = instruments.count(rendered(_told(history, policy, instruments, covers)))
-        last.remember(key, known)
-    return known
+    key = (tools.tokenizer.id, policy.summary_tokens, covers in history.summaries)
+    cost = last.recall(key)
+    if cost is None:
+        cost = tools.count(render_summary(_summary(history, policy, tools, covers)))
+        last.remember(key, cost)
+    return cost
 
 
-def _summarised(prepared: Prepared) -> BuildEvidence | None:
-    """Account for the rounds that the summary tells, as one."""
-    if not prepared.covers:
+def _summary_evidence(plan: TurnPlan) -> BuildEvidence | None:
+    """Make one piece of evidence for all rounds that the summary covers."""
+    if not plan.covers:
         return None
     return BuildEvidence(
         part=Part.RECENT_MESSAGES,
-        source_ref=f"rounds 1 to {prepared.covers}",
+        source_ref=f"rounds 1 to {plan.covers}",
         action=Action.DROPPED,
         rule=Step.SUMMARISED,
-        before_chars=prepared.gone.characters,
+        before_chars=plan.covered.characters,
         after_chars=0,
-        before_tokens=prepared.gone.whole,
+        before_tokens=plan.covered.total,
         after_tokens=0,
     )

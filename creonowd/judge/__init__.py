@@ -1,1 +1,4 @@
-"""Does an output keep the project's constraints and terms? Rules first, a model for the rest."""
+"""Check whether an output keeps the project's constraints and terms: by rules, else by a model.
+
+Knows constraints and terms as texts; how they got into a prompt is decided in `context`.
+"""

@@ -1,6 +1,6 @@
 """Constraints that a program can check without guessing: banned punctuation and quoted words.
 
-A constraint counts only if all of it is a ban and every banned thing is named beyond doubt.
+A constraint is a ban only if it forbids something and names beyond doubt what it forbids.
 「避免使用感叹号和省略号」 is one; 「避免使用现代词汇」 is not.
 """
 
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import regex
 
 EMOJI = r"\p{Emoji_Presentation}|\p{Extended_Pictographic}\uFE0F"
-LONGEST = 500
+LONGEST_CONSTRAINT = 500
 
 _MARKS: Mapping[str, str] = {
     "感叹号|惊叹号|叹号": "[！!]+",
@@ -62,14 +62,14 @@ _ITEMS = re.compile(_ITEM, re.IGNORECASE)
 
 
 class Ban(NamedTuple):
-    """What may not occur; `whole` if the constraint asks for nothing beyond it."""
+    """A pattern that may not occur; `whole` if the constraint asks for nothing else."""
 
     pattern: "regex.Pattern[str]"
     whole: bool
 
 
 class BannedSpan(NamedTuple):
-    """A stretch of an output that should not be there."""
+    """A part of an output that matches a ban."""
 
     start: int
     end: int
@@ -78,12 +78,12 @@ class BannedSpan(NamedTuple):
 
 @lru_cache(maxsize=2048)
 def ban_in(constraint: str) -> Ban | None:
-    """Read a constraint as a ban; None if it is, or may be, anything else."""
-    match = _BAN.fullmatch(constraint.strip()) if len(constraint) <= LONGEST else None
+    """Read a constraint as a ban; None if it is, or may be, something else."""
+    match = _BAN.fullmatch(constraint.strip()) if len(constraint) <= LONGEST_CONSTRAINT else None
     if match is None:
         return None
-    things = [_pattern(item) for item in _ITEMS.finditer(match["items"])]
-    return Ban(regex.compile("|".join(things), regex.IGNORECASE), whole=match["open"] is None)
+    patterns = [_pattern(item) for item in _ITEMS.finditer(match["items"])]
+    return Ban(regex.compile("|".join(patterns), regex.IGNORECASE), whole=match["open"] is None)
 
 
 def hits(ban: Ban, text: str) -> Iterator[BannedSpan]:

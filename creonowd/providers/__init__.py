@@ -1,1 +1,1 @@
-"""AI back ends behind one protocol, and the judge of what they write."""
+"""AI back ends behind one protocol. Knows calls and answers; knows no skill and no project."""

@@ -1,10 +1,10 @@
-"""Anthropic's messages. Knows that format and nothing else."""
+"""The provider for Anthropic's messages."""
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from creonowd.providers import sdk
-from creonowd.providers.provider import Answer, Call, Heard, Stop, StreamedText, Usage, counted
+from creonowd.providers.provider import Answer, Call, OnText, Stop, StreamedText, Usage, usage_from
 from creonowd.providers.sdk import Address, SdkClient
 
 if TYPE_CHECKING:
@@ -23,26 +23,26 @@ _COUNTS = {
 
 
 class AnthropicMessages:
-    """A provider over messages; its connections are kept between calls."""
+    """Streams messages; its connections are kept between calls."""
 
     name = "anthropic"
     judges = True
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._line = SdkClient(self.name, address, _client)
+        self._sdk = SdkClient(self.name, address, _client)
 
-    async def answer(self, call: Call, heard: Heard) -> Answer:
+    async def answer(self, call: Call, on_text: OnText) -> Answer:
         """Stream one message."""
         async with (
-            self._line.open() as client,
+            self._sdk.open() as client,
             await client.messages.create(**self._body(call)) as stream,
         ):
-            return await _listen(stream, heard)
+            return await _read(stream, on_text)
 
     async def close(self) -> None:
         """Close the connections to the provider."""
-        await self._line.close()
+        await self._sdk.close()
 
     def _body(self, call: Call) -> dict[str, Any]:
         prefix: dict[str, Any] = {"type": "text", "text": call.system}
@@ -68,8 +68,8 @@ def _client(library: Any, address: Address) -> Any:
     )
 
 
-async def _listen(stream: "AsyncIterator[RawMessageStreamEvent]", heard: Heard) -> Answer:
-    hearing = StreamedText(AnthropicMessages.name, heard)
+async def _read(stream: "AsyncIterator[RawMessageStreamEvent]", on_text: OnText) -> Answer:
+    text = StreamedText(AnthropicMessages.name, on_text)
     counts: dict[str, int] = {}
     stop: Stop | None = None
     ended = False
@@ -77,20 +77,20 @@ async def _listen(stream: "AsyncIterator[RawMessageStreamEvent]", heard: Heard) 
         if event.type == "message_start":
             _note(counts, event.message.usage)
         elif event.type == "content_block_delta" and event.delta.type == "text_delta":
-            hearing.add(event.delta.text)
+            text.add(event.delta.text)
         elif event.type == "message_delta":
             _note(counts, event.usage)
             stop = _STOPS.get(event.delta.stop_reason or "", Stop.END)
         ended = ended or event.type == "message_stop"
     if stop is None or not ended:
-        raise sdk.cut(AnthropicMessages.name)
-    return Answer(text=hearing.whole(), stop=stop, usage=_usage(counts))
+        raise sdk.answer_cut_off(AnthropicMessages.name)
+    return Answer(text=text.finish(), stop=stop, usage=_usage(counts))
 
 
-def _note(counts: dict[str, int], told: Any) -> None:
+def _note(counts: dict[str, int], usage: Any) -> None:
     """Keep the newest of each count: those of a later event include those before it."""
     for name, ours in _COUNTS.items():
-        if isinstance(count := getattr(told, name, None), int):
+        if isinstance(count := getattr(usage, name, None), int):
             counts[ours] = count
 
 
@@ -99,4 +99,4 @@ def _usage(counts: dict[str, int]) -> Usage | None:
         return None
     read, written = counts.get("read", 0), counts.get("written", 0)
     sent = counts["fresh"] + read + written
-    return counted(sent=sent, said=counts.get("output"), read=read, written=written)
+    return usage_from(sent=sent, received=counts.get("output"), read=read, written=written)

@@ -1,9 +1,8 @@
-"""The provider that the settings name, made when it is first needed.
+"""The provider that the settings name, made for the first call, and the prefixes sent to it.
 
 A missing key is looked for again at every call, so that adding one needs no restart.
 """
 
-from collections import OrderedDict
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -12,13 +11,14 @@ from anyio import to_thread
 
 from creonowd import settings as configuration
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.providers import openai
 from creonowd.providers.anthropic import AnthropicMessages
 from creonowd.providers.fake import Fake, read_script
 from creonowd.providers.openai import OpenAIChat
 from creonowd.providers.provider import Provider
-from creonowd.providers.sdk import Address, is_installed, not_installed
+from creonowd.providers.sdk import Address, is_installed, library_missing
 from creonowd.redaction import PLACEHOLDER
 from creonowd.settings import Key, Settings
 
@@ -31,26 +31,27 @@ class Readiness(Model):
     problem: str | None = None
 
 
-class Configured:
-    """Holds the one provider of a daemon."""
+class ConfiguredProvider:
+    """The one provider of a daemon."""
 
     def __init__(self, settings: Settings, user_data: Path) -> None:
         self._settings = settings
         self._user_data = user_data
-        self._making = anyio.Lock()
+        self._lock = anyio.Lock()
         self._provider: Provider | None = None
 
     async def current(self) -> Provider:
-        """Give the provider, or fail with AI_NOT_CONFIGURED saying what is missing."""
+        """Return the provider; AI_NOT_CONFIGURED says what is missing."""
         if self._provider is None:
-            async with self._making:
+            async with self._lock:
                 if self._provider is None:
-                    made = await to_thread.run_sync(_made, self._settings, self._user_data)
-                    self._provider = made
+                    self._provider = await to_thread.run_sync(
+                        _make_provider, self._settings, self._user_data
+                    )
         return self._provider
 
     async def readiness(self) -> Readiness:
-        """Tell whether the provider can be used, without using it."""
+        """Return whether the provider can be used, without using it."""
         try:
             key = await to_thread.run_sync(_key, self._settings, self._user_data)
             provider = await self.current()
@@ -60,19 +61,19 @@ class Configured:
         return Readiness(ready=True, key_origin=None if key is None else key.origin)
 
     def model(self, profile_model: str) -> str:
-        """Tell which model is asked: the one in the settings, else the budget profile's."""
+        """Return the model to ask: the one in the settings, else the budget profile's."""
         return self._settings.ai_model or profile_model
 
     async def aclose(self) -> None:
-        """Let go of the provider's connections."""
+        """Close the provider's connections."""
         if self._provider is not None:
             await self._provider.close()
 
 
-def shown_url(url: str) -> str:
-    """Spell an address without what may be secret in it: user, password, query.
+def public_url(url: str) -> str:
+    """Return an address without what may be secret in it: user, password, query.
 
-    Of one that nobody can read, nothing is known to be harmless.
+    Any part of an address that cannot be parsed may be secret, so that the placeholder stands for it.
     """
     try:
         parts = urlsplit(url)
@@ -87,10 +88,10 @@ def _key(settings: Settings, user_data: Path) -> Key | None:
 
 def _check_installed(provider: Provider) -> None:
     if not isinstance(provider, Fake) and not is_installed(provider.name):
-        raise not_installed(provider.name)
+        raise library_missing(provider.name)
 
 
-def _made(settings: Settings, user_data: Path) -> Provider:
+def _make_provider(settings: Settings, user_data: Path) -> Provider:
     if settings.ai_provider == "fake":
         script = settings.ai_fake_script
         return Fake(read_script(Path(script).expanduser()) if script else None)
@@ -103,7 +104,7 @@ def _made(settings: Settings, user_data: Path) -> Provider:
 
 
 def _address(settings: Settings, key: Key | None) -> Address:
-    """Only someone else's server, such as one on this machine, may be asked without a key."""
+    """Make the address; only a server that is not the provider's own may have no key."""
     name = settings.ai_provider
     keyless = name == "openai" and settings.ai_base_url not in {"", openai.OWN_URL}
     if key is None and not keyless:
@@ -127,34 +128,28 @@ def _address(settings: Settings, key: Key | None) -> Address:
     )
 
 
-KEPT = 256
-
-
 class SentPrefixes:
-    """Which prefixes were sent, and whether prefixes have lately been sent again."""
+    """Counts which prefixes were sent for each project, to know what is worth caching."""
 
-    def __init__(self, capacity: int = KEPT) -> None:
-        self._capacity = capacity
-        self._uses: OrderedDict[tuple[str, str], int] = OrderedDict()
-        self._newest: dict[str, str] = {}
+    def __init__(self, capacity: int = 256) -> None:
+        self._uses: Memo[tuple[str, str], int] = Memo(capacity)
+        self._newest: Memo[str, str] = Memo(capacity)
 
-    def is_likely(self, whose: str, prefix_hash: str) -> bool:
-        """Tell whether a prefix will probably come again: it did, or the one before it did.
+    def is_likely(self, project_id: str, prefix_hash: str) -> bool:
+        """Return whether a prefix will probably come again: it did, or the one before it did.
 
-        The first prefix of anyone counts as likely, so that the second call can already hit.
+        The first prefix of a project counts as likely, so that the second call can already hit.
         """
-        before = self._newest.get(whose)
-        again = (whose, prefix_hash) in self._uses
-        return again or before is None or self._uses.get((whose, before), 1) > 1
+        if self._uses.knows((project_id, prefix_hash)):
+            return True
+        newest = self._newest.recall(project_id)
+        uses = None if newest is None else self._uses.recall((project_id, newest))
+        return uses is None or uses > 1
 
-    def note(self, whose: str, prefix_hash: str) -> None:
-        """Remember that a prefix was sent."""
-        key = (whose, prefix_hash)
-        if key not in self._uses:
-            self._newest[whose] = prefix_hash
-        self._uses[key] = self._uses.get(key, 0) + 1
-        self._uses.move_to_end(key)
-        while len(self._uses) > self._capacity:
-            (owner, gone), _ = self._uses.popitem(last=False)
-            if self._newest.get(owner) == gone:
-                del self._newest[owner]
+    def note(self, project_id: str, prefix_hash: str) -> None:
+        """Count a prefix that is sent."""
+        key = (project_id, prefix_hash)
+        uses = self._uses.recall(key) or 0
+        if uses == 0:
+            self._newest.put(project_id, prefix_hash)
+        self._uses.put(key, uses + 1)

@@ -1,10 +1,9 @@
-"""A provider without a model: deterministic, scripted, and by default an echo of the prompt.
+"""A provider without a model: it follows a script, and without one it echoes the prompt.
 
-What it echoes is what would have been sent, so `sha256(output)` is the run's `promptHash`.
+The echo is what would have been sent, so `sha256(output)` is the run's `promptHash`.
 """
 
 from collections import deque
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,9 +13,9 @@ from msgspec import Meta
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.providers.provider import Answer, Call, Heard, Purpose, Stop, StreamedText, Usage
+from creonowd.providers.provider import Answer, Call, OnText, Purpose, Stop, StreamedText, Usage
 
-KEPT = 64
+KEPT_CALLS = 64
 PIECE = 2048
 
 Count = Annotated[int, Meta(ge=0)]
@@ -25,9 +24,9 @@ Count = Annotated[int, Meta(ge=0)]
 class ScriptedAnswer(Model, forbid_unknown_fields=True):
     """One answer of the fake.
 
-    Says `text` (the prompt, if there is none) in pieces of `piece` code points with `delayMs`
-    before each. `stall` and `fail` happen after `after` pieces; a stall lasts until someone
-    cancels it.
+    It sends `text` (the prompt, if there is none) in pieces of `piece` code points with `delayMs`
+    before each. `stall` and `fail` happen after `after` pieces; a stall lasts until the call is
+    cancelled.
     """
 
     text: str | None = None
@@ -42,9 +41,9 @@ class ScriptedAnswer(Model, forbid_unknown_fields=True):
 
 
 class Script(Model, forbid_unknown_fields=True):
-    """What the fake says, in the order of the calls; when it runs out, it echoes.
+    """The answers of the fake, in the order of the calls; after the last one it echoes.
 
-    `verdicts` are what it says as a judge; without any it cannot judge.
+    `verdicts` are its answers as a judge; without any it cannot judge.
     """
 
     steps: tuple[ScriptedAnswer, ...] = ()
@@ -57,32 +56,32 @@ class Fake:
     name = "fake"
 
     def __init__(self, script: Script | None = None) -> None:
-        self.calls: deque[Call] = deque(maxlen=KEPT)
+        self.calls: deque[Call] = deque(maxlen=KEPT_CALLS)
         self._steps: deque[ScriptedAnswer] = deque()
         self._verdicts: deque[str] = deque()
         self.play(script or Script())
 
     @property
     def judges(self) -> bool:
-        """Whether the script holds another verdict."""
+        """Whether the script has another verdict."""
         return bool(self._verdicts)
 
     def play(self, script: Script) -> None:
-        """Forget the script and follow another."""
+        """Replace the script."""
         self._steps = deque(script.steps)
         self._verdicts = deque(script.verdicts)
 
-    async def answer(self, call: Call, heard: Heard) -> Answer:
-        """Say what the script says next."""
+    async def answer(self, call: Call, on_text: OnText) -> Answer:
+        """Return the script's next answer."""
         self.calls.append(call)
         if call.purpose is Purpose.JUDGE:
             return Answer(text=self._verdicts.popleft() if self._verdicts else "")
         step = self._steps.popleft() if self._steps else ScriptedAnswer()
         text = call.system + call.user if step.text is None else step.text
-        return Answer(text=await _say(text, step, heard), stop=step.stop, usage=step.usage)
+        return Answer(text=await _stream(text, step, on_text), stop=step.stop, usage=step.usage)
 
     async def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is no connection."""
 
 
 def read_script(path: Path) -> Script:
@@ -98,30 +97,26 @@ def read_script(path: Path) -> Script:
     )
 
 
-async def _say(text: str, step: ScriptedAnswer, heard: Heard) -> str:
-    hearing = StreamedText(Fake.name, heard)
-    said = 0
-    for piece in _pieces(text, step.piece):
-        if said == step.after:
-            await _misbehave(step)
+async def _stream(text: str, step: ScriptedAnswer, on_text: OnText) -> str:
+    streamed = StreamedText(Fake.name, on_text)
+    sent = 0
+    for start in range(0, len(text), step.piece):
+        if sent == step.after:
+            await _stall_or_fail(step)
         if step.delay_ms:
             await anyio.sleep(step.delay_ms / 1000)
-        hearing.add(piece)
-        said += 1
-    if said <= step.after:
-        await _misbehave(step)
-    return hearing.whole()
+        streamed.add(text[start : start + step.piece])
+        sent += 1
+    if sent <= step.after:
+        await _stall_or_fail(step)
+    return streamed.finish()
 
 
-def _pieces(text: str, size: int) -> Iterator[str]:
-    return (text[start : start + size] for start in range(0, len(text), size))
-
-
-async def _misbehave(step: ScriptedAnswer) -> None:
+async def _stall_or_fail(step: ScriptedAnswer) -> None:
     if step.stall:
         await anyio.sleep_forever()
     if step.fail is not None:
-        waiting: dict[str, Any] = (
-            {} if step.retry_after_ms is None else {"retryAfterMs": step.retry_after_ms}
-        )
-        raise DaemonError(step.fail, provider=Fake.name, **waiting)
+        details: dict[str, Any] = {"provider": Fake.name}
+        if step.retry_after_ms is not None:
+            details["retryAfterMs"] = step.retry_after_ms
+        raise DaemonError(step.fail, **details)

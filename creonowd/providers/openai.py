@@ -1,10 +1,10 @@
-"""OpenAI and whatever speaks its chat completions. Knows that format and nothing else."""
+"""The provider for OpenAI's chat completions, and for servers that speak them."""
 
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from creonowd.providers import sdk
-from creonowd.providers.provider import Answer, Call, Heard, Stop, StreamedText, Usage, counted
+from creonowd.providers.provider import Answer, Call, OnText, Stop, StreamedText, Usage, usage_from
 from creonowd.providers.sdk import Address, SdkClient
 
 if TYPE_CHECKING:
@@ -17,26 +17,26 @@ _STOPS = {"length": Stop.LENGTH, "content_filter": Stop.REFUSED}
 
 
 class OpenAIChat:
-    """A provider over chat completions; its connections are kept between calls."""
+    """Streams chat completions; its connections are kept between calls."""
 
     name = "openai"
     judges = True
 
     def __init__(self, address: Address) -> None:
         self._address = address
-        self._line = SdkClient(self.name, address, _client)
+        self._sdk = SdkClient(self.name, address, _client)
 
-    async def answer(self, call: Call, heard: Heard) -> Answer:
+    async def answer(self, call: Call, on_text: OnText) -> Answer:
         """Stream one completion."""
         async with (
-            self._line.open() as client,
+            self._sdk.open() as client,
             await client.chat.completions.create(**self._body(call)) as stream,
         ):
-            return await _listen(stream, heard)
+            return await _read(stream, on_text)
 
     async def close(self) -> None:
         """Close the connections to the provider."""
-        await self._line.close()
+        await self._sdk.close()
 
     def _body(self, call: Call) -> dict[str, Any]:
         own = self._address.url in {"", OWN_URL}
@@ -66,27 +66,27 @@ def _client(library: Any, address: Address) -> Any:
     )
 
 
-async def _listen(stream: "AsyncIterator[ChatCompletionChunk]", heard: Heard) -> Answer:
-    hearing = StreamedText(OpenAIChat.name, heard)
+async def _read(stream: "AsyncIterator[ChatCompletionChunk]", on_text: OnText) -> Answer:
+    text = StreamedText(OpenAIChat.name, on_text)
     stop: Stop | None = None
     usage: Usage | None = None
     async for chunk in stream:
         usage = _usage(chunk.usage) if chunk.usage else usage
         for choice in chunk.choices:
-            if text := choice.delta.content:
-                hearing.add(text)
+            if piece := choice.delta.content:
+                text.add(piece)
             if choice.finish_reason:
                 stop = _STOPS.get(choice.finish_reason, Stop.END)
     if stop is None:
-        raise sdk.cut(OpenAIChat.name)
-    return Answer(text=hearing.whole(), stop=stop, usage=usage)
+        raise sdk.answer_cut_off(OpenAIChat.name)
+    return Answer(text=text.finish(), stop=stop, usage=usage)
 
 
-def _usage(told: "CompletionUsage") -> Usage | None:
-    details = told.prompt_tokens_details
-    return counted(
-        sent=told.prompt_tokens,
-        said=told.completion_tokens,
+def _usage(usage: "CompletionUsage") -> Usage | None:
+    details = usage.prompt_tokens_details
+    return usage_from(
+        sent=usage.prompt_tokens,
+        received=usage.completion_tokens,
         read=getattr(details, "cached_tokens", None) or 0,
         written=getattr(details, "cache_write_tokens", None) or 0,
     )

@@ -1,4 +1,4 @@
-"""What the daemon asks of an AI back end. Knows no back end."""
+"""The protocol of an AI provider: a call, its answer, and the text that streams in between."""
 
 from collections.abc import Callable
 from enum import StrEnum
@@ -7,7 +7,9 @@ from typing import Any, Protocol
 from creonowd.model import Model
 from creonowd.providers import sdk
 
-Heard = Callable[[str], None]
+LONGEST = 4_000_000
+
+OnText = Callable[[str], None]
 
 
 class Purpose(StrEnum):
@@ -22,7 +24,7 @@ class Call(Model):
     """One question to a model.
 
     `system` and `user` are sent byte for byte. `prefix_hash` is the hash of `system`; with
-    `mark_prefix` the provider is told that `system` is worth caching.
+    `mark_prefix` the provider is asked to cache `system`.
     """
 
     model: str
@@ -43,15 +45,6 @@ class Usage(Model):
     cache_write_tokens: int = 0
 
 
-def counted(*, sent: Any, said: Any, read: Any, written: Any) -> Usage | None:
-    """Take down what a provider says it counted; None unless all of it is whole numbers."""
-    if not all(isinstance(count, int) for count in (sent, said, read, written)):
-        return None
-    return Usage(
-        input_tokens=sent, output_tokens=said, cache_read_tokens=read, cache_write_tokens=written
-    )
-
-
 class Stop(StrEnum):
     """Why an answer ended."""
 
@@ -61,7 +54,7 @@ class Stop(StrEnum):
 
 
 class Answer(Model):
-    """A whole answer; `usage` is None if the provider did not tell."""
+    """A whole answer; `usage` is None if the provider did not report it."""
 
     text: str
     stop: Stop = Stop.END
@@ -71,13 +64,13 @@ class Answer(Model):
 class Provider(Protocol):
     """One AI back end.
 
-    What it fails with is a DaemonError: AI_NOT_CONFIGURED, AI_AUTH_FAILED, AI_RATE_LIMITED,
-    TIMEOUT or UPSTREAM_ERROR. Cancelling `answer` ends the call upstream.
+    It fails with a DaemonError: AI_NOT_CONFIGURED, AI_AUTH_FAILED, AI_RATE_LIMITED, TIMEOUT or
+    UPSTREAM_ERROR. Cancelling `answer` ends the call upstream.
     """
 
     @property
     def name(self) -> str:
-        """What it is called in the settings."""
+        """The provider's name in the settings."""
         ...
 
     @property
@@ -85,36 +78,45 @@ class Provider(Protocol):
         """Whether it can be asked for a verdict."""
         ...
 
-    async def answer(self, call: Call, heard: Heard) -> Answer:
-        """Ask, hand over each piece of text as it is heard, and return the whole."""
+    async def answer(self, call: Call, on_text: OnText) -> Answer:
+        """Ask the model, pass on each piece of text as it comes, and return the whole."""
         ...
 
     async def close(self) -> None:
-        """Let go of connections."""
+        """Close the connections."""
         ...
 
 
-LONGEST = 4_000_000
+def usage_from(*, sent: Any, received: Any, read: Any, written: Any) -> Usage | None:
+    """Make a usage of a provider's counts; None unless all of them are whole numbers."""
+    if not all(isinstance(count, int) for count in (sent, received, read, written)):
+        return None
+    return Usage(
+        input_tokens=sent,
+        output_tokens=received,
+        cache_read_tokens=read,
+        cache_write_tokens=written,
+    )
 
 
 class StreamedText:
-    """The pieces of one answer in their order; `provider` is to blame if they never end."""
+    """Collects the pieces of one answer and passes them on, with no character cut in two."""
 
-    def __init__(self, provider: str, heard: Heard) -> None:
+    def __init__(self, provider: str, on_text: OnText) -> None:
         self._provider = provider
-        self._heard = heard
+        self._on_text = on_text
         self._length = 0
         self._pieces: list[str] = []
         self._half = ""
 
     def add(self, piece: str) -> None:
-        """Take in the next piece and pass on what is whole."""
+        """Add the next piece; half a character at its end waits for its other half."""
         text = self._half + piece
         self._half = text[-1] if "\ud800" <= text[-1:] <= "\udbff" else ""
         self._pass_on(text[: len(text) - len(self._half)])
 
-    def whole(self) -> str:
-        """Give all of it; a half that nothing followed is replaced."""
+    def finish(self) -> str:
+        """Return the whole text; half a character at its end is replaced."""
         half, self._half = self._half, ""
         self._pass_on(half)
         return "".join(self._pieces)
@@ -123,13 +125,14 @@ class StreamedText:
         if text:
             self._length += len(text)
             if self._length > LONGEST:
-                raise sdk.endless(self._provider)
-            sound = _sound(text)
-            self._pieces.append(sound)
-            self._heard(sound)
+                raise sdk.answer_too_long(self._provider)
+            whole = _with_whole_characters(text)
+            self._pieces.append(whole)
+            self._on_text(whole)
 
 
-def _sound(text: str) -> str:
+def _with_whole_characters(text: str) -> str:
+    """Join the two halves of a character; replace a half that stands alone by U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,7 +1,7 @@
-"""What the official SDKs have in common: how they are loaded, quieted, and how they fail.
+"""What the official SDKs have in common: how a client is made, what is sent, and how calls fail.
 
-They are optional extras and slow to import, so that is done for the first call, in a thread.
-Knows no provider's format.
+The SDKs and `httpx2` are optional extras and slow to import. So they are imported for the first
+call, in a thread, and never at the top of a module.
 """
 
 import contextlib
@@ -11,25 +11,185 @@ import logging
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import anyio
-import httpx2
 from anyio import to_thread
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction.redactor import Redactor
 
-SAID = 300
-LONGEST_MESSAGE = 20_000
+if TYPE_CHECKING:
+    import httpx2
 
-_AUTH = {401, 403}
+# The longest answers take some forty, with a line of JSON about each token.
+LONGEST_BODY = 64 * 1024 * 1024
+LONGEST_MESSAGE = 20_000
+MESSAGE_LENGTH = 300
+CONNECT_S = 10.0
+NO_KEY = "none"
+
+_AUTH_STATUSES = {401, 403}
 _AUTH_KINDS = {"authentication_error", "permission_error", "invalid_api_key"}
 _LIMIT_KINDS = {"rate_limit_error", "rate_limit_exceeded", "insufficient_quota"}
+_ALL_SCHEMES = ("all://", "http://", "https://")
+_HTTP_HEADERS = ("accept-encoding", "connection", "content-length")
 
 
-class Complaint:
-    """What a provider answered instead of text."""
+@dataclass(frozen=True)
+class Address:
+    """Where a provider is, and how to talk to it. Its repr has no key."""
+
+    key: str = field(repr=False)
+    url: str = ""
+    idle_ms: int = 120_000
+    prompt_cache: bool = True
+
+
+class SdkClient:
+    """A client of one SDK, made for the first call and kept until it is closed."""
+
+    def __init__(self, name: str, address: Address, make: Callable[[Any, Address], Any]) -> None:
+        self._name = name
+        self._address = address
+        self._make = make
+        self._lock = anyio.Lock()
+        self._library: Any = None
+        self._client: Any = None
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncGenerator[Any]:
+        """Return the client; what it raises within the block becomes a DaemonError."""
+        async with self._lock:
+            if self._client is None:
+                self._library = await to_thread.run_sync(_load, self._name)
+                with _daemon_errors(self._library, self._address):
+                    self._client = self._make(self._library, self._address)
+        with _daemon_errors(self._library, self._address):
+            yield self._client
+
+    async def close(self) -> None:
+        """Close the connections to the provider."""
+        if self._client is not None:
+            await self._client.close()
+
+
+def is_installed(name: str) -> bool:
+    """Return whether an SDK is installed, without loading it."""
+    return all(importlib.util.find_spec(each) is not None for each in (name, "httpx2"))
+
+
+def _load(name: str) -> Any:
+    try:
+        library = importlib.import_module(name)
+        importlib.import_module("httpx2")
+    except ImportError:
+        raise library_missing(name) from None
+    for logger in (name, "httpx2", "httpcore2"):
+        # At debug level these log whole requests, prompt and all.
+        logging.getLogger(logger).setLevel(logging.WARNING)
+    return library
+
+
+def timeout(address: Address) -> Any:
+    """Limit the provider's silence, not the length of its answer."""
+    import httpx2
+
+    idle = address.idle_ms / 1000
+    return httpx2.Timeout(idle, connect=min(CONNECT_S, idle))
+
+
+def http_client(library: Any, address: Address, **headers: str) -> Any:
+    """Make the HTTP client of an SDK: it sends a prompt to the address in the settings only.
+
+    With it go the key, `headers`, and nothing that the SDK finds in the environment. A proxy that
+    is set there is used only where it cannot read the prompt.
+    """
+    plain = address.url.lower().startswith("http:")
+    direct: dict[str, Any] = {"mounts": dict.fromkeys(_ALL_SCHEMES), "trust_env": False}
+    return library.DefaultAsyncHttpxClient(
+        timeout=timeout(address),
+        follow_redirects=False,
+        event_hooks={
+            "request": [_header_hook(address, headers)],
+            "response": [_body_hook(library.__name__)],
+        },
+        **(direct if plain else {}),
+    )
+
+
+def _header_hook(address: Address, headers: Mapping[str, str]) -> Callable[[Any], Awaitable[None]]:
+    """Make the hook that replaces all headers of a request by those that a provider needs."""
+    ours = {name.replace("_", "-"): value for name, value in headers.items()} | {
+        "accept": "application/json",
+        "content-type": "application/json",
+        "user-agent": "creonowd",
+        "authorization": f"Bearer {address.key or NO_KEY}",
+    }
+
+    async def replace_headers(request: Any) -> None:
+        kept = (*_HTTP_HEADERS, "authorization") if request.url.userinfo else _HTTP_HEADERS
+        theirs = {name: request.headers[name] for name in kept if name in request.headers}
+        request.headers = type(request.headers)({"host": request.url.netloc} | ours | theirs)
+
+    return replace_headers
+
+
+def _body_hook(provider: str) -> Callable[["httpx2.Response"], Awaitable[None]]:
+    """Make the hook that fails a reply whose body is longer than `LONGEST_BODY`."""
+    import httpx2
+
+    class BoundedStream(httpx2.AsyncByteStream):
+        def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+            self._stream = stream
+
+        async def __aiter__(self) -> AsyncIterator[bytes]:
+            size = 0
+            async for chunk in self._stream:
+                size += len(chunk)
+                if size > LONGEST_BODY:
+                    raise answer_too_long(provider)
+                yield chunk
+
+        async def aclose(self) -> None:
+            await self._stream.aclose()
+
+    async def bound_body(response: httpx2.Response) -> None:
+        response.stream = BoundedStream(cast("httpx2.AsyncByteStream", response.stream))
+
+    return bound_body
+
+
+@contextlib.contextmanager
+def _daemon_errors(library: Any, address: Address) -> Generator[None]:
+    import httpx2
+
+    name: str = library.__name__
+    try:
+        yield
+    except (library.APIConnectionError, httpx2.HTTPError) as error:
+        raise _connection_error(error, name, address) from None
+    except library.APIError as error:
+        raise _error_reply(error, name).as_error(address.key) from None
+    except httpx2.InvalidURL:
+        raise provider_unreachable(name) from None
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise answer_unreadable(name) from None
+
+
+def _connection_error(error: Exception, name: str, address: Address) -> DaemonError:
+    import httpx2
+
+    cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
+    if isinstance(cause, httpx2.ConnectTimeout | httpx2.ConnectError | httpx2.UnsupportedProtocol):
+        return provider_unreachable(name)
+    if isinstance(cause, httpx2.TimeoutException):
+        return provider_silent(name, address.idle_ms)
+    return answer_cut_off(name)
+
+
+class ErrorReply:
+    """An error that a provider sent instead of an answer."""
 
     def __init__(
         self,
@@ -37,87 +197,80 @@ class Complaint:
         *,
         status: int,
         kind: str | None = None,
-        said: str = "",
+        message: str = "",
         headers: Mapping[str, str] | None = None,
     ) -> None:
-        self.provider = provider
-        self.status = status
-        self.kind = kind or ""
-        self.said = said
-        self.headers = headers or {}
+        self._provider = provider
+        self._status = status
+        self._kind = kind or ""
+        self._message = message
+        self._headers = headers or {}
 
     def as_error(self, secret: str) -> DaemonError:
-        """Tell refused keys, rate limits and everything else apart."""
-        said = redacted(self.said, secret)
-        details: dict[str, Any] = {"provider": self.provider, "status": self.status}
-        if self.kind in _AUTH_KINDS or self.status in _AUTH:
+        """Make it an error of ours: the key is refused, the rate is limited, or anything else."""
+        details: dict[str, Any] = {"provider": self._provider, "status": self._status}
+        if self._kind in _AUTH_KINDS or self._status in _AUTH_STATUSES:
             return DaemonError(
                 ErrorCode.AI_AUTH_FAILED,
-                f"{self.provider} refused the key; check it and its permissions.",
+                f"{self._provider} refused the key; check it and its permissions.",
                 **details,
             )
-        if self.kind in _LIMIT_KINDS or self.status == 429:
-            return _rate_limited(self, details)
-        if 300 <= self.status < 400:
+        if self._kind in _LIMIT_KINDS or self._status == 429:
+            return self._rate_limit(details)
+        if 300 <= self._status < 400:
             return DaemonError(
                 ErrorCode.UPSTREAM_ERROR,
-                f"{self.provider} points to another address; check aiBaseUrl.",
+                f"{self._provider} points to another address; check aiBaseUrl.",
                 **details,
             )
-        about = f": {said}" if said else ""
+        message = redact_message(self._message, secret)
+        about = f": {message}" if message else ""
         return DaemonError(
             ErrorCode.UPSTREAM_ERROR,
-            f"{self.provider} answered {redacted(self.kind, secret) or self.status}{about}",
+            f"{self._provider} answered {redact_message(self._kind, secret) or self._status}{about}",
             **details,
         )
 
-
-def cut(provider: str) -> DaemonError:
-    """Say that an answer ended before its end."""
-    message = f"The answer of {provider} broke off; try again."
-    return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="cut")
-
-
-def unreachable(provider: str) -> DaemonError:
-    """Say that nobody answered."""
-    message = f"{provider} cannot be reached; check the network and aiBaseUrl."
-    return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="unreachable")
+    def _rate_limit(self, details: dict[str, Any]) -> DaemonError:
+        wait = retry_after_ms(self._headers)
+        advice = "try again later" if wait is None else f"try again in {wait / 1000:g} s"
+        if wait is not None:
+            details["retryAfterMs"] = wait
+        return DaemonError(
+            ErrorCode.AI_RATE_LIMITED, f"{self._provider} asks to slow down; {advice}.", **details
+        )
 
 
-def nonsense(provider: str) -> DaemonError:
-    """Say that an answer is not in the provider's own format."""
-    message = f"{provider} answered in a form that cannot be read; check aiBaseUrl."
-    return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="garbage")
+def _error_reply(error: Any, name: str) -> ErrorReply:
+    response = getattr(error, "response", None)
+    # One SDK unwraps the error object, the other does not.
+    outer = cast("dict[str, Any]", error.body) if isinstance(error.body, dict) else {}
+    inner = outer.get("error", outer)
+    fields = cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
+    return ErrorReply(
+        name,
+        status=getattr(error, "status_code", 200),
+        kind=_text(fields.get("code")) or _text(fields.get("type")),
+        message=_text(fields.get("message")),
+        headers={} if response is None else dict(response.headers),
+    )
 
 
-def endless(provider: str) -> DaemonError:
-    """Say that an answer is longer than any that was asked for."""
-    message = f"The answer of {provider} does not end; check aiBaseUrl and the model."
-    return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="endless")
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
-def silent(provider: str, idle_ms: int) -> DaemonError:
-    """Say that the provider said nothing for too long."""
-    message = f"{provider} said nothing for {idle_ms} ms; try again, or raise aiIdleTimeoutMs."
-    return DaemonError(ErrorCode.TIMEOUT, message, provider=provider, reason="upstream_silent")
+def redact_message(message: str, secret: str) -> str:
+    """Take secrets out of a provider's message, above all the key that it was given.
 
-
-def not_installed(provider: str) -> DaemonError:
-    """Say which extra is missing."""
-    message = f"The {provider} library is not installed: pip install 'creonowd[{provider}]'."
-    return DaemonError(ErrorCode.AI_NOT_CONFIGURED, message, provider=provider)
-
-
-def redacted(said: str, secret: str) -> str:
-    """Take secrets out of what a provider said, above all the key it was given.
-
-    Nothing is told of what is no sentence but a book: to go through one takes seconds.
+    A message over `LONGEST_MESSAGE` is dropped: to redact it could take seconds.
     """
-    if len(said) > LONGEST_MESSAGE:
+    if len(message) > LONGEST_MESSAGE:
         return ""
-    clean = Redactor(secrets=[secret] if secret else []).redact(said.replace(secret or "\0", ""))
+    redactor = Redactor(secrets=[secret] if secret else [])
+    clean = redactor.redact(message.replace(secret or "\0", ""))
     line = " ".join(clean.text.split())
-    return line if len(line) <= SAID else f"{line[:SAID]}…"
+    return line if len(line) <= MESSAGE_LENGTH else f"{line[:MESSAGE_LENGTH]}…"
 
 
 def retry_after_ms(headers: Mapping[str, str]) -> int | None:
@@ -135,201 +288,37 @@ def retry_after_ms(headers: Mapping[str, str]) -> int | None:
         return None
 
 
-def _rate_limited(complaint: Complaint, details: dict[str, Any]) -> DaemonError:
-    wait = retry_after_ms(complaint.headers)
-    advice = "try again later" if wait is None else f"try again in {wait / 1000:g} s"
-    known: dict[str, Any] = {} if wait is None else {"retryAfterMs": wait}
-    return DaemonError(
-        ErrorCode.AI_RATE_LIMITED,
-        f"{complaint.provider} asks to slow down; {advice}.",
-        **details,
-        **known,
-    )
+def answer_cut_off(provider: str) -> DaemonError:
+    """Make the error of an answer without its end."""
+    message = f"The answer of {provider} broke off; try again."
+    return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="cut")
 
 
-# The longest answers take some forty, with a line of JSON about each token.
-LONGEST_BODY = 64 * 1024 * 1024
+def answer_unreadable(provider: str) -> DaemonError:
+    """Make the error of an answer that is not in the provider's own format."""
+    message = f"{provider} answered in a form that cannot be read; check aiBaseUrl."
+    return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="garbage")
 
 
-def bounded(provider: str) -> Callable[[Any], Awaitable[None]]:
-    """Make the hook that gives up a reply without end."""
-
-    async def bound(response: httpx2.Response) -> None:
-        response.stream = _Bounded(provider, cast("httpx2.AsyncByteStream", response.stream))
-
-    return bound
+def answer_too_long(provider: str) -> DaemonError:
+    """Make the error of an answer that is longer than any that was asked for."""
+    message = f"The answer of {provider} does not end; check aiBaseUrl and the model."
+    return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="endless")
 
 
-class _Bounded(httpx2.AsyncByteStream):
-    def __init__(self, provider: str, stream: httpx2.AsyncByteStream) -> None:
-        self._provider = provider
-        self._stream = stream
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        size = 0
-        async for chunk in self._stream:
-            size += len(chunk)
-            if size > LONGEST_BODY:
-                raise endless(self._provider)
-            yield chunk
-
-    async def aclose(self) -> None:
-        await self._stream.aclose()
+def provider_unreachable(provider: str) -> DaemonError:
+    """Make the error of an address where no server answers."""
+    message = f"{provider} cannot be reached; check the network and aiBaseUrl."
+    return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="unreachable")
 
 
-CONNECT_S = 10.0
-NO_KEY = "none"
-
-_EVERYWHERE = ("all://", "http://", "https://")
-_OF_HTTP = ("accept-encoding", "connection", "content-length")
-
-
-@dataclass(frozen=True)
-class Address:
-    """Where a provider is, and how to talk to it. The key is never shown."""
-
-    key: str = field(repr=False)
-    url: str = ""
-    idle_ms: int = 120_000
-    prompt_cache: bool = True
+def provider_silent(provider: str, idle_ms: int) -> DaemonError:
+    """Make the error of a provider that sends nothing for too long."""
+    message = f"{provider} said nothing for {idle_ms} ms; try again, or raise aiIdleTimeoutMs."
+    return DaemonError(ErrorCode.TIMEOUT, message, provider=provider, reason="upstream_silent")
 
 
-class SdkClient:
-    """A client of one SDK, made for the first call and kept until it is closed."""
-
-    def __init__(self, name: str, address: Address, make: Callable[[Any, Address], Any]) -> None:
-        self._name = name
-        self._address = address
-        self._make = make
-        self._opening = anyio.Lock()
-        self._library: Any = None
-        self._client: Any = None
-
-    @contextlib.asynccontextmanager
-    async def open(self) -> AsyncGenerator[Any]:
-        """Give the client; what it raises within the block becomes what a client of ours may know."""
-        async with self._opening:
-            if self._client is None:
-                self._library = await to_thread.run_sync(_load, self._name)
-                with _failures(self._library, self._address):
-                    self._client = self._make(self._library, self._address)
-        with _failures(self._library, self._address):
-            yield self._client
-
-    async def close(self) -> None:
-        """Close the connections to the provider."""
-        if self._client is not None:
-            await self._client.close()
-
-
-def timeout(address: Address) -> Any:
-    """Bound the provider's silence, not the length of its answer."""
-    import httpx2
-
-    idle = address.idle_ms / 1000
-    return httpx2.Timeout(idle, connect=min(CONNECT_S, idle))
-
-
-def is_installed(name: str) -> bool:
-    """Tell whether an SDK is there, without loading it."""
-    return all(importlib.util.find_spec(each) is not None for each in (name, "httpx2"))
-
-
-def http_client(library: Any, address: Address, **own: str) -> Any:
-    """Make the client below the SDK's; a manuscript goes where the settings say and nowhere else.
-
-    With it go the key, the headers of its `own` that a provider needs, and nothing that the SDK
-    finds in the environment. A proxy that is set there is used where it cannot read along.
-    """
-    plain = address.url.lower().startswith("http:")
-    direct: dict[str, Any] = {"mounts": dict.fromkeys(_EVERYWHERE), "trust_env": False}
-    return library.DefaultAsyncHttpxClient(
-        timeout=timeout(address),
-        follow_redirects=False,
-        event_hooks={
-            "request": [_with_nothing_else(address, own)],
-            "response": [bounded(library.__name__)],
-        },
-        **(direct if plain else {}),
-    )
-
-
-def _with_nothing_else(
-    address: Address, own: Mapping[str, str]
-) -> Callable[[Any], Awaitable[None]]:
-    said = {name.replace("_", "-"): value for name, value in own.items()} | {
-        "accept": "application/json",
-        "content-type": "application/json",
-        "user-agent": "creonowd",
-        "authorization": f"Bearer {address.key or NO_KEY}",
-    }
-
-    async def strip(request: Any) -> None:
-        kept = (*_OF_HTTP, "authorization") if request.url.userinfo else _OF_HTTP
-        held = {name: request.headers[name] for name in kept if name in request.headers}
-        request.headers = type(request.headers)({"host": request.url.netloc} | said | held)
-
-    return strip
-
-
-def _load(name: str) -> Any:
-    try:
-        library = importlib.import_module(name)
-        importlib.import_module("httpx2")
-    except ImportError:
-        raise not_installed(name) from None
-    for noisy in (name, "httpx2", "httpcore2"):
-        # At debug level these log whole requests, prompt and all.
-        logging.getLogger(noisy).setLevel(logging.WARNING)
-    return library
-
-
-@contextlib.contextmanager
-def _failures(library: Any, address: Address) -> Generator[None]:
-    import httpx2
-
-    name: str = library.__name__
-    try:
-        yield
-    except (library.APIConnectionError, httpx2.HTTPError) as error:
-        raise _broken(error, name, address) from None
-    except library.APIError as error:
-        raise _complaint(error, name).as_error(address.key) from None
-    except httpx2.InvalidURL:
-        raise unreachable(name) from None
-    except (ValueError, TypeError, AttributeError, RecursionError):
-        raise nonsense(name) from None
-
-
-def _broken(error: Exception, name: str, address: Address) -> DaemonError:
-    import httpx2
-
-    cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
-    if isinstance(cause, httpx2.ConnectTimeout | httpx2.ConnectError | httpx2.UnsupportedProtocol):
-        return unreachable(name)
-    if isinstance(cause, httpx2.TimeoutException):
-        return silent(name, address.idle_ms)
-    return cut(name)
-
-
-def _complaint(error: Any, name: str) -> Complaint:
-    response = getattr(error, "response", None)
-    inner = _error_in(error.body)
-    return Complaint(
-        name,
-        status=getattr(error, "status_code", 200),
-        kind=_text(inner.get("code")) or _text(inner.get("type")),
-        said=_text(inner.get("message")),
-        headers={} if response is None else dict(response.headers),
-    )
-
-
-def _error_in(body: Any) -> dict[str, Any]:
-    """Find the error object, which one SDK unwraps and the other does not."""
-    outer = cast("dict[str, Any]", body) if isinstance(body, dict) else {}
-    inner = outer.get("error", outer)
-    return cast("dict[str, Any]", inner) if isinstance(inner, dict) else {}
-
-
-def _text(value: Any) -> str:
-    return value if isinstance(value, str) else ""
+def library_missing(provider: str) -> DaemonError:
+    """Make the error of an SDK that is not installed; it names the extra."""
+    message = f"The {provider} library is not installed: pip install 'creonowd[{provider}]'."
+    return DaemonError(ErrorCode.AI_NOT_CONFIGURED, message, provider=provider)

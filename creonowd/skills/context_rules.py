@@ -1,7 +1,4 @@
-"""`context_rules`: from what a file says to what the engine plans with, and back to one spelling.
-
-Knows the keys, their types and limits; knows no file.
-"""
+"""`context_rules` of a skill: check the keys, types and limits, and write them in one canonical form."""
 
 import difflib
 import json
@@ -20,7 +17,7 @@ LIMITS = {"surrounding": MAX_SURROUNDING, "recent_summary": MAX_RECENT_SUMMARY}
 MOST_FAULTS = 100
 KEYS = tuple(field.name for field in msgspec.structs.fields(ContextRules))
 
-_SHOWN = 80
+_LONGEST_NAME = 80
 _KINDS = (
     (bool, "true or false"),
     (int, "a whole number"),
@@ -31,74 +28,74 @@ _KINDS = (
 )
 
 
-class Checked(NamedTuple):
-    """The rules that a value declares, or what is wrong with it."""
+class RulesCheck(NamedTuple):
+    """The rules that a value declares, or its faults."""
 
     rules: ContextRules
     faults: tuple[Fault, ...] = ()
 
 
-def check(value: Any, key: str = KEY) -> Checked:
+def check(value: Any, key: str = KEY) -> RulesCheck:
     """Check a decoded `context_rules`; whatever is left out is off."""
     if not isinstance(value, dict):
-        return _refused(key, f"`{key}` must be a mapping, not {kind_of(value)}.")
+        return _invalid(key, f"`{key}` must be a mapping, not {kind_of(value)}.")
     declared = cast("dict[str, Any]", value)
     faults = tuple(islice(_faults(declared, key), MOST_FAULTS))
-    return Checked(ContextRules() if faults else ContextRules(**declared), faults)
+    return RulesCheck(ContextRules() if faults else ContextRules(**declared), faults)
 
 
-def check_json(text: Any, key: str) -> Checked:
+def check_json(text: Any, key: str) -> RulesCheck:
     """Check `context_rules` as the open standard carries it: JSON in a string."""
     if not isinstance(text, str):
-        return _refused(key, f"`{key}` must be JSON in a string, not {kind_of(text)}.")
+        return _invalid(key, f"`{key}` must be JSON in a string, not {kind_of(text)}.")
     try:
-        return check(json.loads(text, object_pairs_hook=_once), key)
+        return check(json.loads(text, object_pairs_hook=_without_twins), key)
     except ValueError as error:
-        return _refused(key, f"`{key}` is not valid JSON: {error}.")
+        return _invalid(key, f"`{key}` is not valid JSON: {error}.")
     except RecursionError:
-        return _refused(key, f"`{key}` is nested too deeply.")
+        return _invalid(key, f"`{key}` is nested too deeply.")
 
 
-def spell(rules: ContextRules) -> str:
-    """Spell rules in their one form: every key, in the order of the table, no white space."""
+def canonical_rules(rules: ContextRules) -> str:
+    """Write rules as JSON in their one form: every key, in the order of the table, no white space."""
     return json.dumps({key: getattr(rules, key) for key in KEYS}, separators=(",", ":"))
 
 
-def unknown(key: str, name: str, known: Iterable[str]) -> Fault:
-    """Refuse a key that nobody knows, and name the nearest that somebody does."""
-    listed = list(known)
-    near = difflib.get_close_matches(name.lower().replace("-", "_"), listed, n=1, cutoff=0.5)
-    advice = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(listed)}."
+def unknown_name(key: str, name: str, names: Iterable[str]) -> Fault:
+    """Make the fault of an unknown name; it suggests the most similar name, or lists all."""
+    choices = list(names)
+    near = difflib.get_close_matches(name.lower().replace("-", "_"), choices, n=1, cutoff=0.5)
+    advice = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(choices)}."
     return Fault(key=shorten(key), message=f"`{shorten(name)}` is not known; {advice}")
 
 
 def kind_of(value: Any) -> str:
-    """Say in plain words what a decoded value is."""
+    """Return in plain words what a decoded value is."""
     return next((name for kind, name in _KINDS if isinstance(value, kind)), "nothing")
 
 
 def shorten(name: str) -> str:
-    """Keep a name from a file short enough for a message."""
-    return name if len(name) <= _SHOWN else f"{name[:_SHOWN]}…"
+    """Cut a name from a file for a message."""
+    return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
 
 
-def _refused(key: str, message: str) -> Checked:
-    return Checked(ContextRules(), (Fault(key=key, message=message),))
+def _invalid(key: str, message: str) -> RulesCheck:
+    return RulesCheck(ContextRules(), (Fault(key=key, message=message),))
 
 
 def _faults(declared: Mapping[str, Any], above: str) -> Iterator[Fault]:
     for name, value in declared.items():
         key = f"{above}.{name}"
         if name not in KEYS:
-            yield unknown(key, name, KEYS)
+            yield unknown_name(key, name, KEYS)
         elif name in LIMITS:
-            yield from _not_a_count(key, value, LIMITS[name])
+            yield from _count_faults(key, value, LIMITS[name])
         elif not isinstance(value, bool):
             message = f"`{name}` must be true or false, not {kind_of(value)}."
             yield Fault(key=key, message=message)
 
 
-def _not_a_count(key: str, value: Any, limit: int) -> Iterator[Fault]:
+def _count_faults(key: str, value: Any, limit: int) -> Iterator[Fault]:
     name = key.rpartition(".")[2]
     if isinstance(value, bool) or not isinstance(value, int):
         message = f"`{name}` must be a whole number, not {kind_of(value)}."
@@ -107,10 +104,10 @@ def _not_a_count(key: str, value: Any, limit: int) -> Iterator[Fault]:
         yield Fault(key=key, message=f"`{name}` must be from 0 to {limit}, not {value}.")
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    once: dict[str, Any] = {}
+def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
     for name, value in pairs:
-        if name in once:
+        if name in fields:
             raise ValueError(f"`{shorten(name)}` stands twice")
-        once[name] = value
-    return once
+        fields[name] = value
+    return fields

@@ -1,7 +1,4 @@
-"""One SKILL.md: what it declares and what it asks the model to do, or what is wrong with it.
-
-Knows the form of the file; knows no folder.
-"""
+"""One SKILL.md: what it declares and what it asks the model to do, or its faults."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -15,32 +12,9 @@ from creonowd.context.plan import PLACES, ContextRules, Summary
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.skills import context_rules
-from creonowd.skills.context_rules import MOST_FAULTS, Checked, kind_of, shorten, unknown
+from creonowd.skills.context_rules import MOST_FAULTS, RulesCheck, kind_of, shorten, unknown_name
 from creonowd.storage import front_matter
 from creonowd.storage.front_matter import Fault, FrontMatter
-
-PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
-
-
-def faults(prompt: str, key: str) -> Iterator[Fault]:
-    """Find what looks like a placeholder and is none, each once; lines are those of the prompt."""
-    known: set[str] = set(PLACES)
-    for match in PLACEHOLDER.finditer(prompt):
-        if (name := match[1].strip()) not in known:
-            known.add(name)
-            found = unknown(key, name, PLACES)
-            line = prompt.count("\n", 0, match.start()) + 1
-            yield Fault(key=key, message=f"The placeholder {found.message}", line=line)
-    rest = PLACEHOLDER.sub(_blank, prompt)
-    if (start := rest.find("{{")) >= 0:
-        broken = shorten(rest[start:].partition("\n")[0])
-        line = rest.count("\n", 0, start) + 1
-        yield Fault(key=key, message=f"A placeholder is not closed at `{broken}`.", line=line)
-
-
-def _blank(match: re.Match[str]) -> str:
-    return "\n" * match[0].count("\n")
-
 
 MAX_BYTES = 256 * 1024
 MAX_TARGET_TOKENS = 64_000
@@ -48,21 +22,22 @@ TEXTS = ("id", "name", "description", "license", "compatibility", "allowed-tools
 KEYS = (*TEXTS, "metadata", "target_tokens", "summaries", "context_rules", "prompt")
 PROMPT_KEYS = ("system", "user")
 DEFAULT_USER = "{{text}}"
+PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
 
 _ID = re.compile(r"[\w.:/-]{1,128}")
 
 
 class Prompt(Model):
-    """What a skill asks the model to do; `{{text}}` and its kin stand for values of the run."""
+    """What a skill asks the model to do; placeholders such as `{{text}}` stand for values of the run."""
 
     system: str = ""
     user: str = DEFAULT_USER
 
 
 class Skill(Model):
-    """What one SKILL.md says. `id` and `name` are empty where the file leaves them to its place.
+    """The content of one SKILL.md; `id` and `name` are empty if the file's path gives them.
 
-    `summaries` are those that it relies on and only a host can give.
+    `summaries` are those that it needs and only a host can give.
     """
 
     id: str = ""
@@ -74,34 +49,34 @@ class Skill(Model):
     prompt: Prompt = Prompt()
 
 
-class Parsed(NamedTuple):
-    """A skill, or every fault that keeps it from being one."""
+class ParsedSkill(NamedTuple):
+    """A skill, or all its faults."""
 
     skill: Skill
     faults: tuple[Fault, ...] = ()
 
 
 @lru_cache(maxsize=512)
-def parse(data: bytes) -> Parsed:
+def parse(data: bytes) -> ParsedSkill:
     """Read the bytes of a SKILL.md."""
     if len(data) > MAX_BYTES:
-        return _broken(f"The file has {len(data)} bytes; {MAX_BYTES} is the limit.")
+        return _unreadable(f"The file has {len(data)} bytes; {MAX_BYTES} is the limit.")
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        return _broken(
+        return _unreadable(
             "The file is not UTF-8; save it as UTF-8.", data.count(b"\n", 0, error.start) + 1
         )
     read = front_matter.read(text)
     if read is None:
-        return _broken("The file must begin with front matter between two lines `---`.", 1)
+        return _unreadable("The file must begin with front matter between two lines `---`.", 1)
     if read.faults:
-        return Parsed(Skill(), read.faults)
-    return _interpreted(read)
+        return ParsedSkill(Skill(), read.faults)
+    return _interpret(read)
 
 
-def refuse(faults: tuple[Fault, ...], what: str) -> DaemonError:
-    """Say that a skill cannot be used, naming the first fault and listing all."""
+def invalid_skill(faults: tuple[Fault, ...], what: str) -> DaemonError:
+    """Make the error of a skill that is not valid; it names the first fault and lists all."""
     first = faults[0]
     where = "" if first.line is None else f" (line {first.line})"
     return DaemonError(
@@ -109,31 +84,31 @@ def refuse(faults: tuple[Fault, ...], what: str) -> DaemonError:
         f"{what}{where}: {first.message}",
         field="content",
         key=first.key,
-        errors=[spelled(fault) for fault in faults],
+        errors=[_fields(fault) for fault in faults],
     )
 
 
-def spelled(fault: Fault) -> dict[str, Any]:
-    """Spell a fault for the wire, without a line where none is known."""
+def _fields(fault: Fault) -> dict[str, Any]:
     return {key: value for key, value in msgspec.to_builtins(fault).items() if value is not None}
 
 
-def _broken(message: str, line: int | None = None) -> Parsed:
-    return Parsed(Skill(), (Fault(key="", message=message, line=line),))
+def _unreadable(message: str, line: int | None = None) -> ParsedSkill:
+    return ParsedSkill(Skill(), (Fault(key="", message=message, line=line),))
 
 
-def _interpreted(read: FrontMatter) -> Parsed:
+def _interpret(read: FrontMatter) -> ParsedSkill:
     rules = _rules(read.values)
     prompt = _prompt(read.values, read.body)
     found = chain(
-        _unknown_or_mistyped(read.values),
+        _value_faults(read.values),
         rules.faults,
         _prompt_faults(read.values),
-        _places(prompt),
+        _placeholder_faults(prompt.system, "prompt.system"),
+        _placeholder_faults(prompt.user, "prompt.user"),
     )
-    if located := tuple(_located(fault, read) for fault in islice(found, MOST_FAULTS)):
-        return Parsed(_nameplate(read.values), located)
-    return Parsed(
+    if faults := tuple(_with_line(fault, read) for fault in islice(found, MOST_FAULTS)):
+        return ParsedSkill(_identity(read.values), faults)
+    return ParsedSkill(
         Skill(
             id=read.values.get("id", ""),
             name=read.values.get("name", ""),
@@ -146,30 +121,41 @@ def _interpreted(read: FrontMatter) -> Parsed:
     )
 
 
-def _places(prompt: Prompt) -> Iterator[Fault]:
-    for part in PROMPT_KEYS:
-        yield from faults(getattr(prompt, part), f"prompt.{part}")
+def _placeholder_faults(prompt: str, key: str) -> Iterator[Fault]:
+    """Find unknown placeholders, each once, and one that is not closed, with lines of the prompt."""
+    seen: set[str] = set(PLACES)
+    for match in PLACEHOLDER.finditer(prompt):
+        if (name := match[1].strip()) not in seen:
+            seen.add(name)
+            found = unknown_name(key, name, PLACES)
+            line = prompt.count("\n", 0, match.start()) + 1
+            yield Fault(key=key, message=f"The placeholder {found.message}", line=line)
+    rest = PLACEHOLDER.sub(lambda match: "\n" * match[0].count("\n"), prompt)
+    if (start := rest.find("{{")) >= 0:
+        broken = shorten(rest[start:].partition("\n")[0])
+        line = rest.count("\n", 0, start) + 1
+        yield Fault(key=key, message=f"A placeholder is not closed at `{broken}`.", line=line)
 
 
-def _located(fault: Fault, read: FrontMatter) -> Fault:
-    """Say where a fault is: on the line of its key or, in a prompt that is the body, there."""
+def _with_line(fault: Fault, read: FrontMatter) -> Fault:
+    """Add the line of a fault: that of its key or, if the body is the prompt, the line there."""
     if fault.key == "prompt.system" and "prompt" not in read.values:
         skipped = len(read.body) - len(read.body.lstrip("\n"))
         return msgspec.structs.replace(fault, line=read.body_line + skipped + (fault.line or 1) - 1)
     return msgspec.structs.replace(fault, line=read.line_of(fault.key))
 
 
-def _nameplate(values: Mapping[str, Any]) -> Skill:
-    """Keep who an invalid skill says it is, so that it hides what it was to replace."""
-    told, name = values.get("id"), values.get("name")
-    own = told if isinstance(told, str) and _ID.fullmatch(told) else ""
-    return Skill(id=own, name=name if isinstance(name, str) else "")
+def _identity(values: Mapping[str, Any]) -> Skill:
+    """Keep the id and name of an invalid skill, so that it still replaces one with its id."""
+    own, name = values.get("id"), values.get("name")
+    skill_id = own if isinstance(own, str) and _ID.fullmatch(own) else ""
+    return Skill(id=skill_id, name=name if isinstance(name, str) else "")
 
 
-def _unknown_or_mistyped(values: Mapping[str, Any]) -> Iterator[Fault]:
+def _value_faults(values: Mapping[str, Any]) -> Iterator[Fault]:
     for key, value in values.items():
         if key not in KEYS:
-            yield unknown(key, key, KEYS)
+            yield unknown_name(key, key, KEYS)
         elif key in TEXTS and not isinstance(value, str):
             yield Fault(key=key, message=f"`{key}` must be text, not {kind_of(value)}; quote it.")
         elif key == "name" and not value.strip():
@@ -197,8 +183,8 @@ def _are_summaries(value: Any) -> bool:
     return isinstance(value, list) and all(item in known for item in cast("list[Any]", value))
 
 
-def _rules(values: Mapping[str, Any]) -> Checked:
-    """Read `context_rules` in our own place, in the open standard's, or in both if they agree."""
+def _rules(values: Mapping[str, Any]) -> RulesCheck:
+    """Read `context_rules` at the top, in the metadata of the open standard, or in both if equal."""
     metadata = values.get("metadata")
     carried = cast("dict[str, Any]", metadata) if isinstance(metadata, dict) else {}
     standard = f"metadata.{context_rules.METADATA_KEY}"
@@ -210,8 +196,8 @@ def _rules(values: Mapping[str, Any]) -> Checked:
     here = context_rules.check(values[context_rules.KEY])
     if not (faults := here.faults + there.faults) and here != there:
         message = f"`{context_rules.KEY}` and `{standard}` differ; keep one of them."
-        return Checked(ContextRules(), (Fault(key=context_rules.KEY, message=message),))
-    return Checked(here.rules, faults)
+        return RulesCheck(ContextRules(), (Fault(key=context_rules.KEY, message=message),))
+    return RulesCheck(here.rules, faults)
 
 
 def _prompt_faults(values: Mapping[str, Any]) -> Iterator[Fault]:
@@ -221,14 +207,14 @@ def _prompt_faults(values: Mapping[str, Any]) -> Iterator[Fault]:
         return
     for name, value in cast("dict[str, Any]", prompt).items():
         if name not in PROMPT_KEYS:
-            yield unknown(f"prompt.{name}", name, PROMPT_KEYS)
+            yield unknown_name(f"prompt.{name}", name, PROMPT_KEYS)
         elif not isinstance(value, str):
             message = f"`prompt.{name}` must be text, not {kind_of(value)}."
             yield Fault(key=f"prompt.{name}", message=message)
 
 
 def _prompt(values: Mapping[str, Any], body: str) -> Prompt:
-    """Take the prompt from the front matter; a file without one asks for what its body says."""
+    """Read the prompt from the front matter; if there is none, the body is the prompt."""
     declared = values.get("prompt")
     if declared is None:
         return Prompt(system=body.strip("\n"))

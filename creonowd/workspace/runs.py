@@ -19,7 +19,6 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from creonowd.context.plan import MAX_RECENT_SUMMARY
-from creonowd.errors import FAILURES
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
@@ -203,7 +202,7 @@ def _write_lines(lines: _Lines) -> None:
         failure: Exception | None = None
         try:
             atomic.append(line.path, line.data, synced=False)
-        except FAILURES as error:
+        except Exception as error:  # noqa: BLE001 - who waits for the line gets the failure
             failure = error
         loop = line.written.get_loop()
         # If the loop is closed, nobody waits any more.

@@ -7,7 +7,7 @@ export type Action =
   | "trimmed";
 
 /**
- * Who answers runs; never a key.
+ * The provider that answers runs, without its key.
  *
  * `ready` says whether a run can be made now, `problem` what is missing if not. `keyOrigin` is
  * `environment` or `file`.
@@ -23,7 +23,7 @@ export interface AiConfig {
   problem?: string;
 }
 
-/** Messages in the order in which they were said; all are kept or none. */
+/** Messages in their order; all are kept or none. */
 export interface AppendHistory {
   projectId: string;
   conversationId: string;
@@ -128,7 +128,7 @@ export interface BudgetProfile {
 }
 
 /**
- * What the next turn is about. `input` is what the user says now; it is not kept by this call.
+ * What the next turn is about. `input` is the user's new message; this call does not keep it.
  *
  * If the last round is unfinished and `input` is its request (or empty), the turn goes on with
  * it. `model` decides how tokens are counted, else the project's budget does.
@@ -145,7 +145,7 @@ export interface BuildContext {
   model?: string | null;
 }
 
-/** What became of one candidate. Characters are code points after redaction. */
+/** What was done with one candidate. Characters are code points after redaction. */
 export interface BuildEvidence {
   part: Part;
   sourceRef: string;
@@ -197,7 +197,7 @@ export interface CacheBreakPoint {
   reachesMinimum: boolean;
 }
 
-/** Which run to stop. */
+/** The run to stop. */
 export interface CancelRun {
   runId: string;
 }
@@ -267,7 +267,7 @@ export type CleaningReason =
   | "lazy_age"
   | "lazy_lru";
 
-/** The conversation whose rounds are to be forgotten; its context files stay. */
+/** The conversation whose rounds are erased; its context files stay. */
 export interface ClearHistory {
   projectId: string;
   conversationId: string;
@@ -285,7 +285,7 @@ export interface ClosedDocument {
 }
 
 /**
- * Whether the project has a `code_law.md`, and since when it says what it says.
+ * Whether the project has a `code_law.md`, and its time, size and hash.
  *
  * If `needsGenerating`, ask the user first and then give `prompt` to the agent; the daemon never
  * writes the file.
@@ -301,7 +301,7 @@ export interface CodeLawStatus {
   prompt?: string;
 }
 
-/** The project whose `code_law.md` is asked about. */
+/** The project whose `code_law.md` to look for. */
 export interface CodeLawStatusOf {
   projectId: string;
 }
@@ -607,7 +607,7 @@ export interface DeletedProject {
 }
 
 /**
- * How the prompt of a run came about: all that `context:assemble` tells but the prompt.
+ * How the prompt of a run came about: the result of `context:assemble` without the prompt.
  *
  * `prefixMarked` says whether the provider was asked to cache the stable prefix.
  */
@@ -637,7 +637,7 @@ export interface DocumentList {
   items: Array<ListedDocument>;
 }
 
-/** What was written first, why it was written again, and what it cost. */
+/** The first output, why it was written again, and what it cost. */
 export interface EarlierAttempt {
   output: string;
   verdict: Verdict;
@@ -744,7 +744,7 @@ export interface FileList {
   items: Array<FileInfo>;
 }
 
-/** What kind of thing a result is. */
+/** What kind of data a tool's result is. */
 export type Form =
   | "binary"
   | "empty"
@@ -865,7 +865,7 @@ export interface HistoryAppended {
   warnings: Array<string>;
 }
 
-/** How many rounds are gone. */
+/** How many rounds were erased. */
 export interface HistoryCleared {
   cleared: boolean;
   rounds: number;
@@ -1005,7 +1005,7 @@ export interface Invoke {
 }
 
 /**
- * What became of a message: `summary` is what history keeps of a tool's result.
+ * What the history keeps of a message; `summary` is what it keeps of a tool's result.
  *
  * `preview` and `ref` are there when the text is over the inline limits; results always have
  * a `ref`, unless they are empty.
@@ -1205,7 +1205,7 @@ export interface NewConstraint {
 /**
  * A message to keep. A tool's `content` is its raw result, of any shape; it is compressed.
  *
- * `toolCallId` names the call that a result answers; without it, the oldest that waits.
+ * `toolCallId` names the call that a result answers; without it, the oldest one without a result.
  */
 export interface NewMessage {
   role: "assistant" | "tool" | "user";
@@ -1266,7 +1266,7 @@ export interface PlainConstraintsAt {
   redactionEvidence?: Array<RedactionEvidence>;
 }
 
-/** What follows a broken constraint: tell where, or write once more with it named. */
+/** What follows a broken constraint: report where, or write once more with it named. */
 export type Policy =
   | "annotate"
   | "regenerate";
@@ -1331,7 +1331,7 @@ export interface ProjectList {
   items: Array<ProjectInfo>;
 }
 
-/** What a skill asks the model to do; `{{text}}` and its kin stand for values of the run. */
+/** What a skill asks the model to do; placeholders such as `{{text}}` stand for values of the run. */
 export interface Prompt {
   system: string;
   user: string;
@@ -1564,8 +1564,8 @@ export interface Rules {
 /**
  * Which skill to run, where, and with what instruction.
  *
- * With `stream` the output is told as it is written, in `ai:skill:stream` events. A client that
- * names the `runId` can cancel the run before it has heard of it. `onViolation` says what
+ * With `stream` the output is sent as it is written, in `ai:skill:stream` events. A client that
+ * names the `runId` can cancel the run before it has its result. `onViolation` says what
  * follows a broken constraint; `judge` overrules the setting for this run.
  */
 export interface RunSkill {
@@ -1584,7 +1584,7 @@ export interface RunSkill {
 }
 
 /**
- * Our exact count of what was sent beside what the provider counted, if it told.
+ * Our exact count of what was sent beside the provider's count, if it reports one.
  *
  * `difference` is the provider's count less ours.
  */
@@ -1655,11 +1655,11 @@ export interface SkillFault {
 }
 
 /**
- * One skill. An invalid one has `errors`, and nothing of what it declares can be relied on.
+ * One skill. An invalid one has `errors`, and its other fields may be defaults.
  *
  * `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
  * is what a prompt of this skill should cost; it is no limit. `summaries` are those that it
- * relies on and only a host can give: without one, runs warn SKILL_SOURCE_ABSENT.
+ * needs and only a host can give: without one, runs warn SKILL_SOURCE_ABSENT.
  */
 export interface SkillInfo {
   id: string;
@@ -1681,13 +1681,13 @@ export interface SkillList {
   items: Array<SkillInfo>;
 }
 
-/** The skill as it is now. */
+/** The skill as it is stored now. */
 export interface SkillReply {
   skill: SkillDetail;
 }
 
 /**
- * What a run came to.
+ * The result of a run.
  *
  * `refs` are the references of everything in the prompt, as they stand in it. `verdict` and
  * `usage` are of `output`; `earlier` is there if a broken constraint made the run write again.
@@ -1708,7 +1708,7 @@ export interface SkillRun {
   earlier?: EarlierAttempt;
 }
 
-/** Who says a message. */
+/** The role of a message's sender. */
 export type Speaker =
   | "assistant"
   | "system"
@@ -1733,10 +1733,10 @@ export type Status =
   | "violated";
 
 /**
- * What decided about a candidate; those that cut are taken in this order.
+ * The step that decided about a candidate; those that cut are taken in this order.
  *
  * `pinned` is never cut, `budget` is the check that a kept one passed, `summarised` rounds are
- * told by the summary.
+ * covered by the summary.
  */
 export type Step =
   | "budget"
@@ -1758,8 +1758,8 @@ export type Stop =
 /**
  * The next piece of a run's output; the pieces of one attempt join up to all of it.
  *
- * `attempt` is 2 once a run writes again because a constraint was broken: what was heard before
- * is void then, unless the second attempt fails: the result's `attempts` says which one counts.
+ * `attempt` is 2 once a run writes again because a constraint was broken: the pieces of the first
+ * attempt are void then, unless the second fails; the result's `attempts` says which one counts.
  * `done` comes once, last, however the run ends.
  */
 export interface StreamEvent {
@@ -1774,7 +1774,7 @@ export type Summary =
   | "full_text"
   | "relations";
 
-/** Which rounds the summary tells, who wrote it, and whether its lines were shortened. */
+/** How many rounds the summary covers, who wrote it, and whether its lines were shortened. */
 export interface SummaryNote {
   coversRounds: number;
   by: string;
@@ -1841,7 +1841,7 @@ export interface TokenCount {
   warnings?: Array<string>;
 }
 
-/** A call that the model asks for; `arguments` is an object, or the JSON of one. */
+/** A call that the model makes; `arguments` is an object, or the JSON of one. */
 export interface ToolCall {
   id: string;
   name: string;
@@ -1882,7 +1882,7 @@ export interface TrimEvidence {
   afterTokens: number;
 }
 
-/** A constraint of which nobody can say whether it was kept, and why. */
+/** A constraint that could not be checked, and why. */
 export interface Unchecked {
   constraintId: string;
   constraint: string;
@@ -1944,7 +1944,7 @@ export interface UpdatedAnalysis {
   redactionEvidence?: Array<RedactionEvidence>;
 }
 
-/** A whole SKILL.md, which need not be anywhere. */
+/** A whole SKILL.md, which need not be stored. */
 export interface ValidateSkill {
   content: string;
 }
@@ -1955,7 +1955,7 @@ export interface Validity {
   errors: Array<SkillFault>;
 }
 
-/** What became of every constraint: `checked` counts those that somebody could judge. */
+/** The result for every constraint: `checked` counts those that could be checked. */
 export interface Verdict {
   status: Status;
   checked: number;
@@ -2077,11 +2077,11 @@ export interface WriteSkill {
 
 /** What can be asked. */
 export interface Channels {
-  /** Tell which provider and model answer, and whether they can. */
+  /** Return which provider and model answer runs, and whether they can. */
   "ai:config:get": { request: GetConfig; result: AiConfig };
   /** Stop a run at once, the call to the provider included. */
   "ai:skill:cancel": { request: CancelRun; result: CancelledRun };
-  /** Assemble, ask the model, judge its output and remember what it came to. */
+  /** Run a skill: assemble the prompt, ask the model, judge its output and record the run. */
   "ai:skill:run": { request: RunSkill; result: SkillRun };
   /** Tell what is degraded and why. */
   "app:health": { request: Empty; result: Health };
@@ -2117,7 +2117,7 @@ export interface Channels {
   "context:budget:update": { request: UpdateBudget; result: BudgetProfile };
   /** Build the messages of a turn, in the fixed order and within the budget. */
   "context:build": { request: BuildContext; result: BuildResult };
-  /** Tell whether `code_law.md` is there, when it changed, or how it is generated. */
+  /** Return whether there is a `code_law.md` and when it changed, else how it is generated. */
   "context:codelaw:status": { request: CodeLawStatusOf; result: CodeLawStatus };
   /** List the files of `.creonow/characters`. */
   "context:creonow:characters:list": { request: ProjectId; result: FileList };
@@ -2169,11 +2169,11 @@ export interface Channels {
   "context:files:register": { request: RegisterContextFile; result: ContextFileRegistered };
   /** Count what a project or conversation keeps. */
   "context:files:stats": { request: OfProject; result: ContextFileStats };
-  /** Keep messages of a conversation: without thoughts and secrets, results in brief. */
+  /** Append messages to a history: without thoughts and secrets, tool results summarised. */
   "context:history:append": { request: AppendHistory; result: HistoryAppended };
-  /** Forget the rounds of a conversation; doing it again changes nothing. */
+  /** Erase the rounds of a conversation; doing it again changes nothing. */
   "context:history:clear": { request: ClearHistory; result: HistoryCleared };
-  /** Read the rounds of a conversation as they are kept. */
+  /** Read the rounds of a conversation as the history keeps them. */
   "context:history:read": { request: ReadHistory; result: HistoryRounds };
   /** Show what an assembly is made of, without a prompt; for debugging owners only. */
   "context:inspect": { request: InspectContext; result: InspectResult };
@@ -2183,7 +2183,7 @@ export interface Channels {
   "context:source:register": { request: RegisterSource; result: RegisteredSource };
   /** Stop asking this client. */
   "context:source:unregister": { request: UnregisterSource; result: UnregisteredSource };
-  /** Compress a tool's result by the table of tools; the same result gives the same summary. */
+  /** Summarise a tool's result by the table of tools; the same result gives the same summary. */
   "context:tool:compress": { request: CompressToolResult; result: ToolResultCompressed };
   /** End the daemon. */
   exit: { request: Empty; result: null };
@@ -2213,7 +2213,7 @@ export interface Channels {
   "skill:list": { request: ListSkills; result: SkillList };
   /** Read one skill; NOT_FOUND if there is none of that id. */
   "skill:read": { request: ReadSkill; result: SkillReply };
-  /** Check a SKILL.md without keeping it. */
+  /** Check a SKILL.md without storing it. */
   "skill:validate": { request: ValidateSkill; result: Validity };
   /** Write a skill; INVALID_ARGUMENT names the key and line that make it invalid. */
   "skill:write": { request: WriteSkill; result: SkillReply };

@@ -11,11 +11,11 @@ from creonowd.rpc.server import Server
 from testing.clients import Client, in_memory
 from testing.conversations import (
     SECRETS,
+    assistant,
     broken_pairs,
     calls,
     realistic_round,
     result,
-    says,
     user,
 )
 from testing.novels import make_chat
@@ -54,13 +54,13 @@ async def test_a_text_over_the_limits_is_answered_with_preview_and_ref(
     chat = await make_chat(client, tmp_path / "book")
     prose = "\n".join(f"第{n}段。夜色很深，林远推开门。" for n in range(800))
 
-    said = await chat.call("context:history:append", messages=[user(prose)])
+    appended = await chat.call("context:history:append", messages=[user(prose)])
     compressed = await chat.call(
         "context:tool:compress", tool="Read", args={"path": "a.md"}, result=prose, toolCallId="c9"
     )
 
-    page = await chat.call("context.read", id=said["ref"]["id"], limit=100)
-    assert "bytes left out" in said["preview"]
+    page = await chat.call("context.read", id=appended["ref"]["id"], limit=100)
+    assert "bytes left out" in appended["preview"]
     assert page["content"].startswith("第0段。")
     assert "bytes left out" in compressed["preview"]
     assert "observation" not in compressed
@@ -130,7 +130,7 @@ async def test_neither_secrets_nor_raw_json_enter_history_or_files(
         calls(("c1", "Bash", json.dumps(given)), ("c2", "Web", given)),
         result("c1", json.dumps(raw)),
         result("c2", json.dumps(nested)),
-        says(f"I used password={SECRETS[0]}"),
+        assistant(f"I used password={SECRETS[0]}"),
     ]
 
     appended = await chat.call("context:history:append", messages=messages)
@@ -140,12 +140,12 @@ async def test_neither_secrets_nor_raw_json_enter_history_or_files(
     refs = [one["ref"]["id"] for one in appended["messages"] if "ref" in one]
     files = [await chat.call("context.read", id=ref) for ref in refs]
     raws = [await chat.call("context.read", id=ref, raw=True) for ref in refs]
-    told = json.dumps([appended, read, built, files, raws])
+    everything = json.dumps([appended, read, built, files, raws])
     kept = [m["content"] for m in read["rounds"][0]["messages"] if m["role"] == "tool"]
     assert len(refs) == 2
-    assert not [secret for secret in (*SECRETS, '"short"', "short\\") if secret in told]
+    assert not [secret for secret in (*SECRETS, '"short"', "short\\") if secret in everything]
     assert not [content for content in kept if "{" in content]
-    assert "***REDACTED***" in told
+    assert "***REDACTED***" in everything
 
 
 @pytest.mark.requirement("CB-050")
@@ -153,17 +153,17 @@ async def test_thoughts_are_not_kept(client: Client, tmp_path: Path) -> None:
     chat = await make_chat(client, tmp_path / "book")
     messages = [
         user("hello"),
-        says("<think>secret plan</think>Good morning."),
+        assistant("<think>secret plan</think>Good morning."),
         user("more"),
-        says("Thought: I should look.\nIt is hidden.\nAction: Read[a.md]"),
-        {**says("Fine."), "thought": "also hidden", "reasoning": "hidden"},
+        assistant("Thought: I should look.\nIt is hidden.\nAction: Read[a.md]"),
+        {**assistant("Fine."), "thought": "also hidden", "reasoning": "hidden"},
     ]
 
     await chat.call("context:history:append", messages=messages)
     read = await chat.call("context:history:read")
 
-    told = [m["content"] for r in read["rounds"] for m in r["messages"]]
-    assert told == ["hello", "Good morning.", "more", "Action: Read[a.md]", "Fine."]
+    contents = [m["content"] for r in read["rounds"] for m in r["messages"]]
+    assert contents == ["hello", "Good morning.", "more", "Action: Read[a.md]", "Fine."]
     assert "hidden" not in json.dumps(read)
 
 
@@ -171,7 +171,7 @@ async def test_a_mere_thought_leaves_no_empty_message_in_the_next_turn(
     client: Client, tmp_path: Path
 ) -> None:
     chat = await make_chat(client, tmp_path / "book")
-    thought = says("<think>nothing to say</think>")
+    thought = assistant("<think>nothing to say</think>")
 
     await chat.call("context:history:append", messages=[user("hello"), thought])
 
@@ -211,11 +211,11 @@ async def test_messages_that_part_calls_and_results_are_refused_whole(
 ) -> None:
     chat = await make_chat(client, tmp_path / "book")
 
-    refused = await chat.failure("context:history:append", messages=messages)
+    error = await chat.failure("context:history:append", messages=messages)
 
     read = await chat.call("context:history:read")
-    assert refused.code == "INVALID_ARGUMENT"
-    assert field in refused.details["field"]
+    assert error.code == "INVALID_ARGUMENT"
+    assert field in error.details["field"]
     assert read["rounds"] == []
 
 
@@ -250,7 +250,7 @@ async def test_a_history_belongs_to_one_project(client: Client, tmp_path: Path) 
     assert codes == ["CONTEXT_SCOPE_VIOLATION"] * 5
 
 
-async def test_unknown_projects_and_bad_ids_are_told_apart(client: Client, tmp_path: Path) -> None:
+async def test_unknown_projects_and_bad_ids_are_two_errors(client: Client, tmp_path: Path) -> None:
     chat = await make_chat(client, tmp_path / "book")
     bad = {**chat.key, "conversationId": "../up"}
     unknown = {"projectId": "prj_aaaaaaaaaaaaaaaaaaaa", "conversationId": "c"}
@@ -310,7 +310,7 @@ async def test_a_result_that_comes_after_another_client_spoke_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("tool", "raw", "told"),
+    ("tool", "raw", "part"),
     [
         ("Read", "\x00\x01\x02" * 200_000, "binary, 600000 bytes"),
         ("Web", "iVBORw0KGgo" + "A" * 400_000, "binary, 400011 bytes"),
@@ -320,17 +320,17 @@ async def test_a_result_that_comes_after_another_client_spoke_is_refused(
     ],
 )
 async def test_huge_and_binary_results_are_kept_in_brief_and_in_full(
-    client: Client, tmp_path: Path, tool: str, raw: str, told: str
+    client: Client, tmp_path: Path, tool: str, raw: str, part: str
 ) -> None:
     chat = await make_chat(client, tmp_path / "book")
-    messages = [user("go"), calls(("c1", tool, {})), result("c1", raw), says("done")]
+    messages = [user("go"), calls(("c1", tool, {})), result("c1", raw), assistant("done")]
 
     appended = await chat.call("context:history:append", messages=messages)
 
     built = await chat.call("context:build", input="next", systemPrompt="You help.")
     read = await chat.call("context:history:read")
     kept = read["rounds"][0]["messages"][2]["content"]
-    assert told in kept
+    assert part in kept
     assert len(kept) < 3000
     assert appended["messages"][2]["ref"]["byteSize"] == len(raw.encode())
     assert built["tokenCount"] <= 16_000
@@ -338,7 +338,7 @@ async def test_huge_and_binary_results_are_kept_in_brief_and_in_full(
 
 async def test_rounds_can_be_read_in_pages(client: Client, tmp_path: Path) -> None:
     chat = await make_chat(client, tmp_path / "book")
-    messages = [m for n in range(6) for m in (user(f"q{n}"), says(f"a{n}"))]
+    messages = [m for n in range(6) for m in (user(f"q{n}"), assistant(f"a{n}"))]
     await chat.call("context:history:append", messages=messages)
 
     newest = await chat.call("context:history:read", limit=2)

@@ -12,19 +12,19 @@ from creonowd.daemon.build import build
 from creonowd.settings import Settings
 from testing.clients import in_memory
 from testing.novels import Novel, make_novel
-from testing.providers import KEY, SCRIPTS, ProviderServer, serve_provider
+from testing.providers import KEY, SCRIPTED_PROVIDERS, ModelServer, open_model_server
 from tests.providers.conftest import PROXIES
 
 STYLE = "".join(f"第{n}条：写景不超过三句，写人先写手，对话里不用成语。\n" for n in range(80))
 
 
 @pytest.fixture
-async def upstream(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[ProviderServer]:
+async def model_server(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[ModelServer]:
     for name in PROXIES:
         monkeypatch.delenv(name, raising=False)
     for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY"):
         monkeypatch.setenv(name, KEY)
-    async with serve_provider() as opened:
+    async with open_model_server() as opened:
         yield opened
 
 
@@ -34,12 +34,12 @@ def provider(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def novel(provider: Any, upstream: ProviderServer, tmp_path: Path) -> AsyncGenerator[Novel]:
-    """An author whose daemon asks a provider on upstream."""
+async def novel(provider: Any, model_server: ModelServer, tmp_path: Path) -> AsyncGenerator[Novel]:
+    """An author whose daemon asks the model server."""
     settings = Settings(
-        e2e=True, ai_provider=provider, ai_model="claude-sonnet-x", ai_base_url=upstream.url
+        e2e=True, ai_provider=provider, ai_model="claude-sonnet-x", ai_base_url=model_server.url
     )
-    SCRIPTS[provider](upstream, 60_000).says("他", "没有动。")
+    SCRIPTED_PROVIDERS[provider](model_server, 60_000).sends("他", "没有动。")
     user_data = tmp_path / "user data"
     user_data.mkdir()
     async with anyio.create_task_group() as tasks, build(user_data, settings, tasks) as server:
@@ -65,14 +65,14 @@ def asks_to_cache(body: dict[str, Any]) -> bool:
 
 @pytest.mark.requirement("CE-029", "CE-035")
 async def test_continuing_three_times_hits_the_cache_from_the_second_call(
-    novel: Novel, upstream: ProviderServer
+    novel: Novel, model_server: ModelServer
 ) -> None:
     """连续续写 3 次."""
     novel.put(".creonow/rules/style.md", STYLE)
 
     runs = [await novel.run(cursorPosition=position) for position in (12, 20, 30)]
 
-    bodies = [request.body for request in upstream.received]
+    bodies = [request.body for request in model_server.received]
     assert len({prefix_in(body) for body in bodies}) == 1
     assert [run["diagnostics"]["stablePrefixUnchanged"] for run in runs] == [False, True, True]
     assert all(asks_to_cache(body) for body in bodies)
@@ -81,10 +81,10 @@ async def test_continuing_three_times_hits_the_cache_from_the_second_call(
 
 
 @pytest.mark.requirement("CN-033")
-async def test_the_bytes_sent_are_the_bytes_hashed(novel: Novel, upstream: ProviderServer) -> None:
+async def test_the_bytes_sent_are_the_bytes_hashed(novel: Novel, model_server: ModelServer) -> None:
     run = await novel.run()
 
-    (request,) = upstream.received
+    (request,) = model_server.received
     told = run["diagnostics"]
     sent = prefix_in(request.body), rest_in(request.body)
     assert sha256(sent[0].encode()).hexdigest() == told["stablePrefixHash"]
@@ -93,7 +93,7 @@ async def test_the_bytes_sent_are_the_bytes_hashed(novel: Novel, upstream: Provi
 
 @pytest.mark.requirement("CE-036")
 async def test_a_new_preference_is_a_new_prefix_that_says_why(
-    novel: Novel, upstream: ProviderServer
+    novel: Novel, model_server: ModelServer
 ) -> None:
     """Settings 变更导致缓存失效."""
     novel.put(".creonow/rules/style.md", STYLE)
@@ -106,7 +106,7 @@ async def test_a_new_preference_is_a_new_prefix_that_says_why(
     )
     run = await novel.run()
 
-    before, after = upstream.received[1].body, upstream.received[2].body
+    before, after = model_server.received[1].body, model_server.received[2].body
     assert prefix_in(before) != prefix_in(after)
     assert run["diagnostics"]["stablePrefixUnchanged"] is False
     assert run["diagnostics"]["prefixChange"]["sourceRef"].startswith(".creonow/settings/memory")
@@ -114,11 +114,11 @@ async def test_a_new_preference_is_a_new_prefix_that_says_why(
 
 @pytest.mark.parametrize("provider", ["anthropic"])
 async def test_a_prefix_too_short_to_be_cached_is_not_marked(
-    novel: Novel, upstream: ProviderServer
+    novel: Novel, model_server: ModelServer
 ) -> None:
     run = await novel.run()
 
-    assert not asks_to_cache(upstream.received[0].body)
+    assert not asks_to_cache(model_server.received[0].body)
     assert run["diagnostics"]["prefixMarked"] is False
     assert not run["diagnostics"]["cacheBreakPoints"][-1]["reachesMinimum"]
 
@@ -126,18 +126,22 @@ async def test_a_prefix_too_short_to_be_cached_is_not_marked(
 @pytest.mark.requirement("CE-033")
 @pytest.mark.parametrize("provider", ["anthropic"])
 async def test_a_prefix_that_changes_every_time_is_not_marked(
-    novel: Novel, upstream: ProviderServer
+    novel: Novel, model_server: ModelServer
 ) -> None:
     for number in range(3):
         novel.put(".creonow/rules/style.md", f"{STYLE}第{number}版\n")
         await novel.run()
 
-    assert [asks_to_cache(request.body) for request in upstream.received] == [True, False, False]
+    assert [asks_to_cache(request.body) for request in model_server.received] == [
+        True,
+        False,
+        False,
+    ]
 
 
 @pytest.mark.requirement("SK-036")
 async def test_skills_that_ask_for_the_same_sources_share_a_prefix(
-    novel: Novel, upstream: ProviderServer
+    novel: Novel, model_server: ModelServer
 ) -> None:
     novel.put(".creonow/rules/style.md", STYLE)
     selection = {"from": 0, "to": 12}
@@ -145,15 +149,15 @@ async def test_skills_that_ask_for_the_same_sources_share_a_prefix(
     await novel.run(skillId="builtin:polish", selection=selection)
     await novel.run(skillId="builtin:condense", selection=selection)
 
-    polish, condense = (request.body for request in upstream.received)
+    polish, condense = (request.body for request in model_server.received)
     assert prefix_in(polish) == prefix_in(condense)
     assert rest_in(polish) != rest_in(condense)
 
 
 async def test_no_key_is_told_in_an_error(
-    novel: Novel, upstream: ProviderServer, provider: str
+    novel: Novel, model_server: ModelServer, provider: str
 ) -> None:
-    SCRIPTS[provider](upstream, 60_000).refuses_the_key()
+    SCRIPTED_PROVIDERS[provider](model_server, 60_000).refuses_the_key()
 
     error = await novel.client.failure("ai:skill:run", novel.payload())
 
@@ -162,9 +166,9 @@ async def test_no_key_is_told_in_an_error(
 
 
 async def test_cancelling_a_run_hangs_up_on_the_provider(
-    novel: Novel, upstream: ProviderServer, provider: str
+    novel: Novel, model_server: ModelServer, provider: str
 ) -> None:
-    SCRIPTS[provider](upstream, 60_000).falls_silent_after("他")
+    SCRIPTED_PROVIDERS[provider](model_server, 60_000).falls_silent_after("他")
     await novel.start("mine", stream=True)
     await novel.client.event("ai:skill:stream")
 
@@ -172,4 +176,4 @@ async def test_cancelling_a_run_hangs_up_on_the_provider(
 
     assert (await novel.client.reply("mine"))["error"]["data"]["code"] == "CANCELED"
     with anyio.fail_after(60):
-        await upstream.hung_up.wait()
+        await model_server.hung_up.wait()

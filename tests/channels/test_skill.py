@@ -103,15 +103,15 @@ async def test_a_skill_is_reloaded_as_soon_as_the_watcher_tells_of_it(
     file = tmp_path / "小说" / ".creonow" / "skills" / "mine" / "SKILL.md"
     file.parent.mkdir(parents=True)
     path = ".creonow/skills/mine/SKILL.md"
-    seen: list[tuple[bool, list[int]]] = []
+    states: list[tuple[bool, list[int]]] = []
 
     for content in (GOOD, BAD, GOOD.replace("5", "7")):
         file.write_text(content, encoding="utf-8")
         await client.event("context:creonow:changed", lambda event: path in event["paths"])
         skill = (await client.call("skill:read", project | {"skillId": "project:mine"}))["skill"]
-        seen.append((skill["valid"], [fault["line"] for fault in skill["errors"]]))
+        states.append((skill["valid"], [fault["line"] for fault in skill["errors"]]))
 
-    assert seen == [(True, []), (False, [4]), (True, [])]
+    assert states == [(True, []), (False, [4]), (True, [])]
     assert skill["contextRules"]["surrounding"] == 7
     file.unlink()
     await client.event("context:creonow:changed", lambda event: path in event["paths"])

@@ -23,9 +23,9 @@ def test_a_file_that_has_not_changed_is_read_once(tmp_path: Path) -> None:
     laws = CodeLaws(SystemClock())
     write(tmp_path / "code_law.md", "# One\r\n")
 
-    told = [laws.current(tmp_path) for _ in range(5)]
+    laws_read = [laws.current(tmp_path) for _ in range(5)]
 
-    assert {law.text for law in told} == {"# One\n"}
+    assert {law.text for law in laws_read} == {"# One\n"}
     assert laws.reads == 1
 
 

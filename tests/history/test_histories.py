@@ -1,4 +1,4 @@
-"""A history survives a crash: what was acknowledged is there, a torn line is dropped and told."""
+"""A history survives a crash: what was acknowledged is there, a torn line is dropped with a warning."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.history.histories import Histories, Written
+from creonowd.history.histories import Histories, StoredSummary
 from creonowd.history.rounds import Message, Speaker
 from creonowd.history.summary import HistorySummary
 from creonowd.storage import journal
@@ -18,7 +18,7 @@ from testing.conversations import realistic_round, user
 KEY = ("prj_one", "chat")
 
 
-def said(text: str) -> Message:
+def message(text: str) -> Message:
     return Message(role=Speaker.USER, content=text)
 
 
@@ -29,36 +29,36 @@ def place(folder: Path) -> Path:
 async def written(folder: Path, *texts: str) -> Path:
     histories = Histories(folder)
     for text in texts:
-        async with histories.changing(KEY):
-            await histories.append(KEY, [said(text)])
+        async with histories.lock(KEY):
+            await histories.append(KEY, [message(text)])
     return place(folder)
 
 
-async def told(folder: Path) -> tuple[list[str], list[str]]:
+async def texts_and_warnings(folder: Path) -> tuple[list[str], list[str]]:
     history = await Histories(folder).read(KEY)
     return [one.request for one in history.rounds], history.warnings
 
 
-async def test_a_torn_last_line_is_dropped_told_and_cut_off(tmp_path: Path) -> None:
+async def test_a_torn_last_line_is_dropped_with_a_warning_and_cut_off(tmp_path: Path) -> None:
     path = await written(tmp_path, "one", "two", "三")
     path.write_bytes(path.read_bytes()[:-7])
 
-    texts, warnings = await told(tmp_path)
+    texts, warnings = await texts_and_warnings(tmp_path)
     histories = Histories(tmp_path)
-    async with histories.changing(KEY):
-        appended = await histories.append(KEY, [said("four")])
+    async with histories.lock(KEY):
+        appended = await histories.append(KEY, [message("four")])
 
     assert texts == ["one", "two"]
     assert warnings[0].startswith("HISTORY_TORN_LINE")
     assert appended.warnings[0].startswith("HISTORY_TORN_LINE")
-    assert await told(tmp_path) == (["one", "two", "four"], [])
+    assert await texts_and_warnings(tmp_path) == (["one", "two", "four"], [])
 
 
 async def test_a_damaged_line_costs_itself_only(tmp_path: Path) -> None:
     path = await written(tmp_path, "one", "two", "three")
     path.write_bytes(path.read_bytes().replace(b"two", b"TWO"))
 
-    texts, warnings = await told(tmp_path)
+    texts, warnings = await texts_and_warnings(tmp_path)
 
     assert texts == ["one", "three"]
     assert warnings == ["HISTORY_DAMAGED_LINE: 1"]
@@ -70,7 +70,7 @@ async def test_a_newer_history_is_refused_and_left_alone(tmp_path: Path) -> None
     before = path.read_bytes()
 
     with pytest.raises(DaemonError) as caught:
-        await told(tmp_path)
+        await texts_and_warnings(tmp_path)
 
     assert caught.value.code is ErrorCode.VERSION_TOO_NEW
     assert path.read_bytes() == before
@@ -78,27 +78,29 @@ async def test_a_newer_history_is_refused_and_left_alone(tmp_path: Path) -> None
 
 async def test_a_summary_is_kept_beside_the_rounds_it_covers(tmp_path: Path) -> None:
     await written(tmp_path, "one", "two")
-    kept = Written(covers=1, summary=HistorySummary(overall_goal="one"), by_model=True)
-    told_rounds = (await Histories(tmp_path).read(KEY)).rounds[:1]
-    await Histories(tmp_path).keep_summary(KEY, kept, told_rounds)
+    kept = StoredSummary(covers=1, summary=HistorySummary(overall_goal="one"), by_model=True)
+    first_rounds = (await Histories(tmp_path).read(KEY)).rounds[:1]
+    await Histories(tmp_path).store_summary(KEY, kept, first_rounds)
 
     history = await Histories(tmp_path).read(KEY)
 
-    assert history.written == {1: kept}
+    assert history.summaries == {1: kept}
     assert len(history.rounds) == 2
 
 
 async def test_a_summary_of_rounds_that_were_cleared_meanwhile_is_not_kept(tmp_path: Path) -> None:
     await written(tmp_path, "old one", "old two")
     histories = Histories(tmp_path)
-    told_rounds = (await histories.read(KEY)).rounds[:1]
+    first_rounds = (await histories.read(KEY)).rounds[:1]
     await histories.clear(KEY)
     await written(tmp_path, "new one", "new two")
 
-    await histories.keep_summary(KEY, Written(covers=1, summary=HistorySummary()), told_rounds)
+    await histories.store_summary(
+        KEY, StoredSummary(covers=1, summary=HistorySummary()), first_rounds
+    )
 
-    assert (await histories.read(KEY)).written == {}
-    assert await histories.summary_of(KEY, told_rounds) is None
+    assert (await histories.read(KEY)).summaries == {}
+    assert await histories.summary_of(KEY, first_rounds) is None
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on the size of a file")
@@ -110,20 +112,20 @@ async def test_a_disk_that_takes_only_half_a_line_loses_nothing_before_it(tmp_pa
     histories = Histories(tmp_path)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
 
-    async with histories.changing(KEY):
+    async with histories.lock(KEY):
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 40, hard))
         try:
             with pytest.raises(DaemonError) as caught:
-                await histories.append(KEY, [said("three")])
+                await histories.append(KEY, [message("three")])
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         after = path.read_bytes()
-        await histories.append(KEY, [said("three, again")])
+        await histories.append(KEY, [message("three, again")])
 
     assert caught.value.code in {ErrorCode.IO_ERROR, ErrorCode.STORAGE_FULL}
     assert str(tmp_path) not in f"{caught.value} {caught.value.details}"
     assert after == before
-    assert await told(tmp_path) == (["one", "two", "three, again"], [])
+    assert await texts_and_warnings(tmp_path) == (["one", "two", "three, again"], [])
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows asks for rights to make a link")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.history.observation import Form, cached_redactor, cleaned, observe
-from creonowd.history.tool_summary import compress, read_arguments
+from creonowd.history.observation import Form, cached_redactor, observe, redact_json
+from creonowd.history.tool_summary import read_arguments, summarise_result
 from creonowd.redaction import Redactor, redact_value
 
 REDACTOR = Redactor()
@@ -30,11 +30,11 @@ def test_a_password_is_found_in_json_within_json_texts(depth: int) -> None:
     spelled = nested_in_texts({"password": WEAK, "keep": "this"}, depth)
 
     for result in (spelled, json.loads(spelled), {"stdout": spelled, "exit_code": 0}):
-        seen = observe(result, REDACTOR)
+        observation = observe(result, REDACTOR)
 
-        assert WEAK not in seen.text
-        assert WEAK not in compress("Bash", {}, seen)
-        assert "keep" in seen.text
+        assert WEAK not in observation.text
+        assert WEAK not in summarise_result("Bash", {}, observation)
+        assert "keep" in observation.text
 
 
 @pytest.mark.requirement("CB-015", "CB-047")
@@ -56,13 +56,13 @@ def test_a_secret_is_found_in_a_command_line(command: str) -> None:
     given_as = ({"command": command}, json.dumps({"command": command}), command)
     failed = {"error": f"failed: {command}"}
 
-    told = [
-        compress("Bash", read_arguments(arguments, REDACTOR), observe(result, REDACTOR))
+    summaries = [
+        summarise_result("Bash", read_arguments(arguments, REDACTOR), observe(result, REDACTOR))
         for arguments in given_as
         for result in ({"stdout": command, "stderr": command}, command, failed)
     ]
 
-    assert not [summary for summary in told if SECRET in summary]
+    assert not [summary for summary in summaries if SECRET in summary]
     assert SECRET not in observe(failed, REDACTOR).text
 
 
@@ -72,12 +72,12 @@ def test_broken_json_loses_its_secrets_and_nothing_else() -> None:
     items = [{"password": WEAK, "n": n, "note": f"note {n}", "log": inner} for n in range(5)]
     broken = json.dumps(items)[:-9]
 
-    seen = observe(broken, REDACTOR)
+    observation = observe(broken, REDACTOR)
 
-    assert seen.form is Form.MALFORMED
-    assert WEAK not in seen.text
-    assert SECRET not in seen.text
-    assert [n for n in range(5) if f"note {n}" not in seen.text] == []
+    assert observation.form is Form.MALFORMED
+    assert WEAK not in observation.text
+    assert SECRET not in observation.text
+    assert [n for n in range(5) if f"note {n}" not in observation.text] == []
 
 
 @pytest.mark.parametrize("depth", [17, 150, 900])
@@ -87,10 +87,10 @@ def test_json_that_is_nested_very_deeply_is_survived(depth: int) -> None:
         value = [value]
 
     for result in (value, "[" * depth + json.dumps({"password": SECRET}) + "]" * depth):
-        seen = observe(result, REDACTOR)
+        observation = observe(result, REDACTOR)
 
-        assert SECRET not in seen.text
-        assert compress("Web", {}, seen).startswith("[Web] ")
+        assert SECRET not in observation.text
+        assert summarise_result("Web", {}, observation).startswith("[Web] ")
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_json_that_is_nested_very_deeply_is_survived(depth: int) -> None:
 def test_a_file_is_read_whatever_it_holds(
     result: Any, arguments: dict[str, Any], says: str
 ) -> None:
-    assert compress("Read", arguments, observe(result, REDACTOR)) == f"[Read] {says}"
+    assert summarise_result("Read", arguments, observe(result, REDACTOR)) == f"[Read] {says}"
 
 
 @pytest.mark.parametrize(
@@ -142,9 +142,9 @@ def test_a_file_is_read_whatever_it_holds(
     ],
 )
 def test_a_summary_says_what_the_result_says(tool: str, result: Any, says: str) -> None:
-    told = compress(tool, {"pattern": "x"}, observe(result, REDACTOR))
+    summary = summarise_result(tool, {"pattern": "x"}, observe(result, REDACTOR))
 
-    assert told.startswith(f"[{tool}] {says}")
+    assert summary.startswith(f"[{tool}] {says}")
 
 
 _texts = st.sampled_from(["password", "a", f"key={SECRET}", "夜", f"Bearer {SECRET}{SECRET}", ""])
@@ -161,4 +161,4 @@ _values = st.recursive(
 @given(_values)
 def test_a_glance_finds_what_a_close_look_finds(value: Any) -> None:
     assert redact_value(value, cached_redactor(value, REDACTOR)) == redact_value(value, REDACTOR)
-    assert cleaned(cleaned(value, REDACTOR), REDACTOR) == cleaned(value, REDACTOR)
+    assert redact_json(redact_json(value, REDACTOR), REDACTOR) == redact_json(value, REDACTOR)

@@ -2,13 +2,13 @@
 
 import pytest
 
-from creonowd.history.rounds import Message, Speaker, ToolCall, grouped
+from creonowd.history.rounds import Message, Speaker, ToolCall, group_rounds
 from creonowd.history.summary import (
     LABELS,
     HistorySummary,
     extract,
-    read_form,
-    rendered,
+    read_summary,
+    render_summary,
     to_one_sentence,
 )
 
@@ -34,9 +34,9 @@ def conversation() -> list[Message]:
 
 @pytest.mark.requirement("CB-017", "CB-038", "CB-021")
 def test_the_extract_fills_all_six_fields_from_the_rounds() -> None:
-    summary = extract(grouped((), conversation()))
+    summary = extract(group_rounds((), conversation()))
 
-    assert rendered(summary).split("\n") == [
+    assert render_summary(summary).split("\n") == [
         "[History Summary]",
         "- Overall Goal: Write the first chapter. Now: 改成第一人称。",
         "- Current Plan & Progress: 2 rounds done, the last with: Chapter one stands.",
@@ -48,21 +48,21 @@ def test_the_extract_fills_all_six_fields_from_the_rounds() -> None:
 
 
 def test_rounds_without_words_still_fill_the_form() -> None:
-    summary = extract(grouped((), [Message(role=Speaker.USER, content="")]))
+    summary = extract(group_rounds((), [Message(role=Speaker.USER, content="")]))
 
-    assert read_form(rendered(summary)) == summary
+    assert read_summary(render_summary(summary)) == summary
 
 
 def test_a_form_is_read_with_words_around_it_and_refused_if_it_strays() -> None:
-    form = rendered(HistorySummary(overall_goal="goal"))
+    form = render_summary(HistorySummary(overall_goal="goal"))
     lines = form.split("\n")
     swapped = "\n".join([lines[0], lines[2], lines[1], *lines[3:]])
 
-    assert read_form(f"Sure:\n{form}") == HistorySummary(overall_goal="goal")
-    assert read_form("\n".join(lines[:-1])) is None
-    assert read_form(swapped) is None
-    assert read_form(form.replace("goal", "")) is None
-    assert read_form("") is None
+    assert read_summary(f"Sure:\n{form}") == HistorySummary(overall_goal="goal")
+    assert read_summary("\n".join(lines[:-1])) is None
+    assert read_summary(swapped) is None
+    assert read_summary(form.replace("goal", "")) is None
+    assert read_summary("") is None
 
 
 @pytest.mark.requirement("CB-022", "CB-031")

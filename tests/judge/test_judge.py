@@ -2,19 +2,22 @@ import json
 import threading
 from typing import Any
 
+import anyio.lowlevel
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.judge.judge import BATCH, MOST, QUICK, judge, named
+from creonowd.judge.judge import BATCH, MOST, QUICK, judge, rewrite_instruction
 from creonowd.judge.terminology import Term
-from creonowd.judge.verdict import Charge, Checker, Status
+from creonowd.judge.verdict import Checker, PromptConstraint, Status, Verdict
 from creonowd.providers.fake import Fake, Script
-from creonowd.providers.provider import Answer, Call, Heard, Provider, Purpose
+from creonowd.providers.provider import Answer, Call, OnText, Provider, Purpose
 from creonowd.redaction import PLACEHOLDER, Redacted, redact
 
-BAN = Charge(id="con_ban", text="避免使用感叹号")
-VIEW = Charge(id="con_view", text="严格第一人称叙述")
-CALM = Charge(id="con_calm", text="林远性格冷静，不会大声喊叫")
+BAN = PromptConstraint(id="con_ban", text="避免使用感叹号")
+NO_QUESTION = PromptConstraint(id="con_question", text="不用问号")
+VIEW = PromptConstraint(id="con_view", text="严格第一人称叙述")
+CALM = PromptConstraint(id="con_calm", text="林远性格冷静，不会大声喊叫")
+TERM = Term("灵晶", "灵石")
 
 
 def judging(*verdicts: Any) -> Fake:
@@ -45,6 +48,47 @@ async def test_preferred_terms_are_checked_by_rules() -> None:
     assert violation.constraint == "用「灵石」，不用「灵晶」"
     assert violation.constraint_id == ".creonow/rules/terminology.json"
     assert (violation.start, violation.end) == (3, 5)
+
+
+async def test_a_rule_broken_all_over_hides_no_other() -> None:
+    text = "！灵晶" * MOST + "？"
+
+    verdict = await judge(text, [BAN, NO_QUESTION], [TERM, Term("魔石")], None)
+
+    assert len(verdict.violations) == MOST
+    broken = {violation.constraint for violation in verdict.violations}
+    assert broken == {BAN.text, NO_QUESTION.text, TERM.rule}
+
+
+async def test_the_later_places_of_the_most_broken_rules_are_left_out() -> None:
+    text = "？" + "。！" * (2 * MOST) + "？"
+
+    verdict = await judge(text, [BAN, NO_QUESTION], [], None)
+
+    marks = [(v.start, v.quote) for v in verdict.violations]
+    assert marks[: MOST - 2] == [(2 * n + 2, "！") for n in range(MOST - 2)]
+    assert marks[MOST - 2 :] == [(0, "？"), (len(text) - 1, "？")]
+
+
+async def test_a_long_output_is_judged_like_a_short_one_beside_the_event_loop() -> None:
+    turns, verdict = 0, Verdict(status=Status.UNCHECKED)
+
+    async def turn() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await anyio.lowlevel.checkpoint()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(turn)
+        verdict = await judge("静。" * QUICK + "好！灵晶", [BAN], [TERM], None)
+        tasks.cancel_scope.cancel()
+
+    assert turns > 0
+    assert [(v.start, v.quote) for v in verdict.violations] == [
+        (2 * QUICK + 1, "！"),
+        (2 * QUICK + 2, "灵晶"),
+    ]
 
 
 async def test_without_a_model_the_rest_is_unchecked_and_never_passed() -> None:
@@ -113,20 +157,20 @@ async def test_what_a_model_is_not_sure_of_is_unchecked() -> None:
 
 
 @pytest.mark.parametrize(
-    "said",
+    "answer",
     ["", "I think it is fine.", "{", '{"violations": 5}', json.dumps(found(9)), '{"unsure":[0]}'],
 )
-async def test_a_verdict_that_cannot_be_read_leaves_all_unchecked(said: str) -> None:
-    verdict = await judge("好。", [VIEW], [], Fake(Script(verdicts=(said,))))
+async def test_a_verdict_that_cannot_be_read_leaves_all_unchecked(answer: str) -> None:
+    verdict = await judge("好。", [VIEW], [], Fake(Script(verdicts=(answer,))))
 
     assert verdict.status is Status.UNCHECKED
     assert verdict.unchecked[0].reason == "the model's verdict could not be read"
 
 
 async def test_words_around_a_verdict_do_not_matter() -> None:
-    said = f"Here it is:\n```json\n{json.dumps(NOTHING)}\n```"
+    answer = f"Here it is:\n```json\n{json.dumps(NOTHING)}\n```"
 
-    verdict = await judge("好。", [VIEW], [], Fake(Script(verdicts=(said,))))
+    verdict = await judge("好。", [VIEW], [], Fake(Script(verdicts=(answer,))))
 
     assert verdict.status is Status.PASSED
 
@@ -139,16 +183,16 @@ async def test_a_judge_that_fails_leaves_the_rest_unchecked() -> None:
 
 
 async def test_many_constraints_are_asked_in_batches() -> None:
-    charges = [Charge(id=str(n), text=f"约束{n}") for n in range(BATCH + 1)]
+    constraints = [PromptConstraint(id=str(n), text=f"约束{n}") for n in range(BATCH + 1)]
     fake = judging(NOTHING, found(1))
 
-    verdict = await judge("好。", charges, [], fake)
+    verdict = await judge("好。", constraints, [], fake)
 
     assert len(fake.calls) == 2
     assert [violation.constraint_id for violation in verdict.violations] == [str(BATCH)]
 
 
-async def test_what_a_model_finds_is_told_however_often_a_rule_is_broken() -> None:
+async def test_a_models_finding_is_kept_however_often_a_rule_is_broken() -> None:
     verdict = await judge("好！" * 2 * MOST, [BAN, VIEW], [], judging(found(1)))
 
     assert len(verdict.violations) == MOST
@@ -169,9 +213,9 @@ async def test_a_long_output_is_redacted_for_the_judge_beside_the_event_loop() -
 
 
 async def test_a_list_that_goes_on_is_checked_by_both() -> None:
-    charge = Charge(id="c", text="禁止使用“忽然”等词")
+    constraint = PromptConstraint(id="c", text="禁止使用“忽然”等词")
 
-    verdict = await judge("他忽然倏地站起", [charge], [], judging(found(1, "倏地")))
+    verdict = await judge("他忽然倏地站起", [constraint], [], judging(found(1, "倏地")))
 
     assert [(v.by, v.quote) for v in verdict.violations] == [
         (Checker.RULES, "忽然"),
@@ -182,7 +226,10 @@ async def test_a_list_that_goes_on_is_checked_by_both() -> None:
 async def test_violations_are_named_once_each_for_the_next_attempt() -> None:
     verdict = await judge("好！坏！", [BAN], [], None)
 
-    assert named(verdict) == "上一稿违反了以下约束，请重写并遵守：\n- 避免使用感叹号（！）"
+    assert (
+        rewrite_instruction(verdict)
+        == "上一稿违反了以下约束，请重写并遵守：\n- 避免使用感叹号（！）"
+    )
 
 
 class Failing:
@@ -191,7 +238,7 @@ class Failing:
     name = "fake"
     judges = True
 
-    async def answer(self, call: Call, heard: Heard) -> Answer:
+    async def answer(self, call: Call, on_text: OnText) -> Answer:
         raise DaemonError(ErrorCode.AI_RATE_LIMITED)
 
     async def close(self) -> None:

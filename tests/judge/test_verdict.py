@@ -1,17 +1,19 @@
 import pytest
 from msgspec.structs import replace
 
-from creonowd.context.fragment import Fragment, FragmentKind, Layer
+from creonowd.context.fragment import Action, Fragment, FragmentKind, Layer
 from creonowd.context.gather import Failure
 from creonowd.context.text_tools import Memory
 from creonowd.judge.verdict import (
+    LEFT_OUT,
     SOURCE,
     Checker,
     Status,
     Verdict,
     Violation,
-    constraints_in,
-    placed,
+    add_missing,
+    criteria_of,
+    in_client_units,
 )
 from tests.context.worlds import World, assemble_world, text_tools
 
@@ -31,30 +33,43 @@ def world(*constraints: str) -> World:
     )
 
 
-def test_an_unchanged_prefix_is_read_once() -> None:
+def test_the_criteria_are_the_constraints_of_the_prompt() -> None:
     using = text_tools(memory=Memory())
 
-    first = constraints_in(assemble_world(world("不用感叹号", "少用成语"), using))
-    again = constraints_in(assemble_world(world("不用感叹号", "少用成语"), using))
-    changed = constraints_in(assemble_world(world("不用感叹号"), using))
+    first = criteria_of(assemble_world(world("不用感叹号", "少用成语"), using))
+    changed = criteria_of(assemble_world(world("不用感叹号"), using))
 
-    assert [(charge.id, charge.text) for charge in first.charges] == [
+    assert [(one.id, one.text) for one in first.constraints] == [
         ("con_0", "不用感叹号"),
         ("con_1", "少用成语"),
     ]
-    assert again is first
-    assert [charge.id for charge in changed.charges] == ["con_0"]
+    assert [one.id for one in changed.constraints] == ["con_0"]
 
 
 def test_constraints_that_came_too_late_are_unread_whatever_came_before() -> None:
-    known = assemble_world(world("不用感叹号"), text_tools())
+    assembly = assemble_world(world("不用感叹号"), text_tools())
     failure = Failure(source=SOURCE, layer=Layer.RULES, kind="TIMEOUT")
 
-    before = constraints_in(known)
-    late = constraints_in(replace(known, failures=(failure,)))
-    after = constraints_in(known)
+    before = criteria_of(assembly)
+    late = criteria_of(replace(assembly, failures=(failure,)))
+    after = criteria_of(assembly)
 
-    assert [told.unread for told in (before, late, after)] == [False, True, False]
+    assert [criteria.unread for criteria in (before, late, after)] == [False, True, False]
+
+
+def test_a_constraint_without_room_in_the_prompt_is_unchecked() -> None:
+    assembly = assemble_world(world("不用感叹号"), text_tools())
+    rules = assembly.layers[Layer.RULES]
+    (decision,) = rules.decisions
+    dropped = replace(decision, evidence=replace(decision.evidence, action=Action.DROPPED))
+    layers = {**assembly.layers, Layer.RULES: replace(rules, decisions=(dropped,))}
+
+    criteria = criteria_of(replace(assembly, layers=layers))
+    verdict = add_missing(Verdict(status=Status.PASSED), criteria, ())
+
+    assert (criteria.constraints, len(criteria.left_out)) == ((), 1)
+    assert verdict.status is Status.UNCHECKED
+    assert [(one.constraint_id, one.reason) for one in verdict.unchecked] == [("con_0", LEFT_OUT)]
 
 
 @pytest.mark.parametrize(
@@ -66,7 +81,7 @@ def test_constraints_that_came_too_late_are_unread_whatever_came_before() -> Non
         ("so it!", "utf-16", (5, 6)),
     ],
 )
-def test_places_are_those_that_the_client_counts(
+def test_positions_are_in_the_units_of_the_client(
     output: str, units: str, places: tuple[int, int]
 ) -> None:
     start = max(output.find("！"), output.find("!"))
@@ -80,6 +95,6 @@ def test_places_are_those_that_the_client_counts(
     )
     verdict = Verdict(status=Status.VIOLATED, checked=1, violations=(violation,))
 
-    (told,) = placed(verdict, output, utf16=units == "utf-16").violations
+    (converted,) = in_client_units(verdict, output, utf16=units == "utf-16").violations
 
-    assert (told.start, told.end) == places
+    assert (converted.start, converted.end) == places

@@ -1,20 +1,20 @@
-"""A server for each test of a provider, and a script of what the provider does."""
+"""A model server for each test of a provider, and every provider that asks it."""
 
 from collections.abc import AsyncGenerator
 
 import pytest
 
-from testing.providers import SCRIPTS, ProviderScript, ProviderServer, serve_provider
+from testing.providers import SCRIPTED_PROVIDERS, ModelServer, ScriptedProvider, open_model_server
 
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
 
 @pytest.fixture
-async def upstream(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[ProviderServer]:
+async def model_server(monkeypatch: pytest.MonkeyPatch) -> AsyncGenerator[ModelServer]:
     """A local HTTP server, reached directly whatever proxy this machine uses."""
     for name in PROXIES:
         monkeypatch.delenv(name, raising=False)
-    async with serve_provider() as opened:
+    async with open_model_server() as opened:
         yield opened
 
 
@@ -24,11 +24,11 @@ def idle_ms() -> int:
     return 60_000
 
 
-@pytest.fixture(params=sorted(SCRIPTS))
-async def script(
-    request: pytest.FixtureRequest, upstream: ProviderServer, idle_ms: int
-) -> AsyncGenerator[ProviderScript]:
+@pytest.fixture(params=sorted(SCRIPTED_PROVIDERS))
+async def scripted(
+    request: pytest.FixtureRequest, model_server: ModelServer, idle_ms: int
+) -> AsyncGenerator[ScriptedProvider]:
     """Every provider in turn."""
-    made: ProviderScript = SCRIPTS[request.param](upstream, idle_ms)
+    made: ScriptedProvider = SCRIPTED_PROVIDERS[request.param](model_server, idle_ms)
     yield made
     await made.provider.close()

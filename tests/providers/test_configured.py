@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.providers.configured import Configured, Readiness, shown_url
+from creonowd.providers.configured import ConfiguredProvider, Readiness, SentPrefixes, public_url
 from creonowd.redaction import PLACEHOLDER
 from creonowd.settings import Settings, api_key
 from testing.providers import KEY
@@ -27,7 +27,7 @@ def write_key(user_data: Path, provider: str, mode: int = 0o600) -> Path:
 
 
 async def test_the_fake_is_the_default_and_needs_nothing(tmp_path: Path) -> None:
-    configured = Configured(Settings(), tmp_path)
+    configured = ConfiguredProvider(Settings(), tmp_path)
 
     assert (await configured.current()).name == "fake"
     assert await configured.readiness() == Readiness(ready=True)
@@ -37,7 +37,7 @@ async def test_the_fake_is_the_default_and_needs_nothing(tmp_path: Path) -> None
 async def test_without_a_key_the_daemon_runs_and_says_what_is_missing(
     tmp_path: Path, provider: str
 ) -> None:
-    configured = Configured(Settings(ai_provider=provider, ai_model="m"), tmp_path)  # pyright: ignore[reportArgumentType]
+    configured = ConfiguredProvider(Settings(ai_provider=provider, ai_model="m"), tmp_path)  # pyright: ignore[reportArgumentType]
 
     with pytest.raises(DaemonError) as caught:
         await configured.current()
@@ -49,7 +49,7 @@ async def test_without_a_key_the_daemon_runs_and_says_what_is_missing(
 
 
 async def test_a_key_that_appears_later_is_found_without_a_restart(tmp_path: Path) -> None:
-    configured = Configured(Settings(ai_provider="openai"), tmp_path)
+    configured = ConfiguredProvider(Settings(ai_provider="openai"), tmp_path)
     before = await configured.readiness()
 
     write_key(tmp_path, "openai")
@@ -62,18 +62,18 @@ async def test_a_key_that_appears_later_is_found_without_a_restart(tmp_path: Pat
 async def test_anthropic_needs_a_model_of_its_own(tmp_path: Path) -> None:
     write_key(tmp_path, "anthropic")
 
-    readiness = await Configured(Settings(ai_provider="anthropic"), tmp_path).readiness()
+    readiness = await ConfiguredProvider(Settings(ai_provider="anthropic"), tmp_path).readiness()
 
     assert readiness.problem == "Set aiModel to one of Anthropic's models."
 
 
-async def test_a_library_that_is_not_installed_is_told_before_the_first_run(
+async def test_a_missing_library_is_reported_before_the_first_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     settings = Settings(ai_provider="openai", ai_base_url="http://127.0.0.1:1/v1")
 
-    readiness = await Configured(settings, tmp_path).readiness()
+    readiness = await ConfiguredProvider(settings, tmp_path).readiness()
 
     assert not readiness.ready
     assert "pip install 'creonowd[openai]'" in (readiness.problem or "")
@@ -82,7 +82,7 @@ async def test_a_library_that_is_not_installed_is_told_before_the_first_run(
 async def test_a_server_on_this_machine_needs_no_key(tmp_path: Path) -> None:
     settings = Settings(ai_provider="openai", ai_base_url="http://127.0.0.1:11434/v1")
 
-    assert await Configured(settings, tmp_path).readiness() == Readiness(ready=True)
+    assert await ConfiguredProvider(settings, tmp_path).readiness() == Readiness(ready=True)
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
@@ -107,7 +107,7 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
 async def test_a_key_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
     write_key(tmp_path, "openai", mode)
 
-    readiness = await Configured(Settings(ai_provider="openai"), tmp_path).readiness()
+    readiness = await ConfiguredProvider(Settings(ai_provider="openai"), tmp_path).readiness()
 
     assert readiness.problem == "Others may read the key file; chmod 600 it first."
 
@@ -118,7 +118,7 @@ async def test_a_key_that_cannot_be_sent_is_no_fault_of_the_provider(
 ) -> None:
     write_key(tmp_path, "openai").write_text(value, encoding="utf-8")
 
-    readiness = await Configured(Settings(ai_provider="openai"), tmp_path).readiness()
+    readiness = await ConfiguredProvider(Settings(ai_provider="openai"), tmp_path).readiness()
 
     assert readiness.ready is False
     assert "a character that no key has" in (readiness.problem or "")
@@ -147,12 +147,12 @@ def test_an_empty_or_unreadable_key_file_is_no_key(tmp_path: Path) -> None:
 
 
 async def test_the_model_of_the_settings_wins_over_the_profile(tmp_path: Path) -> None:
-    assert Configured(Settings(ai_model="a"), tmp_path).model("b") == "a"
-    assert Configured(Settings(), tmp_path).model("b") == "b"
+    assert ConfiguredProvider(Settings(ai_model="a"), tmp_path).model("b") == "a"
+    assert ConfiguredProvider(Settings(), tmp_path).model("b") == "b"
 
 
 @pytest.mark.parametrize(
-    ("url", "shown"),
+    ("url", "public"),
     [
         ("https://me:secret@host:8/v1?key=s#f", "https://host:8/v1"),
         ("http://127.0.0.1:1/v1", "http://127.0.0.1:1/v1"),
@@ -160,5 +160,42 @@ async def test_the_model_of_the_settings_wins_over_the_profile(tmp_path: Path) -
         ("", ""),
     ],
 )
-def test_an_address_is_shown_without_its_secrets(url: str, shown: str) -> None:
-    assert shown_url(url) == shown
+def test_an_address_is_made_public_without_its_secrets(url: str, public: str) -> None:
+    assert public_url(url) == public
+
+
+def likely_prefixes(*hashes: str, capacity: int = 256) -> list[bool]:
+    prefixes = SentPrefixes(capacity)
+    likely: list[bool] = []
+    for prefix in hashes:
+        likely.append(prefixes.is_likely("p", prefix))
+        prefixes.note("p", prefix)
+    return likely
+
+
+def test_the_first_call_is_marked_so_that_the_second_can_hit() -> None:
+    assert likely_prefixes("a", "a", "a") == [True, True, True]
+
+
+def test_a_prefix_that_changes_with_every_call_is_not_worth_it() -> None:
+    assert likely_prefixes("a", "b", "c", "d", "d", "d") == [True, False, False, False, True, True]
+
+
+def test_a_change_after_reuse_is_worth_it_again() -> None:
+    assert likely_prefixes("a", "a", "b", "b", "c") == [True, True, True, True, True]
+
+
+def test_two_skills_in_turn_keep_both_their_prefixes() -> None:
+    assert likely_prefixes("a", "b", "a", "b", "a") == [True, False, True, True, True]
+
+
+def test_projects_do_not_affect_each_other() -> None:
+    prefixes = SentPrefixes()
+    prefixes.note("p", "a")
+    prefixes.note("p", "b")
+
+    assert prefixes.is_likely("q", "c")
+
+
+def test_old_prefixes_are_forgotten() -> None:
+    assert likely_prefixes(*(str(n) for n in range(1000)), capacity=4)[-1] is False

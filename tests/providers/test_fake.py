@@ -6,27 +6,27 @@ import pytest
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.providers.fake import Fake, Script, ScriptedAnswer, read_script
 from creonowd.providers.provider import Purpose
-from tests.providers.test_contract import CALL, PATIENCE, ignore
+from tests.providers.calls import CALL, PATIENCE, ignore
 
 
 async def test_without_a_script_the_prompt_comes_back() -> None:
-    heard: list[str] = []
+    pieces: list[str] = []
 
-    answer = await Fake().answer(CALL, heard.append)
+    answer = await Fake().answer(CALL, pieces.append)
 
-    assert answer.text == CALL.system + CALL.user == "".join(heard)
+    assert answer.text == CALL.system + CALL.user == "".join(pieces)
 
 
 async def test_the_script_is_followed_call_by_call_and_then_it_echoes() -> None:
     fake = Fake(Script(steps=(ScriptedAnswer(text="一"), ScriptedAnswer(text="二"))))
 
-    said = [(await fake.answer(CALL, ignore)).text for _ in range(3)]
+    texts = [(await fake.answer(CALL, ignore)).text for _ in range(3)]
 
-    assert said == ["一", "二", CALL.system + CALL.user]
+    assert texts == ["一", "二", CALL.system + CALL.user]
     assert list(fake.calls) == [CALL] * 3
 
 
-async def test_it_judges_only_as_often_as_it_was_told_how() -> None:
+async def test_it_judges_once_for_each_verdict_of_its_script() -> None:
     fake = Fake(Script(verdicts=("{}",)))
     judging = type(CALL)(
         model="m", system="s", user="u", max_output_tokens=1, purpose=Purpose.JUDGE
@@ -40,12 +40,12 @@ async def test_it_judges_only_as_often_as_it_was_told_how() -> None:
 
 async def test_delays_do_not_change_what_is_said() -> None:
     fake = Fake(Script(steps=(ScriptedAnswer(text="林远推门", piece=1, delay_ms=1),)))
-    heard: list[str] = []
+    pieces: list[str] = []
 
     with anyio.fail_after(PATIENCE):
-        await fake.answer(CALL, heard.append)
+        await fake.answer(CALL, pieces.append)
 
-    assert heard == ["林", "远", "推", "门"]
+    assert pieces == ["林", "远", "推", "门"]
 
 
 async def test_an_empty_answer_may_still_fail() -> None:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.context.plan import ContextRules
-from creonowd.skills.context_rules import KEYS, check, check_json, spell
+from creonowd.skills.context_rules import KEYS, canonical_rules, check, check_json
 
 DECLARATIONS = st.fixed_dictionaries(
     {},
@@ -24,7 +24,7 @@ def test_everything_that_is_not_declared_is_off() -> None:
     checked = check({})
 
     assert checked.faults == ()
-    assert json.loads(spell(checked.rules)) == {
+    assert json.loads(canonical_rules(checked.rules)) == {
         "surrounding": 0,
         "user_preferences": False,
         "style_guide": False,
@@ -44,9 +44,9 @@ def test_rules_have_one_spelling_whatever_the_order_of_their_keys(
     pairs = list(declared.items())
     dice.shuffle(pairs)
 
-    spelled = spell(check(dict(pairs)).rules)
+    spelled = canonical_rules(check(dict(pairs)).rules)
 
-    assert spelled == spell(check(declared).rules)
+    assert spelled == canonical_rules(check(declared).rules)
     assert tuple(json.loads(spelled)) == KEYS
     assert " " not in spelled
     assert check_json(spelled, "k").rules == check(declared).rules
@@ -116,7 +116,7 @@ def test_an_unknown_key_that_is_near_nothing_lists_what_is_known() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "reason"),
     [
         ("{", "not valid JSON"),
         ('{"surrounding":1,"surrounding":2}', "stands twice"),
@@ -125,11 +125,11 @@ def test_an_unknown_key_that_is_near_nothing_lists_what_is_known() -> None:
         (5, "must be JSON in a string"),
     ],
 )
-def test_json_that_is_no_set_of_rules_is_a_fault(text: Any, said: str) -> None:
+def test_json_that_is_no_set_of_rules_is_a_fault(text: Any, reason: str) -> None:
     (fault,) = check_json(text, "metadata.creonow.context_rules").faults
 
     assert fault.key == "metadata.creonow.context_rules"
-    assert said in fault.message
+    assert reason in fault.message
 
 
 def test_the_wire_spells_rules_in_its_own_way() -> None:

@@ -37,11 +37,11 @@ def skill(name: str = "x", more: str = "") -> str:
 
 
 async def own(library: Library, project: Project) -> list[LibraryEntry]:
-    return [entry for entry in await library.listed(project) if entry.scope is not Scope.BUILTIN]
+    return [entry for entry in await library.entries(project) if entry.scope is not Scope.BUILTIN]
 
 
 async def test_six_skills_are_built_in(library: Library) -> None:
-    listed = await library.listed()
+    listed = await library.entries()
 
     assert [entry.id for entry in listed] == [f"builtin:{slug}" for slug in BUILT_IN]
     assert all(not entry.faults for entry in listed)
@@ -67,7 +67,7 @@ async def test_a_later_scope_wins_where_ids_are_equal(library: Library, project:
     put(project, "mine/SKILL.md", skill("p", "id: builtin:polish"))
 
     here = await library.find("builtin:polish", project)
-    listed = await library.listed(project)
+    listed = await library.entries(project)
 
     assert everyone is not None
     assert here is not None
@@ -109,7 +109,7 @@ async def test_an_invalid_skill_still_hides_the_one_it_replaces(
     put(project, "polish/SKILL.md", "---\nid: builtin:polish\ncontext_rules: 5\n---\n")
 
     found = await library.find("builtin:polish", project)
-    listed = [entry.id for entry in await library.listed(project)]
+    listed = [entry.id for entry in await library.entries(project)]
 
     assert found is not None
     assert found.scope is Scope.PROJECT
@@ -131,7 +131,9 @@ async def test_an_edit_counts_at_the_next_call(library: Library, project: Projec
     assert (before.name, edited.name, gone) == ("one", "two", None)
 
 
-async def test_two_skills_with_one_id_are_told_apart(library: Library, project: Project) -> None:
+async def test_the_second_skill_with_an_id_is_listed_with_a_fault(
+    library: Library, project: Project
+) -> None:
     put(project, "a/SKILL.md", skill("a", "id: mine"))
     put(project, "b/SKILL.md", skill("b", "id: mine"))
 

@@ -7,8 +7,27 @@ from hypothesis import strategies as st
 from creonowd.context.plan import ContextRules
 from creonowd.skills import skill
 from creonowd.skills.context_rules import MOST_FAULTS
-from creonowd.skills.skill import KEYS, MAX_BYTES, Parsed, Prompt, Skill, parse
+from creonowd.skills.skill import KEYS, MAX_BYTES, ParsedSkill, Prompt, Skill, parse
+from testing.fuzz import damaged_inputs
 
+BUILT_IN = [
+    path.read_bytes()
+    for path in sorted((Path(skill.__file__).parent / "builtin").glob("*/SKILL.md"))
+]
+PIECES = (
+    *(b"\n---\n", b"\ncontext_rules:\n", b"  surrounding: 5\n", b"prompt: |\n", b"\n  user: >-\n"),
+    *(
+        b"{{text}}",
+        b"{{",
+        b"!!map",
+        b"<<: *a",
+        b"? ",
+        b"- ",
+        b"# ",
+        b"\n...\n",
+        b"!!python/object:x",
+    ),
+)
 SEED_EXAMPLE = """---
 name: 润色文本
 description: 优化表达和用词，使文字更加流畅
@@ -29,7 +48,7 @@ prompt:
 """
 
 
-def read(header: str, body: str = "") -> Parsed:
+def read(header: str, body: str = "") -> ParsedSkill:
     return parse(f"---\n{header}\n---\n{body}".encode())
 
 
@@ -80,7 +99,7 @@ def test_a_fault_in_the_metadata_names_its_own_line() -> None:
 
 
 @pytest.mark.requirement("SK-029")
-def test_every_fault_is_told_with_its_key_and_line() -> None:
+def test_every_fault_has_its_key_and_line() -> None:
     header = (
         "name: 5\ntitle: x\ncontext_rules:\n  surrounding: -1\n  outline: yes\n"
         "prompt:\n  user: '{{selektion}}'\n  assistant: x"
@@ -170,7 +189,7 @@ def test_a_placeholder_without_an_end_takes_no_time(prompt: str) -> None:
     assert "is not closed" in fault.message
 
 
-def test_of_very_many_faults_the_first_are_told() -> None:
+def test_of_very_many_faults_the_first_are_listed() -> None:
     header = "\n".join(f"unknown_{number}: 1" for number in range(3000))
 
     assert len(read(header).faults) == MOST_FAULTS
@@ -183,7 +202,7 @@ def test_every_placeholder_that_is_known_may_be_used() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "reason"),
     [
         (b"", "must begin with front matter"),
         (b"# no front matter", "must begin with front matter"),
@@ -193,10 +212,10 @@ def test_every_placeholder_that_is_known_may_be_used() -> None:
         (b"---\nname: x\n---\n" + b"x" * MAX_BYTES, "is the limit"),
     ],
 )
-def test_a_file_that_is_no_skill_says_why(data: bytes, said: str) -> None:
+def test_a_file_that_is_no_skill_says_why(data: bytes, reason: str) -> None:
     (fault,) = parse(data).faults
 
-    assert said in fault.message
+    assert reason in fault.message
 
 
 @pytest.mark.requirement("SK-022", "SK-023", "SK-024", "SK-025", "SK-026")
@@ -294,3 +313,13 @@ def test_any_file_is_a_skill_or_says_what_is_wrong(head: str, end: str, tail: by
     named = parsed.skill
     plate = Skill(id=named.id, name=named.name, description=named.description)
     assert not parsed.faults or named == plate
+
+
+@pytest.mark.fuzz
+@given(damaged_inputs(BUILT_IN, PIECES))
+def test_a_spoilt_skill_is_a_skill_or_says_what_is_wrong(data: bytes) -> None:
+    parsed = parse(data)
+
+    assert all(fault.message for fault in parsed.faults)
+    lines = data.count(b"\n") + 1
+    assert all(fault.line is None or 1 <= fault.line <= lines for fault in parsed.faults)

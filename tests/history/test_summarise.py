@@ -9,7 +9,7 @@ import pytest
 
 from creonowd.history.histories import Histories, History
 from creonowd.history.rounds import Message, Round, Speaker
-from creonowd.history.summarise import extracted, settled
+from creonowd.history.summarise import extractive_summary, stored_summary
 from creonowd.history.summary import HistorySummary
 
 KEY = ("prj_one", "chat")
@@ -32,18 +32,18 @@ class Slow:
 
 
 async def talked(histories: Histories, *texts: str) -> History:
-    async with histories.changing(KEY):
-        said = [Message(role=Speaker.USER, content=text) for text in texts]
-        return await histories.append(KEY, said)
+    async with histories.lock(KEY):
+        messages = [Message(role=Speaker.USER, content=text) for text in texts]
+        return await histories.append(KEY, messages)
 
 
-async def test_two_that_ask_at_once_get_the_words_of_one(tmp_path: Path) -> None:
+async def test_two_turns_at_once_get_one_summary(tmp_path: Path) -> None:
     histories, slow = Histories(tmp_path), Slow()
     history = await talked(histories, "one", "two", "three")
     found: list[str] = []
 
     async def ask() -> None:
-        written = await settled(slow, histories, KEY, history, 2)
+        written = await stored_summary(slow, histories, KEY, history, 2)
         found.append(written.summary.overall_goal)
 
     with anyio.fail_after(60):
@@ -54,7 +54,7 @@ async def test_two_that_ask_at_once_get_the_words_of_one(tmp_path: Path) -> None
             slow.go_on.set()
 
     assert found == ["told by 1", "told by 1"]
-    assert (await Histories(tmp_path).read(KEY)).written[2].by_model
+    assert (await Histories(tmp_path).read(KEY)).summaries[2].by_model
 
 
 async def test_others_may_append_and_clear_while_a_model_thinks(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ async def test_others_may_append_and_clear_while_a_model_thinks(tmp_path: Path) 
 
     with anyio.fail_after(60):
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(settled, slow, histories, KEY, history, 2)
+            tasks.start_soon(stored_summary, slow, histories, KEY, history, 2)
             await slow.started.wait()
             await histories.clear(KEY)
             await talked(histories, "new one", "new two", "new three")
@@ -71,7 +71,7 @@ async def test_others_may_append_and_clear_while_a_model_thinks(tmp_path: Path) 
 
     after = await histories.read(KEY)
     assert [one.request for one in after.rounds] == ["new one", "new two", "new three"]
-    assert after.written == {}
+    assert after.summaries == {}
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on the size of a file")
@@ -85,23 +85,25 @@ async def test_a_disk_that_takes_no_summary_costs_the_models_words_only(tmp_path
 
     resource.setrlimit(resource.RLIMIT_FSIZE, (history.size + 40, hard))
     try:
-        written = await settled(slow, histories, KEY, history, 2)
+        written = await stored_summary(slow, histories, KEY, history, 2)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
-    assert written.summary == extracted(history.rounds[:2])
+    assert written.summary == extractive_summary(history.rounds[:2])
     assert not written.by_model
     assert len((await Histories(tmp_path).read(KEY)).rounds) == 3
 
 
 def test_a_long_conversation_is_extracted_step_by_step_as_all_at_once() -> None:
-    said = [Message(role=Speaker.USER, content=f"Do {n}. Then rest.") for n in range(40)]
-    growing = [Round(index, [message]) for index, message in enumerate(said)]
+    messages = [Message(role=Speaker.USER, content=f"Do {n}. Then rest.") for n in range(40)]
+    growing = [Round(index, [message]) for index, message in enumerate(messages)]
 
-    stepwise = [extracted(growing[:covers]) for covers in (3, 11, 12, 40)]
+    stepwise = [extractive_summary(growing[:covers]) for covers in (3, 11, 12, 40)]
 
     anew = [
-        extracted([Round(index, [message]) for index, message in enumerate(said[:covers])])
+        extractive_summary(
+            [Round(index, [message]) for index, message in enumerate(messages[:covers])]
+        )
         for covers in (3, 11, 12, 40)
     ]
     assert stepwise == anew

@@ -11,19 +11,18 @@ from hypothesis import strategies as st
 
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.history import turn
 from creonowd.history.budget_fit import summary_policy
 from creonowd.history.build_result import Part
 from creonowd.history.histories import History
-from creonowd.history.rounds import Message, Speaker, ToolCall, checked, grouped
+from creonowd.history.rounds import Message, Speaker, ToolCall, check_messages, group_rounds
 from creonowd.history.tool_result import TodoItem
-from creonowd.history.turn import TurnRequest
+from creonowd.history.turn import TurnRequest, fit_turn, plan_turn
 from creonowd.redaction import Redactor
 from creonowd.settings import Settings
 from creonowd.tokens import ByteTokenizer
 from testing.conversations import broken_pairs, conversations
 
-INSTRUMENTS = TextTools(ByteTokenizer(), Redactor(), Memory())
+TOOLS = TextTools(ByteTokenizer(), Redactor(), Memory())
 ORDER = list(Part)
 USUAL = summary_policy(Settings())
 
@@ -31,18 +30,18 @@ USUAL = summary_policy(Settings())
 def history_of(rounds: list[list[dict[str, Any]]]) -> History:
     """A history as `append` would keep it, with results as they are."""
     messages = [_message(message) for one in rounds for message in one]
-    return History(rounds=tuple(grouped((), checked((), messages))))
+    return History(rounds=tuple(group_rounds((), check_messages((), messages))))
 
 
 def _message(raw: dict[str, Any]) -> Message:
-    called = [
+    tool_calls = [
         ToolCall(id=c["id"], name=c["name"], arguments=c["arguments"])
         for c in raw.get("toolCalls", [])
     ]
     return Message(
         role=Speaker(raw["role"]),
         content=str(raw["content"]),
-        **({"tool_calls": tuple(called)} if called else {}),
+        **({"tool_calls": tuple(tool_calls)} if tool_calls else {}),
         **({"tool_call_id": raw["toolCallId"]} if "toolCallId" in raw else {}),
     )
 
@@ -59,7 +58,7 @@ def test_order_pairs_budget_and_floor_hold_in_every_conversation(
     todo: bool,  # noqa: FBT001
 ) -> None:
     history = history_of(rounds)
-    wanted = TurnRequest(
+    request = TurnRequest(
         system_prompt="You help.",
         code_law="Write plainly.",
         tool_prompts=("Use Read.",),
@@ -69,21 +68,21 @@ def test_order_pairs_budget_and_floor_hold_in_every_conversation(
     )
     policy = USUAL
 
-    prepared = turn.prepare(wanted, history, policy, INSTRUMENTS)
+    plan = plan_turn(request, history, policy, TOOLS)
     try:
-        built = turn.compose(prepared, history, policy, INSTRUMENTS)
+        context = fit_turn(plan, history, policy, TOOLS)
     except DaemonError as error:
         assert error.code is ErrorCode.CONTEXT_INPUT_TOO_LARGE  # noqa: PT017
         return
 
-    parts = [ORDER.index(piece.part) for piece in built.pieces]
-    shown = {piece.round for piece in built.pieces if piece.part is Part.RECENT_MESSAGES}
-    texts = [piece.message.content for piece in built.pieces]
+    parts = [ORDER.index(piece.part) for piece in context.pieces]
+    rounds_kept = {piece.round for piece in context.pieces if piece.part is Part.RECENT_MESSAGES}
+    texts = [piece.message.content for piece in context.pieces]
     assert parts == sorted(parts)
-    assert built.tokens <= budget
-    assert broken_pairs(wire(built.messages)) == []
-    assert len(shown) >= min(2, len(history.rounds))
-    assert shown == set(range(len(history.rounds))[len(history.rounds) - len(shown) :])
+    assert context.tokens <= budget
+    assert broken_pairs(wire(context.messages)) == []
+    assert len(rounds_kept) >= min(2, len(history.rounds))
+    assert rounds_kept == set(range(len(history.rounds))[len(history.rounds) - len(rounds_kept) :])
     assert texts[:3] == ["You help.", "Write plainly.", "Use Read."]
     assert "and now?" in texts
     assert sum("[History Summary]" in text for text in texts) <= 1
@@ -100,21 +99,21 @@ def test_earlier_turns_keep_their_summaries_as_the_conversation_goes_on(
         [{**r[0], "content": f"{n}: {r[0]['content']}"}, *r[1:]] for n, r in enumerate(rounds)
     ]
     growing = history_of(numbered)
-    told: list[tuple[int, list[Message]]] = []
+    prompts: list[tuple[int, list[Message]]] = []
     for index, one in enumerate(numbered):
         history = History(rounds=growing.rounds[:index])
         fresh = history_of(numbered[:index])
-        wanted = TurnRequest(system_prompt="You help.", input=one[0]["content"], budget=900)
-        prepared = turn.prepare(wanted, history, policy, INSTRUMENTS)
-        anew = turn.prepare(wanted, fresh, policy, INSTRUMENTS)
+        request = TurnRequest(system_prompt="You help.", input=one[0]["content"], budget=900)
+        plan = plan_turn(request, history, policy, TOOLS)
+        anew = plan_turn(request, fresh, policy, TOOLS)
 
-        assert prepared.covers == anew.covers
+        assert plan.covers == anew.covers
         roomy = msgspec.structs.replace(
-            prepared, wanted=msgspec.structs.replace(wanted, budget=10**6)
+            plan, request=msgspec.structs.replace(request, budget=10**6)
         )
-        told.append((prepared.covers, turn.compose(roomy, history, policy, INSTRUMENTS).messages))
+        prompts.append((plan.covers, fit_turn(roomy, history, policy, TOOLS).messages))
 
-    for (covers, before), (covers_then, after) in pairwise(told):
+    for (covers, before), (covers_then, after) in pairwise(prompts):
         assert covers_then >= covers
         assert covers_then > covers or after[: len(before)] == before
 
@@ -122,15 +121,15 @@ def test_earlier_turns_keep_their_summaries_as_the_conversation_goes_on(
 @settings(max_examples=25)
 @given(conversations)
 def test_the_same_conversation_gives_the_same_bytes(rounds: list[list[dict[str, Any]]]) -> None:
-    wanted = TurnRequest(system_prompt="You help.", input="x", budget=900)
+    request = TurnRequest(system_prompt="You help.", input="x", budget=900)
 
     def once() -> str:
         history = history_of(rounds)
-        prepared = turn.prepare(wanted, history, USUAL, INSTRUMENTS)
+        plan = plan_turn(request, history, USUAL, TOOLS)
         try:
-            built = turn.compose(prepared, history, USUAL, INSTRUMENTS)
+            context = fit_turn(plan, history, USUAL, TOOLS)
         except DaemonError as error:
             return error.message
-        return json.dumps(wire(built.messages))
+        return json.dumps(wire(context.messages))
 
     assert once() == once()

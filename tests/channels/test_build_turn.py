@@ -19,7 +19,7 @@ from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.tokens import ByteTokenizer, Tokenizer, Tokenizers
 from testing.clients import Client, in_memory
-from testing.conversations import broken_pairs, calls, realistic_round, result, says, user
+from testing.conversations import assistant, broken_pairs, calls, realistic_round, result, user
 from testing.novels import Chat, make_chat
 
 ORDER = [
@@ -110,23 +110,23 @@ async def test_the_count_is_exact_and_every_candidate_accounted_for(
 
 @pytest.mark.requirement("CB-028", "CB-039", "CB-020", "CB-025", "CB-026", "CB-017")
 async def test_the_summary_sets_in_at_half_the_budget_and_the_log_keeps_all(chat: Chat) -> None:
-    seen: list[Any] = []
+    builds: list[Any] = []
     for number in range(30):
         await talk(chat, 1, number)
-        seen.append(await build(chat))
+        builds.append(await build(chat))
 
-    first = next(n for n, built in enumerate(seen) if "summary" in built)
+    first = next(n for n, built in enumerate(builds) if "summary" in built)
     read = await chat.call("context:history:read")
-    lines = next(m for m in seen[first]["messages"] if "[History Summary]" in m["content"])
-    assert seen[0]["budgetTokens"] == 16_000
-    grown = max(seen[n + 1]["tokenCount"] - seen[n]["tokenCount"] for n in range(first - 1))
-    assert 8000 - grown <= seen[first - 1]["tokenCount"] < 8000
-    assert seen[first]["recentRounds"] == 5
-    assert seen[first]["summary"]["coversRounds"] == first + 1 - 5
+    lines = next(m for m in builds[first]["messages"] if "[History Summary]" in m["content"])
+    assert builds[0]["budgetTokens"] == 16_000
+    grown = max(builds[n + 1]["tokenCount"] - builds[n]["tokenCount"] for n in range(first - 1))
+    assert 8000 - grown <= builds[first - 1]["tokenCount"] < 8000
+    assert builds[first]["recentRounds"] == 5
+    assert builds[first]["summary"]["coversRounds"] == first + 1 - 5
     assert [line.split(":")[0] for line in lines["content"].split("\n")[1:]] == [
         f"- {label}" for label in LABELS.values()
     ]
-    assert all(built["recentRounds"] >= 5 for built in seen[first:])
+    assert all(built["recentRounds"] >= 5 for built in builds[first:])
     assert read["totalRounds"] == 30
 
 
@@ -135,13 +135,13 @@ async def test_parts_yield_in_their_order_as_the_budget_shrinks(chat: Chat, clie
     await talk(chat, 12)
     steps: list[list[str]] = []
     rounds: list[int] = []
-    refused = ""
+    error = ""
     for budget in [*range(5200, 600, -100), *range(600, 100, -20)]:
         asked = {"input": "next", "systemPrompt": "You help.", "todo": STEPS}
         payload = {**chat.key, **asked, "budgetTokens": budget}
         answer = await client.call("ipc:invoke", {"channel": "context:build", "payload": payload})
         if not answer["ok"]:
-            refused = answer["error"]["code"]
+            error = answer["error"]["code"]
             break
         steps.append(answer["data"]["steps"])
         rounds.append(answer["data"]["recentRounds"])
@@ -154,7 +154,7 @@ async def test_parts_yield_in_their_order_as_the_budget_shrinks(chat: Chat, clie
         "summary",
         "tool_refs",
     ]
-    assert refused == "CONTEXT_INPUT_TOO_LARGE"
+    assert error == "CONTEXT_INPUT_TOO_LARGE"
     assert [] in steps
     assert order in steps
     assert rounds == sorted(rounds, reverse=True)
@@ -174,13 +174,13 @@ async def test_what_may_not_be_cut_is_refused_if_it_does_not_fit(
     await talk(chat, 8)
 
     fits = await build(chat, budgetTokens=4000)
-    refused = await chat.failure("context:build", input="x", systemPrompt="y", budgetTokens=500)
+    error = await chat.failure("context:build", input="x", systemPrompt="y", budgetTokens=500)
     huge = await chat.failure("context:build", input="x" * 3_000_000, systemPrompt="y")
 
     assert fits["messages"][1]["content"] == law
-    assert refused.code == "CONTEXT_INPUT_TOO_LARGE"
-    assert refused.details["heaviest"] == "code_law"
-    assert refused.details["budgetTokens"] == 500
+    assert error.code == "CONTEXT_INPUT_TOO_LARGE"
+    assert error.details["heaviest"] == "code_law"
+    assert error.details["budgetTokens"] == 500
     assert huge.code == "CONTEXT_INPUT_TOO_LARGE"
     assert huge.details["heaviest"] == "user_input"
 
@@ -207,7 +207,7 @@ async def test_the_unfinished_round_has_its_observations_in_full(chat: Chat) -> 
     await chat.call("context:history:append", messages=asked)
 
     during = await build(chat, input="look")
-    await chat.call("context:history:append", messages=[says("Sixty files.")])
+    await chat.call("context:history:append", messages=[assistant("Sixty files.")])
     after = await build(chat, input="thanks")
 
     assert [m["role"] for m in during["messages"]] == ["system", "user", "assistant", "tool"]
@@ -219,7 +219,9 @@ async def test_the_unfinished_round_has_its_observations_in_full(chat: Chat) -> 
 
 async def test_a_call_without_a_result_gets_a_note_in_its_place(chat: Chat) -> None:
     asked = [user("look"), calls(("c1", "LS", {}), ("c2", "LS", {})), result("c2", "a")]
-    await chat.call("context:history:append", messages=[*asked, user("never mind"), says("Fine.")])
+    await chat.call(
+        "context:history:append", messages=[*asked, user("never mind"), assistant("Fine.")]
+    )
 
     built = await build(chat)
 
@@ -292,14 +294,14 @@ async def test_a_tokenizer_that_fails_costs_exactness_and_not_the_turn(
 ) -> None:
     await talk(chat, 3)
     broken = dataclasses.replace(session, tokenizers=OnlyFailing())
-    wanted = BuildContext(
+    params = BuildContext(
         project_id=chat.key["projectId"],
         conversation_id=chat.key["conversationId"],
         input="next",
         system_prompt="You help.",
     )
 
-    built = await build_context(broken, wanted)
+    built = await build_context(broken, params)
 
     assert built.warnings[0].startswith("CONTEXT_BUDGET_FALLBACK")
     assert not built.tokenizer_exact

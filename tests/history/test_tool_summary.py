@@ -8,8 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.history.observation import Form, observe
-from creonowd.history.tool_result import USUAL
-from creonowd.history.tool_summary import compress, read_arguments, ref_in, shortened, with_ref
+from creonowd.history.tool_result import DEFAULT_LIMITS
+from creonowd.history.tool_summary import (
+    read_arguments,
+    ref_in,
+    shorten,
+    summarise_result,
+    with_ref,
+)
 from creonowd.redaction import Redactor
 from testing.conversations import SECRETS, TOOLS
 
@@ -18,7 +24,7 @@ REDACTOR = Redactor()
 
 def summary(tool: str, result: Any, **arguments: Any) -> str:
     given_arguments = read_arguments(arguments, REDACTOR, "/home/ann/book")
-    return compress(tool, given_arguments, observe(result, REDACTOR, "/home/ann/book"))
+    return summarise_result(tool, given_arguments, observe(result, REDACTOR, "/home/ann/book"))
 
 
 @pytest.mark.requirement("CB-002")
@@ -90,7 +96,7 @@ def test_edits_keep_file_range_and_key_lines_and_big_ones_only_what_they_amount_
     assert multi.startswith("[MultiEdit] a.md: 2 edits, 2 lines added, 2 removed\n-a\n+b")
     assert big.split("\n")[0] == "[Edit] a.md: 1 edit at lines 3-62, 60 lines added, 0 removed"
     assert "+5" not in big.split("\n")
-    assert 20 <= USUAL.changed <= 50
+    assert 20 <= DEFAULT_LIMITS.edit <= 50
 
 
 @pytest.mark.requirement("CB-007", "CB-012")
@@ -129,9 +135,9 @@ def test_todo_write_keeps_the_recap_alone() -> None:
         {"content": "polish", "status": "pending"},
     ]
 
-    told = summary("TodoWrite", {"todos": todos})
+    text = summary("TodoWrite", {"todos": todos})
 
-    assert told == "[TodoWrite] 1 of 3 done; now: draft; next: polish."
+    assert text == "[TodoWrite] 1 of 3 done; now: draft; next: polish."
 
 
 @pytest.mark.parametrize(
@@ -153,26 +159,26 @@ def test_todo_write_keeps_the_recap_alone() -> None:
     ],
 )
 def test_a_result_of_any_shape_gives_a_useful_summary(result: Any, says: str) -> None:
-    told = summary("SomeTool", result)
+    text = summary("SomeTool", result)
 
-    assert told == f"[SomeTool] {says}"
+    assert text == f"[SomeTool] {says}"
 
 
 def test_a_huge_result_gives_a_bounded_summary() -> None:
     wall, lines = "夜" * 300_000, "x\n" * 300_000
 
-    told = [summary(tool, huge) for tool in TOOLS for huge in (wall, lines)]
+    text = [summary(tool, huge) for tool in TOOLS for huge in (wall, lines)]
 
-    assert max(map(len, told)) <= 64_000
+    assert max(map(len, text)) <= 64_000
 
 
 def test_a_summary_shortens_to_its_first_lines_and_its_ref() -> None:
     ref = "ctx_" + "a" * 20
     long = with_ref("[Read] a.md: lines 1-3\n1: a\n2: b\n3: c", ref)
 
-    assert shortened(long) == f"[Read] a.md: lines 1-3\nFull output: {ref}"
-    assert shortened(long, 2).split("\n")[1] == "1: a"
-    assert ref_in(shortened(long)) == ref
+    assert shorten(long) == f"[Read] a.md: lines 1-3\nFull output: {ref}"
+    assert shorten(long, 2).split("\n")[1] == "1: a"
+    assert ref_in(shorten(long)) == ref
 
 
 _json = st.recursive(
@@ -190,11 +196,11 @@ def test_no_summary_repeats_json_or_a_secret(tool: str, value: Any, name: str, t
     hidden = {"data": value, name: SECRETS[0], "deep": {"json": json.dumps({name: SECRETS[0]})}}
     result = json.dumps(hidden) if text else hidden
 
-    seen = observe(result, REDACTOR)
-    told = compress(tool, {}, seen)
+    observation = observe(result, REDACTOR)
+    compressed = summarise_result(tool, {}, observation)
 
-    assert seen.form is Form.JSON
-    assert SECRETS[0] not in told
-    assert SECRETS[0] not in seen.text
-    assert json.dumps(hidden) not in told
-    assert told == compress(tool, {}, observe(result, REDACTOR))
+    assert observation.form is Form.JSON
+    assert SECRETS[0] not in compressed
+    assert SECRETS[0] not in observation.text
+    assert json.dumps(hidden) not in compressed
+    assert compressed == summarise_result(tool, {}, observe(result, REDACTOR))

@@ -13,6 +13,15 @@ from creonowd.settings import Settings
 from creonowd.workspace.runs import Runs
 from testing.clients import Client, in_memory
 from testing.novels import Novel, make_novel
+from testing.providers import KEY
+
+SECRETIVE = Settings(
+    e2e=True,
+    ai_provider="openai",
+    ai_model="gpt-5",
+    ai_base_url=f"https://user:{KEY}@example.com/v1?key={KEY}",
+)
+KEYLESS = Settings(e2e=True, ai_provider="openai")
 
 
 @pytest.fixture
@@ -30,15 +39,15 @@ async def test_the_fake_echoes_the_very_prompt_that_was_hashed(novel: Novel) -> 
 
 
 @pytest.mark.requirement("SK-027", "CE-053", "CN-040")
-async def test_a_run_tells_what_an_assembly_tells(novel: Novel) -> None:
+async def test_a_run_has_the_diagnostics_of_an_assembly(novel: Novel) -> None:
     assembled = await novel.assemble()
     run = await novel.run()
 
-    told = run["diagnostics"]
+    diagnostics = run["diagnostics"]
     assert run["output"] == assembled["prompt"]
     for name in ("tokenCount", "layers", "budget", "trimEvidence", "stablePrefixHash"):
-        assert told[name] == assembled[name]
-    assert not {"prompt", "systemPrompt", "userContent"} & told.keys()
+        assert diagnostics[name] == assembled[name]
+    assert not {"prompt", "systemPrompt", "userContent"} & diagnostics.keys()
     assert "ref:一.md" in run["refs"]
 
 
@@ -55,7 +64,7 @@ async def test_deltas_join_up_and_end(novel: Novel) -> None:
     assert {event["runId"] for event in events} == {"mine-1"}
 
 
-async def test_nothing_is_told_to_those_who_did_not_ask(novel: Novel) -> None:
+async def test_a_client_that_did_not_ask_gets_no_stream(novel: Novel) -> None:
     await novel.run()
 
     assert not [e for e in novel.client.events if e["method"] == "ai:skill:stream"]
@@ -84,13 +93,13 @@ async def test_a_slow_client_gets_joined_deltas_and_all_of_them(novel: Novel) ->
 async def test_a_cancelled_run_answers_canceled_and_ends_its_stream(novel: Novel) -> None:
     await novel.script({"text": "夜", "after": 1, "stall": True})
     await novel.start("mine", stream=True)
-    heard = await novel.client.event("ai:skill:stream")
+    event = await novel.client.event("ai:skill:stream")
 
     canceled = await novel.client.call("ai:skill:cancel", {"runId": "mine"})
     reply = await novel.client.reply("mine")
     end = await novel.client.event("ai:skill:stream")
 
-    assert heard["delta"] == "夜"
+    assert event["delta"] == "夜"
     assert canceled == {"runId": "mine", "canceled": True}
     assert reply["error"]["data"]["code"] == "CANCELED"
     assert end["done"] is True
@@ -126,7 +135,7 @@ async def test_a_run_that_takes_too_long_answers_timeout(novel: Novel) -> None:
 @pytest.mark.parametrize(
     "code", ["UPSTREAM_ERROR", "AI_AUTH_FAILED", "AI_RATE_LIMITED", "AI_NOT_CONFIGURED", "TIMEOUT"]
 )
-async def test_failures_of_the_provider_are_told_apart(novel: Novel, code: str) -> None:
+async def test_a_failure_of_the_provider_keeps_its_code(novel: Novel, code: str) -> None:
     await novel.script({"text": "夜", "after": 1, "fail": code, "retryAfterMs": 700})
 
     error = await novel.client.failure("ai:skill:run", novel.payload())
@@ -236,7 +245,7 @@ async def test_a_broken_constraint_is_annotated_with_its_place(novel: Novel) -> 
     assert run["attempts"] == 1
 
 
-async def test_places_are_told_in_the_units_of_the_connection(novel: Novel) -> None:
+async def test_positions_are_in_the_units_of_the_connection(novel: Novel) -> None:
     await novel.constrain("避免使用感叹号")
     await novel.client.call("initialize", {"positionEncoding": "utf-16"})
     await novel.script({"text": "😀站住！"})
@@ -404,7 +413,7 @@ async def test_usage_is_set_beside_our_own_count(novel: Novel, session: Any) -> 
     assert (record.input_tokens, record.token_count) == (9000, usage["estimatedInputTokens"])
 
 
-async def test_what_an_earlier_attempt_cost_is_told_too(novel: Novel) -> None:
+async def test_the_usage_of_an_earlier_attempt_is_reported_too(novel: Novel) -> None:
     """A run that writes twice is paid for twice."""
     await novel.constrain("避免使用感叹号")
     first = {"text": "站住！", "usage": {"inputTokens": 9000, "outputTokens": 3}}
@@ -466,13 +475,13 @@ async def test_runs_at_once_on_one_document_do_not_mix(novel: Novel) -> None:
     outputs = {name: (await novel.client.reply(name))["result"]["output"] for name in names}
 
     for name in names:
-        told = "".join(
+        streamed = "".join(
             event["params"]["delta"]
             for event in novel.client.events
             if event["params"].get("runId") == name
         )
-        assert told == outputs[name]
-        assert f"写{name}。" in told
+        assert streamed == outputs[name]
+        assert f"写{name}。" in streamed
 
 
 @pytest.mark.parametrize("daemon_settings", [Settings(e2e=True, ai_provider="openai")])
@@ -486,3 +495,54 @@ async def test_without_a_provider_a_run_says_what_to_do(
 
     assert error.code == "AI_NOT_CONFIGURED"
     assert "OPENAI_API_KEY" in str(error)
+
+
+@pytest.fixture
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Comes before `client` in a test, so that the daemon starts with the key."""
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+
+
+@pytest.fixture
+def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "CREONOW_OPENAI_API_KEY"):
+        monkeypatch.delenv(name, raising=False)
+
+
+async def test_the_fake_answers_by_default(client: Client) -> None:
+    assert await client.call("ai:config:get") == {
+        "provider": "fake",
+        "model": "gpt-4o",
+        "ready": True,
+        "judge": "model",
+        "promptCache": True,
+    }
+
+
+@pytest.mark.parametrize("daemon_settings", [SECRETIVE])
+async def test_the_configuration_has_no_secret(key: None, client: Client) -> None:
+    config = await client.call("ai:config:get")
+
+    assert config["baseUrl"] == "https://example.com/v1"
+    assert (config["model"], config["keyOrigin"]) == ("gpt-5", "environment")
+    assert KEY not in repr(config)
+
+
+@pytest.mark.parametrize("daemon_settings", [KEYLESS])
+async def test_the_configuration_says_what_is_missing(
+    no_key: None, client: Client, tmp_path: Path
+) -> None:
+    config = await client.call("ai:config:get")
+
+    assert config["ready"] is False
+    assert "OPENAI_API_KEY" in config["problem"]
+    assert str(tmp_path) not in config["problem"]
+
+
+async def test_an_unknown_project_is_not_found(client: Client) -> None:
+    assert (await client.failure("ai:config:get", {"projectId": "prj_x"})).code == "NOT_FOUND"
+
+
+@pytest.mark.parametrize("daemon_settings", [SECRETIVE])
+async def test_only_the_fake_follows_a_script(key: None, client: Client) -> None:
+    assert (await client.failure("e2e:ai:script")).code == "UNSUPPORTED"

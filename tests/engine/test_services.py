@@ -16,7 +16,7 @@ async def stopped(flights: InFlight, *, shielded: bool) -> None:
 
 @pytest.mark.parametrize("shielded", [False, True])
 async def test_a_run_that_is_stopped_ends_as_cancelled(*, shielded: bool) -> None:
-    """Also one whose record was just being written: the asker was told that it stops."""
+    """Also one whose record was just being written: the asker has the answer that it stops."""
     with pytest.raises(DaemonError) as caught:
         await stopped(InFlight(), shielded=shielded)
 

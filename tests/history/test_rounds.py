@@ -6,7 +6,7 @@ from creonowd.history.rounds import without_thoughts
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("content", "kept"),
     [
         ("<think>plan</think>Good morning.", "Good morning."),
         ("plan</think>\n\nGood morning.", "Good morning."),
@@ -20,8 +20,8 @@ from creonowd.history.rounds import without_thoughts
         ("<think>only this</think>", ""),
     ],
 )
-def test_what_is_marked_as_thought_is_left_out(said: str, kept: str) -> None:
-    assert without_thoughts(said) == kept
+def test_what_is_marked_as_thought_is_left_out(content: str, kept: str) -> None:
+    assert without_thoughts(content) == kept
 
 
 @pytest.mark.parametrize("mark", ["<think>", "</think>", "`<think>`", "<think ", "Thought: \n"])
