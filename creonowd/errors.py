@@ -1,7 +1,4 @@
-"""The one exception, and the catalogue of every code that goes over the wire.
-
-Knows what each code means and how it travels; knows nothing of where it is raised.
-"""
+"""The one exception, and the catalogue of every error and warning code of the protocol."""
 
 import errno
 import os
@@ -63,7 +60,7 @@ class ErrorCode(StrEnum):
 
 
 class Meaning(Model):
-    """How a code travels and what it says when nothing more precise is known."""
+    """The number and the general message of an error code."""
 
     number: int
     retryable: bool
@@ -72,7 +69,7 @@ class Meaning(Model):
 
 
 class DaemonError(Exception):
-    """A failure that a client is told about: a code, what to do, and details that help."""
+    """A failure that is reported to the client: a code, a message that says what to do, details."""
 
     def __init__(self, code: ErrorCode, message: str | None = None, **details: Any) -> None:
         self.code = code
@@ -82,7 +79,7 @@ class DaemonError(Exception):
 
     @property
     def meaning(self) -> Meaning:
-        """What the catalogue says about this code."""
+        """The entry of the catalogue for this code."""
         return CATALOGUE[self.code]
 
 
@@ -255,7 +252,7 @@ class WarningCode(StrEnum):
 
 
 class Caution(Model):
-    """What a warning says when nothing more precise is known."""
+    """The general text of a warning code."""
 
     english: str
     chinese: str
@@ -358,8 +355,14 @@ WARNINGS: dict[WarningCode, Caution] = {
 }
 
 
+def version_too_new(what: str, found: int, known: int, **details: str) -> DaemonError:
+    """Report that a newer daemon wrote a file, which this one must leave alone."""
+    message = f"{what} has version {found}, this daemon knows {known}; update creonowd."
+    return DaemonError(ErrorCode.VERSION_TOO_NEW, message, **details, found=found, known=known)
+
+
 def disk_error(error: OSError, what: str) -> DaemonError:
-    """Say what the disk refused without saying where."""
+    """Return the error for a failure of the disk; it names `what`, and no path."""
     reason = errno.errorcode.get(error.errno or 0, "UNKNOWN")
     if error.errno in _FULL or getattr(error, "winerror", None) in _FULL_ON_WINDOWS:
         return DaemonError(
@@ -367,18 +370,12 @@ def disk_error(error: OSError, what: str) -> DaemonError:
             f"There is no space left for {what}; free some and try again.",
             reason=reason,
         )
-    said = os.strerror(error.errno) if error.errno else "unknown reason"
+    text = os.strerror(error.errno) if error.errno else "unknown reason"
     return DaemonError(
-        ErrorCode.IO_ERROR, f"The disk refused {what}: {said}.", file=what, reason=reason
+        ErrorCode.IO_ERROR, f"The disk refused {what}: {text}.", file=what, reason=reason
     )
 
 
-def version_too_new(what: str, found: int, known: int, **details: str) -> DaemonError:
-    """Report that a newer daemon wrote a file, which this one must leave alone."""
-    message = f"{what} has version {found}, this daemon knows {known}; update creonowd."
-    return DaemonError(ErrorCode.VERSION_TOO_NEW, message, **details, found=found, known=known)
-
-
 def warning_text(code: WarningCode) -> str:
-    """Spell a warning with what it says, in the language that the IDE shows it in."""
+    """Return a warning code with its text, in the language of the IDE."""
     return f"{code}: {WARNINGS[code].chinese}"

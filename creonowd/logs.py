@@ -1,6 +1,6 @@
-"""JSON lines in `<userData>/logs/main.log`, rotated, redacted in the last processor.
+"""The log: JSON lines in `<userData>/logs/main.log`, rotated and redacted.
 
-Knows how a line is written; never what happened.
+A thread renders, redacts and writes them, so that neither a disk nor a rule delays the event loop.
 """
 
 import logging
@@ -40,99 +40,99 @@ def configure(
         encoding="utf-8",
         errors="replace",
     )
-    redacting = redact_event if redactor is None else event_redactor(redactor)
+    redact = redact_event if redactor is None else event_redactor(redactor)
     json_lines = structlog.processors.JSONRenderer(ensure_ascii=False)
-    file.setFormatter(_formatter(redacting, json_lines))
+    file.setFormatter(_formatter(redact, json_lines))
     handlers: list[logging.Handler] = [file]
     if terminal is not None and terminal.isatty():
         console = logging.StreamHandler(terminal)
         console.setFormatter(
-            _formatter(redacting, structlog.dev.ConsoleRenderer(colors=True, timestamp_key="time"))
+            _formatter(redact, structlog.dev.ConsoleRenderer(colors=True, timestamp_key="time"))
         )
         handlers.append(console)
-    _write_in_a_thread(handlers, settings.log_level.upper())
+    _start_writer(handlers, settings.log_level.upper())
     _configure_structlog()
 
 
-def _write_in_a_thread(handlers: list[logging.Handler], level: str) -> None:
-    """Render, redact and write beside the event loop: neither a disk nor a rule may hold it up."""
+def _start_writer(handlers: list[logging.Handler], level: str) -> None:
     close()
     lines: queue.SimpleQueue[logging.LogRecord | None] = queue.SimpleQueue()
-    hurry = threading.Event()
-    listener = _Unhurried(lines, hurry, handlers)
+    at_once = threading.Event()
+    listener = _DelayedListener(lines, at_once, handlers)
     listener.start()
     _listeners.append(listener)
-    logging.basicConfig(handlers=[_Queued(lines, hurry)], level=level, force=True)
+    logging.basicConfig(handlers=[_QueueHandler(lines, at_once)], level=level, force=True)
     logging.getLogger("websockets").setLevel(logging.WARNING)
-    _note_only_what_is_written()
+    _collect_only_what_is_written()
 
 
-def _note_only_what_is_written() -> None:
-    """Leave out of each record what no line of ours tells, in the way that `logging` documents."""
+def _collect_only_what_is_written() -> None:
+    """Leave out of each record what no line shows, in the way that `logging` documents."""
     logging._srcfile = None  # pyright: ignore[reportPrivateUsage]
     logging.logThreads = False
     logging.logProcesses = False
     logging.logMultiprocessing = False
 
 
-class _Unhurried(logging.handlers.QueueListener):
-    """Lets a moment pass before it writes, unless someone is in a hurry.
+class _DelayedListener(logging.handlers.QueueListener):
+    """Waits `PAUSE_SECONDS` before it writes, unless a warning or the end is queued.
 
-    Whoever renders a line holds the interpreter, and the request that it tells of would wait.
+    Rendering a line holds the interpreter lock, so the request that logged it would wait.
     """
 
     def __init__(
         self,
         lines: queue.SimpleQueue[logging.LogRecord | None],
-        hurry: threading.Event,
+        at_once: threading.Event,
         handlers: list[logging.Handler],
     ) -> None:
         super().__init__(lines, *handlers)
         self._lines = lines
-        self._hurry = hurry
+        self._at_once = at_once
 
     def dequeue(self, block: bool) -> logging.LogRecord:  # noqa: FBT001 - the base's form
-        """Wait for a line and, if it is the first after a silence, for those that follow it."""
-        silence = self._lines.empty()
+        """Wait for a record and, if the queue was empty, for those that follow it."""
+        was_empty = self._lines.empty()
         record = super().dequeue(block)
-        if silence and self._hurry.wait(PAUSE_SECONDS):
-            self._hurry.clear()
+        if was_empty and self._at_once.wait(PAUSE_SECONDS):
+            self._at_once.clear()
         return record
 
     def enqueue_sentinel(self) -> None:
-        """Ask for the end, and for what is queued to be written now."""
+        """Queue the end, and write at once."""
         super().enqueue_sentinel()
-        self._hurry.set()
+        self._at_once.set()
 
 
-class _Queued(logging.handlers.QueueHandler):
-    """Hands records over as they are; the thread renders them, a warning at once."""
+class _QueueHandler(logging.handlers.QueueHandler):
+    """Queues records as they are; a warning is written at once."""
 
     def __init__(
-        self, lines: queue.SimpleQueue[logging.LogRecord | None], hurry: threading.Event
+        self, lines: queue.SimpleQueue[logging.LogRecord | None], at_once: threading.Event
     ) -> None:
         super().__init__(lines)
-        self._hurry = hurry
+        self._at_once = at_once
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        """Pass a record on."""
+        """Queue a record."""
         super().enqueue(record)
         if record.levelno >= logging.WARNING:
-            self._hurry.set()
+            self._at_once.set()
 
     def prepare(self, record: logging.LogRecord) -> logging.LogRecord:
+        """Return the record as it is: the thread renders it."""
         return record
 
 
 class _RotatingFile(logging.handlers.RotatingFileHandler):
-    """Rotates once it is full; asking before every line whether it fits would format each twice."""
+    """Rotates once it is full; the base formats each line twice to see whether it fits."""
 
     def shouldRollover(self, record: logging.LogRecord) -> bool:  # noqa: N802 - the base's name
-        """Tell whether the file has reached its size."""
+        """Return whether the file has reached its size."""
         return self.stream is not None and 0 < self.maxBytes <= self.stream.tell()
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - the base's name
-        """Lose a line that the disk refuses: the base would print it, unredacted, to stderr."""
+        """Drop a line that cannot be written: the base would print it, unredacted, to stderr."""
 
 
 def quiet() -> None:
@@ -169,13 +169,13 @@ def _shared() -> list[Processor]:
     ]
 
 
-def _formatter(redacting: Processor, renderer: Processor) -> logging.Formatter:
+def _formatter(redact: Processor, renderer: Processor) -> logging.Formatter:
     foreign: list[Processor] = [structlog.stdlib.add_log_level]
     return structlog.stdlib.ProcessorFormatter(
         processors=[
             structlog.stdlib.ProcessorFormatter.remove_processors_meta,
             structlog.processors.format_exc_info,
-            redacting,
+            redact,
             renderer,
         ],
         foreign_pre_chain=foreign,

@@ -1,7 +1,4 @@
-"""The base of every value that crosses the wire or reaches a disk.
-
-Knows how structs are spelled (camelCase, keyword-only, frozen); knows no field of any.
-"""
+"""The base of every struct of the protocol and of stored files: frozen, camelCase in JSON."""
 
 from typing import Any, dataclass_transform
 
@@ -10,18 +7,18 @@ import msgspec
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(msgspec.field,))
 class ModelMeta(msgspec.StructMeta):
-    """Give each subclass the configuration that msgspec does not inherit."""
+    """Give each subclass the options that msgspec does not inherit."""
 
     def __new__(
         mcls, name: str, bases: tuple[type, ...], namespace: dict[str, Any], **config: Any
     ) -> Any:
-        """Make the struct; a keyword in the class line wins over the house default."""
-        house: dict[str, Any] = {"kw_only": True, "frozen": True, "rename": "camel"}
-        return super().__new__(mcls, name, bases, namespace, **(house | config))
+        """Make the struct; a keyword of the class line overrides our default."""
+        defaults: dict[str, Any] = {"kw_only": True, "frozen": True, "rename": "camel"}
+        return super().__new__(mcls, name, bases, namespace, **(defaults | config))
 
 
 class Model(msgspec.Struct, metaclass=ModelMeta):
-    """A frozen value with camelCase names on the wire."""
+    """A frozen value with camelCase names in JSON."""
 
 
 class Params(Model):
@@ -29,7 +26,7 @@ class Params(Model):
 
 
 class Result(Model, omit_defaults=False):
-    """What a channel answers. Fields left at `UNSET` do not appear on the wire."""
+    """The result of a channel. Fields left at `UNSET` are not sent."""
 
 
 class Empty(Params):

@@ -1,6 +1,6 @@
-"""What a user may configure: flags over environment over `<userData>/settings.json`.
+"""The settings: flags over environment over `<userData>/settings.json`.
 
-The only module that reads the environment. Knows names, defaults and limits; acts on none.
+No other module reads the environment.
 """
 
 import contextlib
@@ -24,8 +24,13 @@ APP = "CreoNow"
 PREFIX = "CREONOW_"
 FILE = "settings.json"
 
-# Variables of ours that are no settings: where user data lies, and what tests are told.
-_ELSEWHERE = {"CREONOW_USER_DATA_DIR", "CREONOW_DAEMON", "CREONOW_CHROMIUM", "CREONOW_TEST_KILLS"}
+# Variables that are no settings: the place of user data, and those of tests.
+_OTHER_VARIABLES = {
+    "CREONOW_USER_DATA_DIR",
+    "CREONOW_DAEMON",
+    "CREONOW_CHROMIUM",
+    "CREONOW_TEST_KILLS",
+}
 
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
@@ -179,14 +184,14 @@ class Settings(Model, forbid_unknown_fields=True):
 
 @dataclass(frozen=True)
 class Key:
-    """A secret and where it came from; never shown."""
+    """The secret key of a provider, and its origin."""
 
     value: str = field(repr=False)
     origin: Literal["environment", "file"]
 
 
 class SettingReport(Model):
-    """A setting: its value here, where that came from, and what it does."""
+    """A setting: its value, where that came from, and what it does."""
 
     name: str
     value: Any
@@ -195,7 +200,7 @@ class SettingReport(Model):
 
 
 def user_data_dir(flag: Path | None = None, environ: Mapping[str, str] | None = None) -> Path:
-    """Tell where user data lives: the flag, `CREONOW_USER_DATA_DIR`, else the platform's place."""
+    """Return the user-data folder: the flag, `CREONOW_USER_DATA_DIR`, else the platform's report."""
     named = (os.environ if environ is None else environ).get(f"{PREFIX}USER_DATA_DIR")
     if flag is not None:
         return flag.expanduser().absolute()
@@ -209,9 +214,9 @@ def load(
     flags: Mapping[str, Any] | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Settings:
-    """Merge the three origins; a value that does not fit names its origin and stops the start."""
+    """Merge the three origins; INVALID_ARGUMENT names a value that does not fit and its origin."""
     return msgspec.convert(
-        {place.name: place.value for place in origins(user_data, flags, environ)}, Settings
+        {report.name: report.value for report in origins(user_data, flags, environ)}, Settings
     )
 
 
@@ -226,20 +231,20 @@ def origins(
         ("environment", _from_environment(os.environ if environ is None else environ)),
         (FILE, _from_file(user_data / FILE)),
     )
-    return [_checked(_place(name, layers)) for name in _wire_names()]
+    return [_check(_report(name, layers)) for name in _wire_names()]
 
 
 def api_key(
     settings: Settings, user_data: Path, environ: Mapping[str, str] | None = None
 ) -> Key | None:
-    """Find the key of the configured provider: in the environment, else in a file of its own.
+    """Return the key of the configured provider: from the environment, else from its file.
 
-    A file that others may read is refused, so that it is noticed.
+    AI_NOT_CONFIGURED if other users may read the file.
     """
     provider = settings.ai_provider
-    known = os.environ if environ is None else environ
+    variables = os.environ if environ is None else environ
     for name in (f"{PREFIX}{provider.upper()}_API_KEY", f"{provider.upper()}_API_KEY"):
-        if value := known.get(name, "").strip():
+        if value := variables.get(name, "").strip():
             return Key(value, "environment")
     path = Path(settings.ai_key_file or user_data / "keys" / provider).expanduser()
     try:
@@ -254,19 +259,19 @@ def api_key(
 
 
 def variable(wire_name: str) -> str:
-    """Tell the environment variable of a setting: `maxInFlight` is `CREONOW_MAX_IN_FLIGHT`."""
+    """Return the environment variable of a setting: `CREONOW_MAX_IN_FLIGHT` for `maxInFlight`."""
     return PREFIX + "".join(f"_{c}" if c.isupper() else c.upper() for c in wire_name)
 
 
-def strangers(environ: Mapping[str, str] | None = None) -> list[str]:
-    """List variables that look like settings and are none, with what may have been meant."""
+def unknown_variables(environ: Mapping[str, str] | None = None) -> list[str]:
+    """List variables that look like settings and are none, with the nearest setting."""
     known = [variable(name) for name in _wire_names()]
     given = os.environ if environ is None else environ
     found = sorted(name for name in given if name.startswith(PREFIX))
     return [
-        f"{name}{_meant(name, known, PREFIX)}"
+        f"{name}{_suggestion(name, known, PREFIX)}"
         for name in found
-        if name not in {*known, *_ELSEWHERE} and not name.endswith("_API_KEY")
+        if name not in {*known, *_OTHER_VARIABLES} and not name.endswith("_API_KEY")
     ]
 
 
@@ -274,28 +279,30 @@ def _wire_names() -> list[str]:
     return [field.encode_name for field in msgspec.structs.fields(Settings)]
 
 
-def _meant(name: str, known: list[str], prefix: str = "") -> str:
+def _suggestion(name: str, known: list[str], prefix: str = "") -> str:
     bare = [each.removeprefix(prefix) for each in known]
     near = difflib.get_close_matches(name.removeprefix(prefix), bare, n=1)
     return f" (did you mean {prefix}{near[0]}?)" if near else ""
 
 
-def _place(name: str, layers: tuple[tuple[str, Mapping[str, Any]], ...]) -> SettingReport:
+def _report(name: str, layers: tuple[tuple[str, Mapping[str, Any]], ...]) -> SettingReport:
     field = next(f for f in msgspec.structs.fields(Settings) if f.encode_name == name)
-    told = _told(get_type_hints(Settings, include_extras=True)[field.name])
+    description = _description(get_type_hints(Settings, include_extras=True)[field.name])
     for origin, values in layers:
         if name in values:
-            return SettingReport(name=name, value=values[name], origin=origin, description=told)
-    return SettingReport(name=name, value=field.default, origin="default", description=told)
+            return SettingReport(
+                name=name, value=values[name], origin=origin, description=description
+            )
+    return SettingReport(name=name, value=field.default, origin="default", description=description)
 
 
-def _told(hint: Any) -> str:
+def _description(hint: Any) -> str:
     notes = (note for note in get_args(hint) if isinstance(note, Meta))
     return next((note.description for note in notes if note.description), "")
 
 
 def _kind(hint: Any) -> str:
-    """Say in words what a setting may be."""
+    """Return in words what a setting may be."""
     bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if get_origin(bare) is Literal:
         return f"one of {', '.join(get_args(bare))}"
@@ -303,19 +310,19 @@ def _kind(hint: Any) -> str:
     return words.get(bare, "a text")
 
 
-def _checked(place: SettingReport) -> SettingReport:
+def _check(report: SettingReport) -> SettingReport:
     hints = get_type_hints(Settings, include_extras=True)
-    field = next(f.name for f in msgspec.structs.fields(Settings) if f.encode_name == place.name)
+    field = next(f.name for f in msgspec.structs.fields(Settings) if f.encode_name == report.name)
     try:
-        value = msgspec.convert(place.value, hints[field], strict=place.origin != "environment")
+        value = msgspec.convert(report.value, hints[field], strict=report.origin != "environment")
     except msgspec.ValidationError as error:
-        where = variable(place.name) if place.origin == "environment" else place.origin
+        where = variable(report.name) if report.origin == "environment" else report.origin
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT,
-            f"The setting {place.name} ({where}) is not valid: {error}. "
-            f"It is {_kind(hints[field])}: {place.description}.",
+            f"The setting {report.name} ({where}) is not valid: {error}. "
+            f"It is {_kind(hints[field])}: {report.description}.",
         ) from None
-    return msgspec.structs.replace(place, value=value)
+    return msgspec.structs.replace(report, value=value)
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -334,7 +341,7 @@ def _from_file(path: Path) -> dict[str, Any]:
             f"{FILE} is not a JSON object: {error}. Mend it, or move it away for the defaults.",
         ) from None
     if unknown := sorted(set(values) - set(_wire_names())):
-        named = ", ".join(f"{name}{_meant(name, _wire_names())}" for name in unknown)
+        named = ", ".join(f"{name}{_suggestion(name, _wire_names())}" for name in unknown)
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT, f"{FILE} holds unknown settings: {named}. Take them out."
         )
@@ -344,19 +351,19 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def user_redactor(settings: Settings, user_data: Path) -> Redactor:
-    """Return the redactor of every prompt, reply and log line: it also knows this user's home and key."""
+    """Return the redactor of prompts, replies and logs; it also hides this user's home and key."""
     return Redactor(_home(), _keys(settings, user_data))
 
 
 def _home() -> Path | None:
-    """Find the home folder; some service accounts have none."""
+    """Return the home folder; some service accounts have none."""
     with contextlib.suppress(RuntimeError):
         return Path.home()
     return None
 
 
 def _keys(settings: Settings, user_data: Path) -> list[str]:
-    """Find the key that no prompt, log or error may hold, whatever its form."""
+    """Return the key of the provider, if there is one."""
     with contextlib.suppress(DaemonError):
         key = None if settings.ai_provider == "fake" else api_key(settings, user_data)
         return [] if key is None else [key.value]

@@ -40,6 +40,36 @@ def as_text(data: bytes) -> str | None:
         return None
 
 
+_SURROGATE_ESCAPES = re.compile(
+    rb"(?<!\\)(?P<backslashes>(?:\\\\)*+)"
+    rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+    rb"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2}))"
+)
+
+
+def well_formed_value(value: Any) -> Any:
+    """Return a decoded JSON value with `well_formed` keys and strings."""
+    if isinstance(value, str):
+        return well_formed(value)
+    if isinstance(value, dict):
+        members = cast("dict[Any, Any]", value)
+        return {
+            well_formed_value(key): well_formed_value(member) for key, member in members.items()
+        }
+    if isinstance(value, list | tuple):
+        return [well_formed_value(item) for item in cast("list[Any]", value)]
+    return value
+
+
+def well_formed_json(body: bytes) -> bytes:
+    r"""Replace each lone `\ud83d` in a JSON text by `\ufffd`, and nothing else."""
+    return _SURROGATE_ESCAPES.sub(_replace_lone, body)
+
+
+def _replace_lone(escape: re.Match[bytes]) -> bytes:
+    return escape["backslashes"] + rb"\ufffd" if escape["lone"] else escape.group()
+
+
 def is_json(text: str) -> bool:
     """Return whether a text is one JSON value."""
     try:

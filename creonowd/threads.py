@@ -1,7 +1,4 @@
-"""Long work in a thread that ends when it is told to, or when its time is up.
-
-Knows threads and clocks; knows nothing of the work.
-"""
+"""Long work in a thread, which stops when its task is cancelled or its time is up."""
 
 import contextlib
 import sys
@@ -17,37 +14,37 @@ T = TypeVar("T")
 
 
 class StoppedError(Exception):
-    """The work was told to stop; nobody waits for its result."""
+    """The work was stopped; nobody waits for its result."""
 
 
 class StopSignal:
-    """Tells a thread whether to go on."""
+    """Asks the work in a thread to stop."""
 
     def __init__(self) -> None:
-        self._told = False
+        self._is_set = False
         self._lock = threading.Lock()
         self._callbacks: list[Callable[[], None]] = []
 
-    def tell(self) -> None:
-        """Make the work end."""
+    def set(self) -> None:
+        """Stop the work."""
         with self._lock:
-            self._told = True
+            self._is_set = True
             callbacks = list(self._callbacks)
         for callback in callbacks:
             callback()
 
     def check(self) -> None:
-        """Raise StoppedError if the work was told to stop."""
-        if self._told:
+        """Raise StoppedError if the work is to stop."""
+        if self._is_set:
             raise StoppedError
 
     @contextlib.contextmanager
     def calling(self, callback: Callable[[], None]) -> Generator[None]:
-        """Have `callback` called as soon as the work is told to stop, while the block runs."""
+        """Call `callback` as soon as the work is to stop, while the block runs."""
         with self._lock:
             self._callbacks.append(callback)
-            told = self._told
-        if told:
+            is_set = self._is_set
+        if is_set:
             callback()
         try:
             yield
@@ -57,7 +54,7 @@ class StopSignal:
 
 
 class TimeLimit:
-    """A stretch of time that has begun."""
+    """A limit of seconds that has begun."""
 
     def __init__(self, seconds: float, now: Callable[[], float]) -> None:
         self._now = now
@@ -75,48 +72,48 @@ class TimeLimit:
 
 
 async def in_thread(work: Callable[[StopSignal], T], limiter: CapacityLimiter | None = None) -> T:
-    """Run `work` in a thread; when cancelled, tell it to stop and wait until it has."""
+    """Run `work` in a thread; when cancelled, stop it and wait until it has ended."""
     results: list[T] = []
     try:
-        await _watched(work, limiter, results)
+        await _run_until_cancelled(work, limiter, results)
     except BaseExceptionGroup as group:
-        # Work that was told to stop ends here, as the cancellation that told it.
+        # Work that was stopped ends here, with the cancellation that stopped it.
         await anyio.lowlevel.checkpoint_if_cancelled()
         raise group.exceptions[0] from None
     return results[0]
 
 
-@contextlib.asynccontextmanager
-async def entered(manager: contextlib.AbstractContextManager[T]) -> AsyncGenerator[T]:
-    """Enter and leave a context that blocks, each in a thread; none is held in between."""
-    value = await to_thread.run_sync(manager.__enter__)
-    try:
-        yield value
-    except BaseException:
-        await _left(manager, *sys.exc_info())
-        raise
-    await _left(manager, None, None, None)
-
-
-async def _left(manager: contextlib.AbstractContextManager[T], *raised: Any) -> None:
-    with anyio.CancelScope(shield=True):
-        await to_thread.run_sync(manager.__exit__, *raised)
-
-
-async def _watched(
+async def _run_until_cancelled(
     work: Callable[[StopSignal], T], limiter: CapacityLimiter | None, results: list[T]
 ) -> None:
     stop = StopSignal()
 
-    async def tell_when_cancelled() -> None:
+    async def stop_when_cancelled() -> None:
         try:
             await anyio.sleep_forever()
         finally:
-            stop.tell()
+            stop.set()
 
-    async with anyio.create_task_group() as watching:
-        watching.start_soon(tell_when_cancelled)
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(stop_when_cancelled)
         try:
             results.append(await to_thread.run_sync(work, stop, limiter=limiter))
         finally:
-            watching.cancel_scope.cancel()
+            tasks.cancel_scope.cancel()
+
+
+@contextlib.asynccontextmanager
+async def entered(manager: contextlib.AbstractContextManager[T]) -> AsyncGenerator[T]:
+    """Enter and leave a blocking context, each in a thread; no thread is used in between."""
+    value = await to_thread.run_sync(manager.__enter__)
+    try:
+        yield value
+    except BaseException:
+        await _exit(manager, *sys.exc_info())
+        raise
+    await _exit(manager, None, None, None)
+
+
+async def _exit(manager: contextlib.AbstractContextManager[T], *raised: Any) -> None:
+    with anyio.CancelScope(shield=True):
+        await to_thread.run_sync(manager.__exit__, *raised)

@@ -20,7 +20,7 @@ from creonowd.daemon import endpoint
 from creonowd.daemon.build import build
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Role
-from creonowd.rpc.framing import Frame, Framing, Splitter, enclose
+from creonowd.rpc.framing import Frame, Framing, Splitter, add_framing
 from creonowd.rpc.peer import Merge
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
@@ -86,7 +86,7 @@ class Client:
 
     async def frame(self, body: bytes) -> None:
         """Send any bytes as one message."""
-        await self._send(bytes(enclose(self.framing, bytearray(body))))
+        await self._send(bytes(add_framing(self.framing, bytearray(body))))
 
     async def raw(self, data: bytes) -> None:
         """Send any bytes."""
@@ -176,7 +176,7 @@ async def in_memory(
     async with push, pull, anyio.create_task_group() as tasks:
         tasks.start_soon(_read_on, pull, client)
         yield client
-        wire.connection.lost()
+        wire.connection.disconnect()
         tasks.cancel_scope.cancel()
 
 

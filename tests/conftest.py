@@ -65,4 +65,4 @@ async def client(server: Server) -> AsyncGenerator[Client]:
 def session(server: Server, client: Client) -> Session:
     """What a handler gets for a request of `client`."""
     (connection,) = server.connections
-    return server.open_session(connection)
+    return server.host.session(connection)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.settings import Settings, load, origins, strangers, user_data_dir, variable
+from creonowd.settings import Settings, load, origins, unknown_variables, user_data_dir, variable
 
 
 def write(user_data: Path, content: str) -> None:
@@ -69,8 +69,8 @@ def test_every_setting_says_what_it_does(tmp_path: Path) -> None:
 def test_a_variable_that_is_no_setting_is_noticed() -> None:
     ours = {"CREONOW_USER_DATA_DIR": "x", "CREONOW_OPENAI_API_KEY": "x", "CREONOW_DEBUG": "1"}
 
-    assert strangers({**ours, "PATH": "x"}) == []
-    assert strangers({**ours, "CREONOW_DEBUGG": "1", "CREONOW_ZZZ": "1"}) == [
+    assert unknown_variables({**ours, "PATH": "x"}) == []
+    assert unknown_variables({**ours, "CREONOW_DEBUGG": "1", "CREONOW_ZZZ": "1"}) == [
         "CREONOW_DEBUGG (did you mean CREONOW_DEBUG?)",
         "CREONOW_ZZZ",
     ]

@@ -6,7 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.text import VOLATILE_KEYS, canonical_json, encode_canonical
+from creonowd.text import (
+    VOLATILE_KEYS,
+    canonical_json,
+    encode_canonical,
+    well_formed_json,
+    well_formed_value,
+)
 
 values = st.recursive(
     st.none()
@@ -46,3 +52,15 @@ def test_a_lone_surrogate_becomes_the_replacement_character() -> None:
 def test_what_is_not_json_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         canonical_json(text)
+
+
+def test_a_json_text_keeps_whole_pairs_and_loses_lone_surrogates() -> None:
+    body = rb'{"\ud83d": ["\ud83d\ude00", "\\ud83d", "\\\ude00"]}'
+
+    assert well_formed_json(body) == rb'{"\ufffd": ["\ud83d\ude00", "\\ud83d", "\\\ufffd"]}'
+
+
+def test_a_value_is_made_well_formed_in_keys_and_members() -> None:
+    value = {"a\ud83d": ["\ude00", {"b": "😀"}, 1, None]}
+
+    assert well_formed_value(value) == {"a\ufffd": ["\ufffd", {"b": "😀"}, 1, None]}

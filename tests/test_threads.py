@@ -43,7 +43,7 @@ async def test_the_result_and_the_error_of_the_work_come_through() -> None:
 
 def test_who_comes_too_late_to_listen_is_told_at_once() -> None:
     stop = StopSignal()
-    stop.tell()
+    stop.set()
     told: list[str] = []
 
     with stop.calling(lambda: told.append("stop")):

@@ -1,4 +1,4 @@
-"""`app:*` — is it alive, what is wrong with it, what did it do."""
+"""`app:*` — ping, health and metrics of the daemon."""
 
 from typing import Annotated
 
@@ -38,7 +38,7 @@ class MetricsReport(Result):
 
 
 def health(session: Session, params: Empty) -> Health:
-    """Tell what is degraded and why."""
+    """Report what is degraded and why."""
     degraded = [
         Degradation(part=part, reason=trouble.reason, remedy=trouble.remedy)
         for part, trouble in sorted(session.troubles.current().items())
@@ -53,10 +53,10 @@ def health(session: Session, params: Empty) -> Health:
 
 def metrics(session: Session, params: Empty) -> MetricsReport:
     """Report counters and latency percentiles per channel."""
-    measured = session.server.metrics
+    counts = session.server.metrics
     return MetricsReport(
-        channels=measured.channels(),
-        counters={name: count for name, count in sorted(measured.counters.items()) if count},
+        channels=counts.channels(),
+        counters={name: count for name, count in sorted(counts.counters.items()) if count},
         connections=len(session.server.connections),
     )
 

@@ -1,4 +1,4 @@
-"""`context:budget:*` — read and change how many tokens each layer may spend."""
+"""`context:budget:*` and `tokens:count` — how many tokens each layer may have, and a text has."""
 
 from anyio import to_thread
 from msgspec import UNSET, UnsetType
@@ -29,26 +29,8 @@ class UpdateBudget(BudgetChange):
     profile: BudgetChange | None = None
 
 
-async def get_budget(session: Session, params: GetBudget) -> BudgetProfile:
-    """Tell the budget of a project; without one of its own it has the default."""
-    await _known(session, params.project_id)
-    return await session.budgets.get(params.project_id)
-
-
-async def update_budget(session: Session, params: UpdateBudget) -> BudgetProfile:
-    """Change the budget, or fail with CONTEXT_BUDGET_CONFLICT if someone else did first."""
-    await _known(session, params.project_id)
-    change = params if params.profile is None else params.profile
-    return await session.budgets.update(change, params.project_id)
-
-
-async def _known(session: Session, project_id: str | None) -> None:
-    if project_id is not None:
-        await session.projects.find(project_id)
-
-
 class CountTokens(Params):
-    """A text and the model that will read it; `tokenizerVersion`, if named, must be ours."""
+    """A text and the model that will read it; `tokenizerVersion`, if given, must be the daemon's."""
 
     text: str
     model: str | None = None
@@ -58,7 +40,7 @@ class CountTokens(Params):
 class TokenCount(Result):
     """The count; `tokenizerExact` is false for a model whose tokenizer is not public.
 
-    It is false as well where bytes had to be counted, and then a warning says why.
+    It is also false where bytes were counted instead, and then a warning says why.
     """
 
     tokens: int
@@ -68,13 +50,31 @@ class TokenCount(Result):
     warnings: list[str] | UnsetType = UNSET
 
 
+async def get_budget(session: Session, params: GetBudget) -> BudgetProfile:
+    """Return the budget of a project; without one of its own it has the default."""
+    await _check_project(session, params.project_id)
+    return await session.budgets.get(params.project_id)
+
+
+async def update_budget(session: Session, params: UpdateBudget) -> BudgetProfile:
+    """Change the budget, or fail with CONTEXT_BUDGET_CONFLICT if someone else did first."""
+    await _check_project(session, params.project_id)
+    change = params if params.profile is None else params.profile
+    return await session.budgets.update(change, params.project_id)
+
+
+async def _check_project(session: Session, project_id: str | None) -> None:
+    if project_id is not None:
+        await session.projects.find(project_id)
+
+
 async def count_tokens(session: Session, params: CountTokens) -> TokenCount:
     """Count the tokens of a text; the text of a special token is plain text."""
     match = encoding_for(params.model)
     check_tokenizer_version(match.encoding, params.tokenizer_version)
     tokenizer = await session.tokenizers.get(match.encoding)
-    tokens, bytes_why = await to_thread.run_sync(
-        _counted,
+    tokens, reason = await to_thread.run_sync(
+        _count,
         tokenizer,
         params.text,
         abandon_on_cancel=True,
@@ -84,17 +84,17 @@ async def count_tokens(session: Session, params: CountTokens) -> TokenCount:
         tokens=tokens,
         tokenizer_id=tokenizer.id,
         tokenizer_version=tokenizer.version,
-        tokenizer_exact=match.exact and not bytes_why,
-        warnings=[f"{WarningCode.CONTEXT_BUDGET_FALLBACK}: {bytes_why}"] if bytes_why else UNSET,
+        tokenizer_exact=match.exact and not reason,
+        warnings=[f"{WarningCode.CONTEXT_BUDGET_FALLBACK}: {reason}"] if reason else UNSET,
     )
 
 
-def _counted(tokenizer: Tokenizer, text: str) -> tuple[int, str]:
-    """Count a text, and say why if bytes had to be counted."""
+def _count(tokenizer: Tokenizer, text: str) -> tuple[int, str]:
+    """Count a text; also return the reason if bytes were counted instead of tokens."""
     if not tokenizer.exact:
         return tokenizer.count(text), "the tokenizer is unusable, bytes were counted"
-    in_bytes = "white space beyond what the tokenizer takes was counted in bytes"
-    return tokenizer.count(text), in_bytes if has_endless_space(text) else ""
+    too_long = "white space beyond what the tokenizer takes was counted in bytes"
+    return tokenizer.count(text), too_long if has_endless_space(text) else ""
 
 
 CHANNELS = (

@@ -46,7 +46,7 @@ Evidence = list[RedactionEvidence] | UnsetType
 
 
 class ListConversations(Params):
-    """How many of the newest conversations, and of which document."""
+    """How many of the newest conversations to list, and of which document."""
 
     project_id: str
     limit: Annotated[int, Meta(ge=1, le=200)] = 50
@@ -70,7 +70,7 @@ class ConversationList(Result):
 
 
 class ReadConversation(Params):
-    """Which conversation."""
+    """A conversation by its id."""
 
     project_id: str
     conversation_id: str
@@ -84,14 +84,14 @@ class ConversationRead(Result):
 
 
 class SaveConversation(Params):
-    """A whole conversation; without an `id` it gets one. Fields beyond these are kept."""
+    """A whole conversation; without an `id` it gets one. Other fields are kept."""
 
     project_id: str
     conversation: AConversation
 
 
 class SavedConversation(Result):
-    """The conversation is on the disk; `index` is how it is listed."""
+    """The conversation is stored; `index` is its entry in the list."""
 
     saved: bool
     index: ConversationEntry
@@ -99,7 +99,7 @@ class SavedConversation(Result):
 
 
 class UpdateAnalysis(Params):
-    """What an analysis found; its summary takes the place of the heuristic one."""
+    """The result of an analysis; its summary replaces the heuristic one."""
 
     project_id: str
     conversation_id: str
@@ -107,7 +107,7 @@ class UpdateAnalysis(Params):
 
 
 class UpdatedAnalysis(Result):
-    """The analysis is on the disk; `index` is how the conversation is listed."""
+    """The analysis is stored; `index` is the entry of the conversation in the list."""
 
     updated: bool
     index: ConversationEntry
@@ -123,7 +123,7 @@ async def list_conversations(session: Session, params: ListConversations) -> Con
         for known in listing.items
         if params.document_id is None or known.entry.document_id == params.document_id
     ]
-    items, evidence = await _shown(session, project.project_id, entries[: params.limit])
+    items, evidence = await _redact_summaries(session, project.project_id, entries[: params.limit])
     errors = [_problem(problem) for problem in listing.problems]
     return ConversationList(items=items, errors=errors or UNSET, redaction_evidence=evidence)
 
@@ -136,36 +136,36 @@ async def read_conversation(session: Session, params: ReadConversation) -> Conve
     path = path_of(params.conversation_id)
     texts = [(path, text) for text in texts_of(document)]
     clean, evidence = await redacted(session, project.project_id, texts)
-    shown = cast("Document", with_texts(document, clean))
-    shown |= kept | {"id": params.conversation_id}
-    shown.pop("version", None)
-    return ConversationRead(conversation=shown, redaction_evidence=evidence or UNSET)
+    conversation = cast("Document", with_texts(document, clean))
+    conversation |= kept | {"id": params.conversation_id}
+    conversation.pop("version", None)
+    return ConversationRead(conversation=conversation, redaction_evidence=evidence or UNSET)
 
 
 async def save_conversation(session: Session, params: SaveConversation) -> SavedConversation:
     """Save a conversation; one with the same id is replaced and keeps its analysis."""
     project = await session.projects.find(params.project_id)
     entry = await session.conversations.save(project, params.conversation)
-    (index,), evidence = await _shown(session, project.project_id, [entry])
+    (index,), evidence = await _redact_summaries(session, project.project_id, [entry])
     return SavedConversation(saved=True, index=index, redaction_evidence=evidence)
 
 
 async def update_analysis(session: Session, params: UpdateAnalysis) -> UpdatedAnalysis:
-    """Supply the analysis of a conversation."""
+    """Store the analysis of a conversation."""
     project = await session.projects.find(params.project_id)
     entry = await session.conversations.analyse(project, params.conversation_id, params.analysis)
-    (index,), evidence = await _shown(session, project.project_id, [entry])
+    (index,), evidence = await _redact_summaries(session, project.project_id, [entry])
     return UpdatedAnalysis(updated=True, index=index, redaction_evidence=evidence)
 
 
-async def _shown(
+async def _redact_summaries(
     session: Session, project_id: str, entries: list[ConversationEntry]
 ) -> tuple[list[ConversationEntry], Evidence]:
     texts = [(f"{FOLDER}/{entry.id}.json", entry.summary) for entry in entries]
     clean, evidence = await redacted(session, project_id, texts)
     pairs = zip(entries, clean, strict=True)
-    shown = [msgspec.structs.replace(entry, summary=summary) for entry, summary in pairs]
-    return shown, evidence or UNSET
+    redacted_entries = [msgspec.structs.replace(entry, summary=summary) for entry, summary in pairs]
+    return redacted_entries, evidence or UNSET
 
 
 def _problem(problem: Problem) -> ConversationProblem:

@@ -8,7 +8,7 @@ from creonowd import __version__
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Model, Params, Result
-from creonowd.rpc.access import Grant, restricted
+from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Channel, Deadline, Role
 
 PROTOCOL_VERSION = 1
@@ -24,7 +24,7 @@ class Program(Model):
 
 
 class Initialize(Params):
-    """Who is calling, and how it counts positions. Optional: see the transports' defaults."""
+    """The client, and how it counts positions. All optional: each transport has defaults."""
 
     client_info: Program | None = None
     protocol_version: int | None = None
@@ -35,7 +35,7 @@ class Initialize(Params):
 
 
 class Limits(Model):
-    """What the daemon takes at most."""
+    """The limits of the daemon."""
 
     max_message_bytes: int
     max_in_flight: int
@@ -44,7 +44,7 @@ class Limits(Model):
 
 
 class Initialized(Result):
-    """Who answers, what it speaks, and what this connection may call."""
+    """The daemon, its protocol, and what this connection may call."""
 
     server_info: Program
     protocol_version: int
@@ -64,7 +64,7 @@ class Invoke(Params):
 
 
 class Envelope(Result):
-    """What the renderer sees: `data` when `ok`, else `error`."""
+    """The result for a renderer: `data` if `ok`, else `error`."""
 
     ok: bool
     data: Any | UnsetType = UNSET
@@ -80,7 +80,7 @@ class GrantToken(Params):
 
 
 class GrantedToken(Result):
-    """Show `token` in `initialize` on another connection."""
+    """The new token; another connection sends it in `initialize`."""
 
     token: str
     role: Role
@@ -88,7 +88,7 @@ class GrantedToken(Result):
 
 
 class RevokeToken(Params):
-    """The token to take back."""
+    """The token to revoke."""
 
     token: str
 
@@ -118,13 +118,13 @@ async def initialize(session: Session, params: Initialize) -> Initialized:
     peer.chinese = (params.locale or "").lower().startswith("zh")
     peer.client = "" if params.client_info is None else params.client_info.name[:100]
     if params.parent_pid is not None and peer.role is Role.OWNER:
-        session.server.watch_parent(params.parent_pid)
+        session.server.host.watch_parent(params.parent_pid)
     return _introduction(session)
 
 
 async def _authenticate(session: Session, token: str) -> None:
-    async with session.connection.showing:
-        grant = await session.server.doorman.redeem(token, session.peer.id)
+    async with session.connection.authentication:
+        grant = await session.server.throttle.redeem(token, session.peer.id)
     if grant is None:
         raise DaemonError(ErrorCode.UNAUTHENTICATED, "The token is wrong or has run out.")
     session.connection.admit(grant)
@@ -152,9 +152,9 @@ def _introduction(session: Session) -> Initialized:
 
 
 async def shutdown(session: Session, params: Empty) -> None:
-    """Take no new work and finish what is running; `exit` then ends the daemon."""
+    """Accept no new requests and finish those that run; `exit` then ends the daemon."""
     session.server.stop("shutdown requested")
-    await session.server.settled()
+    await session.server.wait_for_last_request()
 
 
 def leave(session: Session, params: Empty) -> None:
@@ -168,47 +168,48 @@ def discover(session: Session, params: Empty) -> dict[str, Any]:
 
 
 async def invoke(session: Session, params: Invoke) -> Envelope:
-    """Call a channel and get the IPC envelope, whatever happens."""
+    """Call a channel; the result and any failure are returned in an IPC envelope."""
     return Envelope(ok=True, data=await session.connection.invoke(params.channel, params.payload))
 
 
 def grant_token(session: Session, params: GrantToken) -> GrantedToken:
-    """Mint a token for another connection; it never reaches further than the one that asks."""
+    """Make a token for another connection; it never allows more than the caller may do."""
     known = session.server.channels
     if unknown := sorted(set(params.channels or ()) - known.keys()):
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT, f"There is no channel {unknown[0]!r}.", field="channels"
         )
     own = session.connection.grant
-    channels = _within(own, restricted(params.channels))
-    expires = _no_longer(own, session.clock.now_ms() + params.ttl_ms)
+    names = None if params.channels is None else frozenset(params.channels)
+    channels = _allowed_channels(own, names)
+    expires = _expiry(own, session.clock.now_ms() + params.ttl_ms)
     token = session.server.grants.mint(Grant(params.role, channels, expires, parent=own))
     return GrantedToken(token=token, role=params.role, expires_at_ms=expires)
 
 
-def _within(own: Grant | None, wanted: frozenset[str] | None) -> frozenset[str] | None:
-    """Keep a new token's channels inside those of the connection that asks for it."""
+def _allowed_channels(own: Grant | None, names: frozenset[str] | None) -> frozenset[str] | None:
+    """Return the channels of a new token; FORBIDDEN if the caller may not call one of them."""
     if own is None or own.channels is None:
-        return wanted
-    if beyond := sorted((wanted or own.channels) - own.channels):
+        return names
+    if beyond := sorted((names or own.channels) - own.channels):
         raise DaemonError(
             ErrorCode.FORBIDDEN,
             f"This connection may not call {beyond[0]} itself.",
             field="channels",
         )
-    return own.channels if wanted is None else wanted
+    return own.channels if names is None else names
 
 
-def _no_longer(own: Grant | None, expires_at_ms: int) -> int:
-    """Let a new token end no later than that of the connection that asks for it."""
+def _expiry(own: Grant | None, expires_at_ms: int) -> int:
+    """Return the expiry of a new token, which is not later than that of the caller's."""
     limit = None if own is None else own.expires_at_ms
     return expires_at_ms if limit is None else min(limit, expires_at_ms)
 
 
 def revoke_token(session: Session, params: RevokeToken) -> Revoked:
-    """Take a token back, also from connections that use it now.
+    """Revoke a token, also for connections that use it now.
 
-    Tokens that its holders asked for go with it.
+    Tokens that were requested with it are revoked as well.
     """
     return Revoked(revoked=session.server.revoke(params.token))
 

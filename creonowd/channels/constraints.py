@@ -30,7 +30,7 @@ class PlainConstraints(Model):
 
 
 class SetConstraints(Params):
-    """The texts that are to be the user's constraints, in this order."""
+    """The new texts of the user's constraints, in order."""
 
     project_id: str
     constraints: PlainConstraints
@@ -63,7 +63,7 @@ class UpdateConstraint(Params):
 
 
 class DeleteConstraint(Params):
-    """A constraint of the user that is to go."""
+    """A constraint of the user to delete."""
 
     project_id: str
     constraint_id: str
@@ -79,7 +79,7 @@ class ConstraintList(Result):
 
 
 class ConstraintAt(Result):
-    """One constraint, and the revision that it made."""
+    """One constraint, and the new revision."""
 
     constraint: Constraint
     revision: Revision
@@ -87,7 +87,7 @@ class ConstraintAt(Result):
 
 
 class DeletedConstraint(Result):
-    """The constraint that is gone, and the revision without it."""
+    """The deleted constraint, and the revision without it."""
 
     deleted_constraint_id: str
     revision: Revision
@@ -97,7 +97,7 @@ async def get_constraints(session: Session, params: ProjectId) -> PlainConstrain
     """Read the user's constraints as texts; without a file there are none."""
     project = await session.projects.find(params.project_id)
     file = await session.constraints.list(project)
-    return await _plain(session, project.project_id, file)
+    return await _plain_constraints(session, project.project_id, file)
 
 
 async def set_constraints(session: Session, params: SetConstraints) -> PlainConstraintsAt:
@@ -108,15 +108,15 @@ async def set_constraints(session: Session, params: SetConstraints) -> PlainCons
     file = await session.constraints.replace(
         project, params.constraints.items, params.expected_revision
     )
-    return await _plain(session, project.project_id, file)
+    return await _plain_constraints(session, project.project_id, file)
 
 
 async def list_constraints(session: Session, params: ProjectId) -> ConstraintList:
     """List all constraints; without a file there are none."""
     project = await session.projects.find(params.project_id)
     file = await session.constraints.list(project)
-    shown, evidence = await _shown(session, project.project_id, file.constraints)
-    return ConstraintList(constraints=shown, revision=file.revision, redaction_evidence=evidence)
+    clean, evidence = await _redact(session, project.project_id, file.constraints)
+    return ConstraintList(constraints=clean, revision=file.revision, redaction_evidence=evidence)
 
 
 async def create_constraint(session: Session, params: CreateConstraint) -> ConstraintAt:
@@ -137,7 +137,7 @@ async def update_constraint(session: Session, params: UpdateConstraint) -> Const
 
 
 async def delete_constraint(session: Session, params: DeleteConstraint) -> DeletedConstraint:
-    """Take out a constraint of the user."""
+    """Delete a constraint of the user."""
     project = await session.projects.find(params.project_id)
     _refuse_blank(params.constraint_id)
     file = await session.constraints.delete(project, params.constraint_id, params.expected_revision)
@@ -151,11 +151,13 @@ def _refuse_blank(constraint_id: str) -> None:
         )
 
 
-async def _plain(session: Session, project_id: str, file: ConstraintFile) -> PlainConstraintsAt:
+async def _plain_constraints(
+    session: Session, project_id: str, file: ConstraintFile
+) -> PlainConstraintsAt:
     ours = [constraint for constraint in file.constraints if constraint.source == "user"]
-    shown, evidence = await _shown(session, project_id, ours)
+    clean, evidence = await _redact(session, project_id, ours)
     return PlainConstraintsAt(
-        constraints=PlainConstraints(version=PLAIN_VERSION, items=[each.text for each in shown]),
+        constraints=PlainConstraints(version=PLAIN_VERSION, items=[each.text for each in clean]),
         revision=file.revision,
         redaction_evidence=evidence,
     )
@@ -165,20 +167,20 @@ async def _one(
     session: Session, project_id: str, file: ConstraintFile, constraint_id: str
 ) -> ConstraintAt:
     found = [constraint for constraint in file.constraints if constraint.id == constraint_id]
-    (shown,), evidence = await _shown(session, project_id, found)
-    return ConstraintAt(constraint=shown, revision=file.revision, redaction_evidence=evidence)
+    (clean,), evidence = await _redact(session, project_id, found)
+    return ConstraintAt(constraint=clean, revision=file.revision, redaction_evidence=evidence)
 
 
-async def _shown(
+async def _redact(
     session: Session, project_id: str, constraints: list[Constraint]
 ) -> tuple[list[Constraint], Evidence]:
     texts = [(PATH, constraint.text) for constraint in constraints]
-    clean, evidence = await redacted(session, project_id, texts)
-    shown = [
+    clean_texts, evidence = await redacted(session, project_id, texts)
+    clean = [
         msgspec.structs.replace(constraint, text=text)
-        for constraint, text in zip(constraints, clean, strict=True)
+        for constraint, text in zip(constraints, clean_texts, strict=True)
     ]
-    return shown, evidence or UNSET
+    return clean, evidence or UNSET
 
 
 CHANNELS = (

@@ -1,4 +1,4 @@
-"""`context:assemble` and `context:inspect` — what the model gets to see, and why."""
+"""`context:assemble` and `context:inspect` — the prompt for one AI call, and why it is so."""
 
 import structlog
 
@@ -22,8 +22,8 @@ log = structlog.stdlib.get_logger(__name__)
 class InspectContext(AssembleContext):
     """The same as for `context:assemble`; `debugMode` must be true.
 
-    With `whatIf` it tells what would be, without touching anything: `stablePrefixUnchanged` is
-    neither read nor moved.
+    With `whatIf` the result shows what would be, and nothing is changed: `stablePrefixUnchanged` is
+    neither compared nor updated.
     """
 
     debug_mode: bool = False
@@ -38,7 +38,7 @@ async def assemble_context(session: Session, params: AssembleContext) -> Assembl
 
 
 async def inspect_context(session: Session, params: InspectContext) -> InspectResult:
-    """Show what an assembly is made of, without a prompt; for debugging owners only."""
+    """Return what an assembly is made of, without the prompt; only for owners in debug mode."""
     if not _may_inspect(session, params):
         log.warning("context_inspect_forbidden", role=session.peer.role, peer=session.peer.id)
         raise DaemonError(ErrorCode.CONTEXT_INSPECT_FORBIDDEN)

@@ -1,4 +1,4 @@
-"""`context:creonow:*` — the `.creonow` folder: making it, listing and reading what is in it."""
+"""`context:creonow:*` — the `.creonow` folder: make it, list, read and watch its files."""
 
 from functools import partial
 from typing import Annotated, Literal
@@ -19,18 +19,29 @@ from creonowd.text import as_text, is_json
 from creonowd.workspace.creonow_tree import FileInfo, Folder, Problem, TreeFile, layers_of
 from creonowd.workspace.watcher import ProjectChange
 
+CHANGED = "context:creonow:changed"
+STYLE, TERMINOLOGY, CONSTRAINTS, OTHER = "style", "terminology", "constraints", "other"
+KINDS = {
+    f"{folder_of(CreonowFolder.RULES)}/style.md": STYLE,
+    f"{folder_of(CreonowFolder.RULES)}/terminology.json": TERMINOLOGY,
+    f"{folder_of(CreonowFolder.RULES)}/constraints.json": CONSTRAINTS,
+}
+READING_ORDER = (STYLE, TERMINOLOGY, OTHER, CONSTRAINTS)
+# The contract spells the layers of an event out instead of naming the type.
+LayerName = Literal["rules", "settings", "retrieved", "immediate"]
+
 log = structlog.get_logger(__name__)
 
 
 class Ensured(Result):
-    """The tree is there; `rootPath` is the project's folder, in which `.creonow` lies."""
+    """The tree exists; `rootPath` is the project's folder, which contains `.creonow`."""
 
     root_path: str
     ensured: bool
 
 
 class CreonowStatus(Result):
-    """Whether the tree is there (then with the project's folder) and whether anyone watches it."""
+    """Whether the tree exists (then with the project's folder) and whether it is watched."""
 
     exists: bool
     watching: bool
@@ -60,15 +71,60 @@ class FileContent(Result):
     redaction_evidence: list[RedactionEvidence]
 
 
+class RuleFragment(Model):
+    """One file of the rules, without its secrets."""
+
+    kind: Annotated[str, Meta(description="style, terminology, constraints or other")]
+    path: str
+    content: str
+    updated_at_ms: int
+
+
+class RuleError(Model):
+    """A file that cannot be used; `reason` is the same as in trim evidence."""
+
+    path: str
+    code: ErrorCode
+    reason: Annotated[str, Meta(description="invalid_format, too_large or read_error")]
+    message: str
+
+
+class Rules(Result):
+    """The rules in reading order; a file that cannot be used is in `errors` instead."""
+
+    fragments: list[RuleFragment]
+    errors: list[RuleError]
+    redaction_evidence: list[RedactionEvidence]
+
+
+class Watching(Result):
+    """Whether this connection watches the project now."""
+
+    watching: bool
+
+
+class CreonowChanged(Model):
+    """Files of a watched project were added, removed or changed; `layers` are those they belong to.
+
+    With `watching: false` the watcher has failed; start it again to be notified of changes.
+    """
+
+    project_id: str
+    paths: list[str]
+    layers: list[LayerName]
+    at_ms: Annotated[int, Meta(description="milliseconds since the epoch")]
+    watching: bool | UnsetType = UNSET
+
+
 async def ensure_creonow(session: Session, params: ProjectId) -> Ensured:
-    """Make what is missing of the tree; nothing that exists is changed."""
+    """Make the missing parts of the tree; nothing that exists is changed."""
     project = await session.projects.find(params.project_id)
     await session.tree.ensure(project)
     return Ensured(root_path=str(project.root), ensured=True)
 
 
 async def creonow_status(session: Session, params: ProjectId) -> CreonowStatus:
-    """Tell whether the tree is there and watched."""
+    """Return whether the tree exists and whether it is watched."""
     project = await session.projects.find(params.project_id)
     exists = await session.tree.exists(project)
     return CreonowStatus(
@@ -139,59 +195,26 @@ async def _read(session: Session, params: ReadFile, scope: CreonowFolder) -> Fil
     )
 
 
-KINDS = {
-    f"{folder_of(CreonowFolder.RULES)}/style.md": "style",
-    f"{folder_of(CreonowFolder.RULES)}/terminology.json": "terminology",
-    f"{folder_of(CreonowFolder.RULES)}/constraints.json": "constraints",
-}
-OTHER = "other"
-ORDER = ("style", "terminology", OTHER, "constraints")
-
-
-class RuleFragment(Model):
-    """One file of the rules, without its secrets."""
-
-    kind: Annotated[str, Meta(description="style, terminology, constraints or other")]
-    path: str
-    content: str
-    updated_at_ms: int
-
-
-class RuleError(Model):
-    """A file that cannot be used; `reason` is what trim evidence would say of it."""
-
-    path: str
-    code: ErrorCode
-    reason: Annotated[str, Meta(description="invalid_format, too_large or read_error")]
-    message: str
-
-
-class Rules(Result):
-    """The rules in reading order; a file that cannot be used is an error and no fragment."""
-
-    fragments: list[RuleFragment]
-    errors: list[RuleError]
-    redaction_evidence: list[RedactionEvidence]
-
-
 async def get_rules(session: Session, params: ProjectId) -> Rules:
-    """Read all rules at once, redacted."""
+    """Read all files of `.creonow/rules`, redacted."""
     project = await session.projects.find(params.project_id)
     folder = await session.tree.read_all(project, CreonowFolder.RULES)
-    usable, errors = _sorted_out(folder)
+    usable, errors = _usable_files(folder)
     texts = [(file.path, text) for file, text in usable]
     contents, evidence = await redacted(session, project.project_id, texts)
     fragments = [_fragment(file, text) for (file, _), text in zip(usable, contents, strict=True)]
     return Rules(fragments=fragments, errors=errors, redaction_evidence=evidence)
 
 
-def _sorted_out(folder: Folder) -> tuple[list[tuple[TreeFile, str]], list[RuleError]]:
+def _usable_files(folder: Folder) -> tuple[list[tuple[TreeFile, str]], list[RuleError]]:
     usable: list[tuple[TreeFile, str]] = []
-    errors = [_unread(problem) for problem in folder.problems]
-    for file in sorted(folder.files, key=lambda file: (ORDER.index(_kind(file.path)), file.path)):
+    errors = [_read_error(problem) for problem in folder.problems]
+    for file in sorted(
+        folder.files, key=lambda file: (READING_ORDER.index(_kind(file.path)), file.path)
+    ):
         text = as_text(file.data)
         if text is None or (file.path.lower().endswith(".json") and not is_json(text)):
-            errors.append(_unusable(file, "JSON" if text is not None else "UTF-8"))
+            errors.append(_format_error(file, "JSON" if text is not None else "UTF-8"))
         else:
             usable.append((file, text))
     return usable, sorted(errors, key=lambda error: error.path)
@@ -207,7 +230,7 @@ def _fragment(file: TreeFile, content: str) -> RuleFragment:
     )
 
 
-def _unread(problem: Problem) -> RuleError:
+def _read_error(problem: Problem) -> RuleError:
     reason = "too_large" if problem.error.details.get("reason") == "too_large" else "read_error"
     return RuleError(
         path=problem.path,
@@ -217,49 +240,22 @@ def _unread(problem: Problem) -> RuleError:
     )
 
 
-def _unusable(file: TreeFile, wanted: str) -> RuleError:
+def _format_error(file: TreeFile, expected: str) -> RuleError:
     return RuleError(
         path=file.path,
         code=ErrorCode.UNSUPPORTED,
         reason="invalid_format",
-        message=f"The file is not valid {wanted}; mend it.",
+        message=f"The file is not valid {expected}; mend it.",
     )
 
 
-CHANGED = "context:creonow:changed"
-
-
-class Watching(Result):
-    """Whether this connection watches the project now."""
-
-    watching: bool
-
-
-# The contract spells the layers of this event out instead of naming the type.
-LayerName = Literal["rules", "settings", "retrieved", "immediate"]
-
-
-class CreonowChanged(Model):
-    """Files of a watched project came, went or changed; `layers` are those of a prompt they touch.
-
-    With `watching: false` the watcher has died, and changes go unnoticed until it is started again.
-    """
-
-    project_id: str
-    paths: list[str]
-    layers: list[LayerName]
-    at_ms: Annotated[int, Meta(description="milliseconds since the epoch")]
-    watching: bool | UnsetType = UNSET
-
-
 async def start_watching(session: Session, params: ProjectId) -> Watching:
-    """Tell this connection of every change from now on; starting twice is starting once."""
+    """Notify this connection of every change from now on; starting twice has no effect."""
     project = await session.projects.find(params.project_id)
     peer, watcher = session.peer, session.watcher
     if watcher.register(peer.id):
         peer.when_closed(lambda: watcher.drop(peer.id))
-    hear = partial(_tell, peer)
-    if await watcher.subscribe(project, peer.id, hear, client=True):
+    if await watcher.subscribe(project, peer.id, partial(_notify, peer), client=True):
         log.info("context_watch_started", project_id=project.project_id, peer=peer.id)
     if not peer.connected:
         watcher.drop(peer.id)
@@ -267,14 +263,14 @@ async def start_watching(session: Session, params: ProjectId) -> Watching:
 
 
 async def stop_watching(session: Session, params: ProjectId) -> Watching:
-    """Tell this connection nothing more; stopping what does not run is fine."""
+    """Stop the notifications; without a watch this has no effect."""
     project = await session.projects.find(params.project_id)
     if await session.watcher.unsubscribe(project.project_id, session.peer.id):
         log.info("context_watch_stopped", project_id=project.project_id, peer=session.peer.id)
     return Watching(watching=False)
 
 
-def _tell(peer: Peer, change: ProjectChange) -> None:
+def _notify(peer: Peer, change: ProjectChange) -> None:
     event = CreonowChanged(
         project_id=change.project_id,
         paths=list(change.paths),
@@ -282,11 +278,11 @@ def _tell(peer: Peer, change: ProjectChange) -> None:
         at_ms=change.at_ms,
         watching=UNSET if change.watching else False,
     )
-    peer.notify(CHANGED, event, key=change.project_id, merge=joined)
+    peer.notify(CHANGED, event, key=change.project_id, merge=merge_changes)
 
 
-def joined(waiting: CreonowChanged, newer: CreonowChanged) -> CreonowChanged:
-    """Make one event of two, for a client that could not keep up."""
+def merge_changes(waiting: CreonowChanged, newer: CreonowChanged) -> CreonowChanged:
+    """Merge two events for a client that lags behind."""
     paths = {*waiting.paths, *newer.paths}
     return CreonowChanged(
         project_id=newer.project_id,

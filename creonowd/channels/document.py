@@ -1,4 +1,4 @@
-"""`context:document:*` — what the editor has open and has not saved."""
+"""`context:document:*` — the documents of a project, and those open in an editor."""
 
 from typing import Annotated
 
@@ -32,7 +32,7 @@ class SyncDocument(Params):
 
 
 class SyncedDocument(Result):
-    """What the daemon has now; `length` is in the connection's encoding."""
+    """The document as the daemon has it now; `length` is in the connection's encoding."""
 
     version: int
     length: int
@@ -52,14 +52,14 @@ class ClosedDocument(Result):
 
 
 class ListDocuments(Params):
-    """Whose documents; with `documentId`, the length of that one is told even if it is not open."""
+    """The project; with `documentId`, the length of that document is returned even if it is not open."""
 
     project_id: str
     document_id: DocumentId | None = None
 
 
 class ListedDocument(Model):
-    """A document: on disk, or open in an editor; `length` is known of open ones."""
+    """A document on disk or open in an editor; an open one has a `length`."""
 
     document_id: str
     open: bool
@@ -74,13 +74,13 @@ class DocumentList(Result):
 
 
 async def list_documents(session: Session, params: ListDocuments) -> DocumentList:
-    """List what can be assembled around: the project's text files and the open buffers."""
+    """List the project's text files and the documents open in an editor."""
     project = await session.projects.find(params.project_id)
     on_disk = await to_thread.run_sync(documents_in, project.root)
     opened = session.documents.open_documents(project.project_id)
-    buffers = {name: held.buffer for name, held in opened.items()}
-    if (wanted := params.document_id) is not None and wanted in on_disk:
-        buffers[wanted] = await session.documents.read(project, wanted, session.peer)
+    buffers = {name: document.buffer for name, document in opened.items()}
+    if (document_id := params.document_id) is not None and document_id in on_disk:
+        buffers[document_id] = await session.documents.read(project, document_id, session.peer)
     return DocumentList(
         items=[
             ListedDocument(
@@ -95,21 +95,21 @@ async def list_documents(session: Session, params: ListDocuments) -> DocumentLis
 
 
 async def sync_document(session: Session, params: SyncDocument) -> SyncedDocument:
-    """Take what the editor has; CONFLICT asks for the whole text."""
+    """Store the text of an open document; after CONFLICT send the whole text."""
     key = await _key(session, params.project_id, params.document_id)
-    document = await _synced(session, key, params)
+    document = await _sync(session, key, params)
     return SyncedDocument(
         version=document.version, length=document.buffer.size(utf16=session.peer.utf16)
     )
 
 
 async def close_document(session: Session, params: CloseDocument) -> ClosedDocument:
-    """Forget the buffer; the file counts again."""
+    """Forget the text of a document; its file is used again."""
     key = await _key(session, params.project_id, params.document_id)
     return ClosedDocument(closed=await session.documents.close(session.peer, key))
 
 
-async def _synced(session: Session, key: tuple[str, str], params: SyncDocument) -> OpenDocument:
+async def _sync(session: Session, key: tuple[str, str], params: SyncDocument) -> OpenDocument:
     if params.text is not None and params.edits is None:
         return await session.documents.replace(session.peer, key, params.version, params.text)
     if params.text is not None or params.edits is None or params.base_version is None:

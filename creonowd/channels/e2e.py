@@ -1,4 +1,4 @@
-"""`e2e:*` — what a harness needs to provoke; only with the setting `e2e`."""
+"""`e2e:*` — events and failures on demand, for test harnesses; only with the setting `e2e`."""
 
 from typing import Annotated, Any
 
@@ -28,13 +28,13 @@ class Slept(Result):
 
 
 class Echo(Params):
-    """Anything."""
+    """Any value."""
 
     value: Any = None
 
 
 class Echoed(Result):
-    """The same thing."""
+    """The same value."""
 
     value: Any
 
@@ -68,7 +68,7 @@ class Notified(Result):
 
 
 class ScriptAi(Params):
-    """What the fake provider says from now on, call by call."""
+    """The answers of the fake provider from now on, call by call."""
 
     steps: tuple[ScriptedAnswer, ...] = ()
     verdicts: tuple[str, ...] = ()
@@ -106,7 +106,7 @@ def notify(session: Session, params: Notify) -> Notified:
 
 
 async def script_ai(session: Session, params: ScriptAi) -> Empty:
-    """Tell the fake provider what to say; it forgets what it was told before."""
+    """Set the answers of the fake provider, replacing earlier ones."""
     provider = await session.ai.current()
     if not isinstance(provider, Fake):
         raise DaemonError(ErrorCode.UNSUPPORTED, "Only the fake provider follows a script.")
@@ -115,7 +115,7 @@ async def script_ai(session: Session, params: ScriptAi) -> Empty:
 
 
 def fail(session: Session, params: Empty) -> None:
-    """Fail in a way that nobody foresaw."""
+    """Fail with an unexpected exception."""
     raise ZeroDivisionError("planted")
 
 

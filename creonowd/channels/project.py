@@ -1,4 +1,4 @@
-"""`project:*` — which folders the user writes in."""
+"""`project:*` — the folders that are projects."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ class CreateProject(Params):
 
 
 class ProjectId(Params):
-    """Which project is meant."""
+    """A project by its id."""
 
     project_id: str
 
@@ -45,7 +45,7 @@ class DeletedProject(Result):
 
 
 async def create_project(session: Session, params: CreateProject) -> ProjectInfo:
-    """Make a folder a project; the same folder, however spelled, is the same project."""
+    """Make a folder a project; another spelling of the same path is the same project."""
     return _info(await session.projects.create(params.root_path, params.name))
 
 
@@ -55,12 +55,12 @@ async def list_projects(session: Session, _params: Empty) -> ProjectList:
 
 
 async def get_current_project(session: Session, _params: Empty) -> ProjectInfo:
-    """Tell the current project; NOT_FOUND if there is none."""
+    """Return the current project; NOT_FOUND if there is none."""
     return _info(await session.projects.current())
 
 
 async def set_current_project(session: Session, params: ProjectId) -> ProjectInfo:
-    """Remember the project that the user works in."""
+    """Make a project the current one."""
     return _info(await session.projects.set_current(params.project_id))
 
 

@@ -1,4 +1,4 @@
-"""Texts on their way out: redacted, with evidence, and a log line that only counts."""
+"""Redaction of the texts in a reply, with evidence and a log line."""
 
 from collections.abc import Iterable, Sequence
 
@@ -10,18 +10,20 @@ from creonowd.redaction import RedactionEvidence, Redactor
 
 log = structlog.get_logger(__name__)
 
-Told = tuple[list[str], list[RedactionEvidence]]
+RedactedTexts = tuple[list[str], list[RedactionEvidence]]
 
 
-async def redacted(session: Session, project_id: str, texts: Sequence[tuple[str, str]]) -> Told:
-    """Redact `(sourceRef, text)` pairs; the texts come back in order, with all evidence."""
-    told, evidence = await to_thread.run_sync(_redacted, session.redactor, texts)
+async def redacted(
+    session: Session, project_id: str, texts: Sequence[tuple[str, str]]
+) -> RedactedTexts:
+    """Redact `(sourceRef, text)` pairs; return the texts in order, and the evidence."""
+    clean_texts, evidence = await to_thread.run_sync(_redact_all, session.redactor, texts)
     log_redaction(project_id, evidence)
-    return told, evidence
+    return clean_texts, evidence
 
 
 def log_redaction(project_id: str, evidence: Sequence[RedactionEvidence]) -> None:
-    """Note that secrets were taken out, if any were; how many, never which."""
+    """Log how many secrets were redacted, if any; never which."""
     if evidence:
         log.info(
             "context_redaction_applied",
@@ -32,16 +34,16 @@ def log_redaction(project_id: str, evidence: Sequence[RedactionEvidence]) -> Non
         )
 
 
-def _redacted(redactor: Redactor, texts: Iterable[tuple[str, str]]) -> Told:
-    told: list[str] = []
+def _redact_all(redactor: Redactor, texts: Iterable[tuple[str, str]]) -> RedactedTexts:
+    clean_texts: list[str] = []
     counts: dict[tuple[str, str], int] = {}
     for source_ref, text in texts:
         clean, evidence = redactor.redact(text, source_ref)
-        told.append(clean)
+        clean_texts.append(clean)
         for piece in evidence:
             key = (piece.source_ref, piece.pattern_id)
             counts[key] = counts.get(key, 0) + piece.match_count
-    return told, [
+    return clean_texts, [
         RedactionEvidence(pattern_id=pattern, source_ref=source, match_count=count)
         for (source, pattern), count in sorted(counts.items())
     ]

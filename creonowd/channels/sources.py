@@ -1,4 +1,4 @@
-"""`context:retrieve` — which passages an assembly would be offered, and why."""
+"""`context:source:*` and `context:retrieve` — sources of the host, and the passages found for a place."""
 
 from typing import Annotated
 
@@ -32,12 +32,15 @@ from creonowd.sources.hosts import (
 from creonowd.sources.passage_source import MOST, Explained, Search, Why, explain, without_terms
 from creonowd.workspace.projects import Project
 
+USUAL_LIMIT = 20
+
 
 class RegisterSource(Params):
-    """What this client will answer for, until it unregisters or hangs up.
+    """A source that this client offers until it unregisters or disconnects.
 
-    Without `projectId` it is asked for every project. No answer within `timeoutMs` costs this
-    source's text and a warning, never the assembly; repeated failures cost it a rest.
+    Without `projectId` it is asked for every project. Without an answer within `timeoutMs` the
+    assembly goes on with a warning and without its text; after repeated failures the source is not
+    asked for a while.
     """
 
     layer: Layer
@@ -48,7 +51,7 @@ class RegisterSource(Params):
 
 
 class RegisteredSource(Result):
-    """What is registered now."""
+    """The source as it is registered now."""
 
     registered: bool
     layer: Layer
@@ -58,7 +61,7 @@ class RegisteredSource(Result):
 
 
 class UnregisterSource(Params):
-    """The source that this client no longer offers; in every layer unless one is named."""
+    """The source that this client no longer offers; in every layer if none is named."""
 
     name: str
     layer: Layer | None = None
@@ -71,45 +74,11 @@ class UnregisteredSource(Result):
     unregistered: bool
 
 
-async def register_source(session: Session, params: RegisterSource) -> RegisteredSource:
-    """Ask this client for text from now on; the same name and layer again replaces the offer."""
-    if not params.name.strip():
-        raise DaemonError(ErrorCode.INVALID_ARGUMENT, "name must not be blank.", field="name")
-    if params.project_id is not None:
-        await session.projects.find(params.project_id)
-    offer = Offer(
-        layer=params.layer,
-        name=params.name.strip(),
-        kind=params.kind,
-        timeout_ms=params.timeout_ms,
-        project_id=params.project_id,
-    )
-    session.hosts.register(session.peer, offer)
-    return RegisteredSource(
-        registered=True,
-        layer=offer.layer,
-        name=offer.name,
-        kind=offer.kind,
-        timeout_ms=offer.timeout_ms,
-    )
-
-
-def unregister_source(session: Session, params: UnregisterSource) -> UnregisteredSource:
-    """Stop asking this client."""
-    gone = session.hosts.unregister(
-        session.peer, params.name.strip(), params.layer, params.project_id
-    )
-    return UnregisteredSource(unregistered=gone > 0)
-
-
-USUAL_LIMIT = 20
-
-
 class RetrieveContext(Params):
     """Where the author is, or what to search for.
 
     Without `query` the search is that of an assembly: with the text before the cursor. With
-    `wait` the answer comes when the index is complete; `$/progress` tells how far it is.
+    `wait` the answer comes when the index is complete; `$/progress` reports how far it is.
     """
 
     project_id: str
@@ -123,7 +92,7 @@ class RetrieveContext(Params):
 class RetrievedPassage(Model):
     """A passage without its secrets; `offset` is where it begins, in code points.
 
-    `duplicates` say nearly the same and stepped back for it.
+    `duplicates` are passages with nearly the same text, which are left out.
     """
 
     source_ref: str
@@ -154,14 +123,45 @@ class RetrieveResult(Result):
     redaction_evidence: list[RedactionEvidence]
 
 
+async def register_source(session: Session, params: RegisterSource) -> RegisteredSource:
+    """Ask this client for text from now on; the same name and layer replace an earlier offer."""
+    if not params.name.strip():
+        raise DaemonError(ErrorCode.INVALID_ARGUMENT, "name must not be blank.", field="name")
+    if params.project_id is not None:
+        await session.projects.find(params.project_id)
+    offer = Offer(
+        layer=params.layer,
+        name=params.name.strip(),
+        kind=params.kind,
+        timeout_ms=params.timeout_ms,
+        project_id=params.project_id,
+    )
+    session.hosts.register(session.peer, offer)
+    return RegisteredSource(
+        registered=True,
+        layer=offer.layer,
+        name=offer.name,
+        kind=offer.kind,
+        timeout_ms=offer.timeout_ms,
+    )
+
+
+def unregister_source(session: Session, params: UnregisterSource) -> UnregisteredSource:
+    """Stop asking this client."""
+    gone = session.hosts.unregister(
+        session.peer, params.name.strip(), params.layer, params.project_id
+    )
+    return UnregisteredSource(unregistered=gone > 0)
+
+
 async def retrieve_context(session: Session, params: RetrieveContext) -> RetrieveResult:
     """Rank the passages of a project's documents for a place in one of them, or for a query."""
     project = await session.projects.find(params.project_id)
     index = session.indexes.of(project)
     if params.wait:
-        await index.complete(_tell)
-    opened = await _opened(session, project, params)
-    search = await _search(session, project, params, opened)
+        await index.complete(_report)
+    located = await _locate(session, project, params)
+    search = await _search(session, project, params, located)
     entities = session.sources.entities(project)
     explained = await explain(session.sources.passages, entities, project, search)
     passages, evidence = await _passages(session, project, search, explained)
@@ -170,16 +170,16 @@ async def retrieve_context(session: Session, params: RetrieveContext) -> Retriev
         passages=passages,
         names=explained.names,
         index=_state(index, complete=explained.complete),
-        warnings=[*opened.warnings, *indexing],
+        warnings=[*located.warnings, *indexing],
         redaction_evidence=evidence,
     )
 
 
-def _tell(progress: IndexProgress) -> None:
+def _report(progress: IndexProgress) -> None:
     report_progress({"done": progress.done, "documents": progress.documents})
 
 
-async def _opened(session: Session, project: Project, params: RetrieveContext) -> LocatedDocument:
+async def _locate(session: Session, project: Project, params: RetrieveContext) -> LocatedDocument:
     if not params.document_id.strip():
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT, "documentId must not be blank.", field="documentId"
@@ -190,10 +190,10 @@ async def _opened(session: Session, project: Project, params: RetrieveContext) -
 
 
 async def _search(
-    session: Session, project: Project, params: RetrieveContext, opened: LocatedDocument
+    session: Session, project: Project, params: RetrieveContext, located: LocatedDocument
 ) -> Search:
     figures = figures_of(await session.budgets.effective(project.project_id))
-    document = opened.document
+    document = located.document
     before = ""
     if params.query is None and document is not None:
         before = text_before(document.text, document.here.start, step(figures, None))
@@ -209,15 +209,15 @@ async def _search(
 async def _passages(
     session: Session, project: Project, search: Search, explained: Explained
 ) -> tuple[list[RetrievedPassage], list[RedactionEvidence]]:
-    """Take secrets out of all that is shown: texts, headings, and the terms of the query."""
+    """Redact all that is returned: texts, headings, and the terms of the query."""
     texts = [(source_ref(one.found), one.found.text) for one, _ in explained.passages]
     headings = [("", "\n".join(one.found.heading)) for one, _ in explained.passages]
-    asked = ("", "\n".join((search.text, search.wish, *explained.names)))
-    clean, evidence = await redacted(session, project.project_id, [*texts, *headings, asked])
-    shown = frozenset(terms_of(clean[-1]))
+    query = ("", "\n".join((search.text, search.wish, *explained.names)))
+    clean, evidence = await redacted(session, project.project_id, [*texts, *headings, query])
+    visible = frozenset(terms_of(clean[-1]))
     parts = zip(explained.passages, clean, clean[len(texts) :], strict=False)
     passages = [
-        _passage(one, without_terms(why, shown), text, heading)
+        _passage(one, without_terms(why, visible), text, heading)
         for (one, why), text, heading in parts
     ]
     return passages, [piece for piece in evidence if piece.source_ref]

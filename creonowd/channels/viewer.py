@@ -1,4 +1,4 @@
-"""`viewer:*` — the address of the context viewer, and what its page may choose from."""
+"""`viewer:*` — the address of the context viewer, and what its page lists."""
 
 import hmac
 from typing import Annotated
@@ -30,7 +30,7 @@ class ViewerAddress(Result):
 
 
 class Prove(Params):
-    """Anything that nobody has asked before."""
+    """A random text that was not used before."""
 
     nonce: Annotated[str, Meta(min_length=32, max_length=128)]
 
@@ -42,7 +42,7 @@ class Proofs(Result):
 
 
 class ViewerProject(Model):
-    """A project by name, without the place where it lies."""
+    """A project by name, without its path."""
 
     project_id: str
     name: str
@@ -69,23 +69,24 @@ class ViewerSkills(Result):
 
 
 async def open_viewer(session: Session, params: OpenViewer) -> ViewerAddress:
-    """Serve the viewer on loopback and mint a one-time token that may inspect."""
+    """Serve the viewer on loopback, and return its address with a one-time token that may inspect."""
     if params.project_id is not None:
         await session.projects.find(params.project_id)
-    address = await session.server.open_page()
+    address = await session.server.host.viewer_address()
     expires = session.clock.now_ms() + TOKEN_MS
     own = session.connection.grant
     grant = Grant(Role.OWNER, expires_at_ms=expires, single_use=True, inspects=True, parent=own)
     token = session.server.grants.mint(grant)
-    await session.server.keep_pages()
+    await session.server.host.save_viewer_tokens()
     project = f"&project={quote(params.project_id)}" if params.project_id else ""
     return ViewerAddress(url=f"{address}/#token={token}{project}", token=token)
 
 
 def prove(session: Session, params: Prove) -> Proofs:
-    """Show that this daemon knows the digests of the pages' tokens, before a page shows a token.
+    """Prove that this daemon knows the digests of the pages' tokens.
 
-    After a crash the port could be anybody's; a page that comes back asks first.
+    After a crash another program may listen on the port; a page that connects again asks for this
+    proof before it sends its token.
     """
     digests = (bytes.fromhex(digest) for digest, _ in session.server.grants.one_time())
     nonce = params.nonce.encode()
@@ -93,29 +94,29 @@ def prove(session: Session, params: Prove) -> Proofs:
 
 
 async def list_projects(session: Session, _params: Empty) -> ViewerProjects:
-    """List all projects with no path and no secret, as a page may show them."""
+    """List all projects, without paths and redacted."""
     projects = await session.projects.list()
     return ViewerProjects(
         items=[
-            ViewerProject(project_id=one.project_id, name=_shown(session.redactor, one.name))
+            ViewerProject(project_id=one.project_id, name=_redact(session.redactor, one.name))
             for one in projects
         ]
     )
 
 
 async def list_skills(session: Session, params: ProjectId) -> ViewerSkills:
-    """List a project's skills with no path and no secret, as a page may show them."""
+    """List a project's skills, without paths and redacted."""
     project = await session.projects.find(params.project_id)
     entries = await session.skills.entries(project)
     return ViewerSkills(
         items=[
-            ViewerSkill(id=one.id, name=_shown(session.redactor, one.name), valid=not one.faults)
+            ViewerSkill(id=one.id, name=_redact(session.redactor, one.name), valid=not one.faults)
             for one in entries
         ]
     )
 
 
-def _shown(redactor: Redactor, name: str) -> str:
+def _redact(redactor: Redactor, name: str) -> str:
     return redactor.redact(name, "")[0]
 
 

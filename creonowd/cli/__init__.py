@@ -1,4 +1,4 @@
-"""The command line. Reads arguments, calls one command, returns its exit status."""
+"""The command line: one module per command."""
 
 import argparse
 import sys
@@ -30,7 +30,7 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; errors go to stderr, in words."""
+    """Run one command and return its exit status; errors are printed to stderr."""
     words = sys.argv[1:] if argv is None else list(argv)
     if not words:
         parser("").print_help(sys.stderr)
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser(chosen: str) -> argparse.ArgumentParser:
-    """Describe every command; only the chosen one is loaded."""
+    """Describe every command; only the module of the chosen one is loaded."""
     top = argparse.ArgumentParser(
         prog="creonowd",
         description="The context engine of CreoNow, as a local daemon that speaks JSON-RPC.",
@@ -67,9 +67,9 @@ def parser(chosen: str) -> argparse.ArgumentParser:
         help="where the daemon keeps its data (default: CREONOW_USER_DATA_DIR, else the platform's place)",
     )
     commands = top.add_subparsers(metavar="COMMAND", required=True)
-    for name, told in COMMANDS.items():
+    for name, summary in COMMANDS.items():
         if name == chosen:
             import_module(f"{__name__}.{name}").add(commands, shared)
         else:
-            commands.add_parser(name, help=told)
+            commands.add_parser(name, help=summary)
     return top

@@ -11,8 +11,8 @@ import msgspec
 
 from creonowd.cli.client import Client, connect, show
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.rpc.messages import mend_surrogates
 from creonowd.settings import user_data_dir
+from creonowd.text import well_formed_json
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -32,8 +32,8 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the result and return 0, or print the error to stderr and return 1."""
-    piped = arguments.payload == "-"
-    text = sys.stdin.buffer.read() if piped else os.fsencode(arguments.payload)
+    from_stdin = arguments.payload == "-"
+    text = sys.stdin.buffer.read() if from_stdin else os.fsencode(arguments.payload)
     try:
         payload = _payload(text.removeprefix(codecs.BOM_UTF8).strip() or b"{}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -44,15 +44,15 @@ def run(arguments: argparse.Namespace) -> int:
         return 2
     try:
         with connect(user_data_dir(arguments.user_data), seconds=None) as client:
-            show(_answer(client, arguments.channel, payload))
+            show(_call(client, arguments.channel, payload))
     except DaemonError as error:
         show({"code": error.code, "message": error.message, "details": error.details}, sys.stderr)
         return 1
     return 0
 
 
-def _answer(client: Client, channel: str, payload: Any) -> Any:
-    """Call the channel; if there is none, name the one that was probably meant."""
+def _call(client: Client, channel: str, payload: Any) -> Any:
+    """Call the channel; if there is none, suggest the nearest."""
     try:
         return client.request(channel, payload)
     except DaemonError as error:
@@ -65,5 +65,5 @@ def _answer(client: Client, channel: str, payload: Any) -> Any:
 
 
 def _payload(text: bytes) -> Any:
-    """Read what was given as the daemon would: half an emoji is no reason to refuse it."""
-    return msgspec.json.decode(mend_surrogates(text) or text)
+    """Decode the payload as the daemon does, which accepts a lone surrogate."""
+    return msgspec.json.decode(well_formed_json(text))

@@ -1,4 +1,4 @@
-"""A small blocking client: talks to the daemon that runs, else to one it starts."""
+"""The client of the commands: it uses the running daemon, else starts one."""
 
 import contextlib
 import json
@@ -17,9 +17,9 @@ from msgspec import UNSET
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode
 
-SECONDS = 60
+ANSWER_SECONDS = 60
 START_SECONDS = 10.0
-STEP_SECONDS = 0.02
+POLL_SECONDS = 0.02
 
 
 class Client:
@@ -28,31 +28,31 @@ class Client:
     def __init__(self, reader: BinaryIO, writer: BinaryIO) -> None:
         self._reader = reader
         self._writer = writer
-        self._made = 0
+        self._count = 0
 
     def request(self, method: str, params: Any = None) -> Any:
-        """Call a channel; DaemonError if the daemon answers with one."""
-        self._made += 1
+        """Call a channel and return its result; DaemonError if it fails."""
+        self._count += 1
         payload: Any = {} if params is None else params
-        message = {"jsonrpc": "2.0", "id": self._made, "method": method, "params": payload}
+        message = {"jsonrpc": "2.0", "id": self._count, "method": method, "params": payload}
         try:
             return _result(self._exchange(msgspec.json.encode(message)))
         except TimeoutError:
             raise DaemonError(ErrorCode.TIMEOUT, f"The daemon does not answer {method}.") from None
         except OSError:
-            raise _gone() from None
+            raise _disconnected() from None
 
     def _exchange(self, message: bytes) -> dict[str, Any]:
         self._writer.write(message + b"\n")
         self._writer.flush()
         while line := self._reader.readline():
             reply: dict[str, Any] = msgspec.json.decode(line)
-            if reply.get("id") == self._made and "method" not in reply:
+            if reply.get("id") == self._count and "method" not in reply:
                 return reply
-        raise _gone()
+        raise _disconnected()
 
 
-def _gone() -> DaemonError:
+def _disconnected() -> DaemonError:
     return DaemonError(ErrorCode.DISCONNECTED, "The daemon closed the connection.")
 
 
@@ -66,27 +66,27 @@ def _result(reply: dict[str, Any]) -> Any:
 
 
 @contextlib.contextmanager
-def connect(user_data: Path, seconds: float | None = SECONDS) -> Generator[Client]:
-    """Connect to the running daemon, or start one for the length of the block.
+def connect(user_data: Path, seconds: float | None = ANSWER_SECONDS) -> Generator[Client]:
+    """Connect to the running daemon, or start one for the block.
 
-    An answer of the running one may take `seconds`; without them, as long as the daemon allows.
+    The running one may take `seconds` for an answer; with None, as long as it needs.
     """
-    found = _running(user_data)
-    if found is None:
-        with _spawned(user_data) as client:
+    running = _running_daemon(user_data)
+    if running is None:
+        with _spawned_client(user_data) as client:
             yield client
         return
-    with _visiting(found, seconds) as client:
+    with _socket_client(running, seconds) as client:
         yield client
 
 
 @contextlib.contextmanager
-def started(user_data: Path, stdout: int) -> "Generator[subprocess.Popen[bytes]]":
-    """Start a daemon for the length of the block; what it says is shown only if it fails."""
+def start_daemon(user_data: Path, stdout: int) -> "Generator[subprocess.Popen[bytes]]":
+    """Start a daemon for the block; its stderr is shown only if it fails."""
     command = [sys.executable, "-m", "creonowd", "serve", "--stdio", "--user-data", str(user_data)]
     with (
-        tempfile.TemporaryFile() as said,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stdout, stderr=said) as process,
+        tempfile.TemporaryFile() as stderr,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr) as process,
     ):
         assert process.stdin is not None
         try:
@@ -95,27 +95,27 @@ def started(user_data: Path, stdout: int) -> "Generator[subprocess.Popen[bytes]]
             with contextlib.suppress(OSError):
                 process.stdin.close()
             if process.wait():
-                said.seek(0)
-                sys.stderr.buffer.write(said.read())
+                stderr.seek(0)
+                sys.stderr.buffer.write(stderr.read())
                 sys.stderr.flush()
 
 
-def _running(user_data: Path) -> endpoint.EndpointFile | None:
-    """Find the running daemon; one that is just starting gets a moment to say where it is."""
+def _running_daemon(user_data: Path) -> endpoint.EndpointFile | None:
+    """Return the endpoints of the running daemon; wait for one that is just starting."""
     deadline = time.monotonic() + START_SECONDS
     found = endpoint.read(user_data)
     while found is None and endpoint.is_running(user_data) and time.monotonic() < deadline:
-        time.sleep(STEP_SECONDS)
+        time.sleep(POLL_SECONDS)
         found = endpoint.read(user_data)
     return found
 
 
 @contextlib.contextmanager
-def _visiting(found: endpoint.EndpointFile, seconds: float | None) -> Generator[Client]:
-    way = next((e for e in found.endpoints if e.transport in {"unix", "tcp"}), None)
+def _socket_client(running: endpoint.EndpointFile, seconds: float | None) -> Generator[Client]:
+    way = next((e for e in running.endpoints if e.transport in {"unix", "tcp"}), None)
     if way is None:
         raise DaemonError(ErrorCode.NOT_FOUND, "The running daemon offers no way in; restart it.")
-    with _dial(way) as line, line.makefile("rwb") as stream:
+    with _open_socket(way) as line, line.makefile("rwb") as stream:
         client = Client(cast("BinaryIO", stream), cast("BinaryIO", stream))
         if way.token is not UNSET:
             client.request("initialize", {"token": way.token})
@@ -123,13 +123,13 @@ def _visiting(found: endpoint.EndpointFile, seconds: float | None) -> Generator[
         yield client
 
 
-def _dial(way: endpoint.Endpoint) -> socket.socket:
+def _open_socket(way: endpoint.Endpoint) -> socket.socket:
     try:
         if way.transport == "tcp":
             host, _, port = way.address.rpartition(":")
-            return socket.create_connection((host, int(port)), timeout=SECONDS)
+            return socket.create_connection((host, int(port)), timeout=ANSWER_SECONDS)
         line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        line.settimeout(SECONDS)
+        line.settimeout(ANSWER_SECONDS)
         line.connect(way.address)
     except OSError as error:
         raise DaemonError(
@@ -139,18 +139,18 @@ def _dial(way: endpoint.Endpoint) -> socket.socket:
 
 
 @contextlib.contextmanager
-def _spawned(user_data: Path) -> Generator[Client]:
-    with started(user_data, subprocess.PIPE) as process:
+def _spawned_client(user_data: Path) -> Generator[Client]:
+    with start_daemon(user_data, subprocess.PIPE) as process:
         try:
             yield Client(cast("BinaryIO", process.stdout), cast("BinaryIO", process.stdin))
         except DaemonError as error:
             if error.code is ErrorCode.DISCONNECTED and process.wait(START_SECONDS):
-                raise not_started() from None
+                raise start_error() from None
             raise
 
 
-def not_started() -> DaemonError:
-    """Say that a daemon ended before it answered."""
+def start_error() -> DaemonError:
+    """Return the error for a daemon that ended before it answered."""
     return DaemonError(ErrorCode.DISCONNECTED, "The daemon did not start; it says above why.")
 
 

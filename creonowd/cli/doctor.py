@@ -1,4 +1,7 @@
-"""`creonowd doctor` — what is wrong with this installation or project, and how to mend it."""
+"""`creonowd doctor` — what is wrong with this installation or project, and how to mend it.
+
+A check is a function that yields findings; the tables at the end list all checks in order.
+"""
 
 import argparse
 import os
@@ -34,255 +37,24 @@ from creonowd.tokens.tables import ENCODINGS, TableError, packaged_tables, verif
 from creonowd.workspace import budgets, constraint_file, projects, runs
 
 OK, NOTE, BAD = "ok", "note", "bad"
+PACKAGE = "creonowd"
+ANSWER_SECONDS = 3.0
+STARTED, STOPPED = "daemon_started", "daemon_stopped"
+LOG_BYTES = 4 * 1024 * 1024
+CLOCK_STEP = timedelta(minutes=1)
+WARNING_LEVELS = {"warning", "error", "critical"}
+LITTLE_SPACE = 64 * 1024 * 1024
+
+LogLine = dict[str, Any]
 
 
 class Finding(Model):
-    """One thing that was looked at; a remedy where something is wrong."""
+    """The result of one check; a remedy where something is wrong."""
 
     part: str
     state: str
     found: str
     remedy: str = ""
-
-
-STARTED, STOPPED = "daemon_started", "daemon_stopped"
-READ_BYTES = 4 * 1024 * 1024
-STEP_BACK = timedelta(minutes=1)
-GRAVE = {"warning", "error", "critical"}
-
-
-def last_end(user_data: Path) -> Iterator[Finding]:
-    """Tell how the last daemon that is no more ended, and which warnings the log holds since its start."""
-    lines = _lines(user_data / LOG_FOLDER / LOG_FILE)
-    signed = endpoint.running_pid(user_data)
-    running = signed if endpoint.is_running(user_data) else None
-    yield from _clock(lines)
-    lives = [at for at, line in enumerate(lines) if line.get("event") == STARTED]
-    if lives:
-        yield from _complaints(lines[lives[-1] :])
-    over = [at for at in lives if lines[at].get("pid") != running]
-    if signed != running:
-        yield _killed(f"with pid {signed}")
-    elif over:
-        yield _end(lines[over[-1] :])
-
-
-def _end(lines: list[dict[str, Any]]) -> Finding:
-    following = [line["event"] for line in lines[1:] if line.get("event") in {STARTED, STOPPED}]
-    if following[:1] == [STOPPED]:
-        reason = next(line.get("reason") for line in lines if line.get("event") == STOPPED)
-        return Finding(part="last end", state=OK, found=f"in order: {reason}")
-    return _killed(f"of {lines[0].get('time')}")
-
-
-def _killed(which: str) -> Finding:
-    found = f"the daemon {which} was killed or the machine went down"
-    remedy = "Nothing to mend: what was acknowledged is on the disk."
-    return Finding(part="last end", state=NOTE, found=found, remedy=remedy)
-
-
-def _clock(lines: list[dict[str, Any]]) -> Iterator[Finding]:
-    """Tell of a clock that was set back; one that was set ahead looks like a long silence."""
-    times = [time for line in lines if (time := _time(line)) is not None]
-    back = [pair for pair in pairwise(times) if pair[0] - pair[1] > STEP_BACK]
-    if back:
-        before, after = (time.isoformat(timespec="seconds") for time in back[-1])
-        found = f"it was set back from {before} to {after}"
-        remedy = "Nothing to mend: what is kept is in the order in which it came."
-        yield Finding(part="clock", state=NOTE, found=found, remedy=remedy)
-
-
-def _time(line: dict[str, Any]) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(line.get("time")))
-    except ValueError:
-        return None
-
-
-def _complaints(lines: list[dict[str, Any]]) -> Iterator[Finding]:
-    told = Counter(_told(line) for line in lines if line.get("level") in GRAVE)
-    if told:
-        found = ", ".join(f"{count} × {name}" for name, count in told.most_common())
-        remedy = f"{LOG_FOLDER}/{LOG_FILE} has them in full."
-        yield Finding(part="log", state=NOTE, found=found, remedy=remedy)
-
-
-def _told(line: dict[str, Any]) -> str:
-    code = line.get("code")
-    return f"{line.get('event')} ({code})" if isinstance(code, str) else str(line.get("event"))
-
-
-def _lines(path: Path) -> list[dict[str, Any]]:
-    """Read the end of the log; a line that a kill or a full disk has torn is left out."""
-    try:
-        with path.open("rb") as file:
-            file.seek(max(0, path.stat().st_size - READ_BYTES))
-            data = file.read()
-    except OSError:
-        return []
-    return [line for text in data.split(b"\n") if (line := _log_line(text)) is not None]
-
-
-def _log_line(text: bytes) -> dict[str, Any] | None:
-    try:
-        return msgspec.json.decode(text, type=dict[str, Any])
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-
-
-LITTLE_SPACE = 64 * 1024 * 1024
-
-Check = Callable[[Path], str]
-
-
-def stored_files(user_data: Path) -> Iterator[Finding]:
-    """Tell what is wrong with what is kept; nothing about what is sound but the number of files."""
-    if not user_data.is_dir():
-        return
-    yield from _space(user_data)
-    yield from _folders(user_data)
-    found = [*_projects(user_data), *_troubles(user_data)]
-    yield from found
-    yield from _kept_aside(user_data)
-    if not any("." in finding.part for finding in found):
-        yield Finding(part="stored files", state=OK, found="all can be read")
-
-
-def _space(user_data: Path) -> Iterator[Finding]:
-    free = shutil.disk_usage(user_data).free
-    if free < LITTLE_SPACE:
-        found = f"only {free // 1024} KiB are free where user data lies"
-        remedy = "Free some space; until then writes are refused with STORAGE_FULL."
-        yield Finding(part="disk", state=BAD, found=found, remedy=remedy)
-
-
-def _folders(user_data: Path) -> Iterator[Finding]:
-    for place in sorted(filter(Path.is_dir, user_data.iterdir())):
-        if not os.access(place, os.W_OK):
-            yield _unwritable(place.name, "the folder cannot be written")
-
-
-def _unwritable(part: str, found: str) -> Finding:
-    remedy = "Give yourself the right to write in it; until then writes are refused with IO_ERROR."
-    return Finding(part=part, state=BAD, found=found, remedy=remedy)
-
-
-def _projects(user_data: Path) -> Iterator[Finding]:
-    try:
-        known = projects.read(user_data)
-    except (versioned_json.DamagedFileError, DaemonError) as error:
-        remedy = _remedy(
-            error, "At the next use it is kept aside; then create your projects again."
-        )
-        yield Finding(part=projects.FILE, state=BAD, found=_said(error), remedy=remedy)
-        return
-    for project in known:
-        if not project.root.is_dir():
-            found = f"the folder of {project.name} is not there: {project.root}"
-            remedy = "Bring it back, or forget the project with project:delete."
-            yield Finding(part=project.project_id, state=BAD, found=found, remedy=remedy)
-        elif not os.access(project.root, os.W_OK):
-            found = f"the folder of {project.name} cannot be written: {project.root}"
-            yield _unwritable(project.project_id, found)
-
-
-def _troubles(user_data: Path) -> Iterator[Finding]:
-    conversations = f"{store.FOLDER}/*"
-    looked: tuple[tuple[str, Check, str], ...] = (
-        (f"{budgets.FOLDER}/*.json", _budget, "The default serves; set the budget again."),
-        (
-            f"{histories.FOLDER}/*/*.jsonl",
-            _history,
-            "What was whole is kept; it goes on from there.",
-        ),
-        (f"{runs.FOLDER}/*/*.jsonl", _runs, "It is mended with the next run."),
-        (
-            f"{conversations}/{record_store.MANIFEST}",
-            _manifest,
-            "It is made anew from the records.",
-        ),
-        (
-            f"{conversations}/{record_store.BINDING}",
-            _binding,
-            "It is read from the records instead.",
-        ),
-        (f"{indexes.FOLDER}/*.sqlite3", _index, "It is made anew at the next use."),
-    )
-    for pattern, check, remedy in looked:
-        for path in sorted(user_data.glob(pattern)):
-            if not versioned_json.is_aside(path) and (trouble := _found(check, path)):
-                part = path.relative_to(user_data).as_posix()
-                found, mend = _said(trouble), _remedy(trouble, remedy)
-                yield Finding(part=part, state=BAD, found=found, remedy=mend)
-
-
-def _kept_aside(user_data: Path) -> Iterator[Finding]:
-    for path in sorted(user_data.rglob("*.damaged-*")):
-        if versioned_json.is_aside(path):
-            part = path.relative_to(user_data).as_posix()
-            found = "could not be read once and was kept aside"
-            remedy = "Look into it for what you miss, then delete it."
-            yield Finding(part=part, state=NOTE, found=found, remedy=remedy)
-
-
-def _found(check: Check, path: Path) -> Exception | str:
-    try:
-        return check(path)
-    except (versioned_json.DamagedFileError, DaemonError, OSError) as error:
-        return error
-
-
-def _said(trouble: Exception | str) -> str:
-    if isinstance(trouble, DaemonError):
-        return trouble.message
-    return trouble if isinstance(trouble, str) else f"cannot be read: {trouble}"
-
-
-def _remedy(trouble: Exception | str, usual: str) -> str:
-    """Say what to do; a file of a newer version is whole, and nobody overwrites it."""
-    newer = isinstance(trouble, DaemonError) and trouble.code is ErrorCode.VERSION_TOO_NEW
-    return "Start the newer creonowd again; this one leaves the file as it is." if newer else usual
-
-
-def _budget(path: Path) -> str:
-    budgets.load(path)
-    return ""
-
-
-def _history(path: Path) -> str:
-    found = journal.replay(path)
-    lost = f"{found.damaged} damaged lines" if found.damaged else ""
-    return ", ".join(filter(None, (lost, "its last line is torn" if found.torn else "")))
-
-
-def _runs(path: Path) -> str:
-    head, *lines = path.read_bytes().split(b"\n")
-    versioned_json.decode(head, msgspec.Raw, version=runs.VERSION, name=path.name)
-    torn = sum(not runs.is_whole(line) for line in lines if line)
-    return f"{torn} damaged lines" if torn else ""
-
-
-def _manifest(path: Path) -> str:
-    return "" if record_store.read_manifest(path.parent) else "cannot be read"
-
-
-def _binding(path: Path) -> str:
-    versioned_json.load(path, record_store.Binding, version=record_store.VERSION)
-    return ""
-
-
-def _index(path: Path) -> str:
-    try:
-        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
-            (mark,) = connection.execute("PRAGMA application_id").fetchone()
-            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
-    except sqlite3.DatabaseError as error:
-        return f"is damaged: {error}" if database.is_damage(error) else ""
-    return "" if (mark, verdict) == (database.MARK, "ok") else "is damaged"
-
-
-OURS = "creonowd"
-PATIENCE_SECONDS = 3.0
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -300,40 +72,70 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print what was found; the exit status is 1 if anything is bad."""
+    """Print the findings; the exit status is 1 if anything is bad."""
     user_data = settings.user_data_dir(arguments.user_data)
-    findings = [*_packages(), *_tables(user_data), *_user_data(user_data)]
-    if _is_open(user_data):
-        findings += [*_daemon(user_data), *last_end(user_data), *stored_files(user_data)]
+    findings = list(_examine(user_data))
     if arguments.project is not None:
-        findings += _project(arguments.project)
+        findings += _check_project(arguments.project)
     if arguments.settings or sys.stdout.isatty():
-        listed = _settings(user_data) if arguments.settings else ()
-        write("".join((*map(_line, findings), *map(_setting, listed))))
+        reports = _setting_reports(user_data) if arguments.settings else ()
+        write("".join((*map(_finding_line, findings), *map(_setting_line, reports))))
     else:
         show(
             {
                 "version": __version__,
                 "findings": msgspec.to_builtins(findings),
-                "settings": msgspec.to_builtins(_settings(user_data)),
+                "settings": msgspec.to_builtins(_setting_reports(user_data)),
             }
         )
     return int(any(finding.state == BAD for finding in findings))
 
 
-def _line(finding: Finding) -> str:
+def _examine(user_data: Path) -> Iterator[Finding]:
+    """Run all checks that can be run on this user-data folder."""
+    checks = CHECKS_OF_INSTALLATION
+    if _is_readable(user_data):
+        checks += CHECKS_OF_DAEMON
+        if user_data.is_dir():
+            checks += CHECKS_OF_STORED_FILES
+    for check in checks:
+        yield from check(user_data)
+
+
+def _finding_line(finding: Finding) -> str:
     sign = {OK: "✓", NOTE: "·", BAD: "✗"}[finding.state]
     remedy = f"\n    → {finding.remedy}" if finding.remedy else ""
     return f"{sign} {finding.part}: {finding.found}{remedy}\n"
 
 
-def _setting(place: settings.SettingReport) -> str:
-    return f"  {place.name} = {place.value} ({place.origin})  {place.description}\n"
+def _setting_line(report: settings.SettingReport) -> str:
+    return f"  {report.name} = {report.value} ({report.origin})  {report.description}\n"
 
 
-def _packages() -> Iterator[Finding]:
+def _setting_reports(user_data: Path) -> list[settings.SettingReport]:
+    try:
+        return settings.origins(user_data)
+    except (DaemonError, OSError):
+        return []
+
+
+def _is_readable(folder: Path) -> bool:
+    """Return whether this user may read a folder, or it does not exist yet."""
+    return not folder.is_dir() or _has_access(folder, os.R_OK | os.X_OK)
+
+
+def _has_access(path: Path, mode: int) -> bool:
+    return os.access(path, mode, effective_ids=EFFECTIVE)
+
+
+def _unwritable(part: str, found: str) -> Finding:
+    remedy = "Give yourself the right to write in it; until then writes are refused with IO_ERROR."
+    return Finding(part=part, state=BAD, found=found, remedy=remedy)
+
+
+def _check_packages(user_data: Path) -> Iterator[Finding]:  # noqa: ARG001 - the form of a check
     yield Finding(part="python", state=OK, found=sys.version.split()[0])
-    for name in _needed():
+    for name in _required_packages():
         try:
             yield Finding(part=name, state=OK, found=version(name))
         except PackageNotFoundError:
@@ -341,80 +143,62 @@ def _packages() -> Iterator[Finding]:
             yield Finding(part=name, state=BAD, found="not installed", remedy=remedy)
 
 
-def _needed() -> list[str]:
-    """Name the packages that we need; ourselves, where nobody can tell what those are."""
+def _required_packages() -> list[str]:
+    """Return the packages that creonowd requires; itself, if it is not installed as a package."""
     try:
-        lines = [line for line in requires(OURS) or () if "extra ==" not in line]
+        lines = [line for line in requires(PACKAGE) or () if "extra ==" not in line]
     except PackageNotFoundError:
-        return [OURS]
+        return [PACKAGE]
     return [re.split(r"[^\w.-]", line, maxsplit=1)[0] for line in lines]
 
 
-def _tables(user_data: Path) -> Iterator[Finding]:
+def _check_tokenizer_tables(user_data: Path) -> Iterator[Finding]:
     try:
-        chosen = settings.load(user_data, {}).tokenizer_tables
+        folder = settings.load(user_data, {}).tokenizer_tables
     except (DaemonError, OSError):
-        chosen = ""
+        folder = ""
     for name in ENCODINGS:
         try:
-            verify(name, Path(chosen) if chosen else packaged_tables())
+            verify(name, Path(folder) if folder else packaged_tables())
             yield Finding(part=name, state=OK, found="the table is whole")
         except TableError as error:
             remedy = "Install creonowd again; until then prompts hold less than they could."
             yield Finding(part=name, state=BAD, found=str(error), remedy=remedy)
 
 
-def _user_data(user_data: Path) -> Iterator[Finding]:
+def _check_user_data(user_data: Path) -> Iterator[Finding]:
     existing = next(place for place in (user_data, *user_data.parents) if place.exists())
-    if existing.is_dir() and _is_open(existing) and _may(existing, os.W_OK):
+    if existing.is_dir() and _is_readable(existing) and _has_access(existing, os.W_OK):
         state = "writable" if existing == user_data else "will be made at the first start"
         yield Finding(part="user data", state=OK, found=f"{user_data} ({state})")
-    else:
-        trouble = "is not a folder"
-        if existing.is_dir():
-            trouble = "is not writable" if _is_open(existing) else "cannot be read"
-        remedy = "Mend that, or name another with --user-data or CREONOW_USER_DATA_DIR."
-        yield Finding(part="user data", state=BAD, found=f"{existing} {trouble}", remedy=remedy)
-    if _is_open(user_data):
-        yield from _configured(user_data)
+        return
+    trouble = "is not a folder"
+    if existing.is_dir():
+        trouble = "is not writable" if _is_readable(existing) else "cannot be read"
+    remedy = "Mend that, or name another with --user-data or CREONOW_USER_DATA_DIR."
+    yield Finding(part="user data", state=BAD, found=f"{existing} {trouble}", remedy=remedy)
 
 
-def _is_open(user_data: Path) -> bool:
-    """Whether this user may look into it; what is not there yet holds no secrets."""
-    return not user_data.is_dir() or _may(user_data, os.R_OK | os.X_OK)
-
-
-def _may(place: Path, what: int) -> bool:
-    return os.access(place, what, effective_ids=EFFECTIVE)
-
-
-def _configured(user_data: Path) -> Iterator[Finding]:
+def _check_settings(user_data: Path) -> Iterator[Finding]:
     try:
-        changed = [p for p in settings.origins(user_data) if p.origin != "default"]
-        told = ", ".join(f"{p.name}={p.value} ({p.origin})" for p in changed) or "all defaults"
-        yield Finding(part="settings", state=OK, found=told)
+        changed = [one for one in settings.origins(user_data) if one.origin != "default"]
+        listed = ", ".join(f"{one.name}={one.value} ({one.origin})" for one in changed)
+        yield Finding(part="settings", state=OK, found=listed or "all defaults")
     except DaemonError as error:
         yield Finding(part="settings", state=BAD, found=error.message, remedy="Mend or remove it.")
-    for name in settings.strangers():
+    for name in settings.unknown_variables():
         remedy = "It changes nothing; `creonowd doctor --settings` lists what would."
         yield Finding(part="environment", state=NOTE, found=f"{name} is no setting", remedy=remedy)
 
 
-def _settings(user_data: Path) -> list[settings.SettingReport]:
-    try:
-        return settings.origins(user_data)
-    except (DaemonError, OSError):
-        return []
-
-
-def _daemon(user_data: Path) -> Iterator[Finding]:
+def _check_daemon(user_data: Path) -> Iterator[Finding]:
     if not endpoint.is_running(user_data):
         stale = (user_data / endpoint.RUN / endpoint.FILE).exists()
         found = "not running; it left an endpoint file behind" if stale else "not running"
         yield Finding(part="daemon", state=NOTE, found=found)
         return
     try:
-        with connect(user_data, PATIENCE_SECONDS) as client:
+        with connect(user_data, ANSWER_SECONDS) as client:
             health = client.request("app:health")
     except DaemonError as error:
         remedy = f"Stop pid {endpoint.running_pid(user_data)} and start it again."
@@ -428,13 +212,202 @@ def _daemon(user_data: Path) -> Iterator[Finding]:
         )
 
 
-def _project(root: Path) -> Iterator[Finding]:
+def _check_log(user_data: Path) -> Iterator[Finding]:
+    """Report a clock that was set back, the warnings since the last start, and the last end."""
+    lines = _log_lines(user_data / LOG_FOLDER / LOG_FILE)
+    starts = [index for index, line in enumerate(lines) if line.get("event") == STARTED]
+    yield from _clock_steps(lines)
+    if starts:
+        yield from _warnings(lines[starts[-1] :])
+    last_pid = endpoint.running_pid(user_data)
+    running = last_pid if endpoint.is_running(user_data) else None
+    ended = [index for index in starts if lines[index].get("pid") != running]
+    if last_pid != running:
+        yield _killed(f"with pid {last_pid}")
+    elif ended:
+        yield _last_end(lines[ended[-1] :])
+
+
+def _log_lines(path: Path) -> list[LogLine]:
+    """Read the end of the log; a line that a kill or a full disk has cut is left out."""
+    try:
+        with path.open("rb") as file:
+            file.seek(max(0, path.stat().st_size - LOG_BYTES))
+            data = file.read()
+    except OSError:
+        return []
+    return [line for text in data.split(b"\n") if (line := _log_line(text)) is not None]
+
+
+def _log_line(text: bytes) -> LogLine | None:
+    try:
+        return msgspec.json.decode(text, type=LogLine)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _clock_steps(lines: list[LogLine]) -> Iterator[Finding]:
+    """Report a clock that was set back; one that was set ahead looks like a long pause."""
+    times = [time for line in lines if (time := _time(line)) is not None]
+    back = [pair for pair in pairwise(times) if pair[0] - pair[1] > CLOCK_STEP]
+    if back:
+        before, after = (time.isoformat(timespec="seconds") for time in back[-1])
+        found = f"it was set back from {before} to {after}"
+        remedy = "Nothing to mend: what is kept is in the order in which it came."
+        yield Finding(part="clock", state=NOTE, found=found, remedy=remedy)
+
+
+def _time(line: LogLine) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(line.get("time")))
+    except ValueError:
+        return None
+
+
+def _warnings(lines: list[LogLine]) -> Iterator[Finding]:
+    counts = Counter(_event(line) for line in lines if line.get("level") in WARNING_LEVELS)
+    if counts:
+        found = ", ".join(f"{count} × {name}" for name, count in counts.most_common())
+        remedy = f"{LOG_FOLDER}/{LOG_FILE} has them in full."
+        yield Finding(part="log", state=NOTE, found=found, remedy=remedy)
+
+
+def _event(line: LogLine) -> str:
+    code = line.get("code")
+    return f"{line.get('event')} ({code})" if isinstance(code, str) else str(line.get("event"))
+
+
+def _last_end(lines: list[LogLine]) -> Finding:
+    following = [line["event"] for line in lines[1:] if line.get("event") in {STARTED, STOPPED}]
+    if following[:1] == [STOPPED]:
+        reason = next(line.get("reason") for line in lines if line.get("event") == STOPPED)
+        return Finding(part="last end", state=OK, found=f"in order: {reason}")
+    return _killed(f"of {lines[0].get('time')}")
+
+
+def _killed(which: str) -> Finding:
+    found = f"the daemon {which} was killed or the machine went down"
+    remedy = "Nothing to mend: what was acknowledged is on the disk."
+    return Finding(part="last end", state=NOTE, found=found, remedy=remedy)
+
+
+def _check_space(user_data: Path) -> Iterator[Finding]:
+    free = shutil.disk_usage(user_data).free
+    if free < LITTLE_SPACE:
+        found = f"only {free // 1024} KiB are free where user data lies"
+        remedy = "Free some space; until then writes are refused with STORAGE_FULL."
+        yield Finding(part="disk", state=BAD, found=found, remedy=remedy)
+
+
+def _check_folders(user_data: Path) -> Iterator[Finding]:
+    for place in sorted(filter(Path.is_dir, user_data.iterdir())):
+        if not os.access(place, os.W_OK):
+            yield _unwritable(place.name, "the folder cannot be written")
+
+
+def _check_stored_files(user_data: Path) -> Iterator[Finding]:
+    findings = [*_project_findings(user_data), *_damaged_files(user_data)]
+    yield from findings
+    yield from _files_kept_aside(user_data)
+    if not any("." in finding.part for finding in findings):
+        yield Finding(part="stored files", state=OK, found="all can be read")
+
+
+def _project_findings(user_data: Path) -> Iterator[Finding]:
+    try:
+        known = projects.read(user_data)
+    except (versioned_json.DamagedFileError, DaemonError) as error:
+        usual = "At the next use it is kept aside; then create your projects again."
+        yield _damaged(projects.FILE, error, usual)
+        return
+    for project in known:
+        if not project.root.is_dir():
+            found = f"the folder of {project.name} is not there: {project.root}"
+            remedy = "Bring it back, or forget the project with project:delete."
+            yield Finding(part=project.project_id, state=BAD, found=found, remedy=remedy)
+        elif not os.access(project.root, os.W_OK):
+            found = f"the folder of {project.name} cannot be written: {project.root}"
+            yield _unwritable(project.project_id, found)
+
+
+def _damaged_files(user_data: Path) -> Iterator[Finding]:
+    for pattern, problem_in, remedy in STORED_FILES:
+        for path in sorted(user_data.glob(pattern)):
+            if versioned_json.is_aside(path):
+                continue
+            try:
+                problem = problem_in(path)
+            except (versioned_json.DamagedFileError, DaemonError, OSError) as error:
+                problem = error
+            if problem:
+                yield _damaged(path.relative_to(user_data).as_posix(), problem, remedy)
+
+
+def _damaged(part: str, problem: Exception | str, usual: str) -> Finding:
+    """Report a damaged file; one of a newer version is whole, and nobody overwrites it."""
+    remedy = usual
+    if isinstance(problem, DaemonError):
+        found = problem.message
+        if problem.code is ErrorCode.VERSION_TOO_NEW:
+            remedy = "Start the newer creonowd again; this one leaves the file as it is."
+    else:
+        found = problem if isinstance(problem, str) else f"cannot be read: {problem}"
+    return Finding(part=part, state=BAD, found=found, remedy=remedy)
+
+
+def _files_kept_aside(user_data: Path) -> Iterator[Finding]:
+    for path in sorted(user_data.rglob("*.damaged-*")):
+        if versioned_json.is_aside(path):
+            part = path.relative_to(user_data).as_posix()
+            found = "could not be read once and was kept aside"
+            remedy = "Look into it for what you miss, then delete it."
+            yield Finding(part=part, state=NOTE, found=found, remedy=remedy)
+
+
+def _budget_problem(path: Path) -> str:
+    budgets.load(path)
+    return ""
+
+
+def _history_problem(path: Path) -> str:
+    lines = journal.replay(path)
+    damaged = f"{lines.damaged} damaged lines" if lines.damaged else ""
+    return ", ".join(filter(None, (damaged, "its last line is torn" if lines.torn else "")))
+
+
+def _runs_problem(path: Path) -> str:
+    head, *lines = path.read_bytes().split(b"\n")
+    versioned_json.decode(head, msgspec.Raw, version=runs.VERSION, name=path.name)
+    torn = [line for line in lines if line and not runs.is_whole(line)]
+    return f"{len(torn)} damaged lines" if torn else ""
+
+
+def _manifest_problem(path: Path) -> str:
+    return "" if record_store.read_manifest(path.parent) else "cannot be read"
+
+
+def _binding_problem(path: Path) -> str:
+    versioned_json.load(path, record_store.Binding, version=record_store.VERSION)
+    return ""
+
+
+def _index_problem(path: Path) -> str:
+    try:
+        with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
+            (mark,) = connection.execute("PRAGMA application_id").fetchone()
+            (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
+    except sqlite3.DatabaseError as error:
+        return f"is damaged: {error}" if database.is_damage(error) else ""
+    return "" if (mark, verdict) == (database.MARK, "ok") else "is damaged"
+
+
+def _check_project(root: Path) -> Iterator[Finding]:
     if not root.is_dir():
         yield Finding(
             part="project", state=BAD, found=f"{root} is not a folder", remedy="Name one."
         )
         return
-    if not _may(root, os.W_OK):
+    if not _has_access(root, os.W_OK):
         remedy = "Give yourself the right to write in it."
         yield Finding(part="project", state=BAD, found=f"{root} is not writable", remedy=remedy)
     folder = root / ".creonow"
@@ -445,20 +418,19 @@ def _project(root: Path) -> Iterator[Finding]:
         yield Finding(part=".creonow", state=NOTE, found="absent; context:creonow:ensure makes it")
     else:
         yield Finding(part=".creonow", state=OK, found="present")
-        yield from _contents(folder)
+        yield from _creonow_files(folder)
 
 
-def _contents(folder: Path) -> Iterator[Finding]:
-    """Read what an assembly would read, and tell what it would leave out."""
+def _creonow_files(folder: Path) -> Iterator[Finding]:
+    """Report the JSON files and skills that an assembly would leave out."""
     for path in sorted((*folder.rglob("*.json"), *(folder / "skills").rglob(FILE))):
-        trouble = _trouble_in(path, folder)
-        if trouble:
+        if problem := _creonow_problem(path, folder):
             part = path.relative_to(folder.parent).as_posix()
             remedy = "Mend the file; until then it is left out."
-            yield Finding(part=part, state=BAD, found=trouble, remedy=remedy)
+            yield Finding(part=part, state=BAD, found=problem, remedy=remedy)
 
 
-def _trouble_in(path: Path, folder: Path) -> str:
+def _creonow_problem(path: Path, folder: Path) -> str:
     try:
         data = path.read_bytes()
         if path.name == FILE:
@@ -472,3 +444,35 @@ def _trouble_in(path: Path, folder: Path) -> str:
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return f"cannot be read: {error}"
     return ""
+
+
+STORED_FILES: tuple[tuple[str, Callable[[Path], str], str], ...] = (
+    (f"{budgets.FOLDER}/*.json", _budget_problem, "The default serves; set the budget again."),
+    (
+        f"{histories.FOLDER}/*/*.jsonl",
+        _history_problem,
+        "What was whole is kept; it goes on from there.",
+    ),
+    (f"{runs.FOLDER}/*/*.jsonl", _runs_problem, "It is mended with the next run."),
+    (
+        f"{store.FOLDER}/*/{record_store.MANIFEST}",
+        _manifest_problem,
+        "It is made anew from the records.",
+    ),
+    (
+        f"{store.FOLDER}/*/{record_store.BINDING}",
+        _binding_problem,
+        "It is read from the records instead.",
+    ),
+    (f"{indexes.FOLDER}/*.sqlite3", _index_problem, "It is made anew at the next use."),
+)
+
+Check = Callable[[Path], Iterator[Finding]]
+
+CHECKS_OF_INSTALLATION: tuple[Check, ...] = (
+    _check_packages,
+    _check_tokenizer_tables,
+    _check_user_data,
+)
+CHECKS_OF_DAEMON: tuple[Check, ...] = (_check_settings, _check_daemon, _check_log)
+CHECKS_OF_STORED_FILES: tuple[Check, ...] = (_check_space, _check_folders, _check_stored_files)

@@ -1,4 +1,4 @@
-"""`creonowd serve` — be the daemon."""
+"""`creonowd serve` — run the daemon."""
 
 import argparse
 from pathlib import Path
@@ -44,7 +44,7 @@ def _port(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Take stdout for the protocol before anything can print, then serve."""
+    """Claim stdout for the protocol before anything can print, then serve."""
     from creonowd.transports import stdio
 
     detached = arguments.socket is not None or arguments.tcp is not None

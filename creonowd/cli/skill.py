@@ -1,4 +1,4 @@
-"""`creonowd skill lint` — what is wrong with skills, before anyone runs them."""
+"""`creonowd skill lint` — check skills before anyone runs them."""
 
 import argparse
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from creonowd.storage.front_matter import Fault
 from creonowd.storage.relative_paths import TREE
 
 
-class Linted(Model):
+class LintResult(Model):
     """One file and every fault in it."""
 
     path: str
@@ -42,16 +42,16 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print every fault as `path:line: key: message`; the exit status is 1 if there is any."""
-    linted = [_linted(file) for path in arguments.paths for file in _files(path)]
+    results = [_lint(file) for path in arguments.paths for file in _files(path)]
     if arguments.json:
-        show(msgspec.to_builtins(linted))
+        show(msgspec.to_builtins(results))
     else:
-        write("".join(line for one in linted for line in _lines(one)))
-    return int(any(one.faults for one in linted))
+        write("".join(line for one in results for line in _lines(one)))
+    return int(any(one.faults for one in results))
 
 
 def _files(path: Path) -> list[Path]:
-    """Find the skills that a path means: a file, a project, or any folder with skills below."""
+    """Return the skills at a path: a file, a project, or a folder with skills below it."""
     skills = path / TREE / "skills"
     if path.is_file():
         return [path]
@@ -67,18 +67,18 @@ def _files(path: Path) -> list[Path]:
     return sorted(found)
 
 
-def _linted(path: Path) -> Linted:
+def _lint(path: Path) -> LintResult:
     try:
         faults = parse(path.read_bytes()).faults
     except OSError as error:
         faults = (Fault(key="", message=f"The file cannot be read: {error.strerror}."),)
-    return Linted(path=str(path), faults=faults)
+    return LintResult(path=str(path), faults=faults)
 
 
-def _lines(linted: Linted) -> Iterator[str]:
-    if not linted.faults:
-        yield f"{linted.path}: ok\n"
-    for fault in linted.faults:
+def _lines(result: LintResult) -> Iterator[str]:
+    if not result.faults:
+        yield f"{result.path}: ok\n"
+    for fault in result.faults:
         line = "" if fault.line is None else f"{fault.line}:"
         key = f" {fault.key}:" if fault.key else ""
-        yield f"{linted.path}:{line}{key} {fault.message}\n"
+        yield f"{result.path}:{line}{key} {fault.message}\n"

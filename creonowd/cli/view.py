@@ -1,4 +1,4 @@
-"""`creonowd view` — look into what the model gets to see, in a browser."""
+"""`creonowd view` — see in a browser what the model gets."""
 
 import argparse
 import contextlib
@@ -8,12 +8,12 @@ from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from creonowd.cli.client import connect, not_started, started, write
+from creonowd.cli.client import connect, start_daemon, start_error, write
 from creonowd.daemon import endpoint
 from creonowd.settings import user_data_dir
 
 START_SECONDS = 20.0
-STEP_SECONDS = 0.02
+POLL_SECONDS = 0.02
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -30,24 +30,24 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the address; stay while the daemon is ours."""
+    """Print the address; if the daemon was started here, wait for its end."""
     user_data = user_data_dir(arguments.user_data)
-    with _daemon(user_data) as ours:
+    with _daemon(user_data) as own:
         write(f"{_address(user_data, arguments.project)}\n")
         if arguments.open:
             import webbrowser
 
             webbrowser.open(_address(user_data, arguments.project))
-        return 0 if ours is None else ours.wait()
+        return 0 if own is None else own.wait()
 
 
 def _address(user_data: Path, project: Path | None) -> str:
     with connect(user_data) as client:
-        chosen: dict[str, Any] = {}
+        payload: dict[str, Any] = {}
         if project is not None:
             made = client.request("project:create", {"rootPath": str(project.absolute())})
-            chosen = {"projectId": made["projectId"]}
-        return client.request("viewer:open", chosen)["url"]
+            payload = {"projectId": made["projectId"]}
+        return client.request("viewer:open", payload)["url"]
 
 
 @contextlib.contextmanager
@@ -56,7 +56,7 @@ def _daemon(user_data: Path) -> "Generator[subprocess.Popen[bytes] | None]":
         yield None
         return
     with (
-        started(user_data, subprocess.DEVNULL) as process,
+        start_daemon(user_data, subprocess.DEVNULL) as process,
         contextlib.suppress(KeyboardInterrupt),
     ):
         _wait(user_data, process)
@@ -67,5 +67,5 @@ def _wait(user_data: Path, process: "subprocess.Popen[bytes]") -> None:
     deadline = time.monotonic() + START_SECONDS
     while endpoint.read(user_data) is None:
         if process.poll() is not None or time.monotonic() > deadline:
-            raise not_started()
-        time.sleep(STEP_SECONDS)
+            raise start_error()
+        time.sleep(POLL_SECONDS)

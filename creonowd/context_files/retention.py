@@ -81,7 +81,7 @@ class FileTotal(NamedTuple):
     bytes: int
 
 
-class Usage(NamedTuple):
+class StorageUsage(NamedTuple):
     """What is stored: of the `lazy` files `lazy_made` are there, the others are recipes only."""
 
     conversations: int
@@ -101,7 +101,7 @@ async def prune(
     return await files.run(_prune, files, project_id, conversation_id, limits)
 
 
-async def usage(files: ContextFiles, project_id: str, conversation_id: str | None) -> Usage:
+async def usage(files: ContextFiles, project_id: str, conversation_id: str | None) -> StorageUsage:
     """Count what a project or one of its conversations keeps."""
     return await files.run(_usage, files, project_id, conversation_id)
 
@@ -187,11 +187,11 @@ def _prune(
     )
 
 
-def _usage(files: ContextFiles, project_id: str, conversation_id: str | None) -> Usage:
+def _usage(files: ContextFiles, project_id: str, conversation_id: str | None) -> StorageUsage:
     conversations = _conversations(files, project_id, conversation_id)
     records = [record for conversation in conversations for record in conversation.records()]
     stored = stored_files(conversations)
-    return Usage(
+    return StorageUsage(
         len(conversations),
         {kind: _total([file for file in stored if file.record.kind is kind]) for kind in Kind},
         _total([file for file in stored if not file.record.lazy]),

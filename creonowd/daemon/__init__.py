@@ -1,1 +1,1 @@
-"""Everything put together. Knows every part and does the work of none."""
+"""The daemon process: its start and end, and the services put together."""

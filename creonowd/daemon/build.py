@@ -1,14 +1,16 @@
-"""The services of one daemon, made from its settings."""
+"""The services of one daemon, made from its settings, and the server around them."""
 
 import contextlib
-from collections.abc import AsyncGenerator
+import os
+from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from anyio.abc import TaskGroup
 
 from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
-from creonowd.clock import make_clock
+from creonowd.clock import Clock, make_clock
 from creonowd.context.admission import Admission
 from creonowd.context.text_tools import Memory
 from creonowd.context_files.files import ContextFiles
@@ -20,16 +22,17 @@ from creonowd.engine.services import (
     InFlight,
     Services,
     Session,
-    SourceProvider,
     Trouble,
     Troubles,
 )
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history.build_result import LastTurns
 from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
 from creonowd.providers.configured import ConfiguredProvider, SentPrefixes
 from creonowd.retrieval.indexes import Indexes
 from creonowd.retrieval.project_index import editor_documents
+from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.openrpc import describe
 from creonowd.rpc.server import Server
@@ -52,16 +55,53 @@ from creonowd.workspace.watcher import Watcher
 
 @contextlib.asynccontextmanager
 async def build(user_data: Path, settings: Settings, tasks: TaskGroup) -> AsyncGenerator[Server]:
-    """Make a server whose connections can use every service."""
-    server = Server((), settings, make_clock(deterministic=settings.deterministic), tasks)
-    async with furnish(server, user_data):
-        yield server
+    """Make a server with every channel and service, for tests and for embedding."""
+    clock = make_clock(deterministic=settings.deterministic)
+    async with build_services(user_data, settings, clock, tasks) as services:
+        yield Server(channels(settings), settings, clock, tasks, ServicesHost(services))
+
+
+def channels(settings: Settings) -> tuple[Channel, ...]:
+    """Return every channel that these settings allow."""
+    return ALL_CHANNELS + (E2E_CHANNELS if settings.e2e else ())
+
+
+class ServicesHost:
+    """A host with all services, in a process that is not its own: no parent and no viewer."""
+
+    def __init__(self, services: Services) -> None:
+        self.pid = os.getpid()
+        self.loading = False
+        self._services = services
+
+    def session(self, connection: Connection) -> Session:
+        """Return the services for a connection."""
+        return Session(self._services, connection)
+
+    def describe(self) -> dict[str, Any]:
+        """Make the OpenRPC document of all channels."""
+        return describe(CONTRACT)
+
+    def when_loaded(self, callback: Callable[[], None]) -> None:
+        """Run `callback` at once."""
+        callback()
+
+    def watch_parent(self, pid: int) -> None:
+        """Do nothing."""
+
+    async def viewer_address(self) -> str:
+        """Fail with UNSUPPORTED."""
+        raise DaemonError(ErrorCode.UNSUPPORTED, "This daemon serves no pages.")
+
+    async def save_viewer_tokens(self) -> None:
+        """Do nothing."""
 
 
 @contextlib.asynccontextmanager
-async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
-    """Give a server every channel and service; what needs an end ends with the block."""
-    settings, clock = server.settings, server.clock
+async def build_services(
+    user_data: Path, settings: Settings, clock: Clock, tasks: TaskGroup
+) -> AsyncGenerator[Services]:
+    """Make every service; those that need an end are closed with the block."""
     projects = Projects(user_data, clock)
     tokenizers = Tokenizers(Path(settings.tokenizer_tables) if settings.tokenizer_tables else None)
     budgets = Budgets(user_data)
@@ -71,19 +111,24 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
     runs = Runs(user_data)
     redactor = user_redactor(settings, user_data)
     files = ContextFiles(Store(user_data, clock), settings, built_in_recipes(projects), redactor)
-    troubles = _troubles(projects, budgets, tokenizers)
     documents = Documents(clock)
     hosts = Hosts(clock)
     indexes = Indexes(user_data, clock, watcher, partial(editor_documents, documents), redactor)
-    troubles.watch("sources", lambda: _resting(hosts.resting()))
-    troubles.watch("retrieval", lambda: _unindexed(indexes.problems()))
+    troubles = Troubles(
+        {
+            "projects": lambda: _unreadable_projects(projects.set_aside),
+            "budgets": lambda: _unreadable_budgets(budgets.set_aside()),
+            "tokenizer": lambda: _unusable_tokenizers(tokenizers.problems()),
+            "sources": lambda: _failing_sources(hosts.resting()),
+            "retrieval": lambda: _unindexed_projects(indexes.problems()),
+        }
+    )
     constraints = Constraints(tree, clock, redactor)
     sources = ProjectSources(tree, constraints, Passages(indexes))
     services = Services(
         settings=settings,
         user_data=user_data,
         clock=clock,
-        server=server,
         troubles=troubles,
         redactor=redactor,
         projects=projects,
@@ -95,7 +140,11 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
         budgets=budgets,
         documents=documents,
         skills=Library(user_data, clock),
-        engine=_engine(settings, sources, DocumentSources(runs), hosts),
+        engine=Engine(
+            providers=[sources, DocumentSources(runs), hosts],
+            admission=Admission(settings.assemble_running, settings.assemble_waiting),
+            memory=Memory(settings.assemble_memory),
+        ),
         sources=sources,
         ai=ai,
         runs=runs,
@@ -108,46 +157,23 @@ async def furnish(server: Server, user_data: Path) -> AsyncGenerator[None]:
         hosts=hosts,
         indexes=indexes,
     )
-    server.describe = lambda: describe(CONTRACT)
-    server.open_session = lambda connection: _session(services, connection)
     if settings.warm_up:
-        server.tasks.start_soon(tokenizers.warm)
-    server.tasks.start_soon(maintain, files)
+        tasks.start_soon(tokenizers.warm)
+    tasks.start_soon(maintain, files)
     async with watcher.running(), indexes.running(), contextlib.aclosing(ai):
-        server.add(ALL_CHANNELS + (E2E_CHANNELS if settings.e2e else ()))
-        yield
+        yield services
 
 
-def _engine(settings: Settings, *providers: SourceProvider) -> Engine:
-    return Engine(
-        providers=list(providers),
-        admission=Admission(settings.assemble_running, settings.assemble_waiting),
-        memory=Memory(settings.assemble_memory),
-    )
-
-
-def _session(services: Services, connection: Connection) -> Session:
-    return Session.of(services, connection)
-
-
-def _troubles(projects: Projects, budgets: Budgets, tokenizers: Tokenizers) -> Troubles:
-    troubles = Troubles()
-    troubles.watch("projects", lambda: _set_aside("projects.json", projects.set_aside))
-    troubles.watch("budgets", lambda: _budgets_set_aside(budgets.set_aside()))
-    troubles.watch("tokenizer", lambda: _fallen_back(tokenizers.problems()))
-    return troubles
-
-
-def _set_aside(name: str, kept: str | None) -> Trouble | None:
+def _unreadable_projects(kept: str | None) -> Trouble | None:
     if kept is None:
         return None
     return Trouble(
-        reason=f"{name} could not be read and was kept as {kept}",
+        reason=f"projects.json could not be read and was kept as {kept}",
         remedy="Look into the kept file; create your projects again if they are missing.",
     )
 
 
-def _budgets_set_aside(kept: dict[str, str]) -> Trouble | None:
+def _unreadable_budgets(kept: dict[str, str]) -> Trouble | None:
     if not kept:
         return None
     return Trouble(
@@ -156,7 +182,7 @@ def _budgets_set_aside(kept: dict[str, str]) -> Trouble | None:
     )
 
 
-def _fallen_back(problems: dict[str, str]) -> Trouble | None:
+def _unusable_tokenizers(problems: dict[str, str]) -> Trouble | None:
     if not problems:
         return None
     return Trouble(
@@ -165,21 +191,21 @@ def _fallen_back(problems: dict[str, str]) -> Trouble | None:
     )
 
 
-def _resting(sources: dict[str, str]) -> Trouble | None:
+def _failing_sources(sources: dict[str, str]) -> Trouble | None:
     if not sources:
         return None
-    named = ", ".join(f"{name} ({reason})" for name, reason in sorted(sources.items()))
+    names = ", ".join(f"{name} ({reason})" for name, reason in sorted(sources.items()))
     return Trouble(
-        reason=f"host sources failed repeatedly and are left alone for a while: {named}",
+        reason=f"host sources failed repeatedly and are left alone for a while: {names}",
         remedy="Look into the host that offers them; they are tried again by themselves.",
     )
 
 
-def _unindexed(problems: dict[str, str]) -> Trouble | None:
+def _unindexed_projects(problems: dict[str, str]) -> Trouble | None:
     if not problems:
         return None
-    named = ", ".join(f"{project} ({error})" for project, error in sorted(problems.items()))
+    names = ", ".join(f"{project} ({error})" for project, error in sorted(problems.items()))
     return Trouble(
-        reason=f"passages of these projects cannot be indexed: {named}",
+        reason=f"passages of these projects cannot be indexed: {names}",
         remedy="Check that user data can be written and has space; it is tried again with each use.",
     )

@@ -1,7 +1,4 @@
-"""`<userData>/run/`: where a running daemon can be reached, and the lock that it is alone.
-
-Knows files; opens no connection.
-"""
+"""`<userData>/run/`: where the running daemon can be reached, and the lock that it holds."""
 
 import hashlib
 import os
@@ -29,7 +26,7 @@ LOCK_STEP_SECONDS = 0.02
 
 
 class Endpoint(Model):
-    """One way in. A `token` is shown in `initialize`."""
+    """An address of the daemon; a client sends the `token`, if any, in `initialize`."""
 
     transport: str
     address: str
@@ -45,36 +42,36 @@ class EndpointFile(Model):
 
 
 def folder(user_data: Path) -> Path:
-    """Make the folder that only this user may enter."""
-    return _private(user_data / RUN)
+    """Make the folder `run`, which only this user may enter, and return it."""
+    return _make_private(user_data / RUN)
 
 
-def _private(place: Path) -> Path:
+def _make_private(place: Path) -> Path:
     place.mkdir(mode=0o700, parents=True, exist_ok=True)
     place.chmod(0o700)
     return place
 
 
 def own_socket(user_data: Path) -> Path:
-    """Choose the socket's place, in a folder that only this user may enter."""
+    """Return the path of the socket, and make its folder for this user only."""
     path = socket_path(user_data)
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if path.parent != user_data / RUN and not _ours(path.parent):
+    if path.parent != user_data / RUN and not _is_own(path.parent):
         raise DaemonError(
             ErrorCode.IO_ERROR,
             f"{path.parent} belongs to another user; remove it, or use a shorter --user-data.",
         )
-    _private(path.parent)
+    _make_private(path.parent)
     return path
 
 
-def _ours(place: Path) -> bool:
-    """Whether this user made it: where everyone may write, somebody else may have been quicker."""
+def _is_own(place: Path) -> bool:
+    """Return whether this user owns it; in a shared folder somebody else may have made it first."""
     return not hasattr(os, "geteuid") or place.lstat().st_uid == os.geteuid()
 
 
 def socket_path(user_data: Path) -> Path:
-    """Choose the socket's place: in user data, or in a short private one if that path is too long."""
+    """Return the path of the socket: in user data, or in the temporary folder if that is too long."""
     path = user_data / RUN / SOCKET
     if len(os.fsencode(path)) <= LONGEST_SOCKET_PATH:
         return path
@@ -83,9 +80,9 @@ def socket_path(user_data: Path) -> Path:
 
 
 def take_lock(user_data: Path) -> int:
-    """Hold the user-data folder for the life of this process, or name the pid that does."""
+    """Lock the user-data folder for the life of this process; CONFLICT names the pid that has it."""
     place = folder(user_data)
-    descriptor = _patiently(place / LOCK)
+    descriptor = _try_lock_for_a_moment(place / LOCK)
     if descriptor is None:
         pid = running_pid(user_data)
         raise DaemonError(
@@ -99,8 +96,8 @@ def take_lock(user_data: Path) -> int:
     return descriptor
 
 
-def _patiently(lock: Path) -> int | None:
-    """Try for a moment: a visitor that looks whether anyone is here holds the lock for a blink."""
+def _try_lock_for_a_moment(lock: Path) -> int | None:
+    """Try several times: `is_running` of another process takes the lock for an instant."""
     for _ in range(LOCK_TRIES):
         if (descriptor := try_lock(lock)) is not None:
             return descriptor
@@ -109,7 +106,7 @@ def _patiently(lock: Path) -> int | None:
 
 
 def running_pid(user_data: Path) -> int | None:
-    """Tell the pid that the last daemon wrote down."""
+    """Return the pid that the last daemon has written."""
     try:
         text = (user_data / RUN / PID).read_text(encoding="ascii")
         return int(text)
@@ -118,28 +115,28 @@ def running_pid(user_data: Path) -> int | None:
 
 
 def write(user_data: Path, endpoints: tuple[Endpoint, ...]) -> None:
-    """Tell visitors where to find this daemon; only the user may read it.
+    """Write the addresses of this daemon; only the user may read them.
 
-    After a cut of the power there is no daemon to be found, so the start waits for no disk.
+    The file is not synced: after a power cut there is no daemon to find.
     """
-    held = EndpointFile(version=VERSION, pid=os.getpid(), endpoints=endpoints)
-    data = msgspec.json.format(msgspec.json.encode(held)) + b"\n"
+    file = EndpointFile(version=VERSION, pid=os.getpid(), endpoints=endpoints)
+    data = msgspec.json.format(msgspec.json.encode(file)) + b"\n"
     atomic.replace(folder(user_data) / FILE, data, mode=0o600, synced=False)
 
 
 def read(user_data: Path) -> EndpointFile | None:
-    """Read where the running daemon is; None when the file is absent, foreign or stale."""
+    """Read the addresses of the running daemon; None if the file is absent, invalid or stale."""
     place = user_data / RUN
     try:
-        held = msgspec.json.decode((place / FILE).read_bytes(), type=EndpointFile)
+        file = msgspec.json.decode((place / FILE).read_bytes(), type=EndpointFile)
     except (OSError, msgspec.MsgspecError):
         return None
-    current = held.version == VERSION and held.pid == running_pid(user_data)
-    return held if current and is_running(user_data) else None
+    current = file.version == VERSION and file.pid == running_pid(user_data)
+    return file if current and is_running(user_data) else None
 
 
 def is_running(user_data: Path) -> bool:
-    """Whether a daemon holds the lock of this folder now."""
+    """Return whether a daemon holds the lock of this folder now."""
     lock = user_data / RUN / LOCK
     if not lock.exists():
         return False
@@ -151,6 +148,6 @@ def is_running(user_data: Path) -> bool:
 
 
 def remove(user_data: Path) -> None:
-    """Take the sign down."""
+    """Remove the addresses and the pid."""
     for name in (FILE, PID):
         (user_data / RUN / name).unlink(missing_ok=True)

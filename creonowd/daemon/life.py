@@ -1,7 +1,4 @@
-"""What ends a daemon: signals, a dead parent, and a watchdog for the end itself.
-
-Knows the operating system's processes; knows no work.
-"""
+"""What ends a daemon: signals, the end of its parent, and a watchdog for a slow end."""
 
 import asyncio
 import os
@@ -13,13 +10,13 @@ from pathlib import Path
 
 WATCHDOG_SECONDS = 5.0
 PARENT_POLL_SECONDS = 0.5
-STUCK = 70
+EXIT_STATUS_STUCK = 70
 
 Exit = Callable[[str], None]
 
 
 class Life:
-    """Turns every way to die into one call of `leave(reason)` on the event loop."""
+    """Call `leave(reason)` on the event loop when a signal arrives or the parent ends."""
 
     def __init__(self, leave: Exit) -> None:
         self._leave = leave
@@ -28,7 +25,7 @@ class Life:
         self._watched: set[int] = set()
 
     def catch_signals(self) -> None:
-        """Let SIGTERM and SIGINT (and Windows' SIGBREAK) drain instead of kill."""
+        """Drain on SIGTERM, SIGINT, SIGHUP and Windows' SIGBREAK instead of dying."""
         names = ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP")
         for name in names:
             number = getattr(signal, name, None)
@@ -36,20 +33,20 @@ class Life:
                 signal.signal(number, self._on_signal)
 
     def watch_parent(self, pid: int) -> None:
-        """End when the process `pid` does; ignored if it cannot be seen now or is watched already."""
+        """End when the process `pid` does; ignored if it is not running or is watched already."""
         if pid in self._watched or not is_alive(pid):
             return
         self._watched.add(pid)
         threading.Thread(target=self._poll, args=(pid,), name="parent", daemon=True).start()
 
     def arm_watchdog(self) -> None:
-        """Kill this process if it has not ended in five seconds."""
-        timer = threading.Timer(WATCHDOG_SECONDS, os._exit, args=(STUCK,))
+        """Kill this process unless it ends within `WATCHDOG_SECONDS`."""
+        timer = threading.Timer(WATCHDOG_SECONDS, os._exit, args=(EXIT_STATUS_STUCK,))
         timer.daemon = True
         timer.start()
 
-    def over(self) -> None:
-        """Stop watching."""
+    def stop_watching(self) -> None:
+        """Stop polling the parent."""
         self._over.set()
 
     def _on_signal(self, number: int, _frame: object) -> None:
@@ -76,7 +73,7 @@ if sys.platform == "win32":
     _QUERY = 0x1000
 
     def is_alive(pid: int) -> bool:
-        """Whether a process with this id is running."""
+        """Return whether a process with this id is running."""
         kernel = ctypes.windll.kernel32
         handle = kernel.OpenProcess(_QUERY, 0, pid)
         if not handle:
@@ -89,7 +86,7 @@ if sys.platform == "win32":
 else:
 
     def is_alive(pid: int) -> bool:
-        """Whether a process with this id is running; one that only waits to be buried is not."""
+        """Return whether a process with this id is running; a zombie does not count."""
         try:
             os.kill(pid, 0)
         except ProcessLookupError:

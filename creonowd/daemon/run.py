@@ -1,4 +1,8 @@
-"""One daemon from start to end: settings, lock, services, transports, drain."""
+"""One daemon from start to end: settings, lock, transports, services, drain.
+
+The transports open first and `app:ping` is answered at once. Every other channel needs imports of
+some 350 ms (2026, two cores); they are loaded in a thread, and requests wait for them.
+"""
 
 import asyncio
 import contextlib
@@ -6,7 +10,7 @@ import ctypes
 import gc
 import os
 import sys
-from collections.abc import AsyncGenerator, Generator, Mapping
+from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -14,28 +18,35 @@ from typing import Any
 
 import anyio
 import structlog
+from anyio.abc import TaskGroup
 
 from creonowd import __version__, logs
 from creonowd import settings as configuration
 from creonowd.clock import make_clock
 from creonowd.daemon import endpoint, viewer_pages
 from creonowd.daemon.life import Life
-from creonowd.daemon.viewer_pages import Pages
+from creonowd.daemon.viewer_pages import ViewerPages
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.access import Grant
-from creonowd.rpc.boundary import leaves
+from creonowd.rpc.boundary import causes
 from creonowd.rpc.channel import Role
-from creonowd.rpc.server import PING, Server
+from creonowd.rpc.connection import Connection
+from creonowd.rpc.server import PING, Host, Server
 from creonowd.transports import sockets, stdio
 
 FIRST_ANSWER_SECONDS = 0.005
+FREED_BYTES_KEPT = 4 * 1024 * 1024
+
+# The parameters of glibc's mallopt(3).
+_TRIM_THRESHOLD = -1
+_MMAP_THRESHOLD = -3
 
 log = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line decided."""
+    """The command line of `creonowd serve`."""
 
     user_data: Path
     output: int | None = None
@@ -46,13 +57,13 @@ class Options:
 
 
 def serve(options: Options) -> int:
-    """Run a daemon until something ends it; the exit status."""
+    """Run a daemon until something ends it; return the exit status."""
     settings = configuration.load(options.user_data, options.flags)
-    with _usable(options.user_data):
+    with _usable_folder(options.user_data):
         options.user_data.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = endpoint.take_lock(options.user_data)
     try:
-        with _usable(options.user_data):
+        with _usable_folder(options.user_data):
             redactor = configuration.user_redactor(settings, options.user_data)
             logs.configure(options.user_data, settings, sys.stderr, redactor)
         _run(options, settings)
@@ -65,94 +76,148 @@ def serve(options: Options) -> int:
 
 
 @contextlib.contextmanager
-def _usable(user_data: Path) -> Generator[None]:
+def _usable_folder(user_data: Path) -> Generator[None]:
+    """Report a user-data folder that cannot be used."""
     try:
         yield
-    except FileExistsError as error:
-        raise _unusable(user_data, "it is not a folder. Move it away") from error
     except OSError as error:
-        raise _unusable(user_data, f"{error.strerror}. Make it writable") from error
-
-
-def _unusable(user_data: Path, why: str) -> DaemonError:
-    return DaemonError(
-        ErrorCode.IO_ERROR,
-        f"The user-data folder {user_data} cannot be used: {why}, or name another with "
-        "--user-data or CREONOW_USER_DATA_DIR.",
-    )
+        exists = isinstance(error, FileExistsError)
+        why = (
+            "it is not a folder. Move it away" if exists else f"{error.strerror}. Make it writable"
+        )
+        raise DaemonError(
+            ErrorCode.IO_ERROR,
+            f"The user-data folder {user_data} cannot be used: {why}, or name another with "
+            "--user-data or CREONOW_USER_DATA_DIR.",
+        ) from error
 
 
 def _run(options: Options, settings: configuration.Settings) -> None:
-    """Serve; what stops a start comes out as the one error that it is, not as a group."""
+    """Serve; an error at the start is raised as itself, not as a group."""
     try:
         anyio.run(_serve, options, settings)
     except BaseExceptionGroup as group:
-        raise next(leaves(group)) from group
+        raise next(causes(group)) from group
 
 
 async def _serve(options: Options, settings: configuration.Settings) -> None:
     async with anyio.create_task_group() as tasks:
-        server = Server((PING,), settings, make_clock(deterministic=settings.deterministic), tasks)
-        server.expect_more()
-        life = Life(server.exit)
-        life.catch_signals()
-        server.watch_parent = life.watch_parent
         async with contextlib.AsyncExitStack() as opened:
-            pages = Pages(server, opened, options.user_data)
-            await _open(server, options, opened, pages)
-            await _furnish(server, options.user_data, opened)
-            # What is loaded now stays; to go over it again would stop every client for some 20 ms.
+            daemon = Daemon(options, settings, tasks, opened)
+            server, life = daemon.server, daemon.life
+            life.catch_signals()
+            await daemon.open_transports()
+            await daemon.load_services()
+            # What is loaded now stays: collecting it again would stop every client for some 20 ms.
             gc.freeze()
-            tasks.start_soon(pages.resume)
+            tasks.start_soon(daemon.pages.resume)
             log.info("daemon_started", version=__version__, pid=os.getpid())
             await server.exiting.wait()
             life.arm_watchdog()
             clean = await server.drain(settings.drain_ms / 1000)
             log.info("daemon_stopping", reason=server.reason, drained=clean)
-        life.over()
+        life.stop_watching()
         tasks.cancel_scope.cancel()
         log.info("daemon_stopped", reason=server.reason)
 
 
-async def _furnish(server: Server, user_data: Path, opened: contextlib.AsyncExitStack) -> None:
-    """Load the rest in a thread: the first sign of life does not wait for it."""
-    await anyio.sleep(FIRST_ANSWER_SECONDS)
-    build = await anyio.to_thread.run_sync(_load)
-    await opened.enter_async_context(build.furnish(server, user_data))
+class Daemon:
+    """The host of the server in a process of its own: signals, transports, viewer, services."""
+
+    def __init__(
+        self,
+        options: Options,
+        settings: configuration.Settings,
+        tasks: TaskGroup,
+        opened: contextlib.AsyncExitStack,
+    ) -> None:
+        clock = make_clock(deterministic=settings.deterministic)
+        self.server = Server((PING,), settings, clock, tasks, self)
+        self.life = Life(self.server.exit)
+        self.pages = ViewerPages(self.server, opened, options.user_data)
+        self.pid = os.getpid()
+        self.loading = True
+        self._options = options
+        self._opened = opened
+        self._services: Host | None = None
+        self._when_loaded: list[Callable[[], None]] = []
+
+    async def open_transports(self) -> None:
+        """Open every transport that the command line names, and publish the endpoints."""
+        server, options = self.server, self._options
+        endpoints: list[endpoint.Endpoint] = []
+        if sys.platform != "win32":
+            path = options.socket or endpoint.own_socket(options.user_data)
+            await self._opened.enter_async_context(_unix_socket(server, path))
+            endpoints.append(endpoint.Endpoint(transport="unix", address=str(path)))
+        token = server.grants.mint(Grant(Role.OWNER))
+        if sys.platform == "win32" or options.tcp_port is not None:
+            with _free_port("--tcp", options.tcp_port):
+                listener = await sockets.listen_tcp(server, options.tcp_port or 0)
+            self._opened.callback(listener.close)
+            address = f"{sockets.LOOPBACK}:{sockets.port_of(listener)}"
+            endpoints.append(endpoint.Endpoint(transport="tcp", address=address, token=token))
+        if options.websocket_port is not None:
+            with _free_port("--websocket", options.websocket_port):
+                address = await self.pages.listen(options.websocket_port)
+            endpoints.append(endpoint.Endpoint(transport="websocket", address=address, token=token))
+        endpoint.write(options.user_data, tuple(endpoints))
+        if options.output is not None:
+            await stdio.serve(server, options.output)
+
+    async def load_services(self) -> None:
+        """Import and build the services and channels, and run the requests that waited for them."""
+        await anyio.sleep(FIRST_ANSWER_SECONDS)
+        build: Any = await anyio.to_thread.run_sync(_import_build)
+        server = self.server
+        built = build.build_services(
+            self._options.user_data, server.settings, server.clock, server.tasks
+        )
+        services = await self._opened.enter_async_context(built)
+        server.add(build.channels(server.settings))
+        self._services = build.ServicesHost(services)
+        self.loading = False
+        waiting, self._when_loaded = self._when_loaded, []
+        for callback in waiting:
+            callback()
+
+    def session(self, connection: Connection) -> Any:
+        """Return the services for a connection."""
+        return self._loaded_services().session(connection)
+
+    def describe(self) -> dict[str, Any]:
+        """Make the OpenRPC document of all channels."""
+        return self._loaded_services().describe()
+
+    def _loaded_services(self) -> Host:
+        assert self._services is not None, "only ping is answered while channels load"
+        return self._services
+
+    def when_loaded(self, callback: Callable[[], None]) -> None:
+        """Run `callback` once the services are loaded."""
+        self._when_loaded.append(callback)
+
+    def watch_parent(self, pid: int) -> None:
+        """End the daemon when the process `pid` ends."""
+        self.life.watch_parent(pid)
+
+    async def viewer_address(self) -> str:
+        """Return the address of the viewer, serving it if it is not served yet."""
+        return await self.pages.address()
+
+    async def save_viewer_tokens(self) -> None:
+        """Store which viewer pages may connect again after a crash."""
+        await self.pages.save_tokens()
 
 
-def _load() -> Any:
+def _import_build() -> Any:
     keep_freed_memory()
     return import_module("creonowd.daemon.build")
 
 
-async def _open(
-    server: Server, options: Options, opened: contextlib.AsyncExitStack, pages: Pages
-) -> None:
-    endpoints: list[endpoint.Endpoint] = []
-    if sys.platform != "win32":
-        path = options.socket or endpoint.own_socket(options.user_data)
-        await opened.enter_async_context(_unix(server, path))
-        endpoints.append(endpoint.Endpoint(transport="unix", address=str(path)))
-    token = server.grants.mint(Grant(Role.OWNER))
-    if sys.platform == "win32" or options.tcp_port is not None:
-        with _free("--tcp", options.tcp_port):
-            listener = await sockets.listen_tcp(server, options.tcp_port or 0)
-        opened.callback(listener.close)
-        address = f"{sockets.LOOPBACK}:{sockets.port_of(listener)}"
-        endpoints.append(endpoint.Endpoint(transport="tcp", address=address, token=token))
-    server.open_page, server.keep_pages = pages.address, pages.keep
-    if options.websocket_port is not None:
-        with _free("--websocket", options.websocket_port):
-            address = await pages.listen(options.websocket_port)
-        endpoints.append(endpoint.Endpoint(transport="websocket", address=address, token=token))
-    endpoint.write(options.user_data, tuple(endpoints))
-    if options.output is not None:
-        await stdio.serve(server, options.output)
-
-
 @contextlib.contextmanager
-def _free(flag: str, port: int | None) -> Generator[None]:
+def _free_port(flag: str, port: int | None) -> Generator[None]:
+    """Report a port that cannot be opened."""
     try:
         yield
     except OSError as error:
@@ -164,9 +229,7 @@ def _free(flag: str, port: int | None) -> Generator[None]:
 
 
 @contextlib.asynccontextmanager
-async def _unix(server: Server, path: Path) -> AsyncGenerator[asyncio.Server]:
-    from creonowd.transports import sockets
-
+async def _unix_socket(server: Server, path: Path) -> AsyncGenerator[asyncio.Server]:
     listener = await sockets.listen_unix(server, path)
     try:
         yield listener
@@ -175,20 +238,17 @@ async def _unix(server: Server, path: Path) -> AsyncGenerator[asyncio.Server]:
         sockets.remove_socket(path)
 
 
-KEPT = 4 * 1024 * 1024
-_TRIM_THRESHOLD = -1
-_MMAP_THRESHOLD = -3
-
-
 def keep_freed_memory() -> bool:
-    """Keep a few megabytes of freed memory at hand; whether the C library can be told so.
+    """Make glibc keep a few megabytes of freed memory; False where that cannot be set.
 
-    Else glibc hands every large text back to the system and asks for it again: with a message of
-    300 KB a third of the processor's time went into pages that had just been there.
+    By default it returns the memory of every large text to the system: with messages of 300 KB a
+    third of the processor's time went into page faults.
     """
     if sys.platform != "linux":
         return False
     tune: Any = getattr(ctypes.CDLL(None), "mallopt", None)
     if tune is None:
         return False
-    return bool(tune(_MMAP_THRESHOLD, KEPT)) and bool(tune(_TRIM_THRESHOLD, KEPT))
+    return bool(tune(_MMAP_THRESHOLD, FREED_BYTES_KEPT)) and bool(
+        tune(_TRIM_THRESHOLD, FREED_BYTES_KEPT)
+    )

@@ -1,6 +1,7 @@
-"""The loopback WebSocket and the viewer beside it, opened when first asked for.
+"""The loopback WebSocket and the viewer's pages, served when first asked for.
 
-After a crash they open again at the same port, so that a page that was left behind finds back.
+`pages.json` keeps the port and the digests of one-time tokens, so that after a crash the next
+daemon serves the same address and an open page can connect again.
 """
 
 import contextlib
@@ -25,9 +26,11 @@ from creonowd.storage import atomic
 FILE = "pages.json"
 VERSION = 1
 
+log = structlog.stdlib.get_logger(__name__)
+
 
 class PageToken(NamedTuple):
-    """The digest of a one-time token, and how long it is good."""
+    """The digest of a one-time token, and when it expires."""
 
     digest: Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
     expires_at_ms: int
@@ -41,34 +44,8 @@ class PageTokenFile(Model):
     tickets: tuple[PageToken, ...]
 
 
-def write(user_data: Path, port: int, held: Sequence[PageToken]) -> None:
-    """Put the tickets down; only the user may read them."""
-    file = PageTokenFile(version=VERSION, port=port, tickets=tuple(held))
-    path = endpoint.folder(user_data) / FILE
-    atomic.replace(path, msgspec.json.encode(file) + b"\n", mode=0o600)
-
-
-def read(user_data: Path) -> PageTokenFile | None:
-    """Read what a killed daemon left; None if there is nothing that makes sense."""
-    try:
-        file = msgspec.json.decode(
-            (user_data / endpoint.RUN / FILE).read_bytes(), type=PageTokenFile
-        )
-    except (OSError, msgspec.MsgspecError):
-        return None
-    return file if file.version == VERSION else None
-
-
-def remove(user_data: Path) -> None:
-    """Forget all tickets: this daemon ends because it was told to."""
-    (user_data / endpoint.RUN / FILE).unlink(missing_ok=True)
-
-
-log = structlog.stdlib.get_logger(__name__)
-
-
-class Pages:
-    """One listener for the life of the daemon. The web server is loaded only here."""
+class ViewerPages:
+    """The listener of the viewer; the web server is imported only when it is opened."""
 
     def __init__(self, server: Server, opened: contextlib.AsyncExitStack, user_data: Path) -> None:
         self._server = server
@@ -78,7 +55,7 @@ class Pages:
         self._socket = ""
 
     async def listen(self, port: int) -> str:
-        """Open the listener if it is not open; tell the WebSocket's address."""
+        """Open the listener if it is not open, and return the address of the WebSocket."""
         async with self._lock:
             if not self._socket:
                 from creonowd.transports import websocket
@@ -90,32 +67,55 @@ class Pages:
         return self._socket
 
     async def address(self) -> str:
-        """Tell where a browser finds the viewer."""
+        """Return the address of the viewer, opening the listener if it is not open."""
         socket = await self.listen(0)
         return socket.replace("ws://", "http://").removesuffix("/rpc")
 
-    async def keep(self) -> None:
-        """Write down which pages may come back, should this daemon be killed."""
+    async def save_tokens(self) -> None:
+        """Store which pages may connect again after a crash."""
         port = int(self._socket.removesuffix("/rpc").rpartition(":")[2])
         async with self._lock:
-            held = [PageToken(*one) for one in self._server.grants.one_time()]
+            tokens = [PageToken(*one) for one in self._server.grants.one_time()]
             try:
-                await to_thread.run_sync(write, self._user_data, port, held)
+                await to_thread.run_sync(write, self._user_data, port, tokens)
             except DaemonError as error:
                 log.warning("viewer_not_kept", code=error.code)
 
     async def resume(self) -> None:
-        """Let the pages of a daemon that was killed come back; a port that is taken ends that."""
-        found = await to_thread.run_sync(read, self._user_data)
+        """Serve the pages of a daemon that crashed again, if its port is free."""
+        file = await to_thread.run_sync(read, self._user_data)
         now = self._server.clock.now_ms()
-        held = [] if found is None else [one for one in found.tickets if one.expires_at_ms > now]
-        if found is None or not held:
+        tokens = [] if file is None else [one for one in file.tickets if one.expires_at_ms > now]
+        if file is None or not tokens:
             return
         try:
-            await self.listen(found.port)
+            await self.listen(file.port)
         except OSError:
-            log.warning("viewer_not_resumed", port=found.port)
+            log.warning("viewer_not_resumed", port=file.port)
             return
-        for one in held:
-            grant = Grant(Role.OWNER, None, one.expires_at_ms, single_use=True, inspects=True)
-            self._server.grants.restore(one.digest, grant)
+        for token in tokens:
+            grant = Grant(Role.OWNER, None, token.expires_at_ms, single_use=True, inspects=True)
+            self._server.grants.restore(token.digest, grant)
+
+
+def write(user_data: Path, port: int, tokens: Sequence[PageToken]) -> None:
+    """Store the port and the tokens; only the user may read the file."""
+    file = PageTokenFile(version=VERSION, port=port, tickets=tuple(tokens))
+    path = endpoint.folder(user_data) / FILE
+    atomic.replace(path, msgspec.json.encode(file) + b"\n", mode=0o600)
+
+
+def read(user_data: Path) -> PageTokenFile | None:
+    """Read the file of a daemon that crashed; None if there is none or it is not valid."""
+    try:
+        file = msgspec.json.decode(
+            (user_data / endpoint.RUN / FILE).read_bytes(), type=PageTokenFile
+        )
+    except (OSError, msgspec.MsgspecError):
+        return None
+    return file if file.version == VERSION else None
+
+
+def remove(user_data: Path) -> None:
+    """Remove the file: this daemon ends in order."""
+    (user_data / endpoint.RUN / FILE).unlink(missing_ok=True)

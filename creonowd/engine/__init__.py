@@ -1,1 +1,1 @@
-"""The use cases: assemble a prompt, run a skill, build a turn. Knows no JSON and no socket."""
+"""The use cases: assemble a prompt, run a skill, build a turn. It reads no JSON and opens no socket."""

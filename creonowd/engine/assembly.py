@@ -102,7 +102,7 @@ async def assemble_for_client(
         async with session.engine.admission.enter((project.project_id, request.document_id)):
             result = await _assemble(session, project, request, what_if or WhatIf())
     elapsed_ms = 1000 * (session.clock.monotonic() - started)
-    log_assembly(result.assembly, elapsed_ms, session.engine.news)
+    log_assembly(result.assembly, elapsed_ms, session.engine.seen_once)
     return result
 
 
@@ -134,7 +134,7 @@ def _invalid(field: str, problem: str) -> DaemonError:
 async def _assemble(
     session: Session, project: Project, request: AssembleContext, what_if: WhatIf
 ) -> ClientAssembly:
-    async with session.engine.lanes.reading:
+    async with session.engine.concurrency.reading:
         profile = await _profile(session, project, what_if)
         match = encoding_for(request.model or profile.model, profile.tokenizer_id)
         check_tokenizer_version(match.encoding, request.tokenizer_version)
@@ -153,7 +153,7 @@ async def _assemble(
         provider=request.provider or "", model=request.model or profile.model, exact=match.exact
     )
     return ClientAssembly(
-        assembly=await assemble(plan, sources, tools, session.engine.lanes),
+        assembly=await assemble(plan, sources, tools, session.engine.concurrency),
         profile=profile,
         target=target,
         key=PrefixKey(
@@ -251,7 +251,7 @@ def log_refusals(project_id: str) -> Generator[None]:
         raise
 
 
-def log_assembly(assembly: Assembly, elapsed_ms: float, news: SeenOnce) -> None:
+def log_assembly(assembly: Assembly, elapsed_ms: float, seen_once: SeenOnce) -> None:
     """Log the outcome of an assembly; that rules are over their line only once per system prompt."""
     project_id = assembly.plan.project_id
     log.info(
@@ -273,14 +273,14 @@ def log_assembly(assembly: Assembly, elapsed_ms: float, news: SeenOnce) -> None:
             layer=failure.layer,
             kind=failure.kind,
         )
-    _log_rules(assembly, news)
+    _log_rules(assembly, seen_once)
     _log_redaction(assembly)
 
 
-def _log_rules(assembly: Assembly, news: SeenOnce) -> None:
+def _log_rules(assembly: Assembly, seen_once: SeenOnce) -> None:
     if not assembly.system_prompt.rules_over:
         return
-    if not news.are(f"{assembly.plan.project_id} {assembly.system_prompt.hash}"):
+    if not seen_once.add(f"{assembly.plan.project_id} {assembly.system_prompt.hash}"):
         return
     rules = assembly.system_prompt.rules
     log.warning(

@@ -1,11 +1,10 @@
-"""What a handler may use: the stores everyone shares, and the client that asked."""
+"""The services of a daemon, and the session: the services for one connection."""
 
 import contextlib
-from collections import OrderedDict
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, cast
+from typing import Any, NamedTuple, Protocol
 
 import anyio
 from anyio import CapacityLimiter
@@ -21,13 +20,13 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history.build_result import LastTurns
 from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
+from creonowd.memo import Memo
 from creonowd.model import Model, Params
 from creonowd.providers.configured import ConfiguredProvider, SentPrefixes
 from creonowd.redaction import Redactor
 from creonowd.retrieval.indexes import Indexes
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.peer import Peer
-from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.skills.library import Library
 from creonowd.sources.hosts import Hosts
@@ -43,124 +42,9 @@ from creonowd.workspace.projects import Project, Projects
 from creonowd.workspace.runs import Runs
 from creonowd.workspace.watcher import Watcher
 
-READING = 8
-COMPOSING = 2
-
-
-class SeenOnce:
-    """What has been told of late, so that a long list is not told with every keystroke."""
-
-    def __init__(self, capacity: int = 256) -> None:
-        self._capacity = capacity
-        self._told: OrderedDict[str, None] = OrderedDict()
-
-    def are(self, what: str) -> bool:
-        """Tell whether something has not been told yet, and count it as told."""
-        fresh = what not in self._told
-        self._told[what] = None
-        self._told.move_to_end(what)
-        while len(self._told) > self._capacity:
-            self._told.popitem(last=False)
-        return fresh
-
-
-class InConversation(Params):
-    """A conversation of a project; it belongs to the project that used it first."""
-
-    project_id: str
-    conversation_id: str
-
-
-class SourceProvider(Protocol):
-    """Whoever has sources for a project."""
-
-    def of(self, project: Project) -> Sequence[Source]:
-        """Give the sources of a project for one assembly."""
-        ...
-
-
-def _lanes() -> Concurrency:
-    return Concurrency(CapacityLimiter(READING), CapacityLimiter(COMPOSING))
-
-
-@dataclass(frozen=True)
-class Engine:
-    """The engine of one daemon; `providers` are asked in their order."""
-
-    providers: list[SourceProvider]
-    admission: Admission = field(default_factory=Admission)
-    memory: Memory = field(default_factory=Memory)
-    prefixes: PrefixMemory = field(default_factory=PrefixMemory)
-    lookups: SharedReads[Any] = field(default_factory=SharedReads[Any])
-    news: SeenOnce = field(default_factory=SeenOnce)
-    lanes: Concurrency = field(default_factory=_lanes)
-
-    def sources_of(self, project: Project) -> list[Source]:
-        """Give all sources of a project."""
-        return [source for provider in self.providers for source in provider.of(project)]
-
-
-class Trouble(Model):
-    """Why a part does not work as it should, and how to mend it."""
-
-    reason: str
-    remedy: str
-
-
-Check = Callable[[], Trouble | None]
-
-
-class Troubles:
-    """The parts that can say of themselves that they are degraded."""
-
-    def __init__(self) -> None:
-        self._checks: dict[str, Check] = {}
-
-    def watch(self, part: str, check: Check) -> None:
-        """Ask `check` whenever someone wants to know how `part` is."""
-        self._checks[part] = check
-
-    def current(self) -> dict[str, Trouble]:
-        """Ask every part."""
-        found = ((part, check()) for part, check in self._checks.items())
-        return {part: trouble for part, trouble in found if trouble is not None}
-
-
-class _Flight(NamedTuple):
-    owner: str
-    scope: anyio.CancelScope
-
-
-class InFlight:
-    """Runs by their id, each with the connection that started it."""
-
-    def __init__(self) -> None:
-        self._flights: dict[str, _Flight] = {}
-
-    @contextlib.contextmanager
-    def entered(self, run_id: str, owner: str) -> Generator[None]:
-        """Carry out a run in the block; stopped, it ends as CANCELED. CONFLICT if the id is in use."""
-        if run_id in self._flights:
-            raise DaemonError(
-                ErrorCode.CONFLICT, "A run with this runId is under way; use another.", runId=run_id
-            )
-        with anyio.CancelScope() as scope:
-            self._flights[run_id] = _Flight(owner, scope)
-            try:
-                yield
-            finally:
-                del self._flights[run_id]
-        # Also if it was done just then: whoever was told that it is stopped must not hear its end.
-        if scope.cancel_called:
-            raise DaemonError(ErrorCode.CANCELED, "The run was cancelled.", runId=run_id)
-
-    def cancel(self, run_id: str, asker: str, *, any_run: bool) -> bool:
-        """Stop a run, upstream call and all; tell whether there was one that the asker may stop."""
-        flight = self._flights.get(run_id)
-        if flight is None or not (any_run or flight.owner == asker):
-            return False
-        flight.scope.cancel()
-        return True
+FILE_READERS = 8
+COMPOSERS = 2
+RECENT_KEYS = 512
 
 
 @dataclass(frozen=True)
@@ -170,8 +54,7 @@ class Services:
     settings: Settings
     user_data: Path
     clock: Clock
-    server: Server
-    troubles: Troubles
+    troubles: "Troubles"
     redactor: Redactor
     projects: Projects
     tree: Tree
@@ -182,10 +65,10 @@ class Services:
     budgets: Budgets
     documents: Documents
     skills: Library
-    engine: Engine
+    engine: "Engine"
     ai: ConfiguredProvider
     runs: Runs
-    in_flight: InFlight
+    in_flight: "InFlight"
     prefix_reuse: SentPrefixes
     files: ContextFiles
     histories: Histories
@@ -196,18 +79,144 @@ class Services:
     sources: ProjectSources
 
 
+class Session:
+    """The services and the connection of a request: what every handler gets first."""
+
+    def __init__(self, services: Services, connection: Connection) -> None:
+        self.connection = connection
+        self.peer: Peer = connection
+        self.server = connection.server
+        self.settings = services.settings
+        self.user_data = services.user_data
+        self.clock = services.clock
+        self.troubles = services.troubles
+        self.redactor = services.redactor
+        self.projects = services.projects
+        self.tree = services.tree
+        self.watcher = services.watcher
+        self.constraints = services.constraints
+        self.conversations = services.conversations
+        self.tokenizers = services.tokenizers
+        self.budgets = services.budgets
+        self.documents = services.documents
+        self.skills = services.skills
+        self.engine = services.engine
+        self.ai = services.ai
+        self.runs = services.runs
+        self.in_flight = services.in_flight
+        self.prefix_reuse = services.prefix_reuse
+        self.files = services.files
+        self.histories = services.histories
+        self.code_laws = services.code_laws
+        self.last_turns = services.last_turns
+        self.hosts = services.hosts
+        self.indexes = services.indexes
+        self.sources = services.sources
+
+
+class InConversation(Params):
+    """A conversation of a project; it belongs to the project that used it first."""
+
+    project_id: str
+    conversation_id: str
+
+
+class SourceProvider(Protocol):
+    """Has sources for a project."""
+
+    def of(self, project: Project) -> Sequence[Source]:
+        """Return the sources of a project for one assembly."""
+        ...
+
+
+class SeenOnce:
+    """The keys that were used lately, to log a repeated finding only once."""
+
+    def __init__(self) -> None:
+        self._keys: Memo[str, bool] = Memo(RECENT_KEYS)
+
+    def add(self, key: str) -> bool:
+        """Add a key, and return whether it is new."""
+        is_new = self._keys.recall(key) is None
+        self._keys.put(key, value=True)
+        return is_new
+
+
+def _concurrency() -> Concurrency:
+    return Concurrency(CapacityLimiter(FILE_READERS), CapacityLimiter(COMPOSERS))
+
+
 @dataclass(frozen=True)
-class Session(Services):
-    """The services, and the connection that a request came in on."""
+class Engine:
+    """What all assemblies of one daemon share; `providers` are asked in their order."""
 
-    peer: Peer
+    providers: list[SourceProvider]
+    admission: Admission = field(default_factory=Admission)
+    memory: Memory = field(default_factory=Memory)
+    prefixes: PrefixMemory = field(default_factory=PrefixMemory)
+    lookups: SharedReads[Any] = field(default_factory=SharedReads[Any])
+    seen_once: SeenOnce = field(default_factory=SeenOnce)
+    concurrency: Concurrency = field(default_factory=_concurrency)
 
-    @classmethod
-    def of(cls, services: Services, peer: Peer) -> "Session":
-        """Open a session on the shared services."""
-        return cls(**vars(services), peer=peer)
+    def sources_of(self, project: Project) -> list[Source]:
+        """Return all sources of a project."""
+        return [source for provider in self.providers for source in provider.of(project)]
 
-    @property
-    def connection(self) -> Connection:
-        """The connection itself, for the few channels that change it."""
-        return cast("Connection", self.peer)
+
+class Trouble(Model):
+    """Why a part does not work as it should, and how to mend it."""
+
+    reason: str
+    remedy: str
+
+
+class Troubles:
+    """The checks of the parts that can be degraded."""
+
+    def __init__(self, checks: Mapping[str, Callable[[], Trouble | None]]) -> None:
+        self._checks = checks
+
+    def current(self) -> dict[str, Trouble]:
+        """Run every check, and return what is degraded by part."""
+        found = ((part, check()) for part, check in self._checks.items())
+        return {part: trouble for part, trouble in found if trouble is not None}
+
+
+class _Run(NamedTuple):
+    owner: str
+    scope: anyio.CancelScope
+
+
+class InFlight:
+    """Skill runs by their id, each with the connection that started it."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, _Run] = {}
+
+    @contextlib.contextmanager
+    def entered(self, run_id: str, owner: str) -> Generator[None]:
+        """Register a run for the block; cancelled, it fails with CANCELED.
+
+        CONFLICT if the id is in use.
+        """
+        if run_id in self._runs:
+            raise DaemonError(
+                ErrorCode.CONFLICT, "A run with this runId is under way; use another.", runId=run_id
+            )
+        with anyio.CancelScope() as scope:
+            self._runs[run_id] = _Run(owner, scope)
+            try:
+                yield
+            finally:
+                del self._runs[run_id]
+        # Also if it finished meanwhile: after a successful cancel nobody must get a result.
+        if scope.cancel_called:
+            raise DaemonError(ErrorCode.CANCELED, "The run was cancelled.", runId=run_id)
+
+    def cancel(self, run_id: str, asker: str, *, any_run: bool) -> bool:
+        """Cancel a run and its upstream call; False if there is none that the asker may cancel."""
+        run = self._runs.get(run_id)
+        if run is None or not (any_run or run.owner == asker):
+            return False
+        run.scope.cancel()
+        return True

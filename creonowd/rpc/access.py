@@ -1,8 +1,7 @@
-"""Tokens and what they allow. Knows roles; knows no transport and no channel."""
+"""Access: what a token allows, for how long, and how slowly one can be guessed."""
 
 import hashlib
 import hmac
-from collections.abc import Iterable
 
 import anyio
 import structlog
@@ -10,11 +9,18 @@ import structlog
 from creonowd.clock import Clock
 from creonowd.rpc.channel import Channel, Role
 
+REFUSAL_SECONDS = 1.0
+CHECK_SECONDS = 0.02
+FREE_GUESSES = 5
+MAX_GUESSES = 30
+
+log = structlog.stdlib.get_logger(__name__)
+
 
 class Grant:
-    """What one connection may do. Revoking or expiry reaches connections that hold it.
+    """What one connection may do; revoking and expiry also affect open connections.
 
-    A grant that was asked for with another, its `parent`, never allows more and ends with it.
+    A grant that was requested through another one, its `parent`, never allows more and ends with it.
     """
 
     def __init__(
@@ -37,21 +43,21 @@ class Grant:
         self.spent = False
 
     def allows(self, channel: Channel) -> bool:
-        """Whether the role and the list of channels let this one through, all the way up."""
+        """Return whether it and all its ancestors allow a channel."""
         one: Grant | None = self
-        while one is not None and one._lets_through(channel):
+        while one is not None and one._allows_alone(channel):
             one = one.parent
         return one is None
 
     def valid(self, now_ms: int) -> bool:
-        """Whether neither it nor what it stems from has been revoked or run out."""
+        """Return whether neither it nor an ancestor is revoked or expired."""
         one: Grant | None = self
-        while one is not None and not one._is_over(now_ms):
+        while one is not None and not one._has_ended(now_ms):
             one = one.parent
         return one is None
 
-    def stems_from(self, other: "Grant") -> bool:
-        """Whether it is that one, or was asked for with it."""
+    def descends_from(self, other: "Grant") -> bool:
+        """Return whether it is that grant, or that one is an ancestor."""
         one: Grant | None = self
         while one is not None and one is not other:
             one = one.parent
@@ -59,23 +65,23 @@ class Grant:
 
     @property
     def restricted(self) -> bool:
-        """Whether some channels of its role are left out."""
+        """Whether it or an ancestor allows only a list of channels."""
         one: Grant | None = self
         while one is not None and one.channels is None:
             one = one.parent
         return one is not None
 
-    def _lets_through(self, channel: Channel) -> bool:
+    def _allows_alone(self, channel: Channel) -> bool:
         if channel.role is Role.OWNER and self.role is not Role.OWNER:
             return False
         return self.channels is None or channel.name in self.channels or channel.open
 
-    def _is_over(self, now_ms: int) -> bool:
+    def _has_ended(self, now_ms: int) -> bool:
         return self.revoked or (self.expires_at_ms is not None and now_ms >= self.expires_at_ms)
 
 
 class Grants:
-    """Every token of this daemon; only their digests are kept."""
+    """The tokens of this daemon; only their digests are kept."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -89,11 +95,11 @@ class Grants:
         return token
 
     def redeem(self, token: str) -> Grant | None:
-        """Find the grant of a token, comparing in constant time; a one-time token is used up."""
-        shown = _digest(token)
+        """Return the grant of a token, comparing in constant time; a one-time token is used up."""
+        expected = _digest(token)
         found: Grant | None = None
         for digest, grant in self._grants.items():
-            if hmac.compare_digest(digest, shown):
+            if hmac.compare_digest(digest, expected):
                 found = grant
         if found is None or found.spent or not found.valid(self._clock.now_ms()):
             return None
@@ -101,19 +107,18 @@ class Grants:
         return found
 
     def revoke(self, token: str) -> Grant | None:
-        """Take a grant back, also from connections that use it now; None if there is none."""
+        """Revoke the grant of a token, also for connections that use it; None if there is none."""
         grant = self._grants.pop(_digest(token), None)
         if grant is not None:
             grant.revoked = True
         return grant
 
     def one_time(self) -> list[tuple[str, int]]:
-        """List the digests of one-time tokens that may inspect and were not shown yet, with their ends."""
+        """List the digests and ends of unused one-time tokens that may inspect and call everything."""
         self._forget_expired()
-        held = self._grants.items()
         return [
             (digest.hex(), grant.expires_at_ms)
-            for digest, grant in held
+            for digest, grant in self._grants.items()
             if grant.single_use
             and not grant.spent
             and grant.inspects
@@ -122,7 +127,7 @@ class Grants:
         ]
 
     def restore(self, digest: str, grant: Grant) -> None:
-        """Honour a token of which an earlier daemon wrote down the digest."""
+        """Accept a token whose digest an earlier daemon has stored."""
         self._grants[bytes.fromhex(digest)] = grant
 
     def _forget_expired(self) -> None:
@@ -130,60 +135,50 @@ class Grants:
         self._grants = {key: grant for key, grant in self._grants.items() if grant.valid(now)}
 
 
-def restricted(names: Iterable[str] | None) -> frozenset[str] | None:
-    """Turn a list of channels into the form a grant holds; None means all of the role's."""
-    return None if names is None else frozenset(names)
-
-
 def _digest(token: str) -> bytes:
     return hashlib.sha256(token.encode("utf-8", "replace")).digest()
 
 
-WRONG_SECONDS = 1.0
-STEP_SECONDS = 0.02
-BORNE = 5
-REMEMBERED = 30
-
-log = structlog.stdlib.get_logger(__name__)
-
-
 class TokenThrottle:
-    """Remembers how many wrong tokens were shown lately; one is forgotten each second."""
+    """Slow guessing down: count wrong tokens, and forget one each second.
+
+    Beyond `FREE_GUESSES` each check takes `CHECK_SECONDS`, one after the other for all connections.
+    """
 
     def __init__(self, grants: Grants, clock: Clock) -> None:
         self.waiting: set[str] = set()
         self._grants = grants
         self._clock = clock
-        self._wrong = 0.0
-        self._seen = clock.monotonic()
+        self._guesses = 0.0
+        self._counted_at = clock.monotonic()
         self._turn = anyio.Lock()
         self._refusal = anyio.Lock()
 
     async def redeem(self, token: str, peer: str) -> Grant | None:
-        """Find the grant of a token; None if there is none, and then one answer a second for all.
+        """Return the grant of a token; None if it is wrong, at most once a second for all callers.
 
-        Who does not wait for its turn is told nothing, whether it gave up or ran out of time.
+        A caller that is cancelled while it waits learns nothing about its token.
         """
-        grant = await self._in_turn(token, peer)
+        grant = await self._redeem_in_turn(token, peer)
         if grant is None:
-            self._wrong = min(self._lately() + 1, REMEMBERED)
+            self._guesses = min(self._recent_guesses() + 1, MAX_GUESSES)
             log.warning("token_refused", peer=peer)
             async with self._refusal:
-                await anyio.sleep(WRONG_SECONDS)
+                await anyio.sleep(REFUSAL_SECONDS)
         return grant
 
-    async def _in_turn(self, token: str, peer: str) -> Grant | None:
+    async def _redeem_in_turn(self, token: str, peer: str) -> Grant | None:
         self.waiting.add(peer)
         try:
             async with self._turn:
-                if self._lately() >= BORNE:
-                    await anyio.sleep(STEP_SECONDS)
+                if self._recent_guesses() >= FREE_GUESSES:
+                    await anyio.sleep(CHECK_SECONDS)
                 return self._grants.redeem(token)
         finally:
             self.waiting.discard(peer)
 
-    def _lately(self) -> float:
+    def _recent_guesses(self) -> float:
         now = self._clock.monotonic()
-        self._wrong = max(0.0, self._wrong - (now - self._seen))
-        self._seen = now
-        return self._wrong
+        self._guesses = max(0.0, self._guesses - (now - self._counted_at))
+        self._counted_at = now
+        return self._guesses

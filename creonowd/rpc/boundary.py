@@ -1,4 +1,4 @@
-"""The one place where exceptions become wire errors. Knows no channel."""
+"""The one place where exceptions become wire errors."""
 
 import errno
 from collections.abc import Iterator
@@ -9,10 +9,10 @@ import structlog
 
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode, disk_error
-from creonowd.rpc.channel import misfit
+from creonowd.rpc.channel import invalid_payload
 
-_DISK = {ErrorCode.STORAGE_FULL, ErrorCode.IO_ERROR}
-_REFUSALS = {
+_DISK_CODES = {ErrorCode.STORAGE_FULL, ErrorCode.IO_ERROR}
+_DISK_ERRORS = {
     *(errno.EMFILE, errno.ENFILE, errno.ENOSPC, errno.EDQUOT),
     *(errno.EROFS, errno.EIO, errno.EACCES, errno.EPERM),
 }
@@ -21,17 +21,17 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 def as_daemon_error(error: Exception, channel: str, clock: Clock) -> DaemonError:
-    """Turn whatever a handler raised into what the client may know.
+    """Turn what a handler raised into the error that the client gets.
 
-    The client gets a reference; the log gets the rest under the same reference.
+    Of an unexpected exception the client gets only a reference; the log has the rest under it.
     """
-    for leaf in leaves(error):
-        if isinstance(leaf, OSError) and leaf.errno in _REFUSALS:
-            return _refused(disk_error(leaf, "a file"), channel)
-        if isinstance(leaf, DaemonError):
-            return _refused(leaf, channel)
-        if isinstance(leaf, msgspec.ValidationError):
-            return misfit(leaf)
+    for cause in causes(error):
+        if isinstance(cause, OSError) and cause.errno in _DISK_ERRORS:
+            return _log_disk_error(disk_error(cause, "a file"), channel)
+        if isinstance(cause, DaemonError):
+            return _log_disk_error(cause, channel)
+        if isinstance(cause, msgspec.ValidationError):
+            return invalid_payload(cause)
     reference = clock.new_id("err")
     log.error("internal_error", channel=channel, reference=reference, exc_info=error)
     return DaemonError(
@@ -41,18 +41,18 @@ def as_daemon_error(error: Exception, channel: str, clock: Clock) -> DaemonError
     )
 
 
-def _refused(error: DaemonError, channel: str) -> DaemonError:
-    """Leave a trace of what the disk refused, for whoever asks later what happened."""
-    if error.code in _DISK and "reason" in error.details:
+def _log_disk_error(error: DaemonError, channel: str) -> DaemonError:
+    """Log an error of the disk, and return it."""
+    if error.code in _DISK_CODES and "reason" in error.details:
         log.warning("disk_refused", channel=channel, code=error.code, **error.details)
     return error
 
 
-def leaves(error: BaseException) -> Iterator[BaseException]:
-    """Walk what really went wrong inside an error or a group of errors."""
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield the errors inside a group of errors, or the error itself."""
     if isinstance(error, BaseExceptionGroup):
         group = cast("BaseExceptionGroup[BaseException]", error)
         for inner in group.exceptions:
-            yield from leaves(inner)
+            yield from causes(inner)
     else:
         yield error

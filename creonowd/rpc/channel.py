@@ -1,6 +1,6 @@
 """A channel: a name, a typed handler, who may call it and for how long.
 
-Knows how to read a handler's types; knows no handler.
+Beside it, what else a contract is made of: payloads, notifications and calls to the host.
 """
 
 import inspect
@@ -19,8 +19,8 @@ from creonowd.model import Empty, Model
 
 META = "_meta"
 _META_KEY = b'"_meta"'
-SEARCHED = 64 * 1024
-_ABSENT = {b"", b"null"}
+COUNTED_BYTES = 64 * 1024
+_NO_PARAMS = {b"", b"null"}
 _PATH = re.compile(r" - at `\$\.?([^`]*)`")
 _MISSING = re.compile(r"missing required field `([^`]+)`")
 
@@ -33,7 +33,7 @@ class Meta(Model):
 
 
 class Payload(NamedTuple):
-    """A payload that fits, and what came with it."""
+    """A decoded payload, its `_meta`, and how many unknown fields it had."""
 
     params: Any
     meta: Meta
@@ -46,18 +46,18 @@ _META = msgspec.json.Decoder(Meta)
 
 
 class PayloadReader:
-    """Reads the payloads of one channel."""
+    """Decodes the payloads of one channel."""
 
     def __init__(self, struct: type[Any]) -> None:
         self._decoder = msgspec.json.Decoder(struct)
-        self._known = {field.encode_name for field in msgspec.structs.fields(struct)} | {META}
+        self._fields = {field.encode_name for field in msgspec.structs.fields(struct)} | {META}
 
     def read(self, raw: Raw | bytes) -> Payload:
         """Decode a payload; INVALID_ARGUMENT names the field that does not fit."""
         with memoryview(raw) as view:
             start = bytes(view[:5])
-        body = b"{}" if start in _ABSENT else raw
-        if start not in _ABSENT and start[:1] != b"{":
+        body = b"{}" if start in _NO_PARAMS else raw
+        if start not in _NO_PARAMS and start[:1] != b"{":
             raise DaemonError(
                 ErrorCode.INVALID_ARGUMENT,
                 "`params` must be an object with named fields, not a list or a scalar.",
@@ -67,10 +67,10 @@ class PayloadReader:
 
     def _decode(self, body: Raw | bytes) -> Payload:
         try:
-            meta, unknown = self._around(body)
+            meta, unknown = self._meta_and_unknown(body)
             return Payload(self._decoder.decode(body), meta, unknown)
         except msgspec.ValidationError as error:
-            raise misfit(error) from None
+            raise invalid_payload(error) from None
         except msgspec.DecodeError as error:
             raise DaemonError(ErrorCode.PARSE_ERROR, f"{error}.") from None
         except UnicodeDecodeError:
@@ -78,30 +78,33 @@ class PayloadReader:
         except RecursionError:
             raise DaemonError(ErrorCode.PARSE_ERROR, "The payload is nested too deeply.") from None
 
-    def _around(self, body: Raw | bytes) -> tuple[Meta, int]:
-        """Read `_meta` and count what is unknown; a large payload is not searched for the latter."""
+    def _meta_and_unknown(self, body: Raw | bytes) -> tuple[Meta, int]:
+        """Decode `_meta` and count unknown fields; those of a large payload are not counted."""
         whole = bytes(body)
-        if len(whole) > SEARCHED and not names_meta(whole):
+        if len(whole) > COUNTED_BYTES and not may_have_meta(whole):
             return NO_META, 0
         members = _MEMBERS.decode(body)
         meta = _META.decode(members[META]) if META in members else NO_META
-        return meta, len(members.keys() - self._known)
+        return meta, len(members.keys() - self._fields)
 
 
-def names_meta(body: bytes | bytearray) -> bool:
-    """Whether `_meta` may be in it; prose seldom has the one byte, and `rfind` beats `in`."""
+def may_have_meta(body: bytes | bytearray) -> bool:
+    """Return whether `_meta` may be in it.
+
+    The test for one byte comes first because prose seldom has it; `rfind` is faster than `in`.
+    """
     return b"_" in body and body.rfind(_META_KEY) >= 0
 
 
-def misfit(error: msgspec.ValidationError, within: str = "") -> DaemonError:
-    """Say which field does not fit, and how; `within` is the field whose inside was looked at."""
+def invalid_payload(error: msgspec.ValidationError, within: str = "") -> DaemonError:
+    """Return INVALID_ARGUMENT with the field that does not fit; `within` is the path to it."""
     text = str(error)
     at = _PATH.search(text)
     missing = _MISSING.search(text)
     steps = [within, at[1] if at else "", missing[1] if missing else ""]
     field = ".".join(filter(None, steps)).replace(".[", "[") or "params"
-    told = f"`{field}` is missing." if missing else f"`{field}`: {_PATH.sub('', text)}."
-    return DaemonError(ErrorCode.INVALID_ARGUMENT, told, field=field)
+    message = f"`{field}` is missing." if missing else f"`{field}`: {_PATH.sub('', text)}."
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, message, field=field)
 
 
 Handler = Callable[[Any, Any], Any] | Callable[[Any, Any], Awaitable[Any]]
@@ -123,12 +126,12 @@ class Deadline(StrEnum):
 
 
 class Channel:
-    """One row of the table of contents.
+    """One row of the table of channels.
 
-    A handler that is a plain function is answered inline; a coroutine function gets a task.
-    An `open` channel may be called before any token was shown. One with `envelope` answers
-    failures as a result of the form `{ok: false, error}` and never fails as a call. `refusal` is
-    what a connection is told that lacks the role.
+    A handler that is a plain function runs inline; a coroutine function gets a task. An `open`
+    channel may be called without a token. One with `envelope` returns failures as a result
+    `{ok: false, error}` and never fails as a call. `refusal` is the code for a connection that
+    lacks the role.
     """
 
     def __init__(
@@ -152,22 +155,22 @@ class Channel:
 
     @cached_property
     def inline(self) -> bool:
-        """Whether the handler never waits."""
+        """Whether the handler is a plain function."""
         return not inspect.iscoroutinefunction(self.handler)
 
     @cached_property
     def params(self) -> type[Any]:
-        """The struct that the payload must fit."""
+        """The struct of the payload."""
         return self._hints.get("params", Empty)
 
     @cached_property
     def payload(self) -> PayloadReader:
-        """What decodes the payload."""
+        """The decoder of the payload."""
         return PayloadReader(self.params)
 
     @cached_property
     def message(self) -> msgspec.json.Decoder[Any]:
-        """What decodes a whole request with such a payload."""
+        """The decoder of a whole request with such a payload."""
         fields: list[tuple[str, Any] | tuple[str, Any, Any]] = [
             *(("jsonrpc", str), ("method", str), ("params", self.params)),
             ("id", int | float | str | UnsetType | None, UNSET),
@@ -176,7 +179,7 @@ class Channel:
 
     @cached_property
     def result(self) -> Any:
-        """The type of the answer."""
+        """The type of the result."""
         return self._hints.get("return", None)
 
     @property

@@ -1,7 +1,4 @@
-"""One client: its bytes in and out, its rights, its end.
-
-Knows messages; what becomes of a request is the business of `requests`. Knows no socket.
-"""
+"""One client: bytes in and out, rights, and the end of the connection."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -13,8 +10,8 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc import messages
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
-from creonowd.rpc.framing import Broken, Event, Frame, Framing, Oversized, Splitter
-from creonowd.rpc.messages import LARGE, Batch, Invalid, Request, Response, read_at_once, recover_id
+from creonowd.rpc.framing import Event, Frame, Framing, Oversized, Splitter, Unreadable
+from creonowd.rpc.messages import LARGE, Batch, Invalid, Request, Response, decode_large, recover_id
 from creonowd.rpc.outbox import Outbox, Wire
 from creonowd.rpc.peer import Calls, Merge
 from creonowd.rpc.requests import Requests, Sink, StopReason
@@ -23,17 +20,17 @@ if TYPE_CHECKING:
     from creonowd.rpc.server import Server
 
 T = TypeVar("T")
-SLICE = 64
-HARD_FACTOR = 4
-STRANGERS_MESSAGE = 64 * 1024
-STRANGERS_IN_FLIGHT = 8
+MESSAGES_PER_TURN = 64
+PAUSE_FACTOR = 4
+UNAUTHENTICATED_MESSAGE_BYTES = 64 * 1024
+UNAUTHENTICATED_IN_FLIGHT = 8
 
 
 class Connection:
-    """Both directions of one client, as a `Peer` for features."""
+    """Both directions of one client; features use it as a `Peer`."""
 
     def __init__(self, server: "Server", wire: Wire, name: str, grant: Grant | None) -> None:
-        self._server = server
+        self.server = server
         self._wire = wire
         self.id = name
         self.grant = grant
@@ -42,12 +39,12 @@ class Connection:
         self.client = ""
         self.connected = True
         self.ended = False
-        self.showing = anyio.Lock()
+        self.authentication = anyio.Lock()
         self.outbox = Outbox(wire, server.clock.now_ms)
         self.requests = Requests(server, self)
         self._splitter = Splitter(self.largest_message)
         self._calls = Calls(self.outbox.send)
-        self._closing: list[Callable[[], None]] = []
+        self._on_close: list[Callable[[], None]] = []
         self._pumping = False
 
     @property
@@ -63,19 +60,19 @@ class Connection:
     @property
     def admitted(self) -> bool:
         """Whether this connection holds rights that were neither revoked nor ran out."""
-        return self.grant is not None and self.grant.valid(self._server.clock.now_ms())
+        return self.grant is not None and self.grant.valid(self.server.clock.now_ms())
 
     @property
     def largest_message(self) -> int:
-        """How many bytes a message may have; a stranger has little to say."""
-        limit = self._server.settings.max_message_bytes
-        return limit if self.grant is not None else min(limit, STRANGERS_MESSAGE)
+        """How many bytes a message may have; few before authentication."""
+        limit = self.server.settings.max_message_bytes
+        return limit if self.grant is not None else min(limit, UNAUTHENTICATED_MESSAGE_BYTES)
 
     @property
     def most_in_flight(self) -> int:
-        """How many requests may wait for their answers; those of a stranger only wait for a token."""
-        limit = self._server.settings.max_in_flight
-        return limit if self.grant is not None else min(limit, STRANGERS_IN_FLIGHT)
+        """How many requests may be in flight; few before authentication."""
+        limit = self.server.settings.max_in_flight
+        return limit if self.grant is not None else min(limit, UNAUTHENTICATED_IN_FLIGHT)
 
     @property
     def idle(self) -> bool:
@@ -83,35 +80,35 @@ class Connection:
         return not self.requests.in_flight and not self._wire.buffered()
 
     def admit(self, grant: Grant) -> None:
-        """Give a connection the rights of a token that it has shown."""
+        """Give the connection the rights of its token."""
         self.grant = grant
         self._splitter.limit = self.largest_message
 
     def feed(self, data: bytes | memoryview) -> None:
-        """Take in bytes from the transport."""
+        """Process bytes from the transport."""
         self._splitter.feed(data)
         if not self._pumping:
             self._pump()
 
-    def room(self) -> memoryview | None:
-        """Offer the place where a large message's next bytes belong, if there is one."""
-        return self._splitter.room()
+    def get_buffer(self) -> memoryview | None:
+        """Return the memory for a large message's next bytes, or None to use `feed`."""
+        return self._splitter.get_buffer()
 
-    def filled(self, size: int) -> None:
-        """Note that the transport has put bytes there."""
-        self._splitter.filled(size)
+    def buffer_updated(self, size: int) -> None:
+        """Process `size` bytes that the transport has put into that memory."""
+        self._splitter.buffer_updated(size)
         if not self._pumping:
             self._pump()
 
     def frame(self, body: bytes) -> None:
-        """Take in one whole message from a transport that marks their ends itself."""
+        """Process one whole message from a transport that marks their ends itself."""
         self.outbox.framing = Framing.WHOLE
         oversized = Oversized(size=len(body), head=body[:4096], tail=body[-512:])
         self._handle(oversized if len(body) > self.largest_message else Frame(body=body))
-        self._read_on_or_rest()
+        self._resume_or_pause()
 
     def finish(self) -> None:
-        """Note that the client will send no more; what it asked is still answered."""
+        """Handle the end of the input; what was asked is still answered."""
         if self.ended:
             return
         self.ended = True
@@ -119,30 +116,30 @@ class Connection:
             self._handle(event)
         self.close_if_done()
 
-    def lost(self) -> None:
-        """Note that the client is gone: stop its work and forget it."""
+    def disconnect(self) -> None:
+        """Handle the loss of the client: stop its requests and forget it."""
         if not self.connected:
             return
         self.connected = False
         self.requests.stop(StopReason.GONE)
         self._calls.close()
-        for callback in self._closing:
+        for callback in self._on_close:
             callback()
-        self._server.forget(self)
+        self.server.forget(self)
 
     def congest(self) -> None:
-        """Note that the client does not read as fast as we write."""
+        """Hold events and new requests back: the client does not read as fast as we write."""
         self.outbox.congest()
 
     def relieve(self) -> None:
-        """Note that the client reads again: send what waited, start what waited."""
+        """Send events and start requests that waited for the client to read again."""
         self.outbox.relieve()
         self.requests.start_waiting()
         if not self._pumping:
             self._wire.resume()
 
     def close(self) -> None:
-        """Flush and end the connection; what it has sent and we have not read is left."""
+        """Flush and end the connection; unread input is dropped."""
         self._splitter.stop()
         self._wire.close()
 
@@ -157,10 +154,10 @@ class Connection:
             self.outbox.notify(name, fields, key, merge)
 
     async def call(self, name: str, params: Any, result: type[T], timeout_ms: int) -> T:
-        """Ask the client; one that has lost its rights is told nothing."""
+        """Call the client; DISCONNECTED if it has lost its rights."""
         if not self.admitted:
             raise DaemonError(ErrorCode.DISCONNECTED)
-        return await self._calls.ask(name, params, result, timeout_ms)
+        return await self._calls.call(name, params, result, timeout_ms)
 
     async def invoke(self, name: str, payload: Raw) -> Any:
         """Run another channel with this connection's own rights."""
@@ -169,13 +166,18 @@ class Connection:
     def when_closed(self, callback: Callable[[], None]) -> None:
         """Run `callback` once when the connection ends; at once if it has."""
         if self.connected:
-            self._closing.append(callback)
+            self._on_close.append(callback)
         else:
             callback()
 
+    def send(self, message: dict[str, Any] | None) -> None:
+        """Send a reply, unless there is none or the client is gone."""
+        if message is not None and self.connected:
+            self.outbox.send(message)
+
     def refuse(self, to: Any, error: DaemonError, sink: Sink) -> None:
-        """Answer a message that never became a request."""
-        self._server.metrics.counters[f"refused.{error.code}"] += 1
+        """Answer a message that did not become a request."""
+        self.server.metrics.counters[f"refused.{error.code}"] += 1
         sink(messages.failure(to, error, chinese=self.chinese))
 
     def _pump(self) -> None:
@@ -183,17 +185,17 @@ class Connection:
             if self._splitter.framing is not None:
                 self.outbox.framing = self._splitter.framing
             self._handle(event)
-            if handled >= SLICE:
+            if handled >= MESSAGES_PER_TURN:
                 self._pumping = True
                 self._wire.pause()
                 self._wire.defer(self._pump)
                 return
         self._pumping = False
-        self._read_on_or_rest()
+        self._resume_or_pause()
 
-    def _read_on_or_rest(self) -> None:
-        """Read on, unless the client leaves too many answers lying."""
-        if self._wire.buffered() < self._server.settings.max_outbound_bytes * HARD_FACTOR:
+    def _resume_or_pause(self) -> None:
+        """Read on, unless the client leaves too many answers unread."""
+        if self._wire.buffered() < self.server.settings.max_outbound_bytes * PAUSE_FACTOR:
             self._wire.resume()
         else:
             self._wire.pause()
@@ -202,15 +204,15 @@ class Connection:
         if not self.connected:
             return
         if isinstance(event, Frame):
-            self._receive(self._read(event.body))
+            self._receive(self._decode(event.body))
         elif isinstance(event, Oversized):
             self._refuse_oversized(event)
         else:
-            self._break(event)
+            self._fail_stream(event)
 
-    def _read(self, body: bytes | bytearray) -> messages.Message:
-        read = read_at_once(body, self._server.channels) if len(body) > LARGE else None
-        return read or messages.decode(body, self._server.settings.max_batch)
+    def _decode(self, body: bytes | bytearray) -> messages.Message:
+        large = decode_large(body, self.server.channels) if len(body) > LARGE else None
+        return large or messages.decode(body, self.server.settings.max_batch)
 
     def _refuse_oversized(self, event: Oversized) -> None:
         limit = self.largest_message
@@ -222,14 +224,14 @@ class Connection:
         )
         self.refuse(recover_id(event.head, event.tail), error, self.send)
 
-    def _break(self, event: Broken) -> None:
+    def _fail_stream(self, event: Unreadable) -> None:
         error = DaemonError(ErrorCode.PARSE_ERROR, f"The stream cannot be read: {event.reason}.")
         self.refuse(None, error, self.send)
         self._wire.close()
 
     def _receive(self, message: messages.Message) -> None:
         if isinstance(message, Batch):
-            replies = _Replies(len(message.items), self.outbox.send)
+            replies = _BatchReplies(len(message.items), self.outbox.send)
             for item in message.items:
                 self._receive_one(item, replies.add)
         else:
@@ -243,16 +245,11 @@ class Connection:
         elif isinstance(message, Invalid):
             self.refuse(message.id, message.error, sink)
         else:
-            self._calls.settle(message)
+            self._calls.resolve(message)
             sink(None)
 
-    def send(self, message: dict[str, Any] | None) -> None:
-        """Send a reply, if there is one and someone to read it."""
-        if message is not None and self.connected:
-            self.outbox.send(message)
 
-
-class _Replies:
+class _BatchReplies:
     """Collects the replies of a batch and sends them as one; nothing if there are none."""
 
     def __init__(self, expected: int, send: Callable[[Any], None]) -> None:

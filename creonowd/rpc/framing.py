@@ -1,6 +1,6 @@
 """Where one message ends and the next begins: lines, or `Content-Length` headers.
 
-Knows bytes; knows no JSON. Never holds more than one message and one chunk.
+A splitter never holds more than one message and one chunk.
 """
 
 import re
@@ -9,91 +9,14 @@ from enum import Enum
 
 from creonowd.model import Model
 
-HEAD_KEPT = 4 * 1024
-TAIL_KEPT = 512
-BLANK = b" \t\r\n\xef\xbb\xbf"
-
-
-class Oversized(Model):
-    """A message that was skipped; its two ends are kept so that an id may be found in them."""
-
-    size: int
-    head: bytes
-    tail: bytes
-
-
-class Filling:
-    """A message of known length that has begun: what arrives is copied once, to where it stays."""
-
-    def __init__(self, begun: bytearray, start: int, length: int) -> None:
-        self.body = bytearray(length)
-        self.size = len(begun) - start
-        with memoryview(begun) as view:
-            self.body[: self.size] = view[start:]
-
-    @property
-    def done(self) -> bool:
-        """Whether all of it is there."""
-        return self.size == len(self.body)
-
-    def room(self) -> memoryview | None:
-        """Offer the place of what is missing."""
-        return None if self.done else memoryview(self.body)[self.size :]
-
-    def take(self, data: bytes | memoryview) -> int:
-        """Copy what belongs to the message; tell how many bytes that was."""
-        used = min(len(self.body) - self.size, len(data))
-        with memoryview(data) as view:
-            self.body[self.size : self.size + used] = view[:used]
-        self.size += used
-        return used
-
-
-class Skipped:
-    """A message too large to keep: counts it, and keeps its two ends."""
-
-    def __init__(self, remaining: int | None = None) -> None:
-        self._remaining = remaining
-        self._size = 0
-        self._head = b""
-        self._tail = b""
-        self.done = remaining == 0
-
-    @classmethod
-    def of(cls, start: bytes | bytearray) -> "Skipped":
-        """Begin with what has arrived of a message that has no stated length."""
-        skipped = cls()
-        skipped._keep(start)
-        return skipped
-
-    def take(self, buffer: bytearray) -> int:
-        """Swallow what belongs to the message; tell how many bytes that was."""
-        if self._remaining is None:
-            end = buffer.find(b"\n")
-            self.done = end >= 0
-            ours = end if self.done else len(buffer)
-            used = ours + self.done
-        else:
-            used = ours = min(self._remaining, len(buffer))
-            self._remaining -= used
-            self.done = self._remaining == 0
-        self._keep(buffer if ours == len(buffer) else buffer[:ours])
-        return used
-
-    def event(self) -> Oversized:
-        """Tell what was skipped."""
-        return Oversized(size=self._size, head=self._head, tail=self._tail.strip(BLANK))
-
-    def _keep(self, data: bytes | bytearray) -> None:
-        self._size += len(data)
-        self._head += bytes(data[: max(0, HEAD_KEPT - len(self._head))])
-        self._tail = (self._tail + bytes(data[-TAIL_KEPT:]))[-TAIL_KEPT:]
-
-
 HEADER_LIMIT = 8 * 1024
 LARGE = 64 * 1024
 LONGEST_SKIP = 10**12
+HEAD_BYTES = 4 * 1024
+TAIL_BYTES = 512
+BLANK = b" \t\r\n\xef\xbb\xbf"
 NOT_A_LENGTH = "Content-Length must be a number of bytes"
+
 _HEADER_START = b"content-"
 _END_OF_HEADERS = re.compile(rb"\r?\n\r?\n")
 _USUAL_HEADER = re.compile(rb"Content-Length: ([0-9]{1,13})\r\n\r\n")
@@ -113,17 +36,25 @@ class Frame(Model):
     body: bytes | bytearray
 
 
-class Broken(Model):
+class Oversized(Model):
+    """A message that was skipped; its two ends are kept to find its id in them."""
+
+    size: int
+    head: bytes
+    tail: bytes
+
+
+class Unreadable(Model):
     """Bytes after which no message boundary can be trusted any more."""
 
     reason: str
 
 
-Event = Frame | Oversized | Broken
+Event = Frame | Oversized | Unreadable
 
 
-def enclose(framing: Framing, body: bytearray, room: int = 0) -> bytearray:
-    """Mark the ends of an outgoing message, in place; its first `room` bytes are there for that."""
+def add_framing(framing: Framing, body: bytearray, room: int = 0) -> bytearray:
+    """Add the framing to an outgoing message, in place; its first `room` bytes are free for that."""
     head = b"Content-Length: %d\r\n\r\n" % (len(body) - room) if framing is Framing.HEADERS else b""
     if len(head) > room:
         body[:room] = head
@@ -135,6 +66,74 @@ def enclose(framing: Framing, body: bytearray, room: int = 0) -> bytearray:
     return body
 
 
+class PartialMessage:
+    """A message of known length of which a part has arrived; every byte is copied once."""
+
+    def __init__(self, begun: bytearray, start: int, length: int) -> None:
+        self.body = bytearray(length)
+        self.size = len(begun) - start
+        with memoryview(begun) as view:
+            self.body[: self.size] = view[start:]
+
+    @property
+    def done(self) -> bool:
+        """Whether all of it is there."""
+        return self.size == len(self.body)
+
+    def missing(self) -> memoryview | None:
+        """Return the memory of the missing bytes."""
+        return None if self.done else memoryview(self.body)[self.size :]
+
+    def take(self, data: bytes | memoryview) -> int:
+        """Copy the bytes that belong to the message, and return their number."""
+        used = min(len(self.body) - self.size, len(data))
+        with memoryview(data) as view:
+            self.body[self.size : self.size + used] = view[:used]
+        self.size += used
+        return used
+
+
+class SkippedMessage:
+    """A message too large to keep: only its size and its two ends are."""
+
+    def __init__(self, remaining: int | None = None) -> None:
+        self._remaining = remaining
+        self._size = 0
+        self._head = b""
+        self._tail = b""
+        self.done = remaining == 0
+
+    @classmethod
+    def of(cls, start: bytes | bytearray) -> "SkippedMessage":
+        """Begin with the first bytes of a message that has no stated length."""
+        skip = cls()
+        skip._keep(start)
+        return skip
+
+    def take(self, buffer: bytearray) -> int:
+        """Count the bytes that belong to the message, and return their number."""
+        if self._remaining is None:
+            end = buffer.find(b"\n")
+            self.done = end >= 0
+            ours = end if self.done else len(buffer)
+            used = ours + 1 if self.done else ours
+        else:
+            used = ours = min(self._remaining, len(buffer))
+            self._remaining -= used
+            self.done = self._remaining == 0
+        self._keep(buffer if ours == len(buffer) else buffer[:ours])
+        return used
+
+    def event(self) -> Oversized:
+        """Return the event for the skipped message."""
+        return Oversized(size=self._size, head=self._head, tail=self._tail.strip(BLANK))
+
+    def _keep(self, data: bytes | bytearray) -> None:
+        self._size += len(data)
+        self._head += bytes(data[: max(0, HEAD_BYTES - len(self._head))])
+        self._tail = (self._tail + bytes(data[-TAIL_BYTES:]))[-TAIL_BYTES:]
+
+
 class Splitter:
     """Cut a stream of bytes into messages, in the framing of its first bytes."""
 
@@ -143,53 +142,55 @@ class Splitter:
         self.limit = limit
         self._buffer = bytearray()
         self._scanned = 0
-        self._skipping: Skipped | None = None
-        self._filling: Filling | None = None
-        self._broken = False
+        self._skipped: SkippedMessage | None = None
+        self._partial: PartialMessage | None = None
+        self._stopped = False
 
     def feed(self, data: bytes | memoryview) -> None:
-        """Take in what has arrived; ask `events` what came of it."""
-        if self._broken:
+        """Add bytes that have arrived; `events` then yields the messages."""
+        if self._stopped:
             return
-        used = 0 if self._filling is None else self._filling.take(data)
+        used = 0 if self._partial is None else self._partial.take(data)
         if used < len(data):
             self._buffer += data[used:] if used else data
 
-    def room(self) -> memoryview | None:
-        """Offer the place where the rest of a large message belongs; say `filled` what came."""
-        return None if self._filling is None else self._filling.room()
+    def get_buffer(self) -> memoryview | None:
+        """Return the memory for the rest of a large message, or None to use `feed`."""
+        return None if self._partial is None else self._partial.missing()
 
-    def filled(self, size: int) -> None:
-        """Note that so many bytes were put into the room."""
-        if self._filling is not None:
-            self._filling.size += size
+    def buffer_updated(self, size: int) -> None:
+        """Count `size` bytes that were put into that memory."""
+        if self._partial is not None:
+            self._partial.size += size
 
     def events(self) -> Iterator[Event]:
-        """Yield every message that is complete; may be left half-way and taken up again."""
-        while not self._broken:
+        """Yield every complete message; the caller may stop early and call it again."""
+        while not self._stopped:
             event = self._next()
             if event is None:
                 return
             yield event
 
     def finish(self) -> Iterator[Event]:
-        """Yield what the end of the stream completes: a last line, or the news that one was cut."""
+        """Yield what the end of the stream completes: a last line, or that a message was cut."""
         yield from self.events()
         rest = bytes(self._buffer).strip(BLANK)
-        cut = self._filling is not None or self.framing is Framing.HEADERS
-        if self._skipping is not None:
-            skipped, self._skipping = self._skipping, None
-            yield skipped.event()
-        elif (rest or self._filling is not None) and not self._broken:
+        cut = self._partial is not None or self.framing is Framing.HEADERS
+        if self._skipped is not None:
+            skip, self._skipped = self._skipped, None
+            yield skip.event()
+        elif (rest or self._partial is not None) and not self._stopped:
             self._buffer.clear()
-            self._filling = None
-            yield Broken(reason="the stream ended inside a message") if cut else Frame(body=rest)
+            self._partial = None
+            yield (
+                Unreadable(reason="the stream ended inside a message") if cut else Frame(body=rest)
+            )
 
     def _next(self) -> Event | None:
-        if self._skipping is not None:
-            return self._skip(self._skipping)
-        if self._filling is not None:
-            return self._filled(self._filling)
+        if self._skipped is not None:
+            return self._skip(self._skipped)
+        if self._partial is not None:
+            return self._next_partial(self._partial)
         if self.framing is None:
             self._detect()
         if self.framing is Framing.HEADERS:
@@ -201,10 +202,10 @@ class Splitter:
         if not start:
             self._buffer.clear()
             return
-        known = start[: len(_HEADER_START)].lower()
-        if known == _HEADER_START:
+        start = start[: len(_HEADER_START)].lower()
+        if start == _HEADER_START:
             self.framing = Framing.HEADERS
-        elif not _HEADER_START.startswith(known):
+        elif not _HEADER_START.startswith(start):
             self.framing = Framing.LINES
 
     def _next_line(self) -> Event | None:
@@ -212,12 +213,12 @@ class Splitter:
             line = self._take(0, end, end + 1)
             self._scanned = 0
             if end > self.limit:
-                return Skipped.of(line).event()
-            if body := _stripped(line):
+                return SkippedMessage.of(line).event()
+            if body := _strip(line):
                 return Frame(body=body)
         self._scanned = len(self._buffer)
         if self._scanned > self.limit:
-            self._skipping = Skipped.of(self._buffer)
+            self._skipped = SkippedMessage.of(self._buffer)
             self._buffer = bytearray()
             self._scanned = 0
         return None
@@ -230,33 +231,33 @@ class Splitter:
         found = _END_OF_HEADERS.search(self._buffer, 0, HEADER_LIMIT + 4)
         if found is None:
             too_long = len(self._buffer) > HEADER_LIMIT
-            return self._break("the headers are too long") if too_long else None
+            return self._fail("the headers are too long") if too_long else None
         length = content_length(bytes(self._buffer[: found.start()]))
         return (
-            self._break(length) if isinstance(length, str) else self._next_body(found.end(), length)
+            self._fail(length) if isinstance(length, str) else self._next_body(found.end(), length)
         )
 
     def _next_body(self, start: int, length: int) -> Event | None:
         if length > LONGEST_SKIP:
-            return self._break(NOT_A_LENGTH)
+            return self._fail(NOT_A_LENGTH)
         if length > self.limit:
             del self._buffer[:start]
-            self._skipping = Skipped(remaining=length)
-            return self._skip(self._skipping)
+            self._skipped = SkippedMessage(remaining=length)
+            return self._skip(self._skipped)
         if len(self._buffer) < start + length:
-            self._filling = Filling(self._buffer, start, length)
+            self._partial = PartialMessage(self._buffer, start, length)
             self._buffer = bytearray()
             return None
         return Frame(body=self._take(start, start + length, start + length))
 
-    def _filled(self, filling: Filling) -> Event | None:
-        if not filling.done:
+    def _next_partial(self, partial: PartialMessage) -> Event | None:
+        if not partial.done:
             return None
-        self._filling = None
-        return Frame(body=filling.body)
+        self._partial = None
+        return Frame(body=partial.body)
 
     def _take(self, start: int, end: int, after: int) -> bytes | bytearray:
-        """Cut a message out of the buffer; a large one keeps it, and what follows is copied."""
+        """Cut a message out of the buffer; a large one keeps the buffer, and the rest is copied."""
         if end - start < LARGE:
             with memoryview(self._buffer) as view:
                 body = bytes(view[start:end])
@@ -267,31 +268,31 @@ class Splitter:
         del whole[:start]
         return whole
 
-    def _skip(self, skipped: Skipped) -> Event | None:
-        used = skipped.take(self._buffer)
+    def _skip(self, skip: SkippedMessage) -> Event | None:
+        used = skip.take(self._buffer)
         del self._buffer[:used]
-        if not skipped.done:
+        if not skip.done:
             return None
-        self._skipping = None
-        return skipped.event()
+        self._skipped = None
+        return skip.event()
 
     def stop(self) -> None:
-        """Take in nothing more, and forget what was not read yet."""
-        self._broken = True
+        """Ignore all further bytes, and drop those that were not read yet."""
+        self._stopped = True
         self._buffer.clear()
 
-    def _break(self, reason: str) -> Broken:
+    def _fail(self, reason: str) -> Unreadable:
         self.stop()
-        return Broken(reason=reason)
+        return Unreadable(reason=reason)
 
 
-def _stripped(line: bytes | bytearray) -> bytes | bytearray:
-    framed = line and line[0] not in BLANK and line[-1] not in BLANK
-    return line if framed else line.strip(BLANK)
+def _strip(line: bytes | bytearray) -> bytes | bytearray:
+    clean = line and line[0] not in BLANK and line[-1] not in BLANK
+    return line if clean else line.strip(BLANK)
 
 
 def content_length(headers: bytes) -> int | str:
-    """Read the one `Content-Length`, or say what is wrong with the headers."""
+    """Return the one `Content-Length`, or the reason why the headers are not valid."""
     lengths: set[bytes] = set()
     for line in headers.splitlines():
         name, colon, value = line.partition(b":")

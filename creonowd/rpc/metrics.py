@@ -1,11 +1,11 @@
-"""How often, how fast and how badly each channel was answered. Knows numbers, never payloads."""
+"""Counts, latencies and errors of each channel."""
 
 from collections import Counter, deque
 from collections.abc import Sequence
 
 from creonowd.model import Model
 
-KEPT = 1024
+LATENCIES = 1024
 
 
 class ChannelMetrics(Model):
@@ -19,12 +19,12 @@ class ChannelMetrics(Model):
     p99_ms: float
 
 
-class _Record:
+class _ChannelRecord:
     def __init__(self) -> None:
         self.count = 0
         self.in_flight = 0
         self.errors: Counter[str] = Counter()
-        self.seconds: deque[float] = deque(maxlen=KEPT)
+        self.seconds: deque[float] = deque(maxlen=LATENCIES)
 
 
 class Metrics:
@@ -32,14 +32,14 @@ class Metrics:
 
     def __init__(self) -> None:
         self.counters: Counter[str] = Counter()
-        self._channels: dict[str, _Record] = {}
+        self._channels: dict[str, _ChannelRecord] = {}
 
-    def started(self, channel: str) -> None:
-        """Note that a request of this channel is being worked on."""
+    def start(self, channel: str) -> None:
+        """Count a request that begins."""
         self._of(channel).in_flight += 1
 
-    def finished(self, channel: str, seconds: float, code: str | None) -> None:
-        """Note how it ended: `code` is None when it went well."""
+    def finish(self, channel: str, seconds: float, code: str | None) -> None:
+        """Count a request that has ended; `code` is None when it succeeded."""
         record = self._of(channel)
         record.in_flight -= 1
         record.count += 1
@@ -48,13 +48,13 @@ class Metrics:
             record.errors[code] += 1
 
     def channels(self) -> dict[str, ChannelMetrics]:
-        """Summarise every channel that was ever asked."""
+        """Summarise every channel that was called."""
         return {name: _summary(record) for name, record in sorted(self._channels.items())}
 
-    def _of(self, channel: str) -> _Record:
+    def _of(self, channel: str) -> _ChannelRecord:
         record = self._channels.get(channel)
         if record is None:
-            record = self._channels[channel] = _Record()
+            record = self._channels[channel] = _ChannelRecord()
         return record
 
 
@@ -65,7 +65,7 @@ def percentile(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-def _summary(record: _Record) -> ChannelMetrics:
+def _summary(record: _ChannelRecord) -> ChannelMetrics:
     ordered = sorted(record.seconds)
     p50, p95, p99 = (round(percentile(ordered, share) * 1000, 3) for share in (0.5, 0.95, 0.99))
     return ChannelMetrics(

@@ -1,7 +1,4 @@
-"""The JSON Schemas of the types that cross the wire, the same on every Python.
-
-Knows msgspec's schemas and where they depend on the interpreter; knows no channel.
-"""
+"""The OpenRPC document of a contract, the same on every version of Python."""
 
 import hashlib
 import inspect
@@ -15,7 +12,8 @@ import msgspec.inspect as mi
 from creonowd.errors import CATALOGUE, WARNINGS, ErrorCode, WarningCode
 from creonowd.rpc.channel import NOTIFICATIONS, Channel, HostCall, Notification, Stamp
 
-PLACE = "#/components/schemas/"
+OPENRPC = "1.3.2"
+SCHEMAS = "#/components/schemas/"
 
 Schema = dict[str, Any]
 
@@ -27,34 +25,34 @@ class Components:
     schemas: dict[str, Schema]
     references: Sequence[tuple[Any, Schema]]
 
-    def of(self, wanted: Any) -> Schema:
-        """Give the schema of one of the types; named ones are references."""
-        return next(schema for known, schema in self.references if known is wanted)
+    def of(self, kind: Any) -> Schema:
+        """Return the schema of a type; a reference if the type has a name."""
+        return next(schema for one, schema in self.references if one is kind)
 
-    def struct(self, wanted: Any) -> Schema:
-        """Give the definition of a named type, not the reference to it."""
-        return self.schemas[self.of(wanted)["$ref"].removeprefix(PLACE)]
+    def struct(self, kind: Any) -> Schema:
+        """Return the definition of a named type, not the reference to it."""
+        return self.schemas[self.of(kind)["$ref"].removeprefix(SCHEMAS)]
 
 
-def components_of(heard: Sequence[Any], said: Sequence[Any]) -> Components:
-    """Describe the types that the daemon hears and those that it says.
+def components_of(inputs: Sequence[Any], outputs: Sequence[Any]) -> Components:
+    """Describe the types that the daemon receives and those that it sends.
 
-    A field with a default may be left out by whoever speaks to the daemon; the daemon itself
-    leaves out only what is unset. So in types that are only said, such fields are required.
+    A client may leave out a field with a default; the daemon leaves out only what is unset. So
+    such fields are required in types that the daemon only sends.
     """
-    types = [*heard, *said]
-    raw, named = msgspec.json.schema_components(types, ref_template=PLACE + "{name}")
-    schemas = {name: _settled(schema) for name, schema in sorted(named.items())}
-    references = list(zip(types, map(_settled, raw), strict=True))
-    loose = _reachable((schema for _, schema in references[: len(heard)]), schemas)
-    for struct in _structs(mi.multi_type_info(said), set()):
+    types = [*inputs, *outputs]
+    raw, named = msgspec.json.schema_components(types, ref_template=SCHEMAS + "{name}")
+    schemas = {name: _normalise(schema) for name, schema in sorted(named.items())}
+    references = list(zip(types, map(_normalise, raw), strict=True))
+    input_names = _reachable((schema for _, schema in references[: len(inputs)]), schemas)
+    for struct in _structs_in(mi.multi_type_info(outputs), set()):
         name = struct.__name__ if struct.__name__ in schemas else _full_name(struct)
-        if name not in loose:
-            schemas[name] = _always_there(schemas[name], struct)
+        if name not in input_names:
+            schemas[name] = _require_fields(schemas[name], struct)
     return Components(schemas, references)
 
 
-def _always_there(schema: Schema, struct: type[msgspec.Struct]) -> Schema:
+def _require_fields(schema: Schema, struct: type[msgspec.Struct]) -> Schema:
     omits = struct.__struct_config__.omit_defaults
     optional = {
         field.encode_name
@@ -62,7 +60,7 @@ def _always_there(schema: Schema, struct: type[msgspec.Struct]) -> Schema:
         if field.default is msgspec.UNSET or (omits and not field.required)
     }
     properties = cast("dict[str, Schema]", schema["properties"])
-    bare = {n: {k: v for k, v in held.items() if k != "default"} for n, held in properties.items()}
+    bare = {n: {k: v for k, v in node.items() if k != "default"} for n, node in properties.items()}
     return {**schema, "properties": bare, "required": [n for n in bare if n not in optional]}
 
 
@@ -70,18 +68,18 @@ def _full_name(struct: type) -> str:
     return f"{struct.__module__}.{struct.__qualname__}"
 
 
-def _structs(held: Any, seen: set[type]) -> Iterator[type[msgspec.Struct]]:
+def _structs_in(node: Any, seen: set[type]) -> Iterator[type[msgspec.Struct]]:
     """Find every struct inside msgspec's description of some types."""
-    if isinstance(held, mi.StructType):
-        if held.cls in seen:
+    if isinstance(node, mi.StructType):
+        if node.cls in seen:
             return
-        seen.add(held.cls)
-        yield held.cls
-    if isinstance(held, mi.Type | mi.Field):
-        held = msgspec.structs.astuple(held)
-    if isinstance(held, list | tuple):
-        for part in cast("Sequence[Any]", held):
-            yield from _structs(part, seen)
+        seen.add(node.cls)
+        yield node.cls
+    if isinstance(node, mi.Type | mi.Field):
+        node = msgspec.structs.astuple(node)
+    if isinstance(node, list | tuple):
+        for part in cast("Sequence[Any]", node):
+            yield from _structs_in(part, seen)
 
 
 def _reachable(roots: Iterator[Schema], schemas: Mapping[str, Schema]) -> set[str]:
@@ -97,28 +95,28 @@ def _reachable(roots: Iterator[Schema], schemas: Mapping[str, Schema]) -> set[st
 
 def _named_in(schema: Any) -> Iterator[str]:
     if isinstance(schema, dict):
-        held = cast("Schema", schema)
-        if isinstance(reference := held.get("$ref"), str):
-            yield reference.removeprefix(PLACE)
-        for value in held.values():
+        node = cast("Schema", schema)
+        if isinstance(reference := node.get("$ref"), str):
+            yield reference.removeprefix(SCHEMAS)
+        for value in node.values():
             yield from _named_in(value)
     elif isinstance(schema, list):
         for item in cast("list[Any]", schema):
             yield from _named_in(item)
 
 
-def _settled(schema: Any) -> Any:
-    """Take out what differs between interpreters: docstring indentation, the order of unions."""
+def _normalise(schema: Any) -> Any:
+    """Remove what differs between versions of Python: docstring indentation, order of unions."""
     if isinstance(schema, list):
-        return [_settled(item) for item in cast("list[Any]", schema)]
+        return [_normalise(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):
         return schema
-    held = {key: _settled(value) for key, value in cast("Schema", schema).items()}
-    if isinstance(description := held.get("description"), str):
-        held["description"] = inspect.cleandoc(description)
-    if "anyOf" in held:
-        held["anyOf"] = sorted(held["anyOf"], key=_order)
-    return held
+    node = {key: _normalise(value) for key, value in cast("Schema", schema).items()}
+    if isinstance(description := node.get("description"), str):
+        node["description"] = inspect.cleandoc(description)
+    if "anyOf" in node:
+        node["anyOf"] = sorted(node["anyOf"], key=_order)
+    return node
 
 
 def _order(schema: Schema) -> tuple[bool, bytes]:
@@ -126,12 +124,9 @@ def _order(schema: Schema) -> tuple[bool, bytes]:
     return schema.get("type") == "null", msgspec.json.encode(schema, order="sorted")
 
 
-OPENRPC = "1.3.2"
-
-
 @dataclass(frozen=True)
 class Contract:
-    """What one version of the protocol promises: calls, events, and calls back."""
+    """One version of the protocol: channels, notifications and calls to the host."""
 
     version: int
     channels: Sequence[Channel]
@@ -142,15 +137,15 @@ class Contract:
 def describe(contract: Contract) -> Schema:
     """Make the OpenRPC document that `rpc.discover` serves and `protocol/openrpc.json` holds.
 
-    Who may call and for how long stands beside each method as `x-role` and `x-deadline`; what
-    the daemon says by itself is in `x-notifications` and `x-hostCalls`.
+    `x-role` and `x-deadline` of a method are who may call it and for how long; `x-notifications`
+    and `x-hostCalls` list what the daemon sends unasked.
     """
     channels = sorted(contract.channels, key=_name)
     events = sorted((*NOTIFICATIONS, *contract.notifications), key=_name)
     calls = sorted(contract.host_calls, key=_name)
     types = components_of(
-        heard=[*(c.params for c in channels), *(c.result for c in calls)],
-        said=[
+        inputs=[*(c.params for c in channels), *(c.result for c in calls)],
+        outputs=[
             *(c.result for c in channels),
             *(e.fields for e in events),
             *(c.params for c in calls),

@@ -1,35 +1,41 @@
-"""What goes out to one client: replies at once, events as fast as it reads.
+"""The outgoing messages of one client: replies at once, events as fast as it reads.
 
-Knows order and bounds; knows no channel.
+A transport sends the short ones of one turn of the event loop as one write.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any, ParamSpec, Protocol
 
 import msgspec
 
-from creonowd.rpc.framing import Framing, enclose
+from creonowd.rpc.framing import Framing, add_framing
 from creonowd.rpc.messages import encode, notification
 from creonowd.rpc.peer import Merge
 
-WAITING_EVENTS = 256
+MAX_WAITING_EVENTS = 256
 HEAD_ROOM = 32
+SHORT_BYTES = 16 * 1024
+BATCH_BYTES = 64 * 1024
 LAGGED = "$/lagged"
+
+Bytes = bytes | bytearray
+Later = Callable[[Callable[[], None]], object]
+P = ParamSpec("P")
 
 
 class Wire(Protocol):
     """The byte pipe of one connection, as a transport offers it."""
 
-    def write(self, data: bytes | bytearray) -> None:
-        """Send bytes; buffers what the client does not take yet."""
+    def write(self, data: Bytes) -> None:
+        """Send bytes; those that the client does not read yet are buffered."""
         ...
 
-    def write_soon(self, data: bytes | bytearray) -> None:
-        """Send bytes in their order, at the end of this turn of the loop at the latest."""
+    def write_soon(self, data: Bytes) -> None:
+        """Send bytes in order, at the end of this turn of the event loop at the latest."""
         ...
 
     def buffered(self) -> int:
-        """Tell how many bytes the client has not taken yet."""
+        """Return how many bytes the client has not read yet."""
         ...
 
     def pause(self) -> None:
@@ -41,7 +47,7 @@ class Wire(Protocol):
         ...
 
     def defer(self, callback: Callable[[], None]) -> None:
-        """Run `callback` after everyone else had a turn."""
+        """Run `callback` in the next turn of the event loop."""
         ...
 
     def close(self) -> None:
@@ -63,42 +69,93 @@ class Outbox:
 
     def send(self, message: Any) -> None:
         """Send a reply, a call or a batch of replies; these are never dropped."""
-        self._wire.write(self._enclosed(message))
+        self._wire.write(self._encode(message))
 
     def notify(self, name: str, fields: Any, key: str, merge: Merge | None) -> None:
-        """Send an event, or let it wait and join up while the client lags."""
+        """Send an event; while the client lags, keep it and merge it with later ones."""
         if not self.congested and not self._waiting:
-            self._post(name, fields)
+            self._send_event(name, fields)
             return
-        held = self._waiting.get((name, key))
-        if held is not None and merge is not None:
-            self._waiting[name, key] = (merge(held[0], fields), True)
-        elif held is None and (merge is not None or len(self._waiting) < WAITING_EVENTS):
+        earlier = self._waiting.get((name, key))
+        if earlier is not None and merge is not None:
+            self._waiting[name, key] = (merge(earlier[0], fields), True)
+        elif earlier is None and (merge is not None or len(self._waiting) < MAX_WAITING_EVENTS):
             self._waiting[name, key] = (fields, merge is not None)
         else:
             self._lagged += 1
-            if held is not None:
+            if earlier is not None:
                 self._waiting[name, key] = (fields, False)
 
     def congest(self) -> None:
-        """Note that the client has stopped reading."""
+        """Keep events back: the client has stopped reading."""
         self.congested = True
 
     def relieve(self) -> None:
-        """Send what waited, and how many events were lost to waiting."""
+        """Send the waiting events, and how many were dropped."""
         self.congested = False
         waiting, self._waiting = self._waiting, {}
         for (name, _), (fields, _) in waiting.items():
-            self._post(name, fields)
+            self._send_event(name, fields)
         if self._lagged:
             lagged, self._lagged = self._lagged, 0
-            self._post(LAGGED, {"count": lagged})
+            self._send_event(LAGGED, {"count": lagged})
 
-    def _post(self, name: str, fields: Any) -> None:
+    def _send_event(self, name: str, fields: Any) -> None:
         self._sequence += 1
         stamp = {"seq": self._sequence, "ts": self._now_ms()}
         message = notification(name, msgspec.to_builtins(fields) | stamp)
-        self._wire.write_soon(self._enclosed(message))
+        self._wire.write_soon(self._encode(message))
 
-    def _enclosed(self, message: Any) -> bytearray:
-        return enclose(self.framing, encode(message, HEAD_ROOM), HEAD_ROOM)
+    def _encode(self, message: Any) -> bytearray:
+        return add_framing(self.framing, encode(message, HEAD_ROOM), HEAD_ROOM)
+
+
+class WriteBatch:
+    """Collect short messages during `turn` and send them as one; a long one is sent at once.
+
+    `later` schedules a flush for messages that are added outside of `turn`.
+    """
+
+    def __init__(self, send: Callable[[Bytes], None], later: Later) -> None:
+        self._send = send
+        self._later = later
+        self._messages: list[Bytes] = []
+        self._size = 0
+        self._in_turn = False
+
+    def add(self, data: Bytes) -> None:
+        """Send bytes: at once, or with the others of this turn if they are few."""
+        if len(data) > BATCH_BYTES:
+            self.flush()
+        self._append(data)
+        if not self._in_turn or len(data) > SHORT_BYTES:
+            self.flush()
+
+    def add_soon(self, data: Bytes) -> None:
+        """Send bytes at the end of the turn at the latest."""
+        if not self._in_turn and not self._messages:
+            self._later(self.flush)
+        self._append(data)
+        if self._size > BATCH_BYTES:
+            self.flush()
+
+    def turn(self, work: Callable[P, None], *args: P.args, **kwargs: P.kwargs) -> None:
+        """Run `work`, then send the short messages that it added."""
+        self._in_turn = True
+        try:
+            work(*args, **kwargs)
+        finally:
+            self._in_turn = False
+            self.flush()
+
+    def flush(self) -> None:
+        """Send the collected messages."""
+        messages = self._messages
+        if messages:
+            self._messages = []
+            self._size = 0
+            self._send(messages[0] if len(messages) == 1 else b"".join(messages))
+
+    def _append(self, data: Bytes) -> None:
+        self._messages.append(data)
+        self._size += len(data)

@@ -1,4 +1,4 @@
-"""The other end of a connection, as features see it. Knows no bytes."""
+"""The client as features see it, and the calls that the daemon makes to it."""
 
 from collections.abc import Callable
 from typing import Any, Protocol, TypeVar
@@ -19,7 +19,7 @@ class Peer(Protocol):
 
     @property
     def id(self) -> str:
-        """Tell connections apart in logs and stores; never a secret."""
+        """The name of the connection in logs and stores; never a secret."""
         ...
 
     @property
@@ -46,7 +46,7 @@ class Peer(Protocol):
         ...
 
     async def call(self, name: str, params: Any, result: type[T], timeout_ms: int) -> T:
-        """Ask the client; DaemonError TIMEOUT, DISCONNECTED or HOST_ERROR when it does not answer well."""
+        """Call the client; fails with TIMEOUT, DISCONNECTED or HOST_ERROR."""
         ...
 
     def when_closed(self, callback: Callable[[], None]) -> None:
@@ -54,9 +54,9 @@ class Peer(Protocol):
         ...
 
 
-class _Waiting:
+class _PendingCall:
     def __init__(self) -> None:
-        self.settled = anyio.Event()
+        self.done = anyio.Event()
         self.response: messages.Response | None = None
 
 
@@ -65,46 +65,46 @@ class Calls:
 
     def __init__(self, send: Callable[[Any], None]) -> None:
         self._send = send
-        self._made = 0
-        self._waiting: dict[str, _Waiting] = {}
+        self._count = 0
+        self._pending: dict[str, _PendingCall] = {}
         self._closed = False
 
-    async def ask(self, method: str, params: Any, result: type[T], timeout_ms: int) -> T:
-        """Call the client and wait for a reply of the right shape."""
+    async def call(self, method: str, params: Any, result: type[T], timeout_ms: int) -> T:
+        """Call the client and decode its reply."""
         if self._closed:
             raise DaemonError(ErrorCode.DISCONNECTED)
-        self._made += 1
-        number = f"creonowd-{self._made}"
-        waiting = self._waiting[number] = _Waiting()
+        self._count += 1
+        number = f"creonowd-{self._count}"
+        pending = self._pending[number] = _PendingCall()
         self._send(messages.call(number, method, params))
         try:
             with anyio.fail_after(timeout_ms / 1000):
-                await waiting.settled.wait()
+                await pending.done.wait()
         except TimeoutError:
             raise DaemonError(ErrorCode.TIMEOUT, f"The client did not answer {method}.") from None
         finally:
-            del self._waiting[number]
-            if not waiting.settled.is_set():
+            del self._pending[number]
+            if not pending.done.is_set():
                 self._send(messages.notification("$/cancelRequest", {"id": number}))
-        return _read(waiting.response, method, result)
+        return _decode_result(pending.response, method, result)
 
-    def settle(self, response: messages.Response) -> bool:
-        """Hand a reply to the call that waits for it; False if none does."""
-        waiting = self._waiting.get(response.id) if isinstance(response.id, str) else None
-        if waiting is None or waiting.settled.is_set():
+    def resolve(self, response: messages.Response) -> bool:
+        """Pass a reply to the call that waits for it; False if none does."""
+        pending = self._pending.get(response.id) if isinstance(response.id, str) else None
+        if pending is None or pending.done.is_set():
             return False
-        waiting.response = response
-        waiting.settled.set()
+        pending.response = response
+        pending.done.set()
         return True
 
     def close(self) -> None:
-        """Fail every call that still waits: the client has gone."""
+        """Fail every pending call: the client has gone."""
         self._closed = True
-        for waiting in self._waiting.values():
-            waiting.settled.set()
+        for pending in self._pending.values():
+            pending.done.set()
 
 
-def _read(response: messages.Response | None, method: str, result: type[T]) -> T:
+def _decode_result(response: messages.Response | None, method: str, result: type[T]) -> T:
     if response is None:
         raise DaemonError(ErrorCode.DISCONNECTED)
     if response.error is not None:

@@ -1,7 +1,6 @@
-"""Every connection of one daemon, and their common end. Knows no socket and no feature."""
+"""The RPC server of one daemon: its connections, what they share, and how it ends."""
 
-import os
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 from typing import Annotated, Any, Protocol
 
@@ -11,7 +10,6 @@ from msgspec import Meta
 
 from creonowd import __version__
 from creonowd.clock import Clock
-from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Result
 from creonowd.rpc.access import Grant, Grants, TokenThrottle
 from creonowd.rpc.channel import Channel
@@ -21,37 +19,75 @@ from creonowd.rpc.outbox import Wire
 from creonowd.rpc.requests import StopReason
 from creonowd.settings import Settings
 
-DRAIN_STEP = 0.01
+POLL_SECONDS = 0.01
 FLUSH_SECONDS = 1.0
-MOST_STRANGERS = 256
+MAX_UNAUTHENTICATED = 256
+
+
+class Host(Protocol):
+    """The process around a server, as far as the server and the channels depend on it."""
+
+    @property
+    def pid(self) -> int:
+        """The process id."""
+        ...
+
+    def session(self, connection: Connection) -> Any:
+        """Make the first argument of handlers for the requests of a connection."""
+        ...
+
+    def describe(self) -> dict[str, Any]:
+        """Make the OpenRPC document of all channels."""
+        ...
+
+    @property
+    def loading(self) -> bool:
+        """Whether channels are still being loaded; requests for those that are missing wait."""
+        ...
+
+    def when_loaded(self, callback: Callable[[], None]) -> None:
+        """Run `callback` once all channels have been added to the server."""
+        ...
+
+    def watch_parent(self, pid: int) -> None:
+        """End the daemon when the process `pid` ends."""
+        ...
+
+    async def viewer_address(self) -> str:
+        """Return the address of the viewer, serving it if it is not served yet."""
+        ...
+
+    async def save_viewer_tokens(self) -> None:
+        """Store which viewer pages may connect again after a crash."""
+        ...
 
 
 class Server:
-    """Accepts connections, shares what they share, and drains them at the end."""
+    """Accept connections, hold what they share, and drain them at the end."""
 
     def __init__(
-        self, channels: Iterable[Channel], settings: Settings, clock: Clock, tasks: TaskGroup
+        self,
+        channels: Iterable[Channel],
+        settings: Settings,
+        clock: Clock,
+        tasks: TaskGroup,
+        host: Host,
     ) -> None:
-        self.channels = {channel.name: channel for channel in channels}
+        self.channels: dict[str, Channel] = {}
         self.settings = settings
         self.clock = clock
         self.tasks = tasks
+        self.host = host
         self.metrics = Metrics()
         self.grants = Grants(clock)
-        self.doorman = TokenThrottle(self.grants, clock)
+        self.throttle = TokenThrottle(self.grants, clock)
         self.stopping = anyio.Event()
         self.exiting = anyio.Event()
         self.reason = ""
-        self.open_session: Callable[[Connection], Any] = lambda _: self
-        self.complete = True
         self.connections: dict[Connection, None] = {}
-        self.describe: Callable[[], dict[str, Any]] = dict
-        self.watch_parent: Callable[[int], None] = _ignore
-        self.open_page: Callable[[], Awaitable[str]] = _no_page
-        self.keep_pages: Callable[[], Awaitable[None]] = _keep_nothing
         self._opened = 0
-        self._parked: list[Callable[[], None]] = []
         self._started = clock.monotonic()
+        self.add(channels)
 
     @property
     def uptime_ms(self) -> int:
@@ -60,61 +96,49 @@ class Server:
 
     @cached_property
     def document(self) -> dict[str, Any]:
-        """The OpenRPC document of what can be asked here; made when first wanted."""
-        return self.describe()
+        """The OpenRPC document of all channels."""
+        return self.host.describe()
 
     @cached_property
     def contract_hash(self) -> str:
-        """The hash of that document."""
+        """The hash of the OpenRPC document."""
         from creonowd.rpc.openrpc import contract_hash
 
         return contract_hash(self.document)
 
-    def expect_more(self) -> None:
-        """Note that channels are still being loaded: what asks for them waits."""
-        self.complete = False
-
-    def park(self, callback: Callable[[], None]) -> None:
-        """Run `callback` when all channels are there."""
-        self._parked.append(callback)
-
     def add(self, channels: Iterable[Channel]) -> None:
-        """Complete the table, and answer what waited for it."""
+        """Add channels to the table."""
         self.channels |= {channel.name: channel for channel in channels}
-        self.complete = True
-        parked, self._parked = self._parked, []
-        for callback in parked:
-            callback()
 
     def connect(self, wire: Wire, transport: str, grant: Grant | None) -> Connection:
-        """Open a connection with the rights that its transport implies; None until a token is shown."""
+        """Open a connection with the rights of its transport; None until it sends a token."""
         self._opened += 1
         connection = Connection(self, wire, f"{transport}-{self._opened}", grant)
         self.connections[connection] = None
-        self._make_room()
+        self._limit_unauthenticated()
         return connection
 
-    def _make_room(self) -> None:
-        """Close the stranger that is here longest; those whose token is yet to be seen stay."""
-        strangers = [one for one in self.connections if one.grant is None]
-        if len(strangers) <= MOST_STRANGERS:
+    def _limit_unauthenticated(self) -> None:
+        """Close the oldest connection without rights, unless its token is being checked."""
+        without = [one for one in self.connections if one.grant is None]
+        if len(without) <= MAX_UNAUTHENTICATED:
             return
-        seen = (one for one in strangers[:-1] if one.id not in self.doorman.waiting)
-        leaving = next(seen, strangers[-1])
-        leaving.close()
-        self.forget(leaving)
+        unchecked = (one for one in without[:-1] if one.id not in self.throttle.waiting)
+        surplus = next(unchecked, without[-1])
+        surplus.close()
+        self.forget(surplus)
 
     def forget(self, connection: Connection) -> None:
         """Drop a connection that has ended."""
         self.connections.pop(connection, None)
 
     def revoke(self, token: str) -> bool:
-        """Take a token back and end what its holders are doing; False if there is no such token."""
+        """Revoke a token and stop the requests of its holders; False if there is no such token."""
         grant = self.grants.revoke(token)
         if grant is None:
             return False
         for connection in list(self.connections):
-            if connection.grant is not None and connection.grant.stems_from(grant):
+            if connection.grant is not None and connection.grant.descends_from(grant):
                 connection.requests.stop(StopReason.REVOKED)
         return True
 
@@ -143,45 +167,33 @@ class Server:
 
         True if nothing had to be stopped.
         """
-        if await self._quiet_within(seconds):
+        if await self._is_idle_within(seconds):
             return True
         for connection in list(self.connections):
             connection.requests.stop(StopReason.SHUTTING_DOWN)
-        await self._quiet_within(FLUSH_SECONDS)
+        await self._is_idle_within(FLUSH_SECONDS)
         return False
 
-    async def _quiet_within(self, seconds: float) -> bool:
+    async def _is_idle_within(self, seconds: float) -> bool:
         with anyio.move_on_after(seconds):
-            while not self.idle:  # noqa: ASYNC110 - bytes leave through transports that tell nobody
-                await anyio.sleep(DRAIN_STEP)
+            while not self.idle:  # noqa: ASYNC110 - transports do not signal when bytes have left
+                await anyio.sleep(POLL_SECONDS)
             return True
         return False
 
-    async def settled(self) -> None:
-        """Wait until no request is in flight but the one that asks, at most for the drain time."""
+    async def wait_for_last_request(self) -> None:
+        """Wait until only the calling request is in flight, at most for the drain time."""
         with anyio.move_on_after(self.settings.drain_ms / 1000):
             while self.in_flight > 1:  # noqa: ASYNC110 - requests end in many ways
-                await anyio.sleep(DRAIN_STEP)
+                await anyio.sleep(POLL_SECONDS)
 
 
-async def _no_page() -> str:
-    raise DaemonError(ErrorCode.UNSUPPORTED, "This daemon serves no pages.")
-
-
-async def _keep_nothing() -> None:
-    """Write nothing down: a server without a process of its own cannot be killed."""
-
-
-def _ignore(_pid: int) -> None:
-    """Watch nobody: a server without a process of its own has no parent."""
-
-
-class HasClock(Protocol):
-    """All that a sign of life needs to know."""
+class HasServer(Protocol):
+    """A session, as far as `app:ping` needs it."""
 
     @property
-    def clock(self) -> Clock:
-        """The daemon's clock."""
+    def server(self) -> Server:
+        """The server that the request came in on."""
         ...
 
 
@@ -194,9 +206,10 @@ class Pong(Result):
     now_ms: Annotated[int, Meta(description="milliseconds since the epoch")]
 
 
-def ping(session: HasClock, params: Empty) -> Pong:  # noqa: ARG001 - every handler takes a payload
+def ping(session: HasServer, params: Empty) -> Pong:  # noqa: ARG001 - every handler takes a payload
     """Answer at once."""
-    return Pong(pong=True, version=__version__, pid=os.getpid(), now_ms=session.clock.now_ms())
+    server = session.server
+    return Pong(pong=True, version=__version__, pid=server.host.pid, now_ms=server.clock.now_ms())
 
 
 PING = Channel("app:ping", ping)

@@ -1,1 +1,1 @@
-"""Bytes in, bytes out. Knows no method."""
+"""Transports: stdio, sockets, WebSocket and memory. They move bytes and know no channel."""

@@ -1,4 +1,4 @@
-"""A connection inside one process, for tests and for embedding. Knows no method."""
+"""A connection inside one process, for tests and for embedding."""
 
 import asyncio
 from collections.abc import Callable
@@ -9,35 +9,35 @@ from creonowd.rpc.server import Server
 
 
 class MemoryWire:
-    """The daemon's end; what it writes goes to `deliver` as long as someone reads."""
+    """The daemon's end; what it writes is passed to `deliver`, unless the client holds."""
 
     def __init__(self, server: Server, deliver: Callable[[bytes], None], role: Role | None) -> None:
         self._server = server
         self._deliver = deliver
-        self._held = bytearray()
+        self._unread = bytearray()
         self._reading = True
         self.closed = False
         self.paused = False
         self.connection = server.connect(self, "memory", None if role is None else Grant(role))
 
     def hold(self) -> None:
-        """Stop reading, as a client that hangs does."""
+        """Stop reading, like a client that hangs."""
         self._reading = False
 
     def release(self) -> None:
-        """Read on: take all that was held back."""
+        """Read again, first all that was kept back."""
         self._reading = True
-        held, self._held = bytes(self._held), bytearray()
-        self._deliver(held)
+        unread, self._unread = bytes(self._unread), bytearray()
+        self._deliver(unread)
         self.connection.relieve()
 
     def write(self, data: bytes | bytearray) -> None:
-        """Deliver bytes, or hold them back."""
+        """Deliver bytes, or keep them while the client holds."""
         if self._reading:
             self._deliver(bytes(data))
             return
-        self._held += data
-        if len(self._held) > self._server.settings.max_outbound_bytes:
+        self._unread += data
+        if len(self._unread) > self._server.settings.max_outbound_bytes:
             self.connection.congest()
 
     def write_soon(self, data: bytes | bytearray) -> None:
@@ -45,15 +45,15 @@ class MemoryWire:
         self.write(data)
 
     def buffered(self) -> int:
-        """Tell how many bytes are held back."""
-        return len(self._held)
+        """Return how many bytes the client has not read yet."""
+        return len(self._unread)
 
     def pause(self) -> None:
-        """Note that the client, which feeds directly, should wait."""
+        """Set `paused`; the client, which feeds directly, looks at it."""
         self.paused = True
 
     def resume(self) -> None:
-        """Note that the client may go on."""
+        """Clear `paused`."""
         self.paused = False
 
     def defer(self, callback: Callable[[], None]) -> None:
@@ -64,7 +64,5 @@ class MemoryWire:
         """End the connection in the next turn."""
         if not self.closed:
             self.closed = True
-            self.defer(self._lose)
-
-    def _lose(self) -> None:
-        self.connection.lost()
+            # The server may close it before `connect` has returned the connection.
+            self.defer(lambda: self.connection.disconnect())  # noqa: PLW0108

@@ -1,4 +1,4 @@
-"""A byte stream of asyncio as a `Wire`: the socket transports share it. Knows no method."""
+"""Unix sockets and loopback TCP."""
 
 import asyncio
 import contextlib
@@ -14,25 +14,29 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
 from creonowd.rpc.connection import Connection
+from creonowd.rpc.outbox import WriteBatch
 from creonowd.rpc.server import Server
-from creonowd.transports.write_batch import WriteBatch
 
-SCRATCH = 64 * 1024
-SENT_AT_ONCE = 512 * 1024
-Admission = Callable[[asyncio.Transport], Grant | None]
+LOOPBACK = "127.0.0.1"
+PROBE_SECONDS = 1.0
+BACKLOG = 1024
+READ_BYTES = 64 * 1024
+SEND_BUFFER_BYTES = 512 * 1024
+
+Admit = Callable[[asyncio.Transport], Grant | None]
 
 
 class StreamWire(asyncio.BufferedProtocol):
-    """One accepted connection. `admit` says what it may do, or closes it by raising."""
+    """One accepted socket as a `Wire`; `admit` returns its rights, or raises to close it."""
 
-    def __init__(self, server: Server, name: str, admit: Admission) -> None:
+    def __init__(self, server: Server, name: str, admit: Admit) -> None:
         self._server = server
         self._name = name
         self._admit = admit
         self._transport: asyncio.Transport | None = None
-        self._bundle = WriteBatch(self._send, asyncio.get_running_loop().call_soon)
-        self._scratch = memoryview(bytearray(SCRATCH))
-        self._room: memoryview | None = None
+        self._batch = WriteBatch(self._send, asyncio.get_running_loop().call_soon)
+        self._buffer = memoryview(bytearray(READ_BYTES))
+        self._message_buffer: memoryview | None = None
         self._connection: Connection | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -44,62 +48,62 @@ class StreamWire(asyncio.BufferedProtocol):
             stream.abort()
             return
         self._transport = stream
-        _widen(stream)
+        _enlarge_send_buffer(stream)
         stream.set_write_buffer_limits(high=self._server.settings.max_outbound_bytes)
         self._connection = self._server.connect(self, self._name, grant)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Say where the next bytes go: to their place in a large message, or here first."""
-        self._room = None if self._connection is None else self._connection.room()
-        return self._scratch if self._room is None else self._room
+        """Return the memory for the next bytes: inside a large message, or a buffer."""
+        self._message_buffer = None if self._connection is None else self._connection.get_buffer()
+        return self._buffer if self._message_buffer is None else self._message_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Pass bytes on, and send the short replies that they bring about together."""
-        connection, room = self._connection, self._room
+        """Pass bytes on, and send the short replies to them together."""
+        connection, message_buffer = self._connection, self._message_buffer
         if connection is None:
             return
-        if room is None:
-            self._bundle.turn(connection.feed, self._scratch[:nbytes])
+        if message_buffer is None:
+            self._batch.turn(connection.feed, self._buffer[:nbytes])
         else:
-            self._room = None
-            room.release()
-            self._bundle.turn(connection.filled, nbytes)
+            self._message_buffer = None
+            message_buffer.release()
+            self._batch.turn(connection.buffer_updated, nbytes)
 
     def eof_received(self) -> bool:
-        """Keep the other direction open: what was asked is still answered."""
+        """Keep the other direction open for the answers."""
         if self._connection is not None:
             self._connection.finish()
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell the connection that its client is gone."""
+        """End the connection."""
         if self._connection is not None:
-            self._connection.lost()
+            self._connection.disconnect()
 
     def pause_writing(self) -> None:
-        """Note that the client does not read."""
+        """Keep events back: the client does not read."""
         if self._connection is not None:
             self._connection.congest()
 
     def resume_writing(self) -> None:
-        """Note that it reads again."""
+        """Send events again."""
         if self._connection is not None:
             self._connection.relieve()
 
     def write(self, data: bytes | bytearray) -> None:
         """Send bytes: at once, or with the other replies of this turn if they are few."""
-        self._bundle.add(data)
+        self._batch.add(data)
 
     def write_soon(self, data: bytes | bytearray) -> None:
         """Send bytes with the others of this turn."""
-        self._bundle.add_soon(data)
+        self._batch.add_soon(data)
 
     def _send(self, data: bytes | bytearray) -> None:
         if self._transport is not None and not self._transport.is_closing():
             self._transport.write(data)
 
     def buffered(self) -> int:
-        """Tell how many bytes the client has not taken yet."""
+        """Return how many bytes the client has not read yet."""
         closed = self._transport is None or self._transport.is_closing()
         return 0 if closed or self._transport is None else self._transport.get_write_buffer_size()
 
@@ -116,43 +120,39 @@ class StreamWire(asyncio.BufferedProtocol):
 
     def defer(self, callback: Callable[[], None]) -> None:
         """Run `callback` in the next turn of the loop."""
-        asyncio.get_running_loop().call_soon(self._bundle.turn, callback)
+        asyncio.get_running_loop().call_soon(self._batch.turn, callback)
 
     def close(self) -> None:
         """Flush and close."""
-        self._bundle.flush()
+        self._batch.flush()
         if self._transport is not None:
             self._transport.close()
 
 
-def _widen(stream: asyncio.Transport) -> None:
-    """Let a large reply leave in one go, where the system allows it."""
+def _enlarge_send_buffer(stream: asyncio.Transport) -> None:
+    """Enlarge the send buffer so that a large reply is one write, where the system allows it."""
     with contextlib.suppress(OSError):
         stream.get_extra_info("socket").setsockopt(
-            socket.SOL_SOCKET, socket.SO_SNDBUF, SENT_AT_ONCE
+            socket.SOL_SOCKET, socket.SO_SNDBUF, SEND_BUFFER_BYTES
         )
 
 
-def protocol(server: Server, name: str, admit: Admission) -> Callable[[], Any]:
-    """Make the factory that asyncio's listeners want."""
+def protocol(server: Server, name: str, admit: Admit) -> Callable[[], Any]:
+    """Return the protocol factory for an asyncio listener."""
     return lambda: StreamWire(server, name, admit)
 
 
-PROBE_SECONDS = 1.0
-BACKLOG = 1024
-
-
 async def listen_unix(server: Server, path: Path) -> asyncio.Server:
-    """Open the socket, mode 0600; a live one is never taken away from its owner.
+    """Listen on a Unix socket of mode 0600; CONFLICT if another process listens on it.
 
-    A folder that is missing is made for this user only; one that is there is left as it is.
+    A missing folder is made for this user only; an existing one is left as it is.
     """
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     _remove_stale(path)
     listener = _bind(path)
     loop = asyncio.get_running_loop()
     return await loop.create_unix_server(
-        protocol(server, "socket", _admit), sock=listener, backlog=BACKLOG
+        protocol(server, "socket", _admit_own_user), sock=listener, backlog=BACKLOG
     )
 
 
@@ -182,13 +182,13 @@ def _remove_stale(path: Path) -> None:
 
 
 def remove_socket(path: Path) -> None:
-    """Take the socket away when its listener has ended."""
+    """Remove the socket of a listener that has ended."""
     if path.is_socket():
         path.unlink(missing_ok=True)
 
 
 def is_live(path: Path) -> bool:
-    """Whether anyone answers on the socket."""
+    """Return whether a process listens on the socket."""
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
         probe.settimeout(PROBE_SECONDS)
         try:
@@ -200,7 +200,7 @@ def is_live(path: Path) -> bool:
         return True
 
 
-def _admit(transport: asyncio.Transport) -> Grant:
+def _admit_own_user(transport: asyncio.Transport) -> Grant:
     uid = peer_uid(transport.get_extra_info("socket"))
     if uid is not None and uid != os.getuid():
         raise PermissionError
@@ -208,7 +208,7 @@ def _admit(transport: asyncio.Transport) -> Grant:
 
 
 def peer_uid(connection: socket.socket) -> int | None:
-    """Tell which user is at the other end; None where the platform does not say."""
+    """Return the user at the other end; None where the platform does not report it."""
     if sys.platform == "linux":
         credentials = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12)
         return struct.unpack("3i", credentials)[1]
@@ -219,9 +219,6 @@ def peer_uid(connection: socket.socket) -> int | None:
     return None
 
 
-LOOPBACK = "127.0.0.1"
-
-
 async def listen_tcp(server: Server, port: int = 0) -> asyncio.Server:
     """Listen on loopback only; port 0 picks a free one."""
     loop = asyncio.get_running_loop()
@@ -229,5 +226,5 @@ async def listen_tcp(server: Server, port: int = 0) -> asyncio.Server:
 
 
 def port_of(listener: asyncio.Server) -> int:
-    """Tell which port was picked."""
+    """Return the port of a listener."""
     return listener.sockets[0].getsockname()[1]

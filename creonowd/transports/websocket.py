@@ -1,6 +1,6 @@
-"""A loopback WebSocket, for the viewer and browser tests. A token has to be shown first.
+"""A loopback WebSocket, with the viewer's pages beside it; every client needs a token.
 
-Knows `Host` and `Origin`; knows no method. Loaded only when asked for.
+Only requests whose `Host` and `Origin` are this address are served.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from creonowd.transports.sockets import LOOPBACK
 PATH = "/rpc"
 CLOSE_SECONDS = 1.0
 OVERSIZE_FACTOR = 4
-STRANGERS_BYTES = 1024 * 1024
+UNAUTHENTICATED_BYTES = 1024 * 1024
 NAMES = (LOOPBACK, "localhost")
 
 Pages = Callable[[ServerConnection, Request], Response | None]
@@ -31,23 +31,23 @@ log = structlog.stdlib.get_logger(__name__)
 
 @contextlib.asynccontextmanager
 async def listen(server: Server, port: int, pages: Pages | None = None) -> AsyncGenerator[str]:
-    """Serve `ws://127.0.0.1:PORT/rpc`, and plain pages where `pages` knows them; yield the address."""
+    """Serve `ws://127.0.0.1:PORT/rpc` and the files of `pages`; yield the address."""
 
-    async def talk(socket: ServerConnection) -> None:
+    async def handle(socket: ServerConnection) -> None:
         wire = WebSocketWire(server, socket)
-        if isinstance(socket, Visitor):
-            socket.is_known = lambda: wire.connection.grant is not None
+        if isinstance(socket, LimitedConnection):
+            socket.is_authenticated = lambda: wire.connection.grant is not None
         await wire.run()
 
-    def receive(socket: ServerConnection, request: Request) -> Response | None:
-        return _receive(socket, request, pages)
+    def respond(socket: ServerConnection, request: Request) -> Response | None:
+        return _respond(socket, request, pages)
 
     async with serve(
-        talk,
+        handle,
         LOOPBACK,
         port,
-        process_request=receive,
-        create_connection=Visitor,
+        process_request=respond,
+        create_connection=LimitedConnection,
         max_size=server.settings.max_message_bytes * OVERSIZE_FACTOR,
         close_timeout=CLOSE_SECONDS,
         compression=None,
@@ -56,9 +56,9 @@ async def listen(server: Server, port: int, pages: Pages | None = None) -> Async
         yield f"ws://{LOOPBACK}:{next(iter(listener.sockets)).getsockname()[1]}{PATH}"
 
 
-def _receive(socket: ServerConnection, request: Request, pages: Pages | None) -> Response | None:
+def _respond(socket: ServerConnection, request: Request, pages: Pages | None) -> Response | None:
     port = socket.local_address[1]
-    if not _local(request, port):
+    if not _is_local(request, port):
         log.warning("websocket_refused", peer="websocket")
         return socket.respond(HTTPStatus.FORBIDDEN, "This address is not for you.\n")
     if request.path == PATH:
@@ -67,29 +67,29 @@ def _receive(socket: ServerConnection, request: Request, pages: Pages | None) ->
     return page or socket.respond(HTTPStatus.NOT_FOUND, "There is nothing here.\n")
 
 
-def _local(request: Request, port: int) -> bool:
+def _is_local(request: Request, port: int) -> bool:
     hosts = {f"{name}:{port}" for name in NAMES}
     if set(request.headers.get_all("Host")) - hosts or "Host" not in request.headers:
         return False
     return not set(request.headers.get_all("Origin")) - {f"http://{host}" for host in hosts}
 
 
-class Visitor(ServerConnection):
-    """A WebSocket that may send so many bytes and no more until it has shown its token.
+class LimitedConnection(ServerConnection):
+    """A WebSocket that may send only `UNAUTHENTICATED_BYTES` until it has sent its token.
 
-    The library keeps a message until it is whole, in as many pieces as the sender likes.
+    The library itself buffers a message in fragments until it is whole.
     """
 
-    heard = 0
+    received = 0
 
-    def is_known(self) -> bool:
-        """Whether the token was shown."""
+    def is_authenticated(self) -> bool:
+        """Return whether a valid token was sent."""
         return False
 
     def data_received(self, data: bytes) -> None:
-        """Take in bytes, or hang up on a stranger who does not end."""
-        self.heard += len(data)
-        if self.heard > STRANGERS_BYTES and not self.is_known():
+        """Process bytes, or abort a connection that is over its limit."""
+        self.received += len(data)
+        if self.received > UNAUTHENTICATED_BYTES and not self.is_authenticated():
             self.transport.abort()
         else:
             super().data_received(data)
@@ -104,29 +104,29 @@ class WebSocketWire:
         self._queue: deque[bytes | bytearray] = deque()
         self._queued = 0
         self._wake = anyio.Event()
-        self._go = anyio.Event()
-        self._go.set()
+        self._may_read = anyio.Event()
+        self._may_read.set()
         self._closing = False
         self.connection = server.connect(self, "websocket", None)
 
     async def run(self) -> None:
-        """Read and write until either side has had enough."""
+        """Read and write until either side closes."""
         try:
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(self._write_on)
+                tasks.start_soon(self._write_queue)
                 with contextlib.suppress(ConnectionClosed):
-                    await self._read_on()
+                    await self._read()
                 tasks.cancel_scope.cancel()
         finally:
-            self.connection.lost()
+            self.connection.disconnect()
 
-    async def _read_on(self) -> None:
+    async def _read(self) -> None:
         async for message in self._socket:
-            await self._go.wait()
+            await self._may_read.wait()
             body = message.encode("utf-8", "replace") if isinstance(message, str) else message
             self.connection.frame(body)
 
-    async def _write_on(self) -> None:
+    async def _write_queue(self) -> None:
         with contextlib.suppress(ConnectionClosed):
             while True:
                 while self._queue:
@@ -153,21 +153,21 @@ class WebSocketWire:
         self._wake.set()
 
     def write_soon(self, data: bytes | bytearray) -> None:
-        """Queue a message: all that waits leaves together anyway."""
+        """Queue a message."""
         self.write(data)
 
     def buffered(self) -> int:
-        """Tell how many bytes the client has not taken yet."""
+        """Return how many bytes the client has not read yet."""
         return self._queued
 
     def pause(self) -> None:
         """Stop reading."""
-        if self._go.is_set():
-            self._go = anyio.Event()
+        if self._may_read.is_set():
+            self._may_read = anyio.Event()
 
     def resume(self) -> None:
         """Read again."""
-        self._go.set()
+        self._may_read.set()
 
     def defer(self, callback: Callable[[], None]) -> None:
         """Run `callback` in the next turn of the loop."""

@@ -1,1 +1,1 @@
-"""The context viewer page and what serves it."""
+"""The context viewer: its page, and the responses that serve it."""

@@ -1,4 +1,4 @@
-"""What the browser may load: a handful of files of ours, under a strict policy. Knows no socket."""
+"""The files of the viewer as HTTP responses, under a strict content security policy."""
 
 from functools import cache
 from http import HTTPStatus
@@ -25,7 +25,7 @@ POLICY = (
 
 
 def page(_connection: object, request: Request) -> Response | None:
-    """Answer a plain request with one of the viewer's files, or None if it is none of them."""
+    """Return the response with one of the viewer's files, or None if the path is none of them."""
     path = request.path.partition("?")[0]
     name = "index.html" if path == "/" else path.removeprefix("/")
     body = load().get(name)
@@ -49,15 +49,15 @@ def page(_connection: object, request: Request) -> Response | None:
 
 @cache
 def load() -> dict[str, bytes]:
-    """Read every file once; blocks its thread the first time."""
+    """Return every file by name; the first call reads the disk."""
     folder = files("creonowd.viewer") / "static"
-    held = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
-    return held | {"codes.json": _codes()}
+    contents = {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+    return contents | {"codes.json": _codes()}
 
 
 def _codes() -> bytes:
-    """Spell every code of the catalogue in both languages, so that the page need not."""
-    told = CATALOGUE | WARNINGS
+    """Return every code of the catalogue with its texts in both languages, as JSON."""
+    texts = CATALOGUE | WARNINGS
     return msgspec.json.encode(
-        {str(code): (one.chinese, one.english) for code, one in told.items()}
+        {str(code): (one.chinese, one.english) for code, one in texts.items()}
     )

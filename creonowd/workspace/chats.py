@@ -25,7 +25,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.redaction import PLACEHOLDER, Redactor
 from creonowd.redaction.labels import is_secret_name
-from creonowd.rpc.channel import misfit
+from creonowd.rpc.channel import invalid_payload
 from creonowd.storage import atomic, versioned_json
 from creonowd.storage.locks import locked
 from creonowd.storage.relative_paths import TREE, problem_with_name
@@ -210,7 +210,7 @@ def check(document: Document, field: str) -> Chat:
         _check_depth(document, MAX_DEPTH)
         return msgspec.convert(document, Chat)
     except msgspec.ValidationError as error:
-        raise misfit(error, field) from None
+        raise invalid_payload(error, field) from None
 
 
 def check_analysis(analysis: Document) -> Document:
@@ -219,7 +219,7 @@ def check_analysis(analysis: Document) -> Document:
         _check_depth(analysis, MAX_DEPTH)
         msgspec.convert(analysis, Analysis)
     except msgspec.ValidationError as error:
-        raise misfit(error, "analysis") from None
+        raise invalid_payload(error, "analysis") from None
     return analysis
 
 

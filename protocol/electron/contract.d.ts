@@ -337,7 +337,7 @@ export interface Constraint {
   updatedAt: string;
 }
 
-/** One constraint, and the revision that it made. */
+/** One constraint, and the new revision. */
 export interface ConstraintAt {
   constraint: Constraint;
   /** SHA-256 of the file's bytes */
@@ -531,7 +531,7 @@ export interface ConversationRead {
   redactionEvidence?: Array<RedactionEvidence>;
 }
 
-/** A text and the model that will read it; `tokenizerVersion`, if named, must be ours. */
+/** A text and the model that will read it; `tokenizerVersion`, if given, must be the daemon's. */
 export interface CountTokens {
   text: string;
   model?: string | null;
@@ -552,9 +552,9 @@ export interface CreateProject {
 }
 
 /**
- * Files of a watched project came, went or changed; `layers` are those of a prompt they touch.
+ * Files of a watched project were added, removed or changed; `layers` are those they belong to.
  *
- * With `watching: false` the watcher has died, and changes go unnoticed until it is started again.
+ * With `watching: false` the watcher has failed; start it again to be notified of changes.
  */
 export interface CreonowChanged {
   projectId: string;
@@ -565,7 +565,7 @@ export interface CreonowChanged {
   watching?: boolean;
 }
 
-/** Whether the tree is there (then with the project's folder) and whether anyone watches it. */
+/** Whether the tree exists (then with the project's folder) and whether it is watched. */
 export interface CreonowStatus {
   exists: boolean;
   watching: boolean;
@@ -579,7 +579,7 @@ export interface Degradation {
   remedy: string;
 }
 
-/** A constraint of the user that is to go. */
+/** A constraint of the user to delete. */
 export interface DeleteConstraint {
   projectId: string;
   constraintId: string;
@@ -593,7 +593,7 @@ export interface DeleteContextFiles {
   id?: string | null;
 }
 
-/** The constraint that is gone, and the revision without it. */
+/** The deleted constraint, and the revision without it. */
 export interface DeletedConstraint {
   deletedConstraintId: string;
   /** SHA-256 of the file's bytes */
@@ -654,13 +654,13 @@ export interface Edit {
 /** A payload without fields. */
 export interface Empty {}
 
-/** The tree is there; `rootPath` is the project's folder, in which `.creonow` lies. */
+/** The tree exists; `rootPath` is the project's folder, which contains `.creonow`. */
 export interface Ensured {
   rootPath: string;
   ensured: boolean;
 }
 
-/** What the renderer sees: `data` when `ok`, else `error`. */
+/** The result for a renderer: `data` if `ok`, else `error`. */
 export interface Envelope {
   ok: boolean;
   data?: unknown;
@@ -789,7 +789,7 @@ export interface GrantToken {
   ttlMs?: number;
 }
 
-/** Show `token` in `initialize` on another connection. */
+/** The new token; another connection sends it in `initialize`. */
 export interface GrantedToken {
   token: string;
   role: Role;
@@ -913,7 +913,7 @@ export interface IndexState {
   documents: number;
 }
 
-/** Who is calling, and how it counts positions. Optional: see the transports' defaults. */
+/** The client, and how it counts positions. All optional: each transport has defaults. */
 export interface Initialize {
   clientInfo?: Program | null;
   protocolVersion?: number | null;
@@ -923,7 +923,7 @@ export interface Initialize {
   locale?: string | null;
 }
 
-/** Who answers, what it speaks, and what this connection may call. */
+/** The daemon, its protocol, and what this connection may call. */
 export interface Initialized {
   serverInfo: Program;
   protocolVersion: number;
@@ -938,8 +938,8 @@ export interface Initialized {
 /**
  * The same as for `context:assemble`; `debugMode` must be true.
  *
- * With `whatIf` it tells what would be, without touching anything: `stablePrefixUnchanged` is
- * neither read nor moved.
+ * With `whatIf` the result shows what would be, and nothing is changed: `stablePrefixUnchanged` is
+ * neither compared nor updated.
  */
 export interface InspectContext {
   projectId: string;
@@ -1113,7 +1113,7 @@ export interface LayerSummary {
   warnings?: Array<string>;
 }
 
-/** What the daemon takes at most. */
+/** The limits of the daemon. */
 export interface Limits {
   maxMessageBytes: number;
   maxInFlight: number;
@@ -1130,7 +1130,7 @@ export interface ListContextFiles {
   limit?: number;
 }
 
-/** How many of the newest conversations, and of which document. */
+/** How many of the newest conversations to list, and of which document. */
 export interface ListConversations {
   projectId: string;
   /** @default 50 */
@@ -1138,7 +1138,7 @@ export interface ListConversations {
   documentId?: string | null;
 }
 
-/** Whose documents; with `documentId`, the length of that one is told even if it is not open. */
+/** The project; with `documentId`, the length of that document is returned even if it is not open. */
 export interface ListDocuments {
   projectId: string;
   documentId?: string | null;
@@ -1149,7 +1149,7 @@ export interface ListSkills {
   projectId?: string | null;
 }
 
-/** A document: on disk, or open in an editor; `length` is known of open ones. */
+/** A document on disk or open in an editor; an open one has a `length`. */
 export interface ListedDocument {
   documentId: string;
   open: boolean;
@@ -1314,7 +1314,7 @@ export interface Progress {
   value: unknown;
 }
 
-/** Which project is meant. */
+/** A project by its id. */
 export interface ProjectId {
   projectId: string;
 }
@@ -1342,7 +1342,7 @@ export interface Proofs {
   proofs: Array<string>;
 }
 
-/** Anything that nobody has asked before. */
+/** A random text that was not used before. */
 export interface Prove {
   nonce: string;
 }
@@ -1384,7 +1384,7 @@ export interface ReadContextFile {
   encoding?: "base64" | "utf-8";
 }
 
-/** Which conversation. */
+/** A conversation by its id. */
 export interface ReadConversation {
   projectId: string;
   conversationId: string;
@@ -1442,10 +1442,11 @@ export interface RegisterContextFile {
 }
 
 /**
- * What this client will answer for, until it unregisters or hangs up.
+ * A source that this client offers until it unregisters or disconnects.
  *
- * Without `projectId` it is asked for every project. No answer within `timeoutMs` costs this
- * source's text and a warning, never the assembly; repeated failures cost it a rest.
+ * Without `projectId` it is asked for every project. Without an answer within `timeoutMs` the
+ * assembly goes on with a warning and without its text; after repeated failures the source is not
+ * asked for a while.
  */
 export interface RegisterSource {
   layer: Layer;
@@ -1456,7 +1457,7 @@ export interface RegisterSource {
   projectId?: string | null;
 }
 
-/** What is registered now. */
+/** The source as it is registered now. */
 export interface RegisteredSource {
   registered: boolean;
   layer: Layer;
@@ -1469,7 +1470,7 @@ export interface RegisteredSource {
  * Where the author is, or what to search for.
  *
  * Without `query` the search is that of an assembly: with the text before the cursor. With
- * `wait` the answer comes when the index is complete; `$/progress` tells how far it is.
+ * `wait` the answer comes when the index is complete; `$/progress` reports how far it is.
  */
 export interface RetrieveContext {
   projectId: string;
@@ -1494,7 +1495,7 @@ export interface RetrieveResult {
 /**
  * A passage without its secrets; `offset` is where it begins, in code points.
  *
- * `duplicates` say nearly the same and stepped back for it.
+ * `duplicates` are passages with nearly the same text, which are left out.
  */
 export interface RetrievedPassage {
   sourceRef: string;
@@ -1507,7 +1508,7 @@ export interface RetrievedPassage {
   duplicates: Array<string>;
 }
 
-/** The token to take back. */
+/** The token to revoke. */
 export interface RevokeToken {
   token: string;
 }
@@ -1536,7 +1537,7 @@ export type Rule =
   | "unreadable"
   | "window";
 
-/** A file that cannot be used; `reason` is what trim evidence would say of it. */
+/** A file that cannot be used; `reason` is the same as in trim evidence. */
 export interface RuleError {
   path: string;
   code: ErrorCode;
@@ -1554,7 +1555,7 @@ export interface RuleFragment {
   updatedAtMs: number;
 }
 
-/** The rules in reading order; a file that cannot be used is an error and no fragment. */
+/** The rules in reading order; a file that cannot be used is in `errors` instead. */
 export interface Rules {
   fragments: Array<RuleFragment>;
   errors: Array<RuleError>;
@@ -1597,13 +1598,13 @@ export interface RunUsage {
   difference?: number;
 }
 
-/** A whole conversation; without an `id` it gets one. Fields beyond these are kept. */
+/** A whole conversation; without an `id` it gets one. Other fields are kept. */
 export interface SaveConversation {
   projectId: string;
   conversation: { id?: string; documentId?: string; messages: Array<{ role: string; content: string; createdAt?: number | string; [field: string]: unknown }>; [field: string]: unknown };
 }
 
-/** The conversation is on the disk; `index` is how it is listed. */
+/** The conversation is stored; `index` is its entry in the list. */
 export interface SavedConversation {
   saved: boolean;
   index: ConversationEntry;
@@ -1622,7 +1623,7 @@ export interface Selection {
   to: number;
 }
 
-/** The texts that are to be the user's constraints, in this order. */
+/** The new texts of the user's constraints, in order. */
 export interface SetConstraints {
   projectId: string;
   constraints: PlainConstraints;
@@ -1796,7 +1797,7 @@ export interface SyncDocument {
   edits?: Array<Edit> | null;
 }
 
-/** What the daemon has now; `length` is in the connection's encoding. */
+/** The document as the daemon has it now; `length` is in the connection's encoding. */
 export interface SyncedDocument {
   version: number;
   length: number;
@@ -1831,7 +1832,7 @@ export interface TodoItem {
 /**
  * The count; `tokenizerExact` is false for a model whose tokenizer is not public.
  *
- * It is false as well where bytes had to be counted, and then a warning says why.
+ * It is also false where bytes were counted instead, and then a warning says why.
  */
 export interface TokenCount {
   tokens: number;
@@ -1889,7 +1890,7 @@ export interface Unchecked {
   reason: string;
 }
 
-/** The source that this client no longer offers; in every layer unless one is named. */
+/** The source that this client no longer offers; in every layer if none is named. */
 export interface UnregisterSource {
   name: string;
   layer?: Layer | null;
@@ -1901,7 +1902,7 @@ export interface UnregisteredSource {
   unregistered: boolean;
 }
 
-/** What an analysis found; its summary takes the place of the heuristic one. */
+/** The result of an analysis; its summary replaces the heuristic one. */
 export interface UpdateAnalysis {
   projectId: string;
   conversationId: string;
@@ -1937,7 +1938,7 @@ export interface UpdateConstraint {
   expectedRevision?: string | null;
 }
 
-/** The analysis is on the disk; `index` is how the conversation is listed. */
+/** The analysis is stored; `index` is the entry of the conversation in the list. */
 export interface UpdatedAnalysis {
   updated: boolean;
   index: ConversationEntry;
@@ -1969,7 +1970,7 @@ export interface ViewerAddress {
   token: string;
 }
 
-/** A project by name, without the place where it lies. */
+/** A project by name, without its path. */
 export interface ViewerProject {
   projectId: string;
   name: string;
@@ -2083,7 +2084,7 @@ export interface Channels {
   "ai:skill:cancel": { request: CancelRun; result: CancelledRun };
   /** Run a skill: assemble the prompt, ask the model, judge its output and record the run. */
   "ai:skill:run": { request: RunSkill; result: SkillRun };
-  /** Tell what is degraded and why. */
+  /** Report what is degraded and why. */
   "app:health": { request: Empty; result: Health };
   /** Report counters and latency percentiles per channel. */
   "app:metrics": { request: Empty; result: MetricsReport };
@@ -2091,7 +2092,7 @@ export interface Channels {
   "app:ping": { request: Empty; result: Pong };
   /** Add a constraint; the same text twice is CONSTRAINT_CONFLICT. */
   "constraints:create": { request: CreateConstraint; result: ConstraintAt };
-  /** Take out a constraint of the user. */
+  /** Delete a constraint of the user. */
   "constraints:delete": { request: DeleteConstraint; result: DeletedConstraint };
   /** Read the user's constraints as texts; without a file there are none. */
   "constraints:get": { request: ProjectId; result: PlainConstraintsAt };
@@ -2111,7 +2112,7 @@ export interface Channels {
   "context.tail": { request: TailContextFile; result: ContextFileTail };
   /** Make the prompt for one AI call, within its budget, with evidence for everything. */
   "context:assemble": { request: AssembleContext; result: AssembleResult };
-  /** Tell the budget of a project; without one of its own it has the default. */
+  /** Return the budget of a project; without one of its own it has the default. */
   "context:budget:get": { request: GetBudget; result: BudgetProfile };
   /** Change the budget, or fail with CONTEXT_BUDGET_CONFLICT if someone else did first. */
   "context:budget:update": { request: UpdateBudget; result: BudgetProfile };
@@ -2123,7 +2124,7 @@ export interface Channels {
   "context:creonow:characters:list": { request: ProjectId; result: FileList };
   /** Read a file of `.creonow/characters`, redacted. */
   "context:creonow:characters:read": { request: ReadFile; result: FileContent };
-  /** Supply the analysis of a conversation. */
+  /** Store the analysis of a conversation. */
   "context:creonow:conversations:analysis:update": { request: UpdateAnalysis; result: UpdatedAnalysis };
   /** List the newest conversations of a project or of one document. */
   "context:creonow:conversations:list": { request: ListConversations; result: ConversationList };
@@ -2131,9 +2132,9 @@ export interface Channels {
   "context:creonow:conversations:read": { request: ReadConversation; result: ConversationRead };
   /** Save a conversation; one with the same id is replaced and keeps its analysis. */
   "context:creonow:conversations:save": { request: SaveConversation; result: SavedConversation };
-  /** Make what is missing of the tree; nothing that exists is changed. */
+  /** Make the missing parts of the tree; nothing that exists is changed. */
   "context:creonow:ensure": { request: ProjectId; result: Ensured };
-  /** Read all rules at once, redacted. */
+  /** Read all files of `.creonow/rules`, redacted. */
   "context:creonow:rules:get": { request: ProjectId; result: Rules };
   /** List the files of `.creonow/rules`. */
   "context:creonow:rules:list": { request: ProjectId; result: FileList };
@@ -2143,17 +2144,17 @@ export interface Channels {
   "context:creonow:settings:list": { request: ProjectId; result: FileList };
   /** Read a file of `.creonow/settings`, redacted. */
   "context:creonow:settings:read": { request: ReadFile; result: FileContent };
-  /** Tell whether the tree is there and watched. */
+  /** Return whether the tree exists and whether it is watched. */
   "context:creonow:status": { request: ProjectId; result: CreonowStatus };
-  /** Tell this connection of every change from now on; starting twice is starting once. */
+  /** Notify this connection of every change from now on; starting twice has no effect. */
   "context:creonow:watch:start": { request: ProjectId; result: Watching };
-  /** Tell this connection nothing more; stopping what does not run is fine. */
+  /** Stop the notifications; without a watch this has no effect. */
   "context:creonow:watch:stop": { request: ProjectId; result: Watching };
-  /** Forget the buffer; the file counts again. */
+  /** Forget the text of a document; its file is used again. */
   "context:document:close": { request: CloseDocument; result: ClosedDocument };
-  /** List what can be assembled around: the project's text files and the open buffers. */
+  /** List the project's text files and the documents open in an editor. */
   "context:document:list": { request: ListDocuments; result: DocumentList };
-  /** Take what the editor has; CONFLICT asks for the whole text. */
+  /** Store the text of an open document; after CONFLICT send the whole text. */
   "context:document:sync": { request: SyncDocument; result: SyncedDocument };
   /** Delete a context file, or all of a conversation's. */
   "context:files:delete": { request: DeleteContextFiles; result: ContextFilesDeleted };
@@ -2175,11 +2176,11 @@ export interface Channels {
   "context:history:clear": { request: ClearHistory; result: HistoryCleared };
   /** Read the rounds of a conversation as the history keeps them. */
   "context:history:read": { request: ReadHistory; result: HistoryRounds };
-  /** Show what an assembly is made of, without a prompt; for debugging owners only. */
+  /** Return what an assembly is made of, without the prompt; only for owners in debug mode. */
   "context:inspect": { request: InspectContext; result: InspectResult };
   /** Rank the passages of a project's documents for a place in one of them, or for a query. */
   "context:retrieve": { request: RetrieveContext; result: RetrieveResult };
-  /** Ask this client for text from now on; the same name and layer again replaces the offer. */
+  /** Ask this client for text from now on; the same name and layer replace an earlier offer. */
   "context:source:register": { request: RegisterSource; result: RegisteredSource };
   /** Stop asking this client. */
   "context:source:unregister": { request: UnregisterSource; result: UnregisteredSource };
@@ -2189,25 +2190,25 @@ export interface Channels {
   exit: { request: Empty; result: null };
   /** Agree on positions, language and rights. */
   initialize: { request: Initialize; result: Initialized };
-  /** Call a channel and get the IPC envelope, whatever happens. */
+  /** Call a channel; the result and any failure are returned in an IPC envelope. */
   "ipc:invoke": { request: Invoke; result: Envelope };
-  /** Make a folder a project; the same folder, however spelled, is the same project. */
+  /** Make a folder a project; another spelling of the same path is the same project. */
   "project:create": { request: CreateProject; result: ProjectInfo };
   /** Forget a project; none of the user's files is touched. */
   "project:delete": { request: ProjectId; result: DeletedProject };
-  /** Tell the current project; NOT_FOUND if there is none. */
+  /** Return the current project; NOT_FOUND if there is none. */
   "project:getCurrent": { request: Empty; result: ProjectInfo };
   /** List all projects. */
   "project:list": { request: Empty; result: ProjectList };
-  /** Remember the project that the user works in. */
+  /** Make a project the current one. */
   "project:setCurrent": { request: ProjectId; result: ProjectInfo };
   /** Return the OpenRPC document. */
   "rpc.discover": { request: Empty; result: Record<string, unknown> };
-  /** Mint a token for another connection; it never reaches further than the one that asks. */
+  /** Make a token for another connection; it never allows more than the caller may do. */
   "session:grant": { request: GrantToken; result: GrantedToken };
-  /** Take a token back, also from connections that use it now. */
+  /** Revoke a token, also for connections that use it now. */
   "session:revoke": { request: RevokeToken; result: Revoked };
-  /** Take no new work and finish what is running; `exit` then ends the daemon. */
+  /** Accept no new requests and finish those that run; `exit` then ends the daemon. */
   shutdown: { request: Empty; result: null };
   /** List the skills, invalid ones with their errors. */
   "skill:list": { request: ListSkills; result: SkillList };
@@ -2219,13 +2220,13 @@ export interface Channels {
   "skill:write": { request: WriteSkill; result: SkillReply };
   /** Count the tokens of a text; the text of a special token is plain text. */
   "tokens:count": { request: CountTokens; result: TokenCount };
-  /** Serve the viewer on loopback and mint a one-time token that may inspect. */
+  /** Serve the viewer on loopback, and return its address with a one-time token that may inspect. */
   "viewer:open": { request: OpenViewer; result: ViewerAddress };
-  /** List all projects with no path and no secret, as a page may show them. */
+  /** List all projects, without paths and redacted. */
   "viewer:projects": { request: Empty; result: ViewerProjects };
-  /** Show that this daemon knows the digests of the pages' tokens, before a page shows a token. */
+  /** Prove that this daemon knows the digests of the pages' tokens. */
   "viewer:prove": { request: Prove; result: Proofs };
-  /** List a project's skills with no path and no secret, as a page may show them. */
+  /** List a project's skills, without paths and redacted. */
   "viewer:skills": { request: ProjectId; result: ViewerSkills };
 }
 

@@ -8,7 +8,7 @@ import json
 import re
 from collections.abc import Iterable
 
-from creonowd.rpc.openrpc import PLACE, Schema
+from creonowd.rpc.openrpc import SCHEMAS, Schema
 
 PRIMITIVES = {
     "string": "string",
@@ -132,7 +132,7 @@ def _union(name: str, comment: str, members: Iterable[str]) -> str:
 
 def _type(schema: Schema) -> str:
     if "$ref" in schema:
-        return _identifier(schema["$ref"].removeprefix(PLACE))
+        return _identifier(schema["$ref"].removeprefix(SCHEMAS))
     if "enum" in schema:
         return _alternatives(map(_literal, schema["enum"]))
     if "anyOf" in schema:

@@ -1,6 +1,5 @@
 """`context:build` and `context:codelaw:status` over the wire."""
 
-import dataclasses
 import json
 import os
 from pathlib import Path
@@ -293,7 +292,7 @@ async def test_a_tokenizer_that_fails_costs_exactness_and_not_the_turn(
     chat: Chat, session: Session
 ) -> None:
     await talk(chat, 3)
-    broken = dataclasses.replace(session, tokenizers=OnlyFailing())
+    session.tokenizers = OnlyFailing()
     params = BuildContext(
         project_id=chat.key["projectId"],
         conversation_id=chat.key["conversationId"],
@@ -301,7 +300,7 @@ async def test_a_tokenizer_that_fails_costs_exactness_and_not_the_turn(
         system_prompt="You help.",
     )
 
-    built = await build_context(broken, params)
+    built = await build_context(session, params)
 
     assert built.warnings[0].startswith("CONTEXT_BUDGET_FALLBACK")
     assert not built.tokenizer_exact

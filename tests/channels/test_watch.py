@@ -3,7 +3,7 @@ import shutil
 import anyio
 import pytest
 
-from creonowd.channels.creonow import CreonowChanged, joined, start_watching
+from creonowd.channels.creonow import CreonowChanged, merge_changes, start_watching
 from creonowd.channels.project import ProjectId
 from creonowd.engine.services import Session
 from creonowd.rpc.server import Server
@@ -105,7 +105,7 @@ def test_a_lagging_client_gets_one_joined_event() -> None:
     first = CreonowChanged(project_id="p", paths=["b.md"], layers=["retrieved"], at_ms=1)
     second = CreonowChanged(project_id="p", paths=[STYLE, "b.md"], layers=["rules"], at_ms=2)
 
-    both = joined(first, second)
+    both = merge_changes(first, second)
 
     assert both.paths == [STYLE, "b.md"]
     assert both.layers == ["rules", "retrieved", "immediate"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from creonowd.cli.assemble import LastAssembly, Remembered, differences, view
+from creonowd.cli.assemble import LastAssembly, StoredAssembly, differences, view
 from testing.clients import environment
 from testing.novels import write_files
 
@@ -98,14 +98,14 @@ def test_a_project_that_is_not_there_is_refused_in_words(tmp_path: Path, novel: 
 
 def test_a_damaged_memory_of_the_last_call_is_no_obstacle(tmp_path: Path) -> None:
     last = LastAssembly(tmp_path, ("a", "b"))
-    last.remember({"prompt": "x", "promptHash": "h", "tokenCount": 1})
+    last.write({"prompt": "x", "promptHash": "h", "tokenCount": 1})
     (file,) = (tmp_path / "assemble").iterdir()
 
-    kept = last.recall()
+    kept = last.read()
     file.write_text("{", encoding="utf-8")
 
-    assert kept == Remembered(version=1, prompt="x", prompt_hash="h", token_count=1)
-    assert last.recall() is None
+    assert kept == StoredAssembly(version=1, prompt="x", prompt_hash="h", token_count=1)
+    assert last.read() is None
 
 
 def test_a_changed_prefix_says_which_source_changed() -> None:
@@ -135,7 +135,7 @@ def test_a_changed_prefix_says_which_source_changed() -> None:
     assert "! RULES_UNAVAILABLE: A rules file could not be read. (x)\n" in shown
     assert "! SKILL_UNKNOWN: There is no such skill" in shown
     assert "! KG_UNAVAILABLE: The knowledge graph did not answer; its part is missing.\n" in shown
-    before = Remembered(version=1, prompt="old", prompt_hash="o", token_count=4)
+    before = StoredAssembly(version=1, prompt="old", prompt_hash="o", token_count=4)
     assert "-old\n+new" in differences(before, result)
 
 

@@ -68,7 +68,7 @@ def test_a_stopped_export_leaves_no_file(conversation: ConversationFolder, tmp_p
     (tmp_path / "out").mkdir()
 
     with pytest.raises(StoppedError):
-        export(conversation, tmp_path / "out" / "chat.zip", stop, lambda _: stop.tell())
+        export(conversation, tmp_path / "out" / "chat.zip", stop, lambda _: stop.set())
 
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -78,7 +78,7 @@ def test_a_failed_export_keeps_the_archive_that_was_there(
 ) -> None:
     conversation.put(new_file(), b"x" * 3_000_000)
     stop = StopSignal()
-    stop.tell()
+    stop.set()
     (tmp_path / "chat.zip").write_bytes(b"old")
 
     with pytest.raises(StoppedError):

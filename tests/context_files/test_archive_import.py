@@ -459,7 +459,7 @@ def test_a_stopped_import_brings_nothing(packed: Path, elsewhere: Store) -> None
             packed,
             RULES,
             stop=stop,
-            report=lambda _: stop.tell(),
+            report=lambda _: stop.set(),
         )
 
     assert elsewhere.find("prj_one", "chat-1") is None

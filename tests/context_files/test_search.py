@@ -287,7 +287,7 @@ def test_when_the_time_is_up_our_own_scan_says_so_too(tmp_path: Path) -> None:
 def test_a_search_that_nobody_waits_for_stops(tmp_path: Path) -> None:
     program = fake_ripgrep(tmp_path, "exec sleep 60")
     stop = StopSignal()
-    stop.tell()
+    stop.set()
     data = b"needle\n"
 
     with file_of(tmp_path, data) as file, pytest.raises(StoppedError):

@@ -6,14 +6,14 @@ from hypothesis import strategies as st
 
 from creonowd.rpc.framing import (
     LARGE,
-    Broken,
     Event,
     Frame,
     Framing,
     Oversized,
     Splitter,
+    Unreadable,
+    add_framing,
     content_length,
-    enclose,
 )
 from testing.fuzz import damaged_inputs
 
@@ -25,7 +25,7 @@ BODIES = st.lists(
 )
 MESSAGES = (b'{"id":1}', b"[1, 2]", "{林}".encode(), b"x" * (LIMIT + 5))
 STREAMS = [
-    b"".join(bytes(enclose(framing, bytearray(body))) for body in MESSAGES)
+    b"".join(bytes(add_framing(framing, bytearray(body))) for body in MESSAGES)
     for framing in (Framing.LINES, Framing.HEADERS)
 ]
 HEADERS = (b"Content-Length: ", b"content-length:8", b"Content-Type: x\r\n", b"\r\n\r\n", b"\n\n")
@@ -50,7 +50,7 @@ def split(data: bytes, cuts: list[int]) -> tuple[Splitter, list[Event]]:
 def test_any_cut_of_the_stream_gives_the_same_messages(
     bodies: list[bytes], cuts: list[int], framing: Framing
 ) -> None:
-    stream = b"".join(enclose(framing, bytearray(body)) for body in bodies)
+    stream = b"".join(add_framing(framing, bytearray(body)) for body in bodies)
 
     splitter, events = split(stream, cuts)
 
@@ -65,19 +65,19 @@ def test_any_cut_of_the_stream_gives_the_same_messages(
 def test_bytes_that_are_put_into_the_room_for_them_give_the_same_messages(
     bodies: list[bytes], cuts: list[int]
 ) -> None:
-    stream = b"".join(enclose(Framing.HEADERS, bytearray(body)) for body in bodies)
+    stream = b"".join(add_framing(Framing.HEADERS, bytearray(body)) for body in bodies)
     splitter = Splitter(LIMIT)
     events: list[Event] = []
 
     for cut in [*cuts, *[40] * len(stream)]:
-        piece, room = stream[:cut], splitter.room()
+        piece, room = stream[:cut], splitter.get_buffer()
         if room is None:
             splitter.feed(piece)
         else:
             piece = piece[: len(room)]
             room[: len(piece)] = piece
             room.release()
-            splitter.filled(len(piece))
+            splitter.buffer_updated(len(piece))
         events += splitter.events()
         stream = stream[len(piece) :]
 
@@ -93,7 +93,7 @@ def test_large_messages_come_out_whole_among_small_ones(
     sizes: list[int], pieces: int, framing: Framing
 ) -> None:
     bodies = [b"{%s}" % (bytes([65 + number]) * size) for number, size in enumerate(sizes)]
-    stream = b"".join(enclose(framing, bytearray(body)) for body in bodies)
+    stream = b"".join(add_framing(framing, bytearray(body)) for body in bodies)
     splitter = Splitter(LARGE * 4)
     step = len(stream) // pieces + 1
     events: list[Event] = []
@@ -111,16 +111,16 @@ def test_the_end_of_a_stream_inside_a_large_message_breaks_it() -> None:
 
     events = [*splitter.events(), *splitter.finish()]
 
-    assert events == [Broken(reason="the stream ended inside a message")]
+    assert events == [Unreadable(reason="the stream ended inside a message")]
 
 
 @given(st.binary(max_size=300), st.sampled_from(Framing), st.integers(min_value=0, max_value=64))
 def test_room_for_the_header_does_not_change_what_is_sent(
     body: bytes, framing: Framing, room: int
 ) -> None:
-    plain = enclose(framing, bytearray(body))
+    plain = add_framing(framing, bytearray(body))
 
-    assert enclose(framing, bytearray(room) + body, room) == plain
+    assert add_framing(framing, bytearray(room) + body, room) == plain
 
 
 @pytest.mark.fuzz
@@ -148,7 +148,7 @@ def test_blank_lines_before_headers_are_passed_over() -> None:
 def test_any_bytes_end_in_events_and_never_in_an_exception(data: bytes, cuts: list[int]) -> None:
     _, events = split(data, cuts)
 
-    assert all(isinstance(event, Frame | Oversized | Broken) for event in events)
+    assert all(isinstance(event, Frame | Oversized | Unreadable) for event in events)
     assert all(len(event.body) <= LIMIT for event in events if isinstance(event, Frame))
 
 
@@ -172,7 +172,7 @@ def test_a_message_over_the_limit_is_skipped_and_the_next_one_is_read(framing: F
     after = b'{"id":8}'
 
     _, events = split(
-        bytes(enclose(framing, bytearray(huge)) + enclose(framing, bytearray(after))), [17]
+        bytes(add_framing(framing, bytearray(huge)) + add_framing(framing, bytearray(after))), [17]
     )
 
     oversized, frame = events
@@ -218,19 +218,19 @@ def test_headers_may_come_in_any_case_and_with_other_headers() -> None:
 def test_headers_that_cannot_be_trusted_end_the_stream(headers: bytes) -> None:
     _, events = split(headers + b'\r\n\r\n{"jsonrpc"', [9])
 
-    assert [type(event) for event in events] == [Broken]
+    assert [type(event) for event in events] == [Unreadable]
 
 
 def test_headers_without_end_are_given_up() -> None:
     _, events = split(b"Content-Length: 5\r\n" + b"X-Filler: y\r\n" * 1000, [40])
 
-    assert events == [Broken(reason="the headers are too long")]
+    assert events == [Unreadable(reason="the headers are too long")]
 
 
 def test_half_a_message_with_headers_is_reported_at_the_end() -> None:
     _, events = split(b'Content-Length: 50\r\n\r\n{"jsonrpc"', [7])
 
-    assert events == [Broken(reason="the stream ended inside a message")]
+    assert events == [Unreadable(reason="the stream ended inside a message")]
 
 
 def test_a_repeated_length_that_agrees_is_taken() -> None:

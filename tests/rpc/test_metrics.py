@@ -1,14 +1,14 @@
 """Counters count, percentiles are of what was measured, memory is bounded."""
 
-from creonowd.rpc.metrics import KEPT, Metrics, percentile
+from creonowd.rpc.metrics import LATENCIES, Metrics, percentile
 
 
 def test_each_channel_is_counted_with_its_errors_and_latencies() -> None:
     metrics = Metrics()
     for taken in range(1, 101):
-        metrics.started("a")
-        metrics.finished("a", taken / 1000, "TIMEOUT" if taken % 10 == 0 else None)
-    metrics.started("b")
+        metrics.start("a")
+        metrics.finish("a", taken / 1000, "TIMEOUT" if taken % 10 == 0 else None)
+    metrics.start("b")
 
     told = metrics.channels()
 
@@ -19,9 +19,9 @@ def test_each_channel_is_counted_with_its_errors_and_latencies() -> None:
 
 def test_only_the_last_latencies_are_kept() -> None:
     metrics = Metrics()
-    for taken in (1.0, *([0.001] * KEPT)):
-        metrics.started("a")
-        metrics.finished("a", taken, None)
+    for taken in (1.0, *([0.001] * LATENCIES)):
+        metrics.start("a")
+        metrics.finish("a", taken, None)
 
     assert metrics.channels()["a"].p99_ms == 1.0
 

@@ -14,12 +14,14 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from creonowd.clock import SystemClock
+from creonowd.daemon.build import ServicesHost, build_services, channels
 from creonowd.daemon.endpoint import Endpoint
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.access import Grant, Grants
 from creonowd.rpc.channel import Channel, Role
 from creonowd.rpc.framing import Framing
 from creonowd.rpc.server import Server
+from creonowd.settings import Settings
 from creonowd.transports.memory import MemoryWire
 from testing.clients import Client, in_memory, over_socket, over_tcp, over_websocket
 
@@ -236,11 +238,29 @@ async def test_revoking_a_token_reaches_those_that_were_asked_for_with_it(server
     assert after.code == redeemed.code == "UNAUTHENTICATED"
 
 
-async def test_a_viewer_reaches_no_further_than_the_one_that_opened_it(server: Server) -> None:
-    async def address() -> str:
+class ViewerHost(ServicesHost):
+    """A host that claims to serve the viewer."""
+
+    async def viewer_address(self) -> str:
         return "http://127.0.0.1:1"
 
-    server.open_page = address
+
+@pytest.fixture
+async def server_with_viewer(tmp_path: Path, daemon_settings: Settings) -> AsyncGenerator[Server]:
+    clock = SystemClock()
+    async with (
+        anyio.create_task_group() as tasks,
+        build_services(tmp_path, daemon_settings, clock, tasks) as services,
+    ):
+        host = ViewerHost(services)
+        yield Server(channels(daemon_settings), daemon_settings, clock, tasks, host)
+        tasks.cancel_scope.cancel()
+
+
+async def test_a_viewer_reaches_no_further_than_the_one_that_opened_it(
+    server_with_viewer: Server,
+) -> None:
+    server = server_with_viewer
     async with in_memory(server) as owner, in_memory(server, role=None) as clerk:
         token = await grant(owner, role="owner", channels=["viewer:open", "app:ping"])
         await clerk.call("initialize", {"token": token})
@@ -293,7 +313,7 @@ def test_a_long_line_of_grants_ends_with_its_first() -> None:
 
     assert last.valid(0)
     assert last.allows(channel)
-    assert last.stems_from(first)
+    assert last.descends_from(first)
     assert not last.restricted
 
     first.revoked = True

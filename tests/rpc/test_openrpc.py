@@ -231,7 +231,7 @@ def test_a_changed_promise_changes_the_hash(other: Contract) -> None:
 
 def test_the_hash_is_the_same_in_another_process_with_another_hash_seed() -> None:
     code = (
-        "from tests.rpc.test_discover import CONTRACT, contract_hash, describe;"
+        "from tests.rpc.test_openrpc import CONTRACT, contract_hash, describe;"
         "print(contract_hash(describe(CONTRACT)))"
     )
 

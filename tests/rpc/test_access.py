@@ -5,47 +5,47 @@ import time
 import anyio
 
 from creonowd.clock import SystemClock
-from creonowd.rpc.access import BORNE, WRONG_SECONDS, Grant, Grants, TokenThrottle
+from creonowd.rpc.access import FREE_GUESSES, REFUSAL_SECONDS, Grant, Grants, TokenThrottle
 from creonowd.rpc.channel import Role
-from creonowd.rpc.server import MOST_STRANGERS, Server
+from creonowd.rpc.server import MAX_UNAUTHENTICATED, Server
 from creonowd.transports.memory import MemoryWire
 from testing.clients import PATIENCE, Client, in_memory
 
 
-async def guess_often(doorman: TokenThrottle, times: int) -> None:
+async def guess_often(throttle: TokenThrottle, times: int) -> None:
     """Show wrong tokens, and do not wait to hear that they are."""
     for number in range(times):
         with anyio.move_on_after(0.05):
-            await doorman.redeem("guess", f"thief-{number}")
+            await throttle.redeem("guess", f"thief-{number}")
 
 
 async def test_wrong_tokens_on_many_connections_are_answered_one_after_the_other() -> None:
-    doorman = TokenThrottle(Grants(SystemClock()), SystemClock())
+    throttle = TokenThrottle(Grants(SystemClock()), SystemClock())
     started = time.monotonic()
 
     with anyio.fail_after(PATIENCE):
         async with anyio.create_task_group() as tasks:
             for number in range(3):
-                tasks.start_soon(doorman.redeem, "guess", f"thief-{number}")
+                tasks.start_soon(throttle.redeem, "guess", f"thief-{number}")
 
-    assert time.monotonic() - started >= 3 * WRONG_SECONDS
+    assert time.monotonic() - started >= 3 * REFUSAL_SECONDS
 
 
 async def test_who_does_not_wait_for_its_turn_is_told_nothing() -> None:
     """Else a guess with a deadline of a millisecond would be as good as one that waits."""
     grants = Grants(SystemClock())
-    doorman = TokenThrottle(grants, SystemClock())
+    throttle = TokenThrottle(grants, SystemClock())
     token = grants.mint(Grant(Role.OWNER, single_use=True))
-    await guess_often(doorman, BORNE * 2)
+    await guess_often(throttle, FREE_GUESSES * 2)
 
     with anyio.move_on_after(0.001) as hasty:
-        await doorman.redeem(token, "owner")
+        await throttle.redeem(token, "owner")
     with anyio.fail_after(PATIENCE):
-        patient = await doorman.redeem(token, "owner")
+        patient = await throttle.redeem(token, "owner")
 
     assert hasty.cancelled_caught
     assert patient is not None
-    assert not doorman.waiting
+    assert not throttle.waiting
 
 
 async def test_the_right_token_gets_in_among_many_wrong_ones(server: Server) -> None:
@@ -53,7 +53,7 @@ async def test_the_right_token_gets_in_among_many_wrong_ones(server: Server) -> 
     async with in_memory(server, role=None) as owner:
         async with anyio.create_task_group() as thieves:
             for number in range(50):
-                thieves.start_soon(server.doorman.redeem, "guess", f"thief-{number}")
+                thieves.start_soon(server.throttle.redeem, "guess", f"thief-{number}")
             await anyio.wait_all_tasks_blocked()
 
             await owner.call("initialize", {"token": token})
@@ -86,8 +86,8 @@ async def test_strangers_make_room_for_strangers_the_longest_here_first(server: 
         pass
 
     owner = MemoryWire(server, ignore, Role.OWNER)
-    first, second, *rest = [MemoryWire(server, ignore, None) for _ in range(MOST_STRANGERS)]
-    server.doorman.waiting.add(first.connection.id)
+    first, second, *rest = [MemoryWire(server, ignore, None) for _ in range(MAX_UNAUTHENTICATED)]
+    server.throttle.waiting.add(first.connection.id)
 
     newest = MemoryWire(server, ignore, None)
 
@@ -99,8 +99,8 @@ async def test_those_whose_token_is_yet_to_be_seen_are_not_sent_away(server: Ser
     def ignore(_: bytes) -> None:
         pass
 
-    waiting = [MemoryWire(server, ignore, None) for _ in range(MOST_STRANGERS)]
-    server.doorman.waiting.update(wire.connection.id for wire in waiting)
+    waiting = [MemoryWire(server, ignore, None) for _ in range(MAX_UNAUTHENTICATED)]
+    server.throttle.waiting.update(wire.connection.id for wire in waiting)
 
     newest = MemoryWire(server, ignore, None)
 

@@ -17,7 +17,7 @@ class Answer(Model):
 
 
 def answer(calls: Calls, number: str, result: bytes = b"null", error: bytes | None = None) -> bool:
-    return calls.settle(Response(number, Raw(result), None if error is None else Raw(error)))
+    return calls.resolve(Response(number, Raw(result), None if error is None else Raw(error)))
 
 
 async def ask(reply: bytes, error: bytes | None = None) -> Answer:
@@ -32,7 +32,7 @@ async def ask(reply: bytes, error: bytes | None = None) -> Answer:
     answers: list[Answer] = []
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(settle)
-        answers.append(await calls.ask("host:ask", {"q": 1}, Answer, 5000))
+        answers.append(await calls.call("host:ask", {"q": 1}, Answer, 5000))
     return answers[0]
 
 
@@ -72,7 +72,7 @@ async def test_silence_is_a_timeout_and_the_client_is_told() -> None:
     calls = Calls(sent.append)
 
     with pytest.raises(DaemonError) as caught:
-        await calls.ask("host:ask", None, Answer, 10)
+        await calls.call("host:ask", None, Answer, 10)
 
     assert caught.value.code is ErrorCode.TIMEOUT
     assert sent[1] == {
@@ -88,7 +88,7 @@ async def test_when_the_asker_is_cancelled_the_client_is_told() -> None:
     calls = Calls(sent.append)
 
     with anyio.move_on_after(0.01):
-        await calls.ask("host:ask", {}, Answer, 60_000)
+        await calls.call("host:ask", {}, Answer, 60_000)
 
     assert [message["method"] for message in sent] == ["host:ask", "$/cancelRequest"]
 
@@ -97,9 +97,9 @@ async def test_a_client_that_leaves_fails_what_waits_for_it() -> None:
     calls = Calls(lambda _: calls.close())
 
     with pytest.raises(DaemonError) as first:
-        await calls.ask("host:ask", {}, Answer, 5000)
+        await calls.call("host:ask", {}, Answer, 5000)
     with pytest.raises(DaemonError) as second:
-        await calls.ask("host:ask", {}, Answer, 5000)
+        await calls.call("host:ask", {}, Answer, 5000)
 
     assert first.value.code is second.value.code is ErrorCode.DISCONNECTED
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from creonowd.model import Params
 from creonowd.rpc.channel import Channel
-from creonowd.rpc.messages import LARGE, Request, decode, read_at_once
+from creonowd.rpc.messages import LARGE, Request, decode, decode_large
 from testing.clients import Client
 
 
@@ -58,7 +58,7 @@ COMPLETE = {"jsonrpc": "2.0", "id": 1, "method": "note:keep", "params": {"text":
 @example(COMPLETE | {"jsonrpc": "1.0"}, None, b"")
 @example({"extra": COMPLETE} | COMPLETE | {"method": "note:lose"}, None, b"")
 @example(COMPLETE | {"params": {"text": "x", "_meta": {"timeoutMs": 5}}}, None, b"")
-def test_what_is_read_at_once_is_what_is_read_twice(
+def test_a_large_message_decodes_to_the_same_in_one_pass(
     members: dict[str, Any], order: Any, tail: bytes
 ) -> None:
     names = list(members)
@@ -66,7 +66,7 @@ def test_what_is_read_at_once_is_what_is_read_twice(
         order.shuffle(names)
     body = json.dumps({name: members[name] for name in names}).encode() + tail
 
-    read = read_at_once(body, CHANNELS)
+    read = decode_large(body, CHANNELS)
 
     if read is not None:
         twice = decode(body, 64)
@@ -81,13 +81,13 @@ def test_what_is_read_at_once_is_what_is_read_twice(
 def test_bytes_that_are_not_utf8_are_left_to_who_can_say_so() -> None:
     body = json.dumps(COMPLETE).encode().replace(b'"x"', b'"\xff"')
 
-    assert read_at_once(body, CHANNELS) is None
+    assert decode_large(body, CHANNELS) is None
 
 
 def test_nesting_without_end_is_left_to_who_can_say_so() -> None:
     body = json.dumps(COMPLETE).encode().replace(b'"x"', b'"x","other":' + b"[" * 100_000)
 
-    assert read_at_once(body, CHANNELS) is None
+    assert decode_large(body, CHANNELS) is None
 
 
 async def test_a_large_request_is_answered_like_a_small_one(client: Client) -> None:

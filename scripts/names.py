@@ -1,0 +1,51 @@
+"""Find names that the package uses twice: of modules and of classes, also private ones.
+
+A reader who meets a name must know which one is meant. Only `channels` and `cli` name their modules
+after the ones that they give access to.
+"""
+
+import ast
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TWINS = {"channels", "cli"}
+
+
+def duplicates(package: Path) -> list[str]:
+    """Return a line for every module or class name that occurs more than once."""
+    modules: dict[str, list[str]] = defaultdict(list)
+    classes: dict[str, list[str]] = defaultdict(list)
+    for path in sorted(package.rglob("*.py")):
+        place = path.relative_to(package.parent).as_posix()
+        if path.stem not in {"__init__", "__main__"} and path.parent.name not in TWINS:
+            modules[path.stem].append(place)
+        for name in _class_names(path):
+            classes[name].append(place)
+    return [*_repeated("module", modules), *_repeated("class", classes)]
+
+
+def _class_names(path: Path) -> Iterator[str]:
+    for node in ast.walk(ast.parse(path.read_bytes())):
+        if isinstance(node, ast.ClassDef):
+            yield node.name
+
+
+def _repeated(kind: str, places: Mapping[str, list[str]]) -> Iterator[str]:
+    for name, found in sorted(places.items()):
+        if len(found) > 1:
+            yield f"{kind} {name}: {', '.join(found)}"
+
+
+def main() -> int:
+    """Print the names that occur twice; the exit status is 1 if there is any."""
+    found = duplicates(ROOT / "creonowd")
+    for line in found:
+        print(line, file=sys.stderr)
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

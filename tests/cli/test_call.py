@@ -1,0 +1,88 @@
+"""`creonowd call`: one request from the shell."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from testing.clients import endpoints_of, running
+from tests.cli.commands import creonowd
+
+
+def test_call_starts_a_daemon_if_none_runs(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "app:ping")
+
+    assert ran.returncode == 0
+    assert json.loads(ran.stdout)["pong"] is True
+
+
+def test_call_reads_its_payload_from_stdin(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "e2e:echo", "-", stdin='{"value": "渡口"}'.encode())
+
+    assert json.loads(ran.stdout) == {"value": "渡口"}
+    assert "渡口".encode() in ran.stdout
+
+
+def test_a_failed_call_prints_the_code_and_fails(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "no:such")
+
+    assert ran.returncode == 1
+    assert ran.stdout == b""
+    assert json.loads(ran.stderr)["code"] == "IPC_CHANNEL_FORBIDDEN"
+    assert "rpc.discover" in json.loads(ran.stderr)["message"]
+
+
+def test_a_misspelt_channel_brings_up_the_one_that_was_meant(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "context:asemble")
+
+    assert "Did you mean context:assemble?" in json.loads(ran.stderr)["message"]
+
+
+def test_a_daemon_that_cannot_start_is_reported_once_with_its_reason(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text("{", encoding="utf-8")
+
+    ran = creonowd(tmp_path, "call", "app:ping")
+
+    reason, answer = ran.stderr.decode().splitlines()
+    assert ran.returncode == 1
+    assert reason.startswith("creonowd: settings.json is not a JSON object")
+    assert json.loads(answer)["message"] == "The daemon did not start; it says above why."
+
+
+def test_a_payload_that_is_not_json_is_wrong_usage(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "app:ping", "{")
+
+    assert ran.returncode == 2
+    assert b"not JSON" in ran.stderr
+
+
+@pytest.mark.parametrize("before", [b"", b"\xef\xbb\xbf", b"\r\n "])
+def test_a_payload_may_hold_half_an_emoji_and_a_mark(tmp_path: Path, before: bytes) -> None:
+    ran = creonowd(tmp_path, "call", "e2e:echo", "-", stdin=before + b'{"value": "\\ud83d"}\r\n')
+
+    assert json.loads(ran.stdout) == {"value": "\ufffd"}
+
+
+@pytest.mark.parametrize("payload", [b'{"value": "\xff"}', b"[" * 100_000])
+def test_a_payload_that_cannot_be_read_is_wrong_usage(tmp_path: Path, payload: bytes) -> None:
+    ran = creonowd(tmp_path, "call", "e2e:echo", "-", stdin=payload)
+
+    assert ran.returncode == 2
+    assert b"Traceback" not in ran.stderr
+
+
+def test_an_empty_list_is_sent_as_it_is(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "call", "app:ping", "[]")
+
+    assert ran.returncode == 1
+    assert json.loads(ran.stderr)["code"] == "INVALID_ARGUMENT"
+
+
+@pytest.mark.parametrize("arguments", [("--socket",), ("--tcp", "0")])
+async def test_call_uses_the_daemon_that_runs(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    async with running(tmp_path, *arguments) as process:
+        await endpoints_of(tmp_path)
+
+        ran = creonowd(tmp_path, "call", "app:ping")
+
+    assert json.loads(ran.stdout)["pid"] == process.pid

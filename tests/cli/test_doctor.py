@@ -1,0 +1,169 @@
+"""`creonowd doctor`: what is wrong is found, with a remedy."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from creonowd.cli import doctor, main
+from testing.clients import running
+from testing.privileges import without_privileges
+from tests.cli.commands import creonowd
+
+
+def test_doctor_lists_settings_and_finds_nothing_wrong(tmp_path: Path) -> None:
+    ran = creonowd(tmp_path, "doctor", CREONOW_MAX_BATCH="7")
+    report = json.loads(ran.stdout)
+
+    assert ran.returncode == 0
+    batch = next(s for s in report["settings"] if s["name"] == "maxBatch")
+    assert batch == {
+        "name": "maxBatch",
+        "value": 7,
+        "origin": "environment",
+        "description": "requests in one batch",
+    }
+    assert all(finding["state"] != "bad" for finding in report["findings"])
+
+
+def test_doctor_lists_the_settings_for_people_too(tmp_path: Path) -> None:
+    report = creonowd(tmp_path, "doctor", "--settings", CREONOW_MAX_BATCH="7").stdout.decode()
+
+    assert "  maxBatch = 7 (environment)  requests in one batch\n" in report
+    assert "  aiProvider = fake (default)  who answers ai:skill:run\n" in report
+
+
+def test_doctor_names_a_variable_that_sets_nothing(tmp_path: Path) -> None:
+    report = json.loads(creonowd(tmp_path, "doctor", CREONOW_MAX_BACH="7").stdout)
+
+    (finding,) = (f for f in report["findings"] if f["part"] == "environment")
+    assert finding["found"].startswith("CREONOW_MAX_BACH (did you mean CREONOW_MAX_BATCH?)")
+
+
+def test_doctor_sends_nobody_to_overwrite_what_a_newer_version_wrote(tmp_path: Path) -> None:
+    (tmp_path / "projects.json").write_text('{"version": 99, "projects": []}', encoding="utf-8")
+
+    report = json.loads(creonowd(tmp_path, "doctor").stdout)
+
+    found = {f["part"]: f for f in report["findings"]}
+    assert found["projects.json"]["state"] == "bad"
+    assert "leaves the file as it is" in found["projects.json"]["remedy"]
+    assert "stored files" not in found
+
+
+def test_doctor_recognises_a_file_in_place_of_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("in the way", encoding="utf-8")
+
+    report = json.loads(creonowd(tmp_path / "file", "doctor").stdout)
+
+    (finding,) = (f for f in report["findings"] if f["part"] == "user data")
+    assert finding["found"].endswith("file is not a folder")
+
+
+async def test_doctor_sees_the_running_daemon(tmp_path: Path) -> None:
+    async with running(tmp_path) as process:
+        report = json.loads(creonowd(tmp_path, "doctor").stdout)
+
+    (finding,) = (f for f in report["findings"] if f["part"] == "daemon")
+    assert str(process.pid) in finding["found"]
+
+
+def test_doctor_reports_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text("{", encoding="utf-8")
+    (tmp_path / "novel").mkdir()
+    (tmp_path / "novel" / ".creonow").write_text("in the way", encoding="utf-8")
+
+    ran = creonowd(tmp_path, "doctor", "--project", str(tmp_path / "novel"))
+
+    bad = {f["part"]: f for f in json.loads(ran.stdout)["findings"] if f["state"] == "bad"}
+    assert ran.returncode == 1
+    assert set(bad) == {"settings", ".creonow"}
+    assert all(finding["remedy"] for finding in bad.values())
+
+
+def test_doctor_looks_into_every_file_that_an_assembly_reads(tmp_path: Path) -> None:
+    tree = tmp_path / "novel" / ".creonow"
+    for name in ("rules", "settings", "skills/torn"):
+        (tree / name).mkdir(parents=True)
+    (tree / "rules/constraints.json").write_text('{"version": 1, "items": [5]}', encoding="utf-8")
+    (tree / "rules/terminology.json").write_text("{", encoding="utf-8")
+    (tree / "settings/memory.json").write_text('{"version": 1, "rules": []}', encoding="utf-8")
+    (tree / "skills/torn/SKILL.md").write_text("no front matter", encoding="utf-8")
+
+    ran = creonowd(tmp_path, "doctor", "--project", str(tree.parent))
+
+    bad = {f["part"]: f for f in json.loads(ran.stdout)["findings"] if f["state"] == "bad"}
+    assert ran.returncode == 1
+    assert set(bad) == {
+        ".creonow/rules/constraints.json",
+        ".creonow/rules/terminology.json",
+        ".creonow/skills/torn/SKILL.md",
+    }
+    assert all(finding["found"] and finding["remedy"] for finding in bad.values())
+
+
+def test_doctor_knows_every_package_and_finds_a_damaged_table(tmp_path: Path) -> None:
+    (tmp_path / "o200k_base.tiktoken.gz").write_bytes(b"torn")
+
+    ran = creonowd(tmp_path, "doctor", CREONOW_TOKENIZER_TABLES=str(tmp_path))
+
+    found = {f["part"]: f["state"] for f in json.loads(ran.stdout)["findings"]}
+    assert found["o200k_base"] == found["cl100k_base"] == "bad"
+    assert {"msgspec", "tiktoken", "google-re2", "websockets", "regex"} <= found.keys()
+    assert "openai" not in found
+
+
+def test_doctor_recognises_what_a_killed_daemon_left(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "endpoint.json").write_text(
+        '{"version":1,"pid":1,"endpoints":[]}', encoding="utf-8"
+    )
+
+    report = json.loads(creonowd(tmp_path, "doctor").stdout)
+
+    (finding,) = (f for f in report["findings"] if f["part"] == "daemon")
+    assert "left an endpoint file behind" in finding["found"]
+
+
+def test_doctor_reports_a_daemon_that_was_killed_before_it_had_logged_anything(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "daemon.pid").write_text("4711", encoding="ascii")
+
+    report = json.loads(creonowd(tmp_path, "doctor").stdout)
+
+    (finding,) = (f for f in report["findings"] if f["part"] == "last end")
+    assert "with pid 4711 was killed" in finding["found"]
+
+
+def test_doctor_reports_that_it_is_not_installed_as_a_package(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sources that were never installed, or may not be read by this user."""
+    monkeypatch.setattr(doctor, "PACKAGE", "creonowd-nobody-installed")
+
+    failed = main(["doctor", "--user-data", str(tmp_path)])
+
+    findings = json.loads(capsys.readouterr().out)["findings"]
+    (finding,) = (f for f in findings if f["part"] == "creonowd-nobody-installed")
+    assert (failed, finding["state"], finding["found"]) == (1, "bad", "not installed")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="rights are not modes on Windows")
+def test_doctor_reports_user_data_that_it_may_not_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It has looked before: what it is made of may lie where only root can read."""
+    main(["doctor", "--user-data", str(tmp_path)])
+    with without_privileges() as place:
+        capsys.readouterr()
+        place.chmod(0o000)
+        failed = main(["doctor", "--user-data", str(place)])
+        place.chmod(0o700)
+
+    report = json.loads(capsys.readouterr().out)
+    (finding,) = (f for f in report["findings"] if f["part"] == "user data")
+    assert (failed, finding["state"]) == (1, "bad")
+    assert "cannot be read" in finding["found"]

@@ -1,0 +1,34 @@
+"""`scripts/names.py`: a module or class name is used once in the package."""
+
+from pathlib import Path
+
+from scripts.names import ROOT, duplicates
+
+
+def plant(package: Path, **modules: str) -> None:
+    for name, text in modules.items():
+        path = package / f"{name.replace('__', '/')}.py"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def test_the_package_uses_no_name_twice() -> None:
+    assert duplicates(ROOT / "creonowd") == []
+
+
+def test_a_name_that_is_used_twice_is_found(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    inner = "def make():\n    class _Row:\n        pass\n"
+    plant(package, one__window="class _Row:\n    pass\n", two__window=inner, two__other="")
+
+    assert duplicates(package) == [
+        "module window: package/one/window.py, package/two/window.py",
+        "class _Row: package/one/window.py, package/two/window.py",
+    ]
+
+
+def test_channels_and_commands_are_named_after_what_they_give_access_to(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    plant(package, skills__skill="", channels__skill="", cli__skill="")
+
+    assert duplicates(package) == []
