@@ -21,7 +21,7 @@ from creonowd.context.prefix import PrefixComparison
 from creonowd.context.result import AssembleResult, ModelTarget, answer
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.redaction import Redactor
-from creonowd.retrieval.indexes import Indexes
+from creonowd.retrieval.project_index import Indexes
 from creonowd.sources.passage_source import Passages
 from creonowd.sources.project_files import ProjectSources
 from creonowd.tokens.tables import packaged_encoding

@@ -25,8 +25,7 @@ from creonowd.model import Model
 from creonowd.redaction import Redactor
 from creonowd.retrieval.bm25 import search
 from creonowd.retrieval.database import Database
-from creonowd.retrieval.indexes import FOLDER
-from creonowd.retrieval.project_index import IndexScope, refresh
+from creonowd.retrieval.project_index import FOLDER, IndexScope, refresh
 from creonowd.retrieval.query import make_query
 from creonowd.retrieval.ranking import Ranked, rank
 from creonowd.sources.passage_source import MOST_PASSAGES

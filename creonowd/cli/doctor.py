@@ -28,7 +28,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history import histories
 from creonowd.logs import LOG_FILE, LOG_FOLDER
 from creonowd.model import Model
-from creonowd.retrieval import database, indexes
+from creonowd.retrieval import database, project_index
 from creonowd.skills import skill
 from creonowd.skills.library import FILE
 from creonowd.storage import journal, versioned_json
@@ -464,7 +464,7 @@ STORED_FILES: tuple[tuple[str, Callable[[Path], str], str], ...] = (
         _binding_problem,
         "It is read from the records instead.",
     ),
-    (f"{indexes.FOLDER}/*.sqlite3", _index_problem, "It is made anew at the next use."),
+    (f"{project_index.FOLDER}/*.sqlite3", _index_problem, "It is made anew at the next use."),
 )
 
 Check = Callable[[Path], Iterator[Finding]]

@@ -30,18 +30,17 @@ from creonowd.history.build_result import LastTurns
 from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
 from creonowd.providers.configured import ConfiguredProvider, SentPrefixes
-from creonowd.retrieval.indexes import Indexes
-from creonowd.retrieval.project_index import editor_documents
+from creonowd.retrieval.project_index import Indexes, editor_documents
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.openrpc import describe
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings, user_redactor
 from creonowd.skills.library import Library
+from creonowd.sources.document import DocumentSources
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.passage_source import Passages
 from creonowd.sources.project_files import ProjectSources
-from creonowd.sources.recent_runs import DocumentSources
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.chats import Chats

@@ -24,7 +24,7 @@ from creonowd.memo import Memo
 from creonowd.model import Model, Params
 from creonowd.providers.configured import ConfiguredProvider, SentPrefixes
 from creonowd.redaction import Redactor
-from creonowd.retrieval.indexes import Indexes
+from creonowd.retrieval.project_index import Indexes
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.peer import Peer
 from creonowd.settings import Settings

@@ -5,7 +5,6 @@ holds the term with a mark for every step that its weighted frequency reaches. S
 the best passages of a term first, and needs to look at no others.
 """
 
-import math
 import sqlite3
 import struct
 import zlib
@@ -24,10 +23,8 @@ LENGTH_SHARE = 0.75
 HEADING_JOINT = "\x1f"
 
 SKETCH_HASHES = 16
-SIMILARITY = 0.5
 
 _FIRST_MARK = 0xE000
-_FULL_SKETCH = struct.Struct(f"<{SKETCH_HASHES}I")
 
 
 class IndexedDocument(Model):
@@ -162,42 +159,3 @@ def sketch(terms: Sequence[str]) -> bytes:
     hashes = sorted(zlib.crc32(pair.encode("utf-8", "surrogatepass")) for pair in pairs)
     least = hashes[:SKETCH_HASHES]
     return struct.pack(f"<{len(least)}I", *least)
-
-
-class Duplicates:
-    """Recognises passages that say nearly the same, by their fingerprints."""
-
-    def __init__(self) -> None:
-        self._sketches: list[tuple[int, ...]] = []
-        self._by_hash: dict[int, list[int]] = {}
-
-    def find(self, fingerprint: bytes) -> int | None:
-        """Return the number of the first similar fingerprint, else add this one.
-
-        Numbers count those that were added, from zero.
-        """
-        hashes = _hashes(fingerprint)
-        # Two sorted lists that share so many hashes share one among the first few of each.
-        first = hashes[: len(hashes) - math.ceil(SIMILARITY * len(hashes)) + 1]
-        by_hash = self._by_hash
-        candidates = [by_hash[value] for value in first if value in by_hash]
-        if candidates and (number := self._similar(hashes, candidates)) is not None:
-            return number
-        for value in first:
-            by_hash.setdefault(value, []).append(len(self._sketches))
-        self._sketches.append(hashes)
-        return None
-
-    def _similar(self, hashes: tuple[int, ...], candidates: list[list[int]]) -> int | None:
-        own = frozenset(hashes)
-        for number in sorted({number for numbers in candidates for number in numbers}):
-            other = self._sketches[number]
-            if len(own.intersection(other)) >= SIMILARITY * max(len(own), len(other)):
-                return number
-        return None
-
-
-def _hashes(fingerprint: bytes) -> tuple[int, ...]:
-    if len(fingerprint) == _FULL_SKETCH.size:
-        return _FULL_SKETCH.unpack(fingerprint)
-    return struct.unpack(f"<{len(fingerprint) // 4}I", fingerprint)

@@ -3,14 +3,20 @@
 Of the current document only what its text says now counts; the index may lag behind it.
 """
 
+import math
+import struct
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
 from creonowd.model import Model
 from creonowd.retrieval.bm25 import FoundPassage
-from creonowd.retrieval.index_writer import Duplicates
+from creonowd.retrieval.index_writer import SKETCH_HASHES
 from creonowd.retrieval.passages import LineNumbers
+
+SIMILARITY = 0.5
+
+_FULL_SKETCH = struct.Struct(f"<{SKETCH_HASHES}I")
 
 
 class CurrentDocument(Model):
@@ -95,3 +101,42 @@ def _is_query(one: FoundPassage, current: CurrentDocument | None) -> bool:
     if current is None or one.path != current.path:
         return False
     return max(one.start, current.query_start) < min(one.end, current.query_end)
+
+
+class Duplicates:
+    """Recognises passages that say nearly the same, by their fingerprints."""
+
+    def __init__(self) -> None:
+        self._sketches: list[tuple[int, ...]] = []
+        self._by_hash: dict[int, list[int]] = {}
+
+    def find(self, fingerprint: bytes) -> int | None:
+        """Return the number of the first similar fingerprint, else add this one.
+
+        Numbers count those that were added, from zero.
+        """
+        hashes = _hashes(fingerprint)
+        # Two sorted lists that share so many hashes share one among the first few of each.
+        first = hashes[: len(hashes) - math.ceil(SIMILARITY * len(hashes)) + 1]
+        by_hash = self._by_hash
+        candidates = [by_hash[value] for value in first if value in by_hash]
+        if candidates and (number := self._similar(hashes, candidates)) is not None:
+            return number
+        for value in first:
+            by_hash.setdefault(value, []).append(len(self._sketches))
+        self._sketches.append(hashes)
+        return None
+
+    def _similar(self, hashes: tuple[int, ...], candidates: list[list[int]]) -> int | None:
+        own = frozenset(hashes)
+        for number in sorted({number for numbers in candidates for number in numbers}):
+            other = self._sketches[number]
+            if len(own.intersection(other)) >= SIMILARITY * max(len(own), len(other)):
+                return number
+        return None
+
+
+def _hashes(fingerprint: bytes) -> tuple[int, ...]:
+    if len(fingerprint) == _FULL_SKETCH.size:
+        return _FULL_SKETCH.unpack(fingerprint)
+    return struct.unpack(f"<{len(fingerprint) // 4}I", fingerprint)

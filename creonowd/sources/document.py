@@ -1,18 +1,28 @@
-"""The document that a request is about: as the editor has it, else as it is on disk.
+"""The document that a request is about: its text, its outline, and what recent runs wrote in it.
 
+The text is as the editor has it, else as it is on disk.
 A document that cannot be read costs its text and a warning, not the assembly.
 """
 
-import anyio
+import re
+from bisect import bisect
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from creonowd.context.fragment import Layer, LeftOut, Reason, Span
-from creonowd.context.plan import Document, place
+import anyio
+from anyio import to_thread
+
+from creonowd.context.fragment import Fragment, Layer, LeftOut, Place, Reason, Span
+from creonowd.context.plan import Ask, Document, Fetched, Need, Source, place
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
+from creonowd.memo import Memo
 from creonowd.model import Model
+from creonowd.retrieval.passages import heading_of
 from creonowd.rpc.peer import Peer
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
+from creonowd.workspace.runs import RunRecord, Runs
 
 
 class Position(Model):
@@ -87,3 +97,141 @@ def _code_points(buffer: Buffer, position: int, *, utf16: bool) -> int:
         return buffer.from_utf16(position)
     except DaemonError:
         return buffer.from_utf16(position - 1)
+
+
+OUTLINE_SCORE = 1.0
+NEAR = 30
+HERE = "→"
+KEPT_DOCUMENTS = 16
+
+# Only these lines can be headings. A pattern that begins with a newline is thirty times as fast
+# as one that looks at the beginning of every line.
+_CANDIDATE = re.compile(
+    r"\n[ \t\u3000]*(?:#{1,6}[ \t]|第|(?:book|volume|part|chapter|act|scene)\s)[^\n]{0,80}(?=\n|\Z)",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"\n {0,3}(?:```|~~~)")
+
+
+class OutlineHeading(NamedTuple):
+    """A heading, how deep it stands, and where it begins."""
+
+    level: int
+    title: str
+    at: int
+
+
+class HeadingsSource:
+    """The outline of the current document."""
+
+    layer = Layer.RETRIEVED
+    name = "outline"
+    need = Need.OUTLINE
+    unavailable = warning_text(WarningCode.OUTLINE_UNAVAILABLE)
+    timeout_ms = None
+
+    async def fetch(self, ask: Ask) -> Fetched:
+        """Return the headings around the cursor, if the document has any."""
+        document = ask.document
+        if document is None:
+            return Fetched()
+        if not _kept.knows(document.text):
+            await to_thread.run_sync(headings, document.text)
+        text = outline(document)
+        return Fetched(fragments=(_outline_fragment(document, text),) if text else ())
+
+
+def outline(document: Document) -> str:
+    """Return the headings as a list with the current one marked; empty if there are none."""
+    found = headings(document.text)
+    if not found:
+        return ""
+    here = sum(heading.at <= document.here.start for heading in found) - 1
+    first, last = max(0, here - NEAR), here + NEAR + 1
+    return "\n".join(_lines(found[first:last], here - first))
+
+
+_kept: Memo[str, tuple[OutlineHeading, ...]] = Memo(KEPT_DOCUMENTS)
+
+
+def headings(text: str) -> tuple[OutlineHeading, ...]:
+    """Return the headings of a text, except those inside code fences."""
+    return _kept.get(text, lambda: _headings(text))
+
+
+def _headings(text: str) -> tuple[OutlineHeading, ...]:
+    lines = f"\n{text}"
+    fences = [match.start() for match in _FENCE.finditer(lines)]
+    return tuple(
+        OutlineHeading(heading.level, heading.title, match.start())
+        for match in _CANDIDATE.finditer(lines)
+        if bisect(fences, match.start()) % 2 == 0
+        and (heading := heading_of(match[0][1:].rstrip("\r"))) is not None
+    )
+
+
+def _lines(found: Sequence[OutlineHeading], here: int) -> Iterator[str]:
+    top = min(heading.level for heading in found)
+    for index, heading in enumerate(found):
+        mark = HERE if index == here else "-"
+        yield f"{'  ' * (heading.level - top)}{mark} {heading.title}"
+
+
+def _outline_fragment(document: Document, text: str) -> Fragment:
+    return Fragment(
+        layer=Layer.RETRIEVED,
+        source=HeadingsSource.name,
+        source_ref=f"{document.source_ref}#outline",
+        text=text,
+        place=Place(),
+        score=OUTLINE_SCORE,
+    )
+
+
+RUN_SCORE = 1.0
+
+# After every document: each run adds a summary, which must not shift the passages before it.
+LAST = "\U0010ffff"
+
+
+class RecentRunsSource:
+    """The summaries of the last runs, oldest first."""
+
+    layer = Layer.RETRIEVED
+    name = "recent_summary"
+    need = Need.RECENT_SUMMARY
+    unavailable = warning_text(WarningCode.RUNS_UNAVAILABLE)
+    timeout_ms = None
+
+    def __init__(self, runs: Runs) -> None:
+        self._runs = runs
+
+    async def fetch(self, ask: Ask) -> Fetched:
+        """Return as many summaries as the skill asks for."""
+        if ask.document_id is None or not ask.recent_summary:
+            return Fetched()
+        records = await self._runs.recent(ask.project_id, ask.document_id)
+        return Fetched(fragments=tuple(map(_run_fragment, records[-ask.recent_summary :])))
+
+
+def _run_fragment(run: RunRecord) -> Fragment:
+    return Fragment(
+        layer=Layer.RETRIEVED,
+        source=RecentRunsSource.name,
+        source_ref=f"runs/{run.number}",
+        text=run.summary,
+        place=Place(path=LAST, offset=run.number),
+        score=RUN_SCORE,
+    )
+
+
+class DocumentSources:
+    """The sources about the current document: its headings and its last runs."""
+
+    def __init__(self, runs: Runs) -> None:
+        self._sources = (HeadingsSource(), RecentRunsSource(runs))
+
+    def of(self, project: Project) -> Sequence[Source]:
+        """Return the sources for one assembly; they are the same for every project."""
+        del project
+        return self._sources

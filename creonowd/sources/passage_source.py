@@ -10,7 +10,7 @@ from creonowd.context.fragment import Fragment, Layer, Place, Span
 from creonowd.context.plan import Ask, Document, Fetched, Need
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model
-from creonowd.retrieval.indexes import Indexes
+from creonowd.retrieval.project_index import Indexes
 from creonowd.retrieval.query import Query, make_query
 from creonowd.retrieval.ranking import CurrentDocument, Ranked, rank, source_ref
 from creonowd.sources.characters import ProjectEntities

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from creonowd.clock import SystemClock
 from creonowd.redaction import Redactor
-from creonowd.retrieval.indexes import Indexes
-from creonowd.retrieval.project_index import EditorDocument
+from creonowd.retrieval.project_index import EditorDocument, Indexes
 from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import Watcher
 

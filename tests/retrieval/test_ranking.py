@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
-from creonowd.retrieval.ranking import CurrentDocument, rank, source_ref
+from creonowd.retrieval.index_writer import sketch
+from creonowd.retrieval.query import terms_of
+from creonowd.retrieval.ranking import CurrentDocument, Duplicates, rank, source_ref
 from tests.retrieval.text_indexes import find, index_of, ranked
 
 SNOW = "林远站在城门口，望着雪里的灯火，一句话也没有说。风从河上来，吹灭了两盏。"
@@ -60,3 +62,42 @@ def test_no_more_are_ranked_than_wanted(tmp_path: Path):
     database = index_of(tmp_path, **{f"d{n}": f"林远{chr(0x4E00 + n)}" for n in range(30)})
 
     assert len(ranked(database, "林远", limit=7)) == 7
+
+
+SNOWFALL = "他站在城门口，望着雪里的灯火，一句话也没有说。风从河上来，吹灭了两盏。" * 2
+RIVER = "船过了三道湾，水声忽然大起来，她把灯举高，照见岸上一排空空的马桩。" * 2
+
+
+def fingerprint(text: str) -> bytes:
+    return sketch(terms_of(text))
+
+
+def test_the_same_text_is_recognised():
+    duplicates = Duplicates()
+
+    assert duplicates.find(fingerprint(SNOWFALL)) is None
+    assert duplicates.find(fingerprint(RIVER)) is None
+    assert duplicates.find(fingerprint(SNOWFALL)) == 0
+
+
+def test_a_few_other_words_do_not_matter():
+    duplicates = Duplicates()
+    duplicates.find(fingerprint(RIVER))
+    duplicates.find(fingerprint(SNOWFALL))
+
+    assert duplicates.find(fingerprint(SNOWFALL.replace("两盏", "三盏") + "完。")) == 1
+
+
+def test_common_words_make_no_likeness():
+    duplicates = Duplicates()
+    duplicates.find(fingerprint("宝玉道：这话很是。" + SNOWFALL))
+
+    assert duplicates.find(fingerprint("宝玉道：这话很是。" + RIVER)) is None
+
+
+def test_tiny_and_empty_passages_have_fingerprints_too():
+    duplicates = Duplicates()
+
+    found = [duplicates.find(fingerprint(text)) for text in ("剑", "", "剑", "！", "刀")]
+
+    assert found == [None, None, 0, None, None]

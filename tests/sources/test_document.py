@@ -3,13 +3,28 @@
 from pathlib import Path
 
 import anyio
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from creonowd.clock import SystemClock
 from creonowd.context.fragment import Reason, Span
-from creonowd.sources.document import LocatedDocument, Position, open_document, place_in
+from creonowd.context.plan import Ask, Document
+from creonowd.sources.document import (
+    NEAR,
+    HeadingsSource,
+    LocatedDocument,
+    Position,
+    RecentRunsSource,
+    open_document,
+    outline,
+    place_in,
+)
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
+from creonowd.workspace.runs import RunRecord, Runs
 from testing.clients import RecordingPeer
 
 
@@ -96,3 +111,123 @@ def test_an_empty_selection_is_none() -> None:
 
     assert found.document is not None
     assert found.document.selection is None
+
+
+NOVEL = "# 红楼\n序。\n\n## 第一回 甄士隐\n正文。\n\n## 第二回 贾夫人\n正文。\n\n### 葬花\n正文。\n"
+
+
+def document_at(text: str, cursor: int) -> Document:
+    return Document(source_ref="章/一.md", text=text, cursor=cursor)
+
+
+def test_the_heading_above_the_cursor_is_marked() -> None:
+    assert outline(document_at(NOVEL, NOVEL.index("贾夫人") + 8)) == (
+        "- 红楼\n  - 第一回 甄士隐\n  → 第二回 贾夫人\n    - 葬花"
+    )
+
+
+def test_before_the_first_heading_nothing_is_marked() -> None:
+    assert outline(document_at("引子\n# 一\n", 1)) == "- 一"
+
+
+def test_chapters_of_plain_text_are_headings() -> None:
+    text = "第一回 甄士隐梦幻\r\n\r\n正文。\r\n第二回 贾夫人\r\n正文。\r\n"
+
+    assert outline(document_at(text, len(text))) == "- 第一回 甄士隐梦幻\n→ 第二回 贾夫人"
+
+
+def test_a_comment_in_code_is_no_heading() -> None:
+    text = "# 一\n```\n# no heading\n```\n# 二\n"
+
+    assert outline(document_at(text, len(text))) == "- 一\n→ 二"
+
+
+def test_a_text_without_headings_has_no_outline() -> None:
+    assert outline(document_at("第二天早晨，他走了很远的路，一直走到河边。\n", 3)) == ""
+
+
+def test_of_a_long_novel_only_what_is_near_is_shown() -> None:
+    text = "".join(f"# 第{n}章\n正文\n" for n in range(500))
+
+    lines = outline(document_at(text, text.index("第250章"))).split("\n")
+
+    assert len(lines) == 2 * NEAR + 1
+    assert lines[NEAR] == "→ 第250章"
+
+
+def test_a_selection_counts_from_its_beginning() -> None:
+    selection = Span(NOVEL.index("贾夫人"), len(NOVEL))
+
+    shown = outline(Document(source_ref="a.md", text=NOVEL, cursor=0, selection=selection))
+
+    assert "→ 第二回 贾夫人" in shown
+
+
+@pytest.mark.requirement("SK-013")
+async def test_the_source_says_where_it_comes_from() -> None:
+    ask = Ask(project_id="p", skill_id="s", limit=9, document=document_at(NOVEL, 0))
+
+    (fragment,) = (await HeadingsSource().fetch(ask)).fragments
+    nothing = await HeadingsSource().fetch(Ask(project_id="p", skill_id="s", limit=9))
+
+    assert fragment.source_ref == "章/一.md#outline"
+    assert fragment.score == 1.0
+    assert nothing.fragments == ()
+
+
+@given(st.text(alphabet="# \n第一章回`~\r\u3000abc", max_size=300), st.integers(0, 300))
+def test_at_most_one_heading_is_marked(text: str, cursor: int) -> None:
+    shown = outline(document_at(text, min(cursor, len(text))))
+
+    assert sum(line.lstrip().startswith("→ ") for line in shown.split("\n")) <= 1
+
+
+RUN = RunRecord(
+    run_id="run_1",
+    skill_id="builtin:continue",
+    at_ms=1,
+    provider="fake",
+    model="m",
+    prompt_hash="a",
+    stable_prefix_hash="b",
+    token_count=1,
+    summary="",
+)
+
+
+def ask(count: int, document_id: str | None = "a.md") -> Ask:
+    return Ask(
+        project_id="prj_1",
+        skill_id="s",
+        limit=200,
+        document_id=document_id,
+        recent_summary=count,
+    )
+
+
+async def recorded(user_data: Path, count: int) -> RecentRunsSource:
+    runs = Runs(user_data)
+    for number in range(count):
+        summary = msgspec.structs.replace(RUN, summary=f"第{number}次")
+        await runs.record("prj_1", "a.md", summary)
+    return RecentRunsSource(runs)
+
+
+@pytest.mark.requirement("SK-034")
+async def test_the_last_runs_are_given_oldest_first(tmp_path: Path) -> None:
+    source = await recorded(tmp_path, 5)
+
+    fetched = await source.fetch(ask(3))
+
+    assert [fragment.text for fragment in fetched.fragments] == ["第2次", "第3次", "第4次"]
+    assert [fragment.source_ref for fragment in fetched.fragments] == ["runs/3", "runs/4", "runs/5"]
+    assert {fragment.score for fragment in fetched.fragments} == {1.0}
+
+
+async def test_nothing_is_given_that_was_not_asked_for(tmp_path: Path) -> None:
+    source = await recorded(tmp_path, 2)
+
+    assert (await source.fetch(ask(0))).fragments == ()
+    assert (await source.fetch(ask(3, "b.md"))).fragments == ()
+    assert (await source.fetch(ask(3, None))).fragments == ()
+    assert len((await source.fetch(ask(10))).fragments) == 2

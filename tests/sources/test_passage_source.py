@@ -10,7 +10,7 @@ from creonowd.clock import SystemClock
 from creonowd.context.fragment import Span
 from creonowd.context.plan import Ask, Fetched, place
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.retrieval.indexes import Indexes
+from creonowd.retrieval.project_index import Indexes
 from creonowd.sources.characters import EntityCache, ProjectEntities
 from creonowd.sources.passage_source import Passages, PassageSource
 from creonowd.sources.shared_reads import ProjectReads, SharedReads

@@ -26,7 +26,7 @@ from creonowd.context.plan import (
 )
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
-from creonowd.retrieval.indexes import Indexes
+from creonowd.retrieval.project_index import Indexes
 from creonowd.sources.passage_source import Passages
 from creonowd.sources.project_files import (
     ProjectSources,
