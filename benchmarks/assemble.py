@@ -26,7 +26,6 @@ from benchmarks.novel import (
     REDACTOR,
     ProjectEngine,
     chinese,
-    common_prefix,
     make_plan,
     make_project,
     origin,
@@ -41,6 +40,7 @@ from creonowd.context.prefix import PrefixComparison
 from creonowd.context.result import ModelTarget
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.daemon.run import keep_freed_memory
+from creonowd.text import common_prefix
 from creonowd.tokens.tables import packaged_encoding
 from creonowd.tokens.tokenizer import SEPARATOR, BpeTokenizer
 

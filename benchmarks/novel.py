@@ -176,15 +176,3 @@ def make_plan(
         document=place(DOCUMENT, text, cursor).document,
         source_timeout_ms=60_000,
     )
-
-
-def common_prefix(one: bytes, other: bytes) -> int:
-    """Return how many bytes two prompts share at their beginning, by bisection."""
-    low, high = 0, min(len(one), len(other))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low

@@ -25,17 +25,18 @@ from typing import Any, cast
 
 import msgspec
 
-from benchmarks.novel import chinese, common_prefix, english, make_plan, origin
+from benchmarks.novel import chinese, english, make_plan, origin
 from benchmarks.programs.contest import Chunk, Packed, Work, measure
 from creonowd.context.assemble import assemble
 from creonowd.context.fragment import Action, Layer
-from creonowd.context.plan import Source
 from creonowd.context.prefix import PrefixComparison
 from creonowd.context.result import AssembleResult, ModelTarget, answer
+from creonowd.context.source import Source
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.model import Model
 from creonowd.redaction import Redactor
 from creonowd.sources.in_memory import InMemorySource, piece
+from creonowd.text import common_prefix
 from creonowd.tokens.tables import packaged_encoding, packaged_tables
 from creonowd.tokens.tokenizer import SEPARATOR, BpeTokenizer
 from scripts.environment import ROOT

@@ -108,3 +108,31 @@ def _drop_keys(value: Any, keys: Collection[str]) -> Any:
 
 def _reject(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON.")
+
+
+def file_stem(path: str) -> str:
+    """Return the name of a file without its folders and its last extension."""
+    name = path.rstrip("/").rpartition("/")[2]
+    stem, dot, extension = name.rpartition(".")
+    return stem if dot and stem and extension else name
+
+
+def join_surrogates(text: str) -> str:
+    """Join the two halves of a character; replace a half that stands alone by U+FFFD."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
+def common_prefix(one: bytes, other: bytes) -> int:
+    """Return how many bytes two texts have in common from their beginning, by bisection."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

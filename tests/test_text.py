@@ -1,6 +1,7 @@
 """JSON has one spelling: equal values give equal bytes."""
 
 import json
+from pathlib import PurePosixPath
 
 import pytest
 from hypothesis import given
@@ -9,7 +10,10 @@ from hypothesis import strategies as st
 from creonowd.text import (
     VOLATILE_KEYS,
     canonical_json,
+    common_prefix,
     encode_canonical,
+    file_stem,
+    join_surrogates,
     well_formed_json,
     well_formed_value,
 )
@@ -64,3 +68,25 @@ def test_a_value_is_made_well_formed_in_keys_and_members() -> None:
     value = {"a\ud83d": ["\ude00", {"b": "😀"}, 1, None]}
 
     assert well_formed_value(value) == {"a\ufffd": ["\ufffd", {"b": "😀"}, 1, None]}
+
+
+@given(st.lists(st.text("ab.第 ", min_size=1).filter(lambda name: name != "."), min_size=1))
+def test_the_stem_of_a_path_is_that_of_its_last_name(names: list[str]) -> None:
+    path = "/".join(names)
+
+    assert file_stem(path) == PurePosixPath(path).stem
+
+
+def test_halves_of_a_character_are_joined_and_lone_ones_replaced() -> None:
+    assert join_surrogates("\ud83d\ude00 好 \ud83d") == "😀 好 \ufffd"
+
+
+@given(st.binary(), st.binary(), st.binary())
+def test_the_common_prefix_is_the_longest(start: bytes, one: bytes, other: bytes) -> None:
+    common = common_prefix(start + one, start + other)
+
+    assert common >= len(start)
+    assert (start + one)[:common] == (start + other)[:common]
+    assert (start + one)[common : common + 1] != (start + other)[common : common + 1] or (
+        common == min(len(start + one), len(start + other))
+    )

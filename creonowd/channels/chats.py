@@ -5,7 +5,7 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.channels.redacted import redacted
+from creonowd.engine.reply_redaction import redact_texts
 from creonowd.engine.services import Session
 from creonowd.errors import ErrorCode
 from creonowd.model import Model, Params, Result
@@ -135,7 +135,7 @@ async def read_conversation(session: Session, params: ReadConversation) -> Conve
     kept = {key: document[key] for key in ("documentId",) if key in document}
     path = path_of(params.conversation_id)
     texts = [(path, text) for text in texts_of(document)]
-    clean, evidence = await redacted(session, project.project_id, texts)
+    clean, evidence = await redact_texts(session, project.project_id, texts)
     conversation = cast("Document", with_texts(document, clean))
     conversation |= kept | {"id": params.conversation_id}
     conversation.pop("version", None)
@@ -162,7 +162,7 @@ async def _redact_summaries(
     session: Session, project_id: str, entries: list[ConversationEntry]
 ) -> tuple[list[ConversationEntry], Evidence]:
     texts = [(f"{FOLDER}/{entry.id}.json", entry.summary) for entry in entries]
-    clean, evidence = await redacted(session, project_id, texts)
+    clean, evidence = await redact_texts(session, project_id, texts)
     pairs = zip(entries, clean, strict=True)
     redacted_entries = [msgspec.structs.replace(entry, summary=summary) for entry, summary in pairs]
     return redacted_entries, evidence or UNSET

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.channels.project import ProjectId
-from creonowd.channels.redacted import redacted
+from creonowd.engine.reply_redaction import redact_texts
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
@@ -175,7 +175,7 @@ async def _redact(
     session: Session, project_id: str, constraints: list[Constraint]
 ) -> tuple[list[Constraint], Evidence]:
     texts = [(PATH, constraint.text) for constraint in constraints]
-    clean_texts, evidence = await redacted(session, project_id, texts)
+    clean_texts, evidence = await redact_texts(session, project_id, texts)
     clean = [
         msgspec.structs.replace(constraint, text=text)
         for constraint, text in zip(constraints, clean_texts, strict=True)

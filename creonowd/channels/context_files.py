@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.channels.redacted import log_redaction
 from creonowd.context_files import archives, retention
 from creonowd.context_files.files import (
     READ_LIMIT,
@@ -22,6 +21,7 @@ from creonowd.context_files.patterns import MAX_LENGTH
 from creonowd.context_files.records import MAX_KEY_LENGTH, ContextRef, Kind, Origin
 from creonowd.context_files.retention import CleanedFile, CleaningReason, FileTotal
 from creonowd.context_files.search import GrepRequest, VisibleMatch, spell_cursor
+from creonowd.engine.reply_redaction import log_redaction
 from creonowd.engine.services import InConversation, Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result

@@ -7,16 +7,23 @@ import structlog
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.channels.project import ProjectId
-from creonowd.channels.redacted import redacted
+from creonowd.engine.reply_redaction import redact_texts
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel, Notification
 from creonowd.rpc.peer import Peer
-from creonowd.storage.relative_paths import CreonowFolder, folder_of
 from creonowd.text import as_text, is_json
-from creonowd.workspace.creonow_tree import FileInfo, Folder, Problem, TreeFile, layers_of
+from creonowd.workspace.creonow_tree import (
+    CreonowFolder,
+    FileInfo,
+    Folder,
+    Problem,
+    TreeFile,
+    folder_of,
+    layers_of,
+)
 from creonowd.workspace.watcher import ProjectChange
 
 CHANGED = "context:creonow:changed"
@@ -185,7 +192,7 @@ async def _read(session: Session, params: ReadFile, scope: CreonowFolder) -> Fil
             path=file.path,
             reason="invalid_format",
         )
-    (content,), evidence = await redacted(session, project.project_id, [(file.path, text)])
+    (content,), evidence = await redact_texts(session, project.project_id, [(file.path, text)])
     return FileContent(
         path=file.path,
         content=content,
@@ -201,7 +208,7 @@ async def get_rules(session: Session, params: ProjectId) -> Rules:
     folder = await session.tree.read_all(project, CreonowFolder.RULES)
     usable, errors = _usable_files(folder)
     texts = [(file.path, text) for file, text in usable]
-    contents, evidence = await redacted(session, project.project_id, texts)
+    contents, evidence = await redact_texts(session, project.project_id, texts)
     fragments = [_fragment(file, text) for (file, _), text in zip(usable, contents, strict=True)]
     return Rules(fragments=fragments, errors=errors, redaction_evidence=evidence)
 

@@ -1,11 +1,9 @@
 """`context:history:*`, `context:build` and their kin: the history of a conversation and its turns."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
 from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
-from msgspec.structs import replace
 
 from creonowd.context_files.files import ConversationKey
 from creonowd.context_files.records import ContextRef
@@ -14,17 +12,15 @@ from creonowd.engine.build_turn import build_context, history_of
 from creonowd.engine.services import InConversation, Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history.code_law import FILE, GENERATE
-from creonowd.history.histories import History
 from creonowd.history.intake import (
     Intake,
     KeptText,
     ToolResult,
-    keep_message,
+    append_messages,
     keep_result,
-    redact_name,
 )
 from creonowd.history.observation import Form
-from creonowd.history.rounds import LONGEST_ID, Message, Speaker, ToolCall, check_messages
+from creonowd.history.rounds import LONGEST_ID, Message, Speaker, ToolCall
 from creonowd.history.tool_result import line_limits
 from creonowd.model import Model, Params
 from creonowd.model import Result as Reply
@@ -189,13 +185,10 @@ async def append_history(session: Session, params: AppendHistory) -> HistoryAppe
     project = await session.projects.find(params.project_id)
     key = ConversationKey(params.project_id, params.conversation_id)
     await session.files.run(session.files.store.find_or_create, *key)
-    async with session.histories.lock(key):
-        before = await session.histories.current(key)
-        read = [_message(new, number) for number, new in enumerate(params.messages)]
-        messages = check_messages(before.open_messages, read)
-        intake = _intake(session, str(project.root))
-        kept = await _keep(intake, key, before, params.messages, messages)
-        history = await session.histories.append(key, [message for message, _ in kept])
+    read = [_message(new, number) for number, new in enumerate(params.messages)]
+    contents = [new.content for new in params.messages]
+    intake = _intake(session, str(project.root))
+    history, kept = await append_messages(session.histories, intake, key, read, contents)
     reported = [_kept_message(message, text) for message, text in kept]
     big = next((one for one in reported if one.preview is not UNSET), None)
     return HistoryAppended(
@@ -251,34 +244,6 @@ def _message(new: NewMessage, number: int) -> Message:
         tool_call_id=new.tool_call_id or UNSET,
         name=new.name or UNSET,
     )
-
-
-async def _keep(
-    intake: Intake,
-    key: ConversationKey,
-    before: History,
-    new: Sequence[NewMessage],
-    messages: Sequence[Message],
-) -> list[tuple[Message, KeptText]]:
-    """Prepare each message for the history; `new` has the raw contents of tool results."""
-    calls = {call.id: call for message in before.open_messages for call in message.calls}
-    kept: list[tuple[Message, KeptText]] = []
-    for raw, message in zip(new, messages, strict=True):
-        calls.update({call.id: call for call in message.calls})
-        if message.role is not Speaker.TOOL:
-            kept.append(await keep_message(intake, key, message))
-            continue
-        call = calls.get(message.tool_call_id or "")
-        result = ToolResult(
-            tool=message.name or "tool",
-            content=raw.content,
-            arguments=None if call is None else call.arguments,
-            call_id=message.tool_call_id or None,
-        )
-        text = await keep_result(intake, key, result)
-        name = redact_name(message.name, intake.redactor)
-        kept.append((replace(message, content=text.text, name=name), text))
-    return kept
 
 
 def _kept_message(message: Message, text: KeptText) -> KeptMessage:

@@ -13,7 +13,7 @@ from creonowd.model import Model
 from creonowd.skills.library import FILE, slug_of
 from creonowd.skills.skill import parse
 from creonowd.storage.front_matter import Fault
-from creonowd.storage.relative_paths import TREE
+from creonowd.workspace.creonow_tree import TREE
 
 
 class LintResult(Model):

@@ -15,9 +15,10 @@ from creonowd.context.evidence import Decision, LayerOutcome, drop_unread, of_la
 from creonowd.context.fragment import DYNAMIC, STABLE, Action, Fragment, Layer, Rule
 from creonowd.context.gather import Failure, Gathered, gather
 from creonowd.context.manuscript import Manuscript
-from creonowd.context.plan import Plan, Source, asked, shows_document
+from creonowd.context.plan import Plan, shows_document
 from creonowd.context.render import Rendered, join, render_layer
 from creonowd.context.rules_layer import mentioned_entities
+from creonowd.context.source import Source, asked
 from creonowd.context.system_prompt import (
     PreparedRules,
     PreparedSettings,
@@ -132,9 +133,10 @@ async def assemble(
     plan: Plan, sources: Sequence[Source], tools: TextTools, concurrency: Concurrency | None = None
 ) -> Assembly:
     """Gather what the plan asks for and make a prompt of it."""
-    gathered = await gather(plan, asked(plan, sources), concurrency and concurrency.reading)
-    limiter = concurrency and concurrency.composing
-    return await to_thread.run_sync(compose, plan, gathered, tools, limiter=limiter)
+    reading = None if concurrency is None else concurrency.reading
+    composing = None if concurrency is None else concurrency.composing
+    gathered = await gather(plan, asked(plan, sources), reading, tools.memory.answers)
+    return await to_thread.run_sync(compose, plan, gathered, tools, limiter=composing)
 
 
 def compose(plan: Plan, gathered: Gathered, tools: TextTools) -> Assembly:
@@ -182,7 +184,9 @@ def redact(plan: Plan, gathered: Gathered, tools: TextTools) -> RedactedCandidat
     """Take secrets out of all but the settings: counts and hashes are of what is sent."""
     given = gathered.fragments
     document = plan.document
-    manuscript = document and Manuscript(document.text, document.here.start, tools)
+    manuscript = None
+    if document is not None:
+        manuscript = Manuscript(document.text, document.here.start, tools)
     return RedactedCandidates(
         rules=redact_rules(given[Layer.RULES], tools),
         chunks=_redact_batches(given[Layer.RETRIEVED], tools),

@@ -11,18 +11,21 @@ import anyio
 from anyio import CapacityLimiter
 
 from creonowd.context.fragment import Fragment, Layer, LeftOut
-from creonowd.context.plan import Ask, Fetched, Plan, Source, ask_for
+from creonowd.context.plan import Plan
+from creonowd.context.source import Ask, Fetched, Source, ask_for
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
 
 MAX_TOKEN_COUNT = 10_000_000
-CHECKED_CHARACTERS = 8_000_000
 
 _FATAL = {ErrorCode.CONTEXT_SCOPE_VIOLATION, ErrorCode.CONTEXT_INPUT_TOO_LARGE}
 
-# What a source returned, the error that ends the request, or the kind of the failure.
-Answer = Fetched | DaemonError | str
+# The projects that an answer's fragments name; the same answer again is not checked again.
+CheckedAnswers = Memo[tuple[Fetched, Layer], frozenset[str | None]]
+# What a source returned and the projects in it, the error that ends the request, or the kind of
+# the failure.
+Answer = tuple[Fetched, frozenset[str | None]] | DaemonError | str
 
 
 class Failure(Model):
@@ -43,19 +46,26 @@ class Gathered(Model):
 
 
 async def gather(
-    plan: Plan, sources: Sequence[Source], reading: CapacityLimiter | None = None
+    plan: Plan,
+    sources: Sequence[Source],
+    reading: CapacityLimiter | None = None,
+    checked: CheckedAnswers | None = None,
 ) -> Gathered:
     """Ask all sources at once and wait for the slowest, at most until its deadline.
+
+    A source in whose folder nothing changed returns the very same value; `checked` keeps what was
+    found in it.
 
     Those with a deadline of their own are asked now, the others when `reading` has a place: in
     a crowd the clock of a source runs while it works, not while it waits for its turn.
     """
+    known = CheckedAnswers(1) if checked is None else checked
     asks = {layer: ask_for(plan, layer) for layer in {source.layer for source in sources}}
     answers: list[Answer] = ["timeout"] * len(sources)
 
     async def ask(index: int) -> None:
         source = sources[index]
-        answers[index] = await _answer(source, asks[source.layer])
+        answers[index] = await _answer(source, asks[source.layer], known)
 
     async def ask_all(indexes: Sequence[int], timeout_ms: int) -> None:
         # One deadline for many: a scope for each source took 0.15 ms of an assembly's 2.4.
@@ -74,32 +84,29 @@ async def gather(
     return _gathered(plan.project_id, list(zip(sources, answers, strict=True)))
 
 
-async def _answer(source: Source, ask: Ask) -> Answer:
+async def _answer(source: Source, ask: Ask, checked: CheckedAnswers) -> Answer:
     try:
         fetched = await source.fetch(ask)
-        return "malformed" if _projects(fetched, source.layer) is None else fetched
     except TimeoutError:
         return "timeout"
     except DaemonError as error:
         return error if error.code in _FATAL else error.code
     except Exception as error:  # noqa: BLE001 - a source may fail in any way, the assembly in none
         return type(error).__name__
+    projects = _projects(fetched, source.layer, checked)
+    return "malformed" if projects is None else (fetched, projects)
 
 
-# A source in whose folder nothing changed returns the very same value, which is checked once.
-_checked: Memo[tuple[Fetched, Layer], frozenset[str | None]] = Memo(
-    CHECKED_CHARACTERS, lambda key, _projects: key[0].weight
-)
-
-
-def _projects(fetched: object, layer: Layer) -> frozenset[str | None] | None:
+def _projects(
+    fetched: object, layer: Layer, checked: CheckedAnswers
+) -> frozenset[str | None] | None:
     """Return the projects that the fragments name; None if the answer makes no sense."""
     if not isinstance(fetched, Fetched):
         return None
-    projects = _checked.recall((fetched, layer))
+    projects = checked.recall((fetched, layer))
     if projects is None and all(_is_sound(fragment, layer) for fragment in fetched.fragments):
         projects = frozenset(fragment.project_id for fragment in fetched.fragments)
-        _checked.put((fetched, layer), projects)
+        checked.put((fetched, layer), projects)
     return projects
 
 
@@ -133,10 +140,11 @@ def _gathered(project_id: str, pairs: Sequence[tuple[Source, Answer]]) -> Gather
             failures.append(Failure(source=source.name, layer=source.layer, kind=answer))
             unavailable.append((source.layer, source.unavailable))
             continue
-        _refuse_foreign(project_id, source, answer)
-        fragments[source.layer] += answer.fragments
-        left_out += answer.left_out
-        warnings += [(source.layer, warning) for warning in answer.warnings]
+        fetched, projects = answer
+        _refuse_foreign(project_id, source, projects)
+        fragments[source.layer] += fetched.fragments
+        left_out += fetched.left_out
+        warnings += [(source.layer, warning) for warning in fetched.warnings]
     return Gathered(
         fragments={layer: tuple(found) for layer, found in fragments.items()},
         left_out=tuple(left_out),
@@ -145,9 +153,8 @@ def _gathered(project_id: str, pairs: Sequence[tuple[Source, Answer]]) -> Gather
     )
 
 
-def _refuse_foreign(project_id: str, source: Source, fetched: Fetched) -> None:
-    projects = _projects(fetched, source.layer)
-    if projects and not projects <= {None, project_id}:
+def _refuse_foreign(project_id: str, source: Source, projects: frozenset[str | None]) -> None:
+    if not projects <= {None, project_id}:
         raise DaemonError(
             ErrorCode.CONTEXT_SCOPE_VIOLATION,
             f"The source {source.name} gave text of another project; mend that source.",

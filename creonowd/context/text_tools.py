@@ -241,7 +241,8 @@ class Weighed(Protocol):
 class Memory:
     """What a daemon keeps between assemblies; every part is bounded.
 
-    `units` are fragments made ready, `layers` whole layers made ready and whole system prompts.
+    `units` are fragments made ready, `layers` whole layers made ready and whole system prompts;
+    `answers` are those of sources that were checked.
     """
 
     def __init__(self, characters: int = 8_000_000) -> None:
@@ -250,11 +251,16 @@ class Memory:
         self.single_tokens: Memo[tuple[str, str], int] = Memo(16)
         self.units: Memo[Any, Any] = Memo(characters, _weigh_value)
         self.layers: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
+        self.answers: Memo[Any, frozenset[str | None]] = Memo(characters, _weigh_answer)
         self.mentions = Mentions(characters // 2)
 
 
 def _is_small(text: str) -> bool:
     return len(text) < _SMALL and "\r" not in text
+
+
+def _weigh_answer(key: Any, _projects: object) -> int:
+    return key[0].weight
 
 
 def _weigh_redacted(text: str, redacted: RedactedText) -> int:

@@ -5,7 +5,6 @@ it. The selection, the additional input and the task never leave.
 """
 
 from collections.abc import Sequence
-from pathlib import PurePosixPath
 from typing import NamedTuple, NoReturn
 
 from creonowd.context.evidence import Decision, drop, keep
@@ -20,6 +19,7 @@ from creonowd.context.units import Unit, visible_ref
 from creonowd.context.window import DocumentWindow, Surroundings, fit_window
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
+from creonowd.text import file_stem
 
 INPUT_REF = "additionalInput"
 SELECTION_REF = "selection"
@@ -96,7 +96,7 @@ def redact_pinned(plan: Plan, manuscript: Manuscript | None, tools: TextTools) -
         "text": selection,
         "selection": selection,
         "instruction": added.text,
-        "title": PurePosixPath(visible_ref(plan.document_id, tools)).stem,
+        "title": file_stem(visible_ref(plan.document_id, tools)),
     }
     return PinnedTexts(
         selection=None if task.shows_selection else RedactedText(selection),

@@ -163,8 +163,8 @@ async def _assemble(
 
 
 async def _profile(session: Session, project: Project, what_if: WhatIf) -> BudgetProfile:
-    profile: BudgetProfile = await session.engine.lookups.read(
-        ("budget", project.project_id), partial(session.budgets.effective, project.project_id)
+    profile = await session.engine.budget_reads.read(
+        project.project_id, partial(session.budgets.effective, project.project_id)
     )
     if what_if.profile is None:
         return profile
@@ -198,8 +198,8 @@ async def _skill(
     session: Session, project: Project, skill_id: str
 ) -> tuple[SkillNeeds, tuple[str, ...]]:
     """Find a skill, and warn of summaries that no host offers it."""
-    entry = await session.engine.lookups.read(
-        ("skill", project.root, skill_id), partial(session.skills.find, skill_id, project)
+    entry = await session.engine.skill_reads.read(
+        (project.root, skill_id), partial(session.skills.find, skill_id, project)
     )
     if entry is None:
         return SkillNeeds(skill_id=skill_id), (WarningCode.SKILL_UNKNOWN,)

@@ -4,7 +4,7 @@ import contextlib
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import anyio
 from anyio import CapacityLimiter
@@ -12,8 +12,9 @@ from anyio import CapacityLimiter
 from creonowd.clock import Clock
 from creonowd.context.admission import Admission
 from creonowd.context.assemble import Concurrency
-from creonowd.context.plan import Source
+from creonowd.context.budget import BudgetProfile
 from creonowd.context.prefix import PrefixMemory
+from creonowd.context.source import Source
 from creonowd.context.text_tools import Memory
 from creonowd.context_files.files import ContextFiles
 from creonowd.errors import DaemonError, ErrorCode
@@ -28,7 +29,7 @@ from creonowd.retrieval.project_index import Indexes
 from creonowd.rpc.connection import Connection
 from creonowd.rpc.peer import Peer
 from creonowd.settings import Settings
-from creonowd.skills.library import Library
+from creonowd.skills.library import Library, LibraryEntry
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.project_files import ProjectSources
 from creonowd.sources.shared_reads import SharedReads
@@ -154,7 +155,10 @@ class Engine:
     admission: Admission = field(default_factory=Admission)
     memory: Memory = field(default_factory=Memory)
     prefixes: PrefixMemory = field(default_factory=PrefixMemory)
-    lookups: SharedReads[Any] = field(default_factory=SharedReads[Any])
+    budget_reads: SharedReads[BudgetProfile] = field(default_factory=SharedReads[BudgetProfile])
+    skill_reads: SharedReads[LibraryEntry | None] = field(
+        default_factory=SharedReads[LibraryEntry | None]
+    )
     seen_once: SeenOnce = field(default_factory=SeenOnce)
     concurrency: Concurrency = field(default_factory=_concurrency)
 

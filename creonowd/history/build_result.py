@@ -12,6 +12,7 @@ from creonowd.history.rounds import Message, message_text
 from creonowd.memo import Memo
 from creonowd.model import Model, Result
 from creonowd.redaction import RedactionEvidence
+from creonowd.text import common_prefix
 
 
 class Part(StrEnum):
@@ -161,18 +162,6 @@ def _common_bytes(last: Sequence[bytes], now: Sequence[bytes]) -> int:
     common = 0
     for old, new in zip(last, now, strict=False):
         if old != new:
-            return common + _common_prefix(old, new)
+            return common + common_prefix(old, new)
         common += len(new)
     return common
-
-
-def _common_prefix(old: bytes, new: bytes) -> int:
-    """Find how many bytes two messages begin with in common, halving what is left."""
-    same, different = 0, min(len(old), len(new)) + 1
-    while different - same > 1:
-        middle = (same + different) // 2
-        if old[same:middle] == new[same:middle]:
-            same = middle
-        else:
-            different = middle
-    return same

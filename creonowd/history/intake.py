@@ -4,6 +4,7 @@ A tool's result, and any text over the inline limits, becomes a context file.
 """
 
 import re
+from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ from creonowd.context_files.records import MAX_KEY_LENGTH, ContextRef, Kind, Ori
 from creonowd.context_files.slices import Preview, fits
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history import tool_summary
+from creonowd.history.histories import Histories, History
 from creonowd.history.observation import (
     Form,
     Observation,
@@ -25,7 +27,7 @@ from creonowd.history.observation import (
     redact_json,
     without_root,
 )
-from creonowd.history.rounds import Message, Speaker, ToolCall, without_thoughts
+from creonowd.history.rounds import Message, Speaker, ToolCall, check_messages, without_thoughts
 from creonowd.history.tool_result import LineLimits, one_line
 from creonowd.redaction import Redactor
 
@@ -57,6 +59,50 @@ class KeptText(NamedTuple):
     observation: Observation | None = None
     ref: ContextRef | None = None
     preview: Preview | None = None
+
+
+async def append_messages(
+    histories: Histories,
+    intake: Intake,
+    key: ConversationKey,
+    messages: Sequence[Message],
+    contents: Sequence[Any],
+) -> tuple[History, list[tuple[Message, KeptText]]]:
+    """Append messages to a history; `contents` are as they came, also those of tool results."""
+    async with histories.lock(key):
+        before = await histories.current(key)
+        checked = check_messages(before.open_messages, messages)
+        kept = await _keep_all(intake, key, before, checked, contents)
+        history = await histories.append(key, [message for message, _ in kept])
+    return history, kept
+
+
+async def _keep_all(
+    intake: Intake,
+    key: ConversationKey,
+    before: History,
+    messages: Sequence[Message],
+    contents: Sequence[Any],
+) -> list[tuple[Message, KeptText]]:
+    """Prepare each message for the history; a tool's result is that of its call."""
+    calls = {call.id: call for message in before.open_messages for call in message.calls}
+    kept: list[tuple[Message, KeptText]] = []
+    for message, content in zip(messages, contents, strict=True):
+        calls.update({call.id: call for call in message.calls})
+        if message.role is not Speaker.TOOL:
+            kept.append(await keep_message(intake, key, message))
+            continue
+        call = calls.get(message.tool_call_id or "")
+        result = ToolResult(
+            tool=message.name or "tool",
+            content=content,
+            arguments=None if call is None else call.arguments,
+            call_id=message.tool_call_id or None,
+        )
+        text = await keep_result(intake, key, result)
+        name = redact_name(message.name, intake.redactor)
+        kept.append((replace(message, content=text.text, name=name), text))
+    return kept
 
 
 async def keep_result(intake: Intake, key: ConversationKey | None, result: ToolResult) -> KeptText:

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from creonowd.errors import DaemonError
 from creonowd.judge.bans import Ban, BannedSpan, ban_in, hits
-from creonowd.judge.terminology import REF, Term, misuses
+from creonowd.judge.terminology import Term, misuses
 from creonowd.judge.verdict import (
     Checker,
     PromptConstraint,
@@ -29,6 +29,7 @@ from creonowd.judge.verdict import (
 from creonowd.model import Model
 from creonowd.providers.provider import Call, Provider, Purpose
 from creonowd.redaction import Redacted, redact
+from creonowd.workspace.creonow_tree import TERMINOLOGY_FILE
 
 MOST = 200
 QUICK = 16 * 1024
@@ -112,7 +113,10 @@ def _rule_violations(bans: Bans, terms: tuple[Term, ...], text: str) -> list[Vio
         for constraint, ban in bans
         for hit in islice(hits(ban, text), MOST)
     ]
-    found += [_rule_violation(REF, term.rule, hit) for term, hit in misuses(terms, text, MOST)]
+    found += [
+        _rule_violation(TERMINOLOGY_FILE, term.rule, hit)
+        for term, hit in misuses(terms, text, MOST)
+    ]
     return _at_most(found)
 
 

@@ -13,7 +13,6 @@ from creonowd.judge.bans import BannedSpan
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick, BytesAhoCorasick
 
-REF = ".creonow/rules/terminology.json"
 AVOID_KEYS = ("avoid", "avoids", "forbidden", "banned", "wrong", "deprecated")
 PREFERRED_KEYS = ("preferred", "term", "name")
 

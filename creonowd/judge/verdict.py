@@ -12,11 +12,10 @@ from creonowd.context.evidence import Decision
 from creonowd.context.fragment import FragmentKind, Layer
 from creonowd.context.template import CONSTRAINTS_FILE
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.judge.terminology import REF, Term, read_terms
+from creonowd.judge.terminology import Term, read_terms
 from creonowd.model import Model
-from creonowd.storage.relative_paths import CreonowFolder
 from creonowd.workspace.buffer import to_utf16, utf16_length
-from creonowd.workspace.creonow_tree import Tree
+from creonowd.workspace.creonow_tree import TERMINOLOGY_FILE, CreonowFolder, Tree
 from creonowd.workspace.projects import Project
 
 SOURCE = "constraints"
@@ -96,7 +95,7 @@ class Criteria(Model):
 
 
 _CONSTRAINTS = PromptConstraint(id=CONSTRAINTS_FILE, text="创作约束")
-_TERMINOLOGY = PromptConstraint(id=REF, text="术语表")
+_TERMINOLOGY = PromptConstraint(id=TERMINOLOGY_FILE, text="术语表")
 
 
 def criteria_of(assembly: Assembly) -> Criteria:
@@ -110,7 +109,7 @@ def criteria_of(assembly: Assembly) -> Criteria:
         unread = unread or ref == CONSTRAINTS_FILE
         if decision.kind is FragmentKind.CONSTRAINT:
             (constraints if decision.stays else left_out).append(_constraint(decision))
-        elif ref == REF and decision.stays:
+        elif ref == TERMINOLOGY_FILE and decision.stays:
             terms = read_terms(decision.text.encode())
     return Criteria(
         constraints=tuple(constraints), left_out=tuple(left_out), unread=unread, terms=terms
@@ -124,7 +123,7 @@ def _constraint(decision: Decision) -> PromptConstraint:
 async def terms_of(tree: Tree, project: Project) -> tuple[Term, ...] | None:
     """Read the project's terms: none if there is no file, None if it cannot be read."""
     try:
-        return read_terms((await tree.read(project, CreonowFolder.RULES, REF)).data)
+        return read_terms((await tree.read(project, CreonowFolder.RULES, TERMINOLOGY_FILE)).data)
     except DaemonError as error:
         return () if error.code is ErrorCode.NOT_FOUND else None
 

@@ -4,8 +4,9 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Protocol
 
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.providers import sdk
+from creonowd.text import join_surrogates
 
 LONGEST = 4_000_000
 
@@ -125,16 +126,13 @@ class StreamedText:
         if text:
             self._length += len(text)
             if self._length > LONGEST:
-                raise sdk.answer_too_long(self._provider)
-            whole = _with_whole_characters(text)
+                raise answer_too_long(self._provider)
+            whole = join_surrogates(text)
             self._pieces.append(whole)
             self._on_text(whole)
 
 
-def _with_whole_characters(text: str) -> str:
-    """Join the two halves of a character; replace a half that stands alone by U+FFFD."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
+def answer_too_long(provider: str) -> DaemonError:
+    """Make the error of an answer that is longer than any that was asked for."""
+    message = f"The answer of {provider} does not end; check aiBaseUrl and the model."
+    return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="endless")

@@ -17,6 +17,7 @@ import anyio
 from anyio import to_thread
 
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.providers.provider import answer_too_long
 from creonowd.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
@@ -298,12 +299,6 @@ def answer_unreadable(provider: str) -> DaemonError:
     """Make the error of an answer that is not in the provider's own format."""
     message = f"{provider} answered in a form that cannot be read; check aiBaseUrl."
     return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="garbage")
-
-
-def answer_too_long(provider: str) -> DaemonError:
-    """Make the error of an answer that is longer than any that was asked for."""
-    message = f"The answer of {provider} does not end; check aiBaseUrl and the model."
-    return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="endless")
 
 
 def provider_unreachable(provider: str) -> DaemonError:

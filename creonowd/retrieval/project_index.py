@@ -37,6 +37,7 @@ from creonowd.retrieval.index_writer import (
 )
 from creonowd.retrieval.passages import DocumentSecretFinder, Passage, cut, without_secrets
 from creonowd.storage.encodings import decode_text
+from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.workspace.creonow_tree import is_document
 from creonowd.workspace.documents import Documents
@@ -53,8 +54,6 @@ FEW = 64
 # After a refresh of so many documents the full-text index is optimised.
 MANY = 32
 
-# The coarsest clock of a disk in use (FAT): within it, two writes may have the same time.
-YOUNG_MS = 2000
 
 # A mark that no file has: what could not be read is tried again.
 UNREAD = "unread"
@@ -335,7 +334,7 @@ def _current_marks(scope: IndexScope) -> dict[str, str]:
 
 def _mark(status: os.stat_result, scope: IndexScope) -> str:
     """Return a text that differs between states of a file, except while the file is young."""
-    if scope.now_ms - status.st_mtime_ns // 1_000_000 <= YOUNG_MS:
+    if scope.now_ms - status.st_mtime_ns // 1_000_000 <= RECENT_MS:
         return f"young {status.st_mtime_ns}"
     return f"{status.st_ino} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns}"
 

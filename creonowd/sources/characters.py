@@ -13,15 +13,15 @@ from typing import Any, cast
 
 from creonowd.context.fragment import DEFAULT_PRIORITY, Fragment, FragmentKind, Layer
 from creonowd.context.mentions import Mentions
-from creonowd.context.plan import Ask, Document, Fetched, Need
+from creonowd.context.plan import Document, Need
+from creonowd.context.source import Ask, Fetched
 from creonowd.errors import WarningCode, warning_text
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.sources.file_fragments import FileKind, is_json, read_files
 from creonowd.sources.shared_reads import FolderReader, ProjectReads
 from creonowd.storage import front_matter
-from creonowd.storage.relative_paths import CreonowFolder
-from creonowd.workspace.creonow_tree import Folder
+from creonowd.workspace.creonow_tree import CreonowFolder, Folder
 
 CHARACTER_GROUP = 3
 SCORE_WHEN_MENTIONED = 0.9

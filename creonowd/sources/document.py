@@ -13,7 +13,8 @@ import anyio
 from anyio import to_thread
 
 from creonowd.context.fragment import Fragment, Layer, LeftOut, Place, Reason, Span
-from creonowd.context.plan import Ask, Document, Fetched, Need, Source, place
+from creonowd.context.plan import Document, Need, place
+from creonowd.context.source import Ask, Fetched, Source
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.memo import Memo
 from creonowd.model import Model
@@ -23,6 +24,22 @@ from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
 from creonowd.workspace.runs import RunRecord, Runs
+
+OUTLINE_SCORE = 1.0
+RUN_SCORE = 1.0
+NEAR = 30
+HERE = "→"
+KEPT_DOCUMENTS = 16
+
+# Only these lines can be headings. A pattern that begins with a newline is thirty times as fast
+# as one that looks at the beginning of every line.
+_CANDIDATE = re.compile(
+    r"\n[ \t\u3000]*(?:#{1,6}[ \t]|第|(?:book|volume|part|chapter|act|scene)\s)[^\n]{0,80}(?=\n|\Z)",
+    re.IGNORECASE,
+)
+_FENCE = re.compile(r"\n {0,3}(?:```|~~~)")
+# After every document: each run adds a summary, which must not shift the passages before it.
+LAST = "\U0010ffff"
 
 
 class Position(Model):
@@ -99,20 +116,6 @@ def _code_points(buffer: Buffer, position: int, *, utf16: bool) -> int:
         return buffer.from_utf16(position - 1)
 
 
-OUTLINE_SCORE = 1.0
-NEAR = 30
-HERE = "→"
-KEPT_DOCUMENTS = 16
-
-# Only these lines can be headings. A pattern that begins with a newline is thirty times as fast
-# as one that looks at the beginning of every line.
-_CANDIDATE = re.compile(
-    r"\n[ \t\u3000]*(?:#{1,6}[ \t]|第|(?:book|volume|part|chapter|act|scene)\s)[^\n]{0,80}(?=\n|\Z)",
-    re.IGNORECASE,
-)
-_FENCE = re.compile(r"\n {0,3}(?:```|~~~)")
-
-
 class OutlineHeading(NamedTuple):
     """A heading, how deep it stands, and where it begins."""
 
@@ -186,12 +189,6 @@ def _outline_fragment(document: Document, text: str) -> Fragment:
         place=Place(),
         score=OUTLINE_SCORE,
     )
-
-
-RUN_SCORE = 1.0
-
-# After every document: each run adds a summary, which must not shift the passages before it.
-LAST = "\U0010ffff"
 
 
 class RecentRunsSource:

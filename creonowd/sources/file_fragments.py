@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 from creonowd.context.fragment import Fragment, Layer, LeftOut, Place, Reason
-from creonowd.context.plan import Fetched
+from creonowd.context.source import Fetched
 from creonowd.errors import WarningCode
 from creonowd.model import Model
 from creonowd.text import as_text, canonical_json

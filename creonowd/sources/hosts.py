@@ -26,7 +26,8 @@ from creonowd.context.fragment import (
     Place,
     Reason,
 )
-from creonowd.context.plan import Ask, ContextRules, Fetched, Need, Summary, wants
+from creonowd.context.plan import ContextRules, Need, Summary, wants
+from creonowd.context.source import Ask, Fetched
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model
 from creonowd.rpc.peer import Peer

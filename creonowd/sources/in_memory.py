@@ -9,7 +9,8 @@ from typing import Any, cast
 import anyio
 
 from creonowd.context.fragment import Fragment, Layer, Place
-from creonowd.context.plan import Ask, Fetched, Need
+from creonowd.context.plan import Need
+from creonowd.context.source import Ask, Fetched
 from creonowd.errors import WarningCode, warning_text
 
 

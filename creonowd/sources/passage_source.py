@@ -7,7 +7,8 @@ It waits for the index no longer than a few changed pages take, and warns while 
 from collections.abc import Container, Sequence
 
 from creonowd.context.fragment import Fragment, Layer, Place, Span
-from creonowd.context.plan import Ask, Document, Fetched, Need
+from creonowd.context.plan import Document, Need
+from creonowd.context.source import Ask, Fetched
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model
 from creonowd.retrieval.project_index import Indexes

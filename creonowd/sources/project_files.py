@@ -16,7 +16,9 @@ from creonowd.context.fragment import (
     Place,
     Reason,
 )
-from creonowd.context.plan import Ask, Fetched, Need, Source
+from creonowd.context.plan import Need
+from creonowd.context.source import Ask, Fetched, Source
+from creonowd.context.template import CONSTRAINTS_FILE
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.memo import Memo
 from creonowd.sources.characters import EntityCache, MentionedSource, ProjectEntities, characters
@@ -24,16 +26,21 @@ from creonowd.sources.file_fragments import FileKind, is_json, is_share, read_fi
 from creonowd.sources.passage_source import Passages, PassageSource
 from creonowd.sources.shared_reads import FolderReader, Outcomes, ProjectReads, SharedReads
 from creonowd.storage import front_matter
-from creonowd.storage.relative_paths import CreonowFolder, folder_of
 from creonowd.text import as_text, canonical_json
 from creonowd.workspace.constraint_file import Constraint
 from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.creonow_tree import DEFAULTS, Folder, Tree, TreeFile
+from creonowd.workspace.creonow_tree import (
+    DEFAULTS,
+    TERMINOLOGY_FILE,
+    CreonowFolder,
+    Folder,
+    Tree,
+    TreeFile,
+    folder_of,
+)
 from creonowd.workspace.projects import Project
 
 STYLE = f"{folder_of(CreonowFolder.RULES)}/style.md"
-TERMINOLOGY = f"{folder_of(CreonowFolder.RULES)}/terminology.json"
-CONSTRAINTS = f"{folder_of(CreonowFolder.RULES)}/constraints.json"
 SETTINGS = folder_of(CreonowFolder.SETTINGS)
 MEMORY = f"{SETTINGS}/memory.json"
 MEMORY_VERSION = 1
@@ -46,7 +53,7 @@ PREFERENCE_GROUP = 1
 
 _UNEDITED = {
     STYLE: DEFAULTS["rules/style.md"].decode().strip(),
-    TERMINOLOGY: canonical_json(DEFAULTS["rules/terminology.json"].decode()),
+    TERMINOLOGY_FILE: canonical_json(DEFAULTS["rules/terminology.json"].decode()),
 }
 _ORIGINS = {"user": ConstraintOrigin.USER, "kg": ConstraintOrigin.KG}
 
@@ -130,7 +137,7 @@ class _ConstraintSource:
             left_out = LeftOut(
                 layer=Layer.RULES,
                 source=self.name,
-                source_ref=CONSTRAINTS,
+                source_ref=CONSTRAINTS_FILE,
                 reason=Reason.READ_ERROR
                 if error.code is ErrorCode.IO_ERROR
                 else Reason.INVALID_FORMAT,
@@ -146,7 +153,7 @@ def _constraints(constraints: Sequence[Constraint]) -> Fetched:
             Fragment(
                 layer=Layer.RULES,
                 source=_ConstraintSource.name,
-                source_ref=f"{CONSTRAINTS}#{constraint.id}",
+                source_ref=f"{CONSTRAINTS_FILE}#{constraint.id}",
                 text=constraint.text,
                 kind=FragmentKind.CONSTRAINT,
                 origin=_ORIGINS[constraint.source],
@@ -161,12 +168,14 @@ def _constraints(constraints: Sequence[Constraint]) -> Fetched:
 
 def style_guide(folder: Folder) -> Fetched:
     """Read style and terminology."""
-    return _rules(folder, GUIDE_GROUP, lambda path: path in {STYLE, TERMINOLOGY})
+    return _rules(folder, GUIDE_GROUP, lambda path: path in {STYLE, TERMINOLOGY_FILE})
 
 
 def other_rules(folder: Folder) -> Fetched:
     """Read every other file of `rules/`; constraints have a source of their own."""
-    return _rules(folder, RULES_GROUP, lambda path: path not in {STYLE, TERMINOLOGY, CONSTRAINTS})
+    return _rules(
+        folder, RULES_GROUP, lambda path: path not in {STYLE, TERMINOLOGY_FILE, CONSTRAINTS_FILE}
+    )
 
 
 def _rules(folder: Folder, group: int, selects: Callable[[str], bool]) -> Fetched:

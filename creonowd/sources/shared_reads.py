@@ -11,8 +11,7 @@ from weakref import WeakValueDictionary
 import anyio
 from anyio import lowlevel, to_thread
 
-from creonowd.storage.relative_paths import CreonowFolder
-from creonowd.workspace.creonow_tree import Folder, Tree
+from creonowd.workspace.creonow_tree import CreonowFolder, Folder, Tree
 from creonowd.workspace.projects import Project
 
 # Share of the deadline for the joint read; the rest is for reading separately.

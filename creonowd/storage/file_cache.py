@@ -16,7 +16,7 @@ from creonowd.storage.safe_folder import FileSnapshot, LinkedFolder, mark_of
 CAPACITY_BYTES = 64 * 1024 * 1024
 
 # The coarsest clock of a disk in use (FAT): within it, two writes may leave the same mark.
-_RECENT_MS = 2000
+RECENT_MS = 2000
 
 
 class _CachedFile(Model, gc=False):
@@ -72,7 +72,7 @@ class FileCache:
         now = self._clock.monotonic()
         same = before is not None and before.snapshot.mark == snapshot.mark
         seen_at = before.seen_at if before and same else now
-        settled = (now - seen_at) * 1000 > _RECENT_MS or self._is_old(snapshot)
+        settled = (now - seen_at) * 1000 > RECENT_MS or self._is_old(snapshot)
         kept = _CachedFile(snapshot=snapshot, seen_at=seen_at, settled=settled)
         with self._lock:
             self.reads += 1
@@ -83,7 +83,7 @@ class FileCache:
         return snapshot
 
     def _is_old(self, snapshot: FileSnapshot) -> bool:
-        return self._clock.now_ms() - snapshot.updated_at_ms > _RECENT_MS
+        return self._clock.now_ms() - snapshot.updated_at_ms > RECENT_MS
 
     def _forget(self, key: tuple[Path, str]) -> int:
         kept = self._kept.pop(key, None)

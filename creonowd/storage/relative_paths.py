@@ -5,12 +5,10 @@ A path that passes here may still lead elsewhere through a link; `safe_folder` c
 
 import re
 import unicodedata
-from enum import StrEnum
 from functools import lru_cache
 
 from creonowd.errors import DaemonError, ErrorCode
 
-TREE = ".creonow"
 MAX_LENGTH = 1024
 
 _RESERVED = re.compile(
@@ -19,28 +17,6 @@ _RESERVED = re.compile(
 _SLASHES = frozenset("/\\")
 _LIKE_A_SLASH = frozenset("∕⁄⧸⧹╱╲⟋⟍")
 _DROPPED_BY_WINDOWS = ". ．․"
-
-
-class CreonowFolder(StrEnum):
-    """A folder of `.creonow` whose files clients may list and read."""
-
-    RULES = "rules"
-    SETTINGS = "settings"
-    CHARACTERS = "characters"
-
-
-def folder_of(scope: CreonowFolder) -> str:
-    """Return the project-relative path of a scope's folder."""
-    return f"{TREE}/{scope}"
-
-
-def in_scope(path: str, scope: CreonowFolder) -> str:
-    """Return `path` if it names something in the scope, else fail with INVALID_ARGUMENT."""
-    if problem := problem_with(path):
-        raise invalid_path(problem)
-    if path != folder_of(scope) and not path.startswith(f"{folder_of(scope)}/"):
-        raise invalid_path("other_scope", f"path must begin with {folder_of(scope)}/.")
-    return path
 
 
 def problem_with(path: str) -> str | None:

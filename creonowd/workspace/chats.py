@@ -27,10 +27,11 @@ from creonowd.redaction import PLACEHOLDER, Redactor
 from creonowd.redaction.labels import is_secret_name
 from creonowd.rpc.channel import invalid_payload
 from creonowd.storage import atomic, versioned_json
+from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.locks import locked
-from creonowd.storage.relative_paths import TREE, problem_with_name
+from creonowd.storage.relative_paths import problem_with_name
 from creonowd.storage.safe_folder import LinkedFolder, mark_of
-from creonowd.workspace.creonow_tree import Problem, make_folder
+from creonowd.workspace.creonow_tree import TREE, Problem, make_folder
 from creonowd.workspace.projects import Project
 
 FOLDER = f"{TREE}/conversations"
@@ -48,8 +49,6 @@ Document = dict[str, Any]
 Redact = Callable[[str], str]
 T = TypeVar("T")
 
-# Within the coarsest clock of a disk in use (FAT), two writes may leave the same mark.
-_RECENT_MS = 2000
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 _START = regex.compile(rf"\X{{0,{SUMMARY_LENGTH}}}")
 
@@ -418,7 +417,7 @@ def _index_entry(
         return known
     updated_ms = status.st_mtime_ns // 1_000_000
     entry = entry_of(conversation_id, read_document(root, conversation_id), iso(updated_ms))
-    return IndexedChat(entry=entry, mark=mark, settled=now_ms - updated_ms > _RECENT_MS)
+    return IndexedChat(entry=entry, mark=mark, settled=now_ms - updated_ms > RECENT_MS)
 
 
 def _load_index(root: Path) -> dict[str, IndexedChat] | None:

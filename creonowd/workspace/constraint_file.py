@@ -13,11 +13,12 @@ from typing import Any, Literal, cast
 
 import msgspec
 
+from creonowd.context.template import CONSTRAINTS_FILE
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.storage.versioned_json import refuse_newer
 
-PATH = ".creonow/rules/constraints.json"
+PATH = CONSTRAINTS_FILE
 VERSION = 2
 TYPES = ("narrative", "character", "world", "style", "plot")
 MAX_ITEMS = 500

@@ -24,7 +24,6 @@ from creonowd.redaction import Redactor
 from creonowd.storage import atomic
 from creonowd.storage.atomic import replace_unchanged
 from creonowd.storage.locks import locked
-from creonowd.storage.relative_paths import TREE, CreonowFolder, folder_of
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.workspace.constraint_file import (
     DEFAULT_PRIORITY,
@@ -40,7 +39,15 @@ from creonowd.workspace.constraint_file import (
     parse,
     render,
 )
-from creonowd.workspace.creonow_tree import DEFAULTS, Tree, TreeFile, make_folder
+from creonowd.workspace.creonow_tree import (
+    DEFAULTS,
+    TREE,
+    CreonowFolder,
+    Tree,
+    TreeFile,
+    folder_of,
+    make_folder,
+)
 from creonowd.workspace.projects import Project
 
 RULES = folder_of(CreonowFolder.RULES)

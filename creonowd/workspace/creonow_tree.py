@@ -2,6 +2,7 @@
 
 import errno
 import os
+from enum import StrEnum
 from itertools import groupby
 from pathlib import Path, PurePosixPath
 
@@ -16,13 +17,7 @@ from creonowd.model import Model
 from creonowd.storage import atomic
 from creonowd.storage.atomic import is_temporary
 from creonowd.storage.file_cache import CAPACITY_BYTES, FileCache
-from creonowd.storage.relative_paths import (
-    TREE,
-    CreonowFolder,
-    folder_of,
-    in_scope,
-    problem_with_name,
-)
+from creonowd.storage.relative_paths import invalid_path, problem_with, problem_with_name
 from creonowd.storage.safe_folder import (
     FileSnapshot,
     FolderContents,
@@ -30,6 +25,18 @@ from creonowd.storage.safe_folder import (
     mark_of,
 )
 from creonowd.workspace.projects import Project
+
+TREE = ".creonow"
+TERMINOLOGY_FILE = f"{TREE}/rules/terminology.json"
+
+
+class CreonowFolder(StrEnum):
+    """A folder of `.creonow` whose files clients may list and read."""
+
+    RULES = "rules"
+    SETTINGS = "settings"
+    CHARACTERS = "characters"
+
 
 LIMIT_BYTES = 4 * 1024 * 1024
 FOLDERS = ("rules", "settings", "skills", "characters", "conversations", "cache")
@@ -59,6 +66,20 @@ _FILE_WEIGHT = 500
 _Marks = tuple[list[tuple[str, tuple[int, ...]]], list[str]]
 
 log = structlog.get_logger(__name__)
+
+
+def folder_of(scope: CreonowFolder) -> str:
+    """Return the project-relative path of a scope's folder."""
+    return f"{TREE}/{scope}"
+
+
+def in_scope(path: str, scope: CreonowFolder) -> str:
+    """Return `path` if it names something in the scope, else fail with INVALID_ARGUMENT."""
+    if problem := problem_with(path):
+        raise invalid_path(problem)
+    if path != folder_of(scope) and not path.startswith(f"{folder_of(scope)}/"):
+        raise invalid_path("other_scope", f"path must begin with {folder_of(scope)}/.")
+    return path
 
 
 class FileInfo(Model):

@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from creonowd.context.fragment import Layer
-from creonowd.context.plan import Source
+from creonowd.context.source import Source
 from creonowd.engine.services import Session
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server

@@ -7,7 +7,7 @@ from typing import Any
 import anyio
 import pytest
 
-from creonowd.context.plan import Ask, Fetched
+from creonowd.context.source import Ask, Fetched
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Role

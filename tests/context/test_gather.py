@@ -10,16 +10,8 @@ from msgspec.structs import replace
 from creonowd.context.budget import BudgetProfile, figures_of
 from creonowd.context.fragment import Layer
 from creonowd.context.gather import Gathered, gather
-from creonowd.context.plan import (
-    Ask,
-    ContextRules,
-    Fetched,
-    Need,
-    Plan,
-    SkillNeeds,
-    asked,
-    place,
-)
+from creonowd.context.plan import ContextRules, Need, Plan, SkillNeeds, place
+from creonowd.context.source import Ask, Fetched, asked
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.in_memory import InMemorySource, piece
 from tests.context.worlds import profile_of

@@ -6,7 +6,8 @@ import pytest
 
 from creonowd.clock import SystemClock
 from creonowd.context.fragment import FragmentKind, Layer, Reason
-from creonowd.context.plan import Ask, Document
+from creonowd.context.plan import Document
+from creonowd.context.source import Ask
 from creonowd.sources.characters import (
     Entity,
     EntityCache,

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from creonowd.clock import SystemClock
 from creonowd.context.fragment import Reason, Span
-from creonowd.context.plan import Ask, Document
+from creonowd.context.plan import Document
+from creonowd.context.source import Ask
 from creonowd.sources.document import (
     NEAR,
     HeadingsSource,

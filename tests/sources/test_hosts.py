@@ -14,7 +14,7 @@ from creonowd.context.fragment import (
     Layer,
     Reason,
 )
-from creonowd.context.plan import Fetched
+from creonowd.context.source import Fetched
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.hosts import Breaker, HostKind, LooseAnswer, Offer, read_answer
 

@@ -8,7 +8,8 @@ import pytest
 
 from creonowd.clock import SystemClock
 from creonowd.context.fragment import Span
-from creonowd.context.plan import Ask, Fetched, place
+from creonowd.context.plan import place
+from creonowd.context.source import Ask, Fetched
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.retrieval.project_index import Indexes
 from creonowd.sources.characters import EntityCache, ProjectEntities

@@ -13,17 +13,8 @@ from creonowd.clock import SystemClock
 from creonowd.context.budget import BudgetProfile, figures_of
 from creonowd.context.fragment import STABLE, ConstraintOrigin, Layer, Reason
 from creonowd.context.gather import Gathered, gather
-from creonowd.context.plan import (
-    Ask,
-    ContextRules,
-    Fetched,
-    Need,
-    Plan,
-    SkillNeeds,
-    Source,
-    asked,
-    wants,
-)
+from creonowd.context.plan import ContextRules, Need, Plan, SkillNeeds, wants
+from creonowd.context.source import Ask, Fetched, Source, asked
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
 from creonowd.retrieval.project_index import Indexes
@@ -36,9 +27,15 @@ from creonowd.sources.project_files import (
     settings_texts,
     style_guide,
 )
-from creonowd.storage.relative_paths import CreonowFolder
 from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.creonow_tree import DEFAULTS, LIMIT_BYTES, Folder, Tree, make_tree
+from creonowd.workspace.creonow_tree import (
+    DEFAULTS,
+    LIMIT_BYTES,
+    CreonowFolder,
+    Folder,
+    Tree,
+    make_tree,
+)
 from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import Watcher
 from tests.sources.folders import folder, too_big, unreadable

@@ -8,8 +8,7 @@ import pytest
 
 from creonowd.clock import SystemClock
 from creonowd.sources.shared_reads import FolderReader, ProjectReads, SharedReads
-from creonowd.storage.relative_paths import CreonowFolder
-from creonowd.workspace.creonow_tree import Tree, make_tree
+from creonowd.workspace.creonow_tree import CreonowFolder, Tree, make_tree
 from creonowd.workspace.projects import Project
 
 

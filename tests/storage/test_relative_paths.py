@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.storage.relative_paths import CreonowFolder, in_scope, problem_with
+from creonowd.storage.relative_paths import problem_with
+from creonowd.workspace.creonow_tree import CreonowFolder, in_scope
 
 GOOD = [
     ".creonow/settings/世界观.md",

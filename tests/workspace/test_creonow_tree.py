@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.storage import atomic
-from creonowd.storage.relative_paths import CreonowFolder
-from creonowd.workspace.creonow_tree import LIMIT_BYTES, Tree, make_tree
+from creonowd.workspace.creonow_tree import LIMIT_BYTES, CreonowFolder, Tree, make_tree
 from creonowd.workspace.projects import Project
 from testing.privileges import without_privileges
 

@@ -13,7 +13,7 @@ log = structlog.get_logger(__name__)
 RedactedTexts = tuple[list[str], list[RedactionEvidence]]
 
 
-async def redacted(
+async def redact_texts(
     session: Session, project_id: str, texts: Sequence[tuple[str, str]]
 ) -> RedactedTexts:
     """Redact `(sourceRef, text)` pairs; return the texts in order, and the evidence."""

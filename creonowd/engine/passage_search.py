@@ -1,0 +1,162 @@
+"""Search a project's passages for a client, with the reasons of the ranking."""
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from creonowd.context.budget import figures_of
+from creonowd.context.fragment import Layer
+from creonowd.context.plan import query as text_before
+from creonowd.context.plan import step
+from creonowd.engine.reply_redaction import redact_texts
+from creonowd.engine.services import Session
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
+from creonowd.model import Model, Params, Result
+from creonowd.redaction import RedactionEvidence
+from creonowd.retrieval.project_index import IndexProgress, ProjectIndex
+from creonowd.retrieval.query import terms_of
+from creonowd.retrieval.ranking import Ranked, source_ref
+from creonowd.rpc.requests import report_progress
+from creonowd.sources.document import LocatedDocument, Position, open_document
+from creonowd.sources.passage_source import MOST, Explained, Search, Why, explain, without_terms
+from creonowd.workspace.documents import DocumentId
+from creonowd.workspace.projects import Project
+
+USUAL_LIMIT = 20
+
+
+class RetrieveContext(Params):
+    """Where the author is, or what to search for.
+
+    Without `query` the search is that of an assembly: with the text before the cursor. With
+    `wait` the answer comes when the index is complete; `$/progress` reports how far it is.
+    """
+
+    project_id: str
+    document_id: DocumentId
+    cursor_position: Annotated[int, Meta(ge=0)]
+    query: Annotated[str, Meta(max_length=100_000)] | None = None
+    limit: Annotated[int, Meta(ge=1, le=MOST)] = USUAL_LIMIT
+    wait: bool = False
+
+
+class RetrievedPassage(Model):
+    """A passage without its secrets; `offset` is where it begins, in code points.
+
+    `duplicates` are passages with nearly the same text, which are left out.
+    """
+
+    source_ref: str
+    document_id: str
+    offset: int
+    heading: list[str]
+    content: str
+    score: float
+    why: Why
+    duplicates: list[str]
+
+
+class IndexState(Model):
+    """Whether the index holds everything; while it does not, how many documents of how many."""
+
+    complete: bool
+    done: int
+    documents: int
+
+
+class RetrieveResult(Result):
+    """Passages, the best first; what the window around the cursor shows is left out."""
+
+    passages: list[RetrievedPassage]
+    names: list[str]
+    index: IndexState
+    warnings: list[str]
+    redaction_evidence: list[RedactionEvidence]
+
+
+async def retrieve_context(session: Session, params: RetrieveContext) -> RetrieveResult:
+    """Rank the passages of a project's documents for a place in one of them, or for a query."""
+    project = await session.projects.find(params.project_id)
+    index = session.indexes.of(project)
+    if params.wait:
+        await index.complete(_report)
+    located = await _locate(session, project, params)
+    search = await _search(session, project, params, located)
+    entities = session.sources.entities(project)
+    explained = await explain(session.sources.passages, entities, project, search)
+    passages, evidence = await _passages(session, project, search, explained)
+    indexing = () if explained.complete else (warning_text(WarningCode.RETRIEVAL_INDEXING),)
+    return RetrieveResult(
+        passages=passages,
+        names=explained.names,
+        index=_state(index, complete=explained.complete),
+        warnings=[*located.warnings, *indexing],
+        redaction_evidence=evidence,
+    )
+
+
+def _report(progress: IndexProgress) -> None:
+    report_progress({"done": progress.done, "documents": progress.documents})
+
+
+async def _locate(session: Session, project: Project, params: RetrieveContext) -> LocatedDocument:
+    if not params.document_id.strip():
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT, "documentId must not be blank.", field="documentId"
+        )
+    position = Position(document_id=params.document_id, cursor=params.cursor_position)
+    timeout_ms = session.settings.source_timeout_ms
+    return await open_document(session.documents, project, position, session.peer, timeout_ms)
+
+
+async def _search(
+    session: Session, project: Project, params: RetrieveContext, located: LocatedDocument
+) -> Search:
+    figures = figures_of(await session.budgets.effective(project.project_id))
+    document = located.document
+    before = ""
+    if params.query is None and document is not None:
+        before = text_before(document.text, document.here.start, step(figures, None))
+    return Search(
+        document=document,
+        text=before,
+        wish=params.query or "",
+        window=figures.share(Layer.IMMEDIATE),
+        limit=params.limit,
+    )
+
+
+async def _passages(
+    session: Session, project: Project, search: Search, explained: Explained
+) -> tuple[list[RetrievedPassage], list[RedactionEvidence]]:
+    """Redact all that is returned: texts, headings, and the terms of the query."""
+    texts = [(source_ref(one.found), one.found.text) for one, _ in explained.passages]
+    headings = [("", "\n".join(one.found.heading)) for one, _ in explained.passages]
+    query = ("", "\n".join((search.text, search.wish, *explained.names)))
+    clean, evidence = await redact_texts(session, project.project_id, [*texts, *headings, query])
+    visible = frozenset(terms_of(clean[-1]))
+    parts = zip(explained.passages, clean, clean[len(texts) :], strict=False)
+    passages = [
+        _passage(one, without_terms(why, visible), text, heading)
+        for (one, why), text, heading in parts
+    ]
+    return passages, [piece for piece in evidence if piece.source_ref]
+
+
+def _passage(ranked: Ranked, why: Why, content: str, heading: str) -> RetrievedPassage:
+    found = ranked.found
+    return RetrievedPassage(
+        source_ref=source_ref(found),
+        document_id=found.path,
+        offset=found.start,
+        heading=heading.split("\n") if heading else [],
+        content=content,
+        score=ranked.score,
+        why=why,
+        duplicates=list(ranked.duplicates),
+    )
+
+
+def _state(index: ProjectIndex, *, complete: bool) -> IndexState:
+    progress = index.progress
+    return IndexState(complete=complete, done=progress.done, documents=progress.documents)
