@@ -32,6 +32,14 @@ def encode_well_formed(text: str) -> tuple[str, bytes]:
         return repaired, repaired.encode()
 
 
+def join_lines(text: str) -> str:
+    """Put a text on one line: what stands on several is joined by spaces."""
+    lines = text.splitlines()
+    if lines == [text]:
+        return text
+    return " ".join(stripped for line in lines if (stripped := line.strip()))
+
+
 def as_text(data: bytes) -> str | None:
     """Read UTF-8, with or without a byte-order mark; None if it is something else."""
     try:

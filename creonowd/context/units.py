@@ -1,6 +1,7 @@
 """Units: fragments redacted, cut to the size limit, rendered and counted; and the input guard."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
@@ -12,6 +13,7 @@ from creonowd.context.text_tools import RedactedText, TextTools
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
+from creonowd.text import join_lines
 from creonowd.tokens.boundaries import grapheme_floor, paragraphs, sentences
 from creonowd.tokens.truncate import exceeds
 
@@ -126,7 +128,28 @@ def _redact(fragments: Sequence[Fragment], tools: TextTools) -> list[UncountedUn
     texts = tools.redact_all([fragment.text for fragment in fragments])
     refs = visible_refs([fragment.source_ref for fragment in fragments], tools)
     rows = zip(fragments, refs, texts, strict=True)
-    return [_uncounted_unit(*row, tools.size_limit) for row in rows]
+    return [
+        _uncounted_unit(
+            fragment,
+            ref,
+            _on_one_line(text, tools) if fragment.kind is FragmentKind.CONSTRAINT else text,
+            tools.size_limit,
+        )
+        for fragment, ref, text in rows
+    ]
+
+
+def _on_one_line(redacted: RedactedText, tools: TextTools) -> RedactedText:
+    """Join the lines of a redacted text, and redact again what only then looks like a secret.
+
+    A line break in a constraint could pass for the beginning of another part of the prompt.
+    """
+    line = join_lines(redacted.text)
+    if line == redacted.text:
+        return redacted
+    joined = tools.redact(line)
+    findings = Counter(dict(redacted.findings)) + Counter(dict(joined.findings))
+    return RedactedText(joined.text, findings=tuple(sorted(findings.items())))
 
 
 def _uncounted_unit(

@@ -20,6 +20,7 @@ from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.retrieval.passages import heading_of
 from creonowd.rpc.peer import Peer
+from creonowd.text import join_lines
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
@@ -177,7 +178,7 @@ def _lines(found: Sequence[OutlineHeading], here: int) -> Iterator[str]:
     top = min(heading.level for heading in found)
     for index, heading in enumerate(found):
         mark = HERE if index == here else "-"
-        yield f"{'  ' * (heading.level - top)}{mark} {heading.title}"
+        yield f"{'  ' * (heading.level - top)}{mark} {join_lines(heading.title)}"
 
 
 def _outline_fragment(document: Document, text: str) -> Fragment:
