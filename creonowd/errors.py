@@ -223,6 +223,7 @@ class WarningCode(StrEnum):
     """The codes that warnings in a result begin with."""
 
     CONTEXT_BUDGET_FALLBACK = "CONTEXT_BUDGET_FALLBACK"
+    CONTEXT_BUDGET_CLAMPED = "CONTEXT_BUDGET_CLAMPED"
     CONTEXT_RULES_OVERBUDGET = "CONTEXT_RULES_OVERBUDGET"
     CONTEXT_MINIMUM_UNMET = "CONTEXT_MINIMUM_UNMET"
     CONTEXT_CONSTRAINT_LIMIT = "CONTEXT_CONSTRAINT_LIMIT"
@@ -266,6 +267,10 @@ WARNINGS: dict[WarningCode, Caution] = {
     WarningCode.CONTEXT_BUDGET_FALLBACK: _caution(
         "The budget or the tokenizer could not be used; the default profile was.",
         "预算或分词器不可用，已回退到默认预算。",
+    ),
+    WarningCode.CONTEXT_BUDGET_CLAMPED: _caution(
+        "The window has room for more than 64 000 tokens; a prompt has no more than that.",
+        "窗口可容纳更多，但总预算以 64 000 为上限。",
     ),
     WarningCode.CONTEXT_RULES_OVERBUDGET: _caution(
         "Rules are over their line; the least relevant entities were left out.",

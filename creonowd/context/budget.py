@@ -7,7 +7,7 @@ from typing import TypeVar
 from msgspec import UNSET, UnsetType, structs
 
 from creonowd.context.fragment import Layer
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model, Params, Result
 from creonowd.tokens.tables import DEFAULT_ENCODING, ENCODINGS, encoding_for, tokenizer_version
 
@@ -38,7 +38,8 @@ class LayerBudgets(Model):
 class BudgetProfile(Result):
     """A budget; `totalBudgetTokens` is the window less the system prompt and the output reserve.
 
-    `version` grows by one with every update. `tokenizerId` and `tokenizerVersion` follow from
+    The window is what the model has. However large it is, the total is at most 64 000, and then
+    the warning CONTEXT_BUDGET_CLAMPED is here and in every assembly. `version` grows by one with every update. `tokenizerId` and `tokenizerVersion` follow from
     `model`; `tokenizerExact` is false for models whose tokenizer is not public.
     """
 
@@ -125,8 +126,17 @@ def with_current_tokenizer(profile: BudgetProfile) -> BudgetProfile:
         tokenizer_id=match.encoding,
         tokenizer_version=tokenizer_version(match.encoding),
         tokenizer_exact=match.exact,
-        warnings=UNSET,
+        warnings=_clamp_warnings(profile),
     )
+
+
+def _clamp_warnings(profile: BudgetProfile) -> list[str] | UnsetType:
+    """Return the warning that the window would allow a larger total, if it would."""
+    remainder = _remainder(*_parts(profile))
+    if remainder <= LARGEST_TOTAL:
+        return UNSET
+    figures = f"窗口可容 {remainder}，总预算按上限 {LARGEST_TOTAL} 计。"
+    return [f"{WarningCode.CONTEXT_BUDGET_CLAMPED}: {figures}"]
 
 
 class LayerChange(Model):
@@ -149,7 +159,7 @@ class BudgetChange(Params):
     """A new profile, or parts of one; what is left out stays.
 
     `version` is the version last seen. A tokenizer that is named must be that of the model.
-    A new `totalBudgetTokens` on its own moves the window.
+    A new `totalBudgetTokens` on its own moves the window; more than 64 000 are refused.
     """
 
     version: int | None = None
@@ -178,10 +188,9 @@ def apply_change(current: BudgetProfile, change: BudgetChange) -> BudgetProfile:
         _with_total(profile, change),
         layers=LayerBudgets(**layers),
         version=current.version + 1,
-        warnings=UNSET,
     )
     _check_total(profile)
-    return profile
+    return structs.replace(profile, warnings=_clamp_warnings(profile))
 
 
 def check_profile(profile: BudgetProfile) -> None:
@@ -266,9 +275,11 @@ def _with_total(current: BudgetProfile, change: BudgetChange) -> BudgetProfile:
     window = _value_or(change.context_window_tokens, current.context_window_tokens)
     total = _value_or(change.total_budget_tokens, current.total_budget_tokens)
     same_parts = (window, system, reserve) == _parts(current)
+    consistent = (_remainder(window, system, reserve), _total(window, system, reserve))
     if total != current.total_budget_tokens and same_parts:
+        _check_bounds(total)
         window = total + system + reserve
-    elif total not in {current.total_budget_tokens, _total(window, system, reserve)}:
+    elif total not in {current.total_budget_tokens, *consistent}:
         raise _invalid_total(INCONSISTENT)
     return structs.replace(
         current,
@@ -287,8 +298,7 @@ def _check_total(profile: BudgetProfile) -> None:
             field="contextWindowTokens",
         )
     total = profile.total_budget_tokens
-    if not 1 <= total <= LARGEST_TOTAL:
-        raise _invalid_total(f"must lie between 1 and {LARGEST_TOTAL}; it would be {total}")
+    _check_bounds(total)
     minimums = sum(getattr(profile.layers, name).minimum_tokens for name in Layer)
     if minimums > total:
         raise DaemonError(
@@ -299,6 +309,11 @@ def _check_total(profile: BudgetProfile) -> None:
         )
 
 
+def _check_bounds(total: int) -> None:
+    if not 1 <= total <= LARGEST_TOTAL:
+        raise _invalid_total(f"must lie between 1 and {LARGEST_TOTAL}; it would be {total}")
+
+
 def _parts(profile: BudgetProfile) -> tuple[int, int, int]:
     return (
         profile.context_window_tokens,
@@ -307,8 +322,12 @@ def _parts(profile: BudgetProfile) -> tuple[int, int, int]:
     )
 
 
-def _total(window: int, system: int, reserve: int) -> int:
+def _remainder(window: int, system: int, reserve: int) -> int:
     return window - system - reserve
+
+
+def _total(window: int, system: int, reserve: int) -> int:
+    return min(_remainder(window, system, reserve), LARGEST_TOTAL)
 
 
 def _value_or(value: T | None, otherwise: T) -> T:

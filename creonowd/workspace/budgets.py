@@ -9,7 +9,7 @@ import anyio
 import msgspec
 import structlog
 from anyio import to_thread
-from msgspec import UNSET, structs
+from msgspec import UNSET, UnsetType, structs
 
 from creonowd.context.budget import (
     BudgetChange,
@@ -106,7 +106,8 @@ class Budgets:
         with self._write_lock():
             self._cached.pop(name, None)
             profile = apply_change(self._current(name, mending=True), change)
-            data = msgspec.json.encode(_StoredBudget(version=VERSION, profile=profile))
+            stored = structs.replace(profile, warnings=UNSET)
+            data = msgspec.json.encode(_StoredBudget(version=VERSION, profile=stored))
             atomic.replace(self._path(name), msgspec.json.format(data, indent=2) + b"\n")
         self._set_aside.pop(name, None)
         return profile
@@ -124,7 +125,7 @@ class Budgets:
             return own
         default = name == DEFAULT
         inherited = BudgetProfile() if default else self._current(DEFAULT, mending=mending)
-        if name not in self._set_aside or inherited.warnings is not UNSET:
+        if name not in self._set_aside or _is_fallback(inherited):
             return inherited
         aside = self._set_aside[name]
         return _with_warning(inherited, f"the stored budget was damaged and is kept as {aside}")
@@ -177,5 +178,14 @@ def _signature(path: Path) -> tuple[int, int, int] | None:
     return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
+def _warnings(profile: BudgetProfile) -> list[str]:
+    return [] if isinstance(profile.warnings, UnsetType) else profile.warnings
+
+
+def _is_fallback(profile: BudgetProfile) -> bool:
+    return any(w.startswith(WarningCode.CONTEXT_BUDGET_FALLBACK) for w in _warnings(profile))
+
+
 def _with_warning(profile: BudgetProfile, why: str) -> BudgetProfile:
-    return structs.replace(profile, warnings=[f"{WarningCode.CONTEXT_BUDGET_FALLBACK}: {why}"])
+    fallback = f"{WarningCode.CONTEXT_BUDGET_FALLBACK}: {why}"
+    return structs.replace(profile, warnings=[*_warnings(profile), fallback])

@@ -83,7 +83,7 @@ export interface AssembleResult {
  * A new profile, or parts of one; what is left out stays.
  *
  * `version` is the version last seen. A tokenizer that is named must be that of the model.
- * A new `totalBudgetTokens` on its own moves the window.
+ * A new `totalBudgetTokens` on its own moves the window; more than 64 000 are refused.
  */
 export interface BudgetChange {
   version?: number | null;
@@ -110,7 +110,8 @@ export interface BudgetEstimate {
 /**
  * A budget; `totalBudgetTokens` is the window less the system prompt and the output reserve.
  *
- * `version` grows by one with every update. `tokenizerId` and `tokenizerVersion` follow from
+ * The window is what the model has. However large it is, the total is at most 64 000, and then
+ * the warning CONTEXT_BUDGET_CLAMPED is here and in every assembly. `version` grows by one with every update. `tokenizerId` and `tokenizerVersion` follow from
  * `model`; `tokenizerExact` is false for models whose tokenizer is not public.
  */
 export interface BudgetProfile {
@@ -2016,6 +2017,7 @@ export type WarningCode =
   | "CHARACTERS_UNAVAILABLE"
   | "CODE_LAW_UNAVAILABLE"
   | "CONSTRAINTS_UNAVAILABLE"
+  | "CONTEXT_BUDGET_CLAMPED"
   | "CONTEXT_BUDGET_FALLBACK"
   | "CONTEXT_CONSTRAINT_LIMIT"
   | "CONTEXT_CURSOR_CLAMPED"

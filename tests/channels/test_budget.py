@@ -7,6 +7,7 @@ import pytest
 
 from creonowd.rpc.server import Server
 from testing.clients import Client, daemon, in_memory
+from testing.novels import make_novel
 
 GET = "context:budget:get"
 UPDATE = "context:budget:update"
@@ -137,6 +138,25 @@ async def test_a_budget_survives_a_restart_of_the_daemon(tmp_path: Path) -> None
 
     assert results[0] == results[1]
     assert results[1]["totalBudgetTokens"] == 5000
+
+
+async def test_the_window_of_a_real_model_is_accepted_and_the_total_clamped(
+    tmp_path: Path,
+) -> None:
+    clamped = "CONTEXT_BUDGET_CLAMPED: 窗口可容 126000，总预算按上限 64000 计。"
+    async with daemon(tmp_path / "data") as connected:
+        novel = await make_novel(connected, tmp_path / "小说")
+        change = novel.params | {"version": 1, "contextWindowTokens": 128_000}
+        updated = await connected.call(UPDATE, change)
+        assembled = await novel.assemble()
+    async with daemon(tmp_path / "data") as restarted:
+        read = await restarted.call(GET, novel.params)
+
+    assert (updated["contextWindowTokens"], updated["totalBudgetTokens"]) == (128_000, 64_000)
+    assert updated["warnings"] == [clamped]
+    assert read == updated
+    assert clamped in assembled["warnings"]
+    assert assembled["budget"]["maxInputTokens"] == 64_000
 
 
 @pytest.mark.requirement("CE-062")

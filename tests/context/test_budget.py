@@ -196,6 +196,33 @@ def test_a_total_out_of_bounds_is_refused(fields: dict[str, int]) -> None:
     assert refusal(**fields).code is ErrorCode.INVALID_ARGUMENT
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"contextWindowTokens": 128_000},
+        {"contextWindowTokens": 128_000, "totalBudgetTokens": 126_000},
+        {"contextWindowTokens": 128_000, "totalBudgetTokens": 64_000},
+    ],
+)
+def test_a_larger_window_is_accepted_and_the_total_is_the_limit(fields: dict[str, int]) -> None:
+    profile = apply_change(BudgetProfile(), change(**fields))
+
+    assert (profile.context_window_tokens, profile.total_budget_tokens) == (128_000, 64_000)
+    assert profile.warnings == ["CONTEXT_BUDGET_CLAMPED: 窗口可容 126000，总预算按上限 64000 计。"]
+
+
+def test_the_warning_leaves_with_its_reason() -> None:
+    clamped = apply_change(BudgetProfile(), change(contextWindowTokens=128_000))
+    whole = change(**(msgspec.to_builtins(clamped)))
+
+    again = apply_change(clamped, whole)
+    smaller = apply_change(again, change(version=3, contextWindowTokens=66_000))
+
+    assert again == structs.replace(clamped, version=3)
+    assert smaller.total_budget_tokens == 64_000
+    assert smaller.warnings is msgspec.UNSET
+
+
 @pytest.mark.requirement("CE-023")
 def test_the_tokenizer_follows_the_model() -> None:
     profile = apply_change(BudgetProfile(), change(model="gpt-4-turbo"))

@@ -6,6 +6,7 @@ import { invoke } from "./rpc.js";
 import { showMessage } from "./status.js";
 import { errorText, string } from "./strings.js";
 
+const LARGEST_TOTAL = 64_000;
 const TOTALS = { contextWindowTokens: "window", systemPromptTokens: "system", outputReserveTokens: "reserve" };
 let loaded = { projectId: "", profile: null };
 let drafts = {};
@@ -56,7 +57,8 @@ function field(key, label, step, now) {
 const value = (key) => Number(byId(`budget-${key}`).value);
 
 function sum() {
-  const total = value("contextWindowTokens") - value("systemPromptTokens") - value("outputReserveTokens");
+  const remainder = value("contextWindowTokens") - value("systemPromptTokens") - value("outputReserveTokens");
+  const total = Math.min(remainder, LARGEST_TOTAL);
   const ratios = LAYERS.reduce((all, name) => all + value(`${name}.ratio`), 0);
   byId("budget-sum").textContent = string("budgetSum", total, Math.round(100 * ratios));
 }
