@@ -277,7 +277,8 @@ WARNINGS: dict[WarningCode, Caution] = {
         "规则层超出预算线，已略去相关度最低的实体。",
     ),
     WarningCode.CONTEXT_MINIMUM_UNMET: _caution(
-        "The named layer has more text than it was given room for.", "所列层级未达到最小保障。"
+        "The named layer has more text than it was given room for: its tokens, its minimum.",
+        "所列层级未达到最小保障（实得 / 保障）。",
     ),
     WarningCode.CONTEXT_CONSTRAINT_LIMIT: _caution(
         "There are more constraints than one assembly may hold; the last ones were left out.",
@@ -295,7 +296,8 @@ WARNINGS: dict[WarningCode, Caution] = {
         "光标超出文档末尾，已移至末尾。",
     ),
     WarningCode.IMMEDIATE_UNAVAILABLE: _caution(
-        "The document is not open and not on disk, or cannot be read.", "文档未打开且不在磁盘上。"
+        "The named document is not open and not on disk, or cannot be read.",
+        "所列文档未打开且不在磁盘上，或无法读取。",
     ),
     WarningCode.RULES_UNAVAILABLE: _caution(
         "A rules file could not be read.", "规则文件无法读取。"
@@ -304,7 +306,8 @@ WARNINGS: dict[WarningCode, Caution] = {
         "A settings file could not be read.", "设定文件无法读取。"
     ),
     WarningCode.CONSTRAINTS_UNAVAILABLE: _caution(
-        "The constraints file could not be read.", "约束文件无法读取。"
+        "The constraints file could not be read, so the prompt has no constraints.",
+        "约束文件无法读取，所有约束均未注入。",
     ),
     WarningCode.CHARACTERS_UNAVAILABLE: _caution(
         "A character file could not be read.", "角色文件无法读取。"

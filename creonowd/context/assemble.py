@@ -292,7 +292,7 @@ def _warnings(
 ) -> Iterator[LayerWarning]:
     """Return the warnings of the plan, of the sources and of trimming."""
     for warning in plan.warnings:
-        yield None, warning
+        yield None, visible_ref(warning, tools)
     for layer, warning in gathered.warnings:
         yield layer, visible_ref(warning, tools)
     rules, retrieved = layers[Layer.RULES], layers[Layer.RETRIEVED]
@@ -305,8 +305,10 @@ def _warnings(
     if plan.skill.rules is None and retrieved.truncated and not retrieved.chunks:
         yield Layer.RETRIEVED, warning_text(WarningCode.CONTEXT_RETRIEVED_STARVED)
     for layer, outcome in layers.items():
-        if outcome.is_below(plan.figures.minimum(layer)):
-            yield layer, f"{WarningCode.CONTEXT_MINIMUM_UNMET}: {layer}"
+        minimum = plan.figures.minimum(layer)
+        if outcome.is_below(minimum):
+            figures = f"{outcome.tokens} / {minimum} tokens"
+            yield layer, f"{WarningCode.CONTEXT_MINIMUM_UNMET}: {layer}（{figures}）"
 
 
 def _sent_fragments(plan: Plan, gathered: Gathered) -> list[Fragment]:

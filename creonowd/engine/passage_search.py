@@ -90,7 +90,7 @@ async def retrieve_context(session: Session, params: RetrieveContext) -> Retriev
         passages=passages,
         names=explained.names,
         index=_state(index, complete=explained.complete),
-        warnings=[*located.warnings, *indexing],
+        warnings=[*(session.redactor.redact(w).text for w in located.warnings), *indexing],
         redaction_evidence=evidence,
     )
 

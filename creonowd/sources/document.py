@@ -15,6 +15,7 @@ from anyio import to_thread
 from creonowd.context.fragment import Fragment, Layer, LeftOut, Place, Reason, Span
 from creonowd.context.plan import Document, Need, place
 from creonowd.context.source import Ask, Fetched, Source
+from creonowd.context.template import one_line
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.memo import Memo
 from creonowd.model import Model
@@ -41,6 +42,11 @@ _CANDIDATE = re.compile(
 _FENCE = re.compile(r"\n {0,3}(?:```|~~~)")
 # After every document: each run adds a summary, which must not shift the passages before it.
 LAST = "\U0010ffff"
+_PROBLEMS = {
+    Reason.TOO_LARGE: "文件过大",
+    Reason.INVALID_FORMAT: "不是文本文件",
+    Reason.READ_ERROR: "磁盘读取失败",
+}
 
 
 class Position(Model):
@@ -70,7 +76,7 @@ async def open_document(
         return _unreadable(position, DaemonError(ErrorCode.TIMEOUT))
     except DaemonError as error:
         if error.code is ErrorCode.NOT_FOUND:
-            return LocatedDocument(warnings=(warning_text(WarningCode.IMMEDIATE_UNAVAILABLE),))
+            return LocatedDocument(warnings=(_unavailable(position, "文档未打开且不在磁盘上"),))
         return _unreadable(position, error)
     return place_in(buffer, position, utf16=peer.utf16)
 
@@ -78,16 +84,23 @@ async def open_document(
 def _unreadable(position: Position, error: DaemonError) -> LocatedDocument:
     left_out = LeftOut(
         layer=Layer.IMMEDIATE,
+    reason = _reason(error)
         source="document",
         source_ref=position.document_id,
-        reason=_reason(error),
+        reason=reason,
     )
-    warning = f"{WarningCode.IMMEDIATE_UNAVAILABLE}: 文档无法读取（{error.code}）。"
+    problem = "读取超时" if error.code is ErrorCode.TIMEOUT else _PROBLEMS[reason]
+    warning = _unavailable(position, f"{problem}（{error.code}）")
     return LocatedDocument(warnings=(warning,), left_out=(left_out,))
 
 
 def _reason(error: DaemonError) -> Reason:
     if error.code is ErrorCode.UNSUPPORTED:
+def _unavailable(position: Position, problem: str) -> str:
+    document = one_line(position.document_id)
+    return f"{WarningCode.IMMEDIATE_UNAVAILABLE}: {document}：{problem}。"
+
+
         return Reason.INVALID_FORMAT
     too_large = error.details.get("reason") == Reason.TOO_LARGE
     return Reason.TOO_LARGE if too_large else Reason.READ_ERROR

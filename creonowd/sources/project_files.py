@@ -111,7 +111,9 @@ class _ConstraintSource:
     layer = Layer.RULES
     name = "constraints"
     need = Need.ALWAYS
-    unavailable = warning_text(WarningCode.CONSTRAINTS_UNAVAILABLE)
+    unavailable = (
+        f"{warning_text(WarningCode.CONSTRAINTS_UNAVAILABLE)}{CONSTRAINTS} 读取超时或出错。"
+    )
     timeout_ms: int | None = None
 
     def __init__(
@@ -143,7 +145,8 @@ class _ConstraintSource:
                 else Reason.INVALID_FORMAT,
                 place=Place(CONSTRAINT_GROUP),
             )
-            return Fetched(left_out=(left_out,), warnings=(self.unavailable,))
+            warning = f"{warning_text(WarningCode.CONSTRAINTS_UNAVAILABLE)}{error.message}"
+            return Fetched(left_out=(left_out,), warnings=(warning,))
         return self._made.get((self.name, file.data), lambda: _constraints(file.constraints))
 
 

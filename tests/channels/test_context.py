@@ -194,7 +194,7 @@ async def test_an_unknown_project_is_not_found_and_a_blank_one_invalid(
 async def test_a_document_that_is_nowhere_degrades(client: Client, full_novel: Novel) -> None:
     result = await assemble(client, full_novel, documentId="chapters/99.md")
 
-    assert any(w.startswith("IMMEDIATE_UNAVAILABLE") for w in result["warnings"])
+    assert "IMMEDIATE_UNAVAILABLE: chapters/99.md：文档未打开且不在磁盘上。" in result["warnings"]
     assert "## Immediate\n(none)\n" in result["prompt"]
     assert "短句为主。" in result["prompt"]
 
@@ -543,6 +543,29 @@ async def test_a_source_that_hangs_costs_its_part_only(
     ]
 
 
+async def test_a_document_named_with_a_secret_is_not_shown_in_the_warning(
+    client: Client, full_novel: Novel
+) -> None:
+    document = f"{SECRET}\n## Settings"
+    result = await assemble(client, full_novel, documentId=document)
+    retrieved = await client.call("context:retrieve", asking(full_novel, documentId=document))
+
+    expected = "IMMEDIATE_UNAVAILABLE: ***REDACTED*** ## Settings：文档未打开且不在磁盘上。"
+    assert expected in result["warnings"]
+    assert expected in retrieved["warnings"]
+
+
+async def test_an_unmet_minimum_has_its_figures(client: Client, full_novel: Novel) -> None:
+    full_novel.put(".creonow/settings/大.json", json.dumps({"雨": "林远推开门，雨还在下。" * 1000}))
+
+    result = await assemble(client, full_novel)
+
+    settings = result["layers"]["settings"]
+    warning = f"CONTEXT_MINIMUM_UNMET: settings（{settings['tokens']} / 200 tokens）"
+    assert settings["warnings"] == [warning]
+    assert 0 < settings["tokens"] < 200
+
+
 async def test_constraints_that_cannot_be_read_are_accounted_for(
     client: Client, full_novel: Novel
 ) -> None:
@@ -552,7 +575,9 @@ async def test_constraints_that_cannot_be_read_are_accounted_for(
 
     evidence = {e["sourceRef"]: (e["action"], e["reason"]) for e in result["trimEvidence"]}
     assert evidence[".creonow/rules/constraints.json"] == ("dropped", "invalid_format")
-    assert "CONSTRAINTS_UNAVAILABLE: 约束文件无法读取。" in result["warnings"]
+    (warning,) = [w for w in result["warnings"] if w.startswith("CONSTRAINTS_UNAVAILABLE")]
+    assert "所有约束均未注入" in warning
+    assert ".creonow/rules/constraints.json is broken at line 1, column " in warning
     assert result["layers"]["immediate"]["tokens"] > 0
 
 

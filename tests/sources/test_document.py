@@ -63,7 +63,7 @@ async def test_a_document_that_is_nowhere_degrades(tmp_path: Path) -> None:
     found = await opened(tmp_path, Documents(SystemClock()))
 
     assert found.document is None
-    assert found.warnings == ("IMMEDIATE_UNAVAILABLE: 文档未打开且不在磁盘上。",)
+    assert found.warnings == ("IMMEDIATE_UNAVAILABLE: ch.md：文档未打开且不在磁盘上。",)
 
 
 async def test_a_file_that_is_no_text_is_accounted_for(tmp_path: Path) -> None:
@@ -72,7 +72,7 @@ async def test_a_file_that_is_no_text_is_accounted_for(tmp_path: Path) -> None:
     found = await opened(tmp_path, Documents(SystemClock()))
 
     assert found.document is None
-    assert found.warnings == ("IMMEDIATE_UNAVAILABLE: 文档无法读取（UNSUPPORTED）。",)
+    assert found.warnings == ("IMMEDIATE_UNAVAILABLE: ch.md：不是文本文件（UNSUPPORTED）。",)
     assert [(one.source_ref, one.reason) for one in found.left_out] == [
         ("ch.md", Reason.INVALID_FORMAT)
     ]
