@@ -40,6 +40,11 @@ def join_lines(text: str) -> str:
     return " ".join(stripped for line in lines if (stripped := line.strip()))
 
 
+def count_line_ends(text: str) -> int:
+    """Count the line ends of a text: LF, CRLF or CR."""
+    return text.count("\n") + text.count("\r") - text.count("\r\n")
+
+
 def as_text(data: bytes) -> str | None:
     """Read UTF-8, with or without a byte-order mark; None if it is something else."""
     try:

@@ -88,7 +88,8 @@ class Fragment(Model, cache_hash=True, gc=False):
     """One candidate.
 
     `text` is what the source holds: not yet redacted, JSON already in its canonical form.
-    `whole` texts are kept or dropped, never cut. `names` are what an entity is called.
+    `whole` texts are kept or dropped, never cut. `names` are what an entity is called. `title`
+    stands on a line above the text, and `first_line` is the line of its file where it begins.
     `token_count` is what a host claims; it is checked and otherwise ignored.
     """
 
@@ -105,6 +106,8 @@ class Fragment(Model, cache_hash=True, gc=False):
     origin: ConstraintOrigin = ConstraintOrigin.USER
     degradable: bool = False
     names: tuple[str, ...] = ()
+    title: str = ""
+    first_line: int = 1
     hosted: bool = False
     span: Span | None = None
     project_id: str | None = None

@@ -11,6 +11,7 @@ from creonowd.context.budget import Figures
 from creonowd.context.fragment import Layer, LeftOut, Span
 from creonowd.errors import WarningCode
 from creonowd.model import Model
+from creonowd.text import count_line_ends
 from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, paragraphs
 
 MAX_SURROUNDING = 20_000
@@ -138,17 +139,27 @@ class SkillNeeds(Model):
 
 
 class Document(Model):
-    """A document and where its author is in it."""
+    """A document and where its author is in it.
+
+    `front_matter` stands above the text in its file and is no part of the prompt; positions are
+    those in the text.
+    """
 
     source_ref: str
     text: str
     cursor: int
     selection: Span | None = None
+    front_matter: str = ""
 
     @property
     def here(self) -> Span:
         """The selection, else the cursor as an empty span."""
         return self.selection or Span(self.cursor, self.cursor)
+
+    @property
+    def first_line(self) -> int:
+        """The line of the file on which the text begins."""
+        return 1 + count_line_ends(self.front_matter)
 
 
 class PlacedDocument(Model):

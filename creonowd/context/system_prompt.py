@@ -4,6 +4,7 @@ No dynamic quantity comes in here: no cursor, no selection, no input, no retriev
 document mentions comes in as a set of entities, and only when the rules are over their line.
 """
 
+import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from hashlib import sha256
@@ -26,7 +27,7 @@ from creonowd.context.fragment import Fragment, FragmentKind, Layer, LeftOut, Ru
 from creonowd.context.prefix import PrefixImprint, imprint_of
 from creonowd.context.render import Rendered, join, render_layer, render_text
 from creonowd.context.rules_layer import rank_entities, reading_order, trim_rules, untrimmed_tokens
-from creonowd.context.template import CLOSING, CONSTRAINTS, HEAD, heading, title
+from creonowd.context.template import CLOSING, CONSTRAINTS, HEAD, title
 from creonowd.context.text_tools import TextTools
 from creonowd.context.units import (
     RedactedFragments,
@@ -35,11 +36,14 @@ from creonowd.context.units import (
     guard_lengths,
     make_units,
     redact_fragments,
-    with_lines,
+    render_head,
 )
 from creonowd.model import Model
 from creonowd.tokens.boundaries import paragraphs
 from creonowd.tokens.tokenizer import Counts
+
+# A line with a word on it that is no heading.
+_PROSE = re.compile(r"^(?![ \t]*#)[^\n]*\w", re.MULTILINE)
 
 
 class PreparedRules(Model):
@@ -260,18 +264,18 @@ def _confidence(unit: Unit) -> float:
 
 
 def _cut_or_drop(unit: Unit, room: int, tools: TextTools) -> Decision:
-    """Keep the paragraphs of a unit that fit, if it may be cut and there are any."""
+    """Keep the paragraphs of a unit that fit, if it may be cut and they say anything."""
     missing = unit.tokens - room
     if unit.fragment.whole:
         return drop(unit, Rule.SETTINGS_SHARE, missing)
     ends = list(paragraphs(unit.text, 0, len(unit.text) - 1))
     fitting = bisect_left(ends, x=True, key=lambda end: _head(unit, end, tools).tokens > room)
-    if not fitting:
+    if not fitting or not _PROSE.search(unit.text, 0, ends[fitting - 1]):
         return drop(unit, Rule.SETTINGS_SHARE, missing)
     return cut(_head(unit, ends[fitting - 1], tools), Rule.SETTINGS_SHARE, missing)
 
 
 def _head(unit: Unit, end: int, tools: TextTools) -> Unit:
     text = unit.text[:end]
-    rendered = f"{heading(with_lines(unit.ref, text))}{text}\n"
+    rendered = render_head(unit.fragment, unit.ref, text, tools)
     return replace(unit, text=text, rendered=rendered, tokens=tools.count(rendered))

@@ -113,6 +113,8 @@ def _key(fragment: Fragment, tools_key: object) -> object:
         limited and fragment.whole,
         limited,
         fragment.source_ref,
+        fragment.title,
+        fragment.first_line,
         fragment.text,
     )
 
@@ -133,7 +135,7 @@ def _redact(fragments: Sequence[Fragment], tools: TextTools) -> list[UncountedUn
             fragment,
             ref,
             _on_one_line(text, tools) if fragment.kind is FragmentKind.CONSTRAINT else text,
-            tools.size_limit,
+            tools,
         )
         for fragment, ref, text in rows
     ]
@@ -153,15 +155,15 @@ def _on_one_line(redacted: RedactedText, tools: TextTools) -> RedactedText:
 
 
 def _uncounted_unit(
-    fragment: Fragment, ref: str, redacted: RedactedText, limit: int
+    fragment: Fragment, ref: str, redacted: RedactedText, tools: TextTools
 ) -> UncountedUnit:
-    full = _render(fragment, ref, redacted.text)
-    text = redacted.text
+    full = _render(fragment, ref, redacted.text, tools)
+    text, limit = redacted.text, tools.size_limit
     if len(text) > limit and _has_size_limit(fragment):
         text = "" if fragment.whole else text[: head_within(text, limit)]
     if text is redacted.text:
         return UncountedUnit(fragment, ref, redacted, text, full, full)
-    rendered = _render(fragment, with_lines(ref, text), text)
+    rendered = render_head(fragment, ref, text, tools)
     return UncountedUnit(fragment, ref, redacted, text, full, rendered)
 
 
@@ -171,12 +173,18 @@ def _has_size_limit(fragment: Fragment) -> bool:
     )
 
 
-def _render(fragment: Fragment, ref: str, text: str) -> str:
+def render_head(fragment: Fragment, ref: str, text: str, tools: TextTools) -> str:
+    """Render the head of a fragment's text, with the lines of its file that it covers."""
+    return _render(fragment, _with_lines(ref, text, fragment.first_line), text, tools)
+
+
+def _render(fragment: Fragment, ref: str, text: str, tools: TextTools) -> str:
     if not text:
         return ""
     if fragment.kind is FragmentKind.CONSTRAINT:
         return constraint_tail(text)
-    return f"{heading(ref)}{text}\n"
+    title = f"# {visible_ref(fragment.title, tools)}\n" if fragment.title else ""
+    return f"{heading(ref)}{title}{text}\n"
 
 
 def _make_unit(uncounted: UncountedUnit, before_tokens: int, tools: TextTools) -> Unit:
@@ -207,9 +215,9 @@ def head_within(text: str, limit: int) -> int:
     return grapheme_floor(text, limit)
 
 
-def with_lines(ref: str, text: str) -> str:
-    """Add to a reference which lines the head of a text covers."""
-    return ref if "#" in ref else f"{ref}#L1-L{text.count(chr(10), 0, -1) + 1}"
+def _with_lines(ref: str, text: str, first: int) -> str:
+    """Add to a reference which lines of its file a text covers."""
+    return ref if "#" in ref else f"{ref}#L{first}-L{first + text.count(chr(10), 0, -1)}"
 
 
 def visible_ref(source_ref: str, tools: TextTools) -> str:

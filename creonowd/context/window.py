@@ -167,7 +167,7 @@ def _fit(around: Surroundings, room: int) -> _Excerpt:
     shown = _Excerpt(before, show_after(around.after, left, around.tools))
     if not shown.text:
         return shown
-    closing = _closing(around, *_lines(around.document.text, _span(around, shown)))
+    closing = _closing(around, *_lines(around.document, _span(around, shown)))
     return shown._replace(closing=closing, closing_tokens=around.tools.count(closing))
 
 
@@ -311,9 +311,10 @@ def _span(around: Surroundings, shown: _Excerpt) -> Span:
     return Span(start, around.document.here.end + shown.after.reach)
 
 
-def _lines(text: str, span: Span) -> tuple[int, int]:
-    """Return the numbers of the first and last line of a span."""
-    first = text.count("\n", 0, span.start) + 1
+def _lines(document: Document, span: Span) -> tuple[int, int]:
+    """Return the numbers of the first and last line of a span, as they are in the file."""
+    text = document.text
+    first = document.first_line + text.count("\n", 0, span.start)
     return first, first + text.count("\n", span.start, max(span.start, span.end - 1))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-VERSION = 2
+VERSION = 3
 MARK = 0x4352_4E4F
 CACHE_KIB = 2048
 BUSY_SECONDS = 5

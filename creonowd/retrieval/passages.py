@@ -17,6 +17,7 @@ from creonowd.context.fragment import Span
 from creonowd.model import Model
 from creonowd.redaction import PLACEHOLDER, SecretSpan
 from creonowd.redaction.split_points import split_points
+from creonowd.storage import front_matter
 from creonowd.tokens.boundaries import grapheme_floor, sentences
 
 MOST_TOKENS = 400
@@ -61,7 +62,7 @@ class Passage(Model):
 
 
 def cut(text: str) -> Iterator[Passage]:
-    """Cut a text into passages, in order; blank stretches between them belong to none."""
+    """Cut a text into passages, in order; blank stretches and front matter belong to none."""
     numbers = LineNumbers(text)
     for group in _groups(_blocks(text)):
         start, end = group[0].start, group[-1].end
@@ -136,7 +137,7 @@ def _is_separate(block: _Block, before: _Block, tokens: float) -> bool:
 def _blocks(text: str) -> Iterator[_Block]:
     headings = Headings()
     paragraph: list[_Line] = []
-    for match in _LINE.finditer(text):
+    for match in _LINE.finditer(text, len(front_matter.split(text).front_matter)):
         line = _Line(match.start(), match.end(), match.group())
         is_blank, above = not line.text.strip(), headings.path
         if not is_blank and not headings.read(line.text.rstrip("\r\n")):

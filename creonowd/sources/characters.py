@@ -18,7 +18,7 @@ from creonowd.context.source import Ask, Fetched
 from creonowd.errors import WarningCode, warning_text
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.sources.file_fragments import FileKind, is_json, read_files
+from creonowd.sources.file_fragments import NAME_KEYS, FileKind, is_json, read_files
 from creonowd.sources.shared_reads import FolderReader, ProjectReads
 from creonowd.storage import front_matter
 from creonowd.workspace.creonow_tree import CreonowFolder, Folder
@@ -27,7 +27,6 @@ CHARACTER_GROUP = 3
 SCORE_WHEN_MENTIONED = 0.9
 MAX_PRIORITY = 1_000_000
 LONGEST_HEADING = 20
-NAME_KEYS = ("name", "姓名", "名字", "名称")
 ALIAS_KEYS = ("aliases", "alias", "别名", "别称")
 
 # Where names are looked for. It begins on a coarse grid, so that names leave in steps and not

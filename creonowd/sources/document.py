@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import anyio
 from anyio import to_thread
+from msgspec.structs import replace
 
 from creonowd.context.fragment import Fragment, Layer, LeftOut, Place, Reason, Span
 from creonowd.context.plan import Document, Need, place
@@ -21,6 +22,7 @@ from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.retrieval.passages import heading_of
 from creonowd.rpc.peer import Peer
+from creonowd.storage import front_matter
 from creonowd.text import join_lines
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.documents import Documents
@@ -82,9 +84,9 @@ async def open_document(
 
 
 def _unreadable(position: Position, error: DaemonError) -> LocatedDocument:
+    reason = _reason(error)
     left_out = LeftOut(
         layer=Layer.IMMEDIATE,
-    reason = _reason(error)
         source="document",
         source_ref=position.document_id,
         reason=reason,
@@ -94,28 +96,38 @@ def _unreadable(position: Position, error: DaemonError) -> LocatedDocument:
     return LocatedDocument(warnings=(warning,), left_out=(left_out,))
 
 
-def _reason(error: DaemonError) -> Reason:
-    if error.code is ErrorCode.UNSUPPORTED:
 def _unavailable(position: Position, problem: str) -> str:
     document = one_line(position.document_id)
     return f"{WarningCode.IMMEDIATE_UNAVAILABLE}: {document}：{problem}。"
 
 
+def _reason(error: DaemonError) -> Reason:
+    if error.code is ErrorCode.UNSUPPORTED:
         return Reason.INVALID_FORMAT
     too_large = error.details.get("reason") == Reason.TOO_LARGE
     return Reason.TOO_LARGE if too_large else Reason.READ_ERROR
 
 
 def place_in(buffer: Buffer, position: Position, *, utf16: bool) -> LocatedDocument:
-    """Put cursor and selection into a document, clamped to its end with a warning."""
+    """Put cursor and selection into a document, clamped to its end with a warning.
+
+    What lies in the front matter moves to the beginning of the text.
+    """
+    parts = front_matter.split(buffer.text)
+    above = len(parts.front_matter)
+
+    def in_text(at: int) -> int:
+        return max(0, _code_points(buffer, at, utf16=utf16) - above)
+
     selection = position.selection
     placed = place(
         position.document_id,
-        buffer.text,
-        _code_points(buffer, position.cursor, utf16=utf16),
-        selection and Span(*(_code_points(buffer, at, utf16=utf16) for at in selection)),
+        parts.body,
+        in_text(position.cursor),
+        selection and Span(*map(in_text, selection)),
     )
-    return LocatedDocument(document=placed.document, warnings=placed.warnings)
+    document = replace(placed.document, front_matter=parts.front_matter)
+    return LocatedDocument(document=document, warnings=placed.warnings)
 
 
 def _code_points(buffer: Buffer, position: int, *, utf16: bool) -> int:

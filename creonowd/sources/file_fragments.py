@@ -1,14 +1,22 @@
-"""Fragments of files of the `.creonow` tree: text as it is, JSON in its canonical spelling."""
+"""Fragments of files of the `.creonow` tree: text as it is, JSON in its canonical spelling.
+
+The front matter of a text is for the daemon, not for the model: of it, only a name is shown.
+"""
 
 from collections.abc import Callable
+from pathlib import PurePosixPath
 from typing import Any
 
 from creonowd.context.fragment import Fragment, Layer, LeftOut, Place, Reason
 from creonowd.context.source import Fetched
 from creonowd.errors import WarningCode
 from creonowd.model import Model
-from creonowd.text import as_text, canonical_json
+from creonowd.storage import front_matter
+from creonowd.text import as_text, canonical_json, count_line_ends, join_lines
 from creonowd.workspace.creonow_tree import Folder, Problem, TreeFile
+
+NAME_KEYS = ("name", "姓名", "名字", "名称")
+TITLE_KEYS = (*NAME_KEYS, "title", "标题")
 
 # From a file's path and text: fields of its fragment, or None if it has nothing to say.
 # ValueError means that what the file says makes no sense.
@@ -75,15 +83,26 @@ def _fragment(kind: FileKind, file: TreeFile, fields: Fields) -> Fragment | None
     given = fields(file.path, text) if text.strip() else None
     if given is None:
         return None
+    parts = front_matter.split("" if whole else text)
     return Fragment(
         layer=kind.layer,
         source=kind.source,
         source_ref=file.path,
-        text=text,
+        text=text if whole else parts.body,
+        title=_title(file.path, parts),
+        first_line=1 + count_line_ends(parts.front_matter),
         whole=whole,
         place=Place(kind.group, file.path, 0),
         **given,
     )
+
+
+def _title(path: str, parts: front_matter.TextParts) -> str:
+    """Return the name that front matter gives a text, unless path or first line show it already."""
+    named = next((parts.values[key] for key in TITLE_KEYS if key in parts.values), None)
+    title = join_lines(named).strip() if isinstance(named, str) else ""
+    shown = (PurePosixPath(path).stem, parts.body.lstrip().partition("\n")[0])
+    return "" if any(title in text for text in shown) else title
 
 
 def _left_out(kind: FileKind, path: str, reason: Reason) -> LeftOut:

@@ -71,10 +71,9 @@ class PassageSource:
         current = None if ask.document is None else _current(ask.document, ask.query)
         limit = min(ask.limit, MOST_PASSAGES)
         found = await self._passages.find(self._project, query, current, limit)
-        path = None if current is None else current.path
-        fragments = (_fragment(one, path) for one in found.ranked if one.score >= LEAST_SCORE)
+        best = (one for one in found.ranked if one.score >= LEAST_SCORE)
         return Fetched(
-            fragments=tuple(fragments),
+            fragments=tuple(_fragment(one, ask.document) for one in best),
             warnings=() if found.complete else (warning_text(WarningCode.RETRIEVAL_INDEXING),),
         )
 
@@ -89,18 +88,22 @@ async def _query(entities: ProjectEntities, text: str, wish: str) -> Query:
 
 def _current(document: Document, query: str) -> CurrentDocument:
     """Return the document with the stretch that a query was made of, up to the author's place."""
-    start = document.here.start
+    above, (start, end) = len(document.front_matter), document.here
     found = document.text.rfind(query, 0, start) if query else -1
     return CurrentDocument(
         path=document.source_ref,
-        text=document.text,
-        query_start=start if found < 0 else found,
-        query_end=document.here.end,
+        text=document.front_matter + document.text,
+        query_start=above + (start if found < 0 else found),
+        query_end=above + end,
     )
 
 
-def _fragment(ranked: Ranked, current: str | None) -> Fragment:
+def _fragment(ranked: Ranked, document: Document | None) -> Fragment:
     found = ranked.found
+    span = None
+    if document is not None and found.path == document.source_ref:
+        above = len(document.front_matter)
+        span = Span(found.start - above, found.end - above)
     return Fragment(
         layer=Layer.RETRIEVED,
         source=PassageSource.name,
@@ -108,7 +111,7 @@ def _fragment(ranked: Ranked, current: str | None) -> Fragment:
         text=found.text,
         place=Place(0, found.path, found.start),
         score=ranked.score,
-        span=Span(found.start, found.end) if found.path == current else None,
+        span=span,
     )
 
 
@@ -187,7 +190,8 @@ def _is_in_window(ranked: Ranked, search: Search) -> bool:
     found, document = ranked.found, search.document
     if document is None or found.path != document.source_ref:
         return False
-    start, end = document.here.start - search.window, document.here.end + search.window
+    above, here = len(document.front_matter), document.here
+    start, end = above + here.start - search.window, above + here.end + search.window
     return max(found.start, start) < min(found.end, end)
 
 

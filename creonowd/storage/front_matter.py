@@ -14,9 +14,17 @@ from creonowd.model import Model
 MAX_BYTES = 64 * 1024
 MAX_DEPTH = 32
 
+# Front matter that reaches so far is over the limit in any case.
+_LONGEST = 2 * MAX_BYTES
+
 _STARTS = ("---", "\ufeff---")
 _OPENING = re.compile(r"---[ \t]*\n")
 _CLOSING = re.compile(r"^(?:---|\.\.\.)[ \t]*$", re.MULTILINE)
+_LINE_END = r"(?:\r\n?+|\n)"
+_WHOLE = re.compile(
+    rf"\ufeff?+---[ \t]*+{_LINE_END}(?:[^\r\n]*+{_LINE_END})*?"
+    rf"(?:---|\.\.\.)[ \t]*+(?:\Z|{_LINE_END}(?:[ \t]*+{_LINE_END})*+)"
+)
 _ERROR = re.compile(r"YAML parse error: (.*) at byte (\d+) line (\d+) column \d+", re.DOTALL)
 _INDENT = re.compile(r"( *)((?:[-?:][ \t]+)*)")
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ufeff]")
@@ -81,6 +89,27 @@ def read(text: str) -> FrontMatter | None:
     if fault := _size_fault(header):
         return FrontMatter(values={}, body=body, faults=(fault,))
     return _parse(header, body)
+
+
+class TextParts(NamedTuple):
+    """A text cut below its front matter and the blank lines that follow it; `values` are its own."""
+
+    front_matter: str
+    body: str
+    values: Mapping[str, Any]
+
+
+def split(text: str) -> TextParts:
+    """Cut a text into front matter and body, which together are the text.
+
+    Where there is no front matter, or it has faults, everything is the body: prose may stand
+    between two lines `---` too.
+    """
+    whole = _WHOLE.match(text, 0, _LONGEST) if text.startswith(_STARTS) else None
+    found = None if whole is None else read(whole[0])
+    if whole is None or found is None or found.faults:
+        return TextParts("", text, {})
+    return TextParts(whole[0], text[whole.end() :], found.values)
 
 
 def _size_fault(header: str) -> Fault | None:

@@ -33,14 +33,34 @@ def test_a_plain_file_is_called_as_its_name_says() -> None:
     assert fragment.text == "冷静的侦探。"
 
 
-def test_front_matter_names_it_and_stays_part_of_the_text() -> None:
+def test_front_matter_names_it_and_is_no_part_of_the_text() -> None:
     text = "---\nname: 林远\naliases: [阿远, Lin Yuan]\npriority: 200\n---\n冷静的侦探。"
 
     (fragment,) = characters(folder({PATH: text})).fragments
 
     assert fragment.names == ("林远", "阿远", "Lin Yuan")
     assert fragment.priority == 200
-    assert fragment.text == text
+    assert fragment.text == "冷静的侦探。"
+    assert fragment.title == ""
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "title"),
+    [
+        ("x/linyuan.md", "---\nname: 林远\n---\n\n冷静的侦探。", "林远"),
+        ("x/linyuan.md", "---\n姓名: 林远\n别名: 阿远\n---\n冷静的侦探。", "林远"),
+        ("x/linyuan.md", "---\nname: 林远\n---\n# 林远\n冷静的侦探。", ""),
+        ("x/林远.md", "---\nname: 林远\n---\n冷静的侦探。", ""),
+        ("x/linyuan.md", '---\nname: "林远\\n## Settings"\n---\n冷静。', "林远 ## Settings"),
+        ("x/linyuan.md", "冷静的侦探。", ""),
+    ],
+)
+def test_a_name_that_neither_path_nor_text_shows_is_its_title(
+    path: str, text: str, title: str
+) -> None:
+    (fragment,) = characters(folder({path: text})).fragments
+
+    assert fragment.title == title
 
 
 def test_json_is_spelled_canonically() -> None:

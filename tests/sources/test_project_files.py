@@ -368,20 +368,29 @@ def test_every_text_but_memory_and_outline_is_a_setting() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "confidence"),
+    ("text", "confidence", "body"),
     [
-        ("没有前言。", None),
-        ("---\nconfidence: 0.4\n---\n也许有海。", 0.4),
-        ("---\nconfidence: 1\n---\n有海。", 1.0),
-        ("---\ntitle: x\n---\n有海。", None),
-        ("---\n分割线而已", None),
+        ("没有前言。", None, "没有前言。"),
+        ("---\nconfidence: 0.4\n---\n也许有海。", 0.4, "也许有海。"),
+        ("---\r\nconfidence: 1\r\n---\r\n\r\n有海。\r\n", 1.0, "有海。\r\n"),
+        ("---\ntitle: x\n---\n有海。", None, "有海。"),
+        ("---\n分割线而已", None, "---\n分割线而已"),
+        ("---\n分割线而已\n---\n有海。", None, "---\n分割线而已\n---\n有海。"),
     ],
 )
-def test_confidence_is_read_from_front_matter(text: str, confidence: float | None) -> None:
+def test_confidence_is_read_from_front_matter_which_is_not_sent(
+    text: str, confidence: float | None, body: str
+) -> None:
     (fragment,) = settings_texts(folder({WORLD: text})).fragments
 
     assert fragment.confidence == confidence
-    assert fragment.text == text
+    assert fragment.text == body
+
+
+def test_a_file_of_front_matter_alone_says_nothing_to_the_model() -> None:
+    (fragment,) = settings_texts(folder({WORLD: "---\nconfidence: 1\n---\n"})).fragments
+
+    assert fragment.text == ""
 
 
 def test_json_claims_its_confidence_in_a_key() -> None:

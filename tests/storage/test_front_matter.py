@@ -110,6 +110,29 @@ def test_a_staircase_of_indentation_is_a_fault_with_its_line() -> None:
     assert line == 34
 
 
+@pytest.mark.parametrize(
+    ("above", "body"),
+    [
+        ("---\na: 1\n---\n", "body\n"),
+        ("---\na: 1\n...\n\n \t\n", "  indented"),
+        ("\ufeff---\r\na: |\r\n  x\r\n---\r\n\r\n", "body\r\rrest"),
+        ("---\ra: 1\r---\r", "body"),
+        ("---\n---\n", "body"),
+        ("---\na: 1\n---", ""),
+        ("", "---\na: 1\n----\nbody"),
+        ("", "---\nprose\n---\nbody"),
+        ("", "---\na: [\n---\nbody"),
+        ("", "# 第一章\n---\na: 1\n---\n"),
+        ("", "---\n" + "a: 1\n" * MAX_BYTES),
+        ("", ""),
+    ],
+)
+def test_a_text_is_cut_below_its_front_matter(above: str, body: str) -> None:
+    parts = front_matter.split(above + body)
+
+    assert (parts.front_matter, parts.body) == (above, body)
+
+
 def test_front_matter_over_the_limit_is_not_parsed() -> None:
     _, message, _ = only_fault("a: " + "林" * (MAX_BYTES // 3))
 
