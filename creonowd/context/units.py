@@ -260,11 +260,17 @@ def refuse_input(guarded: Sequence[Fragment], tools: TextTools) -> NoReturn:
     """Fail with CONTEXT_INPUT_TOO_LARGE, naming the longest texts."""
     longest = sorted(guarded, key=lambda f: (-len(f.text), f.source_ref))[:MOST_NAMED]
     refs = [visible_ref(fragment.source_ref, tools) for fragment in longest]
+    characters = Counter[str]()
+    for fragment in guarded:
+        pinned = not fragment.hosted and fragment.layer is Layer.IMMEDIATE
+        characters[fragment.source if pinned else fragment.layer.value] += len(fragment.text)
+    figures = ", ".join(f"{part} {length}" for part, length in characters.items())
     raise DaemonError(
         ErrorCode.CONTEXT_INPUT_TOO_LARGE,
-        f"The input has more than {MAX_INPUT_TOKENS} tokens; narrow the retrieval or shorten "
-        f"what is heaviest: {', '.join(refs)}.",
+        f"The input has more than {MAX_INPUT_TOKENS} tokens (in characters: {figures}); narrow "
+        f"the retrieval or shorten what is heaviest: {', '.join(refs)}.",
         limitTokens=MAX_INPUT_TOKENS,
+        characters=dict(characters),
         heaviest=[
             {"source": fragment.source, "sourceRef": ref, "characters": len(fragment.text)}
             for ref, fragment in zip(refs, longest, strict=True)

@@ -7,6 +7,8 @@ it. The selection, the additional input and the task never leave.
 from collections.abc import Sequence
 from typing import NamedTuple, NoReturn
 
+from msgspec.structs import replace
+
 from creonowd.context.evidence import Decision, drop, keep
 from creonowd.context.fragment import Fragment, Layer, Rule, Span, rank_key, reading_key
 from creonowd.context.manuscript import Manuscript
@@ -15,7 +17,7 @@ from creonowd.context.render import layer_tokens
 from creonowd.context.system_prompt import SystemPrompt
 from creonowd.context.template import INPUT, SELECTION, TASK, title
 from creonowd.context.text_tools import RedactedText, TextTools
-from creonowd.context.units import Unit, visible_ref
+from creonowd.context.units import MOST_NAMED, Unit, visible_ref
 from creonowd.context.window import DocumentWindow, Surroundings, fit_window
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
@@ -27,15 +29,23 @@ NOTES_SHARE = 4
 
 
 class PinnedTexts(NamedTuple):
-    """The redacted texts that stay whatever happens; the task shows some of the others."""
+    """The redacted texts that stay whatever happens.
 
-    selection: RedactedText | None
-    input: RedactedText | None
+    `task` is what is sent; `own_task` is the part of it that belongs to the skill, with a place
+    for each of the others that the task shows.
+    """
+
+    selection: RedactedText
+    input: RedactedText
     task: RedactedText
+    own_task: str
 
 
 class PinnedUnits(Model):
-    """The units that stay whatever happens; None where there is no text."""
+    """The units that stay whatever happens; None where there is no text.
+
+    One that the task shows is rendered there and not by itself, but counted by itself.
+    """
 
     selection: Unit | None = None
     input: Unit | None = None
@@ -86,7 +96,7 @@ def trim_user_content(
 
 
 def redact_pinned(plan: Plan, manuscript: Manuscript | None, tools: TextTools) -> PinnedTexts:
-    """Redact selection, input and task; what the task shows is not shown a second time."""
+    """Redact selection, input and task."""
     task = plan.skill.task
     selection = ""
     if manuscript is not None and plan.document is not None and plan.document.selection is not None:
@@ -98,26 +108,47 @@ def redact_pinned(plan: Plan, manuscript: Manuscript | None, tools: TextTools) -
         "instruction": added.text,
         "title": file_stem(visible_ref(plan.document_id, tools)),
     }
+    places = {name: f"{{{{{name}}}}}" for name, value in values.items() if value.strip()}
     return PinnedTexts(
-        selection=None if task.shows_selection else RedactedText(selection),
-        input=None if task.shows_instruction else added,
+        selection=RedactedText(selection),
+        input=added,
         task=tools.redact(task.fill(values)),
+        own_task=task.fill(values | places | {"title": values["title"]}),
     )
 
 
 def count_pinned(plan: Plan, texts: PinnedTexts, tools: TextTools) -> PinnedUnits:
-    """Count selection, input and task."""
-    return PinnedUnits(
-        selection=_pinned_unit(SELECTION_REF, SELECTION, texts.selection, tools),
-        input=_pinned_unit(INPUT_REF, INPUT, texts.input, tools),
-        task=_pinned_unit(f"skill:{plan.skill.skill_id}", TASK, texts.task, tools),
-    )
+    """Count selection, input and task, each where it comes from.
+
+    What the task shows is not shown a second time; its tokens are its own and not the task's.
+    """
+    skill = plan.skill
+    selection = _pinned_unit(SELECTION_REF, SELECTION, texts.selection, tools)
+    added = _pinned_unit(INPUT_REF, INPUT, texts.input, tools)
+    task = _pinned_unit(f"skill:{skill.skill_id}", TASK, texts.task, tools)
+    if task is not None:
+        left = task.tokens
+        if selection is not None and skill.task.shows_selection:
+            selection = _shown_in_task(selection, left, tools)
+            left -= selection.tokens
+        if added is not None and skill.task.shows_instruction:
+            added = _shown_in_task(added, left, tools)
+            left -= added.tokens
+        own = texts.own_task
+        task = replace(task, text=own, tokens=left, before_tokens=left, before_chars=len(own))
+    return PinnedUnits(selection=selection, input=added, task=task)
+
+
+def _shown_in_task(unit: Unit, most: int, tools: TextTools) -> Unit:
+    """Count a text by itself that is rendered as a part of the task."""
+    tokens = min(tools.count(unit.text), most)
+    return replace(unit, rendered="", tokens=tokens, before_tokens=tokens)
 
 
 def _pinned_unit(
-    source: str, heading: str, redacted: RedactedText | None, tools: TextTools
+    source: str, heading: str, redacted: RedactedText, tools: TextTools
 ) -> Unit | None:
-    if redacted is None or not redacted.text.strip():
+    if not redacted.text.strip():
         return None
     text = redacted.text
     rendered = f"{heading}{text}\n"
@@ -238,12 +269,16 @@ def _room(plan: Plan, system_prompt: SystemPrompt, pinned: PinnedUnits, tools: T
     """Return what is left for the document and Retrieved; fail if not even pinned text fits."""
     empty_retrieved = tools.count(title(Layer.RETRIEVED, empty=True))
     spare = plan.figures.total - system_prompt.prompt.tokens - empty_retrieved - pinned.tokens
-    if spare < tools.count(title(Layer.IMMEDIATE, empty=not pinned.units)):
-        _refuse_budget(plan, system_prompt, pinned)
+    titles = tools.count(title(Layer.IMMEDIATE, empty=not pinned.units))
+    if spare < titles:
+        _refuse_budget(plan, system_prompt, pinned, empty_retrieved + titles)
     return spare - tools.count(title(Layer.IMMEDIATE, empty=False))
 
 
-def _refuse_budget(plan: Plan, system_prompt: SystemPrompt, pinned: PinnedUnits) -> NoReturn:
+def _refuse_budget(
+    plan: Plan, system_prompt: SystemPrompt, pinned: PinnedUnits, titles: int
+) -> NoReturn:
+    """Fail with what each part needs, the budget, and the sources that need most."""
     parts = {
         "rules": system_prompt.rules.tokens,
         "selection": pinned.selection.tokens if pinned.selection else 0,
@@ -251,12 +286,25 @@ def _refuse_budget(plan: Plan, system_prompt: SystemPrompt, pinned: PinnedUnits)
         "task": pinned.task.tokens if pinned.task else 0,
     }
     heaviest = max(parts, key=lambda name: parts[name])
-    total = plan.figures.total
+    parts |= {
+        "settings": system_prompt.settings.tokens,
+        "fixed": system_prompt.prompt.fixed + titles,
+    }
+    sources = [
+        *((d.evidence.source_ref, d.tokens) for d in system_prompt.rules.decisions if d.stays),
+        *((d.evidence.source_ref, d.tokens) for d in system_prompt.settings.decisions if d.stays),
+        *((unit.ref, unit.tokens) for unit in pinned.units),
+    ]
+    longest = sorted(sources, key=lambda source: (-source[1], source[0]))[:MOST_NAMED]
+    needed, total = sum(parts.values()), plan.figures.total
+    figures = ", ".join(f"{name} {tokens}" for name, tokens in parts.items() if tokens)
     raise DaemonError(
         ErrorCode.CONTEXT_INPUT_TOO_LARGE,
-        f"What may not be cut does not fit into {total} tokens; the heaviest part is "
-        f"{heaviest} with {parts[heaviest]}. Shorten it or raise the budget.",
+        f"What may not be cut needs {needed} tokens and the budget is {total}: {figures}. Shorten "
+        f"what is heaviest ({', '.join(ref for ref, _ in longest)}) or raise the budget.",
         budgetTokens=total,
+        neededTokens=needed,
         heaviest=heaviest,
         tokens=parts,
+        sources=[{"sourceRef": ref, "tokens": tokens} for ref, tokens in longest],
     )

@@ -543,6 +543,22 @@ async def test_a_source_that_hangs_costs_its_part_only(
     ]
 
 
+async def test_a_chapter_selected_for_polish_is_too_large_and_named(
+    client: Client, full_novel: Novel
+) -> None:
+    text = "林远推开门，雨还在下，檐水滴在石阶上。\n" * 500
+    full_novel.put("chapters/07.md", text)
+    chosen = {"skillId": "builtin:polish", "selection": {"from": 0, "to": len(text)}}
+
+    error = await client.failure("context:assemble", asking(full_novel, **chosen))
+
+    assert error.code == "CONTEXT_INPUT_TOO_LARGE"
+    assert error.details["heaviest"] == "selection"
+    assert error.details["tokens"]["selection"] == Tokenizers().load().count(text)
+    assert error.details["sources"][0]["sourceRef"] == "selection"
+    assert (error.details["budgetTokens"], error.details["tokens"]["input"]) == (6000, 0)
+
+
 async def test_a_document_named_with_a_secret_is_not_shown_in_the_warning(
     client: Client, full_novel: Novel
 ) -> None:

@@ -139,8 +139,44 @@ def test_what_may_not_be_cut_must_fit_the_budget() -> None:
     by_input = refusal(World(additional_input=long_text(7_000)))
 
     assert by_rules.details["heaviest"] == "rules"
+    assert by_rules.details["sources"][0]["sourceRef"] == "style.md"
     assert by_input.details["heaviest"] == "input"
     assert by_input.details["budgetTokens"] == 6000
+
+
+def test_a_refusal_says_what_each_part_needs() -> None:
+    text = long_text(7_000)
+    rules = (piece(Layer.RULES, "style.md", long_text(300)),)
+    world = World(text=text, selection=Span(0, len(text)), rules=rules, task="润色：{{text}}")
+
+    error = refusal(world)
+
+    tokens = error.details["tokens"]
+    assert error.details["heaviest"] == "selection"
+    assert tokens["selection"] == tokenizer("o200k_base").count(text)
+    assert 0 < tokens["task"] < 20
+    assert tokens["input"] == tokens["settings"] == 0
+    assert error.details["neededTokens"] == sum(tokens.values()) > error.details["budgetTokens"]
+    assert [source["sourceRef"] for source in error.details["sources"]] == [
+        "selection",
+        "style.md",
+        "skill:test",
+    ]
+    assert f"selection {tokens['selection']}" in error.message
+
+
+def test_a_refusal_before_counting_has_the_lengths_of_each_part() -> None:
+    text = long_text(70_000)
+    chunks = (piece(Layer.RETRIEVED, "host/1", "x" * 10, score=0.5, hosted=True),)
+    world = World(text=text, selection=Span(0, len(text)), additional_input="雨。")
+
+    error = refusal(world.with_hosted(chunks))
+
+    assert error.details["characters"] == {
+        "retrieved": 10,
+        "selection": len(text),
+        "additionalInput": 2,
+    }
 
 
 @pytest.mark.requirement("CE-076")

@@ -2,11 +2,13 @@
 
 import pytest
 
+from creonowd.context.assemble import Assembly
 from creonowd.context.fragment import Fragment, Layer, Place, Rule, Span
 from creonowd.context.plan import CHUNK_LIMIT
 from creonowd.context.units import Unit
 from creonowd.context.user_content import trim_retrieved
-from tests.context.worlds import text_tools, unit_of
+from testing.novels import SECRET
+from tests.context.worlds import World, assemble_world, text_tools, unit_of
 
 USING = text_tools()
 
@@ -98,3 +100,50 @@ def test_the_missing_room_is_reported() -> None:
     (decision,) = trim_retrieved([unit], unit.tokens - 4, None)
 
     assert decision.fits_with == 4
+
+
+CHOSEN = "苏晴没有抬头，只问了一句。"
+
+
+def immediate(assembly: Assembly) -> dict[str, tuple[str, int, str]]:
+    return {
+        d.evidence.source_ref: (d.text, d.tokens, d.rendered)
+        for d in assembly.layers[Layer.IMMEDIATE].decisions
+    }
+
+
+def test_what_the_task_shows_is_counted_where_it_comes_from() -> None:
+    text = f"林远推开门。{CHOSEN}"
+    world = World(
+        text=text,
+        selection=Span(6, len(text)),
+        additional_input=f"改短，去掉 {SECRET}",
+        surrounding=0,
+        task="润色《{{title}}》：{{text}}\n要求：{{instruction}}\n只写 {{text}}。",
+    )
+
+    assembly = assemble_world(world)
+
+    found = immediate(assembly)
+    assert list(found) == ["selection", "additionalInput", "skill:test"]
+    assert found["selection"] == (CHOSEN, USING.count(CHOSEN), "")
+    assert found["additionalInput"][0] == "改短，去掉 ***REDACTED***"
+    assert found["skill:test"][0] == (
+        "润色《07》：{{text}}\n要求：{{instruction}}\n只写 （见前）。"
+    )
+    assert sum(tokens for _, tokens, _ in found.values()) == USING.count(found["skill:test"][2])
+    assert assembly.user_content.text.count(CHOSEN) == 1
+    assert assembly.tokens == USING.count(
+        assembly.system_prompt.prompt.text + assembly.user_content.text
+    )
+    (redaction,) = assembly.layers[Layer.IMMEDIATE].redactions
+    assert redaction.source_ref == "additionalInput"
+
+
+def test_what_the_task_does_not_show_stands_by_itself() -> None:
+    world = World(text=CHOSEN, selection=Span(0, 4), additional_input="改短。", task="润色。")
+
+    found = immediate(assemble_world(world))
+
+    assert found["selection"][2] == "### 选区\n苏晴没有\n"
+    assert found["additionalInput"][2] == "### 用户指令\n改短。\n"
