@@ -132,11 +132,25 @@ class TrimmedPrompt(NamedTuple):
 async def assemble(
     plan: Plan, sources: Sequence[Source], tools: TextTools, concurrency: Concurrency | None = None
 ) -> Assembly:
-    """Gather what the plan asks for and make a prompt of it."""
+    """Gather what the plan asks for and make a prompt of it.
+
+    Input that is too long is refused before any source is asked with it.
+    """
+    if any(len(fragment.text) > MAX_INPUT_TOKENS for fragment in input_fragments(plan)):
+        await to_thread.run_sync(guard_input, plan, tools)
     reading = None if concurrency is None else concurrency.reading
     composing = None if concurrency is None else concurrency.composing
     gathered = await gather(plan, asked(plan, sources), reading, tools.memory.answers)
     return await to_thread.run_sync(compose, plan, gathered, tools, limiter=composing)
+
+
+def guard_input(plan: Plan, tools: TextTools) -> None:
+    """Refuse a selection or additional input that alone is over the limit."""
+    sent = input_fragments(plan)
+    try:
+        guard_lengths(sent, tools)
+    except TokenizerFailedError:
+        guard_lengths(sent, tools.with_tokenizer(ByteTokenizer()))
 
 
 def compose(plan: Plan, gathered: Gathered, tools: TextTools) -> Assembly:

@@ -112,7 +112,7 @@ class _ConstraintSource:
     name = "constraints"
     need = Need.ALWAYS
     unavailable = (
-        f"{warning_text(WarningCode.CONSTRAINTS_UNAVAILABLE)}{CONSTRAINTS} 读取超时或出错。"
+        f"{warning_text(WarningCode.CONSTRAINTS_UNAVAILABLE)}{CONSTRAINTS_FILE} 读取超时或出错。"
     )
     timeout_ms: int | None = None
 

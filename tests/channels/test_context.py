@@ -559,6 +559,29 @@ async def test_a_chapter_selected_for_polish_is_too_large_and_named(
     assert (error.details["budgetTokens"], error.details["tokens"]["input"]) == (6000, 0)
 
 
+@pytest.mark.parametrize("field", ["additionalInput", "selection"])
+async def test_a_very_long_input_is_refused_before_anybody_is_asked(
+    client: Client, full_novel: Novel, field: str
+) -> None:
+    """What searches with the input would take seconds for it, and hold everybody up."""
+    text = "林远推开门，雨还在下。\n" * 220_000
+    asked: list[Any] = []
+    client.handlers["context:source:fetch"] = lambda params: asked.append(params) or {"chunks": []}
+    offer = {"layer": "retrieved", "name": "向量", "kind": "rag"}
+    await client.call("context:source:register", offer)
+    sent: dict[str, Any] = {"additionalInput": text}
+    if field == "selection":
+        full_novel.put("chapters/07.md", text)
+        sent = {"selection": {"from": 0, "to": len(text)}}
+
+    error = await client.failure("context:assemble", asking(full_novel, **sent))
+
+    assert error.code == "CONTEXT_INPUT_TOO_LARGE"
+    assert error.details["characters"] == {field: len(text)}
+    assert error.details["limitTokens"] == 64_000
+    assert asked == []
+
+
 async def test_a_document_named_with_a_secret_is_not_shown_in_the_warning(
     client: Client, full_novel: Novel
 ) -> None:
