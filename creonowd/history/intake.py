@@ -174,7 +174,7 @@ async def _put(
 def _redact_message(intake: Intake, message: Message) -> Message:
     content = message.content
     if message.role is Speaker.ASSISTANT:
-        content = without_thoughts(content)
+        content = without_thoughts(content, with_calls=bool(message.calls))
     calls = tuple(_redact_call(call, intake) for call in message.calls)
     return replace(
         message,

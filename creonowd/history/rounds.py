@@ -23,11 +23,12 @@ _TAG = re.compile(
     r"<(?P<end>/?)(?P<name>think|thinking|thoughts?|reasoning|scratchpad)\b[^<>]{0,200}>",
     re.IGNORECASE,
 )
-_STEP = re.compile(
-    r"^(?:Thoughts?|思考)[ \t]*(?:\d+[ \t]*)?[:：].*?"
-    r"(?=^(?:Action|Observation|Final Answer|Answer|Finish|行动|观察|最终答案)\b|\n[ \t]*\n|\Z)",
-    re.DOTALL | re.MULTILINE,
+_THOUGHT_LINE = re.compile(r"(?:Thoughts?|思考)[ \t]*(?:\d+[ \t]*)?[:：]")
+_LABEL = re.compile(
+    r"(?:Action(?: Input)?|Observation|Final Answer|Answer|Finish"
+    r"|行动|观察|最终答案|答案|回答)[ \t]*\d*[ \t]*[:：\[]"
 )
+_ANSWER_IN_LINE = re.compile(r"(?:\b(?:Final )?Answer|最终答案|答案|回答)[ \t]*[:：]")
 _QUOTES = "`'\"“「"
 
 
@@ -236,10 +237,60 @@ def _short_text(value: Any) -> Any:
     return value if size <= 2 * LONG_ARGUMENT else f"… {size} bytes of JSON"
 
 
-def without_thoughts(content: str) -> str:
-    """Remove what is marked as thought: tags, and the `Thought:` steps of a ReAct trace."""
-    content = _STEP.sub("", _without_tags(content))
-    return content.strip("\n") if content.strip() else ""
+def without_thoughts(content: str, *, with_calls: bool = False) -> str:
+    """Remove what is marked as thought: tags, and the `Thought:` steps of a ReAct trace.
+
+    An answer is never lost: a reply without calls that is nothing but `Thought:` lines stays.
+    """
+    untagged = _without_tags(content)
+    rest = _without_steps(untagged)
+    if not rest.strip() and not with_calls:
+        rest = untagged
+    return rest.strip("\n") if rest.strip() else ""
+
+
+def _without_steps(content: str) -> str:
+    """Remove thoughts up to the next label of a trace, such as `Action:`.
+
+    Without such a label nobody can see where a thought ends and the answer begins: the first line
+    goes if the reply is a trace, and the others stay.
+    """
+    lines = content.splitlines(keepends=True)
+    first = next((line for line in lines if line.strip()), "")
+    is_trace = bool(_THOUGHT_LINE.match(first) or _LABEL.match(first))
+    kept: list[str] = []
+    place = 0
+    while place < len(lines):
+        if not _THOUGHT_LINE.match(lines[place]):
+            kept.append(lines[place])
+            place += 1
+            continue
+        end = _paragraph_end(lines, place + 1)
+        label = next((n for n in range(end, len(lines)) if lines[n].strip()), len(lines))
+        if label < len(lines) and _LABEL.match(lines[label]):
+            kept += map(_answer_in_line, lines[place:end])
+        else:
+            kept += [_rest_of_line(line) if is_trace else line for line in lines[place:end]]
+        place = end
+    return "".join(kept)
+
+
+def _paragraph_end(lines: Sequence[str], start: int) -> int:
+    """Return the first line from `start` on that is blank or begins with a label."""
+    places = range(start, len(lines))
+    ends = (n for n in places if not lines[n].strip() or _LABEL.match(lines[n]))
+    return next(ends, len(lines))
+
+
+def _rest_of_line(line: str) -> str:
+    """Return a line, or of a thought only the answer that stands in it."""
+    return _answer_in_line(line) if _THOUGHT_LINE.match(line) else line
+
+
+def _answer_in_line(line: str) -> str:
+    """Return the answer that stands in a line of thought behind its own label."""
+    found = _ANSWER_IN_LINE.search(line)
+    return line[found.start() :] if found else ""
 
 
 def _without_tags(content: str) -> str:

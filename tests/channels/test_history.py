@@ -167,6 +167,26 @@ async def test_thoughts_are_not_kept(client: Client, tmp_path: Path) -> None:
     assert "hidden" not in json.dumps(read)
 
 
+async def test_an_answer_behind_a_thought_is_kept(client: Client, tmp_path: Path) -> None:
+    chat = await make_chat(client, tmp_path / "book")
+    messages = [
+        user("一"),
+        assistant("思考：先想一想\n答案"),
+        user("two"),
+        assistant("Thought: a\nanswer"),
+        user("three"),
+        {**calls(("c1", "Read", {})), "content": "Thought: I should look."},
+    ]
+
+    await chat.call("context:history:append", messages=messages)
+
+    read = await chat.call("context:history:read")
+    built = await chat.call("context:build", input="more", systemPrompt="You help.")
+    said = [m["content"] for r in read["rounds"] for m in r["messages"] if m["role"] != "user"]
+    assert said == ["答案", "answer", ""]
+    assert {"答案", "answer"} <= {m["content"] for m in built["messages"]}
+
+
 async def test_a_mere_thought_leaves_no_empty_message_in_the_next_turn(
     client: Client, tmp_path: Path
 ) -> None:
