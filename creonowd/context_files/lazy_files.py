@@ -45,6 +45,10 @@ class Recipe(Model):
 
     mime_type: ClassVar[str] = "text/plain"
 
+    def problem(self) -> str | None:
+        """Return why nobody could follow the recipe though its fields have the right types."""
+        return None
+
 
 Producer = Callable[[ProducerContext, Any], NextChunk]
 
@@ -80,9 +84,12 @@ class Recipes:
             raise _invalid_recipe(f"recipe.type must be one of {', '.join(sorted(self._types))}.")
         fields, producer = found
         try:
-            return msgspec.convert(recipe, fields), producer
+            parsed = msgspec.convert(recipe, fields)
         except msgspec.ValidationError as error:
             raise _invalid_recipe(f"recipe does not fit its type: {error}.") from None
+        if problem := parsed.problem():
+            raise _invalid_recipe(problem)
+        return parsed, producer
 
 
 class Materialiser:
@@ -187,6 +194,11 @@ class FileRecipe(Recipe):
 
     path: Annotated[str, Meta(min_length=1, max_length=relative_paths.MAX_LENGTH)]
 
+    def problem(self) -> str | None:
+        """Return what makes the path one that does not stay in the project."""
+        problem = relative_paths.problem_with(self.path)
+        return problem and f"recipe.path is not a project-relative path ({problem})."
+
 
 def built_in_recipes(projects: Projects) -> Recipes:
     """Return the recipes that every daemon knows."""
@@ -278,8 +290,6 @@ def _copier(projects: Projects) -> Producer:
 
 
 def _read_chunk(root: Path, path: str, offset: int) -> tuple[os.stat_result, bytes]:
-    if problem := relative_paths.problem_with(path):
-        raise _invalid_recipe(f"recipe.path is not a project-relative path ({problem}).")
     with atomic.disk_errors(path):
         try:
             with plain_folder(root).open_file(path) as file:

@@ -682,14 +682,20 @@ async def test_a_project_file_can_be_a_recipe(chat: Chat, tmp_path: Path) -> Non
     assert found["totalMatches"] == 120_000
 
 
-@pytest.mark.parametrize("path", ["../secret", "/etc/passwd", "a/../../secret", "C:\\x", "a\0b"])
-async def test_a_recipe_does_not_leave_the_project(chat: Chat, tmp_path: Path, path: str) -> None:
+@pytest.mark.parametrize(
+    "path", ["../secret", "/etc/passwd", "a/../../secret", "a/./b", "..", "C:\\x", "a\\b", "a\0b"]
+)
+async def test_a_recipe_that_leaves_the_project_is_refused_at_once(
+    chat: Chat, tmp_path: Path, path: str
+) -> None:
     (tmp_path / "secret").write_bytes(b"secret")
-    ref_id = await chat.register({"type": "file", "path": path})
+    recipe = {"type": "file", "path": path}
 
-    error = await chat.failure("context.read", id=ref_id)
+    error = await chat.failure("context:files:register", kind="history", hint="h", recipe=recipe)
 
-    assert error.code == "INVALID_ARGUMENT"
+    assert (error.code, error.details["field"]) == ("INVALID_ARGUMENT", "recipe")
+    assert "recipe.path" in str(error)
+    assert (await chat.call("context.list"))["items"] == []
 
 
 async def test_a_link_in_the_project_is_not_followed(chat: Chat, tmp_path: Path) -> None:

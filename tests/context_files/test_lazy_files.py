@@ -1,4 +1,4 @@
-"""A copy of a project's file is of one file, as it was when the copying began."""
+"""A copy of a project's file is of one file of the project, as it was when the copying began."""
 
 from pathlib import Path
 
@@ -54,3 +54,17 @@ async def test_a_file_that_grows_is_copied_up_to_where_it_was(pull: NextChunk, l
         pieces.append(await pull())
 
     assert b"".join(filter(None, pieces)) == b"a" * (BLOCK + 1000)
+
+
+async def test_a_stored_recipe_that_leaves_the_project_is_not_followed(
+    store: Store, tmp_path: Path
+) -> None:
+    """An earlier daemon stored such recipes, and anyone may write into the folder."""
+    recipes = built_in_recipes(Projects(tmp_path, SystemClock()))
+    conversation = store.find_or_create("prj_one", "copies")
+    record = conversation.register(
+        new_file(Kind.HISTORY, recipe={"type": "file", "path": "../secret"})
+    )
+
+    with pytest.raises(DaemonError, match="INVALID_ARGUMENT"):
+        recipes.start(ProducerContext(conversation, record, [], 1000))
