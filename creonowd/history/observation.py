@@ -131,6 +131,10 @@ def _indented(value: Any) -> str:
     return msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
 
 
+def _on_one_line(value: Any, redactor: Redactor) -> str:
+    return redactor.redact(msgspec.json.encode(value).decode()).text
+
+
 def _join_blocks(result: Any) -> Any:
     """Join the text blocks in which model APIs wrap results."""
     content: Any = as_fields(result).get("content", result)
@@ -140,9 +144,11 @@ def _join_blocks(result: Any) -> Any:
         return result
     joined = "\n".join(map(str, texts))
     flags = as_fields(result)
-    failed = flags.get("isError") is True or flags.get("is_error") is True
-    error: dict[str, Any] = {"error": joined}
-    return error if failed else joined
+    if flags.get("isError") is not True and flags.get("is_error") is not True:
+        return joined
+    error = as_fields(flags.get("error"))
+    rest = {name: value for name, value in flags.items() if name != "content"}
+    return {**rest, "error": {**error, "message": joined} if error else joined}
 
 
 def _read_text(text: str, redactor: Redactor) -> Observation:
@@ -152,13 +158,22 @@ def _read_text(text: str, redactor: Redactor) -> Observation:
     value = parse_json(text)
     if value is not None:
         read = _read_value(value, redactor)
-        if read.value != value:
+        if read.value != value and "\n" in text.strip():
             return read
-        return msgspec.structs.replace(read, text=clean.text, verbatim=True)
+        own = clean.text if read.value == value else _on_one_line(read.value, redactor)
+        return msgspec.structs.replace(read, text=own, verbatim=True)
+    if parse_json(text.lstrip().partition("\n")[0]) is not None:
+        redacted = redactor.redact(_redact_json_lines(text, redactor)).text
+        return Observation(form=Form.TEXT, text=redacted, evidence=clean.evidence, verbatim=True)
     if text.lstrip()[:1] in {"{", "["} and (pairs := _pairs(text)):
         redacted = redactor.redact(_redact_pairs(text, redactor)).text
-        found = redact_json(pairs, redactor)
-        return Observation(form=Form.MALFORMED, text=redacted, value=found, evidence=clean.evidence)
+        return Observation(
+            form=Form.MALFORMED,
+            text=redacted,
+            value=redact_json(pairs, redactor),
+            evidence=clean.evidence,
+            verbatim=True,
+        )
     return Observation(form=Form.TEXT, text=clean.text, evidence=clean.evidence, verbatim=True)
 
 
@@ -203,6 +218,17 @@ def _redact_pairs(text: str, redactor: Redactor) -> str:
         return match[0] if clean == pair else msgspec.json.encode(clean).decode()[1:-1]
 
     return _PAIR.sub(redact_pair, text)
+
+
+def _redact_json_lines(text: str, redactor: Redactor) -> str:
+    """Redact a text of which each line may be JSON of its own, such as a log."""
+    lines = text.split("\n")
+    values = [parse_json(line) for line in lines]
+    cached = cached_redactor(values, redactor)
+    return "\n".join(
+        _redact_pairs(line, cached) if value is None else _redact_json_text(line, cached)
+        for line, value in zip(lines, values, strict=True)
+    )
 
 
 def _too_deep(value: Any) -> bool:

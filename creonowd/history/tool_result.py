@@ -109,8 +109,10 @@ def describe(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
-_PATH_KEYS = ("file_path", "filePath", "path", "file", "filename", "notebook_path", "relative_path")
+PATH_KEYS = ("file_path", "filePath", "path", "file", "filename", "notebook_path", "relative_path")
 TEXT_KEYS = ("content", "text", "stdout", "output", "result", "body", "data", "message")
+_MESSAGE_KEYS = ("message", "msg", "reason", "detail", "description", "error", "text")
+_CODE_KEYS = ("code", "errorCode", "error_code", "errno", "statusCode", "status_code")
 _FAILURE = re.compile(
     r"\s*(?:<tool_use_error>|(?:error|fatal|failed|错误)\s*[:：]|Traceback \(most recent"
     r"|[A-Za-z_.]{0,60}(?:Error|Exception):)",
@@ -153,7 +155,7 @@ class ToolUse(NamedTuple):
     def path(self) -> str:
         """The file or folder that the call is about, in its arguments or else in its result."""
         for place in (self.arguments, self.fields):
-            for name in _PATH_KEYS:
+            for name in PATH_KEYS:
                 if isinstance(place.get(name), str) and place[name]:
                     return one_line(place[name])
         return ""
@@ -164,13 +166,14 @@ class ToolUse(NamedTuple):
         if self.observation.form in {Form.TEXT, Form.BINARY}:
             return self.observation.text
         found = (self.fields.get(name) for name in TEXT_KEYS)
-        return next((text for text in found if isinstance(text, str)), "")
+        whole = self.observation.text if self.observation.form is Form.MALFORMED else ""
+        return next((text for text in found if isinstance(text, str)), whole)
 
     @property
     def failure(self) -> str | None:
         """The error that the result reports, if there is one."""
         error = self.fields.get("error")
-        message = error if isinstance(error, str) else as_fields(error).get("message")
+        message = _error_message(error)
         status = str(self.fields.get("status", "")).lower()
         failed = (
             status in {"error", "failed", "failure"}
@@ -178,9 +181,42 @@ class ToolUse(NamedTuple):
             or self.fields.get("isError", self.fields.get("is_error")) is True
         )
         if error or failed:
-            return str(message) if message else self.text or describe(error or "no reason given")
+            return message or self.text or describe(error or "no reason given")
         begins_so = self.observation.form is Form.TEXT and _FAILURE.match(self.observation.text)
         return self.observation.text if begins_so else None
+
+    @property
+    def error_codes(self) -> list[str]:
+        """The codes of the error that the result reports, the most special first."""
+        error = _error_fields(self.fields.get("error"))
+        inner = [error.get(name) for name in _CODE_KEYS]
+        named = [error.get(name) for name in ("type", "name", "status")]
+        outer = [self.fields.get(name) for name in _CODE_KEYS]
+        data = as_fields(error.get("data")).get("code")
+        found = [data, *(filter(_is_code, inner) if any(map(_is_code, inner)) else named), *outer]
+        return list(dict.fromkeys(one_line(str(code), 60) for code in found if _is_code(code)))
+
+
+def _is_code(value: Any) -> bool:
+    return isinstance(value, int | str) and not isinstance(value, bool) and value != ""
+
+
+def _error_fields(error: Any) -> dict[str, Any]:
+    return as_fields(parse_json(error) if isinstance(error, str) else error)
+
+
+def _error_message(error: Any) -> str:
+    """Return what an error says, whatever its shape; nothing if there is no error."""
+    fields = _error_fields(error)
+    texts = (fields.get(name) for name in _MESSAGE_KEYS)
+    message = next((text for text in texts if isinstance(text, str) and text), "")
+    if message or not error:
+        return message
+    if fields:
+        return "\n".join(f"{clip(name, 80)}: {describe(value)}" for name, value in fields.items())
+    if isinstance(error, list):
+        return "\n".join(_error_message(one) or describe(one) for one in as_items(error))
+    return error if isinstance(error, str) else ""
 
 
 MOST_NAMES = 3
@@ -212,9 +248,9 @@ def read_todo(value: Any) -> list[TodoItem]:
     found: list[TodoItem] = []
     for item in as_items(value):
         fields = as_fields(item)
-        names = ("content", "text", "title", "task", "description")
+        names = ("content", "text", "title", "task", "description", "subject", "name", "todo")
         texts = (fields.get(name) for name in names)
-        text = item if isinstance(item, str) else next((t for t in texts if t), "")
+        text = item if isinstance(item, str) else next((t for t in texts if t), describe(item))
         found.append(TodoItem(text=str(text), status=str(fields.get("status", "pending"))))
     return found
 

@@ -1,7 +1,8 @@
 """What a history keeps of a tool's result: a summary of a few lines, by the table of tools.
 
 The table `_SUMMARIES` stands at the end: each tool has a function that returns a headline and
-lines. A tool that is not in it is summarised by the shape of its result.
+lines. A tool that is not in it is summarised by the shape of its result, and so is a result of a
+shape that its tool's function does not know: what is not understood is never left out.
 """
 
 import re
@@ -20,6 +21,7 @@ from creonowd.history.observation import (
 )
 from creonowd.history.tool_result import (
     DEFAULT_LIMITS,
+    PATH_KEYS,
     TEXT_KEYS,
     LineLimits,
     ToolUse,
@@ -41,11 +43,28 @@ _COLOUR_CODES = re.compile(r"\x1b\[[0-9;?]{0,32}[ -/]?[@-~]")
 _REF = re.compile(r"Full output: (ctx_[a-z0-9]{16,26})\Z")
 _LONGEST_NAME = 64
 _LONGEST_FAILURE = 20
-_ENTRY_KEYS = ("entries", "items", "files", "children", "paths", "matches", "results", "list")
+_ENTRY_KEYS = (
+    "entries",
+    "items",
+    "files",
+    "children",
+    "paths",
+    "matches",
+    "results",
+    "list",
+    "filenames",
+)
+_FOLDER_KEYS = ("directories", "dirs", "folders", "subdirectories", "subdirs", "subfolders")
+_FOLDER_KINDS = frozenset({"dir", "directory", "folder", "d", "tree"})
+_FOLDER_FLAGS = ("is_dir", "isDir", "isDirectory", "is_directory", "directory")
+_LISTING_TEXT_KEYS = ("content", "text", "stdout", "output", "result", "body", "data", "listing")
 _MATCH_KEYS = ("matches", "results", "hits", "items", "lines")
-_NAME_KEYS = ("path", "name", "file", "filename", "file_path", "filePath")
+_FILE_LIST_KEYS = ("filenames", "files", "paths")
+_NAME_KEYS = ("path", "name", "file", "filename", "file_path", "filePath", "relative_path", "uri")
 _COUNT_KEYS = ("total", "total_matches", "totalMatches", "match_count", "count", "num_matches")
-_EXIT_CODE_KEYS = ("exit_code", "exitCode", "returncode", "return_code", "code")
+_STATUS_KEYS = ("exit_code", "exitCode", "returncode", "return_code")
+_EXIT_CODE_KEYS = (*_STATUS_KEYS, "code")
+_OUTPUT_KEYS = ("stdout", "output")
 _FIRST_LINE_KEYS = ("start_line", "startLine", "offset", "line_start", "lineStart")
 _LAST_LINE_KEYS = ("end_line", "endLine", "line_end", "lineEnd")
 _LINE_COUNT_KEYS = ("total_lines", "totalLines", "line_count", "lineCount")
@@ -57,12 +76,44 @@ _NO_MATCHES = re.compile(
     re.IGNORECASE,
 )
 _MATCH_COUNT = re.compile(r"found \d+ [a-z ]{1,40}[:.]?|total \d+", re.IGNORECASE)
-_LONG_LISTING_FOLDER = re.compile(r"d[rwxsStT-]{9}[.+@]?\s")
+_LONG_LISTING_FOLDER = re.compile(r"d[rwxsStT-]{9}[.+@]?\s|\[DIR\] |\d.*\s<DIR>\s")
+_BROKEN_JSON = re.compile(r"\s*(?:\{\s*\"|\[\s*[\"{\[])")
 _MOST_MATCHES = 10_000
 _LINE_NUMBER = re.compile(r"\s*(\d+)(?:\t|→|: |:\t| ?\| ?)(.*)")
 _SAMPLE_LINES = 100
 _HUNK = re.compile(r"@@ -\d+(?:,\d+)? \+(\d+)(?:,(\d+))? @@")
 _CREATED_WORDS = re.compile(r"\b(?:created|new file)\b|新建|已创建", re.IGNORECASE)
+_JSON_FILE = re.compile(r"\.(?:[a-z]*json[a-z0-9]*|ipynb|webmanifest)\Z", re.IGNORECASE)
+_RANGE_KEYS = frozenset({*_FIRST_LINE_KEYS, *_LAST_LINE_KEYS, *_LINE_COUNT_KEYS})
+_COMMAND_KEYS = frozenset({"stdout", "stderr", *_STATUS_KEYS})
+_STATE_KEYS = frozenset(
+    [
+        "status",
+        "success",
+        "ok",
+        "error",
+        "isError",
+        "is_error",
+        "type",
+        "truncated",
+        "interrupted",
+        "isImage",
+        "signal",
+        "cwd",
+        "command",
+        "duration",
+        "duration_ms",
+        "durationMs",
+        "timed_out",
+        "timedOut",
+    ]
+)
+_FILE_KEYS = frozenset(
+    ["code", "lines", "limit", "encoding", "language", "mimeType", "mime_type", "size", "bytes"]
+)
+_WRAPPER_KEYS = frozenset(
+    {*TEXT_KEYS, *PATH_KEYS, *_RANGE_KEYS, *_COMMAND_KEYS, *_STATE_KEYS, *_FILE_KEYS}
+)
 _OVERWRITTEN_WORDS = re.compile(r"\b(?:overw\w+|updated|replaced|modified)\b|覆盖", re.IGNORECASE)
 
 
@@ -123,7 +174,8 @@ def _summary_lines(tool: str, use: ToolUse) -> list[str]:
         return [f"{place}binary, {size}"]
     if form is Form.EMPTY and summarise in {_summarise_other, _summarise_read}:
         return [f"{place}empty result"]
-    reason = use.failure
+    own_text = summarise in {_summarise_read, _summarise_command} and _is_own_text(use)
+    reason = None if own_text else use.failure
     if reason is None:
         return summarise(use)
     # A command with its own stderr reports its failure itself.
@@ -134,17 +186,42 @@ def _summary_lines(tool: str, use: ToolUse) -> list[str]:
         and form is Form.TEXT
         and use.text.count("\n") > _LONGEST_FAILURE
     )
-    return summarise(use) if has_stderr or is_log else _summarise_failure(use, reason)
+    if has_stderr or is_log:
+        return summarise(use)
+    exit_keys = _EXIT_CODE_KEYS if summarise is _summarise_command else _STATUS_KEYS
+    return _summarise_failure(use, reason, use.number(*exit_keys))
 
 
-def _summarise_failure(use: ToolUse, reason: str) -> list[str]:
-    """Keep what was tried and the end of the error."""
+def _is_own_text(use: ToolUse) -> bool:
+    """Return whether JSON that came as a text is the file or output itself, not wrapped around it."""
+    if not use.observation.verbatim or use.observation.form is Form.TEXT:
+        return False
+    keys = as_fields(use.observation.value).keys()
+    if keys & _COMMAND_KEYS or ("content" in keys and keys & _RANGE_KEYS):
+        return False
+    if not keys or not keys <= _WRAPPER_KEYS:
+        return True
+    if _JSON_FILE.search(use.path) and not keys & {"content", "lines", "error"}:
+        return True
+    return use.failure is None and not _has_text_field(use) and "lines" not in keys
+
+
+def _summarise_failure(use: ToolUse, reason: str, exit_code: int | None) -> list[str]:
+    """Keep what was tried, the error's codes and the end of the error."""
     tried = use.arguments.get("command", use.find("pattern", "query", "url")) or use.path
     about = f" ({one_line(str(tried))})" if tried else ""
     lines = [clip(line, 500) for line in split_lines(reason)]
-    code = use.number(*_EXIT_CODE_KEYS)
-    ended = f", exit code {code}" if code is not None else ""
-    return [f"failed{about}{ended}:", *last_lines(lines, use.limits.errors, "lines")]
+    return [
+        f"failed{about}{_codes(use, exit_code)}:",
+        *last_lines(lines, use.limits.errors, "lines"),
+    ]
+
+
+def _codes(use: ToolUse, exit_code: int | None) -> str:
+    """Write the codes of a failure: that of the process and those of the error."""
+    ended = f", exit code {exit_code}" if exit_code is not None else ""
+    codes = ", ".join(code for code in use.error_codes if code != str(exit_code))
+    return f"{ended}, code {codes}" if codes else ended
 
 
 def _summarise_other(use: ToolUse) -> list[str]:
@@ -158,8 +235,19 @@ def _summarise_other(use: ToolUse) -> list[str]:
         return [amount(len(fields), "field"), *first_lines(fields, use.limits.other, "fields")]
     if use.observation.form is Form.JSON:
         return [describe(value)]
-    lines = [clip(line, 400) for line in split_lines(use.text)]
+    if use.observation.form is Form.EMPTY:
+        return ["empty result"]
+    lines = [
+        clip(line, 400) if parse_json(line) is None else describe(line)
+        for line in split_lines(use.text)
+    ]
     return [_size(use.text), *first_lines(lines, use.limits.other, "lines")]
+
+
+def _summarise_unknown(use: ToolUse, place: str) -> list[str]:
+    """Keep what a tool that is not in the table would leave, behind the call's place."""
+    headline, *rest = _summarise_other(use)
+    return [f"{place}: {headline}", *rest]
 
 
 def _size(text: str) -> str:
@@ -169,22 +257,49 @@ def _size(text: str) -> str:
 def _summarise_listing(use: ToolUse) -> list[str]:
     """Keep the folder, statistics and the first entries."""
     entries = _entries(use)
+    if entries is None:
+        return _summarise_unknown(use, use.path or ".")
     folders = sum(_is_folder(name) for name in entries)
     kinds = f"{amount(len(entries) - folders, 'file')}, {amount(folders, 'folder')}"
     headline = f"{use.path or '.'}: {amount(len(entries), 'entry')} ({kinds})"
     return [headline, *first_lines(entries, use.limits.listing, "entries")]
 
 
-def _entries(use: ToolUse) -> list[str]:
+def _entries(use: ToolUse) -> list[str] | None:
+    """List the entries of a listing; None if its shape is not known."""
     items = use.items(*_ENTRY_KEYS)
-    if items is None:
-        return _listing_lines(use)
-    return [_entry(item) for item in items]
+    named = [as_items(use.fields.get(key)) for key in _FOLDER_KEYS]
+    folders = [f"{_entry(item).rstrip('/')}/" for found in named for item in found]
+    if items is not None or folders:
+        files = [_entry(item) for item in items or []]
+        return [*folders, *(name for name in files if f"{name.rstrip('/')}/" not in folders)]
+    by_name = next(filter(None, (as_fields(use.fields.get(key)) for key in _ENTRY_KEYS)), None)
+    if by_name is not None:
+        return [_entry({"name": name, **_about_entry(found)}) for name, found in by_name.items()]
+    return _listing_lines(use, *_ENTRY_KEYS)
 
 
-def _listing_lines(use: ToolUse) -> list[str]:
-    """Split a listing into its entries, without lines such as `total 8` or `No files found`."""
-    lines = [line for line in split_lines(use.text) if line.strip() and line.strip() != "--"]
+def _about_entry(value: Any) -> dict[str, Any]:
+    """Read what a listing has under an entry's name: its fields, or its kind."""
+    fields = {name: item for name, item in as_fields(value).items() if name != "name"}
+    return fields if isinstance(value, dict) else {"type": value}
+
+
+def _listing_lines(use: ToolUse, *keys: str) -> list[str] | None:
+    """Split a listing into its entries, without lines such as `total 8` or `No files found`.
+
+    None if there is no text, or one that is the beginning of broken JSON.
+    """
+    if use.observation.form is Form.EMPTY:
+        return []
+    texts = [use.fields.get(key) for key in (*keys, *_LISTING_TEXT_KEYS)]
+    if use.observation.form is Form.TEXT:
+        texts = [use.observation.text]
+    found = [text for text in texts if isinstance(text, str)]
+    text = next(filter(str.strip, found), "")
+    if not found or _is_broken_json(text):
+        return None
+    lines = [line for line in split_lines(text) if line.strip() and line.strip() != "--"]
     if len(lines) == 1 and _NO_MATCHES.fullmatch(lines[0].strip()):
         return []
     return lines[1:] if lines and _MATCH_COUNT.fullmatch(lines[0].strip()) else lines
@@ -192,13 +307,11 @@ def _listing_lines(use: ToolUse) -> list[str]:
 
 def _entry(item: Any) -> str:
     fields = as_fields(item)
-    if not fields:
-        return one_line(str(item))
-    name = next((str(fields[key]) for key in _NAME_KEYS if fields.get(key)), "?")
+    name = next((str(fields[key]) for key in _NAME_KEYS if fields.get(key)), None)
+    if name is None:
+        return one_line(item) if isinstance(item, str) else describe(item)
     kind = str(fields.get("type", fields.get("kind", ""))).lower()
-    folder = kind in {"dir", "directory", "folder"} or fields.get(
-        "is_dir", fields.get("isDirectory")
-    )
+    folder = kind in _FOLDER_KINDS or any(fields.get(flag) is True for flag in _FOLDER_FLAGS)
     return one_line(name) + ("/" if folder and not name.endswith("/") else "")
 
 
@@ -209,6 +322,8 @@ def _is_folder(entry: str) -> bool:
 def _summarise_glob(use: ToolUse) -> list[str]:
     """Keep the pattern, the number of hits and the first of them."""
     entries = _entries(use)
+    if entries is None:
+        return _summarise_unknown(use, f"{_pattern(use)}{_in_folder(use)}")
     total = max(use.number(*_COUNT_KEYS) or 0, len(entries))
     headline = f"{_pattern(use)}{_in_folder(use)}: {amount(total, 'match')}"
     return [headline, *_with_rest(entries[: use.limits.glob], total)]
@@ -233,6 +348,8 @@ def _with_rest(first: list[str], total: int) -> list[str]:
 def _summarise_grep(use: ToolUse) -> list[str]:
     """Keep the pattern, the number of matches and the first, each with its file and line."""
     found = _matches(use)
+    if found is None:
+        return _summarise_unknown(use, f"{_pattern(use)}{_in_folder(use)}")
     hits = [_match(item) for item in found[:_MOST_MATCHES]]
     total = max(use.number(*_COUNT_KEYS) or 0, len(found))
     files = {hit.file for hit in hits if hit.file}
@@ -255,18 +372,32 @@ class MatchedLine(NamedTuple):
         return f"{place}: {self.text.strip()}" if place else self.text.strip()
 
 
-def _matches(use: ToolUse) -> list[Any]:
+def _matches(use: ToolUse) -> list[Any] | None:
+    """List the matches; None if the shape of the result is not known."""
     items = use.items(*_MATCH_KEYS)
-    if items is not None:
+    if items:
         return items
     by_file = next(filter(None, (as_fields(use.fields.get(name)) for name in _MATCH_KEYS)), None)
-    if by_file is None:
-        return list(_listing_lines(use))
-    return [
-        _with_file(file, item)
-        for file, found in by_file.items()
-        for item in (as_items(found) or [found])
-    ]
+    if by_file is not None:
+        return [
+            _with_file(file, item)
+            for file, found in by_file.items()
+            for item in (as_items(found) or [found])
+        ]
+    lines = _listing_lines(use, *_MATCH_KEYS)
+    if lines:
+        return _json_matches(lines) or list(lines)
+    files = use.items(*_FILE_LIST_KEYS)
+    counted_none = use.number(*_COUNT_KEYS) == 0
+    return files or ([] if (items, lines, files) != (None, None, None) or counted_none else None)
+
+
+def _json_matches(lines: list[str]) -> list[Any]:
+    """Read matches that stand as JSON in one line each, as ripgrep writes them."""
+    values = [as_fields(parse_json(line)) for line in lines]
+    if not all(values):
+        return []
+    return [value for value in values if value.get("type", "match") == "match"] or list(values)
 
 
 def _with_file(file: str, item: Any) -> dict[str, Any]:
@@ -275,30 +406,31 @@ def _with_file(file: str, item: Any) -> dict[str, Any]:
 
 
 def _match(item: Any) -> MatchedLine:
+    if not isinstance(item, dict):
+        text = item if isinstance(item, str) else describe(item)
+        found = _MATCH_LINE.fullmatch(text)
+        return MatchedLine(*found.group("file", "line", "text") if found else ("", "", text))
     fields = as_fields(item)
-    if not fields:
-        found = _MATCH_LINE.fullmatch(str(item))
-        return (
-            MatchedLine(found["file"], found["line"], found["text"])
-            if found
-            else MatchedLine("", "", str(item))
-        )
-    file = next((str(fields[key]) for key in _NAME_KEYS if fields.get(key)), "")
+    fields |= as_fields(fields.get("data"))
+    file = next(filter(None, (_plain(fields.get(key)) for key in _NAME_KEYS)), "")
     numbers = ("line", "line_number", "lineNumber", "lineno")
     line = next((fields[key] for key in numbers if isinstance(fields.get(key), int)), "")
-    texts = ("text", "content", "match", "line_text", "lineText", "line")
-    values = (fields.get(key) for key in texts)
-    return MatchedLine(
-        file, str(line), next((text for text in values if isinstance(text, str)), "")
-    )
+    keys = ("text", "content", "match", "line_text", "lineText", "lines", "line")
+    text = next(filter(None, (_plain(fields.get(key)) for key in keys)), "")
+    return MatchedLine(file, str(line), text if file or text else describe(item))
+
+
+def _plain(value: Any) -> str:
+    """Return a text, or the one that an object such as ripgrep's `{"text": …}` holds."""
+    text = as_fields(value).get("text", value)
+    return text if isinstance(text, str) else ""
 
 
 def _summarise_read(use: ToolUse) -> list[str]:
     """Keep the lines of the range read, each with its number; of JSON that is no text an outline."""
     text = _file_text(use)
     if text is None:
-        headline, *outline = _summarise_other(use)
-        return [f"{use.path or '(no path)'}: {headline}", *outline]
+        return _summarise_unknown(use, use.path or "(no path)")
     page = _requested_lines(use, _numbered_lines(split_lines(text), _first_line(use)))
     kept = [
         f"{page.number(n)}: {clip(page.text(n), use.limits.line)}"
@@ -335,14 +467,16 @@ class NumberedLines(NamedTuple):
 
 
 def _file_text(use: ToolUse) -> str | None:
-    """Find the text of the file; JSON of several lines that came as a text is the file itself."""
+    """Find the text of the file; JSON that came as a text may be the file itself."""
+    if _is_own_text(use):
+        return use.observation.text if use.path else None
     lines = use.fields.get("lines")
     if isinstance(lines, list):
-        return "\n".join(str(line) for line in as_items(lines))
-    if use.text or use.observation.form is not Form.JSON or _has_text_field(use):
-        return use.text
-    has_lines = use.observation.verbatim and "\n" in use.observation.text
-    return use.observation.text if has_lines and use.path else None
+        return "\n".join(
+            line if isinstance(line, str) else describe(line) for line in as_items(lines)
+        )
+    known = use.text or use.observation.form is not Form.JSON or _has_text_field(use)
+    return use.text if known else None
 
 
 def _has_text_field(use: ToolUse) -> bool:
@@ -386,7 +520,10 @@ def _summarise_edit(use: ToolUse) -> list[str]:
     added = sum(line.startswith("+") for line in diff)
     removed = sum(line.startswith("-") for line in diff)
     edits = len(_edits(use)) or 1
-    headline = f"{use.path or '(no path)'}: {amount(edits, 'edit')}{_edit_range(use)}"
+    changed = _edit_range(use)
+    if not diff and not _edits(use) and not changed:
+        return _summarise_unknown(use, use.path or "(no path)")
+    headline = f"{use.path or '(no path)'}: {amount(edits, 'edit')}{changed}"
     headline += f", {amount(added, 'line')} added, {removed} removed" if diff else ""
     if len(diff) > use.limits.edit:
         return [headline, f"(the change of {len(diff)} lines is too long to keep here)"]
@@ -427,6 +564,8 @@ def _summarise_write(use: ToolUse) -> list[str]:
     """Keep the file, whether it is new, and its first lines."""
     content = use.arguments.get("content", use.fields.get("content", ""))
     lines = split_lines(content) if isinstance(content, str) else []
+    if not lines and not use.path:
+        return _summarise_unknown(use, "(no path)")
     size = f", {amount(len(lines), 'line')}" if lines else ""
     kept = [clip(line, use.limits.line) for line in lines]
     headline = f"{use.path or '(no path)'}: {_write_kind(use)}{size}"
@@ -449,30 +588,59 @@ def _write_kind(use: ToolUse) -> str:
 def _summarise_command(use: ToolUse) -> list[str]:
     """Keep the command, its exit code, the size of its output and the end of its errors."""
     command = use.arguments.get("command", use.arguments.get("cmd", use.fields.get("command")))
+    name = one_line(str(command or "(no command)"))
+    if _is_own_text(use):
+        return [f"{name}: finished", f"stdout: {_output_outline(use.observation.text)}"]
     code = use.number(*_EXIT_CODE_KEYS)
     ended = f"exit code {code}" if code is not None else "finished"
-    errors = use.fields.get("stderr")
-    lines = split_lines(errors) if isinstance(errors, str) else []
+    failed = _codes(use, code).removeprefix(f", exit code {code}") if use.failure else ""
+    lines = split_lines(_joined(use.fields.get("stderr")) or "")
     tail = [clip(line, use.limits.line) for line in lines]
     return [
-        f"{one_line(str(command or '(no command)'))}: {ended}",
-        f"stdout: {_output_outline(_stdout_of(use))}",
+        f"{name}: {ended}{failed}",
+        *_output_lines(use),
         *(["stderr:", *last_lines(tail, use.limits.errors, "lines")] if lines else []),
     ]
 
 
-def _stdout_of(use: ToolUse) -> str:
-    output = use.fields.get("stdout", use.fields.get("output"))
-    return output if isinstance(output, str) else use.text
+def _output_lines(use: ToolUse) -> list[str]:
+    """Keep the size and the ends of what a command wrote, or the outline of what came instead."""
+    streams = [use.fields[key] for key in _OUTPUT_KEYS if key in use.fields]
+    found = next((text for text in map(_joined, streams) if text), None)
+    if found is None and streams:
+        other = next((stream for stream in streams if stream not in (None, "", [])), None)
+        return [f"stdout: {'empty' if other is None else describe(other)}"]
+    text = found if found is not None else use.text
+    if text or use.observation.form in {Form.TEXT, Form.EMPTY} or _has_text_field(use):
+        return [f"stdout: {_output_outline(text)}"]
+    if use.fields and use.fields.keys() <= _COMMAND_KEYS | _STATE_KEYS | {"code"}:
+        return ["stdout: empty"]
+    return _summarise_unknown(use, "stdout")
+
+
+def _is_broken_json(text: str) -> bool:
+    """Return whether a text begins like JSON, and its first line is not JSON of its own."""
+    first = text.lstrip().partition("\n")[0]
+    return _BROKEN_JSON.match(text) is not None and parse_json(first) is None
+
+
+def _joined(value: Any) -> str | None:
+    """Return a text, or a list of texts as the lines that they are; None for anything else."""
+    lines = as_items(value)
+    if lines and all(isinstance(line, str) for line in lines):
+        return "\n".join(line.rstrip("\n") for line in lines)
+    return value if isinstance(value, str) else None
 
 
 def _output_outline(text: str) -> str:
     lines = [line for line in split_lines(text) if line.strip()]
     if not lines:
         return "empty"
+    if parse_json(text) is not None:
+        return f"{_size(text)}, {describe(text)}"
+    if _is_broken_json(text):
+        return f"{_size(text)}, structured: {one_line(text)}"
     first, last = describe(lines[0]), describe(lines[-1])
-    if text.lstrip()[:1] in {"{", "["}:
-        return f"{_size(text)}, {describe(text) if len(lines) == 1 else 'structured'}"
     return f"{_size(text)}: {first}" + (f" … {last}" if len(lines) > 1 else "")
 
 
@@ -481,14 +649,16 @@ def _summarise_todo(use: ToolUse) -> list[str]:
     own = use.fields.get("recap")
     if isinstance(own, str) and own.strip():
         return [one_line(own, 400)]
-    places: list[Any] = [
-        place.get(key) for place in (use.fields, use.arguments) for key in ("todos", "items")
-    ]
-    lists = [as_items(place) for place in (*places, use.observation.value)]
-    items = next(filter(None, lists), None)
-    if items is None and use.text.strip():
+    keys = ("todos", "newTodos", "items", "tasks", "list")
+    places: list[Any] = [place.get(key) for place in (use.fields, use.arguments) for key in keys]
+    given = [*places, use.observation.value]
+    lists = [parse_json(one) if isinstance(one, str) else one for one in given]
+    found = [as_items(one) for one in lists if isinstance(one, list)]
+    if found:
+        return [recap(read_todo(next(filter(None, found), found[0])))]
+    if use.text.strip():
         return [one_line(use.text, 400)]
-    return [recap(read_todo(items))]
+    return _summarise_other(use)
 
 
 _SUMMARIES: dict[str, Summarise] = {

@@ -14,6 +14,8 @@ from creonowd.redaction import Redactor, redact_value
 REDACTOR = Redactor()
 SECRET = "Zq8vR2mT5wLpK3nY"
 WEAK = "correcthorse"
+FAILED_FILE = 's.json: lines 1-1\n1: {"status": "failed", "n": 1}'
+HIDDEN_FILE = 'a.json: lines 1-1\n1: {"password":"***REDACTED***","a":1}'
 
 
 def nested_in_texts(value: Any, depth: int) -> str:
@@ -97,7 +99,25 @@ def test_json_that_is_nested_very_deeply_is_survived(depth: int) -> None:
     ("result", "arguments", "says"),
     [
         ('{\n "a": 1\n}', {"path": "a.json"}, 'a.json: lines 1-3\n1: {\n2:  "a": 1\n3: }'),
-        ('{"a": 1}', {"path": "a.json"}, "a.json: 1 field\na: 1"),
+        ('{"a": 1}', {"path": "a.json"}, 'a.json: lines 1-1\n1: {"a": 1}'),
+        ('{"a": 1}', {"path": "a.json", "offset": 7}, 'a.json: lines 7-7\n7: {"a": 1}'),
+        ('{"text": "x"}', {"path": "a.json"}, 'a.json: lines 1-1\n1: {"text": "x"}'),
+        ('{"content": "x"}', {"path": "a.json"}, "a.json: lines 1-1\n1: x"),
+        (
+            '{"name": "x", "text": "y"}',
+            {"path": "a"},
+            'a: lines 1-1\n1: {"name": "x", "text": "y"}',
+        ),
+        ('{"status": "failed", "n": 1}', {"path": "s.json"}, FAILED_FILE),
+        ("[1, 2]", {"path": "a.json"}, "a.json: lines 1-1\n1: [1, 2]"),
+        ('{"a": 1}\n{"b": 2}', {"path": "a.jsonl"}, 'a.jsonl: lines 1-2\n1: {"a": 1}\n2: {"b": 2}'),
+        (f'{{"password":"{WEAK}","a":1}}', {"path": "a.json"}, HIDDEN_FILE),
+        ('{"path": "a.md", "content": "x"}', {}, "a.md: lines 1-1\n1: x"),
+        (
+            {"encoding": "utf-8", "chapters": 3},
+            {"path": "a"},
+            "a: 2 fields\nencoding: utf-8\nchapters: 3",
+        ),
         ({"lines": ["x", "y"]}, {"path": "a.md"}, "a.md: lines 1-2\n1: x\n2: y"),
         ({"content": ""}, {"path": "a.md"}, "a.md: empty"),
         ("Error: x\n" * 30, {"path": "a.log", "limit": 1}, "a.log: lines 1-1\n1: Error: x"),

@@ -20,6 +20,18 @@ from creonowd.redaction import Redactor
 from testing.conversations import SECRETS, TOOLS
 
 REDACTOR = Redactor()
+BROKEN = (
+    "x: finished (its JSON is malformed)\n"
+    'stdout: 1 line, 21 characters, structured: {"a": "b", "cut": "of'
+)
+GREPPED = '"p": 1 match in 1 file\na.md:3: y'
+_json = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=30),
+    lambda inner: (
+        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4)
+    ),
+    max_leaves=12,
+)
 
 
 def summary(tool: str, result: Any, **arguments: Any) -> str:
@@ -164,6 +176,163 @@ def test_a_result_of_any_shape_gives_a_useful_summary(result: Any, says: str) ->
     assert text == f"[SomeTool] {says}"
 
 
+@pytest.mark.parametrize(
+    ("tool", "result", "says"),
+    [
+        ("Bash", '{"a": 1}', "x: finished\nstdout: 1 line, 8 characters, object with a"),
+        ("Bash", '{\n "a": 1\n}', "x: finished\nstdout: 3 lines, 11 characters, object with a"),
+        ("Bash", "[1, 2]", "x: finished\nstdout: 1 line, 6 characters, list of 2"),
+        (
+            "Bash",
+            '{"a": 1}\n{"b": 2}',
+            "x: finished\nstdout: 2 lines, 17 characters: object with a … object with b",
+        ),
+        (
+            "Bash",
+            '{"code": 7, "status": "error", "id": 1}',
+            "x: finished\nstdout: 1 line, 39 characters, object with code, status, id",
+        ),
+        (
+            "Bash",
+            '{"status": "ok"}',
+            "x: finished\nstdout: 1 line, 16 characters, object with status",
+        ),
+        ("Bash", '{"a": "b", "cut": "of', BROKEN),
+        (
+            "Bash",
+            '{"stdout": "y", "exit_code": 1}',
+            "x: exit code 1\nstdout: 1 line, 1 character: y",
+        ),
+        ("Bash", {"a": 1}, "x: finished\nstdout: 1 field\na: 1"),
+        (
+            "Bash",
+            {"exit_code": 0, "logs": "y"},
+            "x: exit code 0\nstdout: 2 fields\nexit_code: 0\nlogs: y",
+        ),
+        ("Bash", {"stdout": ["y", "z"]}, "x: finished\nstdout: 2 lines, 3 characters: y … z"),
+        ("Bash", {"stdout": {"a": 1}}, "x: finished\nstdout: object with a"),
+        ("Bash", {"stdout": "", "exit_code": 0}, "x: exit code 0\nstdout: empty"),
+        ("Bash", ["y", "z"], "x: finished\nstdout: 2 items\n- y\n- z"),
+        ("Bash", 5, "x: finished\nstdout: 5"),
+        ("Bash", "", "x: finished\nstdout: empty"),
+        ("LS", {"tree": {"a": 1}}, ".: 1 field\ntree: object with a"),
+        ("LS", '{"count": 3}', ".: 1 field\ncount: 3"),
+        ("LS", {"files": 3, "directories": 1}, ".: 2 fields\nfiles: 3\ndirectories: 1"),
+        (
+            "LS",
+            {"files": ["a.md"], "directories": ["src", "lib/"]},
+            ".: 3 entries (1 file, 2 folders)\nsrc/\nlib/\na.md",
+        ),
+        ("LS", {"dirs": ["src"]}, ".: 1 entry (0 files, 1 folder)\nsrc/"),
+        (
+            "LS",
+            {"entries": {"a.md": "file", "src": {"type": "dir"}}},
+            ".: 2 entries (1 file, 1 folder)\na.md\nsrc/",
+        ),
+        ("LS", {"entries": "a.md\nsrc/"}, ".: 2 entries (1 file, 1 folder)\na.md\nsrc/"),
+        ("LS", "[DIR] src\n[FILE] a.md", ".: 2 entries (1 file, 1 folder)\n[DIR] src\n[FILE] a.md"),
+        ("LS", [{"size": 3}], ".: 1 entry (1 file, 0 folders)\nobject with size"),
+        ("LS", '{"entries": ["a", "b', '.: 1 line, 20 characters\n{"entries": ["a", "b'),
+        ("LS", {"entries": []}, ".: 0 entries (0 files, 0 folders)"),
+        ("Glob", {"filenames": ["a.md"], "numFiles": 1}, '"p": 1 match\na.md'),
+        ("Glob", {"found": {"a": 1}}, '"p": 1 field\nfound: object with a'),
+        ("Grep", {"mode": "content", "filenames": [], "content": "a.md:3:y"}, GREPPED),
+        ("Grep", {"filenames": ["a.md", "b.md"]}, '"p": 2 matches\na.md\nb.md'),
+        ("Grep", {"a.md": [{"line": 3}]}, '"p": 1 field\na.md: list of 1'),
+        ("Grep", {"matches": [{"n": 3}]}, '"p": 1 match\nobject with n'),
+        ("Grep", {"count": 0}, '"p": 0 matches'),
+        (
+            "Grep",
+            (
+                '{"type":"begin","data":{"path":{"text":"a.md"}}}\n{"type":"match","data":'
+                '{"path":{"text":"a.md"},"lines":{"text":"y\\n"},"line_number":3}}'
+            ),
+            GREPPED,
+        ),
+        (
+            "Edit",
+            "3 replacements in a.md",
+            "(no path): 1 line, 22 characters\n3 replacements in a.md",
+        ),
+        ("Write", {"bytes": 9}, "(no path): 1 field\nbytes: 9"),
+        ("TodoWrite", {"saved": 3}, "1 field\nsaved: 3"),
+        (
+            "TodoWrite",
+            {"oldTodos": [], "newTodos": [{"content": "draft"}]},
+            "0 of 1 done; next: draft.",
+        ),
+        ("TodoWrite", {"todos": []}, "0 of 0 done."),
+        ("Web", '{"a": 1}\n{"b": 2}', "2 lines, 17 characters\nobject with a\nobject with b"),
+    ],
+)
+def test_what_is_not_understood_is_summarised_as_text(tool: str, result: Any, says: str) -> None:
+    arguments = {"Bash": {"command": "x"}, "Glob": {"pattern": "p"}, "Grep": {"pattern": "p"}}
+
+    assert summary(tool, result, **arguments.get(tool, {})) == f"[{tool}] {says}"
+
+
+@given(st.sampled_from(TOOLS), _json, st.booleans())
+def test_no_result_is_summarised_as_nothing(tool: str, value: Any, text: bool) -> None:  # noqa: FBT001
+    """A word that only the result has is in the summary, or at least the name that it stands under."""
+    result = {"unheard": {"of": value}, "shape": "Rosencrantz"}
+
+    found = summary(tool, json.dumps(result) if text else result)
+
+    assert "shape" in found
+    assert "unheard" in found
+
+
+@pytest.mark.parametrize(
+    ("result", "headline"),
+    [
+        ({"error": {"code": "ENOENT", "message": "gone"}}, "failed (a.md), code ENOENT:"),
+        ({"error": "gone", "code": "ENOENT"}, "failed (a.md), code ENOENT:"),
+        ({"error": "gone", "code": 404}, "failed (a.md), code 404:"),
+        ({"error": "gone", "errorCode": "E7"}, "failed (a.md), code E7:"),
+        (
+            {"ok": False, "error": {"code": "NOT_FOUND", "message": "gone"}},
+            "failed (a.md), code NOT_FOUND:",
+        ),
+        (
+            {"error": {"code": -32803, "message": "gone", "data": {"code": "NOT_FOUND"}}},
+            "failed (a.md), code NOT_FOUND, -32803:",
+        ),
+        ({"error": {"type": "not_found", "message": "gone"}}, "failed (a.md), code not_found:"),
+        ('{"error": {"code": "ENOENT", "message": "gone"}}', "failed (a.md), code ENOENT:"),
+        (
+            {"isError": True, "content": [{"type": "text", "text": "gone"}], "code": "E7"},
+            "failed (a.md), code E7:",
+        ),
+        ({"error": '{"code": "ENOENT", "message": "gone"}'}, "failed (a.md), code ENOENT:"),
+        ({"status": "error", "message": "gone", "exit_code": 2}, "failed (a.md), exit code 2:"),
+        ({"error": "gone"}, "failed (a.md):"),
+    ],
+)
+def test_the_code_of_an_error_is_kept(result: Any, headline: str) -> None:
+    for tool in ("Read", "Web"):
+        assert summary(tool, result, path="a.md") == f"[{tool}] {headline}\ngone"
+
+
+def test_the_code_of_a_failed_command_is_kept_beside_its_exit_code() -> None:
+    error = {"code": "ETIMEDOUT", "message": "too slow"}
+
+    plain = summary("Bash", {"error": error, "exit_code": 124}, command="make")
+    streams = {"error": error, "stdout": "", "stderr": "killed", "exit_code": 124}
+    with_errors = summary("Bash", streams, command="make")
+
+    assert plain == "[Bash] failed (make), exit code 124, code ETIMEDOUT:\ntoo slow"
+    assert with_errors.startswith("[Bash] make: exit code 124, code ETIMEDOUT\n")
+    assert summary("Bash", {"error": "no", "code": 1}, command="x").startswith(
+        "[Bash] failed (x), exit code 1:"
+    )
+
+
+def test_an_error_of_unknown_shape_is_kept_field_by_field() -> None:
+    text = summary("Web", {"error": {"code": "E7", "hint": "try again"}})
+
+    assert text == "[Web] failed, code E7:\ncode: E7\nhint: try again"
+
+
 def test_a_huge_result_gives_a_bounded_summary() -> None:
     wall, lines = "夜" * 300_000, "x\n" * 300_000
 
@@ -181,13 +350,6 @@ def test_a_summary_shortens_to_its_first_lines_and_its_ref() -> None:
     assert ref_in(shorten(long)) == ref
 
 
-_json = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.text(max_size=30),
-    lambda inner: (
-        st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=12), inner, max_size=4)
-    ),
-    max_leaves=12,
-)
 _names = st.sampled_from(["password", "apiKey", "access_token", "client_secret", "密码"])
 
 
