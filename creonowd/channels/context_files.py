@@ -24,6 +24,7 @@ from creonowd.context_files.search import GrepRequest, VisibleMatch, spell_curso
 from creonowd.engine.reply_redaction import log_redaction
 from creonowd.engine.services import InConversation, Session
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.history import round_archive
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel, Deadline, HostCall, Role
@@ -479,11 +480,12 @@ class ExportContextFiles(InConversation):
 
 
 class ContextFilesExported(Result):
-    """The archive, how many files it holds and how big it is."""
+    """The archive, how many files and rounds it holds and how big it is."""
 
     path: str
     files: int
     bytes: int
+    rounds: int
 
 
 class ImportContextFiles(OfProject):
@@ -493,27 +495,39 @@ class ImportContextFiles(OfProject):
 
 
 class ContextFilesImported(Result):
-    """The conversation that the files are in now, and their refs."""
+    """The conversation that the files are in now, their refs, and how many rounds it has now."""
 
     conversation_id: str
     items: list[ContextRef]
+    total_rounds: int
 
 
 async def export_files(session: Session, params: ExportContextFiles) -> ContextFilesExported:
-    """Pack a conversation's context files into an archive."""
+    """Pack a conversation's context files and rounds into an archive."""
     key = await conversation_key(session, params)
-    result = await archives.export_conversation(session.files, key, params.path)
-    return ContextFilesExported(path=params.path, files=result.files, bytes=result.bytes)
+    result = await round_archive.export_conversation(
+        session.files, session.histories, session.redactor, key, params.path
+    )
+    return ContextFilesExported(
+        path=params.path, files=result.files, bytes=result.bytes, rounds=result.rounds
+    )
 
 
 async def import_files(session: Session, params: ImportContextFiles) -> ContextFilesImported:
-    """Import an archive, all of it or nothing; ids and times are kept."""
+    """Import an archive, all of it or nothing; ids and times are kept.
+
+    Rounds that the conversation has already stay as they are, those that follow them are added;
+    a conversation with other rounds is a CONFLICT.
+    """
     await session.projects.find(params.project_id)
-    result = await archives.import_conversation(
-        session.files, params.project_id, params.conversation_id, params.path
+    own = params.conversation_id
+    chosen = await archives.conversation_in(session.files, params.path) if own is None else own
+    key = ConversationKey(params.project_id, chosen)
+    result = await round_archive.import_conversation(
+        session.files, session.histories, session.redactor, key, params.path
     )
     return ContextFilesImported(
-        conversation_id=result.conversation.id, items=[record.ref for record in result.records]
+        conversation_id=chosen, items=result.refs, total_rounds=result.total_rounds
     )
 
 

@@ -13,7 +13,13 @@ import msgspec
 
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.new_file import StatsCounter
-from creonowd.context_files.record_store import MANIFEST, Manifest, encode_manifest, plain_folder
+from creonowd.context_files.record_store import (
+    MANIFEST,
+    ROUNDS,
+    Manifest,
+    encode_manifest,
+    plain_folder,
+)
 from creonowd.context_files.records import BLOCK, FileStats, Record
 from creonowd.storage import atomic
 from creonowd.storage.safe_folder import OpenFile
@@ -48,16 +54,20 @@ class ExportResult(NamedTuple):
 
 
 def export(
-    conversation: ConversationFolder, path: Path, stop: StopSignal, report: Report
+    conversation: ConversationFolder,
+    path: Path,
+    stop: StopSignal,
+    report: Report,
+    rounds: bytes | None = None,
 ) -> ExportResult:
-    """Pack every file that is there, and the recipes of those that are not."""
+    """Pack every file that is there, the recipes of those that are not, and the rounds."""
     records = conversation.records()
     with atomic.disk_errors("the archive"), conversation.hold(record.id for record in records):
         temporary, descriptor = atomic.create_temporary(path.parent, 0o600)
         try:
             with os.fdopen(descriptor, "w+b") as file:
                 with ZipFile(file, "w", ZIP_DEFLATED) as archive:
-                    count = _Packer(conversation, archive, stop, report).pack(records)
+                    count = _Packer(conversation, archive, stop, report).pack(records, rounds)
                 os.fsync(file.fileno())
                 size = os.fstat(file.fileno()).st_size
             stop.check()
@@ -85,8 +95,8 @@ class _Packer:
         self._report = report
         self._progress = ArchiveProgress(0, 0, 0, 0)
 
-    def pack(self, records: Sequence[Record]) -> int:
-        """Write every file, then the manifest of what was really written; return how many."""
+    def pack(self, records: Sequence[Record], rounds: bytes | None) -> int:
+        """Write every file, then the manifest of what was really written; return how many files."""
         found = [self._conversation.size_and_last_use(record) for record in records]
         sizes = [size for size, _ in filter(None, found)]
         self._progress = ArchiveProgress(0, len(sizes), 0, sum(sizes))
@@ -97,6 +107,12 @@ class _Packer:
         )
         last = max((record.created_at for record in records), default=0)
         self._archive.writestr(self._entry(MANIFEST, last, ZIP_DEFLATED), encode_manifest(manifest))
+        if rounds is not None:
+            dense = is_too_dense(len(rounds), 0) and is_too_dense(
+                len(rounds), len(zlib.compress(rounds))
+            )
+            entry = self._entry(ROUNDS, last, ZIP_STORED if dense else ZIP_DEFLATED)
+            self._archive.writestr(entry, rounds)
         return self._progress.files
 
     def _pack_file(self, record: Record) -> Record | None:

@@ -25,7 +25,7 @@ from creonowd.context_files.archive_export import PREFIX, ArchiveProgress, Repor
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.lazy_files import MAX_RECIPE_BYTES
 from creonowd.context_files.new_file import write_new_file
-from creonowd.context_files.record_store import MANIFEST, ImportPlan, Move
+from creonowd.context_files.record_store import MANIFEST, ROUNDS, ImportPlan, Move, NewRounds
 from creonowd.context_files.records import (
     BLOCK,
     MAX_HINT_LENGTH,
@@ -46,6 +46,7 @@ from creonowd.threads import StopSignal
 MAX_FILES = 100_000
 MAX_DIRECTORY_BYTES = 32 * 1024 * 1024
 MAX_MANIFEST_BYTES = 64 * 1024 * 1024
+MAX_ROUNDS_BYTES = 64 * 1024 * 1024
 MAX_ALL_RECIPES_BYTES = 8 * 1024 * 1024
 
 _MAX_INTEGER = 1 << 53
@@ -64,12 +65,20 @@ _DAMAGE = (
 )
 
 
+def _no_rounds(_data: bytes) -> None:
+    return None
+
+
 class ImportRules(NamedTuple):
-    """What an import may bring: so many bytes, recipes that pass a check, hints made visible."""
+    """What an import may bring: so many bytes, recipes that pass a check, hints made visible.
+
+    `new_rounds` checks the archive's rounds and returns what the conversation's history lacks.
+    """
 
     max_bytes: int
     check_recipe: Callable[[dict[str, Any]], object]
     visible_text: Callable[[str], str]
+    new_rounds: Callable[[bytes], NewRounds | None] = _no_rounds
 
 
 class ImportTarget(NamedTuple):
@@ -102,16 +111,27 @@ def import_archive(
         store.find(target.project_id, conversation_id)
         with record_store.staging_folder(store.root, store.clock.new_id("imp")) as staging:
             unpacker = _Unpacker(archive, layout, staging, stop, report)
+            rounds = unpacker.unpack_rounds(rules)
             moves = unpacker.unpack(rules, store.clock)
             stop.check()
             conversation = store.find_or_create(target.project_id, conversation_id)
-            _move_into(conversation, store.root, staging, moves)
+            _move_into(conversation, store.root, staging, moves, rounds)
     ids = {move.record.id for move in moves}
     return ImportResult(conversation, [r for r in conversation.records() if r.id in ids])
 
 
+def conversation_in(path: Path, max_bytes: int) -> str:
+    """Return the id of the conversation that an archive holds."""
+    with _open_archive(path, max_bytes) as (archive, size):
+        return _check_layout(archive.infolist(), size, max_bytes).conversation_id
+
+
 def _move_into(
-    conversation: ConversationFolder, root: Path, staging: Path, moves: Sequence[Move]
+    conversation: ConversationFolder,
+    root: Path,
+    staging: Path,
+    moves: Sequence[Move],
+    rounds: NewRounds | None,
 ) -> None:
     staged = {move.record.id: move.staged for move in moves}
 
@@ -121,12 +141,13 @@ def _move_into(
             project_id=conversation.project_id,
             moves=tuple(Move(record=record, staged=staged[record.id]) for record in additions),
         )
-        record_store.apply_plan(root, staging, plan)
+        record_store.apply_plan(root, staging, plan, rounds)
 
     conversation.import_records([move.record for move in moves], write_files)
 
 
-def _invalid_archive(reason: str, message: str) -> DaemonError:
+def invalid_archive(reason: str, message: str) -> DaemonError:
+    """Return the error of an archive that no daemon wrote, or that was changed since."""
     return DaemonError(
         ErrorCode.INVALID_ARGUMENT,
         f"{message} Nothing was imported; export the conversation again.",
@@ -143,7 +164,7 @@ class _BoundedReader(io.BufferedReader):
 
     def read(self, size: int | None = -1, /) -> bytes:
         if size is not None and size > MAX_DIRECTORY_BYTES:
-            raise _invalid_archive("too_many_files", "The archive's table of contents is too long.")
+            raise invalid_archive("too_many_files", "The archive's table of contents is too long.")
         return super().read(size)
 
 
@@ -157,14 +178,14 @@ def _open_archive(path: Path, max_bytes: int) -> Generator[tuple[ZipFile, int]]:
                 ErrorCode.NOT_FOUND, "There is no such archive.", field="path"
             ) from None
         if not stat.S_ISREG(status.st_mode):
-            raise _invalid_archive("not_an_archive", "The path is no file.")
+            raise invalid_archive("not_an_archive", "The path is no file.")
         if status.st_size > max_bytes:
-            raise _invalid_archive("too_large", f"The archive is over {max_bytes} bytes.")
+            raise invalid_archive("too_large", f"The archive is over {max_bytes} bytes.")
         try:
             with _BoundedReader(path.open("rb", buffering=0)) as file, ZipFile(file) as archive:
                 yield archive, status.st_size
         except _DAMAGE:
-            raise _invalid_archive("damaged", "The file is no zip archive, or damaged.") from None
+            raise invalid_archive("damaged", "The file is no zip archive, or damaged.") from None
 
 
 class _Layout(NamedTuple):
@@ -172,6 +193,7 @@ class _Layout(NamedTuple):
 
     conversation_id: str
     manifest: ZipInfo | None
+    rounds: ZipInfo | None
     files: dict[str, ZipInfo]
 
 
@@ -187,40 +209,36 @@ def _check_layout(entries: Sequence[ZipInfo], archive_bytes: int, max_bytes: int
         if entry.is_dir():
             continue
         if path.lower() in paths:
-            raise _invalid_archive(
-                "duplicate", "Two entries have one name, or differ only in case."
-            )
+            raise invalid_archive("duplicate", "Two entries have one name, or differ only in case.")
         paths.add(path.lower())
         files[path] = entry
     if len(ids) != 1:
-        raise _invalid_archive(
+        raise invalid_archive(
             "not_one_conversation", "The archive must hold exactly one conversation."
         )
-    return _Layout(ids.pop(), files.pop(MANIFEST, None), files)
+    return _Layout(ids.pop(), files.pop(MANIFEST, None), files.pop(ROUNDS, None), files)
 
 
 def _check_sizes(entries: Sequence[ZipInfo], archive_bytes: int, max_bytes: int) -> None:
     if len(entries) > MAX_FILES:
-        raise _invalid_archive(
-            "too_many_files", f"The archive holds more than {MAX_FILES} entries."
-        )
+        raise invalid_archive("too_many_files", f"The archive holds more than {MAX_FILES} entries.")
     if sum(entry.file_size for entry in entries) > max_bytes:
-        raise _invalid_archive("too_large", f"The archive unpacks to more than {max_bytes} bytes.")
+        raise invalid_archive("too_large", f"The archive unpacks to more than {max_bytes} bytes.")
     # Entries that share their bytes claim together more than the file has.
     overlapping = sum(entry.compress_size for entry in entries) > archive_bytes
     if overlapping or any(is_too_dense(entry.file_size, entry.compress_size) for entry in entries):
-        raise _invalid_archive("bomb", "The archive unpacks to far more than it can honestly hold.")
+        raise invalid_archive("bomb", "The archive unpacks to far more than it can honestly hold.")
 
 
 def _split_name(entry: ZipInfo) -> tuple[str, str]:
     """Split an entry's name into conversation and path; refuse what no export would contain."""
     plain = stat.S_IFDIR if entry.is_dir() else stat.S_IFREG
     if stat.S_IFMT(entry.external_attr >> 16) not in {0, plain}:
-        raise _invalid_archive("link", "An entry is a link or no plain file.")
+        raise invalid_archive("link", "An entry is a link or no plain file.")
     if entry.flag_bits & _ENCRYPTED:
-        raise _invalid_archive("encrypted", "An entry is encrypted.")
+        raise invalid_archive("encrypted", "An entry is encrypted.")
     if entry.compress_type not in {ZIP_STORED, ZIP_DEFLATED}:
-        raise _invalid_archive(
+        raise invalid_archive(
             "compression", "An entry is packed by a method that is not supported."
         )
     prefix, _, rest = entry.orig_filename.partition("/")
@@ -229,9 +247,9 @@ def _split_name(entry: ZipInfo) -> tuple[str, str]:
         folders = {"", *records.FOLDERS.values(), *records.ORIGIN_FOLDERS.values()}
         allowed = path.rstrip("/") in folders
     else:
-        allowed = path == MANIFEST or records.is_path(path)
+        allowed = path in {MANIFEST, ROUNDS} or records.is_path(path)
     if prefix != PREFIX or not records.is_conversation_id(conversation_id) or not allowed:
-        raise _invalid_archive("name", "An entry has a name that no context file has.")
+        raise invalid_archive("name", "An entry has a name that no context file has.")
     return conversation_id, path
 
 
@@ -285,10 +303,19 @@ class _Unpacker:
         if manifest is None:
             return [self._unpack_undeclared(path, clock) for path in sorted(self._layout.files)]
         if manifest.file_size > MAX_MANIFEST_BYTES:
-            raise _invalid_archive("manifest", "The manifest is too large.")
+            raise invalid_archive("manifest", "The manifest is too large.")
         data = b"".join(self._chunks(manifest))
         declared = _read_manifest(data, self._layout.files.keys(), rules)
         return [self._unpack_declared(one) for one in declared]
+
+    def unpack_rounds(self, rules: ImportRules) -> NewRounds | None:
+        """Read the rounds, if there are any, and return those that are new here."""
+        entry = self._layout.rounds
+        if entry is None:
+            return None
+        if entry.file_size > MAX_ROUNDS_BYTES:
+            raise invalid_archive("rounds", f"The rounds are over {MAX_ROUNDS_BYTES} bytes.")
+        return rules.new_rounds(b"".join(self._chunks(entry)))
 
     def _unpack_declared(self, declared: _DeclaredFile) -> Move:
         entry = self._layout.files.get(declared.record.path)
@@ -296,7 +323,7 @@ class _Unpacker:
             return Move(record=declared.record, staged=None)
         number, stats = self._unpack_entry(entry)
         if declared.sha256 != stats.sha256:
-            raise _invalid_archive("hash", "A file is not the one that the manifest tells of.")
+            raise invalid_archive("hash", "A file is not the one that the manifest tells of.")
         record = msgspec.structs.replace(declared.record, stats=stats)
         return Move(record=record, staged=number)
 
@@ -339,7 +366,7 @@ class _Unpacker:
                 self._stop.check()
                 left -= len(chunk)
                 if left < 0:
-                    raise _invalid_archive("bomb", "An entry holds more than it declares.")
+                    raise invalid_archive("bomb", "An entry holds more than it declares.")
                 yield chunk
 
 
@@ -348,7 +375,7 @@ def _read_manifest(data: bytes, packed: Collection[str], rules: ImportRules) -> 
     try:
         items = versioned_json.decode(data, _ManifestItems, version=VERSION, name=MANIFEST).items
     except versioned_json.DamagedFileError:
-        raise _invalid_archive("manifest", "The manifest cannot be understood.") from None
+        raise invalid_archive("manifest", "The manifest cannot be understood.") from None
     _check_recipe_sizes(items)
     declared = [_declared_file(item, rules) for item in items]
     _check_consistency([one.record for one in declared], packed)
@@ -358,11 +385,11 @@ def _read_manifest(data: bytes, packed: Collection[str], rules: ImportRules) -> 
 def _check_recipe_sizes(items: Sequence[_ManifestItem]) -> None:
     sizes = [len(memoryview(item.recipe)) for item in items]
     if len(items) > MAX_FILES or sum(sizes) > MAX_ALL_RECIPES_BYTES:
-        raise _invalid_archive(
+        raise invalid_archive(
             "manifest", "The manifest is larger than any that a daemon would write."
         )
     if max(sizes, default=0) > MAX_RECIPE_BYTES:
-        raise _invalid_archive("manifest", f"A recipe is larger than {MAX_RECIPE_BYTES} bytes.")
+        raise invalid_archive("manifest", f"A recipe is larger than {MAX_RECIPE_BYTES} bytes.")
 
 
 def _declared_file(item: _ManifestItem, rules: ImportRules) -> _DeclaredFile:
@@ -389,7 +416,7 @@ def _declared_file(item: _ManifestItem, rules: ImportRules) -> _DeclaredFile:
         and len(record.key or "") <= MAX_KEY_LENGTH
     )
     if not valid:
-        raise _invalid_archive(
+        raise invalid_archive(
             "manifest", "The manifest describes a file that no daemon would make."
         )
     return _DeclaredFile(record, None if item.stats is None else item.stats.sha256)
@@ -399,7 +426,7 @@ def _decode_recipe(item: _ManifestItem, rules: ImportRules) -> dict[str, Any] | 
     try:
         recipe = msgspec.json.decode(item.recipe, type=dict[str, Any] | None)
     except msgspec.DecodeError:
-        raise _invalid_archive("manifest", "A recipe cannot be understood.") from None
+        raise invalid_archive("manifest", "A recipe cannot be understood.") from None
     if recipe is not None:
         rules.check_recipe(recipe)
     return recipe
@@ -411,12 +438,12 @@ def _check_consistency(declared: Sequence[Record], packed: Collection[str]) -> N
     keys = [record.key for record in declared if record.key is not None]
     eager = {record.path for record in declared if not record.lazy}
     if len(ids) != len(declared) or len(paths) != len(declared) or len(set(keys)) != len(keys):
-        raise _invalid_archive("manifest", "The manifest names an id, a path or a key twice.")
+        raise invalid_archive("manifest", "The manifest names an id, a path or a key twice.")
     if set(packed) - {record.path for record in declared}:
-        raise _invalid_archive(
+        raise invalid_archive(
             "manifest", "The archive holds a file that its manifest does not name."
         )
     if eager - set(packed):
-        raise _invalid_archive(
+        raise invalid_archive(
             "manifest", "The manifest names a file that the archive does not hold."
         )

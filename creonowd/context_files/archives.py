@@ -1,5 +1,6 @@
 """Requests to export and import a conversation: in a thread, with progress, until cancelled."""
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,12 +15,13 @@ from creonowd.threads import in_thread
 if TYPE_CHECKING:
     from creonowd.context_files.archive_export import ArchiveProgress, ExportResult, Report
     from creonowd.context_files.archive_import import ImportResult
+    from creonowd.context_files.record_store import NewRounds
 
 _SECONDS_BETWEEN_REPORTS = 0.1
 
 
 async def export_conversation(
-    files: ContextFiles, conversation: ConversationKey, path: str
+    files: ContextFiles, conversation: ConversationKey, path: str, rounds: bytes | None
 ) -> "ExportResult":
     """Pack a conversation into an archive at an absolute path, replacing what may be there."""
     from creonowd.context_files import archive_export
@@ -32,22 +34,33 @@ async def export_conversation(
         )
     await files.run(_check_folder, target)
     report = _reporter(files.store.clock)
-    return await in_thread(lambda stop: archive_export.export(folder, target, stop, report))
+    return await in_thread(lambda stop: archive_export.export(folder, target, stop, report, rounds))
+
+
+async def conversation_in(files: ContextFiles, path: str) -> str:
+    """Return the id of the conversation that an archive at an absolute path holds."""
+    from creonowd.context_files import archive_import
+
+    limit = files.settings.context_import_max_bytes
+    return await files.run(archive_import.conversation_in, _absolute(path), limit)
 
 
 async def import_conversation(
-    files: ContextFiles, project_id: str, conversation_id: str | None, path: str
+    files: ContextFiles,
+    conversation: ConversationKey,
+    path: str,
+    new_rounds: Callable[[bytes], "NewRounds | None"],
 ) -> "ImportResult":
-    """Import an archive at an absolute path, all of it or nothing.
-
-    Without a `conversation_id` it goes into the conversation that it came from.
-    """
+    """Import an archive at an absolute path into a conversation, all of it or nothing."""
     from creonowd.context_files import archive_import
 
     source = _absolute(path)
-    target = archive_import.ImportTarget(project_id, conversation_id)
+    target = archive_import.ImportTarget(*conversation)
     rules = archive_import.ImportRules(
-        files.settings.context_import_max_bytes, files.recipes.check, files.views.visible_text
+        files.settings.context_import_max_bytes,
+        files.recipes.check,
+        files.views.visible_text,
+        new_rounds,
     )
     report = _reporter(files.store.clock)
     return await in_thread(

@@ -10,7 +10,7 @@ import shutil
 import stat
 from collections.abc import Generator, Iterable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import msgspec
 import structlog
@@ -19,15 +19,17 @@ from creonowd.context_files import records
 from creonowd.context_files.records import ORIGIN_FOLDERS, VERSION, Record, Retention
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.storage import atomic, versioned_json
+from creonowd.storage import atomic, journal, relative_paths, versioned_json
 from creonowd.storage.safe_folder import SafeFolder
 
 MANIFEST = "manifest.json"
+ROUNDS = "rounds.json"
 BINDING = "conversation.json"
 IMPORTS = ".import"
 
 _PLAN = "plan.json"
 _UNDONE = "undone.json"
+_NEW_ROUNDS = "rounds.jsonl"
 
 T = TypeVar("T")
 
@@ -221,13 +223,21 @@ class Move(Model):
     staged: int | None
 
 
+class NewRounds(NamedTuple):
+    """Lines for the journal of a conversation's rounds, behind its first `size` bytes."""
+
+    size: int
+    lines: bytes
+
+
 class ImportPlan(Model):
-    """The records that an import brings into a conversation."""
+    """What an import brings into a conversation: records, and rounds behind `rounds_at` bytes."""
 
     version: int = VERSION
     conversation_id: str
     project_id: str
     moves: tuple[Move, ...]
+    rounds_at: int | None = None
 
 
 @contextlib.contextmanager
@@ -244,8 +254,13 @@ def staging_folder(root: Path, name: str) -> Generator[Path]:
             staging.parent.rmdir()
 
 
-def apply_plan(root: Path, staging: Path, plan: ImportPlan) -> None:
+def apply_plan(
+    root: Path, staging: Path, plan: ImportPlan, rounds: NewRounds | None = None
+) -> None:
     """Write the plan to the disk, then carry out all of it or nothing."""
+    if rounds is not None:
+        atomic.replace(staging / _NEW_ROUNDS, rounds.lines)
+        plan = msgspec.structs.replace(plan, rounds_at=rounds.size)
     atomic.replace(staging / _PLAN, msgspec.json.encode(plan))
     _finish(root, staging, plan)
 
@@ -260,7 +275,7 @@ def recover(root: Path) -> None:
             log.warning("context_files_import_left_alone", reason=error.code)
             continue
         if undone is not None:
-            _undo(root, undone)
+            _undo(root, staging, undone)
         elif plan is not None:
             _finish(root, staging, plan)
         shutil.rmtree(staging)
@@ -276,6 +291,8 @@ def _read_plan(path: Path) -> ImportPlan | None:
         return None
     if plan is None or not records.is_conversation_id(plan.conversation_id):
         return None
+    if plan.rounds_at is not None and relative_paths.problem_with_name(plan.project_id):
+        return None
     return plan if all(is_valid(move.record) for move in plan.moves) else None
 
 
@@ -285,7 +302,7 @@ def _finish(root: Path, staging: Path, plan: ImportPlan) -> None:
     except BaseException:
         # A rename needs no space, so a full disk cannot refuse it.
         (staging / _PLAN).rename(staging / _UNDONE)
-        _undo(root, plan)
+        _undo(root, staging, plan)
         (staging / _UNDONE).unlink()
         raise
     (staging / _PLAN).unlink()
@@ -301,8 +318,27 @@ def _move_files(root: Path, staging: Path, plan: ImportPlan) -> None:
         if move.staged is not None and (staged := staging / str(move.staged)).exists():
             atomic.move(staged, folder / move.record.path)
             atomic.sync_folder(target)
+    if (rounds := _planned_rounds(root, staging, plan)) is not None:
+        journal.append_lines(_journal_of(root, plan), *rounds)
 
 
-def _undo(root: Path, plan: ImportPlan) -> None:
+def _undo(root: Path, staging: Path, plan: ImportPlan) -> None:
     for move in plan.moves:
         erase(root / plan.conversation_id, move.record)
+    if (rounds := _planned_rounds(root, staging, plan)) is not None:
+        journal.cut(_journal_of(root, plan), rounds.size)
+
+
+def _planned_rounds(root: Path, staging: Path, plan: ImportPlan) -> NewRounds | None:
+    """Return the rounds of a plan; none if others were written in their place meanwhile."""
+    if plan.rounds_at is None or plain_folder(staging).status(_NEW_ROUNDS) is None:
+        return None
+    lines = plain_folder(staging).read(_NEW_ROUNDS)
+    if journal.has_other_entries(_journal_of(root, plan), plan.rounds_at, lines):
+        log.warning("context_files_rounds_left_alone")
+        return None
+    return NewRounds(plan.rounds_at, lines)
+
+
+def _journal_of(root: Path, plan: ImportPlan) -> Path:
+    return journal.path_of(root.parent, plan.project_id, plan.conversation_id)

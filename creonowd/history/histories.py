@@ -19,7 +19,7 @@ from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.storage import journal
 
-FOLDER = "histories"
+FOLDER = journal.FOLDER
 REMEMBERED = 64
 
 Key = tuple[str, str]
@@ -78,7 +78,7 @@ class Histories:
     """All histories of this user; a change that returns is on the disk."""
 
     def __init__(self, user_data: Path) -> None:
-        self._folder = user_data / FOLDER
+        self._user_data = user_data
         self._locks: WeakValueDictionary[Key, anyio.Lock] = WeakValueDictionary()
         self._summary_locks: WeakValueDictionary[Key, anyio.Lock] = WeakValueDictionary()
         self._histories: Memo[Key, History] = Memo(REMEMBERED)
@@ -137,12 +137,21 @@ class Histories:
             self._histories.put(key, history)
         return history
 
+    def forget(self, key: Key) -> None:
+        """Read a history from the disk at its next use; the caller holds `lock`."""
+        self._histories.forget(key)
+
     async def _write(self, key: Key, before: History, entry: _HistoryEntry) -> int:
         data = msgspec.json.encode(entry)
         return await to_thread.run_sync(journal.append, self._path(key), before.size, data)
 
     def _path(self, key: Key) -> Path:
-        return self._folder / key[0] / f"{key[1]}.jsonl"
+        return journal.path_of(self._user_data, *key)
+
+
+def encode_messages(messages: Sequence[Message]) -> bytes:
+    """Return the line of a history's file that adds these messages."""
+    return journal.encode(msgspec.json.encode(_HistoryEntry(messages=tuple(messages))))
 
 
 def _begins_with(rounds: Sequence[Round], first: Sequence[Round]) -> bool:

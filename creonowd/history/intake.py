@@ -127,7 +127,7 @@ async def keep_message(
     intake: Intake, key: ConversationKey, message: Message
 ) -> tuple[Message, KeptText]:
     """Prepare a message of the user or the model; a text over the limits becomes a file as well."""
-    kept = await to_thread.run_sync(_redact_message, intake, message)
+    kept = await to_thread.run_sync(_prepare, intake, message)
     if fits(kept.content, intake.files.inline_limits):
         return kept, KeptText(kept.content)
     hint = f"{message.role}: {one_line(kept.content, 80)}"
@@ -171,16 +171,21 @@ async def _put(
     return await files.put(key, text, about._replace(key=f"{about.key[:200]}-{digest}"))
 
 
-def _redact_message(intake: Intake, message: Message) -> Message:
-    content = message.content
+def _prepare(intake: Intake, message: Message) -> Message:
     if message.role is Speaker.ASSISTANT:
-        content = without_thoughts(content, with_calls=bool(message.calls))
-    calls = tuple(_redact_call(call, intake) for call in message.calls)
+        content = without_thoughts(message.content, with_calls=bool(message.calls))
+        message = replace(message, content=content)
+    return redact_message(message, intake.redactor, intake.root)
+
+
+def redact_message(message: Message, redactor: Redactor, root: str = "") -> Message:
+    """Redact the text, the calls and the name of a message."""
+    calls = tuple(_redact_call(call, redactor, root) for call in message.calls)
     return replace(
         message,
-        content=intake.redactor.redact(content).text,
+        content=redactor.redact(message.content).text,
         tool_calls=calls or UNSET,
-        name=redact_name(message.name, intake.redactor),
+        name=redact_name(message.name, redactor),
     )
 
 
@@ -189,10 +194,10 @@ def redact_name(name: str | UnsetType, redactor: Redactor) -> str | UnsetType:
     return UNSET if name is UNSET else redactor.redact(name).text
 
 
-def _redact_call(call: ToolCall, intake: Intake) -> ToolCall:
-    given = without_root(call.arguments, intake.root)
-    name = intake.redactor.redact(call.name).text
-    return replace(call, name=name, arguments=_redact_arguments(given, intake.redactor))
+def _redact_call(call: ToolCall, redactor: Redactor, root: str) -> ToolCall:
+    given = without_root(call.arguments, root)
+    name = redactor.redact(call.name).text
+    return replace(call, name=name, arguments=_redact_arguments(given, redactor))
 
 
 def _redact_arguments(given: Any, redactor: Redactor) -> Any:

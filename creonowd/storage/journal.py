@@ -18,6 +18,7 @@ from creonowd.storage import atomic
 from creonowd.storage.safe_folder import SafeFolder
 from creonowd.storage.versioned_json import refuse_newer
 
+FOLDER = "histories"
 VERSION = 1
 
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeError)
@@ -40,6 +41,11 @@ class _StoredLine(Model):
 
 class _Version(Model):
     version: int = 0
+
+
+def path_of(user_data: Path, project_id: str, conversation_id: str) -> Path:
+    """Return the path of the journal that holds a conversation's history."""
+    return user_data / FOLDER / project_id / f"{conversation_id}.jsonl"
 
 
 def replay(path: Path) -> Replayed:
@@ -66,20 +72,24 @@ def append(path: Path, size: int, entry: bytes) -> int:
 
     What a crash left behind those bytes is cut off first.
     """
+    return append_lines(path, size, encode(entry))
+
+
+def append_lines(path: Path, size: int, lines: bytes) -> int:
+    """Add lines that `encode` made, as `append` adds one."""
     folder = _folder(path)
     if folder.status(path.name) is None and not folder.is_missing(path.name):
         raise _link_error(path)
-    line = encode(entry)
     with atomic.disk_errors(path.name):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         _cut(path, size)
         try:
-            atomic.append(path, line)
+            atomic.append(path, lines)
         except DaemonError:
             with contextlib.suppress(OSError):
                 _cut(path, size)
             raise
-    return size + len(line)
+    return size + len(lines)
 
 
 def encode(entry: bytes) -> bytes:
@@ -95,6 +105,27 @@ def size_of(path: Path) -> int:
             return path.stat().st_size
         except FileNotFoundError:
             return 0
+
+
+def has_other_entries(path: Path, size: int, lines: bytes) -> bool:
+    """Return whether a sound entry that is not one of these lines stands behind `size` bytes."""
+    with atomic.disk_errors(path.name):
+        try:
+            behind = _folder(path).read(path.name)[size:]
+        except FileNotFoundError:
+            return False
+    ours = set(lines.split(b"\n"))
+    whole = behind.rpartition(b"\n")[0].split(b"\n")
+    return any(line not in ours and _is_sound(line) for line in whole)
+
+
+def cut(path: Path, size: int) -> None:
+    """Remove what stands behind the first `size` bytes; a journal of which nothing is left goes."""
+    if size == 0:
+        erase(path)
+        return
+    with atomic.disk_errors(path.name):
+        _cut(path, size)
 
 
 def erase(path: Path) -> None:
@@ -117,6 +148,14 @@ def _decode(line: bytes) -> bytes | None:
     refuse_newer("The history", stored.version, VERSION)
     entry = bytes(stored.entry)
     return entry if _checksum(entry) == stored.checksum else None
+
+
+def _is_sound(line: bytes) -> bool:
+    """Return whether a line is an entry, be it one of a daemon that is newer than this."""
+    try:
+        return _decode(line) is not None
+    except DaemonError:
+        return True
 
 
 def _checksum(entry: bytes) -> str:

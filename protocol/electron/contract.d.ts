@@ -447,17 +447,19 @@ export interface ContextFilesDeleted {
   freedBytes: number;
 }
 
-/** The archive, how many files it holds and how big it is. */
+/** The archive, how many files and rounds it holds and how big it is. */
 export interface ContextFilesExported {
   path: string;
   files: number;
   bytes: number;
+  rounds: number;
 }
 
-/** The conversation that the files are in now, and their refs. */
+/** The conversation that the files are in now, their refs, and how many rounds it has now. */
 export interface ContextFilesImported {
   conversationId: string;
   items: Array<ContextRef>;
+  totalRounds: number;
 }
 
 /**
@@ -2160,7 +2162,7 @@ export interface Channels {
   "context:document:sync": { request: SyncDocument; result: SyncedDocument };
   /** Delete a context file, or all of a conversation's. */
   "context:files:delete": { request: DeleteContextFiles; result: ContextFilesDeleted };
-  /** Pack a conversation's context files into an archive. */
+  /** Pack a conversation's context files and rounds into an archive. */
   "context:files:export": { request: ExportContextFiles; result: ContextFilesExported };
   /** Import an archive, all of it or nothing; ids and times are kept. */
   "context:files:import": { request: ImportContextFiles; result: ContextFilesImported };

@@ -13,6 +13,7 @@ from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from testing.clients import Client, daemon, in_memory
+from testing.conversations import assistant, calls, result, user
 from testing.novels import Chat, make_chat
 from tests.channels.conftest import Lines
 
@@ -816,11 +817,125 @@ async def test_a_conversation_travels(chat: Chat, tmp_path: Path) -> None:
     arrived = await chat.call("context:files:import", path=path, conversationId="copy")
     page = await Chat(chat.client, chat.key["projectId"], "copy").call("context.read", id=ref_id)
 
-    assert exported == {"path": path, "files": 1, "bytes": Path(path).stat().st_size}
+    size = Path(path).stat().st_size
+    assert exported == {"path": path, "files": 1, "bytes": size, "rounds": 0}
     assert arrived["conversationId"] == "copy"
     assert arrived["items"] == (await chat.call("context.list"))["items"]
     assert page["content"] == "travelling"
     assert "context/chat-1/manifest.json" in zipfile.ZipFile(path).namelist()
+
+
+ROUNDS = [
+    user("找"),
+    calls(("c1", "Grep", {"pattern": "夜"})),
+    result("c1", "a.md:1:夜"),
+    assistant("第一行。"),
+    user("more"),
+    assistant("Fine."),
+]
+
+
+@pytest.mark.requirement("CF-036", "CF-037")
+async def test_the_rounds_of_a_conversation_travel_with_its_files(tmp_path: Path) -> None:
+    path = str(tmp_path / "chat.zip")
+    async with daemon(tmp_path / "a") as client:
+        chat = await make_chat(client, tmp_path / "novel")
+        await chat.call("context:history:append", messages=ROUNDS)
+        before = await chat.call("context:history:read")
+        exported = await chat.call("context:files:export", path=path)
+
+    async with daemon(tmp_path / "b") as client:
+        there = await make_chat(client, tmp_path / "other")
+        project = {"projectId": there.key["projectId"]}
+        arrived = await client.call("context:files:import", {**project, "path": path})
+        after = await there.call("context:history:read")
+        again = await client.call("context:files:import", {**project, "path": path})
+        repeated = await there.call("context:history:read")
+        ref = arrived["items"][0]["id"]
+        page = await there.call("context.read", id=ref)
+        built = await there.call("context:build", input="go on", systemPrompt="You help.")
+
+    assert (exported["rounds"], arrived["totalRounds"], again["totalRounds"]) == (2, 2, 2)
+    assert arrived["conversationId"] == "chat-1"
+    assert after["rounds"] == before["rounds"] == repeated["rounds"]
+    assert after["rounds"][0]["messages"][2]["content"].endswith(ref)
+    assert page["content"] == "a.md:1:夜"
+    assert "第一行。" in [message["content"] for message in built["messages"]]
+
+
+async def test_imported_rounds_outlive_the_daemon_and_go_on(tmp_path: Path) -> None:
+    path = str(tmp_path / "chat.zip")
+    async with daemon(tmp_path / "a") as client:
+        chat = await make_chat(client, tmp_path / "novel")
+        await chat.call("context:history:append", messages=ROUNDS[:4])
+        await chat.call("context:files:export", path=path)
+        await chat.call("context:history:append", messages=ROUNDS[4:])
+        await chat.call("context:files:export", path=f"{path}.longer")
+        copy = Chat(client, chat.key["projectId"], "copy")
+        await copy.call("context:files:import", path=path)
+        await copy.call("context:files:import", path=f"{path}.longer")
+        await copy.call("context:history:append", messages=[user("third")])
+
+    async with daemon(tmp_path / "a") as client:
+        copy = Chat(client, chat.key["projectId"], "copy")
+        read = await copy.call("context:history:read")
+
+    kept = [message["content"] for one in read["rounds"] for message in one["messages"]]
+    assert (read["totalRounds"], read["warnings"]) == (3, [])
+    assert [kept[0], *kept[3:]] == ["找", "第一行。", "more", "Fine.", "third"]
+
+
+async def test_rounds_that_contradict_are_a_conflict_and_nothing_is_imported(
+    chat: Chat, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "chat.zip")
+    await chat.call("context:history:append", messages=ROUNDS)
+    await chat.call("context:files:export", path=path)
+    other = Chat(chat.client, chat.key["projectId"], "other")
+    await other.call("context:history:append", messages=[user("something else")])
+
+    error = await other.failure("context:files:import", path=path)
+
+    assert (error.code, error.details["field"]) == ("CONFLICT", "conversationId")
+    assert (await other.call("context.list"))["items"] == []
+    assert (await other.call("context:history:read"))["totalRounds"] == 1
+
+
+@pytest.mark.parametrize("bad", [b"{", b'{"version": 1, "messages": [{"role": "system"}]}'])
+async def test_rounds_that_are_refused_bring_no_files(
+    chat: Chat, tmp_path: Path, bad: bytes
+) -> None:
+    await chat.call("context:history:append", messages=ROUNDS)
+    await chat.call("context:files:export", path=str(tmp_path / "chat.zip"))
+    with (
+        zipfile.ZipFile(tmp_path / "chat.zip") as old,
+        zipfile.ZipFile(tmp_path / "forged.zip", "w") as new,
+    ):
+        for name in old.namelist():
+            new.writestr(name, bad if name.endswith("rounds.json") else old.read(name))
+    copy = Chat(chat.client, chat.key["projectId"], "copy")
+
+    error = await copy.failure("context:files:import", path=str(tmp_path / "forged.zip"))
+
+    assert (error.code, error.details["reason"]) == ("INVALID_ARGUMENT", "rounds")
+    assert (await copy.call("context.list"))["items"] == []
+    assert (await copy.call("context:history:read"))["totalRounds"] == 0
+
+
+async def test_an_archive_without_rounds_leaves_those_of_the_conversation(
+    chat: Chat, tmp_path: Path
+) -> None:
+    """Archives of earlier daemons hold files alone."""
+    path = str(tmp_path / "chat.zip")
+    await chat.put("travelling", key="call_1")
+    await chat.call("context:files:export", path=path)
+    copy = Chat(chat.client, chat.key["projectId"], "copy")
+    await copy.call("context:history:append", messages=[user("mine")])
+
+    arrived = await copy.call("context:files:import", path=path)
+
+    assert not [name for name in zipfile.ZipFile(path).namelist() if "rounds" in name]
+    assert (len(arrived["items"]), arrived["totalRounds"]) == (1, 1)
 
 
 async def test_only_owners_export_and_import(server: Server, chat: Chat, tmp_path: Path) -> None:

@@ -14,13 +14,17 @@ from creonowd.clock import SystemClock
 from creonowd.context_files.archive_export import ArchiveProgress
 from creonowd.context_files.archive_import import ImportRules, ImportTarget, import_archive
 from creonowd.context_files.folder import ConversationFolder
+from creonowd.context_files.record_store import NewRounds
 from creonowd.context_files.records import Kind
 from creonowd.context_files.store import Store
+from creonowd.storage import journal
 from creonowd.threads import StopSignal
 from tests.context_files.sample_files import new_file
 
 TOUCHES = {"open", "os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.utime", "shutil.rmtree"}
 CONTENT = b"whole content\n" * 1000
+KNOWN_ROUNDS = journal.encode(b'{"known":1}')
+ROUNDS = b'{"new":2}'
 KILLED = 9
 MOST = 300
 
@@ -84,10 +88,14 @@ def do(step: str, store: Store, conversation: ConversationFolder) -> None:
         with conversation.write_lazy_file(record) as file:
             file.write(CONTENT)
     else:
-        rules = ImportRules(1 << 30, repr, str)
+        rules = ImportRules(1 << 30, repr, str, _new_rounds)
         target = ImportTarget("prj_one", "chat")
         archive = store.root.parent / "archive.zip"
         import_archive(store, target, archive, rules, stop=StopSignal(), report=_ignore)
+
+
+def _new_rounds(data: bytes) -> NewRounds:
+    return NewRounds(len(KNOWN_ROUNDS), journal.encode(data))
 
 
 def _ignore(_progress: ArchiveProgress) -> None:

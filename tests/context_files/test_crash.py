@@ -11,8 +11,9 @@ from creonowd.context_files.archive_export import export
 from creonowd.context_files.folder import AbsentError, ConversationFolder
 from creonowd.context_files.records import Kind
 from creonowd.context_files.store import Store
+from creonowd.storage import journal
 from creonowd.threads import StopSignal
-from tests.context_files.kill_steps import CONTENT
+from tests.context_files.kill_steps import CONTENT, KNOWN_ROUNDS, ROUNDS
 from tests.context_files.sample_files import content_of, new_file
 
 Check = Callable[[ConversationFolder, bool], None]
@@ -88,7 +89,9 @@ def test_a_killed_import_brings_everything_or_nothing(tmp_path: Path) -> None:
     packed = Store(tmp_path / "source", SystemClock()).find_or_create("prj_one", "chat")
     ids = [packed.put(new_file(key=f"call_{n}"), CONTENT).id for n in range(3)]
     start(tmp_path).put(new_file(), b"before")
-    export(packed, tmp_path / "start" / "archive.zip", StopSignal(), lambda _: None)
+    export(packed, tmp_path / "start" / "archive.zip", StopSignal(), lambda _: None, ROUNDS)
+    history = journal.path_of(tmp_path / "start", "prj_one", "chat")
+    journal.append_lines(history, 0, KNOWN_ROUNDS)
 
     def check(conversation: ConversationFolder, done: bool) -> None:  # noqa: FBT001
         brought = [r.id for r in conversation.records() if r.hint == "a hint" and r.key]
@@ -96,6 +99,10 @@ def test_a_killed_import_brings_everything_or_nothing(tmp_path: Path) -> None:
         assert brought or not done
         for ref_id in brought:
             assert content_of(conversation, ref_id) == CONTENT
+        user_data = conversation.folder.parent.parent
+        rounds = journal.replay(journal.path_of(user_data, "prj_one", "chat"))
+        assert rounds.entries == [b'{"known":1}', *([ROUNDS] if brought else [])]
+        assert not rounds.torn
         assert not list(conversation.folder.parent.glob(".import/*"))
 
     killed_everywhere(tmp_path, "import", check)

@@ -14,6 +14,7 @@ from creonowd.context_files.record_store import ImportPlan, Move
 from creonowd.context_files.records import Kind
 from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError
+from creonowd.storage import journal
 from tests.context_files.sample_files import content_of, new_file
 
 TMP = "imp_1"
@@ -171,3 +172,65 @@ def test_a_plan_from_the_future_waits_and_holds_nobody_up(conversation: Conversa
 
     assert restarted(conversation).records() == []
     assert (place / "plan.json").read_bytes() == b'{"version": 2}'
+
+
+def test_rounds_of_an_unfinished_import_are_added_by_the_next_daemon(
+    conversation: ConversationFolder, tmp_path: Path
+) -> None:
+    place = unfinished_import(conversation)
+    plan = msgspec.structs.replace(plan_of(conversation, place), rounds_at=0)
+    (place / "rounds.jsonl").write_bytes(journal.encode(b"1") + journal.encode(b"2"))
+    (place / "plan.json").write_bytes(msgspec.json.encode(plan))
+
+    again = restarted(conversation)
+
+    history = journal.path_of(tmp_path, plan.project_id, plan.conversation_id)
+    assert len(again.records()) == len(plan.moves)
+    assert journal.replay(history).entries == [b"1", b"2"]
+
+
+@pytest.mark.parametrize("name", ["plan.json", "undone.json"])
+def test_rounds_that_were_written_meanwhile_are_not_cut_off(
+    conversation: ConversationFolder, tmp_path: Path, name: str
+) -> None:
+    place = unfinished_import(conversation)
+    plan = msgspec.structs.replace(plan_of(conversation, place), rounds_at=0)
+    (place / "rounds.jsonl").write_bytes(journal.encode(b"1"))
+    (place / name).write_bytes(msgspec.json.encode(plan))
+    history = journal.path_of(tmp_path, plan.project_id, plan.conversation_id)
+    journal.append(history, 0, b'"mine"')
+
+    restarted(conversation)
+
+    assert journal.replay(history).entries == [b'"mine"']
+
+
+def test_rounds_are_taken_back_with_the_files(
+    conversation: ConversationFolder, tmp_path: Path
+) -> None:
+    place = unfinished_import(conversation)
+    plan = plan_of(conversation, place)
+    history = journal.path_of(tmp_path, plan.project_id, plan.conversation_id)
+    size = journal.append(history, 0, b'"mine"')
+    rounds = record_store.NewRounds(size, journal.encode(b"1"))
+    root = conversation.folder.parent
+    record_store.apply_plan(root, place, plan, rounds)
+    planned = msgspec.structs.replace(plan, rounds_at=size)
+    (place / "undone.json").write_bytes(msgspec.json.encode(planned))
+
+    assert restarted(conversation).records() == []
+    assert journal.replay(history).entries == [b'"mine"']
+
+
+def test_rounds_of_a_plan_do_not_leave_the_histories(
+    conversation: ConversationFolder, tmp_path: Path
+) -> None:
+    place = unfinished_import(conversation)
+    plan = msgspec.structs.replace(
+        plan_of(conversation, place), rounds_at=0, project_id="../../evil"
+    )
+    (place / "rounds.jsonl").write_bytes(journal.encode(b"1"))
+    (place / "plan.json").write_bytes(msgspec.json.encode(plan))
+
+    assert restarted(conversation).records() == []
+    assert not list(tmp_path.rglob("chat*.jsonl"))
