@@ -34,7 +34,7 @@ from benchmarks.traffic import ask, burst, daemon, percentile, percentiles
 from creonowd.context.assemble import compose
 from creonowd.context.evidence import TrimEvidence
 from creonowd.context.fragment import Action, Fragment, Layer, Place, Reason, Rule
-from creonowd.context.gather import Gathered
+from creonowd.context.gather import SourceResults
 from creonowd.context.inspection import InspectMeta, inspect
 from creonowd.context.prefix import PrefixComparison
 from creonowd.context.result import ModelTarget
@@ -125,7 +125,7 @@ def _least_work(root: Path, chapter: str, encoding: tiktoken.Encoding) -> list[T
     """
     texts = [chapter, *_constraints(root), *_settings(root)]
     for start in range(0, len(texts), REDACTED_AT_ONCE):
-        REDACTOR.surely_clean(texts[start : start + REDACTED_AT_ONCE])
+        REDACTOR.are_clean(texts[start : start + REDACTED_AT_ONCE])
     joined = SEPARATOR.join(texts)
     tokens = encoding.encode(joined, allowed_special={SEPARATOR}, disallowed_special=())
     ends = [place for place, token in enumerate(tokens) if token == encoding.eot_token]
@@ -192,7 +192,7 @@ def _compose(text: str, count: int, layer: Layer = Layer.RETRIEVED) -> None:
     tokenizer = BpeTokenizer(packaged_encoding("o200k_base"))
     compose(
         make_plan(text[:8000], 4000, 32_000),
-        Gathered(fragments=given),
+        SourceResults(fragments=given),
         TextTools(tokenizer, REDACTOR, Memory()),
     )
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from creonowd.clock import SystemClock
 from creonowd.context.assemble import Assembly, assemble
-from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets, figures_of
+from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets, allowances_of
 from creonowd.context.plan import ContextRules, Plan, SkillNeeds, place
 from creonowd.context.prefix import PrefixComparison
 from creonowd.context.result import AssembleResult, ModelTarget, answer
@@ -172,7 +172,7 @@ def make_plan(
         project_id="prj_bench",
         document_id=DOCUMENT,
         skill=SkillNeeds(skill_id="bench", rules=rules),
-        figures=figures_of(profile),
+        allowances=allowances_of(profile),
         document=place(DOCUMENT, text, cursor).document,
         source_timeout_ms=60_000,
     )

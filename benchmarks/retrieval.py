@@ -27,7 +27,7 @@ from creonowd.retrieval.bm25 import search
 from creonowd.retrieval.database import Database
 from creonowd.retrieval.project_index import FOLDER, IndexScope, refresh
 from creonowd.retrieval.query import make_query
-from creonowd.retrieval.ranking import Ranked, rank
+from creonowd.retrieval.ranking import RankedPassage, rank
 from creonowd.sources.passage_source import MOST_PASSAGES
 from testing.retrieval_questions import CORPUS, QUESTIONS, chapters, measure
 
@@ -181,7 +181,7 @@ def _search(database: Database, root: Path, texts: dict[str, str]) -> Searches:
     )
 
 
-def _answers(database: Database, query: str, limit: int = USUAL_LIMIT) -> list[Ranked]:
+def _answers(database: Database, query: str, limit: int = USUAL_LIMIT) -> list[RankedPassage]:
     """Search as `context:retrieve` does."""
     with database.read() as connection:
         found = search(connection, make_query("", query).weights, 2 * limit + MOST_PASSAGES)

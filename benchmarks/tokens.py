@@ -74,7 +74,7 @@ def _typing(text: str) -> list[Row]:
         return ["".join(halves) for _ in range(STROKES)]
 
     def type_in(*, utf16: bool) -> Work:
-        return lambda: [buffer.edited(stroke, utf16=utf16) for stroke in strokes]
+        return lambda: [buffer.apply(stroke, utf16=utf16) for stroke in strokes]
 
     def sync_whole() -> object:
         return [Buffer.of(text) for _ in range(STROKES)]

@@ -175,7 +175,7 @@ CATALOGUE: dict[ErrorCode, Meaning] = {
         retryable=True,
     ),
     ErrorCode.CONTEXT_TOKENIZER_MISMATCH: _domain(
-        "The request names another tokenizer or version; `context:budget:get` tells the right one.",
+        "The request names another tokenizer or version; `context:budget:get` returns the right one.",
         "请求指定的分词器或版本不一致；以 context:budget:get 的结果为准。",
     ),
     ErrorCode.CONTEXT_BUDGET_INVALID_RATIO: _domain(

@@ -44,11 +44,11 @@ class Memo(Generic[K, V]):
         self._keep(key, value)
         return value
 
-    def knows(self, key: K) -> bool:
+    def __contains__(self, key: K) -> bool:
         """Return whether a value is kept."""
         return key in self._young or key in self._old
 
-    def recall(self, key: K) -> V | None:
+    def peek(self, key: K) -> V | None:
         """Return the value of a key if it is kept."""
         value = self._young.get(key)
         if value is None and (value := self._old.get(key)) is not None:

@@ -39,7 +39,7 @@ class StopSignal:
             raise StoppedError
 
     @contextlib.contextmanager
-    def calling(self, callback: Callable[[], None]) -> Generator[None]:
+    def on_stop(self, callback: Callable[[], None]) -> Generator[None]:
         """Call `callback` as soon as the work is to stop, while the block runs."""
         with self._lock:
             self._callbacks.append(callback)
@@ -103,7 +103,7 @@ async def _run_until_cancelled(
 
 
 @contextlib.asynccontextmanager
-async def entered(manager: contextlib.AbstractContextManager[T]) -> AsyncGenerator[T]:
+async def enter_in_thread(manager: contextlib.AbstractContextManager[T]) -> AsyncGenerator[T]:
     """Enter and leave a blocking context, each in a thread; no thread is used in between."""
     value = await to_thread.run_sync(manager.__enter__)
     try:

@@ -1,6 +1,6 @@
 """A host in a process of its own: connects to a running daemon and offers one source.
 
-`python -m e2e.host USER_DATA MANNER OFFER` registers OFFER (JSON), says `ready` on stdout and
+`python -m e2e.host USER_DATA MANNER OFFER` registers OFFER (JSON), prints `ready` on stdout and
 answers `context:source:fetch` in its manner until its stdin ends.
 """
 
@@ -33,15 +33,15 @@ def constraint(_asked: Any) -> Answer:
     return {"chunks": [ENTITY | {"content": "林远不会大声喊叫", "constraint": True}]}
 
 
-def recalling(asked: Any) -> Answer:
-    said = f"上回也写过：{asked.get('query', '')[-10:]}"
-    return {"chunks": [{"source": "memory:episode-1", "content": said, "score": 0.95}]}
+def memory(asked: Any) -> Answer:
+    content = f"上回也写过：{asked.get('query', '')[-10:]}"
+    return {"chunks": [{"source": "memory:episode-1", "content": content, "score": 0.95}]}
 
 
-def echoing(asked: Any) -> Answer:
-    """Tell what the question was, as the text of a chunk."""
-    said = json.dumps(asked, ensure_ascii=False, sort_keys=True)
-    return {"chunks": [{"source": "kg:question", "content": f"问：{said}"}]}
+def echo(asked: Any) -> Answer:
+    """Return the question as the text of a chunk."""
+    content = json.dumps(asked, ensure_ascii=False, sort_keys=True)
+    return {"chunks": [{"source": "kg:question", "content": f"问：{content}"}]}
 
 
 def slow(_asked: Any) -> Any:
@@ -52,17 +52,17 @@ def dead(_asked: Any) -> Answer:
     os._exit(1)
 
 
-def lying(_asked: Any) -> Answer:
+def foreign_project(_asked: Any) -> Answer:
     return {"chunks": [ENTITY, ENTITY | {"projectId": "prj_someone_elses"}]}
 
 
-def babbling(_asked: Any) -> Answer:
+def malformed_chunks(_asked: Any) -> Answer:
     counts = [ENTITY | {"tokenCount": count} for count in (-5, 10**12, 1.5)]
     ranks = [ENTITY | rank for rank in ({"score": 2}, {"confidence": -1}, {"score": "very"})]
     return {"chunks": [ENTITY, *counts, *ranks, {"source": "kg:nothing"}, None]}
 
 
-def refusing(_asked: Any) -> Answer:
+def malformed_answer(_asked: Any) -> Answer:
     return {"answer": "no"}
 
 
@@ -78,7 +78,7 @@ def heavy(_asked: Any) -> Answer:
     return {"chunks": chunks}
 
 
-def graded(_asked: Any) -> Answer:
+def ten_scores(_asked: Any) -> Answer:
     chunks = [
         {"source": f"rag:{n}", "content": f"第{n}段：{SENTENCE * 10}", "score": n / 10}
         for n in range(10)
@@ -89,8 +89,8 @@ def graded(_asked: Any) -> Answer:
 MANNERS: dict[str, Callable[[Any], Any]] = {
     manner.__name__: manner
     for manner in (
-        *(fine, constraint, recalling, echoing, slow, dead),
-        *(lying, babbling, refusing, generous, heavy, graded),
+        *(fine, constraint, memory, echo, slow, dead),
+        *(foreign_project, malformed_chunks, malformed_answer, generous, heavy, ten_scores),
     )
 }
 

@@ -46,7 +46,7 @@ async def test_a_new_project_has_empty_rules_and_settings(novel: Novel) -> None:
 
     result = await novel.assemble(cursorPosition=7)
 
-    tokens = {name: told["tokens"] for name, told in result["layers"].items()}
+    tokens = {name: summary["tokens"] for name, summary in result["layers"].items()}
     assert (tokens["rules"], tokens["settings"], tokens["retrieved"]) == (0, 0, 0)
     assert result["layers"]["immediate"]["source"] == ["chapters/10.md"]
     assert "刚写下第一句。" in result["userContent"]
@@ -67,7 +67,7 @@ async def test_within_the_budget_nothing_is_trimmed(novel: Novel) -> None:
 
     assert 5000 < result["tokenCount"] <= 6000
     assert {entry["action"] for entry in result["trimEvidence"]} == {"kept"}
-    assert not any(told["truncated"] for told in result["layers"].values())
+    assert not any(summary["truncated"] for summary in result["layers"].values())
     estimate = result["budget"]["estimate"]
     assert estimate["totalTokens"] + result["fixedTokens"] == result["tokenCount"]
 

@@ -43,9 +43,9 @@ def doctored(harness: Harness, capsys: pytest.CaptureFixture[str]) -> dict[str, 
     """Ask the doctor; give what it found that is not in order, by part."""
     capsys.readouterr()
     creonowd(["doctor", "--user-data", str(harness.user_data)])
-    told = json.loads(capsys.readouterr().out)["findings"]
+    findings = json.loads(capsys.readouterr().out)["findings"]
     return {
-        one["part"]: f"{one['found']} → {one['remedy']}" for one in told if one["state"] != "ok"
+        one["part"]: f"{one['found']} → {one['remedy']}" for one in findings if one["state"] != "ok"
     }
 
 
@@ -104,11 +104,11 @@ def test_broken_files_are_named_mended_and_cost_no_record(
     for index in (kept.project.root / ".creonow" / "conversations").glob("index*"):
         index.write_bytes(b"\xff{")
 
-    told = doctored(harness, capsys)
+    findings = doctored(harness, capsys)
     harness.start()
 
     assert len(files) > 4
-    assert {part for part in files if not part.endswith(("-wal", "-shm"))} <= set(told)
+    assert {part for part in files if not part.endswith(("-wal", "-shm"))} <= set(findings)
     assert kept.lost(harness) == []
     assert "projects.damaged-1.json" in doctored(harness, capsys)
 
@@ -121,12 +121,12 @@ def test_a_broken_budget_is_kept_aside_and_reported(
     ((part, file),) = _found(harness.user_data, "budgets/*.json").items()
     file.write_bytes(b'{"version": 1, "profile": {"version"')
 
-    told = doctored(harness, capsys)
+    findings = doctored(harness, capsys)
     harness.start()
     profile = harness.call("context:budget:get", kept.project.params())
     after = doctored(harness, capsys)
 
-    assert "set the budget again" in told[part]
+    assert "set the budget again" in findings[part]
     assert profile["warnings"][0].startswith("CONTEXT_BUDGET_FALLBACK")
     assert "kept as" in after["budgets"]
     kept.replies["budget"].clear()
@@ -142,10 +142,10 @@ def test_a_torn_history_keeps_what_was_whole(
     with file.open("ab") as log:
         log.write(b'{"version":1,"checksum":"00')
 
-    told = doctored(harness, capsys)
+    findings = doctored(harness, capsys)
     harness.start()
 
-    assert "torn" in told[part]
+    assert "torn" in findings[part]
     assert kept.lost(harness) == []
 
 
@@ -158,13 +158,13 @@ def test_a_project_folder_that_goes_away_and_comes_back(
 
     codes = set(refusals(harness, kept).values())
     restarted(harness)
-    told = doctored(harness, capsys)
+    findings = doctored(harness, capsys)
     if root.exists():
         shutil.rmtree(root)
     away.rename(root)
 
     assert "INTERNAL" not in codes
-    assert "is not there" in told[kept.project.project_id]
+    assert "is not there" in findings[kept.project.project_id]
     assert kept.lost(harness) == []
 
 
@@ -186,9 +186,9 @@ def test_a_clock_that_jumps_is_reported_and_nothing_is_lost(
         ]
     with Harness(home) as today_again:
         assert kept.lost(today_again) == []
-        told = doctored(today_again, capsys)
+        findings = doctored(today_again, capsys)
 
-    assert "set back" in told["clock"]
+    assert "set back" in findings["clock"]
     assert keys[-1] == f"file {kept.bursts[-1]}" or days < 0
 
 
@@ -199,11 +199,11 @@ def test_a_daemon_that_was_stopped_goes_on_where_it_was(
     kept = write_all_kinds(harness)
     pid = _pid(harness)
     os.kill(pid, signal.SIGSTOP)
-    told = doctored(harness, capsys)
+    findings = doctored(harness, capsys)
     os.kill(pid, signal.SIGCONT)
 
     assert refusals(harness, kept) == {}
-    assert "does not answer" in told["daemon"]
+    assert "does not answer" in findings["daemon"]
     assert "daemon" not in doctored(harness, capsys)
     restarted(harness)
     assert kept.lost(harness) == []
@@ -258,7 +258,7 @@ def test_a_full_disk_refuses_writes_and_loses_none(
         kept = write_all_kinds(harness)
         _fill(disk / "ballast")
         codes = refusals(harness, kept)
-        told = doctored(harness, capsys)
+        findings = doctored(harness, capsys)
         restarted(harness)
         lost_while_full = kept.lost(harness, "retrieval index")
         (disk / "ballast").unlink()
@@ -268,7 +268,7 @@ def test_a_full_disk_refuses_writes_and_loses_none(
 
     assert codes
     assert set(codes.values()) == {"STORAGE_FULL"}
-    assert "free" in told["disk"]
+    assert "free" in findings["disk"]
     assert (lost_while_full, codes_after, lost) == ([], {}, [])
 
 
@@ -285,15 +285,15 @@ def test_a_read_only_folder_refuses_writes_and_loses_none(
         ):
             stack.enter_context(_read_only(folder))
         codes = refusals(harness, kept)
-        told = doctored(harness, capsys)
+        findings = doctored(harness, capsys)
         lost = kept.lost(restarted(harness))
 
     assert {"constraints", "budget", "context file put", "skill write"} <= set(codes)
     assert set(codes.values()) == {"IO_ERROR"}
     assert lost == []
-    assert "disk_refused (IO_ERROR)" in told["log"]
+    assert "disk_refused (IO_ERROR)" in findings["log"]
     for part in (kept.project.project_id, "context", "budgets"):
-        assert "cannot be written" in told[part]
+        assert "cannot be written" in findings[part]
     assert refusals(harness, kept) == {}
 
 

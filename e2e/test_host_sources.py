@@ -110,7 +110,7 @@ def test_four_layers_are_assembled(novel: HostedNovel) -> None:
     novel.put("chapters/03.md", "# 第三章\n\n林远第一次推开那扇门时，苏晴还不认识他。\n")
     novel.wait_for_index()
 
-    with novel.host("recalling", INDEX, kind="memory", name="情景"):
+    with novel.host("memory", INDEX, kind="memory", name="情景"):
         result = novel.assemble()
 
     order = [
@@ -134,8 +134,8 @@ def test_a_host_that_answers_is_in_the_prompt(novel: HostedNovel) -> None:
     assert "SOURCE_WARNING: 图谱: 图谱停在昨天" in result["warnings"]
 
 
-def test_nothing_dynamic_is_told_to_a_host_of_the_stable_layers(novel: HostedNovel) -> None:
-    with novel.host("echoing", GRAPH), novel.host("echoing", INDEX):
+def test_nothing_dynamic_is_sent_to_a_host_of_the_stable_layers(novel: HostedNovel) -> None:
+    with novel.host("echo", GRAPH), novel.host("echo", INDEX):
         result = novel.assemble(additionalInput="写紧张些")
 
     stable = f'"layer":"rules","limit":200,"name":"图谱","projectId":"{novel.project_id}"'
@@ -156,7 +156,7 @@ def test_a_constraint_of_the_graph_is_numbered_with_the_others(novel: HostedNove
 
 
 @pytest.mark.requirement("CE-054", "CE-055")
-@pytest.mark.parametrize("manner", ["slow", "dead", "refusing"])
+@pytest.mark.parametrize("manner", ["slow", "dead", "malformed_answer"])
 def test_the_graph_is_not_available(novel: HostedNovel, manner: str) -> None:
     """上下文组装中某层数据源不可用."""
     novel.put(".creonow/rules/style.md", "短句为主。\n")
@@ -182,7 +182,7 @@ def test_the_graph_is_not_available(novel: HostedNovel, manner: str) -> None:
 def test_each_kind_of_host_has_its_own_warning(
     novel: HostedNovel, offer: dict[str, Any], warning: str
 ) -> None:
-    with novel.host("refusing", GRAPH, **offer):
+    with novel.host("malformed_answer", GRAPH, **offer):
         result = novel.assemble()
 
     assert result["warnings"] == ["SKILL_UNKNOWN", warning]
@@ -191,20 +191,20 @@ def test_each_kind_of_host_has_its_own_warning(
 
 @pytest.mark.requirement("CE-072")
 def test_chunks_that_make_no_sense_cost_themselves(novel: HostedNovel) -> None:
-    with novel.host("babbling", GRAPH):
+    with novel.host("malformed_chunks", GRAPH):
         result = novel.assemble()
 
     entries = [entry for entry in result["trimEvidence"] if entry["layer"] == "rules"]
-    told = sorted((entry["action"], entry["reason"]) for entry in entries)
+    decisions = sorted((entry["action"], entry["reason"]) for entry in entries)
     assert OF_THE_GRAPH in result["systemPrompt"]
     assert KG_UNAVAILABLE in result["warnings"]
-    assert told == [("dropped", "invalid_format")] * 8 + [("kept", "over_budget")]
+    assert decisions == [("dropped", "invalid_format")] * 8 + [("kept", "over_budget")]
 
 
 @pytest.mark.requirement("CE-081", "CE-082", "CE-077")
 def test_text_of_another_project_is_refused(novel: HostedNovel) -> None:
     """跨项目上下文注入被阻断."""
-    with novel.host("lying", INDEX):
+    with novel.host("foreign_project", INDEX):
         error = novel.failure()
 
     line = novel.harness.log(
@@ -246,7 +246,7 @@ def test_retrieved_text_leaves_by_falling_score(novel: HostedNovel) -> None:
     novel.put(".creonow/settings/世界观.md", "近未来的海港。\n")
     novel.put("chapters/10.md", SENTENCE * 200)
 
-    with novel.host("graded", INDEX):
+    with novel.host("ten_scores", INDEX):
         result = novel.assemble(cursorPosition=2500)
 
     kept = {e["sourceRef"] for e in result["trimEvidence"] if e["action"] == "kept"}
@@ -267,7 +267,7 @@ def test_two_hosts_and_one_of_them_is_slow(novel: HostedNovel) -> None:
 
 
 def test_a_host_that_keeps_failing_is_left_alone_and_health_says_so(novel: HostedNovel) -> None:
-    with novel.host("refusing", GRAPH, name="常败"):
+    with novel.host("malformed_answer", GRAPH, name="常败"):
         for _ in range(4):
             assert KG_UNAVAILABLE in novel.assemble()["warnings"]
         degraded = novel.harness.call("app:health")["degraded"]

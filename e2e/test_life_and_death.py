@@ -212,8 +212,8 @@ def test_a_signal_drains_and_ends_with_success(user_data: Path, number: signal.S
 def test_the_death_of_the_parent_ends_the_daemon(user_data: Path) -> None:
     with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as parent:
         with spawn(user_data) as process:
-            told = {"parentPid": parent.pid, "clientInfo": {"name": "t", "version": "1"}}
-            hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": told}
+            params = {"parentPid": parent.pid, "clientInfo": {"name": "t", "version": "1"}}
+            hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params}
             first_line(process, json.dumps(hello).encode())
             parent.kill()
 
@@ -273,7 +273,7 @@ def test_a_stuck_daemon_is_ended_by_its_watchdog(user_data: Path) -> None:
     assert time.monotonic() - started < 30
 
 
-def test_a_second_daemon_is_refused_and_told_the_first_ones_pid(user_data: Path) -> None:
+def test_a_second_daemon_is_refused_with_the_pid_of_the_first(user_data: Path) -> None:
     with spawn(user_data) as first:
         first_line(first)
         second = subprocess.run(

@@ -40,12 +40,12 @@ async def test_a_long_conversation_stays_short_ordered_and_clean(tmp_path: Path)
 
     order = [turn["assemblyOrder"] for turn in turns]
     first = next(n for n, turn in enumerate(turns) if "summary" in turn)
-    told = json.dumps(turns)
+    sent = json.dumps(turns)
     assert turns[first - 1]["tokenCount"] < 8000 <= turns[first - 1]["tokenCount"] + 1500
     assert all(taken == [part for part in ORDER if part in taken] for taken in order)
     assert all("summary" in turn and turn["recentRounds"] >= 5 for turn in turns[first:])
     assert all(turn["tokenCount"] <= turn["budgetTokens"] for turn in turns)
     assert not [broken for turn in turns for broken in broken_pairs(turn["messages"])]
-    assert not [secret for secret in SECRETS if secret in told]
+    assert not [secret for secret in SECRETS if secret in sent]
     assert sum(turn["prefix"]["share"] for turn in turns[1:]) / 199 >= 0.8
     assert tight["steps"][:2] == ["tool_snippets", "summary_lines"]

@@ -102,7 +102,7 @@ def lend_packages(place: Path) -> None:
 
 @contextmanager
 def viewing(installed: Installed) -> Generator[str]:
-    """Run `creonowd view` and tell where its page is."""
+    """Run `creonowd view` and return where its page is."""
     command = [installed.program("creonowd"), "view", "--project", "novel"]
     process = subprocess.Popen(
         command, cwd=installed.place, env=installed.environ, stdout=subprocess.PIPE

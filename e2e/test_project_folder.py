@@ -25,7 +25,7 @@ def novel(tmp_path: Path) -> Path:
     return root
 
 
-async def test_what_an_editor_saves_is_told_and_what_was_secret_is_not(
+async def test_what_an_editor_saves_is_sent_and_what_was_secret_is_not(
     tmp_path: Path, novel: Path
 ) -> None:
     style = novel / ".creonow/rules/style.md"

@@ -40,26 +40,26 @@ def heard(client: Client) -> list[dict[str, Any]]:
 
 
 @pytest.mark.requirement("SK-027", "CN-040")
-async def test_a_built_in_skill_runs_on_the_fake_and_tells_all_that_it_did(novel: Novel) -> None:
+async def test_a_built_in_skill_runs_on_the_fake_and_reports_all_that_it_did(novel: Novel) -> None:
     """§7, step 5: a secret in the style guide, a settings file that is far too large."""
     novel.put(".creonow/rules/style.md", f"短句。\napiKey={SECRET}\n")
     novel.put(".creonow/settings/世界观.md", WORLD)
 
     run = await novel.run(stream=True, input="写他上楼")
 
-    told = run["diagnostics"]
-    assert sha256(run["output"].encode()).hexdigest() == told["promptHash"]
+    diagnostics = run["diagnostics"]
+    assert sha256(run["output"].encode()).hexdigest() == diagnostics["promptHash"]
     assert "".join(event["delta"] for event in heard(novel.client)) == run["output"]
     assert [event["done"] for event in heard(novel.client)].index(True) == len(
         heard(novel.client)
     ) - 1
     assert "***REDACTED***" in run["output"]
     assert SECRET not in repr(run)
-    assert any(one["patternId"] == "openai_api_key_sk" for one in told["redactionEvidence"])
-    actions = {one["sourceRef"]: one["action"] for one in told["trimEvidence"]}
+    assert any(one["patternId"] == "openai_api_key_sk" for one in diagnostics["redactionEvidence"])
+    actions = {one["sourceRef"]: one["action"] for one in diagnostics["trimEvidence"]}
     assert actions[".creonow/settings/世界观.md"] == "trimmed"
     assert any(ref.startswith("ref:.creonow/settings/世界观.md#L1-L") for ref in run["refs"])
-    assert told["tokenCount"] <= told["budget"]["maxInputTokens"]
+    assert diagnostics["tokenCount"] <= diagnostics["budget"]["maxInputTokens"]
 
 
 @pytest.mark.requirement("CE-053")

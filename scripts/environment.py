@@ -101,7 +101,7 @@ def ensure_chromium() -> Path:
 
 
 def chromium() -> Path | None:
-    """Tell where Chromium is, or None."""
+    """Return where Chromium is, or None."""
     named = os.environ.get("CREONOW_CHROMIUM")
     candidates = [named] if named else ["chromium", "chromium-browser", "google-chrome"]
     paths = (shutil.which(candidate) for candidate in candidates if candidate)
@@ -109,7 +109,7 @@ def chromium() -> Path | None:
 
 
 def say(text: str) -> None:
-    """Tell the person at the terminal what is going on."""
+    """Print what is going on, for the person at the terminal."""
     print(text, file=sys.stderr, flush=True)
 
 

@@ -1,10 +1,11 @@
-"""Find names that the package uses twice: of modules and of classes, also private ones.
+"""Find names that the package uses twice: of modules, classes and type aliases, also private ones.
 
 A reader who meets a name must know which one is meant. Only `channels` and `cli` name their modules
 after the ones that they give access to.
 """
 
 import ast
+import re
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
@@ -13,24 +14,34 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TWINS = {"channels", "cli"}
 
+# Constants are in capitals and other values in lower case: what is left is an alias of a type.
+_ALIAS = re.compile(r"_?[A-Z]\w*[a-z]\w*")
+
 
 def duplicates(package: Path) -> list[str]:
-    """Return a line for every module or class name that occurs more than once."""
+    """Return a line for every module name, and every class or alias name, that occurs twice."""
     modules: dict[str, list[str]] = defaultdict(list)
-    classes: dict[str, list[str]] = defaultdict(list)
+    types: dict[str, list[str]] = defaultdict(list)
     for path in sorted(package.rglob("*.py")):
         place = path.relative_to(package.parent).as_posix()
         if path.stem not in {"__init__", "__main__"} and path.parent.name not in TWINS:
             modules[path.stem].append(place)
-        for name in _class_names(path):
-            classes[name].append(place)
-    return [*_repeated("module", modules), *_repeated("class", classes)]
+        for name in _type_names(path):
+            types[name].append(place)
+    return [*_repeated("module", modules), *_repeated("type", types)]
 
 
-def _class_names(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_bytes())):
+def _type_names(path: Path) -> Iterator[str]:
+    module = ast.parse(path.read_bytes())
+    for node in ast.walk(module):
         if isinstance(node, ast.ClassDef):
             yield node.name
+    for node in module.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)]) if _ALIAS.fullmatch(name):
+                yield name
+            case _:
+                pass
 
 
 def _repeated(kind: str, places: Mapping[str, list[str]]) -> Iterator[str]:

@@ -22,6 +22,7 @@ from creonowd.providers.provider import Provider, Stop, Usage
 from creonowd.providers.sdk import Address
 
 KEY = "sk-test-8sSgu83jVb7PwkZc0AKdQ2"
+PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 USAGE = Usage(input_tokens=120, output_tokens=7, cache_read_tokens=100, cache_write_tokens=10)
 
 

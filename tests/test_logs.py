@@ -31,7 +31,7 @@ def lines(user_data: Path) -> list[dict[str, object]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
-def test_a_line_tells_event_level_time_and_values(tmp_path: Path) -> None:
+def test_a_line_has_event_level_time_and_values(tmp_path: Path) -> None:
     logs.configure(tmp_path, Settings())
     structlog.stdlib.get_logger("part").info("something_happened", count=3, name="林远")
 
@@ -110,7 +110,7 @@ def test_the_folder_is_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux has a disk that is always full")
-def test_a_full_disk_costs_the_line_and_tells_nobody_else(
+def test_a_full_disk_costs_the_line_and_fails_nobody_else(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "logs").mkdir()

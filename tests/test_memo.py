@@ -51,8 +51,8 @@ def test_a_value_that_is_forgotten_is_made_again() -> None:
     memo.forget("a")
     memo.forget("never kept")
 
-    assert memo.recall("a") is None
-    assert memo.recall("b") == 2
+    assert memo.peek("a") is None
+    assert memo.peek("b") == 2
 
 
 def test_a_value_that_is_replaced_counts_once() -> None:
@@ -62,5 +62,5 @@ def test_a_value_that_is_replaced_counts_once() -> None:
         memo.put("a", "x" * 40)
     memo.put("b", "y" * 10)
 
-    assert memo.recall("a") == "x" * 40
-    assert memo.recall("b") == "y" * 10
+    assert memo.peek("a") == "x" * 40
+    assert memo.peek("b") == "y" * 10

@@ -50,16 +50,16 @@ def test_a_harness_may_say_yes_in_several_ways(tmp_path: Path, text: str, value:
     assert load(tmp_path, {}, {"CREONOW_E2E": text}).e2e is value
 
 
-def test_every_setting_tells_where_it_came_from(tmp_path: Path) -> None:
+def test_every_setting_reports_where_it_came_from(tmp_path: Path) -> None:
     write(tmp_path, '{"logLevel": "debug"}')
 
-    told = {p.name: p.origin for p in origins(tmp_path, {"debug": True}, {"CREONOW_E2E": "1"})}
+    origin_of = {p.name: p.origin for p in origins(tmp_path, {"debug": True}, {"CREONOW_E2E": "1"})}
 
-    assert told["logLevel"] == "settings.json"
-    assert told["debug"] == "flag"
-    assert told["e2e"] == "environment"
-    assert told["maxBatch"] == "default"
-    assert len(told) == len(Settings.__struct_fields__)
+    assert origin_of["logLevel"] == "settings.json"
+    assert origin_of["debug"] == "flag"
+    assert origin_of["e2e"] == "environment"
+    assert origin_of["maxBatch"] == "default"
+    assert len(origin_of) == len(Settings.__struct_fields__)
 
 
 def test_every_setting_says_what_it_does(tmp_path: Path) -> None:

@@ -8,18 +8,18 @@ from time import monotonic
 import anyio
 import pytest
 
-from creonowd.threads import StoppedError, StopSignal, TimeLimit, entered, in_thread
+from creonowd.threads import StoppedError, StopSignal, TimeLimit, enter_in_thread, in_thread
 
 
-async def test_cancelled_work_is_told_and_waited_for() -> None:
+async def test_cancelled_work_is_notified_and_waited_for() -> None:
     begun = threading.Event()
     ended = threading.Event()
 
     def work(stop: StopSignal) -> None:
-        told = threading.Event()
-        with stop.calling(told.set):
+        notices = threading.Event()
+        with stop.on_stop(notices.set):
             begun.set()
-            told.wait(20)
+            notices.wait(20)
         ended.set()
         stop.check()
 
@@ -41,15 +41,15 @@ async def test_the_result_and_the_error_of_the_work_come_through() -> None:
         await in_thread(fail)
 
 
-def test_who_comes_too_late_to_listen_is_told_at_once() -> None:
+def test_a_late_listener_is_notified_at_once() -> None:
     stop = StopSignal()
     stop.set()
-    told: list[str] = []
+    notices: list[str] = []
 
-    with stop.calling(lambda: told.append("stop")):
+    with stop.on_stop(lambda: notices.append("stop")):
         pass
 
-    assert told == ["stop"]
+    assert notices == ["stop"]
     with pytest.raises(StoppedError):
         stop.check()
 
@@ -68,13 +68,13 @@ async def test_a_context_is_left_in_a_thread_whatever_ends_its_block() -> None:
     main = threading.get_ident()
     with anyio.fail_after(60):
         with anyio.CancelScope() as scope:
-            async with entered(noted()):
+            async with enter_in_thread(noted()):
                 scope.cancel()
                 await anyio.sleep_forever()
         with pytest.raises(KeyError):
-            async with entered(noted()):
+            async with enter_in_thread(noted()):
                 raise KeyError
-        async with entered(noted()):
+        async with enter_in_thread(noted()):
             pass
 
     assert scope.cancelled_caught

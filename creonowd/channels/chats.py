@@ -117,7 +117,7 @@ class UpdatedAnalysis(Result):
 async def list_conversations(session: Session, params: ListConversations) -> ConversationList:
     """List the newest conversations of a project or of one document."""
     project = await session.projects.find(params.project_id)
-    listing = await session.conversations.list(project)
+    listing = await session.chats.list(project)
     entries = [
         known.entry
         for known in listing.items
@@ -131,7 +131,7 @@ async def list_conversations(session: Session, params: ListConversations) -> Con
 async def read_conversation(session: Session, params: ReadConversation) -> ConversationRead:
     """Read a conversation, redacted."""
     project = await session.projects.find(params.project_id)
-    document = await session.conversations.read(project, params.conversation_id)
+    document = await session.chats.read(project, params.conversation_id)
     kept = {key: document[key] for key in ("documentId",) if key in document}
     path = path_of(params.conversation_id)
     texts = [(path, text) for text in texts_of(document)]
@@ -145,7 +145,7 @@ async def read_conversation(session: Session, params: ReadConversation) -> Conve
 async def save_conversation(session: Session, params: SaveConversation) -> SavedConversation:
     """Save a conversation; one with the same id is replaced and keeps its analysis."""
     project = await session.projects.find(params.project_id)
-    entry = await session.conversations.save(project, params.conversation)
+    entry = await session.chats.save(project, params.conversation)
     (index,), evidence = await _redact_summaries(session, project.project_id, [entry])
     return SavedConversation(saved=True, index=index, redaction_evidence=evidence)
 
@@ -153,7 +153,7 @@ async def save_conversation(session: Session, params: SaveConversation) -> Saved
 async def update_analysis(session: Session, params: UpdateAnalysis) -> UpdatedAnalysis:
     """Store the analysis of a conversation."""
     project = await session.projects.find(params.project_id)
-    entry = await session.conversations.analyse(project, params.conversation_id, params.analysis)
+    entry = await session.chats.analyse(project, params.conversation_id, params.analysis)
     (index,), evidence = await _redact_summaries(session, project.project_id, [entry])
     return UpdatedAnalysis(updated=True, index=index, redaction_evidence=evidence)
 

@@ -10,15 +10,15 @@ from typing import NamedTuple
 from anyio import CapacityLimiter, to_thread
 from msgspec.structs import replace
 
-from creonowd.context.budget import BudgetProfile, figures_of
+from creonowd.context.budget import BudgetProfile, allowances_of
 from creonowd.context.evidence import Decision, LayerOutcome, drop_unread, of_layer, summarise_layer
 from creonowd.context.fragment import DYNAMIC, STABLE, Action, Fragment, Layer, Rule
-from creonowd.context.gather import Failure, Gathered, gather
+from creonowd.context.gather import Failure, SourceResults, gather
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.plan import Plan, shows_document
 from creonowd.context.render import Rendered, join, render_layer
 from creonowd.context.rules_layer import mentioned_entities
-from creonowd.context.source import Source, asked
+from creonowd.context.source import Source, wanted_sources
 from creonowd.context.system_prompt import (
     PreparedRules,
     PreparedSettings,
@@ -140,7 +140,7 @@ async def assemble(
         await to_thread.run_sync(guard_input, plan, tools)
     reading = None if concurrency is None else concurrency.reading
     composing = None if concurrency is None else concurrency.composing
-    gathered = await gather(plan, asked(plan, sources), reading, tools.memory.answers)
+    gathered = await gather(plan, wanted_sources(plan, sources), reading, tools.memory.answers)
     return await to_thread.run_sync(compose, plan, gathered, tools, limiter=composing)
 
 
@@ -153,7 +153,7 @@ def guard_input(plan: Plan, tools: TextTools) -> None:
         guard_lengths(sent, tools.with_tokenizer(ByteTokenizer()))
 
 
-def compose(plan: Plan, gathered: Gathered, tools: TextTools) -> Assembly:
+def compose(plan: Plan, gathered: SourceResults, tools: TextTools) -> Assembly:
     """Make a prompt of what was gathered; count bytes instead of tokens if the tokenizer fails."""
     try:
         return _compose(plan, gathered, tools)
@@ -165,12 +165,12 @@ def without_tokenizer(plan: Plan) -> Plan:
     """Fall back to the default profile, with a warning."""
     return replace(
         plan,
-        figures=figures_of(BudgetProfile()),
+        allowances=allowances_of(BudgetProfile()),
         warnings=(*plan.warnings, WarningCode.CONTEXT_BUDGET_FALLBACK),
     )
 
 
-def _compose(plan: Plan, gathered: Gathered, tools: TextTools) -> Assembly:
+def _compose(plan: Plan, gathered: SourceResults, tools: TextTools) -> Assembly:
     guard_lengths(_sent_fragments(plan, gathered), tools)
     settings = redact_settings(gathered.fragments[Layer.SETTINGS], tools)
     # Settings are the most text: other threads count new ones while this one does the rest.
@@ -194,7 +194,7 @@ def _compose(plan: Plan, gathered: Gathered, tools: TextTools) -> Assembly:
     )
 
 
-def redact(plan: Plan, gathered: Gathered, tools: TextTools) -> RedactedCandidates:
+def redact(plan: Plan, gathered: SourceResults, tools: TextTools) -> RedactedCandidates:
     """Take secrets out of all but the settings: counts and hashes are of what is sent."""
     given = gathered.fragments
     document = plan.document
@@ -233,7 +233,9 @@ def count(
     )
 
 
-def guard(plan: Plan, gathered: Gathered, counted: CountedCandidates, tools: TextTools) -> None:
+def guard(
+    plan: Plan, gathered: SourceResults, counted: CountedCandidates, tools: TextTools
+) -> None:
     """Refuse more than 64 000 tokens of rules, pinned text and what hosts sent."""
     user = counted.user
     tokens = counted.rules.before_tokens + user.pinned.tokens
@@ -246,19 +248,19 @@ def guard(plan: Plan, gathered: Gathered, counted: CountedCandidates, tools: Tex
 
 
 def trim(
-    plan: Plan, gathered: Gathered, counted: CountedCandidates, tools: TextTools
+    plan: Plan, gathered: SourceResults, counted: CountedCandidates, tools: TextTools
 ) -> TrimmedPrompt:
     """Decide what is kept: first of the system prompt, then, in the room left, of the rest."""
     rules = counted.rules
     mentioned: frozenset[str] = frozenset()
-    if plan.document is not None and rules.tokens > plan.figures.rules_line:
+    if plan.document is not None and rules.tokens > plan.allowances.rules_line:
         mentions = tools.memory.mentions
         mentioned = mentioned_entities(rules.entities, plan.document.text, mentions)
     given = SystemPromptInput(
         rules=gathered.fragments[Layer.RULES],
         settings=gathered.fragments[Layer.SETTINGS],
         left_out=tuple(item for item in gathered.left_out if item.layer in STABLE),
-        figures=plan.figures,
+        allowances=plan.allowances,
         mentioned=mentioned,
     )
     stable = system_prompt(given, rules, counted.settings, tools)
@@ -283,7 +285,7 @@ def hash_prompt(trimmed: TrimmedPrompt, user_content: Rendered) -> str:
 
 
 def summarise(
-    plan: Plan, gathered: Gathered, trimmed: TrimmedPrompt, tools: TextTools
+    plan: Plan, gathered: SourceResults, trimmed: TrimmedPrompt, tools: TextTools
 ) -> dict[Layer, LayerOutcome]:
     """Add up the outcome of each layer, with the candidates that could not be read."""
     left_out = (item for item in (*gathered.left_out, *plan.left_out) if item.layer in DYNAMIC)
@@ -299,7 +301,7 @@ def summarise(
 
 def _warnings(
     plan: Plan,
-    gathered: Gathered,
+    gathered: SourceResults,
     trimmed: TrimmedPrompt,
     layers: Mapping[Layer, LayerOutcome],
     tools: TextTools,
@@ -319,13 +321,13 @@ def _warnings(
     if plan.skill.rules is None and retrieved.truncated and not retrieved.chunks:
         yield Layer.RETRIEVED, warning_text(WarningCode.CONTEXT_RETRIEVED_STARVED)
     for layer, outcome in layers.items():
-        minimum = plan.figures.minimum(layer)
+        minimum = plan.allowances.minimum(layer)
         if outcome.is_below(minimum):
             figures = f"{outcome.tokens} / {minimum} tokens"
             yield layer, f"{WarningCode.CONTEXT_MINIMUM_UNMET}: {layer}（{figures}）"
 
 
-def _sent_fragments(plan: Plan, gathered: Gathered) -> list[Fragment]:
+def _sent_fragments(plan: Plan, gathered: SourceResults) -> list[Fragment]:
     """List what hosts and the author sent, rules aside."""
     layers = (Layer.SETTINGS, *DYNAMIC)
     hosted = [f for layer in layers for f in gathered.fragments[layer] if f.hosted]

@@ -72,7 +72,7 @@ def is_off(profile: BudgetProfile, layer: str) -> bool:
 _INDEX = {layer: index for index, layer in enumerate(Layer)}
 
 
-class Figures(Model, cache_hash=True):
+class Allowances(Model, cache_hash=True):
     """What a profile allows: the total, each layer's minimum and share, the layers that are off.
 
     `rules_ratio` is how far the Rules line rises with the total.
@@ -105,10 +105,10 @@ class Figures(Model, cache_hash=True):
         return math.ceil(line) - self.total
 
 
-def figures_of(profile: BudgetProfile) -> Figures:
+def allowances_of(profile: BudgetProfile) -> Allowances:
     """Return what trimming needs of a profile."""
     budgets = [getattr(profile.layers, layer) for layer in Layer]
-    return Figures(
+    return Allowances(
         total=profile.total_budget_tokens,
         minimums=tuple(budget.minimum_tokens for budget in budgets),
         shares=tuple(share(profile, layer) for layer in Layer),

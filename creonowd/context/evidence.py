@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import NamedTuple
 
-from creonowd.context.fragment import Action, FragmentKind, Layer, LeftOut, Reason, Rule
+from creonowd.context.fragment import Action, FragmentKind, Layer, Omission, Reason, Rule
 from creonowd.context.text_tools import TextTools
 from creonowd.context.units import Unit, visible_ref
 from creonowd.model import Model
@@ -52,7 +52,7 @@ class Decision(Model, gc=False):
         return self.evidence.after_tokens
 
     @property
-    def stays(self) -> bool:
+    def is_kept(self) -> bool:
         """Whether any of it is in the prompt."""
         return self.evidence.action is not Action.DROPPED
 
@@ -94,7 +94,7 @@ def drop(
     )
 
 
-def cut(rest: Unit, rule: Rule, fits_with: int | None = None) -> Decision:
+def keep_part(rest: Unit, rule: Rule, fits_with: int | None = None) -> Decision:
     """Keep the part of a unit that is left after cutting."""
     return _decide(rest, Action.TRIMMED, Reason.OVER_BUDGET, rule, fits_with=fits_with)
 
@@ -133,7 +133,7 @@ def _decide(
     )
 
 
-def drop_unread(left_out: Iterable[LeftOut], tools: TextTools) -> list[Decision]:
+def drop_unread(left_out: Iterable[Omission], tools: TextTools) -> list[Decision]:
     """Record the candidates that could not be read, sorted by reference."""
     return [
         Decision(
@@ -185,7 +185,7 @@ class LayerOutcome(Model):
 def summarise_layer(decisions: Iterable[Decision]) -> LayerOutcome:
     """Add up the decisions on a layer."""
     every = tuple(decisions)
-    kept = [decision for decision in every if decision.stays]
+    kept = [decision for decision in every if decision.is_kept]
     # Each source once, without the part of it that a chunk comes from.
     sources = dict.fromkeys(d.evidence.source_ref.partition("#")[0] for d in kept)
     return LayerOutcome(

@@ -119,7 +119,7 @@ class Fragment(Model, cache_hash=True, gc=False):
         return 500 + len(self.text)
 
 
-class LeftOut(Model, cache_hash=True):
+class Omission(Model, cache_hash=True):
     """A candidate that could not be read or understood."""
 
     layer: Layer

@@ -1,4 +1,4 @@
-"""Ask every source at once, each with its deadline.
+"""SourceQuery every source at once, each with its deadline.
 
 A source that fails, hangs or returns nonsense costs its own text and a warning, never the
 assembly. A fragment of another project ends the request.
@@ -10,9 +10,9 @@ from contextlib import nullcontext
 import anyio
 from anyio import CapacityLimiter
 
-from creonowd.context.fragment import Fragment, Layer, LeftOut
+from creonowd.context.fragment import Fragment, Layer, Omission
 from creonowd.context.plan import Plan
-from creonowd.context.source import Ask, Fetched, Source, ask_for
+from creonowd.context.source import Source, SourceQuery, SourceResult, query_for
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
@@ -22,10 +22,10 @@ MAX_TOKEN_COUNT = 10_000_000
 _FATAL = {ErrorCode.CONTEXT_SCOPE_VIOLATION, ErrorCode.CONTEXT_INPUT_TOO_LARGE}
 
 # The projects that an answer's fragments name; the same answer again is not checked again.
-CheckedAnswers = Memo[tuple[Fetched, Layer], frozenset[str | None]]
+CheckedAnswers = Memo[tuple[SourceResult, Layer], frozenset[str | None]]
 # What a source returned and the projects in it, the error that ends the request, or the kind of
 # the failure.
-Answer = tuple[Fetched, frozenset[str | None]] | DaemonError | str
+Answer = tuple[SourceResult, frozenset[str | None]] | DaemonError | str
 
 
 class Failure(Model):
@@ -36,11 +36,11 @@ class Failure(Model):
     kind: str
 
 
-class Gathered(Model):
+class SourceResults(Model):
     """What all sources returned, in the order of the sources and not of their answers."""
 
     fragments: dict[Layer, tuple[Fragment, ...]]
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[Omission, ...] = ()
     warnings: tuple[tuple[Layer, str], ...] = ()
     failures: tuple[Failure, ...] = ()
 
@@ -50,8 +50,8 @@ async def gather(
     sources: Sequence[Source],
     reading: CapacityLimiter | None = None,
     checked: CheckedAnswers | None = None,
-) -> Gathered:
-    """Ask all sources at once and wait for the slowest, at most until its deadline.
+) -> SourceResults:
+    """SourceQuery all sources at once and wait for the slowest, at most until its deadline.
 
     A source in whose folder nothing changed returns the very same value; `checked` keeps what was
     found in it.
@@ -60,7 +60,7 @@ async def gather(
     a crowd the clock of a source runs while it works, not while it waits for its turn.
     """
     known = CheckedAnswers(1) if checked is None else checked
-    asks = {layer: ask_for(plan, layer) for layer in {source.layer for source in sources}}
+    asks = {layer: query_for(plan, layer) for layer in {source.layer for source in sources}}
     answers: list[Answer] = ["timeout"] * len(sources)
 
     async def ask(index: int) -> None:
@@ -84,7 +84,7 @@ async def gather(
     return _gathered(plan.project_id, list(zip(sources, answers, strict=True)))
 
 
-async def _answer(source: Source, ask: Ask, checked: CheckedAnswers) -> Answer:
+async def _answer(source: Source, ask: SourceQuery, checked: CheckedAnswers) -> Answer:
     try:
         fetched = await source.fetch(ask)
     except TimeoutError:
@@ -101,9 +101,9 @@ def _projects(
     fetched: object, layer: Layer, checked: CheckedAnswers
 ) -> frozenset[str | None] | None:
     """Return the projects that the fragments name; None if the answer makes no sense."""
-    if not isinstance(fetched, Fetched):
+    if not isinstance(fetched, SourceResult):
         return None
-    projects = checked.recall((fetched, layer))
+    projects = checked.peek((fetched, layer))
     if projects is None and all(_is_sound(fragment, layer) for fragment in fetched.fragments):
         projects = frozenset(fragment.project_id for fragment in fetched.fragments)
         checked.put((fetched, layer), projects)
@@ -126,10 +126,10 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _gathered(project_id: str, pairs: Sequence[tuple[Source, Answer]]) -> Gathered:
+def _gathered(project_id: str, pairs: Sequence[tuple[Source, Answer]]) -> SourceResults:
     """Put the answers together; those that end the request are raised, in the order of sources."""
     fragments: dict[Layer, list[Fragment]] = {layer: [] for layer in Layer}
-    left_out: list[LeftOut] = []
+    left_out: list[Omission] = []
     warnings: list[tuple[Layer, str]] = []
     failures: list[Failure] = []
     unavailable: list[tuple[Layer, str]] = []
@@ -145,7 +145,7 @@ def _gathered(project_id: str, pairs: Sequence[tuple[Source, Answer]]) -> Gather
         fragments[source.layer] += fetched.fragments
         left_out += fetched.left_out
         warnings += [(source.layer, warning) for warning in fetched.warnings]
-    return Gathered(
+    return SourceResults(
         fragments={layer: tuple(found) for layer, found in fragments.items()},
         left_out=tuple(left_out),
         warnings=(*warnings, *unavailable),

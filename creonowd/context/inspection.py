@@ -9,7 +9,7 @@ from msgspec import UNSET, UnsetType
 from msgspec.structs import asdict
 
 from creonowd.context.assemble import Assembly
-from creonowd.context.budget import LARGEST_TOTAL, Figures
+from creonowd.context.budget import LARGEST_TOTAL, Allowances
 from creonowd.context.evidence import Decision
 from creonowd.context.fragment import Action, Layer, Reason, Rule
 from creonowd.context.prefix import PrefixComparison
@@ -109,7 +109,7 @@ def inspect(
     short = (
         d for d in assembly.decisions() if d.is_short and d.evidence.rule in _GROWS_WITH_BUDGET
     )
-    first_short = min(map(_turn, short), default=len(_FILL_ORDER))
+    first_short = min(map(_growth_order, short), default=len(_FILL_ORDER))
     return InspectResult(
         **asdict(provenance(assembly, comparison, target)),
         layers_detail=LayerDetails(
@@ -122,30 +122,30 @@ def inspect(
 
 def _detail(assembly: Assembly, layer: Layer, first_short: int) -> LayerDetail:
     decisions = assembly.layers[layer].decisions
-    figures = assembly.plan.figures
+    allowances = assembly.plan.allowances
     return LayerDetail(
         **asdict(summary(assembly, layer)),
         content="".join(decision.rendered for decision in decisions),
         fragments=[
-            _fragment(decision, _fits_with(figures, decision, first_short))
+            _fragment(decision, _fits_with(allowances, decision, first_short))
             for decision in decisions
         ],
-        budget_tokens=figures.share(layer),
-        minimum_tokens=figures.minimum(layer),
+        budget_tokens=allowances.share(layer),
+        minimum_tokens=allowances.minimum(layer),
     )
 
 
-def _fits_with(figures: Figures, decision: Decision, first_short: int) -> int | None:
+def _fits_with(allowances: Allowances, decision: Decision, first_short: int) -> int | None:
     """Return how much more budget keeps all of a candidate, if nothing else takes it first."""
-    if decision.fits_with is None or _turn(decision) > first_short:
+    if decision.fits_with is None or _growth_order(decision) > first_short:
         return None
     in_rules = decision.evidence.layer is Layer.RULES
-    more = figures.more_for_rules(decision.fits_with) if in_rules else decision.fits_with
-    return None if more is None or figures.total + more > LARGEST_TOTAL else more
+    more = allowances.more_for_rules(decision.fits_with) if in_rules else decision.fits_with
+    return None if more is None or allowances.total + more > LARGEST_TOTAL else more
 
 
-def _turn(decision: Decision) -> int:
-    """Return when a candidate gets more of a growing budget: Rules first, Retrieved last."""
+def _growth_order(decision: Decision) -> int:
+    """Order in which layers grow with the budget."""
     in_window = decision.evidence.rule is Rule.WINDOW
     return _FILL_ORDER.index((decision.evidence.layer, in_window))
 
@@ -155,7 +155,7 @@ def _fragment(decision: Decision, fits_with: int | None) -> FragmentDetail:
     return FragmentDetail(
         source_ref=evidence.source_ref,
         content=decision.text,
-        tokens=decision.tokens if decision.stays else evidence.before_tokens,
+        tokens=decision.tokens if decision.is_kept else evidence.before_tokens,
         action=evidence.action,
         reason=evidence.reason,
         rule=evidence.rule,
@@ -168,7 +168,7 @@ def _fragment(decision: Decision, fits_with: int | None) -> FragmentDetail:
 
 def _totals(assembly: Assembly) -> InspectTotals:
     kept, trimmed, dropped = (assembly.count(action) for action in Action)
-    total = assembly.plan.figures.total
+    total = assembly.plan.allowances.total
     return InspectTotals(
         token_count=assembly.tokens,
         fixed_tokens=assembly.fixed_tokens,

@@ -70,7 +70,7 @@ class Manuscript:
             segment = self.segment_at(segment.end)
             yield segment
 
-    def between(self, start: int, end: int) -> str:
+    def read_span(self, start: int, end: int) -> str:
         """Read what may be sent of a span."""
         if start >= end:
             return ""
@@ -126,7 +126,7 @@ class Manuscript:
             return Segment(start.at, end.at, raw, raw_start, redacted, redacted.text)
         first = redacted.offset_of(raw, start.at - raw_start)
         last = redacted.offset_of(raw, end.at - raw_start)
-        # What was found beyond the split points counts for the neighbouring segments.
+        # Secrets beyond the split points belong to the neighbouring segments.
         own_findings = redacted.findings_between(first, last)
         self._redacted[start.at] = redacted._replace(findings=own_findings)
         return Segment(start.at, end.at, raw, raw_start, redacted, redacted.text[first:last])

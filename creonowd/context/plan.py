@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from enum import StrEnum
 
-from creonowd.context.budget import Figures
-from creonowd.context.fragment import Layer, LeftOut, Span
+from creonowd.context.budget import Allowances
+from creonowd.context.fragment import Layer, Omission, Span
 from creonowd.errors import WarningCode
 from creonowd.model import Model
 from creonowd.text import count_line_ends
@@ -201,11 +201,11 @@ class Plan(Model):
     project_id: str
     document_id: str
     skill: SkillNeeds
-    figures: Figures
+    allowances: Allowances
     document: Document | None = None
     additional_input: str = ""
     warnings: tuple[str, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[Omission, ...] = ()
     source_timeout_ms: int = 10_000
 
     @property
@@ -216,18 +216,18 @@ class Plan(Model):
     @property
     def step(self) -> int:
         """The step in which the window and the query move."""
-        return step(self.figures, self.surrounding)
+        return step(self.allowances, self.surrounding)
 
 
 def shows_document(plan: Plan) -> bool:
     """Return whether the text around the cursor is wanted."""
     wanted = wants(plan.skill.rules, Need.SURROUNDING)
-    return wanted and Layer.IMMEDIATE not in plan.figures.off
+    return wanted and Layer.IMMEDIATE not in plan.allowances.off
 
 
-def step(figures: Figures, surrounding: int | None) -> int:
+def step(allowances: Allowances, surrounding: int | None) -> int:
     """Return the step G in which window and query move; it depends on skill and profile alone."""
-    width = figures.share(Layer.IMMEDIATE) if surrounding is None else surrounding
+    width = allowances.share(Layer.IMMEDIATE) if surrounding is None else surrounding
     return max(1, width // 4)
 
 

@@ -41,7 +41,7 @@ class PrefixComparison(Model):
     change: PrefixChange | UnsetType = UNSET
 
 
-class PrefixImprint(Model):
+class PrefixDigest(Model):
     """A stable prefix: its hash, and its sources in order with a digest of each.
 
     Digests are Python's own hashes: they mean nothing outside this process and never leave it.
@@ -65,35 +65,35 @@ class PrefixMemory:
     """The last stable prefix of each caller, until the daemon ends."""
 
     def __init__(self, capacity: int = MOST_CALLERS) -> None:
-        self._last: Memo[PrefixKey, PrefixImprint] = Memo(capacity)
+        self._last: Memo[PrefixKey, PrefixDigest] = Memo(capacity)
 
-    def compare(self, key: PrefixKey, imprint: PrefixImprint) -> PrefixComparison:
+    def compare(self, key: PrefixKey, digest: PrefixDigest) -> PrefixComparison:
         """Compare a stable prefix with that of the caller's previous call."""
-        before = self._last.recall(key)
+        before = self._last.peek(key)
         if before is None:
             return PrefixComparison()
-        if before.hash == imprint.hash:
+        if before.hash == digest.hash:
             return PrefixComparison(unchanged=True)
-        return PrefixComparison(change=first_change(before, imprint) or UNSET)
+        return PrefixComparison(change=first_change(before, digest) or UNSET)
 
-    def remember(self, key: PrefixKey, imprint: PrefixImprint) -> None:
+    def remember(self, key: PrefixKey, digest: PrefixDigest) -> None:
         """Make this the caller's previous call."""
-        self._last.put(key, imprint)
+        self._last.put(key, digest)
 
 
-def imprint_of(prefix_hash: str, decisions: Iterable[Decision]) -> PrefixImprint:
-    """Return the imprint of a stable prefix, given the decisions on its units in order."""
-    return PrefixImprint(
+def digest_of(prefix_hash: str, decisions: Iterable[Decision]) -> PrefixDigest:
+    """Return the digest of a stable prefix, given the decisions on its units in order."""
+    return PrefixDigest(
         hash=prefix_hash,
         sources=tuple(
             (decision.evidence.source_ref, hash((decision.evidence.layer, decision.rendered)))
             for decision in decisions
-            if decision.stays
+            if decision.is_kept
         ),
     )
 
 
-def first_change(before: PrefixImprint, after: PrefixImprint) -> PrefixChange | None:
+def first_change(before: PrefixDigest, after: PrefixDigest) -> PrefixChange | None:
     """Return the first source in which two stable prefixes differ."""
     old, new = before.sources, after.sources
     shared = min(len(old), len(new))

@@ -25,7 +25,7 @@ def render_text(words: str, tools: TextTools) -> Rendered:
 
 def render_layer(layer: Layer, decisions: Sequence[Decision], tools: TextTools) -> Rendered:
     """Render a layer: its title, and what is kept of it in reading order."""
-    kept = [decision for decision in decisions if decision.stays]
+    kept = [decision for decision in decisions if decision.is_kept]
     kinds = [decision.kind for decision in kept]
     first = kinds.index(FragmentKind.CONSTRAINT) if FragmentKind.CONSTRAINT in kinds else None
     parts = [render_text(title(layer, empty=not kept), tools), _render_units(kept[:first])]
@@ -36,7 +36,7 @@ def render_layer(layer: Layer, decisions: Sequence[Decision], tools: TextTools) 
 
 def layer_tokens(layer: Layer, decisions: Sequence[Decision], tools: TextTools) -> int:
     """Count a layer as `render_layer` renders it."""
-    kept = [decision for decision in decisions if decision.stays]
+    kept = [decision for decision in decisions if decision.is_kept]
     tokens = tools.count(title(layer, empty=not kept))
     if any(decision.kind is FragmentKind.CONSTRAINT for decision in kept):
         tokens += tools.count(CONSTRAINTS)

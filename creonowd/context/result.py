@@ -185,7 +185,7 @@ def budget(assembly: Assembly) -> ContextBudget:
         immediate_tokens=costs[3],
         total_tokens=sum(costs),
     )
-    return ContextBudget(max_input_tokens=assembly.plan.figures.total, estimate=estimate)
+    return ContextBudget(max_input_tokens=assembly.plan.allowances.total, estimate=estimate)
 
 
 def redaction_evidence(assembly: Assembly) -> list[RedactionEvidence]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Protocol
 
-from creonowd.context.fragment import STABLE, Fragment, Layer, LeftOut
+from creonowd.context.fragment import STABLE, Fragment, Layer, Omission
 from creonowd.context.plan import (
     CHUNK_LIMIT,
     LONGEST_QUERY,
@@ -17,7 +17,7 @@ from creonowd.context.plan import (
 from creonowd.model import Model
 
 
-class Ask(Model):
+class SourceQuery(Model):
     """What a source is asked for.
 
     Sources of the stable layers get neither document nor query: nothing dynamic may leak into
@@ -35,7 +35,7 @@ class Ask(Model):
     recent_summary: int = 0
 
 
-class Fetched(Model, cache_hash=True):
+class SourceResult(Model, cache_hash=True):
     """What a source returns: fragments of its layer, what it had to leave out, and warnings.
 
     A source that finds nothing changed should return the very same value again: it is then
@@ -43,7 +43,7 @@ class Fetched(Model, cache_hash=True):
     """
 
     fragments: tuple[Fragment, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[Omission, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -80,31 +80,31 @@ class Source(Protocol):
         """Its own deadline; None is the engine's."""
         ...
 
-    async def fetch(self, ask: Ask) -> Fetched:
+    async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return the fragments for one assembly; any exception means that there are none."""
         ...
 
 
-def asked(plan: Plan, sources: Iterable[Source]) -> list[Source]:
+def wanted_sources(plan: Plan, sources: Iterable[Source]) -> list[Source]:
     """Choose the sources of layers that are on and that the skill asks for."""
     return [
         source
         for source in sources
-        if source.layer not in plan.figures.off and wants(plan.skill.rules, source.need)
+        if source.layer not in plan.allowances.off and wants(plan.skill.rules, source.need)
     ]
 
 
-def ask_for(plan: Plan, layer: Layer) -> Ask:
+def query_for(plan: Plan, layer: Layer) -> SourceQuery:
     """Say what a source of a layer is told."""
-    ask = Ask(project_id=plan.project_id, skill_id=plan.skill.skill_id, limit=CHUNK_LIMIT)
+    ask = SourceQuery(project_id=plan.project_id, skill_id=plan.skill.skill_id, limit=CHUNK_LIMIT)
     return ask if layer in STABLE else _dynamic(plan, ask)
 
 
-def _dynamic(plan: Plan, ask: Ask) -> Ask:
+def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
     document = plan.document
     searched = "" if document is None else query(document.text, document.here.start, plan.step)
     rules = plan.skill.rules
-    return Ask(
+    return SourceQuery(
         project_id=ask.project_id,
         skill_id=ask.skill_id,
         limit=ask.limit,

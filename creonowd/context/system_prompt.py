@@ -12,19 +12,19 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from creonowd.context.budget import Figures
+from creonowd.context.budget import Allowances
 from creonowd.context.evidence import (
     Decision,
     LayerOutcome,
-    cut,
     drop,
     drop_unread,
     keep,
+    keep_part,
     of_layer,
     summarise_layer,
 )
-from creonowd.context.fragment import Fragment, FragmentKind, Layer, LeftOut, Rule
-from creonowd.context.prefix import PrefixImprint, imprint_of
+from creonowd.context.fragment import Fragment, FragmentKind, Layer, Omission, Rule
+from creonowd.context.prefix import PrefixDigest, digest_of
 from creonowd.context.render import Rendered, join, render_layer, render_text
 from creonowd.context.rules_layer import rank_entities, reading_order, trim_rules, untrimmed_tokens
 from creonowd.context.template import CLOSING, CONSTRAINTS, HEAD, title
@@ -104,8 +104,8 @@ class SystemPromptInput(Model, cache_hash=True):
 
     rules: tuple[Fragment, ...]
     settings: tuple[Fragment, ...]
-    left_out: tuple[LeftOut, ...]
-    figures: Figures
+    left_out: tuple[Omission, ...]
+    allowances: Allowances
     mentioned: frozenset[str] = frozenset()
 
     @property
@@ -129,7 +129,7 @@ class SystemPrompt(Model):
     rules: LayerOutcome
     settings: LayerOutcome
     rules_over: bool
-    imprint: PrefixImprint
+    digest: PrefixDigest
     weight: int
 
 
@@ -138,7 +138,7 @@ def redact_rules(
 ) -> PreparedRules | RedactedRules:
     """Redact the rules unless they are kept from before; refuse rules too long to be counted."""
     key = ("rules", tools.key, fragments)
-    prepared: PreparedRules | None = tools.memory.layers.recall(key)
+    prepared: PreparedRules | None = tools.memory.layers.peek(key)
     if prepared is not None:
         return prepared
     guard_lengths(fragments, tools)
@@ -167,7 +167,7 @@ def redact_settings(
 ) -> PreparedSettings | RedactedSettings:
     """Redact the settings unless they are kept from before."""
     key = ("settings", tools.key, fragments)
-    prepared: PreparedSettings | None = tools.memory.layers.recall(key)
+    prepared: PreparedSettings | None = tools.memory.layers.peek(key)
     if prepared is not None:
         return prepared
     ordered = sorted(fragments, key=lambda f: (f.place, f.source_ref, f.text))
@@ -200,8 +200,8 @@ def _make_system_prompt(
     given: SystemPromptInput, rules: PreparedRules, settings: PreparedSettings, tools: TextTools
 ) -> SystemPrompt:
     ranking = rank_entities(rules.entities, given.mentioned, tools.memory.mentions)
-    trimmed = trim_rules(rules.units, given.figures.rules_line, ranking, tools)
-    allowance = _settings_allowance(given.figures, trimmed.decisions, tools)
+    trimmed = trim_rules(rules.units, given.allowances.rules_line, ranking, tools)
+    allowance = _settings_allowance(given.allowances, trimmed.decisions, tools)
     kept_settings = trim_settings(settings.units, allowance, tools)
     up_to_rules = join(
         [render_text(HEAD, tools), render_layer(Layer.RULES, trimmed.decisions, tools)]
@@ -222,19 +222,19 @@ def _make_system_prompt(
         rules=summarise_layer((*trimmed.decisions, *of_layer(Layer.RULES, unread))),
         settings=summarise_layer((*kept_settings, *of_layer(Layer.SETTINGS, unread))),
         rules_over=trimmed.over_line,
-        imprint=imprint_of(hasher.hexdigest(), [*trimmed.decisions, *kept_settings]),
+        digest=digest_of(hasher.hexdigest(), [*trimmed.decisions, *kept_settings]),
         weight=given.weight + 2 * len(prompt.text),
     )
 
 
-def _settings_allowance(figures: Figures, rules: Sequence[Decision], tools: TextTools) -> int:
+def _settings_allowance(allowances: Allowances, rules: Sequence[Decision], tools: TextTools) -> int:
     """Return what Settings may take; below zero, how much is missing before they may take any."""
     constraints = any(
-        decision.kind is FragmentKind.CONSTRAINT and decision.stays for decision in rules
+        decision.kind is FragmentKind.CONSTRAINT and decision.is_kept for decision in rules
     )
     fixed = fixed_tokens(tools, constraints=constraints)
-    promised = figures.minimum(Layer.RETRIEVED) + figures.minimum(Layer.IMMEDIATE)
-    return figures.total - fixed - sum(decision.tokens for decision in rules) - promised
+    promised = allowances.minimum(Layer.RETRIEVED) + allowances.minimum(Layer.IMMEDIATE)
+    return allowances.total - fixed - sum(decision.tokens for decision in rules) - promised
 
 
 def fixed_tokens(tools: TextTools, *, constraints: bool) -> int:
@@ -272,7 +272,7 @@ def _cut_or_drop(unit: Unit, room: int, tools: TextTools) -> Decision:
     fitting = bisect_left(ends, x=True, key=lambda end: _head(unit, end, tools).tokens > room)
     if not fitting or not _PROSE.search(unit.text, 0, ends[fitting - 1]):
         return drop(unit, Rule.SETTINGS_SHARE, missing)
-    return cut(_head(unit, ends[fitting - 1], tools), Rule.SETTINGS_SHARE, missing)
+    return keep_part(_head(unit, ends[fitting - 1], tools), Rule.SETTINGS_SHARE, missing)
 
 
 def _head(unit: Unit, end: int, tools: TextTools) -> Unit:

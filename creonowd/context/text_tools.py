@@ -37,7 +37,7 @@ class TextTools:
         *,
         size_limit: int = 20_000,
     ) -> None:
-        self.tokenizer = RememberedTokenizer(tokenizer, memory.counts)
+        self.tokenizer = CachingTokenizer(tokenizer, memory.counts)
         self.memory = memory
         self.size_limit = size_limit
         self.key = (tokenizer.id, tokenizer.version, size_limit)
@@ -93,7 +93,7 @@ class TextTools:
         found: dict[str, RedactedText] = {}
         for start in range(0, len(texts), _BATCH):
             batch = [well_formed(text) for text in texts[start : start + _BATCH]]
-            for text, spotless in zip(batch, self._redactor.surely_clean(batch), strict=True):
+            for text, spotless in zip(batch, self._redactor.are_clean(batch), strict=True):
                 if spotless:
                     found[text] = RedactedText(text)
         return found
@@ -151,7 +151,7 @@ class RedactedText(NamedTuple):
         return min(offset - shift, len(self.text))
 
 
-class RememberedTokenizer:
+class CachingTokenizer:
     """A tokenizer that counts no text twice and fails only with `TokenizerFailedError`."""
 
     def __init__(self, tokenizer: Tokenizer, counts: Memo[CountKey, int]) -> None:
@@ -224,12 +224,12 @@ class TextRedactor(Protocol):
         """List what `redact` replaces, in order."""
         ...
 
-    def surely_clean(self, texts: Sequence[str]) -> list[bool]:
+    def are_clean(self, texts: Sequence[str]) -> list[bool]:
         """Return for each text whether it certainly holds no secret; cheaper than `find`."""
         ...
 
 
-class Weighed(Protocol):
+class Cacheable(Protocol):
     """A value that the engine keeps between assemblies."""
 
     @property
@@ -271,5 +271,5 @@ def _weigh_count(key: CountKey, _count: int) -> int:
     return ENTRY_WEIGHT + len(key[1])
 
 
-def _weigh_value(_key: Any, value: Weighed) -> int:
+def _weigh_value(_key: Any, value: Cacheable) -> int:
     return value.weight

@@ -120,7 +120,7 @@ def _key(fragment: Fragment, tools_key: object) -> object:
 
 
 def _recall(fragment: Fragment, key: object, tools: TextTools) -> Unit | None:
-    unit: Unit | None = tools.memory.units.recall(key)
+    unit: Unit | None = tools.memory.units.peek(key)
     if unit is None or unit.fragment is fragment or unit.fragment == fragment:
         return unit
     return replace(unit, fragment=fragment)

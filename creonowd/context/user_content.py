@@ -87,11 +87,11 @@ def trim_user_content(
     window = DocumentWindow()
     if given.around is not None:
         left = room - sum(note.tokens for note in notes)
-        window = fit_window(given.around, left, plan.figures.total)
+        window = fit_window(given.around, left, plan.allowances.total)
     immediate = _immediate_order(window, given.pinned, notes)
     taken = system_prompt.prompt.tokens + layer_tokens(Layer.IMMEDIATE, immediate, tools)
     taken += tools.count(title(Layer.RETRIEVED, empty=False))
-    retrieved = trim_retrieved(given.chunks, plan.figures.total - taken, window.span)
+    retrieved = trim_retrieved(given.chunks, plan.allowances.total - taken, window.span)
     return UserContent(retrieved=retrieved, immediate=immediate)
 
 
@@ -100,7 +100,7 @@ def redact_pinned(plan: Plan, manuscript: Manuscript | None, tools: TextTools) -
     task = plan.skill.task
     selection = ""
     if manuscript is not None and plan.document is not None and plan.document.selection is not None:
-        selection = manuscript.between(*plan.document.selection)
+        selection = manuscript.read_span(*plan.document.selection)
     added = tools.redact(plan.additional_input)
     values = {
         "text": selection,
@@ -268,7 +268,7 @@ def _immediate_order(
 def _room(plan: Plan, system_prompt: SystemPrompt, pinned: PinnedUnits, tools: TextTools) -> int:
     """Return what is left for the document and Retrieved; fail if not even pinned text fits."""
     empty_retrieved = tools.count(title(Layer.RETRIEVED, empty=True))
-    spare = plan.figures.total - system_prompt.prompt.tokens - empty_retrieved - pinned.tokens
+    spare = plan.allowances.total - system_prompt.prompt.tokens - empty_retrieved - pinned.tokens
     titles = tools.count(title(Layer.IMMEDIATE, empty=not pinned.units))
     if spare < titles:
         _refuse_budget(plan, system_prompt, pinned, empty_retrieved + titles)
@@ -291,12 +291,12 @@ def _refuse_budget(
         "fixed": system_prompt.prompt.fixed + titles,
     }
     sources = [
-        *((d.evidence.source_ref, d.tokens) for d in system_prompt.rules.decisions if d.stays),
-        *((d.evidence.source_ref, d.tokens) for d in system_prompt.settings.decisions if d.stays),
+        *((d.evidence.source_ref, d.tokens) for d in system_prompt.rules.decisions if d.is_kept),
+        *((d.evidence.source_ref, d.tokens) for d in system_prompt.settings.decisions if d.is_kept),
         *((unit.ref, unit.tokens) for unit in pinned.units),
     ]
     longest = sorted(sources, key=lambda source: (-source[1], source[0]))[:MOST_NAMED]
-    needed, total = sum(parts.values()), plan.figures.total
+    needed, total = sum(parts.values()), plan.allowances.total
     figures = ", ".join(f"{name} {tokens}" for name, tokens in parts.items() if tokens)
     raise DaemonError(
         ErrorCode.CONTEXT_INPUT_TOO_LARGE,

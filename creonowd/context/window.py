@@ -111,7 +111,7 @@ def surroundings_of(plan: Plan, manuscript: Manuscript, tools: TextTools) -> Sur
     if document is None or not document.text.strip():
         return None
     start, end = document.here
-    most, around = plan.figures.total, plan.surrounding
+    most, around = plan.allowances.total, plan.surrounding
     floor = 0 if around is None else max(0, start - around)
     ceiling = len(document.text) if around is None else end + around
     ref = visible_ref(document.source_ref, tools)

@@ -43,7 +43,7 @@ class ArchiveProgress(NamedTuple):
     total_bytes: int
 
 
-Report = Callable[[ArchiveProgress], None]
+ReportProgress = Callable[[ArchiveProgress], None]
 
 
 class ExportResult(NamedTuple):
@@ -57,7 +57,7 @@ def export(
     conversation: ConversationFolder,
     path: Path,
     stop: StopSignal,
-    report: Report,
+    report: ReportProgress,
     rounds: bytes | None = None,
 ) -> ExportResult:
     """Pack every file that is there, the recipes of those that are not, and the rounds."""
@@ -87,7 +87,11 @@ class _Packer:
     """Writes the files of a conversation into an open archive."""
 
     def __init__(
-        self, conversation: ConversationFolder, archive: ZipFile, stop: StopSignal, report: Report
+        self,
+        conversation: ConversationFolder,
+        archive: ZipFile,
+        stop: StopSignal,
+        report: ReportProgress,
     ) -> None:
         self._conversation = conversation
         self._archive = archive

@@ -21,7 +21,12 @@ from msgspec import Raw
 
 from creonowd.clock import Clock
 from creonowd.context_files import record_store, records
-from creonowd.context_files.archive_export import PREFIX, ArchiveProgress, Report, is_too_dense
+from creonowd.context_files.archive_export import (
+    PREFIX,
+    ArchiveProgress,
+    ReportProgress,
+    is_too_dense,
+)
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.lazy_files import MAX_RECIPE_BYTES
 from creonowd.context_files.new_file import write_new_file
@@ -102,7 +107,7 @@ def import_archive(
     rules: ImportRules,
     *,
     stop: StopSignal,
-    report: Report,
+    report: ReportProgress,
 ) -> ImportResult:
     """Check an archive, stage its files, and put all of them into a conversation."""
     with _open_archive(path, rules.max_bytes) as (archive, size):
@@ -287,7 +292,12 @@ class _Unpacker:
     """Unpacks an archive into a staging folder."""
 
     def __init__(
-        self, archive: ZipFile, layout: _Layout, staging: Path, stop: StopSignal, report: Report
+        self,
+        archive: ZipFile,
+        layout: _Layout,
+        staging: Path,
+        stop: StopSignal,
+        report: ReportProgress,
     ) -> None:
         self._archive = archive
         self._layout = layout
@@ -323,7 +333,7 @@ class _Unpacker:
             return Move(record=declared.record, staged=None)
         number, stats = self._unpack_entry(entry)
         if declared.sha256 != stats.sha256:
-            raise invalid_archive("hash", "A file is not the one that the manifest tells of.")
+            raise invalid_archive("hash", "A file is not the one that the manifest lists.")
         record = msgspec.structs.replace(declared.record, stats=stats)
         return Move(record=record, staged=number)
 

@@ -13,7 +13,7 @@ from creonowd.rpc.requests import report_progress
 from creonowd.threads import in_thread
 
 if TYPE_CHECKING:
-    from creonowd.context_files.archive_export import ArchiveProgress, ExportResult, Report
+    from creonowd.context_files.archive_export import ArchiveProgress, ExportResult, ReportProgress
     from creonowd.context_files.archive_import import ImportResult
     from creonowd.context_files.record_store import NewRounds
 
@@ -87,7 +87,7 @@ def _check_folder(path: Path) -> None:
         )
 
 
-def _reporter(clock: Clock) -> "Report":
+def _reporter(clock: Clock) -> "ReportProgress":
     """Return a function that sends progress from a thread to the client, ten times a second."""
     last = 0.0
 

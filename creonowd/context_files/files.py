@@ -30,7 +30,7 @@ from creonowd.context_files.search import (
     find_matches,
 )
 from creonowd.context_files.search_engines import find_ripgrep
-from creonowd.context_files.slices import Amount, FilePage, FileTail, Preview, Reader
+from creonowd.context_files.slices import FilePage, FileTail, Preview, Reader, TextLength
 from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
@@ -119,7 +119,7 @@ class ContextFiles:
         self.settings = settings
         self.recipes = recipes
         self.views = FileViews(redactor, sensitive=settings.context_sensitive)
-        self.inline_limits = Amount(settings.max_inline_chars, settings.max_inline_bytes)
+        self.inline_limits = TextLength(settings.max_inline_chars, settings.max_inline_bytes)
         self._materialiser = Materialiser(recipes, settings)
         # Readers have threads of their own, so that they never wait for many puts and their syncs.
         self._writers = CapacityLimiter(_THREADS)

@@ -22,7 +22,7 @@ from creonowd.model import Model, Params, Result
 from creonowd.rpc.peer import Peer
 from creonowd.settings import Settings
 from creonowd.storage import atomic, relative_paths
-from creonowd.threads import entered
+from creonowd.threads import enter_in_thread
 from creonowd.workspace.projects import Projects
 
 MAX_RECIPE_BYTES = 64 * 1024
@@ -133,7 +133,7 @@ class Materialiser:
             hosts.append(reader)
         context = ProducerContext(conversation, record, hosts, self._timeout_ms)
         next_chunk = self._recipes.start(context)
-        async with entered(conversation.write_lazy_file(record)) as writer:
+        async with enter_in_thread(conversation.write_lazy_file(record)) as writer:
             while (chunk := await next_chunk()) is not None:
                 if writer.size + len(chunk) > self._max_bytes:
                     raise DaemonError(

@@ -49,7 +49,7 @@ class StatsCounter:
             self._newlines.append(0)
         first, last = data.find(b"\n"), data.rfind(b"\n")
         if first >= 0:
-            # To measure every line would take longer than all the rest.
+            # To measure every line would take longer than reading the file.
             self._longest_line = max(self._longest_line, self._line + first, last - first)
             self._line = 0
         self._line += len(data) - last - 1

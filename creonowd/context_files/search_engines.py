@@ -139,7 +139,7 @@ def run_ripgrep(program: Path, file: OpenFile, query: LineQuery) -> FoundLines |
     timer = threading.Timer(query.time_limit.left, process.kill)
     timer.start()
     try:
-        with process, query.stop.calling(process.kill):
+        with process, query.stop.on_stop(process.kill):
             places, total = _read_ripgrep(process, query)
     finally:
         timer.cancel()

@@ -318,7 +318,7 @@ def decode_damaged(data: bytes) -> str | None:
     return None if binary else text
 
 
-class Amount(NamedTuple):
+class TextLength(NamedTuple):
     """A length of text, counted both ways."""
 
     characters: int
@@ -339,13 +339,13 @@ _ROOM_FOR_NOTE = 240
 _REVERSIBLE = "surrogateescape"
 
 
-def fits(content: str, limits: Amount) -> bool:
+def fits(content: str, limits: TextLength) -> bool:
     """Return whether a text is short enough to stand in a conversation whole."""
     return len(content) <= limits.characters and len(content.encode()) <= limits.bytes
 
 
 def preview(
-    file: OpenFile, ref_id: str, limits: Amount, reader: Reader, characters: int
+    file: OpenFile, ref_id: str, limits: TextLength, reader: Reader, characters: int
 ) -> Preview:
     """Show the head and the tail of a text of so many `characters`, within the limits.
 
@@ -356,19 +356,21 @@ def preview(
         head_end, tail_start = _preview_ends(file, limits, share)
         redacted = reader.read(file, [(0, head_end), (tail_start, size)])
         head, tail = file.read_at(0, head_end), file.read_at(tail_start, size - tail_start)
-        missing = Amount(characters - len(decode(head)) - len(decode(tail)), tail_start - head_end)
+        missing = TextLength(
+            characters - len(decode(head)) - len(decode(tail)), tail_start - head_end
+        )
         text = f"{redacted.texts[0]}\n{_note(ref_id, missing)}\n{redacted.texts[1]}"
         if fits(text, limits):
             return Preview(text, missing.characters, missing.bytes, redacted.evidence)
-    return Preview(_note(ref_id, Amount(characters, size)), characters, size, ())
+    return Preview(_note(ref_id, TextLength(characters, size)), characters, size, ())
 
 
 def binary_preview(ref_id: str, size: int) -> Preview:
     """Show of bytes that are no text only how many there are."""
-    return Preview(_note(ref_id, Amount(0, size)), 0, size, ())
+    return Preview(_note(ref_id, TextLength(0, size)), 0, size, ())
 
 
-def _preview_ends(file: OpenFile, limits: Amount, share: float) -> tuple[int, int]:
+def _preview_ends(file: OpenFile, limits: TextLength, share: float) -> tuple[int, int]:
     """Find where the head ends and the tail begins, between characters."""
     characters = int((limits.characters - _ROOM_FOR_NOTE) * share / 2)
     length = int((limits.bytes - _ROOM_FOR_NOTE) * share / 2)
@@ -381,7 +383,7 @@ def _preview_ends(file: OpenFile, limits: Amount, share: float) -> tuple[int, in
     )
 
 
-def _note(ref_id: str, missing: Amount) -> str:
+def _note(ref_id: str, missing: TextLength) -> str:
     what = f"{missing.characters} characters, " if missing.characters else ""
     return (
         f"[… {what}{missing.bytes} bytes left out; the whole is context file {ref_id}: "

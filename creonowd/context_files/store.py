@@ -83,7 +83,7 @@ class Store:
         """Delete a conversation and every file in it; return their records."""
         removed = conversation.remove_all()
         with self._lock, atomic.disk_errors(_WHAT):
-            # Someone else may have deleted it first, and a third begun a new one of that name.
+            # Someone else may have deleted it first, and another caller may have created a new one.
             if self._in_use.get(conversation.id.lower()) is conversation:
                 del self._in_use[conversation.id.lower()]
                 self._recent.forget(conversation)

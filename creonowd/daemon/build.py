@@ -19,9 +19,9 @@ from creonowd.context_files.retention import maintain
 from creonowd.context_files.store import Store
 from creonowd.engine.services import (
     Engine,
-    InFlight,
     Services,
     Session,
+    SkillRuns,
     Trouble,
     Troubles,
 )
@@ -118,7 +118,7 @@ async def build_services(
             "projects": lambda: _unreadable_projects(projects.set_aside),
             "budgets": lambda: _unreadable_budgets(budgets.set_aside()),
             "tokenizer": lambda: _unusable_tokenizers(tokenizers.problems()),
-            "sources": lambda: _failing_sources(hosts.resting()),
+            "sources": lambda: _failing_sources(hosts.paused()),
             "retrieval": lambda: _unindexed_projects(indexes.problems()),
         }
     )
@@ -134,21 +134,21 @@ async def build_services(
         tree=tree,
         watcher=watcher,
         constraints=constraints,
-        conversations=Chats(clock, redactor),
+        chats=Chats(clock, redactor),
         tokenizers=tokenizers,
         budgets=budgets,
         documents=documents,
         skills=Library(user_data, clock),
         engine=Engine(
-            providers=[sources, DocumentSources(runs), hosts],
+            source_providers=[sources, DocumentSources(runs), hosts],
             admission=Admission(settings.assemble_running, settings.assemble_waiting),
             memory=Memory(settings.assemble_memory),
         ),
         sources=sources,
         ai=ai,
         runs=runs,
-        in_flight=InFlight(),
-        prefix_reuse=SentPrefixes(),
+        in_flight=SkillRuns(),
+        sent_prefixes=SentPrefixes(),
         files=files,
         histories=Histories(user_data),
         code_laws=CodeLaws(clock),
@@ -159,7 +159,7 @@ async def build_services(
     if settings.warm_up:
         tasks.start_soon(tokenizers.warm)
     tasks.start_soon(maintain, files)
-    async with watcher.running(), indexes.running(), contextlib.aclosing(ai):
+    async with watcher.run(), indexes.run(), contextlib.aclosing(ai):
         yield services
 
 

@@ -23,9 +23,9 @@ from anyio.abc import TaskGroup
 from creonowd import __version__, logs
 from creonowd import settings as configuration
 from creonowd.clock import make_clock
-from creonowd.daemon import endpoint, viewer_pages
-from creonowd.daemon.life import Life
-from creonowd.daemon.viewer_pages import ViewerPages
+from creonowd.daemon import endpoint, viewer_server
+from creonowd.daemon.shutdown import Shutdown
+from creonowd.daemon.viewer_server import ViewerServer
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.access import Grant
 from creonowd.rpc.boundary import causes
@@ -67,7 +67,7 @@ def serve(options: Options) -> int:
             redactor = configuration.user_redactor(settings, options.user_data)
             logs.configure(options.user_data, settings, sys.stderr, redactor)
         _run(options, settings)
-        viewer_pages.remove(options.user_data)
+        viewer_server.remove(options.user_data)
     finally:
         endpoint.remove(options.user_data)
         logs.close()
@@ -104,8 +104,8 @@ async def _serve(options: Options, settings: configuration.Settings) -> None:
     async with anyio.create_task_group() as tasks:
         async with contextlib.AsyncExitStack() as opened:
             daemon = Daemon(options, settings, tasks, opened)
-            server, life = daemon.server, daemon.life
-            life.catch_signals()
+            server, shutdown = daemon.server, daemon.shutdown
+            shutdown.catch_signals()
             await daemon.open_transports()
             await daemon.load_services()
             # What is loaded now stays: collecting it again would stop every client for some 20 ms.
@@ -113,10 +113,10 @@ async def _serve(options: Options, settings: configuration.Settings) -> None:
             tasks.start_soon(daemon.pages.resume)
             log.info("daemon_started", version=__version__, pid=os.getpid())
             await server.exiting.wait()
-            life.arm_watchdog()
+            shutdown.arm_watchdog()
             clean = await server.drain(settings.drain_ms / 1000)
             log.info("daemon_stopping", reason=server.reason, drained=clean)
-        life.stop_watching()
+        shutdown.stop_watching()
         tasks.cancel_scope.cancel()
         log.info("daemon_stopped", reason=server.reason)
 
@@ -133,8 +133,8 @@ class Daemon:
     ) -> None:
         clock = make_clock(deterministic=settings.deterministic)
         self.server = Server((PING,), settings, clock, tasks, self)
-        self.life = Life(self.server.exit)
-        self.pages = ViewerPages(self.server, opened, options.user_data)
+        self.shutdown = Shutdown(self.server.exit)
+        self.pages = ViewerServer(self.server, opened, options.user_data)
         self.pid = os.getpid()
         self.loading = True
         self._options = options
@@ -199,7 +199,7 @@ class Daemon:
 
     def watch_parent(self, pid: int) -> None:
         """End the daemon when the process `pid` ends."""
-        self.life.watch_parent(pid)
+        self.shutdown.watch_parent(pid)
 
     async def viewer_address(self) -> str:
         """Return the address of the viewer, serving it if it is not served yet."""

@@ -13,7 +13,7 @@ import structlog
 from msgspec import Meta, UnsetType, structs
 
 from creonowd.context.assemble import Assembly, assemble, without_tokenizer
-from creonowd.context.budget import BudgetChange, BudgetProfile, apply_change, figures_of
+from creonowd.context.budget import BudgetChange, BudgetProfile, allowances_of, apply_change
 from creonowd.context.fragment import Action, FragmentKind, Span
 from creonowd.context.plan import Plan, SkillNeeds, Task, wants_document
 from creonowd.context.prefix import PrefixComparison, PrefixKey
@@ -34,7 +34,7 @@ from creonowd.workspace.projects import Project
 
 LONGEST_NAME = 256
 
-Name = Annotated[str, Meta(max_length=LONGEST_NAME)]
+ShortText = Annotated[str, Meta(max_length=LONGEST_NAME)]
 PositionInText = Annotated[int, Meta(ge=0)]
 
 _REFUSALS = {
@@ -64,12 +64,12 @@ class AssembleContext(Params):
     project_id: str
     document_id: DocumentId
     cursor_position: PositionInText
-    skill_id: Name
+    skill_id: ShortText
     additional_input: str | None = None
     selection: Selection | None = None
-    provider: Name | None = None
-    model: Name | None = None
-    tokenizer_version: Name | None = None
+    provider: ShortText | None = None
+    model: ShortText | None = None
+    tokenizer_version: ShortText | None = None
 
 
 class WhatIf(Model):
@@ -108,13 +108,13 @@ async def assemble_for_client(
 
 def compare_prefix(session: Session, result: ClientAssembly) -> PrefixComparison:
     """Compare the stable prefix with that of the previous call."""
-    return session.engine.prefixes.compare(result.key, result.assembly.system_prompt.imprint)
+    return session.engine.prefixes.compare(result.key, result.assembly.system_prompt.digest)
 
 
 def remember_prefix(session: Session, result: ClientAssembly) -> PrefixComparison:
     """Compare the stable prefix with that of the previous call, and become that call."""
     comparison = compare_prefix(session, result)
-    session.engine.prefixes.remember(result.key, result.assembly.system_prompt.imprint)
+    session.engine.prefixes.remember(result.key, result.assembly.system_prompt.digest)
     return comparison
 
 
@@ -185,7 +185,7 @@ async def _plan(
         project_id=project.project_id,
         document_id=request.document_id,
         skill=skill,
-        figures=figures_of(profile),
+        allowances=allowances_of(profile),
         document=located.document,
         additional_input=request.additional_input or "",
         warnings=(*skill_warnings, *profile_warnings, *located.warnings),
@@ -258,7 +258,7 @@ def log_assembly(assembly: Assembly, elapsed_ms: float, seen_once: SeenOnce) -> 
         "context_assembled",
         project_id=project_id,
         tokens=assembly.tokens,
-        budget=assembly.plan.figures.total,
+        budget=assembly.plan.allowances.total,
         stable_prefix_hash=assembly.system_prompt.hash,
         prompt_hash=assembly.prompt_hash,
         warnings=[str(text).partition(":")[0] for _, text in assembly.warnings],
@@ -287,14 +287,14 @@ def _log_rules(assembly: Assembly, seen_once: SeenOnce) -> None:
         "context_rules_overbudget",
         code=WarningCode.CONTEXT_RULES_OVERBUDGET,
         project_id=assembly.plan.project_id,
-        line=assembly.plan.figures.rules_line,
+        line=assembly.plan.allowances.rules_line,
         before_tokens=rules.before_tokens,
         dropped=rules.actions.get(Action.DROPPED, 0),
     )
     dropped = [
         decision.evidence.source_ref.rpartition("#")[2]
         for decision in rules.decisions
-        if decision.kind is FragmentKind.CONSTRAINT and not decision.stays
+        if decision.kind is FragmentKind.CONSTRAINT and not decision.is_kept
     ]
     if dropped:
         log.warning(

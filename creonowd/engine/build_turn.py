@@ -15,7 +15,8 @@ from creonowd.history.build_result import BuildResult, Part, PartSummary, Summar
 from creonowd.history.code_law import CodeLaw
 from creonowd.history.histories import History, StoredSummary
 from creonowd.history.rounds import Speaker
-from creonowd.history.summarise import ModelSummariser, extractive_summary, stored_summary
+from creonowd.history.summariser import ModelSummariser, stored_summary
+from creonowd.history.summary import extractive_summary
 from creonowd.history.tool_result import TodoItem
 from creonowd.history.tool_summary import ref_in
 from creonowd.history.turn import TurnContext, TurnPlan, TurnRequest, fit_turn, plan_turn

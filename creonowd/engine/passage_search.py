@@ -4,7 +4,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from creonowd.context.budget import figures_of
+from creonowd.context.budget import allowances_of
 from creonowd.context.fragment import Layer
 from creonowd.context.plan import query as text_before
 from creonowd.context.plan import step
@@ -15,10 +15,17 @@ from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.retrieval.project_index import IndexProgress, ProjectIndex
 from creonowd.retrieval.query import terms_of
-from creonowd.retrieval.ranking import Ranked, source_ref
+from creonowd.retrieval.ranking import RankedPassage, source_ref
 from creonowd.rpc.requests import report_progress
 from creonowd.sources.document import LocatedDocument, Position, open_document
-from creonowd.sources.passage_source import MOST, Explained, Search, Why, explain, without_terms
+from creonowd.sources.passage_source import (
+    MOST,
+    RankedPassages,
+    Search,
+    Why,
+    explain,
+    without_terms,
+)
 from creonowd.workspace.documents import DocumentId
 from creonowd.workspace.projects import Project
 
@@ -112,7 +119,7 @@ async def _locate(session: Session, project: Project, params: RetrieveContext) -
 async def _search(
     session: Session, project: Project, params: RetrieveContext, located: LocatedDocument
 ) -> Search:
-    figures = figures_of(await session.budgets.effective(project.project_id))
+    figures = allowances_of(await session.budgets.effective(project.project_id))
     document = located.document
     before = ""
     if params.query is None and document is not None:
@@ -127,7 +134,7 @@ async def _search(
 
 
 async def _passages(
-    session: Session, project: Project, search: Search, explained: Explained
+    session: Session, project: Project, search: Search, explained: RankedPassages
 ) -> tuple[list[RetrievedPassage], list[RedactionEvidence]]:
     """Redact all that is returned: texts, headings, and the terms of the query."""
     texts = [(source_ref(one.found), one.found.text) for one, _ in explained.passages]
@@ -143,7 +150,7 @@ async def _passages(
     return passages, [piece for piece in evidence if piece.source_ref]
 
 
-def _passage(ranked: Ranked, why: Why, content: str, heading: str) -> RetrievedPassage:
+def _passage(ranked: RankedPassage, why: Why, content: str, heading: str) -> RetrievedPassage:
     found = ranked.found
     return RetrievedPassage(
         source_ref=source_ref(found),

@@ -61,7 +61,7 @@ class Services:
     tree: Tree
     watcher: Watcher
     constraints: Constraints
-    conversations: Chats
+    chats: Chats
     tokenizers: Tokenizers
     budgets: Budgets
     documents: Documents
@@ -69,8 +69,8 @@ class Services:
     engine: "Engine"
     ai: ConfiguredProvider
     runs: Runs
-    in_flight: "InFlight"
-    prefix_reuse: SentPrefixes
+    in_flight: "SkillRuns"
+    sent_prefixes: SentPrefixes
     files: ContextFiles
     histories: Histories
     code_laws: CodeLaws
@@ -96,7 +96,7 @@ class Session:
         self.tree = services.tree
         self.watcher = services.watcher
         self.constraints = services.constraints
-        self.conversations = services.conversations
+        self.chats = services.chats
         self.tokenizers = services.tokenizers
         self.budgets = services.budgets
         self.documents = services.documents
@@ -105,7 +105,7 @@ class Session:
         self.ai = services.ai
         self.runs = services.runs
         self.in_flight = services.in_flight
-        self.prefix_reuse = services.prefix_reuse
+        self.sent_prefixes = services.sent_prefixes
         self.files = services.files
         self.histories = services.histories
         self.code_laws = services.code_laws
@@ -138,7 +138,7 @@ class SeenOnce:
 
     def add(self, key: str) -> bool:
         """Add a key, and return whether it is new."""
-        is_new = self._keys.recall(key) is None
+        is_new = self._keys.peek(key) is None
         self._keys.put(key, value=True)
         return is_new
 
@@ -149,9 +149,9 @@ def _concurrency() -> Concurrency:
 
 @dataclass(frozen=True)
 class Engine:
-    """What all assemblies of one daemon share; `providers` are asked in their order."""
+    """What all assemblies of one daemon share; `source_providers` are read in this order."""
 
-    providers: list[SourceProvider]
+    source_providers: list[SourceProvider]
     admission: Admission = field(default_factory=Admission)
     memory: Memory = field(default_factory=Memory)
     prefixes: PrefixMemory = field(default_factory=PrefixMemory)
@@ -164,7 +164,7 @@ class Engine:
 
     def sources_of(self, project: Project) -> list[Source]:
         """Return all sources of a project."""
-        return [source for provider in self.providers for source in provider.of(project)]
+        return [source for provider in self.source_providers for source in provider.of(project)]
 
 
 class Trouble(Model):
@@ -191,14 +191,14 @@ class _Run(NamedTuple):
     scope: anyio.CancelScope
 
 
-class InFlight:
+class SkillRuns:
     """Skill runs by their id, each with the connection that started it."""
 
     def __init__(self) -> None:
         self._runs: dict[str, _Run] = {}
 
     @contextlib.contextmanager
-    def entered(self, run_id: str, owner: str) -> Generator[None]:
+    def register(self, run_id: str, owner: str) -> Generator[None]:
         """Register a run for the block; cancelled, it fails with CANCELED.
 
         CONFLICT if the id is in use.

@@ -13,9 +13,9 @@ from msgspec.structs import replace
 from creonowd.context.result import AssembleResult, LayerSummaries, Provenance, answer
 from creonowd.engine.assembly import (
     AssembleContext,
-    Name,
     PositionInText,
     Selection,
+    ShortText,
     assemble_for_client,
     remember_prefix,
 )
@@ -69,7 +69,7 @@ class RunSkill(Params):
     """
 
     project_id: str
-    skill_id: Name
+    skill_id: ShortText
     document_id: DocumentId
     cursor_position: PositionInText
     selection: Selection | None = None
@@ -169,7 +169,7 @@ async def run_skill(session: Session, params: RunSkill) -> SkillRun:
     """
     run_id = session.clock.new_id("run") if params.run_id is None else params.run_id
     with (
-        session.in_flight.entered(run_id, session.peer.id),
+        session.in_flight.register(run_id, session.peer.id),
         closing(_OutputStream(session.peer, run_id, enabled=params.stream)) as stream,
     ):
         project = await session.projects.find(params.project_id)
@@ -272,7 +272,7 @@ async def _attempt(
         prefix_hash=prompt.stable_prefix_hash,
         mark_prefix=_is_worth_caching(session, project, prompt),
     )
-    session.prefix_reuse.note(project.project_id, prompt.stable_prefix_hash)
+    session.sent_prefixes.note(project.project_id, prompt.stable_prefix_hash)
     reply = await provider.answer(call, on_text)
     mode = params.judge or session.settings.ai_judge
     criteria = criteria_of(made.assembly)
@@ -304,7 +304,8 @@ def _is_worth_caching(session: Session, project: Project, prompt: AssembleResult
         point.hash == prefix and point.reaches_minimum for point in prompt.cache_break_points
     )
     return long_enough and (
-        prompt.stable_prefix_unchanged or session.prefix_reuse.is_likely(project.project_id, prefix)
+        prompt.stable_prefix_unchanged
+        or session.sent_prefixes.is_likely(project.project_id, prefix)
     )
 
 

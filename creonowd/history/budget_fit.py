@@ -21,10 +21,10 @@ from creonowd.settings import Settings
 PINNED = frozenset({Part.SYSTEM_PROMPT, Part.CODE_LAW, Part.TOOL_PROMPTS, Part.USER_INPUT})
 SNIPPET_LINES = 6
 
-Count = Callable[[str], int]
+CountText = Callable[[str], int]
 
 
-def message_cost(message: Message, count: Count) -> int:
+def message_cost(message: Message, count: CountText) -> int:
     """Count a message exactly: its content, and its calls' names and arguments."""
     return count(message.content) + sum(map(count, call_texts(message)))
 
@@ -49,7 +49,7 @@ def summary_policy(settings: Settings) -> SummaryPolicy:
 
 
 class SummaryThreshold(NamedTuple):
-    """When rounds are summarised: if all with `fixed` reaches `limit`; `keep` rounds stay."""
+    """Summarise when rounds plus `fixed` tokens reach `limit`; `keep` rounds stay."""
 
     tokenizer: str
     fixed: int
@@ -160,7 +160,7 @@ class Piece:
         """The cost of the piece; 0 once it is dropped."""
         return 0 if self.dropped else self._tokens
 
-    def replace(self, message: Message, rule: Step, count: Count) -> None:
+    def replace(self, message: Message, rule: Step, count: CountText) -> None:
         """Replace the message by a shorter one."""
         self.message, self._rule, self._tokens = message, rule, message_cost(message, count)
 
@@ -205,7 +205,7 @@ class Draft:
         covers: int,
         *,
         floor: int,
-        count: Count,
+        count: CountText,
         summary_of: Callable[[int], HistorySummary],
         tool_summaries: Mapping[str, str],
     ) -> None:

@@ -115,7 +115,7 @@ class BuildResult(Result):
     tokenizer_exact: bool
 
 
-Key = tuple[str, ...]
+TurnKey = tuple[str, ...]
 
 
 class SentPrompt(NamedTuple):
@@ -129,10 +129,10 @@ class LastTurns:
     """The last prompt of each conversation; not kept over a restart. Safe in any thread."""
 
     def __init__(self, capacity: int = 128) -> None:
-        self._prompts: Memo[Key, SentPrompt] = Memo(capacity)
+        self._prompts: Memo[TurnKey, SentPrompt] = Memo(capacity)
 
     def compare(
-        self, key: Key, messages: Sequence[Message], static: int, static_tokens: int
+        self, key: TurnKey, messages: Sequence[Message], static: int, static_tokens: int
     ) -> PrefixReuse:
         """Compare a prompt with the last one of its conversation, and keep it as the last one.
 
@@ -140,7 +140,7 @@ class LastTurns:
         """
         encoded = [message_text(message).encode() for message in messages]
         stable_hash = sha256(b"".join(encoded[:static])).hexdigest()
-        last = self._prompts.recall(key)
+        last = self._prompts.peek(key)
         self._prompts.put(key, SentPrompt(encoded, stable_hash))
         size = sum(map(len, encoded))
         common = 0 if last is None else _common_bytes(last.messages, encoded)
@@ -153,7 +153,7 @@ class LastTurns:
             share=round(common / size, 4) if size else 0.0,
         )
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: TurnKey) -> None:
         """Forget a conversation that was cleared."""
         self._prompts.forget(key)
 

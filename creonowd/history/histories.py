@@ -22,7 +22,7 @@ from creonowd.storage import journal
 FOLDER = journal.FOLDER
 REMEMBERED = 64
 
-Key = tuple[str, str]
+HistoryKey = tuple[str, str]
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -79,24 +79,24 @@ class Histories:
 
     def __init__(self, user_data: Path) -> None:
         self._user_data = user_data
-        self._locks: WeakValueDictionary[Key, anyio.Lock] = WeakValueDictionary()
-        self._summary_locks: WeakValueDictionary[Key, anyio.Lock] = WeakValueDictionary()
-        self._histories: Memo[Key, History] = Memo(REMEMBERED)
+        self._locks: WeakValueDictionary[HistoryKey, anyio.Lock] = WeakValueDictionary()
+        self._summary_locks: WeakValueDictionary[HistoryKey, anyio.Lock] = WeakValueDictionary()
+        self._histories: Memo[HistoryKey, History] = Memo(REMEMBERED)
 
-    async def read(self, key: Key) -> History:
+    async def read(self, key: HistoryKey) -> History:
         """Return the history of a conversation; one that never began is empty."""
         async with self.lock(key):
             return await self.current(key)
 
-    def lock(self, key: Key) -> anyio.Lock:
+    def lock(self, key: HistoryKey) -> anyio.Lock:
         """Return the lock that who changes a history holds."""
         return self._locks.setdefault(key, anyio.Lock())
 
-    def summary_lock(self, key: Key) -> anyio.Lock:
+    def summary_lock(self, key: HistoryKey) -> anyio.Lock:
         """Return the lock that who summarises rounds holds; the history may change meanwhile."""
         return self._summary_locks.setdefault(key, anyio.Lock())
 
-    async def append(self, key: Key, messages: Sequence[Message]) -> History:
+    async def append(self, key: HistoryKey, messages: Sequence[Message]) -> History:
         """Append checked messages, all or none; the caller holds `lock`."""
         before = await self.current(key)
         size = await self._write(key, before, _HistoryEntry(messages=tuple(messages)))
@@ -105,12 +105,14 @@ class Histories:
         self._histories.put(key, history)
         return replace(history, torn=before.torn)
 
-    async def summary_of(self, key: Key, first: Sequence[Round]) -> StoredSummary | None:
+    async def summary_of(self, key: HistoryKey, first: Sequence[Round]) -> StoredSummary | None:
         """Return the stored summary of these first rounds, if there is one."""
         history = await self.read(key)
         return history.summaries.get(len(first)) if _begins_with(history.rounds, first) else None
 
-    async def store_summary(self, key: Key, summary: StoredSummary, first: Sequence[Round]) -> None:
+    async def store_summary(
+        self, key: HistoryKey, summary: StoredSummary, first: Sequence[Round]
+    ) -> None:
         """Store a summary beside the rounds that it covers, unless these were cleared meanwhile."""
         async with self.lock(key):
             before = await self.current(key)
@@ -120,7 +122,7 @@ class Histories:
             history = replace(before.with_summary(summary), size=size, torn=False)
             self._histories.put(key, history)
 
-    async def clear(self, key: Key) -> int:
+    async def clear(self, key: HistoryKey) -> int:
         """Erase a history; return how many rounds it had."""
         async with self.lock(key):
             before = await self.current(key)
@@ -128,24 +130,24 @@ class Histories:
             self._histories.forget(key)
             return len(before.rounds)
 
-    async def current(self, key: Key) -> History:
+    async def current(self, key: HistoryKey) -> History:
         """Return the history; the caller holds `lock`."""
-        history = self._histories.recall(key)
+        history = self._histories.peek(key)
         size = await to_thread.run_sync(journal.size_of, self._path(key))
         if history is None or (history.size != size and not history.torn):
             history = await to_thread.run_sync(_load, self._path(key))
             self._histories.put(key, history)
         return history
 
-    def forget(self, key: Key) -> None:
+    def forget(self, key: HistoryKey) -> None:
         """Read a history from the disk at its next use; the caller holds `lock`."""
         self._histories.forget(key)
 
-    async def _write(self, key: Key, before: History, entry: _HistoryEntry) -> int:
+    async def _write(self, key: HistoryKey, before: History, entry: _HistoryEntry) -> int:
         data = msgspec.json.encode(entry)
         return await to_thread.run_sync(journal.append, self._path(key), before.size, data)
 
-    def _path(self, key: Key) -> Path:
+    def _path(self, key: HistoryKey) -> Path:
         return journal.path_of(self._user_data, *key)
 
 

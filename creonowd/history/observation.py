@@ -288,7 +288,7 @@ def cached_redactor(value: Any, redactor: Redactor) -> Redactor:
     clean: set[str] = set()
     left = iter({text for text in texts if len(text) <= _SMALL_TEXT and "\n" not in text})
     while batch := list(islice(left, _BATCH)):
-        checked = zip(batch, redactor.surely_clean(batch), strict=True)
+        checked = zip(batch, redactor.are_clean(batch), strict=True)
         clean.update(text for text, spotless in checked if spotless)
     return CachedRedactor(redactor, clean)
 

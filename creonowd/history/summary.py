@@ -113,9 +113,10 @@ class Digest(NamedTuple):
 
 
 _digests: WeakKeyDictionary[Round, Digest] = WeakKeyDictionary()
+_extractive: WeakKeyDictionary[Round, HistorySummary] = WeakKeyDictionary()
 
 
-class Gist(NamedTuple):
+class SummaryMaterial(NamedTuple):
     """All that a summary may quote of the first rounds of a conversation.
 
     Its size is bounded, however many they are. `answers` and `recent` end with the latest.
@@ -129,33 +130,43 @@ class Gist(NamedTuple):
     recent: tuple[Digest, ...]
 
 
-_EMPTY = Gist(0, "", "", (), {}, ())
+_EMPTY = SummaryMaterial(0, "", "", (), {}, ())
+
+
+def extractive_summary(rounds: Sequence[Round]) -> HistorySummary:
+    """Summarise the rounds that begin a conversation in their own words, once."""
+    summary = _extractive.get(rounds[-1])
+    if summary is None:
+        summary = _extractive[rounds[-1]] = extract(rounds)
+    return summary
 
 
 def extract(rounds: Sequence[Round]) -> HistorySummary:
     """Fill the form from the rounds that begin a conversation."""
-    gist = _gist(rounds)
-    actions = [action for each in gist.recent[-2 * ACTIONS :] for action in each.actions]
+    material = _material(rounds)
+    actions = [action for each in material.recent[-2 * ACTIONS :] for action in each.actions]
     return HistorySummary(
-        overall_goal=_goal(gist),
-        plan_and_progress=_progress(gist),
-        files=", ".join(_files(gist)) or NOTHING,
-        knowledge="; ".join(_facts(gist)) or NOTHING,
+        overall_goal=_goal(material),
+        plan_and_progress=_progress(material),
+        files=", ".join(_files(material)) or NOTHING,
+        knowledge="; ".join(_facts(material)) or NOTHING,
         recent_actions="; ".join(actions[-ACTIONS:]) or NOTHING,
-        left_off=_left_off(gist.recent[-1]) if gist.recent else NOTHING,
+        left_off=_left_off(material.recent[-1]) if material.recent else NOTHING,
     )
 
 
-def _gist(rounds: Sequence[Round]) -> Gist:
-    """Extend the gist of the latest round that remembers one, and let the last round remember it."""
-    gists = (one.recall(Gist) for one in reversed(rounds))
-    before: Gist = next((gist for gist in gists if gist is not None), _EMPTY)
+def _material(rounds: Sequence[Round]) -> SummaryMaterial:
+    """Extend the material that the latest round with any keeps, and keep it in the last round."""
+    earlier = (one.recall(SummaryMaterial) for one in reversed(rounds))
+    before: SummaryMaterial = next(
+        (material for material in earlier if material is not None), _EMPTY
+    )
     new = [digest(one) for one in rounds[before.rounds :]]
     if not new:
         return before
     requests = [each.request for each in new if each.request]
     answers = [each.answer for each in new if each.answer]
-    gist = Gist(
+    material = SummaryMaterial(
         rounds=len(rounds),
         first=before.first or next(iter(requests), ""),
         latest=requests[-1] if requests else before.latest,
@@ -163,8 +174,8 @@ def _gist(rounds: Sequence[Round]) -> Gist:
         files=_merge_files(before.files, new),
         recent=(*before.recent, *new)[-RECENT:],
     )
-    rounds[-1].remember(Gist, gist)
-    return gist
+    rounds[-1].remember(SummaryMaterial, material)
+    return material
 
 
 def _merge_files(before: dict[str, str], new: Iterable[Digest]) -> dict[str, str]:
@@ -199,25 +210,29 @@ def _digest(one: Round) -> Digest:
     )
 
 
-def _goal(gist: Gist) -> str:
-    if not gist.first:
+def _goal(material: SummaryMaterial) -> str:
+    if not material.first:
         return NOTHING
-    return gist.first if gist.first == gist.latest else f"{gist.first} Now: {gist.latest}"
+    return (
+        material.first
+        if material.first == material.latest
+        else f"{material.first} Now: {material.latest}"
+    )
 
 
-def _progress(gist: Gist) -> str:
-    done = f"{gist.rounds} round{'s' if gist.rounds != 1 else ''} done"
-    return f"{done}, the last with: {gist.answers[-1]}" if gist.answers else done
+def _progress(material: SummaryMaterial) -> str:
+    done = f"{material.rounds} round{'s' if material.rounds != 1 else ''} done"
+    return f"{done}, the last with: {material.answers[-1]}" if material.answers else done
 
 
-def _files(gist: Gist) -> list[str]:
-    return [f"{path} ({use})" for path, use in list(gist.files.items())[-FILES:]]
+def _files(material: SummaryMaterial) -> list[str]:
+    return [f"{path} ({use})" for path, use in list(material.files.items())[-FILES:]]
 
 
-def _facts(gist: Gist) -> list[str]:
-    links = list(dict.fromkeys(link for each in gist.recent for link in each.links))
+def _facts(material: SummaryMaterial) -> list[str]:
+    links = list(dict.fromkeys(link for each in material.recent for link in each.links))
     return [
-        *dict.fromkeys(answer.replace("; ", ", ") for answer in gist.answers),
+        *dict.fromkeys(answer.replace("; ", ", ") for answer in material.answers),
         *links[-FACTS:],
     ]
 

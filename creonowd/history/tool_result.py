@@ -233,7 +233,7 @@ class TodoItem(Model):
     status: str = "pending"
 
 
-def recap(items: Sequence[TodoItem]) -> str:
+def summarise_todo(items: Sequence[TodoItem]) -> str:
     """Summarise a list: how much is done, what is current and what comes next."""
     valid = [item for item in items if _status(item) not in _CANCELLED_WORDS]
     done = sum(_status(item) in _DONE_WORDS for item in valid)

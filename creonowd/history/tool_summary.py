@@ -32,8 +32,8 @@ from creonowd.history.tool_result import (
     last_lines,
     one_line,
     read_todo,
-    recap,
     split_lines,
+    summarise_todo,
 )
 from creonowd.redaction import Redactor
 
@@ -645,8 +645,8 @@ def _output_outline(text: str) -> str:
 
 
 def _summarise_todo(use: ToolUse) -> list[str]:
-    """Keep the recap alone."""
-    own = use.fields.get("recap")
+    """Keep the summarise_todo alone."""
+    own = use.fields.get("summarise_todo")
     if isinstance(own, str) and own.strip():
         return [one_line(own, 400)]
     keys = ("todos", "newTodos", "items", "tasks", "list")
@@ -655,7 +655,7 @@ def _summarise_todo(use: ToolUse) -> list[str]:
     lists = [parse_json(one) if isinstance(one, str) else one for one in given]
     found = [as_items(one) for one in lists if isinstance(one, list)]
     if found:
-        return [recap(read_todo(next(filter(None, found), found[0])))]
+        return [summarise_todo(read_todo(next(filter(None, found), found[0])))]
     if use.text.strip():
         return [one_line(use.text, 400)]
     return _summarise_other(use)

@@ -24,9 +24,9 @@ from creonowd.history.budget_fit import (
 from creonowd.history.build_result import BuildEvidence, Part, Step
 from creonowd.history.histories import History
 from creonowd.history.rounds import Message, Round, Speaker, pair
-from creonowd.history.summarise import summary_of
+from creonowd.history.summariser import summary_of
 from creonowd.history.summary import HistorySummary, render_summary, to_one_sentence
-from creonowd.history.tool_result import TodoItem, recap
+from creonowd.history.tool_result import TodoItem, summarise_todo
 from creonowd.history.tool_summary import ref_in
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
@@ -276,7 +276,7 @@ def _ref(one: Round, number: int) -> str:
 def _todo_pieces(request: TurnRequest, tools: TextTools) -> list[Piece]:
     if not request.todo:
         return []
-    message = Message(role=Speaker.SYSTEM, content=f"[Todo] {recap(request.todo)}")
+    message = Message(role=Speaker.SYSTEM, content=f"[Todo] {summarise_todo(request.todo)}")
     return [Piece(Part.TODO_RECAP, "todo", message, tools.count(message.content))]
 
 

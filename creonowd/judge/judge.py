@@ -183,7 +183,7 @@ def _question(batch: Sequence[PromptConstraint], text: str, model: str) -> Call:
 async def _ask(
     text: str, batch: Sequence[PromptConstraint], provider: Provider, question: Call
 ) -> tuple[list[Violation], list[Unchecked]]:
-    """Ask a model about one batch; if it fails, all of the batch is unchecked."""
+    """SourceQuery a model about one batch; if it fails, all of the batch is unchecked."""
     try:
         answer = await provider.answer(question, _ignore)
     except DaemonError as error:

@@ -108,8 +108,8 @@ def criteria_of(assembly: Assembly) -> Criteria:
         ref = decision.evidence.source_ref
         unread = unread or ref == CONSTRAINTS_FILE
         if decision.kind is FragmentKind.CONSTRAINT:
-            (constraints if decision.stays else left_out).append(_constraint(decision))
-        elif ref == TERMINOLOGY_FILE and decision.stays:
+            (constraints if decision.is_kept else left_out).append(_constraint(decision))
+        elif ref == TERMINOLOGY_FILE and decision.is_kept:
             terms = read_terms(decision.text.encode())
     return Criteria(
         constraints=tuple(constraints), left_out=tuple(left_out), unread=unread, terms=terms

@@ -140,16 +140,16 @@ class SentPrefixes:
 
         The first prefix of a project counts as likely, so that the second call can already hit.
         """
-        if self._uses.knows((project_id, prefix_hash)):
+        if (project_id, prefix_hash) in self._uses:
             return True
-        newest = self._newest.recall(project_id)
-        uses = None if newest is None else self._uses.recall((project_id, newest))
+        newest = self._newest.peek(project_id)
+        uses = None if newest is None else self._uses.peek((project_id, newest))
         return uses is None or uses > 1
 
     def note(self, project_id: str, prefix_hash: str) -> None:
         """Count a prefix that is sent."""
         key = (project_id, prefix_hash)
-        uses = self._uses.recall(key) or 0
+        uses = self._uses.peek(key) or 0
         if uses == 0:
             self._newest.put(project_id, prefix_hash)
         self._uses.put(key, uses + 1)

@@ -18,7 +18,7 @@ from creonowd.providers.provider import Answer, Call, OnText, Purpose, Stop, Str
 KEPT_CALLS = 64
 PIECE = 2048
 
-Count = Annotated[int, Meta(ge=0)]
+NonNegative = Annotated[int, Meta(ge=0)]
 
 
 class ScriptedAnswer(Model, forbid_unknown_fields=True):
@@ -31,11 +31,11 @@ class ScriptedAnswer(Model, forbid_unknown_fields=True):
 
     text: str | None = None
     piece: Annotated[int, Meta(ge=1)] = PIECE
-    delay_ms: Count = 0
-    after: Count = 0
+    delay_ms: NonNegative = 0
+    after: NonNegative = 0
     stall: bool = False
     fail: ErrorCode | None = None
-    retry_after_ms: Count | None = None
+    retry_after_ms: NonNegative | None = None
     stop: Stop = Stop.END
     usage: Usage | None = None
 

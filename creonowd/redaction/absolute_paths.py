@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import groupby
 from operator import itemgetter
 
-from creonowd.redaction.rules import NOTHING, RedactionRule, Span, begins_token, follows_escape
+from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule, begins_token, follows_escape
 from creonowd.redaction.shape import word_set
 
 LONGEST_HEAD = 96
@@ -73,7 +73,7 @@ _NO_FOLDER = rf"(?:{_LINE_ESCAPE}|[,;>{{|]|[!+](?!\w\w)|[swdSWD](?=[+*?\])}}|])|
 _NO_HOST = rf"(?:x[0-9a-fA-F]{{2}}|u[0-9a-fA-F]{{4}}|[0-7]{{3}}|[!-#%-/@^`~=]|{_FORMULA})"
 
 
-def _windows(match: "re.Match[str]") -> Sequence[Span]:
+def _windows(match: "re.Match[str]") -> Sequence[MatchSpan]:
     text, (start, after) = match.string, match.span()
     slashes = 0 if text[after - 1] == "/" else after - start - len("C:")
     end = end_of_path(text, after, _STYLES[slashes], opened_by=text[start - 1 : start])
@@ -81,7 +81,7 @@ def _windows(match: "re.Match[str]") -> Sequence[Span]:
     return NOTHING if no_name or (slashes == 0 and end - after < 2) else ((start, end),)
 
 
-def _network(match: "re.Match[str]") -> Sequence[Span]:
+def _network(match: "re.Match[str]") -> Sequence[MatchSpan]:
     text, start, share = match.string, match.start(), match.start("share")
     lead, gap = match.group("lead", "gap")
     if len(lead) != 2 * len(gap) or not _begins_network(text, start):
@@ -99,7 +99,7 @@ def _begins_network(text: str, start: int) -> bool:
     return _SCHEME.search(text, max(0, start - LONGEST_SCHEME), start) is None
 
 
-def _unix(match: "re.Match[str]") -> Sequence[Span]:
+def _unix(match: "re.Match[str]") -> Sequence[MatchSpan]:
     text, (start, after) = match.string, match.span()
     if not _is_root(text, start):
         return NOTHING
@@ -140,7 +140,7 @@ def _is_route(text: str, start: int, before: str) -> bool:
     return text.find("://", first, start) >= 0 and _ADDRESS.search(text, first, start) is not None
 
 
-def _file_url(match: "re.Match[str]") -> Sequence[Span]:
+def _file_url(match: "re.Match[str]") -> Sequence[MatchSpan]:
     text, (start, after) = match.string, match.span()
     before = text[start - 1 : start]
     quoted = before in _CLOSING_QUOTES

@@ -6,7 +6,7 @@
 import re
 from collections.abc import Sequence
 
-from creonowd.redaction.rules import NOTHING, RedactionRule, Span, first_group
+from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule, first_group
 from creonowd.redaction.shape import is_secret, is_stand_in
 
 LONGEST_COMMAND = 120
@@ -18,11 +18,11 @@ _PROGRAM = re.compile(
 _ECHO = re.compile(r"echo[ ]{1,4}[\"']?([^\s\"'|]{4,64})[\"']?[ ]{0,4}\|[ ]{0,4}\Z")
 
 
-def _pair(match: "re.Match[str]") -> Sequence[Span]:
+def _pair(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(1),) if is_secret(match[1]) else NOTHING
 
 
-def _argument(match: "re.Match[str]") -> Sequence[Span]:
+def _argument(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the value of a one-letter flag if a program that reads passwords stands before it."""
     if not is_secret(match[1], digits=True):
         return NOTHING
@@ -31,7 +31,7 @@ def _argument(match: "re.Match[str]") -> Sequence[Span]:
     return (match.span(1),) if _PROGRAM.search(command) else NOTHING
 
 
-def _piped(match: "re.Match[str]") -> Sequence[Span]:
+def _piped(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Look back from `| sudo -S` for the password that is piped into it."""
     head = match.string[max(0, match.start() - LONGEST_COMMAND) : match.start()]
     echo = _ECHO.search(head)

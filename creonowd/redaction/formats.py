@@ -4,7 +4,7 @@ import re
 import sys
 from collections.abc import Sequence
 
-from creonowd.redaction.rules import NOTHING, WORD, RedactionRule, Span, first_group, whole
+from creonowd.redaction.rules import NOTHING, WORD, MatchSpan, RedactionRule, first_group, whole
 from creonowd.redaction.shape import is_random, is_stand_in
 
 LONGEST_KEY = 65_536
@@ -23,12 +23,12 @@ _LONG_RUN = re.compile(r"[A-Za-z0-9+/]{20}")
 _WORDS_FOR_PASSWORD = ("password", "passwd", "pass", "pwd", "passwort", "密码")
 
 
-def private_keys(text: str, start: int = 0, end: int = sys.maxsize) -> list[Span]:
+def private_keys(text: str, start: int = 0, end: int = sys.maxsize) -> list[MatchSpan]:
     """List from where to where the private keys between two positions reach, PEM lines included.
 
     A key without an end reaches as far as the longest key would.
     """
-    keys: list[Span] = []
+    keys: list[MatchSpan] = []
     if text.find("PRIVATE KEY", start, end) < 0:
         return keys
     for line in _KEY_LINE.finditer(text, start, end):
@@ -50,7 +50,7 @@ def open_private_key(data: bytes) -> int | None:
     return begins[-1]
 
 
-def _private_key(match: "re.Match[str]") -> Sequence[Span]:
+def _private_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the whole block; without an end, whatever still looks like a key."""
     if match["end"]:
         return (match.span(),) if _LONG_RUN.search(match["body"]) else NOTHING
@@ -60,7 +60,7 @@ def _private_key(match: "re.Match[str]") -> Sequence[Span]:
     return ((match.start(), match.start("body") + len(body[0].rstrip())),)
 
 
-def _url_password(match: "re.Match[str]") -> Sequence[Span]:
+def _url_password(match: "re.Match[str]") -> Sequence[MatchSpan]:
     password = match["password"]
     if password is None:
         return (match.span("user"),) if is_random(match["user"], 16) else NOTHING
@@ -69,7 +69,7 @@ def _url_password(match: "re.Match[str]") -> Sequence[Span]:
     return (match.span("password"),)
 
 
-def _dsn_password(match: "re.Match[str]") -> Sequence[Span]:
+def _dsn_password(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Look back from `@tcp(` for the `user:password` of a data source name in Go."""
     before = match.string[max(0, match.start() - 160) : match.start()]
     pair = re.search(r"(?<![^\s\"'`=])[\w.-]{1,64}:([^\s:\"'`]{1,90})\Z", before)

@@ -8,7 +8,7 @@ import binascii
 import re
 from collections.abc import Iterator, Sequence
 
-from creonowd.redaction.rules import NOTHING, RedactionRule, Span, first_group
+from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule, first_group
 from creonowd.redaction.shape import has_mixture, is_random, is_secret, is_stand_in, is_words
 
 _QUOTE = r"[\"'\\]{0,4}+"
@@ -21,21 +21,21 @@ _SESSION_NAME = re.compile(
 )
 
 
-def _authorization(match: "re.Match[str]") -> Sequence[Span]:
+def _authorization(match: "re.Match[str]") -> Sequence[MatchSpan]:
     value = match[1].rstrip(".:")
     if is_stand_in(value) or not (is_secret(value) or is_random(value, 12)):
         return NOTHING
     return ((match.start(1), match.start(1) + len(value)),)
 
 
-def _bearer(match: "re.Match[str]") -> Sequence[Span]:
+def _bearer(match: "re.Match[str]") -> Sequence[MatchSpan]:
     value = match[1].rstrip(".:")
     if len(value) < 10 or is_words(value) or not is_secret(value):
         return NOTHING
     return ((match.start(1), match.start(1) + len(value)),)
 
 
-def _basic(match: "re.Match[str]") -> Sequence[Span]:
+def _basic(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take what decodes to `user:password`."""
     try:
         decoded = base64.b64decode(match[1], validate=True)
@@ -44,11 +44,11 @@ def _basic(match: "re.Match[str]") -> Sequence[Span]:
     return (match.span(1),) if b":" in decoded and decoded.isascii() else NOTHING
 
 
-def _cookies(match: "re.Match[str]") -> Sequence[Span]:
+def _cookies(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return tuple(_session_values(match))
 
 
-def _session_values(match: "re.Match[str]") -> Iterator[Span]:
+def _session_values(match: "re.Match[str]") -> Iterator[MatchSpan]:
     place = match.start(1)
     for pair in match[1].split(";"):
         cookie = _COOKIE.match(pair)
@@ -65,7 +65,7 @@ def _is_session(name: str, value: str) -> bool:
     return is_random(value, 20)
 
 
-def _named_session(match: "re.Match[str]") -> Sequence[Span]:
+def _named_session(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(1),) if is_random(match[1], 16) else NOTHING
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from enum import IntEnum
 from functools import lru_cache
 
-from creonowd.redaction.rules import NOTHING, RedactionRule, Span
+from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule
 from creonowd.redaction.shape import (
     is_gibberish,
     is_passphrase,
@@ -198,7 +198,7 @@ _METAL_KEY = "钥匙"
 _QUOTES = frozenset("`\"'“‘「『《【")
 
 
-def _english(match: "re.Match[str]") -> Sequence[Span]:
+def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
     text, start = match.string, match.start()
     name, clause, markup, space = match.group("name", "clause", "markup", "space")
     head = text[start - LONGEST_NAME if start > LONGEST_NAME else 0 : start]
@@ -239,20 +239,20 @@ def _is_unmistakable(value: str) -> bool:
     return value.isalnum() and not value.isalpha() and is_random(value, _SHORTEST_WEAK)
 
 
-def _chinese(match: "re.Match[str]") -> Sequence[Span]:
+def _chinese(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the value of a Chinese name; a 钥匙 may be of metal, and its value a number."""
     if match[0].startswith(_METAL_KEY):
         return _judge(match, Strength.WEAK, in_query=True)
     return _judge(match, Strength.PASSWORD)
 
 
-def _access_key(match: "re.Match[str]") -> Sequence[Span]:
+def _access_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(1),) if is_random(match[1], 24) else NOTHING
 
 
 def _judge(
     match: "re.Match[str]", strength: Strength, *, in_query: bool = False, is_flag: bool = False
-) -> Sequence[Span]:
+) -> Sequence[MatchSpan]:
     kind = match.lastgroup or "bare"
     start, end = match.span(kind)
     value = match[kind]

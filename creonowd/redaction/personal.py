@@ -12,27 +12,27 @@ from urllib.parse import quote
 
 from creonowd.redaction.absolute_paths import UNIX, WINDOWS, WINDOWS_ESCAPED, end_of_path
 from creonowd.redaction.normalise import normalise
-from creonowd.redaction.rules import NOTHING, RedactionRule, Span, begins_token, whole
+from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule, begins_token, whole
 from creonowd.redaction.scanner import lower
 from creonowd.redaction.shape import is_random
 
 _ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 
 
-def _identity_card(match: "re.Match[str]") -> Sequence[Span]:
+def _identity_card(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Check the last digit of a mainland identity card."""
     digits = match[0]
     total = sum(weight * int(digit) for weight, digit in zip(_ID_WEIGHTS, digits[:17], strict=True))
     return (match.span(),) if "10X98765432"[total % 11] == digits[17].upper() else NOTHING
 
 
-def _bank_card(match: "re.Match[str]") -> Sequence[Span]:
+def _bank_card(match: "re.Match[str]") -> Sequence[MatchSpan]:
     digits = [int(char) for char in match[0] if char.isdigit()]
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
     return (match.span(),) if (sum(digits[::-2]) + sum(doubled)) % 10 == 0 else NOTHING
 
 
-def _random_string(match: "re.Match[str]") -> Sequence[Span]:
+def _random_string(match: "re.Match[str]") -> Sequence[MatchSpan]:
     return (match.span(),) if is_random(match[0], 24) else NOTHING
 
 
@@ -129,7 +129,7 @@ def _longest_first(spellings: set[str]) -> list[str]:
     return sorted(spellings, key=lambda spelling: (-len(spelling), spelling))
 
 
-def _home(match: "re.Match[str]") -> Sequence[Span]:
+def _home(match: "re.Match[str]") -> Sequence[MatchSpan]:
     text, start, end = match.string, match.start(), match.end()
     before = text[start - 1] if start else "\n"
     if before in "._~-" or not begins_token(text, start):

@@ -61,7 +61,7 @@ class Redactor:
         names = self._scanner.names
         return [SecretSpan(start, end, names[rank]) for start, end, rank in spans]
 
-    def surely_clean(self, texts: Sequence[str]) -> list[bool]:
+    def are_clean(self, texts: Sequence[str]) -> list[bool]:
         """Return of each text whether it has nothing that any rule could begin with.
 
         One pass over many small texts instead of one each. Any other text may be clean too; only
@@ -118,7 +118,7 @@ class Redactor:
 
     @cached_property
     def _scanner(self) -> "Scanner":
-        from creonowd.redaction.rulebook import rules_for
+        from creonowd.redaction.all_rules import rules_for
         from creonowd.redaction.scanner import make_scanner
 
         return make_scanner(rules_for(self._home, self._secrets, sensitive=self._sensitive))

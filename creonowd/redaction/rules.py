@@ -1,4 +1,4 @@
-"""How a rule is written: anchors to look for, a pattern to match there, a judge of the match."""
+"""How a rule is written: anchors to look for, a pattern to match there, a check."""
 
 import re
 import string
@@ -10,13 +10,13 @@ from creonowd.redaction.shape import is_shouted, is_stand_in, is_words
 
 PLACEHOLDER = "***REDACTED***"
 
-Span = tuple[int, int]
+MatchSpan = tuple[int, int]
 """Start and end of a part of a text."""
 
 RankedSpan = tuple[int, int, int]
 """Start and end of a secret, and the rank of the rule that found it, the best first."""
 
-Judge = Callable[["re.Match[str]"], Sequence[Span]]
+Judge = Callable[["re.Match[str]"], Sequence[MatchSpan]]
 """Returns which spans of a match are secret."""
 
 
@@ -51,7 +51,7 @@ HEX = "[0-9a-f]"
 UUID = f"{HEX}{{8}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{4}}-{HEX}{{12}}"
 WORD = "[A-Za-z0-9_-]"
 END = r"(?![A-Za-z0-9]|\*\*\*REDACTED\*\*\*)"
-NOTHING: tuple[Span, ...] = ()
+NOTHING: tuple[MatchSpan, ...] = ()
 
 
 def token(pattern_id: str, prefix: str, body: str) -> RedactionRule:
@@ -66,23 +66,23 @@ def compile_pattern(pattern: str) -> "re.Pattern[str]":
     return re.compile(pattern, re.ASCII)
 
 
-def whole(match: "re.Match[str]") -> Sequence[Span]:
+def whole(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take everything that matched."""
     return (match.span(),)
 
 
-def first_group(match: "re.Match[str]") -> Sequence[Span]:
+def first_group(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the first group only."""
     return (match.span(1),)
 
 
-def unless_words(match: "re.Match[str]") -> Sequence[Span]:
+def unless_words(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take everything, unless the first group is a stand-in or made of words."""
     body = match[1]
     return NOTHING if is_stand_in(body) or is_words(body) else (match.span(),)
 
 
-def unless_a_name(match: "re.Match[str]") -> Sequence[Span]:
+def unless_a_name(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take everything, unless the first group is a stand-in or a name such as `chasing-dots`."""
     body = match[1]
     is_name = is_words(body) and not is_shouted(body)
@@ -96,7 +96,7 @@ def with_head(head: str, longest: int, *, sufficient: bool = False) -> Judge:
     """
     pattern = re.compile(f"{head}\\Z")
 
-    def judge(match: "re.Match[str]") -> Sequence[Span]:
+    def judge(match: "re.Match[str]") -> Sequence[MatchSpan]:
         end = match.start()
         found = pattern.search(match.string, max(0, end - longest), end)
         if found is None or not begins_token(match.string, found.start()):

@@ -10,9 +10,9 @@ from creonowd.redaction.rules import (
     LETTER_OR_DIGIT,
     MAY_BE_INSIDE,
     Judge,
+    MatchSpan,
     RankedSpan,
     RedactionRule,
-    Span,
     compile_pattern,
     is_inside_token,
     may_have_escapes,
@@ -74,7 +74,7 @@ def scan(scanner: Scanner, text: str, changed: Sequence[int] | None = None) -> l
     return _merge([*_anchored(scanner, text, hits), *_unanchored(scanner, text)])
 
 
-def anchor_spans(scanner: Scanner, text: str) -> list[Span]:
+def anchor_spans(scanner: Scanner, text: str) -> list[MatchSpan]:
     """List every span at which some rule could match."""
     found = [(start, end) for _, start, end in _hits(scanner, text)]
     for rank in scanner.unanchored:
@@ -96,7 +96,7 @@ def _hits_near(scanner: Scanner, text: str, positions: Sequence[int]) -> list[Hi
     ]
 
 
-def _windows(positions: Sequence[int]) -> Iterator[Span]:
+def _windows(positions: Sequence[int]) -> Iterator[MatchSpan]:
     """Join the windows around positions that are given in order."""
     first, last = 0, 0
     for position in positions:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from creonowd.redaction.formats import LONGEST_KEY, private_keys
-from creonowd.redaction.rules import Span
+from creonowd.redaction.rules import MatchSpan
 from creonowd.tokens.additive import LINE_START, additive_points, splits_after
 
 ONE_IN = 8
@@ -61,7 +61,7 @@ def _sentence_ends(text: str, start: int, end: int) -> list[int]:
     return found
 
 
-def _key_around(keys: Sequence[Span], at: int) -> int | None:
+def _key_around(keys: Sequence[MatchSpan], at: int) -> int | None:
     """Return where the private key begins that a position lies in."""
     before = bisect_left(keys, (at, at))
     if before and at < keys[before - 1][1]:

@@ -10,8 +10,8 @@ from creonowd.redaction.rules import (
     NOTHING,
     UUID,
     WORD,
+    MatchSpan,
     RedactionRule,
-    Span,
     first_group,
     token,
     unless_a_name,
@@ -22,13 +22,13 @@ from creonowd.redaction.rules import (
 from creonowd.redaction.shape import has_mixture, is_stand_in, is_words
 
 
-def _aws_key_id(match: "re.Match[str]") -> Sequence[Span]:
+def _aws_key_id(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Spare a continent in capitals; with a digit, or after `AKIA`, it is a key."""
     shouted = match[1].isalpha() and not match[0].startswith("AKIA") and is_words(match[1])
     return NOTHING if shouted or is_stand_in(match[1]) else (match.span(),)
 
 
-def _mixed(match: "re.Match[str]") -> Sequence[Span]:
+def _mixed(match: "re.Match[str]") -> Sequence[MatchSpan]:
     body = match[0]
     sayable = not has_mixture(body) or is_words(body) or is_stand_in(body)
     return NOTHING if sayable else (match.span(),)

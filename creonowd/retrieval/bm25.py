@@ -23,7 +23,7 @@ COMMON = 512
 MOST_ROWS = 20_000
 SATURATION = 1.2
 
-# What stands for the weighted frequency in each step; the first is mere presence.
+# The weighted frequency assumed for each step; the first is mere presence.
 _TYPICAL = (1.0, 1.6, 2.3, 3.4, 5.2, 7.6, 12.0)
 _IMPACTS = tuple(f * (SATURATION + 1) / (f + SATURATION) for f in _TYPICAL)
 
@@ -36,7 +36,7 @@ _ROWS_OF_TERMS = (
     " FROM json_each(?) t ORDER BY t.key"
 )
 
-_Row = tuple[int, str, int, int, str, str, str, bytes]
+_PassageRow = tuple[int, str, int, int, str, str, str, bytes]
 
 
 class FoundPassage(Model):
@@ -206,7 +206,7 @@ def _best(connection: sqlite3.Connection, scores: Mapping[int, float], most: int
     return better + [row for (row,) in first]
 
 
-def _load(connection: sqlite3.Connection, rows: Iterable[int]) -> list[_Row]:
+def _load(connection: sqlite3.Connection, rows: Iterable[int]) -> list[_PassageRow]:
     found = connection.execute(
         "SELECT p.id, d.path, p.start, p.end, p.lines, p.heading, p.text, p.sketch"
         " FROM passages p JOIN documents d ON d.id = p.document"
@@ -217,7 +217,7 @@ def _load(connection: sqlite3.Connection, rows: Iterable[int]) -> list[_Row]:
 
 
 def _shares(
-    rows: Sequence[_Row], postings: Mapping[str, Postings], values: Mapping[str, float]
+    rows: Sequence[_PassageRow], postings: Mapping[str, Postings], values: Mapping[str, float]
 ) -> dict[int, dict[str, float]]:
     """Return how much each term adds to the score of each row."""
     shares: dict[int, dict[str, float]] = {row[0]: {} for row in rows}
@@ -233,7 +233,7 @@ def _shares(
     return shares
 
 
-def _passage(row: _Row, shares: dict[str, float]) -> FoundPassage:
+def _passage(row: _PassageRow, shares: dict[str, float]) -> FoundPassage:
     _, path, start, end, lines, heading, text, sketch = row
     return FoundPassage(
         path=path,

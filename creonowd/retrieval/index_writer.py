@@ -154,7 +154,7 @@ def _posting_terms(counts: Counter[str], heading: str) -> str:
 
 def sketch(terms: Sequence[str]) -> bytes:
     """Return the fingerprint of a passage: the least hashes of its pairs of terms."""
-    # Bigrams overlap, so the next but one is the first that says something new.
+    # Neighbouring bigrams share a character, so pair each with the second after it.
     pairs = {one + other for one, other in zip(terms, terms[2:], strict=False)} or set(terms)
     hashes = sorted(zlib.crc32(pair.encode("utf-8", "surrogatepass")) for pair in pairs)
     least = hashes[:SKETCH_HASHES]

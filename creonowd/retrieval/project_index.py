@@ -146,7 +146,7 @@ class ProjectIndex:
         if not self._is_open or not weights:
             return []
         key = (self._database.generation, most, tuple(weights.items()))
-        if (kept := self._results.recall(key)) is not None:
+        if (kept := self._results.peek(key)) is not None:
             return kept
         try:
             found = await to_thread.run_sync(self._search, weights, most, abandon_on_cancel=True)
@@ -413,7 +413,7 @@ class Indexes:
         self._tasks: TaskGroup | None = None
 
     @contextlib.asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
+    async def run(self) -> AsyncGenerator[None]:
         """Keep indexes current for as long as the block lasts."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks

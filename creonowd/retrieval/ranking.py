@@ -28,7 +28,7 @@ class CurrentDocument(Model):
     query_end: int = 0
 
 
-class Ranked(Model):
+class RankedPassage(Model):
     """A passage and its score; `duplicates` say nearly the same and are not offered."""
 
     found: FoundPassage
@@ -43,7 +43,7 @@ def source_ref(found: FoundPassage) -> str:
 
 def rank(
     found: Iterable[FoundPassage], current: CurrentDocument | None, limit: int
-) -> list[Ranked]:
+) -> list[RankedPassage]:
     """Rank the best passages; a score is the share of the best one's.
 
     What the query itself was made of is its own best match: it does not count as the best one,
@@ -55,7 +55,7 @@ def rank(
         (group[0].score for group in groups if not _is_query(group[0], current)), default=1.0
     )
     ranked = [
-        Ranked(
+        RankedPassage(
             found=group[0],
             score=round(min(1.0, group[0].score / best), 4),
             duplicates=tuple(map(source_ref, group[1:])),

@@ -10,7 +10,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc import messages
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
-from creonowd.rpc.framing import Event, Frame, Framing, Oversized, Splitter, Unreadable
+from creonowd.rpc.framing import Event, Frame, Framing, OversizedMessage, Splitter, Unreadable
 from creonowd.rpc.messages import LARGE, Batch, Invalid, Request, Response, decode_large, recover_id
 from creonowd.rpc.outbox import Outbox, Wire
 from creonowd.rpc.peer import Calls, Merge
@@ -103,7 +103,7 @@ class Connection:
     def frame(self, body: bytes) -> None:
         """Process one whole message from a transport that marks their ends itself."""
         self.outbox.framing = Framing.WHOLE
-        oversized = Oversized(size=len(body), head=body[:4096], tail=body[-512:])
+        oversized = OversizedMessage(size=len(body), head=body[:4096], tail=body[-512:])
         self._handle(oversized if len(body) > self.largest_message else Frame(body=body))
         self._resume_or_pause()
 
@@ -205,16 +205,16 @@ class Connection:
             return
         if isinstance(event, Frame):
             self._receive(self._decode(event.body))
-        elif isinstance(event, Oversized):
+        elif isinstance(event, OversizedMessage):
             self._refuse_oversized(event)
         else:
             self._fail_stream(event)
 
-    def _decode(self, body: bytes | bytearray) -> messages.Message:
+    def _decode(self, body: bytes | bytearray) -> messages.IncomingMessage:
         large = decode_large(body, self.server.channels) if len(body) > LARGE else None
         return large or messages.decode(body, self.server.settings.max_batch)
 
-    def _refuse_oversized(self, event: Oversized) -> None:
+    def _refuse_oversized(self, event: OversizedMessage) -> None:
         limit = self.largest_message
         error = DaemonError(
             ErrorCode.IPC_PAYLOAD_TOO_LARGE,
@@ -229,7 +229,7 @@ class Connection:
         self.refuse(None, error, self.send)
         self._wire.close()
 
-    def _receive(self, message: messages.Message) -> None:
+    def _receive(self, message: messages.IncomingMessage) -> None:
         if isinstance(message, Batch):
             replies = _BatchReplies(len(message.items), self.outbox.send)
             for item in message.items:

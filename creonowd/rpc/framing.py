@@ -36,7 +36,7 @@ class Frame(Model):
     body: bytes | bytearray
 
 
-class Oversized(Model):
+class OversizedMessage(Model):
     """A message that was skipped; its two ends are kept to find its id in them."""
 
     size: int
@@ -50,7 +50,7 @@ class Unreadable(Model):
     reason: str
 
 
-Event = Frame | Oversized | Unreadable
+Event = Frame | OversizedMessage | Unreadable
 
 
 def add_framing(framing: Framing, body: bytearray, room: int = 0) -> bytearray:
@@ -124,9 +124,9 @@ class SkippedMessage:
         self._keep(buffer if ours == len(buffer) else buffer[:ours])
         return used
 
-    def event(self) -> Oversized:
+    def event(self) -> OversizedMessage:
         """Return the event for the skipped message."""
-        return Oversized(size=self._size, head=self._head, tail=self._tail.strip(BLANK))
+        return OversizedMessage(size=self._size, head=self._head, tail=self._tail.strip(BLANK))
 
     def _keep(self, data: bytes | bytearray) -> None:
         self._size += len(data)

@@ -63,7 +63,7 @@ class Batch(msgspec.Struct, frozen=True):
     items: list["Request | Response | Invalid"]
 
 
-Message = Request | Response | Invalid | Batch
+IncomingMessage = Request | Response | Invalid | Batch
 
 
 class _Envelope(msgspec.Struct):
@@ -79,7 +79,7 @@ _ENVELOPE = msgspec.json.Decoder(_Envelope)
 _ITEMS = msgspec.json.Decoder(list[Raw])
 
 
-def decode(body: bytes | bytearray, max_batch: int) -> Message:
+def decode(body: bytes | bytearray, max_batch: int) -> IncomingMessage:
     """Decode one frame; whatever is wrong with it is returned as `Invalid`, never raised."""
     if len(body) <= LARGE and not _is_utf8(body):
         return _parse_error(body, "The message is not UTF-8.")
@@ -124,7 +124,7 @@ def _classify(envelope: _Envelope) -> Request | Response | Invalid:
     return _invalid_request(number, "A message needs a `method`, or a `result` or `error`.")
 
 
-def _decode_batch(body: bytes | bytearray, max_batch: int) -> Message:
+def _decode_batch(body: bytes | bytearray, max_batch: int) -> IncomingMessage:
     try:
         items = _ITEMS.decode(body)
     except msgspec.DecodeError as error:

@@ -70,7 +70,7 @@ class PendingRequest:
         return self if number is UNSET or number is None else number
 
     def read(self) -> Payload:
-        """Decode the payload, and keep what it says about the request itself."""
+        """Decode the payload, and keep its fields about the request itself."""
         payload = self.request.payload or self.channel.payload.read(self.request.params)
         self.meta = payload.meta
         return payload

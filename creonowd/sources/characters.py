@@ -14,7 +14,7 @@ from typing import Any, cast
 from creonowd.context.fragment import DEFAULT_PRIORITY, Fragment, FragmentKind, Layer
 from creonowd.context.mentions import Mentions
 from creonowd.context.plan import Document, Need
-from creonowd.context.source import Ask, Fetched
+from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.errors import WarningCode, warning_text
 from creonowd.memo import Memo
 from creonowd.model import Model
@@ -119,7 +119,7 @@ class MentionedSource:
     def __init__(self, entities: ProjectEntities) -> None:
         self._entities = entities
 
-    async def fetch(self, ask: Ask) -> Fetched:
+    async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return the entities that are named near the cursor, or by the author."""
         entities = await self._entities.all()
         near = f"{_near(ask.document)}\n{ask.wish}"
@@ -127,7 +127,7 @@ class MentionedSource:
             *self._named(entities.mentioned, near),
             *self._named(entities.manual, ask.wish),
         ]
-        return Fetched(fragments=tuple(found))
+        return SourceResult(fragments=tuple(found))
 
     def _named(self, entities: tuple[Fragment, ...], text: str) -> list[Fragment]:
         found = self._entities.find((name for entity in entities for name in entity.names), text)
@@ -142,7 +142,7 @@ def _near(document: Document | None) -> str:
     return document.text[start : here.end + AHEAD]
 
 
-def characters(folder: Folder) -> Fetched:
+def characters(folder: Folder) -> SourceResult:
     """Read every character that is always part of the rules."""
     return _read(folder, Inject.ALWAYS)
 
@@ -157,7 +157,7 @@ def _entities(folder: Folder) -> Entities:
     return Entities(names=names, mentioned=mentioned, manual=manual)
 
 
-def _read(folder: Folder, inject: Inject) -> Fetched:
+def _read(folder: Folder, inject: Inject) -> SourceResult:
     is_rule = inject is Inject.ALWAYS
     kind = FileKind(
         layer=Layer.RULES if is_rule else Layer.RETRIEVED,

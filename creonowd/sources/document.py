@@ -13,9 +13,9 @@ import anyio
 from anyio import to_thread
 from msgspec.structs import replace
 
-from creonowd.context.fragment import Fragment, Layer, LeftOut, Place, Reason, Span
+from creonowd.context.fragment import Fragment, Layer, Omission, Place, Reason, Span
 from creonowd.context.plan import Document, Need, place
-from creonowd.context.source import Ask, Fetched, Source
+from creonowd.context.source import Source, SourceQuery, SourceResult
 from creonowd.context.template import one_line
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.memo import Memo
@@ -64,7 +64,7 @@ class LocatedDocument(Model):
 
     document: Document | None = None
     warnings: tuple[str, ...] = ()
-    left_out: tuple[LeftOut, ...] = ()
+    left_out: tuple[Omission, ...] = ()
 
 
 async def open_document(
@@ -85,7 +85,7 @@ async def open_document(
 
 def _unreadable(position: Position, error: DaemonError) -> LocatedDocument:
     reason = _reason(error)
-    left_out = LeftOut(
+    left_out = Omission(
         layer=Layer.IMMEDIATE,
         source="document",
         source_ref=position.document_id,
@@ -159,15 +159,15 @@ class HeadingsSource:
     unavailable = warning_text(WarningCode.OUTLINE_UNAVAILABLE)
     timeout_ms = None
 
-    async def fetch(self, ask: Ask) -> Fetched:
+    async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return the headings around the cursor, if the document has any."""
         document = ask.document
         if document is None:
-            return Fetched()
-        if not _kept.knows(document.text):
+            return SourceResult()
+        if document.text not in _kept:
             await to_thread.run_sync(headings, document.text)
         text = outline(document)
-        return Fetched(fragments=(_outline_fragment(document, text),) if text else ())
+        return SourceResult(fragments=(_outline_fragment(document, text),) if text else ())
 
 
 def outline(document: Document) -> str:
@@ -229,12 +229,12 @@ class RecentRunsSource:
     def __init__(self, runs: Runs) -> None:
         self._runs = runs
 
-    async def fetch(self, ask: Ask) -> Fetched:
+    async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return as many summaries as the skill asks for."""
         if ask.document_id is None or not ask.recent_summary:
-            return Fetched()
+            return SourceResult()
         records = await self._runs.recent(ask.project_id, ask.document_id)
-        return Fetched(fragments=tuple(map(_run_fragment, records[-ask.recent_summary :])))
+        return SourceResult(fragments=tuple(map(_run_fragment, records[-ask.recent_summary :])))
 
 
 def _run_fragment(run: RunRecord) -> Fragment:

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from pathlib import PurePosixPath
 from typing import Any
 
-from creonowd.context.fragment import Fragment, Layer, LeftOut, Place, Reason
-from creonowd.context.source import Fetched
+from creonowd.context.fragment import Fragment, Layer, Omission, Place, Reason
+from creonowd.context.source import SourceResult
 from creonowd.errors import WarningCode
 from creonowd.model import Model
 from creonowd.storage import front_matter
@@ -20,7 +20,7 @@ TITLE_KEYS = (*NAME_KEYS, "title", "标题")
 
 # From a file's path and text: fields of its fragment, or None if it has nothing to say.
 # ValueError means that what the file says makes no sense.
-Fields = Callable[[str, str], dict[str, Any] | None]
+FragmentFields = Callable[[str, str], dict[str, Any] | None]
 
 
 class FileKind(Model):
@@ -33,11 +33,11 @@ class FileKind(Model):
 
 
 def read_files(
-    kind: FileKind, folder: Folder, selects: Callable[[str], bool], fields: Fields
-) -> Fetched:
+    kind: FileKind, folder: Folder, selects: Callable[[str], bool], fields: FragmentFields
+) -> SourceResult:
     """Make a fragment of every selected file; one that cannot be used is left out with a warning."""
     fragments: list[Fragment] = []
-    left_out: list[LeftOut] = []
+    left_out: list[Omission] = []
     for file in folder.files:
         if not selects(file.path):
             continue
@@ -53,7 +53,7 @@ def read_files(
         for problem in folder.problems
         if selects(problem.path)
     ]
-    return Fetched(
+    return SourceResult(
         fragments=tuple(fragments),
         left_out=tuple(left_out),
         warnings=tuple(f"{kind.unavailable}: {item.source_ref}" for item in left_out),
@@ -73,7 +73,7 @@ def is_share(value: object) -> bool:
     return 0 <= value <= 1
 
 
-def _fragment(kind: FileKind, file: TreeFile, fields: Fields) -> Fragment | None:
+def _fragment(kind: FileKind, file: TreeFile, fields: FragmentFields) -> Fragment | None:
     text = as_text(file.data)
     if text is None:
         raise ValueError(file.path)
@@ -105,8 +105,8 @@ def _title(path: str, parts: front_matter.TextParts) -> str:
     return "" if any(title in text for text in shown) else title
 
 
-def _left_out(kind: FileKind, path: str, reason: Reason) -> LeftOut:
-    return LeftOut(layer=kind.layer, source=kind.source, source_ref=path, reason=reason)
+def _left_out(kind: FileKind, path: str, reason: Reason) -> Omission:
+    return Omission(layer=kind.layer, source=kind.source, source_ref=path, reason=reason)
 
 
 def _reason(problem: Problem) -> Reason:

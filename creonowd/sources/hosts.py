@@ -22,12 +22,12 @@ from creonowd.context.fragment import (
     Fragment,
     FragmentKind,
     Layer,
-    LeftOut,
+    Omission,
     Place,
     Reason,
 )
 from creonowd.context.plan import ContextRules, Need, Summary, wants
-from creonowd.context.source import Ask, Fetched
+from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model
 from creonowd.rpc.peer import Peer
@@ -60,7 +60,7 @@ log = structlog.get_logger(__name__)
 
 Share = Annotated[float, Meta(ge=0, le=1)]
 Ref = Annotated[str, Meta(min_length=1, max_length=1024)]
-Name = Annotated[str, Meta(min_length=1, max_length=200)]
+EntityName = Annotated[str, Meta(min_length=1, max_length=200)]
 
 
 class HostKind(StrEnum):
@@ -144,7 +144,7 @@ class Chunk(Model):
     priority: Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] | None = None
     token_count: Annotated[int, Meta(ge=0)] | None = None
     constraint: bool = False
-    names: tuple[Name, ...] = ()
+    names: tuple[EntityName, ...] = ()
 
 
 class HostAnswer(Model):
@@ -154,7 +154,7 @@ class HostAnswer(Model):
     warnings: tuple[str, ...] = ()
 
 
-class LooseAnswer(Model):
+class UncheckedAnswer(Model):
     """A `HostAnswer` whose chunks are not checked yet, except for their number."""
 
     chunks: Annotated[list[msgspec.Raw], Meta(max_length=MOST_CHUNKS)]
@@ -201,7 +201,7 @@ class Hosts:
         sources = [s for s in self._all() if s.offer.project_id in {None, project.project_id}]
         return sorted(sources, key=lambda s: (s.name, s.offer.kind, s.peer.id))
 
-    def resting(self) -> dict[str, str]:
+    def paused(self) -> dict[str, str]:
         """Return the names of the sources that are not asked for a while, and why."""
         return {s.name: s.breaker.reason for s in self._all() if s.breaker.is_open}
 
@@ -224,13 +224,13 @@ class HostSource:
         self.breaker = Breaker()
         self._clock = clock
 
-    async def fetch(self, ask: Ask) -> Fetched:
-        """Ask the host, unless it has failed too often of late."""
+    async def fetch(self, ask: SourceQuery) -> SourceResult:
+        """SourceQuery the host, unless it has failed too often of late."""
         if not self.breaker.allows(self._clock.monotonic()):
             raise DaemonError(ErrorCode.HOST_ERROR, f"The source {self.name} is left alone.")
         question = _question(self.offer, ask)
         try:
-            answer = await self.peer.call(FETCH, question, LooseAnswer, self.offer.timeout_ms)
+            answer = await self.peer.call(FETCH, question, UncheckedAnswer, self.offer.timeout_ms)
         except DaemonError as error:
             self._count_failure(error.code)
             raise
@@ -241,11 +241,11 @@ class HostSource:
         if fetched.left_out and not fetched.fragments:
             self._count_failure("malformed")
         else:
-            self.breaker.succeeded()
+            self.breaker.count_success()
         return fetched
 
     def _count_failure(self, reason: str) -> None:
-        if self.breaker.failed(self._clock.monotonic(), reason):
+        if self.breaker.count_failure(self._clock.monotonic(), reason):
             log.warning("context_source_skipped", source=self.name, reason=reason)
 
 
@@ -275,11 +275,11 @@ class Breaker:
         """Whether there were too many failures since the last success."""
         return self._failures >= self._most_failures
 
-    def succeeded(self) -> None:
+    def count_success(self) -> None:
         """Count an answer."""
         self._failures = 0
 
-    def failed(self, now: float, reason: str) -> bool:
+    def count_failure(self, now: float, reason: str) -> bool:
         """Count a failure and return whether it begins the rest."""
         self._failures += 1
         self.reason = reason
@@ -288,7 +288,7 @@ class Breaker:
         return self._failures == self._most_failures
 
 
-def _question(offer: Offer, ask: Ask) -> FetchSource:
+def _question(offer: Offer, ask: SourceQuery) -> FetchSource:
     is_dynamic = offer.layer not in STABLE
     return FetchSource(
         layer=offer.layer,
@@ -301,13 +301,13 @@ def _question(offer: Offer, ask: Ask) -> FetchSource:
     )
 
 
-def read_answer(answer: LooseAnswer, offer: Offer, project_id: str) -> Fetched:
+def read_answer(answer: UncheckedAnswer, offer: Offer, project_id: str) -> SourceResult:
     """Make fragments of a host's chunks, in an order that does not depend on theirs.
 
     A chunk of another project raises CONTEXT_SCOPE_VIOLATION.
     """
     fragments: list[Fragment] = []
-    left_out: list[LeftOut] = []
+    left_out: list[Omission] = []
     for number, raw in enumerate(answer.chunks, start=1):
         _refuse_foreign(raw, offer, project_id)
         item = _read_chunk(raw, number, offer)
@@ -319,7 +319,9 @@ def read_answer(answer: LooseAnswer, offer: Offer, project_id: str) -> Fetched:
     warnings = _warnings(answer.warnings, offer)
     if left_out:
         warnings.append(offer.unavailable)
-    return Fetched(fragments=tuple(fragments), left_out=tuple(left_out), warnings=tuple(warnings))
+    return SourceResult(
+        fragments=tuple(fragments), left_out=tuple(left_out), warnings=tuple(warnings)
+    )
 
 
 class _ChunkScope(Model):
@@ -341,7 +343,7 @@ def _refuse_foreign(raw: msgspec.Raw, offer: Offer, project_id: str) -> None:
         )
 
 
-def _read_chunk(raw: msgspec.Raw, number: int, offer: Offer) -> Fragment | LeftOut:
+def _read_chunk(raw: msgspec.Raw, number: int, offer: Offer) -> Fragment | Omission:
     ref = f"{offer.name}#{number}"
     try:
         chunk = msgspec.json.decode(raw, type=Chunk)
@@ -354,8 +356,8 @@ def _read_chunk(raw: msgspec.Raw, number: int, offer: Offer) -> Fragment | LeftO
     return _fragment(chunk, offer)
 
 
-def _left_out(ref: str, offer: Offer) -> LeftOut:
-    return LeftOut(
+def _left_out(ref: str, offer: Offer) -> Omission:
+    return Omission(
         layer=offer.layer,
         source=offer.name,
         source_ref=ref,

@@ -10,7 +10,7 @@ import anyio
 
 from creonowd.context.fragment import Fragment, Layer, Place
 from creonowd.context.plan import Need
-from creonowd.context.source import Ask, Fetched
+from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.errors import WarningCode, warning_text
 
 
@@ -32,19 +32,19 @@ class InMemorySource:
         self.need = need
         self.unavailable = unavailable
         self.timeout_ms = timeout_ms
-        self.answer: Any = Fetched(fragments=tuple(fragments))
+        self.answer: Any = SourceResult(fragments=tuple(fragments))
         self.failure: Exception | None = None
         self.hangs = False
-        self.asked: list[Ask] = []
+        self.queries: list[SourceQuery] = []
 
-    async def fetch(self, ask: Ask) -> Fetched:
+    async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return the fragments, or fail or hang as set."""
-        self.asked.append(ask)
+        self.queries.append(ask)
         if self.hangs:
             await anyio.sleep_forever()
         if self.failure is not None:
             raise self.failure
-        return cast("Fetched", self.answer)
+        return cast("SourceResult", self.answer)
 
 
 def piece(layer: Layer, source_ref: str, text: str, **ranks: Any) -> Fragment:

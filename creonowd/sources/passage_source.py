@@ -8,12 +8,12 @@ from collections.abc import Container, Sequence
 
 from creonowd.context.fragment import Fragment, Layer, Place, Span
 from creonowd.context.plan import Document, Need
-from creonowd.context.source import Ask, Fetched
+from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.model import Model
 from creonowd.retrieval.project_index import Indexes
 from creonowd.retrieval.query import Query, make_query
-from creonowd.retrieval.ranking import CurrentDocument, Ranked, rank, source_ref
+from creonowd.retrieval.ranking import CurrentDocument, RankedPassage, rank, source_ref
 from creonowd.sources.characters import ProjectEntities
 from creonowd.workspace.projects import Project
 
@@ -31,7 +31,7 @@ class Passages:
 
     async def find(
         self, project: Project, query: Query, current: CurrentDocument | None, limit: int
-    ) -> "RankedPassages":
+    ) -> "FoundPassages":
         """Rank the passages that the index has now; IO_ERROR if there can be no index."""
         index = self._indexes.of(project)
         if index.problem is not None:
@@ -39,17 +39,17 @@ class Passages:
         caught_up = await index.catch_up(GRACE_SECONDS)
         found = await index.search(query.weights, 2 * limit + MOST_PASSAGES)
         complete = caught_up and not index.damaged
-        return RankedPassages(ranked=rank(found, current, limit), complete=complete)
+        return FoundPassages(ranked=rank(found, current, limit), complete=complete)
 
     async def paths(self, project: Project) -> list[str]:
         """List the documents that can be found, in order."""
         return await self._indexes.of(project).paths()
 
 
-class RankedPassages(Model):
+class FoundPassages(Model):
     """Passages, best first, and whether the index they come from is complete."""
 
-    ranked: list[Ranked]
+    ranked: list[RankedPassage]
     complete: bool
 
 
@@ -65,14 +65,14 @@ class PassageSource:
     def __init__(self, passages: Passages, project: Project, entities: ProjectEntities) -> None:
         self._passages, self._project, self._entities = passages, project, entities
 
-    async def fetch(self, ask: Ask) -> Fetched:
+    async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Find what the text before the cursor and the author's wish are about."""
         query = await _query(self._entities, ask.query, ask.wish)
         current = None if ask.document is None else _current(ask.document, ask.query)
         limit = min(ask.limit, MOST_PASSAGES)
         found = await self._passages.find(self._project, query, current, limit)
         best = (one for one in found.ranked if one.score >= LEAST_SCORE)
-        return Fetched(
+        return SourceResult(
             fragments=tuple(_fragment(one, ask.document) for one in best),
             warnings=() if found.complete else (warning_text(WarningCode.RETRIEVAL_INDEXING),),
         )
@@ -98,7 +98,7 @@ def _current(document: Document, query: str) -> CurrentDocument:
     )
 
 
-def _fragment(ranked: Ranked, document: Document | None) -> Fragment:
+def _fragment(ranked: RankedPassage, document: Document | None) -> Fragment:
     found = ranked.found
     span = None
     if document is not None and found.path == document.source_ref:
@@ -145,24 +145,24 @@ class Why(Model):
     recency: float
 
 
-class Explained(Model):
+class RankedPassages(Model):
     """The passages with their reasons, best first, and the names in the query."""
 
-    passages: list[tuple[Ranked, Why]]
+    passages: list[tuple[RankedPassage, Why]]
     names: list[str]
     complete: bool
 
 
 async def explain(
     passages: Passages, entities: ProjectEntities, project: Project, search: Search
-) -> Explained:
+) -> RankedPassages:
     """Search, and return each passage with the reasons for its score."""
     query = await _query(entities, search.text, search.wish)
     current = None if search.document is None else _current(search.document, search.text)
     found = await passages.find(project, query, current, MOST)
     ranked = [one for one in found.ranked if not _is_in_window(one, search)]
     recency = _recency(await passages.paths(project), search.document)
-    return Explained(
+    return RankedPassages(
         passages=[
             (one, _why(one, query.names, entities, recency.get(one.found.path, 0.0)))
             for one in ranked[: search.limit]
@@ -186,7 +186,7 @@ def _recency(paths: Sequence[str], document: Document | None) -> dict[str, float
     return {path: round(1 / (1 + abs(at - here)), 4) for at, path in enumerate(paths)}
 
 
-def _is_in_window(ranked: Ranked, search: Search) -> bool:
+def _is_in_window(ranked: RankedPassage, search: Search) -> bool:
     found, document = ranked.found, search.document
     if document is None or found.path != document.source_ref:
         return False
@@ -195,7 +195,9 @@ def _is_in_window(ranked: Ranked, search: Search) -> bool:
     return max(found.start, start) < min(found.end, end)
 
 
-def _why(ranked: Ranked, names: Sequence[str], entities: ProjectEntities, recency: float) -> Why:
+def _why(
+    ranked: RankedPassage, names: Sequence[str], entities: ProjectEntities, recency: float
+) -> Why:
     found = ranked.found
     shares = sorted(found.shares.items(), key=lambda pair: (-pair[1], pair[0]))
     return Why(

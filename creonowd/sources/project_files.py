@@ -12,12 +12,12 @@ from creonowd.context.fragment import (
     Fragment,
     FragmentKind,
     Layer,
-    LeftOut,
+    Omission,
     Place,
     Reason,
 )
 from creonowd.context.plan import Need
-from creonowd.context.source import Ask, Fetched, Source
+from creonowd.context.source import Source, SourceQuery, SourceResult
 from creonowd.context.template import CONSTRAINTS_FILE
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
 from creonowd.memo import Memo
@@ -65,7 +65,7 @@ class ProjectSources:
         self._tree = tree
         self._constraints = constraints
         self.passages = passages
-        self._made: Memo[object, Fetched] = Memo(
+        self._made: Memo[object, SourceResult] = Memo(
             KEPT_CHARACTERS, lambda _key, fetched: fetched.weight
         )
         self._reads: SharedReads[Outcomes] = SharedReads()
@@ -92,17 +92,17 @@ class _FileSource:
 
     timeout_ms: int | None = None
 
-    def __init__(self, row: "_Row", reads: ProjectReads, made: Memo[object, Fetched]) -> None:
+    def __init__(self, row: "_Row", reads: ProjectReads, made: Memo[object, SourceResult]) -> None:
         self.layer, self.name, self.need = row.layer, row.name, row.need
         self.unavailable = warning_text(row.unavailable)
         self._row, self._reads, self._made = row, reads, made
 
-    async def fetch(self, ask: Ask) -> Fetched:
+    async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return fragments of the files that are there now."""
         del ask
         return await self._reads.get(self.name, self._read)
 
-    def _read(self, folders: FolderReader) -> Fetched:
+    def _read(self, folders: FolderReader) -> SourceResult:
         folder = folders.folder(self._row.folder)
         return self._made.get((self.name, folder), lambda: self._row.read(folder))
 
@@ -121,22 +121,22 @@ class _ConstraintSource:
         constraints: Constraints,
         project: Project,
         reads: ProjectReads,
-        made: Memo[object, Fetched],
+        made: Memo[object, SourceResult],
     ) -> None:
         self._constraints, self._project = constraints, project
         self._reads, self._made = reads, made
 
-    async def fetch(self, ask: Ask) -> Fetched:
+    async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return the constraints as they are now; evidence lists a file that cannot be read."""
         del ask
         return await self._reads.get(self.name, self._read)
 
-    def _read(self, folders: FolderReader) -> Fetched:
+    def _read(self, folders: FolderReader) -> SourceResult:
         del folders
         try:
             file = self._constraints.read_now(self._project.root)
         except DaemonError as error:
-            left_out = LeftOut(
+            left_out = Omission(
                 layer=Layer.RULES,
                 source=self.name,
                 source_ref=CONSTRAINTS_FILE,
@@ -146,12 +146,12 @@ class _ConstraintSource:
                 place=Place(CONSTRAINT_GROUP),
             )
             warning = f"{warning_text(WarningCode.CONSTRAINTS_UNAVAILABLE)}{error.message}"
-            return Fetched(left_out=(left_out,), warnings=(warning,))
+            return SourceResult(left_out=(left_out,), warnings=(warning,))
         return self._made.get((self.name, file.data), lambda: _constraints(file.constraints))
 
 
-def _constraints(constraints: Sequence[Constraint]) -> Fetched:
-    return Fetched(
+def _constraints(constraints: Sequence[Constraint]) -> SourceResult:
+    return SourceResult(
         fragments=tuple(
             Fragment(
                 layer=Layer.RULES,
@@ -169,19 +169,19 @@ def _constraints(constraints: Sequence[Constraint]) -> Fetched:
     )
 
 
-def style_guide(folder: Folder) -> Fetched:
+def style_guide(folder: Folder) -> SourceResult:
     """Read style and terminology."""
     return _rules(folder, GUIDE_GROUP, lambda path: path in {STYLE, TERMINOLOGY_FILE})
 
 
-def other_rules(folder: Folder) -> Fetched:
+def other_rules(folder: Folder) -> SourceResult:
     """Read every other file of `rules/`; constraints have a source of their own."""
     return _rules(
         folder, RULES_GROUP, lambda path: path not in {STYLE, TERMINOLOGY_FILE, CONSTRAINTS_FILE}
     )
 
 
-def _rules(folder: Folder, group: int, selects: Callable[[str], bool]) -> Fetched:
+def _rules(folder: Folder, group: int, selects: Callable[[str], bool]) -> SourceResult:
     kind = FileKind(
         layer=Layer.RULES,
         source="rules",
@@ -195,7 +195,7 @@ def _rules(folder: Folder, group: int, selects: Callable[[str], bool]) -> Fetche
     return read_files(kind, folder, selects, fields)
 
 
-def settings_texts(folder: Folder) -> Fetched:
+def settings_texts(folder: Folder) -> SourceResult:
     """Read every settings text but the memory and the outline."""
     kind = FileKind(
         layer=Layer.SETTINGS, source="settings", unavailable=WarningCode.SETTINGS_UNAVAILABLE
@@ -205,7 +205,7 @@ def settings_texts(folder: Folder) -> Fetched:
     )
 
 
-def outline_files(folder: Folder) -> Fetched:
+def outline_files(folder: Folder) -> SourceResult:
     """Read `settings/outline.*`."""
     kind = FileKind(
         layer=Layer.SETTINGS, source="outline", unavailable=WarningCode.OUTLINE_UNAVAILABLE
@@ -236,22 +236,22 @@ def _confidence(path: str, text: str) -> dict[str, Any]:
     return {"confidence": float(confidence)}
 
 
-def preferences(folder: Folder) -> Fetched:
+def preferences(folder: Folder) -> SourceResult:
     """Read the rules of the memory file; one that makes no sense costs itself, not the others."""
     if any(problem.path == MEMORY for problem in folder.problems):
         return _memory([_lost_memory(MEMORY, Reason.READ_ERROR)])
     file = next((file for file in folder.files if file.path == MEMORY), None)
     if file is None:
-        return Fetched()
+        return SourceResult()
     rules = _memory_rules(file)
     if rules is None:
         return _memory([_lost_memory(MEMORY, Reason.INVALID_FORMAT)])
     return _memory([_preference(index, rule) for index, rule in enumerate(rules)])
 
 
-def _memory(items: Sequence[Fragment | LeftOut]) -> Fetched:
-    left_out = tuple(item for item in items if isinstance(item, LeftOut))
-    return Fetched(
+def _memory(items: Sequence[Fragment | Omission]) -> SourceResult:
+    left_out = tuple(item for item in items if isinstance(item, Omission))
+    return SourceResult(
         fragments=tuple(item for item in items if isinstance(item, Fragment)),
         left_out=left_out,
         warnings=(warning_text(WarningCode.MEMORY_UNAVAILABLE),) if left_out else (),
@@ -270,7 +270,7 @@ def _memory_rules(file: TreeFile) -> list[Any] | None:
     return cast("list[Any]", rules)
 
 
-def _preference(index: int, rule: Any) -> Fragment | LeftOut:
+def _preference(index: int, rule: Any) -> Fragment | Omission:
     values = cast("dict[str, Any]", rule) if isinstance(rule, dict) else {}
     own_id = values.get("id")
     ref = f"{MEMORY}#{own_id if isinstance(own_id, str) and own_id else index + 1}"
@@ -287,8 +287,8 @@ def _preference(index: int, rule: Any) -> Fragment | LeftOut:
     )
 
 
-def _lost_memory(ref: str, reason: Reason) -> LeftOut:
-    return LeftOut(layer=Layer.SETTINGS, source="memory", source_ref=ref, reason=reason)
+def _lost_memory(ref: str, reason: Reason) -> Omission:
+    return Omission(layer=Layer.SETTINGS, source="memory", source_ref=ref, reason=reason)
 
 
 class _Row(NamedTuple):
@@ -297,7 +297,7 @@ class _Row(NamedTuple):
     folder: CreonowFolder
     need: Need
     unavailable: WarningCode
-    read: Callable[[Folder], Fetched]
+    read: Callable[[Folder], SourceResult]
 
 
 FILES = (

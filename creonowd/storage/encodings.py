@@ -24,14 +24,14 @@ _SAMPLE = 4096
 _SOUND_PER_BROKEN = 20
 
 
-class Decoded(Model):
+class DecodedText(Model):
     """A text and the encoding it was written in."""
 
     text: str
     encoding: str
 
 
-def decode_text(data: bytes) -> Decoded:
+def decode_text(data: bytes) -> DecodedText:
     """Decode bytes as text; UNSUPPORTED if they are none."""
     found = _with_mark(data) or (_utf16(data) if b"\0" in data else _eight_bit(data))
     if found is None or _CONTROL.search(found.text):
@@ -43,25 +43,27 @@ def decode_text(data: bytes) -> Decoded:
     return found
 
 
-def _with_mark(data: bytes) -> Decoded | None:
+def _with_mark(data: bytes) -> DecodedText | None:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if data.startswith(mark):
-            return Decoded(text=data[len(mark) :].decode(encoding, "replace"), encoding=encoding)
+            return DecodedText(
+                text=data[len(mark) :].decode(encoding, "replace"), encoding=encoding
+            )
     return None
 
 
-def _eight_bit(data: bytes) -> Decoded | None:
+def _eight_bit(data: bytes) -> DecodedText | None:
     return _strict(data, "utf-8") or _damaged_utf8(data) or _strict(data, "gb18030")
 
 
-def _strict(data: bytes, encoding: str) -> Decoded | None:
+def _strict(data: bytes, encoding: str) -> DecodedText | None:
     try:
-        return Decoded(text=data.decode(encoding), encoding=encoding)
+        return DecodedText(text=data.decode(encoding), encoding=encoding)
     except UnicodeDecodeError:
         return None
 
 
-def _utf16(data: bytes) -> Decoded | None:
+def _utf16(data: bytes) -> DecodedText | None:
     """Recognise UTF-16 without a mark by the zero bytes of its line ends and spaces."""
     even, odd = data[::2].count(0), data[1::2].count(0)
     found = _strict(data, "utf-16-le" if odd > even else "utf-16-be")
@@ -70,9 +72,9 @@ def _utf16(data: bytes) -> Decoded | None:
     return found
 
 
-def _damaged_utf8(data: bytes) -> Decoded | None:
+def _damaged_utf8(data: bytes) -> DecodedText | None:
     """Recognise UTF-8 with a few broken bytes, which GB18030 would turn into nonsense."""
     text = data.decode("utf-8", "replace")
     broken = text.count("\ufffd")
     sound = len(text) - len(text.encode("ascii", "ignore")) - broken
-    return Decoded(text=text, encoding="utf-8") if broken * _SOUND_PER_BROKEN < sound else None
+    return DecodedText(text=text, encoding="utf-8") if broken * _SOUND_PER_BROKEN < sound else None

@@ -24,7 +24,7 @@ VERSION = 1
 _UNREADABLE = (msgspec.DecodeError, RecursionError, UnicodeError)
 
 
-class Replayed(NamedTuple):
+class Replay(NamedTuple):
     """The sound entries of a journal, the bytes up to the end of the last one, and the losses."""
 
     entries: list[bytes]
@@ -48,13 +48,13 @@ def path_of(user_data: Path, project_id: str, conversation_id: str) -> Path:
     return user_data / FOLDER / project_id / f"{conversation_id}.jsonl"
 
 
-def replay(path: Path) -> Replayed:
+def replay(path: Path) -> Replay:
     """Read every sound entry; skip a torn last line, and count damaged ones before it."""
     with atomic.disk_errors(path.name):
         try:
             data = _folder(path).read(path.name)
         except FileNotFoundError:
-            return Replayed([], 0)
+            return Replay([], 0)
     whole, newline, rest = data.rpartition(b"\n")
     lines = whole.split(b"\n") if newline else []
     found = [_decode(line) for line in lines]
@@ -64,7 +64,7 @@ def replay(path: Path) -> Replayed:
         torn, size = True, size - len(lines[-1]) - 1
         found.pop()
     entries = [entry for entry in found if entry is not None]
-    return Replayed(entries, size, torn, len(found) - len(entries))
+    return Replay(entries, size, torn, len(found) - len(entries))
 
 
 def append(path: Path, size: int, entry: bytes) -> int:

@@ -16,7 +16,7 @@ _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 
 
 @contextlib.contextmanager
-def locked(path: Path, *, timeout_s: float = 10.0) -> Generator[None]:
+def hold(path: Path, *, timeout_s: float = 10.0) -> Generator[None]:
     """Hold the lock file `path` for the block; TIMEOUT if another holder keeps it for too long.
 
     Blocks its thread: in async code go through `anyio.to_thread`.

@@ -21,7 +21,7 @@ from creonowd.context.budget import (
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
-from creonowd.storage.locks import locked
+from creonowd.storage.locks import hold
 
 FOLDER = "budgets"
 DEFAULT = "default"
@@ -116,7 +116,7 @@ class Budgets:
     def _write_lock(self) -> Generator[None]:
         with atomic.disk_errors(FOLDER):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with locked(self._folder / LOCK):
+        with hold(self._folder / LOCK):
             yield
 
     def _current(self, name: str, *, mending: bool = False) -> BudgetProfile:

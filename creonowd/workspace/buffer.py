@@ -64,7 +64,7 @@ class Buffer:
             position
         )
 
-    def edited(self, edits: Iterable[Edit], *, utf16: bool = False) -> "Buffer":
+    def apply(self, edits: Iterable[Edit], *, utf16: bool = False) -> "Buffer":
         """Return the text after all edits, in order; INVALID_ARGUMENT if one of them does not fit."""
         editor = _Editor(self._pieces, self.length, self.utf16_length, utf16=utf16)
         for edit in edits:

@@ -28,7 +28,7 @@ from creonowd.redaction.labels import is_secret_name
 from creonowd.rpc.channel import invalid_payload
 from creonowd.storage import atomic, versioned_json
 from creonowd.storage.file_cache import RECENT_MS
-from creonowd.storage.locks import locked
+from creonowd.storage.locks import hold
 from creonowd.storage.relative_paths import problem_with_name
 from creonowd.storage.safe_folder import LinkedFolder, mark_of
 from creonowd.workspace.creonow_tree import TREE, Problem, make_folder
@@ -159,7 +159,7 @@ class Chats:
     def _locked(self, root: Path, work: Callable[[], T]) -> T:
         for folder in (TREE, FOLDER, CACHE):
             make_folder(root, folder)
-        with locked(root / CACHE / LOCK):
+        with hold(root / CACHE / LOCK):
             atomic.sweep(root / FOLDER, self._clock.now_ms() - LEFTOVER_MS)
             return work()
 

@@ -27,8 +27,8 @@ MAX_PRIORITY = 1_000_000
 DEFAULT_TYPE = "narrative"
 DEFAULT_PRIORITY = 100
 
-Source = Literal["user", "kg"]
-Fields = dict[str, Any]
+ConstraintSource = Literal["user", "kg"]
+JsonObject = dict[str, Any]
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _SPACE = re.compile(r"[ \t\r\n]*")
@@ -46,7 +46,7 @@ class Constraint(Model, gc=False):
     id: str
     text: str
     type: str
-    source: Source
+    source: ConstraintSource
     priority: int
     degradable: bool
     updated_at: str
@@ -56,7 +56,7 @@ class Item(Model, gc=False):
     """A constraint, and the further fields of its entry in the file."""
 
     constraint: Constraint
-    rest: Fields
+    rest: JsonObject
 
 
 class ConstraintFile(Model):
@@ -65,7 +65,7 @@ class ConstraintFile(Model):
     data: bytes
     exists: bool
     items: tuple[Item, ...]
-    rest: Fields
+    rest: JsonObject
 
     @property
     def revision(self) -> str:
@@ -121,7 +121,7 @@ def check_values(text: str, kind: str, priority: int) -> None:
         raise invalid(f"priority must be between 0 and {MAX_PRIORITY}.", field="priority")
 
 
-def _decode(data: bytes) -> Fields:
+def _decode(data: bytes) -> JsonObject:
     body = data.removeprefix(codecs.BOM_UTF8)
     try:
         document = msgspec.json.decode(body.decode("utf-8"))
@@ -135,10 +135,10 @@ def _decode(data: bytes) -> Fields:
         raise _broken_at("it is nested too deeply", 1, 1) from None
     if not isinstance(document, dict):
         raise _broken(data, "the file must hold an object", 0)
-    return cast("Fields", document)
+    return cast("JsonObject", document)
 
 
-def _check_version(document: Fields) -> None:
+def _check_version(document: JsonObject) -> None:
     version = document.get("version", 1)
     if type(version) is not int or version < 1:
         raise _broken_at("`version` must be 1 or 2", 1, 1)
@@ -163,14 +163,14 @@ class _StoredConstraint(Model):
     text: str
     id: str | None = None
     type: str = DEFAULT_TYPE
-    source: Source = "user"
+    source: ConstraintSource = "user"
     priority: int = DEFAULT_PRIORITY
     degradable: bool = False
     updated_at: str | None = None
 
 
 def _item(entry: Any, taken: set[str], seen: Counter[str], updated_at: str) -> Item:
-    raw: Fields = {"text": entry} if isinstance(entry, str) else entry
+    raw: JsonObject = {"text": entry} if isinstance(entry, str) else entry
     try:
         read = msgspec.convert(raw, _StoredConstraint)
     except msgspec.ValidationError as error:

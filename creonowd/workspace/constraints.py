@@ -23,7 +23,7 @@ from creonowd.model import Model
 from creonowd.redaction import Redactor
 from creonowd.storage import atomic
 from creonowd.storage.atomic import replace_unchanged
-from creonowd.storage.locks import locked
+from creonowd.storage.locks import hold
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.workspace.constraint_file import (
     DEFAULT_PRIORITY,
@@ -185,7 +185,7 @@ class Constraints:
         self._edit(root, expected, edit)
         for folder in (TREE, RULES, CACHE):
             make_folder(root, folder)
-        with locked(root / CACHE / LOCK):
+        with hold(root / CACHE / LOCK):
             atomic.sweep(root / RULES, self._clock.now_ms() - LEFTOVER_MS)
             for _ in range(_WRITE_TRIES):
                 before, after = self._edit(root, expected, edit)

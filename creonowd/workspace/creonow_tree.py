@@ -172,7 +172,7 @@ class Tree:
         contents = _contents(root, scope)
         marks = [(path, mark_of(status)) for path, status in contents.files]
         seen = (marks, contents.unreadable)
-        before = self._folders.recall((root, scope))
+        before = self._folders.peek((root, scope))
         if before is not None and before[0] == seen:
             return before[1]
         read = self._read_files(LinkedFolder(root, folder_of(scope)), contents)

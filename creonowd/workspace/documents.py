@@ -32,7 +32,7 @@ MAX_EDITS = 10_000
 QUICK_EDITS = 64
 QUICK_CODE_POINTS = 64 * 1024
 
-Key = tuple[str, str]
+DocumentKey = tuple[str, str]
 
 DocumentId = Annotated[str, Meta(max_length=4096)]
 
@@ -50,7 +50,7 @@ class _OpenDocuments:
 
     def __init__(self) -> None:
         self.order = anyio.Lock(fast_acquire=True)
-        self.open: dict[Key, OpenDocument] = {}
+        self.open: dict[DocumentKey, OpenDocument] = {}
 
 
 class Documents:
@@ -69,7 +69,7 @@ class Documents:
         self._connections: dict[str, _OpenDocuments] = {}
         self._turn = 0
 
-    async def replace(self, peer: Peer, key: Key, version: int, text: str) -> OpenDocument:
+    async def replace(self, peer: Peer, key: DocumentKey, version: int, text: str) -> OpenDocument:
         """Replace a document's whole text."""
         connection = self._connection(peer)
         async with connection.order:
@@ -78,7 +78,7 @@ class Documents:
             return self._keep(connection, key, version, buffer)
 
     async def edit(
-        self, peer: Peer, key: Key, base_version: int, version: int, edits: Sequence[Edit]
+        self, peer: Peer, key: DocumentKey, base_version: int, version: int, edits: Sequence[Edit]
     ) -> OpenDocument:
         """Apply all edits to the version that they were made for, or none.
 
@@ -93,19 +93,19 @@ class Documents:
                 raise _invalid("`version` must be greater than `baseVersion`.")
             if len(edits) > MAX_EDITS:
                 raise _invalid(f"More than {MAX_EDITS} edits; send the whole text.")
-            edited = partial(current.buffer.edited, edits, utf16=peer.utf16)
+            edited = partial(current.buffer.apply, edits, utf16=peer.utf16)
             added = sum(len(edit.text) for edit in edits)
             quick = len(edits) <= QUICK_EDITS and added <= QUICK_CODE_POINTS
             buffer = await _make_buffer(edited, quick=quick)
             return self._keep(connection, key, version, buffer)
 
-    async def close(self, peer: Peer, key: Key) -> bool:
+    async def close(self, peer: Peer, key: DocumentKey) -> bool:
         """Drop a connection's buffer; return whether there was one."""
         connection = self._connection(peer)
         async with connection.order:
             return connection.open.pop(key, None) is not None
 
-    def find(self, peer: Peer | None, key: Key) -> OpenDocument | None:
+    def find(self, peer: Peer | None, key: DocumentKey) -> OpenDocument | None:
         """Return the connection's own buffer, else the one that any connection synced last."""
         if peer is not None and peer.id in self._connections:
             own = self._connections[peer.id].open.get(key)
@@ -153,7 +153,7 @@ class Documents:
         return connection
 
     def _keep(
-        self, connection: _OpenDocuments, key: Key, version: int, buffer: Buffer
+        self, connection: _OpenDocuments, key: DocumentKey, version: int, buffer: Buffer
     ) -> OpenDocument:
         if buffer.length > self._max_code_points:
             raise _invalid(
@@ -208,7 +208,7 @@ class DocumentFiles:
         if not is_document_path(path):
             raise _absent()
         data = self._read_bytes(root, path)
-        cached = self._buffers.recall((root, path))
+        cached = self._buffers.peek((root, path))
         if cached is None or cached.data is not data:
             cached = _CachedDocument(data=data, buffer=Buffer.of(decode_text(data).text))
             self._buffers.put((root, path), cached)

@@ -100,13 +100,13 @@ class Runs:
     async def recent(self, project_id: str, document_id: str) -> tuple[RunRecord, ...]:
         """Return the last runs of a document, oldest first."""
         key = (project_id, document_id)
-        if (known := self._documents.recall(key)) is not None:
+        if (known := self._documents.peek(key)) is not None:
             return known.runs
         async with self._lock:
             return (await self._load(key)).runs
 
     async def _load(self, key: tuple[str, str]) -> _DocumentRuns:
-        known = self._documents.recall(key)
+        known = self._documents.peek(key)
         if known is None:
             known = await to_thread.run_sync(_read_file, self._path(*key))
             self._documents.put(key, known)

@@ -103,7 +103,7 @@ class Watcher:
         self._threads = anyio.CapacityLimiter(math.inf)
 
     @contextlib.asynccontextmanager
-    async def running(self) -> AsyncGenerator[None]:
+    async def run(self) -> AsyncGenerator[None]:
         """Follow projects for as long as the block lasts."""
         async with anyio.create_task_group() as tasks:
             self._tasks = tasks

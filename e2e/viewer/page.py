@@ -26,7 +26,7 @@ class Look(TypedDict, total=False):
 
 
 class Viewer:
-    """One window on one project. Leaving it fails the story if the page erred or told a path."""
+    """One window on one project. Leaving it fails the story if the page erred or showed a path."""
 
     def __init__(self, browser: Browser, daemon: Harness, root: Path, **look: Unpack[Look]) -> None:
         self.root = root
@@ -58,12 +58,12 @@ class Viewer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        told = "".join((*self.traffic, self.page.content(), self.page.title(), self.page.url))
+        shown = "".join((*self.traffic, self.page.content(), self.page.title(), self.page.url))
         self.page.context.close()
         if error is None:
             assert self.troubles == []
-            assert str(self.root) not in told
-            assert str(self.daemon.home) not in told
+            assert str(self.root) not in shown
+            assert str(self.daemon.home) not in shown
 
     def open_panel(self) -> None:
         """Show what the model sees."""

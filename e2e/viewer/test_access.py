@@ -134,13 +134,13 @@ def test_view_serves_the_page_until_it_is_ended(
 def test_view_of_a_folder_that_is_not_there_says_so(command: list[str], novel: Path) -> None:
     novel.rename(novel.with_name("elsewhere"))
 
-    told = subprocess.run(
+    ran = subprocess.run(
         command, env=environment(), capture_output=True, timeout=PATIENCE, check=False
     )
 
-    assert told.returncode != 0
-    assert b"Traceback" not in told.stderr
-    assert told.stdout == b""
+    assert ran.returncode != 0
+    assert b"Traceback" not in ran.stderr
+    assert ran.stdout == b""
 
 
 def test_run_shows_the_sample_novel(browser: Browser) -> None:

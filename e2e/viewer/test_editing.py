@@ -68,7 +68,7 @@ def test_a_constraint_deleted_elsewhere_can_be_added_again(viewer: Viewer) -> No
     expect(viewer.layer("rules")).to_contain_text("改了一半")
 
 
-def test_a_stale_write_of_a_constraint_is_told_and_nothing_is_lost(
+def test_a_stale_write_of_a_constraint_is_reported_and_nothing_is_lost(
     viewer: Viewer, daemon: Harness
 ) -> None:
     viewer.open_panel()

@@ -1,4 +1,4 @@
-"""Stories: the page follows what happens, tells why, and what would be."""
+"""Stories: the page follows what happens, explains why, and shows what would be."""
 
 import json
 import re
@@ -35,7 +35,7 @@ def test_the_page_follows_files_that_change(viewer: Viewer) -> None:
     expect(viewer.layer("immediate")).to_contain_text("只剩这一句")
 
 
-def test_three_continuations_hit_the_cache_and_a_change_tells_why_it_missed(
+def test_three_continuations_hit_the_cache_and_a_change_explains_why_it_missed(
     viewer: Viewer,
 ) -> None:
     viewer.open_panel()
@@ -105,14 +105,14 @@ def test_every_layer_has_its_bar_and_every_fragment_its_reason(viewer: Viewer) -
 
 
 def inspected(viewer: Viewer) -> dict[str, Any]:
-    """What the daemon last told the page about an assembly."""
+    """What the daemon last sent the page about an assembly."""
     replies = (json.loads(frame) for frame in viewer.traffic if '"layersDetail"' in frame)
     return [reply["result"]["data"] for reply in replies][-1]
 
 
 def test_every_rule_and_every_code_has_words_in_both_languages(viewer: Viewer) -> None:
     asked = [[str(rule), str(action)] for rule in Rule for action in Action]
-    told = viewer.page.evaluate(
+    labels = viewer.page.evaluate(
         """async (asked) => {
           const strings = await import("/strings.js");
           const known = () => asked.filter(([rule, action]) => strings.reason(rule, action) !== rule).map(([rule]) => rule);
@@ -125,8 +125,8 @@ def test_every_rule_and_every_code_has_words_in_both_languages(viewer: Viewer) -
         asked,
     )
 
-    assert set(told[0]) == set(told[1]) == {str(rule) for rule in Rule}
-    assert told[2] == "CONTEXT_RULES_OVERBUDGET · 规则层超出预算线，已略去相关度最低的实体。"
+    assert set(labels[0]) == set(labels[1]) == {str(rule) for rule in Rule}
+    assert labels[2] == "CONTEXT_RULES_OVERBUDGET · 规则层超出预算线，已略去相关度最低的实体。"
 
 
 def test_what_if_goes_the_same_way_and_touches_nothing(viewer: Viewer) -> None:

@@ -32,7 +32,7 @@ FAINT = """([text, edges]) => {
     const [dark, bright] = [light(one), light(two)].sort((a, b) => a - b);
     return (bright + 0.05) / (dark + 0.05);
   };
-  const told = (element, measured) => `${measured.toFixed(2)} ${element.tagName}.${element.className} ${element.textContent.slice(0, 30)}`;
+  const described = (element, measured) => `${measured.toFixed(2)} ${element.tagName}.${element.className} ${element.textContent.slice(0, 30)}`;
   const faint = [];
   for (const element of document.querySelectorAll("body *")) {
     if (!element.checkVisibility({ visibilityProperty: true })) continue;
@@ -40,9 +40,9 @@ FAINT = """([text, edges]) => {
     const field = element.matches("input, textarea, select, button:not(.quiet)");
     const written = field || [...element.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
     const measured = contrast(over(channels(style.color), behind(element)), behind(element));
-    if (written && !element.closest("svg, option") && measured < text) faint.push(told(element, measured));
+    if (written && !element.closest("svg, option") && measured < text) faint.push(described(element, measured));
     const edge = contrast(channels(style.borderTopColor), behind(element.parentElement));
-    if (field && element.type !== "range" && edge < edges) faint.push(`edge ${told(element, edge)}`);
+    if (field && element.type !== "range" && edge < edges) faint.push(`edge ${described(element, edge)}`);
   }
   return faint;
 }"""
@@ -139,7 +139,7 @@ def test_everything_can_be_done_with_the_keyboard(viewer: Viewer) -> None:
 
 
 def walk(viewer: Viewer) -> str:
-    """Press Tab and tell where that leads."""
+    """Press Tab and return where that leads."""
     viewer.page.keyboard.press("Tab")
     return viewer.page.evaluate("document.activeElement.id")
 

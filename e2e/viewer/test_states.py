@@ -123,7 +123,7 @@ def test_without_a_document_the_page_asks_for_one(
     page.context.close()
 
 
-def test_an_error_is_told_with_its_code_and_goes_away(viewer: Viewer) -> None:
+def test_an_error_is_shown_with_its_code_and_goes_away(viewer: Viewer) -> None:
     viewer.open_panel()
 
     viewer.page.get_by_test_id("ai-input").fill("太长了。" * 40_000)
@@ -135,7 +135,7 @@ def test_an_error_is_told_with_its_code_and_goes_away(viewer: Viewer) -> None:
     expect(viewer.at("#state")).to_be_empty()
 
 
-def test_an_error_is_told_in_the_language_of_the_page(viewer: Viewer) -> None:
+def test_an_error_is_shown_in_the_language_of_the_page(viewer: Viewer) -> None:
     viewer.at("#language").click()
     viewer.open_panel()
 

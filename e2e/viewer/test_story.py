@@ -31,12 +31,12 @@ def test_a_secret_and_a_file_that_is_too_long(
             look_at_the_layers(viewer)
             look_at_the_evidence(viewer)
             viewer.picture("story")
-            told = "".join((*viewer.traffic, viewer.page.content(), viewer.page.title()))
+            shown = "".join((*viewer.traffic, viewer.page.content(), viewer.page.title()))
         daemon.log("context_watch_started")
         daemon.log("context_redaction_applied", where=lambda line: line["matches"] >= 1)
         user_data = daemon.user_data
 
-    assert SECRET not in told
+    assert SECRET not in shown
     kept = [path for path in user_data.rglob("*") if path.is_file()]
     assert any(path.name == "main.log" for path in kept)
     assert not [path.name for path in kept if SECRET.encode() in path.read_bytes()]
@@ -54,8 +54,8 @@ def write_a_secret(daemon: Harness, novel: Path) -> None:
     """Step 3: a key in the rules."""
     text = f"# Style\n\n克制。apiKey={SECRET}\n"
     (novel / ".creonow/rules/style.md").write_text(text, encoding="utf-8")
-    told = daemon.event("context:creonow:changed", where=lambda e: "rules" in e["layers"])
-    assert ".creonow/rules/style.md" in told["paths"]
+    event = daemon.event("context:creonow:changed", where=lambda e: "rules" in e["layers"])
+    assert ".creonow/rules/style.md" in event["paths"]
 
 
 def write_too_much(daemon: Harness, novel: Path) -> None:
@@ -63,8 +63,8 @@ def write_too_much(daemon: Harness, novel: Path) -> None:
     world = prose(25_000)
     assert len(world) == 25_000
     (novel / ".creonow/settings/世界观.md").write_text(world, encoding="utf-8")
-    told = daemon.event("context:creonow:changed", where=lambda e: "settings" in e["layers"])
-    assert ".creonow/settings/世界观.md" in told["paths"]
+    event = daemon.event("context:creonow:changed", where=lambda e: "settings" in e["layers"])
+    assert ".creonow/settings/世界观.md" in event["paths"]
 
 
 def run_the_skill(viewer: Viewer) -> None:

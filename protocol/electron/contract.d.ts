@@ -2080,7 +2080,7 @@ export interface WriteSkill {
   projectId?: string | null;
 }
 
-/** What can be asked. */
+/** The channels that a client can call. */
 export interface Channels {
   /** Return which provider and model answer runs, and whether they can. */
   "ai:config:get": { request: GetConfig; result: AiConfig };
@@ -2184,7 +2184,7 @@ export interface Channels {
   "context:inspect": { request: InspectContext; result: InspectResult };
   /** Rank the passages of a project's documents for a place in one of them, or for a query. */
   "context:retrieve": { request: RetrieveContext; result: RetrieveResult };
-  /** Ask this client for text from now on; the same name and layer replace an earlier offer. */
+  /** SourceQuery this client for text from now on; the same name and layer replace an earlier offer. */
   "context:source:register": { request: RegisterSource; result: RegisteredSource };
   /** Stop asking this client. */
   "context:source:unregister": { request: UnregisterSource; result: UnregisteredSource };
@@ -2234,7 +2234,7 @@ export interface Channels {
   "viewer:skills": { request: ProjectId; result: ViewerSkills };
 }
 
-/** What the daemon tells. */
+/** The events that the daemon sends. */
 export interface Notifications {
   "$/lagged": Lagged & Stamp;
   "$/progress": Progress & Stamp;

@@ -77,8 +77,14 @@ def typescript(document: Schema) -> str:
     parts = [
         HEAD,
         *(_declaration(name, schema) for name, schema in schemas.items()),
-        _map("Channels", "What can be asked.", map(_channel, document["methods"])),
-        _map("Notifications", "What the daemon tells.", map(_event, document["x-notifications"])),
+        _map(
+            "Channels", "The channels that a client can call.", map(_channel, document["methods"])
+        ),
+        _map(
+            "Notifications",
+            "The events that the daemon sends.",
+            map(_event, document["x-notifications"]),
+        ),
         _map("HostCalls", "What the daemon asks.", map(_host_call, document["x-hostCalls"])),
         _role("RendererChannel", "What a renderer may call.", "renderer", document),
         _role("OwnerChannel", "What only an owner may call.", "owner", document),

@@ -7,9 +7,8 @@ import pytest
 import structlog
 
 from testing.clients import Client
+from testing.logs import LogLines
 from testing.novels import Novel, make_novel
-
-Lines = list[structlog.typing.EventDict]
 
 
 @pytest.fixture
@@ -19,7 +18,7 @@ async def novel(client: Client, tmp_path: Path) -> Novel:
 
 
 @pytest.fixture
-def logged() -> Generator[Lines]:
+def logged() -> Generator[LogLines]:
     """The log lines of this test, before they are rendered."""
     with structlog.testing.capture_logs() as lines:
         yield lines

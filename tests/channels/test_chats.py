@@ -4,8 +4,8 @@ import pytest
 
 from creonowd.redaction import PLACEHOLDER
 from testing.clients import Client
+from testing.logs import LogLines
 from testing.novels import Novel
-from tests.channels.conftest import Lines
 
 PREFIX = "context:creonow:conversations"
 FOLDER = ".creonow/conversations"
@@ -92,7 +92,7 @@ async def test_a_limit_out_of_range_is_refused(client: Client, novel: Novel, lim
 
 
 async def test_conversations_leave_redacted_and_come_back_unharmed(
-    client: Client, novel: Novel, logged: Lines
+    client: Client, novel: Novel, logged: LogLines
 ) -> None:
     saved = await save(
         client, novel, said(f"密钥 {SECRET}", id="a", extra={"note": [f"也有 {SECRET}"]})

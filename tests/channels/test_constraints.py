@@ -6,8 +6,8 @@ import pytest
 
 from creonowd.rpc.server import Server
 from testing.clients import Client, in_memory
+from testing.logs import LogLines
 from testing.novels import Novel
-from tests.channels.conftest import Lines
 
 PATH = ".creonow/rules/constraints.json"
 SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"
@@ -72,7 +72,7 @@ async def test_get_and_set_are_a_view_of_the_one_file(client: Client, novel: Nov
 
 @pytest.mark.requirement("CE-039", "CE-041")
 async def test_a_created_constraint_has_its_defaults_and_its_source(
-    client: Client, novel: Novel, logged: Lines
+    client: Client, novel: Novel, logged: LogLines
 ) -> None:
     made = await client.call(
         "constraints:create", {**novel.params, "constraint": {"text": "主角不知道真相"}}
@@ -250,7 +250,7 @@ async def test_a_broken_file_is_reported_with_line_and_column(client: Client, no
 
 
 async def test_constraints_leave_redacted_and_come_back_unharmed(
-    client: Client, novel: Novel, logged: Lines
+    client: Client, novel: Novel, logged: LogLines
 ) -> None:
     await create(client, novel, f"不得泄露 {SECRET}")
 

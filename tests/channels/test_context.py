@@ -19,8 +19,8 @@ from creonowd.sources.in_memory import InMemorySource, piece
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.projects import Project
 from testing.clients import Client, in_memory
+from testing.logs import LogLines
 from testing.novels import Novel
-from tests.channels.conftest import Lines
 
 SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
 CHAPTER = "第七章\n\n林远推开门，雨还在下。\n苏晴没有抬头。\n"
@@ -252,7 +252,7 @@ async def test_positions_of_a_utf16_client_are_its_own(server: Server, full_nove
 
 
 async def test_secrets_are_out_and_evidence_says_so(
-    client: Client, full_novel: Novel, logged: Lines
+    client: Client, full_novel: Novel, logged: LogLines
 ) -> None:
     full_novel.put(".creonow/rules/style.md", f"apiKey={SECRET}\n")
     full_novel.put("chapters/07.md", f"他写下 {SECRET} 。")
@@ -272,7 +272,7 @@ async def test_secrets_are_out_and_evidence_says_so(
 
 @pytest.mark.requirement("CN-052", "CE-091")
 async def test_logs_hold_counts_and_hashes_and_no_text(
-    client: Client, full_novel: Novel, logged: Lines
+    client: Client, full_novel: Novel, logged: LogLines
 ) -> None:
     result = await assemble(client, full_novel, additionalInput="写紧张些。")
 
@@ -437,7 +437,7 @@ async def test_what_if_checks_the_budget_as_update_would(client: Client, full_no
 
 @pytest.mark.requirement("CE-078", "CE-092")
 async def test_inspect_needs_debug_mode_in_the_payload(
-    client: Client, full_novel: Novel, logged: Lines
+    client: Client, full_novel: Novel, logged: LogLines
 ) -> None:
     error = await client.failure("context:inspect", asking(full_novel))
 
@@ -446,7 +446,9 @@ async def test_inspect_needs_debug_mode_in_the_payload(
 
 
 @pytest.mark.requirement("CE-078", "CE-092")
-async def test_a_renderer_may_not_inspect(server: Server, full_novel: Novel, logged: Lines) -> None:
+async def test_a_renderer_may_not_inspect(
+    server: Server, full_novel: Novel, logged: LogLines
+) -> None:
     async with in_memory(server, role=Role.RENDERER) as renderer:
         error = await renderer.failure("context:inspect", asking(full_novel, debugMode=True))
         result = await assemble(renderer, full_novel)
@@ -459,7 +461,7 @@ async def test_a_renderer_may_not_inspect(server: Server, full_novel: Novel, log
 @pytest.mark.requirement("CE-078", "CE-092")
 @pytest.mark.parametrize("daemon_settings", [Settings(e2e=True)])
 async def test_an_owner_may_not_inspect_a_daemon_without_debug(
-    client: Client, full_novel: Novel, logged: Lines
+    client: Client, full_novel: Novel, logged: LogLines
 ) -> None:
     error = await client.failure("context:inspect", asking(full_novel, debugMode=True))
 
@@ -527,11 +529,11 @@ async def test_a_model_without_a_public_table_is_counted_inexactly(
 
 
 async def test_a_source_that_hangs_costs_its_part_only(
-    client: Client, session: Session, full_novel: Novel, logged: Lines
+    client: Client, session: Session, full_novel: Novel, logged: LogLines
 ) -> None:
     source = InMemorySource(Layer.RULES, "kg", unavailable=KG, timeout_ms=20)
     source.hangs = True
-    session.engine.providers.append(Held(source))
+    session.engine.source_providers.append(Held(source))
 
     result = await assemble(client, full_novel)
 
@@ -622,10 +624,10 @@ async def test_constraints_that_cannot_be_read_are_accounted_for(
 
 @pytest.mark.requirement("CE-093")
 async def test_text_of_another_project_is_refused_and_logged(
-    client: Client, session: Session, full_novel: Novel, logged: Lines
+    client: Client, session: Session, full_novel: Novel, logged: LogLines
 ) -> None:
     foreign = piece(Layer.RETRIEVED, "x", "别家的稿子", score=0.5, project_id="prj_other")
-    session.engine.providers.append(Held(InMemorySource(Layer.RETRIEVED, "rag", [foreign])))
+    session.engine.source_providers.append(Held(InMemorySource(Layer.RETRIEVED, "rag", [foreign])))
 
     error = await client.failure("context:assemble", asking(full_novel))
 
@@ -655,7 +657,7 @@ class Gated(InMemorySource):
         self.gate = anyio.Event()
 
     async def fetch(self, ask: Any) -> Any:
-        self.asked.append(ask)
+        self.queries.append(ask)
         await self.gate.wait()
         return self.answer
 
@@ -663,7 +665,7 @@ class Gated(InMemorySource):
 @pytest.fixture
 async def gate(session: Session) -> AsyncGenerator[Gated]:
     source = Gated()
-    session.engine.providers.append(Held(source))
+    session.engine.source_providers.append(Held(source))
     yield source
     source.gate.set()
 
@@ -682,7 +684,7 @@ async def settled(session: Session, novel: Novel, load: tuple[int, int]) -> None
 
 @pytest.mark.requirement("CE-073", "CE-096", "CE-099")
 async def test_the_twenty_first_of_a_document_is_refused_and_the_others_are_answered(
-    client: Client, session: Session, full_novel: Novel, gate: Gated, logged: Lines
+    client: Client, session: Session, full_novel: Novel, gate: Gated, logged: LogLines
 ) -> None:
     for number in range(20):
         await post(client, full_novel, number, cursorPosition=number)
@@ -709,7 +711,7 @@ async def test_another_document_is_not_held_up(
     await post(client, full_novel, 99, documentId="chapters/08.md")
 
     with anyio.fail_after(60):
-        while len(gate.asked) < 5:
+        while len(gate.queries) < 5:
             await anyio.lowlevel.checkpoint()
     gate.gate.set()
     assert "result" in await client.reply("a99")

@@ -14,8 +14,8 @@ from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from testing.clients import Client, daemon, in_memory
 from testing.conversations import assistant, calls, result, user
+from testing.logs import LogLines
 from testing.novels import Chat, make_chat
-from tests.channels.conftest import Lines
 
 KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
 
@@ -204,7 +204,7 @@ async def test_what_is_read_is_redacted_with_evidence(chat: Chat) -> None:
         assert evidence["patternId"].startswith("github_token")
 
 
-async def test_what_was_taken_out_is_counted_in_the_log(chat: Chat, logged: Lines) -> None:
+async def test_what_was_taken_out_is_counted_in_the_log(chat: Chat, logged: LogLines) -> None:
     ref_id = await chat.put(f"token {KEY}\n")
 
     await chat.call("context.read", id=ref_id)

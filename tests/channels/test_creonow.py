@@ -1,19 +1,29 @@
+"""`context:creonow:*`: the folder of a project, and the watch on it."""
+
 import json
+import shutil
 from pathlib import Path
 
+import anyio
 import pytest
 
-from testing.clients import Client
+from creonowd.channels.creonow import CreonowChanged, merge_changes, start_watching
+from creonowd.channels.project import ProjectId
+from creonowd.engine.services import Session
+from creonowd.rpc.server import Server
+from testing.clients import Client, in_memory
+from testing.logs import LogLines
 from testing.novels import Novel
-from tests.channels.conftest import Lines
 
 SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"
 SCOPES = ["rules", "settings", "characters"]
+STYLE = ".creonow/rules/style.md"
+CHANGED = "context:creonow:changed"
 
 
 @pytest.mark.requirement("CN-009", "CN-023")
 async def test_ensure_answers_the_root_of_the_project(
-    client: Client, novel: Novel, logged: Lines
+    client: Client, novel: Novel, logged: LogLines
 ) -> None:
     answer = await client.call("context:creonow:ensure", novel.params)
 
@@ -103,7 +113,7 @@ async def test_what_is_listed_can_be_read(client: Client, novel: Novel, scope: s
 
 
 async def test_what_is_read_is_redacted_with_evidence_and_a_log_line(
-    client: Client, novel: Novel, logged: Lines
+    client: Client, novel: Novel, logged: LogLines
 ) -> None:
     novel.put(".creonow/settings/密.md", f"{SECRET}\n路径 /home/alice/novel/draft.txt\n")
 
@@ -127,7 +137,7 @@ async def test_what_is_read_is_redacted_with_evidence_and_a_log_line(
 
 
 async def test_a_clean_text_leaves_no_redaction_line(
-    client: Client, novel: Novel, logged: Lines
+    client: Client, novel: Novel, logged: LogLines
 ) -> None:
     novel.put(".creonow/settings/a.md", "平安无事")
 
@@ -172,7 +182,7 @@ async def test_what_cannot_be_read_has_a_code_and_no_absolute_path(
 
 @pytest.mark.requirement("CN-019")
 async def test_a_link_out_of_the_tree_is_refused_and_logged_without_a_path(
-    client: Client, novel: Novel, tmp_path: Path, logged: Lines
+    client: Client, novel: Novel, tmp_path: Path, logged: LogLines
 ) -> None:
     (tmp_path / "secret.md").write_text("secret", encoding="utf-8")
     (novel.root / ".creonow/settings").mkdir(parents=True)
@@ -268,3 +278,109 @@ async def test_ensure_says_what_stands_in_the_way(client: Client, novel: Novel) 
     assert error.code == "IO_ERROR"
     assert error.details == {"path": ".creonow", "reason": "in_the_way"}
     assert (await client.call("context:creonow:status", novel.params))["exists"] is False
+
+
+async def watched(client: Client, novel: Novel) -> bool:
+    return (await client.call("context:creonow:status", novel.params))["watching"]
+
+
+@pytest.mark.requirement("CN-025")
+async def test_a_watching_client_is_notified_of_what_changed(
+    client: Client, novel: Novel, logged: LogLines
+) -> None:
+    await client.call("context:creonow:ensure", novel.params)
+
+    started = await client.call("context:creonow:watch:start", novel.params)
+    novel.put(STYLE, "短句。")
+    event = await client.event(CHANGED)
+    stopped = await client.call("context:creonow:watch:stop", novel.params)
+
+    assert started == {"watching": True}
+    assert event == {
+        "projectId": novel.project_id,
+        "paths": [STYLE],
+        "layers": ["rules"],
+        "atMs": event["atMs"],
+        "seq": 1,
+        "ts": event["ts"],
+    }
+    assert stopped == {"watching": False}
+    events = [line["event"] for line in logged if line["event"].startswith("context_watch")]
+    assert events == ["context_watch_started", "context_watch_stopped"]
+
+
+async def test_starting_and_stopping_twice_is_fine(client: Client, novel: Novel) -> None:
+    for _ in range(2):
+        assert await client.call("context:creonow:watch:start", novel.params) == {"watching": True}
+    novel.put("第一章.md", "一")
+    await client.event(CHANGED)
+
+    for _ in range(2):
+        assert await client.call("context:creonow:watch:stop", novel.params) == {"watching": False}
+
+    assert [event for event in client.events if event["method"] == CHANGED] == []
+    assert not await watched(client, novel)
+
+
+async def test_watching_is_per_connection_and_status_means_anyone(
+    client: Client, server: Server, novel: Novel
+) -> None:
+    async with in_memory(server) as other:
+        await other.call("context:creonow:watch:start", novel.params)
+
+        assert await watched(client, novel)
+        assert await client.call("context:creonow:watch:stop", novel.params) == {"watching": False}
+        assert await watched(client, novel)
+        novel.put("第一章.md", "一")
+        await other.event(CHANGED)
+        assert client.events == []
+
+    with anyio.fail_after(60):
+        while await watched(client, novel):  # noqa: ASYNC110 - a hang-up notifies nobody
+            await anyio.sleep(0.01)
+
+
+async def test_a_watcher_that_dies_says_so_and_can_be_started_again(
+    client: Client, novel: Novel
+) -> None:
+    await client.call("context:creonow:watch:start", novel.params)
+
+    shutil.rmtree(novel.root)
+    event = await client.event(CHANGED)
+
+    assert event["watching"] is False
+    assert event["paths"] == []
+    assert not await watched(client, novel)
+    assert (await client.failure("context:creonow:watch:start", novel.params)).code == "NOT_FOUND"
+    novel.root.mkdir()
+    await client.call("context:creonow:watch:start", novel.params)
+    assert await watched(client, novel)
+
+
+async def test_a_deleted_project_is_no_longer_watched(client: Client, novel: Novel) -> None:
+    await client.call("context:creonow:watch:start", novel.params)
+
+    await client.call("project:delete", novel.params)
+    event = await client.event(CHANGED)
+
+    assert event["watching"] is False
+
+
+def test_a_lagging_client_gets_one_joined_event() -> None:
+    first = CreonowChanged(project_id="p", paths=["b.md"], layers=["retrieved"], at_ms=1)
+    second = CreonowChanged(project_id="p", paths=[STYLE, "b.md"], layers=["rules"], at_ms=2)
+
+    both = merge_changes(first, second)
+
+    assert both.paths == [STYLE, "b.md"]
+    assert both.layers == ["rules", "retrieved", "immediate"]
+    assert both.at_ms == 2
+
+
+async def test_a_hundred_starts_leave_one_reminder_to_hang_up(
+    session: Session, novel: Novel, server: Server
+) -> None:
+    for _ in range(100):
+        await start_watching(session, ProjectId(project_id=novel.project_id))
+
+    assert not session.watcher.register(session.peer.id)

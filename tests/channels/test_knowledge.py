@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from testing.clients import Client
+from testing.logs import LogLines
 from testing.novels import Novel
-from tests.channels.conftest import Lines
 
 LINE = 900
 SENTENCE = "他推开门，雨还在下，檐水滴在石阶上，她没有抬头。"
@@ -37,7 +37,7 @@ async def assembled(client: Client, novel: Novel, text: str, **more: Any) -> Res
 
 
 def evidence(result: Result, layer: str = "rules") -> dict[str, tuple[str, str]]:
-    """Tell by name what became of each character."""
+    """Return by name what became of each character."""
     prefix = ".creonow/characters/"
     return {
         entry["sourceRef"].removeprefix(prefix).partition(".")[0]: (entry["action"], entry["rule"])
@@ -69,7 +69,7 @@ async def test_within_the_line_everyone_is_injected(client: Client, novel: Novel
 
 @pytest.mark.requirement("CE-022", "CE-100")
 async def test_over_the_line_those_that_the_document_mentions_stay(
-    client: Client, novel: Novel, logged: Lines
+    client: Client, novel: Novel, logged: LogLines
 ) -> None:
     put(novel, "林远", aliases=["老更夫"])
     put(novel, "苏晴")
@@ -78,12 +78,12 @@ async def test_over_the_line_those_that_the_document_mentions_stay(
     result = await assembled(client, novel, "老更夫遇见了苏晴。")
 
     (line,) = [line for line in logged if line["event"] == "context_rules_overbudget"]
-    told = evidence(result)
+    actions = evidence(result)
     assert "CONTEXT_RULES_OVERBUDGET" in result["warnings"]
     assert {"林远", "苏晴"} <= kept(result)
     assert result["layers"]["rules"]["tokens"] <= LINE
-    assert len(told) == 14
-    assert {sentence for sentence in told.values() if sentence[0] != "kept"} == {
+    assert len(actions) == 14
+    assert {sentence for sentence in actions.values() if sentence[0] != "kept"} == {
         ("dropped", "not_mentioned")
     }
     assert line["line"] == LINE

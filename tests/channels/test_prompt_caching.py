@@ -12,8 +12,7 @@ from creonowd.daemon.build import build
 from creonowd.settings import Settings
 from testing.clients import in_memory
 from testing.novels import Novel, make_novel
-from testing.providers import KEY, SCRIPTED_PROVIDERS, ModelServer, open_model_server
-from tests.providers.conftest import PROXIES
+from testing.providers import KEY, PROXIES, SCRIPTED_PROVIDERS, ModelServer, open_model_server
 
 STYLE = "".join(f"第{n}条：写景不超过三句，写人先写手，对话里不用成语。\n" for n in range(80))
 
@@ -85,10 +84,10 @@ async def test_the_bytes_sent_are_the_bytes_hashed(novel: Novel, model_server: M
     run = await novel.run()
 
     (request,) = model_server.received
-    told = run["diagnostics"]
+    diagnostics = run["diagnostics"]
     sent = prefix_in(request.body), rest_in(request.body)
-    assert sha256(sent[0].encode()).hexdigest() == told["stablePrefixHash"]
-    assert sha256("".join(sent).encode()).hexdigest() == told["promptHash"]
+    assert sha256(sent[0].encode()).hexdigest() == diagnostics["stablePrefixHash"]
+    assert sha256("".join(sent).encode()).hexdigest() == diagnostics["promptHash"]
 
 
 @pytest.mark.requirement("CE-036")
@@ -154,7 +153,7 @@ async def test_skills_that_ask_for_the_same_sources_share_a_prefix(
     assert rest_in(polish) != rest_in(condense)
 
 
-async def test_no_key_is_told_in_an_error(
+async def test_no_key_is_shown_in_an_error(
     novel: Novel, model_server: ModelServer, provider: str
 ) -> None:
     SCRIPTED_PROVIDERS[provider](model_server, 60_000).refuses_the_key()

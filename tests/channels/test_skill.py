@@ -94,7 +94,7 @@ async def test_an_invalid_skill_on_disk_stays_listed_with_its_error(
     assert (bad["id"], bad["valid"], bad["errors"][0]["line"]) == ("project:bad", False, 4)
 
 
-async def test_a_skill_is_reloaded_as_soon_as_the_watcher_tells_of_it(
+async def test_a_skill_is_reloaded_as_soon_as_the_watcher_reports_it(
     client: Client, tmp_path: Path
 ) -> None:
     project = {"projectId": await project_of(client, tmp_path / "小说")}

@@ -13,7 +13,7 @@ from testing.novels import Novel
 SECRET = "sk-proj-Q7fK2mX9pL4vB8nT1wZ6cR3yH5dJ0sGa"
 
 
-async def test_projects_are_told_by_name_without_their_place(
+async def test_projects_are_listed_by_name_without_their_place(
     client: Client, novel: Novel, tmp_path: Path
 ) -> None:
     other = tmp_path / "二"
@@ -21,15 +21,15 @@ async def test_projects_are_told_by_name_without_their_place(
     name = f"写在 {other} 里，{SECRET}"
     made = await client.call("project:create", {"rootPath": str(other), "name": name})
 
-    told = await client.call("viewer:projects")
+    reply = await client.call("viewer:projects")
 
-    assert told["items"][0] == {"projectId": novel.project_id, "name": "红楼梦"}
-    assert told["items"][1]["projectId"] == made["projectId"]
-    assert str(other) not in str(told)
-    assert SECRET not in str(told)
+    assert reply["items"][0] == {"projectId": novel.project_id, "name": "红楼梦"}
+    assert reply["items"][1]["projectId"] == made["projectId"]
+    assert str(other) not in str(reply)
+    assert SECRET not in str(reply)
 
 
-async def test_skills_are_told_by_name_and_whether_they_can_run(
+async def test_skills_are_listed_by_name_and_whether_they_can_run(
     client: Client, novel: Novel
 ) -> None:
     novel.put(
@@ -37,13 +37,13 @@ async def test_skills_are_told_by_name_and_whether_they_can_run(
     )
     novel.put(".creonow/skills/broken/SKILL.md", "---\nname: [\n---\n")
 
-    told = await client.call("viewer:skills", novel.params)
+    reply = await client.call("viewer:skills", novel.params)
 
-    skills = {one["id"]: one for one in told["items"]}
+    skills = {one["id"]: one for one in reply["items"]}
     assert skills["builtin:continue"] == {"id": "builtin:continue", "name": "续写", "valid": True}
     assert skills["project:broken"]["valid"] is False
     assert skills["project:leaky"]["name"] == "***REDACTED***"
-    assert SECRET not in str(told)
+    assert SECRET not in str(reply)
 
 
 async def test_whoever_knows_the_digest_of_a_token_can_prove_it(server: Server) -> None:
@@ -52,10 +52,10 @@ async def test_whoever_knows_the_digest_of_a_token_can_prove_it(server: Server) 
     nonce = "0123456789abcdef" * 4
     digest = hashlib.sha256(token.encode()).digest()
     async with in_memory(server, role=None) as stranger:
-        told = await stranger.call("viewer:prove", {"nonce": nonce})
+        reply = await stranger.call("viewer:prove", {"nonce": nonce})
         guessed = await stranger.failure("viewer:prove", {"nonce": ""})
 
-    assert told["proofs"] == [hmac.digest(digest, nonce.encode(), "sha256").hex()]
+    assert reply["proofs"] == [hmac.digest(digest, nonce.encode(), "sha256").hex()]
     assert guessed.code == "INVALID_ARGUMENT"
 
 

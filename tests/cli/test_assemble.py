@@ -66,7 +66,7 @@ def test_a_script_gets_the_whole_result(tmp_path: Path, novel: Path) -> None:
     assert "光标之后" in result["userContent"]
 
 
-def test_diff_tells_what_changed_since_the_last_call(tmp_path: Path, novel: Path) -> None:
+def test_diff_shows_what_changed_since_the_last_call(tmp_path: Path, novel: Path) -> None:
     first = run(tmp_path, novel, "--diff")
     same = run(tmp_path, novel, "--diff")
     (novel / "chapters/01.md").write_text(CHAPTER + "她来了。\n", encoding="utf-8")

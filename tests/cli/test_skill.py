@@ -24,7 +24,7 @@ def test_a_good_skill_passes(tmp_path: Path, capfdbinary: pytest.CaptureFixture[
     assert capfdbinary.readouterr().out.decode() == f"{file}: ok\n"
 
 
-def test_a_fault_is_told_with_file_line_and_key(
+def test_a_fault_is_reported_with_file_line_and_key(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:
     file = put(tmp_path / "SKILL.md", BAD)
@@ -49,9 +49,9 @@ def test_a_project_is_linted_as_the_daemon_would_read_it(
 
     status = main(["skill", "lint", str(tmp_path), "--json"])
 
-    told = json.loads(capfdbinary.readouterr().out)
+    report = json.loads(capfdbinary.readouterr().out)
     assert status == 1
-    assert [(Path(one["path"]).name, len(one["faults"])) for one in told] == [
+    assert [(Path(one["path"]).name, len(one["faults"])) for one in report] == [
         ("SKILL.md", 0),
         ("b.md", 1),
     ]

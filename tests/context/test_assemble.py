@@ -12,10 +12,10 @@ import pytest
 from msgspec import structs
 
 from creonowd.context.assemble import assemble, compose
-from creonowd.context.fragment import Action, FragmentKind, Layer, LeftOut, Place, Reason
+from creonowd.context.fragment import Action, FragmentKind, Layer, Omission, Place, Reason
 from creonowd.context.prefix import PrefixComparison
 from creonowd.context.result import AssembleResult, ModelTarget, answer
-from creonowd.context.source import Fetched
+from creonowd.context.source import SourceResult
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.redaction import Redacted, Redactor
 from creonowd.sources.in_memory import InMemorySource, piece
@@ -173,7 +173,7 @@ def test_break_points_show_whether_they_are_long_enough() -> None:
 @pytest.mark.requirement("CN-043")
 def test_what_could_not_be_read_is_accounted_for() -> None:
     left = tuple(
-        LeftOut(layer=Layer.SETTINGS, source="settings", source_ref=f"{reason}.md", reason=reason)
+        Omission(layer=Layer.SETTINGS, source="settings", source_ref=f"{reason}.md", reason=reason)
         for reason in (Reason.INVALID_FORMAT, Reason.READ_ERROR)
     )
     huge = piece(Layer.SETTINGS, "大.md", "很长的设定，一段又一段。\n" * 2000)
@@ -255,7 +255,7 @@ async def test_sources_are_gathered_and_composed() -> None:
         InMemorySource(Layer.SETTINGS, "settings", FULL.settings),
         InMemorySource(Layer.RETRIEVED, "rag", FULL.retrieved),
     ]
-    sources[2].answer = Fetched(fragments=FULL.retrieved, warnings=(f"RAG: {SECRET}",))
+    sources[2].answer = SourceResult(fragments=FULL.retrieved, warnings=(f"RAG: {SECRET}",))
 
     with anyio.fail_after(60):
         assembly = await assemble(FULL.plan(), sources, text_tools())
@@ -273,9 +273,9 @@ class CountingRedactor(Redactor):
         self.characters += len(text)
         return super().redact(text, source_ref)
 
-    def surely_clean(self, texts: Sequence[str]) -> list[bool]:
+    def are_clean(self, texts: Sequence[str]) -> list[bool]:
         self.characters += sum(map(len, texts))
-        return super().surely_clean(texts)
+        return super().are_clean(texts)
 
 
 @pytest.mark.requirement("CE-101")

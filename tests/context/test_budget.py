@@ -107,7 +107,7 @@ def test_the_checks_come_in_the_promised_order() -> None:
     ]
 
 
-def test_a_conflict_tells_the_current_version() -> None:
+def test_a_conflict_returns_the_current_version() -> None:
     assert refusal(version=3).details["currentVersion"] == 1
 
 

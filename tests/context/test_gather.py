@@ -7,11 +7,11 @@ import anyio
 import pytest
 from msgspec.structs import replace
 
-from creonowd.context.budget import BudgetProfile, figures_of
+from creonowd.context.budget import BudgetProfile, allowances_of
 from creonowd.context.fragment import Layer
-from creonowd.context.gather import Gathered, gather
+from creonowd.context.gather import SourceResults, gather
 from creonowd.context.plan import ContextRules, Need, Plan, SkillNeeds, place
-from creonowd.context.source import Ask, Fetched, asked
+from creonowd.context.source import SourceQuery, SourceResult, wanted_sources
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.in_memory import InMemorySource, piece
 from tests.context.worlds import profile_of
@@ -24,7 +24,7 @@ def plan(rules: ContextRules | None = None, profile: BudgetProfile | None = None
         project_id="prj_a",
         document_id="ch.md",
         skill=SkillNeeds(skill_id="s", rules=rules),
-        figures=figures_of(profile or BudgetProfile()),
+        allowances=allowances_of(profile or BudgetProfile()),
         document=place("ch.md", "第一段。\n" * 1000, 4321).document,
     )
 
@@ -52,8 +52,8 @@ async def test_no_source_runs_out_of_time_while_its_turn_is_awaited() -> None:
     reading = anyio.CapacityLimiter(1)
     host, ours = graph(), good()
     impatient = replace(plan(), source_timeout_ms=1)
-    results: list[Gathered] = []
-    early: list[Ask] = []
+    results: list[SourceResults] = []
+    early: list[SourceQuery] = []
     begun = anyio.current_time()
 
     async def run() -> None:
@@ -62,9 +62,9 @@ async def test_no_source_runs_out_of_time_while_its_turn_is_awaited() -> None:
     async with anyio.create_task_group() as tasks, reading:
         tasks.start_soon(run)
         with anyio.fail_after(60):
-            while not host.asked or anyio.current_time() < begun + 0.01:
+            while not host.queries or anyio.current_time() < begun + 0.01:
                 await anyio.lowlevel.checkpoint()
-        early.extend(ours.asked)
+        early.extend(ours.queries)
 
     assert not early
     assert len(results[0].fragments[Layer.RULES]) == 2
@@ -90,7 +90,7 @@ async def test_each_source_fails_in_its_own_way_and_costs_the_others_nothing() -
 async def test_warnings_of_answers_stand_before_those_of_failures() -> None:
     bad, warns = graph(), good()
     bad.failure = OSError(5, "disk")
-    warns.answer = Fetched(warnings=("RULES_UNAVAILABLE: a.md",))
+    warns.answer = SourceResult(warnings=("RULES_UNAVAILABLE: a.md",))
 
     gathered = await gather(plan(), [bad, warns])
 
@@ -131,14 +131,14 @@ async def test_a_source_that_hangs_is_given_up_at_its_deadline() -> None:
     [
         None,
         "nonsense",
-        Fetched(fragments=("text",)),  # pyright: ignore[reportArgumentType]
-        Fetched(fragments=(piece(Layer.SETTINGS, "x", "other layer"),)),
-        Fetched(fragments=(piece(Layer.RULES, "x", 7),)),  # pyright: ignore[reportArgumentType]
-        Fetched(fragments=(piece(Layer.RULES, "x", "t", score=1.5),)),
-        Fetched(fragments=(piece(Layer.RULES, "x", "t", score=math.nan),)),
-        Fetched(fragments=(piece(Layer.RULES, "x", "t", confidence=-0.1),)),
-        Fetched(fragments=(piece(Layer.RULES, "x", "t", token_count=-1),)),
-        Fetched(fragments=(piece(Layer.RULES, "x", "t", token_count=10**12),)),
+        SourceResult(fragments=("text",)),  # pyright: ignore[reportArgumentType]
+        SourceResult(fragments=(piece(Layer.SETTINGS, "x", "other layer"),)),
+        SourceResult(fragments=(piece(Layer.RULES, "x", 7),)),  # pyright: ignore[reportArgumentType]
+        SourceResult(fragments=(piece(Layer.RULES, "x", "t", score=1.5),)),
+        SourceResult(fragments=(piece(Layer.RULES, "x", "t", score=math.nan),)),
+        SourceResult(fragments=(piece(Layer.RULES, "x", "t", confidence=-0.1),)),
+        SourceResult(fragments=(piece(Layer.RULES, "x", "t", token_count=-1),)),
+        SourceResult(fragments=(piece(Layer.RULES, "x", "t", token_count=10**12),)),
     ],
 )
 async def test_a_source_that_talks_nonsense_is_left_out(answer: Any) -> None:
@@ -186,10 +186,10 @@ async def test_sources_of_the_stable_layers_learn_nothing_dynamic() -> None:
     await gather(plan(), [*static, *dynamic])
 
     for source in static:
-        (ask,) = source.asked
+        (ask,) = source.queries
         assert (ask.document_id, ask.document, ask.query) == (None, None, "")
     for source in dynamic:
-        (ask,) = source.asked
+        (ask,) = source.queries
         assert ask.document_id == "ch.md"
         assert ask.query
 
@@ -197,15 +197,15 @@ async def test_sources_of_the_stable_layers_learn_nothing_dynamic() -> None:
 def test_only_what_the_skill_asks_for_is_asked() -> None:
     sources = [InMemorySource(Layer.SETTINGS, need, need=need) for need in Need]
 
-    chosen = asked(plan(ContextRules(characters=True, surrounding=100)), sources)
+    chosen = wanted_sources(plan(ContextRules(characters=True, surrounding=100)), sources)
 
     assert [s.name for s in chosen] == ["always", "surrounding", "characters", "evidence"]
-    assert asked(plan(None), sources) == sources
+    assert wanted_sources(plan(None), sources) == sources
 
 
 def test_a_layer_without_ratio_and_minimum_is_off() -> None:
     sources = [InMemorySource(layer) for layer in Layer]
 
-    chosen = asked(plan(profile=profile_of(6000, ratios=(0.1, 0.0, 0.1, 0.1))), sources)
+    chosen = wanted_sources(plan(profile=profile_of(6000, ratios=(0.1, 0.0, 0.1, 0.1))), sources)
 
     assert [s.layer for s in chosen] == [Layer.RULES, Layer.RETRIEVED, Layer.IMMEDIATE]

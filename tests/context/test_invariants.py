@@ -122,7 +122,7 @@ def test_a_change_of_an_injected_source_changes_the_hash_and_is_named(
     before, after = assemble_world(roomy), assemble_world(with_fragment(roomy, chosen, changed))
 
     assert before.system_prompt.hash != after.system_prompt.hash
-    change = first_change(before.system_prompt.imprint, after.system_prompt.imprint)
+    change = first_change(before.system_prompt.digest, after.system_prompt.digest)
     assert change == PrefixChange(source_ref=chosen.source_ref, change=Change.CHANGED)
 
 
@@ -284,7 +284,7 @@ def test_no_dropped_chunk_would_have_fitted_beside_better_ones(world: World) -> 
     )
 
     for decision in ranked:
-        if decision.stays:
+        if decision.is_kept:
             beside += decision.tokens
         elif decision.evidence.rule is Rule.SCORE:
             assert beside + decision.evidence.before_tokens > world.profile.total_budget_tokens

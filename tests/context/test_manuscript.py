@@ -48,7 +48,7 @@ manuscripts = st.tuples(
 def test_segments_redact_as_the_whole_does(text: str, data: st.DataObject) -> None:
     opened = data.draw(st.integers(0, len(text)))
 
-    read = Manuscript(text, opened, text_tools()).between(0, len(text))
+    read = Manuscript(text, opened, text_tools()).read_span(0, len(text))
 
     assert read == REDACTOR.redact(text.replace("\r\n", "\n")).text
 
@@ -57,7 +57,7 @@ def test_segments_redact_as_the_whole_does(text: str, data: st.DataObject) -> No
 def test_no_span_of_a_document_shows_half_a_secret(text: str, data: st.DataObject) -> None:
     start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
 
-    read = Manuscript(text, start, text_tools()).between(start, end)
+    read = Manuscript(text, start, text_tools()).read_span(start, end)
 
     whole = REDACTOR.redact(text.replace("\r\n", "\n")).text
     assert read in whole
@@ -78,7 +78,7 @@ def test_a_document_without_sentences_is_split_on_a_grid() -> None:
     text = "他走了，她没有回头，雨还在下，" * 4000 + SECRET + "，于是他又回来了，" * 4000
 
     found = split_points(text, 0, len(text))
-    read = Manuscript(text, 60_010, text_tools()).between(0, len(text))
+    read = Manuscript(text, 60_010, text_tools()).read_span(0, len(text))
 
     assert len(found) > 5
     assert all(edge.may_cut_secret for edge in found)
@@ -93,7 +93,7 @@ def test_a_private_key_stays_out_whatever_its_comments_end_in(ends: str) -> None
     comments = "".join(f"Comment: {c}{ends}\n" for c in "abcdefghijklmnopqrstuvwxyz甲乙丙丁")
     text = f"他走了。\n{head}{comments}\n{body}\n她来了。"
 
-    read = Manuscript(text, len(text) - 2, text_tools()).between(0, len(text))
+    read = Manuscript(text, len(text) - 2, text_tools()).read_span(0, len(text))
 
     assert read == "他走了。\n***REDACTED***\n她来了。"
 
@@ -103,6 +103,6 @@ def test_a_very_long_private_key_stays_out() -> None:
     head, end = PGP.partition("\n\n")[0], PGP.splitlines()[-1]
     text = f"他走了。\n{head}\n\n{body}{end}\n她来了。"
 
-    read = Manuscript(text, len(text) // 2, text_tools()).between(0, len(text))
+    read = Manuscript(text, len(text) // 2, text_tools()).read_span(0, len(text))
 
     assert read == "他走了。\n***REDACTED***\n她来了。"

@@ -7,7 +7,7 @@ from creonowd.context.fragment import Fragment, FragmentKind, Layer
 from creonowd.context.prefix import (
     Change,
     PrefixComparison,
-    PrefixImprint,
+    PrefixDigest,
     PrefixKey,
     PrefixMemory,
     first_change,
@@ -18,9 +18,9 @@ from tests.context.worlds import World, assemble_world
 KEY = PrefixKey("prj", "skill", "openai", "gpt-4o", "o200k_base")
 
 
-def imprint(*sources: str) -> PrefixImprint:
+def digest(*sources: str) -> PrefixDigest:
     pairs = (source.partition("=") for source in sources)
-    return PrefixImprint(hash="+".join(sources), sources=tuple((n, hash(v)) for n, _, v in pairs))
+    return PrefixDigest(hash="+".join(sources), sources=tuple((n, hash(v)) for n, _, v in pairs))
 
 
 @pytest.mark.parametrize(
@@ -38,33 +38,33 @@ def imprint(*sources: str) -> PrefixImprint:
 def test_the_first_difference_is_named(
     before: tuple[str, ...], after: tuple[str, ...], ref: str, change: Change
 ) -> None:
-    found = first_change(imprint(*before), imprint(*after))
+    found = first_change(digest(*before), digest(*after))
 
     assert found is not None
     assert (found.source_ref, found.change) == (ref, change)
 
 
 def test_equal_prefixes_have_no_difference() -> None:
-    assert first_change(imprint("a=1"), imprint("a=1")) is None
+    assert first_change(digest("a=1"), digest("a=1")) is None
 
 
 def test_each_caller_has_its_own_previous_call() -> None:
     memory = PrefixMemory()
 
-    memory.remember(KEY, imprint("a=1"))
+    memory.remember(KEY, digest("a=1"))
 
-    assert memory.compare(KEY, imprint("a=1")).unchanged
-    assert memory.compare(KEY._replace(model="gpt-4"), imprint("a=1")) == PrefixComparison()
+    assert memory.compare(KEY, digest("a=1")).unchanged
+    assert memory.compare(KEY._replace(model="gpt-4"), digest("a=1")) == PrefixComparison()
 
 
 def test_it_forgets_the_oldest_caller_first() -> None:
     memory = PrefixMemory(capacity=2)
 
     for model in ("a", "b", "c"):
-        memory.remember(KEY._replace(model=model), imprint())
+        memory.remember(KEY._replace(model=model), digest())
 
-    assert memory.compare(KEY._replace(model="c"), imprint()).unchanged
-    assert not memory.compare(KEY._replace(model="a"), imprint()).unchanged
+    assert memory.compare(KEY._replace(model="c"), digest()).unchanged
+    assert not memory.compare(KEY._replace(model="a"), digest()).unchanged
 
 
 def what_stays_of(setting: Fragment) -> str:
@@ -90,7 +90,7 @@ def test_a_source_that_says_the_same_in_another_way_is_named(before: World, afte
     """Set as a constraint, in another layer, or no longer as a part: the bytes are others."""
     old, new = (assemble_world(world).system_prompt for world in (before, after))
 
-    change = first_change(old.imprint, new.imprint)
+    change = first_change(old.digest, new.digest)
 
     assert old.hash != new.hash
     assert change is not None

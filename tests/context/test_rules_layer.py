@@ -68,7 +68,7 @@ def whole(fragments: Sequence[Fragment]) -> int:
 
 
 def gone(result: TrimmedRules) -> set[str]:
-    return {v.evidence.source_ref for v in result.decisions if not v.stays}
+    return {v.evidence.source_ref for v in result.decisions if not v.is_kept}
 
 
 def rule_text() -> Fragment:
@@ -120,7 +120,7 @@ def test_one_token_over_the_line_the_least_relevant_entity_leaves() -> None:
 
     assert result.over_line
     assert gone(result) == {"林远"}
-    assert {v.evidence.rule for v in result.decisions if not v.stays} == {Rule.NOT_MENTIONED}
+    assert {v.evidence.rule for v in result.decisions if not v.is_kept} == {Rule.NOT_MENTIONED}
 
 
 def test_entities_are_ranked_by_mention_priority_shared_terms_and_name() -> None:
@@ -159,7 +159,7 @@ def test_then_degradable_constraints_of_the_user_and_never_the_others() -> None:
     result = trimmed(fragments, 0)
 
     assert gone(result) == {"constraints#2", "constraints#3", "constraints#4", "林远"}
-    assert [v.rendered for v in result.decisions if v.stays][1] == "1. 约束之1：不得违背。\n"
+    assert [v.rendered for v in result.decisions if v.is_kept][1] == "1. 约束之1：不得违背。\n"
 
 
 def test_no_more_leave_than_must() -> None:
@@ -169,7 +169,7 @@ def test_no_more_leave_than_must() -> None:
     result = trimmed(fragments, line)
 
     kept = sum(decision.tokens for decision in result.decisions)
-    last = max(v.evidence.before_tokens for v in result.decisions if not v.stays)
+    last = max(v.evidence.before_tokens for v in result.decisions if not v.is_kept)
     assert kept <= line < kept + last
 
 
@@ -179,7 +179,7 @@ def test_what_leaves_knows_how_much_was_missing() -> None:
 
     result = trimmed(fragments, line)
 
-    assert [v.fits_with for v in result.decisions if not v.stays] == [3]
+    assert [v.fits_with for v in result.decisions if not v.is_kept] == [3]
     again = trimmed(fragments, line + 3)
     assert not gone(again)
 
@@ -207,8 +207,8 @@ def test_a_constraint_dropped_for_its_size_takes_no_number() -> None:
 
     result = trimmed(given, 10_000)
 
-    assert [v.rendered.partition(".")[0] for v in result.decisions if v.stays] == ["1", "2"]
-    (dropped,) = (v.evidence for v in result.decisions if not v.stays)
+    assert [v.rendered.partition(".")[0] for v in result.decisions if v.is_kept] == ["1", "2"]
+    (dropped,) = (v.evidence for v in result.decisions if not v.is_kept)
     assert (dropped.reason, dropped.rule) == (Reason.TOO_LARGE, Rule.SIZE_LIMIT)
     assert dropped.after_tokens == 0
     assert dropped.before_tokens > 10_000

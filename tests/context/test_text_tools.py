@@ -29,7 +29,7 @@ def text(version: int) -> str:
 
 
 async def kept_of(version: Version) -> int:
-    """Tell how many bytes are still held when many versions have come and gone."""
+    """Return how many bytes are still held when many versions have come and gone."""
     await version(-1)
     before, _ = tracemalloc.get_traced_memory()
     for number in range(VERSIONS):

@@ -27,7 +27,7 @@ def chunk(name: str, score: float, length: int = 3, span: Span | None = None) ->
 
 
 def kept(units: list[Unit], room: int, shown: Span | None = None) -> list[str]:
-    return [v.evidence.source_ref for v in trim_retrieved(units, room, shown) if v.stays]
+    return [v.evidence.source_ref for v in trim_retrieved(units, room, shown) if v.is_kept]
 
 
 @pytest.mark.requirement("CE-016", "CE-004")
@@ -70,9 +70,9 @@ def test_more_chunks_than_the_limit_are_left_out_by_rank() -> None:
 
     chosen = trim_retrieved(units, 1_000_000, None)
 
-    dropped = [v.evidence.source_ref for v in chosen if not v.stays]
+    dropped = [v.evidence.source_ref for v in chosen if not v.is_kept]
     assert dropped == [f"{n:03}" for n in range(50)]
-    assert {v.evidence.rule for v in chosen if not v.stays} == {Rule.CHUNK_LIMIT}
+    assert {v.evidence.rule for v in chosen if not v.is_kept} == {Rule.CHUNK_LIMIT}
 
 
 def test_the_same_text_is_shown_once() -> None:

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from creonowd.context.assemble import Assembly, compose
-from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets, figures_of
+from creonowd.context.budget import BudgetProfile, LayerBudget, LayerBudgets, allowances_of
 from creonowd.context.fragment import ConstraintOrigin, Fragment, FragmentKind, Layer, Place, Span
-from creonowd.context.gather import Gathered
+from creonowd.context.gather import SourceResults
 from creonowd.context.plan import ContextRules, Plan, SkillNeeds, Task, place
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.context.units import Unit, count_fragments, redact_fragments
@@ -53,7 +53,7 @@ class World:
             project_id="prj_test",
             document_id="chapters/07.md",
             skill=SkillNeeds(skill_id="test", rules=rules, task=Task(template=self.task)),
-            figures=figures_of(self.profile),
+            allowances=allowances_of(self.profile),
             document=placed.document,
             additional_input=self.additional_input,
             warnings=placed.warnings,
@@ -68,8 +68,8 @@ class World:
             notes=(*self.notes, *_in(Layer.IMMEDIATE, chunks)),
         )
 
-    def gathered(self) -> Gathered:
-        return Gathered(
+    def gathered(self) -> SourceResults:
+        return SourceResults(
             fragments={
                 Layer.RULES: self.rules,
                 Layer.SETTINGS: self.settings,

@@ -16,9 +16,9 @@ ROW = re.compile(r"^\| `(\w+)` \| (\d+) \| (.+) \|$", re.MULTILINE)
 def test_the_documented_limits_are_the_settings_defaults() -> None:
     fields = {field.encode_name: field for field in msgspec.structs.fields(Settings)}
 
-    told = ROW.findall(PAGE.read_text(encoding="utf-8"))
+    rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
 
-    assert {"contextMaxBytes", "contextLazyDays", "contextEagerDays"} <= {row[0] for row in told}
-    for name, default, description in told:
+    assert {"contextMaxBytes", "contextLazyDays", "contextEagerDays"} <= {row[0] for row in rows}
+    for name, default, description in rows:
         assert fields[name].default == int(default)
         assert description in str(fields[name].type)

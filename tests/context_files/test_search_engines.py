@@ -167,7 +167,7 @@ def test_a_line_longer_than_the_longest_counts_once(tmp_path: Path) -> None:
     assert found.total == 2
 
 
-def test_a_dead_ripgrep_cannot_tell(tmp_path: Path) -> None:
+def test_a_dead_ripgrep_has_no_result(tmp_path: Path) -> None:
     with file_of(tmp_path, b"needle\n") as file:
         found = search_engines.run_ripgrep(tmp_path / "no-such-program", file, query("needle"))
 

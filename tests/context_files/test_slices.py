@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creonowd.context_files.slices import (
-    Amount,
     ByteRange,
     Reader,
     RedactedSlices,
+    TextLength,
     count_lines,
     decode,
     fits,
@@ -79,7 +79,7 @@ PROSE = st.sampled_from(
 TEXTS = st.lists(st.one_of(PROSE, st.sampled_from(SECRETS)), max_size=12).map("\n".join)
 REDACTOR = Redactor()
 READER = Reader(REDACTOR, "ctx_test")
-LIMITS = Amount(4000, 16 * 1024)
+LIMITS = TextLength(4000, 16 * 1024)
 PREVIEW_READER = Reader(Redactor(), "ctx_1")
 
 
@@ -369,7 +369,7 @@ def test_a_text_stands_whole_up_to_both_limits(content: str, *, whole: bool) -> 
 
 @pytest.mark.requirement("CF-033")
 def test_bytes_may_be_what_is_too_much() -> None:
-    assert not fits("😀" * 4000, Amount(4000, 15_999))
+    assert not fits("😀" * 4000, TextLength(4000, 15_999))
 
 
 @pytest.mark.requirement("CF-034")

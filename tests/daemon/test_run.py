@@ -8,7 +8,7 @@ import pytest
 FAULTS = """
 import resource
 from creonowd.daemon.run import keep_freed_memory
-told = {told}
+report = {report}
 faults = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 def work():
     for _ in range(100):
@@ -21,8 +21,8 @@ print(faults() - before)
 """
 
 
-def faults(told: str) -> int:
-    script = FAULTS.replace("{told}", told)
+def faults(report: str) -> int:
+    script = FAULTS.replace("{report}", report)
     ran = subprocess.run(
         [sys.executable, "-c", script], capture_output=True, check=True, timeout=60
     )

@@ -4,9 +4,13 @@ from collections.abc import AsyncGenerator
 
 import pytest
 
-from testing.providers import SCRIPTED_PROVIDERS, ModelServer, ScriptedProvider, open_model_server
-
-PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+from testing.providers import (
+    PROXIES,
+    SCRIPTED_PROVIDERS,
+    ModelServer,
+    ScriptedProvider,
+    open_model_server,
+)
 
 
 @pytest.fixture

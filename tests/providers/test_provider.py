@@ -5,9 +5,16 @@ import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.providers.provider import LONGEST, OnText, Stop
-from testing.providers import KEY, USAGE, ModelServer, Reply, ScriptedProvider, open_model_server
+from testing.providers import (
+    KEY,
+    PROXIES,
+    USAGE,
+    ModelServer,
+    Reply,
+    ScriptedProvider,
+    open_model_server,
+)
 from tests.providers.calls import CALL, PATIENCE, ignore
-from tests.providers.conftest import PROXIES
 
 SENT = {
     "accept",

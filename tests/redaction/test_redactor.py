@@ -198,7 +198,7 @@ def test_a_found_place_has_its_pattern() -> None:
 def test_a_text_called_spotless_has_no_secret(texts: list[str]) -> None:
     redactor = Redactor()
 
-    spotless = redactor.surely_clean(texts)
+    spotless = redactor.are_clean(texts)
 
     assert len(spotless) == len(texts)
     assert not [
@@ -209,8 +209,8 @@ def test_a_text_called_spotless_has_no_secret(texts: list[str]) -> None:
 def test_prose_is_spotless_whatever_the_texts_beside_it_hold() -> None:
     prose = "林远推开门，雨还在下。"
 
-    assert Redactor().surely_clean([prose, KEY, prose]) == [True, False, True]
-    assert Redactor().surely_clean([]) == []
+    assert Redactor().are_clean([prose, KEY, prose]) == [True, False, True]
+    assert Redactor().are_clean([]) == []
 
 
 def test_many_threads_share_one_redactor() -> None:
@@ -236,4 +236,4 @@ def test_importing_costs_neither_automaton_nor_rules() -> None:
     ).stdout
 
     assert "ahocorasick" not in loaded
-    assert "rulebook" not in loaded
+    assert "all_rules" not in loaded

@@ -5,7 +5,7 @@ from types import FrameType
 from typing import Any
 
 from creonowd.redaction import redact
-from creonowd.redaction.rulebook import RULES
+from creonowd.redaction.all_rules import RULES
 from tests.redaction.samples import fake_secret, vendor_templates
 
 HOSTILE = (

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from creonowd.redaction.all_rules import RULES
 from creonowd.redaction.redactor import placeholder_starts, replace_spans
-from creonowd.redaction.rulebook import RULES
 from creonowd.redaction.scanner import NEAR, make_scanner, scan
 from tests.redaction.samples import MOSAICS, fake_secret
 

@@ -76,7 +76,7 @@ def _running(tree: ast.Module) -> Iterator[Function]:
 
 
 def _mark_name(node: ast.expr) -> str | None:
-    """Tell NAME of `pytest.mark.NAME` and `pytest.mark.NAME(…)`."""
+    """Return NAME of `pytest.mark.NAME` and `pytest.mark.NAME(…)`."""
     match node:
         case ast.Attribute(value=ast.Attribute(attr="mark"), attr=name):
             return name

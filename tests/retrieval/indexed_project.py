@@ -29,10 +29,10 @@ class IndexedProject:
             self.user_data, SystemClock(), self.watcher, lambda _id: self.open_documents, Redactor()
         )
         if not watching:
-            async with indexes.running():
+            async with indexes.run():
                 yield indexes
             return
-        async with self.watcher.running(), indexes.running():
+        async with self.watcher.run(), indexes.run():
             yield indexes
 
     def write(self, path: str, text: str) -> None:

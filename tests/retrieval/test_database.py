@@ -46,7 +46,7 @@ def test_pages_that_were_overwritten_are_noticed(tmp_path: Path):
     assert not Database(path).open()
 
 
-def test_damage_that_comes_later_is_told(tmp_path: Path):
+def test_damage_that_comes_later_is_reported(tmp_path: Path):
     database = index_of(tmp_path, a="风雪")
     with database.write() as connection:
         connection.execute("DROP TABLE passages")

@@ -208,7 +208,7 @@ def test_a_token_in_a_line_that_is_cut_is_in_neither_piece() -> None:
 
 
 def test_a_secret_that_lies_whole_in_a_passage_is_left_to_the_engine() -> None:
-    """Who redacts also tells what was taken out, and of which source."""
+    """Redaction also reports what was taken out, and of which source."""
     (passage,) = shown(f"他把 {TOKEN} 写在纸上。")
 
     assert TOKEN in passage.text

@@ -97,7 +97,7 @@ def test_a_word_without_end_is_cut():
     assert [len(term) for term in terms_of("a" * 1000)] == [64]
 
 
-def test_a_single_character_is_told_from_a_letter():
+def test_a_single_character_is_distinguished_from_a_letter():
     assert is_single_character("剑")
     assert not is_single_character("a")
     assert not is_single_character("剑客")

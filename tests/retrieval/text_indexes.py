@@ -7,7 +7,7 @@ from creonowd.retrieval.database import Database
 from creonowd.retrieval.index_writer import put_document
 from creonowd.retrieval.passages import cut
 from creonowd.retrieval.query import make_query
-from creonowd.retrieval.ranking import Ranked, rank, source_ref
+from creonowd.retrieval.ranking import RankedPassage, rank, source_ref
 
 
 def index_of(folder: Path, **texts: str) -> Database:
@@ -29,7 +29,7 @@ def find(database: Database, query: str, most: int = 20) -> list[FoundPassage]:
         return search(connection, make_query("", query).weights, most)
 
 
-def ranked(database: Database, query: str, limit: int = 20) -> list[Ranked]:
+def ranked(database: Database, query: str, limit: int = 20) -> list[RankedPassage]:
     return rank(find(database, query, 3 * limit), None, limit)
 
 

@@ -31,7 +31,7 @@ async def test_wrong_tokens_on_many_connections_are_answered_one_after_the_other
     assert time.monotonic() - started >= 3 * REFUSAL_SECONDS
 
 
-async def test_who_does_not_wait_for_its_turn_is_told_nothing() -> None:
+async def test_who_does_not_wait_for_its_turn_is_sent_nothing() -> None:
     """Else a guess with a deadline of a millisecond would be as good as one that waits."""
     grants = Grants(SystemClock())
     throttle = TokenThrottle(grants, SystemClock())

@@ -19,7 +19,9 @@ from creonowd.rpc.boundary import as_daemon_error
         (errno.ENOENT, ErrorCode.INTERNAL),
     ],
 )
-def test_what_the_disk_refused_is_told_without_saying_where(number: int, code: ErrorCode) -> None:
+def test_what_the_disk_refused_is_reported_without_saying_where(
+    number: int, code: ErrorCode
+) -> None:
     refusal = OSError(number, "refused", "/home/someone/secret place")
 
     error = as_daemon_error(ExceptionGroup("several", [refusal]), "a:channel", SteppingClock())

@@ -9,7 +9,7 @@ from creonowd.rpc.framing import (
     Event,
     Frame,
     Framing,
-    Oversized,
+    OversizedMessage,
     Splitter,
     Unreadable,
     add_framing,
@@ -148,7 +148,7 @@ def test_blank_lines_before_headers_are_passed_over() -> None:
 def test_any_bytes_end_in_events_and_never_in_an_exception(data: bytes, cuts: list[int]) -> None:
     _, events = split(data, cuts)
 
-    assert all(isinstance(event, Frame | Oversized | Unreadable) for event in events)
+    assert all(isinstance(event, Frame | OversizedMessage | Unreadable) for event in events)
     assert all(len(event.body) <= LIMIT for event in events if isinstance(event, Frame))
 
 
@@ -176,7 +176,7 @@ def test_a_message_over_the_limit_is_skipped_and_the_next_one_is_read(framing: F
     )
 
     oversized, frame = events
-    assert isinstance(oversized, Oversized)
+    assert isinstance(oversized, OversizedMessage)
     assert abs(oversized.size - len(huge)) <= 1
     assert oversized.head.startswith(b'{"id":7,')
     assert oversized.tail.endswith(b'"tail":1}')

@@ -10,11 +10,15 @@ def test_each_channel_is_counted_with_its_errors_and_latencies() -> None:
         metrics.finish("a", taken / 1000, "TIMEOUT" if taken % 10 == 0 else None)
     metrics.start("b")
 
-    told = metrics.channels()
+    report = metrics.channels()
 
-    assert (told["a"].count, told["a"].in_flight, told["a"].errors) == (100, 0, {"TIMEOUT": 10})
-    assert (told["a"].p50_ms, told["a"].p95_ms, told["a"].p99_ms) == (51.0, 96.0, 100.0)
-    assert (told["b"].count, told["b"].in_flight, told["b"].p50_ms) == (0, 1, 0.0)
+    assert (report["a"].count, report["a"].in_flight, report["a"].errors) == (
+        100,
+        0,
+        {"TIMEOUT": 10},
+    )
+    assert (report["a"].p50_ms, report["a"].p95_ms, report["a"].p99_ms) == (51.0, 96.0, 100.0)
+    assert (report["b"].count, report["b"].in_flight, report["b"].p50_ms) == (0, 1, 0.0)
 
 
 def test_only_the_last_latencies_are_kept() -> None:

@@ -67,7 +67,7 @@ def flatten(error: BaseException) -> list[BaseException]:
     return [error]
 
 
-async def test_silence_is_a_timeout_and_the_client_is_told() -> None:
+async def test_silence_is_a_timeout_and_the_client_is_notified() -> None:
     sent: list[Any] = []
     calls = Calls(sent.append)
 
@@ -83,7 +83,7 @@ async def test_silence_is_a_timeout_and_the_client_is_told() -> None:
     assert answer(calls, sent[0]["id"]) is False
 
 
-async def test_when_the_asker_is_cancelled_the_client_is_told() -> None:
+async def test_when_the_asker_is_cancelled_the_client_is_notified() -> None:
     sent: list[Any] = []
     calls = Calls(sent.append)
 

@@ -30,14 +30,14 @@ async def test_what_is_invoked_counts_as_its_own_channel(client: Client) -> None
     late = {"ms": 60_000, "_meta": {"timeoutMs": 1}}
     await client.call("ipc:invoke", {"channel": "e2e:sleep", "payload": late})
 
-    told = (await client.call("app:metrics"))["channels"]
+    report = (await client.call("app:metrics"))["channels"]
 
-    errors = {name: told[name]["errors"] for name in ("e2e:echo", "e2e:fail", "e2e:sleep")}
-    assert told["e2e:echo"]["count"] == 2
+    errors = {name: report[name]["errors"] for name in ("e2e:echo", "e2e:fail", "e2e:sleep")}
+    assert report["e2e:echo"]["count"] == 2
     assert errors["e2e:echo"] == {"INVALID_ARGUMENT": 1}
     assert errors["e2e:fail"] == {"INTERNAL": 1}
     assert errors["e2e:sleep"] == {"TIMEOUT": 1}
-    assert all(told[name]["inFlight"] == 0 for name in errors)
+    assert all(report[name]["inFlight"] == 0 for name in errors)
 
 
 async def test_true_is_no_id_to_cancel(client: Client) -> None:

@@ -1,4 +1,4 @@
-"""What a machine is told that lacks something: what is missing, and how to get it."""
+"""What is printed on a machine that lacks something: what is missing, and how to get it."""
 
 import os
 import shutil
@@ -46,12 +46,12 @@ def test_half_an_environment_is_not_left_behind(fresh: Path) -> None:
     assert not (fresh / ".stamps").exists()
 
 
-def test_packages_that_cannot_be_installed_are_told_each_time(fresh: Path) -> None:
+def test_packages_that_cannot_be_installed_are_reported_each_time(fresh: Path) -> None:
     venv.create(fresh / ".venv", with_pip=False)
 
-    told = [ask(fresh, "ensure_python") for _ in range(2)]
+    outputs = [ask(fresh, "ensure_python") for _ in range(2)]
 
-    for ran in told:
+    for ran in outputs:
         assert ran.returncode == 1
         assert "scripts/requirements.lock could not be installed" in ran.stderr
         assert "package index" in ran.stderr

@@ -1,4 +1,4 @@
-"""`scripts/names.py`: a module or class name is used once in the package."""
+"""`scripts/names.py`: a name of a module, a class or a type alias is used once in the package."""
 
 from pathlib import Path
 
@@ -23,8 +23,16 @@ def test_a_name_that_is_used_twice_is_found(tmp_path: Path) -> None:
 
     assert duplicates(package) == [
         "module window: package/one/window.py, package/two/window.py",
-        "class _Row: package/one/window.py, package/two/window.py",
+        "type _Row: package/one/window.py, package/two/window.py",
     ]
+
+
+def test_an_alias_of_a_type_counts_as_a_class_does(tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    plant(package, one="Key = tuple[str, str]\n", two="class Key:\n    pass\n", three="MOST = 3\n")
+    plant(package, four="MOST = 4\nlog = None\nKey = str\n", five="log = None\n")
+
+    assert duplicates(package) == ["type Key: package/four.py, package/one.py, package/two.py"]
 
 
 def test_channels_and_commands_are_named_after_what_they_give_access_to(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ import pytest
 from creonowd.clock import SystemClock
 from creonowd.context.fragment import FragmentKind, Layer, Reason
 from creonowd.context.plan import Document
-from creonowd.context.source import Ask
+from creonowd.context.source import SourceQuery
 from creonowd.sources.characters import (
     Entity,
     EntityCache,
@@ -173,7 +173,7 @@ async def mentioned(
     at = len(text) if cursor is None else cursor
     document = Document(source_ref="a.md", text=text, cursor=at) if text else None
     fetched = await source.fetch(
-        Ask(project_id="prj", skill_id="s", limit=200, document=document, wish=wish)
+        SourceQuery(project_id="prj", skill_id="s", limit=200, document=document, wish=wish)
     )
     return [Path(fragment.source_ref).stem for fragment in fetched.fragments]
 

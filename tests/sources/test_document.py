@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from creonowd.clock import SystemClock
 from creonowd.context.fragment import Reason, Span
 from creonowd.context.plan import Document
-from creonowd.context.source import Ask
+from creonowd.context.source import SourceQuery
 from creonowd.sources.document import (
     NEAR,
     HeadingsSource,
@@ -166,10 +166,10 @@ def test_a_selection_counts_from_its_beginning() -> None:
 
 @pytest.mark.requirement("SK-013")
 async def test_the_source_says_where_it_comes_from() -> None:
-    ask = Ask(project_id="p", skill_id="s", limit=9, document=document_at(NOVEL, 0))
+    ask = SourceQuery(project_id="p", skill_id="s", limit=9, document=document_at(NOVEL, 0))
 
     (fragment,) = (await HeadingsSource().fetch(ask)).fragments
-    nothing = await HeadingsSource().fetch(Ask(project_id="p", skill_id="s", limit=9))
+    nothing = await HeadingsSource().fetch(SourceQuery(project_id="p", skill_id="s", limit=9))
 
     assert fragment.source_ref == "章/一.md#outline"
     assert fragment.score == 1.0
@@ -196,8 +196,8 @@ RUN = RunRecord(
 )
 
 
-def ask(count: int, document_id: str | None = "a.md") -> Ask:
-    return Ask(
+def ask(count: int, document_id: str | None = "a.md") -> SourceQuery:
+    return SourceQuery(
         project_id="prj_1",
         skill_id="s",
         limit=200,

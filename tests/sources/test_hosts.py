@@ -14,9 +14,9 @@ from creonowd.context.fragment import (
     Layer,
     Reason,
 )
-from creonowd.context.source import Fetched
+from creonowd.context.source import SourceResult
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.sources.hosts import Breaker, HostKind, LooseAnswer, Offer, read_answer
+from creonowd.sources.hosts import Breaker, HostKind, Offer, UncheckedAnswer, read_answer
 
 GOOD = {"source": "kg:林远", "content": "林远是北城的更夫。"}
 
@@ -26,9 +26,9 @@ def read(
     layer: Layer = Layer.RULES,
     kind: HostKind = HostKind.KG,
     warnings: Any = None,
-) -> Fetched:
+) -> SourceResult:
     sent = msgspec.json.encode({"chunks": chunks, "warnings": warnings})
-    answer = msgspec.json.decode(sent, type=LooseAnswer)
+    answer = msgspec.json.decode(sent, type=UncheckedAnswer)
     return read_answer(answer, Offer(kind=kind, layer=layer, name="图谱"), "prj_a")
 
 
@@ -180,7 +180,7 @@ def test_no_chunk_can_break_the_reading(chunk: Any):
 def failing(times: int) -> Breaker:
     breaker = Breaker(most_failures=3, rest_seconds=30)
     for _ in range(times):
-        breaker.failed(100.0, "timeout")
+        breaker.count_failure(100.0, "timeout")
     return breaker
 
 
@@ -191,9 +191,9 @@ def test_a_few_failures_are_forgiven():
 def test_a_success_wipes_the_slate():
     breaker = failing(2)
 
-    breaker.succeeded()
+    breaker.count_success()
 
-    assert not breaker.failed(101.0, "timeout")
+    assert not breaker.count_failure(101.0, "timeout")
     assert breaker.allows(101.0)
 
 
@@ -215,7 +215,7 @@ def test_a_failure_after_the_rest_earns_another():
     breaker = failing(3)
     breaker.allows(130.0)
 
-    assert not breaker.failed(135.0, "timeout")
+    assert not breaker.count_failure(135.0, "timeout")
     assert not breaker.allows(164.9)
     assert breaker.allows(165.0)
 
@@ -224,7 +224,7 @@ def test_an_answer_after_the_rest_ends_it():
     breaker = failing(3)
     breaker.allows(130.0)
 
-    breaker.succeeded()
+    breaker.count_success()
 
     assert not breaker.is_open
     assert breaker.allows(130.1)
@@ -233,4 +233,4 @@ def test_an_answer_after_the_rest_ends_it():
 def test_only_the_failure_that_is_too_much_is_news():
     breaker = Breaker(most_failures=2)
 
-    assert [breaker.failed(0.0, "timeout") for _ in range(3)] == [False, True, False]
+    assert [breaker.count_failure(0.0, "timeout") for _ in range(3)] == [False, True, False]

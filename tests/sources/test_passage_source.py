@@ -9,7 +9,7 @@ import pytest
 from creonowd.clock import SystemClock
 from creonowd.context.fragment import Span
 from creonowd.context.plan import place
-from creonowd.context.source import Ask, Fetched
+from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.retrieval.project_index import Indexes
 from creonowd.sources.characters import EntityCache, ProjectEntities
@@ -27,9 +27,9 @@ def indexed(tmp_path: Path) -> IndexedProject:
     return IndexedProject(tmp_path)
 
 
-def ask(text: str = "", **more: Any) -> Ask:
+def ask(text: str = "", **more: Any) -> SourceQuery:
     document = place("now.md", text, len(text)).document if text else None
-    return Ask(
+    return SourceQuery(
         project_id="prj_test",
         skill_id="general",
         limit=200,
@@ -39,7 +39,7 @@ def ask(text: str = "", **more: Any) -> Ask:
     )
 
 
-async def fetch(indexed: IndexedProject, indexes: Indexes, asked: Ask) -> Fetched:
+async def fetch(indexed: IndexedProject, indexes: Indexes, asked: SourceQuery) -> SourceResult:
     with anyio.fail_after(PATIENCE):
         await indexes.of(indexed.project).complete(lambda _progress: None)
     return await source(indexed, indexes).fetch(asked)
@@ -52,7 +52,7 @@ def source(indexed: IndexedProject, indexes: Indexes) -> PassageSource:
     return PassageSource(Passages(indexes), indexed.project, entities)
 
 
-def refs(fetched: Fetched) -> list[str]:
+def refs(fetched: SourceResult) -> list[str]:
     return [fragment.source_ref for fragment in fetched.fragments]
 
 

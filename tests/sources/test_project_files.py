@@ -10,11 +10,11 @@ import anyio
 import pytest
 
 from creonowd.clock import SystemClock
-from creonowd.context.budget import BudgetProfile, figures_of
+from creonowd.context.budget import BudgetProfile, allowances_of
 from creonowd.context.fragment import STABLE, ConstraintOrigin, Layer, Reason
-from creonowd.context.gather import Gathered, gather
+from creonowd.context.gather import SourceResults, gather
 from creonowd.context.plan import ContextRules, Need, Plan, SkillNeeds, wants
-from creonowd.context.source import Ask, Fetched, Source, asked
+from creonowd.context.source import Source, SourceQuery, SourceResult, wanted_sources
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
 from creonowd.retrieval.project_index import Indexes
@@ -40,7 +40,7 @@ from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import Watcher
 from tests.sources.folders import folder, too_big, unreadable
 
-ASK = Ask(project_id="prj", skill_id="s", limit=200)
+ASK = SourceQuery(project_id="prj", skill_id="s", limit=200)
 CONSTRAINTS = [
     {
         "id": f"con_{number:016}",
@@ -104,11 +104,11 @@ async def sources(
 ) -> AsyncGenerator[ProjectSources]:
     clock = SystemClock()
     indexes = Indexes(tmp_path / "data", clock, Watcher(clock), lambda _project: {}, Redactor())
-    async with indexes.running():
+    async with indexes.run():
         yield ProjectSources(tree, Constraints(tree, clock, Redactor()), Passages(indexes))
 
 
-async def fetched(sources: Sequence[Source]) -> dict[str, Fetched]:
+async def fetched(sources: Sequence[Source]) -> dict[str, SourceResult]:
     with anyio.fail_after(60):
         return {source.name: await source.fetch(ASK) for source in sources}
 
@@ -180,16 +180,16 @@ async def test_a_change_on_disk_is_seen_at_once(sources: ProjectSources, project
 
 async def gathered(
     sources: ProjectSources, project: Project, rules: ContextRules, timeout_ms: int = 10_000
-) -> Gathered:
+) -> SourceResults:
     plan = Plan(
         project_id="prj",
         document_id="a.md",
         skill=SkillNeeds(skill_id="s", rules=rules),
-        figures=figures_of(BudgetProfile()),
+        allowances=allowances_of(BudgetProfile()),
         source_timeout_ms=timeout_ms,
     )
     with anyio.fail_after(60):
-        return await gather(plan, asked(plan, sources.of(project)))
+        return await gather(plan, wanted_sources(plan, sources.of(project)))
 
 
 async def test_nothing_that_a_skill_did_not_ask_for_is_read(

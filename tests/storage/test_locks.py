@@ -11,7 +11,7 @@ from creonowd.storage import locks
 def test_a_lock_is_held_by_one_at_a_time(tmp_path: Path) -> None:
     path = tmp_path / "write.lock"
 
-    with locks.locked(path), pytest.raises(DaemonError) as caught, locks.locked(path, timeout_s=0):
+    with locks.hold(path), pytest.raises(DaemonError) as caught, locks.hold(path, timeout_s=0):
         pass
 
     assert caught.value.code is ErrorCode.TIMEOUT
@@ -20,10 +20,10 @@ def test_a_lock_is_held_by_one_at_a_time(tmp_path: Path) -> None:
 def test_a_lock_is_free_after_its_block_even_if_that_failed(tmp_path: Path) -> None:
     path = tmp_path / "write.lock"
 
-    with pytest.raises(KeyError), locks.locked(path):
+    with pytest.raises(KeyError), locks.hold(path):
         raise KeyError
 
-    with locks.locked(path, timeout_s=0):
+    with locks.hold(path, timeout_s=0):
         assert locks.try_lock(path) is None
 
 
@@ -32,11 +32,11 @@ def test_a_waiting_thread_gets_the_lock_when_it_is_let_go(tmp_path: Path) -> Non
     got = threading.Event()
 
     def wait() -> None:
-        with locks.locked(path):
+        with locks.hold(path):
             got.set()
 
     waiter = threading.Thread(target=wait)
-    with locks.locked(path):
+    with locks.hold(path):
         waiter.start()
         early = got.is_set()
     waiter.join(timeout=10)

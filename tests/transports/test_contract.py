@@ -329,18 +329,18 @@ async def test_the_envelope_never_fails_as_a_call(line: Client) -> None:
     assert late["error"]["code"] == "TIMEOUT"
 
 
-async def test_initialize_tells_what_both_sides_need(line: Client) -> None:
-    told = await line.call(
+async def test_initialize_returns_what_both_sides_need(line: Client) -> None:
+    reply = await line.call(
         "initialize",
         {"clientInfo": {"name": "t", "version": "1"}, "positionEncoding": "utf-16", "locale": "zh"},
     )
     error = await line.failure("e2e:sleep", {})
 
-    assert told["serverInfo"]["name"] == "creonowd"
-    assert (told["role"], told["positionEncoding"]) == ("owner", "utf-16")
-    assert told["minCompatible"] <= told["protocolVersion"]
-    assert len(told["contractHash"]) == 64
-    assert {"app:ping", "project:create"} <= set(told["channels"])
+    assert reply["serverInfo"]["name"] == "creonowd"
+    assert (reply["role"], reply["positionEncoding"]) == ("owner", "utf-16")
+    assert reply["minCompatible"] <= reply["protocolVersion"]
+    assert len(reply["contractHash"]) == 64
+    assert {"app:ping", "project:create"} <= set(reply["channels"])
     assert str(error).startswith("参数")
 
 

@@ -47,7 +47,7 @@ async def test_another_user_is_turned_away(server: Server, user: int, answers: i
     assert answer.count(b"pong") == answers
 
 
-async def test_a_path_too_long_for_a_socket_is_told(server: Server, tmp_path: Path) -> None:
+async def test_a_path_too_long_for_a_socket_is_reported(server: Server, tmp_path: Path) -> None:
     from creonowd.transports import sockets
 
     with pytest.raises(DaemonError) as caught:

@@ -1,7 +1,7 @@
 """Kill a writing process some hundred times, and look at what is left after each time.
 
 Run as a process of its own: it imports the stores once and forks cheap children, each of which
-counts up in a store and tells every number that was acknowledged, until it is killed.
+counts up in a store and prints every number that was acknowledged, until it is killed.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ def constraints(root: Path) -> tuple[Read, Write]:
 
 
 def conversations(root: Path) -> tuple[Read, Write]:
-    """Count in the messages of a conversation, as the list tells them."""
+    """Count in the messages of a conversation, as the list returns them."""
     store = Chats(SystemClock(), Redactor())
     project = Project(project_id="p", name="p", root=root)
 
@@ -70,7 +70,7 @@ STORES = {"constraints": (constraints, 300), "conversations": (conversations, 10
 
 
 async def count_up(read: Read, write: Write, progress: int) -> None:
-    """Tell what is there, then write the next number for ever."""
+    """Print what is there, then write the next number for ever."""
     number = await read()
     os.write(progress, b"%d\n" % number)
     while True:

@@ -43,10 +43,10 @@ def test_edits_equal_their_replay_on_a_plain_string(
 ) -> None:
     edits, plain = _replay(text, plan, utf16=utf16)
 
-    at_once = Buffer.of(text).edited(edits, utf16=utf16)
+    at_once = Buffer.of(text).apply(edits, utf16=utf16)
     count_on_demand = Buffer.of(text)
     for edit in edits:
-        count_on_demand = count_on_demand.edited([edit], utf16=utf16)
+        count_on_demand = count_on_demand.apply([edit], utf16=utf16)
 
     assert at_once.text == count_on_demand.text == plain
     assert at_once.length == len(plain)
@@ -81,7 +81,7 @@ def test_an_edit_that_does_not_fit_is_refused(*, start: int, end: int, utf16: bo
     fits = Edit(start=0, end=0, text="")
 
     with pytest.raises(DaemonError) as caught:
-        buffer.edited([fits, Edit(start=start, end=end, text="x")], utf16=utf16)
+        buffer.apply([fits, Edit(start=start, end=end, text="x")], utf16=utf16)
 
     assert caught.value.code is ErrorCode.INVALID_ARGUMENT
     assert buffer.text == "ab😀😀"
@@ -90,7 +90,7 @@ def test_an_edit_that_does_not_fit_is_refused(*, start: int, end: int, utf16: bo
 def test_an_edit_leaves_the_buffer_it_came_from_as_it_was() -> None:
     before = Buffer.of("林远" * 10_000)
 
-    after = before.edited([Edit(start=5, end=7, text="走")])
+    after = before.apply([Edit(start=5, end=7, text="走")])
 
     assert before.text == "林远" * 10_000
     assert after.length == before.length - 1
@@ -99,8 +99,8 @@ def test_an_edit_leaves_the_buffer_it_came_from_as_it_was() -> None:
 def test_typing_and_deleting_do_not_crumble_the_text() -> None:
     buffer = Buffer.of("林" * 100_000)
 
-    typed = buffer.edited([Edit(start=50_000, end=50_000, text="走")] * 20_000)
-    thinned = typed.edited([Edit(start=number, end=number + 100, text="") for number in range(900)])
+    typed = buffer.apply([Edit(start=50_000, end=50_000, text="走")] * 20_000)
+    thinned = typed.apply([Edit(start=number, end=number + 100, text="") for number in range(900)])
 
     assert typed.text == "林" * 50_000 + "走" * 20_000 + "林" * 50_000
     assert typed.pieces < 100
@@ -124,7 +124,7 @@ def test_edits_anywhere_fit_or_change_nothing(
     expected = _cut_by_bytes(text, edits, "utf-16-le" if utf16 else "utf-32-le")
 
     try:
-        edited = buffer.edited(edits, utf16=utf16).text
+        edited = buffer.apply(edits, utf16=utf16).text
     except DaemonError as error:
         edited = None if error.code is ErrorCode.INVALID_ARGUMENT else error.code
 

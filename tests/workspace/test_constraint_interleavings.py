@@ -57,7 +57,7 @@ class Model:
         return [text for _, text in self.items]
 
     def expect(self, operation: tuple[Any, ...]) -> ErrorCode | None:
-        """Tell what the store must answer, before anything is changed."""
+        """Return what the store must answer, before anything is changed."""
         name, _, revision, *rest = operation
         if revision == "stale":
             return ErrorCode.CONSTRAINT_CONFLICT

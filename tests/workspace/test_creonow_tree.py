@@ -326,7 +326,7 @@ async def test_a_link_in_a_circle_is_refused(tree: Tree, project: Project) -> No
 async def test_a_folder_swapped_for_a_link_after_reading_is_refused(
     tree: Tree, project: Project, tmp_path: Path
 ) -> None:
-    """The file is the very same, so only its place can tell."""
+    """The file is the very same, so only its place differs."""
     file = put(project, ".creonow/settings/a.md", b"mine")
     os.utime(file, LONG_AGO)
     await tree.read(project, CreonowFolder.SETTINGS, ".creonow/settings/a.md")

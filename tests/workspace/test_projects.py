@@ -95,7 +95,7 @@ async def test_the_unicode_form_of_a_name_makes_no_second_project(
     assert second == first
 
 
-async def test_case_decides_only_where_the_disk_tells_cases_apart(
+async def test_case_decides_only_where_the_disk_distinguishes_cases(
     registry: Projects, tmp_path: Path
 ) -> None:
     (tmp_path / "Novel").mkdir()

@@ -64,7 +64,7 @@ def project(tmp_path: Path) -> Project:
 @pytest.fixture(params=[True, False], ids=["one by one", "recursive"])
 async def watcher(request: pytest.FixtureRequest) -> AsyncGenerator[Watcher]:
     made = Watcher(SystemClock(), per_folder=request.param)
-    async with made.running():
+    async with made.run():
         yield made
 
 
@@ -427,7 +427,7 @@ async def test_the_end_of_the_daemon_ends_the_watching_at_once(project: Project)
     watcher = Watcher(SystemClock())
 
     with anyio.fail_after(60):
-        async with watcher.running():
+        async with watcher.run():
             await watcher.subscribe(project, "test", Listener(), client=True)
 
     assert not watcher.is_watched(project.project_id)

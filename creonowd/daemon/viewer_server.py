@@ -44,7 +44,7 @@ class PageTokenFile(Model):
     tickets: tuple[PageToken, ...]
 
 
-class ViewerPages:
+class ViewerServer:
     """The listener of the viewer; the web server is imported only when it is opened."""
 
     def __init__(self, server: Server, opened: contextlib.AsyncExitStack, user_data: Path) -> None:

@@ -1,21 +1,20 @@
-"""The summary of a history's first rounds: extractive, or written by a model and stored.
+"""The model that writes summaries of first rounds, and the choice of the summary to show.
 
-If the model fails, the extractive summary is used.
+A written summary is stored. If the model fails, the extractive summary is used.
 """
 
 from collections.abc import Sequence
 from typing import Protocol
-from weakref import WeakKeyDictionary
 
 import anyio
 
 from creonowd.errors import DaemonError
-from creonowd.history.histories import Histories, History, Key, StoredSummary
+from creonowd.history.histories import Histories, History, HistoryKey, StoredSummary
 from creonowd.history.rounds import Round
 from creonowd.history.summary import (
     HistorySummary,
     digest,
-    extract,
+    extractive_summary,
     read_summary,
     redact_summary,
     render_summary,
@@ -33,8 +32,6 @@ Write in the language of the conversation. Name files, URLs and ctx_ references;
 
 {render_summary(HistorySummary())}
 """
-
-_extractive: WeakKeyDictionary[Round, HistorySummary] = WeakKeyDictionary()
 
 
 class Summariser(Protocol):
@@ -101,14 +98,6 @@ def _round_text(each: Round) -> str:
     return "\n".join([*lines, one.waiting]).rstrip() + "\n"
 
 
-def extractive_summary(rounds: Sequence[Round]) -> HistorySummary:
-    """Summarise the rounds that begin a conversation in their own words, once."""
-    summary = _extractive.get(rounds[-1])
-    if summary is None:
-        summary = _extractive[rounds[-1]] = extract(rounds)
-    return summary
-
-
 def summary_of(history: History, covers: int) -> HistorySummary:
     """Return the summary of the first rounds: the stored one, else the extractive one."""
     stored = history.summaries.get(covers)
@@ -116,7 +105,7 @@ def summary_of(history: History, covers: int) -> HistorySummary:
 
 
 async def stored_summary(
-    summariser: Summariser, histories: Histories, key: Key, history: History, covers: int
+    summariser: Summariser, histories: Histories, key: HistoryKey, history: History, covers: int
 ) -> StoredSummary:
     """Return the stored summary of the first rounds, or have it written and store it, once.
 

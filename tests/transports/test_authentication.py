@@ -79,7 +79,7 @@ async def test_wrong_tokens_hold_up_nobody_who_has_the_right_one(
 
 async def test_a_renderer_may_not_do_what_is_the_owners(server: Server) -> None:
     async with in_memory(server) as owner, in_memory(server, role=None) as page:
-        told = await page.call("initialize", {"token": await grant(owner)})
+        reply = await page.call("initialize", {"token": await grant(owner)})
         refused = [
             await page.failure("session:grant", {"role": "owner"}),
             await page.failure("shutdown"),
@@ -90,8 +90,8 @@ async def test_a_renderer_may_not_do_what_is_the_owners(server: Server) -> None:
         await page.post(batched)
         (in_batch,) = await page.stray()
 
-        assert told["role"] == "renderer"
-        assert "shutdown" not in told["channels"]
+        assert reply["role"] == "renderer"
+        assert "shutdown" not in reply["channels"]
         assert {error.code for error in refused} == {"FORBIDDEN"}
         assert refused[0].details == {"role": "renderer", "required": "owner"}
         assert wrapped["error"]["code"] == "FORBIDDEN"
@@ -150,7 +150,7 @@ async def test_a_revoked_token_ends_the_rights_of_those_who_hold_it(server: Serv
     assert error.code == "UNAUTHENTICATED"
 
 
-async def test_whoever_lost_its_rights_is_told_nothing_more(server: Server) -> None:
+async def test_whoever_lost_its_rights_is_sent_nothing_more(server: Server) -> None:
     """A host whose token was taken back would otherwise go on being asked with the manuscript."""
     async with in_memory(server) as owner, in_memory(server, role=None) as page:
         token = await grant(owner)
@@ -201,10 +201,10 @@ async def test_a_token_reaches_no_further_than_the_one_that_asked_for_it(server:
         await clerk.call("initialize", {"token": token})
         beyond = await clerk.failure("session:grant", {"role": "owner", "channels": ["shutdown"]})
         async with in_memory(server, role=None) as page:
-            told = await page.call("initialize", {"token": await grant(clerk, role="owner")})
+            reply = await page.call("initialize", {"token": await grant(clerk, role="owner")})
 
     assert beyond.code == "FORBIDDEN"
-    assert told["channels"] == sorted([*few, "initialize", "viewer:prove"])
+    assert reply["channels"] == sorted([*few, "initialize", "viewer:prove"])
 
 
 async def test_a_token_lasts_no_longer_than_the_one_that_asked_for_it(server: Server) -> None:
@@ -282,10 +282,10 @@ async def test_what_is_forbidden_is_logged(server: Server) -> None:
             direct = await page.failure("session:revoke", {"token": "t"})
             wrapped = await page.call("ipc:invoke", {"channel": "shutdown", "payload": {}})
 
-    told = [line for line in logged if line["event"] == "channel_forbidden"]
+    reply = [line for line in logged if line["event"] == "channel_forbidden"]
     assert direct.code == wrapped["error"]["code"] == "FORBIDDEN"
-    assert [line["channel"] for line in told] == ["session:revoke", "shutdown"]
-    assert {line["role"] for line in told} == {"renderer"}
+    assert [line["channel"] for line in reply] == ["session:revoke", "shutdown"]
+    assert {line["role"] for line in reply} == {"renderer"}
 
 
 def test_a_one_time_token_works_once() -> None:

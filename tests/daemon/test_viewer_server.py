@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from creonowd.clock import SteppingClock, SystemClock
-from creonowd.daemon import viewer_pages
+from creonowd.daemon import viewer_server
 from creonowd.rpc.access import Grant, Grants
 from creonowd.rpc.channel import Role
 
@@ -20,14 +20,14 @@ def one_time(expires_at_ms: int = FAR) -> Grant:
 
 
 def test_what_was_written_is_read_and_only_the_user_may(tmp_path: Path) -> None:
-    viewer_pages.write(tmp_path, 4711, [viewer_pages.PageToken(DIGEST, FAR)])
+    viewer_server.write(tmp_path, 4711, [viewer_server.PageToken(DIGEST, FAR)])
 
-    read = viewer_pages.read(tmp_path)
+    read = viewer_server.read(tmp_path)
 
     assert read is not None
-    assert (read.port, read.tickets) == (4711, (viewer_pages.PageToken(DIGEST, FAR),))
+    assert (read.port, read.tickets) == (4711, (viewer_server.PageToken(DIGEST, FAR),))
     if sys.platform != "win32":
-        mode = (tmp_path / "run" / viewer_pages.FILE).stat().st_mode
+        mode = (tmp_path / "run" / viewer_server.FILE).stat().st_mode
         assert stat.S_IMODE(mode) == 0o600
 
 
@@ -43,18 +43,18 @@ def test_what_was_written_is_read_and_only_the_user_may(tmp_path: Path) -> None:
 )
 def test_a_file_that_makes_no_sense_counts_as_none(tmp_path: Path, text: str) -> None:
     (tmp_path / "run").mkdir()
-    (tmp_path / "run" / viewer_pages.FILE).write_text(text, encoding="utf-8")
+    (tmp_path / "run" / viewer_server.FILE).write_text(text, encoding="utf-8")
 
-    assert viewer_pages.read(tmp_path) is None
+    assert viewer_server.read(tmp_path) is None
 
 
 def test_removing_leaves_nothing_and_may_be_repeated(tmp_path: Path) -> None:
-    viewer_pages.write(tmp_path, 4711, [])
+    viewer_server.write(tmp_path, 4711, [])
 
-    viewer_pages.remove(tmp_path)
-    viewer_pages.remove(tmp_path)
+    viewer_server.remove(tmp_path)
+    viewer_server.remove(tmp_path)
 
-    assert viewer_pages.read(tmp_path) is None
+    assert viewer_server.read(tmp_path) is None
 
 
 def test_a_token_is_honoured_once_by_the_daemon_that_knows_its_digest() -> None:

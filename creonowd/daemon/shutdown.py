@@ -15,7 +15,7 @@ EXIT_STATUS_STUCK = 70
 Exit = Callable[[str], None]
 
 
-class Life:
+class Shutdown:
     """Call `leave(reason)` on the event loop when a signal arrives or the parent ends."""
 
     def __init__(self, leave: Exit) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from creonowd.history.histories import Histories, History
 from creonowd.history.rounds import Message, Round, Speaker
-from creonowd.history.summarise import extractive_summary, stored_summary
-from creonowd.history.summary import HistorySummary
+from creonowd.history.summariser import stored_summary
+from creonowd.history.summary import HistorySummary, extractive_summary
 
 KEY = ("prj_one", "chat")
 
@@ -24,11 +24,11 @@ class Slow:
         self.go_on = anyio.Event()
 
     async def summarise(self, rounds: Sequence[Round]) -> HistorySummary | None:
-        """Say who it was."""
+        """Return a summary with the number of this call."""
         self.asked += 1
         self.started.set()
         await self.go_on.wait()
-        return HistorySummary(overall_goal=f"told by {self.asked}", left_off=str(len(rounds)))
+        return HistorySummary(overall_goal=f"written by {self.asked}", left_off=str(len(rounds)))
 
 
 async def talked(histories: Histories, *texts: str) -> History:
@@ -53,7 +53,7 @@ async def test_two_turns_at_once_get_one_summary(tmp_path: Path) -> None:
             await slow.started.wait()
             slow.go_on.set()
 
-    assert found == ["told by 1", "told by 1"]
+    assert found == ["written by 1", "written by 1"]
     assert (await Histories(tmp_path).read(KEY)).summaries[2].by_model
 
 

@@ -1,0 +1,5 @@
+"""The log lines that a test captures."""
+
+import structlog
+
+LogLines = list[structlog.typing.EventDict]
