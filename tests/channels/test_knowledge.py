@@ -60,9 +60,9 @@ async def test_within_the_line_everyone_is_injected(client: Client, novel: Novel
     result = await assembled(client, novel, "谁也没有提到。")
 
     assert all(
-        said in result["systemPrompt"]
-        for said in ("林远，冷静。", "type:", '"年龄":26', "船家们都姓周。")
+        said in result["systemPrompt"] for said in ("林远，冷静。", '"年龄":26', "船家们都姓周。")
     )
+    assert "type:" not in result["systemPrompt"]
     assert kept(result) == {"林远", "苏晴", "群像/船家"}
     assert result["warnings"] == ["SKILL_UNKNOWN"]
 
