@@ -1,5 +1,6 @@
 """`ai:*` — run a skill, cancel a run, read the provider's configuration."""
 
+from enum import StrEnum
 from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType
@@ -7,7 +8,7 @@ from msgspec import UNSET, Meta, UnsetType
 from creonowd.engine.services import Session
 from creonowd.engine.skill_run import STREAM, StreamEvent, run_skill
 from creonowd.model import Params, Result
-from creonowd.providers.configured import public_url
+from creonowd.providers.configured import Readiness, public_url
 from creonowd.rpc.channel import Channel, Deadline, Notification, Role
 
 
@@ -30,17 +31,30 @@ class GetConfig(Params):
     project_id: str | None = None
 
 
+class Judges(StrEnum):
+    """Who would judge the next output.
+
+    `model` is rules and a model. `rules` alone leave unchecked what is no ban. `nobody` if
+    judging is off, if no run can be made, or if the output is only an echo of the prompt.
+    """
+
+    MODEL = "model"
+    RULES = "rules"
+    NOBODY = "nobody"
+
+
 class AiConfig(Result):
     """The provider that answers runs, without its key.
 
     `ready` says whether a run can be made now, `problem` what is missing if not. `keyOrigin` is
-    `environment` or `file`.
+    `environment` or `file`. `judge` is the setting, `judgedBy` who can really judge.
     """
 
     provider: str
     model: str
     ready: bool
     judge: str
+    judged_by: Judges
     prompt_cache: bool
     base_url: str | UnsetType = UNSET
     key_origin: str | UnsetType = UNSET
@@ -66,11 +80,18 @@ async def get_config(session: Session, params: GetConfig) -> AiConfig:
         model=session.ai.model(profile.model),
         ready=readiness.ready,
         judge=settings.ai_judge,
+        judged_by=_judges(settings.ai_judge, readiness),
         prompt_cache=settings.ai_prompt_cache,
         base_url=public_url(settings.ai_base_url) or UNSET,
         key_origin=readiness.key_origin or UNSET,
         problem=readiness.problem or UNSET,
     )
+
+
+def _judges(mode: str, readiness: Readiness) -> Judges:
+    if mode == "off" or readiness.echoes or not readiness.ready:
+        return Judges.NOBODY
+    return Judges.MODEL if mode == "model" and readiness.judges else Judges.RULES
 
 
 CHANNELS = (

@@ -25,6 +25,7 @@ from creonowd.judge.judge import judge, rewrite_instruction
 from creonowd.judge.verdict import (
     Criteria,
     Status,
+    UncheckedCode,
     Verdict,
     add_missing,
     criteria_of,
@@ -276,8 +277,11 @@ async def _attempt(
     reply = await provider.answer(call, on_text)
     mode = params.judge or session.settings.ai_judge
     criteria = criteria_of(made.assembly)
+    chinese = session.connection.chinese
     if mode == "off":
-        verdict = verdict_without_judge(criteria)
+        verdict = verdict_without_judge(criteria, UncheckedCode.OFF, chinese=chinese)
+    elif reply.echo:
+        verdict = verdict_without_judge(criteria, UncheckedCode.ECHO, chinese=chinese)
     else:
         verdict = await _judge(
             session,
@@ -321,9 +325,17 @@ async def _judge(
     terms = criteria.terms
     if terms is None:
         terms = await terms_of(session.tree, project)
-    clean = session.redactor.redact
-    verdict = await judge(output, criteria.constraints, terms or (), provider, model, clean=clean)
-    return add_missing(verdict, criteria, terms)
+    chinese = session.connection.chinese
+    verdict = await judge(
+        output,
+        criteria.constraints,
+        terms or (),
+        provider,
+        model,
+        clean=session.redactor.redact,
+        chinese=chinese,
+    )
+    return add_missing(verdict, criteria, terms, chinese=chinese)
 
 
 async def _record(

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import replace
@@ -19,9 +19,6 @@ from creonowd.workspace.creonow_tree import TERMINOLOGY_FILE, CreonowFolder, Tre
 from creonowd.workspace.projects import Project
 
 SOURCE = "constraints"
-OFF = "judging is off"
-LEFT_OUT = "it was left out of the prompt"
-UNREAD = "the file cannot be read"
 
 
 class Status(StrEnum):
@@ -33,7 +30,7 @@ class Status(StrEnum):
 
 
 class Checker(StrEnum):
-    """Who checked: a program that cannot err, or a model that may."""
+    """Who checked: a program, or a model."""
 
     RULES = "rules"
     MODEL = "model"
@@ -43,7 +40,9 @@ class Violation(Model):
     """Where an output breaks a constraint, and how sure that is.
 
     `from` and `to` are positions in the output, absent if a model named no passage that is
-    there. `confidence` is 1 for rules.
+    there. `confidence` is 1 for banned words, marks and terms; below 1 for what a model finds,
+    and for the person of the narration, which rules conclude from pronouns. `message` is in the
+    language of the connection.
     """
 
     constraint_id: str
@@ -56,12 +55,58 @@ class Violation(Model):
     end: int | UnsetType = field(default=UNSET, name="to")
 
 
+class UncheckedCode(StrEnum):
+    """Why a constraint was not checked."""
+
+    OFF = "off"
+    ECHO = "echo"
+    LEFT_OUT = "left_out"
+    UNREAD = "unread"
+    NO_MODEL = "no_model"
+    MODEL_FAILED = "model_failed"
+    MODEL_UNREADABLE = "model_unreadable"
+    MODEL_UNSURE = "model_unsure"
+
+
+class Wording(NamedTuple):
+    """A sentence for people, in both languages."""
+
+    english: str
+    chinese: str
+
+    def text(self, *, chinese: bool) -> str:
+        """Return the sentence in one language."""
+        return self.chinese if chinese else self.english
+
+
+REASONS: Mapping[UncheckedCode, Wording] = {
+    UncheckedCode.OFF: Wording("judging is off", "未开启评判"),
+    UncheckedCode.ECHO: Wording(
+        "the output is only an echo of the prompt", "输出只是提示词的回显，不作评判"
+    ),
+    UncheckedCode.LEFT_OUT: Wording("it was left out of the prompt", "未能放入提示词"),
+    UncheckedCode.UNREAD: Wording("the file cannot be read", "文件无法读取"),
+    UncheckedCode.NO_MODEL: Wording("no model is configured to judge", "没有可用于评判的模型"),
+    UncheckedCode.MODEL_FAILED: Wording("the model failed", "模型出错"),
+    UncheckedCode.MODEL_UNREADABLE: Wording(
+        "the model's verdict could not be read", "模型的评判无法读取"
+    ),
+    UncheckedCode.MODEL_UNSURE: Wording("the model was not sure", "模型无法确定"),
+}
+
+
 class Unchecked(Model):
-    """A constraint that could not be checked, and why."""
+    """A constraint that could not be checked, and why.
+
+    `code` is for programs; `reason` says the same in the language of the connection. `error` is
+    the code of the error if the judging model failed.
+    """
 
     constraint_id: str
     constraint: str
+    code: UncheckedCode
     reason: str
+    error: ErrorCode | UnsetType = UNSET
 
 
 class Verdict(Model):
@@ -141,24 +186,33 @@ def conclude(
     )
 
 
-def all_unchecked(constraints: Iterable[PromptConstraint], reason: str) -> list[Unchecked]:
+def all_unchecked(
+    constraints: Iterable[PromptConstraint], code: UncheckedCode, *, chinese: bool
+) -> list[Unchecked]:
     """Mark constraints as unchecked for one reason."""
-    return [Unchecked(constraint_id=c.id, constraint=c.text, reason=reason) for c in constraints]
+    reason = REASONS[code].text(chinese=chinese)
+    return [
+        Unchecked(constraint_id=c.id, constraint=c.text, code=code, reason=reason)
+        for c in constraints
+    ]
 
 
-def verdict_without_judge(criteria: Criteria) -> Verdict:
-    """Return the verdict of a run whose judge is off: everything is unchecked."""
+def verdict_without_judge(criteria: Criteria, code: UncheckedCode, *, chinese: bool) -> Verdict:
+    """Return the verdict of a run that nobody judges: everything is unchecked."""
     constraints = (*criteria.constraints, *criteria.left_out)
-    return Verdict(status=Status.UNCHECKED, unchecked=tuple(all_unchecked(constraints, OFF)))
+    unchecked = all_unchecked(constraints, code, chinese=chinese)
+    return Verdict(status=Status.UNCHECKED, unchecked=tuple(unchecked))
 
 
-def add_missing(verdict: Verdict, criteria: Criteria, terms: tuple[Term, ...] | None) -> Verdict:
+def add_missing(
+    verdict: Verdict, criteria: Criteria, terms: tuple[Term, ...] | None, *, chinese: bool
+) -> Verdict:
     """Add as unchecked what could not be judged: constraints left out, files that are unreadable."""
-    missing = all_unchecked(criteria.left_out, LEFT_OUT)
-    if criteria.unread:
-        missing += all_unchecked([_CONSTRAINTS], UNREAD)
-    if terms is None:
-        missing += all_unchecked([_TERMINOLOGY], UNREAD)
+    unread = [_CONSTRAINTS] * criteria.unread + [_TERMINOLOGY] * (terms is None)
+    missing = (
+        *all_unchecked(criteria.left_out, UncheckedCode.LEFT_OUT, chinese=chinese),
+        *all_unchecked(unread, UncheckedCode.UNREAD, chinese=chinese),
+    )
     if not missing:
         return verdict
     status = Status.UNCHECKED if verdict.status is Status.PASSED else verdict.status

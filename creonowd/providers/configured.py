@@ -24,9 +24,14 @@ from creonowd.settings import Key, Settings
 
 
 class Readiness(Model):
-    """Whether runs can be made, where the key came from, and what is missing if not."""
+    """Whether runs can be made, where the key came from, and what is missing if not.
+
+    `judges` if the model can be asked for a verdict, `echoes` if it only returns the prompt.
+    """
 
     ready: bool
+    judges: bool = False
+    echoes: bool = False
     key_origin: str | None = None
     problem: str | None = None
 
@@ -58,7 +63,12 @@ class ConfiguredProvider:
             await to_thread.run_sync(_check_installed, provider)
         except DaemonError as error:
             return Readiness(ready=False, problem=error.message)
-        return Readiness(ready=True, key_origin=None if key is None else key.origin)
+        return Readiness(
+            ready=True,
+            judges=provider.judges,
+            echoes=isinstance(provider, Fake) and provider.echoes,
+            key_origin=None if key is None else key.origin,
+        )
 
     def model(self, profile_model: str) -> str:
         """Return the model to ask: the one in the settings, else the budget profile's."""

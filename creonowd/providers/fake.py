@@ -66,6 +66,11 @@ class Fake:
         """Whether the script has another verdict."""
         return bool(self._verdicts)
 
+    @property
+    def echoes(self) -> bool:
+        """Whether the next answer is the prompt."""
+        return not self._steps or self._steps[0].text is None
+
     def play(self, script: Script) -> None:
         """Replace the script."""
         self._steps = deque(script.steps)
@@ -78,7 +83,12 @@ class Fake:
             return Answer(text=self._verdicts.popleft() if self._verdicts else "")
         step = self._steps.popleft() if self._steps else ScriptedAnswer()
         text = call.system + call.user if step.text is None else step.text
-        return Answer(text=await _stream(text, step, on_text), stop=step.stop, usage=step.usage)
+        return Answer(
+            text=await _stream(text, step, on_text),
+            stop=step.stop,
+            usage=step.usage,
+            echo=step.text is None,
+        )
 
     async def close(self) -> None:
         """Do nothing: there is no connection."""

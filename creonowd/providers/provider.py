@@ -55,11 +55,15 @@ class Stop(StrEnum):
 
 
 class Answer(Model):
-    """A whole answer; `usage` is None if the provider did not report it."""
+    """A whole answer; `usage` is None if the provider did not report it.
+
+    `echo` if the text is the prompt itself, which no model wrote.
+    """
 
     text: str
     stop: Stop = Stop.END
     usage: Usage | None = None
+    echo: bool = False
 
 
 class Provider(Protocol):

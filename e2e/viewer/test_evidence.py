@@ -57,10 +57,10 @@ def test_three_continuations_hit_the_cache_and_a_change_explains_why_it_missed(
 
 @pytest.mark.requirement("CE-102")
 def test_a_broken_constraint_is_annotated_beside_the_output(viewer: Viewer) -> None:
-    """The fake gives back what it was sent, and says so, in the language of the page."""
+    """The page says that the fake wrote it, in its own language."""
     payload = {**viewer.project, "constraint": {"text": "避免使用感叹号"}}
     viewer.daemon.call("constraints:create", payload)
-    viewer.page.get_by_test_id("ai-input").fill("快走！")
+    viewer.daemon.call("e2e:ai:script", {"steps": [{"text": "快走！"}]})
 
     viewer.run()
 

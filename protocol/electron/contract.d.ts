@@ -10,13 +10,14 @@ export type Action =
  * The provider that answers runs, without its key.
  *
  * `ready` says whether a run can be made now, `problem` what is missing if not. `keyOrigin` is
- * `environment` or `file`.
+ * `environment` or `file`. `judge` is the setting, `judgedBy` who can really judge.
  */
 export interface AiConfig {
   provider: string;
   model: string;
   ready: boolean;
   judge: string;
+  judgedBy: Judges;
   promptCache: boolean;
   baseUrl?: string;
   keyOrigin?: string;
@@ -226,7 +227,7 @@ export interface ChannelMetrics {
   p99Ms: number;
 }
 
-/** Who checked: a program that cannot err, or a model that may. */
+/** Who checked: a program, or a model. */
 export type Checker =
   | "model"
   | "rules";
@@ -1006,6 +1007,17 @@ export interface Invoke {
   channel: string;
   payload?: unknown;
 }
+
+/**
+ * Who would judge the next output.
+ *
+ * `model` is rules and a model. `rules` alone leave unchecked what is no ban. `nobody` if
+ * judging is off, if no run can be made, or if the output is only an echo of the prompt.
+ */
+export type Judges =
+  | "model"
+  | "nobody"
+  | "rules";
 
 /**
  * What the history keeps of a message; `summary` is what it keeps of a tool's result.
@@ -1886,12 +1898,30 @@ export interface TrimEvidence {
   afterTokens: number;
 }
 
-/** A constraint that could not be checked, and why. */
+/**
+ * A constraint that could not be checked, and why.
+ *
+ * `code` is for programs; `reason` says the same in the language of the connection. `error` is
+ * the code of the error if the judging model failed.
+ */
 export interface Unchecked {
   constraintId: string;
   constraint: string;
+  code: UncheckedCode;
   reason: string;
+  error?: ErrorCode;
 }
+
+/** Why a constraint was not checked. */
+export type UncheckedCode =
+  | "echo"
+  | "left_out"
+  | "model_failed"
+  | "model_unreadable"
+  | "model_unsure"
+  | "no_model"
+  | "off"
+  | "unread";
 
 /** The source that this client no longer offers; in every layer if none is named. */
 export interface UnregisterSource {
@@ -2000,7 +2030,9 @@ export interface ViewerSkills {
  * Where an output breaks a constraint, and how sure that is.
  *
  * `from` and `to` are positions in the output, absent if a model named no passage that is
- * there. `confidence` is 1 for rules.
+ * there. `confidence` is 1 for banned words, marks and terms; below 1 for what a model finds,
+ * and for the person of the narration, which rules conclude from pronouns. `message` is in the
+ * language of the connection.
  */
 export interface Violation {
   constraintId: string;

@@ -332,6 +332,42 @@ async def test_terms_that_nobody_could_read_are_not_passed(novel: Novel, skill: 
     assert run["verdict"]["unchecked"][0]["constraintId"] == ".creonow/rules/terminology.json"
 
 
+async def test_an_echo_is_not_judged(novel: Novel) -> None:
+    """The prompt names what it forbids, so that its echo would break every ban."""
+    await novel.constrain("不得使用“忽然”一词", "避免使用感叹号")
+
+    run = await novel.run(input="快走！", onViolation="regenerate")
+
+    verdict = run["verdict"]
+    assert (verdict["status"], verdict["violations"], run["attempts"]) == ("unchecked", [], 1)
+    assert {one["code"] for one in verdict["unchecked"]} == {"echo"}
+    assert len(verdict["unchecked"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("locale", "reason", "message"),
+    [
+        ("zh-CN", "没有可用于评判的模型", "叙述用了第三人称：对话之外有 3 处“他”“她”，没有“我”。"),
+        (
+            "en",
+            "no model is configured to judge",
+            "The narration is in the third person: 3 such pronouns outside dialogue, and no “I”.",
+        ),
+    ],
+)
+async def test_reasons_come_in_the_language_of_the_client(
+    novel: Novel, locale: str, reason: str, message: str
+) -> None:
+    await novel.client.call("initialize", {"locale": locale})
+    await novel.constrain("严格第一人称叙述", "林远性格冷静")
+    await novel.script({"text": "他站住了。“我不走。”他说。她没有作声。"})
+
+    verdict = (await novel.run())["verdict"]
+
+    assert [(v["message"], v["confidence"]) for v in verdict["violations"]] == [(message, 0.8)]
+    assert [(one["code"], one["reason"]) for one in verdict["unchecked"]] == [("no_model", reason)]
+
+
 async def test_a_run_that_nobody_judged_has_not_passed(novel: Novel) -> None:
     run = await novel.run(judge="off")
 
@@ -515,8 +551,26 @@ async def test_the_fake_answers_by_default(client: Client) -> None:
         "model": "gpt-4o",
         "ready": True,
         "judge": "model",
+        "judgedBy": "nobody",
         "promptCache": True,
     }
+
+
+async def test_the_configuration_says_who_can_judge(novel: Novel) -> None:
+    async def judged_by() -> str:
+        return (await novel.client.call("ai:config:get"))["judgedBy"]
+
+    echo = await judged_by()
+    await novel.script({"text": "好。"})
+    scripted = await judged_by()
+    await novel.script({"text": "好。"}, verdicts=('{"violations":[]}',))
+
+    assert (echo, scripted, await judged_by()) == ("nobody", "rules", "model")
+
+
+@pytest.mark.parametrize("daemon_settings", [KEYLESS])
+async def test_without_a_key_nobody_judges(no_key: None, client: Client) -> None:
+    assert (await client.call("ai:config:get"))["judgedBy"] == "nobody"
 
 
 @pytest.mark.parametrize("daemon_settings", [SECRETIVE])

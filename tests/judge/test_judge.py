@@ -8,7 +8,14 @@ import pytest
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.judge.judge import BATCH, MOST, QUICK, judge, rewrite_instruction
 from creonowd.judge.terminology import Term
-from creonowd.judge.verdict import Checker, PromptConstraint, Status, Verdict
+from creonowd.judge.verdict import (
+    REASONS,
+    Checker,
+    PromptConstraint,
+    Status,
+    UncheckedCode,
+    Verdict,
+)
 from creonowd.providers.fake import Fake, Script
 from creonowd.providers.provider import Answer, Call, OnText, Provider, Purpose
 from creonowd.redaction import PLACEHOLDER, Redacted, redact
@@ -179,7 +186,8 @@ async def test_a_judge_that_fails_leaves_the_rest_unchecked() -> None:
     verdict = await judge("好！", [BAN, VIEW], [], Failing())
 
     assert verdict.status is Status.VIOLATED
-    assert verdict.unchecked[0].reason == "AI_RATE_LIMITED"
+    assert verdict.unchecked[0].code is UncheckedCode.MODEL_FAILED
+    assert verdict.unchecked[0].error is ErrorCode.AI_RATE_LIMITED
 
 
 async def test_many_constraints_are_asked_in_batches() -> None:
@@ -230,6 +238,49 @@ async def test_violations_are_named_once_each_for_the_next_attempt() -> None:
         rewrite_instruction(verdict)
         == "上一稿违反了以下约束，请重写并遵守：\n- 避免使用感叹号（！）"
     )
+
+
+async def test_without_a_model_a_narration_in_the_wrong_person_is_found() -> None:
+    text = "林远推开门。他站了一会儿，他知道是谁，却没有动。"
+
+    verdict = await judge(text, [VIEW, CALM], [], None, chinese=True)
+
+    (violation,) = verdict.violations
+    assert (violation.constraint_id, violation.by) == ("con_view", Checker.RULES)
+    assert 0.5 < violation.confidence < 1
+    assert violation.quote == "他站了一会儿，他知道是谁，却没有动。"
+    assert (violation.start, violation.end) == (6, len(text))
+    assert "第三人称" in violation.message
+    assert [one.constraint_id for one in verdict.unchecked] == ["con_calm"]
+    assert (verdict.status, verdict.checked) == (Status.VIOLATED, 1)
+
+
+async def test_a_model_decides_about_the_narration_where_there_is_one() -> None:
+    text = "他站了一会儿。他知道是谁。他没有动。"
+
+    kept = await judge(text, [VIEW], [], judging(NOTHING))
+    unsure = await judge(text, [VIEW], [], judging({"violations": [], "unsure": [1]}))
+
+    assert kept.status is Status.PASSED
+    assert [violation.by for violation in unsure.violations] == [Checker.RULES]
+
+
+@pytest.mark.parametrize(("chinese", "reason"), [(True, "为何"), (False, "why")])
+async def test_a_models_reason_comes_in_the_language_asked_for(
+    *, chinese: bool, reason: str
+) -> None:
+    finding = {"constraint": 1, "reason": "为何", "reasonEnglish": "why"}
+
+    verdict = await judge("好。", [CALM], [], judging({"violations": [finding]}), chinese=chinese)
+
+    assert verdict.violations[0].message == reason
+
+
+async def test_every_reason_has_both_languages() -> None:
+    for code in UncheckedCode:
+        english, chinese = REASONS[code]
+        assert english.isascii()
+        assert not chinese.isascii()
 
 
 class Failing:

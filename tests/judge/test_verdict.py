@@ -5,10 +5,10 @@ from creonowd.context.fragment import Action, Fragment, FragmentKind, Layer
 from creonowd.context.gather import Failure
 from creonowd.context.text_tools import Memory
 from creonowd.judge.verdict import (
-    LEFT_OUT,
     SOURCE,
     Checker,
     Status,
+    UncheckedCode,
     Verdict,
     Violation,
     add_missing,
@@ -65,11 +65,13 @@ def test_a_constraint_without_room_in_the_prompt_is_unchecked() -> None:
     layers = {**assembly.layers, Layer.RULES: replace(rules, decisions=(dropped,))}
 
     criteria = criteria_of(replace(assembly, layers=layers))
-    verdict = add_missing(Verdict(status=Status.PASSED), criteria, ())
+    verdict = add_missing(Verdict(status=Status.PASSED), criteria, (), chinese=False)
 
     assert (criteria.constraints, len(criteria.left_out)) == ((), 1)
     assert verdict.status is Status.UNCHECKED
-    assert [(one.constraint_id, one.reason) for one in verdict.unchecked] == [("con_0", LEFT_OUT)]
+    assert [(one.constraint_id, one.code) for one in verdict.unchecked] == [
+        ("con_0", UncheckedCode.LEFT_OUT)
+    ]
 
 
 @pytest.mark.parametrize(
