@@ -5,16 +5,15 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.engine.reply_redaction import redact_texts
+from creonowd.engine.reply_redaction import OptionalEvidence, redact_texts
 from creonowd.engine.services import Session
 from creonowd.errors import ErrorCode
 from creonowd.model import Model, Params, Result
-from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
 from creonowd.workspace.chats import (
     FOLDER,
+    ChatDocument,
     ConversationEntry,
-    Document,
     path_of,
     texts_of,
     with_texts,
@@ -42,7 +41,6 @@ _ANALYSIS = {"properties": {"summary": {"type": "string"}}, "required": ["summar
 
 AConversation = Annotated[dict[str, Any], Meta(extra_json_schema=_CONVERSATION)]
 AnAnalysis = Annotated[dict[str, Any], Meta(extra_json_schema=_ANALYSIS)]
-Evidence = list[RedactionEvidence] | UnsetType
 
 
 class ListConversations(Params):
@@ -66,7 +64,7 @@ class ConversationList(Result):
 
     items: list[ConversationEntry]
     errors: list[ConversationProblem] | UnsetType = UNSET
-    redaction_evidence: Evidence = UNSET
+    redaction_evidence: OptionalEvidence = UNSET
 
 
 class ReadConversation(Params):
@@ -80,7 +78,7 @@ class ConversationRead(Result):
     """A conversation as it was saved, without its secrets."""
 
     conversation: AConversation
-    redaction_evidence: Evidence = UNSET
+    redaction_evidence: OptionalEvidence = UNSET
 
 
 class SaveConversation(Params):
@@ -95,7 +93,7 @@ class SavedConversation(Result):
 
     saved: bool
     index: ConversationEntry
-    redaction_evidence: Evidence = UNSET
+    redaction_evidence: OptionalEvidence = UNSET
 
 
 class UpdateAnalysis(Params):
@@ -111,7 +109,7 @@ class UpdatedAnalysis(Result):
 
     updated: bool
     index: ConversationEntry
-    redaction_evidence: Evidence = UNSET
+    redaction_evidence: OptionalEvidence = UNSET
 
 
 async def list_conversations(session: Session, params: ListConversations) -> ConversationList:
@@ -136,7 +134,7 @@ async def read_conversation(session: Session, params: ReadConversation) -> Conve
     path = path_of(params.conversation_id)
     texts = [(path, text) for text in texts_of(document)]
     clean, evidence = await redact_texts(session, project.project_id, texts)
-    conversation = cast("Document", with_texts(document, clean))
+    conversation = cast("ChatDocument", with_texts(document, clean))
     conversation |= kept | {"id": params.conversation_id}
     conversation.pop("version", None)
     return ConversationRead(conversation=conversation, redaction_evidence=evidence or UNSET)
@@ -160,7 +158,7 @@ async def update_analysis(session: Session, params: UpdateAnalysis) -> UpdatedAn
 
 async def _redact_summaries(
     session: Session, project_id: str, entries: list[ConversationEntry]
-) -> tuple[list[ConversationEntry], Evidence]:
+) -> tuple[list[ConversationEntry], OptionalEvidence]:
     texts = [(f"{FOLDER}/{entry.id}.json", entry.summary) for entry in entries]
     clean, evidence = await redact_texts(session, project_id, texts)
     pairs = zip(entries, clean, strict=True)

@@ -3,14 +3,13 @@
 from typing import Annotated
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta
 
 from creonowd.channels.project import ProjectId
-from creonowd.engine.reply_redaction import redact_texts
+from creonowd.engine.reply_redaction import OptionalEvidence, redact_texts
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
-from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
 from creonowd.workspace.constraint_file import PATH, Constraint, ConstraintFile, invalid
 from creonowd.workspace.constraints import ConstraintPatch, NewConstraint
@@ -19,7 +18,6 @@ PLAIN_VERSION = 1
 
 Revision = Annotated[str, Meta(description="SHA-256 of the file's bytes")]
 Expected = Annotated[str, Meta(description="fail with CONSTRAINT_CONFLICT unless this is current")]
-Evidence = list[RedactionEvidence] | UnsetType
 
 
 class PlainConstraints(Model):
@@ -42,7 +40,7 @@ class PlainConstraintsAt(Result):
 
     constraints: PlainConstraints
     revision: Revision
-    redaction_evidence: Evidence = UNSET
+    redaction_evidence: OptionalEvidence = UNSET
 
 
 class CreateConstraint(Params):
@@ -75,7 +73,7 @@ class ConstraintList(Result):
 
     constraints: list[Constraint]
     revision: Revision
-    redaction_evidence: Evidence = UNSET
+    redaction_evidence: OptionalEvidence = UNSET
 
 
 class ConstraintAt(Result):
@@ -83,7 +81,7 @@ class ConstraintAt(Result):
 
     constraint: Constraint
     revision: Revision
-    redaction_evidence: Evidence = UNSET
+    redaction_evidence: OptionalEvidence = UNSET
 
 
 class DeletedConstraint(Result):
@@ -173,7 +171,7 @@ async def _one(
 
 async def _redact(
     session: Session, project_id: str, constraints: list[Constraint]
-) -> tuple[list[Constraint], Evidence]:
+) -> tuple[list[Constraint], OptionalEvidence]:
     texts = [(PATH, constraint.text) for constraint in constraints]
     clean_texts, evidence = await redact_texts(session, project_id, texts)
     clean = [

@@ -63,7 +63,7 @@ class UnregisteredSource(Result):
 
 
 async def register_source(session: Session, params: RegisterSource) -> RegisteredSource:
-    """SourceQuery this client for text from now on; the same name and layer replace an earlier offer."""
+    """Ask this client for text from now on; the same name and layer replace an earlier offer."""
     if not params.name.strip():
         raise DaemonError(ErrorCode.INVALID_ARGUMENT, "name must not be blank.", field="name")
     if params.project_id is not None:

@@ -1,4 +1,4 @@
-"""SourceQuery every source at once, each with its deadline.
+"""Ask every source at once, each with its deadline.
 
 A source that fails, hangs or returns nonsense costs its own text and a warning, never the
 assembly. A fragment of another project ends the request.
@@ -25,7 +25,7 @@ _FATAL = {ErrorCode.CONTEXT_SCOPE_VIOLATION, ErrorCode.CONTEXT_INPUT_TOO_LARGE}
 CheckedAnswers = Memo[tuple[SourceResult, Layer], frozenset[str | None]]
 # What a source returned and the projects in it, the error that ends the request, or the kind of
 # the failure.
-Answer = tuple[SourceResult, frozenset[str | None]] | DaemonError | str
+SourceAnswer = tuple[SourceResult, frozenset[str | None]] | DaemonError | str
 
 
 class Failure(Model):
@@ -51,7 +51,7 @@ async def gather(
     reading: CapacityLimiter | None = None,
     checked: CheckedAnswers | None = None,
 ) -> SourceResults:
-    """SourceQuery all sources at once and wait for the slowest, at most until its deadline.
+    """Ask all sources at once and wait for the slowest, at most until its deadline.
 
     A source in whose folder nothing changed returns the very same value; `checked` keeps what was
     found in it.
@@ -61,7 +61,7 @@ async def gather(
     """
     known = CheckedAnswers(1) if checked is None else checked
     asks = {layer: query_for(plan, layer) for layer in {source.layer for source in sources}}
-    answers: list[Answer] = ["timeout"] * len(sources)
+    answers: list[SourceAnswer] = ["timeout"] * len(sources)
 
     async def ask(index: int) -> None:
         source = sources[index]
@@ -84,7 +84,7 @@ async def gather(
     return _gathered(plan.project_id, list(zip(sources, answers, strict=True)))
 
 
-async def _answer(source: Source, ask: SourceQuery, checked: CheckedAnswers) -> Answer:
+async def _answer(source: Source, ask: SourceQuery, checked: CheckedAnswers) -> SourceAnswer:
     try:
         fetched = await source.fetch(ask)
     except TimeoutError:
@@ -126,7 +126,7 @@ def _is_text(value: object) -> bool:
     return isinstance(value, str)
 
 
-def _gathered(project_id: str, pairs: Sequence[tuple[Source, Answer]]) -> SourceResults:
+def _gathered(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]]) -> SourceResults:
     """Put the answers together; those that end the request are raised, in the order of sources."""
     fragments: dict[Layer, list[Fragment]] = {layer: [] for layer in Layer}
     left_out: list[Omission] = []

@@ -206,13 +206,15 @@ def trim_retrieved(units: Sequence[Unit], room: int, window: Span | None) -> tup
     return (*_document_order([*in_order, *rejected]), *_document_order(late))
 
 
-_Row = tuple[Unit, Decision]
+_RejectedUnit = tuple[Unit, Decision]
 
 
-def _without_duplicates(ranked: Sequence[Unit], seen: set[str]) -> tuple[list[Unit], list[_Row]]:
+def _without_duplicates(
+    ranked: Sequence[Unit], seen: set[str]
+) -> tuple[list[Unit], list[_RejectedUnit]]:
     """Drop duplicates of better chunks and of `seen` texts, and all chunks over the limit."""
     candidates: list[Unit] = []
-    rejected: list[_Row] = []
+    rejected: list[_RejectedUnit] = []
     for unit in ranked:
         if unit.text in seen:
             rejected.append((unit, drop(unit, Rule.DUPLICATE)))
@@ -224,14 +226,14 @@ def _without_duplicates(ranked: Sequence[Unit], seen: set[str]) -> tuple[list[Un
     return candidates, rejected
 
 
-def _fill(candidates: Sequence[Unit], room: int) -> tuple[list[_Row], list[_Row]]:
+def _fill(candidates: Sequence[Unit], room: int) -> tuple[list[_RejectedUnit], list[_RejectedUnit]]:
     """Keep every chunk that still fits; return apart those kept after one did not.
 
     They fill a gap, and stand behind all others: as the gap changes with the cursor, other
     chunks fill it, and what stands before them stays where it is.
     """
-    in_order: list[_Row] = []
-    late: list[_Row] = []
+    in_order: list[_RejectedUnit] = []
+    late: list[_RejectedUnit] = []
     left, wanted = room, 0
     has_gap = False
     for unit in candidates:
@@ -246,7 +248,7 @@ def _fill(candidates: Sequence[Unit], room: int) -> tuple[list[_Row], list[_Row]
     return in_order, late
 
 
-def _document_order(rows: Sequence[_Row]) -> list[Decision]:
+def _document_order(rows: Sequence[_RejectedUnit]) -> list[Decision]:
     return [decision for _, decision in sorted(rows, key=lambda row: reading_key(row[0].fragment))]
 
 

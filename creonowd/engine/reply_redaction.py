@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 
 import structlog
 from anyio import to_thread
+from msgspec import UnsetType
 
 from creonowd.engine.services import Session
 from creonowd.redaction import RedactionEvidence, Redactor
@@ -11,6 +12,7 @@ from creonowd.redaction import RedactionEvidence, Redactor
 log = structlog.get_logger(__name__)
 
 RedactedTexts = tuple[list[str], list[RedactionEvidence]]
+OptionalEvidence = list[RedactionEvidence] | UnsetType
 
 
 async def redact_texts(

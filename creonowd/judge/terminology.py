@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 AVOID_KEYS = ("avoid", "avoids", "forbidden", "banned", "wrong", "deprecated")
 PREFERRED_KEYS = ("preferred", "term", "name")
 
-Place = tuple[int, int, int]
+WordPlace = tuple[int, int, int]
 """The number of a word, and where it begins and ends."""
 
 # The only characters beyond ASCII that have an ASCII letter in lower case.
@@ -121,7 +121,7 @@ class WordFinder:
         beyond = {char for word in words for char in word if not char.isascii()}
         self._only_ascii_has_case = all(char == char.lower() == char.upper() for char in beyond)
 
-    def places(self, text: str) -> list[Place]:
+    def places(self, text: str) -> list[WordPlace]:
         """List every place where a word stands."""
         if not self._words:
             return []
@@ -135,7 +135,7 @@ class WordFinder:
             found = self._places_one_by_one(text)
         return [place for place in found if _stands_alone(text, *place[1:])]
 
-    def _places_in_bytes(self, text: str) -> list[Place]:
+    def _places_in_bytes(self, text: str) -> list[WordPlace]:
         """Search UTF-8, where only ASCII letters have two cases: several times as fast."""
         data = _encode(text)
         lower = data.lower() if self._has_case else data
@@ -146,13 +146,13 @@ class WordFinder:
         at = _code_points(data, {start for _, start, _ in alone})
         return [(number, at[s], at[s] + len(self._words[number])) for number, s, _ in alone]
 
-    def _stands_alone_in_bytes(self, data: bytes, place: Place) -> bool:
+    def _stands_alone_in_bytes(self, data: bytes, place: WordPlace) -> bool:
         number, start, end = place
         first, last = self._edges[number]
         before = first and start > 0 and data[start - 1] in _WORD_BYTES
         return not before and not (last and end < len(data) and data[end] in _WORD_BYTES)
 
-    def _places_one_by_one(self, text: str) -> list[Place]:
+    def _places_one_by_one(self, text: str) -> list[WordPlace]:
         return [
             (number, *match.span())
             for number, word in enumerate(self._words)

@@ -225,7 +225,7 @@ class HostSource:
         self._clock = clock
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
-        """SourceQuery the host, unless it has failed too often of late."""
+        """Ask the host, unless it has failed too often of late."""
         if not self.breaker.allows(self._clock.monotonic()):
             raise DaemonError(ErrorCode.HOST_ERROR, f"The source {self.name} is left alone.")
         question = _question(self.offer, ask)

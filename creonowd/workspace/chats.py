@@ -45,8 +45,8 @@ MAX_ID = 64
 MAX_DEPTH = 64
 SUMMARY_LENGTH = 120
 
-Document = dict[str, Any]
-Redact = Callable[[str], str]
+ChatDocument = dict[str, Any]
+RedactChat = Callable[[str], str]
 T = TypeVar("T")
 
 _ID = re.compile(r"[A-Za-z0-9_-]+")
@@ -130,12 +130,12 @@ class Chats:
                 await self._in_turn(project, partial(self._reindex, project.root))
         return listing
 
-    async def read(self, project: Project, conversation_id: str) -> Document:
+    async def read(self, project: Project, conversation_id: str) -> ChatDocument:
         """Read a conversation as it was saved."""
         check_id(conversation_id)
         return await to_thread.run_sync(read_document, project.root, conversation_id)
 
-    async def save(self, project: Project, conversation: Document) -> ConversationEntry:
+    async def save(self, project: Project, conversation: ChatDocument) -> ConversationEntry:
         """Save a conversation under its id, or a new one; an existing one keeps its `createdAt`."""
         chat = check(conversation, "conversation")
         new_id = self._clock.new_id("cnv")
@@ -144,7 +144,7 @@ class Chats:
         return await self._in_turn(project, work)
 
     async def analyse(
-        self, project: Project, conversation_id: str, analysis: Document
+        self, project: Project, conversation_id: str, analysis: ChatDocument
     ) -> ConversationEntry:
         """Add the analysis of a conversation; its place in the list stays."""
         check_id(conversation_id)
@@ -163,7 +163,7 @@ class Chats:
             atomic.sweep(root / FOLDER, self._clock.now_ms() - LEFTOVER_MS)
             return work()
 
-    def _save(self, root: Path, conversation_id: str, sent: Document) -> ConversationEntry:
+    def _save(self, root: Path, conversation_id: str, sent: ChatDocument) -> ConversationEntry:
         _refuse_other_case(root, conversation_id)
         before = _read_replaced(root, conversation_id)
         document = merge(before, sent, iso(self._clock.now_ms()), self._redact)
@@ -172,7 +172,9 @@ class Chats:
         )
         return self._indexed(root, conversation_id)
 
-    def _analyse(self, root: Path, conversation_id: str, analysis: Document) -> ConversationEntry:
+    def _analyse(
+        self, root: Path, conversation_id: str, analysis: ChatDocument
+    ) -> ConversationEntry:
         document = read_document(root, conversation_id)
         whole = restore(analysis, document, self._redact)
         write_document(root, conversation_id, document | {"analysis": whole})
@@ -203,7 +205,7 @@ def check_id(conversation_id: str, field: str = "conversationId") -> str:
     )
 
 
-def check(document: Document, field: str) -> Chat:
+def check(document: ChatDocument, field: str) -> Chat:
     """Check a conversation; INVALID_ARGUMENT names the field that is wrong."""
     try:
         _check_depth(document, MAX_DEPTH)
@@ -212,7 +214,7 @@ def check(document: Document, field: str) -> Chat:
         raise invalid_payload(error, field) from None
 
 
-def check_analysis(analysis: Document) -> Document:
+def check_analysis(analysis: ChatDocument) -> ChatDocument:
     """Return an analysis that has a summary."""
     try:
         _check_depth(analysis, MAX_DEPTH)
@@ -227,12 +229,12 @@ def _check_depth(value: Any, left: int) -> None:
         return
     if not left:
         raise msgspec.ValidationError(f"Nested more than {MAX_DEPTH} deep")
-    nested = cast("Document | list[Any]", value)
+    nested = cast("ChatDocument | list[Any]", value)
     for inner in nested.values() if isinstance(nested, dict) else nested:
         _check_depth(inner, left - 1)
 
 
-def _read_replaced(root: Path, conversation_id: str) -> Document:
+def _read_replaced(root: Path, conversation_id: str) -> ChatDocument:
     """Read what a save replaces; set a damaged file aside."""
     try:
         return read_document(root, conversation_id)
@@ -256,7 +258,7 @@ def _refuse_other_case(root: Path, conversation_id: str) -> None:
             )
 
 
-def merge(before: Document, sent: Document, now: str, redact: Redact) -> Document:
+def merge(before: ChatDocument, sent: ChatDocument, now: str, redact: RedactChat) -> ChatDocument:
     """Return what to store of a conversation: what was sent, and the time and analysis of before.
 
     A client sees texts only redacted; a text that comes back redacted becomes the stored one.
@@ -267,7 +269,7 @@ def merge(before: Document, sent: Document, now: str, redact: Redact) -> Documen
     return kept | restore(rest, before, redact) | {"createdAt": created, "updatedAt": now}
 
 
-def restore(sent: Any, before: Any, redact: Redact) -> Any:
+def restore(sent: Any, before: Any, redact: RedactChat) -> Any:
     """Replace the redacted texts in `sent` by those of `before` that look the same redacted."""
     texts = list(texts_of(sent))
     if not any(PLACEHOLDER in text for text in texts):
@@ -317,7 +319,7 @@ def _prefix(name: str) -> str:
     return f"{name}=" if name and is_secret_name(name) else ""
 
 
-def entry_of(conversation_id: str, document: Document, updated: str) -> ConversationEntry:
+def entry_of(conversation_id: str, document: ChatDocument, updated: str) -> ConversationEntry:
     """Summarise a conversation for the list: by its analysis, else by its first message.
 
     `updated` is the time for a file that does not have one.
@@ -349,12 +351,12 @@ def path_of(conversation_id: str) -> str:
     return f"{FOLDER}/{conversation_id}.json"
 
 
-def read_document(root: Path, conversation_id: str) -> Document:
+def read_document(root: Path, conversation_id: str) -> ChatDocument:
     """Read a conversation; IO_ERROR if the file is damaged."""
     path = path_of(conversation_id)
     data = LinkedFolder(root, FOLDER).snapshot(path, limit=LIMIT_BYTES).data
     try:
-        document = versioned_json.decode(data, Document, version=VERSION, name=path)
+        document = versioned_json.decode(data, ChatDocument, version=VERSION, name=path)
         check(document, "conversation")
     except (versioned_json.DamagedFileError, DaemonError) as error:
         if isinstance(error, DaemonError) and error.code is ErrorCode.VERSION_TOO_NEW:
@@ -363,7 +365,7 @@ def read_document(root: Path, conversation_id: str) -> Document:
     return document
 
 
-def write_document(root: Path, conversation_id: str, document: Document) -> None:
+def write_document(root: Path, conversation_id: str, document: ChatDocument) -> None:
     """Write a conversation, all at once."""
     path = path_of(conversation_id)
     place = LinkedFolder(root, FOLDER).target(path)

@@ -62,7 +62,7 @@ _READ_PAUSE_S = 0.02
 
 Type = Annotated[str, Meta(extra_json_schema={"enum": list(TYPES)})]
 FileEdit = Callable[[ConstraintFile], ConstraintFile]
-Redact = Callable[[str], str]
+RedactConstraint = Callable[[str], str]
 
 log = structlog.get_logger(__name__)
 
@@ -256,7 +256,11 @@ def add_constraint(
 
 
 def update_constraint(
-    file: ConstraintFile, constraint_id: str, values: ConstraintPatch, now: str, redact: Redact
+    file: ConstraintFile,
+    constraint_id: str,
+    values: ConstraintPatch,
+    now: str,
+    redact: RedactConstraint,
 ) -> ConstraintFile:
     """Change a constraint in its place; a text that comes back redacted stays as it is."""
     old = _find_own(file, constraint_id)
@@ -280,7 +284,11 @@ def remove_constraint(file: ConstraintFile, constraint_id: str) -> ConstraintFil
 
 
 def replace_constraints(
-    file: ConstraintFile, texts: Sequence[str], new_id: Callable[[], str], now: str, redact: Redact
+    file: ConstraintFile,
+    texts: Sequence[str],
+    new_id: Callable[[], str],
+    now: str,
+    redact: RedactConstraint,
 ) -> ConstraintFile:
     """Make `texts` the user's constraints, in this order; a text that stays keeps its entry."""
     ours = [item for item in file.items if item.constraint.source == "user"]
@@ -297,7 +305,7 @@ def replace_constraints(
 
 
 def _existing_items(
-    ours: Sequence[Item], texts: Sequence[str], redact: Redact
+    ours: Sequence[Item], texts: Sequence[str], redact: RedactConstraint
 ) -> list[Item | None]:
     """Find the entry of each text: the one with that text, else one that is redacted to it."""
     found = _match(ours, texts, lambda text: text)
@@ -308,7 +316,9 @@ def _existing_items(
     return [item or next(redacted) for item in found]
 
 
-def _match(items: Iterable[Item], texts: Sequence[str], redact: Redact) -> list[Item | None]:
+def _match(
+    items: Iterable[Item], texts: Sequence[str], redact: RedactConstraint
+) -> list[Item | None]:
     by_text: defaultdict[str, list[Item]] = defaultdict(list)
     for item in items if texts else ():
         by_text[redact(item.constraint.text).strip()].append(item)
@@ -376,7 +386,7 @@ def _refuse_duplicate(file: ConstraintFile, new: Constraint) -> None:
             raise _duplicate(constraintId=other.id)
 
 
-def _refuse_repeats(texts: Sequence[str], current: Sequence[str], redact: Redact) -> None:
+def _refuse_repeats(texts: Sequence[str], current: Sequence[str], redact: RedactConstraint) -> None:
     """Refuse repeated texts, unless the file repeats them or they are the same when redacted."""
     counts = Counter(map(_normalised, texts))
     if max(counts.values(), default=0) < 2:

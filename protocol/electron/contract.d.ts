@@ -2216,7 +2216,7 @@ export interface Channels {
   "context:inspect": { request: InspectContext; result: InspectResult };
   /** Rank the passages of a project's documents for a place in one of them, or for a query. */
   "context:retrieve": { request: RetrieveContext; result: RetrieveResult };
-  /** SourceQuery this client for text from now on; the same name and layer replace an earlier offer. */
+  /** Ask this client for text from now on; the same name and layer replace an earlier offer. */
   "context:source:register": { request: RegisterSource; result: RegisteredSource };
   /** Stop asking this client. */
   "context:source:unregister": { request: UnregisterSource; result: UnregisteredSource };
