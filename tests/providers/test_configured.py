@@ -30,7 +30,7 @@ async def test_the_fake_is_the_default_and_needs_nothing(tmp_path: Path) -> None
     configured = ConfiguredProvider(Settings(), tmp_path)
 
     assert (await configured.current()).name == "fake"
-    assert await configured.readiness() == Readiness(ready=True)
+    assert await configured.readiness() == Readiness(ready=True, echoes=True)
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic"])
@@ -55,7 +55,7 @@ async def test_a_key_that_appears_later_is_found_without_a_restart(tmp_path: Pat
     write_key(tmp_path, "openai")
 
     assert not before.ready
-    assert await configured.readiness() == Readiness(ready=True, key_origin="file")
+    assert await configured.readiness() == Readiness(ready=True, judges=True, key_origin="file")
     assert (await configured.current()).name == "openai"
 
 
@@ -82,7 +82,9 @@ async def test_a_missing_library_is_reported_before_the_first_run(
 async def test_a_server_on_this_machine_needs_no_key(tmp_path: Path) -> None:
     settings = Settings(ai_provider="openai", ai_base_url="http://127.0.0.1:11434/v1")
 
-    assert await ConfiguredProvider(settings, tmp_path).readiness() == Readiness(ready=True)
+    assert await ConfiguredProvider(settings, tmp_path).readiness() == Readiness(
+        ready=True, judges=True
+    )
 
 
 def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
