@@ -22,8 +22,9 @@ async function openProject() {
   if (openProjectId !== projectId) inspector.clear();
   openProjectId = projectId;
   setStatus("loading", () => (byId("inspector").hidden ? "" : string("loading")));
-  const [watch] = await Promise.all([
-    invoke("context:creonow:watch:start", { projectId }),
+  // Watch first: a file that changes after it was read must not go unnoticed.
+  const watch = await invoke("context:creonow:watch:start", { projectId });
+  await Promise.all([
     loadBudget(projectId, budgetChanged),
     loadConstraints(projectId, inspector.refresh),
   ]);
