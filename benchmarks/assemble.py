@@ -34,10 +34,10 @@ from benchmarks.traffic import ask, burst, daemon, percentile, percentiles
 from creonowd.context.assemble import compose
 from creonowd.context.evidence import TrimEvidence
 from creonowd.context.fragment import Action, Fragment, Layer, Place, Reason, Rule
-from creonowd.context.gather import SourceResults
 from creonowd.context.inspection import InspectMeta, inspect
-from creonowd.context.prefix import PrefixComparison
 from creonowd.context.result import ModelTarget
+from creonowd.context.source import SourceResults
+from creonowd.context.system_prompt import PrefixComparison
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.daemon.run import keep_freed_memory
 from creonowd.text import common_prefix

@@ -29,9 +29,9 @@ from benchmarks.novel import chinese, english, make_plan, origin
 from benchmarks.programs.contest import Chunk, Packed, Work, measure
 from creonowd.context.assemble import assemble
 from creonowd.context.fragment import Action, Layer
-from creonowd.context.prefix import PrefixComparison
 from creonowd.context.result import AssembleResult, ModelTarget, answer
 from creonowd.context.source import Source
+from creonowd.context.system_prompt import PrefixComparison
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.model import Model
 from creonowd.redaction import Redactor

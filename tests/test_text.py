@@ -1,5 +1,6 @@
 """JSON has one spelling: equal values give equal bytes."""
 
+import codecs
 import json
 from pathlib import PurePosixPath
 
@@ -7,10 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.text import (
     VOLATILE_KEYS,
     canonical_json,
     common_prefix,
+    decode_text,
     encode_canonical,
     file_stem,
     join_surrogates,
@@ -90,3 +93,69 @@ def test_the_common_prefix_is_the_longest(start: bytes, one: bytes, other: bytes
     assert (start + one)[common : common + 1] != (start + other)[common : common + 1] or (
         common == min(len(start + one), len(start + other))
     )
+
+
+NOVEL = "第一章\r\n\r\n　　林远推开门。「有人吗？」\r\n她走了 —— “再见”。𠮷😀\n"
+
+
+@pytest.mark.parametrize(
+    ("mark", "encoding"),
+    [
+        (b"", "utf-8"),
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+        (codecs.BOM_UTF32_LE, "utf-32-le"),
+        (b"", "utf-16-le"),
+        (b"", "utf-16-be"),
+        (b"", "gb18030"),
+    ],
+)
+def test_a_text_is_the_same_in_every_encoding(mark: bytes, encoding: str) -> None:
+    found = decode_text(mark + NOVEL.encode(encoding))
+
+    assert found.text == NOVEL
+    assert found.encoding == encoding
+
+
+@given(st.text())
+def test_any_utf8_text_without_control_characters_is_read_as_it_is(text: str) -> None:
+    clean = "".join(c for c in text if c >= " " or c in "\t\n\r").removeprefix("\ufeff")
+
+    assert decode_text(clean.encode()).text == clean
+
+
+def test_a_few_broken_bytes_do_not_turn_a_novel_into_nonsense() -> None:
+    data = (NOVEL * 50).encode()
+
+    found = decode_text(data[:-1] + b"\xff")
+
+    assert found.encoding == "utf-8"
+    assert found.text.startswith(NOVEL)
+
+
+def test_an_ascii_text_in_wide_characters_is_recognised() -> None:
+    assert decode_text("plain\r\n".encode("utf-16-le")).text == "plain\r\n"
+
+
+def test_nothing_is_an_empty_text() -> None:
+    assert decode_text(b"").text == ""
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR\x00\x00\x02\x00\x00\x00\x02\x00\x08\x06",
+        bytes(range(256)),
+        b"\x00\x00",
+        b"a\x00b",
+        b"\xff" * 9,
+        b"caf\xe9",
+    ],
+)
+def test_what_is_no_text_is_refused(data: bytes) -> None:
+    with pytest.raises(DaemonError) as caught:
+        decode_text(data)
+
+    assert caught.value.code is ErrorCode.UNSUPPORTED
+    assert caught.value.details["reason"] == "invalid_format"

@@ -8,7 +8,7 @@ from creonowd import __version__
 from creonowd.engine.services import Session
 from creonowd.model import Empty, Model, Result
 from creonowd.rpc.channel import Channel
-from creonowd.rpc.metrics import ChannelMetrics
+from creonowd.rpc.requests import ChannelMetrics
 from creonowd.rpc.server import PING
 
 

@@ -3,8 +3,8 @@
 import structlog
 
 from creonowd.context.inspection import InspectMeta, InspectResult, inspect
-from creonowd.context.prefix import PrefixComparison
 from creonowd.context.result import AssembleResult, answer
+from creonowd.context.system_prompt import PrefixComparison
 from creonowd.engine.assembly import (
     AssembleContext,
     WhatIf,

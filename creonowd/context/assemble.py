@@ -13,12 +13,11 @@ from msgspec.structs import replace
 from creonowd.context.budget import BudgetProfile, allowances_of
 from creonowd.context.evidence import Decision, LayerOutcome, drop_unread, of_layer, summarise_layer
 from creonowd.context.fragment import DYNAMIC, STABLE, Action, Fragment, Layer, Rule
-from creonowd.context.gather import Failure, SourceResults, gather
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.plan import Plan, shows_document
 from creonowd.context.render import Rendered, join, render_layer
 from creonowd.context.rules_layer import mentioned_entities
-from creonowd.context.source import Source, wanted_sources
+from creonowd.context.source import Failure, Source, SourceResults, gather, wanted_sources
 from creonowd.context.system_prompt import (
     PreparedRules,
     PreparedSettings,

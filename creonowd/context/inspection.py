@@ -12,8 +12,8 @@ from creonowd.context.assemble import Assembly
 from creonowd.context.budget import LARGEST_TOTAL, Allowances
 from creonowd.context.evidence import Decision
 from creonowd.context.fragment import Action, Layer, Reason, Rule
-from creonowd.context.prefix import PrefixComparison
 from creonowd.context.result import LayerSummary, ModelTarget, Provenance, provenance, summary
+from creonowd.context.system_prompt import PrefixComparison
 from creonowd.model import Model
 
 T = TypeVar("T")

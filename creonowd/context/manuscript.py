@@ -13,7 +13,7 @@ from creonowd.context.evidence import add_up
 from creonowd.context.text_tools import RedactedText, TextTools
 from creonowd.redaction import RedactionEvidence
 from creonowd.redaction.split_points import SplitPoint, split_points
-from creonowd.tokens.additive import adds_up
+from creonowd.tokens.boundaries import adds_up
 
 MARGIN = 8192
 STRIDE = 16_384

@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from creonowd.memo import Memo
-from creonowd.tokens.additive import additive_parts
+from creonowd.tokens.boundaries import additive_parts
 
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick

@@ -8,8 +8,7 @@ from msgspec.structs import asdict
 from creonowd.context.assemble import Assembly
 from creonowd.context.evidence import TrimEvidence, add_up
 from creonowd.context.fragment import Layer
-from creonowd.context.prefix import PrefixChange, PrefixComparison
-from creonowd.context.system_prompt import SystemPrompt
+from creonowd.context.system_prompt import PrefixChange, PrefixComparison, SystemPrompt
 from creonowd.model import Model, Result
 from creonowd.redaction import RedactionEvidence
 

@@ -2,14 +2,18 @@
 
 No dynamic quantity comes in here: no cursor, no selection, no input, no retrieved text. What the
 document mentions comes in as a set of entities, and only when the rules are over their line.
+Behind that, `PrefixMemory` compares a system prompt with that of the caller's previous call and
+names the first source that changed: why a prompt cache misses.
 """
 
 import re
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
 from hashlib import sha256
 from typing import Any, NamedTuple
 
+from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
 from creonowd.context.budget import Allowances
@@ -24,7 +28,6 @@ from creonowd.context.evidence import (
     summarise_layer,
 )
 from creonowd.context.fragment import Fragment, FragmentKind, Layer, Omission, Rule
-from creonowd.context.prefix import PrefixDigest, digest_of
 from creonowd.context.render import Rendered, join, render_layer, render_text
 from creonowd.context.rules_layer import rank_entities, reading_order, trim_rules, untrimmed_tokens
 from creonowd.context.template import CLOSING, CONSTRAINTS, HEAD, title
@@ -38,12 +41,25 @@ from creonowd.context.units import (
     redact_fragments,
     render_head,
 )
+from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.tokens.boundaries import paragraphs
 from creonowd.tokens.tokenizer import Counts
 
+MOST_CALLERS = 512
+
 # A line with a word on it that is no heading.
 _PROSE = re.compile(r"^(?![ \t]*#)[^\n]*\w", re.MULTILINE)
+
+
+class PrefixDigest(Model):
+    """A stable prefix: its hash, and its sources in order with a digest of each.
+
+    Digests are Python's own hashes: they mean nothing outside this process and never leave it.
+    """
+
+    hash: str
+    sources: tuple[tuple[str, int], ...] = ()
 
 
 class PreparedRules(Model):
@@ -279,3 +295,90 @@ def _head(unit: Unit, end: int, tools: TextTools) -> Unit:
     text = unit.text[:end]
     rendered = render_head(unit.fragment, unit.ref, text, tools)
     return replace(unit, text=text, rendered=rendered, tokens=tools.count(rendered))
+
+
+class Change(StrEnum):
+    """What happened to a source of the stable prefix."""
+
+    ADDED = "added"
+    REMOVED = "removed"
+    CHANGED = "changed"
+    REORDERED = "reordered"
+
+
+class PrefixChange(Model):
+    """Why a prompt cache misses: the first source that differs from the previous call."""
+
+    source_ref: str
+    change: Change
+
+
+class PrefixComparison(Model):
+    """How the stable prefix compares with that of the previous call, if there was one."""
+
+    unchanged: bool = False
+    change: PrefixChange | UnsetType = UNSET
+
+
+class PrefixKey(NamedTuple):
+    """The caller whose previous call counts."""
+
+    project_id: str
+    skill_id: str
+    provider: str
+    model: str
+    encoding: str
+
+
+class PrefixMemory:
+    """The last stable prefix of each caller, until the daemon ends."""
+
+    def __init__(self, capacity: int = MOST_CALLERS) -> None:
+        self._last: Memo[PrefixKey, PrefixDigest] = Memo(capacity)
+
+    def compare(self, key: PrefixKey, digest: PrefixDigest) -> PrefixComparison:
+        """Compare a stable prefix with that of the caller's previous call."""
+        before = self._last.peek(key)
+        if before is None:
+            return PrefixComparison()
+        if before.hash == digest.hash:
+            return PrefixComparison(unchanged=True)
+        return PrefixComparison(change=first_change(before, digest) or UNSET)
+
+    def remember(self, key: PrefixKey, digest: PrefixDigest) -> None:
+        """Make this the caller's previous call."""
+        self._last.put(key, digest)
+
+
+def digest_of(prefix_hash: str, decisions: Iterable[Decision]) -> PrefixDigest:
+    """Return the digest of a stable prefix, given the decisions on its units in order."""
+    return PrefixDigest(
+        hash=prefix_hash,
+        sources=tuple(
+            (decision.evidence.source_ref, hash((decision.evidence.layer, decision.rendered)))
+            for decision in decisions
+            if decision.is_kept
+        ),
+    )
+
+
+def first_change(before: PrefixDigest, after: PrefixDigest) -> PrefixChange | None:
+    """Return the first source in which two stable prefixes differ."""
+    old, new = before.sources, after.sources
+    shared = min(len(old), len(new))
+    index = next((i for i in range(shared) if old[i] != new[i]), shared)
+    if index == len(old) == len(new):
+        return None
+    if index == len(old):
+        change, ref = Change.ADDED, new[index][0]
+    elif index == len(new):
+        change, ref = Change.REMOVED, old[index][0]
+    elif old[index][0] == new[index][0]:
+        change, ref = Change.CHANGED, new[index][0]
+    elif new[index][0] not in dict(old):
+        change, ref = Change.ADDED, new[index][0]
+    elif old[index][0] not in dict(new):
+        change, ref = Change.REMOVED, old[index][0]
+    else:
+        change, ref = Change.REORDERED, new[index][0]
+    return PrefixChange(source_ref=ref, change=change)

@@ -13,7 +13,7 @@ from creonowd.context.mentions import Mentions
 from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, SecretSpan
 from creonowd.text import well_formed
-from creonowd.tokens.additive import LONG, SHORT, additive_parts
+from creonowd.tokens.boundaries import LONG, SHORT, additive_parts
 from creonowd.tokens.tokenizer import Counts, Tokenizer
 
 ENTRY_WEIGHT = 200

@@ -21,7 +21,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.rpc.peer import Peer
 from creonowd.settings import Settings
-from creonowd.storage import atomic, relative_paths
+from creonowd.storage import atomic, safe_folder
 from creonowd.threads import enter_in_thread
 from creonowd.workspace.projects import Projects
 
@@ -192,11 +192,11 @@ class JsonRecipe(Recipe):
 class FileRecipe(Recipe):
     """A copy of a file of the project, by its project-relative path."""
 
-    path: Annotated[str, Meta(min_length=1, max_length=relative_paths.MAX_LENGTH)]
+    path: Annotated[str, Meta(min_length=1, max_length=safe_folder.MAX_LENGTH)]
 
     def problem(self) -> str | None:
         """Return what makes the path one that does not stay in the project."""
-        problem = relative_paths.problem_with(self.path)
+        problem = safe_folder.problem_with(self.path)
         return problem and f"recipe.path is not a project-relative path ({problem})."
 
 

@@ -19,7 +19,7 @@ from creonowd.context_files import records
 from creonowd.context_files.records import ORIGIN_FOLDERS, VERSION, Record, Retention
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.storage import atomic, journal, relative_paths, versioned_json
+from creonowd.storage import atomic, journal, safe_folder, versioned_json
 from creonowd.storage.safe_folder import SafeFolder
 
 MANIFEST = "manifest.json"
@@ -291,7 +291,7 @@ def _read_plan(path: Path) -> ImportPlan | None:
         return None
     if plan is None or not records.is_conversation_id(plan.conversation_id):
         return None
-    if plan.rounds_at is not None and relative_paths.problem_with_name(plan.project_id):
+    if plan.rounds_at is not None and safe_folder.problem_with_name(plan.project_id):
         return None
     return plan if all(is_valid(move.record) for move in plan.moves) else None
 

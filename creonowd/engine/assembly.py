@@ -16,8 +16,8 @@ from creonowd.context.assemble import Assembly, assemble, without_tokenizer
 from creonowd.context.budget import BudgetChange, BudgetProfile, allowances_of, apply_change
 from creonowd.context.fragment import Action, FragmentKind, Span
 from creonowd.context.plan import Plan, SkillNeeds, Task, wants_document
-from creonowd.context.prefix import PrefixComparison, PrefixKey
 from creonowd.context.result import ModelTarget, redaction_evidence
+from creonowd.context.system_prompt import PrefixComparison, PrefixKey
 from creonowd.context.text_tools import TextTools
 from creonowd.engine.services import SeenOnce, Session
 from creonowd.errors import DaemonError, ErrorCode, WarningCode

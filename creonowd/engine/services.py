@@ -13,8 +13,8 @@ from creonowd.clock import Clock
 from creonowd.context.admission import Admission
 from creonowd.context.assemble import Concurrency
 from creonowd.context.budget import BudgetProfile
-from creonowd.context.prefix import PrefixMemory
 from creonowd.context.source import Source
+from creonowd.context.system_prompt import PrefixMemory
 from creonowd.context.text_tools import Memory
 from creonowd.context_files.files import ContextFiles
 from creonowd.errors import DaemonError, ErrorCode

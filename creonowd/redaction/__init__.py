@@ -4,12 +4,14 @@ Pure functions: the package knows what a secret looks like, and nothing of where
 or goes to.
 """
 
-from creonowd.redaction.log_values import event_redactor, redact_event, redact_value
 from creonowd.redaction.redactor import (
     Redacted,
     RedactionEvidence,
     Redactor,
+    event_redactor,
     redact,
+    redact_event,
+    redact_value,
 )
 from creonowd.redaction.rules import PLACEHOLDER, SecretSpan
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from creonowd.redaction.formats import LONGEST_KEY, private_keys
 from creonowd.redaction.rules import MatchSpan
-from creonowd.tokens.additive import LINE_START, additive_points, splits_after
+from creonowd.tokens.boundaries import LINE_START, additive_points, splits_after
 
 ONE_IN = 8
 GRID = 8192

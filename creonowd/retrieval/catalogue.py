@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from creonowd.storage.relative_paths import problem_with_name
+from creonowd.storage.safe_folder import problem_with_name
 from creonowd.workspace.creonow_tree import is_document, is_relevant_folder
 
 LARGEST = 16 * 1024 * 1024

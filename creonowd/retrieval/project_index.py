@@ -36,9 +36,9 @@ from creonowd.retrieval.index_writer import (
     set_mark,
 )
 from creonowd.retrieval.passages import DocumentSecretFinder, Passage, cut, without_secrets
-from creonowd.storage.encodings import decode_text
 from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.safe_folder import LinkedFolder
+from creonowd.text import decode_text
 from creonowd.workspace.creonow_tree import is_document
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project

@@ -14,9 +14,8 @@ from creonowd.model import Empty, Result
 from creonowd.rpc.access import Grant, Grants, TokenThrottle
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection
-from creonowd.rpc.metrics import Metrics
 from creonowd.rpc.outbox import Wire
-from creonowd.rpc.requests import StopReason
+from creonowd.rpc.requests import Metrics, StopReason
 from creonowd.settings import Settings
 
 POLL_SECONDS = 0.01

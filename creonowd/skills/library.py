@@ -24,8 +24,7 @@ from creonowd.storage import atomic
 from creonowd.storage.atomic import PRIVATE, SHARED
 from creonowd.storage.file_cache import FileCache
 from creonowd.storage.front_matter import Fault
-from creonowd.storage.relative_paths import problem_with_name
-from creonowd.storage.safe_folder import LinkedFolder
+from creonowd.storage.safe_folder import LinkedFolder, problem_with_name
 from creonowd.workspace.creonow_tree import TREE, make_folder
 from creonowd.workspace.projects import Project
 

@@ -1,6 +1,7 @@
 """Reach the files of a folder by relative path without leaving it through a link.
 
-A path is only text: a link on the way, or one that is put there a moment later, may lead
+What a path says is checked first: it must be plain, relative and possible on any system. But a
+path is only text: a link on the way, or one that is put there a moment later, may lead
 anywhere. So the steps of a path are opened one by one, each from the descriptor of the step
 before it and none through a link. Windows has no such descriptors: there the steps are checked
 first, or a file is opened and then asked where it really lies.
@@ -9,7 +10,9 @@ first, or a file is opened and then asked where it really lies.
 import contextlib
 import errno
 import os
+import re
 import stat
+import unicodedata
 from collections.abc import Callable, Generator, Iterator
 from copy import copy
 from functools import lru_cache
@@ -20,7 +23,6 @@ from typing import BinaryIO, NamedTuple, Self
 from creonowd.errors import DaemonError, ErrorCode, disk_error
 from creonowd.model import Model
 from creonowd.storage import atomic
-from creonowd.storage.relative_paths import invalid_path, problem_with_name
 
 EFFECTIVE = os.access in os.supports_effective_ids
 FileEntry = tuple[str, os.stat_result]
@@ -45,6 +47,14 @@ _NOT_A_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
 _REPARSE_POINT = 0x400
 _TRIES = 20
 _CHUNK_BYTES = 1 << 20
+MAX_LENGTH = 1024
+
+_RESERVED = re.compile(
+    r"(?:con|prn|aux|nul|conin\$|conout\$|clock\$|(?:com|lpt)[0-9¹²³])\s*(?:\..*)?", re.IGNORECASE
+)
+_SLASHES = frozenset("/\\")
+_LIKE_A_SLASH = frozenset("∕⁄⧸⧹╱╲⟋⟍")
+_DROPPED_BY_WINDOWS = ". ．․"
 
 
 class OpenFile:
@@ -557,4 +567,41 @@ def _leads_out() -> DaemonError:
 def _not_a_file(path: str) -> DaemonError:
     return DaemonError(
         ErrorCode.UNSUPPORTED, "path is not a file; list the folder and read its files.", path=path
+    )
+
+
+def problem_with(path: str) -> str | None:
+    """Name what makes a project-relative path unsafe on any system; None if nothing does."""
+    if not path or len(path) > MAX_LENGTH:
+        return "length"
+    problems = (problem_with_name(name) for name in path.split("/"))
+    return next((problem for problem in problems if problem), None)
+
+
+@lru_cache(maxsize=8192)
+def problem_with_name(name: str) -> str | None:
+    """Name what makes one file or folder name unsafe; None if nothing does."""
+    if any(unicodedata.category(character) in {"Cc", "Cs"} for character in name):
+        return "control_character"
+    # Some disks ignore characters that nobody sees.
+    visible = "".join(c for c in name if unicodedata.category(c) != "Cf")
+    plain = unicodedata.normalize("NFKC", visible)
+    if not plain or not plain.strip(" ."):
+        return "relative_step"
+    if _SLASHES & set(plain) or _LIKE_A_SLASH & set(name):
+        return "separator"
+    if ":" in name:
+        return "drive_or_stream"
+    if visible[-1] in _DROPPED_BY_WINDOWS:
+        return "trailing_dot_or_space"
+    return "reserved_name" if _RESERVED.fullmatch(plain) else None
+
+
+def invalid_path(reason: str, message: str | None = None) -> DaemonError:
+    """Report that a path is not allowed, without repeating it."""
+    return DaemonError(
+        ErrorCode.INVALID_ARGUMENT,
+        message or "path must be a plain project-relative path with / between its names.",
+        field="path",
+        reason=reason,
     )

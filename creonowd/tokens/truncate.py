@@ -9,8 +9,14 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 
 from creonowd.model import Model
-from creonowd.tokens.additive import additive_points, block_ends
-from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, paragraphs, sentences
+from creonowd.tokens.boundaries import (
+    additive_points,
+    block_ends,
+    grapheme_ceiling,
+    grapheme_floor,
+    paragraphs,
+    sentences,
+)
 from creonowd.tokens.tokenizer import Tokenizer
 
 FIRST_PROBE = 4096

@@ -29,8 +29,7 @@ from creonowd.rpc.channel import invalid_payload
 from creonowd.storage import atomic, versioned_json
 from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.locks import hold
-from creonowd.storage.relative_paths import problem_with_name
-from creonowd.storage.safe_folder import LinkedFolder, mark_of
+from creonowd.storage.safe_folder import LinkedFolder, mark_of, problem_with_name
 from creonowd.workspace.creonow_tree import TREE, Problem, make_folder
 from creonowd.workspace.projects import Project
 

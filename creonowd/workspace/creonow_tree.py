@@ -17,12 +17,14 @@ from creonowd.model import Model
 from creonowd.storage import atomic
 from creonowd.storage.atomic import is_temporary
 from creonowd.storage.file_cache import CAPACITY_BYTES, FileCache
-from creonowd.storage.relative_paths import invalid_path, problem_with, problem_with_name
 from creonowd.storage.safe_folder import (
     FileSnapshot,
     FolderContents,
     LinkedFolder,
+    invalid_path,
     mark_of,
+    problem_with,
+    problem_with_name,
 )
 from creonowd.workspace.projects import Project
 

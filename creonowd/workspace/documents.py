@@ -17,10 +17,9 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.rpc.peer import Peer
-from creonowd.storage.encodings import decode_text
 from creonowd.storage.file_cache import FileCache
-from creonowd.storage.relative_paths import problem_with
-from creonowd.storage.safe_folder import LinkedFolder
+from creonowd.storage.safe_folder import LinkedFolder, problem_with
+from creonowd.text import decode_text
 from creonowd.workspace.buffer import Buffer, Edit
 from creonowd.workspace.projects import Project
 

@@ -13,9 +13,9 @@ from msgspec import structs
 
 from creonowd.context.assemble import assemble, compose
 from creonowd.context.fragment import Action, FragmentKind, Layer, Omission, Place, Reason
-from creonowd.context.prefix import PrefixComparison
 from creonowd.context.result import AssembleResult, ModelTarget, answer
 from creonowd.context.source import SourceResult
+from creonowd.context.system_prompt import PrefixComparison
 from creonowd.context.text_tools import Memory, TextTools
 from creonowd.redaction import Redacted, Redactor
 from creonowd.sources.in_memory import InMemorySource, piece

@@ -7,8 +7,8 @@ from msgspec import UNSET, structs
 
 from creonowd.context.fragment import Action, FragmentKind, Layer, Rule
 from creonowd.context.inspection import InspectMeta, InspectResult, inspect
-from creonowd.context.prefix import PrefixComparison
 from creonowd.context.result import ModelTarget
+from creonowd.context.system_prompt import PrefixComparison
 from creonowd.errors import DaemonError
 from creonowd.sources.in_memory import piece
 from tests.context.worlds import World, assemble_world, profile_of, worlds

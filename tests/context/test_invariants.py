@@ -13,9 +13,9 @@ from creonowd.context.assemble import Assembly
 from creonowd.context.fragment import Action, Fragment, Layer, Rule, rank_key
 from creonowd.context.inspection import InspectMeta, inspect
 from creonowd.context.mentions import Mentions
-from creonowd.context.prefix import Change, PrefixChange, PrefixComparison, first_change
 from creonowd.context.result import AssembleResult, ModelTarget, answer
 from creonowd.context.rules_layer import mentioned_entities
+from creonowd.context.system_prompt import Change, PrefixChange, PrefixComparison, first_change
 from creonowd.context.template import heading, heading_after, title
 from creonowd.context.text_tools import TextTools
 from creonowd.errors import DaemonError, ErrorCode

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Generator
 import pytest
 
 from creonowd.context.fragment import Layer
-from creonowd.context.gather import gather
+from creonowd.context.source import gather
 from creonowd.sources.in_memory import InMemorySource, piece
 from tests.context.worlds import World, assemble_world, text_tools
 

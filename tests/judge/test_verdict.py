@@ -2,7 +2,7 @@ import pytest
 from msgspec.structs import replace
 
 from creonowd.context.fragment import Action, Fragment, FragmentKind, Layer
-from creonowd.context.gather import Failure
+from creonowd.context.source import Failure
 from creonowd.context.text_tools import Memory
 from creonowd.judge.verdict import (
     SOURCE,

@@ -12,9 +12,15 @@ import pytest
 from creonowd.clock import SystemClock
 from creonowd.context.budget import BudgetProfile, allowances_of
 from creonowd.context.fragment import STABLE, ConstraintOrigin, Layer, Reason
-from creonowd.context.gather import SourceResults, gather
 from creonowd.context.plan import ContextRules, Need, Plan, SkillNeeds, wants
-from creonowd.context.source import Source, SourceQuery, SourceResult, wanted_sources
+from creonowd.context.source import (
+    Source,
+    SourceQuery,
+    SourceResult,
+    SourceResults,
+    gather,
+    wanted_sources,
+)
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.redaction import Redactor
 from creonowd.retrieval.project_index import Indexes

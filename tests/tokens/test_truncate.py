@@ -10,8 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from creonowd.tokens import ByteTokenizer, Tokenizer, exceeds, keep_head, keep_tail
-from creonowd.tokens.additive import BLOCK
-from creonowd.tokens.boundaries import paragraphs, sentences
+from creonowd.tokens.boundaries import BLOCK, paragraphs, sentences
 from creonowd.tokens.tokenizer import Counts, count_on_demand
 from tests.tokens.vocabulary import ENCODINGS, texts, tokenizer
 

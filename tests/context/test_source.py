@@ -9,9 +9,8 @@ from msgspec.structs import replace
 
 from creonowd.context.budget import BudgetProfile, allowances_of
 from creonowd.context.fragment import Layer
-from creonowd.context.gather import SourceResults, gather
 from creonowd.context.plan import ContextRules, Need, Plan, SkillNeeds, place
-from creonowd.context.source import SourceQuery, SourceResult, wanted_sources
+from creonowd.context.source import SourceQuery, SourceResult, SourceResults, gather, wanted_sources
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.sources.in_memory import InMemorySource, piece
 from tests.context.worlds import profile_of
