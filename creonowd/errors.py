@@ -1,7 +1,9 @@
 """The one exception, and the catalogue of every error and warning code of the protocol."""
 
+import contextlib
 import errno
 import os
+from collections.abc import Generator
 from enum import StrEnum
 from typing import Any
 
@@ -382,6 +384,15 @@ def disk_error(error: OSError, what: str) -> DaemonError:
     return DaemonError(
         ErrorCode.IO_ERROR, f"The disk refused {what}: {text}.", file=what, reason=reason
     )
+
+
+@contextlib.contextmanager
+def disk_errors(what: str) -> Generator[None]:
+    """Turn errors of the disk into STORAGE_FULL or IO_ERROR about `what`, a name and no path."""
+    try:
+        yield
+    except OSError as error:
+        raise disk_error(error, what) from error
 
 
 def warning_text(code: WarningCode) -> str:

@@ -21,6 +21,7 @@ from creonowd.context_files.record_store import (
     plain_folder,
 )
 from creonowd.context_files.records import BLOCK, FileStats, Record
+from creonowd.errors import disk_errors
 from creonowd.storage import atomic
 from creonowd.storage.safe_folder import OpenFile
 from creonowd.threads import StopSignal
@@ -62,7 +63,7 @@ def export(
 ) -> ExportResult:
     """Pack every file that is there, the recipes of those that are not, and the rounds."""
     records = conversation.records()
-    with atomic.disk_errors("the archive"), conversation.hold(record.id for record in records):
+    with disk_errors("the archive"), conversation.hold(record.id for record in records):
         temporary, descriptor = atomic.create_temporary(path.parent, 0o600)
         try:
             with os.fdopen(descriptor, "w+b") as file:

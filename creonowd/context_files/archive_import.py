@@ -43,9 +43,9 @@ from creonowd.context_files.records import (
     Retention,
 )
 from creonowd.context_files.store import Store
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.model import Model
-from creonowd.storage import atomic, versioned_json
+from creonowd.storage import versioned_json
 from creonowd.threads import StopSignal
 
 MAX_FILES = 100_000
@@ -175,7 +175,7 @@ class _BoundedReader(io.BufferedReader):
 
 @contextlib.contextmanager
 def _open_archive(path: Path, max_bytes: int) -> Generator[tuple[ZipFile, int]]:
-    with atomic.disk_errors("the archive"):
+    with disk_errors("the archive"):
         try:
             status = path.stat()
         except FileNotFoundError:

@@ -18,8 +18,7 @@ from creonowd.context_files import record_store, records
 from creonowd.context_files.new_file import NewFileWriter, file_stats, write_new_file
 from creonowd.context_files.record_store import Manifest, plain_folder
 from creonowd.context_files.records import BLOCK, Index, Kind, NewFile, Record, Retention
-from creonowd.errors import DaemonError, ErrorCode
-from creonowd.storage import atomic
+from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.storage.safe_folder import OpenFile
 
 _SMALL_CONVERSATION = 64
@@ -112,7 +111,7 @@ class ConversationFolder:
         self._readers = Readers()
         self._manifest_writer = ManifestWriter(folder, self._manifest)
         self._deleted = False
-        with atomic.disk_errors("the context files"):
+        with disk_errors("the context files"):
             known = record_store.load_records(folder, record_store.read_manifest(folder))
             self._index = Index([*known, *_adopt_files(folder, known, project_id, clock)])
 
@@ -156,7 +155,7 @@ class ConversationFolder:
     @contextlib.contextmanager
     def write_lazy_file(self, record: Record) -> Generator[NewFileWriter]:
         """Make a lazy file: it is there if the block ends well, and not otherwise."""
-        with atomic.disk_errors("a context file"):
+        with disk_errors("a context file"):
             target = self._files.make_folder(records.ORIGIN_FOLDERS[record.origin])
         with self.hold([record.id]), write_new_file(target) as writer:
             yield writer
@@ -208,7 +207,7 @@ class ConversationFolder:
     @contextlib.contextmanager
     def open_file(self, ref_id: str) -> Generator[tuple[Record, OpenFile]]:
         """Open a file for reading; AbsentError if it has to be made first."""
-        with self.hold([ref_id]), atomic.disk_errors("a context file"):
+        with self.hold([ref_id]), disk_errors("a context file"):
             record = self.find(ref_id)
             try:
                 with self._files.open_file(record.path) as file:
@@ -268,7 +267,7 @@ class ConversationFolder:
 
     @contextlib.contextmanager
     def _exclusive(self) -> Generator[None]:
-        with self._write_lock, atomic.disk_errors("a context file"):
+        with self._write_lock, disk_errors("a context file"):
             yield
 
     @contextlib.contextmanager

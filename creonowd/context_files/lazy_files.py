@@ -17,11 +17,11 @@ from msgspec import UNSET, Meta, UnsetType
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.record_store import plain_folder
 from creonowd.context_files.records import BLOCK, Kind, Record
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.model import Model, Params, Result
 from creonowd.rpc.peer import Peer
 from creonowd.settings import Settings
-from creonowd.storage import atomic, safe_folder
+from creonowd.storage import safe_folder
 from creonowd.threads import enter_in_thread
 from creonowd.workspace.projects import Projects
 
@@ -290,7 +290,7 @@ def _copier(projects: Projects) -> Producer:
 
 
 def _read_chunk(root: Path, path: str, offset: int) -> tuple[os.stat_result, bytes]:
-    with atomic.disk_errors(path):
+    with disk_errors(path):
         try:
             with plain_folder(root).open_file(path) as file:
                 return os.fstat(file.file.fileno()), file.read_at(offset, BLOCK)

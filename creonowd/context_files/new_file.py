@@ -8,6 +8,7 @@ from collections.abc import Generator, Iterable
 from pathlib import Path
 
 from creonowd.context_files.records import BLOCK, FileStats
+from creonowd.errors import disk_errors
 from creonowd.storage import atomic
 
 _PRIVATE = 0o600
@@ -107,7 +108,7 @@ class NewFileWriter:
 @contextlib.contextmanager
 def write_new_file(folder: Path) -> Generator[NewFileWriter]:
     """Open a file that leaves nothing behind unless it is moved to its place."""
-    with atomic.disk_errors("a context file"):
+    with disk_errors("a context file"):
         writer = NewFileWriter(*atomic.create_temporary(folder, _PRIVATE))
         try:
             yield writer

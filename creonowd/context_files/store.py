@@ -17,8 +17,7 @@ from creonowd.clock import Clock
 from creonowd.context_files import record_store, records
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.records import Record
-from creonowd.errors import DaemonError, ErrorCode
-from creonowd.storage import atomic
+from creonowd.errors import DaemonError, ErrorCode, disk_errors
 
 FOLDER = "context"
 MAX_RECENT_CONVERSATIONS = 1024
@@ -82,7 +81,7 @@ class Store:
     def delete(self, conversation: ConversationFolder) -> list[Record]:
         """Delete a conversation and every file in it; return their records."""
         removed = conversation.remove_all()
-        with self._lock, atomic.disk_errors(_WHAT):
+        with self._lock, disk_errors(_WHAT):
             # Someone else may have deleted it first, and another caller may have created a new one.
             if self._in_use.get(conversation.id.lower()) is conversation:
                 del self._in_use[conversation.id.lower()]
@@ -97,7 +96,7 @@ class Store:
     @contextlib.contextmanager
     def _ready(self) -> Generator[None]:
         """Hold the lock; the first time, recover from what a killed daemon left."""
-        with self._lock, atomic.disk_errors(_WHAT):
+        with self._lock, disk_errors(_WHAT):
             if not self._recovered:
                 record_store.recover(self.root)
                 self._recovered = True

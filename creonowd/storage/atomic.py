@@ -8,10 +8,10 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from pathlib import Path
 
-from creonowd.errors import disk_error
+from creonowd.errors import disk_errors
 
 PRIVATE = 0o600
 SHARED = 0o666
@@ -172,15 +172,6 @@ def sync_folder(folder: Path) -> None:
             raise
     finally:
         os.close(descriptor)
-
-
-@contextlib.contextmanager
-def disk_errors(what: str) -> Generator[None]:
-    """Turn errors of the disk into STORAGE_FULL or IO_ERROR about `what`, a name and no path."""
-    try:
-        yield
-    except OSError as error:
-        raise disk_error(error, what) from error
 
 
 def _keep_permissions(path: Path, temporary: Path) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.model import Model
 from creonowd.storage import atomic
 from creonowd.storage.safe_folder import SafeFolder
@@ -50,7 +50,7 @@ def path_of(user_data: Path, project_id: str, conversation_id: str) -> Path:
 
 def replay(path: Path) -> Replay:
     """Read every sound entry; skip a torn last line, and count damaged ones before it."""
-    with atomic.disk_errors(path.name):
+    with disk_errors(path.name):
         try:
             data = _folder(path).read(path.name)
         except FileNotFoundError:
@@ -80,7 +80,7 @@ def append_lines(path: Path, size: int, lines: bytes) -> int:
     folder = _folder(path)
     if folder.status(path.name) is None and not folder.is_missing(path.name):
         raise _link_error(path)
-    with atomic.disk_errors(path.name):
+    with disk_errors(path.name):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         _cut(path, size)
         try:
@@ -100,7 +100,7 @@ def encode(entry: bytes) -> bytes:
 
 def size_of(path: Path) -> int:
     """Return how many bytes a journal has; none if it is not there."""
-    with atomic.disk_errors(path.name):
+    with disk_errors(path.name):
         try:
             return path.stat().st_size
         except FileNotFoundError:
@@ -109,7 +109,7 @@ def size_of(path: Path) -> int:
 
 def has_other_entries(path: Path, size: int, lines: bytes) -> bool:
     """Return whether a sound entry that is not one of these lines stands behind `size` bytes."""
-    with atomic.disk_errors(path.name):
+    with disk_errors(path.name):
         try:
             behind = _folder(path).read(path.name)[size:]
         except FileNotFoundError:
@@ -124,13 +124,13 @@ def cut(path: Path, size: int) -> None:
     if size == 0:
         erase(path)
         return
-    with atomic.disk_errors(path.name):
+    with disk_errors(path.name):
         _cut(path, size)
 
 
 def erase(path: Path) -> None:
     """Remove a journal for good."""
-    with atomic.disk_errors(path.name):
+    with disk_errors(path.name):
         if path.exists():
             path.unlink()
             atomic.sync_folder(path.parent)

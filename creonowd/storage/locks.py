@@ -8,8 +8,7 @@ import time
 from collections.abc import Generator
 from pathlib import Path
 
-from creonowd.errors import DaemonError, ErrorCode
-from creonowd.storage.atomic import disk_errors
+from creonowd.errors import DaemonError, ErrorCode, disk_errors
 
 _RETRY_S = 0.005
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}

@@ -20,7 +20,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
-from creonowd.errors import DaemonError, ErrorCode, disk_error
+from creonowd.errors import DaemonError, ErrorCode, disk_error, disk_errors
 from creonowd.model import Model
 from creonowd.storage import atomic
 
@@ -360,7 +360,7 @@ class LinkedFolder(SafeFolder):
 
     def target(self, path: str) -> Path:
         """Return the real path to write a file at: that of a link's target if it lies inside."""
-        with atomic.disk_errors(path):
+        with disk_errors(path):
             place = Path(os.path.realpath(self._place(path)))
             if not lies_inside(place, self.real_path()):
                 raise invalid_path("link", f"{path} is a link that leads elsewhere.")

@@ -6,8 +6,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from creonowd.errors import version_too_new
-from creonowd.storage.atomic import disk_errors
+from creonowd.errors import disk_errors, version_too_new
 
 T = TypeVar("T")
 

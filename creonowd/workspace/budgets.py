@@ -18,7 +18,7 @@ from creonowd.context.budget import (
     check_profile,
     with_current_tokenizer,
 )
-from creonowd.errors import DaemonError, ErrorCode, WarningCode
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, disk_errors
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
 from creonowd.storage.locks import hold
@@ -114,7 +114,7 @@ class Budgets:
 
     @contextmanager
     def _write_lock(self) -> Generator[None]:
-        with atomic.disk_errors(FOLDER):
+        with disk_errors(FOLDER):
             self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         with hold(self._folder / LOCK):
             yield
@@ -170,7 +170,7 @@ def load(path: Path) -> BudgetProfile | None:
 
 
 def _signature(path: Path) -> tuple[int, int, int] | None:
-    with atomic.disk_errors(path.name):
+    with disk_errors(path.name):
         try:
             found = path.stat()
         except FileNotFoundError:

@@ -21,7 +21,7 @@ from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.clock import Clock, iso
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.model import Model
 from creonowd.redaction import PLACEHOLDER, Redactor
 from creonowd.redaction.labels import is_secret_name
@@ -391,7 +391,7 @@ def find_all(root: Path, now_ms: int) -> ChatListing:
 
 def _files(root: Path) -> list[tuple[str, os.stat_result]]:
     """Find the files whose names are ids; others are not ours."""
-    with atomic.disk_errors(FOLDER):
+    with disk_errors(FOLDER):
         found = LinkedFolder(root, FOLDER).walk(lambda name: name.endswith(".json")).files
     named = ((path.removeprefix(f"{FOLDER}/").removesuffix(".json"), s) for path, s in found)
     return [(name, status) for name, status in named if _is_id(name)]

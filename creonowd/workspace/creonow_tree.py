@@ -11,7 +11,7 @@ from anyio import to_thread
 
 from creonowd.clock import Clock
 from creonowd.context.fragment import DYNAMIC, Layer
-from creonowd.errors import DaemonError, ErrorCode, disk_error
+from creonowd.errors import DaemonError, ErrorCode, disk_error, disk_errors
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.storage import atomic
@@ -208,7 +208,7 @@ def make_tree(root: Path) -> int:
         path = f"{TREE}/{name}"
         if (root / path).is_dir():
             raise _in_the_way(path, "a file")
-        with atomic.disk_errors(path):
+        with disk_errors(path):
             if atomic.create(root / path, content, mode=atomic.SHARED):
                 made += 1
     return made
@@ -222,7 +222,7 @@ def make_folder(root: Path, folder: str) -> bool:
     except FileExistsError:
         if not place.is_dir():
             raise _in_the_way(folder, "a folder") from None
-        with atomic.disk_errors(folder):
+        with disk_errors(folder):
             LinkedFolder(root, folder).real_path()
         return False
     except OSError as error:
@@ -287,7 +287,7 @@ def _weigh(_place: tuple[Path, CreonowFolder], known: tuple[_Marks, Folder]) -> 
 
 def _contents(root: Path, scope: CreonowFolder) -> FolderContents:
     folder, suffixes = folder_of(scope), SUFFIXES[scope]
-    with atomic.disk_errors(folder):
+    with disk_errors(folder):
         try:
             contents = LinkedFolder(root, folder).walk(lambda name: name.lower().endswith(suffixes))
         except DaemonError:

@@ -18,7 +18,7 @@ import structlog
 from anyio import to_thread
 
 from creonowd.clock import Clock
-from creonowd.errors import DaemonError, ErrorCode, disk_error
+from creonowd.errors import DaemonError, ErrorCode, disk_error, disk_errors
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
 from creonowd.storage.safe_folder import same_folder
@@ -150,7 +150,7 @@ class Projects:
         self._file = projects
 
     def _write(self, projects: _ProjectsFile) -> None:
-        with atomic.disk_errors(FILE):
+        with disk_errors(FILE):
             self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         data = msgspec.json.format(msgspec.json.encode(projects), indent=2) + b"\n"
         atomic.replace(self._path, data)

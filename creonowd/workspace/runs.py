@@ -19,6 +19,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from creonowd.context.plan import MAX_RECENT_SUMMARY
+from creonowd.errors import disk_errors
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
@@ -123,7 +124,7 @@ def is_whole(line: bytes) -> bool:
 
 
 def _read_file(path: Path) -> _DocumentRuns:
-    with atomic.disk_errors(FOLDER):
+    with disk_errors(FOLDER):
         try:
             head, *lines = path.read_bytes().split(b"\n")
         except FileNotFoundError:
@@ -148,7 +149,7 @@ def _decode(line: bytes) -> RunRecord | None:
 
 
 def _write(path: Path, document_id: str, runs: tuple[RunRecord, ...]) -> None:
-    with atomic.disk_errors(FOLDER):
+    with disk_errors(FOLDER):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     head = _line(_Head(version=VERSION, document_id=document_id))
     atomic.replace(path, head + b"".join(map(_line, runs)))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.storage import atomic
 from creonowd.storage.atomic import SHARED, replace_unchanged, swap
 
@@ -53,7 +53,7 @@ def test_a_missing_folder_is_an_io_error_without_a_path(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_a_full_disk_is_storage_full_without_a_path(number: int, tmp_path: Path) -> None:
-    with pytest.raises(DaemonError) as caught, atomic.disk_errors("a.json"):
+    with pytest.raises(DaemonError) as caught, disk_errors("a.json"):
         raise OSError(number, "No space left on device", str(tmp_path))
 
     assert caught.value.code is ErrorCode.STORAGE_FULL
