@@ -131,7 +131,16 @@ def _disk(python: str, wheel: Path) -> None:
 
 @contextmanager
 def _daemon(python: str, place: Path) -> Generator[Line]:
-    command = [python, "-m", "creonowd", "serve", "--stdio", "--user-data", str(place / "data")]
+    command = [
+        python,
+        "-P",
+        "-m",
+        "creonowd",
+        "serve",
+        "--stdio",
+        "--user-data",
+        str(place / "data"),
+    ]
     quiet = os.environ | {"CREONOW_WARM_UP": "false"}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=place, env=quiet) as process:

@@ -383,7 +383,7 @@ class Daemon:
 
 
 def _start_daemon(data: Path) -> tuple["subprocess.Popen[bytes]", Any]:
-    command = [sys.executable, "-m", "creonowd", "serve", "--stdio", "--user-data", str(data)]
+    command = [sys.executable, "-P", "-m", "creonowd", "serve", "--stdio", "--user-data", str(data)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL)
     line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     deadline = time.monotonic() + _SECONDS

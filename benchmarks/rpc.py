@@ -38,7 +38,7 @@ FIRST_ID = 1_000_000
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 INSTALLED = ROOT / ".bench"
-COMMAND = ["-m", "creonowd", "serve"]
+COMMAND = ["-P", "-m", "creonowd", "serve"]
 SERVE = [sys.executable, *COMMAND]
 ENVIRONMENT = {"CREONOW_E2E": "1", "CREONOW_WARM_UP": "false"}
 

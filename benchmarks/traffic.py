@@ -33,7 +33,7 @@ def percentiles(values: list[float], digits: int = 0) -> str:
 @contextlib.asynccontextmanager
 async def daemon(user_data: Path) -> AsyncGenerator[Path]:
     """Run a daemon and yield the path of its socket."""
-    command = [sys.executable, "-m", "creonowd", "serve", "--stdio"]
+    command = [sys.executable, "-P", "-m", "creonowd", "serve", "--stdio"]
     options = ["--user-data", str(user_data), "--debug"]
     async with await anyio.open_process([*command, *options], stderr=None) as process:
         assert process.stdin is not None

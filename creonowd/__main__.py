@@ -1,5 +1,29 @@
-"""`python -m creonowd`."""
+"""`creonowd` and `python -m creonowd`: the first of our modules in a process.
 
-from creonowd.cli import main
+What lies in the current folder is not ours: before anything else is imported, that folder leaves the
+import path, where `python -m` and an empty entry in PYTHONPATH put it.
+"""
 
-raise SystemExit(main())
+import os
+import sys
+
+
+def without_current_folder(entries: list[str]) -> list[str]:
+    """Return an import path without the current folder, in whatever spelling."""
+    try:
+        here = os.path.realpath(os.getcwd())  # noqa: PTH109 - pathlib is not imported yet
+    except OSError:
+        return [entry for entry in entries if os.path.isabs(entry)]  # noqa: PTH117
+    return [entry for entry in entries if os.path.realpath(entry) != here]
+
+
+def main() -> int:
+    """Run the command line."""
+    sys.path[:] = without_current_folder(sys.path)
+    from creonowd import cli
+
+    return cli.main()
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -263,6 +263,15 @@ def variable(wire_name: str) -> str:
     return PREFIX + "".join(f"_{c}" if c.isupper() else c.upper() for c in wire_name)
 
 
+def process_environment(environ: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Return the environment of a process of ours: Python finds nothing in the current folder."""
+    given = dict(os.environ if environ is None else environ)
+    entries = given.pop("PYTHONPATH", "").split(os.pathsep)
+    if kept := [entry for entry in entries if Path(entry).is_absolute()]:
+        given["PYTHONPATH"] = os.pathsep.join(kept)
+    return given | {"PYTHONSAFEPATH": "1"}
+
+
 def unknown_variables(environ: Mapping[str, str] | None = None) -> list[str]:
     """List variables that look like settings and are none, with the nearest setting."""
     known = [variable(name) for name in _wire_names()]

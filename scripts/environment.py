@@ -32,11 +32,11 @@ def ensure_python() -> None:
     if _fresh("python", inputs) and PYTHON.exists():
         return
     say("Setting up the virtual environment …")
-    venv = [sys.executable, "-m", "venv", str(VENV)]
+    venv = [sys.executable, "-P", "-m", "venv", str(VENV)]
     if not PYTHON.exists() and subprocess.run(venv, check=False).returncode:
         shutil.rmtree(VENV, ignore_errors=True)  # half an environment would pass for a whole one
         fail("python3 -m venv failed.", "On Debian: apt-get install python3-venv")
-    pip = [str(PYTHON), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    pip = [str(PYTHON), "-P", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
     _must(
         [*pip, "--require-hashes", "-r", str(LOCK)],
         "The packages of scripts/requirements.lock could not be installed.",

@@ -6,7 +6,6 @@ And the daemons that they talk to: one in this process, or one in a process of i
 import contextlib
 import math
 import os
-import sys
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -16,6 +15,7 @@ import msgspec
 from anyio.abc import ByteStream, Process
 from anyio.streams.memory import MemoryObjectReceiveStream
 
+from creonowd.cli.client import program
 from creonowd.daemon import endpoint
 from creonowd.daemon.build import build
 from creonowd.errors import DaemonError, ErrorCode
@@ -293,7 +293,7 @@ async def _read_on(
 def daemon_command(user_data: Path, *arguments: str) -> list[str]:
     """Spell the command that runs this checkout's daemon."""
     chosen = arguments or ("--stdio",)
-    return [sys.executable, "-m", "creonowd", "serve", *chosen, "--user-data", str(user_data)]
+    return [*program(), "serve", *chosen, "--user-data", str(user_data)]
 
 
 def environment(**more: str) -> dict[str, str]:

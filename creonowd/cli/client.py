@@ -16,6 +16,7 @@ from msgspec import UNSET
 
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.settings import process_environment
 
 ANSWER_SECONDS = 60
 START_SECONDS = 10.0
@@ -83,10 +84,16 @@ def connect(user_data: Path, seconds: float | None = ANSWER_SECONDS) -> Generato
 @contextlib.contextmanager
 def start_daemon(user_data: Path, stdout: int) -> "Generator[subprocess.Popen[bytes]]":
     """Start a daemon for the block; its stderr is shown only if it fails."""
-    command = [sys.executable, "-m", "creonowd", "serve", "--stdio", "--user-data", str(user_data)]
+    command = [*program(), "serve", "--stdio", "--user-data", str(user_data)]
     with (
         tempfile.TemporaryFile() as stderr,
-        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=stdout, stderr=stderr) as process,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=stdout,
+            stderr=stderr,
+            env=process_environment(),
+        ) as process,
     ):
         assert process.stdin is not None
         try:
@@ -98,6 +105,13 @@ def start_daemon(user_data: Path, stdout: int) -> "Generator[subprocess.Popen[by
                 stderr.seek(0)
                 sys.stderr.buffer.write(stderr.read())
                 sys.stderr.flush()
+
+
+def program() -> list[str]:
+    """Return the command of this program; it imports nothing from the current folder."""
+    if getattr(sys, "frozen", False):
+        return [sys.executable]
+    return [sys.executable, "-P", "-m", "creonowd"]
 
 
 def _running_daemon(user_data: Path) -> endpoint.EndpointFile | None:

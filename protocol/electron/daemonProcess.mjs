@@ -1,5 +1,6 @@
 // One process of the daemon: spawn it, initialise it, ask it to leave, kill its whole tree.
 import { execFile, spawn } from "node:child_process";
+import { delimiter, isAbsolute, join } from "node:path";
 import { createInterface } from "node:readline";
 import { Connection, initialize } from "./connection.mjs";
 import { DaemonError, disconnected } from "./errors.mjs";
@@ -79,7 +80,7 @@ function launch({ executable, args, userData, debug, env, cwd, onStderr }) {
   if (debug) parameters.push("--debug");
   const child = spawn(executable, parameters, {
     cwd,
-    env: { ...process.env, ...env, PYTHONUTF8: "1" },
+    env: processEnvironment({ ...process.env, ...env }),
     stdio: ["pipe", "pipe", "pipe"],
     windowsHide: true,
     detached: !WINDOWS,
@@ -92,6 +93,13 @@ function launch({ executable, args, userData, debug, env, cwd, onStderr }) {
     onStderr(line);
   });
   return { child, stderr, exited: exitOf(child) };
+}
+
+/** Return the environment of the daemon: Python finds nothing in the current folder. */
+export function processEnvironment({ PYTHONPATH = "", ...environment }) {
+  const kept = PYTHONPATH.split(delimiter).filter(isAbsolute);
+  const path = kept.length ? { PYTHONPATH: kept.join(delimiter) } : {};
+  return { ...environment, ...path, PYTHONSAFEPATH: "1", PYTHONUTF8: "1" };
 }
 
 function exitOf(child) {
@@ -113,7 +121,7 @@ function killTree(child) {
   if (child.pid === undefined) return;
   if (WINDOWS) {
     const parameters = ["/PID", String(child.pid), "/T", "/F"];
-    execFile("taskkill", parameters, { windowsHide: true }, (error) => {
+    execFile(join(process.env.SystemRoot ?? "C:\\Windows", "System32", "taskkill.exe"), parameters, { windowsHide: true }, (error) => {
       if (error) child.kill("SIGKILL");
     });
     return;

@@ -54,7 +54,8 @@ function namedPlaces(named, environment) {
 
 function onPath(name, environment) {
   const path = environment.PATH ?? environment.Path ?? "";
-  return path.split(delimiter).filter(Boolean).map((folder) => join(folder, name));
+  // A relative entry would find what anyone put into the current folder.
+  return path.split(delimiter).filter(isAbsolute).map((folder) => join(folder, name));
 }
 
 function isExecutable(path) {

@@ -52,7 +52,7 @@ export class DaemonError extends Error {
 export interface SpawnOptions {
   /** The daemon's program; by default `CREONOW_DAEMON`, the app's resources (`creonowd/`), or PATH. */
   executable?: string | undefined;
-  /** Arguments before `serve`: `["-m", "creonowd"]` if `executable` is a Python. */
+  /** Arguments before `serve`: `["-P", "-m", "creonowd"]` if `executable` is a Python. */
   args?: readonly string[];
   /** Where the daemon keeps its data; by default `CREONOW_USER_DATA_DIR` or the platform's folder. */
   userData?: string;

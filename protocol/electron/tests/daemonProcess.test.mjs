@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
-import { existsSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { delimiter, dirname, join } from "node:path";
@@ -40,6 +40,17 @@ describe("the start of a process", () => {
     });
     assert.equal(seen.utf8, "1");
     assert.deepEqual(seen.argv, ["serve", "--stdio", "--user-data", daemon.userData, "--debug"]);
+  });
+
+  test("a Python finds nothing in the current folder", PATIENCE, async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "creonow 坏 "));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    for (const name of ["anyio", "regex", "structlog"]) writeFileSync(join(folder, `${name}.py`), "raise SystemExit(9)\n");
+    const python = join(dirname(COMMAND), process.platform === "win32" ? "python.exe" : "python");
+
+    const daemon = await realDaemon(t, { executable: python, args: ["-m", "creonowd"], cwd: folder, env: { PYTHONPATH: delimiter } });
+
+    assert.equal((await daemon.call("app:health")).status, "ok");
   });
 
   test("it is found on the PATH of `env`, and an option that is undefined has its default", PATIENCE, async (t) => {

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { homedir, tmpdir } from "node:os";
-import { dirname, join, resolve } from "node:path";
+import { delimiter, dirname, join, resolve } from "node:path";
 import { test } from "node:test";
 import { COMMAND } from "../../tests/daemon.mjs";
 import { findExecutable, userDataFolder } from "../executable.mjs";
@@ -51,4 +51,18 @@ test("a folder or a file that cannot be run is not a daemon", (t) => {
 
   assert.throws(() => findExecutable(join(folder, NAME)), { code: "NOT_FOUND", details: { looked: [resolve(folder, NAME)] } });
   assert.throws(() => findExecutable(undefined, { PATH: folder }, undefined), { code: "NOT_FOUND" });
+});
+
+test("a relative entry of PATH is not searched: the current folder may be anyone's", (t) => {
+  const folder = mkdtempSync(join(tmpdir(), "creonow app "));
+  const before = process.cwd();
+  t.after(() => {
+    process.chdir(before);
+    rmSync(folder, { recursive: true, force: true });
+  });
+  writeFileSync(join(folder, NAME), "");
+  chmodSync(join(folder, NAME), 0o755);
+  process.chdir(folder);
+
+  assert.throws(() => findExecutable(undefined, { PATH: `.${delimiter}` }, undefined), { code: "NOT_FOUND" });
 });
