@@ -30,6 +30,45 @@ def test_nobody_else_can_reach_a_file_even_if_user_data_lies_open(tmp_path: Path
     assert reachable == []
 
 
+def test_a_user_data_folder_that_lay_open_is_closed(tmp_path: Path) -> None:
+    user_data = tmp_path / "user data 用户"
+    (user_data / "run").mkdir(parents=True)
+    user_data.chmod(0o777)
+
+    with Harness(tmp_path):
+        assert stat.S_IMODE(user_data.stat().st_mode) == 0o700
+
+
+def test_an_open_folder_that_holds_other_things_is_refused_with_the_remedy(tmp_path: Path) -> None:
+    """Closing it might lock others out of what is theirs."""
+    (tmp_path / "somebody's letter.txt").touch()
+    tmp_path.chmod(0o755)
+
+    with pytest.raises(DaemonError, match="chmod 700") as caught:
+        endpoint.make_user_data(tmp_path)
+
+    assert caught.value.details == {"reason": "open_to_others"}
+    assert stat.S_IMODE(tmp_path.stat().st_mode) == 0o755
+
+
+@pytest.mark.parametrize(("umask", "writable"), [(0o000, 0o022), (0o022, 0o022), (0o002, 0o002)])
+def test_nobody_else_may_write_what_we_make_whatever_the_umask(
+    tmp_path: Path, umask: int, writable: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        with Harness(tmp_path) as harness:
+            write_all_kinds(harness)
+            made = [path for path in tmp_path.rglob("*") if not path.is_symlink()]
+            modes = {path: path.stat().st_mode for path in made}
+    finally:
+        os.umask(before)
+
+    ours = {path: mode for path, mode in modes.items() if ".creonow" in path.parts}
+    assert ours
+    assert {path: oct(mode) for path, mode in ours.items() if mode & writable} == {}
+
+
 @pytest.mark.skipif(
     not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root can be others"
 )

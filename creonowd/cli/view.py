@@ -2,18 +2,30 @@
 
 import argparse
 import contextlib
+import hashlib
+import hmac
+import html
+import secrets
 import subprocess
+import sys
 import time
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
 
-from creonowd.cli.client import connect, start_daemon, start_error, write
+from creonowd.cli.client import Client, connect, start_daemon, start_error, write
 from creonowd.daemon import endpoint
 from creonowd.settings import user_data_dir
+from creonowd.storage import atomic
 
 START_SECONDS = 20.0
 POLL_SECONDS = 0.02
+OPEN_SECONDS = 60.0
+OPEN_POLL_SECONDS = 0.2
+REDIRECT = (
+    '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
+    '<title>creonowd</title><meta http-equiv="refresh" content="0; url={}">\n'
+)
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -33,21 +45,47 @@ def run(arguments: argparse.Namespace) -> int:
     """Print the address; if the daemon was started here, wait for its end."""
     user_data = user_data_dir(arguments.user_data)
     with _daemon(user_data) as own:
-        write(f"{_address(user_data, arguments.project)}\n")
-        if arguments.open:
-            import webbrowser
-
-            webbrowser.open(_address(user_data, arguments.project))
+        with connect(user_data) as client:
+            write(f"{_open_viewer(client, arguments.project)['url']}\n")
+            if arguments.open:
+                _browse(client, endpoint.folder(user_data), _open_viewer(client, arguments.project))
         return 0 if own is None else own.wait()
 
 
-def _address(user_data: Path, project: Path | None) -> str:
-    with connect(user_data) as client:
-        payload: dict[str, Any] = {}
-        if project is not None:
-            made = client.request("project:create", {"rootPath": str(project.absolute())})
-            payload = {"projectId": made["projectId"]}
-        return client.request("viewer:open", payload)["url"]
+def _open_viewer(client: Client, project: Path | None) -> dict[str, str]:
+    payload: dict[str, Any] = {}
+    if project is not None:
+        made = client.request("project:create", {"rootPath": str(project.absolute())})
+        payload = {"projectId": made["projectId"]}
+    return client.request("viewer:open", payload)
+
+
+def _browse(client: Client, folder: Path, viewer: dict[str, str]) -> None:
+    """Open the viewer in the default browser, through a file that only this user can read.
+
+    Everyone on this computer sees the arguments of a process, so the address is in none; the file
+    leads to it and is removed when the page has used its token.
+    """
+    import webbrowser
+
+    page = folder / f"{endpoint.REDIRECT}{secrets.token_hex(8)}.html"
+    atomic.create(page, REDIRECT.format(html.escape(viewer["url"])).encode())
+    try:
+        if not webbrowser.open(page.as_uri()):
+            sys.stderr.write("creonowd: no browser could be opened; open the address by hand.\n")
+            return
+        deadline = time.monotonic() + OPEN_SECONDS
+        while _is_unused(client, viewer["token"]) and time.monotonic() < deadline:
+            time.sleep(OPEN_POLL_SECONDS)
+    finally:
+        page.unlink(missing_ok=True)
+
+
+def _is_unused(client: Client, token: str) -> bool:
+    nonce = secrets.token_hex(32)
+    digest = hashlib.sha256(token.encode()).digest()
+    proof = hmac.digest(digest, nonce.encode(), "sha256").hex()
+    return proof in client.request("viewer:prove", {"nonce": nonce})["proofs"]
 
 
 @contextlib.contextmanager

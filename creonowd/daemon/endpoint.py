@@ -2,6 +2,8 @@
 
 import hashlib
 import os
+import shlex
+import stat
 import tempfile
 import time
 from pathlib import Path
@@ -19,10 +21,14 @@ LOCK = "daemon.lock"
 PID = "daemon.pid"
 FILE = "endpoint.json"
 SOCKET = "creonowd.sock"
+REDIRECT = "viewer-"
 LONGEST_SOCKET_PATH = 100
 VERSION = 1
+OUR_NAMES = frozenset({RUN, "projects.json", "settings.json", "logs"})
 LOCK_TRIES = 10
 LOCK_STEP_SECONDS = 0.02
+
+_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 class Endpoint(Model):
@@ -39,6 +45,36 @@ class EndpointFile(Model):
     version: int
     pid: int
     endpoints: tuple[Endpoint, ...]
+
+
+def make_user_data(user_data: Path) -> None:
+    """Make the user-data folder, for this user only; close one of ours that lies open to others.
+
+    IO_ERROR with the remedy if it cannot be closed, or if it holds what is not ours.
+    """
+    user_data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if os.name == "nt" or not stat.S_IMODE(user_data.stat().st_mode) & _OTHERS:
+        return
+    is_closed = _is_ours(user_data)
+    if is_closed:
+        try:
+            user_data.chmod(0o700)
+        except OSError:
+            is_closed = False
+    if not is_closed:
+        raise DaemonError(
+            ErrorCode.IO_ERROR,
+            f"The user-data folder {user_data} lies open to other users of this computer: run "
+            f"`chmod 700 {shlex.quote(str(user_data))}`, or name another with --user-data or "
+            "CREONOW_USER_DATA_DIR.",
+            reason="open_to_others",
+        )
+
+
+def _is_ours(user_data: Path) -> bool:
+    """Return whether nothing is in it, or something that only we make."""
+    names = {entry.name for entry in user_data.iterdir()}
+    return not names or not names.isdisjoint(OUR_NAMES)
 
 
 def folder(user_data: Path) -> Path:
@@ -92,6 +128,8 @@ def take_lock(user_data: Path) -> int:
             pid=pid,
         )
     (place / FILE).unlink(missing_ok=True)
+    for left_over in place.glob(f"{REDIRECT}*.html"):
+        left_over.unlink(missing_ok=True)
     atomic.replace(place / PID, str(os.getpid()).encode())
     return descriptor
 

@@ -9,6 +9,7 @@ import contextlib
 import ctypes
 import gc
 import os
+import stat
 import sys
 from collections.abc import AsyncGenerator, Callable, Generator, Mapping
 from dataclasses import dataclass, field
@@ -59,8 +60,9 @@ class Options:
 def serve(options: Options) -> int:
     """Run a daemon until something ends it; return the exit status."""
     settings = configuration.load(options.user_data, options.flags)
+    _restrict_new_files()
     with _usable_folder(options.user_data):
-        options.user_data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        endpoint.make_user_data(options.user_data)
         lock = endpoint.take_lock(options.user_data)
     try:
         with _usable_folder(options.user_data):
@@ -73,6 +75,12 @@ def serve(options: Options) -> int:
         logs.close()
         os.close(lock)
     return 0
+
+
+def _restrict_new_files() -> None:
+    """Let nobody else write what we make; a umask that lets only the group in is kept."""
+    umask = os.umask(0o077)
+    os.umask(umask if umask & stat.S_IWOTH else umask | stat.S_IWGRP | stat.S_IWOTH)
 
 
 @contextlib.contextmanager
