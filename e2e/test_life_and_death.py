@@ -59,6 +59,17 @@ def log_lines(user_data: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in text.splitlines()]
 
 
+@posix
+@pytest.mark.parametrize("name", ["SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF"])
+def test_a_signal_that_means_nothing_does_nothing(user_data: Path, name: str) -> None:
+    with spawn(user_data) as process:
+        first_line(process)
+
+        process.send_signal(getattr(signal, name))
+
+        assert first_line(process)["result"]["pong"] is True
+
+
 def stop_reason(user_data: Path) -> str:
     return next(
         line["reason"] for line in log_lines(user_data) if line["event"] == "daemon_stopped"

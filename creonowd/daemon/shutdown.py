@@ -11,6 +11,9 @@ from pathlib import Path
 WATCHDOG_SECONDS = 5.0
 PARENT_POLL_SECONDS = 0.5
 EXIT_STATUS_STUCK = 70
+ENDING = ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP")
+# By default each of these kills a process without a word.
+MEANINGLESS = ("SIGUSR1", "SIGUSR2", "SIGALRM", "SIGVTALRM", "SIGPROF", "SIGIO", "SIGPWR")
 
 Exit = Callable[[str], None]
 
@@ -25,12 +28,13 @@ class Shutdown:
         self._watched: set[int] = set()
 
     def catch_signals(self) -> None:
-        """Drain on SIGTERM, SIGINT, SIGHUP and Windows' SIGBREAK instead of dying."""
-        names = ("SIGTERM", "SIGINT", "SIGBREAK", "SIGHUP")
-        for name in names:
-            number = getattr(signal, name, None)
-            if number is not None:
+        """Drain on the signals that end a program, and ignore those that mean nothing to a daemon."""
+        for name in ENDING:
+            if (number := getattr(signal, name, None)) is not None:
                 signal.signal(number, self._on_signal)
+        for name in MEANINGLESS:
+            if (number := getattr(signal, name, None)) is not None:
+                signal.signal(number, signal.SIG_IGN)
 
     def watch_parent(self, pid: int) -> None:
         """End when the process `pid` does; ignored if it is not running or is watched already."""
