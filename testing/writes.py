@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 import anyio
 
-from creonowd.workspace.runs import Runs
+from creonowd.errors import DaemonError
+from creonowd.workspace.runs import RunRecord, Runs, RunSummary
 from testing.clients import RpcError
 from testing.harness import Harness
 from testing.novels import CHAPTER, TEXT, write_files
@@ -230,6 +231,35 @@ def missing_runs(project: WriteProject, _call: Call, acknowledged: Acknowledged)
             yield max(numbers)
 
 
+def accept(project: WriteProject, n: int) -> Request:
+    """Accept a run of a document of its own, which is put on the disk first."""
+    record = RunRecord(
+        run_id=f"decided_{n}",
+        skill_id="builtin:continue",
+        at_ms=n,
+        provider="fake",
+        model="m",
+        prompt_hash="",
+        stable_prefix_hash="",
+        token_count=1,
+        summary=RunSummary(excerpt=f"第{n}次"),
+    )
+    try:
+        anyio.run(Runs(project.user_data).record, project.project_id, f"decided {n}", record)
+    except DaemonError as error:
+        raise OSError from error
+    return "ai:run:accept", project.params(runId=record.run_id)
+
+
+def missing_decisions(
+    project: WriteProject, call: Call, acknowledged: Acknowledged
+) -> Iterator[int]:
+    for n in acknowledged:
+        asked = project.params(documentId=f"decided {n}", status="accepted")
+        if [run["runId"] for run in call("ai:run:list", asked)["runs"]] != [f"decided_{n}"]:
+            yield n
+
+
 def sync(project: WriteProject, n: int) -> Request:
     """An open document lives as long as its connection; a kill must leave the file in its place."""
     return "context:document:sync", project.params(documentId=CHAPTER, version=n, text=f"{n}{LONG}")
@@ -288,6 +318,7 @@ KINDS = (
     WriteKind("history append", append, missing_rounds),
     WriteKind("skill write", write_skill, missing_skills),
     WriteKind("run summary", run, missing_runs),
+    WriteKind("run decision", accept, missing_decisions),
     WriteKind("document sync", sync, missing_document),
     WriteKind("retrieval index", index, missing_passages),
 )

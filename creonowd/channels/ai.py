@@ -1,15 +1,22 @@
-"""`ai:*` — run a skill, cancel a run, read the provider's configuration."""
+"""`ai:*` — run a skill, cancel, accept or discard a run, read the provider's configuration."""
 
 from enum import StrEnum
 from typing import Annotated
 
+import structlog
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.engine.services import Session
-from creonowd.engine.skill_run import STREAM, StreamEvent, run_skill
-from creonowd.model import Params, Result
+from creonowd.engine.skill_run import STREAM, RunId, StreamEvent, excerpt, run_skill
+from creonowd.model import Model, Params, Result
 from creonowd.providers.configured import Readiness, public_url
 from creonowd.rpc.channel import Channel, Deadline, Notification, Role
+from creonowd.workspace.documents import DocumentId
+from creonowd.workspace.runs import AcceptedText, DocumentRun, RunStatus, RunSummary
+
+MOST_LISTED = 500
+
+log = structlog.stdlib.get_logger(__name__)
 
 
 class CancelRun(Params):
@@ -61,6 +68,73 @@ class AiConfig(Result):
     problem: str | UnsetType = UNSET
 
 
+class AcceptRun(Params):
+    """The run whose output the author took over.
+
+    `text` is what was really taken over, if that is not the whole output: a part of it, or what
+    the author made of it.
+    """
+
+    project_id: str
+    run_id: RunId
+    text: Annotated[str, Meta(min_length=1)] | None = None
+
+
+class DiscardRun(Params):
+    """The run whose output the author does not want."""
+
+    project_id: str
+    run_id: RunId
+
+
+class ListRuns(Params):
+    """Whose runs to list: of one document, or of all; of one status, or of any."""
+
+    project_id: str
+    document_id: DocumentId | None = None
+    status: RunStatus | None = None
+    limit: Annotated[int, Meta(ge=1, le=MOST_LISTED)] = 50
+
+
+class RunInfo(Model):
+    """A run, and what the author decided on it.
+
+    A run is `pending` until it is accepted or discarded; only accepted ones are remembered in
+    prompts (`recent_summary`). `decidedAtMs` is when that was. `excerpt` is how the output begins
+    and ends or, if another text was accepted, how that does; `characters` is its length in code
+    points.
+    """
+
+    run_id: str
+    document_id: str
+    skill_id: str
+    status: RunStatus
+    at_ms: int
+    provider: str
+    model: str
+    prompt_hash: str
+    stable_prefix_hash: str
+    token_count: int
+    verdict: str
+    skill_name: str
+    instruction: str
+    excerpt: str
+    characters: int
+    decided_at_ms: int | UnsetType = UNSET
+
+
+class DecidedRun(Result):
+    """The run as it is now."""
+
+    run: RunInfo
+
+
+class RunList(Result):
+    """Runs, the latest first. Of each document the last 10 accepted and 20 others are kept."""
+
+    runs: list[RunInfo]
+
+
 def cancel_run(session: Session, params: CancelRun) -> CancelledRun:
     """Stop a run at once, the call to the provider included."""
     owner = session.peer.role is Role.OWNER
@@ -94,9 +168,81 @@ def _judges(mode: str, readiness: Readiness) -> Judges:
     return Judges.MODEL if mode == "model" and readiness.judges else Judges.RULES
 
 
+async def accept_run(session: Session, params: AcceptRun) -> DecidedRun:
+    """Accept a run, so that later prompts remember it; to accept it again changes nothing.
+
+    A discarded run can still be accepted.
+    """
+    return await _decide(session, params, RunStatus.ACCEPTED, params.text)
+
+
+async def discard_run(session: Session, params: DiscardRun) -> DecidedRun:
+    """Discard a run, so that no prompt remembers it; to discard it again changes nothing.
+
+    An accepted run can still be discarded: the author may undo.
+    """
+    return await _decide(session, params, RunStatus.DISCARDED)
+
+
+async def list_runs(session: Session, params: ListRuns) -> RunList:
+    """List the runs that can be accepted or discarded, the latest first."""
+    project = await session.projects.find(params.project_id)
+    if params.document_id is None:
+        found = await session.runs.of_project(project.project_id)
+    else:
+        runs = await session.runs.recent(project.project_id, params.document_id)
+        found = [DocumentRun(params.document_id, run) for run in runs]
+    wanted = [each for each in found if params.status in {None, each.run.status}]
+    wanted.sort(key=lambda each: (each.run.at_ms, each.document_id, each.run.number), reverse=True)
+    return RunList(runs=list(map(_run_info, wanted[: params.limit])))
+
+
+async def _decide(
+    session: Session,
+    params: AcceptRun | DiscardRun,
+    status: RunStatus,
+    text: str | None = None,
+) -> DecidedRun:
+    project = await session.projects.find(params.project_id)
+    passage = None
+    if text is not None:
+        passage = AcceptedText(session.redactor.redact(excerpt(text)).text, len(text))
+    decided = await session.runs.decide(
+        project.project_id, params.run_id, status, session.clock.now_ms(), passage
+    )
+    log.info("ai_run_decided", run_id=params.run_id, status=status)
+    return DecidedRun(run=_run_info(decided))
+
+
+def _run_info(found: DocumentRun) -> RunInfo:
+    run, summary = found.run, found.run.summary
+    brief = summary if isinstance(summary, RunSummary) else RunSummary(excerpt=summary)
+    return RunInfo(
+        run_id=run.run_id,
+        document_id=found.document_id,
+        skill_id=run.skill_id,
+        status=run.status,
+        at_ms=run.at_ms,
+        provider=run.provider,
+        model=run.model,
+        prompt_hash=run.prompt_hash,
+        stable_prefix_hash=run.stable_prefix_hash,
+        token_count=run.token_count,
+        verdict=run.verdict,
+        skill_name=brief.skill_name,
+        instruction=brief.instruction,
+        excerpt=brief.excerpt,
+        characters=brief.characters,
+        decided_at_ms=UNSET if run.decided_at_ms is None else run.decided_at_ms,
+    )
+
+
 CHANNELS = (
     Channel("ai:skill:run", run_skill, deadline=Deadline.SKILL),
     Channel("ai:skill:cancel", cancel_run),
+    Channel("ai:run:accept", accept_run),
+    Channel("ai:run:discard", discard_run),
+    Channel("ai:run:list", list_runs),
     Channel("ai:config:get", get_config),
 )
 NOTIFICATIONS = (Notification(STREAM, StreamEvent),)

@@ -39,12 +39,14 @@ from creonowd.rpc.peer import Peer
 from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, sentences
 from creonowd.workspace.documents import DocumentId
 from creonowd.workspace.projects import Project
-from creonowd.workspace.runs import RunRecord
+from creonowd.workspace.runs import RunRecord, RunSummary
 
 STREAM = "ai:skill:stream"
 HEAD = 120
 TAIL = 120
 LONGEST_INSTRUCTION = 200
+
+RunId = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
 # Beginning and end of an output are looked for in so many code points at either side.
 _SIDE = 1000
@@ -76,7 +78,7 @@ class RunSkill(Params):
     selection: Selection | None = None
     input: str | None = None
     stream: bool = False
-    run_id: Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")] | None = None
+    run_id: RunId | None = None
     on_violation: Policy = Policy.ANNOTATE
     judge: Literal["off", "rules", "model"] | None = None
 
@@ -343,6 +345,7 @@ async def _record(
 ) -> bool:
     """Record a run; return False if that fails, since the output must not be lost with it."""
     summary = run_summary(attempt.skill_name, params.input or "", attempt.answer.text)
+    clean = session.redactor.redact
     usage, prompt = attempt.answer.usage, attempt.prompt
     record = RunRecord(
         run_id=run_id,
@@ -353,7 +356,12 @@ async def _record(
         prompt_hash=prompt.prompt_hash,
         stable_prefix_hash=prompt.stable_prefix_hash,
         token_count=prompt.token_count,
-        summary=session.redactor.redact(summary).text,
+        summary=replace(
+            summary,
+            skill_name=clean(summary.skill_name).text,
+            instruction=clean(summary.instruction).text,
+            excerpt=clean(summary.excerpt).text,
+        ),
         input_tokens=usage and usage.input_tokens,
         output_tokens=usage and usage.output_tokens,
         cache_read_tokens=usage and usage.cache_read_tokens,
@@ -368,21 +376,21 @@ async def _record(
     return True
 
 
-def run_summary(skill_name: str, instruction: str, output: str) -> str:
+def run_summary(skill_name: str, instruction: str, output: str) -> RunSummary:
     """Summarise a run: the skill, its instruction, and how its output begins and ends."""
-    lines = [f"技能：{_one_line(skill_name)}"]
-    if instruction := _one_line(instruction):
-        lines.append(f"指令：{_head(instruction, LONGEST_INSTRUCTION)}")
-    excerpt = _excerpt(output)
-    lines.append(f"产出（{len(output)} 字）：{excerpt}" if excerpt else "产出：无")
-    return "\n".join(lines)
+    return RunSummary(
+        skill_name=_one_line(skill_name),
+        instruction=_head(_one_line(instruction), LONGEST_INSTRUCTION),
+        excerpt=excerpt(output),
+        characters=len(output),
+    )
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _excerpt(text: str) -> str:
+def excerpt(text: str) -> str:
     """Return beginning and end; of a long text nothing else is read."""
     if len(text) > 2 * _SIDE:
         head, tail = _one_line(text[:_SIDE]), _one_line(text[-_SIDE:])

@@ -218,7 +218,7 @@ def _outline_fragment(document: Document, text: str) -> Fragment:
 
 
 class RecentRunsSource:
-    """The summaries of the last runs, oldest first."""
+    """The summaries of the last runs that the author accepted, oldest first."""
 
     layer = Layer.RETRIEVED
     name = "recent_summary"
@@ -233,7 +233,7 @@ class RecentRunsSource:
         """Return as many summaries as the skill asks for."""
         if ask.document_id is None or not ask.recent_summary:
             return SourceResult()
-        records = await self._runs.recent(ask.project_id, ask.document_id)
+        records = await self._runs.accepted(ask.project_id, ask.document_id)
         return SourceResult(fragments=tuple(map(_run_fragment, records[-ask.recent_summary :])))
 
 
@@ -242,10 +242,23 @@ def _run_fragment(run: RunRecord) -> Fragment:
         layer=Layer.RETRIEVED,
         source=RecentRunsSource.name,
         source_ref=f"runs/{run.number}",
-        text=run.summary,
+        text=accepted_summary(run),
         place=Place(path=LAST, offset=run.number),
         score=RUN_SCORE,
     )
+
+
+def accepted_summary(run: RunRecord) -> str:
+    """Say what a run was asked for, and what of it the author accepted."""
+    summary = run.summary
+    if isinstance(summary, str):
+        return f"{summary}\n已采纳"
+    lines = [f"技能：{summary.skill_name}"]
+    if summary.instruction:
+        lines.append(f"指令：{summary.instruction}")
+    text = summary.excerpt
+    lines.append(f"已采纳（{summary.characters} 字）：{text}" if text else "已采纳：无")
+    return "\n".join(lines)
 
 
 class DocumentSources:

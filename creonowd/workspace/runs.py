@@ -1,6 +1,7 @@
-"""The last AI runs of each document: `<userData>/runs/<project>/`, a line per run.
+"""The last AI runs of each document and what the author decided on them.
 
-Now and then a file is written anew without the old runs.
+They are kept in `<userData>/runs/<project>/`: a line per run, and once it is decided on, another
+line with the same number. Now and then a file is written anew without the old runs.
 """
 
 import asyncio
@@ -8,6 +9,8 @@ import contextlib
 import queue
 import threading
 import weakref
+from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
@@ -19,23 +22,47 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from creonowd.context.plan import MAX_RECENT_SUMMARY
-from creonowd.errors import disk_errors
+from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
 
 FOLDER = "runs"
-VERSION = 1
+VERSION = 2
 CACHED_DOCUMENTS = 256
+LOCATED_RUNS = 4096
 MAX_LINES = 64
+MOST_NOT_ACCEPTED = 20
 
 log = structlog.stdlib.get_logger(__name__)
+
+
+class RunStatus(StrEnum):
+    """What the author decided on a run; only an accepted one is remembered in prompts."""
+
+    PENDING = "pending"
+    ACCEPTED = "accepted"
+    DISCARDED = "discarded"
+
+
+class RunSummary(Model):
+    """A run in brief: the skill, its instruction, and how its text begins and ends.
+
+    `excerpt` and `characters` are of the output or, if the author took over something else, of
+    that.
+    """
+
+    skill_name: str = ""
+    instruction: str = ""
+    excerpt: str = ""
+    characters: int = 0
 
 
 class RunRecord(Model):
     """One finished run: the hash of its prompt, our count and the provider's, and a summary.
 
-    `number` counts the runs of its document from 1; `Runs.record` sets it.
+    `number` counts the runs of its document from 1; `Runs.record` sets it. Old files have the
+    summary as a text.
     """
 
     run_id: str
@@ -46,13 +73,29 @@ class RunRecord(Model):
     prompt_hash: str
     stable_prefix_hash: str
     token_count: int
-    summary: str
+    summary: RunSummary | str
     input_tokens: int | None = None
     output_tokens: int | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
     verdict: str = ""
     number: int = 0
+    status: RunStatus = RunStatus.PENDING
+    decided_at_ms: int | None = None
+
+
+class AcceptedText(NamedTuple):
+    """How the text that the author took over begins and ends, and its length."""
+
+    excerpt: str
+    characters: int
+
+
+class DocumentRun(NamedTuple):
+    """A run and the document that it was made in."""
+
+    document_id: str
+    run: RunRecord
 
 
 class _Head(Model):
@@ -67,12 +110,16 @@ class _DocumentRuns(NamedTuple):
     runs: tuple[RunRecord, ...] = ()
     room: int = 0
 
+    @property
+    def accepted(self) -> tuple[RunRecord, ...]:
+        return tuple(run for run in self.runs if run.status is RunStatus.ACCEPTED)
+
 
 class Runs:
     """The runs of every document; a record is written before it is acknowledged.
 
     No kill loses a record. A cut of the power may lose the last ones: the author has their
-    results, and to wait for the disk would cost a run a tenth of its time.
+    results, and to wait for the disk would cost a run a tenth of its time. A decision is synced.
     """
 
     def __init__(self, user_data: Path) -> None:
@@ -80,31 +127,67 @@ class Runs:
         self._lock = anyio.Lock(fast_acquire=True)
         self._writer = LineWriter()
         self._documents: Memo[tuple[str, str], _DocumentRuns] = Memo(CACHED_DOCUMENTS)
+        # The document of a run, by project and run.
+        self._located: Memo[tuple[str, str], str] = Memo(LOCATED_RUNS)
 
     async def record(self, project_id: str, document_id: str, run: RunRecord) -> None:
-        """Add a run to its document's; the oldest is dropped."""
+        """Add a run to its document's; old ones are dropped."""
         key = (project_id, document_id)
         async with self._lock:
             before = await self._load(key)
             number = before.runs[-1].number + 1 if before.runs else 1
-            runs = (*before.runs, replace(run, number=number))[-MAX_RECENT_SUMMARY:]
-            # If writing fails, half a line may be there; the next record reads the file again.
-            self._documents.forget(key)
-            if before.room:
-                await self._writer.append(before.path, _line(runs[-1]))
-                room = before.room - 1
-            else:
-                await to_thread.run_sync(_write, before.path, document_id, runs)
-                room = MAX_LINES - len(runs)
-            self._documents.put(key, _DocumentRuns(before.path, runs, room))
+            new = replace(run, number=number)
+            await self._put(key, before, new, _retained((*before.runs, new)), synced=False)
+            self._located.put((project_id, run.run_id), document_id)
+
+    async def decide(
+        self,
+        project_id: str,
+        run_id: str,
+        status: RunStatus,
+        at_ms: int,
+        accepted: AcceptedText | None = None,
+    ) -> DocumentRun:
+        """Set what the author decided on a run; the last decision counts.
+
+        `accepted` replaces the output in the summary. NOT_FOUND if there is no such run, or none any more.
+        """
+        document_id = self._located.peek((project_id, run_id))
+        if document_id is None:
+            document_id = await to_thread.run_sync(self._locate, project_id, run_id)
+        key = (project_id, document_id)
+        async with self._lock:
+            before = await self._load(key)
+            last = next((run for run in reversed(before.runs) if run.run_id == run_id), None)
+            if last is None:
+                raise _no_such_run(run_id)
+            self._located.put((project_id, run_id), document_id)
+            summary = _summary_with(last.summary, accepted)
+            if (last.status, last.summary) == (status, summary):
+                return DocumentRun(document_id, last)
+            decided = replace(last, status=status, summary=summary, decided_at_ms=at_ms)
+            runs = _retained(decided if run is last else run for run in before.runs)
+            await self._put(key, before, decided, runs, synced=True)
+        return DocumentRun(document_id, decided)
 
     async def recent(self, project_id: str, document_id: str) -> tuple[RunRecord, ...]:
         """Return the last runs of a document, oldest first."""
+        return (await self._known(project_id, document_id)).runs
+
+    async def accepted(self, project_id: str, document_id: str) -> tuple[RunRecord, ...]:
+        """Return the last runs of a document that the author accepted, oldest first."""
+        return (await self._known(project_id, document_id)).accepted
+
+    async def of_project(self, project_id: str) -> list[DocumentRun]:
+        """Return the last runs of every document of a project; a file that is damaged is skipped."""
+        return await to_thread.run_sync(lambda: list(self._runs_in(project_id)))
+
+    async def _known(self, project_id: str, document_id: str) -> _DocumentRuns:
         key = (project_id, document_id)
         if (known := self._documents.peek(key)) is not None:
-            return known.runs
+            return known
         async with self._lock:
-            return (await self._load(key)).runs
+            return await self._load(key)
 
     async def _load(self, key: tuple[str, str]) -> _DocumentRuns:
         known = self._documents.peek(key)
@@ -113,9 +196,61 @@ class Runs:
             self._documents.put(key, known)
         return known
 
+    async def _put(
+        self,
+        key: tuple[str, str],
+        before: _DocumentRuns,
+        line: RunRecord,
+        runs: tuple[RunRecord, ...],
+        *,
+        synced: bool,
+    ) -> None:
+        """Add a line to a document's file, or write the file anew if it has no room."""
+        # If writing fails, half a line may be there; the next record reads the file again.
+        self._documents.forget(key)
+        if not before.room:
+            await to_thread.run_sync(_write, before.path, key[1], runs)
+            room = MAX_LINES - len(runs)
+        elif synced:
+            await to_thread.run_sync(atomic.append, before.path, _line(line))
+            room = before.room - 1
+        else:
+            await self._writer.append(before.path, _line(line))
+            room = before.room - 1
+        self._documents.put(key, _DocumentRuns(before.path, runs, room))
+
     def _path(self, project_id: str, document_id: str) -> Path:
         name = sha256(document_id.encode()).hexdigest()[:32]
         return self._folder / project_id / f"{name}.jsonl"
+
+    def _locate(self, project_id: str, run_id: str) -> str:
+        """Find the document of a run in the files; of several, that of the latest run."""
+        found = [
+            (run.at_ms, document_id)
+            for document_id, run in self._runs_in(project_id, run_id.encode())
+            if run.run_id == run_id
+        ]
+        if not found:
+            raise _no_such_run(run_id)
+        return max(found)[1]
+
+    def _runs_in(self, project_id: str, holding: bytes = b"") -> Iterator[DocumentRun]:
+        """Read the runs of all files of a project that hold some bytes."""
+        for path in sorted((self._folder / project_id).glob("*.jsonl")):
+            if versioned_json.is_aside(path):
+                continue
+            try:
+                data = path.read_bytes()
+                if holding not in data:
+                    continue
+                head, lines = _parse(path, data)
+            except (OSError, DaemonError, versioned_json.DamagedFileError) as error:
+                log.warning("runs_not_read", file=path.name, error=type(error).__name__)
+                continue
+            # One that was put there by hand is nobody's.
+            if path == self._path(project_id, head.document_id):
+                runs = _retained(_last_lines(lines))
+                yield from (DocumentRun(head.document_id, run) for run in runs)
 
 
 def is_whole(line: bytes) -> bool:
@@ -123,22 +258,57 @@ def is_whole(line: bytes) -> bool:
     return _decode(line) is not None
 
 
+def _summary_with(summary: RunSummary | str, accepted: AcceptedText | None) -> RunSummary | str:
+    if accepted is None:
+        return summary
+    brief = summary if isinstance(summary, RunSummary) else RunSummary()
+    return replace(brief, excerpt=accepted.excerpt, characters=accepted.characters)
+
+
+def _no_such_run(run_id: str) -> DaemonError:
+    return DaemonError(
+        ErrorCode.NOT_FOUND,
+        "There is no such run any more; `ai:run:list` lists those that can be decided on.",
+        runId=run_id,
+    )
+
+
+def _retained(runs: Iterable[RunRecord]) -> tuple[RunRecord, ...]:
+    """Leave out the oldest runs, accepted ones and others apart."""
+    listed = list(runs)
+    accepted = [run.number for run in listed if run.status is RunStatus.ACCEPTED]
+    others = [run.number for run in listed if run.status is not RunStatus.ACCEPTED]
+    kept = {*accepted[-MAX_RECENT_SUMMARY:], *others[-MOST_NOT_ACCEPTED:]}
+    return tuple(run for run in listed if run.number in kept)
+
+
 def _read_file(path: Path) -> _DocumentRuns:
     with disk_errors(FOLDER):
         try:
-            head, *lines = path.read_bytes().split(b"\n")
+            data = path.read_bytes()
         except FileNotFoundError:
             return _DocumentRuns(path)
     try:
-        versioned_json.decode(head, _Head, version=VERSION, name=path.name)
+        head, lines = _parse(path, data)
     except versioned_json.DamagedFileError as damage:
         log.warning("runs_set_aside", file=versioned_json.set_aside(path), damage=str(damage))
         return _DocumentRuns(path)
-    runs = [run for line in lines if (run := _decode(line)) is not None]
-    # A line that was torn by a kill makes the next record write the file anew.
-    whole = len(runs) == len(lines) - 1 and lines[-1] == b""
-    room = max(0, MAX_LINES - len(runs)) if whole else 0
-    return _DocumentRuns(path, tuple(runs[-MAX_RECENT_SUMMARY:]), room)
+    whole = all(map(is_whole, lines[:-1])) and lines[-1] == b""
+    # A line that was torn by a kill makes the next record write the file anew; so does version 1,
+    # which knew no decisions.
+    room = max(0, MAX_LINES - len(lines) + 1) if whole and head.version == VERSION else 0
+    return _DocumentRuns(path, _retained(_last_lines(lines)), room)
+
+
+def _parse(path: Path, data: bytes) -> tuple[_Head, list[bytes]]:
+    first, *lines = data.split(b"\n")
+    return versioned_json.decode(first, _Head, version=VERSION, name=path.name), lines or [b""]
+
+
+def _last_lines(lines: Iterable[bytes]) -> Iterable[RunRecord]:
+    """Return the last line of each run, in the order of the runs."""
+    runs = (run for line in lines if (run := _decode(line)) is not None)
+    return {run.number: run for run in runs}.values()
 
 
 def _decode(line: bytes) -> RunRecord | None:

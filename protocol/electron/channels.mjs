@@ -6,6 +6,9 @@ export const PROTOCOL_VERSION = 1;
 /** What a page may call. */
 export const RENDERER_CHANNELS = Object.freeze([
   "ai:config:get",
+  "ai:run:accept",
+  "ai:run:discard",
+  "ai:run:list",
   "ai:skill:cancel",
   "ai:skill:run",
   "app:health",

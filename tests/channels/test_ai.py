@@ -409,17 +409,101 @@ async def test_preferred_terms_are_judged(novel: Novel) -> None:
 
 
 @pytest.mark.requirement("SK-034")
-async def test_the_next_run_knows_what_the_last_ones_came_to(novel: Novel) -> None:
-    await novel.script({"text": "他终于睡着了。"}, {"text": "天亮了。"})
-    await novel.run(input="写困意")
-    await novel.run()
+async def test_the_next_run_knows_what_was_accepted_of_the_last_ones(novel: Novel) -> None:
+    await novel.script({"text": "他终于睡着了。"}, {"text": "天亮了。"}, {"text": "又下雨了。"})
+    for run_id in ("r1", "r2", "r3"):
+        await novel.run(input=f"写{run_id}", runId=run_id)
+    pending = await novel.run()
+    for channel, run_id in (("accept", "r1"), ("discard", "r2")):
+        await novel.client.call(f"ai:run:{channel}", novel.params | {"runId": run_id})
 
     run = await novel.run()
     elsewhere = await novel.run(documentId="二.md")
 
-    assert "指令：写困意\n产出（7 字）：他终于睡着了。" in run["output"]
-    assert "天亮了。" in run["output"]
-    assert "他终于睡着了" not in elsewhere["output"]
+    assert "已采纳" not in pending["output"]
+    assert (
+        "### ref:runs/1\n技能：续写\n指令：写r1\n已采纳（7 字）：他终于睡着了。\n" in run["output"]
+    )
+    assert "天亮了" not in run["output"] + pending["output"]
+    assert "又下雨了" not in run["output"] + pending["output"]
+    assert "睡着了" not in elsewhere["output"]
+
+
+async def test_what_was_undone_is_forgotten(novel: Novel) -> None:
+    await novel.script({"text": "他终于睡着了。"})
+    await novel.run(runId="r1")
+    await novel.client.call("ai:run:accept", novel.params | {"runId": "r1"})
+    accepted = await novel.assemble()
+
+    await novel.client.call("ai:run:discard", novel.params | {"runId": "r1"})
+    discarded = await novel.assemble()
+
+    assert "睡着了" in accepted["prompt"]
+    assert "睡着了" not in discarded["prompt"]
+
+
+async def test_only_what_was_taken_over_is_remembered(novel: Novel) -> None:
+    secret = "sk-THIS_SHOULD_BE_REDACTED_0123456789"
+    await novel.script({"text": "他终于睡着了。天亮了。"})
+    await novel.run(runId="r1")
+
+    decided = await novel.client.call(
+        "ai:run:accept", novel.params | {"runId": "r1", "text": f"天亮了。{secret}"}
+    )
+
+    prompt = (await novel.assemble())["prompt"]
+    assert "已采纳（41 字）：天亮了。***REDACTED***\n" in prompt
+    assert "睡着了" not in prompt
+    assert decided["run"]["excerpt"] == "天亮了。***REDACTED***"
+    assert decided["run"]["characters"] == 41
+
+
+async def test_runs_are_listed_with_what_was_decided(novel: Novel) -> None:
+    await novel.script({"text": "一。"}, {"text": "二。"})
+    await novel.run(runId="r1", input="快")
+    await novel.run(runId="r2", documentId="二.md")
+    await novel.client.call("ai:run:discard", novel.params | {"runId": "r1"})
+
+    async def listed(**filters: Any) -> list[tuple[str, str, str]]:
+        found = await novel.client.call("ai:run:list", novel.params | filters)
+        return [(run["runId"], run["documentId"], run["status"]) for run in found["runs"]]
+
+    assert sorted(await listed()) == [("r1", "一.md", "discarded"), ("r2", "二.md", "pending")]
+    assert await listed(documentId="二.md") == [("r2", "二.md", "pending")]
+    assert await listed(status="discarded") == [("r1", "一.md", "discarded")]
+    assert await listed(status="accepted") == await listed(documentId="三.md") == []
+    assert len(await listed(limit=1)) == 1
+    (run,) = (await novel.client.call("ai:run:list", novel.params | {"documentId": "一.md"}))[
+        "runs"
+    ]
+    assert (run["skillName"], run["instruction"], run["excerpt"]) == ("续写", "快", "一。")
+    assert run["decidedAtMs"] >= run["atMs"]
+
+
+@pytest.mark.parametrize("channel", ["ai:run:accept", "ai:run:discard"])
+async def test_deciding_on_an_unknown_run_is_a_clear_error(novel: Novel, channel: str) -> None:
+    await novel.run(runId="r1")
+
+    unknown = await novel.client.failure(channel, novel.params | {"runId": "r2"})
+    malformed = await novel.client.failure(channel, novel.params | {"runId": "../r1"})
+    elsewhere = await novel.client.failure(channel, {"projectId": "prj_none", "runId": "r1"})
+
+    assert (unknown.code, unknown.details) == ("NOT_FOUND", {"runId": "r2"})
+    assert (malformed.code, malformed.details["field"]) == ("INVALID_ARGUMENT", "runId")
+    assert elsewhere.code == "NOT_FOUND"
+
+
+async def test_a_page_decides_on_runs(novel: Novel, server: Server) -> None:
+    await novel.run(runId="r1")
+
+    async with in_memory(server, role=Role.RENDERER) as page:
+        decided = await page.call("ai:run:accept", novel.params | {"runId": "r1"})
+        again = await page.call("ai:run:accept", novel.params | {"runId": "r1"})
+        listed = await page.call("ai:run:list", novel.params)
+
+    assert decided["run"]["status"] == "accepted"
+    assert again == decided
+    assert listed["runs"] == [decided["run"]]
 
 
 async def test_a_secret_reaches_neither_prompt_nor_record(novel: Novel, session: Any) -> None:

@@ -86,7 +86,8 @@ async def novel(client: Client, tmp_path: Path, asked: list[str]) -> Novel:
     for kind, (layer, _) in HOSTS.items():
         await client.call("context:source:register", {"layer": layer, "name": kind, "kind": kind})
     await novel.script({"text": "摘要标记"})
-    await novel.run(skillId="builtin:polish", cursorPosition=0)
+    run = await novel.run(skillId="builtin:polish", cursorPosition=0)
+    await client.call("ai:run:accept", novel.params | {"runId": run["runId"]})
     await until_indexed(novel)
     asked.clear()
     return novel

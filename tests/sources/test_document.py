@@ -18,6 +18,7 @@ from creonowd.sources.document import (
     LocatedDocument,
     Position,
     RecentRunsSource,
+    accepted_summary,
     open_document,
     outline,
     place_in,
@@ -25,7 +26,7 @@ from creonowd.sources.document import (
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
-from creonowd.workspace.runs import RunRecord, Runs
+from creonowd.workspace.runs import RunRecord, Runs, RunStatus, RunSummary
 from testing.clients import RecordingPeer
 
 
@@ -209,8 +210,11 @@ def ask(count: int, document_id: str | None = "a.md") -> SourceQuery:
 async def recorded(user_data: Path, count: int) -> RecentRunsSource:
     runs = Runs(user_data)
     for number in range(count):
-        summary = msgspec.structs.replace(RUN, summary=f"第{number}次")
-        await runs.record("prj_1", "a.md", summary)
+        summary = RunSummary(skill_name="续写", excerpt=f"第{number}次", characters=3)
+        await runs.record(
+            "prj_1", "a.md", msgspec.structs.replace(RUN, run_id=f"r{number}", summary=summary)
+        )
+        await runs.decide("prj_1", f"r{number}", RunStatus.ACCEPTED, number)
     return RecentRunsSource(runs)
 
 
@@ -220,9 +224,35 @@ async def test_the_last_runs_are_given_oldest_first(tmp_path: Path) -> None:
 
     fetched = await source.fetch(ask(3))
 
-    assert [fragment.text for fragment in fetched.fragments] == ["第2次", "第3次", "第4次"]
+    assert [fragment.text for fragment in fetched.fragments] == [
+        f"技能：续写\n已采纳（3 字）：第{number}次" for number in (2, 3, 4)
+    ]
     assert [fragment.source_ref for fragment in fetched.fragments] == ["runs/3", "runs/4", "runs/5"]
     assert {fragment.score for fragment in fetched.fragments} == {1.0}
+
+
+async def test_a_run_that_was_not_accepted_is_not_given(tmp_path: Path) -> None:
+    runs = Runs(tmp_path)
+    for name in ("pending", "accepted", "discarded"):
+        await runs.record("prj_1", "a.md", msgspec.structs.replace(RUN, run_id=name, summary=name))
+    await runs.decide("prj_1", "accepted", RunStatus.ACCEPTED, 1)
+    await runs.decide("prj_1", "discarded", RunStatus.DISCARDED, 1)
+
+    fetched = await RecentRunsSource(runs).fetch(ask(10))
+
+    assert [fragment.text for fragment in fetched.fragments] == ["accepted\n已采纳"]
+    assert [fragment.source_ref for fragment in fetched.fragments] == ["runs/2"]
+
+
+async def test_the_summary_names_the_instruction_and_what_was_accepted() -> None:
+    summary = RunSummary(
+        skill_name="续写", instruction="更紧张些", excerpt="林远推门。", characters=5
+    )
+    asked = msgspec.structs.replace(RUN, summary=summary)
+    empty = msgspec.structs.replace(RUN, summary=RunSummary(skill_name="续写", characters=1))
+
+    assert accepted_summary(asked) == "技能：续写\n指令：更紧张些\n已采纳（5 字）：林远推门。"
+    assert accepted_summary(empty) == "技能：续写\n已采纳：无"
 
 
 async def test_nothing_is_given_that_was_not_asked_for(tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ function sample(channel, payload, check) {
 /** @param {Story} story */
 const inProject = ({ projectId }) => ({ projectId });
 /** @param {Story} story */
+const oneRun = ({ projectId }) => ({ projectId, runId: "run_sample" });
+/** @param {Story} story */
 const atCursor = ({ projectId }) => ({
   projectId,
   documentId: "第一章.md",
@@ -156,8 +158,11 @@ export const SAMPLES = [
   ),
   sample("context:source:unregister", { name: "kg" }, ({ unregistered }) => unregistered),
 
-  sample("ai:skill:run", atCursor, ({ output }) => output.includes("林远")),
+  sample("ai:skill:run", (story) => ({ ...atCursor(story), ...oneRun(story) }), ({ output }) => output.includes("林远")),
   sample("ai:skill:cancel", { runId: "run_none" }, ({ canceled }) => !canceled),
+  sample("ai:run:list", inProject, ({ runs }) => runs.length === 1 && runs[0].status === "pending"),
+  sample("ai:run:accept", oneRun, ({ run }) => run.status === "accepted"),
+  sample("ai:run:discard", oneRun, ({ run }) => run.status === "discarded"),
   sample("ai:config:get", {}, ({ provider }) => provider === "fake"),
 
   sample(
