@@ -3,9 +3,10 @@
 import contextlib
 import errno
 import os
+import re
 from collections.abc import Generator
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 from creonowd.model import Model
 
@@ -61,6 +62,46 @@ class ErrorCode(StrEnum):
     AI_NOT_CONFIGURED = "AI_NOT_CONFIGURED"
 
 
+class Language(StrEnum):
+    """The language of messages; prompts never depend on it.
+
+    `DEFAULT` is that of a client which names no `locale`: English, but for the warnings that the
+    specification spells out in Chinese.
+    """
+
+    DEFAULT = "default"
+    ENGLISH = "en"
+    CHINESE = "zh"
+
+
+def language_of(locale: str | None) -> Language:
+    """Return the language of a locale such as `zh-CN`, `zh_CN.UTF-8` or `en`."""
+    if not locale:
+        return Language.DEFAULT
+    is_chinese = re.match(r"zh(?![a-z])", locale, re.IGNORECASE)
+    return Language.CHINESE if is_chinese else Language.ENGLISH
+
+
+class Wording(NamedTuple):
+    """A text for people, in both languages."""
+
+    english: str
+    chinese: str
+
+    def text(self, *, chinese: bool) -> str:
+        """Return the text in one language."""
+        return self.chinese if chinese else self.english
+
+    def format(self, *values: object) -> "Wording":
+        """Put values into both texts."""
+        return Wording(self.english.format(*values), self.chinese.format(*values))
+
+
+def same_wording(text: str) -> Wording:
+    """Return what reads the same in both languages: a name, a path, a quotation."""
+    return Wording(text, text)
+
+
 class Meaning(Model):
     """The number and the general message of an error code."""
 
@@ -71,13 +112,28 @@ class Meaning(Model):
 
 
 class DaemonError(Exception):
-    """A failure that is reported to the client: a code, a message that says what to do, details."""
+    """A failure that is reported to the client: a code, a message that says what to do, details.
 
-    def __init__(self, code: ErrorCode, message: str | None = None, **details: Any) -> None:
+    A message that is given in English alone has the catalogue's text as its Chinese one.
+    """
+
+    def __init__(
+        self, code: ErrorCode, message: "str | Wording | None" = None, **details: Any
+    ) -> None:
         self.code = code
-        self.message = CATALOGUE[code].english if message is None else message
+        general = CATALOGUE[code]
+        if message is None:
+            message = general.english
+        if isinstance(message, str):
+            message = Wording(message, general.chinese)
+        self.wording = message
         self.details = details
         super().__init__(f"{code}: {self.message}")
+
+    @property
+    def message(self) -> str:
+        """The message in English."""
+        return self.wording.english
 
     @property
     def meaning(self) -> Meaning:
@@ -254,112 +310,99 @@ class WarningCode(StrEnum):
     CODE_LAW_UNAVAILABLE = "CODE_LAW_UNAVAILABLE"
 
 
-class Caution(Model):
-    """The general text of a warning code."""
-
-    english: str
-    chinese: str
-
-
-def _caution(english: str, chinese: str) -> Caution:
-    return Caution(english=english, chinese=chinese)
-
-
-WARNINGS: dict[WarningCode, Caution] = {
-    WarningCode.CONTEXT_BUDGET_FALLBACK: _caution(
+WARNINGS: dict[WarningCode, Wording] = {
+    WarningCode.CONTEXT_BUDGET_FALLBACK: Wording(
         "The budget or the tokenizer could not be used; the default profile was.",
         "预算或分词器不可用，已回退到默认预算。",
     ),
-    WarningCode.CONTEXT_BUDGET_CLAMPED: _caution(
+    WarningCode.CONTEXT_BUDGET_CLAMPED: Wording(
         "The window has room for more than 64 000 tokens; a prompt has no more than that.",
         "窗口可容纳更多，但总预算以 64 000 为上限。",
     ),
-    WarningCode.CONTEXT_RULES_OVERBUDGET: _caution(
+    WarningCode.CONTEXT_RULES_OVERBUDGET: Wording(
         "Rules are over their line; the least relevant entities were left out.",
         "规则层超出预算线，已略去相关度最低的实体。",
     ),
-    WarningCode.CONTEXT_MINIMUM_UNMET: _caution(
+    WarningCode.CONTEXT_MINIMUM_UNMET: Wording(
         "The named layer has more text than it was given room for: its tokens, its minimum.",
         "所列层级未达到最小保障（实得 / 保障）。",
     ),
-    WarningCode.CONTEXT_CONSTRAINT_LIMIT: _caution(
+    WarningCode.CONTEXT_CONSTRAINT_LIMIT: Wording(
         "There are more constraints than one assembly may hold; the last ones were left out.",
         "约束条目超过单次上限，已略去末尾的条目。",
     ),
-    WarningCode.CONTEXT_RETRIEVED_CHUNK_LIMIT: _caution(
+    WarningCode.CONTEXT_RETRIEVED_CHUNK_LIMIT: Wording(
         "More passages were found than one assembly may hold.", "召回片段超过单次上限。"
     ),
-    WarningCode.CONTEXT_RETRIEVED_STARVED: _caution(
+    WarningCode.CONTEXT_RETRIEVED_STARVED: Wording(
         "The document left no room for passages; declare `surrounding` in the skill.",
         "正文占满预算，未能注入召回片段；请在技能中声明 surrounding。",
     ),
-    WarningCode.CONTEXT_CURSOR_CLAMPED: _caution(
+    WarningCode.CONTEXT_CURSOR_CLAMPED: Wording(
         "The cursor was past the end of the document and was moved there.",
         "光标超出文档末尾，已移至末尾。",
     ),
-    WarningCode.IMMEDIATE_UNAVAILABLE: _caution(
+    WarningCode.IMMEDIATE_UNAVAILABLE: Wording(
         "The named document is not open and not on disk, or cannot be read.",
         "所列文档未打开且不在磁盘上，或无法读取。",
     ),
-    WarningCode.RULES_UNAVAILABLE: _caution(
-        "A rules file could not be read.", "规则文件无法读取。"
-    ),
-    WarningCode.SETTINGS_UNAVAILABLE: _caution(
+    WarningCode.RULES_UNAVAILABLE: Wording("A rules file could not be read.", "规则文件无法读取。"),
+    WarningCode.SETTINGS_UNAVAILABLE: Wording(
         "A settings file could not be read.", "设定文件无法读取。"
     ),
-    WarningCode.CONSTRAINTS_UNAVAILABLE: _caution(
+    WarningCode.CONSTRAINTS_UNAVAILABLE: Wording(
         "The constraints file could not be read, so the prompt has no constraints.",
         "约束文件无法读取，所有约束均未注入。",
     ),
-    WarningCode.CHARACTERS_UNAVAILABLE: _caution(
+    WarningCode.CHARACTERS_UNAVAILABLE: Wording(
         "A character file could not be read.", "角色文件无法读取。"
     ),
-    WarningCode.KG_UNAVAILABLE: _caution(
+    WarningCode.KG_UNAVAILABLE: Wording(
         "The knowledge graph did not answer; its part is missing.", "知识图谱数据未注入"
     ),
-    WarningCode.MEMORY_UNAVAILABLE: _caution(
+    WarningCode.MEMORY_UNAVAILABLE: Wording(
         "The memory did not answer; its part is missing.", "记忆数据未注入"
     ),
-    WarningCode.RAG_UNAVAILABLE: _caution(
+    WarningCode.RAG_UNAVAILABLE: Wording(
         "Retrieval did not answer; its part is missing.", "检索数据未注入"
     ),
-    WarningCode.SOURCE_UNAVAILABLE: _caution(
+    WarningCode.SOURCE_UNAVAILABLE: Wording(
         "A host source did not answer; its part is missing.", "宿主数据源未注入"
     ),
-    WarningCode.SOURCE_WARNING: _caution(
+    WarningCode.SOURCE_WARNING: Wording(
         "The named host source has something to say.", "所列宿主数据源的提示"
     ),
-    WarningCode.RETRIEVAL_INDEXING: _caution(
+    WarningCode.RETRIEVAL_INDEXING: Wording(
         "The index is still being built; passages may be missing.", "索引尚在建立，召回可能不完整。"
     ),
-    WarningCode.OUTLINE_UNAVAILABLE: _caution("The outline could not be read.", "大纲无法读取。"),
-    WarningCode.RUNS_UNAVAILABLE: _caution(
+    WarningCode.OUTLINE_UNAVAILABLE: Wording("The outline could not be read.", "大纲无法读取。"),
+    WarningCode.RUNS_UNAVAILABLE: Wording(
         "The summaries of recent runs could not be read.", "最近运行摘要无法读取。"
     ),
-    WarningCode.SKILL_UNKNOWN: _caution(
+    WarningCode.SKILL_UNKNOWN: Wording(
         "There is no such skill; the general profile was used. `skill:list` names all skills.",
         "没有此技能，已使用通用配置；skill:list 列出全部技能。",
     ),
-    WarningCode.SKILL_SOURCE_ABSENT: _caution(
+    WarningCode.SKILL_SOURCE_ABSENT: Wording(
         "The skill asks for a source that nobody offers.", "技能所需的数据源不存在。"
     ),
-    WarningCode.AI_REWRITE_FAILED: _caution(
+    WarningCode.AI_REWRITE_FAILED: Wording(
         "Writing again failed with the named code; the first attempt is given.",
         "重写失败（见所列代码），保留第一稿。",
     ),
-    WarningCode.SUMMARY_FALLBACK: _caution(
+    WarningCode.SUMMARY_FALLBACK: Wording(
         "The model could not summarise; an extract took its place.",
         "模型摘要失败，已改用抽取式摘要。",
     ),
-    WarningCode.HISTORY_TORN_LINE: _caution(
+    WarningCode.HISTORY_TORN_LINE: Wording(
         "The last line of the history was torn by a crash and was dropped.",
         "历史记录最后一行因崩溃损坏，已丢弃。",
     ),
-    WarningCode.HISTORY_DAMAGED_LINE: _caution(
+    WarningCode.HISTORY_DAMAGED_LINE: Wording(
         "Lines of the history were damaged and left out; the number follows.",
         "历史记录中有损坏的行，已跳过。",
     ),
-    WarningCode.CODE_LAW_UNAVAILABLE: _caution(
+    WarningCode.CODE_LAW_UNAVAILABLE: Wording(
         "code_law.md is there but cannot be read as text.", "code_law.md 无法作为文本读取。"
     ),
 }
@@ -393,8 +436,3 @@ def disk_errors(what: str) -> Generator[None]:
         yield
     except OSError as error:
         raise disk_error(error, what) from error
-
-
-def warning_text(code: WarningCode) -> str:
-    """Return a warning code with its text, in the language of the IDE."""
-    return f"{code}: {WARNINGS[code].chinese}"

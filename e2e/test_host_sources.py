@@ -173,9 +173,18 @@ def test_the_graph_is_not_available(novel: HostedNovel, manner: str) -> None:
 @pytest.mark.parametrize(
     ("offer", "warning"),
     [
-        ({"layer": "settings", "kind": "memory"}, "MEMORY_UNAVAILABLE: 记忆数据未注入"),
-        ({"layer": "retrieved", "kind": "memory"}, "MEMORY_UNAVAILABLE: 记忆数据未注入"),
-        ({"layer": "retrieved", "kind": "rag"}, "RAG_UNAVAILABLE: 检索数据未注入"),
+        (
+            {"layer": "settings", "kind": "memory"},
+            "MEMORY_UNAVAILABLE: The memory did not answer; its part is missing.",
+        ),
+        (
+            {"layer": "retrieved", "kind": "memory"},
+            "MEMORY_UNAVAILABLE: The memory did not answer; its part is missing.",
+        ),
+        (
+            {"layer": "retrieved", "kind": "rag"},
+            "RAG_UNAVAILABLE: Retrieval did not answer; its part is missing.",
+        ),
         ({"layer": "retrieved", "kind": "custom"}, "SOURCE_UNAVAILABLE: 图谱"),
     ],
 )
@@ -262,7 +271,7 @@ def test_two_hosts_and_one_of_them_is_slow(novel: HostedNovel) -> None:
         result = novel.assemble()
 
     assert OF_THE_GRAPH in result["systemPrompt"]
-    assert "RAG_UNAVAILABLE: 检索数据未注入" in result["warnings"]
+    assert "RAG_UNAVAILABLE: Retrieval did not answer; its part is missing." in result["warnings"]
     assert KG_UNAVAILABLE not in result["warnings"]
 
 

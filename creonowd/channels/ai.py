@@ -147,7 +147,7 @@ async def get_config(session: Session, params: GetConfig) -> AiConfig:
     if params.project_id is not None:
         await session.projects.find(params.project_id)
     readiness = await session.ai.readiness()
-    profile = await session.budgets.effective(params.project_id)
+    profile = (await session.budgets.effective(params.project_id)).profile
     settings = session.settings
     return AiConfig(
         provider=settings.ai_provider,

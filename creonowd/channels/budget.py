@@ -4,8 +4,9 @@ from anyio import to_thread
 from msgspec import UNSET, UnsetType
 
 from creonowd.context.budget import BudgetChange, BudgetProfile
+from creonowd.context.notice import Caution, Notice, show
 from creonowd.engine.services import Session
-from creonowd.errors import WarningCode
+from creonowd.errors import WarningCode, Wording
 from creonowd.model import Params, Result
 from creonowd.rpc.channel import Channel
 from creonowd.tokens.tables import check_tokenizer_version, encoding_for
@@ -48,19 +49,20 @@ class TokenCount(Result):
     tokenizer_version: str
     tokenizer_exact: bool
     warnings: list[str] | UnsetType = UNSET
+    notices: list[Notice] | UnsetType = UNSET
 
 
 async def get_budget(session: Session, params: GetBudget) -> BudgetProfile:
     """Return the budget of a project; without one of its own it has the default."""
     await _check_project(session, params.project_id)
-    return await session.budgets.get(params.project_id)
+    return (await session.budgets.get(params.project_id)).shown(session.language)
 
 
 async def update_budget(session: Session, params: UpdateBudget) -> BudgetProfile:
     """Change the budget, or fail with CONTEXT_BUDGET_CONFLICT if someone else did first."""
     await _check_project(session, params.project_id)
     change = params if params.profile is None else params.profile
-    return await session.budgets.update(change, params.project_id)
+    return (await session.budgets.update(change, params.project_id)).shown(session.language)
 
 
 async def _check_project(session: Session, project_id: str | None) -> None:
@@ -80,21 +82,30 @@ async def count_tokens(session: Session, params: CountTokens) -> TokenCount:
         abandon_on_cancel=True,
         limiter=session.tokenizers.encoders,
     )
+    code = WarningCode.CONTEXT_BUDGET_FALLBACK
+    warnings, notices = show([Caution(code=code, said=reason)] if reason else (), session.language)
     return TokenCount(
         tokens=tokens,
         tokenizer_id=tokenizer.id,
         tokenizer_version=tokenizer.version,
         tokenizer_exact=match.exact and not reason,
-        warnings=[f"{WarningCode.CONTEXT_BUDGET_FALLBACK}: {reason}"] if reason else UNSET,
+        warnings=warnings or UNSET,
+        notices=notices or UNSET,
     )
 
 
-def _count(tokenizer: Tokenizer, text: str) -> tuple[int, str]:
+def _count(tokenizer: Tokenizer, text: str) -> tuple[int, Wording | None]:
     """Count a text; also return the reason if bytes were counted instead of tokens."""
     if not tokenizer.exact:
-        return tokenizer.count(text), "the tokenizer is unusable, bytes were counted"
-    too_long = "white space beyond what the tokenizer takes was counted in bytes"
-    return tokenizer.count(text), too_long if has_endless_space(text) else ""
+        return tokenizer.count(text), _BYTES
+    return tokenizer.count(text), _TOO_LONG if has_endless_space(text) else None
+
+
+_BYTES = Wording("the tokenizer is unusable, bytes were counted", "分词器不可用，改按字节计数")
+_TOO_LONG = Wording(
+    "white space beyond what the tokenizer takes was counted in bytes",
+    "空白过长，超出分词器所能处理的部分按字节计数",
+)
 
 
 CHANNELS = (

@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, Raw, UnsetType, field
 
 from creonowd import __version__
 from creonowd.engine.services import Session
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, language_of
 from creonowd.model import Empty, Model, Params, Result
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Channel, Deadline, Role
@@ -24,7 +24,11 @@ class Program(Model):
 
 
 class Initialize(Params):
-    """The client, and how it counts positions. All optional: each transport has defaults."""
+    """The client, and how it counts positions. All optional: each transport has defaults.
+
+    `locale`, such as `zh-CN` or `en`, is the language of every message: errors, warnings, the
+    judge's reasons, the names of skills. It never changes a prompt.
+    """
 
     client_info: Program | None = None
     protocol_version: int | None = None
@@ -115,7 +119,7 @@ async def initialize(session: Session, params: Initialize) -> Initialized:
             minCompatible=MIN_COMPATIBLE,
         )
     peer.utf16 = params.position_encoding == "utf-16"
-    peer.chinese = (params.locale or "").lower().startswith("zh")
+    peer.language = language_of(params.locale)
     peer.client = "" if params.client_info is None else params.client_info.name[:100]
     if params.parent_pid is not None and peer.role is Role.OWNER:
         session.server.host.watch_parent(params.parent_pid)

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 
+from creonowd.context.notice import Notice, show
 from creonowd.context_files.files import ConversationKey
 from creonowd.context_files.records import ContextRef
 from creonowd.context_files.slices import fits
@@ -144,6 +145,7 @@ class HistoryAppended(Reply):
     preview: str | UnsetType = UNSET
     ref: ContextRef | UnsetType = UNSET
     warnings: list[str]
+    notices: list[Notice]
 
 
 class ReadHistory(InConversation):
@@ -167,6 +169,7 @@ class HistoryRounds(Reply):
     rounds: list[HistoryRound]
     total_rounds: int
     warnings: list[str]
+    notices: list[Notice]
 
 
 class ClearHistory(InConversation):
@@ -191,13 +194,15 @@ async def append_history(session: Session, params: AppendHistory) -> HistoryAppe
     history, kept = await append_messages(session.histories, intake, key, read, contents)
     reported = [_kept_message(message, text) for message, text in kept]
     big = next((one for one in reported if one.preview is not UNSET), None)
+    warnings, notices = show(history.warnings, session.language)
     return HistoryAppended(
         appended=len(kept),
         total_rounds=len(history.rounds),
         messages=reported,
         preview=UNSET if big is None else big.preview,
         ref=UNSET if big is None else big.ref,
-        warnings=history.warnings,
+        warnings=warnings,
+        notices=notices,
     )
 
 
@@ -207,13 +212,15 @@ async def read_history(session: Session, params: ReadHistory) -> HistoryRounds:
     rounds = history.rounds if params.before is None else history.rounds[: params.before]
     if params.limit is not None:
         rounds = rounds[-params.limit :]
+    warnings, notices = show(history.warnings, session.language)
     return HistoryRounds(
         rounds=[
             HistoryRound(index=one.index, finished=one.finished, messages=list(one.messages))
             for one in rounds
         ],
         total_rounds=len(history.rounds),
-        warnings=history.warnings,
+        warnings=warnings,
+        notices=notices,
     )
 
 

@@ -14,6 +14,7 @@ from creonowd.context.budget import BudgetProfile, allowances_of
 from creonowd.context.evidence import Decision, LayerOutcome, drop_unread, of_layer, summarise_layer
 from creonowd.context.fragment import DYNAMIC, STABLE, Action, Fragment, Layer, Rule
 from creonowd.context.manuscript import Manuscript
+from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Plan, shows_document
 from creonowd.context.render import Rendered, join, render_layer
 from creonowd.context.rules_layer import mentioned_entities
@@ -52,13 +53,11 @@ from creonowd.context.user_content import (
     trim_user_content,
 )
 from creonowd.context.window import surroundings_of
-from creonowd.errors import WarningCode, warning_text
+from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
 from creonowd.tokens.tokenizer import ByteTokenizer, Counts, Tokenizer
 
 BATCH = 500
-
-LayerWarning = tuple[Layer | None, str]
 
 
 class Assembly(Model):
@@ -69,7 +68,7 @@ class Assembly(Model):
     user_content: Rendered
     prompt_hash: str
     layers: dict[Layer, LayerOutcome]
-    warnings: tuple[LayerWarning, ...]
+    warnings: tuple[Caution, ...]
     failures: tuple[Failure, ...]
     tokenizer: Tokenizer
 
@@ -165,7 +164,7 @@ def without_tokenizer(plan: Plan) -> Plan:
     return replace(
         plan,
         allowances=allowances_of(BudgetProfile()),
-        warnings=(*plan.warnings, WarningCode.CONTEXT_BUDGET_FALLBACK),
+        warnings=(*plan.warnings, Caution(code=WarningCode.CONTEXT_BUDGET_FALLBACK)),
     )
 
 
@@ -304,26 +303,34 @@ def _warnings(
     trimmed: TrimmedPrompt,
     layers: Mapping[Layer, LayerOutcome],
     tools: TextTools,
-) -> Iterator[LayerWarning]:
+) -> Iterator[Caution]:
     """Return the warnings of the plan, of the sources and of trimming."""
-    for warning in plan.warnings:
-        yield None, visible_ref(warning, tools)
-    for layer, warning in gathered.warnings:
-        yield layer, visible_ref(warning, tools)
+    for warning in (*plan.warnings, *gathered.warnings):
+        yield warning.cleaned(lambda text: visible_ref(text, tools))
     rules, retrieved = layers[Layer.RULES], layers[Layer.RETRIEVED]
     if trimmed.system_prompt.rules_over:
-        yield Layer.RULES, WarningCode.CONTEXT_RULES_OVERBUDGET
+        yield Caution(code=WarningCode.CONTEXT_RULES_OVERBUDGET, layer=Layer.RULES)
     if Rule.CONSTRAINT_LIMIT in rules.rules:
-        yield Layer.RULES, WarningCode.CONTEXT_CONSTRAINT_LIMIT
+        yield Caution(code=WarningCode.CONTEXT_CONSTRAINT_LIMIT, layer=Layer.RULES)
     if Rule.CHUNK_LIMIT in retrieved.rules:
-        yield Layer.RETRIEVED, WarningCode.CONTEXT_RETRIEVED_CHUNK_LIMIT
+        yield Caution(code=WarningCode.CONTEXT_RETRIEVED_CHUNK_LIMIT, layer=Layer.RETRIEVED)
     if plan.skill.rules is None and retrieved.truncated and not retrieved.chunks:
-        yield Layer.RETRIEVED, warning_text(WarningCode.CONTEXT_RETRIEVED_STARVED)
+        starved = caution(WarningCode.CONTEXT_RETRIEVED_STARVED)
+        yield replace(starved, layer=Layer.RETRIEVED)
     for layer, outcome in layers.items():
         minimum = plan.allowances.minimum(layer)
         if outcome.is_below(minimum):
-            figures = f"{outcome.tokens} / {minimum} tokens"
-            yield layer, f"{WarningCode.CONTEXT_MINIMUM_UNMET}: {layer}（{figures}）"
+            yield _minimum_unmet(layer, outcome.tokens, minimum)
+
+
+def _minimum_unmet(layer: Layer, tokens: int, minimum: int) -> Caution:
+    figures = f"{tokens} / {minimum} tokens"
+    return Caution(
+        code=WarningCode.CONTEXT_MINIMUM_UNMET,
+        said=Wording(f"{layer} ({figures})", f"{layer}（{figures}）"),
+        layer=layer,
+        details=(("tokens", tokens), ("minimumTokens", minimum)),
+    )
 
 
 def _sent_fragments(plan: Plan, gathered: SourceResults) -> list[Fragment]:

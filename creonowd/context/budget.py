@@ -7,7 +7,8 @@ from typing import TypeVar
 from msgspec import UNSET, UnsetType, structs
 
 from creonowd.context.fragment import Layer
-from creonowd.errors import DaemonError, ErrorCode, WarningCode
+from creonowd.context.notice import Caution, Notice, show
+from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, Wording
 from creonowd.model import Model, Params, Result
 from creonowd.tokens.tables import DEFAULT_ENCODING, ENCODINGS, encoding_for, tokenizer_version
 
@@ -54,6 +55,7 @@ class BudgetProfile(Result):
     total_budget_tokens: int = 6000
     layers: LayerBudgets = LayerBudgets()
     warnings: list[str] | UnsetType = UNSET
+    notices: list[Notice] | UnsetType = UNSET
 
 
 def share(profile: BudgetProfile, layer: str) -> int:
@@ -126,17 +128,38 @@ def with_current_tokenizer(profile: BudgetProfile) -> BudgetProfile:
         tokenizer_id=match.encoding,
         tokenizer_version=tokenizer_version(match.encoding),
         tokenizer_exact=match.exact,
-        warnings=_clamp_warnings(profile),
     )
 
 
-def _clamp_warnings(profile: BudgetProfile) -> list[str] | UnsetType:
-    """Return the warning that the window would allow a larger total, if it would."""
-    remainder = _remainder(*_parts(profile))
-    if remainder <= LARGEST_TOTAL:
-        return UNSET
-    figures = f"窗口可容 {remainder}，总预算按上限 {LARGEST_TOTAL} 计。"
-    return [f"{WarningCode.CONTEXT_BUDGET_CLAMPED}: {figures}"]
+class Budget(Model):
+    """A profile and what is to be said of it."""
+
+    profile: BudgetProfile
+    warnings: tuple[Caution, ...] = ()
+
+    def shown(self, language: Language) -> BudgetProfile:
+        """Return the profile with its warnings, in a client's language."""
+        warnings, notices = show(self.warnings, language)
+        return structs.replace(self.profile, warnings=warnings or UNSET, notices=notices or UNSET)
+
+
+def budget_of(profile: BudgetProfile, *fallback: Caution) -> Budget:
+    """Add the warning that the window would allow a larger total, if it would."""
+    room = _remainder(*_parts(profile))
+    if room <= LARGEST_TOTAL:
+        return Budget(profile=profile, warnings=fallback)
+    clamped = Caution(
+        code=WarningCode.CONTEXT_BUDGET_CLAMPED,
+        said=_CLAMPED.format(room, LARGEST_TOTAL),
+        details=(("windowTokens", room), ("totalBudgetTokens", LARGEST_TOTAL)),
+    )
+    return Budget(profile=profile, warnings=(clamped, *fallback))
+
+
+_CLAMPED = Wording(
+    "the window has room for {}, the total budget is the limit of {}.",
+    "窗口可容 {}，总预算按上限 {} 计。",
+)
 
 
 class LayerChange(Model):
@@ -190,7 +213,7 @@ def apply_change(current: BudgetProfile, change: BudgetChange) -> BudgetProfile:
         version=current.version + 1,
     )
     _check_total(profile)
-    return structs.replace(profile, warnings=_clamp_warnings(profile))
+    return profile
 
 
 def check_profile(profile: BudgetProfile) -> None:

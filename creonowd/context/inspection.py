@@ -14,6 +14,7 @@ from creonowd.context.evidence import Decision
 from creonowd.context.fragment import Action, Layer, Reason, Rule
 from creonowd.context.result import LayerSummary, ModelTarget, Provenance, provenance, summary
 from creonowd.context.system_prompt import PrefixComparison
+from creonowd.errors import Language
 from creonowd.model import Model
 
 T = TypeVar("T")
@@ -113,18 +114,18 @@ def inspect(
     return InspectResult(
         **asdict(provenance(assembly, comparison, target)),
         layers_detail=LayerDetails(
-            **{layer: _detail(assembly, layer, first_short) for layer in Layer}
+            **{layer: _detail(assembly, layer, target.language, first_short) for layer in Layer}
         ),
         totals=_totals(assembly),
         inspect_meta=meta,
     )
 
 
-def _detail(assembly: Assembly, layer: Layer, first_short: int) -> LayerDetail:
+def _detail(assembly: Assembly, layer: Layer, language: Language, first_short: int) -> LayerDetail:
     decisions = assembly.layers[layer].decisions
     allowances = assembly.plan.allowances
     return LayerDetail(
-        **asdict(summary(assembly, layer)),
+        **asdict(summary(assembly, layer, language)),
         content="".join(decision.rendered for decision in decisions),
         fragments=[
             _fragment(decision, _fits_with(allowances, decision, first_short))

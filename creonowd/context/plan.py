@@ -9,6 +9,7 @@ from enum import StrEnum
 
 from creonowd.context.budget import Allowances
 from creonowd.context.fragment import Layer, Omission, Span
+from creonowd.context.notice import Caution
 from creonowd.errors import WarningCode
 from creonowd.model import Model
 from creonowd.text import count_line_ends
@@ -166,7 +167,7 @@ class PlacedDocument(Model):
     """A document whose positions lie inside its text, and a warning if one had to be moved."""
 
     document: Document
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Caution, ...] = ()
 
 
 def place(source_ref: str, text: str, cursor: int, selection: Span | None = None) -> PlacedDocument:
@@ -183,7 +184,11 @@ def place(source_ref: str, text: str, cursor: int, selection: Span | None = None
             cursor=grapheme_floor(text, min(cursor, end)),
             selection=_clamp(selection, text),
         ),
-        warnings=(WarningCode.CONTEXT_CURSOR_CLAMPED,) if beyond else (),
+        warnings=(
+            (Caution(code=WarningCode.CONTEXT_CURSOR_CLAMPED, source_ref=source_ref),)
+            if beyond
+            else ()
+        ),
     )
 
 
@@ -204,7 +209,7 @@ class Plan(Model):
     allowances: Allowances
     document: Document | None = None
     additional_input: str = ""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Caution, ...] = ()
     left_out: tuple[Omission, ...] = ()
     source_timeout_ms: int = 10_000
 

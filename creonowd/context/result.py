@@ -8,7 +8,9 @@ from msgspec.structs import asdict
 from creonowd.context.assemble import Assembly
 from creonowd.context.evidence import TrimEvidence, add_up
 from creonowd.context.fragment import Layer
+from creonowd.context.notice import Notice, show
 from creonowd.context.system_prompt import PrefixChange, PrefixComparison, SystemPrompt
+from creonowd.errors import Language
 from creonowd.model import Model, Result
 from creonowd.redaction import RedactionEvidence
 
@@ -28,7 +30,8 @@ class LayerSummary(Model):
     """One layer of the prompt after trimming.
 
     `tokenCount` is an alias of `tokens`; `truncated` says that something is missing for want of
-    room; `source` names the sources that are in it and `chunks` counts their pieces.
+    room; `source` names the sources that are in it and `chunks` counts their pieces. `warnings` are
+    those of the result whose notice names this layer.
     """
 
     tokens: int
@@ -82,7 +85,7 @@ class CacheBreakPoint(Model):
 class Provenance(Result):
     """How a prompt came about, without the prompt.
 
-    `trimEvidence` has an entry for every candidate, kept ones too. `prefixChange` is there when
+    `notices` are the warnings in parts, with the layer and the source that each is about. `trimEvidence` has an entry for every candidate, kept ones too. `prefixChange` is there when
     a previous call had another stable prefix. `targetTokens` is what the skill aims at.
     """
 
@@ -91,6 +94,7 @@ class Provenance(Result):
     stable_prefix_unchanged: bool
     assembly_order: list[Layer]
     warnings: list[str]
+    notices: list[Notice]
     budget: ContextBudget
     trim_evidence: list[TrimEvidence]
     redaction_evidence: list[RedactionEvidence]
@@ -119,11 +123,15 @@ class AssembleResult(Provenance):
 
 
 class ModelTarget(Model):
-    """The model that the prompt is for; `exact` says whether its own tokenizer counts."""
+    """The model that the prompt is for; `exact` says whether its own tokenizer counts.
+
+    `language` is that of the client which gets the result.
+    """
 
     provider: str = ""
     model: str = ""
     exact: bool = True
+    language: Language = Language.DEFAULT
 
 
 def answer(assembly: Assembly, comparison: PrefixComparison, target: ModelTarget) -> AssembleResult:
@@ -136,20 +144,24 @@ def answer(assembly: Assembly, comparison: PrefixComparison, target: ModelTarget
         user_content=user,
         token_count=assembly.tokens,
         fixed_tokens=assembly.fixed_tokens,
-        layers=LayerSummaries(**{layer: summary(assembly, layer) for layer in Layer}),
+        layers=LayerSummaries(
+            **{layer: summary(assembly, layer, target.language) for layer in Layer}
+        ),
     )
 
 
 def provenance(assembly: Assembly, comparison: PrefixComparison, target: ModelTarget) -> Provenance:
     """Return how a prompt came about, without the prompt."""
     skill = assembly.plan.skill
+    shown = show(assembly.warnings, target.language)
     return Provenance(
         stable_prefix_hash=assembly.system_prompt.hash,
         prompt_hash=assembly.prompt_hash,
         stable_prefix_unchanged=comparison.unchanged,
         prefix_change=comparison.change,
         assembly_order=list(Layer),
-        warnings=[text for _, text in assembly.warnings],
+        warnings=shown.warnings,
+        notices=shown.notices,
         budget=budget(assembly),
         trim_evidence=[*chain(*(assembly.layers[layer].evidence for layer in Layer))],
         redaction_evidence=redaction_evidence(assembly),
@@ -161,16 +173,17 @@ def provenance(assembly: Assembly, comparison: PrefixComparison, target: ModelTa
     )
 
 
-def summary(assembly: Assembly, layer: Layer) -> LayerSummary:
+def summary(assembly: Assembly, layer: Layer, language: Language) -> LayerSummary:
     """Return the summary of one layer."""
     outcome = assembly.layers[layer]
+    warnings = (each for each in assembly.warnings if each.layer is layer)
     return LayerSummary(
         tokens=outcome.tokens,
         token_count=outcome.tokens,
         truncated=outcome.truncated,
         source=list(outcome.sources),
         chunks=outcome.chunks,
-        warnings=[text for other, text in assembly.warnings if other is layer] or UNSET,
+        warnings=show(warnings, language).warnings or UNSET,
     )
 
 

@@ -10,8 +10,10 @@ from typing import Protocol
 
 import anyio
 from anyio import CapacityLimiter
+from msgspec.structs import replace
 
 from creonowd.context.fragment import STABLE, Fragment, Layer, Omission
+from creonowd.context.notice import Caution
 from creonowd.context.plan import (
     CHUNK_LIMIT,
     LONGEST_QUERY,
@@ -57,7 +59,7 @@ class SourceResult(Model, cache_hash=True):
 
     fragments: tuple[Fragment, ...] = ()
     left_out: tuple[Omission, ...] = ()
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Caution, ...] = ()
 
     @property
     def weight(self) -> int:
@@ -84,8 +86,8 @@ class Source(Protocol):
         ...
 
     @property
-    def unavailable(self) -> str:
-        """The warning for a prompt without its text: `CODE` or `CODE: text`."""
+    def unavailable(self) -> Caution:
+        """The warning for a prompt without its text."""
         ...
 
     @property
@@ -156,7 +158,7 @@ class SourceResults(Model):
 
     fragments: dict[Layer, tuple[Fragment, ...]]
     left_out: tuple[Omission, ...] = ()
-    warnings: tuple[tuple[Layer, str], ...] = ()
+    warnings: tuple[Caution, ...] = ()
     failures: tuple[Failure, ...] = ()
 
 
@@ -245,21 +247,21 @@ def _gathered(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]]) -> 
     """Put the answers together; those that end the request are raised, in the order of sources."""
     fragments: dict[Layer, list[Fragment]] = {layer: [] for layer in Layer}
     left_out: list[Omission] = []
-    warnings: list[tuple[Layer, str]] = []
+    warnings: list[Caution] = []
     failures: list[Failure] = []
-    unavailable: list[tuple[Layer, str]] = []
+    unavailable: list[Caution] = []
     for source, answer in pairs:
         if isinstance(answer, DaemonError):
             raise answer
         if isinstance(answer, str):
             failures.append(Failure(source=source.name, layer=source.layer, kind=answer))
-            unavailable.append((source.layer, source.unavailable))
+            unavailable.append(replace(source.unavailable, layer=source.layer))
             continue
         fetched, projects = answer
         _refuse_foreign(project_id, source, projects)
         fragments[source.layer] += fetched.fragments
         left_out += fetched.left_out
-        warnings += [(source.layer, warning) for warning in fetched.warnings]
+        warnings += [replace(warning, layer=source.layer) for warning in fetched.warnings]
     return SourceResults(
         fragments={layer: tuple(found) for layer, found in fragments.items()},
         left_out=tuple(left_out),

@@ -10,11 +10,19 @@ from functools import partial
 from typing import Annotated
 
 import structlog
-from msgspec import Meta, UnsetType, structs
+from msgspec import Meta, structs
 
 from creonowd.context.assemble import Assembly, assemble, without_tokenizer
-from creonowd.context.budget import BudgetChange, BudgetProfile, allowances_of, apply_change
+from creonowd.context.budget import (
+    Budget,
+    BudgetChange,
+    BudgetProfile,
+    allowances_of,
+    apply_change,
+    budget_of,
+)
 from creonowd.context.fragment import Action, FragmentKind, Span
+from creonowd.context.notice import Caution
 from creonowd.context.plan import Plan, SkillNeeds, Task, wants_document
 from creonowd.context.result import ModelTarget, redaction_evidence
 from creonowd.context.system_prompt import PrefixComparison, PrefixKey
@@ -135,11 +143,12 @@ async def _assemble(
     session: Session, project: Project, request: AssembleContext, what_if: WhatIf
 ) -> ClientAssembly:
     async with session.engine.concurrency.reading:
-        profile = await _profile(session, project, what_if)
+        budget = await _budget(session, project, what_if)
+        profile = budget.profile
         match = encoding_for(request.model or profile.model, profile.tokenizer_id)
         check_tokenizer_version(match.encoding, request.tokenizer_version)
         tokenizer = await session.tokenizers.get(match.encoding)
-        plan = await _plan(session, project, request, profile, what_if)
+        plan = await _plan(session, project, request, budget, what_if)
     if isinstance(tokenizer, ByteTokenizer):
         plan = without_tokenizer(plan)
     tools = TextTools(
@@ -150,7 +159,10 @@ async def _assemble(
     )
     sources = session.engine.sources_of(project)
     target = ModelTarget(
-        provider=request.provider or "", model=request.model or profile.model, exact=match.exact
+        provider=request.provider or "",
+        model=request.model or profile.model,
+        exact=match.exact,
+        language=session.language,
     )
     return ClientAssembly(
         assembly=await assemble(plan, sources, tools, session.engine.concurrency),
@@ -162,33 +174,33 @@ async def _assemble(
     )
 
 
-async def _profile(session: Session, project: Project, what_if: WhatIf) -> BudgetProfile:
-    profile = await session.engine.budget_reads.read(
+async def _budget(session: Session, project: Project, what_if: WhatIf) -> Budget:
+    budget = await session.engine.budget_reads.read(
         project.project_id, partial(session.budgets.effective, project.project_id)
     )
     if what_if.profile is None:
-        return profile
-    return apply_change(profile, structs.replace(what_if.profile, version=profile.version))
+        return budget
+    change = structs.replace(what_if.profile, version=budget.profile.version)
+    return budget_of(apply_change(budget.profile, change))
 
 
 async def _plan(
     session: Session,
     project: Project,
     request: AssembleContext,
-    profile: BudgetProfile,
+    budget: Budget,
     what_if: WhatIf,
 ) -> Plan:
     skill, skill_warnings = await _skill(session, project, request.skill_id)
     located = await _locate(session, project, request, skill, what_if)
-    profile_warnings = () if isinstance(profile.warnings, UnsetType) else profile.warnings
     return Plan(
         project_id=project.project_id,
         document_id=request.document_id,
         skill=skill,
-        allowances=allowances_of(profile),
+        allowances=allowances_of(budget.profile),
         document=located.document,
         additional_input=request.additional_input or "",
-        warnings=(*skill_warnings, *profile_warnings, *located.warnings),
+        warnings=(*skill_warnings, *budget.warnings, *located.warnings),
         left_out=located.left_out,
         source_timeout_ms=session.settings.source_timeout_ms,
     )
@@ -196,13 +208,13 @@ async def _plan(
 
 async def _skill(
     session: Session, project: Project, skill_id: str
-) -> tuple[SkillNeeds, tuple[str, ...]]:
+) -> tuple[SkillNeeds, tuple[Caution, ...]]:
     """Find a skill, and warn of summaries that no host offers it."""
     entry = await session.engine.skill_reads.read(
         (project.root, skill_id), partial(session.skills.find, skill_id, project)
     )
     if entry is None:
-        return SkillNeeds(skill_id=skill_id), (WarningCode.SKILL_UNKNOWN,)
+        return SkillNeeds(skill_id=skill_id), (Caution(code=WarningCode.SKILL_UNKNOWN),)
     if entry.faults:
         raise invalid_skill(entry.faults, f"The skill {entry.id} is not valid")
     rules = entry.skill.context_rules
@@ -261,7 +273,7 @@ def log_assembly(assembly: Assembly, elapsed_ms: float, seen_once: SeenOnce) -> 
         budget=assembly.plan.allowances.total,
         stable_prefix_hash=assembly.system_prompt.hash,
         prompt_hash=assembly.prompt_hash,
-        warnings=[str(text).partition(":")[0] for _, text in assembly.warnings],
+        warnings=[warning.code for warning in assembly.warnings],
         elapsed_ms=round(elapsed_ms, 1),
         **{action.value: assembly.count(action) for action in Action},
     )

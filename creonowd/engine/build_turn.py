@@ -6,10 +6,11 @@ from typing import Annotated, NamedTuple
 from anyio import current_effective_deadline, current_time, move_on_after, to_thread
 from msgspec import UNSET, Meta, UnsetType
 
+from creonowd.context.notice import Caution, caution, show
 from creonowd.context.text_tools import TextTools, TokenizerFailedError
 from creonowd.context_files.files import ConversationKey, FileRequest
 from creonowd.engine.services import InConversation, Session
-from creonowd.errors import DaemonError, WarningCode, warning_text
+from creonowd.errors import DaemonError, WarningCode
 from creonowd.history.budget_fit import PINNED, summary_policy, total_tokens
 from creonowd.history.build_result import BuildResult, Part, PartSummary, SummaryNote
 from creonowd.history.code_law import CodeLaw
@@ -78,7 +79,7 @@ async def _text_tools(
     session: Session, project: Project, model: str | None
 ) -> tuple[TextTools, bool]:
     """Return the text tools, and whether the encoding is known to be the model's."""
-    profile = await session.budgets.effective(project.project_id)
+    profile = (await session.budgets.effective(project.project_id)).profile
     match = encoding_for(model or profile.model, profile.tokenizer_id)
     tokenizer = await session.tokenizers.get(match.encoding)
     tools = TextTools(tokenizer, session.redactor, session.engine.memory)
@@ -129,7 +130,7 @@ async def _with_model_summary(
     """Have a model summarise the first rounds, once, if the settings ask for that."""
     if session.settings.history_summariser != "model" or not covers or covers in history.summaries:
         return history
-    profile = await session.budgets.effective(params.project_id)
+    profile = (await session.budgets.effective(params.project_id)).profile
     left = current_effective_deadline() - current_time()
     summariser = ModelSummariser(
         session.ai,
@@ -152,6 +153,7 @@ def _result(session: Session, params: BuildContext, turn: BuiltTurn, *, exact: b
     static = [piece for piece in context.pieces if piece.part in PINNED - {Part.USER_INPUT}]
     key = ConversationKey(params.project_id, params.conversation_id)
     evidence = [piece.evidence for piece in draft.pieces]
+    warnings, notices = show(_warnings(turn), session.language)
     return BuildResult(
         messages=messages,
         token_count=context.tokens,
@@ -166,7 +168,8 @@ def _result(session: Session, params: BuildContext, turn: BuiltTurn, *, exact: b
         redaction_evidence=turn.plan.redactions,
         prefix=session.last_turns.compare(key, messages, len(static), total_tokens(static)),
         code_law_needed=not turn.law.exists,
-        warnings=_warnings(turn),
+        warnings=warnings,
+        notices=notices,
         tokenizer_id=turn.tools.tokenizer.id,
         tokenizer_version=turn.tools.tokenizer.version,
         tokenizer_exact=exact and turn.tools.tokenizer.exact,
@@ -191,13 +194,13 @@ def _summary_note(turn: BuiltTurn) -> SummaryNote | UnsetType:
     )
 
 
-def _warnings(turn: BuiltTurn) -> list[str]:
+def _warnings(turn: BuiltTurn) -> list[Caution]:
     warnings = list(turn.history.warnings)
     stored = turn.history.summaries.get(turn.plan.covers)
     if stored is not None and not stored.by_model:
-        warnings.append(warning_text(WarningCode.SUMMARY_FALLBACK))
+        warnings.append(caution(WarningCode.SUMMARY_FALLBACK))
     if turn.law.problem:
-        warnings.append(warning_text(WarningCode.CODE_LAW_UNAVAILABLE))
+        warnings.append(caution(WarningCode.CODE_LAW_UNAVAILABLE))
     if not turn.tools.tokenizer.exact:
-        warnings.append(warning_text(WarningCode.CONTEXT_BUDGET_FALLBACK))
+        warnings.append(caution(WarningCode.CONTEXT_BUDGET_FALLBACK))
     return warnings

@@ -6,11 +6,12 @@ from msgspec import Meta
 
 from creonowd.context.budget import allowances_of
 from creonowd.context.fragment import Layer
+from creonowd.context.notice import Notice, caution, show
 from creonowd.context.plan import query as text_before
 from creonowd.context.plan import step
 from creonowd.engine.reply_redaction import redact_texts
 from creonowd.engine.services import Session
-from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
+from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.retrieval.project_index import IndexProgress, ProjectIndex
@@ -78,6 +79,7 @@ class RetrieveResult(Result):
     names: list[str]
     index: IndexState
     warnings: list[str]
+    notices: list[Notice]
     redaction_evidence: list[RedactionEvidence]
 
 
@@ -92,12 +94,17 @@ async def retrieve_context(session: Session, params: RetrieveContext) -> Retriev
     entities = session.sources.entities(project)
     explained = await explain(session.sources.passages, entities, project, search)
     passages, evidence = await _passages(session, project, search, explained)
-    indexing = () if explained.complete else (warning_text(WarningCode.RETRIEVAL_INDEXING),)
+    indexing = () if explained.complete else (caution(WarningCode.RETRIEVAL_INDEXING),)
+    located_warnings = (
+        w.cleaned(lambda text: session.redactor.redact(text).text) for w in located.warnings
+    )
+    warnings, notices = show((*located_warnings, *indexing), session.language)
     return RetrieveResult(
         passages=passages,
         names=explained.names,
         index=_state(index, complete=explained.complete),
-        warnings=[*(session.redactor.redact(w).text for w in located.warnings), *indexing],
+        warnings=warnings,
+        notices=notices,
         redaction_evidence=evidence,
     )
 
@@ -119,7 +126,7 @@ async def _locate(session: Session, project: Project, params: RetrieveContext) -
 async def _search(
     session: Session, project: Project, params: RetrieveContext, located: LocatedDocument
 ) -> Search:
-    figures = allowances_of(await session.budgets.effective(project.project_id))
+    figures = allowances_of((await session.budgets.effective(project.project_id)).profile)
     document = located.document
     before = ""
     if params.query is None and document is not None:

@@ -12,12 +12,12 @@ from anyio import CapacityLimiter
 from creonowd.clock import Clock
 from creonowd.context.admission import Admission
 from creonowd.context.assemble import Concurrency
-from creonowd.context.budget import BudgetProfile
+from creonowd.context.budget import Budget
 from creonowd.context.source import Source
 from creonowd.context.system_prompt import PrefixMemory
 from creonowd.context.text_tools import Memory
 from creonowd.context_files.files import ContextFiles
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Language
 from creonowd.history.build_result import LastTurns
 from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
@@ -114,6 +114,11 @@ class Session:
         self.indexes = services.indexes
         self.sources = services.sources
 
+    @property
+    def language(self) -> Language:
+        """The language that the client gets messages in."""
+        return self.connection.language
+
 
 class InConversation(Params):
     """A conversation of a project; it belongs to the project that used it first."""
@@ -155,7 +160,7 @@ class Engine:
     admission: Admission = field(default_factory=Admission)
     memory: Memory = field(default_factory=Memory)
     prefixes: PrefixMemory = field(default_factory=PrefixMemory)
-    budget_reads: SharedReads[BudgetProfile] = field(default_factory=SharedReads[BudgetProfile])
+    budget_reads: SharedReads[Budget] = field(default_factory=SharedReads[Budget])
     skill_reads: SharedReads[LibraryEntry | None] = field(
         default_factory=SharedReads[LibraryEntry | None]
     )

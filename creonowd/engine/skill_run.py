@@ -10,6 +10,7 @@ import structlog
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
+from creonowd.context.notice import Caution, Notice, caution, show
 from creonowd.context.result import AssembleResult, LayerSummaries, Provenance, answer
 from creonowd.engine.assembly import (
     AssembleContext,
@@ -20,7 +21,7 @@ from creonowd.engine.assembly import (
     remember_prefix,
 )
 from creonowd.engine.services import Session
-from creonowd.errors import DaemonError, WarningCode, warning_text
+from creonowd.errors import DaemonError, Language, WarningCode, same_wording
 from creonowd.judge.judge import judge, rewrite_instruction
 from creonowd.judge.verdict import (
     Criteria,
@@ -149,6 +150,7 @@ class SkillRun(Result):
     attempts: int
     refs: list[str]
     warnings: list[str]
+    notices: list[Notice]
     diagnostics: Diagnostics
     earlier: EarlierAttempt | UnsetType = UNSET
 
@@ -180,7 +182,7 @@ async def run_skill(session: Session, params: RunSkill) -> SkillRun:
         attempt = partial(_attempt, session, params, project, provider)
         instruction = params.input or ""
         attempts = [await attempt(instruction=instruction, on_text=partial(stream.send, 1))]
-        warnings: list[str] = []
+        warnings: list[Caution] = []
         violated = attempts[0].verdict.status is Status.VIOLATED
         if violated and params.on_violation is Policy.REGENERATE:
             rewrite = rewrite_instruction(attempts[0].verdict)
@@ -189,15 +191,16 @@ async def run_skill(session: Session, params: RunSkill) -> SkillRun:
             try:
                 attempts.append(await attempt(instruction=rewrite, on_text=partial(stream.send, 2)))
             except DaemonError as error:
-                warnings.append(f"{WarningCode.AI_REWRITE_FAILED}: {error.code}")
+                warnings.append(_rewrite_failed(error))
         # Recorded before the result is made: at once, the writing thread would wait for the
         # interpreter at each step.
         last = attempts[-1]
         if not await _record(session, params, run_id, provider.name, last):
-            warnings.append(warning_text(WarningCode.RUNS_UNAVAILABLE))
+            warnings.append(caution(WarningCode.RUNS_UNAVAILABLE))
         prompt_hash = last.prompt.prompt_hash
         log.info("ai_run", run_id=run_id, prompt_hash=prompt_hash, attempts=len(attempts))
         utf16 = session.peer.utf16
+        shown = show(warnings, session.language)
         return SkillRun(
             run_id=run_id,
             skill_id=params.skill_id,
@@ -209,10 +212,19 @@ async def run_skill(session: Session, params: RunSkill) -> SkillRun:
             verdict=in_client_units(last.verdict, last.answer.text, utf16=utf16),
             attempts=len(attempts),
             refs=_refs_in(last.prompt),
-            warnings=[*last.prompt.warnings, *warnings],
+            warnings=[*last.prompt.warnings, *shown.warnings],
+            notices=[*last.prompt.notices, *shown.notices],
             diagnostics=_diagnostics(last.prompt, prefix_marked=last.prefix_marked),
             earlier=_earlier(attempts[0], utf16=utf16) if len(attempts) > 1 else UNSET,
         )
+
+
+def _rewrite_failed(error: DaemonError) -> Caution:
+    return Caution(
+        code=WarningCode.AI_REWRITE_FAILED,
+        said=same_wording(error.code),
+        details=(("error", error.code),),
+    )
 
 
 class _OutputStream:
@@ -279,7 +291,7 @@ async def _attempt(
     reply = await provider.answer(call, on_text)
     mode = params.judge or session.settings.ai_judge
     criteria = criteria_of(made.assembly)
-    chinese = session.connection.chinese
+    chinese = session.language is Language.CHINESE
     if mode == "off":
         verdict = verdict_without_judge(criteria, UncheckedCode.OFF, chinese=chinese)
     elif reply.echo:
@@ -327,7 +339,7 @@ async def _judge(
     terms = criteria.terms
     if terms is None:
         terms = await terms_of(session.tree, project)
-    chinese = session.connection.chinese
+    chinese = session.language is Language.CHINESE
     verdict = await judge(
         output,
         criteria.constraints,
@@ -457,6 +469,7 @@ def _diagnostics(prompt: AssembleResult, *, prefix_marked: bool) -> Diagnostics:
         stable_prefix_unchanged=prompt.stable_prefix_unchanged,
         assembly_order=prompt.assembly_order,
         warnings=prompt.warnings,
+        notices=prompt.notices,
         budget=prompt.budget,
         trim_evidence=prompt.trim_evidence,
         redaction_evidence=prompt.redaction_evidence,

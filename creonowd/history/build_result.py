@@ -8,6 +8,7 @@ from typing import NamedTuple
 from msgspec import UNSET, UnsetType
 
 from creonowd.context.fragment import Action
+from creonowd.context.notice import Notice
 from creonowd.history.rounds import Message, message_text
 from creonowd.memo import Memo
 from creonowd.model import Model, Result
@@ -110,6 +111,7 @@ class BuildResult(Result):
     prefix: PrefixReuse
     code_law_needed: bool
     warnings: list[str]
+    notices: list[Notice]
     tokenizer_id: str
     tokenizer_version: str
     tokenizer_exact: bool

@@ -11,7 +11,8 @@ from anyio import to_thread
 from msgspec import field
 from msgspec.structs import replace
 
-from creonowd.errors import WarningCode, warning_text
+from creonowd.context.notice import Caution, caution
+from creonowd.errors import WarningCode, same_wording
 from creonowd.history import rounds
 from creonowd.history.rounds import Message, Round
 from creonowd.history.summary import HistorySummary
@@ -61,11 +62,15 @@ class History(Model):
         return self.rounds[-1].messages if self.rounds else ()
 
     @property
-    def warnings(self) -> list[str]:
+    def warnings(self) -> list[Caution]:
         """Warnings of lines that were lost."""
-        damaged = f"{WarningCode.HISTORY_DAMAGED_LINE}: {self.damaged}"
+        damaged = Caution(
+            code=WarningCode.HISTORY_DAMAGED_LINE,
+            said=same_wording(str(self.damaged)),
+            details=(("lines", self.damaged),),
+        )
         return [
-            *([warning_text(WarningCode.HISTORY_TORN_LINE)] if self.torn else []),
+            *([caution(WarningCode.HISTORY_TORN_LINE)] if self.torn else []),
             *([damaged] if self.damaged else []),
         ]
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from msgspec import UNSET, Meta, UnsetType, field
 from msgspec.structs import replace
@@ -11,7 +11,7 @@ from creonowd.context.assemble import Assembly
 from creonowd.context.evidence import Decision
 from creonowd.context.fragment import FragmentKind, Layer
 from creonowd.context.template import CONSTRAINTS_FILE
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.judge.terminology import Term, read_terms
 from creonowd.model import Model
 from creonowd.workspace.buffer import to_utf16, utf16_length
@@ -66,17 +66,6 @@ class UncheckedCode(StrEnum):
     MODEL_FAILED = "model_failed"
     MODEL_UNREADABLE = "model_unreadable"
     MODEL_UNSURE = "model_unsure"
-
-
-class Wording(NamedTuple):
-    """A sentence for people, in both languages."""
-
-    english: str
-    chinese: str
-
-    def text(self, *, chinese: bool) -> str:
-        """Return the sentence in one language."""
-        return self.chinese if chinese else self.english
 
 
 REASONS: Mapping[UncheckedCode, Wording] = {

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import anyio
 from msgspec import Raw
 
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Language
 from creonowd.rpc import messages
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
@@ -35,7 +35,7 @@ class Connection:
         self.id = name
         self.grant = grant
         self.utf16 = False
-        self.chinese = False
+        self.language = Language.DEFAULT
         self.client = ""
         self.connected = True
         self.ended = False
@@ -178,7 +178,7 @@ class Connection:
     def refuse(self, to: Any, error: DaemonError, sink: Sink) -> None:
         """Answer a message that did not become a request."""
         self.server.metrics.counters[f"refused.{error.code}"] += 1
-        sink(messages.failure(to, error, chinese=self.chinese))
+        sink(messages.failure(to, error, self.language))
 
     def _pump(self) -> None:
         for handled, event in enumerate(self._splitter.events(), start=1):

@@ -9,7 +9,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Language
 from creonowd.rpc.channel import NO_META, Channel, Payload, may_have_meta
 from creonowd.text import well_formed, well_formed_json, well_formed_value
 
@@ -219,17 +219,17 @@ def reply(to: Id, result: Any) -> dict[str, Any]:
     return {"jsonrpc": VERSION, "id": to, "result": result}
 
 
-def failure(to: Id, error: DaemonError, *, chinese: bool = False) -> dict[str, Any]:
+def failure(to: Id, error: DaemonError, language: Language = Language.DEFAULT) -> dict[str, Any]:
     """Return the reply to a call that failed."""
-    return {"jsonrpc": VERSION, "id": to, "error": error_object(error, chinese=chinese)}
+    return {"jsonrpc": VERSION, "id": to, "error": error_object(error, language)}
 
 
-def error_object(error: DaemonError, *, chinese: bool = False) -> dict[str, Any]:
+def error_object(error: DaemonError, language: Language = Language.DEFAULT) -> dict[str, Any]:
     """Return the error object of a reply; its `data` has the code that clients test."""
     data: dict[str, Any] = {"code": error.code, "retryable": error.meaning.retryable}
     if error.details:
         data["details"] = error.details
-    message = f"{error.meaning.chinese}（{error.message}）" if chinese else error.message
+    message = error.wording.text(chinese=language is Language.CHINESE)
     return {"code": error.meaning.number, "message": message, "data": data}
 
 

@@ -12,7 +12,7 @@ import msgspec
 import structlog
 from msgspec import UNSET, Raw
 
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Language
 from creonowd.model import Model
 from creonowd.rpc import messages
 from creonowd.rpc.boundary import as_daemon_error
@@ -55,7 +55,7 @@ class StopReason(Enum):
 class PendingRequest:
     """A request that has been accepted and not answered yet."""
 
-    def __init__(self, request: Request, channel: Channel, sink: Sink, *, chinese: bool) -> None:
+    def __init__(self, request: Request, channel: Channel, sink: Sink, language: Language) -> None:
         self.request = request
         self.channel = channel
         self.meta: Meta = NO_META
@@ -63,7 +63,7 @@ class PendingRequest:
         self._stop_reason: StopReason | None = None
         self._scope: anyio.CancelScope | None = None
         self._sink = sink
-        self._chinese = chinese
+        self._language = language
 
     @property
     def key(self) -> Any:
@@ -105,9 +105,9 @@ class PendingRequest:
     def fail(self, error: DaemonError) -> None:
         """Reply once with an error, in the form that the channel uses."""
         if self.channel.envelope:
-            self.answer(_envelope(error, chinese=self._chinese))
+            self.answer(_envelope(error, self._language))
         else:
-            self._reply(lambda to: messages.failure(to, error, chinese=self._chinese))
+            self._reply(lambda to: messages.failure(to, error, self._language))
 
     def _reply(self, message: Callable[[Any], dict[str, Any]]) -> None:
         if self.answered:
@@ -117,9 +117,9 @@ class PendingRequest:
         self._sink(None if silent else message(self.request.id))
 
 
-def _envelope(error: DaemonError, *, chinese: bool) -> dict[str, Any]:
+def _envelope(error: DaemonError, language: Language) -> dict[str, Any]:
     """Return a failure as the renderer sees it."""
-    message = messages.error_object(error, chinese=chinese)["message"]
+    message = messages.error_object(error, language)["message"]
     body = {"code": error.code, "message": message}
     return {"ok": False, "error": body | ({"details": error.details} if error.details else {})}
 
@@ -161,7 +161,7 @@ class Requests:
         if channel is None:
             self._refuse_unknown(request, sink)
             return
-        pending = PendingRequest(request, channel, sink, chinese=self._connection.chinese)
+        pending = PendingRequest(request, channel, sink, self._connection.language)
         try:
             self._check(pending, postponed=postponed)
         except DaemonError as error:

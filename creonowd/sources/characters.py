@@ -13,9 +13,10 @@ from typing import Any, cast
 
 from creonowd.context.fragment import DEFAULT_PRIORITY, Fragment, FragmentKind, Layer
 from creonowd.context.mentions import Mentions
+from creonowd.context.notice import caution
 from creonowd.context.plan import Document, Need
 from creonowd.context.source import SourceQuery, SourceResult
-from creonowd.errors import WarningCode, warning_text
+from creonowd.errors import WarningCode
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.sources.file_fragments import NAME_KEYS, FileKind, is_json, read_files
@@ -113,7 +114,7 @@ class MentionedSource:
     layer = Layer.RETRIEVED
     name = "mentioned"
     need = Need.EVIDENCE
-    unavailable = warning_text(WarningCode.CHARACTERS_UNAVAILABLE)
+    unavailable = caution(WarningCode.CHARACTERS_UNAVAILABLE)
     timeout_ms: int | None = None
 
     def __init__(self, entities: ProjectEntities) -> None:

@@ -14,10 +14,11 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from creonowd.context.fragment import Fragment, Layer, Omission, Place, Reason, Span
+from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Document, Need, place
 from creonowd.context.source import Source, SourceQuery, SourceResult
 from creonowd.context.template import one_line
-from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.retrieval.passages import heading_of
@@ -45,10 +46,12 @@ _FENCE = re.compile(r"\n {0,3}(?:```|~~~)")
 # After every document: each run adds a summary, which must not shift the passages before it.
 LAST = "\U0010ffff"
 _PROBLEMS = {
-    Reason.TOO_LARGE: "文件过大",
-    Reason.INVALID_FORMAT: "不是文本文件",
-    Reason.READ_ERROR: "磁盘读取失败",
+    Reason.TOO_LARGE: Wording("the file is too large", "文件过大"),
+    Reason.INVALID_FORMAT: Wording("it is no text file", "不是文本文件"),
+    Reason.READ_ERROR: Wording("the disk refused to read it", "磁盘读取失败"),
 }
+_ABSENT = Wording("the document is neither open nor on disk", "文档未打开且不在磁盘上")
+_TOO_SLOW = Wording("reading it took too long", "读取超时")
 
 
 class Position(Model):
@@ -63,7 +66,7 @@ class LocatedDocument(Model):
     """The document with the author's place in it, or none; and warnings about it."""
 
     document: Document | None = None
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[Caution, ...] = ()
     left_out: tuple[Omission, ...] = ()
 
 
@@ -78,7 +81,7 @@ async def open_document(
         return _unreadable(position, DaemonError(ErrorCode.TIMEOUT))
     except DaemonError as error:
         if error.code is ErrorCode.NOT_FOUND:
-            return LocatedDocument(warnings=(_unavailable(position, "文档未打开且不在磁盘上"),))
+            return LocatedDocument(warnings=(_unavailable(position, _ABSENT),))
         return _unreadable(position, error)
     return place_in(buffer, position, utf16=peer.utf16)
 
@@ -91,14 +94,22 @@ def _unreadable(position: Position, error: DaemonError) -> LocatedDocument:
         source_ref=position.document_id,
         reason=reason,
     )
-    problem = "读取超时" if error.code is ErrorCode.TIMEOUT else _PROBLEMS[reason]
-    warning = _unavailable(position, f"{problem}（{error.code}）")
+    problem = _TOO_SLOW if error.code is ErrorCode.TIMEOUT else _PROBLEMS[reason]
+    warning = _unavailable(position, problem, error.code)
     return LocatedDocument(warnings=(warning,), left_out=(left_out,))
 
 
-def _unavailable(position: Position, problem: str) -> str:
+def _unavailable(position: Position, problem: Wording, error: str = "") -> Caution:
     document = one_line(position.document_id)
-    return f"{WarningCode.IMMEDIATE_UNAVAILABLE}: {document}：{problem}。"
+    english, chinese = (f" ({error})", f"（{error}）") if error else ("", "")
+    return Caution(
+        code=WarningCode.IMMEDIATE_UNAVAILABLE,
+        said=Wording(
+            f"{document}: {problem.english}{english}.", f"{document}：{problem.chinese}{chinese}。"
+        ),
+        source_ref=document,
+        details=(("error", error),) if error else (),
+    )
 
 
 def _reason(error: DaemonError) -> Reason:
@@ -156,7 +167,7 @@ class HeadingsSource:
     layer = Layer.RETRIEVED
     name = "outline"
     need = Need.OUTLINE
-    unavailable = warning_text(WarningCode.OUTLINE_UNAVAILABLE)
+    unavailable = caution(WarningCode.OUTLINE_UNAVAILABLE)
     timeout_ms = None
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
@@ -223,7 +234,7 @@ class RecentRunsSource:
     layer = Layer.RETRIEVED
     name = "recent_summary"
     need = Need.RECENT_SUMMARY
-    unavailable = warning_text(WarningCode.RUNS_UNAVAILABLE)
+    unavailable = caution(WarningCode.RUNS_UNAVAILABLE)
     timeout_ms = None
 
     def __init__(self, runs: Runs) -> None:

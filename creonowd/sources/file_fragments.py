@@ -8,8 +8,9 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from creonowd.context.fragment import Fragment, Layer, Omission, Place, Reason
+from creonowd.context.notice import Caution
 from creonowd.context.source import SourceResult
-from creonowd.errors import WarningCode
+from creonowd.errors import WarningCode, same_wording
 from creonowd.model import Model
 from creonowd.storage import front_matter
 from creonowd.text import as_text, canonical_json, count_line_ends, join_lines
@@ -56,7 +57,14 @@ def read_files(
     return SourceResult(
         fragments=tuple(fragments),
         left_out=tuple(left_out),
-        warnings=tuple(f"{kind.unavailable}: {item.source_ref}" for item in left_out),
+        warnings=tuple(
+            Caution(
+                code=kind.unavailable,
+                said=same_wording(item.source_ref),
+                source_ref=item.source_ref,
+            )
+            for item in left_out
+        ),
     )
 
 

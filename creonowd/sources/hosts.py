@@ -26,9 +26,10 @@ from creonowd.context.fragment import (
     Place,
     Reason,
 )
+from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import ContextRules, Need, Summary, wants
 from creonowd.context.source import SourceQuery, SourceResult
-from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording, same_wording
 from creonowd.model import Model
 from creonowd.rpc.peer import Peer
 from creonowd.text import VOLATILE_KEYS, canonical_json
@@ -88,8 +89,8 @@ _SUMMARY_KINDS = {
     Summary.RELATIONS: {HostKind.KG},
 }
 _SUMMARY_MISSING = {
-    Summary.FULL_TEXT: "全文摘要未注入",
-    Summary.RELATIONS: "人物关系摘要未注入",
+    Summary.FULL_TEXT: Wording("the summary of the whole text is missing", "全文摘要未注入"),
+    Summary.RELATIONS: Wording("the summary of the relations is missing", "人物关系摘要未注入"),
 }
 
 
@@ -108,11 +109,15 @@ class Offer(Model):
         return (self.layer, self.name, self.project_id or "")
 
     @property
-    def unavailable(self) -> str:
+    def unavailable(self) -> Caution:
         """The warning for a prompt without this host's text."""
         if self.kind is HostKind.CUSTOM:
-            return f"{WarningCode.SOURCE_UNAVAILABLE}: {self.name}"
-        return warning_text(_UNAVAILABLE[self.kind])
+            return Caution(
+                code=WarningCode.SOURCE_UNAVAILABLE,
+                said=same_wording(self.name),
+                source_ref=self.name,
+            )
+        return caution(_UNAVAILABLE[self.kind], self.name)
 
 
 class FetchSource(Model):
@@ -417,19 +422,32 @@ def _place(source: str) -> Place:
     return Place(HOST_GROUP, source[: lines.start()], int(lines[1]))
 
 
-def _warnings(given: Any, offer: Offer) -> list[str]:
+def _warnings(given: Any, offer: Offer) -> list[Caution]:
     """Return a host's warnings under a code of the catalogue and the host's name."""
     texts = cast("list[Any]", given) if isinstance(given, list) else []
     lines = (" ".join(str(text).split())[:LONGEST_WARNING] for text in texts[:MOST_WARNINGS])
-    return [f"{WarningCode.SOURCE_WARNING}: {offer.name}: {line}" for line in lines if line]
+    return [
+        Caution(
+            code=WarningCode.SOURCE_WARNING,
+            said=same_wording(f"{offer.name}: {line}"),
+            source_ref=offer.name,
+        )
+        for line in lines
+        if line
+    ]
 
 
 def missing_summaries(
     summaries: Iterable[Summary], rules: ContextRules | None, sources: Iterable[HostSource]
-) -> tuple[str, ...]:
+) -> tuple[Caution, ...]:
     """Return a warning for every summary that a skill relies on and none of its hosts offers."""
     kinds = {source.offer.kind for source in sources if wants(rules, source.need)}
     missing = (summary for summary in summaries if not kinds & _SUMMARY_KINDS[summary])
     return tuple(
-        f"{WarningCode.SKILL_SOURCE_ABSENT}: {_SUMMARY_MISSING[summary]}" for summary in missing
+        Caution(
+            code=WarningCode.SKILL_SOURCE_ABSENT,
+            said=_SUMMARY_MISSING[summary],
+            details=(("summary", summary),),
+        )
+        for summary in missing
     )

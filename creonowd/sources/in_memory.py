@@ -9,9 +9,12 @@ from typing import Any, cast
 import anyio
 
 from creonowd.context.fragment import Fragment, Layer, Place
+from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Need
 from creonowd.context.source import SourceQuery, SourceResult
-from creonowd.errors import WarningCode, warning_text
+from creonowd.errors import WarningCode
+
+_UNAVAILABLE = caution(WarningCode.SOURCE_UNAVAILABLE)
 
 
 class InMemorySource:
@@ -24,7 +27,7 @@ class InMemorySource:
         fragments: Sequence[Fragment] = (),
         *,
         need: Need = Need.ALWAYS,
-        unavailable: str = warning_text(WarningCode.SOURCE_UNAVAILABLE),
+        unavailable: Caution = _UNAVAILABLE,
         timeout_ms: int | None = None,
     ) -> None:
         self.layer = layer

@@ -7,9 +7,10 @@ It waits for the index no longer than a few changed pages take, and warns while 
 from collections.abc import Container, Sequence
 
 from creonowd.context.fragment import Fragment, Layer, Place, Span
+from creonowd.context.notice import caution
 from creonowd.context.plan import Document, Need
 from creonowd.context.source import SourceQuery, SourceResult
-from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
+from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model
 from creonowd.retrieval.project_index import Indexes
 from creonowd.retrieval.query import Query, make_query
@@ -59,7 +60,7 @@ class PassageSource:
     layer = Layer.RETRIEVED
     name = "retrieval"
     need = Need.RETRIEVAL
-    unavailable = warning_text(WarningCode.RAG_UNAVAILABLE)
+    unavailable = caution(WarningCode.RAG_UNAVAILABLE)
     timeout_ms: int | None = None
 
     def __init__(self, passages: Passages, project: Project, entities: ProjectEntities) -> None:
@@ -74,7 +75,7 @@ class PassageSource:
         best = (one for one in found.ranked if one.score >= LEAST_SCORE)
         return SourceResult(
             fragments=tuple(_fragment(one, ask.document) for one in best),
-            warnings=() if found.complete else (warning_text(WarningCode.RETRIEVAL_INDEXING),),
+            warnings=() if found.complete else (caution(WarningCode.RETRIEVAL_INDEXING),),
         )
 
 

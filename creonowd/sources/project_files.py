@@ -16,10 +16,11 @@ from creonowd.context.fragment import (
     Place,
     Reason,
 )
+from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Need
 from creonowd.context.source import Source, SourceQuery, SourceResult
 from creonowd.context.template import CONSTRAINTS_FILE
-from creonowd.errors import DaemonError, ErrorCode, WarningCode, warning_text
+from creonowd.errors import WARNINGS, DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.sources.characters import EntityCache, MentionedSource, ProjectEntities, characters
 from creonowd.sources.file_fragments import FileKind, is_json, is_share, read_files
@@ -94,7 +95,7 @@ class _FileSource:
 
     def __init__(self, row: "_Row", reads: ProjectReads, made: Memo[object, SourceResult]) -> None:
         self.layer, self.name, self.need = row.layer, row.name, row.need
-        self.unavailable = warning_text(row.unavailable)
+        self.unavailable = caution(row.unavailable)
         self._row, self._reads, self._made = row, reads, made
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
@@ -107,12 +108,23 @@ class _FileSource:
         return self._made.get((self.name, folder), lambda: self._row.read(folder))
 
 
+def _constraints_unavailable(why: Wording) -> Caution:
+    general = WARNINGS[WarningCode.CONSTRAINTS_UNAVAILABLE]
+    return Caution(
+        code=WarningCode.CONSTRAINTS_UNAVAILABLE,
+        said=Wording(f"{general.english} {why.english}", f"{general.chinese}{why.chinese}"),
+        source_ref=CONSTRAINTS_FILE,
+    )
+
+
 class _ConstraintSource:
     layer = Layer.RULES
     name = "constraints"
     need = Need.ALWAYS
-    unavailable = (
-        f"{warning_text(WarningCode.CONSTRAINTS_UNAVAILABLE)}{CONSTRAINTS_FILE} 读取超时或出错。"
+    unavailable = _constraints_unavailable(
+        Wording(
+            f"{CONSTRAINTS_FILE} took too long or failed.", f"{CONSTRAINTS_FILE} 读取超时或出错。"
+        )
     )
     timeout_ms: int | None = None
 
@@ -145,7 +157,7 @@ class _ConstraintSource:
                 else Reason.INVALID_FORMAT,
                 place=Place(CONSTRAINT_GROUP),
             )
-            warning = f"{warning_text(WarningCode.CONSTRAINTS_UNAVAILABLE)}{error.message}"
+            warning = _constraints_unavailable(error.wording)
             return SourceResult(left_out=(left_out,), warnings=(warning,))
         return self._made.get((self.name, file.data), lambda: _constraints(file.constraints))
 
@@ -254,7 +266,7 @@ def _memory(items: Sequence[Fragment | Omission]) -> SourceResult:
     return SourceResult(
         fragments=tuple(item for item in items if isinstance(item, Fragment)),
         left_out=left_out,
-        warnings=(warning_text(WarningCode.MEMORY_UNAVAILABLE),) if left_out else (),
+        warnings=(caution(WarningCode.MEMORY_UNAVAILABLE),) if left_out else (),
     )
 
 

@@ -9,16 +9,18 @@ import anyio
 import msgspec
 import structlog
 from anyio import to_thread
-from msgspec import UNSET, UnsetType, structs
 
 from creonowd.context.budget import (
+    Budget,
     BudgetChange,
     BudgetProfile,
     apply_change,
+    budget_of,
     check_profile,
     with_current_tokenizer,
 )
-from creonowd.errors import DaemonError, ErrorCode, WarningCode, disk_errors
+from creonowd.context.notice import Caution
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording, disk_errors
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
 from creonowd.storage.locks import hold
@@ -56,15 +58,15 @@ class Budgets:
         self._cached: dict[str, _CachedBudget] = {}
         self._set_aside: dict[str, str] = {}
 
-    async def get(self, project_id: str | None = None) -> BudgetProfile:
+    async def get(self, project_id: str | None = None) -> Budget:
         """Read the profile of a project, else the default one.
 
-        If its file was damaged, the file has been kept aside and the profile carries the
+        If its file was damaged, the file has been kept aside and the budget carries the
         warning CONTEXT_BUDGET_FALLBACK until someone updates it.
         """
         return await to_thread.run_sync(self._get, project_id or DEFAULT)
 
-    async def update(self, change: BudgetChange, project_id: str | None = None) -> BudgetProfile:
+    async def update(self, change: BudgetChange, project_id: str | None = None) -> Budget:
         """Change the profile, or fail with CONTEXT_BUDGET_CONFLICT if someone else did first."""
         async with self._lock:
             profile = await to_thread.run_sync(self._update, project_id or DEFAULT, change)
@@ -74,40 +76,39 @@ class Budgets:
             version=profile.version,
             totalBudgetTokens=profile.total_budget_tokens,
         )
-        return profile
+        return budget_of(profile)
 
-    async def effective(self, project_id: str | None = None) -> BudgetProfile:
+    async def effective(self, project_id: str | None = None) -> Budget:
         """Read the profile for an assembly, which a budget that cannot be read must not stop."""
         try:
             return await self.get(project_id)
         except DaemonError as error:
             log.warning("context_budget_fallback", projectId=project_id, code=error.code)
-            return _with_warning(BudgetProfile(), "the stored budget cannot be read")
+            return _fallback(_UNREADABLE)
 
     def set_aside(self) -> dict[str, str]:
         """Return the new names of damaged files by budget, for `app:health`."""
         return dict(self._set_aside)
 
-    def _get(self, name: str) -> BudgetProfile:
+    def _get(self, name: str) -> Budget:
         try:
             return self._current(name)
         except versioned_json.DamagedFileError:
             return self._mend(name)
 
-    def _mend(self, name: str) -> BudgetProfile:
+    def _mend(self, name: str) -> Budget:
         try:
             with self._write_lock():
                 return self._current(name, mending=True)
         except DaemonError as error:
             log.warning("context_budget_fallback", code=error.code)
-            return _with_warning(BudgetProfile(), "the stored budget is damaged")
+            return _fallback(_DAMAGED)
 
     def _update(self, name: str, change: BudgetChange) -> BudgetProfile:
         with self._write_lock():
             self._cached.pop(name, None)
-            profile = apply_change(self._current(name, mending=True), change)
-            stored = structs.replace(profile, warnings=UNSET)
-            data = msgspec.json.encode(_StoredBudget(version=VERSION, profile=stored))
+            profile = apply_change(self._current(name, mending=True).profile, change)
+            data = msgspec.json.encode(_StoredBudget(version=VERSION, profile=profile))
             atomic.replace(self._path(name), msgspec.json.format(data, indent=2) + b"\n")
         self._set_aside.pop(name, None)
         return profile
@@ -119,16 +120,17 @@ class Budgets:
         with hold(self._folder / LOCK):
             yield
 
-    def _current(self, name: str, *, mending: bool = False) -> BudgetProfile:
+    def _current(self, name: str, *, mending: bool = False) -> Budget:
         own = self._read(name, mending=mending)
         if own is not None:
-            return own
+            return budget_of(own)
         default = name == DEFAULT
-        inherited = BudgetProfile() if default else self._current(DEFAULT, mending=mending)
+        inherited = (
+            budget_of(BudgetProfile()) if default else self._current(DEFAULT, mending=mending)
+        )
         if name not in self._set_aside or _is_fallback(inherited):
             return inherited
-        aside = self._set_aside[name]
-        return _with_warning(inherited, f"the stored budget was damaged and is kept as {aside}")
+        return _fallback(_KEPT_ASIDE.format(self._set_aside[name]), inherited.profile)
 
     def _read(self, name: str, *, mending: bool) -> BudgetProfile | None:
         path = self._path(name)
@@ -178,14 +180,17 @@ def _signature(path: Path) -> tuple[int, int, int] | None:
     return (found.st_ino, found.st_mtime_ns, found.st_size)
 
 
-def _warnings(profile: BudgetProfile) -> list[str]:
-    return [] if isinstance(profile.warnings, UnsetType) else profile.warnings
+def _is_fallback(budget: Budget) -> bool:
+    return any(w.code is WarningCode.CONTEXT_BUDGET_FALLBACK for w in budget.warnings)
 
 
-def _is_fallback(profile: BudgetProfile) -> bool:
-    return any(w.startswith(WarningCode.CONTEXT_BUDGET_FALLBACK) for w in _warnings(profile))
+def _fallback(why: Wording, profile: BudgetProfile | None = None) -> Budget:
+    warning = Caution(code=WarningCode.CONTEXT_BUDGET_FALLBACK, said=why)
+    return budget_of(BudgetProfile() if profile is None else profile, warning)
 
 
-def _with_warning(profile: BudgetProfile, why: str) -> BudgetProfile:
-    fallback = f"{WarningCode.CONTEXT_BUDGET_FALLBACK}: {why}"
-    return structs.replace(profile, warnings=[*_warnings(profile), fallback])
+_UNREADABLE = Wording("the stored budget cannot be read", "已存的预算无法读取")
+_DAMAGED = Wording("the stored budget is damaged", "已存的预算已损坏")
+_KEPT_ASIDE = Wording(
+    "the stored budget was damaged and is kept as {}", "已存的预算已损坏，另存为 {}"
+)

@@ -18,7 +18,7 @@ import structlog
 from anyio import to_thread
 
 from creonowd.clock import Clock
-from creonowd.errors import DaemonError, ErrorCode, disk_error, disk_errors
+from creonowd.errors import DaemonError, ErrorCode, Wording, disk_error, disk_errors
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
 from creonowd.storage.safe_folder import same_folder
@@ -174,7 +174,11 @@ def _find(file: _ProjectsFile, project_id: str) -> Project:
         if entry.project_id == project_id:
             return _project(entry)
     raise DaemonError(
-        ErrorCode.NOT_FOUND, "There is no such project; create it or list the projects."
+        ErrorCode.NOT_FOUND,
+        Wording(
+            "There is no such project; create it or list the projects.",
+            "没有这个项目；请新建项目，或列出已有的项目。",
+        ),
     )
 
 

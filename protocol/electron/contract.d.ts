@@ -75,6 +75,7 @@ export interface AssembleResult {
   stablePrefixUnchanged: boolean;
   assemblyOrder: Array<Layer>;
   warnings: Array<string>;
+  notices: Array<Notice>;
   budget: ContextBudget;
   trimEvidence: Array<TrimEvidence>;
   redactionEvidence: Array<RedactionEvidence>;
@@ -139,6 +140,7 @@ export interface BudgetProfile {
   totalBudgetTokens: number;
   layers: LayerBudgets;
   warnings?: Array<string>;
+  notices?: Array<Notice>;
 }
 
 /**
@@ -192,6 +194,7 @@ export interface BuildResult {
   prefix: PrefixReuse;
   codeLawNeeded: boolean;
   warnings: Array<string>;
+  notices: Array<Notice>;
   tokenizerId: string;
   tokenizerVersion: string;
   tokenizerExact: boolean;
@@ -638,6 +641,7 @@ export interface Diagnostics {
   stablePrefixUnchanged: boolean;
   assemblyOrder: Array<Layer>;
   warnings: Array<string>;
+  notices: Array<Notice>;
   budget: ContextBudget;
   trimEvidence: Array<TrimEvidence>;
   redactionEvidence: Array<RedactionEvidence>;
@@ -890,6 +894,7 @@ export interface HistoryAppended {
   preview?: string;
   ref?: ContextRef;
   warnings: Array<string>;
+  notices: Array<Notice>;
 }
 
 /** How many rounds were erased. */
@@ -910,6 +915,7 @@ export interface HistoryRounds {
   rounds: Array<HistoryRound>;
   totalRounds: number;
   warnings: Array<string>;
+  notices: Array<Notice>;
 }
 
 /** What a host answers to `context:source:fetch`. */
@@ -940,7 +946,12 @@ export interface IndexState {
   documents: number;
 }
 
-/** The client, and how it counts positions. All optional: each transport has defaults. */
+/**
+ * The client, and how it counts positions. All optional: each transport has defaults.
+ *
+ * `locale`, such as `zh-CN` or `en`, is the language of every message: errors, warnings, the
+ * judge's reasons, the names of skills. It never changes a prompt.
+ */
 export interface Initialize {
   clientInfo?: Program | null;
   protocolVersion?: number | null;
@@ -998,6 +1009,7 @@ export interface InspectResult {
   stablePrefixUnchanged: boolean;
   assemblyOrder: Array<Layer>;
   warnings: Array<string>;
+  notices: Array<Notice>;
   budget: ContextBudget;
   trimEvidence: Array<TrimEvidence>;
   redactionEvidence: Array<RedactionEvidence>;
@@ -1140,7 +1152,8 @@ export interface LayerSummaries {
  * One layer of the prompt after trimming.
  *
  * `tokenCount` is an alias of `tokens`; `truncated` says that something is missing for want of
- * room; `source` names the sources that are in it and `chunks` counts their pieces.
+ * room; `source` names the sources that are in it and `chunks` counts their pieces. `warnings` are
+ * those of the result whose notice names this layer.
  */
 export interface LayerSummary {
   tokens: number;
@@ -1261,6 +1274,21 @@ export interface NewMessage {
   toolCalls?: Array<ToolCall> | null;
   toolCallId?: string | null;
   name?: string | null;
+}
+
+/**
+ * A warning in parts: test `code`, show `message`.
+ *
+ * `message` is in the language of the connection. `layer` is the layer of the prompt that it
+ * concerns, `sourceRef` the file, document or host, and `details` has figures and names by
+ * themselves. The same warnings stand in `warnings` as strings, in the same order.
+ */
+export interface Notice {
+  code: WarningCode;
+  message: string;
+  layer?: Layer;
+  sourceRef?: string;
+  details?: Record<string, number | string>;
 }
 
 /** A project, or one of its conversations. */
@@ -1536,6 +1564,7 @@ export interface RetrieveResult {
   names: Array<string>;
   index: IndexState;
   warnings: Array<string>;
+  notices: Array<Notice>;
   redactionEvidence: Array<RedactionEvidence>;
 }
 
@@ -1790,6 +1819,7 @@ export interface SkillRun {
   attempts: number;
   refs: Array<string>;
   warnings: Array<string>;
+  notices: Array<Notice>;
   diagnostics: Diagnostics;
   earlier?: EarlierAttempt;
 }
@@ -1925,6 +1955,7 @@ export interface TokenCount {
   tokenizerVersion: string;
   tokenizerExact: boolean;
   warnings?: Array<string>;
+  notices?: Array<Notice>;
 }
 
 /** A call that the model makes; `arguments` is an object, or the JSON of one. */

@@ -38,7 +38,7 @@ def main() -> None:
 def _codes() -> dict[str, Any]:
     return {
         "errors": {code.value: CATALOGUE[code] for code in sorted(CATALOGUE)},
-        "warnings": {code.value: WARNINGS[code] for code in sorted(WARNINGS)},
+        "warnings": {code.value: WARNINGS[code]._asdict() for code in sorted(WARNINGS)},
     }
 
 

@@ -145,7 +145,7 @@ async def test_a_budget_survives_a_restart_of_the_daemon(tmp_path: Path) -> None
 async def test_the_window_of_a_real_model_is_accepted_and_the_total_clamped(
     tmp_path: Path,
 ) -> None:
-    clamped = "CONTEXT_BUDGET_CLAMPED: 窗口可容 126000，总预算按上限 64000 计。"
+    clamped = "CONTEXT_BUDGET_CLAMPED: the window has room for 126000, the total budget is the limit of 64000."
     async with daemon(tmp_path / "data") as connected:
         novel = await make_novel(connected, tmp_path / "小说")
         change = novel.params | {"version": 1, "contextWindowTokens": 128_000}

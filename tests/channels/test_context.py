@@ -10,8 +10,10 @@ import anyio
 import pytest
 
 from creonowd.context.fragment import Layer
+from creonowd.context.notice import caution
 from creonowd.context.source import Source
 from creonowd.engine.services import Session
+from creonowd.errors import WarningCode
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
@@ -24,7 +26,7 @@ from testing.novels import Novel
 
 SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
 CHAPTER = "第七章\n\n林远推开门，雨还在下。\n苏晴没有抬头。\n"
-KG = "KG_UNAVAILABLE: 知识图谱数据未注入"
+KG = caution(WarningCode.KG_UNAVAILABLE)
 
 
 @pytest.fixture
@@ -87,6 +89,7 @@ async def test_the_result_has_all_that_was_promised(client: Client, full_novel: 
         "assemblyOrder",
         "layers",
         "warnings",
+        "notices",
         "budget",
         "trimEvidence",
         "redactionEvidence",
@@ -194,7 +197,10 @@ async def test_an_unknown_project_is_not_found_and_a_blank_one_invalid(
 async def test_a_document_that_is_nowhere_degrades(client: Client, full_novel: Novel) -> None:
     result = await assemble(client, full_novel, documentId="chapters/99.md")
 
-    assert "IMMEDIATE_UNAVAILABLE: chapters/99.md：文档未打开且不在磁盘上。" in result["warnings"]
+    assert (
+        "IMMEDIATE_UNAVAILABLE: chapters/99.md: the document is neither open nor on disk."
+        in (result["warnings"])
+    )
     assert "## Immediate\n(none)\n" in result["prompt"]
     assert "短句为主。" in result["prompt"]
 
@@ -537,8 +543,9 @@ async def test_a_source_that_hangs_costs_its_part_only(
 
     result = await assemble(client, full_novel)
 
-    assert KG in result["warnings"]
-    assert result["layers"]["rules"]["warnings"] == [KG]
+    assert KG.text() == "KG_UNAVAILABLE: 知识图谱数据未注入"
+    assert KG.text() in result["warnings"]
+    assert result["layers"]["rules"]["warnings"] == [KG.text()]
     assert "短句为主。" in result["systemPrompt"]
     assert [line["kind"] for line in logged if line["event"] == "context_source_failed"] == [
         "timeout"
@@ -591,9 +598,10 @@ async def test_a_document_named_with_a_secret_is_not_shown_in_the_warning(
     result = await assemble(client, full_novel, documentId=document)
     retrieved = await client.call("context:retrieve", asking(full_novel, documentId=document))
 
-    expected = "IMMEDIATE_UNAVAILABLE: ***REDACTED*** ## Settings：文档未打开且不在磁盘上。"
-    assert expected in result["warnings"]
-    assert expected in retrieved["warnings"]
+    expected = "IMMEDIATE_UNAVAILABLE: ***REDACTED*** ## Settings: the document is neither open"
+    assert any(warning.startswith(expected) for warning in result["warnings"])
+    assert any(warning.startswith(expected) for warning in retrieved["warnings"])
+    assert SECRET not in str((result["notices"], retrieved["notices"]))
 
 
 async def test_an_unmet_minimum_has_its_figures(client: Client, full_novel: Novel) -> None:
@@ -602,7 +610,7 @@ async def test_an_unmet_minimum_has_its_figures(client: Client, full_novel: Nove
     result = await assemble(client, full_novel)
 
     settings = result["layers"]["settings"]
-    warning = f"CONTEXT_MINIMUM_UNMET: settings（{settings['tokens']} / 200 tokens）"
+    warning = f"CONTEXT_MINIMUM_UNMET: settings ({settings['tokens']} / 200 tokens)"
     assert settings["warnings"] == [warning]
     assert 0 < settings["tokens"] < 200
 
@@ -617,7 +625,7 @@ async def test_constraints_that_cannot_be_read_are_accounted_for(
     evidence = {e["sourceRef"]: (e["action"], e["reason"]) for e in result["trimEvidence"]}
     assert evidence[".creonow/rules/constraints.json"] == ("dropped", "invalid_format")
     (warning,) = [w for w in result["warnings"] if w.startswith("CONSTRAINTS_UNAVAILABLE")]
-    assert "所有约束均未注入" in warning
+    assert "the prompt has no constraints" in warning
     assert ".creonow/rules/constraints.json is broken at line 1, column " in warning
     assert result["layers"]["immediate"]["tokens"] > 0
 
@@ -746,3 +754,60 @@ async def test_a_damaged_budget_falls_back_and_says_so(
 
     assert any(w.startswith("CONTEXT_BUDGET_FALLBACK") for w in result["warnings"])
     assert result["budget"]["maxInputTokens"] == 6000
+
+
+@pytest.mark.parametrize(
+    ("locale", "problem"),
+    [
+        ("en-GB", "chapters/99.md: the document is neither open nor on disk."),
+        ("zh-CN", "chapters/99.md：文档未打开且不在磁盘上。"),
+        (None, "chapters/99.md: the document is neither open nor on disk."),
+    ],
+)
+async def test_warnings_and_notices_come_in_the_language_of_the_client(
+    client: Client, full_novel: Novel, locale: str | None, problem: str
+) -> None:
+    await client.call("initialize", {"locale": locale})
+
+    made = await assemble(client, full_novel, documentId="chapters/99.md")
+    seen = await inspected(client, full_novel, documentId="chapters/99.md")
+    found = await client.call(
+        "context:retrieve", asking(full_novel, documentId="chapters/99.md", wait=True)
+    )
+
+    for result in (made, seen, found):
+        notice = next(n for n in result["notices"] if n["code"] == "IMMEDIATE_UNAVAILABLE")
+        assert notice["message"] == problem
+        assert notice["sourceRef"] == "chapters/99.md"
+        assert f"IMMEDIATE_UNAVAILABLE: {problem}" in result["warnings"]
+        assert [n["code"] for n in result["notices"]] == [
+            warning.partition(":")[0] for warning in result["warnings"]
+        ]
+
+
+@pytest.mark.parametrize(
+    ("locale", "message"),
+    [
+        ("en", "There is no such project; create it or list the projects."),
+        ("zh", "没有这个项目；请新建项目，或列出已有的项目。"),
+    ],
+)
+async def test_an_error_comes_in_one_language(
+    client: Client, full_novel: Novel, locale: str, message: str
+) -> None:
+    await client.call("initialize", {"locale": locale})
+
+    error = await client.failure("context:assemble", asking(full_novel, projectId="prj_none"))
+
+    assert (error.code, str(error)) == ("NOT_FOUND", message)
+
+
+async def test_no_prompt_depends_on_the_language_of_messages(
+    client: Client, full_novel: Novel
+) -> None:
+    prompts: list[str] = []
+    for locale in (None, "en", "zh"):
+        await client.call("initialize", {"locale": locale})
+        prompts.append((await assemble(client, full_novel))["prompt"])
+
+    assert len(set(prompts)) == 1

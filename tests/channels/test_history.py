@@ -251,7 +251,7 @@ async def test_clearing_forgets_the_rounds_and_may_be_repeated(
     read = await chat.call("context:history:read")
     assert first == {"cleared": True, "rounds": 1}
     assert second == {"cleared": True, "rounds": 0}
-    assert read == {"rounds": [], "totalRounds": 0, "warnings": []}
+    assert read == {"rounds": [], "totalRounds": 0, "warnings": [], "notices": []}
 
 
 async def test_a_history_belongs_to_one_project(client: Client, tmp_path: Path) -> None:

@@ -175,8 +175,8 @@ async def test_a_skill_that_declares_nothing_gets_little(novel: Novel) -> None:
 
 
 MISSING = {
-    "dialogue": "SKILL_SOURCE_ABSENT: 人物关系摘要未注入",
-    "consistency": "SKILL_SOURCE_ABSENT: 全文摘要未注入",
+    "dialogue": "SKILL_SOURCE_ABSENT: the summary of the relations is missing",
+    "consistency": "SKILL_SOURCE_ABSENT: the summary of the whole text is missing",
 }
 
 

@@ -13,10 +13,12 @@ from msgspec import structs
 
 from creonowd.context.assemble import assemble, compose
 from creonowd.context.fragment import Action, FragmentKind, Layer, Omission, Place, Reason
+from creonowd.context.notice import Caution, show
 from creonowd.context.result import AssembleResult, ModelTarget, answer
 from creonowd.context.source import SourceResult
 from creonowd.context.system_prompt import PrefixComparison
 from creonowd.context.text_tools import Memory, TextTools
+from creonowd.errors import WarningCode, same_wording
 from creonowd.redaction import Redacted, Redactor
 from creonowd.sources.in_memory import InMemorySource, piece
 from tests.context.worlds import (
@@ -255,13 +257,17 @@ async def test_sources_are_gathered_and_composed() -> None:
         InMemorySource(Layer.SETTINGS, "settings", FULL.settings),
         InMemorySource(Layer.RETRIEVED, "rag", FULL.retrieved),
     ]
-    sources[2].answer = SourceResult(fragments=FULL.retrieved, warnings=(f"RAG: {SECRET}",))
+    said = same_wording(SECRET)
+    warning = Caution(code=WarningCode.SOURCE_WARNING, said=said, source_ref=SECRET)
+    sources[2].answer = SourceResult(fragments=FULL.retrieved, warnings=(warning,))
 
     with anyio.fail_after(60):
         assembly = await assemble(FULL.plan(), sources, text_tools())
 
     assert assembly.system_prompt.prompt == assemble_world(FULL).system_prompt.prompt
-    assert assembly.warnings == ((Layer.RETRIEVED, "RAG: ***REDACTED***"),)
+    (shown,) = show(assembly.warnings).notices
+    assert (shown.layer, shown.source_ref) == (Layer.RETRIEVED, "***REDACTED***")
+    assert shown.message == "***REDACTED***"
 
 
 class CountingRedactor(Redactor):

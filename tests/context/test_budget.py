@@ -12,12 +12,13 @@ from creonowd.context.budget import (
     LayerBudget,
     LayerBudgets,
     apply_change,
+    budget_of,
     is_off,
     share,
     with_current_tokenizer,
 )
 from creonowd.context.fragment import Layer
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Language
 
 EVERYTHING_WRONG: dict[str, Any] = {
     "version": 7,
@@ -208,7 +209,11 @@ def test_a_larger_window_is_accepted_and_the_total_is_the_limit(fields: dict[str
     profile = apply_change(BudgetProfile(), change(**fields))
 
     assert (profile.context_window_tokens, profile.total_budget_tokens) == (128_000, 64_000)
-    assert profile.warnings == ["CONTEXT_BUDGET_CLAMPED: 窗口可容 126000，总预算按上限 64000 计。"]
+    (warning,) = budget_of(profile).warnings
+    assert warning.text(Language.CHINESE) == (
+        "CONTEXT_BUDGET_CLAMPED: 窗口可容 126000，总预算按上限 64000 计。"
+    )
+    assert dict(warning.details) == {"windowTokens": 126_000, "totalBudgetTokens": 64_000}
 
 
 def test_the_warning_leaves_with_its_reason() -> None:
@@ -220,7 +225,7 @@ def test_the_warning_leaves_with_its_reason() -> None:
 
     assert again == structs.replace(clamped, version=3)
     assert smaller.total_budget_tokens == 64_000
-    assert smaller.warnings is msgspec.UNSET
+    assert budget_of(smaller).warnings == ()
 
 
 @pytest.mark.requirement("CE-023")

@@ -9,13 +9,14 @@ from msgspec.structs import replace
 
 from creonowd.context.budget import BudgetProfile, allowances_of
 from creonowd.context.fragment import Layer
+from creonowd.context.notice import caution
 from creonowd.context.plan import ContextRules, Need, Plan, SkillNeeds, place
 from creonowd.context.source import SourceQuery, SourceResult, SourceResults, gather, wanted_sources
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.sources.in_memory import InMemorySource, piece
 from tests.context.worlds import profile_of
 
-KG = "KG_UNAVAILABLE: 知识图谱数据未注入"
+KG = caution(WarningCode.KG_UNAVAILABLE)
 
 
 def plan(rules: ContextRules | None = None, profile: BudgetProfile | None = None) -> Plan:
@@ -89,11 +90,11 @@ async def test_each_source_fails_in_its_own_way_and_costs_the_others_nothing() -
 async def test_warnings_of_answers_stand_before_those_of_failures() -> None:
     bad, warns = graph(), good()
     bad.failure = OSError(5, "disk")
-    warns.answer = SourceResult(warnings=("RULES_UNAVAILABLE: a.md",))
+    warns.answer = SourceResult(warnings=(caution(WarningCode.RULES_UNAVAILABLE),))
 
     gathered = await gather(plan(), [bad, warns])
 
-    assert gathered.warnings == ((Layer.RULES, "RULES_UNAVAILABLE: a.md"), (Layer.RULES, KG))
+    assert [w.code for w in gathered.warnings] == ["RULES_UNAVAILABLE", "KG_UNAVAILABLE"]
 
 
 @pytest.mark.requirement("CE-061", "CE-071")
@@ -108,7 +109,7 @@ async def test_a_source_that_fails_costs_its_part_and_a_warning(failure: Excepti
     gathered = await gather(plan(), [bad, good()])
 
     assert [f.source_ref for f in gathered.fragments[Layer.RULES]] == ["style.md"]
-    assert gathered.warnings == ((Layer.RULES, KG),)
+    assert gathered.warnings == (replace(KG, layer=Layer.RULES),)
     assert gathered.failures[0].source == "kg"
 
 
@@ -120,7 +121,7 @@ async def test_a_source_that_hangs_is_given_up_at_its_deadline() -> None:
         gathered = await gather(plan(), [good(), bad])
 
     assert gathered.failures[0].kind == "timeout"
-    assert gathered.warnings == ((Layer.RULES, KG),)
+    assert gathered.warnings == (replace(KG, layer=Layer.RULES),)
     assert len(gathered.fragments[Layer.RULES]) == 1
 
 

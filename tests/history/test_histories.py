@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from creonowd.context.notice import show
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history.histories import Histories, StoredSummary
 from creonowd.history.rounds import Message, Speaker
@@ -36,7 +37,7 @@ async def written(folder: Path, *texts: str) -> Path:
 
 async def texts_and_warnings(folder: Path) -> tuple[list[str], list[str]]:
     history = await Histories(folder).read(KEY)
-    return [one.request for one in history.rounds], history.warnings
+    return [one.request for one in history.rounds], show(history.warnings).warnings
 
 
 async def test_a_torn_last_line_is_dropped_with_a_warning_and_cut_off(tmp_path: Path) -> None:
@@ -50,7 +51,7 @@ async def test_a_torn_last_line_is_dropped_with_a_warning_and_cut_off(tmp_path: 
 
     assert texts == ["one", "two"]
     assert warnings[0].startswith("HISTORY_TORN_LINE")
-    assert appended.warnings[0].startswith("HISTORY_TORN_LINE")
+    assert appended.warnings[0].code == "HISTORY_TORN_LINE"
     assert await texts_and_warnings(tmp_path) == (["one", "two", "four"], [])
 
 

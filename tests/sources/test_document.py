@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from creonowd.clock import SystemClock
 from creonowd.context.fragment import Reason, Span
+from creonowd.context.notice import show
 from creonowd.context.plan import Document
 from creonowd.context.source import SourceQuery
+from creonowd.errors import Language
 from creonowd.sources.document import (
     NEAR,
     HeadingsSource,
@@ -64,7 +66,9 @@ async def test_a_document_that_is_nowhere_degrades(tmp_path: Path) -> None:
     found = await opened(tmp_path, Documents(SystemClock()))
 
     assert found.document is None
-    assert found.warnings == ("IMMEDIATE_UNAVAILABLE: ch.md：文档未打开且不在磁盘上。",)
+    assert show(found.warnings, Language.CHINESE).warnings == [
+        "IMMEDIATE_UNAVAILABLE: ch.md：文档未打开且不在磁盘上。"
+    ]
 
 
 async def test_a_file_that_is_no_text_is_accounted_for(tmp_path: Path) -> None:
@@ -73,7 +77,9 @@ async def test_a_file_that_is_no_text_is_accounted_for(tmp_path: Path) -> None:
     found = await opened(tmp_path, Documents(SystemClock()))
 
     assert found.document is None
-    assert found.warnings == ("IMMEDIATE_UNAVAILABLE: ch.md：不是文本文件（UNSUPPORTED）。",)
+    assert show(found.warnings, Language.CHINESE).warnings == [
+        "IMMEDIATE_UNAVAILABLE: ch.md：不是文本文件（UNSUPPORTED）。"
+    ]
     assert [(one.source_ref, one.reason) for one in found.left_out] == [
         ("ch.md", Reason.INVALID_FORMAT)
     ]
@@ -85,7 +91,7 @@ def test_a_place_past_the_end_is_clamped_with_a_warning() -> None:
     assert found.document is not None
     assert found.document.cursor == 3
     assert found.document.selection == Span(1, 3)
-    assert found.warnings == ("CONTEXT_CURSOR_CLAMPED",)
+    assert show(found.warnings).warnings == ["CONTEXT_CURSOR_CLAMPED"]
 
 
 def test_positions_of_javascript_count_utf16_units() -> None:

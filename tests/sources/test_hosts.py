@@ -14,8 +14,9 @@ from creonowd.context.fragment import (
     Layer,
     Reason,
 )
+from creonowd.context.notice import show
 from creonowd.context.source import SourceResult
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Language
 from creonowd.sources.hosts import Breaker, HostKind, Offer, UncheckedAnswer, read_answer
 
 GOOD = {"source": "kg:林远", "content": "林远是北城的更夫。"}
@@ -124,7 +125,7 @@ def test_a_malformed_chunk_costs_itself_and_a_warning(chunk: Any):
 
     assert [fragment.source_ref for fragment in fetched.fragments] == ["ok"]
     assert [item.reason for item in fetched.left_out] == [Reason.INVALID_FORMAT]
-    assert fetched.warnings == ("KG_UNAVAILABLE: 知识图谱数据未注入",)
+    assert show(fetched.warnings).warnings == ["KG_UNAVAILABLE: 知识图谱数据未注入"]
 
 
 @pytest.mark.parametrize("chunk", [GOOD, {"source": 5, "content": None}, GOOD | {"score": 9}])
@@ -156,13 +157,16 @@ def test_the_order_of_arrival_does_not_matter():
     ],
 )
 def test_the_warning_is_named_by_the_kind(kind: HostKind, warning: str):
-    assert read(None, kind=kind).warnings == (warning,)
+    assert show(read(None, kind=kind).warnings, Language.CHINESE).warnings == [warning]
 
 
 def test_a_hosts_warnings_are_passed_on_under_its_name():
     fetched = read(GOOD, warnings=["stale\nindex", 5, ""] + ["x"] * 50)
 
-    assert fetched.warnings[:2] == ("SOURCE_WARNING: 图谱: stale index", "SOURCE_WARNING: 图谱: 5")
+    assert show(fetched.warnings[:2]).warnings == [
+        "SOURCE_WARNING: 图谱: stale index",
+        "SOURCE_WARNING: 图谱: 5",
+    ]
     assert len(fetched.warnings) < 21
 
 

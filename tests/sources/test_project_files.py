@@ -12,6 +12,7 @@ import pytest
 from creonowd.clock import SystemClock
 from creonowd.context.budget import BudgetProfile, allowances_of
 from creonowd.context.fragment import STABLE, ConstraintOrigin, Layer, Reason
+from creonowd.context.notice import show
 from creonowd.context.plan import ContextRules, Need, Plan, SkillNeeds, wants
 from creonowd.context.source import (
     Source,
@@ -21,7 +22,7 @@ from creonowd.context.source import (
     gather,
     wanted_sources,
 )
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Language
 from creonowd.redaction import Redactor
 from creonowd.retrieval.project_index import Indexes
 from creonowd.sources.passage_source import Passages
@@ -262,7 +263,7 @@ async def test_each_need_has_its_sources(sources: ProjectSources, project: Proje
 
 
 async def test_a_failure_of_each_has_its_warning(sources: ProjectSources, project: Project) -> None:
-    warnings = {source.name: source.unavailable for source in sources.of(project)}
+    warnings = {s.name: s.unavailable.text(Language.CHINESE) for s in sources.of(project)}
 
     assert warnings["memory"] == "MEMORY_UNAVAILABLE: 记忆数据未注入"
     assert warnings["constraints"].startswith("CONSTRAINTS_UNAVAILABLE: ")
@@ -336,7 +337,7 @@ def test_what_cannot_be_used_is_left_out_with_its_reason_and_a_warning() -> None
         "s/c.md": Reason.READ_ERROR,
         "s/d.md": Reason.TOO_LARGE,
     }
-    assert "RULES_UNAVAILABLE: .creonow/rules/c.md" in fetched.warnings
+    assert ".creonow/rules/c.md" in [warning.source_ref for warning in fetched.warnings]
     assert not fetched.fragments
 
 
@@ -413,11 +414,10 @@ def test_a_confidence_that_is_none_leaves_the_file_out(claimed: str) -> None:
     fetched = settings_texts(folder({WORLD: f"---\nconfidence: {claimed}\n---\n有海。"}))
 
     assert [item.reason for item in fetched.left_out] == [Reason.INVALID_FORMAT]
-    assert fetched.warnings == (f"SETTINGS_UNAVAILABLE: {WORLD}",)
+    assert show(fetched.warnings).warnings[0].startswith(f"SETTINGS_UNAVAILABLE: {WORLD}")
 
 
 PATH = ".creonow/settings/memory.json"
-LOST = ("MEMORY_UNAVAILABLE: 记忆数据未注入",)
 
 
 def test_rules_have_text_and_confidence() -> None:
@@ -451,7 +451,7 @@ def test_no_file_is_no_memory() -> None:
 def test_a_file_that_makes_no_sense_costs_the_memory_and_a_warning(text: str) -> None:
     fetched = preferences(folder({PATH: text}))
 
-    assert fetched.warnings == LOST
+    assert [warning.code for warning in fetched.warnings] == ["MEMORY_UNAVAILABLE"]
     assert [(item.source_ref, item.reason) for item in fetched.left_out] == [
         (PATH, Reason.INVALID_FORMAT)
     ]
@@ -460,7 +460,7 @@ def test_a_file_that_makes_no_sense_costs_the_memory_and_a_warning(text: str) ->
 def test_a_file_that_cannot_be_read_does_too() -> None:
     fetched = preferences(folder({}, {PATH: unreadable()}))
 
-    assert fetched.warnings == LOST
+    assert [warning.code for warning in fetched.warnings] == ["MEMORY_UNAVAILABLE"]
     assert fetched.left_out[0].reason is Reason.READ_ERROR
 
 
@@ -474,4 +474,4 @@ def test_a_rule_that_makes_no_sense_costs_only_itself(rule: object) -> None:
 
     assert [f.text for f in fetched.fragments] == ["少用成语"]
     assert [item.source_ref for item in fetched.left_out] == [f"{PATH}#1"]
-    assert fetched.warnings == LOST
+    assert [warning.code for warning in fetched.warnings] == ["MEMORY_UNAVAILABLE"]

@@ -6,12 +6,11 @@ import sys
 from pathlib import Path
 
 import anyio
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.context.budget import BudgetChange, BudgetProfile
+from creonowd.context.budget import BudgetChange, BudgetProfile, budget_of
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace.budgets import Budgets
 
@@ -30,11 +29,11 @@ async def test_a_project_has_the_default_budget_until_it_has_its_own(tmp_path: P
     own = await budgets.update(total(2, 4000), "prj_a")
     await budgets.update(total(2, 3000))
 
-    assert inherited == BudgetProfile()
-    assert followed.total_budget_tokens == 5000
-    assert own.version == 3
-    assert (await budgets.get("prj_a")).total_budget_tokens == 4000
-    assert (await budgets.get("prj_b")).total_budget_tokens == 3000
+    assert inherited == budget_of(BudgetProfile())
+    assert followed.profile.total_budget_tokens == 5000
+    assert own.profile.version == 3
+    assert (await budgets.get("prj_a")).profile.total_budget_tokens == 4000
+    assert (await budgets.get("prj_b")).profile.total_budget_tokens == 3000
 
 
 async def test_a_budget_survives_a_restart(tmp_path: Path) -> None:
@@ -49,7 +48,7 @@ async def test_an_update_of_another_store_is_seen_at_the_next_look(tmp_path: Pat
 
     await other.update(total(1, 5000), "prj_a")
 
-    assert (await one.get("prj_a")).version == 2
+    assert (await one.get("prj_a")).profile.version == 2
 
 
 @pytest.mark.requirement("CE-074", "CE-080")
@@ -59,7 +58,9 @@ async def test_of_two_updates_from_one_version_exactly_one_wins(tmp_path: Path) 
 
     async def update(store: Budgets, tokens: int) -> None:
         try:
-            outcomes.append((await store.update(total(1, tokens), "prj_a")).total_budget_tokens)
+            outcomes.append(
+                (await store.update(total(1, tokens), "prj_a")).profile.total_budget_tokens
+            )
         except DaemonError as error:
             outcomes.append(error)
 
@@ -73,7 +74,7 @@ async def test_of_two_updates_from_one_version_exactly_one_wins(tmp_path: Path) 
     assert len(winners) == 1
     assert {loser.code for loser in losers} == {ErrorCode.CONTEXT_BUDGET_CONFLICT}
     assert {loser.details["currentVersion"] for loser in losers} == {2}
-    assert (await stores[0].get("prj_a")).total_budget_tokens == winners[0]
+    assert (await stores[0].get("prj_a")).profile.total_budget_tokens == winners[0]
 
 
 steps = st.lists(
@@ -106,17 +107,17 @@ async def _play(
     history: list[tuple[int, int, int]] = []
     for client, action, tokens in steps:
         if action == "look":
-            seen[client] = (await clients[client].get("prj_a")).version
+            seen[client] = (await clients[client].get("prj_a")).profile.version
             continue
         made = await _attempt(clients[client], total(seen[client], tokens))
         if made is not None:
             history.append((seen[client], made.version, made.total_budget_tokens))
-    return history, await clients[0].get("prj_a")
+    return history, (await clients[0].get("prj_a")).profile
 
 
 async def _attempt(budgets: Budgets, change: BudgetChange) -> BudgetProfile | None:
     try:
-        return await budgets.update(change, "prj_a")
+        return (await budgets.update(change, "prj_a")).profile
     except DaemonError as error:
         if error.code is not ErrorCode.CONTEXT_BUDGET_CONFLICT:
             raise
@@ -133,13 +134,13 @@ from creonowd.workspace.budgets import Budgets
 async def main() -> None:
     budgets, won = Budgets(Path(sys.argv[1])), []
     while len(won) < 20:
-        seen = (await budgets.get("prj_a")).version
+        seen = (await budgets.get("prj_a")).profile.version
         try:
             made = await budgets.update(
                 BudgetChange(version=seen, total_budget_tokens=3000 + seen), "prj_a")
         except DaemonError:
             continue
-        won.append(made.version)
+        won.append(made.profile.version)
     print(won, file=sys.stderr)
 
 sys.stdin.readline()
@@ -159,7 +160,7 @@ def test_two_processes_never_overwrite_each_other(tmp_path: Path) -> None:
     won = [json.loads(writer.communicate(timeout=60)[1]) for writer in writers]
 
     assert sorted(won[0] + won[1]) == list(range(2, 42))
-    assert anyio.run(Budgets(tmp_path).get, "prj_a").version == 41
+    assert anyio.run(Budgets(tmp_path).get, "prj_a").profile.version == 41
 
 
 def _process(command: list[str]) -> subprocess.Popen[bytes]:
@@ -193,11 +194,10 @@ async def test_a_damaged_file_is_kept_aside_and_the_default_serves(
     mended = await budgets.update(total(1, 5000), "prj_a")
 
     assert first == second
-    assert isinstance(first.warnings, list)
-    assert first.warnings[0].startswith("CONTEXT_BUDGET_FALLBACK: ")
-    assert first.total_budget_tokens == 6000
+    assert [w.code for w in first.warnings] == ["CONTEXT_BUDGET_FALLBACK"]
+    assert first.profile.total_budget_tokens == 6000
     assert path.with_name("prj_a.damaged-1.json").read_bytes() == damage
-    assert mended.warnings is msgspec.UNSET
+    assert mended.warnings == ()
     assert (await budgets.get("prj_a")) == mended
     assert budgets.set_aside() == {}
 
@@ -208,7 +208,7 @@ async def test_a_damaged_default_does_not_spoil_a_projects_own_budget(tmp_path: 
     (tmp_path / "budgets" / "default.json").write_bytes(b"{")
 
     assert await budgets.get("prj_a") == own
-    assert isinstance((await budgets.get()).warnings, list)
+    assert (await budgets.get()).warnings
     assert budgets.set_aside() == {"default": "default.damaged-1.json"}
 
 
@@ -234,11 +234,10 @@ async def test_an_assembly_goes_on_with_the_default_when_no_budget_can_be_read(
     (tmp_path / "budgets").mkdir()
     (tmp_path / "budgets" / "default.json").mkdir()
 
-    profile = await Budgets(tmp_path).effective()
+    budget = await Budgets(tmp_path).effective()
 
-    assert profile.total_budget_tokens == 6000
-    assert isinstance(profile.warnings, list)
-    assert profile.warnings[0].startswith("CONTEXT_BUDGET_FALLBACK")
+    assert budget.profile.total_budget_tokens == 6000
+    assert [w.code for w in budget.warnings] == ["CONTEXT_BUDGET_FALLBACK"]
 
 
 @pytest.mark.parametrize("project", ["../evil", "a/b", "..", "con:", "a\0b", "préj"])
@@ -256,11 +255,10 @@ async def test_a_damaged_file_that_cannot_be_moved_still_costs_no_answer(tmp_pat
     (tmp_path / "budgets" / "write.lock").mkdir()
     budgets = Budgets(tmp_path)
 
-    profile = await budgets.get()
+    budget = await budgets.get()
     with pytest.raises(DaemonError) as caught:
         await budgets.update(total(1, 5000))
 
-    assert isinstance(profile.warnings, list)
-    assert profile.warnings[0].startswith("CONTEXT_BUDGET_FALLBACK")
+    assert [w.code for w in budget.warnings] == ["CONTEXT_BUDGET_FALLBACK"]
     assert caught.value.code is ErrorCode.IO_ERROR
     assert path.read_bytes() == b"{"
