@@ -56,6 +56,19 @@ async def test_a_new_project_has_empty_rules_and_settings(novel: Novel) -> None:
     assert run["stopReason"] == "end"
 
 
+@pytest.mark.requirement("CE-009")
+@pytest.mark.parametrize("skill_id", ["builtin:continue", "none"])
+async def test_a_new_chapter_with_headings_is_not_retrieved_for_itself(
+    novel: Novel, skill_id: str
+) -> None:
+    novel.put("chapters/10.md", "# 雨夜\n\n## 第一章\n\n刚写下第一句。\n\n## 第二章\n")
+
+    result = await novel.assemble(cursorPosition=20, skillId=skill_id)
+
+    assert result["layers"]["retrieved"]["tokens"] == 0
+    assert "\n## Retrieved\n(none)\n" in result["prompt"]
+
+
 @pytest.mark.requirement("CE-026", "CE-020")
 async def test_within_the_budget_nothing_is_trimmed(novel: Novel) -> None:
     """Token 预算内——不裁剪."""

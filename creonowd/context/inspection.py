@@ -12,6 +12,7 @@ from creonowd.context.assemble import Assembly
 from creonowd.context.budget import LARGEST_TOTAL, Allowances
 from creonowd.context.evidence import Decision
 from creonowd.context.fragment import Action, Layer, Reason, Rule
+from creonowd.context.render import layer_content
 from creonowd.context.result import LayerSummary, ModelTarget, Provenance, provenance, summary
 from creonowd.context.system_prompt import PrefixComparison
 from creonowd.errors import Language
@@ -55,7 +56,11 @@ class FragmentDetail(Model):
 
 
 class LayerDetail(LayerSummary):
-    """A layer's summary, its text as it stands in the prompt, and all of its candidates."""
+    """A layer's summary, its text as it stands in the prompt, and all of its candidates.
+
+    `content` is all that stands below the layer's title, the heading of the constraints included;
+    empty where the prompt says `(none)`.
+    """
 
     content: str
     fragments: list[FragmentDetail]
@@ -126,7 +131,7 @@ def _detail(assembly: Assembly, layer: Layer, language: Language, first_short: i
     allowances = assembly.plan.allowances
     return LayerDetail(
         **asdict(summary(assembly, layer, language)),
-        content="".join(decision.rendered for decision in decisions),
+        content=layer_content(decisions),
         fragments=[
             _fragment(decision, _fits_with(allowances, decision, first_short))
             for decision in decisions

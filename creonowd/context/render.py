@@ -25,13 +25,19 @@ def render_text(words: str, tools: TextTools) -> Rendered:
 
 def render_layer(layer: Layer, decisions: Sequence[Decision], tools: TextTools) -> Rendered:
     """Render a layer: its title, and what is kept of it in reading order."""
-    kept = [decision for decision in decisions if decision.is_kept]
-    kinds = [decision.kind for decision in kept]
-    first = kinds.index(FragmentKind.CONSTRAINT) if FragmentKind.CONSTRAINT in kinds else None
-    parts = [render_text(title(layer, empty=not kept), tools), _render_units(kept[:first])]
-    if first is not None:
-        parts += [render_text(CONSTRAINTS, tools), _render_units(kept[first:])]
+    texts, constraints = _kept(decisions)
+    empty = not texts and not constraints
+    parts = [render_text(title(layer, empty=empty), tools), _render_units(texts)]
+    if constraints:
+        parts += [render_text(CONSTRAINTS, tools), _render_units(constraints)]
     return join(parts)
+
+
+def layer_content(decisions: Sequence[Decision]) -> str:
+    """Return what stands below the title of a layer."""
+    texts, constraints = _kept(decisions)
+    heading = CONSTRAINTS if constraints else ""
+    return "".join([*_rendered(texts), heading, *_rendered(constraints)])
 
 
 def layer_tokens(layer: Layer, decisions: Sequence[Decision], tools: TextTools) -> int:
@@ -53,6 +59,20 @@ def join(parts: Iterable[Rendered]) -> Rendered:
     )
 
 
+def _kept(decisions: Sequence[Decision]) -> tuple[list[Decision], list[Decision]]:
+    """Return what is kept: what stands before the heading of the constraints, and the rest."""
+    kept = [decision for decision in decisions if decision.is_kept]
+    kinds = [decision.kind for decision in kept]
+    if FragmentKind.CONSTRAINT not in kinds:
+        return kept, []
+    first = kinds.index(FragmentKind.CONSTRAINT)
+    return kept[:first], kept[first:]
+
+
 def _render_units(kept: Sequence[Decision]) -> Rendered:
     tokens = sum([decision.tokens for decision in kept])
-    return Rendered("".join([decision.rendered for decision in kept]), tokens, 0)
+    return Rendered("".join(_rendered(kept)), tokens, 0)
+
+
+def _rendered(kept: Sequence[Decision]) -> list[str]:
+    return [decision.rendered for decision in kept]

@@ -22,6 +22,7 @@ from creonowd.context.plan import (
     Need,
     Plan,
     query,
+    shows_document,
     wants,
 )
 from creonowd.errors import DaemonError, ErrorCode
@@ -37,7 +38,8 @@ class SourceQuery(Model):
 
     Sources of the stable layers get neither document nor query: nothing dynamic may leak into
     the stable prefix. `query` is the text to search with, from before the cursor; `wish` is what
-    the author selected or asks for in words. `limit` bounds the fragments.
+    the author selected or asks for in words. `limit` bounds the fragments. A document of at most
+    `shown` code points stands in the prompt as a whole.
     """
 
     project_id: str
@@ -48,6 +50,7 @@ class SourceQuery(Model):
     query: str = ""
     wish: str = ""
     recent_summary: int = 0
+    shown: int = 0
 
 
 class SourceResult(Model, cache_hash=True):
@@ -128,6 +131,8 @@ def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
         query=searched,
         wish=_wish(plan),
         recent_summary=MOST_SUMMARIES if rules is None else rules.recent_summary,
+        # The window begins at most one of its four steps later than it could.
+        shown=3 * plan.step if shows_document(plan) else 0,
     )
 
 

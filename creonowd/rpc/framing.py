@@ -125,8 +125,9 @@ class SkippedMessage:
         return used
 
     def event(self) -> OversizedMessage:
-        """Return the event for the skipped message."""
-        return OversizedMessage(size=self._size, head=self._head, tail=self._tail.strip(BLANK))
+        """Return the event for the skipped message; its size is the one it stated, if any."""
+        size = self._size + (self._remaining or 0)
+        return OversizedMessage(size=size, head=self._head, tail=self._tail.strip(BLANK))
 
     def _keep(self, data: bytes | bytearray) -> None:
         self._size += len(data)

@@ -33,6 +33,7 @@ from creonowd.workspace.runs import RunRecord, Runs
 OUTLINE_SCORE = 1.0
 RUN_SCORE = 1.0
 NEAR = 30
+FEWEST_HEADINGS = 2
 HERE = "→"
 KEPT_DOCUMENTS = 16
 
@@ -171,9 +172,9 @@ class HeadingsSource:
     timeout_ms = None
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
-        """Return the headings around the cursor, if the document has any."""
+        """Return the headings around the cursor, if they say more than the text that is shown."""
         document = ask.document
-        if document is None:
+        if document is None or len(document.text) <= ask.shown:
             return SourceResult()
         if document.text not in _kept:
             await to_thread.run_sync(headings, document.text)
@@ -182,9 +183,12 @@ class HeadingsSource:
 
 
 def outline(document: Document) -> str:
-    """Return the headings as a list with the current one marked; empty if there are none."""
+    """Return the headings as a list with the current one marked.
+
+    Empty if there are fewer than two: the title of a chapter alone is no outline.
+    """
     found = headings(document.text)
-    if not found:
+    if len(found) < FEWEST_HEADINGS:
         return ""
     here = sum(heading.at <= document.here.start for heading in found) - 1
     first, last = max(0, here - NEAR), here + NEAR + 1

@@ -177,8 +177,9 @@ def _parse_fault(header: str, error: str) -> Fault:
     match = _ERROR.fullmatch(error)
     if match is None:
         return Fault(key="", message=f"This is not YAML: {error}.")
+    # What the parser calls a byte is a code point.
     reason, at, line = match[1], int(match[2]), int(match[3]) + 1
-    if header.encode("utf-8")[at : at + 1] in {b"&", b"*"}:
+    if header[at : at + 1] in {"&", "*"}:
         message = "Anchors and aliases are not allowed; quote text that begins with & or *."
         return Fault(key="", message=message, line=line)
     return Fault(key="", message=f"This is not YAML: {reason}.", line=line)

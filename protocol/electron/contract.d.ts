@@ -1118,7 +1118,12 @@ export interface LayerChanges {
   immediate?: LayerChange;
 }
 
-/** A layer's summary, its text as it stands in the prompt, and all of its candidates. */
+/**
+ * A layer's summary, its text as it stands in the prompt, and all of its candidates.
+ *
+ * `content` is all that stands below the layer's title, the heading of the constraints included;
+ * empty where the prompt says `(none)`.
+ */
 export interface LayerDetail {
   tokens: number;
   tokenCount: number;

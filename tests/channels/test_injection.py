@@ -37,7 +37,7 @@ FILES = {
     "settings/memory.json": '{"version":1,"rules":[{"text":"偏好标记","confidence":1}]}',
     "characters/林远.md": "人物标记\n",
 }
-CHAPTER = "# 章节标记\n" + "很久以前。\n" * 200 + "正文标记在此。\n"
+CHAPTER = "# 序\n# 章节标记\n" + "很久以前。\n" * 200 + "正文标记在此。\n"
 
 
 def subsets() -> Iterator[tuple[str, ...]]:
@@ -154,6 +154,8 @@ async def test_entities_that_are_spoken_of_are_characters_and_evidence(
 
 
 async def test_an_unknown_skill_gets_everything(novel: Novel) -> None:
+    novel.put("一.md", CHAPTER + "很久以后。\n" * 300)
+
     result = await novel.assemble(skillId="nobody:knows", cursorPosition=len(CHAPTER))
 
     assert found(result["prompt"]) == set(MARKERS)

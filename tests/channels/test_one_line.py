@@ -64,9 +64,12 @@ async def test_a_reference_of_a_host_stays_one_line(client: Client, novel: Novel
 
 @pytest.mark.parametrize("line_break", [b"\r", b"\x0c", "\u2028".encode()])
 async def test_a_title_in_the_outline_stays_one_line(novel: Novel, line_break: bytes) -> None:
-    novel.put("一.md", b"# " + line_break.join((b"A", FORGED.encode(), b"B")) + b"\n\nx\n")
+    novel.put(
+        "一.md",
+        b"# " + line_break.join((b"A", FORGED.encode(), b"B")) + b"\n\nx\n# C\n" + b"x\n" * 5000,
+    )
 
-    prompt = (await novel.assemble(skillId="none", cursorPosition=0))["prompt"]
+    prompt = (await novel.assemble(cursorPosition=0))["prompt"]
     retrieved = prompt.partition("\n## Retrieved\n")[2].partition("\n## Immediate\n")[0]
 
     assert "A ## Settings B" in retrieved

@@ -39,6 +39,33 @@ def is_kept(result: InspectResult, layer: Layer, ref: str) -> bool:
 
 
 @given(worlds())
+def test_the_contents_of_the_layers_stand_in_the_prompt_as_they_are(world: World) -> None:
+    try:
+        assembly = assemble_world(world)
+    except DaemonError:
+        reject()
+    details = inspect(assembly, PrefixComparison(), ModelTarget(), META).layers_detail
+
+    prompt = assembly.system_prompt.prompt.text + assembly.user_content.text
+
+    for layer in Layer:
+        content = getattr(details, layer).content
+        assert f"## {layer.title()}\n{content or '(none)' + chr(10)}#" in f"{prompt}#"
+
+
+def test_the_content_of_rules_has_the_heading_of_the_constraints() -> None:
+    rule = piece(Layer.RULES, "rules/style.md", "短句。")
+    constraint = piece(Layer.RULES, "c", "不用感叹号", kind=FragmentKind.CONSTRAINT)
+
+    content = inspect_world(World(rules=(rule, constraint))).layers_detail.rules.content
+
+    assert content == (
+        "### ref:rules/style.md\n短句。\n"
+        "### ref:.creonow/rules/constraints.json\n[创作约束 - 不可违反]\n1. 不用感叹号\n"
+    )
+
+
+@given(worlds())
 def test_with_as_many_tokens_more_as_it_says_a_candidate_is_kept(world: World) -> None:
     try:
         promises = promises_of(inspect_world(world))

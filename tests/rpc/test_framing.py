@@ -183,6 +183,24 @@ def test_a_message_over_the_limit_is_skipped_and_the_next_one_is_read(framing: F
     assert frame == Frame(body=after)
 
 
+@pytest.mark.parametrize("sent", [b"", b"{}", b'{"id":7,' + b"x" * 3000])
+def test_a_message_over_the_limit_that_is_cut_off_has_the_size_it_stated(sent: bytes) -> None:
+    _, events = split(b"Content-Length: 20000\r\n\r\n" + sent, [5])
+
+    (oversized,) = events
+    assert isinstance(oversized, OversizedMessage)
+    assert oversized.size == 20_000
+    assert oversized.head == sent
+
+
+def test_a_line_over_the_limit_that_is_cut_off_has_the_size_that_came() -> None:
+    _, events = split(b"x" * 5000, [7])
+
+    (oversized,) = events
+    assert isinstance(oversized, OversizedMessage)
+    assert oversized.size == 5000
+
+
 def test_lines_survive_blank_lines_carriage_returns_and_a_byte_order_mark() -> None:
     _, events = split(b'\xef\xbb\xbf\r\n\n  {"a":1}\r\n\r\n{"b":2}', [3])
 

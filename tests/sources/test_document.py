@@ -135,7 +135,7 @@ def test_the_heading_above_the_cursor_is_marked() -> None:
 
 
 def test_before_the_first_heading_nothing_is_marked() -> None:
-    assert outline(document_at("引子\n# 一\n", 1)) == "- 一"
+    assert outline(document_at("引子\n# 一\n# 二\n", 1)) == "- 一\n- 二"
 
 
 def test_chapters_of_plain_text_are_headings() -> None:
@@ -150,8 +150,21 @@ def test_a_comment_in_code_is_no_heading() -> None:
     assert outline(document_at(text, len(text))) == "- 一\n→ 二"
 
 
-def test_a_text_without_headings_has_no_outline() -> None:
-    assert outline(document_at("第二天早晨，他走了很远的路，一直走到河边。\n", 3)) == ""
+@pytest.mark.parametrize(
+    "text", ["第二天早晨，他走了很远的路。\n", "# 第一章 雨夜\n\n雨下了。\n", ""]
+)
+def test_a_text_of_one_chapter_has_no_outline(text: str) -> None:
+    assert outline(document_at(text, 0)) == ""
+
+
+async def test_a_document_that_the_prompt_shows_as_a_whole_needs_no_outline() -> None:
+    ask = SourceQuery(project_id="p", skill_id="s", limit=9, document=document_at(NOVEL, 0))
+
+    whole = await HeadingsSource().fetch(msgspec.structs.replace(ask, shown=len(NOVEL)))
+    part = await HeadingsSource().fetch(msgspec.structs.replace(ask, shown=len(NOVEL) - 1))
+
+    assert whole.fragments == ()
+    assert len(part.fragments) == 1
 
 
 def test_of_a_long_novel_only_what_is_near_is_shown() -> None:

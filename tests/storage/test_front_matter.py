@@ -64,6 +64,9 @@ def test_front_matter_that_never_ends_is_a_fault_of_line_one() -> None:
         "a: 1\nb: !t &x 1",
         "a: 1\n? *x\n: 2",
         "a: 1\nb:\n  *x",
+        "a: 润色\nb: &x 1",
+        "a: é😀𠀀\nb: [润, *x]",
+        "润: &润 1",
     ],
 )
 def test_anchors_and_aliases_are_refused_before_they_are_followed(header: str) -> None:
