@@ -2,11 +2,14 @@
 
 from typing import Annotated
 
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
+from creonowd.context.numerals import chapter_of
+from creonowd.context.story import OrderReason, StoryDocument, StoryDoubt
 from creonowd.engine.services import Session
-from creonowd.model import Empty, Params, Result
+from creonowd.model import Empty, Model, Params, Result
 from creonowd.rpc.channel import Channel
+from creonowd.text import file_stem
 from creonowd.workspace.projects import Project
 
 
@@ -44,6 +47,33 @@ class DeletedProject(Result):
     project_id: str
 
 
+class ChapterInfo(Model):
+    """A document of the story.
+
+    `length` is in code points without front matter, and absent if the document cannot be read.
+    `chapter` is the number that its name bears. `decidedBy` is what placed it: its `name`, the
+    `story_file` or its `front_matter`.
+    """
+
+    path: str
+    decided_by: OrderReason
+    length: int | UnsetType = UNSET
+    chapter: int | UnsetType = UNSET
+
+
+class ProjectStory(Result):
+    """The documents in the order of the story, those outside of it, and what is unclear.
+
+    Text of documents that stand behind the current one does not enter a prompt. `outside`
+    documents have no place in time. `doubts` name what the author should settle in
+    `.creonow/story.json` or with `order` in front matter.
+    """
+
+    documents: list[ChapterInfo]
+    outside: list[ChapterInfo]
+    doubts: list[StoryDoubt]
+
+
 async def create_project(session: Session, params: CreateProject) -> ProjectInfo:
     """Make a folder a project; another spelling of the same path is the same project."""
     return _info(await session.projects.create(params.root_path, params.name))
@@ -72,6 +102,33 @@ async def delete_project(session: Session, params: ProjectId) -> DeletedProject:
     return DeletedProject(deleted=True, project_id=project.project_id)
 
 
+async def read_story(session: Session, params: ProjectId) -> ProjectStory:
+    """Return a project's documents in the order of the story, and what decided it."""
+    project = await session.projects.find(params.project_id)
+    story = await session.chapters.story(project)
+    return ProjectStory(
+        documents=[_chapter(session, document) for document in story.documents],
+        outside=[_chapter(session, document) for document in story.outside],
+        doubts=[_doubt(session, doubt) for doubt in story.doubts],
+    )
+
+
+def _chapter(session: Session, document: StoryDocument) -> ChapterInfo:
+    chapter = chapter_of(file_stem(document.path))
+    return ChapterInfo(
+        path=session.redactor.redact(document.path).text,
+        decided_by=document.decided_by,
+        length=UNSET if document.length is None else document.length,
+        chapter=UNSET if chapter is None else chapter.value,
+    )
+
+
+def _doubt(session: Session, doubt: StoryDoubt) -> StoryDoubt:
+    return StoryDoubt(
+        kind=doubt.kind, paths=tuple(session.redactor.redact(path).text for path in doubt.paths)
+    )
+
+
 def _info(project: Project) -> ProjectInfo:
     return ProjectInfo(
         project_id=project.project_id, root_path=str(project.root), name=project.name
@@ -84,4 +141,5 @@ CHANNELS = (
     Channel("project:getCurrent", get_current_project),
     Channel("project:setCurrent", set_current_project),
     Channel("project:delete", delete_project),
+    Channel("project:story", read_story),
 )

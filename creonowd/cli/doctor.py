@@ -22,6 +22,7 @@ import msgspec
 
 from creonowd import __version__, settings
 from creonowd.cli.client import connect, show, write
+from creonowd.context.story import DoubtKind
 from creonowd.context_files import record_store, store
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode
@@ -31,6 +32,7 @@ from creonowd.model import Model
 from creonowd.retrieval import database, project_index
 from creonowd.skills import skill
 from creonowd.skills.library import FILE
+from creonowd.sources.chapters import STORY_FILE, read_story
 from creonowd.storage import journal, versioned_json
 from creonowd.storage.safe_folder import EFFECTIVE
 from creonowd.tokens.tables import ENCODINGS, TableError, packaged_tables, verify
@@ -43,6 +45,7 @@ STARTED, STOPPED = "daemon_started", "daemon_stopped"
 LOG_BYTES = 4 * 1024 * 1024
 CLOCK_STEP = timedelta(minutes=1)
 WARNING_LEVELS = {"warning", "error", "critical"}
+MOST_NAMED = 5
 LITTLE_SPACE = 64 * 1024 * 1024
 
 LogLine = dict[str, Any]
@@ -419,6 +422,43 @@ def _check_project(root: Path) -> Iterator[Finding]:
     else:
         yield Finding(part=".creonow", state=OK, found="present")
         yield from _creonow_files(folder)
+    yield from _story_findings(root)
+
+
+def _story_findings(root: Path) -> Iterator[Finding]:
+    """Report the order of the documents, and what is unclear about it."""
+    story = read_story(root)
+    if story.documents:
+        first, last = story.documents[0].path, story.documents[-1].path
+        found = f"{len(story.documents)} documents in order, from {first} to {last}"
+        yield Finding(part="story", state=OK, found=found)
+    for doubt in story.doubts:
+        found, remedy = _DOUBTS[doubt.kind]
+        named = ", ".join(doubt.paths[:MOST_NAMED])
+        more = len(doubt.paths) - MOST_NAMED
+        if more > 0:
+            named += f" and {more} more"
+        state = BAD if doubt.kind is DoubtKind.INVALID_FILE else NOTE
+        yield Finding(part="story", state=state, found=f"{found}: {named}", remedy=remedy)
+
+
+_SETTLE = f"Name them in {STORY_FILE}, or give each an `order` in its front matter."
+_DOUBTS = {
+    DoubtKind.SAME_PLACE: ("these bear the same number, so their names decide", _SETTLE),
+    DoubtKind.NO_NUMBER: (
+        "these bear no number among documents that do, so they come last",
+        f"{_SETTLE} Notes belong under `outside`.",
+    ),
+    DoubtKind.NO_MATCH: (f"an entry of {STORY_FILE} fits no document", "Mend or remove it."),
+    DoubtKind.INVALID_ORDER: (
+        "the `order` in the front matter is no number",
+        "Write a number, or `outside`.",
+    ),
+    DoubtKind.INVALID_FILE: (
+        "this cannot be used, so names decide the order",
+        'Mend it: {"version": 1, "order": [paths or globs], "outside": [globs]}.',
+    ),
+}
 
 
 def _creonow_files(folder: Path) -> Iterator[Finding]:

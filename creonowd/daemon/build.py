@@ -37,6 +37,7 @@ from creonowd.rpc.openrpc import describe
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings, user_redactor
 from creonowd.skills.library import Library
+from creonowd.sources.chapters import Chapters
 from creonowd.sources.document import DocumentSources
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.passage_source import Passages
@@ -145,6 +146,7 @@ async def build_services(
             memory=Memory(settings.assemble_memory),
         ),
         sources=sources,
+        chapters=Chapters(documents, clock),
         ai=ai,
         runs=runs,
         in_flight=SkillRuns(),

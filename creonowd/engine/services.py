@@ -30,6 +30,7 @@ from creonowd.rpc.connection import Connection
 from creonowd.rpc.peer import Peer
 from creonowd.settings import Settings
 from creonowd.skills.library import Library, LibraryEntry
+from creonowd.sources.chapters import Chapters
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.project_files import ProjectSources
 from creonowd.sources.shared_reads import SharedReads
@@ -78,6 +79,7 @@ class Services:
     hosts: Hosts
     indexes: Indexes
     sources: ProjectSources
+    chapters: Chapters
 
 
 class Session:
@@ -113,6 +115,7 @@ class Session:
         self.hosts = services.hosts
         self.indexes = services.indexes
         self.sources = services.sources
+        self.chapters = services.chapters
 
     @property
     def language(self) -> Language:

@@ -199,11 +199,12 @@ _kept: Memo[str, tuple[OutlineHeading, ...]] = Memo(KEPT_DOCUMENTS)
 
 
 def headings(text: str) -> tuple[OutlineHeading, ...]:
-    """Return the headings of a text, except those inside code fences."""
-    return _kept.get(text, lambda: _headings(text))
+    """Return the headings of a text, found once for as long as it is kept."""
+    return _kept.get(text, lambda: find_headings(text))
 
 
-def _headings(text: str) -> tuple[OutlineHeading, ...]:
+def find_headings(text: str) -> tuple[OutlineHeading, ...]:
+    """Find the headings of a text, except those inside code fences."""
     lines = f"\n{text}"
     fences = [match.start() for match in _FENCE.finditer(lines)]
     return tuple(

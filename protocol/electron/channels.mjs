@@ -62,6 +62,7 @@ export const RENDERER_CHANNELS = Object.freeze([
   "project:getCurrent",
   "project:list",
   "project:setCurrent",
+  "project:story",
   "rpc.discover",
   "skill:list",
   "skill:read",

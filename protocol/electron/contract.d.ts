@@ -242,6 +242,20 @@ export interface ChannelMetrics {
   p99Ms: number;
 }
 
+/**
+ * A document of the story.
+ *
+ * `length` is in code points without front matter, and absent if the document cannot be read.
+ * `chapter` is the number that its name bears. `decidedBy` is what placed it: its `name`, the
+ * `story_file` or its `front_matter`.
+ */
+export interface ChapterInfo {
+  path: string;
+  decidedBy: OrderReason;
+  length?: number;
+  chapter?: number;
+}
+
 /** Who checked: a program, or a model. */
 export type Checker =
   | "model"
@@ -667,6 +681,21 @@ export interface DiscardRun {
 export interface DocumentList {
   items: Array<ListedDocument>;
 }
+
+/**
+ * What is unclear about the order.
+ *
+ * `same_place`: documents of one folder whose names have the same number. `no_number`: documents
+ * without a number among numbered ones. `no_match`: an entry of the story file that fits no
+ * document. `invalid_order`: front matter whose `order` is no number. `invalid_file`: a story
+ * file that cannot be used.
+ */
+export type DoubtKind =
+  | "invalid_file"
+  | "invalid_order"
+  | "no_match"
+  | "no_number"
+  | "same_place";
 
 /** The first output, why it was written again, and what it cost. */
 export interface EarlierAttempt {
@@ -1307,6 +1336,12 @@ export interface OpenViewer {
   projectId?: string | null;
 }
 
+/** What decided where a document stands: its name, the story file, or its front matter. */
+export type OrderReason =
+  | "front_matter"
+  | "name"
+  | "story_file";
+
 /** Where a context file came from; it decides the folder and the form of its name. */
 export type Origin =
   | "archive"
@@ -1409,6 +1444,19 @@ export interface ProjectInfo {
 /** All projects, in the order in which they were created. */
 export interface ProjectList {
   items: Array<ProjectInfo>;
+}
+
+/**
+ * The documents in the order of the story, those outside of it, and what is unclear.
+ *
+ * Text of documents that stand behind the current one does not enter a prompt. `outside`
+ * documents have no place in time. `doubts` name what the author should settle in
+ * `.creonow/story.json` or with `order` in front matter.
+ */
+export interface ProjectStory {
+  documents: Array<ChapterInfo>;
+  outside: Array<ChapterInfo>;
+  doubts: Array<StoryDoubt>;
 }
 
 /** What a skill asks the model to do; placeholders such as `{{text}}` stand for values of the run. */
@@ -1875,6 +1923,12 @@ export type Stop =
   | "end"
   | "length"
   | "refused";
+
+/** Something unclear about the order, and the documents or the entry that it is about. */
+export interface StoryDoubt {
+  kind: DoubtKind;
+  paths: Array<string>;
+}
 
 /**
  * The next piece of a run's output; the pieces of one attempt join up to all of it.
@@ -2350,6 +2404,8 @@ export interface Channels {
   "project:list": { request: Empty; result: ProjectList };
   /** Make a project the current one. */
   "project:setCurrent": { request: ProjectId; result: ProjectInfo };
+  /** Return a project's documents in the order of the story, and what decided it. */
+  "project:story": { request: ProjectId; result: ProjectStory };
   /** Return the OpenRPC document. */
   "rpc.discover": { request: Empty; result: Record<string, unknown> };
   /** Make a token for another connection; it never allows more than the caller may do. */
@@ -2453,6 +2509,7 @@ export type RendererChannel =
   | "project:getCurrent"
   | "project:list"
   | "project:setCurrent"
+  | "project:story"
   | "rpc.discover"
   | "skill:list"
   | "skill:read"

@@ -62,6 +62,7 @@ const CHANNELS = [
   "project:getCurrent",
   "project:list",
   "project:setCurrent",
+  "project:story",
   "rpc.discover",
   "skill:list",
   "skill:read",

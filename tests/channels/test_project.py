@@ -10,6 +10,7 @@ from creonowd.channels.project import (
     delete_project,
     get_current_project,
     list_projects,
+    read_story,
     set_current_project,
 )
 from creonowd.engine.services import Session
@@ -42,4 +43,35 @@ def test_every_project_channel_knows_its_payload() -> None:
         "project:getCurrent": Empty,
         "project:setCurrent": ProjectId,
         "project:delete": ProjectId,
+        "project:story": ProjectId,
+    }
+
+
+async def test_the_story_is_shown_with_what_decided_it(session: Session, tmp_path: Path) -> None:
+    texts = {
+        "第二章.md": "二",
+        "第十章.md": "---\ntitle: 十\n---\n十章",
+        "大纲.md": "梗概",
+        "插曲.md": "雨",
+    }
+    for name, text in texts.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    (tmp_path / ".creonow").mkdir()
+    order = '{"version": 1, "order": ["第十章.md"], "outside": ["none.md"]}'
+    (tmp_path / ".creonow/story.json").write_text(order, encoding="utf-8")
+    made = await create_project(session, CreateProject(root_path=str(tmp_path)))
+
+    story = await read_story(session, ProjectId(project_id=made.project_id))
+
+    assert msgspec.to_builtins(story) == {
+        "documents": [
+            {"path": "第十章.md", "decidedBy": "story_file", "length": 2, "chapter": 10},
+            {"path": "第二章.md", "decidedBy": "name", "length": 1, "chapter": 2},
+            {"path": "插曲.md", "decidedBy": "name", "length": 1},
+        ],
+        "outside": [{"path": "大纲.md", "decidedBy": "name", "length": 2}],
+        "doubts": [
+            {"kind": "no_match", "paths": ("none.md",)},
+            {"kind": "no_number", "paths": ("插曲.md",)},
+        ],
     }

@@ -167,3 +167,31 @@ def test_doctor_reports_user_data_that_it_may_not_read(
     (finding,) = (f for f in report["findings"] if f["part"] == "user data")
     assert (failed, finding["state"]) == (1, "bad")
     assert "cannot be read" in finding["found"]
+
+
+def test_doctor_names_what_is_unclear_about_the_order_of_the_story(tmp_path: Path) -> None:
+    for name in ("第三章 旧", "03 新", "插曲"):
+        (tmp_path / f"{name}.md").write_text("雨", encoding="utf-8")
+
+    ran = creonowd(tmp_path / "data", "doctor", "--project", str(tmp_path))
+
+    found = [f for f in json.loads(ran.stdout)["findings"] if f["part"] == "story"]
+    assert ran.returncode == 0
+    assert found[0]["found"] == "3 documents in order, from 03 新.md to 插曲.md"
+    assert [(f["state"], f["found"].partition(": ")[2]) for f in found[1:]] == [
+        ("note", "03 新.md, 第三章 旧.md"),
+        ("note", "插曲.md"),
+    ]
+    assert "story.json" in found[1]["remedy"]
+
+
+def test_doctor_finds_a_story_file_that_cannot_be_used(tmp_path: Path) -> None:
+    (tmp_path / ".creonow").mkdir()
+    (tmp_path / ".creonow/story.json").write_text('{"order": "1.md"}', encoding="utf-8")
+
+    ran = creonowd(tmp_path / "data", "doctor", "--project", str(tmp_path))
+
+    found = [f for f in json.loads(ran.stdout)["findings"] if f["part"] == "story"]
+    assert ran.returncode == 1
+    assert found[0]["state"] == "bad"
+    assert "Mend it" in found[0]["remedy"]

@@ -57,6 +57,7 @@ export const SAMPLES = [
 
   sample("project:create", ({ rootPath }) => ({ rootPath }), ({ name }) => name === "长夜"),
   sample("project:setCurrent", inProject, ({ projectId }) => projectId.startsWith("prj_")),
+  sample("project:story", inProject, ({ documents, outside }) => Array.isArray(documents) && Array.isArray(outside)),
   sample("project:getCurrent", {}, ({ projectId }, story) => projectId === story.projectId),
   sample("project:list", {}, ({ items }) => items.length === 1),
 
