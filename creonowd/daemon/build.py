@@ -29,6 +29,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history.build_result import LastTurns
 from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
+from creonowd.history.round_archive import add_recipes
 from creonowd.providers.configured import ConfiguredProvider, SentPrefixes
 from creonowd.retrieval.project_index import Indexes, editor_documents
 from creonowd.rpc.channel import Channel
@@ -110,7 +111,10 @@ async def build_services(
     ai = ConfiguredProvider(settings, user_data)
     runs = Runs(user_data)
     redactor = user_redactor(settings, user_data)
-    files = ContextFiles(Store(user_data, clock), settings, built_in_recipes(projects), redactor)
+    histories = Histories(user_data)
+    recipes = built_in_recipes(projects)
+    add_recipes(recipes, histories)
+    files = ContextFiles(Store(user_data, clock), settings, recipes, redactor)
     documents = Documents(clock)
     hosts = Hosts(clock)
     indexes = Indexes(user_data, clock, watcher, partial(editor_documents, documents), redactor)
@@ -152,7 +156,7 @@ async def build_services(
         in_flight=SkillRuns(),
         sent_prefixes=SentPrefixes(),
         files=files,
-        histories=Histories(user_data),
+        histories=histories,
         code_laws=CodeLaws(clock),
         last_turns=LastTurns(),
         hosts=hosts,

@@ -3,8 +3,10 @@
 from functools import partial
 from typing import Annotated, NamedTuple
 
+import structlog
 from anyio import current_effective_deadline, current_time, move_on_after, to_thread
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import replace
 
 from creonowd.context.notice import Caution, caution, show
 from creonowd.context.text_tools import TextTools, TokenizerFailedError
@@ -15,6 +17,8 @@ from creonowd.history.budget_fit import PINNED, summary_policy, total_tokens
 from creonowd.history.build_result import BuildResult, Part, PartSummary, SummaryNote
 from creonowd.history.code_law import CodeLaw
 from creonowd.history.histories import History, StoredSummary
+from creonowd.history.intake import put_message
+from creonowd.history.round_archive import register_rounds
 from creonowd.history.rounds import Speaker
 from creonowd.history.summariser import ModelSummariser, stored_summary
 from creonowd.history.summary import extractive_summary
@@ -27,6 +31,8 @@ from creonowd.workspace.projects import Project
 
 LONGEST_OBSERVATION = 256 * 1024
 HIGHEST_BUDGET = 2_000_000
+
+log = structlog.stdlib.get_logger(__name__)
 
 
 class BuildContext(InConversation):
@@ -100,9 +106,52 @@ async def _build(
         observations=await _observations(session, params, history),
     )
     plan = await to_thread.run_sync(plan_turn, request, history, policy, tools)
+    if plan.input_too_long:
+        preview = await _input_preview(session, params, history)
+        request = replace(request, input_preview=preview)
+        plan = await to_thread.run_sync(plan_turn, request, history, policy, tools)
     history = await _with_model_summary(session, params, history, plan.covers)
-    context = await to_thread.run_sync(fit_turn, plan, history, policy, tools)
+    plan, context = await _fit(session, params, history, plan, tools)
     return BuiltTurn(history, law, tools, plan, context)
+
+
+async def _input_preview(session: Session, params: BuildContext, history: History) -> str:
+    """Keep an input that alone does not fit as a context file, and return its head and tail."""
+    content = params.input or (history.rounds[-1].request if history.rounds else "")
+    key = ConversationKey(params.project_id, params.conversation_id)
+    put = await put_message(session.files, key, Speaker.USER, content)
+    return "" if put.preview is None else put.preview.text
+
+
+async def _fit(
+    session: Session, params: BuildContext, history: History, plan: TurnPlan, tools: TextTools
+) -> tuple[TurnPlan, TurnContext]:
+    """Fit a turn, and name in its summary the context file with the rounds that it covers.
+
+    How many rounds fit decides which file that is, and its name takes room too: so this is done
+    until both agree.
+    """
+    policy = summary_policy(session.settings)
+    archives: dict[int, str] = {}
+    covers = plan.covers
+    while True:
+        if covers:
+            archives[covers] = await _archive(session, params, covers)
+        plan = replace(plan, request=replace(plan.request, archives=archives))
+        context = await to_thread.run_sync(fit_turn, plan, history, policy, tools)
+        covers = context.draft.covers
+        if not covers or covers in archives:
+            return plan, context
+
+
+async def _archive(session: Session, params: BuildContext, covers: int) -> str:
+    """Return the context file of the first rounds; nothing if it cannot be stored."""
+    key = ConversationKey(params.project_id, params.conversation_id)
+    try:
+        return (await register_rounds(session.files, key, covers)).id
+    except DaemonError as error:
+        log.warning("history_archive_failed", project_id=params.project_id, code=error.code)
+        return ""
 
 
 async def _observations(session: Session, params: BuildContext, history: History) -> dict[str, str]:

@@ -5,7 +5,7 @@ The steps that cut stand in `STEPS`, in their order. What is pinned is never cut
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -13,15 +13,31 @@ from creonowd.context.fragment import Action
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history import tool_summary
 from creonowd.history.build_result import BuildEvidence, Part, Step
-from creonowd.history.rounds import Message, Round, Speaker, call_texts
-from creonowd.history.summary import HistorySummary, render_summary, to_one_sentence
+from creonowd.history.rounds import (
+    Message,
+    Round,
+    Speaker,
+    call_texts,
+    preview_of,
+    with_short_arguments,
+)
 from creonowd.model import Model
 from creonowd.settings import Settings
 
 PINNED = frozenset({Part.SYSTEM_PROMPT, Part.CODE_LAW, Part.TOOL_PROMPTS, Part.USER_INPUT})
 SNIPPET_LINES = 6
+SHORT_HEAD = 400
+SHORT_TAIL = 200
 
 CountText = Callable[[str], int]
+
+
+class SummaryText(Protocol):
+    """Renders the summary of the first rounds."""
+
+    def __call__(self, covers: int, *, brief: bool = False) -> str:
+        """Return the summary of so many rounds, in brief if there is little room."""
+        ...
 
 
 def message_cost(message: Message, count: CountText) -> int:
@@ -160,6 +176,10 @@ class Piece:
         """The cost of the piece; 0 once it is dropped."""
         return 0 if self.dropped else self._tokens
 
+    def mark(self, rule: Step, before: tuple[int, int]) -> None:
+        """Say that the message was shortened before it became a piece, and its size before that."""
+        self._rule, self._before = rule, before
+
     def replace(self, message: Message, rule: Step, count: CountText) -> None:
         """Replace the message by a shorter one."""
         self.message, self._rule, self._tokens = message, rule, message_cost(message, count)
@@ -194,8 +214,8 @@ def total_tokens(pieces: Iterable[Piece]) -> int:
 class Draft:
     """All pieces in their order, how many rounds the summary covers, and the steps that have cut.
 
-    `summary_of` returns the summary of the first rounds. `tool_summaries` are the stored summaries
-    of tool results that the draft has in full, by the piece's ref.
+    `summary_text` renders the summary of the first rounds, in brief if asked. `tool_summaries` are
+    the stored summaries of tool results that the draft has in full, by the piece's ref.
     """
 
     def __init__(
@@ -206,7 +226,7 @@ class Draft:
         *,
         floor: int,
         count: CountText,
-        summary_of: Callable[[int], HistorySummary],
+        summary_text: SummaryText,
         tool_summaries: Mapping[str, str],
     ) -> None:
         self.pieces = pieces
@@ -214,7 +234,7 @@ class Draft:
         self.covers = covers
         self.floor = floor
         self.count = count
-        self.summary_of = summary_of
+        self.summary_text = summary_text
         self.tool_summaries = tool_summaries
         self.shortened = False
         self.steps: list[Step] = []
@@ -291,19 +311,14 @@ def _shorten_tool_results(draft: Draft) -> None:
 def _shorten_summary(draft: Draft) -> None:
     draft.shortened = True
     for piece in draft.of(Part.SUMMARY):
-        text = render_summary(to_one_sentence(draft.summary_of(draft.covers)))
-        draft.shorten(piece, text, Step.SUMMARY_LINES)
+        draft.shorten(piece, draft.summary_text(draft.covers, brief=True), Step.SUMMARY_LINES)
 
 
 def _drop_rounds(draft: Draft) -> None:
     """Drop the oldest rounds, down to the floor; the summary covers them instead."""
     while draft.over and len(draft.rounds) > draft.floor:
-        oldest = draft.rounds[0]
-        for piece in draft.of(Part.RECENT_MESSAGES):
-            if piece.round == oldest:
-                piece.drop(Step.RECENT_ROUNDS)
-        draft.covers = oldest + 1
-        text = render_summary(to_one_sentence(draft.summary_of(draft.covers)))
+        _drop_oldest(draft, Step.RECENT_ROUNDS)
+        text = draft.summary_text(draft.covers, brief=True)
         message = Message(role=Speaker.SYSTEM, content=text)
         summaries = draft.of(Part.SUMMARY)
         if summaries:
@@ -312,6 +327,25 @@ def _drop_rounds(draft: Draft) -> None:
         piece = Piece(Part.SUMMARY, "history summary", message, draft.count(text))
         places = (i for i, p in enumerate(draft.pieces) if p.part is Part.RECENT_MESSAGES)
         draft.pieces.insert(next(places), piece)
+
+
+def _drop_oldest(draft: Draft, step: Step) -> None:
+    oldest = draft.rounds[0]
+    for piece in draft.of(Part.RECENT_MESSAGES):
+        if piece.round == oldest:
+            piece.drop(step)
+    draft.covers = oldest + 1
+
+
+def _shorten_messages(draft: Draft) -> None:
+    """Show what users and the model wrote by head and tail, the longest first."""
+    messages = [p for p in draft.of(Part.RECENT_MESSAGES) if p.message.role is not Speaker.TOOL]
+    for piece in sorted(messages, key=lambda p: -len(p.message.content)):
+        content = piece.message.content
+        if not draft.over or len(content) <= SHORT_HEAD + SHORT_TAIL:
+            return
+        short = preview_of(content, piece.message.ref or "", SHORT_HEAD, SHORT_TAIL)
+        draft.shorten(piece, short, Step.MESSAGE_PREVIEWS)
 
 
 def _drop_todo(draft: Draft) -> None:
@@ -333,11 +367,37 @@ def _reduce_to_refs(draft: Draft) -> None:
             draft.shorten(piece, f"Full output: {ref}" if ref else headline, Step.TOOL_REFS)
 
 
+def _drop_floor(draft: Draft) -> None:
+    """Drop even the rounds of the floor, the oldest first: a turn that fails helps nobody."""
+    while draft.over and draft.rounds:
+        _drop_oldest(draft, Step.FLOOR_ROUNDS)
+
+
+def _drop_calls(draft: Draft) -> None:
+    """Shorten the calls of the round under way, then drop the oldest with their results."""
+    pieces = draft.of(Part.RECENT_MESSAGES)
+    for piece in pieces:
+        short = with_short_arguments(piece.message)
+        if draft.over and short is not piece.message:
+            piece.replace(short, Step.OLDEST_CALLS, draft.count)
+    for position, piece in enumerate(pieces):
+        if not draft.over:
+            return
+        piece.drop(Step.OLDEST_CALLS)
+        for result in pieces[position + 1 :]:
+            if result.message.role is not Speaker.TOOL:
+                break
+            result.drop(Step.OLDEST_CALLS)
+
+
 STEPS: tuple[tuple[Step, Callable[[Draft], None]], ...] = (
     (Step.TOOL_SNIPPETS, _shorten_tool_results),
     (Step.SUMMARY_LINES, _shorten_summary),
     (Step.RECENT_ROUNDS, _drop_rounds),
+    (Step.MESSAGE_PREVIEWS, _shorten_messages),
     (Step.TODO_RECAP, _drop_todo),
     (Step.SUMMARY, _drop_summary),
     (Step.TOOL_REFS, _reduce_to_refs),
+    (Step.FLOOR_ROUNDS, _drop_floor),
+    (Step.OLDEST_CALLS, _drop_calls),
 )

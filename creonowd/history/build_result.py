@@ -32,7 +32,8 @@ class Step(StrEnum):
     """The step that decided about a candidate; those that cut are taken in this order.
 
     `pinned` is never cut, `budget` is the check that a kept one passed, `summarised` rounds are
-    covered by the summary.
+    covered by the summary. `input_preview` is not a step: an input that alone does not fit is
+    shown by its head and tail, and is whole in a context file.
     """
 
     PINNED = "pinned"
@@ -41,9 +42,13 @@ class Step(StrEnum):
     TOOL_SNIPPETS = "tool_snippets"
     SUMMARY_LINES = "summary_lines"
     RECENT_ROUNDS = "recent_rounds"
+    MESSAGE_PREVIEWS = "message_previews"
     TODO_RECAP = "todo_recap"
     SUMMARY = "summary"
     TOOL_REFS = "tool_refs"
+    FLOOR_ROUNDS = "floor_rounds"
+    OLDEST_CALLS = "oldest_calls"
+    INPUT_PREVIEW = "input_preview"
 
 
 class BuildEvidence(Model):

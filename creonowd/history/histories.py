@@ -1,6 +1,6 @@
 """The history of every conversation: `<userData>/histories/<project>/<conversation>.jsonl`."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from weakref import WeakValueDictionary
 
@@ -159,6 +159,12 @@ class Histories:
 def encode_messages(messages: Sequence[Message]) -> bytes:
     """Return the line of a history's file that adds these messages."""
     return journal.encode(msgspec.json.encode(_HistoryEntry(messages=tuple(messages))))
+
+
+def encode_summaries(summaries: Iterable[StoredSummary]) -> bytes:
+    """Return the lines of a history's file that add these summaries."""
+    entries = (_HistoryEntry(written=summary) for summary in summaries)
+    return b"".join(journal.encode(msgspec.json.encode(entry)) for entry in entries)
 
 
 def _begins_with(rounds: Sequence[Round], first: Sequence[Round]) -> bool:

@@ -130,10 +130,22 @@ async def keep_message(
     kept = await to_thread.run_sync(_prepare, intake, message)
     if fits(kept.content, intake.files.inline_limits):
         return kept, KeptText(kept.content)
-    hint = f"{message.role}: {one_line(kept.content, 80)}"
-    about = NewFileInfo(kind=Kind.HISTORY, hint=hint, origin=Origin.ARCHIVE)
-    put = await intake.files.put(key, kept.content, about)
-    return kept, KeptText(kept.content, None, put.ref, put.preview)
+    put = await put_message(intake.files, key, message.role, kept.content)
+    return replace(kept, ref=put.ref.id), KeptText(kept.content, None, put.ref, put.preview)
+
+
+async def put_message(
+    files: ContextFiles, key: ConversationKey, role: Speaker, content: str
+) -> PutResult:
+    """Put a text over the inline limits into a context file, once however often it is sent."""
+    digest = sha256(content.encode("utf-8", "replace")).hexdigest()[:24]
+    about = NewFileInfo(
+        kind=Kind.HISTORY,
+        hint=f"{role}: {one_line(content, 80)}",
+        origin=Origin.ARCHIVE,
+        key=f"message-{digest}",
+    )
+    return await files.put(key, content, about)
 
 
 def _compress(intake: Intake, result: ToolResult) -> tuple[Observation, str]:

@@ -1,33 +1,130 @@
-"""Export and import of a conversation with its rounds, which travel as `rounds.json`."""
+"""The rounds of a history elsewhere: as context files of kind `history`, and in an archive.
+
+Rounds that a summary replaces, and the summary itself, are lazy context files that are made from
+the history's log. In an archive rounds and written summaries travel as `rounds.json`.
+"""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from anyio import to_thread
+from msgspec import Meta
+from msgspec.structs import replace
 
 from creonowd.context_files import archives
-from creonowd.context_files.files import ContextFiles, ConversationKey
+from creonowd.context_files.files import ContextFiles, ConversationKey, NewFileInfo
+from creonowd.context_files.lazy_files import NextChunk, Producer, ProducerContext, Recipe, Recipes
 from creonowd.context_files.record_store import ROUNDS, NewRounds
-from creonowd.context_files.records import ContextRef
+from creonowd.context_files.records import ContextRef, Kind, Origin, is_ref_id
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.history.histories import Histories, History, encode_messages
+from creonowd.history.histories import (
+    Histories,
+    History,
+    StoredSummary,
+    encode_messages,
+    encode_summaries,
+)
 from creonowd.history.intake import redact_message
-from creonowd.history.rounds import LONGEST_ID, Message, Speaker, check_messages
+from creonowd.history.rounds import (
+    LONGEST_ID,
+    Message,
+    Round,
+    Speaker,
+    call_texts,
+    check_messages,
+)
+from creonowd.history.summariser import summary_of
+from creonowd.history.summary import redact_summary, render_summary
 from creonowd.model import Model
 from creonowd.redaction import Redactor
 from creonowd.storage import versioned_json
 
 VERSION = 1
+ROUNDS_RECIPE = "rounds"
+SUMMARY_RECIPE = "summary"
 
 
 class ArchiveRounds(Model):
-    """What `rounds.json` in an archive holds: the messages of all rounds, oldest first."""
+    """What `rounds.json` in an archive holds: all messages, oldest first, and written summaries."""
 
     version: int = VERSION
     messages: tuple[Message, ...] = ()
+    summaries: tuple[StoredSummary, ...] = ()
+
+
+class FirstRoundsRecipe(Recipe):
+    """The first rounds of the conversation in full, or the summary of them."""
+
+    covers: Annotated[int, Meta(ge=1)]
+
+
+def add_recipes(recipes: Recipes, histories: Histories) -> None:
+    """Add the recipes by which rounds and summaries become context files."""
+    recipes.add(ROUNDS_RECIPE, FirstRoundsRecipe, _producer(histories, _rounds_text))
+    recipes.add(SUMMARY_RECIPE, FirstRoundsRecipe, _producer(histories, _summary_file))
+
+
+async def register_rounds(files: ContextFiles, key: ConversationKey, covers: int) -> ContextRef:
+    """Register the first rounds and the summary of them as context files, once; return the rounds'."""
+    span = f"1-{covers}"
+    about = NewFileInfo(
+        kind=Kind.HISTORY,
+        hint=f"rounds {span} of this conversation in full",
+        origin=Origin.ARCHIVE,
+        key=f"rounds-{span}",
+    )
+    ref = await files.register(key, {"type": ROUNDS_RECIPE, "covers": covers}, about)
+    summary = about._replace(
+        hint=f"summary of rounds {span}", origin=Origin.SUMMARY, key=f"summary-{span}"
+    )
+    await files.register(key, {"type": SUMMARY_RECIPE, "covers": covers}, summary)
+    return ref
+
+
+def _producer(histories: Histories, render: Callable[[History, int], str]) -> Producer:
+    def produce(context: ProducerContext, recipe: Any) -> NextChunk:
+        made = False
+
+        async def next_chunk() -> bytes | None:
+            nonlocal made
+            if made:
+                return None
+            made = True
+            key = ConversationKey(context.record.project_id, context.conversation.id)
+            history = await histories.read(key)
+            if len(history.rounds) < recipe.covers:
+                raise DaemonError(
+                    ErrorCode.NOT_FOUND, "The rounds of this file were erased from the history."
+                )
+            text = await to_thread.run_sync(render, history, recipe.covers)
+            return text.encode("utf-8", "replace")
+
+        return next_chunk
+
+    return produce
+
+
+def _summary_file(history: History, covers: int) -> str:
+    return f"{render_summary(summary_of(history, covers))}\n"
+
+
+def _rounds_text(history: History, covers: int) -> str:
+    """Write rounds as Markdown, every message whole; results as the history keeps them."""
+    return "\n".join(_round_text(one) for one in history.rounds[:covers])
+
+
+def _round_text(one: Round) -> str:
+    parts = [f"## Round {one.index + 1}\n"]
+    for message in one.messages:
+        name = f" {message.name}" if message.name else ""
+        calls = call_texts(message)
+        lines = [f"### {message.role}{name}\n", message.content]
+        lines += [f"→ {calls[at]} {calls[at + 1]}" for at in range(0, len(calls), 2)]
+        parts.append("\n".join(line for line in lines if line) + "\n")
+    return "\n".join(parts)
 
 
 class ConversationExport(NamedTuple):
@@ -89,7 +186,12 @@ def encode_rounds(history: History, redactor: Redactor) -> bytes | None:
     if not messages:
         return None
     clean = tuple(redact_message(message, redactor) for message in messages)
-    return msgspec.json.encode(ArchiveRounds(messages=clean))
+    summaries = tuple(
+        replace(stored, summary=redact_summary(stored.summary, redactor))
+        for stored in history.summaries.values()
+        if not history.damaged
+    )
+    return msgspec.json.encode(ArchiveRounds(messages=clean, summaries=summaries))
 
 
 def rounds_to_add(history: History, redactor: Redactor, data: bytes) -> NewRounds | None:
@@ -97,7 +199,7 @@ def rounds_to_add(history: History, redactor: Redactor, data: bytes) -> NewRound
 
     CONFLICT if the history has other rounds than these.
     """
-    arriving = _read_rounds(data, redactor)
+    arriving, summaries = _read_rounds(data, redactor)
     known = [message for one in history.rounds for message in one.messages]
     if known[: len(arriving)] == arriving:
         return None
@@ -107,10 +209,12 @@ def rounds_to_add(history: History, redactor: Redactor, data: bytes) -> NewRound
             "The conversation has other rounds than the archive; import into a new one.",
             field="conversationId",
         )
-    return NewRounds(history.size, encode_messages(arriving[len(known) :]))
+    new = [stored for stored in summaries if stored.covers not in history.summaries]
+    lines = encode_messages(arriving[len(known) :]) + encode_summaries(new)
+    return NewRounds(history.size, lines)
 
 
-def _read_rounds(data: bytes, redactor: Redactor) -> list[Message]:
+def _read_rounds(data: bytes, redactor: Redactor) -> tuple[list[Message], list[StoredSummary]]:
     from creonowd.context_files.archive_import import invalid_archive
 
     try:
@@ -119,7 +223,15 @@ def _read_rounds(data: bytes, redactor: Redactor) -> list[Message]:
         if max(map(len, names), default=0) > LONGEST_ID:
             raise invalid_archive("rounds", "A message has an id or a name that is too long.")
         messages = check_messages((), read.messages)
-        return [redact_message(message, redactor) for message in messages]
+        if any(m.ref and not is_ref_id(m.ref) for m in messages):
+            raise invalid_archive("rounds", "A message names no context file that could be.")
+        count = sum(message.role is Speaker.USER for message in messages) + 1
+        summaries = [
+            replace(stored, summary=redact_summary(stored.summary, redactor))
+            for stored in read.summaries
+            if 0 < stored.covers <= count
+        ]
+        return [redact_message(message, redactor) for message in messages], summaries
     except (versioned_json.DamagedFileError, RecursionError):
         raise invalid_archive("rounds", "The rounds cannot be understood.") from None
     except DaemonError as error:

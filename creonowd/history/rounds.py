@@ -13,10 +13,15 @@ from msgspec.structs import replace
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history.observation import parse_json
 from creonowd.model import Model
+from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor
 
 LONGEST_ID = 256
 LONG_ARGUMENT = 400
 REMEMBERED = 32
+PREVIEW_HEAD = 1_000
+PREVIEW_TAIL = 400
+# A message that an older daemon kept without a context file is shown whole up to here.
+LONGEST_WITHOUT_FILE = 20_000
 NO_RESULT = "[no result was recorded]"
 
 _TAG = re.compile(
@@ -29,6 +34,7 @@ _LABEL = re.compile(
     r"|行动|观察|最终答案|答案|回答)[ \t]*\d*[ \t]*[:：\[]"
 )
 _ANSWER_IN_LINE = re.compile(r"(?:\b(?:Final )?Answer|最终答案|答案|回答)[ \t]*[:：]")
+_LEFT_OUT = re.compile(r"\n\[… (\d+) characters left out[^\[\]\n]* …\]\n")
 _QUOTES = "`'\"“「"
 
 
@@ -50,13 +56,17 @@ class ToolCall(Model):
 
 
 class Message(Model):
-    """One message; `toolCallId` is the call that a tool's message answers."""
+    """One message; `toolCallId` is the call that a tool's message answers.
+
+    `ref` is the context file of a text over the inline limits; later turns show its preview.
+    """
 
     role: Speaker
     content: str = ""
     tool_calls: tuple[ToolCall, ...] | UnsetType = UNSET
     tool_call_id: str | UnsetType = UNSET
     name: str | UnsetType = UNSET
+    ref: str | UnsetType = UNSET
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:
@@ -106,7 +116,8 @@ class Round:
     @cached_property
     def view(self) -> tuple[Message, ...]:
         """The round as a later turn sees it: every call right before its result."""
-        return tuple(pair([_with_short_arguments(message) for message in self.messages]))
+        short = (_as_preview(with_short_arguments(message)) for message in self.messages)
+        return tuple(pair(list(short)))
 
     @cached_property
     def finished(self) -> bool:
@@ -209,11 +220,34 @@ def _no_result(call: ToolCall) -> Message:
     return Message(role=Speaker.TOOL, content=NO_RESULT, tool_call_id=call.id, name=call.name)
 
 
-def _with_short_arguments(message: Message) -> Message:
+def with_short_arguments(message: Message) -> Message:
+    """Cut long texts in the arguments of a message's calls."""
     if not message.calls:
         return message
     calls = tuple(replace(call, arguments=_short(call.arguments)) for call in message.calls)
     return message if calls == message.calls else replace(message, tool_calls=calls)
+
+
+def preview_of(content: str, ref: str, head: int = PREVIEW_HEAD, tail: int = PREVIEW_TAIL) -> str:
+    """Return the head and the tail of a long text, and between them where the whole of it is."""
+    end = grapheme_floor(content, head)
+    start = max(end, grapheme_ceiling(content, max(0, len(content) - tail)))
+    where = f"; the whole is context file {ref}: context.read or context.grep" if ref else ""
+    missing = start - end
+    if earlier := _LEFT_OUT.search(content, end, start):
+        missing += int(earlier[1]) - len(earlier[0])
+    note = f"[… {missing} characters left out{where} …]"
+    short = f"{content[:end]}\n{note}\n{content[start:]}"
+    return short if len(short) < len(content) else content
+
+
+def _as_preview(message: Message) -> Message:
+    """Show a text over the inline limits as its preview."""
+    if message.role is Speaker.TOOL:
+        return message
+    if message.ref is UNSET and len(message.content) <= LONGEST_WITHOUT_FILE:
+        return message
+    return replace(message, content=preview_of(message.content, message.ref or ""))
 
 
 def _short(arguments: Any) -> Any:

@@ -18,6 +18,8 @@ from creonowd.tokens.boundaries import sentences
 
 HEADING = "[History Summary]"
 NOTHING = "none"
+NO_REF = f"ctx_{'0' * 20}"
+"""Stands for a ref that is not known yet; it is as long as one."""
 LABELS = {
     "overall_goal": "Overall Goal",
     "plan_and_progress": "Current Plan & Progress",
@@ -57,6 +59,12 @@ def render_summary(summary: HistorySummary) -> str:
     """Write a summary as the form."""
     fields = msgspec.structs.asdict(summary)
     return "\n".join([HEADING, *(f"- {LABELS[name]}: {fields[name]}" for name in LABELS)])
+
+
+def archive_line(covers: int, ref: str) -> str:
+    """Return the line at the end of a summary that says where the rounds are in full."""
+    rounds = "Round 1" if covers == 1 else f"Rounds 1 to {covers}"
+    return f"{rounds} in full: context file {ref} (context.grep, context.read)"
 
 
 def read_summary(text: str) -> HistorySummary | None:

@@ -25,7 +25,13 @@ from creonowd.history.build_result import BuildEvidence, Part, Step
 from creonowd.history.histories import History
 from creonowd.history.rounds import Message, Round, Speaker, pair
 from creonowd.history.summariser import summary_of
-from creonowd.history.summary import HistorySummary, render_summary, to_one_sentence
+from creonowd.history.summary import (
+    NO_REF,
+    HistorySummary,
+    archive_line,
+    render_summary,
+    to_one_sentence,
+)
 from creonowd.history.tool_result import TodoItem, summarise_todo
 from creonowd.history.tool_summary import ref_in
 from creonowd.model import Model
@@ -37,7 +43,11 @@ _MANY_CHARACTERS = 64
 
 
 class TurnRequest(Model):
-    """The texts of a turn; `observations` are the full results of the unfinished round, by ref."""
+    """The texts of a turn; `observations` are the full results of the unfinished round, by ref.
+
+    `input_preview` stands for an input that alone does not fit. `archives` are the context files
+    with the first rounds in full, by how many rounds they hold.
+    """
 
     system_prompt: str
     input: str
@@ -46,6 +56,8 @@ class TurnRequest(Model):
     tool_prompts: tuple[str, ...] = ()
     todo: tuple[TodoItem, ...] = ()
     observations: dict[str, str] = field(default_factory=dict[str, str])
+    input_preview: str = ""
+    archives: dict[int, str] = field(default_factory=dict[int, str])
 
 
 class TurnPlan(Model):
@@ -59,6 +71,13 @@ class TurnPlan(Model):
     covered: RoundCost
     tool_summaries: dict[str, str]
     redactions: list[RedactionEvidence]
+
+    @property
+    def input_too_long(self) -> bool:
+        """Whether everything that is pinned would fit but for the input."""
+        fixed = total_tokens(self.static)
+        pinned = [piece for piece in self.current if piece.part is Part.USER_INPUT]
+        return fixed < self.request.budget < fixed + total_tokens(pinned)
 
 
 class TurnContext(Model):
@@ -121,12 +140,17 @@ def fit_turn(
     plan: TurnPlan, history: History, policy: SummaryPolicy, tools: TextTools
 ) -> TurnContext:
     """Put the parts into their order and make them fit the budget."""
-    fitted_summary = partial(_summary, history, policy, tools)
+
+    def summary_text(covers: int, *, brief: bool = False) -> str:
+        summary = _summary(history, policy, tools, covers)
+        shown = to_one_sentence(summary) if brief else summary
+        return _summary_text(shown, covers, plan.request.archives)
+
     recent = plan.past[plan.covers :]
     rounds, tool_summaries = _recent_pieces(recent, history, plan.request, tools)
     summary: list[Piece] = []
     if plan.covers:
-        content = render_summary(fitted_summary(plan.covers))
+        content = summary_text(plan.covers)
         message = Message(role=Speaker.SYSTEM, content=content)
         summary = [Piece(Part.SUMMARY, "history summary", message, tools.count(content))]
     todo = _todo_pieces(plan.request, tools)
@@ -136,7 +160,7 @@ def fit_turn(
         plan.covers,
         floor=policy.floor,
         count=tools.count,
-        summary_of=fitted_summary,
+        summary_text=summary_text,
         tool_summaries={**tool_summaries, **plan.tool_summaries},
     )
     fit(draft)
@@ -149,7 +173,6 @@ def _check_length(request: TurnRequest, tools: TextTools) -> None:
         Part.SYSTEM_PROMPT: [request.system_prompt],
         Part.CODE_LAW: [request.code_law],
         Part.TOOL_PROMPTS: request.tool_prompts,
-        Part.USER_INPUT: [request.input],
     }
     for part, texts in pinned.items():
         for text in texts:
@@ -221,15 +244,22 @@ def _current_pieces(
             raise DaemonError(
                 ErrorCode.INVALID_ARGUMENT, "input is empty and no round waits.", field="input"
             )
-        message = Message(role=Speaker.USER, content=request.input)
-        tokens = tools.count(request.input)
-        return [Piece(Part.USER_INPUT, "user input", message, tokens)], {}
+        return [_input_piece(Message(role=Speaker.USER, content=request.input), request, tools)], {}
     last = history.rounds[-1]
     pieces, tool_summaries = _full_round(last, request, tools, -1)
     if last.request:
-        first = pieces[0]
-        pieces[0] = Piece(Part.USER_INPUT, "user input", first.message, first.tokens)
+        pieces[0] = _input_piece(pieces[0].message, request, tools)
     return pieces, tool_summaries
+
+
+def _input_piece(message: Message, request: TurnRequest, tools: TextTools) -> Piece:
+    """Make the piece of the input: whole, or its preview if it alone does not fit."""
+    if not request.input_preview:
+        return Piece(Part.USER_INPUT, "user input", message, tools.count(message.content))
+    short = replace(message, content=request.input_preview)
+    piece = Piece(Part.USER_INPUT, "user input", short, tools.count(short.content))
+    piece.mark(Step.INPUT_PREVIEW, (len(message.content), tools.count(message.content)))
+    return piece
 
 
 def _recent_pieces(
@@ -301,12 +331,19 @@ def _summary(
     return to_one_sentence(summary) if too_long else summary
 
 
+def _summary_text(summary: HistorySummary, covers: int, archives: dict[int, str]) -> str:
+    """Render the summary of the first rounds; its last line says where they are in full."""
+    ref = archives.get(covers, NO_REF)
+    text = render_summary(summary)
+    return f"{text}\n{archive_line(covers, ref)}" if ref else text
+
+
 def _summary_cost(history: History, policy: SummaryPolicy, tools: TextTools, covers: int) -> int:
     last = history.rounds[covers - 1]
     key = (tools.tokenizer.id, policy.summary_tokens, covers in history.summaries)
     cost = last.recall(key)
     if cost is None:
-        cost = tools.count(render_summary(_summary(history, policy, tools, covers)))
+        cost = tools.count(_summary_text(_summary(history, policy, tools, covers), covers, {}))
         last.remember(key, cost)
     return cost
 

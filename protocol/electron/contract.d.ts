@@ -1270,13 +1270,18 @@ export interface Materialised {
   done?: boolean;
 }
 
-/** One message; `toolCallId` is the call that a tool's message answers. */
+/**
+ * One message; `toolCallId` is the call that a tool's message answers.
+ *
+ * `ref` is the context file of a text over the inline limits; later turns show its preview.
+ */
 export interface Message {
   role: Speaker;
   content: string;
   toolCalls?: Array<ToolCall>;
   toolCallId?: string;
   name?: string;
+  ref?: string;
 }
 
 /** Counters since the daemon started. */
@@ -1905,10 +1910,15 @@ export type Status =
  * The step that decided about a candidate; those that cut are taken in this order.
  *
  * `pinned` is never cut, `budget` is the check that a kept one passed, `summarised` rounds are
- * covered by the summary.
+ * covered by the summary. `input_preview` is not a step: an input that alone does not fit is
+ * shown by its head and tail, and is whole in a context file.
  */
 export type Step =
   | "budget"
+  | "floor_rounds"
+  | "input_preview"
+  | "message_previews"
+  | "oldest_calls"
   | "pinned"
   | "recent_rounds"
   | "summarised"

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,15 @@ from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.tokens import ByteTokenizer, Tokenizer, Tokenizers
 from testing.clients import Client, in_memory
-from testing.conversations import assistant, broken_pairs, calls, realistic_round, result, user
+from testing.conversations import (
+    SECRETS,
+    assistant,
+    broken_pairs,
+    calls,
+    realistic_round,
+    result,
+    user,
+)
 from testing.novels import Chat, make_chat
 
 ORDER = [
@@ -122,7 +131,7 @@ async def test_the_summary_sets_in_at_half_the_budget_and_the_log_keeps_all(chat
     assert 8000 - grown <= builds[first - 1]["tokenCount"] < 8000
     assert builds[first]["recentRounds"] == 5
     assert builds[first]["summary"]["coversRounds"] == first + 1 - 5
-    assert [line.split(":")[0] for line in lines["content"].split("\n")[1:]] == [
+    assert [line.split(":")[0] for line in lines["content"].split("\n")[1:-1]] == [
         f"- {label}" for label in LABELS.values()
     ]
     assert all(built["recentRounds"] >= 5 for built in builds[first:])
@@ -134,16 +143,12 @@ async def test_parts_yield_in_their_order_as_the_budget_shrinks(chat: Chat, clie
     await talk(chat, 12)
     steps: list[list[str]] = []
     rounds: list[int] = []
-    error = ""
     for budget in [*range(5200, 600, -100), *range(600, 100, -20)]:
         asked = {"input": "next", "systemPrompt": "You help.", "todo": STEPS}
         payload = {**chat.key, **asked, "budgetTokens": budget}
-        answer = await client.call("ipc:invoke", {"channel": "context:build", "payload": payload})
-        if not answer["ok"]:
-            error = answer["error"]["code"]
-            break
-        steps.append(answer["data"]["steps"])
-        rounds.append(answer["data"]["recentRounds"])
+        answer = await client.call("context:build", payload)
+        steps.append(answer["steps"])
+        rounds.append(answer["recentRounds"])
 
     order = [
         "tool_snippets",
@@ -152,13 +157,17 @@ async def test_parts_yield_in_their_order_as_the_budget_shrinks(chat: Chat, clie
         "todo_recap",
         "summary",
         "tool_refs",
+        "floor_rounds",
     ]
-    assert error == "CONTEXT_INPUT_TOO_LARGE"
     assert [] in steps
     assert order in steps
     assert rounds == sorted(rounds, reverse=True)
     assert {2, 3, 4} <= set(rounds)
-    assert min(rounds) == 2
+    assert all(
+        taken[-1:] == ["floor_rounds"]
+        for taken, left in zip(steps, rounds, strict=True)
+        if left < 2
+    )
     for taken in steps:
         assert taken == [step for step in order if step in taken]
         assert not {"todo_recap", "summary"} & set(taken) or "recent_rounds" in taken
@@ -174,14 +183,14 @@ async def test_what_may_not_be_cut_is_refused_if_it_does_not_fit(
 
     fits = await build(chat, budgetTokens=4000)
     error = await chat.failure("context:build", input="x", systemPrompt="y", budgetTokens=500)
-    huge = await chat.failure("context:build", input="x" * 3_000_000, systemPrompt="y")
+    huge = await chat.failure("context:build", input="x", systemPrompt="y" * 3_000_000)
 
     assert fits["messages"][1]["content"] == law
     assert error.code == "CONTEXT_INPUT_TOO_LARGE"
     assert error.details["heaviest"] == "code_law"
     assert error.details["budgetTokens"] == 500
     assert huge.code == "CONTEXT_INPUT_TOO_LARGE"
-    assert huge.details["heaviest"] == "user_input"
+    assert huge.details["heaviest"] == "system_prompt"
 
 
 async def test_the_beginning_of_the_prompt_stays_from_turn_to_turn(chat: Chat) -> None:
@@ -425,3 +434,116 @@ async def test_rounds_budget_trigger_and_lines_are_settings(chat: Chat) -> None:
     assert built["budgetTokens"] == 9000
     assert built["recentRounds"] < 5
     assert "… 7 more matches" in json.dumps(built, ensure_ascii=False)
+
+
+def paste(size: int) -> str:
+    """Prose that is over the inline limits, with a fact in its middle."""
+    lines = [f"第{n}段。夜色很深，林远推开门，风从门外灌了进来。" for n in range(size // 24)]
+    lines[len(lines) // 2] = "渡口的钥匙藏在第三块石板下。"
+    return "\n".join(lines)
+
+
+async def test_two_pastes_of_thirty_thousand_characters_still_build(
+    chat: Chat,
+) -> None:
+    for number in range(2):
+        said = [user(f"{number}：{paste(30_000)}"), assistant(f"收到。{paste(9_000)}")]
+        await chat.call("context:history:append", messages=said)
+
+    built = await chat.call("context:build", input="继续", systemPrompt="You help.")
+
+    recent = [m["content"] for m in built["messages"] if m["role"] in {"user", "assistant"}][:-1]
+    refs = [re.findall(r"ctx_[a-z0-9]{20}", text) for text in recent]
+    page = await chat.call("context.grep", id=refs[0][0], pattern="第三块石板")
+    assert built["tokenCount"] <= built["budgetTokens"]
+    assert len(recent) == 4
+    assert all(
+        len(text) < 2_000 and len(found) == 1 for text, found in zip(recent, refs, strict=True)
+    )
+    assert page["totalMatches"] == 1
+
+
+async def test_an_input_that_alone_does_not_fit_is_shown_by_head_and_tail(
+    chat: Chat,
+) -> None:
+    huge = paste(400_000)
+
+    built = await chat.call("context:build", input=huge, systemPrompt="You help.")
+    await chat.call("context:history:append", messages=[user(huge)])
+    again = await chat.call("context:build", input="", systemPrompt="You help.")
+    files = await chat.call("context.list", kind="history")
+
+    shown = built["messages"][-1]["content"]
+    evidence = next(e for e in built["trimEvidence"] if e["part"] == "user_input")
+    assert shown.startswith("第0段。")
+    assert len(files["items"]) == 1
+    assert files["items"][0]["id"] in shown
+    assert again["messages"][-1]["content"] == shown
+    assert (evidence["action"], evidence["rule"]) == ("trimmed", "input_preview")
+    assert evidence["beforeChars"] == len(huge)
+
+
+async def test_a_system_prompt_that_does_not_fit_is_still_refused(
+    chat: Chat,
+) -> None:
+
+    error = await chat.failure("context:build", input="hi", systemPrompt=paste(400_000))
+
+    assert error.code == "CONTEXT_INPUT_TOO_LARGE"
+    assert error.details["heaviest"] == "system_prompt"
+
+
+async def test_rounds_that_were_summarised_are_context_files(
+    chat: Chat,
+) -> None:
+    await talk(chat, 30)
+
+    built = await build(chat)
+    again = await build(chat)
+    files = (await chat.call("context.list", kind="history"))["items"]
+
+    summary = next(m["content"] for m in built["messages"] if "[History Summary]" in m["content"])
+    covers = built["summary"]["coversRounds"]
+    ref = re.findall(r"ctx_[a-z0-9]{20}", summary.splitlines()[-1])[0]
+    archive = await chat.call("context.grep", id=ref, pattern="^## Round ")
+    by_hint = {item["hint"]: item["id"] for item in files}
+    kept = await chat.call("context.read", id=by_hint[f"summary of rounds 1-{covers}"])
+    secret = await chat.call("context.grep", id=ref, pattern=SECRETS[0])
+    assert again["messages"] == built["messages"]
+    assert summary.splitlines()[-1].startswith(f"Rounds 1 to {covers} in full: context file ctx_")
+    assert archive["totalMatches"] == covers
+    assert by_hint[f"rounds 1-{covers} of this conversation in full"] == ref
+    assert summary.startswith(kept["content"].rstrip())
+    assert secret["totalMatches"] == 0
+
+
+async def test_archives_of_erased_rounds_say_so(chat: Chat) -> None:
+    await talk(chat, 30)
+    await build(chat)
+    files = (await chat.call("context.list", kind="history"))["items"]
+
+    await chat.call("context:history:clear")
+    error = await chat.failure("context.read", id=files[0]["id"])
+
+    assert error.code == "NOT_FOUND"
+    assert "erased" in str(error)
+
+
+async def test_archives_and_summaries_read_the_same_after_an_import(
+    chat: Chat, tmp_path: Path
+) -> None:
+    await talk(chat, 30)
+    await chat.call("context:history:append", messages=[user(paste(30_000)), assistant("好。")])
+    before = await build(chat)
+    files = (await chat.call("context.list", kind="history"))["items"]
+    texts = [(await chat.call("context.read", id=item["id"]))["content"] for item in files]
+
+    await chat.call("context:files:export", path=str(tmp_path / "chat.zip"))
+    await chat.call("context:files:delete")
+    await chat.call("context:history:clear")
+    await chat.call("context:files:import", path=str(tmp_path / "chat.zip"))
+
+    after = await build(chat)
+    read = [(await chat.call("context.read", id=item["id"]))["content"] for item in files]
+    assert after["messages"] == before["messages"]
+    assert read == texts
