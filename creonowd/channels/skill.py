@@ -56,8 +56,8 @@ class SkillInfo(Result):
     """One skill. An invalid one has `errors`, and its other fields may be defaults.
 
     `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
-    is what a prompt of this skill should cost; it is no limit. `summaries` are those that it
-    needs and only a host can give: without one, runs warn SKILL_SOURCE_ABSENT.
+    is how far Retrieved fills a prompt of this skill; it cuts nothing else. `summaries` are those
+    that it needs and only a host can give: where none came, runs warn SKILL_SOURCE_ABSENT.
     """
 
     id: str

@@ -16,7 +16,10 @@ class TrimEvidence(Model, gc=False):
     """What became of one candidate. Characters are code points after redaction.
 
     A kept candidate says `over_budget` too: that is the check it passed. `rule` names the step
-    that decided.
+    that decided. The document is one candidate: `skill_window` says that all is shown that the
+    skill's `surrounding` asks for, `window` that the budget cut it. What lies so far from the
+    cursor that it could never be shown is not read: its characters are those of the file and
+    count, its tokens do not.
     """
 
     layer: Layer
@@ -59,7 +62,9 @@ class Decision(Model, gc=False):
     @property
     def is_short(self) -> bool:
         """Whether some of it is missing for want of room."""
-        if self.evidence.action is Action.KEPT or self.evidence.rule is Rule.DUPLICATE:
+        if self.evidence.action is Action.KEPT:
+            return False
+        if self.evidence.rule in {Rule.DUPLICATE, Rule.SKILL_WINDOW}:
             return False
         return self.evidence.reason in {Reason.OVER_BUDGET, Reason.TOO_LARGE}
 

@@ -17,6 +17,7 @@ from creonowd.tokens.boundaries import adds_up
 
 MARGIN = 8192
 STRIDE = 16_384
+USUAL_TOKENS = 8_000
 
 
 class Segment(NamedTuple):
@@ -181,13 +182,14 @@ def read_before(
 ) -> CountedText:
     """Read from a position back to `floor`, or until there are more than `most` tokens.
 
-    The text ends in the newline that will stand behind it.
+    As much as a usual chapter has is read in any case. The text ends in the newline that will
+    stand behind it.
     """
     nearest = manuscript.segment_at(position)
     segments, texts = [nearest], [nearest.text[: nearest.offset_of(position)] + "\n"]
     tokens = tools.count(texts[0])
     for segment in manuscript.segments_before(nearest):
-        if segment.end <= floor or tokens > most:
+        if tokens > (USUAL_TOKENS if segment.end <= floor else most):
             break
         segments.append(segment)
         texts.append(segment.text)
@@ -206,14 +208,15 @@ def read_after(
 ) -> CountedText:
     """Read from a position on to `ceiling`, or until there are more than `most` tokens.
 
-    The text begins with the heading that will stand before it.
+    As much as a usual chapter has is read in any case. The text begins with the heading that will
+    stand before it.
     """
     nearest = manuscript.segment_at(position)
     skipped = nearest.offset_of(position)
     segments, texts = [nearest], [heading + nearest.text[skipped:]]
     tokens = tools.count(texts[0])
     for segment in manuscript.segments_after(nearest):
-        if segment.start >= ceiling or tokens > most:
+        if tokens > (USUAL_TOKENS if segment.start >= ceiling else most):
             break
         segments.append(segment)
         texts.append(segment.text)

@@ -20,6 +20,7 @@ MAX_RECENT_SUMMARY = 10
 LONGEST_QUERY = 2000
 CHUNK_LIMIT = 200
 MOST_SUMMARIES = 3
+STEPS = 4
 
 PLACES = ("text", "selection", "instruction", "title")
 ELSEWHERE = "（见上文 Immediate）"
@@ -233,7 +234,15 @@ def shows_document(plan: Plan) -> bool:
 def step(allowances: Allowances, surrounding: int | None) -> int:
     """Return the step G in which window and query move; it depends on skill and profile alone."""
     width = allowances.share(Layer.IMMEDIATE) if surrounding is None else surrounding
-    return max(1, width // 4)
+    return max(1, width // STEPS)
+
+
+def minimum_step(allowances: Allowances) -> int:
+    """Return what to reserve beside Immediate's minimum so that a window on a grid reaches it.
+
+    It depends on the minimum alone, so that all other tokens of a larger budget are free.
+    """
+    return allowances.minimum(Layer.IMMEDIATE) // STEPS
 
 
 def query(text: str, cursor: int, step: int) -> str:

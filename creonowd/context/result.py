@@ -85,8 +85,10 @@ class CacheBreakPoint(Model):
 class Provenance(Result):
     """How a prompt came about, without the prompt.
 
-    `notices` are the warnings in parts, with the layer and the source that each is about. `trimEvidence` has an entry for every candidate, kept ones too. `prefixChange` is there when
-    a previous call had another stable prefix. `targetTokens` is what the skill aims at.
+    `notices` are the warnings in parts, with the layer and the source that each is about.
+    `trimEvidence` has an entry for every candidate, kept ones too. `prefixChange` is there when a
+    previous call had another stable prefix. `targetTokens` is what the skill aims at: Retrieved
+    fills the prompt no further.
     """
 
     stable_prefix_hash: str
@@ -111,7 +113,8 @@ class AssembleResult(Provenance):
 
     `prompt` is `systemPrompt` followed by `userContent`; `tokenCount` is its exact count, the sum
     of the layers' tokens and `fixedTokens`. `prefixChange` is there when a previous call had
-    another stable prefix. `targetTokens` is what the skill aims at.
+    another stable prefix. `targetTokens` is what the skill aims at: Retrieved fills the prompt no
+    further.
     """
 
     prompt: str

@@ -28,6 +28,7 @@ from creonowd.context.evidence import (
     summarise_layer,
 )
 from creonowd.context.fragment import Fragment, FragmentKind, Layer, Omission, Rule
+from creonowd.context.plan import minimum_step
 from creonowd.context.render import Rendered, join, render_layer, render_text
 from creonowd.context.rules_layer import rank_entities, reading_order, trim_rules, untrimmed_tokens
 from creonowd.context.template import CLOSING, CONSTRAINTS, HEAD, title
@@ -217,8 +218,8 @@ def _make_system_prompt(
 ) -> SystemPrompt:
     ranking = rank_entities(rules.entities, given.mentioned, tools.memory.mentions)
     trimmed = trim_rules(rules.units, given.allowances.rules_line, ranking, tools)
-    allowance = _settings_allowance(given.allowances, trimmed.decisions, tools)
-    kept_settings = trim_settings(settings.units, allowance, tools)
+    allowance, yielded = _settings_allowance(given.allowances, trimmed.decisions, tools)
+    kept_settings = trim_settings(settings.units, allowance, tools, yielded=yielded)
     up_to_rules = join(
         [render_text(HEAD, tools), render_layer(Layer.RULES, trimmed.decisions, tools)]
     )
@@ -243,14 +244,23 @@ def _make_system_prompt(
     )
 
 
-def _settings_allowance(allowances: Allowances, rules: Sequence[Decision], tools: TextTools) -> int:
-    """Return what Settings may take; below zero, how much is missing before they may take any."""
+def _settings_allowance(
+    allowances: Allowances, rules: Sequence[Decision], tools: TextTools
+) -> tuple[int, int]:
+    """Return what Settings may take; below zero, how much is missing before they may take any.
+
+    Beside the minimum of Immediate they leave it a step, as far as they keep their own minimum;
+    what that is short of a step comes second: more budget goes there first.
+    """
     constraints = any(
         decision.kind is FragmentKind.CONSTRAINT and decision.is_kept for decision in rules
     )
     fixed = fixed_tokens(tools, constraints=constraints)
     promised = allowances.minimum(Layer.RETRIEVED) + allowances.minimum(Layer.IMMEDIATE)
-    return allowances.total - fixed - sum(decision.tokens for decision in rules) - promised
+    left = allowances.total - fixed - sum(decision.tokens for decision in rules) - promised
+    step = minimum_step(allowances)
+    reserved = max(0, min(step, left - allowances.minimum(Layer.SETTINGS)))
+    return left - reserved, step - reserved
 
 
 def fixed_tokens(tools: TextTools, *, constraints: bool) -> int:
@@ -259,8 +269,13 @@ def fixed_tokens(tools: TextTools, *, constraints: bool) -> int:
     return sum(map(tools.count, [*words, CONSTRAINTS] if constraints else words))
 
 
-def trim_settings(units: Sequence[Unit], allowance: int, tools: TextTools) -> tuple[Decision, ...]:
-    """Keep the most confident units that fit, cutting the first that does not; in given order."""
+def trim_settings(
+    units: Sequence[Unit], allowance: int, tools: TextTools, *, yielded: int = 0
+) -> tuple[Decision, ...]:
+    """Keep the most confident units that fit, cutting the first that does not; in given order.
+
+    `yielded` is how much of a larger budget would go to Immediate first.
+    """
     decisions: dict[int, Decision] = {}
     room = allowance
     for index in sorted(range(len(units)), key=lambda i: (-_confidence(units[i]), i)):
@@ -268,9 +283,9 @@ def trim_settings(units: Sequence[Unit], allowance: int, tools: TextTools) -> tu
         if 0 <= unit.tokens <= room:
             decisions[index] = keep(unit, Rule.SETTINGS_SHARE)
         elif room >= 0:
-            decisions[index] = _cut_or_drop(unit, room, tools)
+            decisions[index] = _cut_or_drop(unit, room, unit.tokens - room + yielded, tools)
         else:
-            decisions[index] = drop(unit, Rule.SETTINGS_SHARE, unit.tokens - room)
+            decisions[index] = drop(unit, Rule.SETTINGS_SHARE, unit.tokens - room + yielded)
         room -= unit.tokens
     return tuple(decisions[index] for index in range(len(units)))
 
@@ -279,9 +294,8 @@ def _confidence(unit: Unit) -> float:
     return 1.0 if unit.fragment.confidence is None else unit.fragment.confidence
 
 
-def _cut_or_drop(unit: Unit, room: int, tools: TextTools) -> Decision:
+def _cut_or_drop(unit: Unit, room: int, missing: int, tools: TextTools) -> Decision:
     """Keep the paragraphs of a unit that fit, if it may be cut and they say anything."""
-    missing = unit.tokens - room
     if unit.fragment.whole:
         return drop(unit, Rule.SETTINGS_SHARE, missing)
     ends = list(paragraphs(unit.text, 0, len(unit.text) - 1))

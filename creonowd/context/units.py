@@ -201,16 +201,16 @@ def _make_unit(uncounted: UncountedUnit, before_tokens: int, tools: TextTools) -
     )
 
 
-def head_within(text: str, limit: int) -> int:
+def head_within(text: str, limit: int, least: int | None = None) -> int:
     """Return where to cut a text to at most `limit` code points.
 
-    At the last paragraph if that keeps half of them, else at the last sentence that does, else
-    at a grapheme.
+    At the last paragraph that keeps more than `least` of them, by default half, else at the last
+    sentence that does, else at a grapheme.
     """
     if len(text) <= limit:
         return len(text)
     for boundaries in (paragraphs, sentences):
-        if found := list(boundaries(text, limit // 2, limit)):
+        if found := list(boundaries(text, limit // 2 if least is None else least, limit)):
             return found[-1]
     return grapheme_floor(text, limit)
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from creonowd.context.evidence import Decision, drop, keep
 from creonowd.context.fragment import Fragment, Layer, Rule, Span, rank_key, reading_key
 from creonowd.context.manuscript import Manuscript
-from creonowd.context.plan import CHUNK_LIMIT, Plan
+from creonowd.context.plan import CHUNK_LIMIT, Plan, minimum_step
 from creonowd.context.render import layer_tokens
 from creonowd.context.system_prompt import SystemPrompt
 from creonowd.context.template import INPUT, SELECTION, TASK, title
@@ -71,6 +71,13 @@ class UserContentInput(Model):
     around: Surroundings | None = None
 
 
+class RetrievedRoom(NamedTuple):
+    """How many tokens Retrieved may have, and the step that says so."""
+
+    tokens: int
+    rule: Rule = Rule.SCORE
+
+
 class UserContent(Model):
     """The decisions on Retrieved and Immediate, in the order of the prompt."""
 
@@ -82,17 +89,50 @@ def trim_user_content(
     plan: Plan, system_prompt: SystemPrompt, given: UserContentInput, tools: TextTools
 ) -> UserContent:
     """Fill what the system prompt leaves: first Immediate, then Retrieved."""
+    allowances = plan.allowances
     room = _room(plan, system_prompt, given.pinned, tools)
     notes = trim_notes(given.notes, room)
-    window = DocumentWindow()
-    if given.around is not None:
-        left = room - sum(note.tokens for note in notes)
-        window = fit_window(given.around, left, plan.allowances.total)
+    pinned = given.pinned.tokens + sum(note.tokens for note in notes)
+    room -= sum(note.tokens for note in notes)
+    least = allowances.minimum(Layer.IMMEDIATE) - pinned
+    window, firm = DocumentWindow(), None
+    if given.around is not None and plan.surrounding is None and given.chunks:
+        share = min(allowances.share(Layer.IMMEDIATE), room - allowances.minimum(Layer.RETRIEVED))
+        share = max(share, least + minimum_step(allowances))
+        window, firm = _share_room(given.around, given.chunks, room, share, least)
+    elif given.around is not None:
+        window = fit_window(given.around, room, least)
     immediate = _immediate_order(window, given.pinned, notes)
     taken = system_prompt.prompt.tokens + layer_tokens(Layer.IMMEDIATE, immediate, tools)
     taken += tools.count(title(Layer.RETRIEVED, empty=False))
-    retrieved = trim_retrieved(given.chunks, plan.allowances.total - taken, window.span)
+    retrieved = trim_retrieved(given.chunks, _retrieved_room(plan, taken), window.span, firm)
     return UserContent(retrieved=retrieved, immediate=immediate)
+
+
+def _share_room(
+    around: Surroundings, chunks: Sequence[Unit], room: int, share: int, least: int
+) -> tuple[DocumentWindow, int]:
+    """Fit a window that has no bound of its own beside chunks; return also what they get at least.
+
+    The window first takes its share, then what the chunks leave. Where it cannot show all that
+    lies before the cursor its share is kept for it, whatever lies after the cursor.
+    """
+    first = fit_window(around, min(room, share), least)
+    firm = room - (first.tokens if first.from_start else min(room, share))
+    kept = sum(d.tokens for d in trim_retrieved(chunks, RetrievedRoom(firm), first.span))
+    # A larger budget would bring more chunks, too.
+    others = sum(chunk.tokens for chunk in chunks) - kept
+    return fit_window(around, room - kept, least, others), firm
+
+
+def _retrieved_room(plan: Plan, taken: int) -> "RetrievedRoom":
+    """Return what Retrieved may fill: up to the skill's target, but its minimum in any case."""
+    total, target = plan.allowances.total, plan.skill.target_tokens
+    room = total - taken
+    if target is None or target >= total:
+        return RetrievedRoom(room)
+    promised = min(room, plan.allowances.minimum(Layer.RETRIEVED))
+    return RetrievedRoom(max(target - taken, promised), Rule.TARGET)
 
 
 def redact_pinned(plan: Plan, manuscript: Manuscript | None, tools: TextTools) -> PinnedTexts:
@@ -192,17 +232,19 @@ def trim_notes(units: Sequence[Unit], room: int) -> list[Decision]:
     return decisions
 
 
-def trim_retrieved(units: Sequence[Unit], room: int, window: Span | None) -> tuple[Decision, ...]:
+def trim_retrieved(
+    units: Sequence[Unit], room: RetrievedRoom, window: Span | None, firm: int | None = None
+) -> tuple[Decision, ...]:
     """Keep chunks by falling score; the decisions stand in the order of the prompt.
 
     What lies in the window on the document is no candidate, and what repeats it elsewhere is a
-    duplicate.
+    duplicate. `firm` is how much of the room does not change with the cursor, by default all.
     """
     shown = [unit for unit in units if _overlaps(unit.fragment.span, window)]
     hidden = [unit for unit in units if not _overlaps(unit.fragment.span, window)]
     ranked = sorted(hidden, key=lambda unit: rank_key(unit.fragment))
     candidates, rejected = _without_duplicates(ranked, {unit.text for unit in shown})
-    in_order, late = _fill(candidates, room)
+    in_order, late = _fill(candidates, room, room.tokens if firm is None else firm)
     return (*_document_order([*in_order, *rejected]), *_document_order(late))
 
 
@@ -226,7 +268,9 @@ def _without_duplicates(
     return candidates, rejected
 
 
-def _fill(candidates: Sequence[Unit], room: int) -> tuple[list[_RejectedUnit], list[_RejectedUnit]]:
+def _fill(
+    candidates: Sequence[Unit], room: RetrievedRoom, firm: int
+) -> tuple[list[_RejectedUnit], list[_RejectedUnit]]:
     """Keep every chunk that still fits; return apart those kept after one did not.
 
     They fill a gap, and stand behind all others: as the gap changes with the cursor, other
@@ -234,16 +278,19 @@ def _fill(candidates: Sequence[Unit], room: int) -> tuple[list[_RejectedUnit], l
     """
     in_order: list[_RejectedUnit] = []
     late: list[_RejectedUnit] = []
-    left, wanted = room, 0
+    left, wanted = room.tokens, 0
     has_gap = False
     for unit in candidates:
         wanted += unit.tokens
+        has_gap = has_gap or wanted > firm
         if unit.tokens <= left:
             (late if has_gap else in_order).append((unit, keep(unit, Rule.SCORE)))
             left -= unit.tokens
         else:
-            # It is sure to fit only where everything that ranks above it does.
-            in_order.append((unit, drop(unit, Rule.SCORE, wanted - room)))
+            # It is sure to fit only where everything that ranks above it does; what the skill's
+            # target leaves out no larger budget brings back.
+            missing = wanted - room.tokens if room.rule is Rule.SCORE else None
+            in_order.append((unit, drop(unit, room.rule, missing)))
             has_gap = True
     return in_order, late
 

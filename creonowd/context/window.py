@@ -1,7 +1,8 @@
 """The window on the document: as much of the text around the cursor as fits into some tokens.
 
 The text before the cursor begins on a coarse grid, so that typing rarely moves its beginning; the
-text after it ends at a paragraph, else a sentence, else a grapheme.
+text after it ends at a paragraph, else a sentence, else a grapheme. Both are cut finer where the
+layer would lack its minimum otherwise.
 """
 
 from bisect import bisect_left, bisect_right
@@ -22,17 +23,21 @@ MOST_LINES = 9_999_999
 
 
 class DocumentWindow(Model):
-    """What is shown of the document: its tokens, the decision on it, and its span."""
+    """What is shown of the document: its tokens, the decision on it, and its span.
+
+    `from_start` says that nothing before the cursor is missing.
+    """
 
     tokens: int = 0
     decision: Decision | None = None
     span: Span | None = None
+    from_start: bool = True
 
 
 class TextBefore(NamedTuple):
-    """The text before the cursor, down to `floor`, and the heading it will have.
+    """The text before the cursor, of which what lies below `floor` is never shown, and its heading.
 
-    `starts` keeps where the window begins for each multiple of the step.
+    `starts` keeps where the window begins for each multiple of each grid.
     """
 
     manuscript: Manuscript
@@ -40,7 +45,7 @@ class TextBefore(NamedTuple):
     floor: int
     counted: CountedText
     heading: str
-    starts: dict[int, int]
+    starts: dict[tuple[int, int], int]
 
     @property
     def lowest(self) -> int:
@@ -63,9 +68,9 @@ class TextAfter(NamedTuple):
 
 
 class Surroundings(NamedTuple):
-    """The text on both sides of the cursor or selection, as far as it could ever be shown.
+    """The text on both sides of the cursor or selection, as far as it was read.
 
-    `bounded` says that the skill asked for no more than was read.
+    `bounded` says that the skill asks for no more than lies between `before.floor` and `ceiling`.
     """
 
     before: TextBefore
@@ -73,7 +78,22 @@ class Surroundings(NamedTuple):
     step: int
     document: Document
     tools: TextTools
+    ceiling: int
     bounded: bool = False
+
+    @property
+    def is_read(self) -> bool:
+        """Whether all that the skill asks for was read, so that more room would show no more."""
+        first, last = self.before.counted.segments[0], self.after.counted.segments[-1]
+        return first.start <= self.before.floor and last.end >= self.ceiling
+
+    @property
+    def unread_chars(self) -> int:
+        """How many code points of the document were not read, with line ends unified."""
+        text, first = self.document.text, self.before.counted.segments[0].start
+        last = self.after.counted.segments[-1].end
+        line_ends = text.count("\r\n", 0, first) + text.count("\r\n", last)
+        return first + len(text) - last - line_ends
 
 
 class Side(NamedTuple):
@@ -106,48 +126,62 @@ class _Excerpt(NamedTuple):
 
 
 def surroundings_of(plan: Plan, manuscript: Manuscript, tools: TextTools) -> Surroundings | None:
-    """Read both sides of the cursor as far as they could ever be shown; None if there is no text."""
+    """Read both sides of the cursor as far as they could ever be shown; None if there is no text.
+
+    Where that is little, read on for a while, so that the size of a usual chapter is known.
+    """
     document = plan.document
     if document is None or not document.text.strip():
         return None
     start, end = document.here
     most, around = plan.allowances.total, plan.surrounding
-    floor = 0 if around is None else max(0, start - around)
-    ceiling = len(document.text) if around is None else end + around
+    floor, ceiling = 0, len(document.text)
+    if around is not None:
+        floor = grapheme_ceiling(document.text, max(0, start - around))
+        ceiling = min(ceiling, end + around)
     ref = visible_ref(document.source_ref, tools)
     before = read_before(manuscript, start, floor, most, tools)
     title = heading_after(ref)
     counted = read_after(manuscript, end, ceiling, most, tools, heading=title)
     after = TextAfter(counted, end, title, len(counted.text))
     if around is not None:
-        after = after._replace(limit=len(title) + head_within(after.text, around))
+        limit = head_within(after.text, around, least=around - plan.step)
+        after = after._replace(limit=len(title) + limit)
     return Surroundings(
         TextBefore(manuscript, start, floor, before, heading(ref), {}),
         after,
         plan.step,
         document,
         tools,
+        ceiling,
         bounded=around is not None,
     )
 
 
-def fit_window(around: Surroundings, room: int, most: int) -> DocumentWindow:
+def fit_window(around: Surroundings, room: int, least: int = 0, others: int = 0) -> DocumentWindow:
     """Show as much of the document as fits into `room`: first what lies before the cursor.
 
-    `most` is the whole budget: what would fit into that is the candidate.
+    At least `least` tokens are shown where there is that much room and that much text. `others`
+    is what else might take the tokens of a larger budget first.
     """
-    candidate = _fit(around, most)
-    if not candidate.text:
+    shown = _fit(around, room, least)
+    whole = _is_whole(shown, around)
+    if not shown.text and whole:
         return DocumentWindow()
-    shown = _fit(around, room)
-    whole = shown == candidate and (around.bounded or not shown.closing)
-    more = None if whole or not _is_read(around, most) else max(1, candidate.tokens - room)
+    rule, more = Rule.WINDOW, None
+    if not whole and around.is_read:
+        wanted = _fit(around, _everything(around), least)
+        if shown == wanted:
+            rule = Rule.SKILL_WINDOW
+        else:
+            more = max(1, wanted.tokens - room + others)
     ref = visible_ref(around.document.source_ref, around.tools)
     return DocumentWindow(
         tokens=shown.tokens,
         span=_span(around, shown),
+        from_start=_is_whole_before(shown.before, around.before),
         decision=Decision(
-            evidence=_evidence(ref, candidate, shown, whole=whole),
+            evidence=_evidence(ref, around, shown, rule, whole=whole),
             text=shown.text,
             rendered=_render(around, shown),
             fits_with=more,
@@ -156,41 +190,79 @@ def fit_window(around: Surroundings, room: int, most: int) -> DocumentWindow:
     )
 
 
-def _fit(around: Surroundings, room: int) -> _Excerpt:
+def _everything(around: Surroundings) -> int:
+    """Return room enough for all that was read."""
+    tokens = around.before.counted.tokens + around.after.counted.tokens
+    return tokens + 3 * _closing_reserve(around)
+
+
+def _fit(around: Surroundings, room: int, least: int) -> _Excerpt:
+    """Show what fits on the grid of half a step; halve that while less than `least` is shown.
+
+    Half of the step, because from a multiple the start moves on to a paragraph: both together
+    are no more than one step.
+    """
+    grid = max(1, around.step // 2)
+    shown = _fit_on_grid(around, grid, room, least)
+    while grid > 1 and _falls_short(around, shown, room, least):
+        grid //= 2
+        shown = _fit_on_grid(around, grid, room, least)
+    return shown
+
+
+def _falls_short(around: Surroundings, shown: _Excerpt, room: int, least: int) -> bool:
+    """Return whether less than `least` is shown though there is more text and room for it.
+
+    The text before the cursor is looked at by itself first: how finely it is cut must not
+    depend on the text after it where it is long enough alone.
+    """
+    if least <= 0 or room < least:
+        return False
+    before = around.before
+    most_before = _tokens_from(before, before.counted.offset_of(before.lowest), around.tools)
+    if most_before >= least:
+        return shown.before.tokens < least
+    most_after = _tokens_to(around.after, around.after.limit, around.tools)
+    return shown.tokens < least <= most_before + most_after
+
+
+def _fit_on_grid(around: Surroundings, grid: int, room: int, least: int) -> _Excerpt:
     """Show what fits; where that is not the whole document, close it with the lines it covers."""
     reserve = _closing_reserve(around)
-    before = _fit_before(around, room, reserve)
-    shown = _Excerpt(before, show_after(around.after, room - before.tokens, around.tools))
+    before = _fit_before(around, grid, room, reserve)
+    after = show_after(around.after, room - before.tokens, least - before.tokens, around.tools)
+    shown = _Excerpt(before, after)
     left = room - before.tokens - reserve
     if not shown.text or left < 0 or _is_whole(shown, around):
         return shown
-    shown = _Excerpt(before, show_after(around.after, left, around.tools))
+    shown = _Excerpt(before, show_after(around.after, left, least - before.tokens, around.tools))
     if not shown.text:
         return shown
     closing = _closing(around, *_lines(around.document, _span(around, shown)))
     return shown._replace(closing=closing, closing_tokens=around.tools.count(closing))
 
 
-def _fit_before(around: Surroundings, room: int, reserve: int) -> Side:
+def _fit_before(around: Surroundings, grid: int, room: int, reserve: int) -> Side:
     """Fit the text before the cursor first; it must not depend on the text after it."""
-    before = show_before(around.before, room, around.step, around.tools)
+    before = show_before(around.before, room, grid, around.tools)
     if _is_whole_before(before, around.before):
         return before
-    less = show_before(around.before, room - reserve, around.step, around.tools)
+    less = show_before(around.before, room - reserve, grid, around.tools)
     return less if less.text else before
 
 
-def show_before(before: TextBefore, room: int, step: int, tools: TextTools) -> Side:
-    """Begin at the smallest multiple of the step from which the text up to the cursor fits.
+def show_before(before: TextBefore, room: int, grid: int, tools: TextTools) -> Side:
+    """Begin at the smallest multiple of the grid from which the text up to the cursor fits.
 
     Where not even the last multiple will do, the cut is finer.
     """
-    marks = range(before.lowest // step, (before.position - 1) // step + 1)
+    marks = range(before.lowest // grid, (before.position - 1) // grid + 1)
 
     def start(mark: int) -> int:
-        if mark not in before.starts:
-            before.starts[mark] = snap(before.manuscript.text, mark * step, step, before.position)
-        return before.starts[mark]
+        if (grid, mark) not in before.starts:
+            position = snap(before.manuscript.text, mark * grid, grid, before.position)
+            before.starts[grid, mark] = position
+        return before.starts[grid, mark]
 
     def fits(mark: int) -> bool:
         position = start(mark)
@@ -209,15 +281,15 @@ def show_before(before: TextBefore, room: int, step: int, tools: TextTools) -> S
     return _side_from(before, lowest + kept.at, reach, tools)
 
 
-def snap(text: str, mark: int, step: int, cursor: int) -> int:
-    """Move a multiple of the step on to the next paragraph, else sentence, within one step.
+def snap(text: str, mark: int, grid: int, cursor: int) -> int:
+    """Move a multiple of the grid on to the next paragraph, else sentence, before the next one.
 
     What lies at the cursor or behind it is not looked at.
     """
     if mark <= 0:
         return 0
     for boundaries in (paragraphs, sentences):
-        found = next(boundaries(text, mark - 1, min(mark + step, cursor - 1)), None)
+        found = next(boundaries(text, mark - 1, min(mark + grid, cursor - 1)), None)
         if found is not None:
             return found
     return grapheme_ceiling(text, mark)
@@ -238,8 +310,11 @@ def _tokens_from(before: TextBefore, offset: int, tools: TextTools) -> int:
     return tools.count(first) + counted.tokens - counted.sums[part + 1]
 
 
-def show_after(after: TextAfter, room: int, tools: TextTools) -> Side:
-    """Show the text after the cursor up to where it fits, at a paragraph if there is one."""
+def show_after(after: TextAfter, room: int, least: int, tools: TextTools) -> Side:
+    """Show the text after the cursor up to where it fits, at a paragraph if there is one.
+
+    The cut is finer if the paragraphs have less than `least` tokens.
+    """
     counted = after.counted
     if _tokens_to(after, after.limit, tools) <= room:
         return _side_to(after, after.limit, tools)
@@ -250,11 +325,21 @@ def show_after(after: TextAfter, room: int, tools: TextTools) -> Side:
     beyond = min(after.limit, counted.end_of(counted.part_at(fitting)))
     finer = list(paragraphs(counted.text, max(fitting, len(after.heading)), beyond))
     fitting = _last_fitting(after, finer, room, tools) or fitting
-    if fitting and counted.text[fitting - 1] == "\n":
-        return _side_to(after, fitting, tools)
+    end = fitting if fitting and counted.text[fitting - 1] == "\n" else len(after.heading)
     text = counted.text[len(after.heading) : beyond]
-    kept = keep_head(text, room, tools.tokenizer, before=after.heading, after="\n")
-    return _side_to(after, len(after.heading) + kept.at, tools)
+    while end == len(after.heading) or _tokens_to(after, end, tools) < min(least, room):
+        kept = keep_head(
+            text,
+            room,
+            tools.tokenizer,
+            floor=end - len(after.heading),
+            before=after.heading,
+            after="\n",
+        )
+        if len(after.heading) + kept.at <= end:
+            break
+        end = len(after.heading) + kept.at
+    return _side_to(after, end, tools)
 
 
 def _last_fitting(after: TextAfter, ends: list[int], room: int, tools: TextTools) -> int:
@@ -292,12 +377,6 @@ def _is_whole_before(side: Side, before: TextBefore) -> bool:
     return counted.segments[0].start == 0 and complete
 
 
-def _is_read(around: Surroundings, most: int) -> bool:
-    """Return whether all of the document was read, so that more room would show no more."""
-    tokens = around.before.counted.tokens + around.after.counted.tokens
-    return tokens + 2 * _closing_reserve(around) <= most
-
-
 def _closing_reserve(around: Surroundings) -> int:
     return around.tools.count(_closing(around, MOST_LINES, MOST_LINES))
 
@@ -327,16 +406,20 @@ def _render(around: Surroundings, shown: _Excerpt) -> str:
     )
 
 
-def _evidence(ref: str, candidate: _Excerpt, shown: _Excerpt, *, whole: bool) -> TrimEvidence:
+def _evidence(
+    ref: str, around: Surroundings, shown: _Excerpt, rule: Rule, *, whole: bool
+) -> TrimEvidence:
+    before = _side_from(around.before, 0, 0, around.tools)
+    after = _side_to(around.after, len(around.after.counted.text), around.tools)
     action = Action.TRIMMED if shown.text else Action.DROPPED
     return TrimEvidence(
         layer=Layer.IMMEDIATE,
         source_ref=ref,
         action=Action.KEPT if whole else action,
         reason=Reason.OVER_BUDGET,
-        rule=Rule.WINDOW,
-        before_chars=len(candidate.text),
+        rule=rule,
+        before_chars=len(before.text) + len(after.text) + around.unread_chars,
         after_chars=len(shown.text),
-        before_tokens=candidate.tokens,
+        before_tokens=before.tokens + after.tokens,
         after_tokens=shown.tokens,
     )

@@ -67,7 +67,8 @@ export interface AssembleContext {
  *
  * `prompt` is `systemPrompt` followed by `userContent`; `tokenCount` is its exact count, the sum
  * of the layers' tokens and `fixedTokens`. `prefixChange` is there when a previous call had
- * another stable prefix. `targetTokens` is what the skill aims at.
+ * another stable prefix. `targetTokens` is what the skill aims at: Retrieved fills the prompt no
+ * further.
  */
 export interface AssembleResult {
   stablePrefixHash: string;
@@ -1668,6 +1669,8 @@ export type Rule =
   | "score"
   | "settings_share"
   | "size_limit"
+  | "skill_window"
+  | "target"
   | "unreadable"
   | "window";
 
@@ -1831,8 +1834,8 @@ export interface SkillFault {
  * One skill. An invalid one has `errors`, and its other fields may be defaults.
  *
  * `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
- * is what a prompt of this skill should cost; it is no limit. `summaries` are those that it
- * needs and only a host can give: without one, runs warn SKILL_SOURCE_ABSENT.
+ * is how far Retrieved fills a prompt of this skill; it cuts nothing else. `summaries` are those
+ * that it needs and only a host can give: where none came, runs warn SKILL_SOURCE_ABSENT.
  */
 export interface SkillInfo {
   id: string;
@@ -2054,7 +2057,10 @@ export interface ToolResultCompressed {
  * What became of one candidate. Characters are code points after redaction.
  *
  * A kept candidate says `over_budget` too: that is the check it passed. `rule` names the step
- * that decided.
+ * that decided. The document is one candidate: `skill_window` says that all is shown that the
+ * skill's `surrounding` asks for, `window` that the budget cut it. What lies so far from the
+ * cursor that it could never be shown is not read: its characters are those of the file and
+ * count, its tokens do not.
  */
 export interface TrimEvidence {
   layer: Layer;

@@ -104,7 +104,7 @@ def test_a_chunk_is_promised_nothing_that_those_above_it_would_take() -> None:
 
 
 def test_nothing_is_promised_while_the_document_would_take_it() -> None:
-    chunk = piece(Layer.RETRIEVED, "rag:1", LONG, score=1.0)
+    chunk = piece(Layer.RETRIEVED, "rag:1", LONG * 400, score=1.0)
     world = World(retrieved=(chunk,), text=f"{LONG}\n" * 5000, cursor=20_000)
 
     result = inspect_world(world)

@@ -1,14 +1,18 @@
 """Chunks by falling score, as long as they fit."""
 
-import pytest
+from dataclasses import replace
 
-from creonowd.context.assemble import Assembly
+import pytest
+from msgspec import structs
+
+from creonowd.context.assemble import Assembly, compose
 from creonowd.context.fragment import Fragment, Layer, Place, Rule, Span
 from creonowd.context.plan import CHUNK_LIMIT
 from creonowd.context.units import Unit
-from creonowd.context.user_content import trim_retrieved
+from creonowd.context.user_content import RetrievedRoom, trim_retrieved
+from creonowd.text import common_prefix
 from testing.novels import SECRET
-from tests.context.worlds import World, assemble_world, text_tools, unit_of
+from tests.context.worlds import World, assemble_world, profile_of, text_tools, unit_of
 
 USING = text_tools()
 
@@ -27,7 +31,11 @@ def chunk(name: str, score: float, length: int = 3, span: Span | None = None) ->
 
 
 def kept(units: list[Unit], room: int, shown: Span | None = None) -> list[str]:
-    return [v.evidence.source_ref for v in trim_retrieved(units, room, shown) if v.is_kept]
+    return [
+        v.evidence.source_ref
+        for v in trim_retrieved(units, RetrievedRoom(room), shown)
+        if v.is_kept
+    ]
 
 
 @pytest.mark.requirement("CE-016", "CE-004")
@@ -68,7 +76,7 @@ def test_ties_break_by_path() -> None:
 def test_more_chunks_than_the_limit_are_left_out_by_rank() -> None:
     units = [chunk(f"{n:03}", n / 1000, length=1) for n in range(CHUNK_LIMIT + 50)]
 
-    chosen = trim_retrieved(units, 1_000_000, None)
+    chosen = trim_retrieved(units, RetrievedRoom(1_000_000), None)
 
     dropped = [v.evidence.source_ref for v in chosen if not v.is_kept]
     assert dropped == [f"{n:03}" for n in range(50)]
@@ -82,7 +90,7 @@ def test_the_same_text_is_shown_once() -> None:
         USING,
     )
 
-    chosen = trim_retrieved([one, twin], 1_000_000, None)
+    chosen = trim_retrieved([one, twin], RetrievedRoom(1_000_000), None)
 
     rules = {v.evidence.source_ref: v.evidence.rule for v in chosen}
     assert rules == {"a": Rule.DUPLICATE, "b": Rule.SCORE}
@@ -97,9 +105,117 @@ def test_what_the_window_shows_is_left_out() -> None:
 def test_the_missing_room_is_reported() -> None:
     unit = chunk("a", 0.9)
 
-    (decision,) = trim_retrieved([unit], unit.tokens - 4, None)
+    (decision,) = trim_retrieved([unit], RetrievedRoom(unit.tokens - 4), None)
 
     assert decision.fits_with == 4
+
+
+LONG_CHAPTER = "".join(f"第{n}段，林远推开门，雨还在下，檐水滴在石阶上。\n" for n in range(900))
+
+
+def passages(count: int, length: int = 12) -> tuple[Fragment, ...]:
+    return tuple(chunk(f"{n:02}", 1 - n / 100, length).fragment for n in range(count))
+
+
+def tokens(assembly: Assembly, layer: Layer) -> int:
+    return assembly.layers[layer].tokens
+
+
+@pytest.mark.requirement("CE-007")
+@pytest.mark.parametrize("cursor", [0, 9000, len(LONG_CHAPTER)])
+def test_the_general_profile_leaves_passages_their_room_on_a_long_chapter(cursor: int) -> None:
+    world = World(text=LONG_CHAPTER, cursor=cursor, retrieved=passages(40))
+
+    assembly = assemble_world(world, USING)
+
+    step = assembly.plan.step
+    assert tokens(assembly, Layer.RETRIEVED) > 2000
+    assert "前文里林远说过的话。" in assembly.user_content.text
+    assert 3000 - step < tokens(assembly, Layer.IMMEDIATE) < 3000 + step
+    assert assembly.tokens > 6000 - step
+    assert not assembly.warnings
+
+
+def test_what_passages_leave_goes_to_the_general_window() -> None:
+    alone = assemble_world(World(text=LONG_CHAPTER, cursor=9000), USING)
+    with_few = assemble_world(World(text=LONG_CHAPTER, cursor=9000, retrieved=passages(3)), USING)
+
+    spare = tokens(alone, Layer.IMMEDIATE) - tokens(with_few, Layer.IMMEDIATE)
+
+    assert with_few.layers[Layer.RETRIEVED].chunks == 3
+    assert 0 < spare <= tokens(with_few, Layer.RETRIEVED) + alone.plan.step
+
+
+def test_passages_stand_still_while_the_general_window_moves_on() -> None:
+    """What only fills the rest of a step stands last, and the passages before it as they were."""
+    world = World(text=LONG_CHAPTER, retrieved=passages(40))
+    shown = [
+        assemble_world(replace(world, cursor=cursor), USING).user_content.text
+        for cursor in range(9000, 9750, 30)
+    ]
+
+    common = min(common_prefix(shown[0].encode(), other.encode()) for other in shown)
+
+    assert USING.count(shown[0].encode()[:common].decode(errors="ignore")) > 2000
+
+
+def test_a_passage_that_the_window_reaches_in_the_end_is_shown_once() -> None:
+    inside = structs.replace(passages(1)[0], span=Span(5500, 5700), text=LONG_CHAPTER[5500:5700])
+    world = World(text=LONG_CHAPTER, cursor=9000, retrieved=(inside,))
+
+    assembly = assemble_world(world, USING)
+
+    assert assembly.user_content.text.count(LONG_CHAPTER[5520:5680]) == 1
+    assert assembly.tokens <= 6000
+
+
+@pytest.mark.requirement("SK-022", "SK-023", "SK-026")
+@pytest.mark.parametrize("target", [1500, 2500, 3500])
+def test_passages_fill_the_prompt_up_to_the_target_of_the_skill(target: int) -> None:
+    world = World(text=LONG_CHAPTER, cursor=9000, surrounding=500, retrieved=passages(60))
+    plan, gathered = world.plan(), world.gathered()
+    aimed = structs.replace(plan, skill=structs.replace(plan.skill, target_tokens=target))
+
+    full, assembly = compose(plan, gathered, USING), compose(aimed, gathered, USING)
+
+    assert full.tokens > 5700
+    assert target - 300 < assembly.tokens <= target
+    left_out = [d for d in assembly.layers[Layer.RETRIEVED].decisions if not d.is_kept]
+    assert {(d.evidence.rule, d.fits_with) for d in left_out} == {(Rule.TARGET, None)}
+    assert assembly.layers[Layer.IMMEDIATE] == full.layers[Layer.IMMEDIATE]
+
+
+def test_nothing_but_passages_is_cut_for_a_target() -> None:
+    settings = chunk("设定", 1.0, length=150).fragment
+    world = World(
+        text=LONG_CHAPTER,
+        cursor=9000,
+        surrounding=2000,
+        retrieved=passages(40),
+        settings=(structs.replace(settings, layer=Layer.SETTINGS),),
+    )
+    plan = world.plan()
+    aimed = structs.replace(plan, skill=structs.replace(plan.skill, target_tokens=1500))
+
+    full, assembly = assemble_world(world, USING), compose(aimed, world.gathered(), USING)
+
+    assert assembly.tokens > 1500
+    assert tokens(assembly, Layer.RETRIEVED) == 0
+    assert assembly.system_prompt == full.system_prompt
+    assert assembly.layers[Layer.IMMEDIATE] == full.layers[Layer.IMMEDIATE]
+
+
+def test_a_target_leaves_retrieved_the_minimum_that_the_budget_promises() -> None:
+    profile = profile_of(6000, (0, 0, 600, 0))
+    world = World(
+        text=LONG_CHAPTER, cursor=9000, surrounding=2000, retrieved=passages(40), profile=profile
+    )
+    plan = world.plan()
+    aimed = structs.replace(plan, skill=structs.replace(plan.skill, target_tokens=1500))
+
+    assembly = compose(aimed, world.gathered(), USING)
+
+    assert 400 < tokens(assembly, Layer.RETRIEVED) <= 600
 
 
 CHOSEN = "苏晴没有抬头，只问了一句。"

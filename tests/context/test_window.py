@@ -12,13 +12,29 @@ from creonowd.context.evidence import TrimEvidence
 from creonowd.context.fragment import Action, Layer, Rule, Span
 from creonowd.context.template import heading, heading_after
 from creonowd.context.window import snap
-from tests.context.worlds import World, assemble_world, profile_of, text_tools
+from creonowd.sources.in_memory import piece
+from tests.context.worlds import CountingTokenizer, World, assemble_world, profile_of, text_tools
+from tests.tokens.vocabulary import tokenizer
 
 NOVEL = "".join(
     f"第{n}段，林远推开门，雨还在下，檐水滴在石阶上。苏晴没有抬头，只问了一句：“你来了{n}次？”\n"
     for n in range(2000)
 )
 PARAGRAPHS = "".join(f"第{n:02}段。".ljust(19, "字") + "\n" for n in range(20))
+ENGLISH = "".join(
+    f"{n}. "
+    + "The rain had not stopped, and nobody in the house would say why he came. " * (n % 9)
+    + "\n\n"
+    for n in range(90)
+)
+TEXTS = {
+    "novel": NOVEL[:20_000],
+    "English": ENGLISH,
+    "one line": "雨还在下檐水滴在石阶上苏晴没有抬头" * 600,
+    "no end": "LINYUAN OPENED THE DOOR AND " * 400,
+    "emoji": "👩‍👩‍👧‍👦🇩🇪 " * 900,
+    "rare": "𠮷𡈽𠀋𪚥" * 1500,
+}
 REF = "chapters/07.md"
 
 
@@ -26,7 +42,7 @@ def evidence(assembly: Assembly) -> TrimEvidence:
     (found,) = [
         v.evidence
         for v in assembly.layers[Layer.IMMEDIATE].decisions
-        if v.evidence.rule is Rule.WINDOW
+        if v.evidence.rule in {Rule.WINDOW, Rule.SKILL_WINDOW}
     ]
     return found
 
@@ -70,19 +86,19 @@ def test_of_a_long_one_the_text_nearest_before_the_cursor_stays() -> None:
 
 
 def test_the_window_begins_on_the_grid_at_a_paragraph() -> None:
-    step = 1500 // 4
+    half = 1500 // 4 // 2
     assembly = assemble_world(at(50_000))
 
     start = 50_000 - len(before(assembly))
 
     assert NOVEL[start - 1] == "\n"
-    assert start - start // step * step < 60
+    assert start - start // half * half < 60
 
 
 def test_typing_does_not_move_the_start_of_the_window_but_in_steps() -> None:
     starts = {50_000 + n - len(before(assemble_world(at(50_000 + n)))) for n in range(0, 375, 15)}
 
-    assert len(starts) <= 2
+    assert len(starts) <= 3
 
 
 def test_what_is_left_goes_to_the_text_after_the_cursor() -> None:
@@ -112,20 +128,117 @@ def test_without_room_for_a_step_the_cut_is_finer() -> None:
 
 
 @pytest.mark.requirement("SK-031")
-@given(cursor=st.integers(0, len(NOVEL)), around=st.integers(1, 3000))
-def test_surrounding_bounds_each_side_in_code_points(cursor: int, around: int) -> None:
-    assembly = assemble_world(at(cursor, surrounding=around), USING)
+@given(data=st.data(), around=st.integers(1, 3000))
+def test_surrounding_bounds_each_side_and_wastes_less_than_a_step(
+    data: st.DataObject, around: int
+) -> None:
+    text = TEXTS[data.draw(st.sampled_from(sorted(TEXTS)))]
+    cursor = data.draw(st.integers(0, len(text)))
+    world = at(cursor, text=text, surrounding=around, profile=profile_of(60_000))
+    step = around // 4
+    grapheme = 6 if "\u200d" in text else 0
 
-    assert len(before(assembly)) <= around
-    assert len(after(assembly)) <= around
-    if around <= cursor:
-        assert len(before(assembly)) >= around // 4
+    assembly = assemble_world(world, USING)
+
+    document = world.plan().document
+    assert document is not None
+    shown = (
+        (before(assembly), text[: document.cursor]),
+        (after(assembly), text[document.cursor :]),
+    )
+    for side, there in shown:
+        assert len(side) <= around
+        if around >= 8:
+            assert len(side) >= min(len(there.strip()), around - step - grapheme)
 
 
-def test_what_surrounding_leaves_out_is_not_truncated() -> None:
-    assembly = assemble_world(at(50_000, surrounding=400))
+def test_the_document_is_a_candidate_of_its_true_size() -> None:
+    """What a skill's window leaves out is in the evidence, and nobody calls it truncated."""
+    chapter = NOVEL[:9000]
+    whole = assemble_world(at(4000, text=chapter, profile=profile_of(60_000)), USING)
+    assembly = assemble_world(at(4000, text=chapter, surrounding=400), USING)
 
-    assert evidence(assembly).action is Action.KEPT
+    found = evidence(assembly)
+
+    assert (found.action, found.rule) == (Action.TRIMMED, Rule.SKILL_WINDOW)
+    assert found.before_chars == len(chapter)
+    assert found.before_tokens == evidence(whole).before_tokens == evidence(whole).after_tokens
+    assert found.after_chars == len(before(assembly)) + len(after(assembly)) <= 800
+    assert not assembly.layers[Layer.IMMEDIATE].truncated
+    assert not [d for d in assembly.decisions() if d.fits_with is not None]
+
+
+def test_where_the_budget_cuts_what_the_skill_asks_for_it_is_the_window() -> None:
+    assembly = assemble_world(at(50_000, surrounding=20_000), USING)
+
+    found = evidence(assembly)
+
+    assert (found.action, found.rule) == (Action.TRIMMED, Rule.WINDOW)
+    assert found.before_chars == len(NOVEL)
+    assert assembly.layers[Layer.IMMEDIATE].truncated
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("surrounding", [None, 400])
+def test_of_a_novel_in_one_file_the_far_ends_are_measured_but_not_counted(
+    surrounding: int | None, end: str
+) -> None:
+    counter = CountingTokenizer(tokenizer("o200k_base"))
+    text = (NOVEL * 10).replace("\n", end)
+
+    assembly = assemble_world(at(500_000, text=text, surrounding=surrounding), text_tools(counter))
+
+    found = evidence(assembly)
+    assert found.before_chars == 10 * len(NOVEL)
+    assert 2 * 3000 < found.before_tokens < 40_000
+    assert counter.characters < len(text) // 5
+
+
+def test_a_document_with_nothing_but_blanks_around_the_cursor_is_left_out_whole() -> None:
+    text = f"林远。\n{' ' * 900}\n林远。"
+    assembly = assemble_world(at(400, text=text, surrounding=20))
+
+    found = evidence(assembly)
+
+    assert (found.action, found.rule) == (Action.DROPPED, Rule.SKILL_WINDOW)
+    assert (found.before_chars, found.after_chars, found.after_tokens) == (len(text), 0, 0)
+
+
+@pytest.mark.requirement("CE-003")
+@given(
+    data=st.data(),
+    promised=st.integers(100, 2000),
+    surrounding=st.sampled_from((None, 3000, 20_000)),
+)
+def test_immediate_has_its_minimum_whenever_there_is_that_much_text(
+    data: st.DataObject, promised: int, surrounding: int | None
+) -> None:
+    """However large the settings are and however many chunks wait for room."""
+    text = TEXTS[data.draw(st.sampled_from(sorted(TEXTS)))]
+    cursor = data.draw(st.integers(0, len(text)))
+    total = 2 * promised + 1000
+    world = at(
+        cursor,
+        text=text,
+        surrounding=surrounding,
+        settings=(piece(Layer.SETTINGS, "设定.md", "设定一条，又一条。\n" * 2000),),
+        retrieved=tuple(
+            piece(Layer.RETRIEVED, f"{n}", f"前文{n}。" + "他走了。" * n, score=0.5)
+            for n in range(1, 60)
+        ),
+        task="续写。",
+        profile=profile_of(total, (0, 0, 0, promised), (0.15, 0.10, 0.25, 0.2)),
+    )
+    around = len(text) if surrounding is None else surrounding
+    document = text[max(0, cursor - around) : cursor + around]
+
+    assembly = assemble_world(world, USING)
+
+    immediate = assembly.layers[Layer.IMMEDIATE]
+    assert assembly.tokens <= total
+    if USING.count(document) >= promised:
+        assert immediate.tokens >= promised
+        assert Layer.IMMEDIATE not in [warning.layer for warning in assembly.warnings]
 
 
 def test_surrounding_of_zero_shows_no_document() -> None:
@@ -147,13 +260,6 @@ def test_a_selection_stands_where_the_task_wants_it() -> None:
 
     assert f"## Task\n润色：{NOVEL[50_000:50_030]}\n" in assembly.user_content.text
     assert assembly.user_content.text.count(NOVEL[50_000:50_030]) == 1
-
-
-def test_only_what_could_ever_fit_is_a_candidate() -> None:
-    assembly = assemble_world(at(50_000))
-
-    assert evidence(assembly).before_tokens <= 2 * 3000
-    assert evidence(assembly).before_chars < len(NOVEL) // 4
 
 
 def test_a_crlf_document_is_rendered_with_lf() -> None:
