@@ -16,7 +16,7 @@ import msgspec
 import platformdirs
 from msgspec import Meta
 
-from creonowd.errors import DaemonError, ErrorCode, version_too_new
+from creonowd.errors import DaemonError, ErrorCode, Language, language_of, version_too_new
 from creonowd.model import Model
 from creonowd.redaction import Redactor
 
@@ -207,6 +207,14 @@ def user_data_dir(flag: Path | None = None, environ: Mapping[str, str] | None = 
     if named:
         return Path(named).expanduser().absolute()
     return Path(platformdirs.user_data_dir(APP, appauthor=False))
+
+
+def console_language(environ: Mapping[str, str] | None = None) -> Language:
+    """Return the language of the terminal: `LC_ALL`, `LC_MESSAGES` or `LANG`, else English."""
+    variables = os.environ if environ is None else environ
+    named = (variables.get(name) for name in ("LC_ALL", "LC_MESSAGES", "LANG"))
+    found = language_of(next(filter(None, named), ""))
+    return Language.CHINESE if found is Language.CHINESE else Language.ENGLISH
 
 
 def load(

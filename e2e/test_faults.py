@@ -42,7 +42,7 @@ posix = pytest.mark.skipif(os.name == "nt", reason="signals, limits and mounts o
 def doctored(harness: Harness, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     """Ask the doctor; give what it found that is not in order, by part."""
     capsys.readouterr()
-    creonowd(["doctor", "--user-data", str(harness.user_data)])
+    creonowd(["doctor", "--json", "--user-data", str(harness.user_data)])
     findings = json.loads(capsys.readouterr().out)["findings"]
     return {
         one["part"]: f"{one['found']} → {one['remedy']}" for one in findings if one["state"] != "ok"

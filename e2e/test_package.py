@@ -127,7 +127,7 @@ def test_it_installs_and_works_outside_the_clone(installed: Installed) -> None:
         timeout=PATIENCE,
     ).stdout
 
-    examined = installed.answer("doctor")
+    examined = installed.answer("doctor", "--json")
     pong = json.loads(installed.run("serve", "--stdio", stdin=PING))
     counted = installed.answer("call", "tokens:count", '{"text": "第一章"}')
     made = installed.answer(

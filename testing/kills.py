@@ -252,7 +252,7 @@ def _doctor_reports_a_kill(user_data: Path) -> bool:
 
     received = io.BytesIO()
     with contextlib.redirect_stdout(io.TextIOWrapper(received, encoding="utf-8")):
-        creonowd(["doctor", "--user-data", str(user_data)])
+        creonowd(["doctor", "--json", "--user-data", str(user_data)])
         findings = json.loads(received.getvalue())["findings"]
     return any(one["part"] == "last end" and "was killed" in one["found"] for one in findings)
 

@@ -22,21 +22,27 @@ import msgspec
 
 from creonowd import __version__, settings
 from creonowd.cli.client import connect, show, write
+from creonowd.clock import make_clock
 from creonowd.context.story import DoubtKind
 from creonowd.context_files import record_store, store
 from creonowd.daemon import endpoint
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Language, Wording, same_wording
 from creonowd.history import histories
 from creonowd.logs import LOG_FILE, LOG_FOLDER
 from creonowd.model import Model
+from creonowd.redaction import Redactor
 from creonowd.retrieval import database, project_index
 from creonowd.skills import skill
 from creonowd.skills.library import FILE
 from creonowd.sources.chapters import STORY_FILE, read_story
+from creonowd.sources.project_files import file_warnings
 from creonowd.storage import journal, versioned_json
 from creonowd.storage.safe_folder import EFFECTIVE
 from creonowd.tokens.tables import ENCODINGS, TableError, packaged_tables, verify
-from creonowd.workspace import budgets, constraint_file, projects, runs
+from creonowd.workspace import budgets, projects, runs
+from creonowd.workspace.constraints import Constraints
+from creonowd.workspace.creonow_tree import TREE, CreonowFolder, Tree
+from creonowd.workspace.projects import Project
 
 OK, NOTE, BAD = "ok", "note", "bad"
 PACKAGE = "creonowd"
@@ -51,13 +57,21 @@ LITTLE_SPACE = 64 * 1024 * 1024
 LogLine = dict[str, Any]
 
 
+NO_REMEDY = Wording("", "")
+
+
 class Finding(Model):
     """The result of one check; a remedy where something is wrong."""
 
     part: str
     state: str
-    found: str
-    remedy: str = ""
+    found: Wording
+    remedy: Wording = NO_REMEDY
+
+    def shown(self, *, chinese: bool) -> dict[str, str]:
+        """Return the finding in one language."""
+        found, remedy = self.found.text(chinese=chinese), self.remedy.text(chinese=chinese)
+        return {"part": self.part, "state": self.state, "found": found, "remedy": remedy}
 
 
 def add(commands: Any, shared: argparse.ArgumentParser) -> None:
@@ -71,25 +85,35 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--settings", action="store_true", help="list every setting, its value and its origin"
     )
+    parser.add_argument("--json", action="store_true", help="everything, for scripts")
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Print the findings; the exit status is 1 if anything is bad."""
+    """Print the findings, problems first; the exit status is 1 if anything is bad."""
     user_data = settings.user_data_dir(arguments.user_data)
+    chinese = settings.console_language() is Language.CHINESE
     findings = list(_examine(user_data))
     if arguments.project is not None:
-        findings += _check_project(arguments.project)
-    if arguments.settings or sys.stdout.isatty():
-        reports = _setting_reports(user_data) if arguments.settings else ()
-        write("".join((*map(_finding_line, findings), *map(_setting_line, reports))))
-    else:
+        findings += _check_project(arguments.project.expanduser().absolute())
+    if arguments.json:
         show(
             {
                 "version": __version__,
-                "findings": msgspec.to_builtins(findings),
+                "findings": [finding.shown(chinese=chinese) for finding in findings],
                 "settings": msgspec.to_builtins(_setting_reports(user_data)),
             }
+        )
+    else:
+        reports = _setting_reports(user_data) if arguments.settings else ()
+        colour = sys.stdout.isatty()
+        write(
+            "".join(
+                (
+                    *_report_lines(findings, chinese=chinese, colour=colour),
+                    *map(_setting_line, reports),
+                )
+            )
         )
     return int(any(finding.state == BAD for finding in findings))
 
@@ -105,10 +129,31 @@ def _examine(user_data: Path) -> Iterator[Finding]:
         yield from check(user_data)
 
 
-def _finding_line(finding: Finding) -> str:
-    sign = {OK: "✓", NOTE: "·", BAD: "✗"}[finding.state]
-    remedy = f"\n    → {finding.remedy}" if finding.remedy else ""
-    return f"{sign} {finding.part}: {finding.found}{remedy}\n"
+def _report_lines(findings: list[Finding], *, chinese: bool, colour: bool) -> Iterator[str]:
+    """Yield what is bad, then the notes, then one line for all that is fine."""
+    for state in (BAD, NOTE):
+        for finding in findings:
+            if finding.state == state:
+                yield _finding_line(finding, chinese=chinese, colour=colour)
+    fine = [finding.part for finding in findings if finding.state == OK]
+    if fine:
+        summary = _FINE.format(len(fine), ", ".join(fine)).text(chinese=chinese)
+        yield f"{_sign(OK, colour=colour)} {summary}\n"
+
+
+def _finding_line(finding: Finding, *, chinese: bool, colour: bool) -> str:
+    shown = finding.shown(chinese=chinese)
+    remedy = f"\n    → {shown['remedy']}" if shown["remedy"] else ""
+    return f"{_sign(finding.state, colour=colour)} {finding.part}: {shown['found']}{remedy}\n"
+
+
+def _sign(state: str, *, colour: bool) -> str:
+    sign = {OK: "✓", NOTE: "·", BAD: "✗"}[state]
+    code = {OK: "32", NOTE: "33", BAD: "31"}[state]
+    return f"\x1b[{code}m{sign}\x1b[0m" if colour else sign
+
+
+_FINE = Wording("{} parts are fine: {}", "{} 项正常：{}")
 
 
 def _setting_line(report: settings.SettingReport) -> str:
@@ -131,19 +176,26 @@ def _has_access(path: Path, mode: int) -> bool:
     return os.access(path, mode, effective_ids=EFFECTIVE)
 
 
-def _unwritable(part: str, found: str) -> Finding:
-    remedy = "Give yourself the right to write in it; until then writes are refused with IO_ERROR."
+def _unwritable(part: str, found: Wording) -> Finding:
+    remedy = Wording(
+        "Give yourself the right to write in it; until then writes are refused with IO_ERROR.",
+        "请为自己加上写权限；在此之前写入会以 IO_ERROR 被拒绝。",
+    )
     return Finding(part=part, state=BAD, found=found, remedy=remedy)
 
 
 def _check_packages(user_data: Path) -> Iterator[Finding]:  # noqa: ARG001 - the form of a check
-    yield Finding(part="python", state=OK, found=sys.version.split()[0])
+    yield Finding(part="python", state=OK, found=same_wording(sys.version.split()[0]))
     for name in _required_packages():
         try:
-            yield Finding(part=name, state=OK, found=version(name))
+            yield Finding(part=name, state=OK, found=same_wording(version(name)))
         except PackageNotFoundError:
-            remedy = "Install creonowd again: pip install --force-reinstall creonowd"
-            yield Finding(part=name, state=BAD, found="not installed", remedy=remedy)
+            remedy = Wording(
+                "Install creonowd again: pip install --force-reinstall creonowd",
+                "请重新安装：pip install --force-reinstall creonowd",
+            )
+            found = Wording("not installed", "未安装")
+            yield Finding(part=name, state=BAD, found=found, remedy=remedy)
 
 
 def _required_packages() -> list[str]:
@@ -163,56 +215,80 @@ def _check_tokenizer_tables(user_data: Path) -> Iterator[Finding]:
     for name in ENCODINGS:
         try:
             verify(name, Path(folder) if folder else packaged_tables())
-            yield Finding(part=name, state=OK, found="the table is whole")
+            yield Finding(part=name, state=OK, found=Wording("the table is whole", "词表完好"))
         except TableError as error:
-            remedy = "Install creonowd again; until then prompts hold less than they could."
-            yield Finding(part=name, state=BAD, found=str(error), remedy=remedy)
+            remedy = Wording(
+                "Install creonowd again; until then prompts hold less than they could.",
+                "请重新安装 creonowd；在此之前提示词会比本可容纳的短。",
+            )
+            found = Wording(str(error), "词表缺失或已损坏")
+            yield Finding(part=name, state=BAD, found=found, remedy=remedy)
 
 
 def _check_user_data(user_data: Path) -> Iterator[Finding]:
     existing = next(place for place in (user_data, *user_data.parents) if place.exists())
     if existing.is_dir() and _is_readable(existing) and _has_access(existing, os.W_OK):
-        state = "writable" if existing == user_data else "will be made at the first start"
-        yield Finding(part="user data", state=OK, found=f"{user_data} ({state})")
+        state = Wording("{} (will be made at the first start)", "{}（首次启动时创建）")
+        if existing == user_data:
+            state = Wording("{} (writable)", "{}（可写）")
+        yield Finding(part="user data", state=OK, found=state.format(user_data))
         return
-    trouble = "is not a folder"
+    trouble = Wording("{} is not a folder", "{} 不是文件夹")
     if existing.is_dir():
-        trouble = "is not writable" if _is_readable(existing) else "cannot be read"
-    remedy = "Mend that, or name another with --user-data or CREONOW_USER_DATA_DIR."
-    yield Finding(part="user data", state=BAD, found=f"{existing} {trouble}", remedy=remedy)
+        trouble = Wording("{} cannot be read", "{} 无法读取")
+        if _is_readable(existing):
+            trouble = Wording("{} is not writable", "{} 不可写")
+    remedy = Wording(
+        "Mend that, or name another with --user-data or CREONOW_USER_DATA_DIR.",
+        "请修正，或用 --user-data 或 CREONOW_USER_DATA_DIR 指定别处。",
+    )
+    yield Finding(part="user data", state=BAD, found=trouble.format(existing), remedy=remedy)
 
 
 def _check_settings(user_data: Path) -> Iterator[Finding]:
     try:
         changed = [one for one in settings.origins(user_data) if one.origin != "default"]
         listed = ", ".join(f"{one.name}={one.value} ({one.origin})" for one in changed)
-        yield Finding(part="settings", state=OK, found=listed or "all defaults")
+        found = same_wording(listed) if listed else Wording("all defaults", "均为默认值")
+        yield Finding(part="settings", state=OK, found=found)
     except DaemonError as error:
-        yield Finding(part="settings", state=BAD, found=error.message, remedy="Mend or remove it.")
+        remedy = Wording("Mend or remove it.", "请修正或删除它。")
+        yield Finding(part="settings", state=BAD, found=error.wording, remedy=remedy)
     for name in settings.unknown_variables():
-        remedy = "It changes nothing; `creonowd doctor --settings` lists what would."
-        yield Finding(part="environment", state=NOTE, found=f"{name} is no setting", remedy=remedy)
+        found = Wording("{} is no setting", "{} 不是设置项").format(name)
+        remedy = Wording(
+            "It changes nothing; `creonowd doctor --settings` lists what would.",
+            "它不起作用；creonowd doctor --settings 列出全部设置项。",
+        )
+        yield Finding(part="environment", state=NOTE, found=found, remedy=remedy)
 
 
 def _check_daemon(user_data: Path) -> Iterator[Finding]:
     if not endpoint.is_running(user_data):
         stale = (user_data / endpoint.RUN / endpoint.FILE).exists()
-        found = "not running; it left an endpoint file behind" if stale else "not running"
+        found = Wording("not running", "未运行")
+        if stale:
+            found = Wording(
+                "not running; it left an endpoint file behind", "未运行；留下了端点文件"
+            )
         yield Finding(part="daemon", state=NOTE, found=found)
         return
     try:
         with connect(user_data, ANSWER_SECONDS) as client:
             health = client.request("app:health")
     except DaemonError as error:
-        remedy = f"Stop pid {endpoint.running_pid(user_data)} and start it again."
-        yield Finding(part="daemon", state=BAD, found=error.message, remedy=remedy)
+        remedy = Wording("Stop pid {} and start it again.", "请结束进程 {} 后重新启动。")
+        pid = endpoint.running_pid(user_data)
+        found = error.wording
+        yield Finding(part="daemon", state=BAD, found=found, remedy=remedy.format(pid))
         return
     pid = endpoint.running_pid(user_data)
-    yield Finding(part="daemon", state=OK, found=f"pid {pid}, version {health['version']}")
+    found = Wording("pid {}, version {}", "进程 {}，版本 {}").format(pid, health["version"])
+    yield Finding(part="daemon", state=OK, found=found)
     for trouble in health["degraded"]:
-        yield Finding(
-            part=trouble["part"], state=BAD, found=trouble["reason"], remedy=trouble["remedy"]
-        )
+        # The daemon has answered in the language of this connection already.
+        found, remedy = same_wording(trouble["reason"]), same_wording(trouble["remedy"])
+        yield Finding(part=trouble["part"], state=BAD, found=found, remedy=remedy)
 
 
 def _check_log(user_data: Path) -> Iterator[Finding]:
@@ -226,7 +302,7 @@ def _check_log(user_data: Path) -> Iterator[Finding]:
     running = last_pid if endpoint.is_running(user_data) else None
     ended = [index for index in starts if lines[index].get("pid") != running]
     if last_pid != running:
-        yield _killed(f"with pid {last_pid}")
+        yield _killed(Wording("with pid {}", "进程 {} ").format(last_pid))
     elif ended:
         yield _last_end(lines[ended[-1] :])
 
@@ -255,8 +331,13 @@ def _clock_steps(lines: list[LogLine]) -> Iterator[Finding]:
     back = [pair for pair in pairwise(times) if pair[0] - pair[1] > CLOCK_STEP]
     if back:
         before, after = (time.isoformat(timespec="seconds") for time in back[-1])
-        found = f"it was set back from {before} to {after}"
-        remedy = "Nothing to mend: what is kept is in the order in which it came."
+        found = Wording("it was set back from {} to {}", "时钟曾从 {} 拨回 {}").format(
+            before, after
+        )
+        remedy = Wording(
+            "Nothing to mend: what is kept is in the order in which it came.",
+            "无需修正：已存内容按到达顺序保存。",
+        )
         yield Finding(part="clock", state=NOTE, found=found, remedy=remedy)
 
 
@@ -270,9 +351,9 @@ def _time(line: LogLine) -> datetime | None:
 def _warnings(lines: list[LogLine]) -> Iterator[Finding]:
     counts = Counter(_event(line) for line in lines if line.get("level") in WARNING_LEVELS)
     if counts:
-        found = ", ".join(f"{count} × {name}" for name, count in counts.most_common())
-        remedy = f"{LOG_FOLDER}/{LOG_FILE} has them in full."
-        yield Finding(part="log", state=NOTE, found=found, remedy=remedy)
+        listed = ", ".join(f"{count} × {name}" for name, count in counts.most_common())
+        remedy = Wording("{} has them in full.", "详见 {}。").format(f"{LOG_FOLDER}/{LOG_FILE}")
+        yield Finding(part="log", state=NOTE, found=same_wording(listed), remedy=remedy)
 
 
 def _event(line: LogLine) -> str:
@@ -284,28 +365,40 @@ def _last_end(lines: list[LogLine]) -> Finding:
     following = [line["event"] for line in lines[1:] if line.get("event") in {STARTED, STOPPED}]
     if following[:1] == [STOPPED]:
         reason = next(line.get("reason") for line in lines if line.get("event") == STOPPED)
-        return Finding(part="last end", state=OK, found=f"in order: {reason}")
-    return _killed(f"of {lines[0].get('time')}")
+        found = Wording("in order: {}", "正常结束：{}").format(reason)
+        return Finding(part="last end", state=OK, found=found)
+    return _killed(Wording("of {}", "{} 启动的").format(lines[0].get("time")))
 
 
-def _killed(which: str) -> Finding:
-    found = f"the daemon {which} was killed or the machine went down"
-    remedy = "Nothing to mend: what was acknowledged is on the disk."
+def _killed(which: Wording) -> Finding:
+    found = Wording(
+        f"the daemon {which.english} was killed or the machine went down",
+        f"{which.chinese}守护进程被强行结束，或机器断电",
+    )
+    remedy = Wording(
+        "Nothing to mend: what was acknowledged is on the disk.",
+        "无需修正：已确认的内容都在磁盘上。",
+    )
     return Finding(part="last end", state=NOTE, found=found, remedy=remedy)
 
 
 def _check_space(user_data: Path) -> Iterator[Finding]:
     free = shutil.disk_usage(user_data).free
     if free < LITTLE_SPACE:
-        found = f"only {free // 1024} KiB are free where user data lies"
-        remedy = "Free some space; until then writes are refused with STORAGE_FULL."
+        found = Wording(
+            "only {} KiB are free where user data lies", "用户数据所在磁盘仅剩 {} KiB"
+        ).format(free // 1024)
+        remedy = Wording(
+            "Free some space; until then writes are refused with STORAGE_FULL.",
+            "请释放空间；在此之前写入会以 STORAGE_FULL 被拒绝。",
+        )
         yield Finding(part="disk", state=BAD, found=found, remedy=remedy)
 
 
 def _check_folders(user_data: Path) -> Iterator[Finding]:
     for place in sorted(filter(Path.is_dir, user_data.iterdir())):
         if not os.access(place, os.W_OK):
-            yield _unwritable(place.name, "the folder cannot be written")
+            yield _unwritable(place.name, Wording("the folder cannot be written", "文件夹不可写"))
 
 
 def _check_stored_files(user_data: Path) -> Iterator[Finding]:
@@ -313,24 +406,31 @@ def _check_stored_files(user_data: Path) -> Iterator[Finding]:
     yield from findings
     yield from _files_kept_aside(user_data)
     if not any("." in finding.part for finding in findings):
-        yield Finding(part="stored files", state=OK, found="all can be read")
+        yield Finding(part="stored files", state=OK, found=Wording("all can be read", "均可读取"))
 
 
 def _project_findings(user_data: Path) -> Iterator[Finding]:
     try:
         known = projects.read(user_data)
     except (versioned_json.DamagedFileError, DaemonError) as error:
-        usual = "At the next use it is kept aside; then create your projects again."
+        usual = Wording(
+            "At the next use it is kept aside; then create your projects again.",
+            "下次使用时会另存该文件；请随后重新创建项目。",
+        )
         yield _damaged(projects.FILE, error, usual)
         return
     for project in known:
         if not project.root.is_dir():
-            found = f"the folder of {project.name} is not there: {project.root}"
-            remedy = "Bring it back, or forget the project with project:delete."
+            found = Wording("the folder of {} is not there: {}", "{} 的文件夹不存在：{}")
+            found = found.format(project.name, project.root)
+            remedy = Wording(
+                "Bring it back, or forget the project with project:delete.",
+                "请将其放回，或用 project:delete 移除该项目。",
+            )
             yield Finding(part=project.project_id, state=BAD, found=found, remedy=remedy)
         elif not os.access(project.root, os.W_OK):
-            found = f"the folder of {project.name} cannot be written: {project.root}"
-            yield _unwritable(project.project_id, found)
+            found = Wording("the folder of {} cannot be written: {}", "{} 的文件夹不可写：{}")
+            yield _unwritable(project.project_id, found.format(project.name, project.root))
 
 
 def _damaged_files(user_data: Path) -> Iterator[Finding]:
@@ -346,15 +446,20 @@ def _damaged_files(user_data: Path) -> Iterator[Finding]:
                 yield _damaged(path.relative_to(user_data).as_posix(), problem, remedy)
 
 
-def _damaged(part: str, problem: Exception | str, usual: str) -> Finding:
+def _damaged(part: str, problem: Exception | Wording, usual: Wording) -> Finding:
     """Report a damaged file; one of a newer version is whole, and nobody overwrites it."""
     remedy = usual
     if isinstance(problem, DaemonError):
-        found = problem.message
+        found = problem.wording
         if problem.code is ErrorCode.VERSION_TOO_NEW:
-            remedy = "Start the newer creonowd again; this one leaves the file as it is."
+            remedy = Wording(
+                "Start the newer creonowd again; this one leaves the file as it is.",
+                "请启动较新的 creonowd；当前版本不会改动该文件。",
+            )
+    elif isinstance(problem, Wording):
+        found = problem
     else:
-        found = problem if isinstance(problem, str) else f"cannot be read: {problem}"
+        found = Wording(f"cannot be read: {problem}", "无法读取")
     return Finding(part=part, state=BAD, found=found, remedy=remedy)
 
 
@@ -362,66 +467,86 @@ def _files_kept_aside(user_data: Path) -> Iterator[Finding]:
     for path in sorted(user_data.rglob("*.damaged-*")):
         if versioned_json.is_aside(path):
             part = path.relative_to(user_data).as_posix()
-            found = "could not be read once and was kept aside"
-            remedy = "Look into it for what you miss, then delete it."
+            found = Wording("could not be read once and was kept aside", "曾无法读取，已另存")
+            remedy = Wording(
+                "Look into it for what you miss, then delete it.", "请从中找回所需内容，然后删除。"
+            )
             yield Finding(part=part, state=NOTE, found=found, remedy=remedy)
 
 
-def _budget_problem(path: Path) -> str:
+_DAMAGED_LINES = Wording("{} damaged lines", "{} 行已损坏")
+
+
+def _budget_problem(path: Path) -> Wording | None:
     budgets.load(path)
-    return ""
+    return None
 
 
-def _history_problem(path: Path) -> str:
+def _history_problem(path: Path) -> Wording | None:
     lines = journal.replay(path)
-    damaged = f"{lines.damaged} damaged lines" if lines.damaged else ""
-    return ", ".join(filter(None, (damaged, "its last line is torn" if lines.torn else "")))
+    damaged = _DAMAGED_LINES.format(lines.damaged) if lines.damaged else None
+    if not lines.torn:
+        return damaged
+    torn = Wording("its last line is torn", "末行残缺")
+    if damaged is None:
+        return torn
+    return Wording(f"{damaged.english}, {torn.english}", f"{damaged.chinese}，{torn.chinese}")
 
 
-def _runs_problem(path: Path) -> str:
+def _runs_problem(path: Path) -> Wording | None:
     head, *lines = path.read_bytes().split(b"\n")
     versioned_json.decode(head, msgspec.Raw, version=runs.VERSION, name=path.name)
     torn = [line for line in lines if line and not runs.is_whole(line)]
-    return f"{len(torn)} damaged lines" if torn else ""
+    return _DAMAGED_LINES.format(len(torn)) if torn else None
 
 
-def _manifest_problem(path: Path) -> str:
-    return "" if record_store.read_manifest(path.parent) else "cannot be read"
+def _manifest_problem(path: Path) -> Wording | None:
+    readable = record_store.read_manifest(path.parent)
+    return None if readable else Wording("cannot be read", "无法读取")
 
 
-def _binding_problem(path: Path) -> str:
+def _binding_problem(path: Path) -> Wording | None:
     versioned_json.load(path, record_store.Binding, version=record_store.VERSION)
-    return ""
+    return None
 
 
-def _index_problem(path: Path) -> str:
+def _index_problem(path: Path) -> Wording | None:
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as connection:
             (mark,) = connection.execute("PRAGMA application_id").fetchone()
             (verdict,) = connection.execute("PRAGMA quick_check(1)").fetchone()
     except sqlite3.DatabaseError as error:
-        return f"is damaged: {error}" if database.is_damage(error) else ""
-    return "" if (mark, verdict) == (database.MARK, "ok") else "is damaged"
+        return Wording(f"is damaged: {error}", "已损坏") if database.is_damage(error) else None
+    whole = (mark, verdict) == (database.MARK, "ok")
+    return None if whole else Wording("is damaged", "已损坏")
 
 
 def _check_project(root: Path) -> Iterator[Finding]:
     if not root.is_dir():
-        yield Finding(
-            part="project", state=BAD, found=f"{root} is not a folder", remedy="Name one."
-        )
+        found = Wording("{} is not a folder", "{} 不是文件夹").format(root)
+        remedy = Wording("Name the folder of a novel.", "请指定小说所在的文件夹。")
+        yield Finding(part="project", state=BAD, found=found, remedy=remedy)
         return
     if not _has_access(root, os.W_OK):
-        remedy = "Give yourself the right to write in it."
-        yield Finding(part="project", state=BAD, found=f"{root} is not writable", remedy=remedy)
+        found = Wording("{} is not writable", "{} 不可写").format(root)
+        remedy = Wording("Give yourself the right to write in it.", "请为自己加上写权限。")
+        yield Finding(part="project", state=BAD, found=found, remedy=remedy)
     folder = root / ".creonow"
     if folder.exists() and not folder.is_dir():
-        remedy = "Move it away; `context:creonow:ensure` then makes the folder."
-        yield Finding(part=".creonow", state=BAD, found="is not a folder", remedy=remedy)
+        remedy = Wording(
+            "Move it away; `context:creonow:ensure` then makes the folder.",
+            "请将其移走；context:creonow:ensure 随后会创建该文件夹。",
+        )
+        found = Wording("is not a folder", "不是文件夹")
+        yield Finding(part=".creonow", state=BAD, found=found, remedy=remedy)
     elif not folder.exists():
-        yield Finding(part=".creonow", state=NOTE, found="absent; context:creonow:ensure makes it")
+        found = Wording(
+            "absent; context:creonow:ensure makes it", "不存在；context:creonow:ensure 会创建"
+        )
+        yield Finding(part=".creonow", state=NOTE, found=found)
     else:
-        yield Finding(part=".creonow", state=OK, found="present")
-        yield from _creonow_files(folder)
+        yield Finding(part=".creonow", state=OK, found=Wording("present", "存在"))
+        yield from _creonow_files(root)
     yield from _story_findings(root)
 
 
@@ -430,81 +555,147 @@ def _story_findings(root: Path) -> Iterator[Finding]:
     story = read_story(root)
     if story.documents:
         first, last = story.documents[0].path, story.documents[-1].path
-        found = f"{len(story.documents)} documents in order, from {first} to {last}"
+        found = Wording("{} documents in order, from {} to {}", "{} 篇文档依次排列，自 {} 至 {}")
+        found = found.format(len(story.documents), first, last)
         yield Finding(part="story", state=OK, found=found)
     for doubt in story.doubts:
         found, remedy = _DOUBTS[doubt.kind]
         named = ", ".join(doubt.paths[:MOST_NAMED])
         more = len(doubt.paths) - MOST_NAMED
-        if more > 0:
-            named += f" and {more} more"
+        rest = Wording(" and {} more", " 等，另有 {} 篇").format(more) if more > 0 else NO_REMEDY
+        found = Wording(
+            f"{found.english}: {named}{rest.english}", f"{found.chinese}：{named}{rest.chinese}"
+        )
         state = BAD if doubt.kind is DoubtKind.INVALID_FILE else NOTE
-        yield Finding(part="story", state=state, found=f"{found}: {named}", remedy=remedy)
+        yield Finding(part="story", state=state, found=found, remedy=remedy)
 
 
-_SETTLE = f"Name them in {STORY_FILE}, or give each an `order` in its front matter."
+_SETTLE = Wording(
+    f"Name them in {STORY_FILE}, or give each an `order` in its front matter.",
+    f"请在 {STORY_FILE} 中列出它们，或在各自的文件头写明 order。",
+)
 _DOUBTS = {
-    DoubtKind.SAME_PLACE: ("these bear the same number, so their names decide", _SETTLE),
-    DoubtKind.NO_NUMBER: (
-        "these bear no number among documents that do, so they come last",
-        f"{_SETTLE} Notes belong under `outside`.",
+    DoubtKind.SAME_PLACE: (
+        Wording("these bear the same number, so their names decide", "序号相同，按名称排列"),
+        _SETTLE,
     ),
-    DoubtKind.NO_MATCH: (f"an entry of {STORY_FILE} fits no document", "Mend or remove it."),
+    DoubtKind.NO_NUMBER: (
+        Wording(
+            "these bear no number among documents that do, so they come last",
+            "其他文档有序号而它们没有，故排在最后",
+        ),
+        Wording(
+            f"{_SETTLE.english} Notes belong under `outside`.",
+            f"{_SETTLE.chinese}笔记请列入 outside。",
+        ),
+    ),
+    DoubtKind.NO_MATCH: (
+        Wording(
+            f"an entry of {STORY_FILE} fits no document", f"{STORY_FILE} 中有一项不对应任何文档"
+        ),
+        Wording("Mend or remove it.", "请修正或删除它。"),
+    ),
     DoubtKind.INVALID_ORDER: (
-        "the `order` in the front matter is no number",
-        "Write a number, or `outside`.",
+        Wording("the `order` in the front matter is no number", "文件头中的 order 不是数字"),
+        Wording("Write a number, or `outside`.", "请写数字，或 outside。"),
     ),
     DoubtKind.INVALID_FILE: (
-        "this cannot be used, so names decide the order",
-        'Mend it: {"version": 1, "order": [paths or globs], "outside": [globs]}.',
+        Wording("this cannot be used, so names decide the order", "无法使用，改按名称排列"),
+        Wording(
+            'Mend it: {"version": 1, "order": [paths or globs], "outside": [globs]}.',
+            '请修正：{"version": 1, "order": [路径或通配符], "outside": [通配符]}。',
+        ),
     ),
 }
 
 
-def _creonow_files(folder: Path) -> Iterator[Finding]:
-    """Report the JSON files and skills that an assembly would leave out."""
-    for path in sorted((*folder.rglob("*.json"), *(folder / "skills").rglob(FILE))):
-        if problem := _creonow_problem(path, folder):
-            part = path.relative_to(folder.parent).as_posix()
-            remedy = "Mend the file; until then it is left out."
-            yield Finding(part=part, state=BAD, found=problem, remedy=remedy)
+def _creonow_files(root: Path) -> Iterator[Finding]:
+    """Report the files that an assembly would leave out, read as it reads them."""
+    clock = make_clock(deterministic=False)
+    tree, project = Tree(clock), Project(project_id="", name=root.name, root=root)
+    constraints = Constraints(tree, clock, Redactor())
+    for warning in sorted(file_warnings(tree, constraints, project), key=lambda w: w.source_ref):
+        assert warning.said is not None
+        prefix = warning.source_ref
+        found = Wording(*(_without(prefix, text) for text in warning.said))
+        yield Finding(part=prefix, state=BAD, found=found, remedy=_LEFT_OUT)
+    others = (path for path in (root / TREE).rglob("*.json") if not _is_read_by_sources(root, path))
+    for path in sorted((*(root / TREE / "skills").rglob(FILE), *others)):
+        if problem := (_skill_problem if path.name == FILE else _json_problem)(path):
+            part = path.relative_to(root).as_posix()
+            yield Finding(part=part, state=BAD, found=problem, remedy=_LEFT_OUT)
 
 
-def _creonow_problem(path: Path, folder: Path) -> str:
+_LEFT_OUT = Wording(
+    "Mend the file; until then it is left out.", "请修正该文件；在此之前它不会被使用。"
+)
+
+
+def _without(path: str, text: str) -> str:
+    """Drop the path that a warning begins with; the finding names it already."""
+    return text.removeprefix(path).lstrip(",:： ")
+
+
+def _is_read_by_sources(root: Path, path: Path) -> bool:
+    known = path.relative_to(root / TREE).parts[0] in list(CreonowFolder)
+    return known or path == root / STORY_FILE
+
+
+def _json_problem(path: Path) -> Wording | None:
     try:
-        data = path.read_bytes()
-        if path.name == FILE:
-            return " ".join(fault.message for fault in skill.parse(data).faults)
-        if path == folder / "rules" / "constraints.json":
-            constraint_file.parse(data, "")
-        else:
-            msgspec.json.decode(data)
-    except DaemonError as error:
-        return error.message
+        msgspec.json.decode(path.read_bytes())
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return f"cannot be read: {error}"
-    return ""
+        return Wording(f"cannot be read: {error}", "无法读取")
+    return None
 
 
-STORED_FILES: tuple[tuple[str, Callable[[Path], str], str], ...] = (
-    (f"{budgets.FOLDER}/*.json", _budget_problem, "The default serves; set the budget again."),
+def _skill_problem(path: Path) -> Wording | None:
+    try:
+        faults = skill.parse(path.read_bytes()).faults
+    except OSError as error:
+        return Wording(f"cannot be read: {error.strerror}", "无法读取")
+    if not faults:
+        return None
+    where = ", ".join(dict.fromkeys(fault.key for fault in faults if fault.key))
+    return Wording(
+        " ".join(fault.message for fault in faults),
+        f"技能不合法：{where}" if where else "技能不合法",
+    )
+
+
+STORED_FILES: tuple[tuple[str, Callable[[Path], Wording | None], Wording], ...] = (
+    (
+        f"{budgets.FOLDER}/*.json",
+        _budget_problem,
+        Wording("The default serves; set the budget again.", "现用默认预算；请重新设置。"),
+    ),
     (
         f"{histories.FOLDER}/*/*.jsonl",
         _history_problem,
-        "What was whole is kept; it goes on from there.",
+        Wording(
+            "What was whole is kept; it goes on from there.", "完好的部分已保留，将从那里继续。"
+        ),
     ),
-    (f"{runs.FOLDER}/*/*.jsonl", _runs_problem, "It is mended with the next run."),
+    (
+        f"{runs.FOLDER}/*/*.jsonl",
+        _runs_problem,
+        Wording("It is mended with the next run.", "下次运行时修复。"),
+    ),
     (
         f"{store.FOLDER}/*/{record_store.MANIFEST}",
         _manifest_problem,
-        "It is made anew from the records.",
+        Wording("It is made anew from the records.", "将由记录重建。"),
     ),
     (
         f"{store.FOLDER}/*/{record_store.BINDING}",
         _binding_problem,
-        "It is read from the records instead.",
+        Wording("It is read from the records instead.", "将改从记录中读取。"),
     ),
-    (f"{project_index.FOLDER}/*.sqlite3", _index_problem, "It is made anew at the next use."),
+    (
+        f"{project_index.FOLDER}/*.sqlite3",
+        _index_problem,
+        Wording("It is made anew at the next use.", "下次使用时重建。"),
+    ),
 )
 
 Check = Callable[[Path], Iterator[Finding]]

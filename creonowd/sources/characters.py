@@ -16,10 +16,10 @@ from creonowd.context.mentions import Mentions
 from creonowd.context.notice import caution
 from creonowd.context.plan import Document, Need
 from creonowd.context.source import SourceQuery, SourceResult
-from creonowd.errors import WarningCode
+from creonowd.errors import WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.sources.file_fragments import NAME_KEYS, FileKind, is_json, read_files
+from creonowd.sources.file_fragments import NAME_KEYS, FileFaultError, FileKind, is_json, read_files
 from creonowd.sources.shared_reads import FolderReader, ProjectReads
 from creonowd.storage import front_matter
 from creonowd.workspace.creonow_tree import CreonowFolder, Folder
@@ -39,6 +39,16 @@ AHEAD = 1000
 KEPT_CHARACTERS = 8_000_000
 
 _HEADING = re.compile(r"^# +(.+?) *#* *\r?$", re.MULTILINE)
+_PRIORITY = Wording(
+    f"`priority` must be a whole number, at most {MAX_PRIORITY}",
+    f"priority 须为整数，绝对值不超过 {MAX_PRIORITY}",
+)
+_INJECT = Wording(
+    "`inject` must be always, mentioned, manual or never",
+    "inject 须为 always、mentioned、manual 或 never",
+)
+_ALIASES = Wording("`aliases` must be texts", "aliases 须为文本")
+_NAME = Wording("the name must be a text", "名字须为文本")
 _SEPARATORS = re.compile(r"[,，、;；/]")
 
 
@@ -182,17 +192,17 @@ def _read(folder: Folder, inject: Inject) -> SourceResult:
 
 
 def describe(path: str, text: str) -> Entity:
-    """Read what a file says about its entity; ValueError if that makes no sense.
+    """Read what a file says about its entity; FileFaultError if that makes no sense.
 
     Without a name of its own an entity is called as its file is, and as its first heading says.
     """
     values = _values(path, text)
     priority = values.get("priority", DEFAULT_PRIORITY)
     if isinstance(priority, bool) or not isinstance(priority, int) or abs(priority) > MAX_PRIORITY:
-        raise ValueError(path)
+        raise FileFaultError(_PRIORITY, near="priority")
     inject = values.get("inject", Inject.ALWAYS)
     if inject not in list(Inject):
-        raise ValueError(path)
+        raise FileFaultError(_INJECT, near="inject")
     return Entity(names=_names(values, path, text), priority=priority, inject=Inject(inject))
 
 
@@ -204,7 +214,11 @@ def _values(path: str, text: str) -> Mapping[str, Any]:
     if read is None:
         return {}
     if read.faults:
-        raise ValueError(path)
+        first = read.faults[0]
+        problem = Wording(
+            f"its front matter has a fault: {first.message}", "文件头（front matter）有误"
+        )
+        raise FileFaultError(problem, first.line)
     return read.values
 
 
@@ -212,11 +226,11 @@ def _names(values: Mapping[str, Any], path: str, text: str) -> tuple[str, ...]:
     own, aliases = _first(values, NAME_KEYS), _first(values, ALIAS_KEYS)
     others = _SEPARATORS.split(aliases) if isinstance(aliases, str) else (aliases or [])
     if not _is_texts(others):
-        raise ValueError(path)
+        raise FileFaultError(_ALIASES, near=next(key for key in ALIAS_KEYS if key in values))
     if own is None:
         own, others = PurePosixPath(path).stem, [*_heading(path, text), *others]
     if not isinstance(own, str) or not own.strip():
-        raise ValueError(path)
+        raise FileFaultError(_NAME, near=next((key for key in NAME_KEYS if key in values), ""))
     return tuple(dict.fromkeys(name.strip() for name in (own, *others) if name.strip()))
 
 

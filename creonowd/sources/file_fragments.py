@@ -10,7 +10,7 @@ from typing import Any
 from creonowd.context.fragment import Fragment, Layer, Omission, Place, Reason
 from creonowd.context.notice import Caution
 from creonowd.context.source import SourceResult
-from creonowd.errors import WarningCode, same_wording
+from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
 from creonowd.storage import front_matter
 from creonowd.text import as_text, canonical_json, count_line_ends, join_lines
@@ -20,8 +20,25 @@ NAME_KEYS = ("name", "姓名", "名字", "名称")
 TITLE_KEYS = (*NAME_KEYS, "title", "标题")
 
 # From a file's path and text: fields of its fragment, or None if it has nothing to say.
-# ValueError means that what the file says makes no sense.
+# FileFaultError means that what the file says makes no sense.
 FragmentFields = Callable[[str, str], dict[str, Any] | None]
+
+
+class FileFaultError(ValueError):
+    """What makes no sense in a file, and on which line; `near` is a text of that line."""
+
+    def __init__(self, problem: Wording, line: int | None = None, near: str = "") -> None:
+        super().__init__(problem.english)
+        self.problem, self.line, self.near = problem, line, near
+
+    def line_in(self, text: str) -> int | None:
+        """Return the line, if it is known."""
+        at = text.find(self.near) if self.near else -1
+        return self.line if at < 0 else 1 + text.count("\n", 0, at)
+
+
+NOT_TEXT = Wording("it is no text in UTF-8; save it as UTF-8", "不是 UTF-8 文本，请另存为 UTF-8")
+NOT_JSON = Wording("it is no valid JSON", "不是合法的 JSON")
 
 
 class FileKind(Model):
@@ -39,32 +56,39 @@ def read_files(
     """Make a fragment of every selected file; one that cannot be used is left out with a warning."""
     fragments: list[Fragment] = []
     left_out: list[Omission] = []
+    warnings: list[Caution] = []
     for file in folder.files:
         if not selects(file.path):
             continue
         try:
             fragment = _fragment(kind, file, fields)
-        except ValueError:
+        except FileFaultError as fault:
             left_out.append(_left_out(kind, file.path, Reason.INVALID_FORMAT))
+            line = fault.line_in(as_text(file.data) or "")
+            warnings.append(file_caution(kind.unavailable, file.path, fault.problem, line))
             continue
         if fragment is not None:
             fragments.append(fragment)
-    left_out += [
-        _left_out(kind, problem.path, _reason(problem))
-        for problem in folder.problems
-        if selects(problem.path)
-    ]
+    for problem in folder.problems:
+        if selects(problem.path):
+            left_out.append(_left_out(kind, problem.path, _reason(problem)))
+            why = problem.error.wording
+            warnings.append(file_caution(kind.unavailable, problem.path, why))
     return SourceResult(
-        fragments=tuple(fragments),
-        left_out=tuple(left_out),
-        warnings=tuple(
-            Caution(
-                code=kind.unavailable,
-                said=same_wording(item.source_ref),
-                source_ref=item.source_ref,
-            )
-            for item in left_out
-        ),
+        fragments=tuple(fragments), left_out=tuple(left_out), warnings=tuple(warnings)
+    )
+
+
+def file_caution(
+    code: WarningCode, path: str, problem: Wording, line: int | None = None
+) -> Caution:
+    """Warn of a file that is left out, and say why and where."""
+    english, chinese = ("", "") if line is None else (f", line {line}", f" 第 {line} 行")
+    return Caution(
+        code=code,
+        said=Wording(f"{path}{english}: {problem.english}", f"{path}{chinese}：{problem.chinese}"),
+        source_ref=path,
+        details=() if line is None else (("line", line),),
     )
 
 
@@ -84,10 +108,13 @@ def is_share(value: object) -> bool:
 def _fragment(kind: FileKind, file: TreeFile, fields: FragmentFields) -> Fragment | None:
     text = as_text(file.data)
     if text is None:
-        raise ValueError(file.path)
+        raise FileFaultError(NOT_TEXT)
     whole = is_json(file.path)
     if whole:
-        text = canonical_json(text)
+        try:
+            text = canonical_json(text)
+        except ValueError as error:
+            raise FileFaultError(NOT_JSON, getattr(error, "lineno", None)) from None
     given = fields(file.path, text) if text.strip() else None
     if given is None:
         return None

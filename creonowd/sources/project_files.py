@@ -23,7 +23,14 @@ from creonowd.context.template import CONSTRAINTS_FILE
 from creonowd.errors import WARNINGS, DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.sources.characters import EntityCache, MentionedSource, ProjectEntities, characters
-from creonowd.sources.file_fragments import FileKind, is_json, is_share, read_files
+from creonowd.sources.file_fragments import (
+    FileFaultError,
+    FileKind,
+    file_caution,
+    is_json,
+    is_share,
+    read_files,
+)
 from creonowd.sources.passage_source import Passages, PassageSource
 from creonowd.sources.shared_reads import FolderReader, Outcomes, ProjectReads, SharedReads
 from creonowd.storage import front_matter
@@ -202,9 +209,36 @@ def _rules(folder: Folder, group: int, selects: Callable[[str], bool]) -> Source
     )
 
     def fields(path: str, text: str) -> dict[str, Any] | None:
+        if path == TERMINOLOGY_FILE:
+            _check_terminology(json.loads(text))
         return None if text.strip() == _UNEDITED.get(path) else {}
 
     return read_files(kind, folder, selects, fields)
+
+
+def _check_terminology(value: Any) -> None:
+    """Fail unless `terms` and `banned`, where they are there, are what the judge can read."""
+    if not isinstance(value, dict):
+        raise FileFaultError(_TERMINOLOGY)
+    fields = cast("dict[str, Any]", value)
+    terms, banned = fields.get("terms", []), fields.get("banned", [])
+    entries = cast("list[Any]", terms) if isinstance(terms, list) else [None]
+    if not all(isinstance(entry, (dict, str)) for entry in entries):
+        raise FileFaultError(_TERMS, near='"terms"')
+    words = cast("list[Any]", banned) if isinstance(banned, list) else [banned]
+    if not all(isinstance(word, str) for word in words):
+        raise FileFaultError(_BANNED, near='"banned"')
+
+
+_TERMINOLOGY = Wording(
+    'it must be an object with `terms`, such as {"terms": [{"term": "…", "avoid": ["…"]}]}',
+    '须为带 terms 的对象，例如 {"terms": [{"term": "…", "avoid": ["…"]}]}',
+)
+_TERMS = Wording(
+    "`terms` must be a list of objects with `term` and `avoid`",
+    "terms 须为列表，各项为带 term 与 avoid 的对象",
+)
+_BANNED = Wording("`banned` must be a list of words", "banned 须为词语列表")
 
 
 def settings_texts(folder: Folder) -> SourceResult:
@@ -244,8 +278,13 @@ def _confidence(path: str, text: str) -> dict[str, Any]:
     if confidence is None:
         return {}
     if not is_share(confidence):
-        raise ValueError(confidence)
+        raise FileFaultError(_CONFIDENCE, near="confidence")
     return {"confidence": float(confidence)}
+
+
+_CONFIDENCE = Wording(
+    "`confidence` must be a number from 0 to 1", "confidence 须为 0 到 1 之间的数"
+)
 
 
 def preferences(folder: Folder) -> SourceResult:
@@ -266,8 +305,18 @@ def _memory(items: Sequence[Fragment | Omission]) -> SourceResult:
     return SourceResult(
         fragments=tuple(item for item in items if isinstance(item, Fragment)),
         left_out=left_out,
-        warnings=(caution(WarningCode.MEMORY_UNAVAILABLE),) if left_out else (),
+        warnings=(_memory_unavailable(left_out[0].source_ref),) if left_out else (),
     )
+
+
+def _memory_unavailable(ref: str) -> Caution:
+    return file_caution(WarningCode.MEMORY_UNAVAILABLE, ref, _MEMORY)
+
+
+_MEMORY = Wording(
+    'it is not of the form {"version": 1, "rules": [{"text": "…", "confidence": 0.9}]}',
+    '格式须为 {"version": 1, "rules": [{"text": "…", "confidence": 0.9}]}',
+)
 
 
 def _memory_rules(file: TreeFile) -> list[Any] | None:
@@ -362,3 +411,15 @@ FILES = (
         preferences,
     ),
 )
+
+
+def file_warnings(tree: Tree, constraints: Constraints, project: Project) -> list[Caution]:
+    """Return the warnings that an assembly would give for the files of a project; blocks."""
+    reads = FolderReader(tree, project)
+    found = [warning for row in FILES for warning in row.read(reads.folder(row.folder)).warnings]
+    try:
+        constraints.read_now(project.root)
+    except DaemonError as error:
+        code = WarningCode.CONSTRAINTS_UNAVAILABLE
+        found.append(Caution(code=code, said=error.wording, source_ref=CONSTRAINTS_FILE))
+    return list({warning.source_ref: warning for warning in found}.values())

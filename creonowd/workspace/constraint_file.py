@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 import msgspec
 
 from creonowd.context.template import CONSTRAINTS_FILE
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.storage.versioned_json import refuse_newer
 
@@ -104,7 +104,7 @@ def render(file: ConstraintFile) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
-def invalid(message: str, **details: Any) -> DaemonError:
+def invalid(message: str | Wording, **details: Any) -> DaemonError:
     """Report what is wrong with a constraint."""
     return DaemonError(ErrorCode.CONSTRAINT_VALIDATION_ERROR, message, **details)
 
@@ -209,7 +209,11 @@ def _broken(data: bytes, problem: str, number: int) -> DaemonError:
 
 def _broken_at(problem: str, line: int, column: int) -> DaemonError:
     return invalid(
-        f"{PATH} is broken at line {line}, column {column}: {problem.rstrip('.')}. Mend it by hand.",
+        Wording(
+            f"{PATH} is broken at line {line}, column {column}: {problem.rstrip('.')}."
+            " Mend it by hand.",
+            f"{PATH} 第 {line} 行第 {column} 列有误，请手工修正。",
+        ),
         path=PATH,
         line=line,
         column=column,

@@ -43,7 +43,8 @@ def test_a_person_at_a_terminal_gets_a_readable_form(tmp_path: Path) -> None:
     examined = at_a_terminal(tmp_path, "doctor")
 
     assert called.splitlines() == ["{", '  "value": "渡口"', "}"]
-    assert "✓ python: " in examined
+    assert "\x1b[32m✓\x1b[0m" in examined
+    assert " parts are fine: python, " in examined
 
 
 def at_a_terminal(user_data: Path, *arguments: str) -> str:

@@ -13,7 +13,7 @@ from tests.cli.commands import creonowd
 
 
 def test_doctor_lists_settings_and_finds_nothing_wrong(tmp_path: Path) -> None:
-    ran = creonowd(tmp_path, "doctor", CREONOW_MAX_BATCH="7")
+    ran = creonowd(tmp_path, "doctor", "--json", CREONOW_MAX_BATCH="7")
     report = json.loads(ran.stdout)
 
     assert ran.returncode == 0
@@ -35,7 +35,7 @@ def test_doctor_lists_the_settings_for_people_too(tmp_path: Path) -> None:
 
 
 def test_doctor_names_a_variable_that_sets_nothing(tmp_path: Path) -> None:
-    report = json.loads(creonowd(tmp_path, "doctor", CREONOW_MAX_BACH="7").stdout)
+    report = json.loads(creonowd(tmp_path, "doctor", "--json", CREONOW_MAX_BACH="7").stdout)
 
     (finding,) = (f for f in report["findings"] if f["part"] == "environment")
     assert finding["found"].startswith("CREONOW_MAX_BACH (did you mean CREONOW_MAX_BATCH?)")
@@ -44,7 +44,7 @@ def test_doctor_names_a_variable_that_sets_nothing(tmp_path: Path) -> None:
 def test_doctor_sends_nobody_to_overwrite_what_a_newer_version_wrote(tmp_path: Path) -> None:
     (tmp_path / "projects.json").write_text('{"version": 99, "projects": []}', encoding="utf-8")
 
-    report = json.loads(creonowd(tmp_path, "doctor").stdout)
+    report = json.loads(creonowd(tmp_path, "doctor", "--json").stdout)
 
     found = {f["part"]: f for f in report["findings"]}
     assert found["projects.json"]["state"] == "bad"
@@ -55,7 +55,7 @@ def test_doctor_sends_nobody_to_overwrite_what_a_newer_version_wrote(tmp_path: P
 def test_doctor_recognises_a_file_in_place_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
 
-    report = json.loads(creonowd(tmp_path / "file", "doctor").stdout)
+    report = json.loads(creonowd(tmp_path / "file", "doctor", "--json").stdout)
 
     (finding,) = (f for f in report["findings"] if f["part"] == "user data")
     assert finding["found"].endswith("file is not a folder")
@@ -63,7 +63,7 @@ def test_doctor_recognises_a_file_in_place_of_a_folder(tmp_path: Path) -> None:
 
 async def test_doctor_sees_the_running_daemon(tmp_path: Path) -> None:
     async with running(tmp_path) as process:
-        report = json.loads(creonowd(tmp_path, "doctor").stdout)
+        report = json.loads(creonowd(tmp_path, "doctor", "--json").stdout)
 
     (finding,) = (f for f in report["findings"] if f["part"] == "daemon")
     assert str(process.pid) in finding["found"]
@@ -74,7 +74,7 @@ def test_doctor_reports_what_is_wrong_and_how_to_mend_it(tmp_path: Path) -> None
     (tmp_path / "novel").mkdir()
     (tmp_path / "novel" / ".creonow").write_text("in the way", encoding="utf-8")
 
-    ran = creonowd(tmp_path, "doctor", "--project", str(tmp_path / "novel"))
+    ran = creonowd(tmp_path, "doctor", "--json", "--project", str(tmp_path / "novel"))
 
     bad = {f["part"]: f for f in json.loads(ran.stdout)["findings"] if f["state"] == "bad"}
     assert ran.returncode == 1
@@ -89,9 +89,10 @@ def test_doctor_looks_into_every_file_that_an_assembly_reads(tmp_path: Path) -> 
     (tree / "rules/constraints.json").write_text('{"version": 1, "items": [5]}', encoding="utf-8")
     (tree / "rules/terminology.json").write_text("{", encoding="utf-8")
     (tree / "settings/memory.json").write_text('{"version": 1, "rules": []}', encoding="utf-8")
+    (tree / "chat.json").write_text("{", encoding="utf-8")
     (tree / "skills/torn/SKILL.md").write_text("no front matter", encoding="utf-8")
 
-    ran = creonowd(tmp_path, "doctor", "--project", str(tree.parent))
+    ran = creonowd(tmp_path, "doctor", "--json", "--project", str(tree.parent))
 
     bad = {f["part"]: f for f in json.loads(ran.stdout)["findings"] if f["state"] == "bad"}
     assert ran.returncode == 1
@@ -99,6 +100,7 @@ def test_doctor_looks_into_every_file_that_an_assembly_reads(tmp_path: Path) -> 
         ".creonow/rules/constraints.json",
         ".creonow/rules/terminology.json",
         ".creonow/skills/torn/SKILL.md",
+        ".creonow/chat.json",
     }
     assert all(finding["found"] and finding["remedy"] for finding in bad.values())
 
@@ -106,7 +108,7 @@ def test_doctor_looks_into_every_file_that_an_assembly_reads(tmp_path: Path) -> 
 def test_doctor_knows_every_package_and_finds_a_damaged_table(tmp_path: Path) -> None:
     (tmp_path / "o200k_base.tiktoken.gz").write_bytes(b"torn")
 
-    ran = creonowd(tmp_path, "doctor", CREONOW_TOKENIZER_TABLES=str(tmp_path))
+    ran = creonowd(tmp_path, "doctor", "--json", CREONOW_TOKENIZER_TABLES=str(tmp_path))
 
     found = {f["part"]: f["state"] for f in json.loads(ran.stdout)["findings"]}
     assert found["o200k_base"] == found["cl100k_base"] == "bad"
@@ -120,7 +122,7 @@ def test_doctor_recognises_what_a_killed_daemon_left(tmp_path: Path) -> None:
         '{"version":1,"pid":1,"endpoints":[]}', encoding="utf-8"
     )
 
-    report = json.loads(creonowd(tmp_path, "doctor").stdout)
+    report = json.loads(creonowd(tmp_path, "doctor", "--json").stdout)
 
     (finding,) = (f for f in report["findings"] if f["part"] == "daemon")
     assert "left an endpoint file behind" in finding["found"]
@@ -132,7 +134,7 @@ def test_doctor_reports_a_daemon_that_was_killed_before_it_had_logged_anything(
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / "daemon.pid").write_text("4711", encoding="ascii")
 
-    report = json.loads(creonowd(tmp_path, "doctor").stdout)
+    report = json.loads(creonowd(tmp_path, "doctor", "--json").stdout)
 
     (finding,) = (f for f in report["findings"] if f["part"] == "last end")
     assert "with pid 4711 was killed" in finding["found"]
@@ -144,7 +146,7 @@ def test_doctor_reports_that_it_is_not_installed_as_a_package(
     """Sources that were never installed, or may not be read by this user."""
     monkeypatch.setattr(doctor, "PACKAGE", "creonowd-nobody-installed")
 
-    failed = main(["doctor", "--user-data", str(tmp_path)])
+    failed = main(["doctor", "--json", "--user-data", str(tmp_path)])
 
     findings = json.loads(capsys.readouterr().out)["findings"]
     (finding,) = (f for f in findings if f["part"] == "creonowd-nobody-installed")
@@ -156,11 +158,11 @@ def test_doctor_reports_user_data_that_it_may_not_read(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It has looked before: what it is made of may lie where only root can read."""
-    main(["doctor", "--user-data", str(tmp_path)])
+    main(["doctor", "--json", "--user-data", str(tmp_path)])
     with without_privileges() as place:
         capsys.readouterr()
         place.chmod(0o000)
-        failed = main(["doctor", "--user-data", str(place)])
+        failed = main(["doctor", "--json", "--user-data", str(place)])
         place.chmod(0o700)
 
     report = json.loads(capsys.readouterr().out)
@@ -173,7 +175,7 @@ def test_doctor_names_what_is_unclear_about_the_order_of_the_story(tmp_path: Pat
     for name in ("第三章 旧", "03 新", "插曲"):
         (tmp_path / f"{name}.md").write_text("雨", encoding="utf-8")
 
-    ran = creonowd(tmp_path / "data", "doctor", "--project", str(tmp_path))
+    ran = creonowd(tmp_path / "data", "doctor", "--json", "--project", str(tmp_path))
 
     found = [f for f in json.loads(ran.stdout)["findings"] if f["part"] == "story"]
     assert ran.returncode == 0
@@ -189,9 +191,73 @@ def test_doctor_finds_a_story_file_that_cannot_be_used(tmp_path: Path) -> None:
     (tmp_path / ".creonow").mkdir()
     (tmp_path / ".creonow/story.json").write_text('{"order": "1.md"}', encoding="utf-8")
 
-    ran = creonowd(tmp_path / "data", "doctor", "--project", str(tmp_path))
+    ran = creonowd(tmp_path / "data", "doctor", "--json", "--project", str(tmp_path))
 
     found = [f for f in json.loads(ran.stdout)["findings"] if f["part"] == "story"]
     assert ran.returncode == 1
     assert found[0]["state"] == "bad"
     assert "Mend it" in found[0]["remedy"]
+
+
+BROKEN = {
+    "characters/林.md": b"---\nname: [\n---\nx",
+    "characters/苏.md": b"---\nname: a\ninject: sometimes\n---\nx",
+    "rules/terminology.json": b'{\n  "terms": 5\n}',
+    "settings/world.md": b"\xff\xfe\xfd abc\x81",
+    "settings/memory.json": b"[]",
+}
+
+
+@pytest.fixture
+def broken(tmp_path: Path) -> Path:
+    tree = tmp_path / "novel" / ".creonow"
+    for name, data in BROKEN.items():
+        (tree / name).parent.mkdir(parents=True, exist_ok=True)
+        (tree / name).write_bytes(data)
+    (tree / "characters/陈.md").write_text("陈默，话少。\n", encoding="utf-8")
+    return tree.parent
+
+
+def test_doctor_reads_a_project_as_an_assembly_does(tmp_path: Path, broken: Path) -> None:
+    ran = creonowd(tmp_path, "doctor", "--json", "--project", str(broken))
+
+    bad = {f["part"]: f["found"] for f in json.loads(ran.stdout)["findings"] if f["state"] == "bad"}
+    assert ran.returncode == 1
+    assert bad.keys() == {f".creonow/{name}" for name in BROKEN}
+    assert bad[".creonow/characters/林.md"].startswith("line 3: its front matter has a fault")
+    assert bad[".creonow/characters/苏.md"].startswith("line 3: `inject` must be")
+    assert bad[".creonow/rules/terminology.json"].startswith("line 2: `terms` must be a list")
+    assert "UTF-8" in bad[".creonow/settings/world.md"]
+
+
+def test_doctor_prints_problems_first_and_sums_up_what_is_fine(
+    tmp_path: Path, broken: Path
+) -> None:
+    ran = creonowd(tmp_path, "doctor", "--project", str(broken), LANG="C")
+
+    report = ran.stdout.decode()
+    signs = [line[0] for line in report.splitlines() if not line.startswith(" ")]
+    assert signs == ["✗"] * len(BROKEN) + ["·"] + ["✓"]
+    assert " parts are fine: python, " in report.splitlines()[-1]
+    assert "\x1b[" not in report
+
+
+@pytest.mark.parametrize(
+    ("variables", "fine"),
+    [
+        ({"LANG": "zh_CN.UTF-8"}, "项正常：python"),
+        ({"LANG": "en_GB.UTF-8", "LC_ALL": "zh_TW"}, "项正常：python"),
+        ({"LANG": "zh_CN.UTF-8", "LC_ALL": "C"}, "parts are fine: python"),
+        ({"LANG": "fr_FR.UTF-8"}, "parts are fine: python"),
+        ({}, "parts are fine: python"),
+    ],
+)
+def test_doctor_speaks_the_language_of_the_terminal(
+    tmp_path: Path, variables: dict[str, str], fine: str
+) -> None:
+    told = {"LANG": "", "LC_ALL": "", "LC_MESSAGES": ""} | variables
+
+    report = creonowd(tmp_path, "doctor", stdin=b"", **told).stdout.decode()
+
+    assert fine in report
+    assert ("未运行" in report) is fine.startswith("项")

@@ -475,3 +475,53 @@ def test_a_rule_that_makes_no_sense_costs_only_itself(rule: object) -> None:
     assert [f.text for f in fetched.fragments] == ["少用成语"]
     assert [item.source_ref for item in fetched.left_out] == [f"{PATH}#1"]
     assert [warning.code for warning in fetched.warnings] == ["MEMORY_UNAVAILABLE"]
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "named"),
+    [
+        ('{"terms": 5}', 1, "terms"),
+        ('{\n"terms": [5]}', 2, "terms"),
+        ('{"terms": [],\n "banned": {}}', 2, "banned"),
+        ("[]", None, "terms"),
+        ("5", None, "terms"),
+        ('{"terms": [\n', 2, "JSON"),
+    ],
+)
+def test_a_terminology_of_the_wrong_shape_is_left_out_and_named(
+    text: str, line: int | None, named: str
+) -> None:
+    fetched = style_guide(folder({TERMS: text}))
+
+    assert not fetched.fragments
+    assert [(one.source_ref, one.reason) for one in fetched.left_out] == [
+        (TERMS, Reason.INVALID_FORMAT)
+    ]
+    (warning,) = fetched.warnings
+    assert warning.text().startswith(f"RULES_UNAVAILABLE: {TERMS}")
+    assert named in warning.text()
+    assert dict(warning.details).get("line") == line
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"terms": ["灵石"]}',
+        '{"banned": "灵晶"}',
+        '{"terms": [{"term": "a"}], "note": 5}',
+        '{"a": 1}',
+    ],
+)
+def test_any_terminology_that_can_be_read_is_kept(text: str) -> None:
+    fetched = style_guide(folder({TERMS: text}))
+
+    assert [fragment.source_ref for fragment in fetched.fragments] == [TERMS]
+    assert not fetched.warnings
+
+
+def test_a_file_that_is_no_text_says_so_in_either_language() -> None:
+    fetched = settings_texts(folder({WORLD: b"\xff\xfe\xfd\x81"}))
+
+    (warning,) = fetched.warnings
+    assert "UTF-8" in warning.text(Language.ENGLISH)
+    assert "UTF-8 文本" in warning.text(Language.CHINESE)
