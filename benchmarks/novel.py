@@ -1,8 +1,8 @@
 """The texts that benchmarks use, a project made of them, and the engine over that project.
 
 Texts are the two novels of ../shared/corpus if they are there, and else made-up prose of about
-their size. The project has 120 chapters, 200 settings files and 500 constraints, about 60 000
-tokens of candidates.
+their size. The large project has 120 chapters, 200 settings files and 500 constraints, about 60 000
+tokens of candidates; the other has the size that the specification names.
 """
 
 import json
@@ -11,7 +11,7 @@ import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from creonowd.clock import SystemClock
 from creonowd.context.assemble import Assembly, assemble
@@ -33,11 +33,10 @@ from creonowd.workspace.watcher import Watcher
 
 CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 CHAPTERS = 120
-SETTINGS = 200
-CONSTRAINTS = 500
 DOCUMENT = "chapters/042.md"
 REDACTOR = Redactor()
 
+_INJECT = ("always", "mentioned", "mentioned", "manual")
 _OLD_TIME = 1_700_000_000
 _HEADING = re.compile(r"^\s*第[一二三四五六七八九十百零〇○]+回", re.MULTILINE)
 _IDEOGRAPHS = "雨门灯人影风夜花酒书路桥山水船马剑声泪梦雪月窗帘石阶檐钟茶琴"
@@ -90,12 +89,29 @@ def chapters(text: str) -> list[str]:
     return [text[a:b] for a, b in zip(starts, ends, strict=True)][:CHAPTERS]
 
 
-def make_project(root: Path, text: str) -> list[str]:
+class Size(NamedTuple):
+    """How many files and constraints a project has beside its 120 chapters."""
+
+    constraints: int
+    characters: int
+    settings: int
+
+
+LARGE = Size(constraints=500, characters=0, settings=200)
+SPECIFIED = Size(constraints=30, characters=100, settings=20)
+
+
+def make_project(root: Path, text: str, size: Size = LARGE) -> list[str]:
     """Write the project and return its chapters."""
     parts = chapters(text)
     for number, chapter in enumerate(parts, start=1):
         write(root / f"chapters/{number:03}.md", chapter)
-    for number in range(SETTINGS):
+    for number in range(size.characters):
+        start = 2000 + 7000 * number
+        name, body = text[start : start + 2].strip() or "无名", text[start + 50 : start + 110]
+        front = f"---\nname: {name}{number}\ninject: {_INJECT[number % 4]}\n---\n"
+        write(root / f".creonow/characters/人物{number:03}.md", f"{front}{body.strip()}\n")
+    for number in range(size.settings):
         body = text[number * 4000 : number * 4000 + 200]
         front = "" if number % 4 else f"---\nconfidence: {(number % 10 + 1) / 10}\n---\n"
         write(root / f".creonow/settings/设定{number:03}.md", f"{front}{body}\n")
@@ -110,7 +126,7 @@ def make_project(root: Path, text: str) -> list[str]:
             "degradable": number % 20 != 0,
             "updatedAt": "2026-01-01T00:00:00Z",
         }
-        for number in range(CONSTRAINTS)
+        for number in range(size.constraints)
     ]
     write(root / ".creonow/rules/constraints.json", to_json({"version": 2, "items": items}))
     return parts
