@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from threading import Event
-from typing import Any
+from typing import Any, NamedTuple
 
 import psutil
 
@@ -25,9 +25,11 @@ from creonowd.model import Model
 from creonowd.redaction import Redactor
 from creonowd.retrieval.bm25 import search
 from creonowd.retrieval.database import Database
+from creonowd.retrieval.index_writer import stored_texts
+from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
 from creonowd.retrieval.project_index import FOLDER, IndexScope, refresh
 from creonowd.retrieval.query import make_query
-from creonowd.retrieval.ranking import RankedPassage, rank
+from creonowd.retrieval.ranking import RankedPassage, choose, rank
 from creonowd.sources.passage_source import MOST_PASSAGES
 from testing.retrieval_questions import CORPUS, QUESTIONS, chapters, measure
 
@@ -72,6 +74,13 @@ class Column(Model):
     searches: Searches
 
 
+class OpenedIndex(NamedTuple):
+    """An index file, and what is in memory of it."""
+
+    database: Database
+    loaded: LoadedIndex
+
+
 def main(argv: list[str]) -> None:
     """Print how well, then what it costs."""
     print(f"Texts: {'../shared/corpus' if CORPUS.is_file() else 'a stand-in'}.\n")
@@ -92,9 +101,11 @@ def _column(volumes: int) -> Column:
         size = file.stat().st_size
         database = Database(file)
         database.open()
+        with database.read() as connection:
+            opened = OpenedIndex(database, IndexLoader().load(connection))
         if volumes == 1:
-            _quality(database)
-        searches = _search(database, root, texts)
+            _quality(opened)
+        searches = _search(opened, root, texts)
         database.close()
     return Column(texts=texts, index_bytes=size, build=build, searches=searches)
 
@@ -164,7 +175,7 @@ def _project(client: Client, root: Path) -> Any:
     return client.request("project:create", {"rootPath": str(root)})["projectId"]
 
 
-def _search(database: Database, root: Path, texts: dict[str, str]) -> Searches:
+def _search(index: OpenedIndex, root: Path, texts: dict[str, str]) -> Searches:
     """Search for single words and for sentences; then change a chapter and index it again."""
     text = "".join(texts.values())
     words, sentences = _queries(KINDS[:3]), _queries(KINDS[3:])
@@ -174,18 +185,22 @@ def _search(database: Database, root: Path, texts: dict[str, str]) -> Searches:
     )
     return Searches(
         scan=percentile(scans, 0.5),
-        query=_shares(_times(words, lambda word: _answers(database, word))),
+        query=_shares(_times(words, lambda word: _answers(index, word))),
         sentence_scan=percentile(each, 0.5),
-        sentence=_shares(_times(sentences, lambda sentence: _answers(database, sentence))),
-        update=_shares(_updates(database, root, texts)),
+        sentence=_shares(_times(sentences, lambda sentence: _answers(index, sentence))),
+        update=_shares(_updates(index.database, root, texts)),
     )
 
 
-def _answers(database: Database, query: str, limit: int = USUAL_LIMIT) -> list[RankedPassage]:
+def _answers(index: OpenedIndex, query: str, limit: int = USUAL_LIMIT) -> list[RankedPassage]:
     """Search as `context:retrieve` does."""
-    with database.read() as connection:
-        found = search(connection, make_query("", query).weights, 2 * limit + MOST_PASSAGES)
-    return rank(found, None, limit)
+    loaded = index.loaded
+    found = search(loaded.terms, make_query("", query).weights, 2 * limit + MOST_PASSAGES)
+    matches = list(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
+    groups = choose(matches, loaded, None, {}, limit)
+    with index.database.read() as connection:
+        numbers = [loaded.rows[group.best.row].id for group in groups]
+        return rank(groups, loaded, stored_texts(connection, numbers))
 
 
 def _times(queries: Sequence[str], search: Callable[[str], object]) -> list[float]:
@@ -226,20 +241,20 @@ def _queries(kinds: tuple[str, ...]) -> list[str]:
     return [question.query for question in QUESTIONS if question.kind in kinds]
 
 
-def _quality(database: Database) -> None:
+def _quality(index: OpenedIndex) -> None:
     print("| questions | asked | recall@5 | recall@20 | MRR | goal |\n|---|---|---|---|---|---|")
     groups = [(f"{kind}s", (kind,)) for kind in KINDS]
     for name, kinds in (*groups, (BOTH, KINDS[:2]), ("all", KINDS)):
         asked = [question for question in QUESTIONS if question.kind in kinds]
-        got = measure(asked, lambda query: _chapters(database, query))
+        got = measure(asked, lambda query: _chapters(index, query))
         goal = "recall@20 ≥ 95 %" if name == BOTH else "–"
         shares = f"{got.recall_at_5:.1%} | {got.recall_at_20:.1%} | {got.reciprocal_rank:.2f}"
         print(f"| {name} | {got.asked} | {shares} | {goal} |")
     print(flush=True)
 
 
-def _chapters(database: Database, query: str) -> list[int]:
-    return [int(Path(one.found.path).stem) for one in _answers(database, query)]
+def _chapters(index: OpenedIndex, query: str) -> list[int]:
+    return [int(Path(one.found.path).stem) for one in _answers(index, query)]
 
 
 def _costs(columns: list[Column]) -> None:

@@ -1,248 +1,227 @@
-"""Search the index by BM25: the passages that a query is about, best first.
+"""Search the terms of all passages by BM25, from memory: what a query is about, best first.
 
-Of a common term only the passages where it weighs most are looked up; the best passages are then
-searched for the common terms that they contain besides. So neither time nor memory follow the
-size of the corpus.
+Of a common term only the passages where it weighs most are scored; the best passages are then
+looked up in the common terms that they contain besides. Passages are numbered by path and offset,
+so no score and no order depends on when something was indexed.
 """
 
-import json
 import math
-import sqlite3
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from heapq import nlargest
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, cast
 
-import msgspec
+import numpy as np
+from numpy.typing import NDArray
 
-from creonowd.model import Model
-from creonowd.retrieval.index_writer import HEADING_JOINT, STEPS, term_at_step
-from creonowd.retrieval.query import contains_term, is_single_character
+from creonowd.memo import Memo
+from creonowd.retrieval.postings import (
+    IN_TEXT,
+    LEVELS,
+    TermSegment,
+    numbers_beginning_with,
+    term_number,
+)
+from creonowd.retrieval.query import is_single_character
 
 # A term in more passages is common.
 COMMON = 512
-MOST_ROWS = 20_000
 SATURATION = 1.2
 
-# The weighted frequency assumed for each step; the first is mere presence.
-_TYPICAL = (1.0, 1.6, 2.3, 3.4, 5.2, 7.6, 12.0)
-_IMPACTS = tuple(f * (SATURATION + 1) / (f + SATURATION) for f in _TYPICAL)
+# The weighted frequency assumed for each level; mere presence comes first, in a heading or a text.
+_TYPICAL = (1.0, 1.0, 1.6, 2.3, 3.4, 5.2, 7.6, 12.0)
+IMPACTS = np.array([f * (SATURATION + 1) / (f + SATURATION) for f in _TYPICAL])
 
-PRESENT = _IMPACTS[0]
+KEPT_BYTES = 8_000_000
 
-_ROWS = msgspec.json.Decoder(list[int])
-_ROWS_OF_TERMS = (
-    "SELECT (SELECT group_concat(rowid) FROM"
-    " (SELECT rowid FROM postings WHERE postings MATCH t.value LIMIT ?))"
-    " FROM json_each(?) t ORDER BY t.key"
-)
+_NO_ROWS = np.empty(0, np.int64)
+_NO_LEVELS = np.empty(0, np.uint8)
 
-_PassageRow = tuple[int, str, int, int, str, str, str, bytes]
+Rows = NDArray[np.int64]
+Scores = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 
-class FoundPassage(Model):
-    """A passage, its BM25 and each term's share of that."""
+class TermPostings(NamedTuple):
+    """The rows that have a term and the level in each; of a common one those of most impact.
 
-    path: str
-    start: int
-    end: int
-    lines: str
-    heading: tuple[str, ...]
-    text: str
-    sketch: bytes
-    score: float
-    shares: dict[str, float]
+    `present` says of every row whether its text has a common term.
+    """
+
+    rows: Rows
+    levels: NDArray[np.uint8]
+    rarity: float
+    present: Mask | None = None
 
 
-class Postings(Model):
-    """The rows of a term with its impact in each; of a common term only those of most impact."""
+class Matches(NamedTuple):
+    """Rows and their scores, best first; ties by path and offset."""
 
-    impacts: dict[int, float]
-    common: bool = False
+    rows: Rows
+    scores: Scores
+
+
+class TermIndex:
+    """The terms of passages that are numbered from zero, in segments.
+
+    `numbering[i]` has the row of each passage of the i-th segment, or -1 for one that is gone.
+    """
+
+    def __init__(
+        self, size: int, segments: Sequence[TermSegment], numbering: Sequence[NDArray[np.int64]]
+    ) -> None:
+        self.size = size
+        self.parts = list(zip(segments, numbering, strict=True))
+        self._kept: Memo[tuple[str, int], TermPostings] = Memo(KEPT_BYTES, _weigh)
+
+    def look_up(self, term: str, enough: int) -> TermPostings:
+        """Return the postings of a term; of a common one at least `enough`, if there are so many."""
+        return self._kept.get((term, enough), lambda: self._look_up(term, enough))
+
+    def _look_up(self, term: str, enough: int) -> TermPostings:
+        if is_single_character(term):
+            # The index has pairs of characters: a single one is the beginning of some.
+            rows, _ = self._rows(*numbers_beginning_with(term))
+            different = np.unique(rows)
+            return TermPostings(different, _level(IN_TEXT, different), self._rarity(different))
+        number = term_number(term)
+        rows, levels = self._rows(number, number + 1)
+        if len(rows) <= COMMON:
+            return TermPostings(rows, levels, self._rarity(rows))
+        present = np.zeros(self.size, np.bool_)
+        present[rows[levels >= IN_TEXT]] = True
+        chosen = levels >= _least_level(levels, enough)
+        return TermPostings(rows[chosen], levels[chosen], self._rarity(rows), present)
+
+    def _rarity(self, rows: Rows) -> float:
+        frequency = len(rows)
+        return math.log(1 + (self.size - frequency + 0.5) / (frequency + 0.5))
+
+    def _rows(self, first: int, end: int) -> tuple[Rows, NDArray[np.uint8]]:
+        """Return rows and levels of the terms with numbers from `first` up to `end`."""
+        rows: list[Rows] = []
+        levels: list[NDArray[np.uint8]] = []
+        bounds = np.array([first, end], np.uint64)
+        for segment, numbering in self.parts:
+            low, high = np.searchsorted(segment.terms, bounds).tolist()
+            if low == high:
+                continue
+            part = slice(int(segment.starts[low]), int(segment.starts[high]))
+            found = numbering[segment.places[part]]
+            alive = found >= 0
+            rows.append(found[alive])
+            levels.append(segment.levels[part][alive])
+        if len(rows) == 1:
+            return rows[0], levels[0]
+        return np.concatenate([_NO_ROWS, *rows]), np.concatenate([_NO_LEVELS, *levels])
 
 
 def search(
-    connection: sqlite3.Connection, weights: Mapping[str, float], most: int
-) -> list[FoundPassage]:
-    """Find at least `most` passages if there are so many, best first; ties by path and offset.
+    index: TermIndex, weights: Mapping[str, float], most: int, allowed: Mask | None = None
+) -> Matches:
+    """Find at least `most` rows if there are so many, of those that are allowed.
 
     Weights are factors of terms; only their ratios matter.
     """
-    enough = most if len(weights) == 1 else COMMON
-    postings = look_up(connection, weights, enough)
-    values = _values(connection, weights, postings)
-    scores: defaultdict[int, float] = defaultdict(float)
-    for term, of_term in postings.items():
-        value = values[term]
-        for row, impact in of_term.impacts.items():
-            scores[row] += value * impact
-    rows = _load(connection, _best(connection, scores, most))
-    shares = _shares(rows, postings, values)
-    found = [_passage(row, shares[row[0]]) for row in rows]
-    return sorted(found, key=lambda one: (-one.score, one.path, one.start))
+    lookup = _LookUp(index, weights, most)
+    values = lookup.values[:, None] * IMPACTS
+    scores = _sums(lookup.rows, values[lookup.terms, lookup.levels], index.size)
+    if allowed is not None:
+        scores[~allowed] = 0.0
+    rows = _best(scores, most)
+    final = _rounded(lookup.scores(rows, _rounded(values)))
+    order = np.lexsort((rows, -final))
+    return Matches(rows[order], final[order])
 
 
-def look_up(
-    connection: sqlite3.Connection, terms: Iterable[str], enough: int
-) -> dict[str, Postings]:
-    """Return the postings of every term; of a common one at least `enough`, if there are so many."""
-    all_terms = list(terms)
-    whole = [term for term in all_terms if not is_single_character(term)]
-    single = [term for term in all_terms if is_single_character(term)]
-    present = dict(zip(whole, _rows(connection, map(_phrase, whole), COMMON + 1), strict=True))
-    rare = _rare(connection, {t: rows for t, rows in present.items() if len(rows) <= COMMON})
-    common = _common(connection, [term for term in whole if term not in rare], enough)
-    postings = rare | common | _single(connection, single)
-    return {term: postings[term] for term in all_terms}
-
-
-def _rare(
-    connection: sqlite3.Connection, present: Mapping[str, Sequence[int]]
-) -> dict[str, Postings]:
-    """Raise the impacts of rare terms step by step, as long as any row reaches the next."""
-    impacts = {term: dict.fromkeys(rows, PRESENT) for term, rows in present.items()}
-    terms = [term for term, rows in present.items() if rows]
-    for step, impact in enumerate(_IMPACTS[1:]):
-        phrases = [_phrase(term_at_step(term, step)) for term in terms]
-        rows_at_step = dict(zip(terms, _rows(connection, phrases, COMMON), strict=True))
-        for term, rows in rows_at_step.items():
-            impacts[term].update(dict.fromkeys(rows, impact))
-        terms = [term for term, rows in rows_at_step.items() if rows]
-    return {term: Postings(impacts=of_term) for term, of_term in impacts.items()}
-
-
-def _common(
-    connection: sqlite3.Connection, terms: Sequence[str], enough: int
-) -> dict[str, Postings]:
-    """Take the rows of common terms from the highest step down, until there are enough."""
-    impacts: dict[str, dict[int, float]] = {term: {} for term in terms}
-    short = list(terms)
-    for step in reversed(range(-1, len(STEPS))):
-        phrases = [_phrase(term_at_step(term, step)) for term in short]
-        for term, rows in zip(short, _all_rows(connection, phrases), strict=True):
-            impacts[term] = dict.fromkeys(rows, _IMPACTS[step + 1]) | impacts[term]
-        short = [term for term in short if len(impacts[term]) < enough]
-    return {term: Postings(impacts=of_term, common=True) for term, of_term in impacts.items()}
-
-
-def _single(connection: sqlite3.Connection, terms: Sequence[str]) -> dict[str, Postings]:
-    """Find single characters as the beginnings of terms: the index holds bigrams."""
-    rows = _all_rows(connection, [f"{_phrase(term)} *" for term in terms])
-    impacts = (dict.fromkeys(each, PRESENT) for each in rows)
-    return {term: Postings(impacts=each) for term, each in zip(terms, impacts, strict=True)}
-
-
-def _all_rows(connection: sqlite3.Connection, phrases: Sequence[str]) -> list[list[int]]:
-    """Return the rows of each phrase; of too many the first by path and offset.
-
-    A row's number shows when it was indexed, and nothing may depend on that.
-    """
-    found = _rows(connection, phrases, MOST_ROWS + 1)
-    return [
-        rows if len(rows) <= MOST_ROWS else _first_rows(connection, phrase)
-        for phrase, rows in zip(phrases, found, strict=True)
-    ]
-
-
-def _first_rows(connection: sqlite3.Connection, phrase: str) -> list[int]:
-    found = connection.execute(
-        "SELECT p.id FROM postings f JOIN passages p ON p.id = f.rowid"
-        " JOIN documents d ON d.id = p.document"
-        " WHERE f.postings MATCH ? ORDER BY d.path, p.start LIMIT ?",
-        (phrase, MOST_ROWS),
-    )
-    return [row for (row,) in found]
-
-
-def _rows(connection: sqlite3.Connection, phrases: Iterable[str], most: int) -> list[list[int]]:
-    matches = list(phrases)
-    if not matches:
-        return []
-    found = connection.execute(_ROWS_OF_TERMS, (most, json.dumps(matches))).fetchall()
-    return [_ROWS.decode(f"[{rows or ''}]") for (rows,) in found]
-
-
-def _phrase(term: str) -> str:
-    return f'"{term}"'
-
-
-def _values(
-    connection: sqlite3.Connection,
-    weights: Mapping[str, float],
-    postings: Mapping[str, Postings],
-) -> dict[str, float]:
-    """Weigh each term by how rare it is; a single term has nothing to be compared with."""
-    if len(weights) == 1:
-        return dict(weights)
-    (total,) = connection.execute("SELECT count(*) FROM passages").fetchone()
-    return {
-        term: weight * _rarity(total, _frequency(connection, term, postings[term]))
-        for term, weight in weights.items()
-    }
-
-
-def _rarity(total: int, frequency: int) -> float:
-    return math.log(1 + (total - frequency + 0.5) / (frequency + 0.5))
-
-
-def _frequency(connection: sqlite3.Connection, term: str, postings: Postings) -> int:
-    if not postings.common:
-        return len(postings.impacts)
-    row = connection.execute("SELECT doc FROM vocabulary WHERE term = ?", (term,)).fetchone()
-    return row[0]
-
-
-def _best(connection: sqlite3.Connection, scores: Mapping[int, float], most: int) -> list[int]:
-    """Choose the rows with the best scores; those that share the last place by path and offset."""
-    if len(scores) <= most:
-        return list(scores)
-    least = min(nlargest(most, scores.values()))
-    better = [row for row, score in scores.items() if score > least]
-    equal = [row for row, score in scores.items() if score == least]
-    first = connection.execute(
-        "SELECT p.id FROM passages p JOIN documents d ON d.id = p.document"
-        " WHERE p.id IN (SELECT value FROM json_each(?)) ORDER BY d.path, p.start LIMIT ?",
-        (json.dumps(equal), most - len(better)),
-    )
-    return better + [row for (row,) in first]
-
-
-def _load(connection: sqlite3.Connection, rows: Iterable[int]) -> list[_PassageRow]:
-    found = connection.execute(
-        "SELECT p.id, d.path, p.start, p.end, p.lines, p.heading, p.text, p.sketch"
-        " FROM passages p JOIN documents d ON d.id = p.document"
-        " WHERE p.id IN (SELECT value FROM json_each(?))",
-        (json.dumps(list(rows)),),
-    )
-    return found.fetchall()
-
-
-def _shares(
-    rows: Sequence[_PassageRow], postings: Mapping[str, Postings], values: Mapping[str, float]
-) -> dict[int, dict[str, float]]:
-    """Return how much each term adds to the score of each row."""
-    shares: dict[int, dict[str, float]] = {row[0]: {} for row in rows}
-    for term, of_term in postings.items():
-        value, impacts = values[term], of_term.impacts
-        for row in shares.keys() & impacts.keys():
-            shares[row][term] = round(value * impacts[row], 6)
-        if of_term.common:
-            least = round(value * PRESENT, 6)
-            for row in rows:
-                if row[0] not in impacts and contains_term(row[6], term):
-                    shares[row[0]][term] = least
+def shares_of(
+    index: TermIndex, weights: Mapping[str, float], most: int, rows: Sequence[int]
+) -> list[dict[str, float]]:
+    """Return how much each term adds to the score of each row, in a search for `most`."""
+    wanted = np.array(rows, np.int64)
+    shares: list[dict[str, float]] = [{} for _ in rows]
+    lookup = _LookUp(index, weights, most)
+    values: list[list[float]] = _rounded(lookup.values[:, None] * IMPACTS).tolist()
+    place = {row: number for number, row in enumerate(rows)}
+    for term, postings, of_term in zip(weights, lookup.postings, values, strict=True):
+        for row, level in zip(postings.rows.tolist(), postings.levels.tolist(), strict=True):
+            if row in place:
+                shares[place[row]][term] = of_term[level]
+        if postings.present is not None:
+            for number in np.flatnonzero(postings.present[wanted]).tolist():
+                shares[number].setdefault(term, of_term[IN_TEXT])
     return shares
 
 
-def _passage(row: _PassageRow, shares: dict[str, float]) -> FoundPassage:
-    _, path, start, end, lines, heading, text, sketch = row
-    return FoundPassage(
-        path=path,
-        start=start,
-        end=end,
-        lines=lines,
-        heading=tuple(heading.split(HEADING_JOINT)) if heading else (),
-        text=text,
-        sketch=sketch,
-        score=round(sum(shares.values()), 6),
-        shares=shares,
-    )
+class _LookUp:
+    """The postings of all terms of a query, one after the other."""
+
+    def __init__(self, index: TermIndex, weights: Mapping[str, float], most: int) -> None:
+        alone = len(weights) == 1
+        enough = most if alone else COMMON
+        self._size = index.size
+        self.postings = [index.look_up(term, enough) for term in weights]
+        self._lengths = [len(postings.rows) for postings in self.postings]
+        self.rows = np.concatenate([postings.rows for postings in self.postings])
+        self.levels = np.concatenate([postings.levels for postings in self.postings])
+        self.terms = np.repeat(np.arange(len(self._lengths)), self._lengths)
+        # A single term has nothing to be compared with.
+        self.values = np.array(list(weights.values()))
+        if not alone:
+            self.values *= np.array([postings.rarity for postings in self.postings])
+
+    def scores(self, rows: Rows, values: Scores) -> Scores:
+        """Add up what all terms are worth in some rows, common ones too that stand there besides."""
+        place = np.full(self._size, -1, np.int64)
+        place[rows] = np.arange(len(rows))
+        at = place[self.rows]
+        found = at >= 0
+        shares = values[self.terms[found], self.levels[found]]
+        scores = _sums(at[found], shares, len(rows))
+        end = 0
+        for term, length in enumerate(self._lengths):
+            end += length
+            present = self.postings[term].present
+            if present is not None:
+                more = present[rows]
+                counted = at[end - length : end]
+                more[counted[counted >= 0]] = False
+                scores[more] += values[term, IN_TEXT]
+        return scores
+
+
+def _best(scores: Scores, most: int) -> Rows:
+    """Choose the rows with the best scores; those that share the last place by their order."""
+    found = np.flatnonzero(scores)
+    if len(found) <= most:
+        return found
+    of_found = scores[found]
+    least = np.partition(of_found, len(found) - most)[len(found) - most]
+    better = found[of_found > least]
+    equal = found[of_found == least]
+    return np.concatenate([better, equal[: most - len(better)]])
+
+
+def _least_level(levels: NDArray[np.uint8], enough: int) -> int:
+    """Return the level down to which there are enough; the two of mere presence are one."""
+    counts = np.bincount(levels, minlength=LEVELS)
+    together = np.cumsum(counts[::-1])[::-1]
+    fitting = np.flatnonzero(together >= enough)
+    least = int(fitting[-1]) if len(fitting) else 0
+    return least if least > IN_TEXT else 0
+
+
+def _level(level: int, rows: Rows) -> NDArray[np.uint8]:
+    return np.full(len(rows), level, np.uint8)
+
+
+def _sums(at: Rows, amounts: Scores, size: int) -> Scores:
+    """Add up amounts by where they belong."""
+    return cast("Scores", np.bincount(at, weights=amounts, minlength=size))
+
+
+def _rounded(values: Scores) -> Scores:
+    return np.round(values, 6)
+
+
+def _weigh(_key: object, postings: TermPostings) -> int:
+    present = 0 if postings.present is None else postings.present.nbytes
+    return 500 + postings.rows.nbytes + postings.levels.nbytes + present

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import structlog
 
-VERSION = 3
+VERSION = 4
 MARK = 0x4352_4E4F
 CACHE_KIB = 2048
 BUSY_SECONDS = 5
@@ -19,13 +19,13 @@ BUSY_SECONDS = 5
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
 _TABLES = """
 CREATE TABLE documents (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     path TEXT NOT NULL UNIQUE,
     mark TEXT NOT NULL,
     digest BLOB NOT NULL
 );
 CREATE TABLE passages (
-    id INTEGER PRIMARY KEY,
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
     document INTEGER NOT NULL,
     start INTEGER NOT NULL,
     end INTEGER NOT NULL,
@@ -33,13 +33,11 @@ CREATE TABLE passages (
     heading TEXT NOT NULL,
     digest BLOB NOT NULL,
     sketch BLOB NOT NULL,
+    terms BLOB NOT NULL,
     text TEXT NOT NULL
 );
 CREATE INDEX passages_of ON passages (document, start);
-CREATE VIRTUAL TABLE postings USING fts5 (
-    terms, content='', columnsize=0, detail=none, tokenize='ascii'
-);
-CREATE VIRTUAL TABLE vocabulary USING fts5vocab ('postings', 'row');
+CREATE TABLE segments (id INTEGER PRIMARY KEY, data BLOB NOT NULL);
 """
 
 log = structlog.get_logger(__name__)

@@ -1,30 +1,19 @@
-"""Write documents into the index and take them out; only what changed in a document is touched.
+"""Write documents into the index and take them out; only what changed in a document is touched."""
 
-BM25's part that belongs to a term and a passage is computed here: besides each term, the index
-holds the term with a mark for every step that its weighted frequency reaches. So a search takes
-the best passages of a term first, and needs to look at no others.
-"""
-
+import json
 import sqlite3
 import struct
 import zlib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 
 from creonowd.model import Model
 from creonowd.retrieval.passages import Passage
 from creonowd.retrieval.query import terms_of
+from creonowd.retrieval.ranking import SKETCH_HASHES, StoredText
 
-# The lower ends of the steps; below the first a term is only present.
-STEPS = (1.35, 1.9, 2.8, 4.2, 6.5, 9.5)
-NOMINAL_LENGTH = 200
-LENGTH_SHARE = 0.75
 HEADING_JOINT = "\x1f"
-
-SKETCH_HASHES = 16
-
-_FIRST_MARK = 0xE000
 
 
 class IndexedDocument(Model):
@@ -83,14 +72,16 @@ def remove_document(connection: sqlite3.Connection, path: str) -> None:
         connection.execute("DELETE FROM documents WHERE id = ?", found)
 
 
-def optimise(connection: sqlite3.Connection) -> None:
-    """Merge the segments that many changes leave behind, so that a search touches fewer."""
-    connection.execute("INSERT INTO postings (postings) VALUES ('optimize')")
-
-
-def term_at_step(term: str, step: int) -> str:
-    """Return a term as the index holds it where it reaches a step; -1 is mere presence."""
-    return term if step < 0 else term + chr(_FIRST_MARK + step)
+def stored_texts(connection: sqlite3.Connection, numbers: Iterable[int]) -> dict[int, StoredText]:
+    """Return the texts of those passages that are there, by number."""
+    found = connection.execute(
+        "SELECT id, text, heading FROM passages WHERE id IN (SELECT value FROM json_each(?))",
+        (json.dumps(list(numbers)),),
+    )
+    return {
+        number: StoredText(text, tuple(heading.split(HEADING_JOINT)) if heading else ())
+        for number, text, heading in found
+    }
 
 
 def _rows_by_digest(connection: sqlite3.Connection, document: int) -> defaultdict[bytes, list[int]]:
@@ -110,46 +101,21 @@ def _digest(passage: Passage) -> bytes:
 
 def _add(connection: sqlite3.Connection, document: int, passage: Passage) -> None:
     heading = HEADING_JOINT.join(passage.heading)
+    from creonowd.retrieval.postings import pack_terms
+
     terms = terms_of(passage.text)
-    row = connection.execute(
-        "INSERT INTO passages (document, start, end, lines, heading, digest, sketch, text)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            *(document, passage.start, passage.end, passage.lines),
-            *(heading, _digest(passage), sketch(terms), passage.text),
-        ),
-    ).lastrowid
     connection.execute(
-        "INSERT INTO postings (rowid, terms) VALUES (?, ?)",
-        (row, _posting_terms(Counter(terms), heading)),
+        "INSERT INTO passages (document, start, end, lines, heading, digest, sketch, terms, text)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (
+            *(document, passage.start, passage.end, passage.lines, heading, _digest(passage)),
+            *(sketch(terms), pack_terms(terms, heading), passage.text),
+        ),
     )
 
 
 def _drop(connection: sqlite3.Connection, rows: Iterable[int]) -> None:
-    """Take passages out; the full-text index keeps no text, so it needs their terms again."""
-    for row in rows:
-        heading, text = connection.execute(
-            "SELECT heading, text FROM passages WHERE id = ?", (row,)
-        ).fetchone()
-        connection.execute(
-            "INSERT INTO postings (postings, rowid, terms) VALUES ('delete', ?, ?)",
-            (row, _posting_terms(Counter(terms_of(text)), heading)),
-        )
-        connection.execute("DELETE FROM passages WHERE id = ?", (row,))
-
-
-def _posting_terms(counts: Counter[str], heading: str) -> str:
-    """Return all that the index holds of a passage: its terms, marked, and its heading's."""
-    by_count: defaultdict[int, list[str]] = defaultdict(list)
-    for term, count in counts.items():
-        by_count[count].append(term)
-    ratio = 1 - LENGTH_SHARE + LENGTH_SHARE * counts.total() / NOMINAL_LENGTH
-    words = [*counts, *(term for term in dict.fromkeys(terms_of(heading)) if term not in counts)]
-    for count, terms in by_count.items():
-        for step, least in enumerate(STEPS):
-            if count / ratio >= least:
-                words += [term_at_step(term, step) for term in terms]
-    return " ".join(words)
+    connection.executemany("DELETE FROM passages WHERE id = ?", ((row,) for row in rows))
 
 
 def sketch(terms: Sequence[str]) -> bytes:

@@ -8,12 +8,13 @@ import contextlib
 import math
 import os
 import sqlite3
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
 from pathlib import Path
 from threading import Event
+from typing import TYPE_CHECKING
 
 import anyio
 import structlog
@@ -24,18 +25,18 @@ from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.retrieval.bm25 import FoundPassage, search
 from creonowd.retrieval.catalogue import LARGEST, documents_in, is_excluded
 from creonowd.retrieval.database import DamagedIndexError, Database
 from creonowd.retrieval.index_writer import (
     IndexedDocument,
     indexed_documents,
-    optimise,
     put_document,
     remove_document,
     set_mark,
+    stored_texts,
 )
 from creonowd.retrieval.passages import DocumentSecretFinder, Passage, cut, without_secrets
+from creonowd.retrieval.ranking import StoredText
 from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.text import decode_text
@@ -44,16 +45,15 @@ from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import ProjectChange, Watcher
 
+if TYPE_CHECKING:
+    from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
+
 # After a refresh, typing starts no other for so many times as long as the refresh took.
 REST_FACTOR = 20
 LEAST_REST_SECONDS = 1.0
 
 # Nobody waits for a refresh of more documents.
 FEW = 64
-
-# After a refresh of so many documents the full-text index is optimised.
-MANY = 32
-
 
 # A mark that no file has: what could not be read is tried again.
 UNREAD = "unread"
@@ -64,8 +64,9 @@ REST_SECONDS = 0.0005
 PASSAGES_WITHOUT_REST = 256
 PASSAGES_PER_REST = 3
 
-KEPT_CHARACTERS = 4_000_000
-FOUND_WEIGHT = 1000
+KEPT_CHARACTERS = 8_000_000
+KEPT_RESULTS = 1024
+TEXT_WEIGHT = 200
 
 log = structlog.get_logger(__name__)
 
@@ -117,7 +118,11 @@ class ProjectIndex:
         self._due, self._urgent, self._step = anyio.Event(), anyio.Event(), anyio.Event()
         self._rest_seconds = 0.0
         self._threads = anyio.CapacityLimiter(math.inf)
-        self._results: Memo[object, list[FoundPassage]] = Memo(KEPT_CHARACTERS, _weigh)
+        self._loader: IndexLoader | None = None
+        self._loaded: LoadedIndex | None = None
+        self._loaded_generation = -1
+        self._results: Memo[object, list[Match]] = Memo(KEPT_RESULTS)
+        self._texts: Memo[int, StoredText] = Memo(KEPT_CHARACTERS, _weigh)
         self._is_open = self.damaged = False
         self.progress = IndexProgress()
         self.steps = 0
@@ -141,26 +146,53 @@ class ProjectIndex:
         if _marks(self._open_documents()) != self._indexed_marks:
             self._due.set()
 
-    async def search(self, weights: Mapping[str, float], most: int) -> list[FoundPassage]:
-        """Search the index as it is; if it is damaged, return nothing and make it anew."""
-        if not self._is_open or not weights:
+    @property
+    def loaded(self) -> "LoadedIndex | None":
+        """The index as it can be searched now; None before there is any."""
+        return self._loaded
+
+    def search(
+        self, weights: Mapping[str, float], most: int, documents: frozenset[str] | None = None
+    ) -> "list[Match]":
+        """Return rows of the loaded index and their scores, best first; of some documents only."""
+        loaded = self._loaded
+        if loaded is None or not weights:
             return []
-        key = (self._database.generation, most, tuple(weights.items()))
-        if (kept := self._results.peek(key)) is not None:
+        key = (most, documents, tuple(weights.items()))
+        return self._results.get(key, lambda: _search(loaded, weights, most, documents))
+
+    def kept_texts(self, numbers: Iterable[int]) -> dict[int, StoredText] | None:
+        """Return the texts of passages by number if all of them are in memory."""
+        kept: dict[int, StoredText] = {}
+        for number in numbers:
+            text = self._texts.peek(number)
+            if text is None:
+                return None
+            kept[number] = text
+        return kept
+
+    async def texts(self, numbers: Sequence[int]) -> dict[int, StoredText]:
+        """Return the texts of passages by number, without those that are gone meanwhile.
+
+        If the index is damaged, return nothing and make it anew.
+        """
+        kept = self.kept_texts(numbers)
+        if kept is not None:
             return kept
         try:
-            found = await to_thread.run_sync(self._search, weights, most, abandon_on_cancel=True)
+            read = await to_thread.run_sync(self._read_texts, numbers, abandon_on_cancel=True)
         except DamagedIndexError as damage:
             log.warning("retrieval_index_damaged", reason=str(damage))
             self.damaged = True
             self.files_changed()
-            return []
-        self._results.put(key, found)
-        return found
+            return {}
+        for number, text in read.items():
+            self._texts.put(number, text)
+        return read
 
-    async def paths(self) -> list[str]:
+    def paths(self) -> list[str]:
         """Return the documents that are in the index, in order."""
-        return await to_thread.run_sync(self._paths) if self._is_open else []
+        return [] if self._loaded is None else self._loaded.paths
 
     async def catch_up(self, seconds: float) -> bool:
         """Wait a little for the changes so far; return whether they are in the index.
@@ -223,18 +255,52 @@ class ProjectIndex:
 
     def _refresh_now(self, scope: "IndexScope", stop: Event) -> bool:
         if self.damaged:
-            self._database.start_over()
+            self._start_over()
         elif not self._is_open:
             self._database.open()
         self._is_open, self.damaged = True, False
         try:
-            return refresh(self._database, scope, self._report, stop)
+            return self._refresh_and_load(scope, stop)
         except DamagedIndexError as damage:
             log.warning("retrieval_index_damaged", reason=str(damage))
-            self._database.start_over()
-            return refresh(self._database, scope, self._report, stop)
+            self._start_over()
+            return self._refresh_and_load(scope, stop)
+
+    def _start_over(self) -> None:
+        self._database.start_over()
+        self._loader, self._texts = None, Memo(KEPT_CHARACTERS, _weigh)
+
+    def _refresh_and_load(self, scope: "IndexScope", stop: Event) -> bool:
+        self._load()
+        done = refresh(self._database, scope, self._report, stop)
+        loader = self._load()
+        if not loader.is_saved:
+            with self._database.write() as connection:
+                loader.save(connection)
+            self._loaded_generation = self._database.generation
+        return done
+
+    def _load(self) -> "IndexLoader":
+        """Load what the database has, if it changed."""
+        from creonowd.retrieval.loaded_index import IndexLoader
+
+        loader = self._loader = self._loader or IndexLoader()
+        generation = self._database.generation
+        if self._loaded is None or generation != self._loaded_generation:
+            with self._database.read() as connection:
+                loaded = loader.load(connection)
+            from_thread.run_sync(self._publish, loaded)
+            self._loaded_generation = generation
+        return loader
+
+    def _publish(self, loaded: "LoadedIndex") -> None:
+        if loaded is not self._loaded:
+            self._loaded, self._results = loaded, Memo(KEPT_RESULTS)
 
     def _report(self, done: int, documents: int) -> None:
+        # While many documents are indexed, those that are done can be found from time to time.
+        if done and done & (done - 1) == 0:
+            self._load()
         from_thread.run_sync(self._set_progress, IndexProgress(done=done, documents=documents))
 
     def _set_progress(self, progress: IndexProgress) -> None:
@@ -243,21 +309,30 @@ class ProjectIndex:
         step, self._step = self._step, anyio.Event()
         step.set()
 
-    def _paths(self) -> list[str]:
+    def _read_texts(self, numbers: Iterable[int]) -> dict[int, StoredText]:
         with self._database.read() as connection:
-            return sorted(indexed_documents(connection))
+            return stored_texts(connection, numbers)
 
-    def _search(self, weights: Mapping[str, float], most: int) -> list[FoundPassage]:
-        with self._database.read() as connection:
-            return search(connection, weights, most)
+
+Match = tuple[int, float]
+
+
+def _search(
+    loaded: "LoadedIndex", weights: Mapping[str, float], most: int, documents: frozenset[str] | None
+) -> list[Match]:
+    from creonowd.retrieval.bm25 import search
+
+    allowed = None if documents is None else loaded.rows_of(documents)
+    found = search(loaded.terms, weights, most, allowed)
+    return list(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
 
 
 def _marks(documents: Mapping[str, EditorDocument]) -> dict[str, str]:
     return {path: document.mark for path, document in documents.items()}
 
 
-def _weigh(_key: object, found: list[FoundPassage]) -> int:
-    return 1000 + sum(FOUND_WEIGHT + len(one.text) for one in found)
+def _weigh(_number: int, stored: StoredText) -> int:
+    return TEXT_WEIGHT + len(stored.text)
 
 
 async def _set_when_cancelled(stop: Event) -> None:
@@ -297,9 +372,6 @@ def refresh(database: Database, scope: IndexScope, report: Report, stop: Event) 
         except _StoppedError:
             return False
         report(number, total)
-    if total >= MANY:
-        with database.write() as connection:
-            optimise(connection)
     return True
 
 

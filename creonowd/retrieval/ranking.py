@@ -5,16 +5,15 @@ Of the current document only what its text says now counts; the index may lag be
 
 import math
 import struct
-from collections.abc import Iterable, Sequence
-
-from msgspec.structs import replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple, Protocol
 
 from creonowd.model import Model
-from creonowd.retrieval.bm25 import FoundPassage
-from creonowd.retrieval.index_writer import SKETCH_HASHES
 from creonowd.retrieval.passages import LineNumbers
 
 SIMILARITY = 0.5
+SKETCH_HASHES = 16
 
 _FULL_SKETCH = struct.Struct(f"<{SKETCH_HASHES}I")
 
@@ -26,6 +25,76 @@ class CurrentDocument(Model):
     text: str
     query_start: int = 0
     query_end: int = 0
+
+
+class PassageRow(NamedTuple):
+    """A passage of a document: its number in the database, where it stands, its fingerprint."""
+
+    id: int
+    start: int
+    end: int
+    lines: str
+    sketch: bytes
+
+
+class StoredText(NamedTuple):
+    """The text of a passage and the headings above it."""
+
+    text: str
+    heading: tuple[str, ...]
+
+
+class PassageRows(Protocol):
+    """The passages of an index by row; rows are in the order of path and offset."""
+
+    @property
+    def rows(self) -> Sequence[PassageRow]:
+        """All passages."""
+        ...
+
+    @property
+    def is_single(self) -> Sequence[bool]:
+        """Whether no other passage has nearly the same text."""
+        ...
+
+    def path(self, row: int) -> str:
+        """Return the document of a row."""
+        ...
+
+    def rows_in(self, path: str) -> range:
+        """Return the rows of a document."""
+        ...
+
+
+class Candidate(NamedTuple):
+    """A passage that was found: its row in the index, its score, and where it stands now."""
+
+    row: int
+    score: float
+    start: int
+    end: int
+    lines: str
+
+
+class CandidateGroup(NamedTuple):
+    """A passage, and those that say nearly the same and scored no better."""
+
+    best: Candidate
+    duplicates: tuple[Candidate, ...]
+    is_query: bool = False
+
+
+class FoundPassage(Model):
+    """A passage as it stands in its document, and its BM25."""
+
+    row: int
+    path: str
+    start: int
+    end: int
+    lines: str
+    heading: tuple[str, ...]
+    text: str
+    score: float
 
 
 class RankedPassage(Model):
@@ -41,66 +110,141 @@ def source_ref(found: FoundPassage) -> str:
     return f"{found.path}#{found.lines}"
 
 
-def rank(
-    found: Iterable[FoundPassage], current: CurrentDocument | None, limit: int
-) -> list[RankedPassage]:
-    """Rank the best passages; a score is the share of the best one's.
+def choose(
+    matches: Sequence[tuple[int, float]],
+    index: PassageRows,
+    current: CurrentDocument | None,
+    own_texts: Mapping[int, StoredText],
+    limit: int,
+) -> list[CandidateGroup]:
+    """Group rows that say nearly the same, up to `limit` groups, given rows and scores, best first.
 
-    What the query itself was made of is its own best match: it does not count as the best one,
-    and copies of it elsewhere are its duplicates.
+    What the query itself was made of comes first: copies of it elsewhere are its duplicates.
+    `own_texts` are those of the current document's passages, by number.
     """
-    present = list(found) if current is None else _present(found, current)
-    groups = _groups(present, current, limit)
-    best = max(
-        (group[0].score for group in groups if not _is_query(group[0], current)), default=1.0
-    )
-    ranked = [
-        RankedPassage(
-            found=group[0],
-            score=round(min(1.0, group[0].score / best), 4),
-            duplicates=tuple(map(source_ref, group[1:])),
-        )
-        for group in groups
-    ]
-    return sorted(ranked, key=lambda one: (-one.score, one.found.path, one.found.start))
+    own = range(0) if current is None else index.rows_in(current.path)
+    if current is None or not own:
+        return _groups(_candidates(matches, index, {}), index, limit, ())
+    moved = _moved([match for match in matches if match[0] in own], index, current, own_texts)
+    query = [row for row, one in moved.items() if one is not None and _is_query(one, current)]
+    first = [one for row in query if (one := moved[row]) is not None]
+    others = _candidates(matches, index, moved | dict.fromkeys(query))
+    return _groups(chain(first, others), index, limit, query)
 
 
-def _present(found: Iterable[FoundPassage], current: CurrentDocument) -> list[FoundPassage]:
-    """Move passages of the current document to where they stand now; drop those that are gone."""
-    present: list[FoundPassage] = []
-    numbers: LineNumbers | None = None
-    for one in found:
-        if one.path != current.path or current.text.startswith(one.text, one.start):
-            present.append(one)
-        elif (start := current.text.find(one.text)) >= 0:
-            numbers = numbers or LineNumbers(current.text)
-            end = start + len(one.text)
-            present.append(replace(one, start=start, end=end, lines=numbers.spell(start, end)))
-    return present
+def _candidates(
+    matches: Iterable[tuple[int, float]], index: PassageRows, moved: Mapping[int, Candidate | None]
+) -> Iterator[Candidate]:
+    """Make candidates one by one, with what is known of those that moved or are gone."""
+    rows = index.rows
+    for row, score in matches:
+        one = moved[row] if row in moved else Candidate(row, score, *rows[row][1:4])
+        if one is not None:
+            yield one
+
+
+def _moved(
+    matches: Iterable[tuple[int, float]],
+    index: PassageRows,
+    current: CurrentDocument,
+    own_texts: Mapping[int, StoredText],
+) -> dict[int, Candidate | None]:
+    """Move passages of the current document to where they stand now; None if one is gone."""
+    place = _Places(current)
+    moved: dict[int, Candidate | None] = {}
+    for row, score in matches:
+        passage = index.rows[row]
+        stored = own_texts.get(passage.id)
+        one = Candidate(row, score, *passage[1:4])
+        moved[row] = None if stored is None else place.find(one, stored.text)
+    return moved
+
+
+def _is_query(one: Candidate, current: CurrentDocument) -> bool:
+    """Return whether the query was made of a part of this passage."""
+    return max(one.start, current.query_start) < min(one.end, current.query_end)
+
+
+class _Places:
+    """Finds where passages stand in the current text."""
+
+    def __init__(self, current: CurrentDocument) -> None:
+        self._text = current.text
+        self._numbers: LineNumbers | None = None
+
+    def find(self, one: Candidate, text: str) -> Candidate | None:
+        """Move a passage to where it stands now; None if it is gone."""
+        if self._text.startswith(text, one.start):
+            return one
+        start = self._text.find(text)
+        if start < 0:
+            return None
+        self._numbers = self._numbers or LineNumbers(self._text)
+        end = start + len(text)
+        return one._replace(start=start, end=end, lines=self._numbers.spell(start, end))
 
 
 def _groups(
-    found: Sequence[FoundPassage], current: CurrentDocument | None, limit: int
-) -> list[list[FoundPassage]]:
-    """Group passages that say nearly the same, the best of each first, up to `limit` groups."""
-    groups: list[list[FoundPassage]] = []
+    found: Iterable[Candidate], index: PassageRows, limit: int, query: Iterable[int]
+) -> list[CandidateGroup]:
+    groups: list[tuple[Candidate, list[Candidate]]] = []
+    numbers: list[int] = []
     duplicates = Duplicates()
-    for one in sorted(found, key=lambda one: not _is_query(one, current)):
-        number = duplicates.find(one.sketch)
+    is_single, rows = index.is_single, index.rows
+    for one in found:
+        number = None
+        if not is_single[one.row]:
+            known = duplicates.find(rows[one.row].sketch)
+            number = None if known is None else numbers[known]
         if number is not None:
-            groups[number].append(one)
+            groups[number][1].append(one)
         elif len(groups) == limit:
             break
         else:
-            groups.append([one])
-    return groups
+            if not is_single[one.row]:
+                numbers.append(len(groups))
+            groups.append((one, []))
+    own = frozenset(query)
+    return [CandidateGroup(best, tuple(more), best.row in own) for best, more in groups]
 
 
-def _is_query(one: FoundPassage, current: CurrentDocument | None) -> bool:
-    """Return whether the query was made of a part of this passage."""
-    if current is None or one.path != current.path:
-        return False
-    return max(one.start, current.query_start) < min(one.end, current.query_end)
+def rank(
+    groups: Sequence[CandidateGroup], index: PassageRows, texts: Mapping[int, StoredText]
+) -> list[RankedPassage]:
+    """Rank groups by the share that each has of the best one's score.
+
+    What the query was made of is its own best match: it does not count as the best one. `texts`
+    are those of the best of each group, by number.
+    """
+    best = max((group.best.score for group in groups if not group.is_query), default=1.0)
+    scored = sorted(
+        (
+            (-round(min(1.0, group.best.score / best), 4), index.path(group.best.row), group)
+            for group in groups
+        ),
+        key=lambda one: (one[0], one[1], one[2].best.start),
+    )
+    return [
+        RankedPassage(
+            found=_found(group.best, path, texts[index.rows[group.best.row].id]),
+            score=-negative,
+            duplicates=tuple(f"{index.path(one.row)}#{one.lines}" for one in group.duplicates),
+        )
+        for negative, path, group in scored
+    ]
+
+
+def _found(one: Candidate, path: str, stored: StoredText) -> FoundPassage:
+    return FoundPassage(
+        row=one.row,
+        path=path,
+        start=one.start,
+        end=one.end,
+        lines=one.lines,
+        heading=stored.heading,
+        text=stored.text,
+        score=one.score,
+    )
 
 
 class Duplicates:
@@ -116,8 +260,7 @@ class Duplicates:
         Numbers count those that were added, from zero.
         """
         hashes = _hashes(fingerprint)
-        # Two sorted lists that share so many hashes share one among the first few of each.
-        first = hashes[: len(hashes) - math.ceil(SIMILARITY * len(hashes)) + 1]
+        first = hashes[: first_hashes(len(hashes))]
         by_hash = self._by_hash
         candidates = [by_hash[value] for value in first if value in by_hash]
         if candidates and (number := self._similar(hashes, candidates)) is not None:
@@ -134,6 +277,11 @@ class Duplicates:
             if len(own.intersection(other)) >= SIMILARITY * max(len(own), len(other)):
                 return number
         return None
+
+
+def first_hashes(count: int) -> int:
+    """Return among how many first hashes two similar fingerprints of so many share one."""
+    return count - math.ceil(SIMILARITY * count) + 1
 
 
 def _hashes(fingerprint: bytes) -> tuple[int, ...]:

@@ -4,7 +4,9 @@ It waits for the index no longer than a few changed pages take, and warns while 
 `explain` returns the same passages with the reasons for their scores.
 """
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from creonowd.context.fragment import Fragment, Layer, Place, Span
 from creonowd.context.notice import caution
@@ -12,11 +14,14 @@ from creonowd.context.plan import Document, Need
 from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model
-from creonowd.retrieval.project_index import Indexes
+from creonowd.retrieval.project_index import Indexes, ProjectIndex
 from creonowd.retrieval.query import Query, make_query
-from creonowd.retrieval.ranking import CurrentDocument, RankedPassage, rank, source_ref
+from creonowd.retrieval.ranking import CurrentDocument, RankedPassage, choose, rank, source_ref
 from creonowd.sources.characters import ProjectEntities
 from creonowd.workspace.projects import Project
+
+if TYPE_CHECKING:
+    from creonowd.retrieval.loaded_index import LoadedIndex
 
 GRACE_SECONDS = 0.25
 MOST_PASSAGES = 64
@@ -38,20 +43,54 @@ class Passages:
         if index.problem is not None:
             raise DaemonError(ErrorCode.IO_ERROR, f"There is no index: {index.problem}.")
         caught_up = await index.catch_up(GRACE_SECONDS)
-        found = await index.search(query.weights, 2 * limit + MOST_PASSAGES)
+        loaded = index.loaded
+        ranked = [] if loaded is None else await self._rank(index, loaded, query, current, limit)
         complete = caught_up and not index.damaged
-        return FoundPassages(ranked=rank(found, current, limit), complete=complete)
+        return FoundPassages(ranked=ranked, complete=complete, index=loaded)
 
-    async def paths(self, project: Project) -> list[str]:
+    async def _rank(
+        self,
+        index: ProjectIndex,
+        loaded: "LoadedIndex",
+        query: Query,
+        current: CurrentDocument | None,
+        limit: int,
+    ) -> list[RankedPassage]:
+        """Search the terms in memory; texts are needed only of what is chosen."""
+        matches = index.search(query.weights, _most(limit))
+        own = range(0) if current is None else loaded.rows_in(current.path)
+        rows = loaded.rows
+        own_texts = await index.texts([rows[row].id for row, _ in matches if row in own])
+        groups = choose(matches, loaded, current, own_texts, limit)
+        texts = await index.texts([rows[group.best.row].id for group in groups])
+        return rank([one for one in groups if rows[one.best.row].id in texts], loaded, texts)
+
+    def paths(self, project: Project) -> list[str]:
         """List the documents that can be found, in order."""
-        return await self._indexes.of(project).paths()
+        return self._indexes.of(project).paths()
 
 
-class FoundPassages(Model):
-    """Passages, best first, and whether the index they come from is complete."""
+def _most(limit: int) -> int:
+    """Return how many passages to search for, so that enough are left without duplicates."""
+    return 2 * limit + MOST_PASSAGES
+
+
+@dataclass(frozen=True)
+class FoundPassages:
+    """Passages, best first, the index they come from, and whether that is complete."""
 
     ranked: list[RankedPassage]
     complete: bool
+    index: "LoadedIndex | None"
+
+    def shares(self, query: Query, limit: int) -> list[dict[str, float]]:
+        """Return for each passage how much each term of the query adds to its score."""
+        from creonowd.retrieval.bm25 import shares_of
+
+        if self.index is None or not self.ranked:
+            return []
+        rows = [one.found.row for one in self.ranked]
+        return shares_of(self.index.terms, query.weights, _most(limit), rows)
 
 
 class PassageSource:
@@ -161,12 +200,13 @@ async def explain(
     query = await _query(entities, search.text, search.wish)
     current = None if search.document is None else _current(search.document, search.text)
     found = await passages.find(project, query, current, MOST)
-    ranked = [one for one in found.ranked if not _is_in_window(one, search)]
-    recency = _recency(await passages.paths(project), search.document)
+    shares = zip(found.ranked, found.shares(query, MOST), strict=True)
+    shown = [pair for pair in shares if not _is_in_window(pair[0], search)]
+    recency = _recency(passages.paths(project), search.document)
     return RankedPassages(
         passages=[
-            (one, _why(one, query.names, entities, recency.get(one.found.path, 0.0)))
-            for one in ranked[: search.limit]
+            (one, _why(one, terms, query.names, entities, recency.get(one.found.path, 0.0)))
+            for one, terms in shown[: search.limit]
         ],
         names=list(query.names),
         complete=found.complete,
@@ -197,10 +237,14 @@ def _is_in_window(ranked: RankedPassage, search: Search) -> bool:
 
 
 def _why(
-    ranked: RankedPassage, names: Sequence[str], entities: ProjectEntities, recency: float
+    ranked: RankedPassage,
+    terms: Mapping[str, float],
+    names: Sequence[str],
+    entities: ProjectEntities,
+    recency: float,
 ) -> Why:
     found = ranked.found
-    shares = sorted(found.shares.items(), key=lambda pair: (-pair[1], pair[0]))
+    shares = sorted(terms.items(), key=lambda pair: (-pair[1], pair[0]))
     return Why(
         terms=[TermShare(term=term, share=round(s / found.score, 4)) for term, s in shares],
         names=sorted(entities.find(names, found.text)),

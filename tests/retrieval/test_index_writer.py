@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from creonowd.retrieval.database import Database
 from creonowd.retrieval.index_writer import (
     indexed_documents,
-    optimise,
     remove_document,
     set_mark,
 )
@@ -70,7 +69,6 @@ def test_marks_are_noted_without_touching_the_text(tmp_path: Path):
 
     with database.write() as connection:
         set_mark(connection, "a.md", "newer")
-        optimise(connection)
 
     with database.read() as connection:
         assert indexed_documents(connection)["a.md"].mark == "newer"

@@ -21,7 +21,6 @@ from creonowd.retrieval.project_index import (
     refresh,
 )
 from creonowd.retrieval.query import make_query
-from creonowd.retrieval.ranking import source_ref
 from creonowd.workspace.projects import Project
 from tests.retrieval.indexed_project import PATIENCE, IndexedProject
 from tests.retrieval.text_indexes import index_of, is_whole, refs
@@ -205,8 +204,17 @@ def test_a_folder_that_vanished_empties_the_index(root: Path, database: Database
 
 
 async def found_refs(index: ProjectIndex, query: str) -> list[str]:
-    found = await index.search(make_query("", query).weights, 20)
-    return [source_ref(one) for one in found]
+    found = index.search(make_query("", query).weights, 20)
+    loaded = index.loaded
+    if loaded is None:
+        return []
+    rows = [loaded.rows[row] for row, _ in found]
+    texts = await index.texts([row.id for row in rows])
+    return [
+        f"{loaded.path(number)}#{row.lines}"
+        for (number, _), row in zip(found, rows, strict=True)
+        if row.id in texts
+    ]
 
 
 async def until(indexes: Indexes, project: Project, query: str, wanted: list[str]) -> None:
@@ -292,8 +300,9 @@ async def test_an_index_that_is_damaged_while_in_use_is_made_anew(indexed: Index
     async with indexed.indexes() as indexes:
         await until(indexes, indexed.project, "风雪", ["a.md#L1-L1"])
         damage(indexed.file)
+        indexed.write("b.md", "风雪")
 
-        await until(indexes, indexed.project, "风雪", ["a.md#L1-L1"])
+        await until(indexes, indexed.project, "风雪", ["a.md#L1-L1", "b.md#L1-L1"])
 
 
 def damage(file: Path) -> None:

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from creonowd.retrieval.index_writer import sketch
 from creonowd.retrieval.query import terms_of
-from creonowd.retrieval.ranking import CurrentDocument, Duplicates, rank, source_ref
-from tests.retrieval.text_indexes import find, index_of, ranked
+from creonowd.retrieval.ranking import CurrentDocument, Duplicates, source_ref
+from tests.retrieval.text_indexes import index_of, ranked
 
 SNOW = "林远站在城门口，望着雪里的灯火，一句话也没有说。风从河上来，吹灭了两盏。"
 BOAT = "船过了三道湾，水声忽然大起来，林远把灯举高，照见岸上一排空空的马桩。"
@@ -33,7 +33,7 @@ def test_a_copy_of_what_the_author_is_at_steps_back_for_it(tmp_path: Path):
     database = index_of(tmp_path, a_copy=SNOW, chapter=SNOW, other=BOAT)
     current = CurrentDocument(path="chapter.md", text=SNOW, query_start=0, query_end=len(SNOW))
 
-    found = rank(find(database, "林远 城门口"), current, 20)
+    found = ranked(database, "林远 城门口", current=current)
 
     assert [one.found.path for one in found] == ["chapter.md", "other.md"]
     assert found[0].duplicates == ("a_copy.md#L1-L1",)
@@ -43,7 +43,7 @@ def test_what_the_query_was_made_of_does_not_set_the_measure(tmp_path: Path):
     database = index_of(tmp_path, chapter=SNOW, other=BOAT)
     current = CurrentDocument(path="chapter.md", text=SNOW, query_start=0, query_end=len(SNOW))
 
-    found = rank(find(database, SNOW), current, 20)
+    found = ranked(database, SNOW, current=current)
 
     assert {one.found.path: one.score for one in found} == {"chapter.md": 1.0, "other.md": 1.0}
 
@@ -52,7 +52,9 @@ def test_passages_of_the_current_document_are_where_they_stand_now(tmp_path: Pat
     database = index_of(tmp_path, chapter=f"# 一\n{SNOW}\n# 二\n{BOAT}\n")
     now = f"# 零\n\n# 一\n改了。\n# 二\n{BOAT}\n"
 
-    (found,) = rank(find(database, "林远"), CurrentDocument(path="chapter.md", text=now), 20)
+    current = CurrentDocument(path="chapter.md", text=now)
+
+    (found,) = ranked(database, "林远", current=current)
 
     assert source_ref(found.found) == "chapter.md#L5-L6"
     assert now[found.found.start : found.found.end] == found.found.text

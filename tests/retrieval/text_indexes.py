@@ -1,13 +1,15 @@
 """Indexes for tests: made of strings, asked with strings."""
 
 from pathlib import Path
+from typing import NamedTuple
 
-from creonowd.retrieval.bm25 import FoundPassage, search
+from creonowd.retrieval.bm25 import search, shares_of
 from creonowd.retrieval.database import Database
-from creonowd.retrieval.index_writer import put_document
+from creonowd.retrieval.index_writer import put_document, stored_texts
+from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
 from creonowd.retrieval.passages import cut
 from creonowd.retrieval.query import make_query
-from creonowd.retrieval.ranking import RankedPassage, rank, source_ref
+from creonowd.retrieval.ranking import CurrentDocument, RankedPassage, choose, rank
 
 
 def index_of(folder: Path, **texts: str) -> Database:
@@ -21,23 +23,57 @@ def index_of(folder: Path, **texts: str) -> Database:
 
 def write(database: Database, name: str, text: str) -> None:
     with database.write() as connection:
-        put_document(connection, f"{name}.md", ("mark", text.encode()[:16]), cut(text))
+        put_document(connection, f"{name}.md", ("mark", text.encode()), cut(text))
 
 
-def find(database: Database, query: str, most: int = 20) -> list[FoundPassage]:
+class FoundText(NamedTuple):
+    """A passage that was found, with the share of each term in its score."""
+
+    path: str
+    lines: str
+    score: float
+    shares: dict[str, float]
+
+
+def find(database: Database, query: str, most: int = 20) -> list[FoundText]:
+    weights = make_query("", query).weights
+    if not weights:
+        return []
+    loaded = load(database)
+    matches = search(loaded.terms, weights, most)
+    rows: list[int] = matches.rows.tolist()
+    shares = shares_of(loaded.terms, weights, most, rows)
+    return [
+        FoundText(loaded.path(row), loaded.rows[row].lines, score, parts)
+        for row, score, parts in zip(rows, matches.scores.tolist(), shares, strict=True)
+    ]
+
+
+def load(database: Database) -> LoadedIndex:
     with database.read() as connection:
-        return search(connection, make_query("", query).weights, most)
+        return IndexLoader().load(connection)
 
 
-def ranked(database: Database, query: str, limit: int = 20) -> list[RankedPassage]:
-    return rank(find(database, query, 3 * limit), None, limit)
+def ranked(
+    database: Database, query: str, limit: int = 20, current: CurrentDocument | None = None
+) -> list[RankedPassage]:
+    loaded = load(database)
+    found = search(loaded.terms, make_query("", query).weights, 3 * limit)
+    with database.read() as connection:
+        texts = stored_texts(connection, [row.id for row in loaded.rows])
+    matches = list(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
+    return rank(choose(matches, loaded, current, texts, limit), loaded, texts)
 
 
 def refs(database: Database, query: str) -> list[str]:
-    return [source_ref(found) for found in find(database, query)]
+    return [f"{found.path}#{found.lines}" for found in find(database, query)]
 
 
 def is_whole(database: Database) -> None:
-    """Fail unless the full-text index agrees with itself."""
-    with database.write() as connection:
-        connection.execute("INSERT INTO postings (postings) VALUES ('integrity-check')")
+    """Fail unless every passage belongs to a document and has its terms."""
+    with database.read() as connection:
+        orphans = "SELECT count(*) FROM passages WHERE document NOT IN (SELECT id FROM documents)"
+        assert connection.execute(orphans).fetchone() == (0,)
+        loaded = IndexLoader().load(connection)
+    with_terms = {int(number) for part, _ in loaded.terms.parts for number in part.passages}
+    assert {row.id for row in loaded.rows} <= with_terms

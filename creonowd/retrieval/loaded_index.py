@@ -1,0 +1,193 @@
+"""An index in memory: the passages of a project in order, and their terms; never their texts.
+
+What the database has is read once. After a change only the documents that differ are read again,
+and their passages stand in a small segment beside the large one until that is worth merging. The
+large one is kept in the database as it is in memory, so that a restart reads it in one piece.
+"""
+
+import contextlib
+import json
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import accumulate
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from creonowd.retrieval.bm25 import Mask, TermIndex
+from creonowd.retrieval.database import DamagedIndexError
+from creonowd.retrieval.postings import TermSegment, merge, no_passages, segment_of
+from creonowd.retrieval.ranking import SKETCH_HASHES, PassageRow, first_hashes
+
+# The small segment is merged into the large one when it is an eighth of it.
+FEW = 256
+SMALL_SHARE = 8
+
+
+class LoadedDocument(NamedTuple):
+    """The passages of a document, in order; the mark changes with its text."""
+
+    mark: tuple[int, bytes]
+    rows: tuple[PassageRow, ...]
+
+
+class LoadedIndex:
+    """The index at one moment. Rows are numbered by path and offset; nothing in it changes.
+
+    `is_single` says of each row that no other one has nearly the same text.
+    """
+
+    def __init__(
+        self, documents: Mapping[str, LoadedDocument], segments: list[TermSegment]
+    ) -> None:
+        self.paths = sorted(documents)
+        self.rows: list[PassageRow] = [row for path in self.paths for row in documents[path].rows]
+        lengths = [len(documents[path].rows) for path in self.paths]
+        starts = accumulate(lengths, initial=0)
+        self._rows_in = {
+            path: range(start, start + length)
+            for path, start, length in zip(self.paths, starts, lengths, strict=False)
+        }
+        self.documents: list[int] = np.repeat(np.arange(len(self.paths)), lengths).tolist()
+        self.is_single = _single_rows([row.sketch for row in self.rows])
+        numbers = np.array([row.id for row in self.rows], np.int64)
+        order = np.argsort(numbers)
+        numbering = [_numbering(segment, numbers, order) for segment in segments]
+        self.terms = TermIndex(len(self.rows), segments, numbering)
+
+    def path(self, row: int) -> str:
+        """Return the document of a row."""
+        return self.paths[self.documents[row]]
+
+    def rows_in(self, path: str) -> range:
+        """Return the rows of a document; none if it is not in the index."""
+        return self._rows_in.get(path, range(0))
+
+    def rows_of(self, paths: Iterable[str]) -> Mask:
+        """Return which rows belong to some documents."""
+        chosen = np.zeros(len(self.rows), np.bool_)
+        for path in paths:
+            rows = self.rows_in(path)
+            chosen[rows.start : rows.stop] = True
+        return chosen
+
+
+def _numbering(
+    segment: TermSegment, numbers: NDArray[np.int64], order: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """Return the row of each passage of a segment, -1 where there is none."""
+    ordered = numbers[order]
+    at = np.searchsorted(ordered, segment.passages)
+    at[at == len(ordered)] = 0
+    if not len(ordered):
+        return np.full(len(segment.passages), -1, np.int64)
+    return np.where(ordered[at] == segment.passages, order[at], -1)
+
+
+def _single_rows(sketches: list[bytes]) -> list[bool]:
+    """Return for each fingerprint whether certainly no other is similar.
+
+    Two that share half of their hashes share one among the first few in any order; in the order
+    of how rare the hashes are, hardly any others do.
+    """
+    lengths = np.array([len(sketch) // 4 for sketch in sketches], np.int64)
+    padded = b"".join(sketch.ljust(4 * SKETCH_HASHES, b"\0") for sketch in sketches)
+    hashes = np.frombuffer(padded, "<u4").reshape(-1, SKETCH_HASHES).astype(np.uint64)
+    column = np.arange(SKETCH_HASHES)
+    is_hash = column < lengths[:, None]
+    _, which, counts = np.unique(hashes, return_inverse=True, return_counts=True)
+    rarest = counts[which].reshape(hashes.shape).astype(np.uint64) << np.uint64(32) | hashes
+    rarest[~is_hash] = np.iinfo(np.uint64).max
+    rarest.sort(axis=1)
+    few = np.array([first_hashes(count) for count in range(SKETCH_HASHES + 1)])[lengths]
+    is_first = column < np.minimum(few, lengths)[:, None]
+    first, owners = rarest[is_first], np.nonzero(is_first)[0]
+    order = np.argsort(first)
+    same = first[order][1:] == first[order][:-1]
+    single = np.ones(len(sketches), np.bool_)
+    single[owners[order][1:][same]] = False
+    single[owners[order][:-1][same]] = False
+    return single.tolist()
+
+
+class IndexLoader:
+    """Reads the index of a database into memory, each time only what is new."""
+
+    def __init__(self) -> None:
+        self._documents: dict[str, LoadedDocument] = {}
+        self._large: TermSegment | None = None
+        self._new: dict[int, bytes] = {}
+        self._is_saved = True
+        self._loaded: LoadedIndex | None = None
+
+    def load(self, connection: sqlite3.Connection) -> LoadedIndex:
+        """Return the index as the database has it now."""
+        if self._large is None:
+            self._large = _saved_segment(connection)
+        documents = dict(self._read_documents(connection))
+        if self._loaded is not None and documents == self._documents:
+            return self._loaded
+        self._documents = documents
+        alive = {row.id for document in self._documents.values() for row in document.rows}
+        self._read_terms(connection, alive)
+        try:
+            small = segment_of(self._new)
+        except zlib.error as error:
+            raise DamagedIndexError("the terms of a passage") from error
+        if len(self._new) > max(FEW, len(self._large.passages) // SMALL_SHARE):
+            numbers = np.array(sorted(alive), np.int64)
+            self._large = merge(self._large, small, numbers)
+            self._new, small, self._is_saved = {}, no_passages(), False
+        segments = [self._large, small] if self._new else [self._large]
+        self._loaded = LoadedIndex(self._documents, segments)
+        return self._loaded
+
+    def save(self, connection: sqlite3.Connection) -> None:
+        """Keep the large segment in the database."""
+        assert self._large is not None
+        connection.execute(
+            "INSERT OR REPLACE INTO segments (id, data) VALUES (1, ?)", (self._large.to_bytes(),)
+        )
+        self._is_saved = True
+
+    @property
+    def is_saved(self) -> bool:
+        """Whether the database has the large segment."""
+        return self._is_saved
+
+    def _read_documents(
+        self, connection: sqlite3.Connection
+    ) -> Iterator[tuple[str, LoadedDocument]]:
+        documents = connection.execute("SELECT path, id, digest FROM documents").fetchall()
+        for path, number, digest in documents:
+            known = self._documents.get(path)
+            if known is None or known.mark != (number, digest):
+                rows = connection.execute(
+                    "SELECT id, start, end, lines, sketch FROM passages WHERE document = ?"
+                    " ORDER BY start",
+                    (number,),
+                )
+                known = LoadedDocument((number, digest), tuple(PassageRow(*row) for row in rows))
+            yield path, known
+
+    def _read_terms(self, connection: sqlite3.Connection, alive: set[int]) -> None:
+        assert self._large is not None
+        loose = alive.difference(self._large.passages.tolist())
+        kept = {number: terms for number, terms in self._new.items() if number in loose}
+        missing = json.dumps(sorted(loose - kept.keys()))
+        read = connection.execute(
+            "SELECT id, terms FROM passages WHERE id IN (SELECT value FROM json_each(?))",
+            (missing,),
+        )
+        self._new = kept | dict(read.fetchall())
+
+
+def _saved_segment(connection: sqlite3.Connection) -> TermSegment:
+    """Return what `save` kept; without it, or if it is damaged, all terms are read one by one."""
+    saved = connection.execute("SELECT data FROM segments WHERE id = 1").fetchone()
+    if saved is not None:
+        with contextlib.suppress(ValueError):
+            return TermSegment.from_bytes(saved[0])
+    return no_passages()
