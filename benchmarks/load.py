@@ -343,8 +343,11 @@ class Author:
         await self._ask("context:creonow:rules:read", path=".creonow/rules/style.md")
 
     async def _run(self) -> None:
-        place = {"documentId": self._document, "cursorPosition": len(self._text)}
+        end = len(self._text)
+        place: dict[str, Any] = {"documentId": self._document, "cursorPosition": end}
         skill = self._chance.choice(SKILLS)
+        if skill != SKILLS[0]:
+            place["selection"] = {"from": max(0, end - 120), "to": end}
         got = await self._ask("ai:skill:run", skillId=skill, stream=True, **place)
         self._ledger.expect(got["output"], "output of a skill")
 

@@ -24,6 +24,7 @@ INDEXING = "RETRIEVAL_INDEXING"
 WIDE = 60_000
 ROUNDS = 61
 COSTED = ("continue", "polish")
+ON_SELECTION = ("polish", "condense", "expand")
 ANSWER_CHARS = 400
 
 Timer = Callable[[int], float]
@@ -92,7 +93,7 @@ def _injection(client: Client, here: dict[str, Any]) -> None:
 
 def _cost(client: Client, here: dict[str, Any], answer: str) -> None:
     for slug in COSTED:
-        payload = here | {"skillId": f"builtin:{slug}"}
+        payload = here | _selection(here) | {"skillId": f"builtin:{slug}"}
         assembly = _timer(client, "context:assemble", payload)
         run = _timer(client, "ai:skill:run", payload)
         streamed = _timer(client, "ai:skill:run", payload | {"stream": True})
@@ -127,9 +128,12 @@ def _medians(warm: Timer, timers: Sequence[Timer]) -> list[float]:
 
 
 def _assembled(client: Client, here: dict[str, Any], skill_id: str) -> Any:
-    selection = {"from": here["cursorPosition"] - 120, "to": here["cursorPosition"]}
-    chosen = {"selection": selection} if "polish" in skill_id or "condense" in skill_id else {}
+    chosen = _selection(here) if skill_id.removeprefix("builtin:") in ON_SELECTION else {}
     return client.request("context:assemble", here | chosen | {"skillId": skill_id})
+
+
+def _selection(here: dict[str, Any]) -> dict[str, Any]:
+    return {"selection": {"from": here["cursorPosition"] - 120, "to": here["cursorPosition"]}}
 
 
 def _tokens(client: Client, here: dict[str, Any], skill_id: str) -> int:

@@ -56,6 +56,7 @@ class ErrorCode(StrEnum):
     CONTEXT_INPUT_TOO_LARGE = "CONTEXT_INPUT_TOO_LARGE"
     CONTEXT_BACKPRESSURE = "CONTEXT_BACKPRESSURE"
     CONTEXT_INSPECT_FORBIDDEN = "CONTEXT_INSPECT_FORBIDDEN"
+    SKILL_SELECTION_REQUIRED = "SKILL_SELECTION_REQUIRED"
     UPSTREAM_ERROR = "UPSTREAM_ERROR"
     AI_AUTH_FAILED = "AI_AUTH_FAILED"
     AI_RATE_LIMITED = "AI_RATE_LIMITED"
@@ -258,6 +259,10 @@ CATALOGUE: dict[ErrorCode, Meaning] = {
         " --debug; `creonowd view` brings all of that along.",
         "检查上下文需要 debugMode: true、所有者连接和以 --debug 启动的守护进程；"
         "也可以使用 creonowd view。",
+    ),
+    ErrorCode.SKILL_SELECTION_REQUIRED: _domain(
+        "This skill works on selected text; select some and send it as `selection`.",
+        "此技能需要选中的文字；请先选中一段，并在 selection 中给出。",
     ),
     ErrorCode.UPSTREAM_ERROR: _domain(
         "The AI provider failed; try again later.", "AI 服务出错，请稍后重试。", retryable=True

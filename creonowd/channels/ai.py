@@ -102,12 +102,12 @@ class RunInfo(Model):
     A run is `pending` until it is accepted or discarded; only accepted ones are remembered in
     prompts (`recent_summary`). `decidedAtMs` is when that was. `excerpt` is how the output begins
     and ends or, if another text was accepted, how that does; `characters` is its length in code
-    points.
+    points. `skillId` is null for a run without a skill.
     """
 
     run_id: str
     document_id: str
-    skill_id: str
+    skill_id: str | None
     status: RunStatus
     at_ms: int
     provider: str
@@ -220,7 +220,7 @@ def _run_info(found: DocumentRun) -> RunInfo:
     return RunInfo(
         run_id=run.run_id,
         document_id=found.document_id,
-        skill_id=run.skill_id,
+        skill_id=run.skill_id or None,
         status=run.status,
         at_ms=run.at_ms,
         provider=run.provider,

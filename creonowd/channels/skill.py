@@ -57,7 +57,8 @@ class SkillInfo(Result):
 
     `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
     is how far Retrieved fills a prompt of this skill; it cuts nothing else. `summaries` are those
-    that it needs and only a host can give: where none came, runs warn SKILL_SOURCE_ABSENT.
+    that it needs and only a host can give: where none came, runs warn SKILL_SOURCE_ABSENT. One
+    that `requiresSelection` fails with SKILL_SELECTION_REQUIRED where nothing is selected.
     """
 
     id: str
@@ -70,6 +71,7 @@ class SkillInfo(Result):
     errors: list[SkillFault]
     context_rules: ContextRules
     context_rules_text: str
+    requires_selection: bool
     target_tokens: int | UnsetType = UNSET
     summaries: tuple[Summary, ...] | UnsetType = UNSET
 
@@ -146,6 +148,7 @@ def _info(entry: LibraryEntry) -> SkillInfo:
         errors=[_fault(fault) for fault in entry.faults],
         context_rules=skill.context_rules,
         context_rules_text=canonical_rules(skill.context_rules),
+        requires_selection=skill.requires_selection,
         target_tokens=UNSET if skill.target_tokens is None else skill.target_tokens,
         summaries=skill.summaries or UNSET,
     )

@@ -23,7 +23,6 @@ VERSION = 1
 GENERAL = "general"
 END_OF_DOCUMENT = 2**53 - 1
 CURSOR_CLAMPED = "CONTEXT_CURSOR_CLAMPED"
-SKILL_UNKNOWN = "SKILL_UNKNOWN"
 BAR_WIDTH = 28
 
 _MARKS = {"kept": "✓", "trimmed": "✂", "dropped": "✗"}
@@ -86,7 +85,7 @@ def _assemble(
         "projectId": project,
         "documentId": document,
         "cursorPosition": END_OF_DOCUMENT if arguments.cursor is None else arguments.cursor,
-        "skillId": arguments.skill,
+        "skillId": None if arguments.skill == GENERAL else arguments.skill,
         "additionalInput": arguments.input,
         "model": arguments.model,
     }
@@ -94,8 +93,6 @@ def _assemble(
     expected: set[str] = set()
     if arguments.cursor is None:
         expected.add(CURSOR_CLAMPED)
-    if arguments.skill == GENERAL:
-        expected.add(SKILL_UNKNOWN)
     result["warnings"] = [text for text in result["warnings"] if text not in expected]
     return result, client.request("context:budget:get", {"projectId": project})
 

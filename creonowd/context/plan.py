@@ -131,13 +131,17 @@ class Task(Model):
 
 
 class SkillNeeds(Model):
-    """The part of a skill that decides an assembly; `rules` None is the general profile."""
+    """The part of a skill that decides an assembly; `rules` None is the general profile.
+
+    `skill_id` is empty if there is no skill.
+    """
 
     skill_id: str
     name: str = ""
     rules: ContextRules | None = None
     task: Task = Task()
     target_tokens: int | None = None
+    requires_selection: bool = False
 
 
 class Document(Model):

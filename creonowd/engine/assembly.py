@@ -64,7 +64,8 @@ class Selection(Model, rename={"start": "from", "end": "to"}):
 class AssembleContext(Params):
     """Where the author is and what for.
 
-    `skillId` decides which sources are read; an unknown one reads everything. `model` decides
+    `skillId` decides which sources are read. Without one (absent or null) all are: the general
+    profile; an unknown one reads everything too, with a warning. `model` decides
     how tokens are counted, else the budget's model does. `tokenizerVersion`, if named, must be
     the daemon's.
     """
@@ -72,7 +73,7 @@ class AssembleContext(Params):
     project_id: str
     document_id: DocumentId
     cursor_position: PositionInText
-    skill_id: ShortText
+    skill_id: ShortText | None = None
     additional_input: str | None = None
     selection: Selection | None = None
     provider: ShortText | None = None
@@ -129,7 +130,7 @@ def remember_prefix(session: Session, result: ClientAssembly) -> PrefixCompariso
 def _check(request: AssembleContext) -> None:
     names = (("documentId", request.document_id), ("skillId", request.skill_id))
     for field, value in names:
-        if not value.strip():
+        if value is not None and not value.strip():
             raise _invalid(field, "must not be blank")
     if request.selection is not None and request.selection.start > request.selection.end:
         raise _invalid("selection", "must not end before it begins")
@@ -193,6 +194,8 @@ async def _plan(
 ) -> Plan:
     skill, skill_warnings = await _skill(session, project, request.skill_id)
     located = await _locate(session, project, request, skill, what_if)
+    if skill.requires_selection:
+        _check_selection(request, located)
     return Plan(
         project_id=project.project_id,
         document_id=request.document_id,
@@ -206,10 +209,29 @@ async def _plan(
     )
 
 
+def _check_selection(request: AssembleContext, located: LocatedDocument) -> None:
+    """Refuse to run a skill that works on the selection where nothing is selected.
+
+    What is selected in a document that cannot be read is not known; that document has a warning.
+    """
+    document = located.document
+    if document is None:
+        is_selected = request.selection is not None
+    else:
+        chosen = document.selection
+        is_selected = chosen is not None and not document.text[slice(*chosen)].isspace()
+    if not is_selected:
+        raise DaemonError(
+            ErrorCode.SKILL_SELECTION_REQUIRED, field="selection", skillId=request.skill_id
+        )
+
+
 async def _skill(
-    session: Session, project: Project, skill_id: str
+    session: Session, project: Project, skill_id: str | None
 ) -> tuple[SkillNeeds, tuple[Caution, ...]]:
     """Find a skill, and warn of summaries that no host offers it."""
+    if skill_id is None:
+        return SkillNeeds(skill_id=""), ()
     entry = await session.engine.skill_reads.read(
         (project.root, skill_id), partial(session.skills.find, skill_id, project)
     )
@@ -231,6 +253,7 @@ def _skill_needs(entry: LibraryEntry) -> SkillNeeds:
         rules=entry.skill.context_rules,
         task=Task(template=template),
         target_tokens=entry.skill.target_tokens,
+        requires_selection=entry.skill.requires_selection,
     )
 
 

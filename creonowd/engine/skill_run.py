@@ -67,13 +67,14 @@ class Policy(StrEnum):
 class RunSkill(Params):
     """Which skill to run, where, and with what instruction.
 
+    Without a `skillId` all sources are read and the instruction alone says what to write.
     With `stream` the output is sent as it is written, in `ai:skill:stream` events. A client that
     names the `runId` can cancel the run before it has its result. `onViolation` says what
     follows a broken constraint; `judge` overrules the setting for this run.
     """
 
     project_id: str
-    skill_id: ShortText
+    skill_id: ShortText | None = None
     document_id: DocumentId
     cursor_position: PositionInText
     selection: Selection | None = None
@@ -140,7 +141,7 @@ class SkillRun(Result):
     """
 
     run_id: str
-    skill_id: str
+    skill_id: str | None
     provider: str
     model: str
     output: str
@@ -308,7 +309,7 @@ async def _attempt(
     return Attempt(
         prompt=prompt,
         prefix_marked=call.mark_prefix,
-        skill_name=made.assembly.plan.skill.name or params.skill_id,
+        skill_name=made.assembly.plan.skill.name or params.skill_id or "",
         model=call.model,
         answer=reply,
         verdict=verdict,
@@ -361,7 +362,7 @@ async def _record(
     usage, prompt = attempt.answer.usage, attempt.prompt
     record = RunRecord(
         run_id=run_id,
-        skill_id=params.skill_id,
+        skill_id=params.skill_id or "",
         at_ms=session.clock.now_ms(),
         provider=provider,
         model=attempt.model,

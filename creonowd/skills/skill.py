@@ -19,7 +19,8 @@ from creonowd.storage.front_matter import Fault, FrontMatter
 MAX_BYTES = 256 * 1024
 MAX_TARGET_TOKENS = 64_000
 TEXTS = ("id", "name", "description", "license", "compatibility", "allowed-tools", "version")
-KEYS = (*TEXTS, "metadata", "target_tokens", "summaries", "context_rules", "prompt")
+FLAGS = ("requires_selection",)
+KEYS = (*TEXTS, *FLAGS, "metadata", "target_tokens", "summaries", "context_rules", "prompt")
 PROMPT_KEYS = ("system", "user")
 DEFAULT_USER = "{{text}}"
 PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
@@ -37,7 +38,8 @@ class Prompt(Model):
 class Skill(Model):
     """The content of one SKILL.md; `id` and `name` are empty if the file's path gives them.
 
-    `summaries` are those that it needs and only a host can give.
+    `summaries` are those that it needs and only a host can give. One that `requires_selection`
+    is refused where nothing is selected.
     """
 
     id: str = ""
@@ -46,6 +48,7 @@ class Skill(Model):
     context_rules: ContextRules = ContextRules()
     target_tokens: int | None = None
     summaries: tuple[Summary, ...] = ()
+    requires_selection: bool = False
     prompt: Prompt = Prompt()
 
 
@@ -116,6 +119,7 @@ def _interpret(read: FrontMatter) -> ParsedSkill:
             context_rules=rules.rules,
             target_tokens=read.values.get("target_tokens"),
             summaries=tuple(map(Summary, read.values.get("summaries", ()))),
+            requires_selection=read.values.get("requires_selection", False),
             prompt=prompt,
         )
     )
@@ -167,6 +171,9 @@ def _value_faults(values: Mapping[str, Any]) -> Iterator[Fault]:
             yield Fault(key=key, message=f"`metadata` must be a mapping, not {kind_of(value)}.")
         elif key == "target_tokens" and not _is_target(value):
             message = f"`target_tokens` must be a whole number from 1 to {MAX_TARGET_TOKENS}."
+            yield Fault(key=key, message=message)
+        elif key in FLAGS and not isinstance(value, bool):
+            message = f"`{key}` must be true or false, not {kind_of(value)}."
             yield Fault(key=key, message=message)
         elif key == "summaries" and not _are_summaries(value):
             message = f"`summaries` must be a list of any of {', '.join(Summary)}."

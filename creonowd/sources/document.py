@@ -269,7 +269,7 @@ def accepted_summary(run: RunRecord) -> str:
     summary = run.summary
     if isinstance(summary, str):
         return f"{summary}\n已采纳"
-    lines = [f"技能：{summary.skill_name}"]
+    lines = [f"技能：{summary.skill_name}"] if summary.skill_name else []
     if summary.instruction:
         lines.append(f"指令：{summary.instruction}")
     text = summary.excerpt

@@ -121,7 +121,10 @@ class Offer(Model):
 
 
 class FetchSource(Model):
-    """What a host is asked for; rules and settings are asked for without document and query."""
+    """What a host is asked for; rules and settings are asked for without document and query.
+
+    `skillId` is empty if the request names no skill.
+    """
 
     layer: Layer
     name: str

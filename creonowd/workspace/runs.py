@@ -61,8 +61,8 @@ class RunSummary(Model):
 class RunRecord(Model):
     """One finished run: the hash of its prompt, our count and the provider's, and a summary.
 
-    `number` counts the runs of its document from 1; `Runs.record` sets it. Old files have the
-    summary as a text.
+    `number` counts the runs of its document from 1; `Runs.record` sets it. `skill_id` is empty
+    if there was no skill. Old files have the summary as a text.
     """
 
     run_id: str

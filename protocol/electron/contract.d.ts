@@ -46,7 +46,8 @@ export interface AppendHistory {
 /**
  * Where the author is and what for.
  *
- * `skillId` decides which sources are read; an unknown one reads everything. `model` decides
+ * `skillId` decides which sources are read. Without one (absent or null) all are: the general
+ * profile; an unknown one reads everything too, with a warning. `model` decides
  * how tokens are counted, else the budget's model does. `tokenizerVersion`, if named, must be
  * the daemon's.
  */
@@ -54,7 +55,7 @@ export interface AssembleContext {
   projectId: string;
   documentId: string;
   cursorPosition: number;
-  skillId: string;
+  skillId?: string | null;
   additionalInput?: string | null;
   selection?: Selection | null;
   provider?: string | null;
@@ -759,6 +760,7 @@ export type ErrorCode =
   | "NOT_FOUND"
   | "PARSE_ERROR"
   | "SHUTTING_DOWN"
+  | "SKILL_SELECTION_REQUIRED"
   | "STORAGE_FULL"
   | "TIMEOUT"
   | "UNAUTHENTICATED"
@@ -773,7 +775,11 @@ export interface ExportContextFiles {
   path: string;
 }
 
-/** What a host is asked for; rules and settings are asked for without document and query. */
+/**
+ * What a host is asked for; rules and settings are asked for without document and query.
+ *
+ * `skillId` is empty if the request names no skill.
+ */
 export interface FetchSource {
   layer: Layer;
   name: string;
@@ -1013,7 +1019,7 @@ export interface InspectContext {
   projectId: string;
   documentId: string;
   cursorPosition: number;
-  skillId: string;
+  skillId?: string | null;
   additionalInput?: string | null;
   selection?: Selection | null;
   provider?: string | null;
@@ -1705,12 +1711,12 @@ export interface Rules {
  * A run is `pending` until it is accepted or discarded; only accepted ones are remembered in
  * prompts (`recent_summary`). `decidedAtMs` is when that was. `excerpt` is how the output begins
  * and ends or, if another text was accepted, how that does; `characters` is its length in code
- * points.
+ * points. `skillId` is null for a run without a skill.
  */
 export interface RunInfo {
   runId: string;
   documentId: string;
-  skillId: string;
+  skillId: string | null;
   status: RunStatus;
   atMs: number;
   provider: string;
@@ -1734,13 +1740,14 @@ export interface RunList {
 /**
  * Which skill to run, where, and with what instruction.
  *
+ * Without a `skillId` all sources are read and the instruction alone says what to write.
  * With `stream` the output is sent as it is written, in `ai:skill:stream` events. A client that
  * names the `runId` can cancel the run before it has its result. `onViolation` says what
  * follows a broken constraint; `judge` overrules the setting for this run.
  */
 export interface RunSkill {
   projectId: string;
-  skillId: string;
+  skillId?: string | null;
   documentId: string;
   cursorPosition: number;
   selection?: Selection | null;
@@ -1817,6 +1824,7 @@ export interface SkillDetail {
   errors: Array<SkillFault>;
   contextRules: ContextRules;
   contextRulesText: string;
+  requiresSelection: boolean;
   targetTokens?: number;
   summaries?: Array<Summary>;
   content: string;
@@ -1835,7 +1843,8 @@ export interface SkillFault {
  *
  * `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
  * is how far Retrieved fills a prompt of this skill; it cuts nothing else. `summaries` are those
- * that it needs and only a host can give: where none came, runs warn SKILL_SOURCE_ABSENT.
+ * that it needs and only a host can give: where none came, runs warn SKILL_SOURCE_ABSENT. One
+ * that `requiresSelection` fails with SKILL_SELECTION_REQUIRED where nothing is selected.
  */
 export interface SkillInfo {
   id: string;
@@ -1848,6 +1857,7 @@ export interface SkillInfo {
   errors: Array<SkillFault>;
   contextRules: ContextRules;
   contextRulesText: string;
+  requiresSelection: boolean;
   targetTokens?: number;
   summaries?: Array<Summary>;
 }
@@ -1870,7 +1880,7 @@ export interface SkillReply {
  */
 export interface SkillRun {
   runId: string;
-  skillId: string;
+  skillId: string | null;
   provider: string;
   model: string;
   output: string;

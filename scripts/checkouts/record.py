@@ -224,7 +224,9 @@ class _Recorder:
             selection = {"from": len(text) // 2, "to": len(text) // 2 + 60}
             asked = at | {"skillId": skill, "selection": selection, "judge": judge}
             self.ask("skill runs", "ai:skill:run", asked | {"input": "写得更紧张一些。"})
-            self.ask("skill runs", "context:assemble", at | {"skillId": skill})
+            self.ask(
+                "skill runs", "context:assemble", at | {"skillId": skill, "selection": selection}
+            )
 
     def editing(self, project: str) -> None:
         """Change constraints, documents, skills and saved conversations; count tokens."""

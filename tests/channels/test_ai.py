@@ -684,3 +684,78 @@ async def test_an_unknown_project_is_not_found(client: Client) -> None:
 @pytest.mark.parametrize("daemon_settings", [SECRETIVE])
 async def test_only_the_fake_follows_a_script(key: None, client: Client) -> None:
     assert (await client.failure("e2e:ai:script")).code == "UNSUPPORTED"
+
+
+@pytest.mark.parametrize("absent", [{}, {"skillId": None}], ids=["absent", "null"])
+async def test_without_a_skill_everything_is_read_and_nothing_is_warned_of(
+    novel: Novel, absent: dict[str, Any]
+) -> None:
+    payload = {key: value for key, value in novel.payload().items() if key != "skillId"} | absent
+    unknown = await novel.assemble(skillId="nobody:knows")
+
+    result = await novel.client.call("context:assemble", payload)
+    run = await novel.client.call("ai:skill:run", payload | {"input": "写下去。"})
+    blank = await novel.client.failure("context:assemble", payload | {"skillId": " "})
+
+    assert unknown["warnings"] == ["SKILL_UNKNOWN"]
+    assert result["warnings"] == []
+    assert result["prompt"] == unknown["prompt"]
+    assert run["skillId"] is None
+    assert run["warnings"] == []
+    assert "写下去。" in run["output"]
+    assert (blank.code, blank.details["field"]) == ("INVALID_ARGUMENT", "skillId")
+
+
+async def test_an_accepted_run_without_a_skill_is_remembered(novel: Novel) -> None:
+    await novel.script({"text": "他终于睡着了。"})
+    await novel.run(skillId=None, runId="r1", input="写困意")
+    accepted = await novel.client.call("ai:run:accept", novel.params | {"runId": "r1"})
+
+    prompt = (await novel.assemble())["prompt"]
+
+    assert accepted["run"]["skillId"] is None
+    assert "### ref:runs/1\n指令：写困意\n已采纳（7 字）：他终于睡着了。\n" in prompt
+
+
+NOT_SELECTED: list[dict[str, Any]] = [
+    {},
+    {"selection": None},
+    {"selection": {"from": 3, "to": 3}},
+    {"selection": {"from": 12, "to": 14}},
+    {"selection": {"from": 10_000, "to": 10_009}},
+    {"documentId": "none.md"},
+]
+
+
+@pytest.mark.parametrize("slug", ["polish", "condense", "expand"])
+@pytest.mark.parametrize("asked", NOT_SELECTED)
+async def test_a_skill_that_rewrites_a_selection_is_refused_without_one(
+    novel: Novel, slug: str, asked: dict[str, Any]
+) -> None:
+    payload = novel.payload(skillId=f"builtin:{slug}", **asked)
+
+    for channel in ("context:assemble", "ai:skill:run"):
+        error = await novel.client.failure(channel, payload)
+
+        assert error.code == "SKILL_SELECTION_REQUIRED"
+        assert error.details == {"field": "selection", "skillId": f"builtin:{slug}"}
+        assert "select" in str(error)
+
+
+async def test_the_refusal_comes_in_the_clients_language(server: Server, novel: Novel) -> None:
+    async with in_memory(server) as chinese:
+        info = {"clientInfo": {"name": "t", "version": "1"}, "locale": "zh-CN"}
+        await chinese.call("initialize", info)
+        error = await chinese.failure("context:assemble", novel.payload(skillId="builtin:polish"))
+
+    assert "此技能需要选中的文字" in str(error)
+
+
+async def test_a_selection_in_a_document_that_cannot_be_read_is_no_refusal(novel: Novel) -> None:
+    selected = {"from": 0, "to": 5}
+
+    result = await novel.assemble(
+        skillId="builtin:polish", documentId="none.md", selection=selected
+    )
+
+    assert any(warning.startswith("IMMEDIATE_UNAVAILABLE") for warning in result["warnings"])

@@ -86,7 +86,7 @@ async def novel(client: Client, tmp_path: Path, asked: list[str]) -> Novel:
     for kind, (layer, _) in HOSTS.items():
         await client.call("context:source:register", {"layer": layer, "name": kind, "kind": kind})
     await novel.script({"text": "摘要标记"})
-    run = await novel.run(skillId="builtin:polish", cursorPosition=0)
+    run = await novel.run(skillId="builtin:continue", cursorPosition=0)
     await client.call("ai:run:accept", novel.params | {"runId": run["runId"]})
     await until_indexed(novel)
     asked.clear()
@@ -214,6 +214,6 @@ async def test_skills_that_rely_on_no_host_do_not_warn(
 ) -> None:
     novel = await make_novel(client, tmp_path / "小说")
 
-    run = await novel.run(skillId=f"builtin:{slug}")
+    run = await novel.run(skillId=f"builtin:{slug}", selection={"from": 0, "to": 5})
 
     assert not [warning for warning in run["warnings"] if "SKILL_SOURCE_ABSENT" in warning]

@@ -58,7 +58,7 @@ async def test_the_document_too_says_which_lines_were_shown(novel: Novel) -> Non
     (novel.root / "一.md").write_bytes(WORLD.encode())
     cursor = WORLD.index("第400条")
 
-    run = await novel.run(cursorPosition=cursor, skillId="builtin:polish")
+    run = await novel.run(cursorPosition=cursor, skillId="builtin:dialogue")
 
     (ref,) = [ref for ref in run["refs"] if ref.startswith("ref:一.md")]
     first, last = (int(line) for line in re.findall(r"L(\d+)", ref.partition("#")[2]))

@@ -39,6 +39,7 @@ async def test_built_in_skills_are_listed_with_what_they_declare(client: Client)
         "contextRulesText": '{"surrounding":500,"user_preferences":true,"style_guide":true,'
         '"characters":false,"outline":false,"recent_summary":3,"knowledge_graph":false,'
         '"retrieval":false}',
+        "requiresSelection": True,
         "targetTokens": 1500,
     }
 

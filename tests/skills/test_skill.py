@@ -262,6 +262,29 @@ def test_the_built_in_skills_declare_what_the_matrix_asks_for() -> None:
     }
 
 
+def test_the_built_in_skills_that_rewrite_require_a_selection() -> None:
+    builtin = Path(skill.__file__).parent / "builtin"
+
+    found = {path.parent.name: parse(path.read_bytes()) for path in builtin.glob("*/SKILL.md")}
+
+    requiring = {slug for slug, parsed in found.items() if parsed.skill.requires_selection}
+    assert requiring == {"polish", "condense", "expand"}
+
+
+@pytest.mark.parametrize("value", ["1", "'true'", "[]", "yes", "null", "{selection: true}"])
+def test_requires_selection_is_true_or_false(value: str) -> None:
+    (fault,) = parse(f"---\nname: x\nrequires_selection: {value}\n---\n".encode()).faults
+
+    assert (fault.key, fault.line) == ("requires_selection", 3)
+    assert "must be true or false" in fault.message
+
+
+def test_a_misspelt_requires_selection_gets_a_suggestion() -> None:
+    (fault,) = parse(b"---\nname: x\nrequire-selection: true\n---\n").faults
+
+    assert "did you mean `requires_selection`?" in fault.message
+
+
 REWRITING = ContextRules(surrounding=500, user_preferences=True, style_guide=True, recent_summary=3)
 
 

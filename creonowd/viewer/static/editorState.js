@@ -81,7 +81,7 @@ export function place() {
     projectId: state.projectId,
     documentId: byId("document").value.trim(),
     cursorPosition,
-    skillId: byId("skill").value,
+    skillId: byId("skill").value === "general" ? null : byId("skill").value,
     ...(byId("selection").value && from < cursorPosition ? { selection: { from, to: cursorPosition } } : {}),
   };
 }

@@ -133,7 +133,7 @@ export function show() {
   showTrim(result);
   showRedaction(result);
   const before = earlier();
-  const heading = before ? string("comparedWith", clock(before.at), before.request.skillId, before.request.documentId) : "";
+  const heading = before ? string("comparedWith", clock(before.at), before.request.skillId ?? string("general"), before.request.documentId) : "";
   showDifference(before?.result, result, heading);
 }
 
