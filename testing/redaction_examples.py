@@ -24,7 +24,6 @@ def _redact(text: str) -> str:
     return redact(text).text
 
 
-
 class Example(Model, rename=None):
     """A labelled text: what must be redacted, and what must not be changed."""
 
@@ -151,7 +150,5 @@ def _choices(line: str) -> list[str]:
 def leaks(forms: Iterable[Form], redactor: Redact = _redact) -> list[str]:
     """List the forms of which a secret, or a part of it, is still seen."""
     return [
-        form.id
-        for form in forms
-        if any(secret in redactor(form.text) for secret in form.secrets)
+        form.id for form in forms if any(secret in redactor(form.text) for secret in form.secrets)
     ]

@@ -26,8 +26,9 @@ _DEEP_ROOTS = (
 )  # fmt: skip
 _PATH_CHARS = frozenset(string.ascii_letters + string.digits + "._~-%$}@")
 _PERSONAL = re.compile(
-    rf"\\?/(?:(?:(?:mnt\\?/|cygdrive\\?/|)[a-zA-Z]\\?/)?(?:{'|'.join(_HOMES)})|run\\?/user)\\?/"
+    rf"\\?/(?:(?:(?:mnt\\?/|cygdrive\\?/|)[a-zA-Z]\\?/)?(?:{'|'.join(_HOMES)})|run\\?/user)\\?/(?=[A-Za-z0-9._-]{{1,64}}\\?/)"
 )
+"""A folder of a person; behind an ideograph only this is a path, as `卷一/home/归来.txt` is none."""
 _BEFORE_ROOT = "在到开入进径从往向见看为是至把将自于与和或了，。；：、！？“‘「『《【（…—　"
 _FLAG_OR_FILE_URL = re.compile(r"(?:(?<!\S)-[A-Za-z]?|:(?://|\\/\\/)file)\Z")
 _REQUEST = re.compile(
@@ -110,17 +111,18 @@ def _unix(match: "re.Match[str]") -> Sequence[MatchSpan]:
 def _is_root(text: str, start: int) -> bool:
     """Distinguish a path's first slash from one in a relative path, a URL or a request line."""
     before = text[start - 1] if start else "\n"
+    may_be_request = before in " :：" and text[start - 2] in _REQUEST_ENDS
+    if may_be_request and _REQUEST.search(text, max(0, start - 10), start):
+        return False
     if before == " ":
-        return text[start - 2] not in _REQUEST_ENDS or (
-            _REQUEST.search(text, max(0, start - 10), start) is None
-        )
+        return True
     if before in "/\\":
         head = text[max(0, start - 8) : start]
         bare = head.rstrip("/\\")
         last = bare[-1:]
         return last not in _PATH_CHARS and not (last == ":" and len(head) - len(bare) == 1)
     if not before.isascii():
-        return _PERSONAL.match(text, start) is not None or before in _BEFORE_ROOT
+        return before in _BEFORE_ROOT or _PERSONAL.match(text, start) is not None
     if before not in _PATH_CHARS:
         return (before != "*" or begins_token(text, start)) and not _is_route(text, start, before)
     return (

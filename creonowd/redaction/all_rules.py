@@ -9,6 +9,8 @@ from creonowd.redaction import (
     formats,
     headers,
     labels,
+    layouts,
+    passwords,
     personal,
     vendor_keys,
 )
@@ -21,6 +23,8 @@ RULES = (
     *headers.RULES,
     *labels.RULES,
     *commands.RULES,
+    *passwords.RULES,
+    *layouts.RULES,
     *absolute_paths.RULES,
 )
 

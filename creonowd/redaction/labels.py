@@ -22,7 +22,8 @@ from creonowd.redaction.shape import (
 
 CHINESE_NAMES = (
     "密码", "口令", "密钥", "秘钥", "密匙", "令牌", "私钥", "授权码", "通行码", "访问码", "凭证", "凭据",
-    "密令", "钥匙", "密碼", "金鑰", "憑證", "權杖",
+    "密令", "钥匙", "密碼", "金鑰", "憑證", "權杖", "秘密鍵", "APIキー", "シークレットキー", "シークレット",
+    "アクセスキー", "トークン", "토큰", "API 키", "API키", "비밀키", "비밀 키", "시크릿",
 )  # fmt: skip
 
 ENGLISH_NAMES = (
@@ -33,7 +34,7 @@ ENGLISH_NAMES = (
 PASSWORD_ENDINGS = (
     "password", "passwd", "pwd", "passphrase", "passcode", "passwort", "kennwort", "requirepass",
 )  # fmt: skip
-PASSWORD_WORDS = word_set("pw dbpw userpw rootpw")
+PASSWORD_WORDS = word_set("pw dbpw userpw rootpw bindpw psk mdp")
 SECRET_ENDINGS = (
     "secret",
     "token",
@@ -144,7 +145,7 @@ _IS = (
     r"(?:[ \t]{0,4}+[:：]?(?:(?<=[ \t])|[ \t]{1,4})|(?=[\"'“]))"
 )
 _SHI = (
-    r"(?:就是|是|(?:已经?|被)?(?:重置|更新|修改|变更|變更|更改|设置|設置|設定|[设設改换換变變])"
+    r"(?:就是|是|は|が|는|은|(?:已经?|被)?(?:重置|更新|修改|变更|變更|更改|设置|設置|設定|[设設改换換变變])"
     r"(?:成了?|为了?|為)|叫做?|写的是|为|爲|為)[ \t]{0,2}[:：]?[ \t]{0,2}"
 )
 _JOIN = (
@@ -257,7 +258,7 @@ def _judge(
     start, end = match.span(kind)
     value = match[kind]
     if kind == "bare" and not match["open"].endswith("`"):
-        value = _trim_bare(value, in_query=in_query or strength is Strength.WEAK)
+        value = trim_bare(value, in_query=in_query or strength is Strength.WEAK)
     if strength is Strength.WEAK:
         accepted = _is_weak_value(value, in_query=in_query)
     else:
@@ -281,7 +282,7 @@ def _is_accepted(value: str, match: "re.Match[str]", *, is_flag: bool, digits: b
         unsayable = not is_words(value) or re.search(r"[!@#$%^&*]", value)
         return len(value) >= 8 and is_secret(value) and bool(unsayable)
     if value.startswith("sk-"):
-        return len(value) >= 12 and not is_stand_in(value)
+        return not is_stand_in(value)
     return is_secret(value, digits=digits) or (
         digits and (is_gibberish(value) or _is_word_chain(value))
     )
@@ -301,7 +302,7 @@ def _is_weak_value(value: str, *, in_query: bool) -> bool:
     return is_random(value, _SHORTEST_WEAK) and _DIGITS_AND_MORE.match(value) is not None
 
 
-def _trim_bare(value: str, *, in_query: bool) -> str:
+def trim_bare(value: str, *, in_query: bool) -> str:
     """Cut off what belongs to the sentence, the list or the URL around the value."""
     if value.isalnum():
         return value
@@ -321,16 +322,18 @@ RULES = (
         _english,
         bounded=False,
         swallows=False,
+        wraps=True,
     ),
     RedactionRule(
         "labelled_secret_zh",
-        CHINESE_NAMES,
+        tuple(map(str.lower, CHINESE_NAMES)),
         _chinese_pair(
             f"(?:{'|'.join(CHINESE_NAMES)})(?:[ \\t]?(?:key|secret|token|KEY|Key|Token|Secret))?"
         ),
         _chinese,
         bounded=False,
         swallows=False,
+        wraps=True,
     ),
     RedactionRule(
         "access_key_pair",

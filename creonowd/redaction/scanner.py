@@ -22,6 +22,7 @@ from creonowd.redaction.rules import (
     is_inside_token,
     may_have_escapes,
 )
+from creonowd.redaction.shape import is_random
 from creonowd.text import encode_well_formed, well_formed
 
 NEAR = 4500
@@ -169,7 +170,8 @@ def scan(scanner: Scanner, text: str, changed: Sequence[int] | None = None) -> l
     from them there is nothing new to find.
     """
     hits = _hits(scanner, text) if changed is None else _hits_near(scanner, text, changed)
-    return _merge([*_anchored(scanner, text, hits), *_unanchored(scanner, text)])
+    spans = _merge([*_anchored(scanner, text, hits), *_unanchored(scanner, text)])
+    return [*_with_wrapped_lines(scanner, text, spans)] if spans else spans
 
 
 def anchor_spans(scanner: Scanner, text: str) -> list[MatchSpan]:
@@ -260,6 +262,38 @@ def _unanchored(scanner: Scanner, text: str) -> list[RankedSpan]:
         for match in compile_pattern(scanner.rules[rank].pattern).finditer(text)
         for start, end in scanner.rules[rank].judge(match)
     ]
+
+
+def _with_wrapped_lines(
+    scanner: Scanner, text: str, spans: Sequence[RankedSpan]
+) -> Iterator[RankedSpan]:
+    """Add the lines in which a long key goes on, each as a span of its own.
+
+    They end at the next span, so that no line is looked at twice.
+    """
+    limits = [start for start, _, _ in spans[1:]]
+    for span, limit in zip(spans, [*limits, len(text)], strict=True):
+        yield span
+        _, end, rank = span
+        if limit - end < SHORTEST_WRAPPED or text[end] not in _BEFORE_WRAP:
+            continue
+        if not scanner.rules[rank].wraps:
+            continue
+        while (more := _WRAPPED.match(text, end, limit)) and _is_wrapped(more[1], text, more.end()):
+            end = more.end(1)
+            yield more.start(1), end, rank
+
+
+SHORTEST_WRAPPED = 12
+_BEFORE_WRAP = frozenset("\"'`)\\ \t\r\n")
+_WRAPPED = re.compile(
+    r"[\"'`)]{0,2}[ \t]{0,4}[\\+]?[ \t]{0,4}\r?\n[ \t]{0,40}[\"'(]{0,2}([A-Za-z0-9+/_=-]{12,}+)"
+)
+_LINE_END = re.compile(r"[\"'`),;\\]{0,4}[ \t]{0,8}(?:[\r\n+]|\Z)")
+
+
+def _is_wrapped(line: str, text: str, end: int) -> bool:
+    return _LINE_END.match(text, end) is not None and is_random(line, 12)
 
 
 def lower(text: str) -> str:

@@ -24,6 +24,33 @@ TECHNICAL_TERMS = word_set(
     "x25519 secp256k1 argon2id pbkdf2 bcrypt aes128cbc aes128gcm aes256cbc aes256gcm sm4cbc utf8 utf16 ascii 1password lastpass bitwarden keepass"
 )
 
+FUNCTION_WORDS = word_set(
+    "a an the this that these those and or but if of to in on at by for from with without as is are was "
+    "were be been has have had do does not no never nobody none i you he she it we they my your his her "
+    "its our their what which who where when why how there here see ask must should can could will would "
+    "please enter choose pick use used set get try send sent keep write read look call contact about "
+    "only just same any some all each every than then too very so forgot forgotten new old"
+)
+"""Words of sentences; where one stands, a password does not."""
+
+COMMON_VALUES = word_set(
+    "string str text varchar char bytes buffer boolean bool int integer float number any object array list "
+    "dict map function class void null none nil undefined nan true false yes no on off ok na n/a tbd todo "
+    "fixme required optional hidden visible invalid valid missing incorrect correct wrong right expired "
+    "unchanged changed disabled enabled protected masked redacted removed empty blank default unset unknown "
+    "auto automatic random generated encrypted encoded decoded hash hashed salted plain plaintext clear "
+    "value values input output data args kwargs params props self this user username login account field "
+    "column key keys secret secrets token tokens password passwords passwd pwd pass passphrase passcode pin "
+    "mandatory strict strong weak medium case sensitive below above reset forgot confirm repeat show hide "
+    "example sample dummy placeholder prompt stdin env config settings file vault bearer basic access "
+    "refresh digest oauth readonly secure private public minlength maxlength min max length type name label "
+    "title description error message warning info success failed denied accepted rejected same different "
+    "option options select submit cancel save edit delete update create identifier keyword comment newline "
+    "eof classvar secretstr passwordfield charfield textfield stringfield undefined1 email e-mail phone code "
+    "later soon driving nothing something anything everything maybe sure thanks sorry hello"
+)
+"""What stands behind a label in code, forms and tables without being a secret."""
+
 LONGEST_LOOK = 96
 
 _ENOUGH_IF_SHORT, _ENOUGH_IF_LONG = 0.55, 0.6
@@ -35,6 +62,9 @@ _LETTER = re.compile("[A-Za-z]")
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
 _DIGITS_INSIDE = re.compile(r"[A-Za-z][0-9]+[A-Za-z]|[0-9][A-Za-z]+[0-9]")
 _NAMES_A_SECRET = re.compile(r"passw|pwd|secret|token|key|credential|auth", re.IGNORECASE)
+_VARIABLE = re.compile(
+    r"(?i:passw|pwd|secret|token|credential)|(?:\A|[_.-])(?i:auth|key|pass)(?:\Z|[_.A-Z-])|[a-z](?:Key|Pass|Auth)"
+)
 _MARKS_A_PLACE = re.compile(
     r"x(?:x{7}|(?<![a-z0-9]x)xx+(?![a-z0-9]))|\*\*\*|••|\.\.\.|…|\$[{(]|\{\{|your(?<![a-z]your)(?![a-z]{2})"
     r"|placeholder|change[-_]?me|replace[-_]?(?:me|this|with)|insert[-_]|-here\Z|_here\Z"
@@ -60,6 +90,9 @@ _TERM = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.+-]+@[\w-]+(?:\.[\w-]+)+\Z|www\.", re.IGNORECASE)
+_MAIL_OR_URL = re.compile(
+    r"[a-z][a-z0-9+.-]*://|[\w.+-]+@[\w-]+(?:\.[A-Za-z-]{2,})+\Z", re.IGNORECASE
+)
 _PLACE = re.compile(r"(?:~|\.{1,2})?[\\/]|[A-Za-z]:[\\/]|[\w.-]+/[\w./-]+\.\w{1,5}\Z")
 
 
@@ -191,3 +224,42 @@ def _kinds(value: str) -> tuple[bool, bool, bool]:
         _UPPER.search(value, 0, LONGEST_LOOK) is not None,
         _DIGIT.search(value, 0, LONGEST_LOOK) is not None,
     )
+
+
+def is_common_value(value: str) -> bool:
+    """Return whether a value is a word that forms and code have in the place of a password."""
+    return value.strip("()[]{}<>.,;:!?\"'`*").lower() in COMMON_VALUES
+
+
+def is_plain_value(value: str, *, code: bool = True) -> bool:
+    """Return whether a value may be a password that somebody chose, however short or wordy it is.
+
+    `code`: whether it may also be an expression, which is none.
+    """
+    if not value.isascii() or is_stand_in(value) or is_common_value(value) or _is_term(value):
+        return False
+    if _NUMBER_OR_FLAG.match(value) or (
+        value[0] in "$<{[(%|,;:.=/\\&?!+~" and not has_digit_and_letter(value)
+    ):
+        return False
+    if _MAIL_OR_URL.match(value) or (code and is_reference(value)):
+        return False
+    return not (code and is_code(value))
+
+
+def has_digit_and_letter(value: str) -> bool:
+    """Return whether letters and digits stand together, and not as in a name such as `step_2`."""
+    lower, upper, digit = _kinds(value)
+    if not digit or not (lower or upper):
+        return False
+    return "_" not in value or (lower and upper) or not is_words(value)
+
+
+def has_sign(value: str) -> bool:
+    """Return whether a sign stands inside a value, as nobody writes it in a sentence."""
+    return re.search(r"[A-Za-z0-9][!@#$%^&*+~?=][A-Za-z0-9]", value) is not None
+
+
+def names_a_secret(value: str) -> bool:
+    """Return whether a value has the name of a secret in it, as variables have."""
+    return _VARIABLE.search(value, 0, LONGEST_LOOK) is not None

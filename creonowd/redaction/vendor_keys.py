@@ -10,22 +10,78 @@ from creonowd.redaction.rules import (
     NOTHING,
     UUID,
     WORD,
+    Judge,
     MatchSpan,
     RedactionRule,
     first_group,
+    short_key,
     token,
     unless_a_name,
     unless_words,
     whole,
     with_head,
 )
-from creonowd.redaction.shape import has_mixture, is_stand_in, is_words
+from creonowd.redaction.shape import has_mixture, is_random, is_stand_in, is_words
 
 
 def _aws_key_id(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Spare a continent in capitals; with a digit, or after `AKIA`, it is a key."""
     shouted = match[1].isalpha() and not match[0].startswith("AKIA") and is_words(match[1])
-    return NOTHING if shouted or is_stand_in(match[1]) else (match.span(),)
+    return (
+        NOTHING if shouted or is_stand_in(match[1]) else (match.span(), *_secret_after(match, 40))
+    )
+
+
+def _id_and_secret(length: int) -> Judge:
+    """Take an id together with the secret that stands beside it."""
+    return lambda match: (match.span(), *_secret_after(match, length))
+
+
+def _secret_after(match: "re.Match[str]", length: int) -> Sequence[MatchSpan]:
+    found = _SECRET_BESIDE[length].match(match.string, match.end())
+    if found is None or not has_mixture(found[1]) or is_words(found[1]) or found[1].islower():
+        return NOTHING
+    return (found.span(1),)
+
+
+_SECRET_BESIDE = {
+    length: re.compile(
+        rf"(?=[^A-Za-z0-9])[^\n]{{0,32}}?\n?[^\n]{{0,16}}?(?<![A-Za-z0-9/+])([A-Za-z0-9/+]{{{length}}})(?![A-Za-z0-9/+])"
+    )
+    for length in (30, 32, 40)
+}
+
+
+def _random_segments(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the rest of a webhook's path from the first segment that nobody could guess."""
+    head = match.string[max(0, match.start() - 80) : match.start()]
+    if "://" not in head + match[0] or re.search(r"\s", head.rpartition("://")[2]):
+        return NOTHING
+    place = match.start("path")
+    for segment in match["path"].split("/")[1:]:
+        place += 1
+        if _UUID.match(segment) or is_random(segment, 16):
+            return ((place, match.end("path")),)
+        place += len(segment)
+    return NOTHING
+
+
+def _webhook_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    return NOTHING if is_stand_in(match[1]) or match[1].isalpha() else (match.span(1),)
+
+
+_UUID = re.compile(UUID)
+
+
+def _named_short_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take `sk-test` behind the name of a key."""
+    head = match.string[max(0, match.start() - 24) : match.start()]
+    if is_stand_in(match[1]) or not _KEY_NAME_BEFORE.search(head):
+        return NOTHING
+    return (match.span(1),)
+
+
+_KEY_NAME_BEFORE = re.compile(r"(?i:key|token|secret)[\"']?[ ]{0,2}\Z")
 
 
 def _mixed(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -36,7 +92,11 @@ def _mixed(match: "re.Match[str]") -> Sequence[MatchSpan]:
 
 def _github(kind: str) -> RedactionRule:
     return RedactionRule(
-        f"github_token_{kind}", (f"{kind}_",), rf"{kind}_([A-Za-z0-9_]{{16,255}}+)", unless_a_name
+        f"github_token_{kind}",
+        (f"{kind}_",),
+        rf"{kind}_([A-Za-z0-9]{{12,15}}+(?![A-Za-z0-9_])|[A-Za-z0-9_]{{16,255}}+)",
+        unless_a_name,
+        wraps=True,
     )
 
 
@@ -44,7 +104,19 @@ AI_KEYS = (
     token("anthropic_api_key", "sk-ant-", rf"{WORD}{{20,400}}+"),
     token("openrouter_api_key", "sk-or-", rf"(?:v\d-)?{ALNUM}{{32,128}}+"),
     token("langfuse_secret_key", "sk-lf-", UUID),
-    RedactionRule("openai_api_key_sk", ("sk-",), rf"sk-({WORD}{{16,400}}+)", unless_a_name),
+    RedactionRule(
+        "openai_api_key_sk", ("sk-",), rf"sk-({WORD}{{16,400}}+)", unless_a_name, wraps=True
+    ),
+    RedactionRule("openai_api_key_sk", ("sk-",), rf"sk-({WORD}{{8,15}}+){END}", short_key),
+    RedactionRule(
+        "openai_api_key_sk",
+        ("=sk-", '="sk-', "='sk-", ": sk-", ':"sk-', ': "sk-'),
+        rf"[=:][ ]?[\"']?(sk-{WORD}{{3,15}}+){END}",
+        _named_short_key,
+        bounded=False,
+    ),
+    RedactionRule("google_api_key", ("aiza",), rf"AIza({WORD}{{12,34}}+){END}", short_key),
+    RedactionRule("huggingface_token", ("hf_",), rf"hf_({ALNUM}{{12,29}}+){END}", short_key),
     token("openai_session_sess", "sess-", rf"{ALNUM}{{40}}"),
     token("google_api_key", "AIza", rf"{WORD}{{35,39}}+"),
     token("google_api_key", "AQ.", rf"Ab8{WORD}{{40,60}}+"),
@@ -71,9 +143,14 @@ AI_KEYS = (
     token("coze_access_token", "pat_", rf"{ALNUM}{{60,68}}+"),
     token("qianfan_api_key", "bce-v3/ALTAK", rf"-?{ALNUM}{{16,32}}/{HEX}{{32,64}}+"),
     token("qianfan_access_key", "ALTAK", rf"-?{ALNUM}{{16,40}}+"),
-    token("tencent_secret_id", "AKID", rf"{ALNUM}{{28,40}}+"),
     RedactionRule(
-        "alibaba_access_key_id", ("ltai",), rf"LTAI(?!x{{4}}){ALNUM}{{12,26}}+{END}", whole
+        "tencent_secret_id", ("akid",), rf"AKID(?!x{{4}}){ALNUM}{{28,40}}+{END}", _id_and_secret(32)
+    ),
+    RedactionRule(
+        "alibaba_access_key_id",
+        ("ltai",),
+        rf"LTAI(?!x{{4}}){ALNUM}{{12,26}}+{END}",
+        _id_and_secret(30),
     ),
     token("volcengine_access_key", "AKLT", rf"{ALNUM}{{30,70}}+"),
     RedactionRule(
@@ -87,6 +164,14 @@ AI_KEYS = (
 CODE_HOSTS = (
     *map(_github, ("ghp", "gho", "ghu", "ghs", "ghr")),
     token("github_fine_grained_pat", "github_pat_", r"[A-Za-z0-9_]{36,255}+"),
+    RedactionRule(
+        "github_fine_grained_pat",
+        ("github_pat_",),
+        rf"github_pat_([A-Za-z0-9_]{{12,35}}+){END}",
+        short_key,
+    ),
+    RedactionRule("gitlab_token", ("glpat-",), rf"glpat-({WORD}{{12,19}}+){END}", short_key),
+    RedactionRule("npm_token", ("npm_",), rf"npm_({ALNUM}{{12,29}}+){END}", short_key),
     RedactionRule(
         "gitlab_token",
         (
@@ -125,6 +210,12 @@ CHATS = (
         ("xoxb-", "xoxp-", "xoxa-", "xoxr-", "xoxs-", "xoxe-", "xoxe.", "xoxc-", "xoxd-"),
         r"xox[a-z][.-](?:xox[bp]-)?[A-Za-z0-9%/+=-]{20,400}+",
         _mixed,
+    ),
+    RedactionRule(
+        "slack_token",
+        ("xoxb-", "xoxp-", "xoxa-", "xoxs-"),
+        rf"xox[abps]-([A-Za-z0-9-]{{8,19}}+){END}",
+        short_key,
     ),
     token("slack_app_token", "xapp-", r"\d-[A-Z0-9]{6,20}-\d{8,16}-[A-Za-z0-9]{32,128}+"),
     RedactionRule(
@@ -177,6 +268,12 @@ SERVICES = (
         ("sk_live_", "sk_test_", "rk_live_", "rk_test_"),
         rf"[sr]k_(?:live|test)_{ALNUM}{{16,255}}+",
         _mixed,
+    ),
+    RedactionRule(
+        "stripe_secret_key",
+        ("sk_live_", "sk_test_", "rk_live_", "rk_test_"),
+        rf"[sr]k_(?:live|test)_({ALNUM}{{7,15}}+){END}",
+        short_key,
     ),
     token("stripe_webhook_secret", "whsec_", r"[A-Za-z0-9+/]{24,80}+={0,2}"),
     token("sendgrid_api_key", "SG.", rf"{WORD}{{16,32}}\.{WORD}{{32,64}}+"),
@@ -246,6 +343,7 @@ CLOUDS = (
         rf"A(?:KIA|SIA|BIA|CCA)([A-Z0-9]{{16}}){END}",
         _aws_key_id,
     ),
+    RedactionRule("aws_access_key_id", ("akia",), rf"AKIA([A-Z0-9]{{12,15}}){END}", short_key),
     token("aws_bedrock_api_key", "ABSK", r"[A-Za-z0-9+/]{100,200}+={0,2}"),
     RedactionRule(
         "azure_client_secret",
@@ -285,4 +383,22 @@ CLOUDS = (
     ),
 )
 
-RULES = AI_KEYS + CODE_HOSTS + CHATS + SERVICES + CLOUDS
+OTHER_WEBHOOKS = (
+    RedactionRule(
+        "webhook_url",
+        ("hook",),
+        r"hook[A-Za-z0-9.-]{0,60}(?P<path>(?:/[\w.@~-]{1,160}){1,8})",
+        _random_segments,
+        bounded=False,
+    ),
+    RedactionRule(
+        "webhook_url",
+        ("hooks/catch/", "/with/key/", ".ftqq.com/", "api.day.app/"),
+        r"(?:hooks/catch/(?=[0-9]{4,12}/)|/with/key/|\.ftqq\.com/(?=SCT|SCU|sctp)|api\.day\.app/)"
+        r"([A-Za-z0-9_-]{7,64}+(?:/[A-Za-z0-9]{5,16}(?=[/\s?\"']|\Z)|))",
+        _webhook_key,
+        bounded=False,
+    ),
+)
+
+RULES = AI_KEYS + CODE_HOSTS + CHATS + SERVICES + CLOUDS + OTHER_WEBHOOKS

@@ -2,7 +2,9 @@
 
 import base64
 
-from creonowd.redaction import PLACEHOLDER
+import pytest
+
+from creonowd.redaction import PLACEHOLDER, redact
 from tests.redaction.samples import fake_secret, wrong_redactions
 
 TOKEN = fake_secret("{A40}")
@@ -30,3 +32,20 @@ def test_the_secret_goes_and_the_header_stays() -> None:
     )
 
     assert not wrong, "\n".join(wrong)
+
+
+@pytest.mark.parametrize("length", [4000, 4090, 5000, 100_000])
+def test_a_cookie_longer_than_a_header_should_be_goes_whole(length: int) -> None:
+    value = fake_secret(f"{{A{length}}}")
+
+    redacted = redact(f"Cookie: theme=dark; sid={value}; lang=en\nok").text
+
+    assert redacted == f"Cookie: theme=dark; sid={PLACEHOLDER}; lang=en\nok"
+
+
+def test_a_header_of_many_sessions_is_read_to_its_end() -> None:
+    values = [fake_secret("{A90}", number) for number in range(2000)]
+
+    redacted = redact("Cookie: " + "; ".join(f"sid={value}" for value in values)).text
+
+    assert redacted == "Cookie: " + "; ".join([f"sid={PLACEHOLDER}"] * len(values))

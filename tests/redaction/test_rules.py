@@ -15,6 +15,12 @@ HOSTILE = (
     "'/home/", '"C:\\a b', " -u a:", "mysql -p a ", "file:///a ", "C:\\a b c d e ", "/Users/A B C D E ",
     "password=a.b.", "密码（", "<password>", "sk-sk-", "a:b@tcp(", "basic aaaaaaaaaaaa", "signature=",
     fake_secret("sk-{A20} "), fake_secret("password={A9}\n"), "/home/lisi/x.md ", "ｓｋ－", '" + "a',
+    "a,password\n", "a,password\nb,c\n", "| a | password |\n|---|---|\n| b | Xy9k3Qz8 |\n", "password\nXy9k3Qz8\n",
+    "mnemonic: ", "seed phrase: lamp orbit velvet canyon ", "12 words (", "a:b1@a.bc ", "@a.b", "密码从a1b改成c2d",
+    "use Xy9k3 as the password ", "<password>Xy9k3</password>", "<key>password</key><string>", "hook/", "://hook/a",
+    "wifi:P:", '"name": "sid", "value": "', "Bo: password?\nMei: Xy9k3Qz8\n", "backup codes: 1234-5678 ",
+    "sk-aB3xZ9kQ2mN7pL4rT8vW\naB3xZ9kQ2mN7pL4rT8vW\n", "mysql -p", "net user ", ":543", "$1$", "pin is ", "login: a/",
+    "パスワードは", "otpauth://a", "admin/", "log in with a and ", "echo a:b|chpasswd", "-----BEGIN OpenVPN Static key V1-----",
 )  # fmt: skip
 
 
@@ -42,6 +48,9 @@ def test_every_pattern_has_an_example() -> None:
         "json_web_token", "labelled_secret", "labelled_secret_zh", "private_key_pem",
         "private_key_putty", "request_signature", "session_cookie", "slack_webhook_url",
         "unc_abs_path", "unix_abs_path", "url_credentials", "wecom_webhook_url", "windows_abs_path",
+        "credential_pair", "labelled_password", "labelled_pin", "otp_secret", "password_hash",
+        "pgpass_password", "recovery_code", "recovery_phrase", "secret_below_label",
+        "secret_in_answer", "secret_in_column", "secret_in_markup", "webhook_url", "wifi_password",
     }  # fmt: skip
 
     assert {rule.pattern_id for rule in RULES} == vendors | elsewhere

@@ -1,5 +1,6 @@
 """Documents are split where no secret lies, and at the same places wherever one looks."""
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -90,3 +91,28 @@ def test_a_private_key_without_an_end_goes_on_to_the_next() -> None:
 
     assert (first[0], second[0]) == (text.index(BEGIN), text.rindex(BEGIN))
     assert min(first[1], second[1]) > len(text)
+
+
+def is_ever_split(above: str, below: str) -> bool:
+    """Try many last letters: they decide which of eight line ends is a split point."""
+    texts = (f"{above[:-1]}{chr(0x4E00 + n)}{above[-1]}\n{below}\n" for n in range(64))
+    return any(
+        text.index(below) in {point.at for point in split_points(text, 0, len(text))}
+        for text in texts
+    )
+
+
+@pytest.mark.parametrize(
+    ("above", "below"),
+    [
+        ("密码见下。", "Lm48xqPt"),
+        ("The password is below.", "Mk3pLw9sZq"),
+        ("Bo: what's the password?", "Mei: Gr8ful-Otter"),
+        ("mei,kW92nnd1,old.", "bo,plum-tree,new."),
+        ("| mei | kW92nnd1 | old.", "| bo | plum-tree | new."),
+        ("mei\tkW92nnd1\told.", "bo\tplum-tree\tnew."),
+    ],
+)
+def test_what_names_a_secret_is_not_split_from_it(above: str, below: str) -> None:
+    assert not is_ever_split(above, below)
+    assert is_ever_split("She left, and it rained.", below)

@@ -1,0 +1,318 @@
+"""Secrets that stand apart from their name: on a line below it, in its column, in an element after it.
+
+A table is read from its header, whichever column has the name of a secret.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from creonowd.redaction.labels import Strength, strength_of
+from creonowd.redaction.passwords import HAN_LABELS
+from creonowd.redaction.rules import NOTHING, PLACEHOLDER, MatchSpan, RedactionRule
+from creonowd.redaction.shape import (
+    FUNCTION_WORDS,
+    has_digit_and_letter,
+    has_sign,
+    is_common_value,
+    is_passphrase,
+    is_plain_value,
+    is_random,
+    is_reference,
+    is_secret,
+    is_stand_in,
+)
+
+LONGEST_HEAD = 60
+LONGEST_ROW = 2048
+LONGEST_CELL = 40
+MOST_EMPTY_ROWS = 64
+MOST_COLUMNS = 64
+
+_NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
+_NAMES = ("password", "passwd", "pwd", "passphrase", "passcode", "token", "secret", "key", "pass")
+_COMMON_HAN = (
+    "密码", "密碼", "口令", "密钥", "令牌", "私钥", "授权码", "パスワード", "秘密鍵", "비밀번호", "암호",
+)  # fmt: skip
+_NAME = rf"(?P<name>(?i:{'|'.join(_NAMES)})s?|(?:{'|'.join(_COMMON_HAN)}))"
+_BEFORE_VALUE_BELOW = ("\n", "\r", ":\n", ":\r", "**", ":**")
+_BEFORE_NEXT_CELL = (*',;|\t\n\r"', " |")
+_BEFORE_ANSWER = ("?", "？", "\n", "\r", "多少", "是多", "是什", "是啥", "发", "给我")
+
+
+def _followed(names: Sequence[str], endings: Sequence[str]) -> tuple[str, ...]:
+    """Write anchors that say already what must stand behind a name; others cost nothing then."""
+    return tuple(name.lower() + ending for name in names for ending in endings)
+
+
+_LINE = r"[ \t]{0,8}\r?\n"
+_VALUE_BELOW = (
+    r"(?:[ \t]?[(（][^()（）\n]{0,24}[)）]|[ \t]\[[^\[\]\n]{0,24}\]|)[*_`]{0,3}"
+    r"(?:[ \t]?(?:is|are|as)?[ \t]?(?:below|follows)|如下|在下面|见下)?[.:：。]{0,1}[*_`]{0,3}"
+    rf"{_LINE}(?:[-=]{{3,60}}{_LINE})?(?:{_LINE}){{0,2}}(?:[ \t]{{0,8}}(?:```|~~~)[a-z]{{0,12}}{_LINE})?"
+    r"[ \t]{0,12}(?:(?:[-*+>•]|[0-9]{1,2}[.)])[ \t]{1,4})?(?P<marks>[*_`\"']{0,3})(?P<value>[!-~]{4,128}+)"
+    r"[ \t]{0,8}(?=\r?\n|\Z)"
+)
+_DATE_OR_VERSION = re.compile(r"v?[0-9]+(?:[-./:][0-9]+)+\Z")
+_HEADING_ONLY = re.compile(r"[^\n\t|,;!?，。；！？]{0,60}\Z")
+
+
+def _below(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    start = match.start()
+    line = match.string.rfind("\n", max(0, start - LONGEST_HEAD), start) + 1
+    if not line and start > LONGEST_HEAD:
+        return NOTHING
+    if not _HEADING_ONLY.match(match.string, line, start):
+        return NOTHING
+    strength = _strength(match)
+    value = match["value"].rstrip("*_`\"'" if match["marks"] else "")
+    if strength < Strength.SECRET or not _is_below(value, strength):
+        return NOTHING
+    return ((match.start("value"), match.start("value") + len(value)),)
+
+
+def _strength(match: "re.Match[str]") -> Strength:
+    """Return the strength of the whole name that ends here, with the word before it."""
+    name = match["name"]
+    if not name.isascii():
+        return Strength.PASSWORD if name.endswith(HAN_LABELS) else Strength.SECRET
+    head = match.string[max(0, match.start() - LONGEST_HEAD) : match.start()]
+    apart = head.rstrip(_NAME_CHARS)
+    own = head[len(apart) :] + name.removesuffix("s")
+    strength = strength_of(own)
+    if strength is Strength.PASSWORD or not apart.endswith(" "):
+        return strength
+    before = apart.rstrip(" ")
+    return max(strength, strength_of(f"{before[len(before.rstrip(_NAME_CHARS)) :]} {own}"))
+
+
+def _is_below(value: str, strength: Strength) -> bool:
+    if is_reference(value) or not is_plain_value(value) or _DATE_OR_VERSION.match(value):
+        return False
+    if strength is Strength.SECRET:
+        return is_random(value, 12)
+    if value.isdigit():
+        return len(value) >= 6
+    if has_digit_and_letter(value) or (has_sign(value) and len(value) >= 6):
+        return len(value) >= 5 and not value.endswith((":", "：", ","))
+    return value.islower() and "_" not in value and is_passphrase(value, 3)
+
+
+def _answer(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take what somebody in a chat answers to a question for the password."""
+    start, value = match.start(), match["value"]
+    line = match.string.rfind("\n", max(0, start - LONGEST_HEAD), start) + 1
+    first = line or max(0, start - LONGEST_HEAD)
+    question = match.string[first : match.end("question")]
+    if not _SPEAKER.match(question) or not _QUESTION.search(question):
+        return NOTHING
+    if not is_plain_value(value) or _DATE_OR_VERSION.match(value):
+        return NOTHING
+    is_sure = has_digit_and_letter(value) or (value.isdigit() and len(value) >= 4)
+    return (match.span("value"),) if is_sure or has_sign(value) else NOTHING
+
+
+_TIME = r"(?:\[?[0-9]{1,4}[-/.: ]?[0-9:. -]{1,16}\]?[ \t]{1,2})?"
+_SPEAKER = re.compile(rf"{_TIME}<?[\w .-]{{1,24}}(?:>|[:：])[ \t]?(?![/\\])")
+_QUESTION = re.compile(
+    r"[?？][\"”]?[ \t]{0,4}\Z|\b(?:what|whats|send|give|tell|need)\b|多少|发我|发一下|给我|告诉|什么|啥|教えて|뭐|알려",
+    re.IGNORECASE,
+)
+
+
+def _element(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the content of `<password>`, of an element so named, and of the one after its `<key>`."""
+    start = match.start("name")
+    head = match.string[max(0, start - LONGEST_HEAD) : start]
+    apart = head.rstrip(_NAME_CHARS + ":")
+    name = (head[len(apart) :] + match["name"]).rpartition(":")[2]
+    strength = strength_of(name)
+    if not apart.endswith(("<", "<key>", 'name="', "name='", 'key="', "key='")):
+        return NOTHING
+    kind = "content" if match["content"] is not None else "attribute"
+    value = match[kind].strip()
+    if strength < Strength.SECRET or not value or not _is_cell(value, strength):
+        return NOTHING
+    start = match.start(kind) + match[kind].index(value)
+    return ((start, start + len(value)),)
+
+
+def _column(match: "re.Match[str]") -> Sequence[MatchSpan]:
+    """Take the values of all columns with a secret's name, down to the end of the table."""
+    text, place = match.string, match.start()
+    start = text.rfind("\n", max(0, place - LONGEST_ROW), place) + 1
+    end = _line_end(text, place)
+    if (not start and place > LONGEST_ROW) or end < 0:
+        return NOTHING
+    header = text[start:end]
+    if text.startswith(header, text.find("\n", end) + 1):
+        return NOTHING
+    delimiter = _delimiter(header)
+    names = [_cell_text(header, cell) for cell in _cells(header, delimiter)] if delimiter else []
+    if not 2 <= len(names) <= MOST_COLUMNS or not _is_header(names):
+        return NOTHING
+    strengths = {column: _header_strength(name) for column, name in enumerate(names)}
+    secret = {column: found for column, found in strengths.items() if found >= Strength.SECRET}
+    return tuple(_secret_cells(text, end, delimiter, names, secret)) if secret else NOTHING
+
+
+def _secret_cells(
+    text: str, end: int, delimiter: str, names: Sequence[str], secret: Mapping[int, Strength]
+) -> Iterator[MatchSpan]:
+    """Yield the values of columns, row by row, until one has other cells or is the header again."""
+    first_column, misses = min(secret), 0
+    for row_start, row in _rows(text, end, delimiter):
+        cells = _cells(row, delimiter)
+        if len(cells) != len(names) or misses >= MOST_EMPTY_ROWS:
+            return
+        if _cell_text(row, cells[first_column]) == names[first_column]:
+            return
+        misses += 1
+        for column, strength in secret.items():
+            first, last = _trimmed(row, cells[column])
+            value = row[first:last]
+            if value == PLACEHOLDER:
+                misses = 0
+            elif _is_cell(value, strength):
+                misses = 0
+                yield row_start + first, row_start + last
+
+
+def _rows(text: str, end: int, delimiter: str) -> Iterator[tuple[int, str]]:
+    """Yield the start and the text of each row below a header; not the line that Markdown draws."""
+    while (start := text.find("\n", end) + 1) > 0 and (end := _line_end(text, start)) >= 0:
+        row = text[start:end]
+        if delimiter != "|" or row.strip("|-: \t"):
+            yield start, row
+        if end == len(text):
+            return
+
+
+def _line_end(text: str, place: int) -> int:
+    """Find the end of a line without its break; -1 if it is too long."""
+    end = text.find("\n", place, place + LONGEST_ROW)
+    if end < 0:
+        return len(text) if len(text) - place <= LONGEST_ROW else -1
+    return end - 1 if text[end - 1] == "\r" else end
+
+
+def _delimiter(header: str) -> str:
+    if header.lstrip().startswith("|"):
+        return "|"
+    return next((sign for sign in "\t,;|" if sign in header), "")
+
+
+def _cells(row: str, delimiter: str) -> list[MatchSpan]:
+    """List where the cells of a row are; of a Markdown row without its outer bars."""
+    first, last = 0, len(row)
+    if delimiter == "|":
+        first += len(row) - len(row.lstrip(" \t|"))
+        last = len(row.rstrip(" \t")) - (1 if row.rstrip(" \t").endswith("|") else 0)
+        if row.lstrip().startswith("|"):
+            first = row.index("|") + 1
+    if last < first:
+        return []
+    pattern = _CELLS[delimiter]
+    return [match.span() for match in pattern.finditer(row, first, last)]
+
+
+_CELLS = {
+    sign: re.compile(
+        rf"(?:(?<={re.escape(sign)})|(?<!.))(?:[ ]?\"(?:[^\"]|\"\")*+\"[ ]?(?={re.escape(sign)}|\Z)|[^{re.escape(sign)}]*+)"
+    )
+    for sign in "\t,;|"
+}
+
+
+def _trimmed(row: str, cell: MatchSpan) -> MatchSpan:
+    """Narrow a cell to what is in it, without blanks, quotes and backticks."""
+    first, last = cell
+    inside = row[first:last]
+    bare = inside.strip(" \t\"'`*")
+    first += inside.find(bare) if bare else 0
+    return first, first + len(bare)
+
+
+def _cell_text(row: str, cell: MatchSpan) -> str:
+    first, last = _trimmed(row, cell)
+    return row[first:last]
+
+
+def _is_header(names: Sequence[str]) -> bool:
+    """Distinguish the names of columns from a sentence with commas."""
+    return all(
+        len(name) <= LONGEST_CELL
+        and len(words) <= 4
+        and FUNCTION_WORDS.isdisjoint(words)
+        and not name.endswith((".", "!", "?", "。", "！", "？", ":", "："))
+        for name in names
+        for words in [name.lower().split()]
+    )
+
+
+def _header_strength(name: str) -> Strength:
+    if not name or name.endswith(("钥匙",)):
+        return Strength.NONE
+    if name.endswith(HAN_LABELS):
+        return Strength.PASSWORD
+    return strength_of(name)
+
+
+def _is_cell(value: str, strength: Strength) -> bool:
+    if len(value) < 3 or is_stand_in(value) or is_common_value(value) or not value.isascii():
+        return False
+    words = value.lower().split()
+    if len(words) > 1:
+        return len(words) <= 4 and has_sign(value) and FUNCTION_WORDS.isdisjoint(words)
+    if strength is Strength.SECRET:
+        return is_secret(value) or (len(value) >= 8 and has_digit_and_letter(value))
+    return is_plain_value(value, code=False) and value.lower() not in FUNCTION_WORDS
+
+
+RULES = (
+    RedactionRule(
+        "secret_below_label",
+        (
+            *_followed(_NAMES, (*_BEFORE_VALUE_BELOW, " (", " is below", " follows")),
+            *_followed(("passwords", "tokens", "secrets", "keys"), _BEFORE_VALUE_BELOW),
+            *_followed(_COMMON_HAN, (*_BEFORE_VALUE_BELOW, "：\n", "：\r", "（", "如下", "在下面")),
+        ),
+        rf"{_NAME}{_VALUE_BELOW}",
+        _below,
+        bounded=False,
+        swallows=False,
+        wraps=True,
+    ),
+    RedactionRule(
+        "secret_in_answer",
+        _followed(
+            ("password", "pwd", " pass", " pw", "密码", "口令"),
+            _BEFORE_ANSWER,
+        ),
+        rf"(?i)(?:[ ]?p(?:ass(?:word|phrase)?|wd?)|密码|口令|비밀번호|パスワード)(?P<question>[^\r\n]{{0,24}})\r?\n{_TIME}<?[\w .-]{{1,24}}(?:>|[:：])[ \t]?"
+        r"(?P<value>[!-~]{4,64}+)[ \t]{0,4}(?=\r?\n|\Z)",
+        _answer,
+        bounded=False,
+        swallows=False,
+    ),
+    RedactionRule(
+        "secret_in_markup",
+        (
+            *_followed(_NAMES, ("<", ">", '">', '" ', "'>", "' ")),
+            *_followed(("<password", "<pass", ":password"), " "),
+        ),
+        r"(?i)[<:]?(?P<name>password|passwd|pwd|passphrase|passcode|pass|token|secret|key)(?:"
+        r"(?:</key>\s{0,32}<string>|[\"']?(?:\s[^<>\n]{0,80})?>\s{0,16}(?:<value>)?)(?P<content>[^<>\n]{1,128})</"
+        r"|[\"']\s{1,8}value=[\"'](?P<attribute>[^\"'\n]{1,128})[\"'])",
+        _element,
+        bounded=False,
+        swallows=False,
+    ),
+    RedactionRule(
+        "secret_in_column",
+        _followed((*_NAMES, *_COMMON_HAN), _BEFORE_NEXT_CELL),
+        rf"{_NAME}[\"'`*)\] \t]{{0,24}}(?=[,;|\t\r\n])",
+        _column,
+        bounded=False,
+        swallows=False,
+    ),
+)
