@@ -9,6 +9,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 
 BENCHMARKS = {
     "assemble": "an assembly beside one count of its text, and the specification's milliseconds",
+    "attack": "floods and other attacks: withstood, memory, an owner's worst ping; [KIND …]",
     "faults": "kills during every kind of write, and every other fault; [KILLS] [SEED]",
     "files": "context files beside ripgrep, `re` and plain reads; [--quick]",
     "history": "a turn of a long conversation as the conversation grows",

@@ -1,0 +1,378 @@
+"""What hostile clients, pages and strangers get out of a daemon: one row for each kind of attack.
+
+`scripts/bench attack [KIND …]` runs every kind, or those whose name contains a word that is given.
+Each has a daemon of its own. Another process pings it as an owner meanwhile, and its memory and
+descriptors are sampled. An attempt is withstood if it was refused, answered within its bounds or
+ended, as its kind demands. Everything stays on the loopback and ends by itself.
+"""
+
+import contextlib
+import json
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Generator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import psutil
+
+from benchmarks.novel import chinese, make_project
+from creonowd.cli.client import Client
+from creonowd.daemon import endpoint
+from testing.clients import daemon_command, environment
+
+START_SECONDS = 60.0
+SETTLE_SECONDS = 2.0
+SAMPLE_SECONDS = 0.02
+PING_SECONDS = 0.01
+ANSWER_SECONDS = 60.0
+MEGABYTE = 1 << 20
+LARGEST_MESSAGE = 10 * MEGABYTE
+
+FLOOD_STRANGERS = 300
+HALF_HANDSHAKES = 1500
+USUAL_DESCRIPTORS = 1024
+GUESSERS = 64
+RIGHT_TOKENS = 50
+NOTIFICATIONS = 300_000
+UNREAD_REPLIES = 256
+BATCHES = 5
+DOCUMENTS = 60
+
+
+class Tally(NamedTuple):
+    """How often something was tried, and how often that came to nothing."""
+
+    attempts: int
+    withstood: int
+
+
+class Target:
+    """A daemon under attack, and the ways in."""
+
+    def __init__(self, folder: Path, process: psutil.Process) -> None:
+        self.folder = folder
+        self.user_data = folder / "user data"
+        self.process = process
+        found = endpoint.read(self.user_data)
+        if found is None:
+            raise FileNotFoundError(self.user_data)
+        self._ways = {way.transport: way for way in found.endpoints}
+        self.token = str(self._ways["tcp"].token)
+        self.unix = self._ways["unix"].address
+        self.root = folder / "novel"
+        make_project(self.root, chinese())
+        with self.owner() as owner:
+            made = owner.request("project:create", {"rootPath": str(self.root)})
+            self.project_id: str = made["projectId"]
+            place = {"documentId": "chapters/001.md", "cursorPosition": 0, "query": "雨"}
+            search = {"projectId": self.project_id, **place, "limit": 1, "wait": True}
+            owner.request("context:retrieve", search)
+
+    @contextlib.contextmanager
+    def owner(self) -> Generator[Client]:
+        """Connect as an owner."""
+        with socket.socket(socket.AF_UNIX) as line:
+            line.settimeout(ANSWER_SECONDS)
+            line.connect(self.unix)
+            with line.makefile("rwb") as stream:
+                yield Client(stream, stream)  # pyright: ignore[reportArgumentType]
+
+    @contextlib.contextmanager
+    def renderer(self) -> Generator[socket.socket]:
+        """Connect as a page does: over TCP, with a renderer's token."""
+        with self.owner() as owner:
+            token = owner.request("session:grant", {"role": "renderer"})["token"]
+        with self.stranger() as line:
+            line.sendall(request("initialize", {"token": token}))
+            read_reply(line)
+            yield line
+
+    def stranger(self) -> socket.socket:
+        """Connect over TCP, without a token."""
+        host, _, port = self._ways["tcp"].address.rpartition(":")
+        return socket.create_connection((host, int(port)), ANSWER_SECONDS)
+
+    def visitor(self) -> socket.socket:
+        """Connect to the port of the WebSocket and the pages."""
+        address = self._ways["websocket"].address.removeprefix("ws://").partition("/")[0]
+        host, _, port = address.rpartition(":")
+        return socket.create_connection((host, int(port)), ANSWER_SECONDS)
+
+
+def request(method: str, params: Any, number: int | str | None = 1) -> bytes:
+    """Spell a request; without a number, a notification."""
+    message = {"jsonrpc": "2.0", "method": method, "params": params}
+    named = message if number is None else {**message, "id": number}
+    return msgspec.json.encode(named) + b"\n"
+
+
+def read_reply(line: socket.socket) -> dict[str, Any]:
+    """Read one reply; {} if the connection ends instead."""
+    data = bytearray()
+    with contextlib.suppress(OSError):
+        while not data.endswith(b"\n"):
+            piece = line.recv(MEGABYTE)
+            if not piece:
+                break
+            data += piece
+    return json.loads(data) if data else {}
+
+
+def error_code(reply: dict[str, Any]) -> str:
+    """Return the code of a reply that failed; empty if it did not."""
+    return reply.get("error", {}).get("data", {}).get("code", "")
+
+
+def push(line: socket.socket, data: bytes) -> None:
+    """Send as much as the daemon takes; it may stop reading, or close."""
+    line.settimeout(0.2)
+    with contextlib.suppress(OSError):
+        line.sendall(data)
+    with contextlib.suppress(OSError):
+        line.settimeout(ANSWER_SECONDS)
+
+
+def strangers_that_never_read(target: Target) -> Tally:
+    """Ask for refusals of 60 KB, which repeat the id of a request, and leave them unread."""
+    refused = request("app:health", {}, "x" * 60_000) * 100
+    with contextlib.ExitStack() as opened:
+        for _ in range(FLOOD_STRANGERS):
+            with contextlib.suppress(OSError):
+                push(opened.enter_context(target.stranger()), refused)
+        with target.owner() as owner:
+            answered = owner.request("app:ping")["pong"]
+    return Tally(FLOOD_STRANGERS, FLOOD_STRANGERS if answered else 0)
+
+
+def half_handshakes(target: Target) -> Tally:
+    """Begin to ask for a WebSocket, and say no more."""
+    if sys.platform == "linux":
+        target.process.rlimit(psutil.RLIMIT_NOFILE, (USUAL_DESCRIPTORS, USUAL_DESCRIPTORS))
+    with contextlib.ExitStack() as opened:
+        withstood = 0
+        for _ in range(HALF_HANDSHAKES):
+            with contextlib.suppress(OSError):
+                opened.enter_context(target.visitor()).sendall(b"GET /rpc HTTP/1.1\r\nHost: x\r\n")
+            with contextlib.suppress(OSError), target.owner() as owner:
+                withstood += owner.request("app:ping")["pong"]
+    return Tally(HALF_HANDSHAKES, withstood)
+
+
+def right_token_among_wrong_ones(target: Target) -> Tally:
+    """Guess tokens while somebody shows a right one."""
+    over = threading.Event()
+
+    def guess() -> None:
+        while not over.is_set():
+            with contextlib.suppress(OSError), target.stranger() as line:
+                line.settimeout(0.05)
+                line.sendall(request("initialize", {"token": "wrong"}))
+                line.recv(4096)
+
+    guessers = [threading.Thread(target=guess, daemon=True) for _ in range(GUESSERS)]
+    for guesser in guessers:
+        guesser.start()
+    admitted = 0
+    for _ in range(RIGHT_TOKENS):
+        with contextlib.suppress(OSError), target.stranger() as line:
+            line.sendall(request("initialize", {"token": target.token}))
+            admitted += "result" in read_reply(line)
+    over.set()
+    for guesser in guessers:
+        guesser.join()
+    return Tally(RIGHT_TOKENS, admitted)
+
+
+def forbidden_notifications(target: Target) -> Tally:
+    """Notify, as a page, a channel that only owners may call."""
+    one = request("viewer:open", {}, None)
+    with target.renderer() as line:
+        for _ in range(NOTIFICATIONS // 1000):
+            line.sendall(one * 1000)
+        line.sendall(request("app:ping", {}))
+        answered = "result" in read_reply(line)
+    written = sum(file.stat().st_size for file in (target.user_data / "logs").iterdir())
+    return Tally(NOTIFICATIONS, NOTIFICATIONS if answered and written < MEGABYTE else 0)
+
+
+def replies_that_nobody_reads(target: Target) -> Tally:
+    """Ask for a megabyte each, and read none."""
+    big = target.root / ".creonow" / "rules" / "big.md"
+    big.write_text("雨下了一夜。\n" * (MEGABYTE // 20), encoding="utf-8")
+    params = {"projectId": target.project_id, "path": ".creonow/rules/big.md"}
+    with target.owner() as owner:
+        owner.request("context:creonow:rules:read", params)
+    asked = (request("context:creonow:rules:read", params, n) for n in range(UNREAD_REPLIES))
+    with target.renderer() as line:
+        push(line, b"".join(asked))
+        time.sleep(SETTLE_SECONDS)
+        with target.owner() as owner:
+            answered = owner.request("app:ping")["pong"]
+    return Tally(UNREAD_REPLIES, UNREAD_REPLIES if answered else 0)
+
+
+def batches_of_ones(target: Target) -> Tally:
+    """Send ten megabytes of requests that are none."""
+    batch = b"[" + b"1," * (LARGEST_MESSAGE // 2 - 2) + b"1]\n"
+    return _refused(target, [batch] * BATCHES)
+
+
+def lists_in_an_untyped_field(target: Target) -> Tally:
+    """Send ten megabytes of empty lists where a value may have any form."""
+    lists = b"[" + b"[]," * (LARGEST_MESSAGE // 3 - 200) + b"[]]"
+    call = b'{"jsonrpc":"2.0","id":1,"method":"context:tool:compress","params":'
+    payload = {"projectId": target.project_id, "tool": "x", "conversationId": "c"}
+    fields = msgspec.json.encode(payload)[:-1] + b',"result":'
+    return _refused(target, [call + fields + lists + b"}}\n"] * BATCHES)
+
+
+def lone_surrogates(target: Target) -> Tally:
+    """Send ten megabytes of halves of characters."""
+    call = b'{"jsonrpc":"2.0","id":1,"method":"tokens:count","params":{"texts":["'
+    halves = rb"\ud800" * (LARGEST_MESSAGE // 6 - 40)
+    return _refused(target, [call + halves + b'"]}}\n'] * BATCHES)
+
+
+def _refused(target: Target, messages: list[bytes]) -> Tally:
+    """Send messages as a page, and count those that get an error for a reply."""
+    withstood = 0
+    for message in messages:
+        with target.renderer() as line:
+            line.sendall(message)
+            withstood += error_code(read_reply(line)) not in {"", "INTERNAL"}
+    return Tally(len(messages), withstood)
+
+
+def open_documents(target: Target) -> Tally:
+    """Open documents of nine megabytes as a page."""
+    kept = 0
+    with target.renderer() as line:
+        for number in range(DOCUMENTS):
+            text = {"documentId": f"{number}.md", "version": 1, "text": "x" * (9 * MEGABYTE)}
+            line.sendall(request("context:document:sync", {"projectId": target.project_id, **text}))
+            kept += "result" in read_reply(line)
+    return Tally(DOCUMENTS, DOCUMENTS if kept * 9 <= 50 else DOCUMENTS - kept)
+
+
+class Kind(NamedTuple):
+    """One row of the table: a name, and the attack."""
+
+    name: str
+    attack: Callable[[Target], Tally]
+
+
+KINDS = (
+    Kind("strangers that never read", strangers_that_never_read),
+    Kind("half WebSocket handshakes", half_handshakes),
+    Kind("a right token among wrong ones", right_token_among_wrong_ones),
+    Kind("forbidden notifications of a page", forbidden_notifications),
+    Kind("replies of 1 MB that nobody reads", replies_that_nobody_reads),
+    Kind("a batch of 10 MiB of `1`", batches_of_ones),
+    Kind("10 MiB of `[]`, lists in an untyped field", lists_in_an_untyped_field),
+    Kind("10 MiB of lone surrogates", lone_surrogates),
+    Kind("open documents of 9 MB", open_documents),
+)
+
+
+def main(argv: list[str]) -> None:
+    """Print a table with a row for each kind of attack."""
+    chosen = [one for one in KINDS if not argv or any(word in one.name for word in argv)]
+    print(
+        "| attack | attempts | withstood | memory at most | kept after | descriptors kept "
+        "| log | worst ping of an owner |\n|---|---|---|---|---|---|---|---|"
+    )
+    for kind in chosen:
+        print(_row(kind), flush=True)
+
+
+def _row(kind: Kind) -> str:
+    with tempfile.TemporaryDirectory() as folder, _daemon(Path(folder)) as target:
+        watch = _Watch(target)
+        with watch:
+            tally = kind.attack(target)
+            time.sleep(SETTLE_SECONDS)
+        log = sum(file.stat().st_size for file in (target.user_data / "logs").iterdir())
+    return (
+        f"| {kind.name} | {tally.attempts} | {tally.withstood} | +{watch.peak} MB "
+        f"| +{watch.kept} MB | {watch.descriptors:+} | {log // 1024} KB | {watch.ping:.0f} ms |"
+    )
+
+
+@contextlib.contextmanager
+def _daemon(folder: Path) -> Generator[Target]:
+    user_data = folder / "user data"
+    command = daemon_command(user_data, "--socket", "--tcp", "0", "--websocket", "0")
+    with subprocess.Popen(command, env=environment()) as process:
+        try:
+            deadline = time.monotonic() + START_SECONDS
+            while endpoint.read(user_data) is None:
+                if time.monotonic() > deadline:
+                    raise TimeoutError
+                time.sleep(0.02)
+            yield Target(folder, psutil.Process(process.pid))
+        finally:
+            process.terminate()
+
+
+class _Watch:
+    """What the daemon uses while the block runs, and how long its owner waits."""
+
+    def __init__(self, target: Target) -> None:
+        self._process = target.process
+        call = f"from {__name__} import print_worst_ping; print_worst_ping({target.unix!r})"
+        self._pinger = subprocess.Popen(
+            [sys.executable, "-c", call],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            env=environment(),
+        )
+        assert self._pinger.stdout is not None
+        self._pinger.stdout.readline()
+        self._over = threading.Event()
+        self._sampling = threading.Thread(target=self._sample, daemon=True)
+        self._memory = self._process.memory_info().rss
+        self._descriptors = self._process.num_fds()
+        self.peak = self.kept = self.descriptors = 0
+        self.ping = 0.0
+
+    def __enter__(self) -> None:
+        self._sampling.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._sampling.join()
+        self.kept = self._grown()
+        self.descriptors = self._process.num_fds() - self._descriptors
+        with self._pinger as pinger:
+            self.ping = float(pinger.communicate(b"over\n")[0])
+
+    def _sample(self) -> None:
+        while not self._over.wait(SAMPLE_SECONDS):
+            self.peak = max(self.peak, self._grown())
+
+    def _grown(self) -> int:
+        return max(0, self._process.memory_info().rss - self._memory) // MEGABYTE
+
+
+def print_worst_ping(address: str) -> None:
+    """Ping until something comes on stdin; print the milliseconds of the slowest answer."""
+    over = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.readline(), over.set()), daemon=True).start()
+    worst = 0.0
+    with socket.socket(socket.AF_UNIX) as line:
+        line.connect(address)
+        with line.makefile("rwb") as stream:
+            client = Client(stream, stream)  # pyright: ignore[reportArgumentType]
+            client.request("app:ping")
+            print("ready", flush=True)
+            while not over.wait(PING_SECONDS):
+                began = time.perf_counter()
+                client.request("app:ping")
+                worst = max(worst, time.perf_counter() - began)
+    print(1000 * worst)
