@@ -20,6 +20,7 @@ from creonowd.settings import Settings
 LOG_FOLDER = "logs"
 LOG_FILE = "main.log"
 PAUSE_SECONDS = 0.1
+MOST_QUEUED = 10_000
 
 _listeners: list[logging.handlers.QueueListener] = []
 
@@ -111,10 +112,20 @@ class _QueueHandler(logging.handlers.QueueHandler):
         self, lines: queue.SimpleQueue[logging.LogRecord | None], at_once: threading.Event
     ) -> None:
         super().__init__(lines)
+        self._lines = lines
         self._at_once = at_once
+        self.dropped = 0
 
     def enqueue(self, record: logging.LogRecord) -> None:
-        """Queue a record."""
+        """Queue a record; drop and count it while more wait than a disk can be behind with."""
+        if self._lines.qsize() >= MOST_QUEUED:
+            self.dropped += 1
+            return
+        if self.dropped:
+            dropped, self.dropped = self.dropped, 0
+            warning = logging.WARNING
+            text = f"log_lines_dropped: {dropped}"
+            super().enqueue(logging.LogRecord(__name__, warning, "", 0, text, None, None))
         super().enqueue(record)
         if record.levelno >= logging.WARNING:
             self._at_once.set()

@@ -21,11 +21,18 @@ VOLATILE_KEYS = frozenset({"timestamp", "requestId", "nonce"})
 """Keys whose values differ with every call of a host, though nothing else does."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-_SURROGATE_ESCAPES = re.compile(
-    rb"(?<!\\)(?P<backslashes>(?:\\\\)*+)"
-    rb"(?:\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
-    rb"|(?P<lone>\\u[dD][89a-fA-F][0-9a-fA-F]{2}))"
+_MOST_LONE_SURROGATES = 10_000
+_MOST_SURROGATES = 200_000
+_HIGH = rb"\\u[dD][89abAB][0-9a-fA-F][0-9a-fA-F]"
+_LOW = rb"\\u[dD][c-fC-F][0-9a-fA-F][0-9a-fA-F]"
+# A half without its other half, or behind one whose backslash may itself be escaped.
+_LONE_ESCAPE = re.compile(
+    rb"\\u[dD](?:[89abAB][0-9a-fA-F][0-9a-fA-F](?!%(low)s)"
+    rb"|[c-fC-F][0-9a-fA-F][0-9a-fA-F]"
+    rb"(?:(?<!%(high)s%(low)s)|(?P<doubtful>(?<=\\%(high)s%(low)s))))"
+    % {b"high": _HIGH, b"low": _LOW}
 )
+_ESCAPE_BYTES = 6
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -90,12 +97,24 @@ def well_formed_value(value: Any) -> Any:
 
 
 def well_formed_json(body: bytes) -> bytes:
-    r"""Replace each lone `\ud83d` in a JSON text by `\ufffd`, and nothing else."""
-    return _SURROGATE_ESCAPES.sub(_replace_lone, body)
+    r"""Replace each lone `\ud83d` in a JSON text by `\ufffd`, and nothing else.
 
-
-def _replace_lone(escape: re.Match[bytes]) -> bytes:
-    return escape["backslashes"] + rb"\ufffd" if escape["lone"] else escape.group()
+    Where there are more than a text can have by accident, none is replaced.
+    """
+    if body.count(rb"\ud") + body.count(rb"\uD") > _MOST_SURROGATES:
+        return body
+    parts: list[bytes] = []
+    end = 0
+    for count, found in enumerate(_LONE_ESCAPE.finditer(body)):
+        if count >= _MOST_LONE_SURROGATES:
+            return body
+        half = found.start() - (_ESCAPE_BYTES if found["doubtful"] is not None else 0)
+        before = body[end:half]
+        is_escaped = (len(before) - len(before.rstrip(b"\\"))) % 2 == 1
+        if is_escaped == (found["doubtful"] is not None):
+            parts.append(body[end : found.start()])
+            end = found.end()
+    return rb"\ufffd".join([*parts, body[end:]])
 
 
 def is_json(text: str) -> bool:

@@ -122,3 +122,19 @@ def test_a_full_disk_costs_the_line_and_fails_nobody_else(
         logs.close()
 
     assert capfd.readouterr() == ("", "")
+
+
+def test_lines_that_the_disk_cannot_follow_are_dropped_and_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(logs, "MOST_QUEUED", 0)
+    logs.configure(tmp_path, Settings())
+    log = structlog.stdlib.get_logger("part")
+    for _ in range(7):
+        log.info("something_happened")
+    monkeypatch.setattr(logs, "MOST_QUEUED", 10)
+    log.info("the_last")
+
+    dropped, last = lines(tmp_path)
+
+    assert (dropped["event"], last["event"]) == ("log_lines_dropped: 7", "the_last")

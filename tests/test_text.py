@@ -67,6 +67,25 @@ def test_a_json_text_keeps_whole_pairs_and_loses_lone_surrogates() -> None:
     assert well_formed_json(body) == rb'{"\ufffd": ["\ud83d\ude00", "\\ud83d", "\\\ufffd"]}'
 
 
+@pytest.mark.parametrize(
+    ("body", "mended"),
+    [
+        (rb"\ud83d\ud83d\ude00", rb"\ufffd\ud83d\ude00"),
+        (rb"\ud83d\ude00\ude00", rb"\ud83d\ude00\ufffd"),
+        (rb"\\ud83d\ude00", rb"\\ud83d\ufffd"),
+        (rb"\\\ud83d\ude00", rb"\\\ud83d\ude00"),
+        (rb"\uDBFF\uDFFF\uDBFF", rb"\uDBFF\uDFFF\ufffd"),
+    ],
+)
+def test_only_a_half_without_its_other_half_is_replaced(body: bytes, mended: bytes) -> None:
+    assert well_formed_json(body) == mended
+
+
+@pytest.mark.parametrize("body", [rb"\ud800" * 20_000, rb"\ud83d\ude00" * 200_000 + rb"\ud800"])
+def test_more_halves_than_a_text_has_by_accident_are_left(body: bytes) -> None:
+    assert well_formed_json(body) == body
+
+
 def test_a_value_is_made_well_formed_in_keys_and_members() -> None:
     value = {"a\ud83d": ["\ude00", {"b": "😀"}, 1, None]}
 

@@ -1,4 +1,4 @@
-"""Access: what a token allows, for how long, and how slowly one can be guessed."""
+"""Access: what a token allows, for how long, and how slowly a wrong one is answered."""
 
 import hashlib
 import hmac
@@ -10,9 +10,6 @@ from creonowd.clock import Clock
 from creonowd.rpc.channel import Channel, Role
 
 REFUSAL_SECONDS = 1.0
-CHECK_SECONDS = 0.02
-FREE_GUESSES = 5
-MAX_GUESSES = 30
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -140,45 +137,35 @@ def _digest(token: str) -> bytes:
 
 
 class TokenThrottle:
-    """Slow guessing down: count wrong tokens, and forget one each second.
+    """Answer wrong tokens slowly, one a second for all connections; a right one is never held up.
 
-    Beyond `FREE_GUESSES` each check takes `CHECK_SECONDS`, one after the other for all connections.
+    A token has 256 random bits: what keeps guesses from succeeding is their number, not their pace.
     """
 
-    def __init__(self, grants: Grants, clock: Clock) -> None:
-        self.waiting: set[str] = set()
+    def __init__(self, grants: Grants) -> None:
+        self.suspects: set[str] = set()
         self._grants = grants
-        self._clock = clock
-        self._guesses = 0.0
-        self._counted_at = clock.monotonic()
-        self._turn = anyio.Lock()
         self._refusal = anyio.Lock()
+        self._unlogged = 0
 
     async def redeem(self, token: str, peer: str) -> Grant | None:
-        """Return the grant of a token; None if it is wrong, at most once a second for all callers.
+        """Return the grant of a token at once; None, after a while, if it is wrong.
 
-        A caller that is cancelled while it waits learns nothing about its token.
+        Meanwhile the peer is among the `suspects`, who make room for other strangers first.
         """
-        grant = await self._redeem_in_turn(token, peer)
+        grant = self._grants.redeem(token)
         if grant is None:
-            self._guesses = min(self._recent_guesses() + 1, MAX_GUESSES)
-            log.warning("token_refused", peer=peer)
-            async with self._refusal:
-                await anyio.sleep(REFUSAL_SECONDS)
+            self.suspects.add(peer)
+            try:
+                await self._refuse(peer)
+            finally:
+                self.suspects.discard(peer)
         return grant
 
-    async def _redeem_in_turn(self, token: str, peer: str) -> Grant | None:
-        self.waiting.add(peer)
-        try:
-            async with self._turn:
-                if self._recent_guesses() >= FREE_GUESSES:
-                    await anyio.sleep(CHECK_SECONDS)
-                return self._grants.redeem(token)
-        finally:
-            self.waiting.discard(peer)
-
-    def _recent_guesses(self) -> float:
-        now = self._clock.monotonic()
-        self._guesses = max(0.0, self._guesses - (now - self._counted_at))
-        self._counted_at = now
-        return self._guesses
+    async def _refuse(self, peer: str) -> None:
+        self._unlogged += 1
+        async with self._refusal:
+            if self._unlogged:
+                log.warning("token_refused", peer=peer, times=self._unlogged)
+                self._unlogged = 0
+            await anyio.sleep(REFUSAL_SECONDS)

@@ -29,7 +29,7 @@ def as_daemon_error(error: Exception, channel: str, clock: Clock) -> DaemonError
         if isinstance(cause, OSError) and cause.errno in _DISK_ERRORS:
             return _log_disk_error(disk_error(cause, "a file"), channel)
         if isinstance(cause, DaemonError):
-            return _log_disk_error(cause, channel)
+            return _without_frames(_log_disk_error(cause, channel))
         if isinstance(cause, msgspec.ValidationError):
             return invalid_payload(cause)
     reference = clock.new_id("err")
@@ -39,6 +39,12 @@ def as_daemon_error(error: Exception, channel: str, clock: Clock) -> DaemonError
         f"Something went wrong inside the daemon; main.log has it under {reference}.",
         reference=reference,
     )
+
+
+def _without_frames(error: DaemonError) -> DaemonError:
+    """Cut an error off from where it was raised: its frames would keep a whole payload in memory."""
+    error.__context__ = None
+    return error.with_traceback(None)
 
 
 def _log_disk_error(error: DaemonError, channel: str) -> DaemonError:

@@ -24,6 +24,8 @@ MESSAGES_PER_TURN = 64
 PAUSE_FACTOR = 4
 UNAUTHENTICATED_MESSAGE_BYTES = 64 * 1024
 UNAUTHENTICATED_IN_FLIGHT = 8
+UNAUTHENTICATED_UNREAD_BYTES = 32 * 1024
+STRANGER_SECONDS = 1.5
 
 
 class Connection:
@@ -105,7 +107,7 @@ class Connection:
         self.outbox.framing = Framing.WHOLE
         oversized = OversizedMessage(size=len(body), head=body[:4096], tail=body[-512:])
         self._handle(oversized if len(body) > self.largest_message else Frame(body=body))
-        self._resume_or_pause()
+        self.resume_or_pause()
 
     def finish(self) -> None:
         """Handle the end of the input; what was asked is still answered."""
@@ -115,6 +117,14 @@ class Connection:
         for event in self._splitter.finish():
             self._handle(event)
         self.close_if_done()
+        if self.grant is None and self.requests.in_flight:
+            self.server.tasks.start_soon(self._leave_stranger)
+
+    async def _leave_stranger(self) -> None:
+        """End the connection of a stranger that is gone and has shown no right token."""
+        await anyio.sleep(STRANGER_SECONDS)
+        if self.grant is None and self.connected:
+            self.abort()
 
     def disconnect(self) -> None:
         """Handle the loss of the client: stop its requests and forget it."""
@@ -135,13 +145,17 @@ class Connection:
         """Send events and start requests that waited for the client to read again."""
         self.outbox.relieve()
         self.requests.start_waiting()
-        if not self._pumping:
-            self._wire.resume()
+        self.resume_or_pause()
 
     def close(self) -> None:
         """Flush and end the connection; unread input is dropped."""
         self._splitter.stop()
         self._wire.close()
+
+    def abort(self) -> None:
+        """End the connection at once; what either side has not read is dropped."""
+        self._splitter.stop()
+        self._wire.abort()
 
     def close_if_done(self) -> None:
         """End the connection once a client that sends no more has all its answers."""
@@ -171,9 +185,15 @@ class Connection:
             callback()
 
     def send(self, message: dict[str, Any] | None) -> None:
-        """Send a reply, unless there is none or the client is gone."""
-        if message is not None and self.connected:
-            self.outbox.send(message)
+        """Send a reply, unless there is none or the client is gone.
+
+        A stranger that leaves more than a little unread is disconnected.
+        """
+        if message is None or not self.connected:
+            return
+        self.outbox.send(message)
+        if self.grant is None and self._wire.buffered() > UNAUTHENTICATED_UNREAD_BYTES:
+            self.abort()
 
     def refuse(self, to: Any, error: DaemonError, sink: Sink) -> None:
         """Answer a message that did not become a request."""
@@ -191,14 +211,15 @@ class Connection:
                 self._wire.defer(self._pump)
                 return
         self._pumping = False
-        self._resume_or_pause()
+        self.resume_or_pause()
 
-    def _resume_or_pause(self) -> None:
-        """Read on, unless the client leaves too many answers unread."""
-        if self._wire.buffered() < self.server.settings.max_outbound_bytes * PAUSE_FACTOR:
-            self._wire.resume()
-        else:
+    def resume_or_pause(self) -> None:
+        """Read on, unless the client leaves too many answers unread or has asked for too much."""
+        unread = self.server.settings.max_outbound_bytes * PAUSE_FACTOR
+        if self._pumping or self._wire.buffered() >= unread or self.requests.is_full:
             self._wire.pause()
+        else:
+            self._wire.resume()
 
     def _handle(self, event: Event) -> None:
         if not self.connected:
@@ -231,7 +252,7 @@ class Connection:
 
     def _receive(self, message: messages.IncomingMessage) -> None:
         if isinstance(message, Batch):
-            replies = _BatchReplies(len(message.items), self.outbox.send)
+            replies = _BatchReplies(len(message.items), self.send)
             for item in message.items:
                 self._receive_one(item, replies.add)
         else:

@@ -4,6 +4,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
+from functools import cache
 from typing import Any, cast
 
 import msgspec
@@ -17,6 +18,7 @@ VERSION = "2.0"
 LARGE = 64 * 1024
 METHOD_SEARCH_BYTES = 1024
 ID_SEARCH_BYTES = 64 * 1024
+MOST_VALUES = 250_000
 
 _NO_BYTES = Raw(b"")
 _ENCODER = msgspec.json.Encoder()
@@ -33,13 +35,14 @@ Id = int | float | str | None
 class Request(msgspec.Struct, frozen=True):
     """A call, or a notification (`id` unset) that gets no reply.
 
-    `payload` is set when the params were decoded together with the rest.
+    `payload` is set when the params were decoded together with the rest; `size` is theirs then.
     """
 
     method: str
     params: Raw
     id: Id | UnsetType = UNSET
     payload: Payload | None = None
+    size: int = 0
 
 
 class Response(msgspec.Struct, frozen=True):
@@ -76,7 +79,7 @@ class _Envelope(msgspec.Struct):
 
 
 _ENVELOPE = msgspec.json.Decoder(_Envelope)
-_ITEMS = msgspec.json.Decoder(list[Raw])
+_NO_ITEM = Raw(b"")
 
 
 def decode(body: bytes | bytearray, max_batch: int) -> IncomingMessage:
@@ -84,6 +87,23 @@ def decode(body: bytes | bytearray, max_batch: int) -> IncomingMessage:
     if len(body) <= LARGE and not _is_utf8(body):
         return _parse_error(body, "The message is not UTF-8.")
     return _decode_batch(body, max_batch) if body[:1] == b"[" else _decode_one(body)
+
+
+def has_too_many_values(body: bytes | bytearray) -> bool:
+    """Return whether so many small values are in it that decoding them would hold everyone up.
+
+    Counts what begins or separates values outside of strings; a value has two bytes at least.
+    """
+    if len(body) <= 2 * MOST_VALUES or _count_values(body) <= MOST_VALUES:
+        return False
+    unescaped = body.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in body else body
+    if unescaped.count(b'"') > 4 * MOST_VALUES:
+        return True
+    return _count_values(b"".join(unescaped.split(b'"')[::2])) > MOST_VALUES
+
+
+def _count_values(text: bytes | bytearray) -> int:
+    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def _is_utf8(body: bytes | bytearray) -> bool:
@@ -124,9 +144,19 @@ def _classify(envelope: _Envelope) -> Request | Response | Invalid:
     return _invalid_request(number, "A message needs a `method`, or a `result` or `error`.")
 
 
+@cache
+def _batch_decoder(max_batch: int) -> msgspec.json.Decoder[Any]:
+    """Return a decoder that stops at the first item too many, before it has made any more."""
+    fields = [(f"item{number}", Raw, _NO_ITEM) for number in range(max_batch)]
+    form = msgspec.defstruct("Items", fields, array_like=True, forbid_unknown_fields=True)
+    return msgspec.json.Decoder(form)
+
+
 def _decode_batch(body: bytes | bytearray, max_batch: int) -> IncomingMessage:
     try:
-        items = _ITEMS.decode(body)
+        decoded = msgspec.structs.astuple(_batch_decoder(max_batch).decode(body))
+    except msgspec.ValidationError:
+        return _invalid_request(None, f"A batch may hold {max_batch} requests at most.")
     except msgspec.DecodeError as error:
         whole = well_formed_json(bytes(body))
         if whole != body:
@@ -134,13 +164,10 @@ def _decode_batch(body: bytes | bytearray, max_batch: int) -> IncomingMessage:
         return _parse_error(body, f"{error}.")
     except RecursionError:
         return _parse_error(body, "The message is nested too deeply.")
+    items = [bytes(item) for item in decoded if item is not _NO_ITEM]
     if not items:
         return _invalid_request(None, "A batch must hold at least one request.")
-    if len(items) > max_batch:
-        return _invalid_request(
-            None, f"A batch may hold {max_batch} requests at most, not {len(items)}."
-        )
-    return Batch([_decode_one(bytes(item)) for item in items])
+    return Batch([_decode_one(item) for item in items])
 
 
 def _parse_error(body: bytes | bytearray, text: str) -> Invalid:
@@ -151,11 +178,17 @@ def _invalid_request(number: Id, text: str) -> Invalid:
     return Invalid(number, DaemonError(ErrorCode.INVALID_REQUEST, text))
 
 
-def decode_large(body: bytes | bytearray, channels: Mapping[str, Channel]) -> Request | None:
+def decode_large(
+    body: bytes | bytearray, channels: Mapping[str, Channel]
+) -> Request | Invalid | None:
     """Decode a request and its payload in one pass, if its first bytes name the channel.
 
     None for any other message; `decode` then handles it.
     """
+    if has_too_many_values(body):
+        text = f"The message has more than {MOST_VALUES} values; send a long one as a text."
+        error = DaemonError(ErrorCode.IPC_PAYLOAD_TOO_LARGE, text, limitValues=MOST_VALUES)
+        return Invalid(recover_id(bytes(body[:ID_SEARCH_BYTES]), bytes(body[-512:])), error)
     method = _METHOD.search(body, 0, METHOD_SEARCH_BYTES)
     channel = None if method is None else channels.get(method[1].decode("utf-8", "replace"))
     if channel is None or may_have_meta(body):
@@ -166,7 +199,8 @@ def decode_large(body: bytes | bytearray, channels: Mapping[str, Channel]) -> Re
         return None
     if message.jsonrpc != VERSION or message.method != channel.name:
         return None
-    return Request(channel.name, Raw(), message.id, Payload(message.params, NO_META, 0))
+    payload = Payload(message.params, NO_META, 0)
+    return Request(channel.name, Raw(), message.id, payload, len(body))
 
 
 def recover_id(head: bytes, tail: bytes = b"") -> Id:

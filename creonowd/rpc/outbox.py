@@ -54,6 +54,10 @@ class Wire(Protocol):
         """Flush and end the connection."""
         ...
 
+    def abort(self) -> None:
+        """End the connection at once, and drop what the client has not read."""
+        ...
+
 
 class Outbox:
     """The outgoing half of one connection."""

@@ -1,5 +1,6 @@
 """The requests of one connection: accept or refuse, run within a deadline, answer once, measure."""
 
+import math
 from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
@@ -16,7 +17,7 @@ from creonowd.errors import DaemonError, ErrorCode, Language
 from creonowd.model import Model
 from creonowd.rpc import messages
 from creonowd.rpc.boundary import as_daemon_error
-from creonowd.rpc.channel import NO_META, Channel, Deadline, Meta, Payload
+from creonowd.rpc.channel import NO_META, Channel, Deadline, Meta, Payload, Role
 from creonowd.rpc.messages import Request
 
 if TYPE_CHECKING:
@@ -26,12 +27,16 @@ if TYPE_CHECKING:
 LATENCIES = 1024
 CANCEL = "$/cancelRequest"
 PROGRESS = "$/progress"
+LATE_SECONDS = 0.25
+RENDERER_RUNNING = 6
+RENDERER_BYTES = 16 * 1024 * 1024
 ALLOWED_WHILE_STOPPING = frozenset({"exit", "shutdown", "app:ping"})
 
 Sink = Callable[[dict[str, Any] | None], None]
 
 log = structlog.stdlib.get_logger(__name__)
 _reporter: ContextVar[Callable[[Any], None] | None] = ContextVar("reporter", default=None)
+_current: ContextVar["PendingRequest | None"] = ContextVar("current", default=None)
 
 
 def report_progress(value: Any) -> None:
@@ -60,8 +65,12 @@ class PendingRequest:
         self.channel = channel
         self.meta: Meta = NO_META
         self.answered = False
+        self.waits_for_turn = False
+        self.size = _size(request)
         self._stop_reason: StopReason | None = None
         self._scope: anyio.CancelScope | None = None
+        self._late_at = math.inf
+        self._payload = request.payload
         self._sink = sink
         self._language = language
 
@@ -73,8 +82,16 @@ class PendingRequest:
 
     def read(self) -> Payload:
         """Decode the payload, and keep its fields about the request itself."""
-        payload = self.request.payload or self.channel.payload.read(self.request.params)
-        self.meta = payload.meta
+        if self._payload is None:
+            self._payload = self.channel.payload.read(self.request.params)
+        self.meta = self._payload.meta
+        return self._payload
+
+    def take(self) -> Payload:
+        """Return the payload and keep it no longer: a timer may still know of the request."""
+        payload = self.read()
+        self._payload = None
+        self.request = Request(self.request.method, Raw(), self.request.id)
         return payload
 
     def stop(self, reason: StopReason) -> None:
@@ -82,6 +99,17 @@ class PendingRequest:
         self._stop_reason = self._stop_reason or reason
         if self._scope is not None:
             self._scope.cancel()
+            self.fail_after(0)
+
+    def fail_after(self, seconds: float | None) -> None:
+        """Set when it is late: the time is up, and yet a thread that works for it has not ended."""
+        if seconds is not None:
+            self._late_at = anyio.current_time() + seconds + LATE_SECONDS
+
+    def fail_if_late(self, now: float) -> None:
+        """Answer at last; what the thread returns is dropped."""
+        if now >= self._late_at:
+            self.fail(self.stop_error())
 
     def scope(self, seconds: float | None) -> anyio.CancelScope:
         """Open the scope that the work runs in; it ends with the deadline or with `stop`."""
@@ -117,6 +145,13 @@ class PendingRequest:
         self._sink(None if silent else message(self.request.id))
 
 
+def _size(request: Request) -> int:
+    if request.payload is not None:
+        return request.size
+    with memoryview(request.params) as view:
+        return view.nbytes
+
+
 def _envelope(error: DaemonError, language: Language) -> dict[str, Any]:
     """Return a failure as the renderer sees it."""
     message = messages.error_object(error, language)["message"]
@@ -134,6 +169,10 @@ class Requests:
         self._waiting: deque[PendingRequest] = deque()
         self._postponed = 0
         self._session: Any = None
+        self._running = 0
+        self._watched = False
+        self._refusals: Counter[str] = Counter()
+        self.bytes_in_flight = 0
 
     @property
     def in_flight(self) -> int:
@@ -169,10 +208,32 @@ class Requests:
             pending.fail(error)
             return
         self._pending[pending.key] = pending
-        if self._connection.outbox.congested:
-            self._waiting.append(pending)
-        else:
+        self.bytes_in_flight += pending.size
+        pending.waits_for_turn = self._connection.role is not Role.OWNER and self._is_short(pending)
+        if self._may_start(pending):
             self._start(pending)
+        else:
+            self._waiting.append(pending)
+
+    @property
+    def is_full(self) -> bool:
+        """Whether the payloads of a page's requests fill the memory that it may use."""
+        return self.bytes_in_flight > RENDERER_BYTES and self._connection.role is not Role.OWNER
+
+    def _is_short(self, pending: PendingRequest) -> bool:
+        """Return whether a request has the usual deadline, so that others may wait for it."""
+        channel: Channel | None = pending.channel
+        if pending.channel.envelope:
+            try:
+                channel = self._server.channels.get(pending.read().params.channel)
+            except DaemonError:
+                channel = None
+        return channel is not None and not channel.inline and channel.deadline is Deadline.REQUEST
+
+    def _may_start(self, pending: PendingRequest) -> bool:
+        if self._connection.outbox.congested:
+            return False
+        return not pending.waits_for_turn or self._running < RENDERER_RUNNING
 
     def _cancel(self, request: Request) -> None:
         try:
@@ -224,13 +285,7 @@ class Requests:
                 ErrorCode.UNAUTHENTICATED, "Send `initialize` with a valid token first."
             )
         if not grant.allows(channel):
-            forbidden = channel.refusal is ErrorCode.FORBIDDEN
-            log.warning(
-                "channel_forbidden" if forbidden else channel.refusal.lower(),
-                channel=channel.name,
-                role=self._connection.role,
-                peer=self._connection.id,
-            )
+            self._log_refusal(channel)
             raise DaemonError(
                 channel.refusal,
                 f"A {self._connection.role} connection may not call {channel.name}.",
@@ -238,10 +293,32 @@ class Requests:
                 required=channel.role,
             )
 
+    def _log_refusal(self, channel: Channel) -> None:
+        """Log the first refusal of a channel on this connection, the tenth, the hundredth and so on."""
+        self._refusals[channel.name] += 1
+        times = self._refusals[channel.name]
+        if str(times).strip("0") != "1":
+            return
+        forbidden = channel.refusal is ErrorCode.FORBIDDEN
+        log.warning(
+            "channel_forbidden" if forbidden else channel.refusal.lower(),
+            channel=channel.name,
+            role=self._connection.role,
+            peer=self._connection.id,
+            times=times,
+        )
+
     def start_waiting(self) -> None:
-        """Start the requests that waited for the client to read again."""
-        while self._waiting and not self._connection.outbox.congested:
-            self._start(self._waiting.popleft())
+        """Start the requests that waited for the client to read, or for others of it to end."""
+        waiting = self._waiting
+        for _ in range(len(waiting)):
+            if waiting is not self._waiting:
+                return
+            pending = waiting.popleft()
+            if self._may_start(pending):
+                self._start(pending)
+            else:
+                waiting.append(pending)
 
     def stop(self, reason: StopReason) -> None:
         """Stop everything in flight; waiting requests are answered at once."""
@@ -256,8 +333,23 @@ class Requests:
         self._server.metrics.start(pending.channel.name)
         if pending.channel.inline:
             self._run_inline(pending)
-        else:
-            self._server.tasks.start_soon(self._run, pending)
+            return
+        self._running += pending.waits_for_turn
+        self._server.tasks.start_soon(self._run, pending)
+        if not self._watched:
+            self._watched = True
+            self._server.tasks.start_soon(self._watch)
+
+    async def _watch(self) -> None:
+        """Answer the requests that are late, while there are any at all."""
+        try:
+            while self._pending:
+                await anyio.sleep(LATE_SECONDS)
+                now = anyio.current_time()
+                for pending in list(self._pending.values()):
+                    pending.fail_if_late(now)
+        finally:
+            self._watched = False
 
     def _run_inline(self, pending: PendingRequest) -> None:
         start = self._server.clock.monotonic()
@@ -280,10 +372,13 @@ class Requests:
             error = as_daemon_error(raised, pending.channel.name, self._server.clock)
             pending.fail(error)
         finally:
+            self._running -= pending.waits_for_turn
             self._finish(pending, start, error)
+            if self._waiting:
+                self.start_waiting()
 
     def _params(self, pending: PendingRequest) -> Any:
-        payload = pending.read()
+        payload = pending.take()
         self._server.metrics.counters["payload.unknown_fields"] += payload.unknown
         return payload.params
 
@@ -300,7 +395,10 @@ class Requests:
         token = pending.meta.progress_token
         if token is not None:
             _reporter.set(partial(self._send_progress, pending, token))
-        with pending.scope(self._seconds(pending.channel, pending.meta.timeout_ms)):
+        seconds = self._seconds(pending.channel, pending.meta.timeout_ms)
+        _current.set(pending)
+        pending.fail_after(seconds)
+        with pending.scope(seconds):
             return await pending.channel.handler(self._get_session(), params)
         raise pending.stop_error()
 
@@ -325,7 +423,11 @@ class Requests:
         self._forget(pending)
 
     def _forget(self, pending: PendingRequest) -> None:
-        self._pending.pop(pending.key, None)
+        was_full = self.is_full
+        if self._pending.pop(pending.key, None) is not None:
+            self.bytes_in_flight -= pending.size
+        if was_full:
+            self._connection.resume_or_pause()
         self._connection.close_if_done()
 
     async def invoke(self, name: str, payload: Raw) -> Any:
@@ -355,9 +457,15 @@ class Requests:
         with anyio.CancelScope() as scope:
             if seconds is not None:
                 scope.deadline = anyio.current_time() + seconds
+                self._fail_outer_after(seconds)
             result = channel.handler(self._get_session(), payload.params)
             return result if channel.inline else await result
         raise DaemonError(ErrorCode.TIMEOUT)
+
+    def _fail_outer_after(self, seconds: float) -> None:
+        """Let the request that invoked a channel fail with it."""
+        if (outer := _current.get()) is not None:
+            outer.fail_after(seconds)
 
 
 class ChannelMetrics(Model):

@@ -79,7 +79,7 @@ class Server:
         self.host = host
         self.metrics = Metrics()
         self.grants = Grants(clock)
-        self.throttle = TokenThrottle(self.grants, clock)
+        self.throttle = TokenThrottle(self.grants)
         self.stopping = anyio.Event()
         self.exiting = anyio.Event()
         self.reason = ""
@@ -118,13 +118,13 @@ class Server:
         return connection
 
     def _limit_unauthenticated(self) -> None:
-        """Close the oldest connection without rights, unless its token is being checked."""
+        """End the oldest connection without rights; those with a wrong token go first."""
         without = [one for one in self.connections if one.grant is None]
         if len(without) <= MAX_UNAUTHENTICATED:
             return
-        unchecked = (one for one in without[:-1] if one.id not in self.throttle.waiting)
-        surplus = next(unchecked, without[-1])
-        surplus.close()
+        suspects = (one for one in without if one.id in self.throttle.suspects)
+        surplus = next(suspects, without[0])
+        surplus.abort()
         self.forget(surplus)
 
     def forget(self, connection: Connection) -> None:

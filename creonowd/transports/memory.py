@@ -66,3 +66,8 @@ class MemoryWire:
             self.closed = True
             # The server may close it before `connect` has returned the connection.
             self.defer(lambda: self.connection.disconnect())  # noqa: PLW0108
+
+    def abort(self) -> None:
+        """End the connection in the next turn, and drop what was not delivered."""
+        self._unread.clear()
+        self.close()

@@ -23,6 +23,9 @@ BACKLOG = 1024
 READ_BYTES = 64 * 1024
 SEND_BUFFER_BYTES = 512 * 1024
 
+# One for all connections: what is read into it is copied before the next read.
+_READ_BUFFER = memoryview(bytearray(READ_BYTES))
+
 Admit = Callable[[asyncio.Transport], Grant | None]
 
 
@@ -35,7 +38,6 @@ class StreamWire(asyncio.BufferedProtocol):
         self._admit = admit
         self._transport: asyncio.Transport | None = None
         self._batch = WriteBatch(self._send, asyncio.get_running_loop().call_soon)
-        self._buffer = memoryview(bytearray(READ_BYTES))
         self._message_buffer: memoryview | None = None
         self._connection: Connection | None = None
 
@@ -48,14 +50,15 @@ class StreamWire(asyncio.BufferedProtocol):
             stream.abort()
             return
         self._transport = stream
-        _enlarge_send_buffer(stream)
+        if grant is not None:
+            _enlarge_send_buffer(stream)
         stream.set_write_buffer_limits(high=self._server.settings.max_outbound_bytes)
         self._connection = self._server.connect(self, self._name, grant)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         """Return the memory for the next bytes: inside a large message, or a buffer."""
         self._message_buffer = None if self._connection is None else self._connection.get_buffer()
-        return self._buffer if self._message_buffer is None else self._message_buffer
+        return _READ_BUFFER if self._message_buffer is None else self._message_buffer
 
     def buffer_updated(self, nbytes: int) -> None:
         """Pass bytes on, and send the short replies to them together."""
@@ -63,7 +66,7 @@ class StreamWire(asyncio.BufferedProtocol):
         if connection is None:
             return
         if message_buffer is None:
-            self._batch.turn(connection.feed, self._buffer[:nbytes])
+            self._batch.turn(connection.feed, _READ_BUFFER[:nbytes])
         else:
             self._message_buffer = None
             message_buffer.release()
@@ -127,6 +130,11 @@ class StreamWire(asyncio.BufferedProtocol):
         self._batch.flush()
         if self._transport is not None:
             self._transport.close()
+
+    def abort(self) -> None:
+        """Close at once."""
+        if self._transport is not None:
+            self._transport.abort()
 
 
 def _enlarge_send_buffer(stream: asyncio.Transport) -> None:

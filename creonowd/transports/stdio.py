@@ -145,6 +145,10 @@ class StdioWire:
         if not self.connection.ended:
             self._server.exit("stdio connection closed")
 
+    def abort(self) -> None:
+        """End the daemon; the parent is never a stranger."""
+        self.close()
+
 
 class InputHandler(Protocol):
     """Handles the bytes and events of an input pipe."""

@@ -5,6 +5,7 @@ Only requests whose `Host` and `Origin` are this address are served.
 
 import asyncio
 import contextlib
+import math
 from collections import deque
 from collections.abc import AsyncGenerator, Callable
 from http import HTTPStatus
@@ -21,7 +22,9 @@ from creonowd.transports.sockets import LOOPBACK
 PATH = "/rpc"
 CLOSE_SECONDS = 1.0
 OVERSIZE_FACTOR = 4
-UNAUTHENTICATED_BYTES = 1024 * 1024
+UNAUTHENTICATED_BYTES = 128 * 1024
+MAX_HANDSHAKES = 64
+REFUSAL_LOG_SECONDS = 1.0
 NAMES = (LOOPBACK, "localhost")
 
 Pages = Callable[[ServerConnection, Request], Response | None]
@@ -32,22 +35,31 @@ log = structlog.stdlib.get_logger(__name__)
 @contextlib.asynccontextmanager
 async def listen(server: Server, port: int, pages: Pages | None = None) -> AsyncGenerator[str]:
     """Serve `ws://127.0.0.1:PORT/rpc` and the files of `pages`; yield the address."""
+    handshakes: dict[LimitedConnection, None] = {}
+    refusals = _Refusals(server.clock.monotonic)
+
+    class CountedConnection(LimitedConnection):
+        """One of this listener."""
+
+        def begun(self) -> dict[LimitedConnection, None]:
+            return handshakes
 
     async def handle(socket: ServerConnection) -> None:
         wire = WebSocketWire(server, socket)
         if isinstance(socket, LimitedConnection):
+            handshakes.pop(socket, None)
             socket.is_authenticated = lambda: wire.connection.grant is not None
         await wire.run()
 
     def respond(socket: ServerConnection, request: Request) -> Response | None:
-        return _respond(socket, request, pages)
+        return _respond(socket, request, pages, refusals)
 
     async with serve(
         handle,
         LOOPBACK,
         port,
         process_request=respond,
-        create_connection=LimitedConnection,
+        create_connection=CountedConnection,
         max_size=server.settings.max_message_bytes * OVERSIZE_FACTOR,
         close_timeout=CLOSE_SECONDS,
         compression=None,
@@ -56,10 +68,28 @@ async def listen(server: Server, port: int, pages: Pages | None = None) -> Async
         yield f"ws://{LOOPBACK}:{next(iter(listener.sockets)).getsockname()[1]}{PATH}"
 
 
-def _respond(socket: ServerConnection, request: Request, pages: Pages | None) -> Response | None:
+class _Refusals:
+    """Logs refusals, once in `REFUSAL_LOG_SECONDS` at most."""
+
+    def __init__(self, now: Callable[[], float]) -> None:
+        self._now = now
+        self._logged_at = -math.inf
+        self._unlogged = 0
+
+    def add(self) -> None:
+        self._unlogged += 1
+        if self._now() - self._logged_at >= REFUSAL_LOG_SECONDS:
+            log.warning("websocket_refused", peer="websocket", times=self._unlogged)
+            self._logged_at = self._now()
+            self._unlogged = 0
+
+
+def _respond(
+    socket: ServerConnection, request: Request, pages: Pages | None, refusals: _Refusals
+) -> Response | None:
     port = socket.local_address[1]
     if not _is_local(request, port):
-        log.warning("websocket_refused", peer="websocket")
+        refusals.add()
         return socket.respond(HTTPStatus.FORBIDDEN, "This address is not for you.\n")
     if request.path == PATH:
         return None
@@ -81,6 +111,25 @@ class LimitedConnection(ServerConnection):
     """
 
     received = 0
+
+    def begun(self) -> "dict[LimitedConnection, None]":
+        """Return the connections whose handshake, or request for a page, is not over."""
+        raise NotImplementedError
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin the handshake; of too many at once the oldest is aborted."""
+        super().connection_made(transport)
+        handshakes = self.begun()
+        handshakes[self] = None
+        if len(handshakes) > MAX_HANDSHAKES:
+            oldest = next(iter(handshakes))
+            del handshakes[oldest]
+            oldest.transport.abort()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End the connection."""
+        self.begun().pop(self, None)
+        super().connection_lost(exc)
 
     def is_authenticated(self) -> bool:
         """Return whether a valid token was sent."""
@@ -177,3 +226,9 @@ class WebSocketWire:
         """Flush and close."""
         self._closing = True
         self._wake.set()
+
+    def abort(self) -> None:
+        """Close at once."""
+        self._queue.clear()
+        self._queued = 0
+        self._socket.transport.abort()

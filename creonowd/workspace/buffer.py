@@ -4,6 +4,7 @@ A buffer is an immutable value: edits return a new one that shares the pieces wh
 touch, so a reader in another thread keeps its own. Positions are in code points or in UTF-16 units.
 """
 
+import sys
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
@@ -23,26 +24,31 @@ class Edit(Model, rename={"start": "from", "end": "to"}):
 
 
 class _Piece:
-    __slots__ = ("text", "units")
+    __slots__ = ("memory", "text", "units")
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.units = utf16_length(text)
+        self.memory = memory_of(text)
 
 
 class Buffer:
     """A text that is cheap to edit; the whole is joined when it is first needed."""
 
-    def __init__(self, pieces: Sequence[_Piece], length: int, utf16_length: int) -> None:
+    def __init__(
+        self, pieces: Sequence[_Piece], length: int, utf16_length: int, memory: int
+    ) -> None:
         self._pieces = pieces
         self.length = length
         self.utf16_length = utf16_length
+        self.memory = memory
 
     @classmethod
     def of(cls, text: str) -> "Buffer":
         """Make a buffer of a whole text."""
         pieces = _cut(text)
-        return cls(pieces, len(text), sum(piece.units for piece in pieces))
+        units = sum(piece.units for piece in pieces)
+        return cls(pieces, len(text), units, sum(piece.memory for piece in pieces))
 
     @cached_property
     def text(self) -> str:
@@ -60,16 +66,19 @@ class Buffer:
 
     def from_utf16(self, position: int) -> int:
         """Convert a position from UTF-16 units to code points."""
-        return _Editor(self._pieces, self.length, self.utf16_length, utf16=True).code_point(
-            position
-        )
+        return _Editor(self, self._pieces, utf16=True).code_point(position)
 
     def apply(self, edits: Iterable[Edit], *, utf16: bool = False) -> "Buffer":
         """Return the text after all edits, in order; INVALID_ARGUMENT if one of them does not fit."""
-        editor = _Editor(self._pieces, self.length, self.utf16_length, utf16=utf16)
+        editor = _Editor(self, self._pieces, utf16=utf16)
         for edit in edits:
             editor.replace(edit)
-        return Buffer(editor.pieces, editor.length, editor.utf16_length)
+        return Buffer(editor.pieces, editor.length, editor.utf16_length, editor.memory)
+
+
+def memory_of(text: str) -> int:
+    """Return how many bytes a text takes in memory."""
+    return sys.getsizeof(text)
 
 
 class _Editor:
@@ -78,12 +87,11 @@ class _Editor:
     It remembers the piece of the last edit and where it starts: edits are often near each other.
     """
 
-    def __init__(
-        self, pieces: Sequence[_Piece], length: int, utf16_length: int, *, utf16: bool
-    ) -> None:
+    def __init__(self, buffer: Buffer, pieces: Sequence[_Piece], *, utf16: bool) -> None:
         self.pieces = list(pieces)
-        self.length = length
-        self.utf16_length = utf16_length
+        self.length = buffer.length
+        self.utf16_length = buffer.utf16_length
+        self.memory = buffer.memory
         self._utf16 = utf16
         self._index = 0
         self._start = 0
@@ -113,6 +121,7 @@ class _Editor:
         self.pieces[first : last + 1] = new
         self.length += sum(len(p.text) for p in new) - sum(len(p.text) for p in old)
         self.utf16_length += sum(p.units for p in new) - sum(p.units for p in old)
+        self.memory += sum(p.memory for p in new) - sum(p.memory for p in old)
 
     def _find(self, position: int) -> tuple[int, int]:
         """Return the index of the piece at a position, and the code points before it in there."""

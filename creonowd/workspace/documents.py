@@ -16,17 +16,19 @@ from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
+from creonowd.rpc.channel import Role
 from creonowd.rpc.peer import Peer
 from creonowd.storage.file_cache import FileCache
 from creonowd.storage.safe_folder import LinkedFolder, problem_with
 from creonowd.text import decode_text
-from creonowd.workspace.buffer import Buffer, Edit
+from creonowd.workspace.buffer import Buffer, Edit, memory_of
 from creonowd.workspace.projects import Project
 
 LIMIT_BYTES = 64 * 1024 * 1024
 CACHED_FILES = 16
 MAX_OPEN = 1000
 MAX_CODE_POINTS = 32 * 1024 * 1024
+MAX_RENDERER_BYTES = 16 * 1024 * 1024
 MAX_EDITS = 10_000
 QUICK_EDITS = 64
 QUICK_CODE_POINTS = 64 * 1024
@@ -47,7 +49,8 @@ class OpenDocument(Model):
 class _OpenDocuments:
     """The open documents of one connection; `order` keeps its syncs in the order of arrival."""
 
-    def __init__(self) -> None:
+    def __init__(self, role: Role) -> None:
+        self.role = role
         self.order = anyio.Lock(fast_acquire=True)
         self.open: dict[DocumentKey, OpenDocument] = {}
 
@@ -61,10 +64,12 @@ class Documents:
         *,
         max_open: int = MAX_OPEN,
         max_code_points: int = MAX_CODE_POINTS,
+        max_renderer_bytes: int = MAX_RENDERER_BYTES,
     ) -> None:
         self.files = DocumentFiles(clock)
         self._max_open = max_open
         self._max_code_points = max_code_points
+        self._max_renderer_bytes = max_renderer_bytes
         self._connections: dict[str, _OpenDocuments] = {}
         self._turn = 0
 
@@ -72,6 +77,7 @@ class Documents:
         """Replace a document's whole text."""
         connection = self._connection(peer)
         async with connection.order:
+            self._check_room(connection, key, memory_of(text))
             quick = len(text) <= QUICK_CODE_POINTS
             buffer = await _make_buffer(partial(Buffer.of, text), quick=quick)
             return self._keep(connection, key, version, buffer)
@@ -147,7 +153,7 @@ class Documents:
     def _connection(self, peer: Peer) -> _OpenDocuments:
         connection = self._connections.get(peer.id)
         if connection is None:
-            connection = self._connections[peer.id] = _OpenDocuments()
+            connection = self._connections[peer.id] = _OpenDocuments(peer.role)
             peer.when_closed(lambda: self._drop(peer.id))
         return connection
 
@@ -158,11 +164,31 @@ class Documents:
             raise _invalid(
                 f"A document may have {self._max_code_points} characters at most; split it."
             )
+        self._check_room(connection, key, buffer.memory)
         if key not in connection.open and len(connection.open) >= self._max_open:
             raise _invalid(f"{self._max_open} documents are open; close some first.")
         self._turn += 1
         connection.open[key] = OpenDocument(version=version, buffer=buffer, turn=self._turn)
         return connection.open[key]
+
+    def _check_room(self, connection: _OpenDocuments, key: DocumentKey, size: int) -> None:
+        """Check that pages, which may be anyone's, do not fill the memory."""
+        if connection.role is Role.OWNER:
+            return
+        others = sum(
+            document.buffer.memory
+            for each in self._connections.values()
+            if each.role is not Role.OWNER
+            for name, document in each.open.items()
+            if each is not connection or name != key
+        )
+        if others + size > self._max_renderer_bytes:
+            raise DaemonError(
+                ErrorCode.IPC_PAYLOAD_TOO_LARGE,
+                "The documents that pages have open are too large together; close some first.",
+                limitBytes=self._max_renderer_bytes,
+                sizeBytes=others + size,
+            )
 
     def _drop(self, peer_id: str) -> None:
         self._connections.pop(peer_id, None)

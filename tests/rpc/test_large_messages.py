@@ -70,6 +70,7 @@ def test_a_large_message_decodes_to_the_same_in_one_pass(
 
     if read is not None:
         twice = decode(body, 64)
+        assert isinstance(read, Request)
         assert isinstance(twice, Request)
         assert (read.method, read.id) == (twice.method, twice.id)
         assert read.payload is not None

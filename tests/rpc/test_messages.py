@@ -15,8 +15,10 @@ from creonowd.rpc.messages import (
     Request,
     Response,
     decode,
+    decode_large,
     encode,
     error_object,
+    has_too_many_values,
     recover_id,
 )
 from testing.fuzz import damaged_inputs
@@ -147,6 +149,52 @@ def test_a_string_cut_inside_an_emoji_is_mended() -> None:
 
     assert isinstance(read, Request)
     assert json.loads(bytes(read.params)) == {"t": "a\ufffd"}
+
+
+@pytest.mark.parametrize("batch", [[1] * 65, [None] * 65, [1] * 1_000_000])
+def test_a_batch_is_refused_at_the_first_item_too_many(batch: list[Any]) -> None:
+    message = decoded(batch)
+
+    assert isinstance(message, Invalid)
+    assert message.error.code is ErrorCode.INVALID_REQUEST
+    assert "64 requests at most" in message.error.message
+
+
+def test_a_batch_of_as_many_as_there_may_be_is_read() -> None:
+    message = decoded([{"jsonrpc": "2.0", "id": n, "method": "a"} for n in range(MAX_BATCH)])
+
+    assert isinstance(message, Batch)
+    assert [one.id for one in message.items] == list(range(MAX_BATCH))
+
+
+FEW = {
+    "a long text": '"' + ",[{" * 1_000_000 + '"',
+    "a text with escapes": '"' + r"\\\",\n,[" * 400_000 + '"',
+    "many texts": "[" + ",".join(['"x,y,z"'] * 200_000) + "]",
+}
+MANY = {
+    "lists": "[" + "[]," * 300_000 + "[]]",
+    "numbers": "[" + "1," * 300_000 + "1]",
+    "texts": "[" + '"",' * 2_000_000 + '""]',
+    "members": "{" + ",".join(f'"{n}":{{}}' for n in range(300_000)) + "}",
+    "behind a text": r'["\"",' + "[]," * 300_000 + "1]",
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_message_of_few_values_is_read_however_long(name: str) -> None:
+    assert not has_too_many_values(FEW[name].encode())
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_a_message_of_very_many_values_is_not_decoded(name: str) -> None:
+    body = b'{"jsonrpc":"2.0","id":7,"method":"a","params":{"x":%s}}' % MANY[name].encode()
+
+    message = decode_large(body, {})
+
+    assert isinstance(message, Invalid)
+    assert message.id == 7
+    assert message.error.code is ErrorCode.IPC_PAYLOAD_TOO_LARGE
 
 
 def test_a_batch_with_a_cut_emoji_is_mended() -> None:

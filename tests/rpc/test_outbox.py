@@ -34,6 +34,8 @@ class Recorder:
 
     def close(self) -> None: ...
 
+    def abort(self) -> None: ...
+
 
 def outbox() -> tuple[Outbox, Recorder]:
     wire = Recorder()

@@ -1,7 +1,22 @@
 """Requests are admitted, run, and answered exactly once, or not at all if nobody asked."""
 
-from creonowd.rpc.requests import LATENCIES, Metrics, percentile
-from testing.clients import Client
+import gc
+import threading
+import weakref
+from collections.abc import Generator
+from typing import Any
+
+import anyio
+import pytest
+import structlog
+from anyio import to_thread
+
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Empty, Params, Result
+from creonowd.rpc.channel import Channel, Role
+from creonowd.rpc.requests import LATENCIES, RENDERER_BYTES, RENDERER_RUNNING, Metrics, percentile
+from creonowd.rpc.server import Server
+from testing.clients import PATIENCE, Client, in_memory
 
 
 async def test_a_notification_is_carried_out_and_not_answered(client: Client) -> None:
@@ -78,3 +93,159 @@ def test_only_the_last_latencies_are_kept() -> None:
 
 def test_a_percentile_of_nothing_is_nothing() -> None:
     assert percentile([], 0.5) == 0.0
+
+
+class Stuck:
+    """A channel whose work in a thread does not end until it is let go."""
+
+    def __init__(self) -> None:
+        self.go = threading.Event()
+        self.running = 0
+        self.most = 0
+        self.begun = anyio.Event()
+        self.name = "test:stuck"
+
+    async def handle(self, _session: Any, _params: Empty) -> Result:
+        self.running += 1
+        self.most = max(self.most, self.running)
+        self.begun.set()
+        await to_thread.run_sync(self.go.wait)
+        self.running -= 1
+        return Result()
+
+
+@pytest.fixture
+def stuck(server: Server) -> Generator[Stuck]:
+    channel = Stuck()
+    server.add([Channel(channel.name, channel.handle)])
+    yield channel
+    channel.go.set()
+
+
+async def test_a_deadline_is_kept_though_a_thread_does_not_end(
+    client: Client, stuck: Stuck
+) -> None:
+    with anyio.fail_after(PATIENCE):
+        error = await client.failure(stuck.name, {"_meta": {"timeoutMs": 1}})
+
+    assert error.code == "TIMEOUT"
+    assert stuck.running == 1
+
+
+async def test_a_deadline_is_kept_for_what_is_invoked(client: Client, stuck: Stuck) -> None:
+    payload = {"_meta": {"timeoutMs": 1}}
+
+    with anyio.fail_after(PATIENCE):
+        envelope = await client.call("ipc:invoke", {"channel": stuck.name, "payload": payload})
+
+    assert envelope["error"]["code"] == "TIMEOUT"
+    assert stuck.running == 1
+
+
+async def test_who_cancels_is_answered_though_a_thread_does_not_end(
+    client: Client, stuck: Stuck
+) -> None:
+    await client.post({"jsonrpc": "2.0", "id": "s", "method": stuck.name})
+    await stuck.begun.wait()
+    await client.post({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": "s"}})
+
+    with anyio.fail_after(PATIENCE):
+        reply = await client.reply("s")
+
+    assert reply["error"]["data"]["code"] == "CANCELED"
+    assert stuck.running == 1
+
+
+@pytest.mark.parametrize("through", ["directly", "ipc:invoke"])
+async def test_a_page_has_only_a_few_requests_run_at_once(
+    server: Server, stuck: Stuck, through: str
+) -> None:
+    """Else it asks for much at once, reads nothing, and the replies fill the memory."""
+    call: dict[str, Any] = {"method": stuck.name, "params": {}}
+    if through == "ipc:invoke":
+        call = {"method": through, "params": {"channel": stuck.name, "payload": {}}}
+    async with in_memory(server, role=Role.RENDERER) as page:
+        for number in range(40):
+            await page.post({"jsonrpc": "2.0", "id": f"n{number}", **call})
+        assert (await page.call("app:ping"))["pong"] is True
+        stuck.go.set()
+        replies = [await page.reply(f"n{number}") for number in range(40)]
+
+    assert all("result" in reply for reply in replies)
+    assert stuck.most <= RENDERER_RUNNING
+
+
+async def test_an_owner_has_all_its_requests_run_at_once(client: Client, stuck: Stuck) -> None:
+    """A host may ask the daemon while the daemon asks it."""
+    for number in range(30):
+        await client.post({"jsonrpc": "2.0", "id": f"n{number}", "method": stuck.name})
+    await client.call("app:ping")
+    await anyio.wait_all_tasks_blocked()
+    begun = stuck.running
+    stuck.go.set()
+    for number in range(30):
+        await client.reply(f"n{number}")
+
+    assert begun == 30
+
+
+class Long(Params, weakref=True):
+    """A long text."""
+
+    text: str
+
+
+async def test_a_page_is_not_read_from_while_it_has_asked_for_too_much(server: Server) -> None:
+    go = anyio.Event()
+
+    async def wait(_session: Any, _params: Long) -> Result:
+        await go.wait()
+        return Result()
+
+    server.add([Channel("test:long", wait)])
+    async with in_memory(server, role=Role.RENDERER) as page:
+        assert page.wire is not None
+        text = "x" * 4_000_000
+        for number in range(5):
+            call = {"method": "test:long", "params": {"text": text}}
+            await page.post({"jsonrpc": "2.0", "id": f"n{number}", **call})
+        full, paused = page.wire.connection.requests.bytes_in_flight, page.wire.paused
+        go.set()
+        for number in range(5):
+            await page.reply(f"n{number}")
+
+        assert full > RENDERER_BYTES
+        assert paused
+        assert not page.wire.paused
+        assert page.wire.connection.requests.bytes_in_flight == 0
+
+
+async def test_many_refusals_are_a_few_lines_in_the_log(server: Server) -> None:
+    async with in_memory(server, role=Role.RENDERER) as page:
+        with structlog.testing.capture_logs() as lines:
+            for _ in range(1000):
+                await page.post({"jsonrpc": "2.0", "method": "viewer:open"})
+            await page.call("app:ping")
+
+    assert [line["times"] for line in lines] == [1, 10, 100, 1000]
+
+
+async def test_a_request_that_failed_keeps_nothing_in_memory(server: Server) -> None:
+    """A traceback, a timer or the context of either would keep the payload."""
+    gone: list[Any] = []
+
+    def fail(_session: Any, params: Long) -> Result:
+        gone.append(weakref.ref(params))
+        raise DaemonError(ErrorCode.NOT_FOUND)
+
+    server.add([Channel("test:fail", fail)])
+    gc.disable()
+    try:
+        async with in_memory(server, role=Role.RENDERER) as page:
+            error = await page.failure("test:fail", {"text": "x" * 100_000})
+            kept = [one() for one in gone]
+    finally:
+        gc.enable()
+
+    assert error.code == "NOT_FOUND"
+    assert kept == [None]

@@ -23,6 +23,7 @@ from creonowd.rpc.framing import Framing
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.transports.memory import MemoryWire
+from creonowd.transports.websocket import MAX_HANDSHAKES
 from testing.clients import Client, in_memory, over_socket, over_tcp, over_websocket
 
 
@@ -356,6 +357,23 @@ async def test_the_page_of_the_daemon_itself_may_connect(endpoints: dict[str, En
         reply = json.loads(await socket.recv())
 
     assert reply["error"]["data"]["code"] == "UNAUTHENTICATED"
+
+
+async def test_half_a_handshake_makes_room_for_others(endpoints: dict[str, Endpoint]) -> None:
+    address = endpoints["websocket"].address.removeprefix("ws://").removesuffix("/rpc")
+    host, _, port = address.rpartition(":")
+    async with contextlib.AsyncExitStack() as opened:
+        halves = [
+            await opened.enter_async_context(await anyio.connect_tcp(host, int(port)))
+            for _ in range(MAX_HANDSHAKES + 1)
+        ]
+        for half in halves[1:]:
+            await half.send(b"GET /rpc HTTP/1.1\r\n")
+
+        with anyio.fail_after(60), pytest.raises((anyio.EndOfStream, anyio.BrokenResourceError)):
+            await halves[0].receive()
+        async with connect(endpoints["websocket"].address):
+            pass
 
 
 async def test_a_websocket_without_a_token_is_not_kept_in_memory(

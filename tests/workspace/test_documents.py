@@ -10,6 +10,7 @@ from anyio import lowlevel
 
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.rpc.channel import Role
 from creonowd.workspace.buffer import Edit
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
@@ -204,3 +205,24 @@ async def test_a_thousand_edits_hold_nobody_up_and_whoever_reads_next_sees_them(
             order.append("went on")
 
     assert order == ["went on", "edited"]
+
+
+async def test_pages_have_room_for_so_much_and_owners_for_more() -> None:
+    documents = Documents(SystemClock(), max_renderer_bytes=1000)
+    page, other = (RecordingPeer(name, role=Role.RENDERER) for name in ("page", "other"))
+    owner = RecordingPeer("owner")
+    first, second = ("prj_a", "1.md"), ("prj_a", "2.md")
+    await documents.replace(page, first, 1, "x" * 600)
+
+    for peer in (page, other):
+        with pytest.raises(DaemonError) as caught:
+            await documents.replace(peer, second, 1, "x" * 600)
+        assert caught.value.code is ErrorCode.IPC_PAYLOAD_TOO_LARGE
+    with pytest.raises(DaemonError):
+        await documents.edit(page, first, 1, 2, [Edit(start=0, end=0, text="龘" * 300)])
+    await documents.replace(owner, second, 1, "x" * 6000)
+    await documents.replace(page, first, 2, "x" * 700)
+    await documents.close(page, first)
+    await documents.replace(other, second, 1, "x" * 600)
+
+    assert len(documents) == 2
