@@ -36,7 +36,7 @@ from creonowd.skills import skill
 from creonowd.skills.library import FILE
 from creonowd.sources.chapters import STORY_FILE, read_story
 from creonowd.sources.project_files import file_warnings
-from creonowd.storage import journal, versioned_json
+from creonowd.storage import atomic, journal, versioned_json
 from creonowd.storage.safe_folder import EFFECTIVE
 from creonowd.tokens.tables import ENCODINGS, TableError, packaged_tables, verify
 from creonowd.workspace import budgets, projects, runs
@@ -494,7 +494,7 @@ def _history_problem(path: Path) -> Wording | None:
 
 
 def _runs_problem(path: Path) -> Wording | None:
-    head, *lines = path.read_bytes().split(b"\n")
+    head, *lines = _bytes_of(path).split(b"\n")
     versioned_json.decode(head, msgspec.Raw, version=runs.VERSION, name=path.name)
     torn = [line for line in lines if line and not runs.is_whole(line)]
     return _DAMAGED_LINES.format(len(torn)) if torn else None
@@ -643,17 +643,23 @@ def _is_read_by_sources(root: Path, path: Path) -> bool:
 
 def _json_problem(path: Path) -> Wording | None:
     try:
-        msgspec.json.decode(path.read_bytes())
+        msgspec.json.decode(_bytes_of(path))
+    except DaemonError as error:
+        return Wording(f"cannot be read: {error.message}", "无法读取")
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         return Wording(f"cannot be read: {error}", "无法读取")
     return None
 
 
+def _bytes_of(path: Path) -> bytes:
+    return atomic.content(path, limit=versioned_json.LIMIT_BYTES) or b""
+
+
 def _skill_problem(path: Path) -> Wording | None:
     try:
-        faults = skill.parse(path.read_bytes()).faults
-    except OSError as error:
-        return Wording(f"cannot be read: {error.strerror}", "无法读取")
+        faults = skill.parse(_bytes_of(path)).faults
+    except DaemonError as error:
+        return Wording(f"cannot be read: {error.message}", "无法读取")
     if not faults:
         return None
     where = ", ".join(dict.fromkeys(fault.key for fault in faults if fault.key))

@@ -1,6 +1,8 @@
 """`creonowd skill lint` — check skills before anyone runs them."""
 
 import argparse
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.skills.library import FILE, slug_of
 from creonowd.skills.skill import parse
+from creonowd.storage import atomic, versioned_json
 from creonowd.storage.front_matter import Fault
 from creonowd.workspace.creonow_tree import TREE
 
@@ -69,9 +72,14 @@ def _files(path: Path) -> list[Path]:
 
 def _lint(path: Path) -> LintResult:
     try:
-        faults = parse(path.read_bytes()).faults
+        data = atomic.content(path, limit=versioned_json.LIMIT_BYTES)
+        if data is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        faults = parse(data).faults
     except OSError as error:
         faults = (Fault(key="", message=f"The file cannot be read: {error.strerror}."),)
+    except DaemonError as error:
+        faults = (Fault(key="", message=f"The file cannot be read: {error.message}"),)
     return LintResult(path=str(path), faults=faults)
 
 

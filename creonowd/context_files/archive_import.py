@@ -359,12 +359,12 @@ class _Unpacker:
 
     def _unpack_entry(self, entry: ZipInfo) -> tuple[int, FileStats]:
         number = self._progress.files
-        with write_new_file(self._staging) as writer:
+        with write_new_file(record_store.plain_folder(self._staging)) as writer:
             for chunk in self._chunks(entry):
                 writer.write(chunk)
                 self._progress = self._progress._replace(bytes=self._progress.bytes + len(chunk))
                 self._report(self._progress)
-            stats = writer.move_to(self._staging / str(number))
+            stats = writer.move_to(str(number))
         self._progress = self._progress._replace(files=number + 1)
         return number, stats
 

@@ -5,7 +5,6 @@ is held while the disk is changed.
 """
 
 import contextlib
-import os
 import threading
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
@@ -155,13 +154,14 @@ class ConversationFolder:
     @contextlib.contextmanager
     def write_lazy_file(self, record: Record) -> Generator[NewFileWriter]:
         """Make a lazy file: it is there if the block ends well, and not otherwise."""
+        place, _, name = record.path.rpartition("/")
         with disk_errors("a context file"):
-            target = self._files.make_folder(records.ORIGIN_FOLDERS[record.origin])
-        with self.hold([record.id]), write_new_file(target) as writer:
+            self._files.make_folder(place)
+        with self.hold([record.id]), write_new_file(self._files, place) as writer:
             yield writer
             with self._change():
                 self.find(record.id)
-                stats = writer.move_to(self.folder / record.path)
+                stats = writer.move_to(name)
                 self._touch(record)
                 self._replace(msgspec.structs.replace(record, stats=stats))
 
@@ -318,7 +318,7 @@ class ConversationFolder:
         """Store the last use as the file's time: it outlives a restart and needs no other write."""
         now = self._clock.now_ms() * 1_000_000
         with contextlib.suppress(OSError):
-            os.utime(self.folder / record.path, ns=(now, now))
+            self._files.touch(record.path, now)
 
 
 def _adopt_files(
@@ -332,6 +332,7 @@ def _adopt_files(
         sequence += 1
         with plain_folder(folder).open_file(path) as file:
             stats = file_stats(file.chunks(BLOCK))
+            modified_ms = file.modified_ms
         name = path.rpartition("/")[2]
         origin = records.origin_of(path)
         fallback = "text/plain" if stats.utf8 else "application/octet-stream"
@@ -343,7 +344,7 @@ def _adopt_files(
             path=path,
             hint=name,
             mime_type=mimetypes.guess_type(name)[0] or fallback,
-            created_at=(folder / path).stat().st_mtime_ns // 1_000_000,
+            created_at=modified_ms,
             stored_at=clock.now_ms(),
             sequence=sequence,
             project_id=project_id,

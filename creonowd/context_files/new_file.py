@@ -10,8 +10,7 @@ from pathlib import Path
 from creonowd.context_files.records import BLOCK, FileStats
 from creonowd.errors import disk_errors
 from creonowd.storage import atomic
-
-_PRIVATE = 0o600
+from creonowd.storage.safe_folder import SafeFolder
 
 
 class StatsCounter:
@@ -77,8 +76,9 @@ def file_stats(chunks: Iterable[bytes]) -> FileStats:
 class NewFileWriter:
     """A temporary file that is being filled."""
 
-    def __init__(self, temporary: Path, descriptor: int) -> None:
-        self._temporary = temporary
+    def __init__(self, folder: Path, within: int | None) -> None:
+        self._folder, self._within = folder, within
+        self._temporary, descriptor = atomic.create_temporary(folder, atomic.PRIVATE, within=within)
         self._file = os.fdopen(descriptor, "wb", buffering=0)
         self._counter = StatsCounter()
         self.size = 0
@@ -91,25 +91,25 @@ class NewFileWriter:
         while view:
             view = view[self._file.write(view) :]
 
-    def move_to(self, path: Path) -> FileStats:
-        """Make the file `path`, on the disk when this returns."""
+    def move_to(self, name: str) -> FileStats:
+        """Make the file `name` in the same folder, on the disk when this returns."""
         os.fsync(self._file.fileno())
         self._file.close()
-        atomic.move(self._temporary, path)
-        atomic.sync_folder(path.parent)
+        atomic.move(self._temporary, self._folder / name, within=self._within)
+        atomic.sync_folder(self._folder, within=self._within)
         return self._counter.stats()
 
     def close(self) -> None:
         """Remove the temporary file unless it was moved."""
         self._file.close()
-        self._temporary.unlink(missing_ok=True)
+        atomic.remove(self._temporary, within=self._within)
 
 
 @contextlib.contextmanager
-def write_new_file(folder: Path) -> Generator[NewFileWriter]:
-    """Open a file that leaves nothing behind unless it is moved to its place."""
-    with disk_errors("a context file"):
-        writer = NewFileWriter(*atomic.create_temporary(folder, _PRIVATE))
+def write_new_file(files: SafeFolder, folder: str = "") -> Generator[NewFileWriter]:
+    """Open a file in a folder that leaves nothing behind unless it is moved to its place."""
+    with disk_errors("a context file"), files.enter(folder) as (within, place):
+        writer = NewFileWriter(place, within)
         try:
             yield writer
         finally:

@@ -17,7 +17,7 @@ import structlog
 
 from creonowd.context_files import records
 from creonowd.context_files.records import ORIGIN_FOLDERS, VERSION, Record, Retention
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.model import Model
 from creonowd.storage import atomic, journal, safe_folder, versioned_json
 from creonowd.storage.safe_folder import SafeFolder
@@ -60,8 +60,9 @@ def remove_record(folder: Path, record: Record) -> None:
     """Remove a record, but not its file."""
     path = records.record_path(record.kind, record.id)
     plain_folder(folder).remove(path)
-    with contextlib.suppress(FileNotFoundError):
-        atomic.sync_folder((folder / path).parent)
+    above = plain_folder(folder).enter(path.rpartition("/")[0])
+    with contextlib.suppress(FileNotFoundError, DaemonError), above as (within, place):
+        atomic.sync_folder(place, within=within)
 
 
 def erase(folder: Path, record: Record) -> None:
@@ -82,7 +83,8 @@ def encode_manifest(manifest: Manifest) -> bytes:
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
     """Replace the index."""
-    atomic.replace(folder / MANIFEST, encode_manifest(manifest))
+    with disk_errors(MANIFEST):
+        plain_folder(folder).replace(MANIFEST, encode_manifest(manifest))
 
 
 def read_manifest(folder: Path) -> Manifest | None:
@@ -195,7 +197,8 @@ def bind(folder: Path, project_id: str) -> None:
     for place in records.FOLDERS.values():
         plain_folder(folder).make_folder(place)
     binding = Binding(conversation_id=folder.name, project_id=project_id)
-    atomic.replace(folder / BINDING, msgspec.json.encode(binding))
+    with disk_errors(BINDING):
+        plain_folder(folder).replace(BINDING, msgspec.json.encode(binding))
 
 
 def project_of(folder: Path) -> str | None:
@@ -243,7 +246,7 @@ class ImportPlan(Model):
 @contextlib.contextmanager
 def staging_folder(root: Path, name: str) -> Generator[Path]:
     """Make a folder for the files of an import; remove it afterwards unless a plan is unfinished."""
-    root.mkdir(mode=0o700, parents=True, exist_ok=True)
+    atomic.make_folders(root)
     staging = plain_folder(root).make_folder(f"{IMPORTS}/{name}")
     try:
         yield staging
@@ -259,9 +262,9 @@ def apply_plan(
 ) -> None:
     """Write the plan to the disk, then carry out all of it or nothing."""
     if rounds is not None:
-        atomic.replace(staging / _NEW_ROUNDS, rounds.lines)
+        plain_folder(staging).replace(_NEW_ROUNDS, rounds.lines)
         plan = msgspec.structs.replace(plan, rounds_at=rounds.size)
-    atomic.replace(staging / _PLAN, msgspec.json.encode(plan))
+    plain_folder(staging).replace(_PLAN, msgspec.json.encode(plan))
     _finish(root, staging, plan)
 
 
@@ -314,10 +317,10 @@ def _move_files(root: Path, staging: Path, plan: ImportPlan) -> None:
         bind(folder, plan.project_id)
     for move in plan.moves:
         write_record(folder, move.record)
-        target = plain_folder(folder).make_folder(ORIGIN_FOLDERS[move.record.origin])
-        if move.staged is not None and (staged := staging / str(move.staged)).exists():
-            atomic.move(staged, folder / move.record.path)
-            atomic.sync_folder(target)
+        plain_folder(folder).make_folder(ORIGIN_FOLDERS[move.record.origin])
+        waiting = plain_folder(staging)
+        if move.staged is not None and not waiting.is_missing(str(move.staged)):
+            plain_folder(folder).move_in(waiting, str(move.staged), move.record.path)
     if (rounds := _planned_rounds(root, staging, plan)) is not None:
         journal.append_lines(_journal_of(root, plan), *rounds)
 

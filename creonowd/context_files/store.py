@@ -18,6 +18,7 @@ from creonowd.context_files import record_store, records
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.records import Record
 from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.storage import atomic
 
 FOLDER = "context"
 MAX_RECENT_CONVERSATIONS = 1024
@@ -52,7 +53,7 @@ class Store:
         with self._ready():
             folder = self._folder(conversation_id)
             if folder is None:
-                self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+                atomic.make_folders(self.root)
                 folder = record_store.plain_folder(self.root).make_folder(conversation_id)
                 record_store.bind(folder, project_id)
             return self._open(folder, project_id)

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import structlog
 
+from creonowd.storage import atomic
+
 VERSION = 4
 MARK = 0x4352_4E4F
 CACHE_KIB = 2048
@@ -95,7 +97,7 @@ class Database:
         with self._read_lock, self._write_lock:
             self.close()
             self.remove()
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            atomic.make_folders(self._path.parent)
             writer = _connect(self._path)
             writer.executescript(f"BEGIN; {_TABLES} PRAGMA application_id = {MARK}; COMMIT;")
             writer.execute(f"PRAGMA user_version = {VERSION}")

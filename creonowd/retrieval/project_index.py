@@ -436,12 +436,12 @@ def _read(scope: IndexScope, path: str) -> tuple[str, str | None] | None:
     """Return a document's mark and text; None if it is gone, no text if it cannot be read."""
     if (document := scope.open_documents.get(path)) is not None:
         return document.mark, document.text()
-    try:
-        mark = _mark((scope.root / path).stat(), scope)
-    except OSError:
+    files = LinkedFolder(scope.root)
+    if (status := files.status(path)) is None:
         return None
+    mark = _mark(status, scope)
     try:
-        return mark, decode_text(LinkedFolder(scope.root).snapshot(path, limit=LARGEST).data).text
+        return mark, decode_text(files.snapshot(path, limit=LARGEST).data).text
     except DaemonError as error:
         if error.code is ErrorCode.NOT_FOUND:
             return None

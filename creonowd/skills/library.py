@@ -17,10 +17,9 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from creonowd.clock import Clock
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.model import Model
 from creonowd.skills.skill import MAX_BYTES, Skill, invalid_skill, parse
-from creonowd.storage import atomic
 from creonowd.storage.atomic import PRIVATE, SHARED
 from creonowd.storage.file_cache import FileCache
 from creonowd.storage.front_matter import Fault
@@ -29,7 +28,7 @@ from creonowd.workspace.creonow_tree import TREE, make_folder
 from creonowd.workspace.projects import Project
 
 FILE = "SKILL.md"
-BUILTIN = Path(__file__).parent
+BUILTIN = Path(os.path.realpath(__file__)).parent
 MAX_SLUG = 64
 
 _NOT_A_WORD = re.compile(r"[^\w]+")
@@ -74,7 +73,7 @@ class Library:
     """Finds and writes skills; an unchanged file is read once."""
 
     def __init__(self, user_data: Path, clock: Clock) -> None:
-        self._user_data = user_data
+        self._user_data = Path(os.path.realpath(user_data))
         self._cache = FileCache(clock)
         self._lock = anyio.Lock()
 
@@ -206,7 +205,8 @@ def _put(root: Path, path: str, data: bytes, *, mode: int) -> None:
     folders = path.split("/")[:-1]
     for depth in range(len(folders)):
         make_folder(root, "/".join(folders[: depth + 1]))
-    atomic.replace(root / path, data, mode=mode)
+    with disk_errors(path):
+        LinkedFolder(root, path.partition("/")[0]).replace(path, data, mode=mode)
 
 
 def _slug_for(skill: Skill) -> str:

@@ -1,4 +1,8 @@
-"""Write files so that a kill leaves the old content or the new one, never half of either."""
+"""Write files so that a kill leaves the old content or the new one, never half of either.
+
+`within` is the descriptor of an open folder that a path is relative to: then nobody can put a link
+in that folder's place. Without it a path is one of the system's.
+"""
 
 import contextlib
 import ctypes
@@ -11,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from creonowd.errors import disk_errors
+from creonowd.errors import DaemonError, ErrorCode, disk_errors
 
 PRIVATE = 0o600
 SHARED = 0o666
@@ -23,120 +27,160 @@ _BINARY = getattr(os, "O_BINARY", 0)
 _WINDOWS_TRIES = 20
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS}
 _NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV}
-_AT_FDCWD = -100
+_AT_FDCWD = -2 if sys.platform == "darwin" else -100
 _RENAME_EXCHANGE = 2
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+# Without O_NONBLOCK a named pipe would block whoever opens it for ever.
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+_NO_SYNC = {errno.EINVAL, errno.ENOTSUP, errno.EBADF}
+_CHUNK_BYTES = 1 << 20
+
+# The folders whose names are known to be on the disk, by their identity; the last ones used.
+_MAX_SYNCED = 4096
+_synced_folders: dict[tuple[int, int], None] = {}
 
 
-def replace(path: Path, data: bytes, *, mode: int = PRIVATE, synced: bool = True) -> None:
+def replace(
+    path: Path,
+    data: bytes,
+    *,
+    mode: int = PRIVATE,
+    synced: bool = True,
+    within: int | None = None,
+) -> None:
     """Make `data` the content of `path`, all at once; on the disk when this returns if `synced`.
 
     A file that exists keeps its permissions; a new one gets `mode` less the umask.
     """
     with disk_errors(path.name):
-        temporary = write_temporary(path, data, mode, synced=synced)
+        temporary = write_temporary(path, data, mode, synced=synced, within=within)
         try:
-            move(temporary, path)
+            move(temporary, path, within=within)
         finally:
-            temporary.unlink(missing_ok=True)
+            remove(temporary, within=within)
         if synced:
-            sync_folder(path.parent)
+            sync_folder(path.parent, within=within)
 
 
-def replace_unchanged(path: Path, data: bytes, expected: bytes | None, *, mode: int) -> bool:
+def replace_unchanged(
+    path: Path, data: bytes, expected: bytes | None, *, mode: int, within: int | None = None
+) -> bool:
     """Make `data` the content of `path` if that holds `expected`; if None, if there is no file.
 
     Return False and change nothing otherwise. Where the system cannot swap files (Windows, some
     network drives), a save within microseconds of ours may still be lost.
     """
     if expected is None:
-        return create(path, data, mode=mode)
+        return create(path, data, mode=mode, within=within)
     with disk_errors(path.name):
-        temporary = write_temporary(path, data, mode)
+        temporary = write_temporary(path, data, mode, within=within)
         try:
-            if content(path) != expected or not _exchange(temporary, path, data, expected):
+            if not _holds(path, expected, within) or not _exchange(
+                temporary, path, data, expected, within
+            ):
                 return False
         finally:
-            temporary.unlink(missing_ok=True)
-        sync_folder(path.parent)
+            remove(temporary, within=within)
+        sync_folder(path.parent, within=within)
     return True
 
 
-def create(path: Path, data: bytes, *, mode: int = PRIVATE) -> bool:
+def create(path: Path, data: bytes, *, mode: int = PRIVATE, within: int | None = None) -> bool:
     """Make a new file with `data`, all at once; return False and change nothing if there is one."""
     with disk_errors(path.name):
-        if os.path.lexists(path):
+        if _is_taken(path, within):
             return False
-        temporary = write_temporary(path, data, mode)
+        temporary = write_temporary(path, data, mode, within=within)
         try:
-            _claim(temporary, path)
+            _claim(temporary, path, within)
         except FileExistsError:
             return False
         finally:
-            temporary.unlink(missing_ok=True)
-        sync_folder(path.parent)
+            remove(temporary, within=within)
+        sync_folder(path.parent, within=within)
     return True
 
 
-def append(path: Path, data: bytes, *, mode: int = PRIVATE, synced: bool = True) -> None:
-    """Add `data` to the end of `path`: on the disk when this returns if `synced`.
+def append(
+    path: Path,
+    data: bytes,
+    *,
+    mode: int = PRIVATE,
+    synced: bool = True,
+    within: int | None = None,
+) -> None:
+    """Add `data` to the end of `path`, which is no link: on the disk when this returns if `synced`.
 
     Otherwise no kill of the process loses it, but a cut of the power may.
     """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY | _NO_FOLLOW | _NO_WAIT
     with disk_errors(path.name):
-        fresh = synced and not path.exists()
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY, mode)
+        fresh = synced and not _is_taken(path, within)
+        descriptor = os.open(path, flags, mode, dir_fd=within)
         _write_and_close(descriptor, data, synced=synced)
         if fresh:
-            sync_folder(path.parent)
+            sync_folder(path.parent, within=within)
 
 
-def move(temporary: Path, path: Path) -> None:
-    """Rename a finished file into place, over what may be there; `sync_folder` makes it durable."""
-    if os.name != "nt":
-        temporary.replace(path)
-        return
+def move(
+    temporary: Path, path: Path, *, within: int | None = None, source: int | None = None
+) -> None:
+    """Rename a finished file into place, over what may be there; `sync_folder` makes it durable.
+
+    The file lies in the folder `source` if that is another than `within`.
+    """
+    source = within if source is None else source
     for left in reversed(range(_WINDOWS_TRIES)):
         # Windows refuses while a scanner or a reader has the old file open, if only for a moment.
         try:
-            temporary.replace(path)
+            os.replace(temporary, path, src_dir_fd=source, dst_dir_fd=within)
         except PermissionError:
-            if not left:
+            if os.name != "nt" or not left:
                 raise
             time.sleep(0.02)
         else:
             return
 
 
-def swap(one: Path, other: Path) -> bool:
+def swap(one: Path, other: Path, *, within: int | None = None) -> bool:
     """Exchange two files in one step; return False if this system or disk cannot."""
     if _exchange_names is None:
         return False
-    if _exchange_names(os.fsencode(one), os.fsencode(other)) == 0:
+    folder = _AT_FDCWD if within is None else within
+    if _exchange_names(folder, os.fsencode(one), folder, os.fsencode(other)) == 0:
         return True
     if (code := ctypes.get_errno()) in _NO_EXCHANGE:
         return False
     raise OSError(code, os.strerror(code))
 
 
-def create_temporary(folder: Path, mode: int) -> tuple[Path, int]:
+def create_temporary(folder: Path, mode: int, *, within: int | None = None) -> tuple[Path, int]:
     """Open a new file beside the one that it is to become; `sweep` removes it if a kill leaves it."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
     while True:
         temporary = folder / f"{_PREFIX}{os.getpid()}-{next(_COUNTER)}{_SUFFIX}"
         with contextlib.suppress(FileExistsError):
-            return temporary, os.open(temporary, flags, mode)
+            return temporary, os.open(temporary, flags, mode, dir_fd=within)
 
 
-def write_temporary(path: Path, data: bytes, mode: int, *, synced: bool = True) -> Path:
+def write_temporary(
+    path: Path, data: bytes, mode: int, *, synced: bool = True, within: int | None = None
+) -> Path:
     """Write the new content of `path` to a temporary file beside it; flush it if `synced`."""
-    temporary, descriptor = create_temporary(path.parent, mode)
+    temporary, descriptor = create_temporary(path.parent, mode, within=within)
     try:
-        _keep_permissions(path, temporary)
+        _keep_permissions(path, temporary, within)
         _write_and_close(descriptor, data, synced=synced)
     except BaseException:
-        temporary.unlink(missing_ok=True)
+        remove(temporary, within=within)
         raise
     return temporary
+
+
+def remove(path: Path, *, within: int | None = None) -> None:
+    """Remove a file if it is there."""
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(path, dir_fd=within)
 
 
 def is_temporary(name: str) -> bool:
@@ -148,35 +192,131 @@ def sweep(folder: Path, before_ms: int) -> None:
     """Remove the temporary files in `folder` that were last written before a time."""
     with contextlib.suppress(OSError):
         for entry in folder.iterdir():
-            if is_temporary(entry.name) and entry.stat().st_mtime_ns // 1_000_000 < before_ms:
+            if is_temporary(entry.name) and is_leftover(entry.lstat(), before_ms):
                 entry.unlink(missing_ok=True)
 
 
-def content(path: Path) -> bytes | None:
-    """Read a file whole; None if there is none."""
+def is_leftover(status: os.stat_result, before_ms: int) -> bool:
+    """Return whether a temporary file was last written before a time, so that nobody writes it."""
+    return stat.S_ISREG(status.st_mode) and status.st_mtime_ns // 1_000_000 < before_ms
+
+
+def content(path: Path, *, limit: int) -> bytes | None:
+    """Read a plain file whole, be it through a link; None if there is none.
+
+    IO_ERROR if it is no plain file or longer than `limit` bytes. A pipe is not waited for.
+    """
+    with disk_errors(path.name):
+        try:
+            descriptor = os.open(path, os.O_RDONLY | _BINARY | _NO_WAIT)
+        except FileNotFoundError:
+            return None
+        try:
+            return read_plain(descriptor, path.name, limit)
+        finally:
+            os.close(descriptor)
+
+
+def read_plain(descriptor: int, name: str, limit: int) -> bytes:
+    """Read an open file whole: IO_ERROR if it is no plain file or longer than `limit` bytes."""
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
+        raise DaemonError(
+            ErrorCode.IO_ERROR,
+            f"{name} is no plain file; move it away and try again.",
+            file=name,
+            reason="not_a_file",
+        )
+    data = b"" if status.st_size > limit else read_up_to(descriptor, limit + 1, status.st_size)
+    if (size := max(len(data), status.st_size)) > limit:
+        raise DaemonError(
+            ErrorCode.IO_ERROR,
+            f"{name} is larger than {limit} bytes; move it away and try again.",
+            file=name,
+            reason="too_large",
+            sizeBytes=size,
+            limitBytes=limit,
+        )
+    return data
+
+
+def read_up_to(descriptor: int, most: int, expected: int) -> bytes:
+    """Read to the end, or `most` bytes; a file may have grown since it was found to be `expected`."""
+    data = os.read(descriptor, min(most, expected + 1))
+    if len(data) == expected:
+        return data
+    parts = [data]
+    left = most - len(data)
+    while left > 0 and (more := os.read(descriptor, min(left, _CHUNK_BYTES))):
+        parts.append(more)
+        left -= len(more)
+    return b"".join(parts)
+
+
+def make_folders(folder: Path, *, mode: int = 0o700) -> None:
+    """Make a folder and those above it, with their names on the disk when this returns."""
+    missing = [folder]
+    while not missing[-1].exists() and missing[-1].parent != missing[-1]:
+        missing.append(missing[-1].parent)
+    for place in reversed(missing[:-1]):
+        make_folder(place, mode=mode)
+    make_folder(folder, mode=mode)
+
+
+def make_folder(folder: Path, *, mode: int = 0o700, within: int | None = None) -> bool:
+    """Make a folder and return True; False if something of its name is there already.
+
+    Its name is on the disk when this returns. A kill may have come between the making and the
+    flush, so a folder that is there already is flushed too, once in the life of a process.
+    """
     try:
-        return path.read_bytes()
-    except FileNotFoundError:
-        return None
+        os.mkdir(folder, mode, dir_fd=within)
+        made = True
+    except FileExistsError:
+        made = False
+    if os.name == "nt":
+        return made
+    status = os.stat(folder, dir_fd=within, follow_symlinks=False)
+    identity = (status.st_dev, status.st_ino)
+    if made or identity not in _synced_folders:
+        # A folder that may be entered and not listed cannot be flushed.
+        with contextlib.suppress(PermissionError):
+            sync_folder(folder.parent, within=within)
+        _synced_folders[identity] = None
+        while len(_synced_folders) > _MAX_SYNCED:
+            with contextlib.suppress(KeyError, StopIteration, RuntimeError):
+                del _synced_folders[next(iter(_synced_folders))]
+    return made
 
 
-def sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path, *, within: int | None = None) -> None:
     """Flush the names in `folder` to the disk, where the system can do that."""
     if os.name == "nt":
         return
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY, dir_fd=within)
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in {errno.EINVAL, errno.ENOTSUP, errno.EBADF}:
+        if error.errno not in _NO_SYNC:
             raise
     finally:
         os.close(descriptor)
 
 
-def _keep_permissions(path: Path, temporary: Path) -> None:
+def _is_taken(path: Path, within: int | None) -> bool:
+    try:
+        os.stat(path, dir_fd=within, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    return True
+
+
+def _keep_permissions(path: Path, temporary: Path, within: int | None) -> None:
+    # Of a link the permissions are those of its target, which is not what is replaced.
     with contextlib.suppress(FileNotFoundError):
-        temporary.chmod(stat.S_IMODE(path.stat().st_mode))
+        found = os.stat(path, dir_fd=within, follow_symlinks=False)
+        if stat.S_ISREG(found.st_mode):
+            os.chmod(temporary, stat.S_IMODE(found.st_mode), dir_fd=within)
 
 
 def _write_and_close(descriptor: int, data: bytes, *, synced: bool = True) -> None:
@@ -190,45 +330,62 @@ def _write_and_close(descriptor: int, data: bytes, *, synced: bool = True) -> No
         os.close(descriptor)
 
 
-def _claim(temporary: Path, path: Path) -> None:
+def _claim(temporary: Path, path: Path, within: int | None) -> None:
     """Rename a finished file unless its name is taken: then FileExistsError."""
     if os.name == "nt":
         temporary.rename(path)
         return
     try:
-        path.hardlink_to(temporary)
+        os.link(temporary, path, src_dir_fd=within, dst_dir_fd=within)
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
-        if os.path.lexists(path):
+        if _is_taken(path, within):
             raise FileExistsError from None
-        temporary.rename(path)
+        move(temporary, path, within=within)
 
 
-def _exchange(temporary: Path, path: Path, data: bytes, expected: bytes) -> bool:
+def _exchange(
+    temporary: Path, path: Path, data: bytes, expected: bytes, within: int | None
+) -> bool:
     """Put the new file in place; put the old one back if it was not what we expected."""
-    if not swap(temporary, path):
-        move(temporary, path)
+    if not swap(temporary, path, within=within):
+        move(temporary, path, within=within)
         return True
-    if temporary.read_bytes() == expected:
+    if _holds(temporary, expected, within):
         return True
-    swap(temporary, path)
-    if temporary.read_bytes() != data:
+    swap(temporary, path, within=within)
+    if not _holds(temporary, data, within):
         # Someone saved again in between: the newest save stays.
-        swap(temporary, path)
+        swap(temporary, path, within=within)
     return False
 
 
-def _find_exchange() -> Callable[[bytes, bytes], int] | None:
-    """Find the C function that exchanges two paths; None if this system has none."""
+def _holds(path: Path, expected: bytes, within: int | None) -> bool:
+    """Return whether a plain file holds just these bytes; False if there is none."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | _BINARY | _NO_WAIT | _NO_FOLLOW, dir_fd=within)
+    except FileNotFoundError:
+        return False
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return False
+        most = len(expected) + 1
+        return read_up_to(descriptor, most, min(most, status.st_size)) == expected
+    finally:
+        os.close(descriptor)
+
+
+def _find_exchange() -> Callable[[int, bytes, int, bytes], int] | None:
+    """Find the C function that exchanges two names; None if this system has none."""
     if sys.platform not in {"linux", "darwin"}:
         return None
     library = ctypes.CDLL(None, use_errno=True)
-    if (modern := getattr(library, "renameat2", None)) is not None:
-        return lambda one, other: modern(_AT_FDCWD, one, _AT_FDCWD, other, _RENAME_EXCHANGE)
-    if (apple := getattr(library, "renamex_np", None)) is not None:
-        return lambda one, other: apple(one, other, _RENAME_EXCHANGE)
-    return None
+    found = getattr(library, "renameat2", None) or getattr(library, "renameatx_np", None)
+    if found is None:
+        return None
+    return lambda first, one, second, other: found(first, one, second, other, _RENAME_EXCHANGE)
 
 
 _exchange_names = _find_exchange()

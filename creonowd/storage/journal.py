@@ -4,7 +4,6 @@ A kill tears the last line at most, which the next entry replaces. Everything he
 """
 
 import contextlib
-import os
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -78,16 +77,14 @@ def append(path: Path, size: int, entry: bytes) -> int:
 def append_lines(path: Path, size: int, lines: bytes) -> int:
     """Add lines that `encode` made, as `append` adds one."""
     folder = _folder(path)
-    if folder.status(path.name) is None and not folder.is_missing(path.name):
-        raise _link_error(path)
     with disk_errors(path.name):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _cut(path, size)
+        atomic.make_folders(path.parent)
+        folder.cut(path.name, size)
         try:
-            atomic.append(path, lines)
+            folder.append(path.name, lines)
         except DaemonError:
-            with contextlib.suppress(OSError):
-                _cut(path, size)
+            with contextlib.suppress(OSError, DaemonError):
+                folder.cut(path.name, size)
             raise
     return size + len(lines)
 
@@ -102,7 +99,7 @@ def size_of(path: Path) -> int:
     """Return how many bytes a journal has; none if it is not there."""
     with disk_errors(path.name):
         try:
-            return path.stat().st_size
+            return path.lstat().st_size
         except FileNotFoundError:
             return 0
 
@@ -125,14 +122,15 @@ def cut(path: Path, size: int) -> None:
         erase(path)
         return
     with disk_errors(path.name):
-        _cut(path, size)
+        _folder(path).cut(path.name, size)
 
 
 def erase(path: Path) -> None:
     """Remove a journal for good."""
     with disk_errors(path.name):
-        if path.exists():
-            path.unlink()
+        folder = _folder(path)
+        if not folder.is_missing(path.name):
+            folder.remove(path.name)
             atomic.sync_folder(path.parent)
 
 
@@ -160,13 +158,6 @@ def _is_sound(line: bytes) -> bool:
 
 def _checksum(entry: bytes) -> str:
     return sha256(entry).hexdigest()[:32]
-
-
-def _cut(path: Path, size: int) -> None:
-    if path.exists() and path.stat().st_size > size:
-        with path.open("r+b") as file:
-            file.truncate(size)
-            os.fsync(file.fileno())
 
 
 def _folder(path: Path) -> SafeFolder:

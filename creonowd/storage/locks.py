@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import os
+import stat
 import sys
 import time
 from collections.abc import Generator
@@ -11,18 +12,20 @@ from pathlib import Path
 from creonowd.errors import DaemonError, ErrorCode, disk_errors
 
 _RETRY_S = 0.005
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_FLAGS = os.O_RDWR | os.O_CREAT | _NO_FOLLOW | getattr(os, "O_NONBLOCK", 0)
 _NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 
 
 @contextlib.contextmanager
-def hold(path: Path, *, timeout_s: float = 10.0) -> Generator[None]:
+def hold(path: Path, *, timeout_s: float = 10.0, within: int | None = None) -> Generator[None]:
     """Hold the lock file `path` for the block; TIMEOUT if another holder keeps it for too long.
 
-    Blocks its thread: in async code go through `anyio.to_thread`.
+    With `within`, the path is relative to that open folder. Blocks its thread: in async code go
+    through `anyio.to_thread`.
     """
     with contextlib.ExitStack() as cleanup:
-        with disk_errors(path.name):
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+        descriptor = _open(path, 0o666, within)
         cleanup.callback(os.close, descriptor)
         _wait(descriptor, timeout_s)
         cleanup.callback(_unlock, descriptor)
@@ -31,12 +34,29 @@ def hold(path: Path, *, timeout_s: float = 10.0) -> Generator[None]:
 
 def try_lock(path: Path) -> int | None:
     """Lock `path` for as long as the returned descriptor is open; None if another has it."""
-    with disk_errors(path.name):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    descriptor = _open(path, 0o600, None)
     if _try_take(descriptor):
         return descriptor
     os.close(descriptor)
     return None
+
+
+def _open(path: Path, mode: int, within: int | None) -> int:
+    """Open a lock file, and make it if it is missing; IO_ERROR for a link or what is no file."""
+    with disk_errors(path.name):
+        descriptor = os.open(path, _FLAGS, mode, dir_fd=within)
+        status = os.fstat(descriptor)
+        # Without O_NOFOLLOW it may be another file than the one of this name.
+        is_named = _NO_FOLLOW or os.path.samestat(status, path.lstat())
+        if stat.S_ISREG(status.st_mode) and is_named:
+            return descriptor
+        os.close(descriptor)
+    raise DaemonError(
+        ErrorCode.IO_ERROR,
+        f"{path.name} is no plain file; move it away and try again.",
+        file=path.name,
+        reason="not_a_file",
+    )
 
 
 def _wait(descriptor: int, timeout_s: float) -> None:

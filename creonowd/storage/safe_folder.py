@@ -20,9 +20,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
-from creonowd.errors import DaemonError, ErrorCode, disk_error, disk_errors
+from creonowd.errors import DaemonError, ErrorCode, disk_error
 from creonowd.model import Model
-from creonowd.storage import atomic
+from creonowd.storage import atomic, locks
 
 EFFECTIVE = os.access in os.supports_effective_ids
 FileEntry = tuple[str, os.stat_result]
@@ -46,7 +46,7 @@ _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 _NOT_A_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
 _REPARSE_POINT = 0x400
 _TRIES = 20
-_CHUNK_BYTES = 1 << 20
+_MAX_LINKS = 40
 MAX_LENGTH = 1024
 
 _RESERVED = re.compile(
@@ -55,6 +55,8 @@ _RESERVED = re.compile(
 _SLASHES = frozenset("/\\")
 _LIKE_A_SLASH = frozenset("∕⁄⧸⧹╱╲⟋⟍")
 _DROPPED_BY_WINDOWS = ". ．․"
+# No file that we read whole and that somebody else may have put there is longer.
+READ_LIMIT = 512 * 1024 * 1024
 
 
 class OpenFile:
@@ -67,6 +69,11 @@ class OpenFile:
     def size(self) -> int:
         """How many bytes the file has now."""
         return os.fstat(self.file.fileno()).st_size
+
+    @property
+    def modified_ms(self) -> int:
+        """When the file was last changed."""
+        return os.fstat(self.file.fileno()).st_mtime_ns // 1_000_000
 
     def read_at(self, offset: int, length: int) -> bytes:
         """Read up to `length` bytes; fewer only at the end of the file."""
@@ -129,7 +136,7 @@ class SafeFolder:
     `refusal` makes the error for a link, or for what is no plain file, in a file's place.
     """
 
-    _root_may_be_link = False
+    _folder_mode = 0o700
 
     def __init__(self, root: Path, refusal: Callable[[], DaemonError]) -> None:
         self.root = root
@@ -154,8 +161,7 @@ class SafeFolder:
     def open_file(self, path: str) -> Generator[OpenFile]:
         """Open a file for reading; FileNotFoundError if it is not there."""
         try:
-            with self._parent(path) as (folder, name):
-                descriptor, status = _open_plain(name, folder)
+            descriptor, status = self._open_inside(path)
         except _LinkError:
             raise self._refusal() from None
         if stat.S_ISDIR(status.st_mode):
@@ -166,10 +172,10 @@ class SafeFolder:
                 raise self._refusal()
             yield OpenFile(file)
 
-    def read(self, path: str) -> bytes:
-        """Read a file whole; FileNotFoundError if it is not there."""
+    def read(self, path: str, limit: int = READ_LIMIT) -> bytes:
+        """Read a file whole; FileNotFoundError if it is not there, IO_ERROR if it is too long."""
         with self.open_file(path) as file:
-            return file.read_at(0, file.size)
+            return atomic.read_plain(file.file.fileno(), path.rpartition("/")[2], limit)
 
     def status(self, path: str) -> os.stat_result | None:
         """Return the status of a plain file; None if it is not there, no file, or behind a link."""
@@ -203,23 +209,114 @@ class SafeFolder:
 
     def make_folder(self, path: str) -> Path:
         """Make a folder and those above it, private to this user, and return its path."""
-        with contextlib.suppress(FileExistsError):
-            self.root.mkdir(mode=0o700)
+        self._make_root()
         steps = path.split("/")
+        for depth in range(1, len(steps) + 1):
+            self.add_folder("/".join(steps[:depth]))
+        return self.root / path
+
+    def add_folder(self, path: str) -> bool:
+        """Make one folder and return True; False if it is there already.
+
+        NotADirectoryError if something else has its name.
+        """
+        with self._change(path) as (folder, place):
+            made = atomic.make_folder(place, mode=self._folder_mode, within=folder)
+            if not made:
+                _check_is_folder(f"{place}", folder)
+            return made
+
+    def _make_root(self) -> None:
+        atomic.make_folder(self.root, mode=self._folder_mode)
+
+    def write(self, path: str, data: bytes, *, mode: int = atomic.PRIVATE) -> None:
+        """Make `data` the content of a file, all at once, and the folders on its way."""
+        above = path.rpartition("/")[0]
+        if above:
+            self.make_folder(above)
+        self.replace(path, data, mode=mode)
+
+    def replace(self, path: str, data: bytes, *, mode: int = atomic.PRIVATE) -> None:
+        """Make `data` the content of a file in a folder that is there, all at once."""
+        with self._change(path) as (folder, place):
+            atomic.replace(place, data, mode=mode, within=folder)
+
+    def replace_unchanged(
+        self, path: str, data: bytes, expected: bytes | None, *, mode: int
+    ) -> bool:
+        """Make `data` the content of a file that holds `expected`, as `atomic` does."""
+        with self._change(path) as (folder, place):
+            return atomic.replace_unchanged(place, data, expected, mode=mode, within=folder)
+
+    def create(self, path: str, data: bytes, *, mode: int = atomic.PRIVATE) -> bool:
+        """Make a new file; return False and change nothing if something has its name."""
+        with self._change(path) as (folder, place):
+            return atomic.create(place, data, mode=mode, within=folder)
+
+    def append(self, path: str, data: bytes) -> None:
+        """Add `data` to the end of a file, on the disk when this returns."""
+        with self._change(path) as (folder, place):
+            atomic.append(place, data, within=folder)
+
+    def cut(self, path: str, size: int) -> None:
+        """Remove what stands behind the first `size` bytes of a file, if there is a file."""
         try:
-            for depth in range(1, len(steps) + 1):
-                above = self._parent("/".join(steps[:depth]))
-                with above as (folder, name), contextlib.suppress(FileExistsError):
-                    os.mkdir(name, 0o700, dir_fd=folder)
-            with self._scan(path):
-                return self.root / path
+            descriptor, status = self._open_inside(self._without_links(path), os.O_RDWR)
+        except FileNotFoundError:
+            return
         except _LinkError:
             raise self._refusal() from None
+        try:
+            if not stat.S_ISREG(status.st_mode):
+                raise self._refusal()
+            if status.st_size > size:
+                os.ftruncate(descriptor, size)
+                os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
-    def write(self, path: str, data: bytes) -> None:
-        """Make `data` the content of a file, all at once, and the folders on its way."""
-        folder, _, name = path.rpartition("/")
-        atomic.replace((self.make_folder(folder) if folder else self.root) / name, data)
+    def move_in(self, source: "SafeFolder", name: str, path: str) -> None:
+        """Move a file of another folder to `path`, on the disk when this returns."""
+        with source._change(name) as (origin, old), self._change(path) as (folder, new):
+            atomic.move(old, new, within=folder, source=origin)
+            atomic.sync_folder(new.parent, within=folder)
+
+    def set_aside(self, path: str) -> str:
+        """Rename a damaged file so that nothing overwrites it, and return its new name."""
+        above, _, name = path.rpartition("/")
+        stem, dot, suffix = name.rpartition(".")
+        with self._change(path) as (folder, place):
+            taken = {entry for entry, _ in self.entries(above)}
+            number = 1
+            while (aside := f"{stem}.damaged-{number}{dot}{suffix}") in taken:
+                number += 1
+            atomic.move(place, place.with_name(aside), within=folder)
+        return aside
+
+    def sweep(self, path: str, before_ms: int) -> None:
+        """Remove the temporary files in a folder that were last written before a time."""
+        with contextlib.suppress(OSError):
+            for name, status in self.entries(path, atomic.is_temporary):
+                if atomic.is_leftover(status, before_ms):
+                    self.remove(f"{path}/{name}" if path else name)
+
+    @contextlib.contextmanager
+    def lock(self, path: str) -> Generator[None]:
+        """Hold a lock file for the block."""
+        with self._change(path) as (folder, place), locks.hold(place, within=folder):
+            yield
+
+    @contextlib.contextmanager
+    def enter(self, path: str) -> Generator[tuple[int | None, Path]]:
+        """Keep a folder open to write in it: yield its descriptor, and its path relative to that."""
+        with self._change(f"{path}/_" if path else "_") as (folder, place):
+            yield folder, place.parent
+
+    def touch(self, path: str, time_ns: int) -> None:
+        """Make a time the one at which a file was last changed."""
+        with contextlib.suppress(_LinkError), self._parent(path) as (folder, name):
+            follow = folder is None
+            os.utime(name, ns=(time_ns, time_ns), dir_fd=folder, follow_symlinks=follow)
 
     def remove(self, path: str) -> None:
         """Remove a file, or a link in its place but not what it leads to."""
@@ -236,6 +333,14 @@ class SafeFolder:
             with self._parent(path) as (folder, name):
                 os.rmdir(name, dir_fd=folder)
 
+    def _open_inside(self, path: str, access: int = os.O_RDONLY) -> tuple[int, os.stat_result]:
+        with contextlib.ExitStack() as failure:
+            with self._parent(path) as (folder, name):
+                descriptor, status = _open_plain(name, folder, access)
+                failure.callback(os.close, descriptor)
+            failure.pop_all()
+        return descriptor, status
+
     def _lstat(self, path: str) -> os.stat_result | None:
         try:
             with self._parent(path) as (folder, name):
@@ -244,10 +349,24 @@ class SafeFolder:
             return None
 
     @contextlib.contextmanager
+    def _change(self, path: str) -> Generator[tuple[int | None, Path]]:
+        """Enter the folder of a file that is to be written: yield its descriptor and the file."""
+        try:
+            with self._parent(self._without_links(path)) as (folder, name):
+                yield folder, Path(name)
+        except _LinkError:
+            raise self._refusal() from None
+
+    def _without_links(self, path: str) -> str:
+        """Return the path to write a file at."""
+        return path
+
+    @contextlib.contextmanager
     def _parent(self, path: str) -> Generator[tuple[int | None, str]]:
         """Enter the folder of a file: yield its descriptor, and the file's name in it.
 
-        Where there are no descriptors it is None, and the name is the whole path.
+        Where there are no descriptors it is None, and the name is the whole path; then the steps
+        are checked before and afterwards.
         """
         folder, _, name = path.rpartition("/")
         if self._held is not None and self._held[0] == folder:
@@ -256,6 +375,7 @@ class SafeFolder:
         if not BY_DESCRIPTOR:
             self._check_steps(folder)
             yield None, self._place(path)
+            self._check_steps(folder)
             return
         descriptor = self._open_folder(folder, _STEP)
         try:
@@ -264,11 +384,21 @@ class SafeFolder:
             os.close(descriptor)
 
     @contextlib.contextmanager
+    def scan(self, path: str) -> "Generator[Iterator[os.DirEntry[str]]]":
+        """List what is in a folder, unsorted; the refusal if a link is on the way there."""
+        try:
+            with self._scan(path) as entries:
+                yield entries
+        except _LinkError:
+            raise self._refusal() from None
+
+    @contextlib.contextmanager
     def _scan(self, path: str) -> "Generator[Iterator[os.DirEntry[str]]]":
         if not BY_DESCRIPTOR:
             self._check_steps(path)
             with os.scandir(self._place(path)) as entries:
                 yield entries
+            self._check_steps(path)
             return
         descriptor = self._open_folder(path, _FOLDER)
         try:
@@ -280,10 +410,7 @@ class SafeFolder:
     def _open_folder(self, path: str, flags: int) -> int:
         """Open a folder step by step; `flags` are for the last one."""
         steps = path.split("/") if path else []
-        first = _STEP if steps else flags
-        if self._root_may_be_link:
-            first &= ~_NO_FOLLOW
-        descriptor = _open_step(f"{self.root}", first, None)
+        descriptor = _open_step(f"{self.root}", _STEP if steps else flags, None)
         for number, step in enumerate(steps, start=1):
             above = descriptor
             try:
@@ -305,13 +432,11 @@ class SafeFolder:
 class LinkedFolder(SafeFolder):
     """The folder `folder` below a root; a link in it is followed if its file lies in there too.
 
-    Paths are relative to the root. The root may be a link; the folder and the steps to it may not.
+    Paths are relative to the root. Neither the root nor the folder nor a step to it may be a link.
     """
 
-    _root_may_be_link = True
-
     def __init__(self, root: Path, folder: str = "") -> None:
-        super().__init__(root, _leads_out)
+        super().__init__(root, self._link_refusal)
         self.folder = folder
         self._prefix = f"{folder}/" if folder else ""
 
@@ -328,7 +453,8 @@ class LinkedFolder(SafeFolder):
         try:
             if not stat.S_ISREG(status.st_mode):
                 raise _not_a_file(path)
-            data = b"" if status.st_size > limit else _read(descriptor, limit, status.st_size)
+            fits = status.st_size <= limit
+            data = atomic.read_up_to(descriptor, limit + 1, status.st_size) if fits else b""
         except OSError as error:
             raise disk_error(error, path) from error
         finally:
@@ -351,28 +477,13 @@ class LinkedFolder(SafeFolder):
 
     def status(self, path: str) -> os.stat_result | None:
         """Return the status of a file that lies inside; None if there is none."""
-        if BY_DESCRIPTOR and path.startswith(self._prefix):
-            with contextlib.suppress(OSError, _LinkError):
-                found = self._lstat(path)
-                if found is None or not stat.S_ISLNK(found.st_mode):
-                    return found if found and stat.S_ISREG(found.st_mode) else None
-        return self._status_behind(path)
-
-    def target(self, path: str) -> Path:
-        """Return the real path to write a file at: that of a link's target if it lies inside."""
-        with disk_errors(path):
-            place = Path(os.path.realpath(self._place(path)))
-            if not lies_inside(place, self.real_path()):
-                raise invalid_path("link", f"{path} is a link that leads elsewhere.")
-        return place
-
-    def real_path(self) -> Path:
-        """Return the real path of the folder; INVALID_ARGUMENT if it is or lies behind a link."""
-        place = Path(os.path.realpath(self.root)) / self.folder
-        real = Path(os.path.realpath(place))
-        if real == place or (same_folder(real, place) and not _has_link(self.root, self.folder)):
-            return real
-        raise self._folder_is_link()
+        try:
+            found = self._lstat(path) if self._is_inside(path) else None
+            if found is None or _is_link(found):
+                found = self._lstat(self._without_links(path))
+        except (OSError, DaemonError, _LinkError):
+            return None
+        return found if found and stat.S_ISREG(found.st_mode) else None
 
     def walk(self, wanted: Callable[[str], bool]) -> FolderContents:
         """Find the plain files below the folder whose name is wanted.
@@ -380,8 +491,6 @@ class LinkedFolder(SafeFolder):
         Hidden names and names that no client could ask for are skipped, and so is what vanishes
         during the walk. Links to folders are not followed.
         """
-        if not BY_DESCRIPTOR:
-            self.real_path()
         contents = FolderContents([], [])
         waiting = [self.folder]
         while waiting:
@@ -394,7 +503,7 @@ class LinkedFolder(SafeFolder):
                 contents.unreadable.append(folder)
             except _LinkError:
                 if folder == self.folder:
-                    raise self._folder_is_link() from None
+                    raise self._link_refusal() from None
         contents.files.sort(key=itemgetter(0))
         return contents
 
@@ -414,61 +523,99 @@ class LinkedFolder(SafeFolder):
                 elif wanted(entry.name):
                     path = f"{prefix}{entry.name}"
                     link = entry.is_symlink()
-                    status = self._status_behind(path) if link else _status_of(entry)
+                    status = self.status(path) if link else status_of(entry)
                     if status is not None:
                         files.append((path, status))
         return folders
 
     def _open(self, path: str) -> tuple[int, os.stat_result]:
-        if BY_DESCRIPTOR and path.startswith(self._prefix):
-            try:
-                with self._parent(path) as (folder, name):
-                    return _open_plain(name, folder)
-            except _LinkError:
-                pass
-        # Through links, it is certain only after opening where the file lies.
-        place = self._place(path)
+        with contextlib.suppress(_LinkError):
+            if self._is_inside(path):
+                return self._open_inside(path)
         for _ in range(_TRIES):
-            with contextlib.ExitStack() as failure:
-                descriptor = os.open(place, _FILE)
-                failure.callback(os.close, descriptor)
-                status, real = os.fstat(descriptor), os.path.realpath(place)
-                if not os.path.samestat(status, os.lstat(real)):
-                    continue
-                if not lies_inside(real, self.real_path()):
+            # A link that comes or goes meanwhile makes only another try of this.
+            with contextlib.suppress(_LinkError):
+                return self._open_inside(self._without_links(path))
+        raise self._link_refusal()
+
+    def _make_root(self) -> None:
+        """Make nothing: a project whose folder is gone is not begun anew."""
+
+    def _is_inside(self, path: str) -> bool:
+        return path == self.folder or path.startswith(self._prefix)
+
+    def _without_links(self, path: str) -> str:
+        """Follow the links of a path by hand, and return where it leads; refuse what leads out.
+
+        What it returns is only a text: whoever opens it goes there without following any link.
+        """
+        left, done = path.split("/")[::-1], list[str]()
+        links = 0
+        while left:
+            step = left.pop()
+            if step in {"", "."}:
+                continue
+            if step == "..":
+                if not done:
                     raise _leads_out()
-                failure.pop_all()
-                return descriptor, status
-        raise invalid_path("link", "path changed while it was opened; try again.")
+                done.pop()
+                continue
+            target = self._link_at("/".join((*done, step)))
+            if target is None:
+                done.append(step)
+                continue
+            links += 1
+            if links > _MAX_LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
+            if Path(target).is_absolute():
+                done, target = [], self._below_root(target)
+            left += target.replace(os.sep, "/").split("/")[::-1]
+        plain = "/".join(done)
+        if self._is_inside(plain) or self._is_inside_by_another_name(done):
+            return plain
+        raise self._link_refusal()
 
-    def _status_behind(self, path: str) -> os.stat_result | None:
-        """Return the status of the file that a path leads to through links, if it lies inside."""
-        place = self._place(path)
+    def _link_at(self, path: str) -> str | None:
+        """Return the target of a link; None if there is no link at a path without links."""
         try:
-            if not lies_inside(os.path.realpath(place), self.real_path()):
-                return None
-            status = os.stat(place)  # noqa: PTH116 - as text, see `_place`
-        except OSError:
+            with self._parent(path) as (folder, name):
+                found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+                return os.readlink(name, dir_fd=folder) if _is_link(found) else None
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        return status if stat.S_ISREG(status.st_mode) else None
 
-    def _check_steps(self, path: str) -> None:
-        """Check nothing: a file is asked where it lies once it is open."""
+    def _below_root(self, target: str) -> str:
+        """Return an absolute path relative to the root, however either is spelled."""
+        roots = {f"{self.root}", os.path.realpath(self.root)}
+        for spelling in (target, os.path.realpath(target)):
+            for root in roots:
+                if spelling.startswith(f"{root}{os.sep}"):
+                    return spelling[len(root) + 1 :]
+        raise _leads_out()
 
-    def _folder_is_link(self) -> DaemonError:
-        return invalid_path("link", f"{self.folder} is a link; make it a plain folder.")
+    def _is_inside_by_another_name(self, steps: list[str]) -> bool:
+        """Return whether a path is below the folder on a disk that ignores case or Unicode form."""
+        folder = self._lstat(self.folder) if self.folder else None
+        ways = ("/".join(steps[:depth]) for depth in range(len(steps), 0, -1))
+        found = (self._lstat(way) for way in ways if folder is not None)
+        return any(
+            status is not None and folder is not None and os.path.samestat(status, folder)
+            for status in found
+        )
+
+    def _link_refusal(self) -> DaemonError:
+        with contextlib.suppress(OSError):
+            if _is_link(self.root.lstat()):
+                return invalid_path(
+                    "link", "The project's folder has become a link; put the folder itself there."
+                )
+            if _has_link(self.root, self.folder):
+                return invalid_path("link", f"{self.folder} is a link; make it a plain folder.")
+        return _leads_out()
 
 
 class _LinkError(Exception):
     """A step of a path is a link, or leads upwards."""
-
-
-def lies_inside(real: Path | str, folder: Path | str) -> bool:
-    """Return whether a real path is below a real folder, however either is spelled."""
-    if f"{real}".startswith(f"{folder}{os.sep}"):
-        return True
-    real, folder = Path(real), Path(folder)
-    return real.is_relative_to(folder) or any(same_folder(up, folder) for up in real.parents)
 
 
 def _has_link(root: Path, path: str) -> bool:
@@ -496,18 +643,32 @@ def _is_link_at(name: str, folder: int | None) -> bool:
         return False
 
 
-def _open_plain(name: str, folder: int | None) -> tuple[int, os.stat_result]:
+def _check_is_folder(name: str, folder: int | None) -> None:
+    found = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    if _is_link(found):
+        raise _LinkError
+    if not stat.S_ISDIR(found.st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+
+
+def _open_plain(
+    name: str, folder: int | None, access: int = os.O_RDONLY
+) -> tuple[int, os.stat_result]:
     """Open a file that is no link and has a name; one that was just replaced has none any more."""
     if folder is None and _is_link(os.lstat(name)):
         raise _LinkError
     for left in reversed(range(_TRIES)):
         try:
-            descriptor = os.open(name, _FILE | _NO_FOLLOW, dir_fd=folder)
+            descriptor = os.open(name, access | _FILE | _NO_FOLLOW, dir_fd=folder)
         except OSError as error:
             if error.errno in _LINKS:
                 raise _LinkError from None
             raise
         status = os.fstat(descriptor)
+        if folder is None and not os.path.samestat(status, os.lstat(name)):
+            # Without a descriptor of its folder, it may be another file than the one of this name.
+            os.close(descriptor)
+            continue
         if status.st_nlink or not left or os.name == "nt":
             return descriptor, status
         os.close(descriptor)
@@ -519,31 +680,24 @@ def _is_link(status: os.stat_result) -> bool:
     return stat.S_ISLNK(status.st_mode) or bool(attributes & _REPARSE_POINT)
 
 
-def _status_of(entry: "os.DirEntry[str]") -> os.stat_result | None:
+def status_of(entry: "os.DirEntry[str]") -> os.stat_result | None:
+    """Return the status of a plain file while its folder is scanned; None if it is none."""
     try:
-        # On Windows an entry leaves out what distinguishes one file from another.
-        status = entry.stat(follow_symlinks=False) if BY_DESCRIPTOR else Path(entry.path).stat()
+        status = entry_status(entry)
     except OSError:
         return None
     return status if stat.S_ISREG(status.st_mode) else None
 
 
+def entry_status(entry: "os.DirEntry[str]") -> os.stat_result:
+    """Return the status of what stands in a folder that is being scanned, be it a link."""
+    # On Windows an entry leaves out what distinguishes one file from another.
+    return entry.stat(follow_symlinks=False) if BY_DESCRIPTOR else os.lstat(entry.path)
+
+
 @lru_cache(maxsize=8192)
 def _is_skipped(name: str) -> bool:
     return name.startswith(".") or problem_with_name(name) is not None
-
-
-def _read(descriptor: int, limit: int, expected: int) -> bytes:
-    """Read to the end or just past the limit; the file may have grown since its size was read."""
-    data = os.read(descriptor, expected + 1)
-    if len(data) == expected:
-        return data
-    parts = [data]
-    left = limit + 1 - len(data)
-    while left > 0 and (more := os.read(descriptor, min(left, _CHUNK_BYTES))):
-        parts.append(more)
-        left -= len(more)
-    return b"".join(parts)
 
 
 def _open_error(error: OSError, place: Path, path: str) -> DaemonError:

@@ -7,6 +7,9 @@ from typing import Any, TypeVar
 import msgspec
 
 from creonowd.errors import disk_errors, version_too_new
+from creonowd.storage.atomic import content
+
+LIMIT_BYTES = 64 * 1024 * 1024
 
 T = TypeVar("T")
 
@@ -23,12 +26,8 @@ class _Versioned(msgspec.Struct):
 
 def load(path: Path, kind: type[T], *, version: int) -> T | None:
     """Read a stored file of at most `version`; None if there is none, DamagedFileError if it is broken."""
-    with disk_errors(path.name):
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            return None
-    return decode(data, kind, version=version, name=path.name)
+    data = content(path, limit=LIMIT_BYTES)
+    return None if data is None else decode(data, kind, version=version, name=path.name)
 
 
 def decode(data: bytes, kind: type[T], *, version: int, name: str) -> T:

@@ -116,7 +116,7 @@ class Budgets:
     @contextmanager
     def _write_lock(self) -> Generator[None]:
         with disk_errors(FOLDER):
-            self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+            atomic.make_folders(self._folder)
         with hold(self._folder / LOCK):
             yield
 

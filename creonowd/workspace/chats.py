@@ -28,7 +28,6 @@ from creonowd.redaction.labels import is_secret_name
 from creonowd.rpc.channel import invalid_payload
 from creonowd.storage import atomic, versioned_json
 from creonowd.storage.file_cache import RECENT_MS
-from creonowd.storage.locks import hold
 from creonowd.storage.safe_folder import LinkedFolder, mark_of, problem_with_name
 from creonowd.workspace.creonow_tree import TREE, Problem, make_folder
 from creonowd.workspace.projects import Project
@@ -48,6 +47,7 @@ ChatDocument = dict[str, Any]
 RedactChat = Callable[[str], str]
 T = TypeVar("T")
 
+_INDEX_FILE = f"{FOLDER}/{INDEX}.json"
 _ID = re.compile(r"[A-Za-z0-9_-]+")
 _START = regex.compile(rf"\X{{0,{SUMMARY_LENGTH}}}")
 
@@ -158,8 +158,8 @@ class Chats:
     def _locked(self, root: Path, work: Callable[[], T]) -> T:
         for folder in (TREE, FOLDER, CACHE):
             make_folder(root, folder)
-        with hold(root / CACHE / LOCK):
-            atomic.sweep(root / FOLDER, self._clock.now_ms() - LEFTOVER_MS)
+        with LinkedFolder(root, CACHE).lock(f"{CACHE}/{LOCK}"):
+            _folder(root).sweep(FOLDER, self._clock.now_ms() - LEFTOVER_MS)
             return work()
 
     def _save(self, root: Path, conversation_id: str, sent: ChatDocument) -> ConversationEntry:
@@ -239,7 +239,8 @@ def _read_replaced(root: Path, conversation_id: str) -> ChatDocument:
         return read_document(root, conversation_id)
     except DaemonError as error:
         if error.details.get("reason") == "invalid_format":
-            versioned_json.set_aside(root / path_of(conversation_id))
+            with disk_errors(FOLDER):
+                _folder(root).set_aside(path_of(conversation_id))
         elif error.code is not ErrorCode.NOT_FOUND:
             raise
     return {}
@@ -248,7 +249,7 @@ def _read_replaced(root: Path, conversation_id: str) -> ChatDocument:
 def _refuse_other_case(root: Path, conversation_id: str) -> None:
     """Refuse an id that on many disks would be the file of another."""
     name = f"{conversation_id}.json"
-    for known in (entry.name for entry in (root / FOLDER).iterdir()):
+    for known, _ in _folder(root).entries(FOLDER):
         if known != name and known.lower() == name.lower():
             raise DaemonError(
                 ErrorCode.CONFLICT,
@@ -353,7 +354,7 @@ def path_of(conversation_id: str) -> str:
 def read_document(root: Path, conversation_id: str) -> ChatDocument:
     """Read a conversation; IO_ERROR if the file is damaged."""
     path = path_of(conversation_id)
-    data = LinkedFolder(root, FOLDER).snapshot(path, limit=LIMIT_BYTES).data
+    data = _folder(root).snapshot(path, limit=LIMIT_BYTES).data
     try:
         document = versioned_json.decode(data, ChatDocument, version=VERSION, name=path)
         check(document, "conversation")
@@ -367,9 +368,9 @@ def read_document(root: Path, conversation_id: str) -> ChatDocument:
 def write_document(root: Path, conversation_id: str, document: ChatDocument) -> None:
     """Write a conversation, all at once."""
     path = path_of(conversation_id)
-    place = LinkedFolder(root, FOLDER).target(path)
     data = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
-    atomic.replace(place, data, mode=atomic.SHARED)
+    with disk_errors(path):
+        _folder(root).replace(path, data, mode=atomic.SHARED)
 
 
 def find_all(root: Path, now_ms: int) -> ChatListing:
@@ -392,7 +393,7 @@ def find_all(root: Path, now_ms: int) -> ChatListing:
 def _files(root: Path) -> list[tuple[str, os.stat_result]]:
     """Find the files whose names are ids; others are not ours."""
     with disk_errors(FOLDER):
-        found = LinkedFolder(root, FOLDER).walk(lambda name: name.endswith(".json")).files
+        found = _folder(root).walk(lambda name: name.endswith(".json")).files
     named = ((path.removeprefix(f"{FOLDER}/").removesuffix(".json"), s) for path, s in found)
     return [(name, status) for name, status in named if _is_id(name)]
 
@@ -423,9 +424,8 @@ def _index_entry(
 
 def _load_index(root: Path) -> dict[str, IndexedChat] | None:
     """Read the index; None if it is damaged, which is mended by who holds the lock."""
-    path = root / FOLDER / f"{INDEX}.json"
     try:
-        found = versioned_json.load(path, _Index, version=VERSION)
+        found = _read_index(root)
     except versioned_json.DamagedFileError:
         return None
     except DaemonError as error:
@@ -436,15 +436,28 @@ def _load_index(root: Path) -> dict[str, IndexedChat] | None:
 
 def write_index(root: Path, listing: ChatListing) -> None:
     """Write the index; the caller holds the lock. If it cannot be written, listing is slower."""
-    path = root / FOLDER / f"{INDEX}.json"
-    with contextlib.suppress(DaemonError):
+    with contextlib.suppress(DaemonError, OSError):
         try:
-            versioned_json.load(path, _Index, version=VERSION)
+            _read_index(root)
         except versioned_json.DamagedFileError:
-            kept = versioned_json.set_aside(path)
+            kept = _folder(root).set_aside(_INDEX_FILE)
             log.warning("conversation_index_set_aside", file=f"{FOLDER}/{kept}")
-        data = msgspec.json.encode(_Index(items=listing.items))
-        atomic.replace(path, msgspec.json.format(data, indent=2) + b"\n", mode=atomic.SHARED)
+        data = msgspec.json.format(msgspec.json.encode(_Index(items=listing.items)), indent=2)
+        _folder(root).replace(_INDEX_FILE, data + b"\n", mode=atomic.SHARED)
+
+
+def _read_index(root: Path) -> _Index | None:
+    try:
+        data = _folder(root).snapshot(_INDEX_FILE, limit=LIMIT_BYTES).data
+    except DaemonError as error:
+        if error.code is ErrorCode.NOT_FOUND:
+            return None
+        raise
+    return versioned_json.decode(data, _Index, version=VERSION, name=f"{INDEX}.json")
+
+
+def _folder(root: Path) -> LinkedFolder:
+    return LinkedFolder(root, FOLDER)
 
 
 def _damaged(path: str) -> DaemonError:

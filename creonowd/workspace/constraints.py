@@ -18,12 +18,10 @@ from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 
 from creonowd.clock import Clock, iso
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.model import Model
 from creonowd.redaction import Redactor
 from creonowd.storage import atomic
-from creonowd.storage.atomic import replace_unchanged
-from creonowd.storage.locks import hold
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.workspace.constraint_file import (
     DEFAULT_PRIORITY,
@@ -185,8 +183,8 @@ class Constraints:
         self._edit(root, expected, edit)
         for folder in (TREE, RULES, CACHE):
             make_folder(root, folder)
-        with hold(root / CACHE / LOCK):
-            atomic.sweep(root / RULES, self._clock.now_ms() - LEFTOVER_MS)
+        with LinkedFolder(root, CACHE).lock(f"{CACHE}/{LOCK}"):
+            LinkedFolder(root, RULES).sweep(RULES, self._clock.now_ms() - LEFTOVER_MS)
             for _ in range(_WRITE_TRIES):
                 before, after = self._edit(root, expected, edit)
                 if after is before:
@@ -234,9 +232,9 @@ class Constraints:
 
 
 def _write(root: Path, before: ConstraintFile, data: bytes) -> bool:
-    place = LinkedFolder(root, RULES).target(PATH)
     expected = before.data if before.exists else None
-    return replace_unchanged(place, data, expected, mode=atomic.SHARED)
+    with disk_errors(PATH):
+        return LinkedFolder(root, RULES).replace_unchanged(PATH, data, expected, mode=atomic.SHARED)
 
 
 def _conflict(message: str, reason: str, **details: str) -> DaemonError:

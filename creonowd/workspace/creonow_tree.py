@@ -204,30 +204,25 @@ def make_tree(root: Path) -> int:
     if not root.is_dir():
         raise _gone()
     made = sum(make_folder(root, folder) for folder in (TREE, *(f"{TREE}/{f}" for f in FOLDERS)))
+    tree = LinkedFolder(root, TREE)
     for name, content in DEFAULTS.items():
         path = f"{TREE}/{name}"
         if (root / path).is_dir():
             raise _in_the_way(path, "a file")
         with disk_errors(path):
-            if atomic.create(root / path, content, mode=atomic.SHARED):
+            if tree.is_missing(path) and tree.create(path, content, mode=atomic.SHARED):
                 made += 1
     return made
 
 
 def make_folder(root: Path, folder: str) -> bool:
     """Make a folder of the tree and return True; False if it is there already."""
-    place = root / folder
     try:
-        place.mkdir()
-    except FileExistsError:
-        if not place.is_dir():
-            raise _in_the_way(folder, "a folder") from None
-        with disk_errors(folder):
-            LinkedFolder(root, folder).real_path()
-        return False
+        return LinkedFolder(root, folder).add_folder(folder)
+    except NotADirectoryError:
+        raise _in_the_way(folder, "a folder") from None
     except OSError as error:
         raise disk_error(error, folder) from error
-    return True
 
 
 def layers_of(paths: frozenset[str] | set[str]) -> tuple[Layer, ...]:

@@ -151,7 +151,7 @@ class Projects:
 
     def _write(self, projects: _ProjectsFile) -> None:
         with disk_errors(FILE):
-            self._path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            atomic.make_folders(self._path.parent)
         data = msgspec.json.format(msgspec.json.encode(projects), indent=2) + b"\n"
         atomic.replace(self._path, data)
         # Without its id, all that is stored of a project would be lost to it.

@@ -240,7 +240,7 @@ class Runs:
             if versioned_json.is_aside(path):
                 continue
             try:
-                data = path.read_bytes()
+                data = atomic.content(path, limit=versioned_json.LIMIT_BYTES) or b""
                 if holding not in data:
                     continue
                 head, lines = _parse(path, data)
@@ -283,11 +283,9 @@ def _retained(runs: Iterable[RunRecord]) -> tuple[RunRecord, ...]:
 
 
 def _read_file(path: Path) -> _DocumentRuns:
-    with disk_errors(FOLDER):
-        try:
-            data = path.read_bytes()
-        except FileNotFoundError:
-            return _DocumentRuns(path)
+    data = atomic.content(path, limit=versioned_json.LIMIT_BYTES)
+    if data is None:
+        return _DocumentRuns(path)
     try:
         head, lines = _parse(path, data)
     except versioned_json.DamagedFileError as damage:
@@ -320,7 +318,7 @@ def _decode(line: bytes) -> RunRecord | None:
 
 def _write(path: Path, document_id: str, runs: tuple[RunRecord, ...]) -> None:
     with disk_errors(FOLDER):
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        atomic.make_folders(path.parent)
     head = _line(_Head(version=VERSION, document_id=document_id))
     atomic.replace(path, head + b"".join(map(_line, runs)))
 

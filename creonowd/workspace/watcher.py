@@ -27,7 +27,7 @@ from creonowd.clock import Clock
 from creonowd.context.fragment import Layer
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.storage.safe_folder import mark_of
+from creonowd.storage.safe_folder import LinkedFolder, entry_status, mark_of
 from creonowd.workspace.creonow_tree import is_relevant_file, is_relevant_folder, layers_of
 from creonowd.workspace.projects import Project
 
@@ -367,7 +367,7 @@ def take_snapshot(
     Given an earlier snapshot, only `dirty` and new folders are read; the others are kept from it.
     """
     states: dict[str, FolderState] = {}
-    waiting = [("", _identity(Path(os.path.realpath(root))))]
+    waiting = [("", _root_identity(root))]
     while waiting:
         folder, identity = waiting.pop()
         old = before.get(folder) if before and folder not in dirty else None
@@ -399,10 +399,10 @@ def _read_folder(root: Path, folder: str, identity: Identity | None) -> FolderSt
     files: dict[str, tuple[int, ...]] = {}
     folders: dict[str, Identity] = {}
     try:
-        with os.scandir(root / folder) as entries:
+        with LinkedFolder(root).scan(folder) as entries:
             for entry in entries:
                 _add_entry(entry, folder, files, folders)
-    except (FileNotFoundError, NotADirectoryError, PermissionError):
+    except (FileNotFoundError, NotADirectoryError, PermissionError, DaemonError):
         return None
     return FolderState(identity=identity, files=files, folders=folders)
 
@@ -413,26 +413,29 @@ def _add_entry(
     files: dict[str, tuple[int, ...]],
     folders: dict[str, Identity],
 ) -> None:
-    # Not entry.stat(): on Windows that leaves out what distinguishes one file from another.
-    if entry.is_dir(follow_symlinks=False):
-        identity = _identity(Path(entry.path)) if is_relevant_folder(folder, entry.name) else None
-        if identity:
-            folders[entry.name] = identity
-    elif is_relevant_file(folder, entry.name):
-        try:
-            status = os.lstat(entry.path)
-        except OSError:
-            return
-        if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
-            files[entry.name] = mark_of(status)
-
-
-def _identity(folder: Path) -> Identity | None:
     try:
-        status = folder.lstat()
+        if entry.is_dir(follow_symlinks=False):
+            if is_relevant_folder(folder, entry.name):
+                folders[entry.name] = _identity(entry_status(entry))
+        elif is_relevant_file(folder, entry.name):
+            status = entry_status(entry)
+            if stat.S_ISREG(status.st_mode) or stat.S_ISLNK(status.st_mode):
+                files[entry.name] = mark_of(status)
+    except OSError:
+        return
+
+
+def _root_identity(root: Path) -> Identity | None:
+    """Return the identity of a project's folder; None if it is gone or has become a link."""
+    try:
+        status = root.lstat()
     except OSError:
         return None
-    return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
+    return _identity(status) if stat.S_ISDIR(status.st_mode) else None
+
+
+def _identity(status: os.stat_result) -> Identity:
+    return status.st_dev, status.st_ino
 
 
 def _join(folder: str, name: str) -> str:

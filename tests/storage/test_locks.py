@@ -55,3 +55,27 @@ def test_a_lock_for_life_is_taken_until_its_descriptor_closes(tmp_path: Path) ->
     third = locks.try_lock(tmp_path / "daemon.lock")
     assert third is not None
     os.close(third)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+def test_a_lock_file_that_is_a_dangling_link_makes_nothing_elsewhere(tmp_path: Path) -> None:
+    path = tmp_path / "write.lock"
+    path.symlink_to(tmp_path / "elsewhere")
+
+    with pytest.raises(DaemonError) as caught, locks.hold(path):
+        pass
+    with pytest.raises(DaemonError):
+        locks.try_lock(path)
+
+    assert caught.value.code is ErrorCode.IO_ERROR
+    assert not (tmp_path / "elsewhere").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in folders")
+def test_a_lock_file_that_is_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "write.lock")
+
+    with pytest.raises(DaemonError) as caught, locks.hold(tmp_path / "write.lock"):
+        pass
+
+    assert caught.value.details["reason"] == "not_a_file"

@@ -242,7 +242,12 @@ def test_a_folder_that_is_a_link_is_refused(root: Path) -> None:
     (root / FOLDER).symlink_to(root / "moved")
     folder = LinkedFolder(root, FOLDER)
 
-    for use in (folder.real_path, lambda: folder.walk(bool), lambda: folder.target(FILE)):
+    for use in (
+        lambda: folder.walk(bool),
+        lambda: folder.snapshot(FILE, limit=100),
+        lambda: folder.replace(FILE, b"new"),
+        lambda: folder.add_folder(FOLDER),
+    ):
         with pytest.raises(DaemonError, match="make it a plain folder"):
             use()
 
@@ -253,9 +258,30 @@ def test_a_file_is_written_where_its_link_leads_if_that_is_inside(root: Path) ->
     (root / FOLDER / "outside.md").symlink_to(root.parent / "outside" / "a.md")
     folder = LinkedFolder(root, FOLDER)
 
-    assert folder.target(f"{FOLDER}/inside.md") == (root / FILE).resolve()
-    with pytest.raises(DaemonError, match="leads elsewhere"):
-        folder.target(f"{FOLDER}/outside.md")
+    folder.replace(f"{FOLDER}/inside.md", b"new")
+    with pytest.raises(DaemonError, match="leads out"):
+        folder.replace(f"{FOLDER}/outside.md", b"new")
+
+    assert (root / FOLDER / "inside.md").is_symlink()
+    assert (root / FILE).read_bytes() == b"new"
+    assert (root.parent / "outside" / "a.md").read_bytes() == b"outside"
+
+
+@links
+def test_a_root_that_became_a_link_is_refused(root: Path) -> None:
+    root.rename(root.parent / "moved")
+    root.symlink_to(root.parent / "moved")
+    folder = LinkedFolder(root, FOLDER)
+
+    for use in (
+        lambda: folder.walk(bool),
+        lambda: folder.snapshot(FILE, limit=100),
+        lambda: folder.replace(FILE, b"new"),
+        lambda: folder.add_folder(f"{FOLDER}/more"),
+    ):
+        with pytest.raises(DaemonError, match="has become a link"):
+            use()
+    assert (root / FILE).read_bytes() == b"inside"
 
 
 @pytest.mark.parametrize("path", ["outside.md", f"{FOLDER}/../outside.md", "../outside/a.md"])

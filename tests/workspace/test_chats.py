@@ -487,3 +487,40 @@ async def test_where_nothing_can_be_written_the_list_still_comes(
     assert await ids(store, project) == ["a"]
 
     assert not (project.root / FOLDER / "index.json").exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in folders")
+@pytest.mark.parametrize("name", ["index.json", "c-1.json"])
+@pytest.mark.parametrize("device", ["pipe", "/dev/zero"])
+async def test_a_pipe_or_a_device_among_the_conversations_blocks_nobody(
+    store: Chats, project: Project, name: str, device: str
+) -> None:
+    await store.save(project, said("一", id="c-2"))
+    place = project.root / FOLDER / name
+    place.unlink(missing_ok=True)
+    if device == "pipe":
+        os.mkfifo(place)
+    else:
+        place.symlink_to(device)
+
+    with anyio.fail_after(10):
+        assert await ids(store, project) == ["c-2"]
+        assert (await store.read(project, "c-2"))["messages"][0]["content"] == "一"
+        if name == "c-1.json":
+            error = await refusal(store.read(project, "c-1"))
+            assert error.code in {ErrorCode.UNSUPPORTED, ErrorCode.INVALID_ARGUMENT}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+async def test_a_lock_that_is_a_dangling_link_makes_nothing_elsewhere(
+    store: Chats, project: Project, tmp_path: Path
+) -> None:
+    await store.save(project, said("一", id="c-1"))
+    lock = project.root / ".creonow/cache/conversations.lock"
+    lock.unlink()
+    lock.symlink_to(tmp_path / "elsewhere")
+
+    error = await refusal(store.save(project, said("二", id="c-1")))
+
+    assert error.details["reason"] == "link"
+    assert not (tmp_path / "elsewhere").exists()
