@@ -40,7 +40,7 @@ from creonowd.retrieval.ranking import StoredText
 from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.text import decode_text
-from creonowd.workspace.creonow_tree import is_document
+from creonowd.workspace.creonow_tree import is_document, is_outline
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import ProjectChange, Watcher
@@ -424,6 +424,8 @@ def _index(
             remove_document(connection, path)
             return
         mark, text = found
+        # An outline stands in the settings and would be found a second time.
+        text = "" if text and is_outline(path, text) else text
         digest = b"" if text is None else _digest(text)
         if indexed is not None and indexed.digest == digest:
             set_mark(connection, path, mark)

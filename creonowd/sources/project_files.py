@@ -45,6 +45,7 @@ from creonowd.workspace.creonow_tree import (
     Tree,
     TreeFile,
     folder_of,
+    is_outline,
 )
 from creonowd.workspace.projects import Project
 
@@ -112,7 +113,18 @@ class _FileSource:
 
     def _read(self, folders: FolderReader) -> SourceResult:
         folder = folders.folder(self._row.folder)
-        return self._made.get((self.name, folder), lambda: self._row.read(folder))
+        if self._row.read is not outline_files:
+            return self._made.get((self.name, folder), lambda: self._row.read(folder))
+        top = folders.outlines()
+        return self._made.get((self.name, folder, top), lambda: outline_files(joined(top, folder)))
+
+
+def joined(*folders: Folder) -> Folder:
+    """Return the files and problems of several folders."""
+    return Folder(
+        files=tuple(file for folder in folders for file in folder.files),
+        problems=tuple(problem for folder in folders for problem in folder.problems),
+    )
 
 
 def _constraints_unavailable(why: Wording) -> Caution:
@@ -246,24 +258,24 @@ def settings_texts(folder: Folder) -> SourceResult:
     kind = FileKind(
         layer=Layer.SETTINGS, source="settings", unavailable=WarningCode.SETTINGS_UNAVAILABLE
     )
+    outlines = _outlines_in(folder)
     return read_files(
-        kind, folder, lambda path: path != MEMORY and not _is_outline(path), _confidence
+        kind, folder, lambda path: path != MEMORY and path not in outlines, _confidence
     )
 
 
 def outline_files(folder: Folder) -> SourceResult:
-    """Read `settings/outline.*`."""
+    """Read the outlines among the settings and at the top of the project."""
     kind = FileKind(
         layer=Layer.SETTINGS, source="outline", unavailable=WarningCode.OUTLINE_UNAVAILABLE
     )
-    return read_files(kind, folder, _is_outline, _confidence)
+    return read_files(kind, folder, _outlines_in(folder).__contains__, _confidence)
 
 
-def _is_outline(path: str) -> bool:
-    if not path.lower().startswith(f"{SETTINGS}/outline"):
-        return False
-    name = path.rpartition("/")[2]
-    return path == f"{SETTINGS}/{name}" and name.rsplit(".", 1)[0].lower() == "outline"
+def _outlines_in(folder: Folder) -> frozenset[str]:
+    texts = ((file.path, as_text(file.data) or "") for file in folder.files)
+    unread = ((problem.path, "") for problem in folder.problems)
+    return frozenset(path for path, text in (*texts, *unread) if is_outline(path, text))
 
 
 def _confidence(path: str, text: str) -> dict[str, Any]:
@@ -417,6 +429,7 @@ def file_warnings(tree: Tree, constraints: Constraints, project: Project) -> lis
     """Return the warnings that an assembly would give for the files of a project; blocks."""
     reads = FolderReader(tree, project)
     found = [warning for row in FILES for warning in row.read(reads.folder(row.folder)).warnings]
+    found += outline_files(reads.outlines()).warnings
     try:
         constraints.read_now(project.root)
     except DaemonError as error:

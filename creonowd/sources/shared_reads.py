@@ -67,6 +67,10 @@ class FolderReader:
             self._folders[scope] = self._tree.read_all_now(self._project.root, scope)
         return self._folders[scope]
 
+    def outlines(self) -> Folder:
+        """Return the outlines at the top of the project."""
+        return self._tree.read_outlines_now(self._project.root)
+
 
 Read = Callable[[FolderReader], T]
 Outcomes = dict[str, Any]

@@ -1,9 +1,13 @@
 """Make, list and read the `.creonow` folder of a project, and say which layers its files feed."""
 
+import codecs
+import contextlib
 import errno
 import os
+from collections.abc import Iterator
 from enum import StrEnum
 from itertools import groupby
+from operator import itemgetter
 from pathlib import Path, PurePosixPath
 
 import structlog
@@ -14,9 +18,9 @@ from creonowd.context.fragment import DYNAMIC, Layer
 from creonowd.errors import DaemonError, ErrorCode, disk_error, disk_errors
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.storage import atomic
+from creonowd.storage import atomic, front_matter
 from creonowd.storage.atomic import is_temporary
-from creonowd.storage.file_cache import CAPACITY_BYTES, FileCache
+from creonowd.storage.file_cache import CAPACITY_BYTES, RECENT_MS, FileCache
 from creonowd.storage.safe_folder import (
     FileSnapshot,
     FolderContents,
@@ -53,6 +57,8 @@ SUFFIXES = {
     CreonowFolder.CHARACTERS: (".md", ".json"),
 }
 DOCUMENT_SUFFIXES = frozenset({".md", ".markdown", ".txt"})
+OUTLINE_NAMES = frozenset({"大纲", "提纲", "outline"})
+OUTLINE_SUFFIXES = DOCUMENT_SUFFIXES | {".json"}
 
 
 _LAYERS_OF_FOLDER: dict[str, tuple[Layer, ...]] = {
@@ -64,6 +70,10 @@ _LAYERS_OF_FOLDER: dict[str, tuple[Layer, ...]] = {
 _FOREIGN_FOLDERS = frozenset({"node_modules", "__pycache__", "__MACOSX", "$RECYCLE.BIN"})
 # What a cached file weighs beside its bytes.
 _FILE_WEIGHT = 500
+
+# So much of a file is read to see whether it has front matter.
+_HEAD_BYTES = 4096
+_KNOWN_HEADS = 8192
 
 _Marks = tuple[list[tuple[str, tuple[int, ...]]], list[str]]
 
@@ -130,9 +140,12 @@ class Tree:
 
     def __init__(self, clock: Clock) -> None:
         self._cache = FileCache(clock)
-        self._folders: Memo[tuple[Path, CreonowFolder], tuple[_Marks, Folder]] = Memo(
+        self._clock = clock
+        self._folders: Memo[tuple[Path, CreonowFolder | None], tuple[_Marks, Folder]] = Memo(
             CAPACITY_BYTES, _weigh
         )
+        # Whether a file at the top of a project says that it is an outline, and its mark then.
+        self._outlines: Memo[Path, tuple[tuple[int, ...], bool]] = Memo(_KNOWN_HEADS)
 
     async def ensure(self, project: Project) -> None:
         """Make what is missing of the tree; change nothing that exists."""
@@ -171,13 +184,44 @@ class Tree:
 
     def read_all_now(self, root: Path, scope: CreonowFolder) -> Folder:
         """Read every file of a scope; blocks its thread."""
-        contents = _contents(root, scope)
+        return self._read_contents(root, scope, _contents(root, scope))
+
+    def read_outlines_now(self, root: Path) -> Folder:
+        """Read the outlines at the top of a project; blocks its thread. Links are skipped."""
+        found = [
+            (entry.name, status)
+            for entry in _top_files(root)
+            if (status := self._outline_status(root, entry)) is not None
+        ]
+        return self._read_contents(root, None, FolderContents(sorted(found, key=itemgetter(0)), []))
+
+    def _outline_status(self, root: Path, entry: "os.DirEntry[str]") -> os.stat_result | None:
+        """Return the status of a file if it is an outline."""
+        try:
+            # Not entry.stat(): on Windows that lacks what distinguishes files.
+            status = os.stat(entry.path, follow_symlinks=False)  # noqa: PTH116
+        except OSError:
+            return None
+        if is_outline(entry.name, ""):
+            return status
+        path, mark = root / entry.name, mark_of(status)
+        known = self._outlines.peek(path)
+        young = self._clock.now_ms() - status.st_mtime_ns // 1_000_000 <= RECENT_MS
+        if known is None or young or known[0] != mark:
+            known = (mark, is_outline(entry.name, _front_matter_of(path)))
+            self._outlines.put(path, known)
+        return status if known[1] else None
+
+    def _read_contents(
+        self, root: Path, scope: CreonowFolder | None, contents: FolderContents
+    ) -> Folder:
         marks = [(path, mark_of(status)) for path, status in contents.files]
         seen = (marks, contents.unreadable)
         before = self._folders.peek((root, scope))
         if before is not None and before[0] == seen:
             return before[1]
-        read = self._read_files(LinkedFolder(root, folder_of(scope)), contents)
+        folder = LinkedFolder(root, "" if scope is None else folder_of(scope))
+        read = self._read_files(folder, contents)
         if all(self._cache.is_current(root, path, mark) for path, mark in marks):
             self._folders.put((root, scope), (seen, read))
         return read
@@ -237,6 +281,22 @@ def is_document(path: str) -> bool:
     return pure.suffix.lower() in DOCUMENT_SUFFIXES and all(map(_is_visible, pure.parts))
 
 
+def is_outline(path: str, text: str) -> bool:
+    """Return whether a file is the outline of its project.
+
+    It is if it lies at the top of the project or in `settings/` and is called `大纲`, `提纲` or
+    `outline`, or if its front matter says `kind: outline`.
+    """
+    folder, _, name = path.rpartition("/")
+    settings = folder_of(CreonowFolder.SETTINGS)
+    if folder and folder != settings and not folder.startswith(f"{settings}/"):
+        return False
+    if folder in {"", settings} and name.partition(".")[0].casefold() in OUTLINE_NAMES:
+        return True
+    kind = front_matter.split(text).values.get("kind")
+    return isinstance(kind, str) and kind.strip().casefold() == "outline"
+
+
 def is_relevant_file(folder: str, name: str) -> bool:
     """Return whether a change of the file `name` in a project-relative `folder` is reported."""
     path = f"{folder}/{name}" if folder else name
@@ -276,7 +336,31 @@ def _list(root: Path, scope: CreonowFolder) -> list[FileInfo]:
     ]
 
 
-def _weigh(_place: tuple[Path, CreonowFolder], known: tuple[_Marks, Folder]) -> int:
+def _top_files(root: Path) -> Iterator["os.DirEntry[str]"]:
+    """Return the plain files at the top of a project that could be an outline."""
+    with contextlib.suppress(OSError), os.scandir(root) as entries:
+        for entry in entries:
+            suffix = PurePosixPath(entry.name).suffix.lower()
+            if suffix in OUTLINE_SUFFIXES and _is_visible(entry.name):
+                with contextlib.suppress(OSError):
+                    if entry.is_file(follow_symlinks=False):
+                        yield entry
+
+
+def _front_matter_of(path: Path) -> str:
+    """Return the beginning of a text with its front matter; empty if it has none."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEAD_BYTES)
+            if head.removeprefix(codecs.BOM_UTF8).startswith(b"---"):
+                head += file.read(2 * front_matter.MAX_BYTES)
+                return head.decode("utf-8", "replace")
+    except OSError:
+        pass
+    return ""
+
+
+def _weigh(_place: tuple[Path, CreonowFolder | None], known: tuple[_Marks, Folder]) -> int:
     return sum(_FILE_WEIGHT + file.size_bytes for file in known[1].files)
 
 
@@ -322,7 +406,7 @@ def _layers_of_file(path: str) -> tuple[Layer, ...]:
     first, _, rest = path.partition("/")
     if first == TREE:
         return _LAYERS_OF_FOLDER.get(rest.partition("/")[0], ())
-    return DYNAMIC
+    return (Layer.SETTINGS, *DYNAMIC) if is_outline(path, "") else DYNAMIC
 
 
 def _is_visible(name: str) -> bool:

@@ -217,3 +217,46 @@ async def test_skills_that_rely_on_no_host_do_not_warn(
     run = await novel.run(skillId=f"builtin:{slug}", selection={"from": 0, "to": 5})
 
     assert not [warning for warning in run["warnings"] if "SKILL_SOURCE_ABSENT" in warning]
+
+
+OUTLINE_SKILL = "---\nname: 试\ncontext_rules:\n  outline: true\n  retrieval: true\n---\n"
+OUTLINES = (
+    "大纲.md",
+    "提纲.txt",
+    "Outline.md",
+    "OUTLINE.markdown",
+    ".creonow/settings/大纲.md",
+    ".creonow/settings/Outline.txt",
+)
+
+
+@pytest.mark.requirement("SK-013")
+@pytest.mark.parametrize("path", [*OUTLINES, "计划.md", ".creonow/settings/深/计划.md"])
+async def test_an_outline_is_found_by_its_name_or_its_kind(
+    client: Client, tmp_path: Path, path: str
+) -> None:
+    novel = await make_novel(client, tmp_path / "小说")
+    header = "---\nkind: outline\n---\n" if "计划" in path else ""
+    novel.put(path, f"{header}林远推开门以后，大纲标记。\n")
+    novel.put(".creonow/skills/trial/SKILL.md", OUTLINE_SKILL)
+    await until_indexed(novel)
+
+    result = await novel.assemble(skillId="project:trial")
+    without = await novel.assemble(skillId="builtin:dialogue")
+
+    assert f"### ref:{path}\n林远推开门以后，大纲标记。\n" in result["systemPrompt"]
+    assert result["layers"]["settings"]["source"] == [path]
+    assert "大纲标记" not in result["userContent"]
+    assert "大纲标记" not in without["prompt"]
+
+
+async def test_an_outline_elsewhere_is_a_document(client: Client, tmp_path: Path) -> None:
+    novel = await make_novel(client, tmp_path / "小说")
+    novel.put("卷一/大纲.md", "林远推开门以后，大纲标记。\n")
+    novel.put(".creonow/skills/trial/SKILL.md", OUTLINE_SKILL)
+    await until_indexed(novel)
+
+    result = await novel.assemble(skillId="project:trial", additionalInput="大纲标记")
+
+    assert "大纲标记" not in result["systemPrompt"]
+    assert "卷一/大纲.md" in result["layers"]["retrieved"]["source"]

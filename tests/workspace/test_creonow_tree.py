@@ -13,9 +13,18 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from creonowd.clock import SystemClock
+from creonowd.context.fragment import Layer
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.storage import atomic
-from creonowd.workspace.creonow_tree import LIMIT_BYTES, CreonowFolder, Tree, make_tree
+from creonowd.workspace.creonow_tree import (
+    LIMIT_BYTES,
+    CreonowFolder,
+    Folder,
+    Tree,
+    is_outline,
+    layers_of,
+    make_tree,
+)
 from creonowd.workspace.projects import Project
 from testing.privileges import without_privileges
 
@@ -592,3 +601,71 @@ def test_a_folder_inside_that_may_not_be_read_is_a_problem(tree: Tree, mode: int
     assert (problem.path, problem.error.code) == (".creonow/settings/密", ErrorCode.IO_ERROR)
     assert [file.data for file in again.files] == [b"a", b"x"]
     assert again.problems == ()
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "found"),
+    [
+        ("大纲.md", "", True),
+        ("提纲.txt", "", True),
+        ("Outline.MD", "", True),
+        ("outline.v2.json", "", True),
+        (".creonow/settings/大纲.md", "", True),
+        (".creonow/settings/OUTLINE.txt", "", True),
+        ("计划.md", "---\nkind: outline\n---\n一、雨夜\n", True),
+        ("计划.md", "\ufeff---\r\nkind: Outline\r\n---\r\n一、雨夜\r\n", True),
+        (".creonow/settings/深/计划.md", "---\nkind: outline\n---\n", True),
+        ("计划.md", "---\nkind: 1\n---\n", False),
+        ("计划.md", "---\nkind: [outline]\n---\n", False),
+        ("计划.md", "---\nkind: character\n---\n", False),
+        ("计划.md", "kind: outline\n", False),
+        ("计划.md", "---\nkind: &a outline\n---\n", False),
+        ("章/大纲.md", "---\nkind: outline\n---\n", False),
+        (".creonow/settings/深/大纲.md", "", False),
+        (".creonow/characters/大纲.md", "", False),
+        ("大纲二.md", "", False),
+        ("outlines.md", "", False),
+    ],
+)
+def test_what_an_outline_is(path: str, text: str, *, found: bool) -> None:
+    assert is_outline(path, text) is found
+
+
+def outlines_in(tree: Tree, project: Project) -> list[str]:
+    return [file.path for file in tree.read_outlines_now(project.root).files]
+
+
+async def test_outlines_at_the_top_are_read(tree: Tree, project: Project) -> None:
+    for name in ("大纲.md", "OUTLINE.txt", "一.md", ".outline.md", "提纲.pdf"):
+        (project.root / name).write_text("一、雨夜\n", encoding="utf-8")
+    (project.root / "计划.md").write_bytes(b"---\nkind: outline\n---\nrain\n")
+    (project.root / "outline.md").mkdir()
+
+    first = tree.read_outlines_now(project.root)
+
+    assert [file.path for file in first.files] == ["OUTLINE.txt", "大纲.md", "计划.md"]
+    assert first.files[1].data == "一、雨夜\n".encode()
+    assert tree.read_outlines_now(project.root / "gone") == Folder()
+
+
+async def test_an_outline_is_seen_to_come_and_go(tree: Tree, project: Project) -> None:
+    file = project.root / "计划.md"
+    for kind, found in (("outline", ["计划.md"]), ("chapter", []), ("outline", ["计划.md"])):
+        file.write_text(f"---\nkind: {kind}\n---\n", encoding="utf-8")
+        assert outlines_in(tree, project) == found
+    file.unlink()
+
+    assert outlines_in(tree, project) == []
+
+
+async def test_an_outline_that_is_a_link_is_skipped(tree: Tree, project: Project) -> None:
+    secret = project.root.parent / "secret.md"
+    secret.write_text("secret", encoding="utf-8")
+    (project.root / "大纲.md").symlink_to(secret)
+
+    assert outlines_in(tree, project) == []
+
+
+def test_a_change_of_an_outline_at_the_top_changes_the_settings() -> None:
+    assert layers_of({"大纲.md"}) == (Layer.SETTINGS, Layer.RETRIEVED, Layer.IMMEDIATE)
+    assert layers_of({"章/大纲.md"}) == (Layer.RETRIEVED, Layer.IMMEDIATE)
