@@ -155,8 +155,12 @@ class Settings(Model, forbid_unknown_fields=True):
         Meta(description="share of the budget at which old rounds are summarised", gt=0, le=1),
     ] = 0.5
     history_summary_tokens: Annotated[
-        Positive, Meta(description="summary length from which its lines become one sentence each")
+        Positive, Meta(description="tokens that a summary of rounds may have in any case")
     ] = 1_200
+    history_summary_share: Annotated[
+        float,
+        Meta(description="share of the tokens of its rounds that a summary may have", ge=0, le=1),
+    ] = 0.25
     history_summariser: Annotated[
         Literal["extractive", "model"], Meta(description="who writes history summaries")
     ] = "extractive"

@@ -95,7 +95,7 @@ async def _text_tools(
 async def _build(
     session: Session, params: BuildContext, history: History, law: CodeLaw, tools: TextTools
 ) -> BuiltTurn:
-    policy = summary_policy(session.settings)
+    policy = summary_policy(session.settings, params.budget_tokens)
     request = TurnRequest(
         system_prompt=params.system_prompt,
         code_law=law.text or "",
@@ -131,7 +131,7 @@ async def _fit(
     How many rounds fit decides which file that is, and its name takes room too: so this is done
     until both agree.
     """
-    policy = summary_policy(session.settings)
+    policy = summary_policy(session.settings, params.budget_tokens)
     archives: dict[int, str] = {}
     covers = plan.covers
     while True:

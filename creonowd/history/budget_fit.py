@@ -46,21 +46,32 @@ def message_cost(message: Message, count: CountText) -> int:
 
 
 class SummaryPolicy(Model):
-    """How many rounds stay, and from which share of the budget on older ones are summarised."""
+    """How many rounds stay, and from which share of the budget on older ones are summarised.
+
+    After a summary `keep` rounds stay in full; the rounds that come then stay as well, until the
+    prompt reaches that share again. Were the oldest summarised with every turn, no byte behind the
+    summary would ever be reused. A summary may have `summary_tokens`, or `summary_share` of the
+    tokens of its rounds, but no more than `most_tokens`.
+    """
 
     keep: int
     floor: int
     summary_at: float
     summary_tokens: int
+    summary_share: float
+    most_tokens: int
 
 
-def summary_policy(settings: Settings) -> SummaryPolicy:
-    """Read the policy from the settings."""
+def summary_policy(settings: Settings, budget: int | None = None) -> SummaryPolicy:
+    """Read the policy from the settings, for a budget or for the usual one."""
+    total = settings.history_budget_tokens if budget is None else budget
     return SummaryPolicy(
         keep=max(settings.history_rounds, settings.history_rounds_floor),
         floor=settings.history_rounds_floor,
         summary_at=settings.history_summary_at,
-        summary_tokens=settings.history_summary_tokens,
+        summary_tokens=min(settings.history_summary_tokens, total // 8),
+        summary_share=settings.history_summary_share,
+        most_tokens=total // 5,
     )
 
 
@@ -71,7 +82,7 @@ class SummaryThreshold(NamedTuple):
     fixed: int
     limit: float
     keep: int
-    summary_tokens: int
+    policy: SummaryPolicy | None = None
 
 
 class RoundCost(NamedTuple):

@@ -1,4 +1,8 @@
-"""The summary of a history: a form of six lines, and how rounds fill it in their own words."""
+"""The summary of a history: a form of six lines, and how rounds fill it in their own words.
+
+A later summary goes on from what was taken from earlier rounds, not from the text of an earlier
+summary; what a newer statement corrects is gone.
+"""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -8,9 +12,25 @@ from weakref import WeakKeyDictionary
 import msgspec
 from msgspec.structs import replace
 
+from creonowd.history.knowledge import (
+    Fact,
+    best_facts,
+    changes_course,
+    facts_in,
+    intention_in,
+    merge_facts,
+    question_in,
+)
 from creonowd.history.observation import as_fields, parse_json
 from creonowd.history.rounds import NO_RESULT, Message, Round, Speaker, ToolCall
-from creonowd.history.tool_result import clip, one_line
+from creonowd.history.tool_result import (
+    TodoItem,
+    clip,
+    finished_items,
+    one_line,
+    read_todo_call,
+    summarise_todo,
+)
 from creonowd.history.tool_summary import headline_of, ref_in
 from creonowd.model import Model
 from creonowd.redaction import Redactor
@@ -28,11 +48,11 @@ LABELS = {
     "recent_actions": "Recent Actions",
     "left_off": "Left-off Point",
 }
-LONGEST_FIELD = 4_000
+LONGEST_FIELD = 16_000
 LONGEST_SENTENCE = 160
-FILES = 20
-FACTS = 5
-ACTIONS = 4
+ACTIONS = 6
+LINKS = 8
+FEW_FACTS = 3
 RECENT = 20
 MOST_FILES = 100
 
@@ -41,6 +61,9 @@ _FIELD = re.compile(
 )
 _PATHS = ("file_path", "filePath", "path", "file", "notebook_path")
 _URL = re.compile(r"https?://[^\s<>\"'）)\]，。；、]{4,200}")
+_FAILED = re.compile(
+    r"\[[^\]\n]{1,70}\] [^\n]*(?:exit code [1-9]|error|failed|失败)", re.IGNORECASE
+)
 _FILE_USES = {"write": "written", "edit": "changed", "multiedit": "changed", "read": "read"}
 
 
@@ -93,6 +116,22 @@ def to_one_sentence(summary: HistorySummary) -> HistorySummary:
     return HistorySummary(**{name: _first_sentence(fields[name]) for name in LABELS})
 
 
+def go_on_from(before: HistorySummary, later: HistorySummary) -> HistorySummary:
+    """Add the summary of later rounds to that of the rounds before them."""
+
+    def both(one: str, other: str, separator: str) -> str:
+        return separator.join(text for text in (one, other) if text != NOTHING) or NOTHING
+
+    return HistorySummary(
+        overall_goal=both(before.overall_goal, later.overall_goal, " Now: "),
+        plan_and_progress=both(before.plan_and_progress, later.plan_and_progress, "; then "),
+        files=both(later.files, before.files, ", "),
+        knowledge=both(later.knowledge, before.knowledge, "; "),
+        recent_actions=both(later.recent_actions, before.recent_actions, "; "),
+        left_off=before.left_off if later.left_off == NOTHING else later.left_off,
+    )
+
+
 def redact_summary(summary: HistorySummary, redactor: Redactor) -> HistorySummary:
     """Redact every field."""
     fields = msgspec.structs.asdict(summary)
@@ -110,7 +149,11 @@ def _first_sentence(text: str) -> str:
 
 
 class Digest(NamedTuple):
-    """All that a summary may quote of one round."""
+    """All that a summary may quote of one round.
+
+    `failure` is the last result of the round that reports an error; `todo` is the list that the
+    round leaves.
+    """
 
     request: str
     answer: str
@@ -118,54 +161,70 @@ class Digest(NamedTuple):
     links: tuple[str, ...]
     actions: tuple[str, ...]
     waiting: str
+    facts: tuple[Fact, ...] = ()
+    intention: str = ""
+    question: str = ""
+    failure: str = ""
+    todo: tuple[TodoItem, ...] = ()
+    changes: bool = False
 
 
 _digests: WeakKeyDictionary[Round, Digest] = WeakKeyDictionary()
-_extractive: WeakKeyDictionary[Round, HistorySummary] = WeakKeyDictionary()
 
 
 class SummaryMaterial(NamedTuple):
     """All that a summary may quote of the first rounds of a conversation.
 
-    Its size is bounded, however many they are. `answers` and `recent` end with the latest.
+    Its size is bounded, however many they are. `changed` is the latest request that changed the
+    goal; `recent` ends with the latest round.
     """
 
     rounds: int
     first: str
+    changed: str
     latest: str
-    answers: tuple[str, ...]
     files: dict[str, str]
+    links: tuple[str, ...]
+    facts: tuple[Fact, ...]
+    todo: tuple[TodoItem, ...]
+    intention: str
     recent: tuple[Digest, ...]
 
 
-_EMPTY = SummaryMaterial(0, "", "", (), {}, ())
+_EMPTY = SummaryMaterial(0, "", "", "", {}, (), (), (), "", ())
 
 
-def extractive_summary(rounds: Sequence[Round]) -> HistorySummary:
-    """Summarise the rounds that begin a conversation in their own words, once."""
-    summary = _extractive.get(rounds[-1])
-    if summary is None:
-        summary = _extractive[rounds[-1]] = extract(rounds)
-    return summary
+def fact_count(rounds: Sequence[Round]) -> int:
+    """Return how many facts a summary of the rounds that begin a conversation could name."""
+    return len(_material(rounds).facts)
 
 
-def extract(rounds: Sequence[Round]) -> HistorySummary:
-    """Fill the form from the rounds that begin a conversation."""
+def extractive_summary(rounds: Sequence[Round], facts: int | None = None) -> HistorySummary:
+    """Fill the form from rounds, with so many facts at the most."""
     material = _material(rounds)
+    most = len(material.facts) if facts is None else facts
+    facts_named = best_facts(material.facts, most)
+    if len(facts_named) < FEW_FACTS:
+        facts_named += [each.answer for each in material.recent[-FEW_FACTS:] if each.answer]
+    knowledge = [text.replace("; ", ", ") for text in dict.fromkeys(facts_named)]
     actions = [action for each in material.recent[-2 * ACTIONS :] for action in each.actions]
     return HistorySummary(
         overall_goal=_goal(material),
         plan_and_progress=_progress(material),
-        files=", ".join(_files(material)) or NOTHING,
-        knowledge="; ".join(_facts(material)) or NOTHING,
+        files=", ".join(_files(material, most)) or NOTHING,
+        knowledge="; ".join([*knowledge, *material.links[-LINKS:]]) or NOTHING,
         recent_actions="; ".join(actions[-ACTIONS:]) or NOTHING,
         left_off=_left_off(material.recent[-1]) if material.recent else NOTHING,
     )
 
 
 def _material(rounds: Sequence[Round]) -> SummaryMaterial:
-    """Extend the material that the latest round with any keeps, and keep it in the last round."""
-    earlier = (one.recall(SummaryMaterial) for one in reversed(rounds))
+    """Extend the material that the latest round with any keeps, and keep it in the last round.
+
+    It is that of a conversation from its beginning; rounds from its middle are read anew.
+    """
+    begins = rounds[0].index == 0
+    earlier = (one.recall(SummaryMaterial) for one in reversed(rounds) if begins)
     before: SummaryMaterial = next(
         (material for material in earlier if material is not None), _EMPTY
     )
@@ -173,16 +232,22 @@ def _material(rounds: Sequence[Round]) -> SummaryMaterial:
     if not new:
         return before
     requests = [each.request for each in new if each.request]
-    answers = [each.answer for each in new if each.answer]
+    changed = [each.request for each in new if each.request and each.changes]
+    links = (*before.links, *(link for each in new for link in each.links))
     material = SummaryMaterial(
         rounds=len(rounds),
         first=before.first or next(iter(requests), ""),
+        changed=changed[-1] if changed else before.changed,
         latest=requests[-1] if requests else before.latest,
-        answers=(*before.answers, *answers)[-FACTS:],
         files=_merge_files(before.files, new),
+        links=tuple(dict.fromkeys(links))[-LINKS:],
+        facts=merge_facts(before.facts, (fact for each in new for fact in each.facts)),
+        todo=next((each.todo for each in reversed(new) if each.todo), before.todo),
+        intention=new[-1].intention,
         recent=(*before.recent, *new)[-RECENT:],
     )
-    rounds[-1].remember(SummaryMaterial, material)
+    if begins:
+        rounds[-1].remember(SummaryMaterial, material)
     return material
 
 
@@ -207,7 +272,10 @@ def digest(one: Round) -> Digest:
 
 def _digest(one: Round) -> Digest:
     answers = [m.content for m in one.messages if m.role is Speaker.ASSISTANT and m.content.strip()]
-    words = " ".join(m.content for m in one.messages if m.role is not Speaker.TOOL)
+    spoken = [m for m in one.messages if m.role is not Speaker.TOOL]
+    words = " ".join(m.content for m in spoken)
+    results = [m.content for m in one.view if m.role is Speaker.TOOL]
+    failed = bool(results) and _FAILED.match(results[-1]) is not None
     return Digest(
         request=_sentence(one.request),
         answer=_sentence(answers[-1]) if answers else "",
@@ -215,45 +283,64 @@ def _digest(one: Round) -> Digest:
         links=tuple(dict.fromkeys(_URL.findall(words))),
         actions=tuple(_actions(one)),
         waiting=_waiting(one),
+        facts=tuple(
+            fact
+            for m in spoken
+            for fact in facts_in(m.content, one.index, by_user=m.role is Speaker.USER)
+        ),
+        intention=intention_in(answers[-1]) if answers else "",
+        question=question_in(answers[-1]) if answers else "",
+        failure=one_line(headline_of(results[-1]), LONGEST_SENTENCE) if failed else "",
+        todo=_todo_of(one.messages),
+        changes=changes_course(one.request),
     )
 
 
 def _goal(material: SummaryMaterial) -> str:
     if not material.first:
         return NOTHING
-    return (
-        material.first
-        if material.first == material.latest
-        else f"{material.first} Now: {material.latest}"
-    )
+    stated = dict.fromkeys([material.first, material.changed, material.latest])
+    return " Now: ".join(text for text in stated if text)
 
 
 def _progress(material: SummaryMaterial) -> str:
-    done = f"{material.rounds} round{'s' if material.rounds != 1 else ''} done"
-    return f"{done}, the last with: {material.answers[-1]}" if material.answers else done
+    parts = [f"{material.rounds} round{'s' if material.rounds != 1 else ''} done"]
+    if material.todo:
+        done = [one_line(item.text, 80) for item in finished_items(material.todo)]
+        parts += [f"done: {', '.join(done)}"] if done else []
+        return "; ".join([*parts, summarise_todo(material.todo)])
+    answer = next((each.answer for each in reversed(material.recent) if each.answer), "")
+    parts += [f"the last with: {answer}"] if answer else []
+    parts += [f"next: {material.intention}"] if material.intention else []
+    return "; ".join(parts)
 
 
-def _files(material: SummaryMaterial) -> list[str]:
-    return [f"{path} ({use})" for path, use in list(material.files.items())[-FILES:]]
-
-
-def _facts(material: SummaryMaterial) -> list[str]:
-    links = list(dict.fromkeys(link for each in material.recent for link in each.links))
-    return [
-        *dict.fromkeys(answer.replace("; ", ", ") for answer in material.answers),
-        *links[-FACTS:],
-    ]
+def _files(material: SummaryMaterial, most: int) -> list[str]:
+    """List files, the newest first; a summary with few facts has few files."""
+    listed = [f"{path} ({use})" for path, use in reversed(material.files.items())]
+    return listed[: max(20, most)]
 
 
 def _left_off(last: Digest) -> str:
-    if last.waiting:
-        return last.waiting
+    if last.waiting or last.failure or last.question:
+        return last.waiting or last.failure or f"asked: {last.question}"
     return f"{last.request} → {last.answer}" if last.answer else last.request or NOTHING
 
 
 def _waiting(one: Round) -> str:
     unanswered = [m.name for m in one.view if m.content == NO_RESULT]
     return f"waiting for the result of {unanswered[-1]}" if unanswered else ""
+
+
+def _todo_of(messages: Iterable[Message]) -> tuple[TodoItem, ...]:
+    """Return the to-do list that a round wrote last."""
+    lists = (
+        read_todo_call(_arguments(call))
+        for message in messages
+        for call in message.calls
+        if call.name.lower().replace("_", "") == "todowrite"
+    )
+    return tuple(next((items for items in reversed(list(lists)) if items), ()))
 
 
 def _files_of(messages: Iterable[Message]) -> Iterable[tuple[str, str]]:

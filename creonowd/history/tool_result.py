@@ -19,6 +19,7 @@ from creonowd.settings import Settings
 from creonowd.tokens.boundaries import grapheme_floor
 
 SHORT = 200
+TODO_LISTS = ("todos", "newTodos", "items", "tasks", "list")
 
 
 class LineLimits(NamedTuple):
@@ -253,6 +254,19 @@ def read_todo(value: Any) -> list[TodoItem]:
         text = item if isinstance(item, str) else next((t for t in texts if t), describe(item))
         found.append(TodoItem(text=str(text), status=str(fields.get("status", "pending"))))
     return found
+
+
+def read_todo_call(arguments: dict[str, Any]) -> list[TodoItem]:
+    """Read the list that a call writes, under any of the names that tools have for it."""
+    for name in TODO_LISTS:
+        if items := read_todo(arguments.get(name)):
+            return items
+    return []
+
+
+def finished_items(items: Sequence[TodoItem]) -> list[TodoItem]:
+    """List the items that are done."""
+    return [item for item in items if _status(item) in _DONE_WORDS]
 
 
 def _status(item: TodoItem) -> str:

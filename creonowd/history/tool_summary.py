@@ -23,6 +23,7 @@ from creonowd.history.tool_result import (
     DEFAULT_LIMITS,
     PATH_KEYS,
     TEXT_KEYS,
+    TODO_LISTS,
     LineLimits,
     ToolUse,
     amount,
@@ -645,12 +646,13 @@ def _output_outline(text: str) -> str:
 
 
 def _summarise_todo(use: ToolUse) -> list[str]:
-    """Keep the summarise_todo alone."""
-    own = use.fields.get("summarise_todo")
+    """Keep the recap alone."""
+    own = use.fields.get("recap")
     if isinstance(own, str) and own.strip():
         return [one_line(own, 400)]
-    keys = ("todos", "newTodos", "items", "tasks", "list")
-    places: list[Any] = [place.get(key) for place in (use.fields, use.arguments) for key in keys]
+    places: list[Any] = [
+        place.get(key) for place in (use.fields, use.arguments) for key in TODO_LISTS
+    ]
     given = [*places, use.observation.value]
     lists = [parse_json(one) if isinstance(one, str) else one for one in given]
     found = [as_items(one) for one in lists if isinstance(one, list)]

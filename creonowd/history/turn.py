@@ -1,5 +1,6 @@
 """One turn of a conversation: the messages of each part, redacted, in their order, within the budget."""
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import partial
 
@@ -24,11 +25,13 @@ from creonowd.history.budget_fit import (
 from creonowd.history.build_result import BuildEvidence, Part, Step
 from creonowd.history.histories import History
 from creonowd.history.rounds import Message, Round, Speaker, pair
-from creonowd.history.summariser import summary_of
 from creonowd.history.summary import (
     NO_REF,
     HistorySummary,
     archive_line,
+    extractive_summary,
+    fact_count,
+    go_on_from,
     render_summary,
     to_one_sentence,
 )
@@ -116,7 +119,7 @@ def plan_turn(
         fixed=total_tokens(static),
         limit=policy.summary_at * clean.budget,
         keep=policy.keep,
-        summary_tokens=policy.summary_tokens,
+        policy=policy,
     )
     costs = Costs(
         partial(_round_cost, tools=tools),
@@ -325,10 +328,43 @@ def _round_cost(one: Round, tools: TextTools) -> RoundCost:
 def _summary(
     history: History, policy: SummaryPolicy, tools: TextTools, covers: int
 ) -> HistorySummary:
-    """Return the summary of the first rounds; one over its limit with one sentence per line."""
-    summary = summary_of(history, covers)
-    too_long = tools.count(render_summary(summary)) > policy.summary_tokens
-    return to_one_sentence(summary) if too_long else summary
+    """Return the summary of the first rounds within the room that it may take.
+
+    An extractive one names as many facts as fit; a written one that is too long is shortened to
+    one sentence per line.
+    """
+    room = _summary_room(history.rounds[:covers], policy, tools)
+    written = [n for n, stored in history.summaries.items() if n <= covers and stored.by_model]
+    if written:
+        last = max(written)
+        summary = history.summaries[last].summary
+        if last < covers:
+            summary = go_on_from(summary, extractive_summary(history.rounds[last:covers]))
+        too_long = tools.count(render_summary(summary)) > room
+        return to_one_sentence(summary) if too_long else summary
+    rounds = history.rounds[:covers]
+    key = (tools.tokenizer.id, "facts", room)
+    most = rounds[-1].recall(key)
+    if most is None:
+        most = _facts_that_fit(rounds, room, tools)
+        rounds[-1].remember(key, most)
+    return extractive_summary(rounds, most)
+
+
+def _summary_room(rounds: Sequence[Round], policy: SummaryPolicy, tools: TextTools) -> int:
+    """Return how many tokens a summary may have: a share of those that its rounds had."""
+    freed = sum(_round_cost(one, tools).total for one in rounds)
+    return max(policy.summary_tokens, min(policy.most_tokens, int(policy.summary_share * freed)))
+
+
+def _facts_that_fit(rounds: Sequence[Round], room: int, tools: TextTools) -> int:
+    """Return the largest number of facts with which a summary fits into the room."""
+
+    def is_too_long(most: int) -> bool:
+        return tools.count(render_summary(extractive_summary(rounds, most))) > room
+
+    numbers = range(fact_count(rounds) + 1)
+    return max(0, bisect_left(numbers, x=True, key=is_too_long) - 1)
 
 
 def _summary_text(summary: HistorySummary, covers: int, archives: dict[int, str]) -> str:
@@ -340,7 +376,7 @@ def _summary_text(summary: HistorySummary, covers: int, archives: dict[int, str]
 
 def _summary_cost(history: History, policy: SummaryPolicy, tools: TextTools, covers: int) -> int:
     last = history.rounds[covers - 1]
-    key = (tools.tokenizer.id, policy.summary_tokens, covers in history.summaries)
+    key = (tools.tokenizer.id, policy, covers in history.summaries)
     cost = last.recall(key)
     if cost is None:
         cost = tools.count(_summary_text(_summary(history, policy, tools, covers), covers, {}))

@@ -327,10 +327,10 @@ async def test_bad_budgets_and_empty_input_are_refused(chat: Chat) -> None:
     assert empty.details["field"] == "input"
 
 
-async def play(session: Session, step: ScriptedAnswer) -> Fake:
+async def play(session: Session, *steps: ScriptedAnswer) -> Fake:
     fake = await session.ai.current()
     assert isinstance(fake, Fake)
-    fake.play(Script(steps=(step,)))
+    fake.play(Script(steps=steps))
     return fake
 
 
@@ -547,3 +547,60 @@ async def test_archives_and_summaries_read_the_same_after_an_import(
     read = [(await chat.call("context.read", id=item["id"]))["content"] for item in files]
     assert after["messages"] == before["messages"]
     assert read == texts
+
+
+def form(**fields: str) -> str:
+    """A filled form as a model would return it."""
+    lines = [f"- {label}: {fields.get(name, 'none')}" for name, label in LABELS.items()]
+    return "\n".join(["[History Summary]", *lines, ""])
+
+
+@pytest.mark.parametrize("daemon_settings", [BY_MODEL])
+async def test_the_model_reads_the_rounds_themselves_in_several_passes(
+    chat: Chat, session: Session
+) -> None:
+    passes = [ScriptedAnswer(text=form(knowledge=f"after pass {n}")) for n in range(1, 9)]
+    fake = await play(session, *passes)
+    for number in range(30):
+        said = [user(f"{number}: {paste(5_000)}"), assistant(f"注意{number}：{paste(5_000)}")]
+        await chat.call("context:history:append", messages=said)
+
+    built = await build(chat, budgetTokens=30_000)
+
+    asked = [call.user for call in fake.calls]
+    last = next(m["content"] for m in built["messages"] if "[History Summary]" in m["content"])
+    assert len(asked) >= 2
+    assert all(len(text) <= 41_000 for text in asked)
+    assert "注意0：第0段。" in asked[0]
+    assert "characters left out; the whole is context file ctx_" in asked[0]
+    assert "after pass 1" in asked[1]
+    assert f"after pass {len(asked)}" in last
+
+
+@pytest.mark.parametrize("daemon_settings", [BY_MODEL])
+async def test_a_later_summary_goes_on_from_the_one_before(chat: Chat, session: Session) -> None:
+    passes = [ScriptedAnswer(text=form(knowledge=f"minutes {n}")) for n in range(1, 9)]
+    fake = await play(session, *passes)
+    await talk(chat, 9)
+    await build(chat)
+    await talk(chat, 12, 9)
+
+    await build(chat)
+
+    asked = [call.user for call in fake.calls]
+    assert "Round 1." in asked[0]
+    assert "minutes 1" in asked[1]
+    assert "Round 1." not in asked[1]
+
+
+@pytest.mark.parametrize("daemon_settings", [BY_MODEL])
+async def test_a_summary_with_files_that_never_occurred_is_not_believed(
+    chat: Chat, session: Session
+) -> None:
+    await play(session, ScriptedAnswer(text=form(files="src/chapter_1.py, src/invented.py")))
+    await talk(chat, 9)
+
+    built = await build(chat)
+
+    assert built["summary"]["by"] == "extractive"
+    assert "invented.py" not in json.dumps(built["messages"])

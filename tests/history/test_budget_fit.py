@@ -7,7 +7,7 @@ from creonowd.history.budget_fit import Costs, RoundCost, SummaryCut, SummaryThr
 from creonowd.history.rounds import Message, Round, Speaker
 
 KEEP = 3
-THRESHOLD = SummaryThreshold(tokenizer="by eye", fixed=5, limit=60, keep=KEEP, summary_tokens=9)
+THRESHOLD = SummaryThreshold(tokenizer="by eye", fixed=5, limit=60, keep=KEEP)
 
 
 def rounds_of(costs: list[int]) -> list[Round]:

@@ -23,7 +23,9 @@ class Slow:
         self.started = anyio.Event()
         self.go_on = anyio.Event()
 
-    async def summarise(self, rounds: Sequence[Round]) -> HistorySummary | None:
+    async def summarise(
+        self, rounds: Sequence[Round], before: HistorySummary | None = None
+    ) -> HistorySummary | None:
         """Return a summary with the number of this call."""
         self.asked += 1
         self.started.set()

@@ -6,7 +6,7 @@ from creonowd.history.rounds import Message, Speaker, ToolCall, group_rounds
 from creonowd.history.summary import (
     LABELS,
     HistorySummary,
-    extract,
+    extractive_summary,
     read_summary,
     render_summary,
     to_one_sentence,
@@ -34,21 +34,21 @@ def conversation() -> list[Message]:
 
 @pytest.mark.requirement("CB-017", "CB-038", "CB-021")
 def test_the_extract_fills_all_six_fields_from_the_rounds() -> None:
-    summary = extract(group_rounds((), conversation()))
+    summary = extractive_summary(group_rounds((), conversation()))
 
     assert render_summary(summary).split("\n") == [
         "[History Summary]",
         "- Overall Goal: Write the first chapter. Now: 改成第一人称。",
-        "- Current Plan & Progress: 2 rounds done, the last with: Chapter one stands.",
+        "- Current Plan & Progress: 2 rounds done; the last with: Chapter one stands.",
         "- Environment / Files: a.md (changed)",
-        "- Key Knowledge / Insights: Chapter one stands.; https://a.example/x",
+        "- Key Knowledge / Insights: 改成第一人称。; Chapter one stands.; https://a.example/x",
         f"- Recent Actions: [Read] a.md: lines 1-900 ({REF}); [no result was recorded]",
         "- Left-off Point: waiting for the result of Edit",
     ]
 
 
 def test_rounds_without_words_still_fill_the_form() -> None:
-    summary = extract(group_rounds((), [Message(role=Speaker.USER, content="")]))
+    summary = extractive_summary(group_rounds((), [Message(role=Speaker.USER, content="")]))
 
     assert read_summary(render_summary(summary)) == summary
 

@@ -148,8 +148,10 @@ def test_todo_write_keeps_the_recap_alone() -> None:
     ]
 
     text = summary("TodoWrite", {"todos": todos})
+    own = summary("TodoWrite", {"todos": todos, "recap": "two chapters left"})
 
     assert text == "[TodoWrite] 1 of 3 done; now: draft; next: polish."
+    assert own == "[TodoWrite] two chapters left"
 
 
 @pytest.mark.parametrize(
