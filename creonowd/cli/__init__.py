@@ -7,7 +7,8 @@ from importlib import import_module
 from pathlib import Path
 
 from creonowd import __version__
-from creonowd.errors import DaemonError
+from creonowd.errors import DaemonError, Language
+from creonowd.settings import console_language
 
 EPILOG = """examples:
   echo '{"jsonrpc":"2.0","id":1,"method":"app:ping"}' | creonowd serve --stdio
@@ -39,7 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return arguments.run(arguments)
     except DaemonError as error:
-        sys.stderr.write(f"creonowd: {error.message} [{error.code}]\n")
+        chinese = console_language() is Language.CHINESE
+        sys.stderr.write(f"creonowd: {error.wording.text(chinese=chinese)} [{error.code}]\n")
         return 1
     except BrokenPipeError:
         return 1

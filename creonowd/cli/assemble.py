@@ -1,11 +1,12 @@
 """`creonowd assemble` — what the model would get to see, in the shell."""
 
 import argparse
+import contextlib
 import difflib
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
-from itertools import groupby
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -13,17 +14,22 @@ import msgspec
 
 from creonowd.cli.client import Client, connect, show, write
 from creonowd.context.fragment import Layer
-from creonowd.errors import WARNINGS, DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.model import Model
-from creonowd.settings import user_data_dir
+from creonowd.settings import console_language, user_data_dir
 from creonowd.storage import atomic
+from creonowd.workspace.creonow_tree import is_document
 
 FOLDER = "assemble"
 VERSION = 1
 GENERAL = "general"
 END_OF_DOCUMENT = 2**53 - 1
 CURSOR_CLAMPED = "CONTEXT_CURSOR_CLAMPED"
+SKILL_UNKNOWN = "SKILL_UNKNOWN"
+IMMEDIATE_UNAVAILABLE = "IMMEDIATE_UNAVAILABLE"
 BAR_WIDTH = 28
+LONGEST_WAIT_MS = 600_000
+MOST_LOOKED_AT = 10_000
 
 _MARKS = {"kept": "✓", "trimmed": "✂", "dropped": "✗"}
 _COLOURS = {"kept": "32", "trimmed": "33", "dropped": "31"}
@@ -55,25 +61,32 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
     form = parser.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="the whole result, for scripts")
     form.add_argument("--diff", action="store_true", help="what changed since the last call")
+    form.add_argument("--prompt", action="store_true", help="the exact prompt, byte for byte")
+    parser.add_argument(
+        "--no-wait", action="store_true", help="do not wait for the index of passages"
+    )
     parser.set_defaults(run=run)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Assemble once and print the result."""
     user_data = user_data_dir(arguments.user_data)
+    chinese = console_language() is Language.CHINESE
     root = arguments.project.expanduser().absolute()
     document = _document_id(root, arguments.document)
-    with connect(user_data) as client:
+    with connect(user_data, None) as client:
         result, budget = _assemble(client, root, document, arguments)
     last = LastAssembly(user_data, (str(root), document, arguments.skill))
     before = last.read()
     last.write(result)
     if arguments.json:
         show(result)
+    elif arguments.prompt:
+        write(result["prompt"])
     elif arguments.diff:
-        write(differences(before, result))
+        write(differences(before, result, chinese=chinese))
     else:
-        write(view(result, budget, colour=sys.stdout.isatty()))
+        write(view(result, budget, colour=sys.stdout.isatty(), chinese=chinese))
     return 0
 
 
@@ -89,12 +102,93 @@ def _assemble(
         "additionalInput": arguments.input,
         "model": arguments.model,
     }
+    if not arguments.no_wait:
+        _wait_for_index(client, project, document)
     result = client.request("context:assemble", payload)
+    codes = {notice["code"] for notice in result["notices"]}
+    if SKILL_UNKNOWN in codes and arguments.skill != GENERAL:
+        raise _unknown_skill(client, project, arguments.skill)
+    is_open = _shows(result, document) and IMMEDIATE_UNAVAILABLE not in codes
+    if not (root / document).is_file() and not is_open:
+        raise _unknown_document(root, document)
     expected: set[str] = set()
     if arguments.cursor is None:
         expected.add(CURSOR_CLAMPED)
-    result["warnings"] = [text for text in result["warnings"] if text not in expected]
+    pairs = zip(result["warnings"], result["notices"], strict=True)
+    kept = [(text, notice) for text, notice in pairs if notice["code"] not in expected]
+    result["warnings"] = [text for text, _ in kept]
+    result["notices"] = [notice for _, notice in kept]
     return result, client.request("context:budget:get", {"projectId": project})
+
+
+def _wait_for_index(client: Client, project: str, document: str) -> None:
+    """Wait until the index is complete, and say so on a terminal."""
+    at_terminal = sys.stderr.isatty()
+    if at_terminal:
+        chinese = console_language() is Language.CHINESE
+        write(f"{_WAITING.text(chinese=chinese)}\r", sys.stderr)
+    payload = {
+        "projectId": project,
+        "documentId": document,
+        "cursorPosition": 0,
+        "limit": 1,
+        "wait": True,
+        "_meta": {"timeoutMs": LONGEST_WAIT_MS},
+    }
+    # Without an index the assembly goes on, and warns.
+    with contextlib.suppress(DaemonError):
+        client.request("context:retrieve", payload)
+    if at_terminal:
+        write("\x1b[2K\r", sys.stderr)
+
+
+_WAITING = Wording(
+    "Waiting for the index of passages; --no-wait goes on without.",
+    "正在等待索引建立；加 --no-wait 可不等待。",
+)
+
+
+def _shows(result: Reply, document: str) -> bool:
+    """Return whether a document that is not on disk is open in an editor."""
+    immediate = (entry for entry in result["trimEvidence"] if entry["layer"] == "immediate")
+    return any(entry["sourceRef"].partition("#")[0] == document for entry in immediate)
+
+
+def _unknown_skill(client: Client, project: str, name: str) -> DaemonError:
+    items = client.request("skill:list", {"projectId": project})["items"]
+    known = {**{item["slug"]: item["id"] for item in items}, **{i["id"]: i["id"] for i in items}}
+    near = difflib.get_close_matches(name, known, n=1)
+    said = Wording("There is no skill {}.", "没有技能 {}。").format(name)
+    listed = ", ".join(item["id"] for item in items)
+    return _not_found(said, known[near[0]] if near else "", listed)
+
+
+def _unknown_document(root: Path, name: str) -> DaemonError:
+    """Suggest a document of the same folder, or one of the same name in another."""
+    found = islice(
+        (path for path in root.rglob("*") if is_document(_ref(root, path))), MOST_LOOKED_AT
+    )
+    known = [_ref(root, path) for path in found]
+    names = {path.rpartition("/")[2]: path for path in known}
+    near = difflib.get_close_matches(name, known, n=1)
+    own = difflib.get_close_matches(name.rpartition("/")[2], names, n=1)
+    suggestion = near[0] if near else names[own[0]] if own else ""
+    said = Wording("There is no document {} in this project.", "此项目中没有文档 {}。").format(name)
+    return _not_found(said, suggestion, "")
+
+
+def _ref(root: Path, path: Path) -> str:
+    return path.relative_to(root).as_posix()
+
+
+def _not_found(said: Wording, suggestion: str, listed: str) -> DaemonError:
+    advice = Wording("", "")
+    if suggestion:
+        advice = Wording(" Did you mean {}?", "您要的是 {} 吗？").format(suggestion)
+    elif listed:
+        advice = Wording(" There are: {}.", "现有：{}。").format(listed)
+    english, chinese = said.english + advice.english, said.chinese + advice.chinese
+    return DaemonError(ErrorCode.NOT_FOUND, Wording(english, chinese))
 
 
 def _document_id(root: Path, name: str) -> str:
@@ -105,9 +199,11 @@ def _document_id(root: Path, name: str) -> str:
     try:
         return found.resolve().relative_to(root.resolve()).as_posix()
     except ValueError:
-        raise DaemonError(
-            ErrorCode.INVALID_ARGUMENT, "The document lies outside the project; name one in it."
-        ) from None
+        said = Wording(
+            "The document lies outside the project; name one in it.",
+            "文档不在项目之内；请指定项目内的文档。",
+        )
+        raise DaemonError(ErrorCode.INVALID_ARGUMENT, said) from None
 
 
 class StoredAssembly(Model):
@@ -146,53 +242,68 @@ class LastAssembly:
         atomic.replace(self._path, msgspec.json.encode(stored))
 
 
-def view(result: Reply, budget: Reply, *, colour: bool = False) -> str:
+def view(result: Reply, budget: Reply, *, colour: bool = False, chinese: bool = False) -> str:
     """Return the layers, the decision on every candidate and the hashes as text."""
     lines = [
-        *_bars(result, budget),
+        *_bars(result, budget, chinese=chinese),
         "",
         *_decisions(result["trimEvidence"], colour=colour),
-        *(f"! {_warning_text(warning)}" for warning in result["warnings"]),
-        *_redactions(result["redactionEvidence"]),
+        *(f"! {notice['code']}: {notice['message']}" for notice in result["notices"]),
+        *_redactions(result["redactionEvidence"], chinese=chinese),
         "",
-        *_hashes(result),
+        *_hashes(result, chinese=chinese),
     ]
     return "\n".join(lines) + "\n"
 
 
-def differences(before: StoredAssembly | None, result: Reply) -> str:
+def differences(before: StoredAssembly | None, result: Reply, *, chinese: bool = False) -> str:
     """Return what changed in the prompt since the last call, line by line."""
     if before is None:
-        return "There is no earlier call to compare with.\n"
+        return _FIRST.text(chinese=chinese) + "\n"
     if before.prompt_hash == result["promptHash"]:
-        return f"The prompt is the same as last time ({result['tokenCount']} tokens).\n"
+        return _SAME.format(result["tokenCount"]).text(chinese=chinese) + "\n"
     changed = difflib.unified_diff(
         before.prompt.splitlines(),
         result["prompt"].splitlines(),
-        f"last ({before.token_count} tokens)",
-        f"now ({result['tokenCount']} tokens)",
+        _LAST.format(before.token_count).text(chinese=chinese),
+        _NOW.format(result["tokenCount"]).text(chinese=chinese),
         lineterm="",
         n=1,
     )
     return "\n".join(changed) + "\n"
 
 
-def _bars(result: Reply, budget: Reply) -> Iterator[str]:
+_FIRST = Wording("There is no earlier call to compare with.", "没有可供比较的上一次调用。")
+_SAME = Wording(
+    "The prompt is the same as last time ({} tokens).", "提示词与上次相同（{} tokens）。"
+)
+_LAST = Wording("last ({} tokens)", "上次（{} tokens）")
+_NOW = Wording("now ({} tokens)", "本次（{} tokens）")
+_OFFERED = Wording("of {} offered, {} promised{}", "候选 {}，保障 {}{}")
+_CUT = Wording("  cut", "  有删减")
+_NOT_OWN = Wording("{}, not the model's own", "{}，并非该模型自己的")
+_OF = Wording("of {} ({})", "上限 {}（{}）")
+_TAKEN_OUT = Wording("{} × {} taken out of {}", "{} × {} 已从 {} 中隐去")
+
+
+def _bars(result: Reply, budget: Reply, *, chinese: bool) -> Iterator[str]:
     total = result["budget"]["maxInputTokens"]
     for layer in Layer:
         summary = result["layers"][layer]
         wanted = result["budget"]["estimate"][f"{layer}Tokens"]
         minimum = budget["layers"][layer]["minimumTokens"]
-        cut = "  cut" if summary["truncated"] else ""
+        cut = _CUT.text(chinese=chinese) if summary["truncated"] else ""
+        offered = _OFFERED.format(wanted, minimum, cut).text(chinese=chinese)
         yield (
-            f"{layer:<10} {_bar(summary['tokens'], total)} {summary['tokens']:>6} tokens"
-            f"  of {wanted} offered, {minimum} promised{cut}"
+            f"{layer:<10} {_bar(summary['tokens'], total)} {summary['tokens']:>6} tokens  {offered}"
         )
     yield f"{'template':<10} {_bar(result['fixedTokens'], total)} {result['fixedTokens']:>6} tokens"
-    exact = "" if result["tokenizerExact"] else ", not the model's own"
+    tokenizer = result["tokenizerId"]
+    if not result["tokenizerExact"]:
+        tokenizer = _NOT_OWN.format(tokenizer).text(chinese=chinese)
     yield (
         f"{'total':<10} {_bar(result['tokenCount'], total)} {result['tokenCount']:>6} tokens"
-        f"  of {total} ({result['tokenizerId']}{exact})"
+        f"  {_OF.format(total, tokenizer).text(chinese=chinese)}"
     )
 
 
@@ -219,28 +330,29 @@ def _group_key(entry: Reply) -> tuple[str, str, str, str]:
     return (entry["layer"], file, entry["action"], entry["rule"])
 
 
-def _warning_text(warning: str) -> str:
-    """Return the meaning of a warning, and its own text if that says more."""
-    code, _, text = warning.partition(": ")
-    meaning = next((known for name, known in WARNINGS.items() if name == code), None)
-    if meaning is None:
-        return warning
-    more = "" if text in {"", meaning.chinese} else f" ({text})"
-    return f"{code}: {meaning.english}{more}"
-
-
-def _redactions(evidence: Sequence[Reply]) -> Iterator[str]:
+def _redactions(evidence: Sequence[Reply], *, chinese: bool) -> Iterator[str]:
     for found in evidence:
-        yield f"* {found['matchCount']} × {found['patternId']} taken out of {found['sourceRef']}"
+        line = _TAKEN_OUT.format(found["matchCount"], found["patternId"], found["sourceRef"])
+        yield f"* {line.text(chinese=chinese)}"
 
 
-def _hashes(result: Reply) -> Iterator[str]:
-    state = "unchanged" if result["stablePrefixUnchanged"] else "new"
+def _hashes(result: Reply, *, chinese: bool) -> Iterator[str]:
+    state = Wording("new", "新")
+    if result["stablePrefixUnchanged"]:
+        state = Wording("unchanged", "未变")
     change = result.get("prefixChange")
     if change is not None:
-        state = f"changed: {change['sourceRef']} was {change['change']}"
-    yield f"stable prefix  {result['stablePrefixHash']}  {state}"
+        state = _CHANGES[change["change"]].format(change["sourceRef"])
+    yield f"stable prefix  {result['stablePrefixHash']}  {state.text(chinese=chinese)}"
     yield f"prompt         {result['promptHash']}"
+
+
+_CHANGES = {
+    "added": Wording("changed: {} was added", "已变：新增 {}"),
+    "removed": Wording("changed: {} was removed", "已变：移除 {}"),
+    "changed": Wording("changed: {} was changed", "已变：{} 有改动"),
+    "reordered": Wording("changed: {} was reordered", "已变：{} 顺序变动"),
+}
 
 
 def _paint(text: str, colour: str) -> str:

@@ -15,8 +15,8 @@ import msgspec
 from msgspec import UNSET
 
 from creonowd.daemon import endpoint
-from creonowd.errors import DaemonError, ErrorCode
-from creonowd.settings import process_environment
+from creonowd.errors import DaemonError, ErrorCode, Wording, same_wording
+from creonowd.settings import console_language, process_environment
 
 ANSWER_SECONDS = 60
 START_SECONDS = 10.0
@@ -39,7 +39,8 @@ class Client:
         try:
             return _result(self._exchange(msgspec.json.encode(message)))
         except TimeoutError:
-            raise DaemonError(ErrorCode.TIMEOUT, f"The daemon does not answer {method}.") from None
+            said = Wording("The daemon does not answer {}.", "守护进程没有回应 {}。").format(method)
+            raise DaemonError(ErrorCode.TIMEOUT, said) from None
         except OSError:
             raise _disconnected() from None
 
@@ -54,7 +55,8 @@ class Client:
 
 
 def _disconnected() -> DaemonError:
-    return DaemonError(ErrorCode.DISCONNECTED, "The daemon closed the connection.")
+    said = Wording("The daemon closed the connection.", "守护进程关闭了连接。")
+    return DaemonError(ErrorCode.DISCONNECTED, said)
 
 
 def _result(reply: dict[str, Any]) -> Any:
@@ -63,7 +65,8 @@ def _result(reply: dict[str, Any]) -> Any:
         return reply["result"]
     data: dict[str, Any] = error.get("data") or {}
     code = next((known for known in ErrorCode if known == data.get("code")), ErrorCode.INTERNAL)
-    raise DaemonError(code, error["message"], **(data.get("details") or {}))
+    # The daemon has answered in the language of this connection already.
+    raise DaemonError(code, same_wording(error["message"]), **(data.get("details") or {}))
 
 
 @contextlib.contextmanager
@@ -128,13 +131,21 @@ def _running_daemon(user_data: Path) -> endpoint.EndpointFile | None:
 def _socket_client(running: endpoint.EndpointFile, seconds: float | None) -> Generator[Client]:
     way = next((e for e in running.endpoints if e.transport in {"unix", "tcp"}), None)
     if way is None:
-        raise DaemonError(ErrorCode.NOT_FOUND, "The running daemon offers no way in; restart it.")
+        said = Wording(
+            "The running daemon offers no way in; restart it.",
+            "运行中的守护进程没有可用的入口，请重新启动它。",
+        )
+        raise DaemonError(ErrorCode.NOT_FOUND, said)
     with _open_socket(way) as line, line.makefile("rwb") as stream:
         client = Client(cast("BinaryIO", stream), cast("BinaryIO", stream))
-        if way.token is not UNSET:
-            client.request("initialize", {"token": way.token})
+        _introduce(client, None if way.token is UNSET else way.token)
         line.settimeout(seconds)
         yield client
+
+
+def _introduce(client: Client, token: str | None = None) -> None:
+    """Show the token, and ask for messages in the language of the terminal."""
+    client.request("initialize", {"token": token, "locale": console_language()})
 
 
 def _open_socket(way: endpoint.Endpoint) -> socket.socket:
@@ -146,9 +157,10 @@ def _open_socket(way: endpoint.Endpoint) -> socket.socket:
         line.settimeout(ANSWER_SECONDS)
         line.connect(way.address)
     except OSError as error:
-        raise DaemonError(
-            ErrorCode.DISCONNECTED, f"The running daemon cannot be reached: {error.strerror}."
-        ) from None
+        said = Wording(
+            "The running daemon cannot be reached: {}.", "无法连接运行中的守护进程：{}。"
+        )
+        raise DaemonError(ErrorCode.DISCONNECTED, said.format(error.strerror)) from None
     return line
 
 
@@ -156,7 +168,9 @@ def _open_socket(way: endpoint.Endpoint) -> socket.socket:
 def _spawned_client(user_data: Path) -> Generator[Client]:
     with start_daemon(user_data, subprocess.PIPE) as process:
         try:
-            yield Client(cast("BinaryIO", process.stdout), cast("BinaryIO", process.stdin))
+            client = Client(cast("BinaryIO", process.stdout), cast("BinaryIO", process.stdin))
+            _introduce(client)
+            yield client
         except DaemonError as error:
             if error.code is ErrorCode.DISCONNECTED and process.wait(START_SECONDS):
                 raise start_error() from None
@@ -165,7 +179,8 @@ def _spawned_client(user_data: Path) -> Generator[Client]:
 
 def start_error() -> DaemonError:
     """Return the error for a daemon that ended before it answered."""
-    return DaemonError(ErrorCode.DISCONNECTED, "The daemon did not start; it says above why.")
+    said = Wording("The daemon did not start; it says above why.", "守护进程未能启动，原因见上。")
+    return DaemonError(ErrorCode.DISCONNECTED, said)
 
 
 def show(value: Any, stream: TextIO | None = None) -> None:

@@ -209,20 +209,38 @@ def test_the_export_is_one_redacted_file(viewer: Viewer, tmp_path: Path) -> None
     expect(viewer.at("#state")).to_contain_text("假设的结果")
     expect(viewer.layer("immediate")).to_contain_text("草稿里也有 ***REDACTED***")
 
-    with viewer.page.expect_download() as download:
-        viewer.at("#export").click()
+    plain = exported(viewer, "#export", tmp_path / "plain.json")
+    text = exported(viewer, "#export-texts", tmp_path / "report.json")
 
-    download.value.save_as(tmp_path / "report.json")
-    text = (tmp_path / "report.json").read_text(encoding="utf-8")
     report = json.loads(text)
-    assert download.value.suggested_filename == "creonow-context.json"
-    assert SECRET not in text
-    assert str(viewer.root) not in text
+    assert "草稿里也有" in text
+    assert "草稿里也有" not in plain
+    texts = [fragment["content"] for fragment in fragments_in(report) if fragment["content"]]
+    assert texts
+    assert not [one for one in texts if one in plain]
+    for fragment in fragments_in(json.loads(plain)):
+        assert "content" not in fragment
+        assert re.fullmatch("[0-9a-f]{64}", fragment["contentHash"])
+    assert SECRET not in text + plain
+    assert str(viewer.root) not in text + plain
     assert "***REDACTED***" in text
     assert "prompt" not in report["inspect"]
     assert report["request"]["inputLength"] == len(f"钥匙是 {SECRET}")
     assert report["health"]["version"]
     assert re.fullmatch("[0-9a-f]{64}", report["inspect"]["promptHash"])
+
+
+def exported(viewer: Viewer, button: str, path: Path) -> str:
+    with viewer.page.expect_download() as download:
+        viewer.at(button).click()
+    download.value.save_as(path)
+    assert download.value.suggested_filename == "creonow-context.json"
+    return path.read_text(encoding="utf-8")
+
+
+def fragments_in(report: dict[str, Any]) -> list[dict[str, Any]]:
+    layers = report["inspect"]["layersDetail"].values()
+    return [fragment for layer in layers for fragment in layer["fragments"]]
 
 
 def test_five_hundred_constraints_and_two_hundred_chunks(viewer: Viewer, daemon: Harness) -> None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -29,7 +30,9 @@ def novel(tmp_path: Path) -> Path:
     return root
 
 
-def run(tmp_path: Path, novel: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def run(
+    tmp_path: Path, novel: Path, *arguments: str, lang: str = "C"
+) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "-m", "creonowd", "assemble", "--user-data", str(tmp_path / "用户")]
     where = ["--project", str(novel), "--document", "chapters/01.md"]
     return subprocess.run(
@@ -37,7 +40,7 @@ def run(tmp_path: Path, novel: Path, *arguments: str) -> "subprocess.CompletedPr
         capture_output=True,
         check=False,
         encoding="utf-8",
-        env=environment(),
+        env=environment(LANG=lang, LC_ALL=""),
         timeout=60,
     )
 
@@ -96,6 +99,71 @@ def test_a_project_that_is_not_there_is_refused_in_words(tmp_path: Path, novel: 
     assert "does not exist" in done.stderr
 
 
+def test_the_prompt_is_printed_byte_for_byte(tmp_path: Path, novel: Path) -> None:
+    (novel / "chapters/01.md").write_bytes(f"{CHAPTER}😀 𠮷\r\n".encode())
+    whole = json.loads(run(tmp_path, novel, "--json").stdout)
+
+    command = [sys.executable, "-m", "creonowd", "assemble", "--user-data", str(tmp_path / "用户")]
+    where = ["--project", str(novel), "--document", "chapters/01.md", "--prompt"]
+    done = subprocess.run(
+        [*command, *where], capture_output=True, check=True, env=environment(), timeout=60
+    )
+
+    assert done.stdout == whole["prompt"].encode()
+    assert sha256(done.stdout).hexdigest() == whole["promptHash"]
+
+
+@pytest.mark.parametrize(
+    ("document", "suggestion"),
+    [
+        ("nope.md", None),
+        ("chapters/1.md", "chapters/01.md"),
+        ("01.md", "chapters/01.md"),
+        ("chapters", "chapters/01.md"),
+        ("", None),
+    ],
+)
+def test_a_document_that_is_not_there_fails_with_a_suggestion(
+    tmp_path: Path, novel: Path, document: str, suggestion: str | None
+) -> None:
+    done = run(tmp_path, novel, "--no-wait", "--document", document)
+
+    assert done.returncode == 1
+    assert not done.stdout
+    assert ("Did you mean" in done.stderr) is (suggestion is not None)
+    if suggestion is not None:
+        assert f"Did you mean {suggestion}?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("lang", "advice"),
+    [
+        ("en_GB.UTF-8", "Did you mean builtin:continue?"),
+        ("zh_CN.UTF-8", "您要的是 builtin:continue 吗？"),
+    ],
+)
+def test_a_misspelt_skill_gets_a_suggestion_in_one_language(
+    tmp_path: Path, novel: Path, lang: str, advice: str
+) -> None:
+    done = run(tmp_path, novel, "--no-wait", "--skill", "builtin:contineu", lang=lang)
+
+    assert done.returncode == 1
+    assert not done.stdout
+    assert advice in done.stderr
+    assert ("skill" in done.stderr) is lang.startswith("en")
+
+
+def test_it_waits_for_the_index_unless_told_not_to(tmp_path: Path, novel: Path) -> None:
+    for number in range(2, 400):
+        write_files(novel, {f"chapters/{number:03}.md": f"第{number}章\n\n雨还在下。\n" * 40})
+
+    waited = run(tmp_path, novel, "--json")
+
+    codes = [notice["code"] for notice in json.loads(waited.stdout)["notices"]]
+    assert "RETRIEVAL_INDEXING" not in codes
+    assert "Waiting" not in waited.stderr
+
+
 def test_a_damaged_memory_of_the_last_call_is_no_obstacle(tmp_path: Path) -> None:
     last = LastAssembly(tmp_path, ("a", "b"))
     last.write({"prompt": "x", "promptHash": "h", "tokenCount": 1})
@@ -117,7 +185,7 @@ def test_a_changed_prefix_says_which_source_changed() -> None:
         "tokenizerId": "o200k_base",
         "tokenizerExact": False,
         "trimEvidence": [],
-        "warnings": ["RULES_UNAVAILABLE: x", "SKILL_UNKNOWN", "KG_UNAVAILABLE: 知识图谱数据未注入"],
+        "notices": [{"code": "RULES_UNAVAILABLE", "message": "x: it is no valid JSON"}],
         "redactionEvidence": [{"matchCount": 2, "patternId": "jwt", "sourceRef": "style.md"}],
         "stablePrefixUnchanged": False,
         "prefixChange": {"sourceRef": "style.md", "change": "changed"},
@@ -132,9 +200,8 @@ def test_a_changed_prefix_says_which_source_changed() -> None:
     assert "changed: style.md was changed" in shown
     assert "not the model's own" in shown
     assert "2 × jwt taken out of style.md" in shown
-    assert "! RULES_UNAVAILABLE: A rules file could not be read. (x)\n" in shown
-    assert "! SKILL_UNKNOWN: There is no such skill" in shown
-    assert "! KG_UNAVAILABLE: The knowledge graph did not answer; its part is missing.\n" in shown
+    assert "! RULES_UNAVAILABLE: x: it is no valid JSON\n" in shown
+    assert "2 × jwt 已从 style.md 中隐去" in view(result, budget, chinese=True)
     before = StoredAssembly(version=1, prompt="old", prompt_hash="o", token_count=4)
     assert "-old\n+new" in differences(before, result)
 

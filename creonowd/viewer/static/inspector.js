@@ -127,6 +127,7 @@ export function show() {
   const { result } = state.shown;
   byId("contents").hidden = false;
   byId("export").disabled = false;
+  byId("export-texts").disabled = false;
   showSummary(result);
   showBars(result);
   showLayers(result);

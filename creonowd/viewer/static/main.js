@@ -101,7 +101,8 @@ function listen() {
   byId("jumps").addEventListener("input", (event) => {
     if (jump(event.target.value)) event.target.value = "";
   });
-  byId("export").addEventListener("click", download);
+  byId("export").addEventListener("click", () => download());
+  byId("export-texts").addEventListener("click", () => download({ texts: true }));
   byId("theme").addEventListener("click", () => setTheme(theme() === "dark" ? "light" : "dark"));
   byId("language").addEventListener("click", async () => {
     switchLanguage();
