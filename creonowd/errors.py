@@ -115,7 +115,8 @@ class Meaning(Model):
 class DaemonError(Exception):
     """A failure that is reported to the client: a code, a message that says what to do, details.
 
-    A message that is given in English alone has the catalogue's text as its Chinese one.
+    A message that is given in English alone is looked up in `CHINESE`; if it is not there, its
+    Chinese is the catalogue's text and the field or file that the details name.
     """
 
     def __init__(
@@ -126,7 +127,7 @@ class DaemonError(Exception):
         if message is None:
             message = general.english
         if isinstance(message, str):
-            message = Wording(message, general.chinese)
+            message = Wording(message, CHINESE.get(message) or _general(general, details))
         self.wording = message
         self.details = details
         super().__init__(f"{code}: {self.message}")
@@ -282,6 +283,89 @@ CATALOGUE: dict[ErrorCode, Meaning] = {
 }
 
 
+def _general(meaning: Meaning, details: dict[str, Any]) -> str:
+    named = next((details[key] for key in ("field", "path", "file") if details.get(key)), "")
+    return f"{meaning.chinese.removesuffix('。')}（{named}）。" if named else meaning.chinese
+
+
+# The Chinese of messages that read the same each time; others are a `Wording` where they are made.
+CHINESE = {
+    "The documents that pages have open are too large together; close some first.": "页面打开的文档合计过大，请先关闭一些。",
+    "This connection needs a `token`; endpoint.json names one.": "此连接需要 token；endpoint.json 中有一个。",
+    "The token is wrong or has run out.": "令牌有误或已过期。",
+    "constraintId must not be blank.": "constraintId 不能为空。",
+    "Send either content or base64.": "请在 content 与 base64 中只传一个。",
+    "Only an owner may read raw; leave `raw` out.": "只有所有者可以读取原始内容；请去掉 raw。",
+    "base64 cannot be redacted; ask for it with `raw`.": "base64 无法脱敏；请加上 raw。",
+    "The file is not UTF-8 text; save it as UTF-8.": "文件不是 UTF-8 文本，请另存为 UTF-8。",
+    "Send either `text`, or `baseVersion` and `edits`.": "请传 text，或 baseVersion 与 edits。",
+    "documentId must not be blank.": "documentId 不能为空。",
+    "A conversation belongs to a project; name it with projectId.": "会话属于项目；请用 projectId 指明。",
+    "Only a tool's content may be something else than a text.": "只有工具消息的 content 可以不是文本。",
+    "There is no such skill; list the skills.": "没有这个技能；请列出全部技能。",
+    "name must not be blank.": "name 不能为空。",
+    "`version` is missing: send the version of the budget that you saw.": "缺少 version：请传您读到的预算版本。",
+    "The window, the system prompt and the output reserve must not be negative.": "窗口、系统提示与输出预留不能为负数。",
+    "There is no such archive.": "没有这个归档文件。",
+    "path must be an absolute path.": "path 须为绝对路径。",
+    "There is no such conversation.": "没有这个会话。",
+    "path is a folder; name the archive.": "path 是文件夹；请指定归档文件。",
+    "The folder of the archive does not exist.": "归档文件所在的文件夹不存在。",
+    "The file was cleaned as soon as it was made; try again.": "文件刚生成即被清理，请重试。",
+    "This conversation has no such file; list what it has.": "此会话没有该文件；请列出已有文件。",
+    "The conversation was deleted meanwhile; try again.": "会话已被删除，请重试。",
+    "No host is connected that could make this file; connect it again.": "能生成此文件的宿主未连接，请重新连接。",
+    "The host made an empty piece and no end.": "宿主返回了空片段且未结束。",
+    "The file was replaced while it was copied; try again.": "复制过程中文件被替换，请重试。",
+    "The project has no such file.": "项目中没有该文件。",
+    "The file would be larger than all context files may be.": "文件会超过上下文文件的总上限。",
+    "Something in the conversation's folder is a link or no plain file; it is not followed.": "会话文件夹中有链接或非普通文件，不予跟随。",
+    "The key names another file already; choose another key or delete that file.": "该 key 已指向另一文件；请换一个 key，或删除那个文件。",
+    "The conversation has another file under the same id or key; import into a new one.": "会话中已有相同 id 或 key 的文件；请导入到新会话。",
+    "conversationId must be 1 to 64 of A-Z, a-z, 0-9, _ and -, and no device's name.": "conversationId 须为 1 至 64 个 A-Z、a-z、0-9、_ 或 -，且不是设备名。",
+    "The cursor does not belong to this file; start the search again.": "游标不属于该文件，请重新搜索。",
+    "Another conversation's id differs only in case; choose a different id.": "已有仅大小写不同的会话 id，请换一个。",
+    "The conversation belongs to another project; use an id of its own for each.": "该会话属于另一项目；请为各项目使用各自的 id。",
+    "This daemon serves no pages.": "此守护进程不提供页面。",
+    "A run with this runId is under way; use another.": "该 runId 正在运行，请换一个。",
+    "The run was cancelled.": "运行已取消。",
+    "The conversation has other rounds than the archive; import into a new one.": "会话与归档的轮次不同；请导入到新会话。",
+    "The rounds of this file were erased from the history.": "此文件对应的轮次已从历史中清除。",
+    "input is empty and no round waits.": "input 为空，且没有未完成的轮次。",
+    "Set aiModel to one of Anthropic's models.": "请将 aiModel 设为 Anthropic 的模型。",
+    "`params` must be an object with named fields, not a list or a scalar.": "params 须为带字段名的对象，不能是列表或标量。",
+    "The payload is not UTF-8.": "参数不是 UTF-8。",
+    "The payload is nested too deeply.": "参数嵌套过深。",
+    "The client answered with an error.": "客户端返回了错误。",
+    "A request with this id is still in flight; use another.": "相同 id 的请求仍在进行，请换一个。",
+    "Send `initialize` with a valid token first.": "请先用有效令牌发送 initialize。",
+    "Others may read the key file; chmod 600 it first.": "密钥文件可被他人读取；请先 chmod 600。",
+    "The history is a link to somewhere else; put the file itself in its place.": "历史文件是指向别处的链接；请换成文件本身。",
+    "Another process has been writing here for too long; try again.": "另一进程写入过久，请重试。",
+    "path is not a file; list the folder and read its files.": "path 不是文件；请列出文件夹并读取其中的文件。",
+    "There is no such file; list what there is.": "没有这个文件；请列出已有文件。",
+    "The file is not text in UTF-8, UTF-16 or GB18030; save it as UTF-8.": "文件不是 UTF-8、UTF-16 或 GB18030 文本，请另存为 UTF-8。",
+    "Another process is listening on the socket.": "另一进程正在监听该套接字。",
+    "Something that is not a socket is in the way.": "该位置已有并非套接字的文件。",
+    "There is no such project.": "没有这个项目。",
+    "The conversation's file is damaged; mend or delete it.": "会话文件已损坏，请修正或删除。",
+    "There is a conversation whose id differs only in case; choose another id.": "已有仅大小写不同的会话 id，请换一个。",
+    "Constraints of the knowledge graph are changed there, not here.": "知识图谱的约束请在图谱中修改。",
+    "There is a constraint with this text already; change that one.": "已有内容相同的约束，请修改那一条。",
+    "The project's folder is gone; bring it back or choose another.": "项目文件夹已不在；请放回，或选择另一个。",
+    "The edits are for another version than the daemon has; send the whole text.": "编辑所基于的版本与守护进程的不同；请传全文。",
+    "The document is neither open nor a file of the project.": "文档未打开，也不是项目中的文件。",
+    "projectId must not be blank.": "projectId 不能为空。",
+    "No project is current; set one first.": "尚无当前项目，请先设置。",
+    "The folder does not exist; create it first or check its spelling.": "文件夹不存在；请先创建，或检查拼写。",
+    "The folder cannot be written to; change its permissions or choose another.": "文件夹不可写；请修改权限，或选择另一个。",
+    "There is no such run any more; `ai:run:list` lists those that can be decided on.": "该运行已不存在；ai:run:list 列出可处理的运行。",
+    "The system cannot watch this folder now; everything works without, only slower.": "系统暂时无法监视该文件夹；不影响使用，只是稍慢。",
+    "The project's folder is gone; bring it back first.": "项目文件夹已不在，请先放回。",
+    "Only the fake provider follows a script.": "只有假的 AI 服务按脚本回答。",
+}
+
+
 class WarningCode(StrEnum):
     """The codes that warnings in a result begin with."""
 
@@ -415,7 +499,10 @@ WARNINGS: dict[WarningCode, Wording] = {
 
 def version_too_new(what: str, found: int, known: int, **details: str) -> DaemonError:
     """Report that a newer daemon wrote a file, which this one must leave alone."""
-    message = f"{what} has version {found}, this daemon knows {known}; update creonowd."
+    message = Wording(
+        f"{what} has version {found}, this daemon knows {known}; update creonowd.",
+        f"{what} 的版本为 {found}，此守护进程只认识 {known}；请升级 creonowd。",
+    )
     return DaemonError(ErrorCode.VERSION_TOO_NEW, message, **details, found=found, known=known)
 
 
@@ -425,13 +512,15 @@ def disk_error(error: OSError, what: str) -> DaemonError:
     if error.errno in _FULL or getattr(error, "winerror", None) in _FULL_ON_WINDOWS:
         return DaemonError(
             ErrorCode.STORAGE_FULL,
-            f"There is no space left for {what}; free some and try again.",
+            Wording(
+                f"There is no space left for {what}; free some and try again.",
+                f"没有空间写入 {what}；请释放空间后重试。",
+            ),
             reason=reason,
         )
     text = os.strerror(error.errno) if error.errno else "unknown reason"
-    return DaemonError(
-        ErrorCode.IO_ERROR, f"The disk refused {what}: {text}.", file=what, reason=reason
-    )
+    said = Wording(f"The disk refused {what}: {text}.", f"磁盘拒绝了 {what}（{reason}）。")
+    return DaemonError(ErrorCode.IO_ERROR, said, file=what, reason=reason)
 
 
 @contextlib.contextmanager

@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from creonowd import __version__
 from creonowd.engine.services import Session
+from creonowd.errors import Language
 from creonowd.model import Empty, Model, Result
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.requests import ChannelMetrics
@@ -39,8 +40,13 @@ class MetricsReport(Result):
 
 def health(session: Session, params: Empty) -> Health:
     """Report what is degraded and why."""
+    chinese = session.language is Language.CHINESE
     degraded = [
-        Degradation(part=part, reason=trouble.reason, remedy=trouble.remedy)
+        Degradation(
+            part=part,
+            reason=trouble.reason.text(chinese=chinese),
+            remedy=trouble.remedy.text(chinese=chinese),
+        )
         for part, trouble in sorted(session.troubles.current().items())
     ]
     return Health(

@@ -6,7 +6,7 @@ from msgspec import UNSET, Meta, UnsetType, structs
 
 from creonowd.context.plan import ContextRules, Summary
 from creonowd.engine.services import Session
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.model import Model, Params, Result
 from creonowd.rpc.channel import Channel
 from creonowd.skills.context_rules import canonical_rules
@@ -52,10 +52,18 @@ class SkillFault(Model):
     line: int | UnsetType = UNSET
 
 
+class BothLanguages(Model):
+    """A text for people in English and in Chinese; the same twice if the skill has but one."""
+
+    en: str
+    zh: str
+
+
 class SkillInfo(Result):
     """One skill. An invalid one has `errors`, and its other fields may be defaults.
 
-    `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
+    `name` and `description` are in the language of the connection; without a `locale` they are as
+    the file has them. `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
     is how far Retrieved fills a prompt of this skill; it cuts nothing else. `summaries` are those
     that it needs and only a host can give: where none came, runs warn SKILL_SOURCE_ABSENT. One
     that `requiresSelection` fails with SKILL_SELECTION_REQUIRED where nothing is selected.
@@ -64,6 +72,8 @@ class SkillInfo(Result):
     id: str
     name: str
     description: str
+    names: BothLanguages
+    descriptions: BothLanguages
     scope: Scope
     slug: str
     path: str
@@ -105,7 +115,7 @@ class Validity(Result):
 async def list_skills(session: Session, params: ListSkills) -> SkillList:
     """List the skills, invalid ones with their errors."""
     entries = await session.skills.entries(await _project(session, params.project_id))
-    return SkillList(items=[_info(entry) for entry in entries])
+    return SkillList(items=[_info(entry, session.language) for entry in entries])
 
 
 async def read_skill(session: Session, params: ReadSkill) -> SkillReply:
@@ -114,7 +124,7 @@ async def read_skill(session: Session, params: ReadSkill) -> SkillReply:
     entry = await session.skills.find(params.skill_id, project)
     if entry is None:
         raise DaemonError(ErrorCode.NOT_FOUND, "There is no such skill; list the skills.")
-    return SkillReply(skill=_detail(entry))
+    return SkillReply(skill=_detail(entry, session.language))
 
 
 async def write_skill(session: Session, params: WriteSkill) -> SkillReply:
@@ -122,7 +132,7 @@ async def write_skill(session: Session, params: WriteSkill) -> SkillReply:
     project = await _project(session, params.project_id)
     scope = Scope(params.scope)
     entry = await session.skills.write(scope, params.slug, params.content, project)
-    return SkillReply(skill=_detail(entry))
+    return SkillReply(skill=_detail(entry, session.language))
 
 
 def validate_skill(session: Session, params: ValidateSkill) -> Validity:
@@ -135,12 +145,14 @@ async def _project(session: Session, project_id: str | None) -> Project | None:
     return None if project_id is None else await session.projects.find(project_id)
 
 
-def _info(entry: LibraryEntry) -> SkillInfo:
+def _info(entry: LibraryEntry, language: Language) -> SkillInfo:
     skill = entry.skill
     return SkillInfo(
         id=entry.id,
-        name=entry.name,
-        description=skill.description,
+        name=_in_language(entry.names, entry.name, language),
+        description=_in_language(entry.descriptions, skill.description, language),
+        names=BothLanguages(en=entry.names.english, zh=entry.names.chinese),
+        descriptions=BothLanguages(en=entry.descriptions.english, zh=entry.descriptions.chinese),
         scope=entry.scope,
         slug=entry.slug,
         path=entry.path,
@@ -154,9 +166,15 @@ def _info(entry: LibraryEntry) -> SkillInfo:
     )
 
 
-def _detail(entry: LibraryEntry) -> SkillDetail:
-    fields = structs.asdict(_info(entry))
+def _detail(entry: LibraryEntry, language: Language) -> SkillDetail:
+    fields = structs.asdict(_info(entry, language))
     return SkillDetail(**fields, content=entry.content, prompt=entry.skill.prompt)
+
+
+def _in_language(texts: Wording, own: str, language: Language) -> str:
+    if language is Language.DEFAULT:
+        return own
+    return texts.text(chinese=language is Language.CHINESE)
 
 
 def _fault(fault: Fault) -> SkillFault:

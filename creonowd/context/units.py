@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from creonowd.context.fragment import Fragment, FragmentKind, Layer
 from creonowd.context.template import CONSTRAINTS_FILE, constraint_tail, heading, one_line
 from creonowd.context.text_tools import RedactedText, TextTools
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
 from creonowd.text import join_lines
@@ -267,8 +267,12 @@ def refuse_input(guarded: Sequence[Fragment], tools: TextTools) -> NoReturn:
     figures = ", ".join(f"{part} {length}" for part, length in characters.items())
     raise DaemonError(
         ErrorCode.CONTEXT_INPUT_TOO_LARGE,
-        f"The input has more than {MAX_INPUT_TOKENS} tokens (in characters: {figures}); narrow "
-        f"the retrieval or shorten what is heaviest: {', '.join(refs)}.",
+        Wording(
+            f"The input has more than {MAX_INPUT_TOKENS} tokens (in characters: {figures}); narrow "
+            f"the retrieval or shorten what is heaviest: {', '.join(refs)}.",
+            f"输入超过 {MAX_INPUT_TOKENS} tokens（字数：{figures}），请缩小检索范围，或缩短最长的部分："
+            f"{'、'.join(refs)}。",
+        ),
         limitTokens=MAX_INPUT_TOKENS,
         characters=dict(characters),
         heaviest=[

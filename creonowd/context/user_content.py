@@ -19,7 +19,7 @@ from creonowd.context.template import INPUT, SELECTION, TASK, title
 from creonowd.context.text_tools import RedactedText, TextTools
 from creonowd.context.units import MOST_NAMED, Unit, visible_ref
 from creonowd.context.window import DocumentWindow, Surroundings, fit_window
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.text import file_stem
 
@@ -347,10 +347,15 @@ def _refuse_budget(
     longest = sorted(sources, key=lambda source: (-source[1], source[0]))[:MOST_NAMED]
     needed, total = sum(parts.values()), plan.allowances.total
     figures = ", ".join(f"{name} {tokens}" for name, tokens in parts.items() if tokens)
+    named = ", ".join(ref for ref, _ in longest)
     raise DaemonError(
         ErrorCode.CONTEXT_INPUT_TOO_LARGE,
-        f"What may not be cut needs {needed} tokens and the budget is {total}: {figures}. Shorten "
-        f"what is heaviest ({', '.join(ref for ref, _ in longest)}) or raise the budget.",
+        Wording(
+            f"What may not be cut needs {needed} tokens and the budget is {total}: {figures}."
+            f" Shorten what is heaviest ({named}) or raise the budget.",
+            f"不可删减的部分需要 {needed} tokens，而预算为 {total}：{figures}。"
+            f"请缩短最大的部分（{named}），或提高预算。",
+        ),
         budgetTokens=total,
         neededTokens=needed,
         heaviest=heaviest,

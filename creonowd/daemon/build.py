@@ -25,7 +25,7 @@ from creonowd.engine.services import (
     Trouble,
     Troubles,
 )
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.history.build_result import LastTurns
 from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
@@ -173,8 +173,14 @@ def _unreadable_projects(kept: str | None) -> Trouble | None:
     if kept is None:
         return None
     return Trouble(
-        reason=f"projects.json could not be read and was kept as {kept}",
-        remedy="Look into the kept file; create your projects again if they are missing.",
+        reason=Wording(
+            f"projects.json could not be read and was kept as {kept}",
+            f"projects.json 无法读取，已另存为 {kept}",
+        ),
+        remedy=Wording(
+            "Look into the kept file; create your projects again if they are missing.",
+            "请查看另存的文件；若缺少项目，请重新创建。",
+        ),
     )
 
 
@@ -182,8 +188,13 @@ def _unreadable_budgets(kept: dict[str, str]) -> Trouble | None:
     if not kept:
         return None
     return Trouble(
-        reason=f"stored budgets could not be read and were kept as {', '.join(kept.values())}",
-        remedy="The default budget serves; set the budget again.",
+        reason=Wording(
+            f"stored budgets could not be read and were kept as {', '.join(kept.values())}",
+            f"已存的预算无法读取，已另存为 {'、'.join(kept.values())}",
+        ),
+        remedy=Wording(
+            "The default budget serves; set the budget again.", "现用默认预算；请重新设置。"
+        ),
     )
 
 
@@ -191,8 +202,14 @@ def _unusable_tokenizers(problems: dict[str, str]) -> Trouble | None:
     if not problems:
         return None
     return Trouble(
-        reason=f"{'; '.join(problems.values())}; bytes are counted instead",
-        remedy="Install creonowd again; until then prompts hold less than they could.",
+        reason=Wording(
+            f"{'; '.join(problems.values())}; bytes are counted instead",
+            f"分词器词表不可用（{'、'.join(problems)}），改按字节计数",
+        ),
+        remedy=Wording(
+            "Install creonowd again; until then prompts hold less than they could.",
+            "请重新安装 creonowd；在此之前提示词会比本可容纳的短。",
+        ),
     )
 
 
@@ -201,8 +218,14 @@ def _failing_sources(sources: dict[str, str]) -> Trouble | None:
         return None
     names = ", ".join(f"{name} ({reason})" for name, reason in sorted(sources.items()))
     return Trouble(
-        reason=f"host sources failed repeatedly and are left alone for a while: {names}",
-        remedy="Look into the host that offers them; they are tried again by themselves.",
+        reason=Wording(
+            f"host sources failed repeatedly and are left alone for a while: {names}",
+            f"宿主数据源屡次出错，暂不询问：{names}",
+        ),
+        remedy=Wording(
+            "Look into the host that offers them; they are tried again by themselves.",
+            "请检查提供它们的宿主；稍后会自动重试。",
+        ),
     )
 
 
@@ -211,6 +234,12 @@ def _unindexed_projects(problems: dict[str, str]) -> Trouble | None:
         return None
     names = ", ".join(f"{project} ({error})" for project, error in sorted(problems.items()))
     return Trouble(
-        reason=f"passages of these projects cannot be indexed: {names}",
-        remedy="Check that user data can be written and has space; it is tried again with each use.",
+        reason=Wording(
+            f"passages of these projects cannot be indexed: {names}",
+            f"以下项目无法建立索引：{names}",
+        ),
+        remedy=Wording(
+            "Check that user data can be written and has space; it is tried again with each use.",
+            "请检查用户数据可写且有空间；每次使用时会重试。",
+        ),
     )

@@ -17,7 +17,7 @@ from creonowd.context.source import Source
 from creonowd.context.system_prompt import PrefixMemory
 from creonowd.context.text_tools import Memory
 from creonowd.context_files.files import ContextFiles
-from creonowd.errors import DaemonError, ErrorCode, Language
+from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.history.build_result import LastTurns
 from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
@@ -178,8 +178,8 @@ class Engine:
 class Trouble(Model):
     """Why a part does not work as it should, and how to mend it."""
 
-    reason: str
-    remedy: str
+    reason: Wording
+    remedy: Wording
 
 
 class Troubles:

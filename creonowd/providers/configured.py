@@ -10,7 +10,7 @@ import anyio
 from anyio import to_thread
 
 from creonowd import settings as configuration
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.providers import openai
@@ -120,8 +120,12 @@ def _address(settings: Settings, key: Key | None) -> Address:
     if key is None and not keyless:
         raise DaemonError(
             ErrorCode.AI_NOT_CONFIGURED,
-            f"There is no key for {name}; set {name.upper()}_API_KEY, or put it into a file with"
-            f" mode 0600 at <userData>/keys/{name}.",
+            Wording(
+                f"There is no key for {name}; set {name.upper()}_API_KEY, or put it into a file"
+                f" with mode 0600 at <userData>/keys/{name}.",
+                f"没有 {name} 的密钥；请设置 {name.upper()}_API_KEY，或存入权限为 0600 的文件"
+                f" <userData>/keys/{name}。",
+            ),
             provider=name,
         )
     if key is not None and not (key.value.isascii() and key.value.isprintable()):

@@ -8,7 +8,7 @@ import msgspec
 import structlog
 
 from creonowd.clock import Clock
-from creonowd.errors import DaemonError, ErrorCode, disk_error
+from creonowd.errors import DaemonError, ErrorCode, Wording, disk_error
 from creonowd.rpc.channel import invalid_payload
 
 _DISK_CODES = {ErrorCode.STORAGE_FULL, ErrorCode.IO_ERROR}
@@ -36,7 +36,10 @@ def as_daemon_error(error: Exception, channel: str, clock: Clock) -> DaemonError
     log.error("internal_error", channel=channel, reference=reference, exc_info=error)
     return DaemonError(
         ErrorCode.INTERNAL,
-        f"Something went wrong inside the daemon; main.log has it under {reference}.",
+        Wording(
+            f"Something went wrong inside the daemon; main.log has it under {reference}.",
+            f"守护进程内部出错；main.log 中的编号为 {reference}。",
+        ),
         reference=reference,
     )
 

@@ -13,7 +13,7 @@ import msgspec
 import structlog
 from msgspec import UNSET, Raw
 
-from creonowd.errors import DaemonError, ErrorCode, Language
+from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.model import Model
 from creonowd.rpc import messages
 from creonowd.rpc.boundary import as_daemon_error
@@ -159,6 +159,10 @@ def _envelope(error: DaemonError, language: Language) -> dict[str, Any]:
     return {"ok": False, "error": body | ({"details": error.details} if error.details else {})}
 
 
+def _no_channel(name: str) -> Wording:
+    return Wording("There is no channel {}.", "没有通道 {}。").format(name)
+
+
 class Requests:
     """The requests of one client that have no answer yet."""
 
@@ -260,7 +264,7 @@ class Requests:
             sink(messages.reply(request.id, None))
         else:
             name = repr(request.method[:200])
-            error = DaemonError(ErrorCode.IPC_CHANNEL_FORBIDDEN, f"There is no channel {name}.")
+            error = DaemonError(ErrorCode.IPC_CHANNEL_FORBIDDEN, _no_channel(name))
             self._connection.refuse(request.id, error, sink)
 
     def _check(self, pending: PendingRequest, *, postponed: bool) -> None:
@@ -288,7 +292,9 @@ class Requests:
             self._log_refusal(channel)
             raise DaemonError(
                 channel.refusal,
-                f"A {self._connection.role} connection may not call {channel.name}.",
+                Wording("A {} connection may not call {}.", "{} 连接无权调用 {}。").format(
+                    self._connection.role, channel.name
+                ),
                 role=self._connection.role,
                 required=channel.role,
             )
@@ -434,7 +440,7 @@ class Requests:
         """Run another channel with this connection's own rights, and count it as its own."""
         channel = self._server.channels.get(name)
         if channel is None or channel.envelope:
-            raise DaemonError(ErrorCode.IPC_CHANNEL_FORBIDDEN, f"There is no channel {name!r}.")
+            raise DaemonError(ErrorCode.IPC_CHANNEL_FORBIDDEN, _no_channel(repr(name)))
         self._check_rights(channel)
         self._server.metrics.start(name)
         start, code = self._server.clock.monotonic(), str(ErrorCode.CANCELED)

@@ -17,7 +17,7 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from creonowd.clock import Clock
-from creonowd.errors import DaemonError, ErrorCode, disk_errors
+from creonowd.errors import DaemonError, ErrorCode, Wording, disk_errors
 from creonowd.model import Model
 from creonowd.skills.skill import MAX_BYTES, Skill, invalid_skill, parse
 from creonowd.storage.atomic import PRIVATE, SHARED
@@ -59,6 +59,20 @@ class LibraryEntry(Model):
     def name(self) -> str:
         """The name for people."""
         return self.skill.name or self.slug
+
+    @property
+    def names(self) -> Wording:
+        """The name in both languages; where the file has but one, that."""
+        return _completed(self.skill.names, self.name)
+
+    @property
+    def descriptions(self) -> Wording:
+        """The description in both languages; where the file has but one, that."""
+        return _completed(self.skill.descriptions, self.skill.description)
+
+
+def _completed(texts: Wording, own: str) -> Wording:
+    return Wording(texts.english or own, texts.chinese or own)
 
 
 class SkillFolder(NamedTuple):

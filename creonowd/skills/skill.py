@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from creonowd.context.plan import PLACES, ContextRules, Summary
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.skills import context_rules
 from creonowd.skills.context_rules import MOST_FAULTS, RulesCheck, kind_of, shorten, unknown_name
@@ -18,7 +18,8 @@ from creonowd.storage.front_matter import Fault, FrontMatter
 
 MAX_BYTES = 256 * 1024
 MAX_TARGET_TOKENS = 64_000
-TEXTS = ("id", "name", "description", "license", "compatibility", "allowed-tools", "version")
+LABELS = ("name", "name_en", "name_zh", "description", "description_en", "description_zh")
+TEXTS = ("id", *LABELS, "license", "compatibility", "allowed-tools", "version")
 FLAGS = ("requires_selection",)
 KEYS = (*TEXTS, *FLAGS, "metadata", "target_tokens", "summaries", "context_rules", "prompt")
 PROMPT_KEYS = ("system", "user")
@@ -39,12 +40,15 @@ class Skill(Model):
     """The content of one SKILL.md; `id` and `name` are empty if the file's path gives them.
 
     `summaries` are those that it needs and only a host can give. One that `requires_selection`
-    is refused where nothing is selected.
+    is refused where nothing is selected. `names`
+    and `descriptions` are for people; prompts have `name`, in whatever language a client reads.
     """
 
     id: str = ""
     name: str = ""
     description: str = ""
+    names: Wording = Wording("", "")
+    descriptions: Wording = Wording("", "")
     context_rules: ContextRules = ContextRules()
     target_tokens: int | None = None
     summaries: tuple[Summary, ...] = ()
@@ -116,6 +120,8 @@ def _interpret(read: FrontMatter) -> ParsedSkill:
             id=read.values.get("id", ""),
             name=read.values.get("name", ""),
             description=read.values.get("description", ""),
+            names=_in_both(read.values, "name"),
+            descriptions=_in_both(read.values, "description"),
             context_rules=rules.rules,
             target_tokens=read.values.get("target_tokens"),
             summaries=tuple(map(Summary, read.values.get("summaries", ()))),
@@ -123,6 +129,11 @@ def _interpret(read: FrontMatter) -> ParsedSkill:
             prompt=prompt,
         )
     )
+
+
+def _in_both(values: Mapping[str, Any], key: str) -> Wording:
+    """Return a name or description in the languages that the file has it in."""
+    return Wording(values.get(f"{key}_en", ""), values.get(f"{key}_zh", ""))
 
 
 def _placeholder_faults(prompt: str, key: str) -> Iterator[Fault]:

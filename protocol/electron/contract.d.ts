@@ -95,6 +95,12 @@ export interface AssembleResult {
   layers: LayerSummaries;
 }
 
+/** A text for people in English and in Chinese; the same twice if the skill has but one. */
+export interface BothLanguages {
+  en: string;
+  zh: string;
+}
+
 /**
  * A new profile, or parts of one; what is left out stays.
  *
@@ -1817,6 +1823,8 @@ export interface SkillDetail {
   id: string;
   name: string;
   description: string;
+  names: BothLanguages;
+  descriptions: BothLanguages;
   scope: Scope;
   slug: string;
   path: string;
@@ -1841,7 +1849,8 @@ export interface SkillFault {
 /**
  * One skill. An invalid one has `errors`, and its other fields may be defaults.
  *
- * `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
+ * `name` and `description` are in the language of the connection; without a `locale` they are as
+ * the file has them. `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
  * is how far Retrieved fills a prompt of this skill; it cuts nothing else. `summaries` are those
  * that it needs and only a host can give: where none came, runs warn SKILL_SOURCE_ABSENT. One
  * that `requiresSelection` fails with SKILL_SELECTION_REQUIRED where nothing is selected.
@@ -1850,6 +1859,8 @@ export interface SkillInfo {
   id: string;
   name: string;
   description: string;
+  names: BothLanguages;
+  descriptions: BothLanguages;
   scope: Scope;
   slug: string;
   path: string;

@@ -171,7 +171,11 @@ async def test_a_damaged_budget_is_reported_with_the_budget_and_by_health(
 
     profile = await client.call(GET, project)
     health = await client.call("app:health")
+    await client.call("initialize", {"locale": "zh"})
+    chinese = await client.call("app:health")
 
+    assert chinese["degraded"][0]["reason"].startswith("已存的预算无法读取")
+    assert chinese["degraded"][0]["remedy"] == "现用默认预算；请重新设置。"
     assert profile["warnings"][0].startswith("CONTEXT_BUDGET_FALLBACK: ")
     assert [part["part"] for part in health["degraded"]] == ["budgets"]
     assert str(tmp_path) not in str((profile, health))

@@ -20,7 +20,12 @@ async def test_built_in_skills_are_listed_with_what_they_declare(client: Client)
     assert polish == {
         "id": "builtin:polish",
         "name": "润色",
-        "description": polish["description"],
+        "description": "润色选中的文字：用词更准、行文更顺，意思不变",
+        "names": {"en": "Polish", "zh": "润色"},
+        "descriptions": {
+            "en": "Polish a passage; smoother wording, the same meaning",
+            "zh": "润色选中的文字：用词更准、行文更顺，意思不变",
+        },
         "scope": "builtin",
         "slug": "polish",
         "path": "builtin/polish/SKILL.md",
@@ -42,6 +47,36 @@ async def test_built_in_skills_are_listed_with_what_they_declare(client: Client)
         "requiresSelection": True,
         "targetTokens": 1500,
     }
+
+
+@pytest.mark.parametrize("locale", ["en", "zh-CN"])
+async def test_skills_are_named_in_the_language_of_the_client(client: Client, locale: str) -> None:
+    await client.call("initialize", {"locale": locale})
+
+    items = (await client.call("skill:list"))["items"]
+
+    assert len(items) >= 6
+    for item in items:
+        assert item["name"] == item["names"][locale[:2]]
+        assert item["description"] == item["descriptions"][locale[:2]]
+        assert (item["name"] + item["description"]).isascii() is (locale == "en")
+
+
+async def test_a_skill_with_one_name_has_it_in_both_languages(
+    client: Client, tmp_path: Path
+) -> None:
+    project = {"projectId": await project_of(client, tmp_path / "小说")}
+    content = GOOD.replace("---\n", "---\nname_en: Mine\n", 1)
+
+    await client.call("skill:write", project | {"scope": "project", "slug": "a", "content": GOOD})
+    await client.call(
+        "skill:write", project | {"scope": "project", "slug": "b", "content": content}
+    )
+    items = {one["slug"]: one for one in (await client.call("skill:list", project))["items"]}
+
+    own = items["a"]["name"]
+    assert items["a"]["names"] == {"en": own, "zh": own}
+    assert items["b"]["names"] == {"en": "Mine", "zh": items["b"]["name"]}
 
 
 @pytest.mark.requirement("CN-013")
