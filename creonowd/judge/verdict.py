@@ -128,8 +128,10 @@ class Criteria(Model):
     terms: tuple[Term, ...] | None = None
 
 
-_CONSTRAINTS = PromptConstraint(id=CONSTRAINTS_FILE, text="创作约束")
-_TERMINOLOGY = PromptConstraint(id=TERMINOLOGY_FILE, text="术语表")
+_UNREAD = {
+    CONSTRAINTS_FILE: Wording("the constraints", "创作约束"),
+    TERMINOLOGY_FILE: Wording("the terminology", "术语表"),
+}
 
 
 def criteria_of(assembly: Assembly) -> Criteria:
@@ -197,7 +199,8 @@ def add_missing(
     verdict: Verdict, criteria: Criteria, terms: tuple[Term, ...] | None, *, chinese: bool
 ) -> Verdict:
     """Add as unchecked what could not be judged: constraints left out, files that are unreadable."""
-    unread = [_CONSTRAINTS] * criteria.unread + [_TERMINOLOGY] * (terms is None)
+    files = [CONSTRAINTS_FILE] * criteria.unread + [TERMINOLOGY_FILE] * (terms is None)
+    unread = [PromptConstraint(id=file, text=_UNREAD[file].text(chinese=chinese)) for file in files]
     missing = (
         *all_unchecked(criteria.left_out, UncheckedCode.LEFT_OUT, chinese=chinese),
         *all_unchecked(unread, UncheckedCode.UNREAD, chinese=chinese),

@@ -7,6 +7,7 @@ from creonowd.context.text_tools import Memory
 from creonowd.judge.verdict import (
     SOURCE,
     Checker,
+    Criteria,
     Status,
     UncheckedCode,
     Verdict,
@@ -72,6 +73,21 @@ def test_a_constraint_without_room_in_the_prompt_is_unchecked() -> None:
     assert [(one.constraint_id, one.code) for one in verdict.unchecked] == [
         ("con_0", UncheckedCode.LEFT_OUT)
     ]
+
+
+@pytest.mark.parametrize(
+    ("chinese", "names"),
+    [(True, ["创作约束", "术语表"]), (False, ["the constraints", "the terminology"])],
+)
+def test_files_that_cannot_be_read_are_named_in_the_language_of_the_client(
+    *, chinese: bool, names: list[str]
+) -> None:
+    passed = Verdict(status=Status.PASSED)
+
+    verdict = add_missing(passed, Criteria(unread=True), None, chinese=chinese)
+
+    assert [one.constraint for one in verdict.unchecked] == names
+    assert {one.code for one in verdict.unchecked} == {UncheckedCode.UNREAD}
 
 
 @pytest.mark.parametrize(
