@@ -397,6 +397,9 @@ class WarningCode(StrEnum):
     HISTORY_TORN_LINE = "HISTORY_TORN_LINE"
     HISTORY_DAMAGED_LINE = "HISTORY_DAMAGED_LINE"
     CODE_LAW_UNAVAILABLE = "CODE_LAW_UNAVAILABLE"
+    STORY_UNAVAILABLE = "STORY_UNAVAILABLE"
+    STORY_PLACE_UNCLEAR = "STORY_PLACE_UNCLEAR"
+    CHARACTER_NAME_AMBIGUOUS = "CHARACTER_NAME_AMBIGUOUS"
 
 
 WARNINGS: dict[WarningCode, Wording] = {
@@ -490,6 +493,18 @@ WARNINGS: dict[WarningCode, Wording] = {
     WarningCode.HISTORY_DAMAGED_LINE: Wording(
         "Lines of the history were damaged and left out; the number follows.",
         "历史记录中有损坏的行，已跳过。",
+    ),
+    WarningCode.STORY_UNAVAILABLE: Wording(
+        "The order of the documents could not be read, so only the current one was used.",
+        "无法读取各文档的故事顺序，只使用了当前文档。",
+    ),
+    WarningCode.STORY_PLACE_UNCLEAR: Wording(
+        "A `from`, `until` or progression names a place that is unknown or not the only one.",
+        "from、until 或进展所指的位置不存在，或不止一处。",
+    ),
+    WarningCode.CHARACTER_NAME_AMBIGUOUS: Wording(
+        "A part of a name belongs to several characters and so counts for none.",
+        "名字的一部分属于多个角色，因此不作为任何人的称呼。",
     ),
     WarningCode.CODE_LAW_UNAVAILABLE: Wording(
         "code_law.md is there but cannot be read as text.", "code_law.md 无法作为文本读取。"

@@ -11,14 +11,21 @@ from anyio import CapacityLimiter, to_thread
 from msgspec.structs import replace
 
 from creonowd.context.budget import BudgetProfile, allowances_of
-from creonowd.context.evidence import Decision, LayerOutcome, drop_unread, of_layer, summarise_layer
+from creonowd.context.evidence import (
+    Decision,
+    LayerOutcome,
+    drop,
+    drop_unread,
+    of_layer,
+    summarise_layer,
+)
 from creonowd.context.fragment import DYNAMIC, STABLE, Action, Fragment, Layer, Rule
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Plan, shows_document
 from creonowd.context.render import Rendered, join, render_layer
 from creonowd.context.rules_layer import mentioned_entities
-from creonowd.context.source import Failure, Source, SourceResults, gather, wanted_sources
+from creonowd.context.source import Failure, Source, SourceResults, gather, in_time, wanted_sources
 from creonowd.context.system_prompt import (
     PreparedRules,
     PreparedSettings,
@@ -33,6 +40,7 @@ from creonowd.context.system_prompt import (
     system_prompt,
 )
 from creonowd.context.text_tools import TextTools, TokenizerFailedError
+from creonowd.context.timeline import Untimely
 from creonowd.context.units import (
     MAX_INPUT_TOKENS,
     RedactedFragments,
@@ -168,7 +176,8 @@ def without_tokenizer(plan: Plan) -> Plan:
     )
 
 
-def _compose(plan: Plan, gathered: SourceResults, tools: TextTools) -> Assembly:
+def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembly:
+    gathered = in_time(plan, everything)
     guard_lengths(_sent_fragments(plan, gathered), tools)
     settings = redact_settings(gathered.fragments[Layer.SETTINGS], tools)
     # Settings are the most text: other threads count new ones while this one does the rest.
@@ -260,6 +269,7 @@ def trim(
         left_out=tuple(item for item in gathered.left_out if item.layer in STABLE),
         allowances=plan.allowances,
         mentioned=mentioned,
+        states=gathered.states,
     )
     stable = system_prompt(given, rules, counted.settings, tools)
     return TrimmedPrompt(stable, trim_user_content(plan, stable, counted.user, tools))
@@ -289,12 +299,25 @@ def summarise(
     left_out = (item for item in (*gathered.left_out, *plan.left_out) if item.layer in DYNAMIC)
     unread = drop_unread(left_out, tools)
     user = trimmed.user
-    return {
+    outcomes = {
         Layer.RULES: trimmed.system_prompt.rules,
         Layer.SETTINGS: trimmed.system_prompt.settings,
         Layer.RETRIEVED: summarise_layer((*user.retrieved, *of_layer(Layer.RETRIEVED, unread))),
         Layer.IMMEDIATE: summarise_layer((*user.immediate, *of_layer(Layer.IMMEDIATE, unread))),
     }
+    untimely = _drop_untimely(gathered.untimely, tools)
+    return outcomes | {
+        layer: summarise_layer((*outcomes[layer].decisions, *of_layer(layer, untimely)))
+        for layer in {decision.evidence.layer for decision in untimely}
+    }
+
+
+def _drop_untimely(untimely: Sequence[Untimely], tools: TextTools) -> list[Decision]:
+    """Record what does not hold at the author's place, redacted and counted like all else."""
+    if not untimely:
+        return []
+    units = count_fragments(redact_fragments([one.fragment for one in untimely], tools), tools)
+    return [drop(unit, one.rule) for unit, one in zip(units, untimely, strict=True)]
 
 
 def _warnings(

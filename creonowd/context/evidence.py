@@ -5,11 +5,13 @@ from collections.abc import Iterable
 from itertools import chain
 from typing import NamedTuple
 
-from creonowd.context.fragment import Action, FragmentKind, Layer, Omission, Reason, Rule
+from creonowd.context.fragment import TIMING, Action, FragmentKind, Layer, Omission, Reason, Rule
 from creonowd.context.text_tools import TextTools
 from creonowd.context.units import Unit, visible_ref
 from creonowd.model import Model
 from creonowd.redaction import RedactionEvidence
+
+_NO_WANT_OF_ROOM = TIMING | {Rule.DUPLICATE, Rule.SKILL_WINDOW}
 
 
 class TrimEvidence(Model, gc=False):
@@ -62,9 +64,7 @@ class Decision(Model, gc=False):
     @property
     def is_short(self) -> bool:
         """Whether some of it is missing for want of room."""
-        if self.evidence.action is Action.KEPT:
-            return False
-        if self.evidence.rule in {Rule.DUPLICATE, Rule.SKILL_WINDOW}:
+        if self.evidence.action is Action.KEPT or self.evidence.rule in _NO_WANT_OF_ROOM:
             return False
         return self.evidence.reason in {Reason.OVER_BUDGET, Reason.TOO_LARGE}
 

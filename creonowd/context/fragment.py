@@ -69,6 +69,13 @@ class Rule(StrEnum):
     PINNED = "pinned"
     SIZE_LIMIT = "size_limit"
     UNREADABLE = "unreadable"
+    NOT_YET = "not_yet"
+    NO_LONGER = "no_longer"
+    FUTURE = "future"
+
+
+# These steps leave out what does not hold at the cursor, whatever room there is.
+TIMING = frozenset({Rule.NOT_YET, Rule.NO_LONGER, Rule.FUTURE})
 
 
 class Place(NamedTuple):
@@ -86,13 +93,28 @@ class Span(NamedTuple):
     end: int
 
 
+class Stage(Model, cache_hash=True, gc=False):
+    """A progression: what is added to a text from a place of the story on.
+
+    `replaces` says that it takes the place of all that stood before. `title` is the heading that
+    begins it, if one does.
+    """
+
+    since: str
+    text: str
+    title: str = ""
+    replaces: bool = False
+
+
 class Fragment(Model, cache_hash=True, gc=False):
     """One candidate.
 
     `text` is what the source holds: not yet redacted, JSON already in its canonical form.
     `whole` texts are kept or dropped, never cut. `names` are what an entity is called. `title`
     stands on a line above the text, and `first_line` is the line of its file where it begins.
-    `token_count` is what a host claims; it is checked and otherwise ignored.
+    `token_count` is what a host claims; it is checked and otherwise ignored. `since` and `until`
+    are the places of the story between which it holds, `stages` what is added to its text on the
+    way; `excluded` is the step that left it out before.
     """
 
     layer: Layer
@@ -114,11 +136,20 @@ class Fragment(Model, cache_hash=True, gc=False):
     span: Span | None = None
     project_id: str | None = None
     token_count: int | None = None
+    since: str = ""
+    until: str = ""
+    stages: tuple[Stage, ...] = ()
+    excluded: Rule | None = None
 
     @property
     def weight(self) -> int:
         """About how many characters it takes to keep it."""
-        return 500 + len(self.text)
+        return 500 + len(self.text) + sum(len(stage.text) for stage in self.stages)
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it depends on the place in the story."""
+        return bool(self.since or self.until or self.stages or self.excluded)
 
 
 class Omission(Model, cache_hash=True):

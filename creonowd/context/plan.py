@@ -10,6 +10,7 @@ from enum import StrEnum
 from creonowd.context.budget import Allowances
 from creonowd.context.fragment import Layer, Omission, Span
 from creonowd.context.notice import Caution
+from creonowd.context.story import Story, StoryPlace
 from creonowd.errors import WarningCode
 from creonowd.model import Model
 from creonowd.text import count_line_ends
@@ -206,7 +207,10 @@ def _clamp(selection: Span | None, text: str) -> Span | None:
 
 
 class Plan(Model):
-    """Everything that decides one assembly, except what the sources return."""
+    """Everything that decides one assembly, except what the sources return.
+
+    `here` is the author's place in the story; None if the document is outside of it.
+    """
 
     project_id: str
     document_id: str
@@ -217,6 +221,8 @@ class Plan(Model):
     warnings: tuple[Caution, ...] = ()
     left_out: tuple[Omission, ...] = ()
     source_timeout_ms: int = 10_000
+    story: Story = Story()
+    here: StoryPlace | None = None
 
     @property
     def surrounding(self) -> int | None:

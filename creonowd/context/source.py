@@ -25,6 +25,7 @@ from creonowd.context.plan import (
     shows_document,
     wants,
 )
+from creonowd.context.timeline import Untimely, at_place
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
@@ -159,9 +160,15 @@ class Failure(Model):
 
 
 class SourceResults(Model):
-    """What all sources returned, in the order of the sources and not of their answers."""
+    """What all sources returned, in the order of the sources and not of their answers.
+
+    `untimely` does not hold at the author's place, and `states` say where the pieces of the
+    stable layers stand in time.
+    """
 
     fragments: dict[Layer, tuple[Fragment, ...]]
+    untimely: tuple[Untimely, ...] = ()
+    states: tuple[tuple[str, str], ...] = ()
     left_out: tuple[Omission, ...] = ()
     warnings: tuple[Caution, ...] = ()
     failures: tuple[Failure, ...] = ()
@@ -272,6 +279,24 @@ def _gathered(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]]) -> 
         left_out=tuple(left_out),
         warnings=(*warnings, *unavailable),
         failures=tuple(failures),
+    )
+
+
+def in_time(plan: Plan, gathered: SourceResults) -> SourceResults:
+    """Leave out what does not hold at the author's place in the story."""
+    timely = {
+        layer: at_place(fragments, plan.story, plan.here)
+        for layer, fragments in gathered.fragments.items()
+    }
+    return replace(
+        gathered,
+        fragments={layer: each.fragments for layer, each in timely.items()},
+        untimely=tuple(one for each in timely.values() for one in each.untimely),
+        states=tuple(state for layer in STABLE for state in timely[layer].states),
+        warnings=(
+            *gathered.warnings,
+            *(warning for each in timely.values() for warning in each.warnings),
+        ),
     )
 
 

@@ -124,10 +124,11 @@ class StoryPlace(NamedTuple):
 
 
 class FoundPlace(Model):
-    """The place that a reference means; not `known` if nothing has that name yet.
+    """The place that a reference means; not `known` if nothing has that name.
 
-    A place that is not known lies after everything that is written. `candidates` has more than
-    one path if the reference fits several places, of which the first counts.
+    A place that is not known lies after everything that is written; the number of a chapter that
+    is not written yet is known. `candidates` has more than one path if the reference fits
+    several places, of which the first counts.
     """
 
     place: StoryPlace
@@ -220,7 +221,7 @@ class Story:
         after = max(lower, default=None)
         following = [place for place in every if after is None or place > after]
         place = following[0] if following else self._end
-        return FoundPlace(place=place, known=False)
+        return FoundPlace(place=place)
 
     def _heading_in(self, number: int, title: str) -> FoundPlace:
         counted = whole_number(title)

@@ -41,6 +41,7 @@ from creonowd.context.units import (
     make_units,
     redact_fragments,
     render_head,
+    visible_ref,
 )
 from creonowd.memo import Memo
 from creonowd.model import Model
@@ -54,13 +55,15 @@ _PROSE = re.compile(r"^(?![ \t]*#)[^\n]*\w", re.MULTILINE)
 
 
 class PrefixDigest(Model):
-    """A stable prefix: its hash, and its sources in order with a digest of each.
+    """A stable prefix: its hash, its sources in order with a digest of each, and their states.
 
+    A state says where a source stands in time, for those that the place in the story decides.
     Digests are Python's own hashes: they mean nothing outside this process and never leave it.
     """
 
     hash: str
     sources: tuple[tuple[str, int], ...] = ()
+    states: tuple[tuple[str, str], ...] = ()
 
 
 class PreparedRules(Model):
@@ -124,6 +127,7 @@ class SystemPromptInput(Model, cache_hash=True):
     left_out: tuple[Omission, ...]
     allowances: Allowances
     mentioned: frozenset[str] = frozenset()
+    states: tuple[tuple[str, str], ...] = ()
 
     @property
     def weight(self) -> int:
@@ -239,7 +243,9 @@ def _make_system_prompt(
         rules=summarise_layer((*trimmed.decisions, *of_layer(Layer.RULES, unread))),
         settings=summarise_layer((*kept_settings, *of_layer(Layer.SETTINGS, unread))),
         rules_over=trimmed.over_line,
-        digest=digest_of(hasher.hexdigest(), [*trimmed.decisions, *kept_settings]),
+        digest=digest_of(
+            hasher.hexdigest(), [*trimmed.decisions, *kept_settings], _seen(given.states, tools)
+        ),
         weight=given.weight + 2 * len(prompt.text),
     )
 
@@ -320,11 +326,29 @@ class Change(StrEnum):
     REORDERED = "reordered"
 
 
+class PrefixCause(StrEnum):
+    """What the place in the story has to do with a change of the stable prefix.
+
+    `not_yet` and `no_longer`: the source does not hold at this place and did at the previous one.
+    `in_span`: it holds here and did not there. `progression`: another of its progressions has
+    begun, or not yet begun.
+    """
+
+    NOT_YET = "not_yet"
+    NO_LONGER = "no_longer"
+    IN_SPAN = "in_span"
+    PROGRESSION = "progression"
+
+
 class PrefixChange(Model):
-    """Why a prompt cache misses: the first source that differs from the previous call."""
+    """Why a prompt cache misses: the first source that differs from the previous call.
+
+    `cause` is there if the author's place in the story decided, and not an edit.
+    """
 
     source_ref: str
     change: Change
+    cause: PrefixCause | UnsetType = UNSET
 
 
 class PrefixComparison(Model):
@@ -364,7 +388,13 @@ class PrefixMemory:
         self._last.put(key, digest)
 
 
-def digest_of(prefix_hash: str, decisions: Iterable[Decision]) -> PrefixDigest:
+def _seen(states: Iterable[tuple[str, str]], tools: TextTools) -> tuple[tuple[str, str], ...]:
+    return tuple((visible_ref(ref, tools), state) for ref, state in states)
+
+
+def digest_of(
+    prefix_hash: str, decisions: Iterable[Decision], states: tuple[tuple[str, str], ...] = ()
+) -> PrefixDigest:
     """Return the digest of a stable prefix, given the decisions on its units in order."""
     return PrefixDigest(
         hash=prefix_hash,
@@ -373,6 +403,7 @@ def digest_of(prefix_hash: str, decisions: Iterable[Decision]) -> PrefixDigest:
             for decision in decisions
             if decision.is_kept
         ),
+        states=states,
     )
 
 
@@ -395,4 +426,14 @@ def first_change(before: PrefixDigest, after: PrefixDigest) -> PrefixChange | No
         change, ref = Change.REMOVED, old[index][0]
     else:
         change, ref = Change.REORDERED, new[index][0]
-    return PrefixChange(source_ref=ref, change=change)
+    cause = _cause(dict(before.states).get(ref), dict(after.states).get(ref))
+    return PrefixChange(source_ref=ref, change=change, cause=cause)
+
+
+def _cause(before: str | None, after: str | None) -> PrefixCause | UnsetType:
+    """Return what two different states of a source mean."""
+    if before is None or after is None or before == after:
+        return UNSET
+    if after in list(PrefixCause):
+        return PrefixCause(after)
+    return PrefixCause.IN_SPAN if before in list(PrefixCause) else PrefixCause.PROGRESSION

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Annotated
 
+import anyio
 import structlog
 from msgspec import Meta, structs
 
@@ -22,9 +23,10 @@ from creonowd.context.budget import (
     budget_of,
 )
 from creonowd.context.fragment import Action, FragmentKind, Span
-from creonowd.context.notice import Caution
-from creonowd.context.plan import Plan, SkillNeeds, Task, wants_document
+from creonowd.context.notice import Caution, caution
+from creonowd.context.plan import Document, Plan, SkillNeeds, Task, wants_document
 from creonowd.context.result import ModelTarget, redaction_evidence
+from creonowd.context.story import Story, StoryPlace
 from creonowd.context.system_prompt import PrefixComparison, PrefixKey
 from creonowd.context.text_tools import TextTools
 from creonowd.engine.services import SeenOnce, Session
@@ -32,6 +34,7 @@ from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model, Params
 from creonowd.skills.library import LibraryEntry
 from creonowd.skills.skill import invalid_skill
+from creonowd.sources.chapters import describe
 from creonowd.sources.document import LocatedDocument, Position, open_document, place_in
 from creonowd.sources.hosts import missing_summaries
 from creonowd.tokens.tables import check_tokenizer_version, encoding_for
@@ -196,6 +199,7 @@ async def _plan(
     located = await _locate(session, project, request, skill, what_if)
     if skill.requires_selection:
         _check_selection(request, located)
+    story, story_warnings = await _story(session, project, located.document)
     return Plan(
         project_id=project.project_id,
         document_id=request.document_id,
@@ -203,9 +207,11 @@ async def _plan(
         allowances=allowances_of(budget.profile),
         document=located.document,
         additional_input=request.additional_input or "",
-        warnings=(*skill_warnings, *budget.warnings, *located.warnings),
+        warnings=(*skill_warnings, *budget.warnings, *located.warnings, *story_warnings),
         left_out=located.left_out,
         source_timeout_ms=session.settings.source_timeout_ms,
+        story=story,
+        here=_here(story, request, located.document),
     )
 
 
@@ -224,6 +230,24 @@ def _check_selection(request: AssembleContext, located: LocatedDocument) -> None
         raise DaemonError(
             ErrorCode.SKILL_SELECTION_REQUIRED, field="selection", skillId=request.skill_id
         )
+
+
+async def _story(
+    session: Session, project: Project, document: Document | None
+) -> tuple[Story, tuple[Caution, ...]]:
+    """Read the story; if that fails or takes too long, it is the current document alone."""
+    try:
+        with anyio.fail_after(session.settings.source_timeout_ms / 1000):
+            return await session.chapters.story(project, document), ()
+    except (TimeoutError, OSError, DaemonError):
+        alone = () if document is None else (describe(document.source_ref, document.text),)
+        return Story(alone), (caution(WarningCode.STORY_UNAVAILABLE),)
+
+
+def _here(story: Story, request: AssembleContext, document: Document | None) -> StoryPlace | None:
+    """Return the author's place; a document that the skill does not need is not opened for it."""
+    offset = request.cursor_position if document is None else document.here.start
+    return story.place_of(request.document_id, offset)
 
 
 async def _skill(

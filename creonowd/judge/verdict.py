@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from creonowd.context.assemble import Assembly
 from creonowd.context.evidence import Decision
-from creonowd.context.fragment import FragmentKind, Layer
+from creonowd.context.fragment import TIMING, FragmentKind, Layer
 from creonowd.context.template import CONSTRAINTS_FILE
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.judge.terminology import Term, read_terms
@@ -143,6 +143,8 @@ def criteria_of(assembly: Assembly) -> Criteria:
     for decision in assembly.layers[Layer.RULES].decisions:
         ref = decision.evidence.source_ref
         unread = unread or ref == CONSTRAINTS_FILE
+        if decision.evidence.rule in TIMING:
+            continue
         if decision.kind is FragmentKind.CONSTRAINT:
             (constraints if decision.is_kept else left_out).append(_constraint(decision))
         elif ref == TERMINOLOGY_FILE and decision.is_kept:

@@ -175,6 +175,7 @@ def _read(folder: Folder, inject: Inject) -> SourceResult:
         source="characters",
         unavailable=WarningCode.CHARACTERS_UNAVAILABLE,
         group=CHARACTER_GROUP if is_rule else 0,
+        timed=True,
     )
 
     def fields(path: str, text: str) -> dict[str, Any] | None:

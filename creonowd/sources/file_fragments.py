@@ -3,17 +3,19 @@
 The front matter of a text is for the daemon, not for the model: of it, only a name is shown.
 """
 
+import json
 from collections.abc import Callable
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, cast
 
 from creonowd.context.fragment import Fragment, Layer, Omission, Place, Reason
 from creonowd.context.notice import Caution
 from creonowd.context.source import SourceResult
+from creonowd.context.timeline import PROGRESSION_KEYS, bounds, declared_stages, split_stages
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
 from creonowd.storage import front_matter
-from creonowd.text import as_text, canonical_json, count_line_ends, join_lines
+from creonowd.text import as_text, canonical_json, count_line_ends, encode_canonical, join_lines
 from creonowd.workspace.creonow_tree import Folder, Problem, TreeFile
 
 NAME_KEYS = ("name", "姓名", "名字", "名称")
@@ -38,16 +40,24 @@ class FileFaultError(ValueError):
 
 
 NOT_TEXT = Wording("it is no text in UTF-8; save it as UTF-8", "不是 UTF-8 文本，请另存为 UTF-8")
+NO_PLACE = Wording(
+    "`from`, `until` or `progressions` names no place of the story",
+    "from、until 或 progressions 没有指出故事中的位置",
+)
 NOT_JSON = Wording("it is no valid JSON", "不是合法的 JSON")
 
 
 class FileKind(Model):
-    """The layer and source that files belong to, and their group within the layer."""
+    """The layer and source that files belong to, and their group within the layer.
+
+    Files of a `timed` kind may say where in the story they hold, and how they progress.
+    """
 
     layer: Layer
     source: str
     unavailable: WarningCode
     group: int = 0
+    timed: bool = False
 
 
 def read_files(
@@ -119,17 +129,42 @@ def _fragment(kind: FileKind, file: TreeFile, fields: FragmentFields) -> Fragmen
     if given is None:
         return None
     parts = front_matter.split("" if whole else text)
+    body = text if whole else parts.body
+    if kind.timed:
+        body, timing = _timing(text, parts, whole=whole)
+        given |= timing
     return Fragment(
         layer=kind.layer,
         source=kind.source,
         source_ref=file.path,
-        text=text if whole else parts.body,
+        text=body,
         title=_title(file.path, parts),
         first_line=1 + count_line_ends(parts.front_matter),
         whole=whole,
         place=Place(kind.group, file.path, 0),
         **given,
     )
+
+
+def _timing(text: str, parts: front_matter.TextParts, *, whole: bool) -> tuple[str, dict[str, Any]]:
+    """Return a text without its progressions, and the fields that say when it holds."""
+    values = _object(text) if whole else parts.values
+    try:
+        span, stages = bounds(values), declared_stages(values, as_json=whole)
+    except ValueError:
+        raise FileFaultError(NO_PLACE) from None
+    if whole:
+        rest = {key: value for key, value in values.items() if key not in PROGRESSION_KEYS}
+        body = encode_canonical(rest) if stages else text
+    else:
+        body, sections = split_stages(parts.body)
+        stages = (*stages, *sections)
+    return body, span._asdict() | {"stages": stages}
+
+
+def _object(text: str) -> dict[str, Any]:
+    value = json.loads(text)
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
 
 
 def _title(path: str, parts: front_matter.TextParts) -> str:

@@ -20,6 +20,7 @@ from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Need
 from creonowd.context.source import Source, SourceQuery, SourceResult
 from creonowd.context.template import CONSTRAINTS_FILE
+from creonowd.context.timeline import bounds
 from creonowd.errors import WARNINGS, DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.sources.characters import EntityCache, MentionedSource, ProjectEntities, characters
@@ -194,6 +195,8 @@ def _constraints(constraints: Sequence[Constraint]) -> SourceResult:
                 degradable=constraint.degradable,
                 priority=constraint.priority,
                 place=Place(CONSTRAINT_GROUP, "", index),
+                since=constraint.since or "",
+                until=constraint.until or "",
             )
             for index, constraint in enumerate(constraints)
         )
@@ -256,7 +259,10 @@ _BANNED = Wording("`banned` must be a list of words", "banned 须为词语列表
 def settings_texts(folder: Folder) -> SourceResult:
     """Read every settings text but the memory and the outline."""
     kind = FileKind(
-        layer=Layer.SETTINGS, source="settings", unavailable=WarningCode.SETTINGS_UNAVAILABLE
+        layer=Layer.SETTINGS,
+        source="settings",
+        unavailable=WarningCode.SETTINGS_UNAVAILABLE,
+        timed=True,
     )
     outlines = _outlines_in(folder)
     return read_files(
@@ -267,7 +273,10 @@ def settings_texts(folder: Folder) -> SourceResult:
 def outline_files(folder: Folder) -> SourceResult:
     """Read the outlines among the settings and at the top of the project."""
     kind = FileKind(
-        layer=Layer.SETTINGS, source="outline", unavailable=WarningCode.OUTLINE_UNAVAILABLE
+        layer=Layer.SETTINGS,
+        source="outline",
+        unavailable=WarningCode.OUTLINE_UNAVAILABLE,
+        timed=True,
     )
     return read_files(kind, folder, _outlines_in(folder).__contains__, _confidence)
 
@@ -350,6 +359,10 @@ def _preference(index: int, rule: Any) -> Fragment | Omission:
     text, confidence = values.get("text"), values.get("confidence", 1.0)
     if not isinstance(text, str) or not text.strip() or not is_share(confidence):
         return _lost_memory(ref, Reason.INVALID_FORMAT)
+    try:
+        span = bounds(values)
+    except ValueError:
+        return _lost_memory(ref, Reason.INVALID_FORMAT)
     return Fragment(
         layer=Layer.SETTINGS,
         source="memory",
@@ -357,6 +370,8 @@ def _preference(index: int, rule: Any) -> Fragment | Omission:
         text=text,
         confidence=float(confidence),
         place=Place(PREFERENCE_GROUP, MEMORY, index),
+        since=span.since,
+        until=span.until,
     )
 
 

@@ -12,11 +12,14 @@ from collections.abc import Iterator
 from typing import Any, Literal, cast
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from creonowd.context.template import CONSTRAINTS_FILE
+from creonowd.context.timeline import LONGEST_REFERENCE
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.storage.versioned_json import refuse_newer
+from creonowd.text import join_lines
 
 PATH = CONSTRAINTS_FILE
 VERSION = 2
@@ -40,7 +43,9 @@ class Constraint(Model, gc=False):
     """A rule that no generated text may break.
 
     `source` is `user` for what the user wrote and `kg` for what the knowledge graph derived,
-    which clients cannot change. `updatedAt` is an ISO 8601 time in UTC.
+    which clients cannot change. `updatedAt` is an ISO 8601 time in UTC. `from` and `until` are
+    places of the story: a path, a chapter number or a heading. It holds from the first on and
+    before the second.
     """
 
     id: str
@@ -50,6 +55,8 @@ class Constraint(Model, gc=False):
     priority: int
     degradable: bool
     updated_at: str
+    since: str | UnsetType = msgspec.field(name="from", default=UNSET)
+    until: str | UnsetType = UNSET
 
 
 class Item(Model, gc=False):
@@ -99,9 +106,14 @@ def parse(data: bytes, updated_at: str) -> ConstraintFile:
 
 def render(file: ConstraintFile) -> bytes:
     """Write the file in its newest version: two-space JSON with a final newline."""
-    items = [item.rest | msgspec.to_builtins(item.constraint) for item in file.items]
+    items = [_entry(item) for item in file.items]
     document = file.rest | {"version": VERSION, "items": items}
     return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
+
+
+def _entry(item: Item) -> JsonObject:
+    kept = {key: value for key, value in item.rest.items() if key not in {"from", "until"}}
+    return kept | msgspec.to_builtins(item.constraint)
 
 
 def invalid(message: str | Wording, **details: Any) -> DaemonError:
@@ -119,6 +131,23 @@ def check_values(text: str, kind: str, priority: int) -> None:
         raise invalid(f"type must be one of {', '.join(TYPES)}.", field="type")
     if not 0 <= priority <= MAX_PRIORITY:
         raise invalid(f"priority must be between 0 and {MAX_PRIORITY}.", field="priority")
+
+
+def stored_place(value: str | int | None) -> str | UnsetType:
+    """Return a place of the story as text; a blank one is none."""
+    text = "" if value is None else join_lines(str(value)).strip()
+    return text or UNSET
+
+
+def check_places(constraint: Constraint) -> None:
+    """Fail with CONSTRAINT_VALIDATION_ERROR if the name of a place is too long to be one."""
+    for field, place in (("from", constraint.since), ("until", constraint.until)):
+        if place is not UNSET and len(place) > LONGEST_REFERENCE:
+            raise invalid(
+                f"{field} may have {LONGEST_REFERENCE} characters at most.",
+                field=field,
+                limit=LONGEST_REFERENCE,
+            )
 
 
 def _decode(data: bytes) -> JsonObject:
@@ -167,6 +196,8 @@ class _StoredConstraint(Model):
     priority: int = DEFAULT_PRIORITY
     degradable: bool = False
     updated_at: str | None = None
+    since: str | int | None = msgspec.field(name="from", default=None)
+    until: str | int | None = None
 
 
 def _item(entry: Any, taken: set[str], seen: Counter[str], updated_at: str) -> Item:
@@ -186,7 +217,10 @@ def _item(entry: Any, taken: set[str], seen: Counter[str], updated_at: str) -> I
         priority=read.priority,
         degradable=read.degradable,
         updated_at=read.updated_at or updated_at,
+        since=stored_place(read.since),
+        until=stored_place(read.until),
     )
+    check_places(constraint)
     return Item(constraint=constraint, rest=raw)
 
 

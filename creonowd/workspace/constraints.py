@@ -32,10 +32,12 @@ from creonowd.workspace.constraint_file import (
     Constraint,
     ConstraintFile,
     Item,
+    check_places,
     check_values,
     invalid,
     parse,
     render,
+    stored_place,
 )
 from creonowd.workspace.creonow_tree import (
     DEFAULTS,
@@ -59,6 +61,9 @@ _READ_TRIES = 10
 _READ_PAUSE_S = 0.02
 
 Type = Annotated[str, Meta(extra_json_schema={"enum": list(TYPES)})]
+StoryReference = Annotated[
+    str, Meta(description="a place of the story: a path, a chapter number or a heading")
+]
 FileEdit = Callable[[ConstraintFile], ConstraintFile]
 RedactConstraint = Callable[[str], str]
 
@@ -66,12 +71,17 @@ log = structlog.get_logger(__name__)
 
 
 class Traits(Model):
-    """What a client may set of a constraint beside its text."""
+    """What a client may set of a constraint beside its text.
+
+    It holds from `from` on and before `until`; null or a blank text takes such a limit away.
+    """
 
     type: Type | UnsetType = UNSET
     priority: int | UnsetType = UNSET
     degradable: bool | UnsetType = UNSET
     source: Annotated[str, Meta(description="only `user` is possible")] | UnsetType = UNSET
+    since: StoryReference | UnsetType | None = msgspec.field(name="from", default=UNSET)
+    until: StoryReference | UnsetType | None = UNSET
 
 
 class NewConstraint(Traits):
@@ -344,8 +354,12 @@ def _apply(constraint: Constraint, values: NewConstraint | ConstraintPatch, now:
     }
     if isinstance(text := changes.get("text"), str):
         changes["text"] = text.strip()
+    for name in ("since", "until"):
+        if (value := getattr(values, name)) is not UNSET:
+            changes[name] = stored_place(value)
     new = msgspec.structs.replace(constraint, **changes, updated_at=now)
     check_values(new.text, new.type, new.priority)
+    check_places(new)
     return new
 
 

@@ -364,7 +364,9 @@ export interface CompressToolResult {
  * A rule that no generated text may break.
  *
  * `source` is `user` for what the user wrote and `kg` for what the knowledge graph derived,
- * which clients cannot change. `updatedAt` is an ISO 8601 time in UTC.
+ * which clients cannot change. `updatedAt` is an ISO 8601 time in UTC. `from` and `until` are
+ * places of the story: a path, a chapter number or a heading. It holds from the first on and
+ * before the second.
  */
 export interface Constraint {
   id: string;
@@ -374,6 +376,8 @@ export interface Constraint {
   priority: number;
   degradable: boolean;
   updatedAt: string;
+  from?: string;
+  until?: string;
 }
 
 /** One constraint, and the new revision. */
@@ -399,6 +403,8 @@ export interface ConstraintPatch {
   degradable?: boolean;
   /** only `user` is possible */
   source?: string;
+  from?: string | null;
+  until?: string | null;
   text?: string;
 }
 
@@ -1311,6 +1317,8 @@ export interface NewConstraint {
   degradable?: boolean;
   /** only `user` is possible */
   source?: string;
+  from?: string | null;
+  until?: string | null;
   text: string;
 }
 
@@ -1413,10 +1421,28 @@ export interface Pong {
   nowMs: number;
 }
 
-/** Why a prompt cache misses: the first source that differs from the previous call. */
+/**
+ * What the place in the story has to do with a change of the stable prefix.
+ *
+ * `not_yet` and `no_longer`: the source does not hold at this place and did at the previous one.
+ * `in_span`: it holds here and did not there. `progression`: another of its progressions has
+ * begun, or not yet begun.
+ */
+export type PrefixCause =
+  | "in_span"
+  | "no_longer"
+  | "not_yet"
+  | "progression";
+
+/**
+ * Why a prompt cache misses: the first source that differs from the previous call.
+ *
+ * `cause` is there if the author's place in the story decided, and not an edit.
+ */
 export interface PrefixChange {
   sourceRef: string;
   change: Change;
+  cause?: PrefixCause;
 }
 
 /**
@@ -1675,7 +1701,10 @@ export type Rule =
   | "chunk_limit"
   | "constraint_limit"
   | "duplicate"
+  | "future"
+  | "no_longer"
   | "not_mentioned"
+  | "not_yet"
   | "pinned"
   | "rules_line"
   | "score"
@@ -2246,6 +2275,7 @@ export interface Violation {
 export type WarningCode =
   | "AI_REWRITE_FAILED"
   | "CHARACTERS_UNAVAILABLE"
+  | "CHARACTER_NAME_AMBIGUOUS"
   | "CODE_LAW_UNAVAILABLE"
   | "CONSTRAINTS_UNAVAILABLE"
   | "CONTEXT_BUDGET_CLAMPED"
@@ -2271,6 +2301,8 @@ export type WarningCode =
   | "SKILL_UNKNOWN"
   | "SOURCE_UNAVAILABLE"
   | "SOURCE_WARNING"
+  | "STORY_PLACE_UNCLEAR"
+  | "STORY_UNAVAILABLE"
   | "SUMMARY_FALLBACK";
 
 /** Whether this connection watches the project now. */

@@ -140,6 +140,9 @@ const REASONS = {
   skill_window: { trimmed: ["只取技能所要的光标附近正文", "only what the skill asks for around the cursor"], dropped: ["技能所要的范围里没有文字", "nothing but blanks in what the skill asks for"] },
   pinned: { kept: ["必须保留：任务、选区或指令", "never cut: task, selection or instruction"] },
   size_limit: { trimmed: ["单个片段过大，先截短", "too large for one fragment; cut first"], dropped: ["单个片段过大", "too large for one fragment"] },
+  not_yet: { dropped: ["故事还没写到它开始的地方", "the story has not come to where it begins"] },
+  no_longer: { dropped: ["故事已过了它有效的地方", "the story is past where it holds"] },
+  future: { dropped: ["在故事中位于光标之后", "it lies after the cursor in the story"] },
   unreadable: { dropped: ["读不了或格式不对", "cannot be read, or is not in its format"] },
 };
 
