@@ -17,9 +17,14 @@ TOKEN_MS = 24 * 3600 * 1000
 
 
 class OpenViewer(Params):
-    """The project to show first; the page can show any."""
+    """The project to show first; the page can show any.
+
+    A `transient` token ends with this daemon. A page asks for one to keep for a reload: after a
+    crash another program may serve the same address and read what the page has stored there.
+    """
 
     project_id: str | None = None
+    transient: bool = False
 
 
 class ViewerAddress(Result):
@@ -36,7 +41,7 @@ class Prove(Params):
 
 
 class Proofs(Result):
-    """HMAC-SHA256 of the nonce with the SHA-256 of each one-time token as the key, in hex."""
+    """HMAC-SHA256 of the nonce with the SHA-256 of each recent token as the key, in hex."""
 
     proofs: list[str]
 
@@ -75,9 +80,17 @@ async def open_viewer(session: Session, params: OpenViewer) -> ViewerAddress:
     address = await session.server.host.viewer_address()
     expires = session.clock.now_ms() + TOKEN_MS
     own = session.connection.grant
-    grant = Grant(Role.OWNER, expires_at_ms=expires, single_use=True, inspects=True, parent=own)
+    grant = Grant(
+        Role.OWNER,
+        expires_at_ms=expires,
+        single_use=True,
+        inspects=True,
+        transient=params.transient,
+        parent=own,
+    )
     token = session.server.grants.mint(grant)
-    await session.server.host.save_viewer_tokens()
+    if not params.transient:
+        await session.server.host.save_viewer_tokens()
     project = f"&project={quote(params.project_id)}" if params.project_id else ""
     return ViewerAddress(url=f"{address}/#token={token}{project}", token=token)
 
@@ -85,11 +98,11 @@ async def open_viewer(session: Session, params: OpenViewer) -> ViewerAddress:
 def prove(session: Session, params: Prove) -> Proofs:
     """Prove that this daemon knows the digests of the pages' tokens.
 
-    After a crash another program may listen on the port; a page that connects again asks for this
-    proof before it sends its token.
+    Another program may listen on the port, and a link from elsewhere may name a token; a page asks
+    for this proof before it sends any.
     """
-    digests = (bytes.fromhex(digest) for digest, _ in session.server.grants.one_time())
     nonce = params.nonce.encode()
+    digests = session.server.grants.digests()
     return Proofs(proofs=[hmac.digest(digest, nonce, "sha256").hex() for digest in digests])
 
 

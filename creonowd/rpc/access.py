@@ -10,6 +10,7 @@ from creonowd.clock import Clock
 from creonowd.rpc.channel import Channel, Role
 
 REFUSAL_SECONDS = 1.0
+MOST_PROOFS = 64
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -28,6 +29,7 @@ class Grant:
         *,
         single_use: bool = False,
         inspects: bool = False,
+        transient: bool = False,
         parent: "Grant | None" = None,
     ) -> None:
         self.role = role
@@ -35,6 +37,7 @@ class Grant:
         self.expires_at_ms = expires_at_ms
         self.single_use = single_use
         self.inspects = inspects
+        self.transient = transient
         self.parent = parent
         self.revoked = False
         self.spent = False
@@ -111,7 +114,7 @@ class Grants:
         return grant
 
     def one_time(self) -> list[tuple[str, int]]:
-        """List the digests and ends of unused one-time tokens that may inspect and call everything."""
+        """List the digests and ends of unused one-time tokens that another daemon may restore."""
         self._forget_expired()
         return [
             (digest.hex(), grant.expires_at_ms)
@@ -119,9 +122,22 @@ class Grants:
             if grant.single_use
             and not grant.spent
             and grant.inspects
+            and not grant.transient
             and not grant.restricted
             and grant.expires_at_ms is not None
         ]
+
+    def digests(self) -> list[bytes]:
+        """List the digests of tokens that can be redeemed, the newest first; not more than a few."""
+        now = self._clock.now_ms()
+        usable = [
+            (digest, grant)
+            for digest, grant in reversed(self._grants.items())
+            if not grant.spent and grant.valid(now)
+        ]
+        once = [digest for digest, grant in usable if grant.single_use]
+        others = [digest for digest, grant in usable if not grant.single_use]
+        return once[:MOST_PROOFS] + others[:MOST_PROOFS]
 
     def restore(self, digest: str, grant: Grant) -> None:
         """Accept a token whose digest an earlier daemon has stored."""

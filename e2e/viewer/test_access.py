@@ -1,6 +1,7 @@
 """Stories: who may look, from where, and what the page may load."""
 
 import contextlib
+import json
 import subprocess
 import sys
 import time
@@ -39,6 +40,34 @@ def test_an_address_works_once_and_leaves_no_token_behind(
     expect(first.locator("#connection")).to_have_attribute("data-state", "connected")
     first.context.close()
     second.context.close()
+
+
+def test_a_link_from_elsewhere_does_not_replace_a_session(viewer: Viewer) -> None:
+    shown = viewer.at("#project").input_value()
+
+    viewer.page.goto("about:blank")
+    viewer.page.goto(f"{viewer.origin}/#token=from-elsewhere&project=prj_other")
+
+    viewer.expect_connection("connected")
+    expect(viewer.at("#project")).to_have_value(shown)
+    assert viewer.page.evaluate("sessionStorage.getItem('project')") != "prj_other"
+
+
+def test_no_id_of_the_page_comes_from_data(viewer: Viewer) -> None:
+    constraint = {"id": "budget", "text": "第一人称", "source": "user", "priority": 1}
+    stored = {"version": 1, "items": [constraint], "constraints": [constraint]}
+    viewer.open_panel()
+    before = viewer.page.evaluate("[...document.querySelectorAll('[id]')].map((one) => one.id)")
+    viewer.write(".creonow/rules/constraints.json", json.dumps(stored, ensure_ascii=False))
+    viewer.write(".creonow/settings/budget.md", "世界观")
+    expect(viewer.layer("settings")).to_contain_text("世界观")
+
+    after = viewer.page.evaluate("[...document.querySelectorAll('[id]')].map((one) => one.id)")
+
+    assert len(after) == len(set(after))
+    assert viewer.page.evaluate("document.getElementById('budget').tagName") != "INPUT"
+    assert not [one for one in after if ":" in one or one.startswith("con_")]
+    assert set(before) <= set(after)
 
 
 def test_a_renderer_may_not_inspect(browser: Browser, daemon: Harness, novel: Path) -> None:

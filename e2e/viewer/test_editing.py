@@ -37,7 +37,7 @@ def test_what_is_typed_survives_a_constraint_that_changed_elsewhere(viewer: View
     viewer.open_panel()
     viewer.at("#constraints-box > summary").click()
     listed = viewer.daemon.call("constraints:list", viewer.project)["constraints"]
-    field = viewer.at(f"#{listed[0]['id']}")
+    field = viewer.at('[data-key="{}"]'.format(listed[0]["id"]))
     field.fill("我写的")
     viewer.at("#new-constraint").fill("还没加上的")
     elsewhere = {"constraintId": listed[0]["id"], "patch": {"text": "别人写的"}}
@@ -58,7 +58,7 @@ def test_a_constraint_deleted_elsewhere_can_be_added_again(viewer: Viewer) -> No
     viewer.open_panel()
     viewer.at("#constraints-box > summary").click()
     listed = viewer.daemon.call("constraints:list", viewer.project)["constraints"]
-    viewer.at(f"#{listed[1]['id']}").fill("改了一半")
+    viewer.at('[data-key="{}"]'.format(listed[1]["id"])).fill("改了一半")
 
     viewer.daemon.call("constraints:delete", viewer.project | {"constraintId": listed[1]["id"]})
 
@@ -99,7 +99,7 @@ def test_a_constraint_of_the_knowledge_graph_is_shown_and_locked(viewer: Viewer)
     viewer.open_panel()
     viewer.at("#constraints-box > summary").click()
 
-    expect(viewer.at("#con_aaaaaaaaaaaaaaaaaaaa")).to_be_disabled()
+    expect(viewer.at('[data-key="con_aaaaaaaaaaaaaaaaaaaa"]')).to_be_disabled()
     expect(viewer.at("#constraints")).to_contain_text("来自知识图谱")
 
 

@@ -4,9 +4,11 @@ import json
 import threading
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, WebSocketRoute, expect
+from websockets.sync.client import ClientConnection, connect
 from websockets.sync.server import ServerConnection, serve
 
 from e2e.viewer.page import Viewer
@@ -69,6 +71,32 @@ def test_a_page_shows_its_token_to_no_stranger_that_took_the_port(
 
     assert [json.loads(one)["method"] for one in heard] == ["viewer:prove"]
     assert token not in "".join(heard)
+
+
+def test_what_a_page_has_stored_opens_no_daemon_that_starts_after_a_crash(
+    browser: Browser, own_daemon: Harness, novel: Path
+) -> None:
+    """Whoever takes the port serves a page of its own there, which reads what ours has stored."""
+    with Viewer(browser, own_daemon, novel) as viewer:
+        stored = viewer.page.evaluate("Object.values({...sessionStorage, ...localStorage})")
+        viewer.page.goto("about:blank")
+
+        own_daemon.kill()
+        own_daemon.start()
+
+        address = own_daemon.call("viewer:open")["url"].partition("/#")[0]
+        with connect(address.replace("http", "ws", 1) + "/rpc") as thief:
+            replies = [_initialize(thief, token) for token in stored]
+    assert stored
+    assert [reply["error"]["data"]["code"] for reply in replies] == ["UNAUTHENTICATED"] * len(
+        stored
+    )
+
+
+def _initialize(socket: ClientConnection, token: str) -> dict[str, Any]:
+    call = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"token": token}}
+    socket.send(json.dumps(call))
+    return json.loads(socket.recv())
 
 
 def test_when_files_can_no_longer_be_watched_the_page_says_so(viewer: Viewer) -> None:

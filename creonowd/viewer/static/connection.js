@@ -1,27 +1,31 @@
-// The life of the connection: the token from the address, a new one for a reload, reconnecting.
+// The life of the connection: the token from the address, new ones for a reload and for reconnecting.
 
 import { connect, invoke } from "./rpc.js";
 import { setStatus, showConnection } from "./status.js";
 import { locale, string } from "./strings.js";
 
 const RETRY_MS = 500;
-let isRenewed = false;
+let tokens = [];
+let link = {};
 
-/** Move the token and the project from the address into the session storage, so that the history has neither. */
+/** Read the token and the project from the address, so that the history has neither.
+
+    A link may come from elsewhere: it counts only if the daemon knows its token, else the stored session goes on. */
 export function readAddress() {
-  const given = new URLSearchParams(location.hash.slice(1));
-  for (const name of ["token", "project"]) if (given.get(name)) sessionStorage.setItem(name, given.get(name));
+  link = Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
+  tokens = [link.token, sessionStorage.getItem("token")].filter(Boolean);
   history.replaceState(null, "", location.pathname);
 }
 
 /** Stay connected until the daemon refuses; calls `ready` after every connection and `lost` after every loss. */
 export async function stayConnected(ready, lost) {
   for (;;) {
-    const token = sessionStorage.getItem("token") ?? "";
-    const { error, closed } = await connect({ token, locale: locale(), verify: isRenewed });
+    const { error, closed, token } = await connect({ tokens, locale: locale() });
     if (error && error !== "DISCONNECTED") return showRefused();
     if (closed) {
-      await renewToken();
+      if (link.project && token === link.token) sessionStorage.setItem("project", link.project);
+      link = {};
+      await renewTokens(token);
       showConnection("connected");
       ready(); // not awaited: a connection that is lost meanwhile must show at once
       await closed;
@@ -32,11 +36,14 @@ export async function stayConnected(ready, lost) {
   }
 }
 
-/** Ask for the token of the next connection: each one works once. */
-async function renewToken() {
-  const renewed = await invoke("viewer:open", {});
-  if (renewed.ok) sessionStorage.setItem("token", renewed.data.token);
-  isRenewed = renewed.ok;
+/** Ask for the tokens of the next connection: each one works once.
+
+    The one that outlives the daemon stays in memory; what is stored for a reload ends with the daemon, because after
+    a crash whoever takes the port could read it. */
+async function renewTokens(used) {
+  const [next, reload] = await Promise.all([invoke("viewer:open", {}), invoke("viewer:open", { transient: true })]);
+  tokens = [next.ok ? next.data.token : used];
+  sessionStorage.setItem("token", reload.ok ? reload.data.token : used);
 }
 
 /** Wait until a server answers; by plain requests, because browsers delay repeated WebSocket attempts. */

@@ -36,7 +36,7 @@ export function showConstraints() {
 function row(item, at) {
   const locked = item.source === "kg";
   const draft = drafts.get(item.id);
-  const field = h("input", { id: item.id, "aria-label": string("constraint", at + 1), value: draft?.text ?? item.text, disabled: locked,
+  const field = h("input", { "data-key": item.id, "aria-label": string("constraint", at + 1), value: draft?.text ?? item.text, disabled: locked,
     oninput: () => {
       setDraft(item.id, field.value, item.text);
       saveButton.disabled = !drafts.has(item.id);

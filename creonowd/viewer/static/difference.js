@@ -92,7 +92,7 @@ function entry(result, { layer, was, is }) {
   const tokens = `${was?.tokens ?? 0} → ${is?.tokens ?? 0} tokens${moved}`;
   const { anchor } = is ?? was;
   const lines = h("pre", { tabindex: "0", "aria-label": sourceRef, class: "lines" });
-  const summary = h("summary", { id: `change:${anchor}`, onclick: () => (summary.parentElement.open ? open.delete(anchor) : open.add(anchor)) },
+  const summary = h("summary", { "data-key": `change:${anchor}`, onclick: () => (summary.parentElement.open ? open.delete(anchor) : open.add(anchor)) },
     h("span", { class: `badge ${kind}` }, string(kind)), h("span", { class: "faint" }, string(layer)),
     h("span", { class: "ref" }, sourceRef), h("span", { class: "detail" }, tokens));
   const details = h("details", { class: "change", open: open.has(anchor), ontoggle: () => {

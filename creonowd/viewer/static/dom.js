@@ -2,6 +2,9 @@
 
 export const byId = (id) => document.getElementById(id);
 
+/** Find an element by what the data calls it; an id made of data could hide one of the page's own. */
+export const byKey = (key) => [...document.querySelectorAll("[data-key]")].find((one) => one.dataset.key === key);
+
 /** Make an element; a string child is text, never markup. */
 export function h(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
@@ -15,11 +18,12 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** Put new children into an element; what had the focus keeps it, if it has an id. */
+/** Put new children into an element; what had the focus keeps it, if it has an id or a key. */
 export function fill(element, ...children) {
-  const focused = element.contains(document.activeElement) ? document.activeElement.id : "";
+  const { id, dataset } = element.contains(document.activeElement) ? document.activeElement : { dataset: {} };
   element.replaceChildren(...present(children));
-  if (focused) byId(focused)?.focus({ preventScroll: true });
+  const focused = id ? byId(id) : dataset.key && byKey(dataset.key);
+  if (focused) focused.focus({ preventScroll: true });
 }
 
 /** Split a text into parts, with every match in a `mark` element. */

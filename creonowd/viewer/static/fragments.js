@@ -1,7 +1,7 @@
 // The four layers: every fragment, and why it is in the prompt or not; search, copy, jump.
 
 import { LAYERS } from "./bars.js";
-import { byId, capped, fill, h, marked } from "./dom.js";
+import { byId, byKey, capped, fill, h, marked } from "./dom.js";
 import { codeText, reason, string } from "./strings.js";
 
 const SHOWN = 40;
@@ -49,13 +49,13 @@ function anchorsOf(result) {
 /** Open a fragment, bring it into view and give it the focus. */
 export function reveal(anchor) {
   open.set(anchor, true);
-  if (!byId(anchor)) {
+  if (!byKey(anchor)) {
     byId("search").value = "";
     wide.add(anchor.split(":", 1)[0]);
   }
   showLayers(shown);
-  byId(anchor)?.focus({ preventScroll: true });
-  byId(anchor)?.scrollIntoView({ block: "center" });
+  byKey(anchor)?.focus({ preventScroll: true });
+  byKey(anchor)?.scrollIntoView({ block: "center" });
 }
 
 function section(name, layer, fragments, query) {
@@ -89,7 +89,7 @@ export function jump(name) {
 function box(fragment, query) {
   const { action, anchor, content, sourceRef } = fragment;
   const isOpen = Boolean(query) || (open.get(anchor) ?? content.includes("***REDACTED***"));
-  const summary = h("summary", { id: anchor, onclick: () => open.set(anchor, !summary.parentElement.open) },
+  const summary = h("summary", { "data-key": anchor, onclick: () => open.set(anchor, !summary.parentElement.open) },
     h("span", { class: "ref" }, ...marked(sourceRef, query)),
     h("span", { class: "preview" }, preview(content, PREVIEW)),
     h("span", { class: `badge ${TONE[action]}` }, string(action)),
@@ -116,7 +116,7 @@ function preview(text, length) {
 }
 
 function copyButton(text, anchor) {
-  const button = h("button", { type: "button", class: "quiet", id: `${anchor}:copy`, onclick: async () => {
+  const button = h("button", { type: "button", class: "quiet", "data-key": `${anchor}:copy`, onclick: async () => {
     const copied = await navigator.clipboard.writeText(text).then(() => true, () => false);
     button.textContent = string(copied ? "copied" : "copyFailed");
   } }, string("copy"));

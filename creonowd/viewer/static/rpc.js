@@ -8,10 +8,11 @@ const pending = new Map();
 let socket = null;
 let lastId = 0;
 
-/** Connect with the token; resolves with `{closed}`, a promise of the connection's end, or with `{error}`, a code.
+/** Connect with the first of the tokens that the daemon proves to know; resolves with `{closed, token}`, where `closed`
+    is a promise of the connection's end, or with `{error}`, a code.
 
-    With `verify`, the daemon must first prove that it knows the token: after a crash another program may have the port. */
-export function connect({ token, locale, verify }) {
+    No token is sent before that: after a crash another program may have the port, and a link may come from elsewhere. */
+export function connect({ tokens, locale }) {
   return new Promise((resolve) => {
     socket = new WebSocket(`ws://${location.host}/rpc`);
     socket.onmessage = (event) => receive(JSON.parse(event.data));
@@ -24,8 +25,9 @@ export function connect({ token, locale, verify }) {
       };
     });
     socket.onopen = async () => {
-      const answer = verify && !(await provesToken(token)) ? REFUSED : await initialize(locale, token);
-      if (!answer.error) return resolve({ closed });
+      const token = await provenToken(tokens);
+      const answer = token === undefined ? REFUSED : await initialize(locale, token);
+      if (!answer.error) return resolve({ closed, token });
       const { code } = answer.error.data;
       if (code !== GONE.code) close();
       return resolve({ error: code });
@@ -70,13 +72,17 @@ function receive(message) {
   pending.delete(message.id);
 }
 
-async function provesToken(token) {
+async function provenToken(tokens) {
   const nonce = hex(crypto.getRandomValues(new Uint8Array(32)));
+  const { result } = await request("viewer:prove", { nonce });
+  for (const token of tokens) if (result?.proofs?.includes(await proofOf(token, nonce))) return token;
+  return undefined;
+}
+
+async function proofOf(token, nonce) {
   const digest = await crypto.subtle.digest("SHA-256", bytes(token));
   const key = await crypto.subtle.importKey("raw", digest, { name: "HMAC", hash: "SHA-256" }, false, ["sign"]);
-  const proof = hex(new Uint8Array(await crypto.subtle.sign("HMAC", key, bytes(nonce))));
-  const answer = await request("viewer:prove", { nonce });
-  return answer.result?.proofs.includes(proof) ?? false;
+  return hex(new Uint8Array(await crypto.subtle.sign("HMAC", key, bytes(nonce))));
 }
 
 const bytes = (text) => new TextEncoder().encode(text);
