@@ -9,6 +9,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, NamedTuple, TypeVar
 
+import msgspec
 from anyio import CapacityLimiter, to_thread
 
 from creonowd.context_files import records, slices
@@ -142,6 +143,8 @@ class ContextFiles:
     ) -> ContextRef:
         """Store a recipe; the file is made when it is first read."""
         new = self._new_file(info, self.recipes.check(recipe), recipe)
+        if host is not None:
+            new = msgspec.structs.replace(new, registered_by=host.role)
         folder = await self.run(self.store.find_or_create, *conversation)
         record = await self.run(folder.register, new)
         if host is not None:

@@ -19,10 +19,13 @@ from creonowd.context_files.record_store import plain_folder
 from creonowd.context_files.records import BLOCK, Kind, Record
 from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.model import Model, Params, Result
+from creonowd.rpc.channel import Role
 from creonowd.rpc.peer import Peer
 from creonowd.settings import Settings
 from creonowd.storage import safe_folder
 from creonowd.threads import enter_in_thread
+from creonowd.workspace.creonow_tree import is_document
+from creonowd.workspace.documents import IsExcluded, is_hidden
 from creonowd.workspace.projects import Projects
 
 MAX_RECIPE_BYTES = 64 * 1024
@@ -114,7 +117,10 @@ class Materialiser:
     async def make(
         self, conversation: ConversationFolder, record: Record, reader: Peer | None
     ) -> None:
-        """Make a file unless it was made meanwhile; `reader` is the last host to be asked."""
+        """Make a file unless it was made meanwhile; `reader` is the last host to be asked.
+
+        Only hosts of the role that registered it are: what a page says is never an owner's file.
+        """
         key = (conversation.id, record.id)
         lock = self._locks.setdefault(key, anyio.Lock())
         try:
@@ -128,9 +134,11 @@ class Materialiser:
     async def _make(
         self, conversation: ConversationFolder, record: Record, reader: Peer | None
     ) -> None:
+        role = record.registered_by or Role.OWNER
         hosts = [host for host in self._hosts.get(conversation.id, []) if host.connected]
         if reader is not None and reader not in hosts:
             hosts.append(reader)
+        hosts = [host for host in hosts if host.role is role]
         context = ProducerContext(conversation, record, hosts, self._timeout_ms)
         next_chunk = self._recipes.start(context)
         async with enter_in_thread(conversation.write_lazy_file(record)) as writer:
@@ -200,12 +208,12 @@ class FileRecipe(Recipe):
         return problem and f"recipe.path is not a project-relative path ({problem})."
 
 
-def built_in_recipes(projects: Projects) -> Recipes:
-    """Return the recipes that every daemon knows."""
+def built_in_recipes(projects: Projects, is_excluded: IsExcluded = is_hidden) -> Recipes:
+    """Return the recipes that every daemon knows; a file that is excluded is not copied."""
     recipes = Recipes()
     recipes.add("host", HostRecipe, _from_hosts)
     recipes.add("json", JsonRecipe, _from_value)
-    recipes.add("file", FileRecipe, _copier(projects))
+    recipes.add("file", FileRecipe, _copier(projects, is_excluded))
     return recipes
 
 
@@ -265,7 +273,7 @@ def _from_value(_context: ProducerContext, recipe: JsonRecipe) -> NextChunk:
     return next_chunk
 
 
-def _copier(projects: Projects) -> Producer:
+def _copier(projects: Projects, is_excluded: IsExcluded) -> Producer:
     def copy(context: ProducerContext, recipe: FileRecipe) -> NextChunk:
         offset = 0
         first: os.stat_result | None = None
@@ -273,6 +281,11 @@ def _copier(projects: Projects) -> Producer:
         async def next_chunk() -> bytes | None:
             nonlocal offset, first
             project = await projects.find(context.record.project_id)
+            role = context.record.registered_by
+            if role is Role.RENDERER and not is_document(recipe.path):
+                raise _no_such_file()
+            if await to_thread.run_sync(is_excluded, project.root, recipe.path):
+                raise _no_such_file()
             status, data = await to_thread.run_sync(_read_chunk, project.root, recipe.path, offset)
             first = first or status
             if (first.st_dev, first.st_ino) != (status.st_dev, status.st_ino):
@@ -295,7 +308,13 @@ def _read_chunk(root: Path, path: str, offset: int) -> tuple[os.stat_result, byt
             with plain_folder(root).open_file(path) as file:
                 return os.fstat(file.file.fileno()), file.read_at(offset, BLOCK)
         except FileNotFoundError:
-            raise DaemonError(ErrorCode.NOT_FOUND, "The project has no such file.") from None
+            raise _no_such_file() from None
+
+
+def _no_such_file() -> DaemonError:
+    return DaemonError(
+        ErrorCode.NOT_FOUND, "The project has no such file, or it is hidden or ignored."
+    )
 
 
 def _invalid_recipe(message: str) -> DaemonError:

@@ -16,6 +16,7 @@ from msgspec import UNSET, UnsetType
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
+from creonowd.rpc.channel import Role
 
 VERSION = 1
 BLOCK = 1024 * 1024
@@ -81,7 +82,8 @@ class Record(Model):
     """Everything known about one context file, as it is stored beside it.
 
     `stored_at` is when this disk got it, `created_at` when it came to be: an import keeps the
-    latter. A record with a `recipe` is lazy: its file may be missing.
+    latter. A record with a `recipe` is lazy: its file may be missing, and only hosts of the role
+    that it was `registered_by` are asked for it, an owner where none is known.
     `deleted` marks a file that could not be removed at once because someone was reading it.
     """
 
@@ -99,6 +101,7 @@ class Record(Model):
     project_id: str
     key: str | None = None
     recipe: dict[str, Any] | None = None
+    registered_by: Role | None = None
     stats: FileStats | None = msgspec.field(default=None, name="survey")
     deleted: bool = False
 
@@ -134,6 +137,7 @@ class NewFile(Model):
     mime_type: str
     key: str | None = None
     recipe: dict[str, Any] | None = None
+    registered_by: Role | None = None
 
 
 class Index:

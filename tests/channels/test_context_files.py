@@ -605,6 +605,48 @@ async def test_the_host_that_registered_is_asked_before_who_reads(
     assert page["content"] == "by the host"
 
 
+async def test_a_page_is_never_asked_to_make_an_owners_file(tmp_path: Path) -> None:
+    """Else it could say what is in a file that the model takes for the owner's."""
+    asked: list[Any] = []
+
+    def forge(params: Any) -> dict[str, str]:
+        asked.append(params)
+        return {"content": "forged"}
+
+    async with daemon(tmp_path) as client:
+        chat = await make_chat(client, tmp_path / "novel")
+        ref_id = await chat.register({"type": "host"})
+    async with daemon(tmp_path) as client:
+        token = (await client.call("session:grant", {"role": "renderer"}))["token"]
+        server = client.wire.connection.server if client.wire is not None else None
+        assert server is not None
+        async with in_memory(server, role=None) as page:
+            await page.call("initialize", {"token": token})
+            page.handlers["context:files:materialise"] = forge
+            forger = Chat(page, chat.key["projectId"])
+            await forger.register({"type": "host"})
+            error = await forger.failure("context.read", id=ref_id)
+        client.handlers["context:files:materialise"] = lambda _: {"content": "the owner's"}
+        read = await Chat(client, chat.key["projectId"]).call("context.read", id=ref_id)
+
+    assert error.code == "HOST_ERROR"
+    assert asked == []
+    assert read["content"] == "the owner's"
+
+
+async def test_what_a_page_registered_is_made_by_pages_alone(server: Server, chat: Chat) -> None:
+    chat.client.handlers["context:files:materialise"] = lambda _: {"content": "the owner's"}
+    await chat.register({"type": "host"})
+    async with in_memory(server, role=Role.RENDERER) as page:
+        page.handlers["context:files:materialise"] = lambda _: {"content": "the page's"}
+        own = Chat(page, chat.key["projectId"])
+        ref_id = await own.register({"type": "host", "of": "page"})
+
+        read = await own.call("context.read", id=ref_id)
+
+    assert read["content"] == "the page's"
+
+
 async def test_a_host_that_cannot_make_it_is_an_error_that_can_be_retried(chat: Chat) -> None:
     ref_id = await chat.register({"type": "host"})
     chat.client.handlers["context:files:materialise"] = lambda _: {"content": "", "done": False}
