@@ -45,10 +45,15 @@ def daemon_settings() -> Settings:
 
 
 @pytest.fixture
-async def server(tmp_path: Path, daemon_settings: Settings) -> AsyncGenerator[Server]:
+def server_data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The user data of `server`; apart from `tmp_path`, which may be a project."""
+    return tmp_path_factory.mktemp("user data 用户")
+
+
+@pytest.fixture
+async def server(server_data: Path, daemon_settings: Settings) -> AsyncGenerator[Server]:
     """A whole daemon, less its process and its sockets."""
-    user_data = tmp_path / "user data 用户"
-    user_data.mkdir()
+    user_data = server_data
     async with anyio.create_task_group() as tasks, build(user_data, daemon_settings, tasks) as made:
         yield made
         tasks.cancel_scope.cancel()

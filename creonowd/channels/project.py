@@ -7,16 +7,21 @@ from msgspec import UNSET, Meta, UnsetType
 from creonowd.context.numerals import chapter_of
 from creonowd.context.story import OrderReason, StoryDocument, StoryDoubt
 from creonowd.engine.services import Session
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Model, Params, Result
-from creonowd.rpc.channel import Channel
+from creonowd.rpc.channel import Channel, Role
 from creonowd.text import file_stem
 from creonowd.workspace.projects import Project
 
 
 class CreateProject(Params):
-    """The absolute path of an existing, writable folder; its own name serves if none is given."""
+    """The absolute path of an existing, writable folder; its own name serves if none is given.
 
-    root_path: str
+    With a `name` alone, a new folder is made below `<userData>/projects/`. Only owners may name a
+    path: a page asks its main process, which shows a folder dialogue of its own.
+    """
+
+    root_path: str | None = None
     name: Annotated[str, Meta(max_length=200)] | None = None
 
 
@@ -76,6 +81,22 @@ class ProjectStory(Result):
 
 async def create_project(session: Session, params: CreateProject) -> ProjectInfo:
     """Make a folder a project; another spelling of the same path is the same project."""
+    if params.root_path is None:
+        if not (params.name or "").strip():
+            raise DaemonError(
+                ErrorCode.INVALID_ARGUMENT,
+                "Send `rootPath`, or a `name` for a new folder.",
+                field="rootPath",
+            )
+        return _info(await session.projects.create_folder(str(params.name)))
+    if session.peer.role is not Role.OWNER:
+        raise DaemonError(
+            ErrorCode.FORBIDDEN,
+            "Only owners may name a path; let the main process create the project.",
+            field="rootPath",
+            role=session.peer.role,
+            required=Role.OWNER,
+        )
     return _info(await session.projects.create(params.root_path, params.name))
 
 

@@ -31,6 +31,7 @@ from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
 from creonowd.history.round_archive import add_recipes
 from creonowd.providers.configured import ConfiguredProvider, SentPrefixes
+from creonowd.retrieval.catalogue import is_excluded
 from creonowd.retrieval.project_index import Indexes, editor_documents
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection
@@ -112,10 +113,10 @@ async def build_services(
     runs = Runs(user_data)
     redactor = user_redactor(settings, user_data)
     histories = Histories(user_data)
-    recipes = built_in_recipes(projects)
+    recipes = built_in_recipes(projects, is_excluded)
     add_recipes(recipes, histories)
     files = ContextFiles(Store(user_data, clock), settings, recipes, redactor)
-    documents = Documents(clock)
+    documents = Documents(clock, is_excluded=is_excluded)
     hosts = Hosts(clock)
     indexes = Indexes(user_data, clock, watcher, partial(editor_documents, documents), redactor)
     troubles = Troubles(

@@ -3,6 +3,7 @@
 There is one buffer per connection and document; it is dropped with either.
 """
 
+import os
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,6 +23,7 @@ from creonowd.storage.file_cache import FileCache
 from creonowd.storage.safe_folder import LinkedFolder, problem_with
 from creonowd.text import decode_text
 from creonowd.workspace.buffer import Buffer, Edit, memory_of
+from creonowd.workspace.creonow_tree import is_document
 from creonowd.workspace.projects import Project
 
 LIMIT_BYTES = 64 * 1024 * 1024
@@ -36,6 +38,14 @@ QUICK_CODE_POINTS = 64 * 1024
 DocumentKey = tuple[str, str]
 
 DocumentId = Annotated[str, Meta(max_length=4096)]
+
+
+IsExcluded = Callable[[Path, str], bool]
+
+
+def is_hidden(_root: Path, path: str) -> bool:
+    """Return whether a path is hidden; what is ignored besides, a catalogue knows."""
+    return any(name.startswith(".") for name in path.split("/"))
 
 
 class OpenDocument(Model):
@@ -65,8 +75,9 @@ class Documents:
         max_open: int = MAX_OPEN,
         max_code_points: int = MAX_CODE_POINTS,
         max_renderer_bytes: int = MAX_RENDERER_BYTES,
+        is_excluded: IsExcluded = is_hidden,
     ) -> None:
-        self.files = DocumentFiles(clock)
+        self.files = DocumentFiles(clock, is_excluded)
         self._max_open = max_open
         self._max_code_points = max_code_points
         self._max_renderer_bytes = max_renderer_bytes
@@ -220,7 +231,8 @@ class _CachedDocument(Model):
 class DocumentFiles:
     """The documents on disk of all projects, for use from any thread."""
 
-    def __init__(self, clock: Clock) -> None:
+    def __init__(self, clock: Clock, is_excluded: IsExcluded = is_hidden) -> None:
+        self._is_excluded = is_excluded
         self._files = FileCache(clock)
         self._buffers: Memo[tuple[Path, str], _CachedDocument] = Memo(CACHED_FILES)
 
@@ -230,8 +242,10 @@ class DocumentFiles:
         NOT_FOUND if there is no such file or the path leads out of the project, UNSUPPORTED if
         it is no text, IO_ERROR if it is too big or cannot be read. Blocks its thread.
         """
-        if not is_document_path(path):
+        if not is_document_path(path) or self._is_excluded(root, path):
             raise _absent()
+        if not is_document(path):
+            raise _unsupported() if os.path.lexists(root / path) else _absent()
         data = self._read_bytes(root, path)
         cached = self._buffers.peek((root, path))
         if cached is None or cached.data is not data:
@@ -253,11 +267,14 @@ class DocumentFiles:
 
 def is_document_path(path: str) -> bool:
     """Return whether an id can name a file of the user: a plain relative path, nothing hidden."""
-    hidden = any(name.startswith(".") for name in path.split("/"))
-    return not hidden and problem_with(path) is None
+    return not is_hidden(Path(), path) and problem_with(path) is None
 
 
 def _absent() -> DaemonError:
     return DaemonError(
         ErrorCode.NOT_FOUND, "The document is neither open nor a file of the project."
     )
+
+
+def _unsupported() -> DaemonError:
+    return DaemonError(ErrorCode.UNSUPPORTED, "The file is no text of a kind that is read.")

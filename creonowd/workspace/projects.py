@@ -5,7 +5,9 @@ A project is an id, a name and a folder; the folder itself is never changed here
 
 import contextlib
 import errno
+import itertools
 import os
+import re
 import tempfile
 import unicodedata
 from functools import lru_cache
@@ -21,12 +23,19 @@ from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode, Wording, disk_error, disk_errors
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
-from creonowd.storage.safe_folder import same_folder
+from creonowd.storage.safe_folder import problem_with_name, same_folder
 
 FILE = "projects.json"
 SPARE = "projects.spare.json"
+FOLDER = "projects"
 VERSION = 1
+LONGEST_FOLDER_NAME = 60
+OWN_FOLDERS = (
+    *("assemble", "budgets", "context", "histories", "keys"),
+    *("logs", "retrieval", "run", "runs"),
+)
 
+_NOT_IN_A_NAME = re.compile(r'[\\/:*?"<>|\x00-\x1f\x7f-\x9f\ud800-\udfff]+')
 _NO_FOLDER = {errno.ENOTDIR, errno.ELOOP}
 _NO_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
 
@@ -57,6 +66,7 @@ class Projects:
     """The projects of this user; changes are on the disk before they are acknowledged."""
 
     def __init__(self, user_data: Path, clock: Clock) -> None:
+        self._user_data = user_data
         self._path = user_data / FILE
         self._clock = clock
         self._lock = anyio.Lock()
@@ -73,7 +83,24 @@ class Projects:
 
     async def create(self, root_path: str, name: str | None = None) -> Project:
         """Make a folder a project, or return the project that it is already."""
-        root = await to_thread.run_sync(project_root, root_path)
+        root = await to_thread.run_sync(project_root, root_path, self._user_data)
+        return await self._create(root, name)
+
+    async def create_folder(self, name: str) -> Project:
+        """Make a project with a new folder of its own below `<userData>/projects/`."""
+        root = await to_thread.run_sync(self._make_folder, name)
+        return await self._create(root, name)
+
+    def _make_folder(self, name: str) -> Path:
+        place = self._user_data / FOLDER
+        with disk_errors(FOLDER):
+            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            base = folder_name(name)
+            names = itertools.chain([base], (f"{base} {number}" for number in itertools.count(2)))
+            root = next(place / one for one in names if _is_made(place / one))
+            return Path(os.path.realpath(root))
+
+    async def _create(self, root: Path, name: str | None) -> Project:
         async with self._lock:
             file = await self._load()
             entry = await to_thread.run_sync(_find_folder, file, root)
@@ -192,16 +219,64 @@ def _find_folder(file: _ProjectsFile, root: Path) -> _StoredProject | None:
     return next((e for e in file.projects if same_folder(Path(e.root_path), root)), None)
 
 
-def project_root(spelling: str) -> Path:
-    """Return the real path of a writable folder, or report what is wrong with it."""
+def _is_made(folder: Path) -> bool:
+    """Make a folder; return False if there is something of that name."""
+    try:
+        folder.mkdir(mode=0o700)
+    except FileExistsError:
+        return False
+    return True
+
+
+def folder_name(name: str) -> str:
+    """Return a name that a folder can have on every system."""
+    clean = _NOT_IN_A_NAME.sub("_", unicodedata.normalize("NFC", name))
+    clean = clean[:LONGEST_FOLDER_NAME].strip(" .") or "project"
+    return next(one for one in (clean, f"_{clean}", "project") if not problem_with_name(one))
+
+
+def project_root(spelling: str, user_data: Path | None = None) -> Path:
+    """Return the real path of a writable folder, or report what is wrong with it.
+
+    The user's whole home and what holds `user_data` are too much for a project, and the daemon's
+    own folders in `user_data` are none.
+    """
     if not spelling.strip() or "\0" in spelling or not Path(spelling).is_absolute():
         raise _invalid_root("relative", "rootPath must be the absolute path of a folder.")
     folder = _real_path(Path(spelling))
     if not folder.is_dir():
         raise _invalid_root("not_a_folder", "rootPath is not a folder; choose the folder itself.")
+    _check_reach(folder, user_data)
     _check_unicode(folder)
     _check_writable(folder)
     return folder
+
+
+def _check_reach(folder: Path, user_data: Path | None) -> None:
+    with contextlib.suppress(RuntimeError):
+        if _holds(folder, Path.home()):
+            raise _invalid_root(
+                "too_wide", "rootPath is a whole home folder or more; choose a folder inside it."
+            )
+    if folder.parent == folder:
+        raise _invalid_root("too_wide", "rootPath is a whole disk; choose a folder on it.")
+    if user_data is not None and (_holds(folder, user_data) or _is_ours(folder, user_data)):
+        raise _invalid_root(
+            "user_data", "rootPath holds the daemon's own data, or is in it; choose another folder."
+        )
+
+
+def _is_ours(folder: Path, user_data: Path) -> bool:
+    """Return whether it lies in one of the folders that the daemon keeps its own data in."""
+    return any(_holds(user_data / name, folder) for name in OWN_FOLDERS) or same_folder(
+        user_data / FOLDER, folder
+    )
+
+
+def _holds(outer: Path, inner: Path) -> bool:
+    """Return whether a folder is another one or contains it."""
+    real = Path(os.path.realpath(inner))
+    return any(same_folder(outer, each) for each in (real, *real.parents))
 
 
 def _real_path(path: Path) -> Path:

@@ -34,6 +34,7 @@ export function createBridge(ipcMain, daemon, options = {}) {
 
 class Bridge {
   #daemon;
+  #chooseFolder;
   #channels;
   #allowed;
   #events;
@@ -44,12 +45,14 @@ class Bridge {
     ["$/cancel", (page, { key }) => page.cancel(key)],
     ["$/subscribe", (page, { event }) => page.subscribe(this.#checkEvent(event)) ?? null],
     ["$/unsubscribe", (page, { event }) => page.unsubscribe(event) ?? null],
+    ["$/chooseProject", (_page, { name }, event) => this.#chooseProject(event, name)],
   ]);
 
-  constructor(daemon, { allow = RENDERER_CHANNELS, events = EVENTS, origins = DEFAULT_ORIGINS }) {
+  constructor(daemon, { allow = RENDERER_CHANNELS, events = EVENTS, origins = DEFAULT_ORIGINS, chooseFolder }) {
     const sealed = allow.find((channel) => SEALED_CHANNELS.includes(channel));
     if (sealed) throw new TypeError(`No page may call ${sealed}; call it from the main process.`);
     this.#daemon = daemon;
+    this.#chooseFolder = chooseFolder;
     this.#channels = [...allow];
     this.#allowed = new Set(allow);
     this.#events = new Set([...events, RESTARTED]);
@@ -62,12 +65,20 @@ class Bridge {
     const request = this.#ownRequests.get(channel);
     if (request === undefined && !this.#allowed.has(channel)) throw forbidden(channel);
     const page = this.#page(event.sender, call?.page);
-    return request ? request(page, payload ?? {}) : page.call(channel, payload, call?.key);
+    return request ? request(page, payload ?? {}, event) : page.call(channel, payload, call?.key);
   }
 
   close() {
     for (const page of this.#pages.values()) page.close();
     this.#pages.clear();
+  }
+
+  /** Make the folder a project that the user chose in a dialogue of the main process; a page names no path. */
+  async #chooseProject(event, name) {
+    if (!this.#chooseFolder) throw new DaemonError("IPC_CHANNEL_FORBIDDEN", "The app has no `chooseFolder`.");
+    const rootPath = await this.#chooseFolder(event);
+    if (!rootPath) throw new DaemonError("CANCELED", "No folder was chosen.");
+    return this.#daemon.call("project:create", typeof name === "string" ? { rootPath, name } : { rootPath });
   }
 
   #checkEvent(event) {

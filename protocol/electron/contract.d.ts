@@ -592,9 +592,14 @@ export interface CreateConstraint {
   expectedRevision?: string | null;
 }
 
-/** The absolute path of an existing, writable folder; its own name serves if none is given. */
+/**
+ * The absolute path of an existing, writable folder; its own name serves if none is given.
+ *
+ * With a `name` alone, a new folder is made below `<userData>/projects/`. Only owners may name a
+ * path: a page asks its main process, which shows a folder dialogue of its own.
+ */
 export interface CreateProject {
-  rootPath: string;
+  rootPath?: string | null;
   name?: string | null;
 }
 
@@ -1357,9 +1362,16 @@ export interface OfProject {
   conversationId?: string | null;
 }
 
-/** The project to show first; the page can show any. */
+/**
+ * The project to show first; the page can show any.
+ *
+ * A `transient` token ends with this daemon. A page asks for one to keep for a reload: after a
+ * crash another program may serve the same address and read what the page has stored there.
+ */
 export interface OpenViewer {
   projectId?: string | null;
+  /** @default false */
+  transient?: boolean;
 }
 
 /** What decided where a document stands: its name, the story file, or its front matter. */
@@ -1509,7 +1521,7 @@ export interface Prompt {
   user: string;
 }
 
-/** HMAC-SHA256 of the nonce with the SHA-256 of each one-time token as the key, in hex. */
+/** HMAC-SHA256 of the nonce with the SHA-256 of each recent token as the key, in hex. */
 export interface Proofs {
   proofs: Array<string>;
 }

@@ -157,6 +157,12 @@ export interface BridgeOptions {
   events?: readonly (EventName | (string & {}))[];
   /** Which pages may call: schemes (`app:`) and origins (`http://localhost:5173`); `DEFAULT_ORIGINS` by default. */
   origins?: readonly string[];
+  /**
+   * Show a folder dialogue for `window.creonow.chooseProject` and resolve with the folder's path, or undefined.
+   *
+   * `event` is Electron's, so that the dialogue can belong to the window that asked.
+   */
+  chooseFolder?: (event: any) => Promise<string | undefined> | string | undefined;
 }
 
 export interface Bridge {

@@ -100,6 +100,11 @@ async function cancel(key) {
   return request("$/cancel", { key });
 }
 
+/** Let the user choose a folder in a dialogue of the app, and make it a project. */
+async function chooseProject(name) {
+  return request("$/chooseProject", { name });
+}
+
 /** Listen to an event; returns a function that ends it. */
 function on(event, listener) {
   if (!events.has(event)) throw new TypeError(forbidden("event", event).error.message);
@@ -160,4 +165,4 @@ function argument(name) {
 
 ipcRenderer.on(EVENT, (_event, name, fields) => dispatch(name, fields));
 send("$/page");
-contextBridge.exposeInMainWorld("creonow", { invoke, cancel, on });
+contextBridge.exposeInMainWorld("creonow", { invoke, cancel, chooseProject, on });

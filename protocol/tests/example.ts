@@ -41,9 +41,9 @@ export async function mistakes(): Promise<void> {
   // @ts-expect-error a renderer may not grant
   await invoke("session:grant", { role: "renderer" });
   // @ts-expect-error the payload is required
-  await invoke("project:create");
-  // @ts-expect-error rootPath is missing
-  await invoke("project:create", { name: "长夜" });
+  await invoke("project:setCurrent");
+  // @ts-expect-error projectId is missing
+  await invoke("project:setCurrent", { name: "长夜" });
   // @ts-expect-error rootPath is a string
   await invoke("project:create", { rootPath: 7 });
   // @ts-expect-error the field is projectId

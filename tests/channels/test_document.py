@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from creonowd.engine.services import Session
+from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from testing.clients import Client, in_memory
 
@@ -209,3 +210,44 @@ async def test_two_projects_do_not_share_a_document(
     await client.call(SYNC, whole(project, "一"))
 
     assert text_of(session, second["projectId"]) is None
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        (".ssh/known_hosts", "NOT_FOUND"),
+        (".bash_history", "NOT_FOUND"),
+        ("notes/.diary.md", "NOT_FOUND"),
+        ("private/diary.md", "NOT_FOUND"),
+        ("draft.secret.md", "NOT_FOUND"),
+        ("main.log", "UNSUPPORTED"),
+        ("keys.pem", "UNSUPPORTED"),
+    ],
+)
+async def test_what_is_no_document_of_the_project_is_read_through_no_channel(
+    client: Client, server: Server, tmp_path: Path, path: str, code: str
+) -> None:
+    (tmp_path / ".gitignore").write_text("private/\n*.secret.md\n", encoding="utf-8")
+    file = tmp_path / path
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("nobody may read this 雨", encoding="utf-8")
+    project = (await client.call("project:create", {"rootPath": str(tmp_path)}))["projectId"]
+    place = {"projectId": project, "documentId": path, "cursorPosition": 0}
+    conversation = {"projectId": project, "conversationId": "c"}
+    recipe = {"kind": "artifact", "hint": "h", "recipe": {"type": "file", "path": path}}
+
+    async with in_memory(server, role=Role.RENDERER) as page:
+        assembled = await page.call("context:assemble", place | {"skillId": "builtin:continue"})
+        listed = await page.call(
+            "context:document:list", {"projectId": project, "documentId": path}
+        )
+        found = await page.call("context:retrieve", place | {"query": "雨", "wait": True})
+        ref = (await page.call("context:files:register", conversation | recipe))["ref"]
+        read = await page.failure("context.read", conversation | {"id": ref["id"]})
+
+    assert "nobody may read this" not in str([assembled, listed, found])
+    assert code in str(assembled["warnings"]) or "IMMEDIATE_UNAVAILABLE" in str(
+        assembled["warnings"]
+    )
+    assert [one["documentId"] for one in listed["items"]] == []
+    assert read.code == "NOT_FOUND"

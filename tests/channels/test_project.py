@@ -15,6 +15,9 @@ from creonowd.channels.project import (
 )
 from creonowd.engine.services import Session
 from creonowd.model import Empty
+from creonowd.rpc.channel import Role
+from creonowd.rpc.server import Server
+from testing.clients import in_memory
 
 
 async def test_a_project_is_made_listed_chosen_and_forgotten(
@@ -75,3 +78,18 @@ async def test_the_story_is_shown_with_what_decided_it(session: Session, tmp_pat
             {"kind": "no_number", "paths": ("插曲.md",)},
         ],
     }
+
+
+async def test_a_page_names_no_path_but_may_make_a_project_by_name(
+    server: Server, server_data: Path, tmp_path: Path
+) -> None:
+    async with in_memory(server, role=Role.RENDERER) as page:
+        forbidden = await page.failure("project:create", {"rootPath": str(tmp_path)})
+        nameless = await page.failure("project:create", {"name": " "})
+        made = await page.call("project:create", {"name": "../石头记"})
+        listed = await page.call("project:list")
+
+    assert (forbidden.code, forbidden.details["field"]) == ("FORBIDDEN", "rootPath")
+    assert nameless.code == "INVALID_ARGUMENT"
+    assert Path(made["rootPath"]).parent == (server_data / "projects").resolve()
+    assert [one["projectId"] for one in listed["items"]] == [made["projectId"]]

@@ -497,9 +497,11 @@ async def test_a_search_in_an_unknown_project_is_not_found(client: Client) -> No
     assert (await client.failure("context:retrieve", asked)).code == ErrorCode.NOT_FOUND
 
 
-async def test_a_deleted_project_leaves_no_index(client: Client, full_novel: Novel) -> None:
+async def test_a_deleted_project_leaves_no_index(
+    client: Client, full_novel: Novel, server_data: Path
+) -> None:
     await retrieved(client, full_novel, query="城门口")
-    folder = full_novel.root.parent / "user data 用户" / "retrieval"
+    folder = server_data / "retrieval"
 
     await client.call("project:delete", full_novel.params)
 

@@ -250,10 +250,10 @@ async def test_many_at_once_make_one_project(registry: Projects, book: Path) -> 
 
 
 async def test_a_damaged_file_costs_no_project_while_the_spare_is_whole(
-    registry: Projects, user_data: Path, tmp_path: Path
+    registry: Projects, user_data: Path, book: Path
 ) -> None:
     """All that is kept of a project goes by its id; a new id would orphan it."""
-    made = await registry.create(str(tmp_path))
+    made = await registry.create(str(book))
     (user_data / "projects.json").write_bytes(b"\xff")
 
     again = Projects(user_data, SystemClock())
@@ -350,3 +350,70 @@ async def test_a_kill_loses_no_acknowledged_project(user_data: Path, tmp_path: P
     kept = {project.project_id for project in await Projects(user_data, SystemClock()).list()}
     assert acknowledged <= kept
     assert len(acknowledged) >= 64
+
+
+@pytest.mark.parametrize(
+    ("root", "reason"),
+    [
+        ("{data}", "user_data"),
+        ("{data}/logs", "user_data"),
+        ("{data}/projects", "user_data"),
+        ("{data}/..", "user_data"),
+        ("{data}/../link", "user_data"),
+        ("{home}", "too_wide"),
+        ("{home}/..", "too_wide"),
+        ("/", "too_wide"),
+    ],
+)
+async def test_what_holds_more_than_a_project_is_refused_with_a_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str, reason: str
+) -> None:
+    home, data = tmp_path / "home" / "lin", tmp_path / "app" / "data"
+    home.mkdir(parents=True)
+    for name in ("logs", "projects"):
+        (data / name).mkdir(parents=True)
+    (data.parent / "link").symlink_to(data)
+    monkeypatch.setenv("USERPROFILE" if sys.platform == "win32" else "HOME", str(home))
+    registry = Projects(data, SystemClock())
+
+    with pytest.raises(DaemonError) as caught:
+        await registry.create(root.format(data=data, home=home))
+
+    assert caught.value.code is ErrorCode.INVALID_ARGUMENT
+    assert caught.value.details == {"field": "rootPath", "reason": reason}
+    assert await registry.list() == []
+
+
+async def test_a_folder_in_a_home_is_a_project_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("USERPROFILE" if sys.platform == "win32" else "HOME", str(tmp_path))
+    (tmp_path / "novel").mkdir()
+    registry = Projects(tmp_path / "data", SystemClock())
+
+    assert (await registry.create(str(tmp_path / "novel"))).name == "novel"
+
+
+@pytest.mark.parametrize(
+    ("name", "folder"),
+    [
+        ("石头记", "石头记"),
+        ("../../etc", "_.._etc"),
+        (".ssh", "ssh"),
+        ("a/b\\c:d", "a_b_c_d"),
+        ("CON", "_CON"),
+        (" . ", "project"),
+        ("长" * 200, "长" * 60),
+    ],
+)
+async def test_a_project_by_name_alone_gets_a_folder_of_its_own(
+    tmp_path: Path, name: str, folder: str
+) -> None:
+    registry = Projects(tmp_path / "data", SystemClock())
+
+    first, second = await registry.create_folder(name), await registry.create_folder(name)
+
+    assert first.root == (tmp_path / "data" / "projects" / folder).resolve()
+    assert second.root.name == f"{folder} 2"
+    assert first.project_id != second.project_id
+    assert first.root.is_dir()

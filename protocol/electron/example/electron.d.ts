@@ -32,6 +32,10 @@ declare module "electron" {
     removeHandler(channel: string): void;
   };
 
+  const dialog: {
+    showOpenDialog(options: { properties: "openDirectory"[] }): Promise<{ filePaths: string[] }>;
+  };
+
   class BrowserWindow {
     constructor(options?: { webPreferences?: WebPreferences });
     loadFile(path: string): Promise<void>;

@@ -1,5 +1,5 @@
 // The main process of an app that uses the daemon; compiled, never run here.
-import { app, BrowserWindow, ipcMain } from "electron";
+import { app, BrowserWindow, dialog, ipcMain } from "electron";
 import { createBridge, DaemonError, spawnDaemon } from "@creonow/electron";
 import type { Daemon, ErrorCode } from "@creonow/electron";
 
@@ -10,7 +10,9 @@ async function start(): Promise<void> {
     locale: app.getLocale(),
     onStderr: (line) => console.error(line),
   });
-  const bridge = createBridge(ipcMain, daemon);
+  const bridge = createBridge(ipcMain, daemon, {
+    chooseFolder: async () => (await dialog.showOpenDialog({ properties: ["openDirectory"] })).filePaths[0],
+  });
   const window = new BrowserWindow({ webPreferences: bridge.webPreferences });
   await window.loadFile("index.html");
 
@@ -53,7 +55,7 @@ export function mistakes(daemon: Daemon): void {
   // @ts-expect-error there is no such channel
   void daemon.call("app:pong");
   // @ts-expect-error the payload is required
-  void daemon.call("project:create");
+  void daemon.call("project:setCurrent");
   // @ts-expect-error the handshake is spawnDaemon's
   void daemon.call("initialize", {});
   // @ts-expect-error the option is executable

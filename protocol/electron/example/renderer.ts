@@ -10,9 +10,14 @@ async function listProjects(): Promise<readonly string[]> {
   return listed.data.items.map((project) => project.name);
 }
 
-async function createProject(rootPath: string): Promise<string | undefined> {
-  const made = await window.creonow.invoke("project:create", { rootPath }, { key: "create" });
+async function createProject(name: string): Promise<string | undefined> {
+  const made = await window.creonow.invoke("project:create", { name }, { key: "create" });
   return made.ok ? made.data.projectId : undefined;
+}
+
+async function openFolder(): Promise<string | undefined> {
+  const chosen = await window.creonow.chooseProject();
+  return chosen.ok ? chosen.data.rootPath : undefined;
 }
 
 async function assemble(projectId: string, editor: { text: string; cursor: number }): Promise<string> {
@@ -43,4 +48,4 @@ async function mistakes(): Promise<void> {
   window.creonow.send("app:ping");
 }
 
-void [createProject, assemble, mistakes, forget, unwatch];
+void [createProject, openFolder, assemble, mistakes, forget, unwatch];

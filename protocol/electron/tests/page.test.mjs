@@ -1,6 +1,7 @@
 // `window.creonow`: what a page can do, and what it cannot.
 import assert from "node:assert/strict";
-import { writeFileSync } from "node:fs";
+import { mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, describe, test } from "node:test";
 import { RENDERER_CHANNELS } from "@creonow/electron";
@@ -18,10 +19,10 @@ describe("a page", () => {
   });
   after(() => harness.stop());
 
-  test("gets three functions and nothing of Electron, over one gateway", PATIENCE, async (t) => {
+  test("gets four functions and nothing of Electron, over one gateway", PATIENCE, async (t) => {
     const { window, ipcMain } = openBridge(t, harness.daemon);
 
-    assert.deepEqual(Object.keys(window.creonow), ["invoke", "cancel", "on"]);
+    assert.deepEqual(Object.keys(window.creonow), ["invoke", "cancel", "chooseProject", "on"]);
     assert.deepEqual([...ipcMain.handlers.keys()], ["creonow:invoke"]);
   });
 
@@ -34,6 +35,24 @@ describe("a page", () => {
     assert.deepEqual([Object.keys(well), well.ok, well.data.pong], [["ok", "data"], true, true]);
     assertFailure(ill, "INVALID_ARGUMENT");
     assert.equal(ill.error.details.field, "rootPath");
+  });
+
+  test("makes a project by name alone, and of a folder only through the app's own dialogue", PATIENCE, async (t) => {
+    const folder = mkdtempSync(join(tmpdir(), "creonow 选 "));
+    t.after(() => rmSync(folder, { recursive: true, force: true }));
+    const answers = [folder, undefined];
+    const { window } = openBridge(t, harness.daemon, { chooseFolder: () => answers.shift() });
+    const without = openBridge(t, harness.daemon);
+
+    assertFailure(await window.creonow.invoke("project:create", { rootPath: folder }), "FORBIDDEN");
+    const named = await window.creonow.invoke("project:create", { name: "石头记" });
+    const chosen = await window.creonow.chooseProject("红楼");
+
+    assert.ok(named.data.rootPath.startsWith(harness.daemon.userData));
+    assert.deepEqual([chosen.ok, chosen.data.name, chosen.data.rootPath], [true, "红楼", realpathSync(folder)]);
+    assertFailure(await window.creonow.chooseProject(), "CANCELED");
+    assertFailure(await without.window.creonow.chooseProject(), "IPC_CHANNEL_FORBIDDEN");
+    for (const { projectId } of [named.data, chosen.data]) await harness.call("project:delete", { projectId });
   });
 
   test("has a renderer's rights in the daemon itself", PATIENCE, async (t) => {

@@ -55,11 +55,11 @@ export const SAMPLES = [
 
   sample("rpc.discover", {}, ({ methods }) => Array.isArray(methods) && methods.length > 0),
 
-  sample("project:create", ({ rootPath }) => ({ rootPath }), ({ name }) => name === "长夜"),
+  sample("project:create", { name: "短昼" }, ({ name, rootPath }) => name === "短昼" && rootPath.endsWith("短昼")),
   sample("project:setCurrent", inProject, ({ projectId }) => projectId.startsWith("prj_")),
   sample("project:story", inProject, ({ documents, outside }) => Array.isArray(documents) && Array.isArray(outside)),
   sample("project:getCurrent", {}, ({ projectId }, story) => projectId === story.projectId),
-  sample("project:list", {}, ({ items }) => items.length === 1),
+  sample("project:list", {}, ({ items }) => items.length === 2),
 
   sample("context:creonow:ensure", inProject, ({ ensured }) => ensured),
   sample("context:creonow:watch:start", inProject, ({ watching }) => watching),
@@ -240,9 +240,9 @@ export const SAMPLES = [
   sample("session:grant", { role: "renderer" }, ({ token }) => token !== ""),
   sample("session:revoke", ({ data }) => ({ token: data["session:grant"].token }), ({ revoked }) => revoked),
   sample("viewer:open", inProject, ({ url }) => url.startsWith("http://127.0.0.1:")),
-  sample("viewer:projects", {}, ({ items }) => items.length === 1 && !items.some((item) => "rootPath" in item)),
+  sample("viewer:projects", {}, ({ items }) => items.length === 2 && !items.some((item) => "rootPath" in item)),
   sample("viewer:skills", inProject, ({ items }) => items.some(({ id, valid }) => id === "builtin:continue" && valid)),
-  sample("viewer:prove", { nonce: "0123456789abcdef".repeat(4) }, ({ proofs }) => proofs.length === 1),
+  sample("viewer:prove", { nonce: "0123456789abcdef".repeat(4) }, ({ proofs }) => proofs.length > 0),
   sample("ipc:invoke", { channel: "app:ping" }, ({ ok }) => ok),
 
   sample("project:delete", inProject, ({ deleted }) => deleted),
