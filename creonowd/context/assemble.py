@@ -46,6 +46,7 @@ from creonowd.context.units import (
     RedactedFragments,
     Unit,
     count_fragments,
+    guard_characters,
     guard_lengths,
     redact_fragments,
     refuse_input,
@@ -142,17 +143,19 @@ async def assemble(
 
     Input that is too long is refused before any source is asked with it.
     """
-    if any(len(fragment.text) > MAX_INPUT_TOKENS for fragment in input_fragments(plan)):
-        await to_thread.run_sync(guard_input, plan, tools)
+    sent = input_fragments(plan)
+    for limit in (MAX_INPUT_TOKENS, plan.allowances.total):
+        guard_characters(sent, limit, tools)
+    if any(len(fragment.text) > MAX_INPUT_TOKENS for fragment in sent):
+        await to_thread.run_sync(guard_input, sent, tools)
     reading = None if concurrency is None else concurrency.reading
     composing = None if concurrency is None else concurrency.composing
     gathered = await gather(plan, wanted_sources(plan, sources), reading, tools.memory.answers)
     return await to_thread.run_sync(compose, plan, gathered, tools, limiter=composing)
 
 
-def guard_input(plan: Plan, tools: TextTools) -> None:
+def guard_input(sent: Sequence[Fragment], tools: TextTools) -> None:
     """Refuse a selection or additional input that alone is over the limit."""
-    sent = input_fragments(plan)
     try:
         guard_lengths(sent, tools)
     except TokenizerFailedError:

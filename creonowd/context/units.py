@@ -18,6 +18,9 @@ from creonowd.tokens.boundaries import grapheme_floor, paragraphs, sentences
 from creonowd.tokens.truncate import exceeds
 
 MAX_INPUT_TOKENS = 64_000
+# Prose has about five characters per token at most, in any language. What has more than eight for
+# each that is allowed is refused by its length: to count half a million letters takes a second.
+CHARACTERS_PER_TOKEN = 8
 MOST_NAMED = 3
 
 # Ids that the daemon makes itself hold no secret.
@@ -247,16 +250,23 @@ def guard_lengths(guarded: Sequence[Fragment], tools: TextTools) -> None:
     So no very long text is ever redacted or counted to find that it is too long.
     """
     tokenizer = tools.tokenizer
-    lengths = [len(fragment.text) for fragment in guarded]
-    if sum(lengths) > MAX_INPUT_TOKENS * tokenizer.longest:
-        refuse_input(guarded, tools)
-    if max(lengths, default=0) > MAX_INPUT_TOKENS:
+    guard_characters(guarded, MAX_INPUT_TOKENS, tools)
+    if max((len(fragment.text) for fragment in guarded), default=0) > MAX_INPUT_TOKENS:
         long = (fragment.text for fragment in guarded if len(fragment.text) > MAX_INPUT_TOKENS)
         if any(exceeds(text, MAX_INPUT_TOKENS, tokenizer) for text in long):
             refuse_input(guarded, tools)
 
 
-def refuse_input(guarded: Sequence[Fragment], tools: TextTools) -> NoReturn:
+def guard_characters(guarded: Sequence[Fragment], limit: int, tools: TextTools) -> None:
+    """Refuse input whose length alone is over a limit of tokens; takes no time at all."""
+    most = limit * min(CHARACTERS_PER_TOKEN, tools.tokenizer.longest)
+    if sum(len(fragment.text) for fragment in guarded) > most:
+        refuse_input(guarded, tools, limit)
+
+
+def refuse_input(
+    guarded: Sequence[Fragment], tools: TextTools, limit: int = MAX_INPUT_TOKENS
+) -> NoReturn:
     """Fail with CONTEXT_INPUT_TOO_LARGE, naming the longest texts."""
     longest = sorted(guarded, key=lambda f: (-len(f.text), f.source_ref))[:MOST_NAMED]
     refs = [visible_ref(fragment.source_ref, tools) for fragment in longest]
@@ -268,12 +278,14 @@ def refuse_input(guarded: Sequence[Fragment], tools: TextTools) -> NoReturn:
     raise DaemonError(
         ErrorCode.CONTEXT_INPUT_TOO_LARGE,
         Wording(
-            f"The input has more than {MAX_INPUT_TOKENS} tokens (in characters: {figures}); narrow "
-            f"the retrieval or shorten what is heaviest: {', '.join(refs)}.",
-            f"输入超过 {MAX_INPUT_TOKENS} tokens（字数：{figures}），请缩小检索范围，或缩短最长的部分："
-            f"{'、'.join(refs)}。",
+            f"The input has more than {limit} tokens, or more than {CHARACTERS_PER_TOKEN} "
+            f"characters for each of them (in characters: {figures}); narrow the retrieval or "
+            f"shorten what is heaviest: {', '.join(refs)}.",
+            f"输入超过 {limit} tokens，或每个 token 超过 {CHARACTERS_PER_TOKEN} 字"
+            f"（字数：{figures}），请缩小检索范围，或缩短最长的部分：{'、'.join(refs)}。",
         ),
-        limitTokens=MAX_INPUT_TOKENS,
+        limitTokens=limit,
+        limitCharacters=limit * CHARACTERS_PER_TOKEN,
         characters=dict(characters),
         heaviest=[
             {"source": fragment.source, "sourceRef": ref, "characters": len(fragment.text)}

@@ -591,6 +591,22 @@ async def test_a_very_long_input_is_refused_before_anybody_is_asked(
     assert asked == []
 
 
+@pytest.mark.parametrize("letter", ["a", "雨", " "])
+@pytest.mark.parametrize("length", [60_000, 500_000, 2_600_000])
+async def test_a_long_run_of_one_letter_is_refused_by_its_length(
+    client: Client, full_novel: Novel, letter: str, length: int
+) -> None:
+    """No tokenizer is asked: it would take a second for what no budget can hold."""
+    error = await client.failure(
+        "context:assemble", asking(full_novel, additionalInput=letter * length)
+    )
+
+    limit = 64_000 if length > 512_000 else 6000
+    assert error.code == "CONTEXT_INPUT_TOO_LARGE"
+    assert error.details["characters"] == {"additionalInput": length}
+    assert (error.details["limitTokens"], error.details["limitCharacters"]) == (limit, 8 * limit)
+
+
 async def test_a_document_named_with_a_secret_is_not_shown_in_the_warning(
     client: Client, full_novel: Novel
 ) -> None:

@@ -18,7 +18,7 @@ from creonowd.context.result import AssembleResult, ModelTarget, answer
 from creonowd.context.source import SourceResult
 from creonowd.context.system_prompt import PrefixComparison
 from creonowd.context.text_tools import Memory, TextTools
-from creonowd.errors import WarningCode, same_wording
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, same_wording
 from creonowd.redaction import Redacted, Redactor
 from creonowd.sources.in_memory import InMemorySource, piece
 from tests.context.worlds import (
@@ -268,6 +268,18 @@ async def test_sources_are_gathered_and_composed() -> None:
     (shown,) = show(assembly.warnings).notices
     assert (shown.layer, shown.source_ref) == (Layer.RETRIEVED, "***REDACTED***")
     assert shown.message == "***REDACTED***"
+
+
+@pytest.mark.parametrize("letter", ["a", "雨"])
+async def test_what_is_far_too_long_is_refused_without_counting(letter: str) -> None:
+    counter = CountingTokenizer(tokenizer("o200k_base"))
+    world = replace(FULL, additional_input=letter * 48_001)
+
+    with pytest.raises(DaemonError) as caught, anyio.fail_after(60):
+        await assemble(world.plan(), [], text_tools(counter))
+
+    assert caught.value.code is ErrorCode.CONTEXT_INPUT_TOO_LARGE
+    assert counter.characters == 0
 
 
 class CountingRedactor(Redactor):
