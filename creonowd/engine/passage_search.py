@@ -87,12 +87,9 @@ async def retrieve_context(session: Session, params: RetrieveContext) -> Retriev
     """Rank the passages of a project's documents for a place in one of them, or for a query."""
     project = await session.projects.find(params.project_id)
     index = session.indexes.of(project)
-    if params.wait:
-        await index.complete(_report)
     located = await _locate(session, project, params)
     search = await _search(session, project, params, located)
-    entities = session.sources.entities(project)
-    explained = await explain(session.sources.passages, entities, project, search)
+    explained = await _explain(session, project, search, wait=params.wait)
     passages, evidence = await _passages(session, project, search, explained)
     indexing = () if explained.complete else (caution(WarningCode.RETRIEVAL_INDEXING),)
     located_warnings = (
@@ -107,6 +104,19 @@ async def retrieve_context(session: Session, params: RetrieveContext) -> Retriev
         notices=notices,
         redaction_evidence=evidence,
     )
+
+
+async def _explain(
+    session: Session, project: Project, search: Search, *, wait: bool
+) -> RankedPassages:
+    """Search now, or as soon as nothing is missing: files may change while others are indexed."""
+    index, entities = session.indexes.of(project), session.sources.entities(project)
+    while True:
+        if wait:
+            await index.complete(_report)
+        explained = await explain(session.sources.passages, entities, project, search)
+        if explained.complete or not wait:
+            return explained
 
 
 def _report(progress: IndexProgress) -> None:
