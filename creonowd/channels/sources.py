@@ -57,7 +57,7 @@ class UnregisterSource(Params):
 
 
 class UnregisteredSource(Result):
-    """Whether there was such a source on this connection."""
+    """Whether there was such a source on this connection, or one whose client hung up."""
 
     unregistered: bool
 

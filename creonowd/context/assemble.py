@@ -22,7 +22,7 @@ from creonowd.context.evidence import (
 from creonowd.context.fragment import DYNAMIC, STABLE, Action, Fragment, Layer, Rule
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.notice import Caution, caution
-from creonowd.context.plan import Plan, shows_document
+from creonowd.context.plan import Plan, Summary, shows_document
 from creonowd.context.render import Rendered, join, render_layer
 from creonowd.context.rules_layer import mentioned_entities
 from creonowd.context.source import Failure, Source, SourceResults, gather, in_time, wanted_sources
@@ -67,6 +67,11 @@ from creonowd.model import Model
 from creonowd.tokens.tokenizer import ByteTokenizer, Counts, Tokenizer
 
 BATCH = 500
+
+_SUMMARY_MISSING = {
+    Summary.FULL_TEXT: Wording("the summary of the whole text is missing", "全文摘要未注入"),
+    Summary.RELATIONS: Wording("the summary of the relations is missing", "人物关系摘要未注入"),
+}
 
 
 class Assembly(Model):
@@ -333,6 +338,13 @@ def _warnings(
     """Return the warnings of the plan, of the sources and of trimming."""
     for warning in (*plan.warnings, *gathered.warnings):
         yield warning.cleaned(lambda text: visible_ref(text, tools))
+    for summary in plan.skill.summaries:
+        if summary not in gathered.summaries:
+            yield Caution(
+                code=WarningCode.SKILL_SOURCE_ABSENT,
+                said=_SUMMARY_MISSING[summary],
+                details=(("summary", summary),),
+            )
     rules, retrieved = layers[Layer.RULES], layers[Layer.RETRIEVED]
     if trimmed.system_prompt.rules_over:
         yield Caution(code=WarningCode.CONTEXT_RULES_OVERBUDGET, layer=Layer.RULES)

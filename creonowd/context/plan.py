@@ -143,6 +143,7 @@ class SkillNeeds(Model):
     task: Task = Task()
     target_tokens: int | None = None
     requires_selection: bool = False
+    summaries: tuple[Summary, ...] = ()
 
 
 class Document(Model):

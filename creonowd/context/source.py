@@ -21,6 +21,7 @@ from creonowd.context.plan import (
     Document,
     Need,
     Plan,
+    Summary,
     query,
     shows_document,
     wants,
@@ -57,13 +58,14 @@ class SourceQuery(Model):
 class SourceResult(Model, cache_hash=True):
     """What a source returns: fragments of its layer, what it had to leave out, and warnings.
 
-    A source that finds nothing changed should return the very same value again: it is then
+    `summaries` are those that skills ask for and its fragments give. A source that finds nothing changed should return the very same value again: it is then
     recognised without looking at its fragments.
     """
 
     fragments: tuple[Fragment, ...] = ()
     left_out: tuple[Omission, ...] = ()
     warnings: tuple[Caution, ...] = ()
+    summaries: tuple[Summary, ...] = ()
 
     @property
     def weight(self) -> int:
@@ -172,6 +174,7 @@ class SourceResults(Model):
     left_out: tuple[Omission, ...] = ()
     warnings: tuple[Caution, ...] = ()
     failures: tuple[Failure, ...] = ()
+    summaries: frozenset[Summary] = frozenset()
 
 
 async def gather(
@@ -259,6 +262,7 @@ def _gathered(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]]) -> 
     """Put the answers together; those that end the request are raised, in the order of sources."""
     fragments: dict[Layer, list[Fragment]] = {layer: [] for layer in Layer}
     left_out: list[Omission] = []
+    summaries: set[Summary] = set()
     warnings: list[Caution] = []
     failures: list[Failure] = []
     unavailable: list[Caution] = []
@@ -273,10 +277,12 @@ def _gathered(project_id: str, pairs: Sequence[tuple[Source, SourceAnswer]]) -> 
         _refuse_foreign(project_id, source, projects)
         fragments[source.layer] += fetched.fragments
         left_out += fetched.left_out
+        summaries.update(fetched.summaries)
         warnings += [replace(warning, layer=source.layer) for warning in fetched.warnings]
     return SourceResults(
         fragments={layer: tuple(found) for layer, found in fragments.items()},
         left_out=tuple(left_out),
+        summaries=frozenset(summaries),
         warnings=(*warnings, *unavailable),
         failures=tuple(failures),
     )

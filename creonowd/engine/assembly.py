@@ -36,7 +36,6 @@ from creonowd.skills.library import LibraryEntry
 from creonowd.skills.skill import invalid_skill
 from creonowd.sources.chapters import describe
 from creonowd.sources.document import LocatedDocument, Position, open_document, place_in
-from creonowd.sources.hosts import missing_summaries
 from creonowd.tokens.tables import check_tokenizer_version, encoding_for
 from creonowd.tokens.tokenizer import ByteTokenizer
 from creonowd.workspace.buffer import Buffer
@@ -253,7 +252,7 @@ def _here(story: Story, request: AssembleContext, document: Document | None) -> 
 async def _skill(
     session: Session, project: Project, skill_id: str | None
 ) -> tuple[SkillNeeds, tuple[Caution, ...]]:
-    """Find a skill, and warn of summaries that no host offers it."""
+    """Find a skill, and warn of one that nobody knows."""
     if skill_id is None:
         return SkillNeeds(skill_id=""), ()
     entry = await session.engine.skill_reads.read(
@@ -263,9 +262,7 @@ async def _skill(
         return SkillNeeds(skill_id=skill_id), (Caution(code=WarningCode.SKILL_UNKNOWN),)
     if entry.faults:
         raise invalid_skill(entry.faults, f"The skill {entry.id} is not valid")
-    rules = entry.skill.context_rules
-    hosts = session.hosts.of(project) if entry.skill.summaries else ()
-    return _skill_needs(entry), missing_summaries(entry.skill.summaries, rules, hosts)
+    return _skill_needs(entry), ()
 
 
 def _skill_needs(entry: LibraryEntry) -> SkillNeeds:
@@ -278,6 +275,7 @@ def _skill_needs(entry: LibraryEntry) -> SkillNeeds:
         task=Task(template=template),
         target_tokens=entry.skill.target_tokens,
         requires_selection=entry.skill.requires_selection,
+        summaries=entry.skill.summaries,
     )
 
 

@@ -1,11 +1,12 @@
 """Sources that clients offer: registered by name and layer, asked over the client's connection.
 
-A client that hangs up is forgotten. A host that keeps failing is not asked for a while. Every
-chunk of an answer is checked by itself, so that a malformed one costs only itself.
+The source of a client that hung up is missed, with its warning, until somebody offers it again or
+unregisters it. A host that keeps failing is not asked for a while. Every chunk of an answer is
+checked by itself, so that a malformed one costs only itself.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, cast
 
@@ -27,7 +28,7 @@ from creonowd.context.fragment import (
     Reason,
 )
 from creonowd.context.notice import Caution, caution
-from creonowd.context.plan import ContextRules, Need, Summary, wants
+from creonowd.context.plan import Need, Summary
 from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording, same_wording
 from creonowd.model import Model
@@ -41,6 +42,9 @@ LONGEST_TIMEOUT_MS = 30_000
 MOST_PER_CLIENT = 64
 MOST_CHUNKS = 10_000
 MOST_WARNINGS = 20
+MOST_ABSENT = 64
+MOST_NAMED = 5
+LONGEST_REF = 200
 LONGEST_WARNING = 300
 MOST_FAILURES = 3
 REST_SECONDS = 30.0
@@ -84,13 +88,10 @@ _UNAVAILABLE = {
     HostKind.MEMORY: WarningCode.MEMORY_UNAVAILABLE,
     HostKind.RAG: WarningCode.RAG_UNAVAILABLE,
 }
-_SUMMARY_KINDS = {
-    Summary.FULL_TEXT: {HostKind.RAG, HostKind.CUSTOM},
-    Summary.RELATIONS: {HostKind.KG},
-}
-_SUMMARY_MISSING = {
-    Summary.FULL_TEXT: Wording("the summary of the whole text is missing", "全文摘要未注入"),
-    Summary.RELATIONS: Wording("the summary of the relations is missing", "人物关系摘要未注入"),
+_SUMMARIES = {
+    HostKind.KG: (Summary.RELATIONS,),
+    HostKind.RAG: (Summary.FULL_TEXT,),
+    HostKind.CUSTOM: (Summary.FULL_TEXT,),
 }
 
 
@@ -175,6 +176,7 @@ class Hosts:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._sources: dict[str, dict[tuple[str, str, str], HostSource]] = {}
+        self._absent: dict[tuple[str, str, str], HostSource] = {}
 
     def register(self, peer: Peer, offer: Offer) -> None:
         """Register an offer; the same one again replaces it and its failures are forgotten."""
@@ -188,44 +190,60 @@ class Hosts:
                 f"{MOST_PER_CLIENT} sources are registered here; unregister some first.",
             )
         mine[offer.key] = HostSource(offer, peer, self._clock)
+        self._absent.pop(offer.key, None)
         log.info("context_source_registered", source=offer.name, layer=offer.layer)
 
     def unregister(self, peer: Peer, name: str, layer: Layer | None, project_id: str | None) -> int:
-        """Drop a client's offers of this name and return how many there were."""
-        mine = self._sources.get(peer.id, {})
-        keys = [
-            key
-            for key, source in mine.items()
-            if source.name == name
-            and layer in {None, source.layer}
-            and project_id in {None, source.offer.project_id}
-        ]
-        for key in keys:
-            del mine[key]
-        return len(keys)
+        """Drop a client's offers of this name and return how many there were.
+
+        Those of clients that hung up are anyone's to drop.
+        """
+        dropped = 0
+        for offers in (self._sources.get(peer.id, {}), self._absent):
+            keys = [
+                key
+                for key, source in offers.items()
+                if source.name == name
+                and layer in {None, source.layer}
+                and project_id in {None, source.offer.project_id}
+            ]
+            for key in keys:
+                del offers[key]
+            dropped += len(keys)
+        return dropped
 
     def of(self, project: Project) -> list["HostSource"]:
         """Return the sources for a project, in an order that does not depend on arrival."""
         sources = [s for s in self._all() if s.offer.project_id in {None, project.project_id}]
-        return sorted(sources, key=lambda s: (s.name, s.offer.kind, s.peer.id))
+        return sorted(sources, key=lambda s: (s.name, s.offer.kind, s.peer.id if s.peer else ""))
 
     def paused(self) -> dict[str, str]:
         """Return the names of the sources that are not asked for a while, and why."""
         return {s.name: s.breaker.reason for s in self._all() if s.breaker.is_open}
 
     def _all(self) -> Iterator["HostSource"]:
-        return (source for mine in self._sources.values() for source in mine.values())
+        return (
+            source
+            for offers in (*self._sources.values(), self._absent)
+            for source in offers.values()
+        )
 
     def _forget(self, peer_id: str) -> None:
-        for source in self._sources.pop(peer_id, {}).values():
+        for key, source in self._sources.pop(peer_id, {}).items():
             log.info("context_source_forgotten", source=source.name, layer=source.layer)
+            source.peer = None
+            if not any(key in offers for offers in self._sources.values()):
+                self._absent[key] = source
+        while len(self._absent) > MOST_ABSENT:
+            del self._absent[next(iter(self._absent))]
 
 
 class HostSource:
-    """One registered source, as the engine sees it."""
+    """One registered source, as the engine sees it; its `peer` is None once the client hung up."""
 
     def __init__(self, offer: Offer, peer: Peer, clock: Clock) -> None:
-        self.offer, self.peer = offer, peer
+        self.offer = offer
+        self.peer: Peer | None = peer
         self.layer, self.name, self.need = offer.layer, offer.name, _NEEDS[offer.kind]
         self.unavailable = offer.unavailable
         self.timeout_ms: int | None = offer.timeout_ms + _MARGIN_MS
@@ -234,6 +252,9 @@ class HostSource:
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Ask the host, unless it has failed too often of late."""
+        if self.peer is None:
+            self._count_failure(ErrorCode.DISCONNECTED)
+            raise DaemonError(ErrorCode.DISCONNECTED, f"The host of {self.name} hung up.")
         if not self.breaker.allows(self._clock.monotonic()):
             raise DaemonError(ErrorCode.HOST_ERROR, f"The source {self.name} is left alone.")
         question = _question(self.offer, ask)
@@ -246,6 +267,16 @@ class HostSource:
             fetched = read_answer(answer, self.offer, ask.project_id)
         else:
             fetched = await to_thread.run_sync(read_answer, answer, self.offer, ask.project_id)
+        if fetched.left_out:
+            log.warning(
+                "context_chunks_malformed",
+                project_id=ask.project_id,
+                source=self.name,
+                layer=self.layer,
+                chunks=[item.source_ref for item in fetched.left_out[:MOST_NAMED]],
+                left_out=len(fetched.left_out),
+                of=len(answer.chunks),
+            )
         if fetched.left_out and not fetched.fragments:
             self._count_failure("malformed")
         else:
@@ -324,16 +355,38 @@ def read_answer(answer: UncheckedAnswer, offer: Offer, project_id: str) -> Sourc
         else:
             left_out.append(item)
     fragments.sort(key=lambda fragment: (fragment.place, fragment.source_ref, fragment.text))
+    left_out.sort(key=lambda item: item.source_ref)
     warnings = _warnings(answer.warnings, offer)
     if left_out:
-        warnings.append(offer.unavailable)
+        of = len(answer.chunks)
+        warnings.append(_partly(offer, left_out, of) if fragments else offer.unavailable)
+    came = any(fragment.text.strip() for fragment in fragments)
     return SourceResult(
-        fragments=tuple(fragments), left_out=tuple(left_out), warnings=tuple(warnings)
+        fragments=tuple(fragments),
+        left_out=tuple(left_out),
+        warnings=tuple(warnings),
+        summaries=_SUMMARIES.get(offer.kind, ()) if came else (),
+    )
+
+
+def _partly(offer: Offer, left_out: Sequence[Omission], of: int) -> Caution:
+    """Warn that some chunks of a host make no sense and are not in the prompt."""
+    named = ", ".join(item.source_ref for item in left_out[:MOST_NAMED])
+    count = len(left_out)
+    return Caution(
+        code=offer.unavailable.code,
+        said=Wording(
+            f"{offer.name}: {count} of {of} chunks make no sense and are left out ({named})",
+            f"{offer.name}：{of} 块数据中有 {count} 块不合格式，未注入（{named}）",
+        ),
+        source_ref=offer.name,
+        details=(("chunks", of), ("leftOut", count)),
     )
 
 
 class _ChunkScope(Model):
     project_id: Any = None
+    source: Any = None
 
 
 def _refuse_foreign(raw: msgspec.Raw, offer: Offer, project_id: str) -> None:
@@ -356,12 +409,21 @@ def _read_chunk(raw: msgspec.Raw, number: int, offer: Offer) -> Fragment | Omiss
     try:
         chunk = msgspec.json.decode(raw, type=Chunk)
     except (msgspec.DecodeError, RecursionError):
-        return _left_out(ref, offer)
+        return _left_out(_source_of(raw) or ref, offer)
     # A token has a byte at least, so no tokenizer counts more tokens than bytes.
     is_absurd = chunk.token_count is not None and chunk.token_count > len(chunk.content.encode())
     if not chunk.source.strip() or is_absurd:
         return _left_out(chunk.source.strip() or ref, offer)
     return _fragment(chunk, offer)
+
+
+def _source_of(raw: msgspec.Raw) -> str:
+    """Return where a malformed chunk says that it comes from, if it does."""
+    try:
+        source = msgspec.json.decode(raw, type=_ChunkScope).source
+    except (msgspec.DecodeError, RecursionError):
+        return ""
+    return source.strip()[:LONGEST_REF] if isinstance(source, str) else ""
 
 
 def _left_out(ref: str, offer: Offer) -> Omission:
@@ -438,19 +500,3 @@ def _warnings(given: Any, offer: Offer) -> list[Caution]:
         for line in lines
         if line
     ]
-
-
-def missing_summaries(
-    summaries: Iterable[Summary], rules: ContextRules | None, sources: Iterable[HostSource]
-) -> tuple[Caution, ...]:
-    """Return a warning for every summary that a skill relies on and none of its hosts offers."""
-    kinds = {source.offer.kind for source in sources if wants(rules, source.need)}
-    missing = (summary for summary in summaries if not kinds & _SUMMARY_KINDS[summary])
-    return tuple(
-        Caution(
-            code=WarningCode.SKILL_SOURCE_ABSENT,
-            said=_SUMMARY_MISSING[summary],
-            details=(("summary", summary),),
-        )
-        for summary in missing
-    )

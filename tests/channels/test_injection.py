@@ -208,6 +208,22 @@ async def test_a_summary_that_no_host_offers_is_missing_with_a_warning(
     assert HOSTS[kind][1] in with_host["output"]
 
 
+@pytest.mark.parametrize(
+    "chunks", [[], [{"source": "kg:1", "content": " \n"}], [{"source": "kg:1", "score": 7}], None]
+)
+async def test_a_host_that_gives_nothing_is_as_good_as_none(
+    client: Client, tmp_path: Path, chunks: list[Any] | None
+) -> None:
+    novel = await make_novel(client, tmp_path / "小说")
+    client.handlers["context:source:fetch"] = lambda _params: {"chunks": chunks}
+    offer = {"layer": "retrieved", "name": "图谱", "kind": "kg"}
+    await client.call("context:source:register", offer)
+
+    result = await novel.assemble(skillId="builtin:dialogue")
+
+    assert MISSING["dialogue"] in result["warnings"]
+
+
 @pytest.mark.parametrize("slug", ["polish", "condense", "expand", "continue"])
 async def test_skills_that_rely_on_no_host_do_not_warn(
     client: Client, tmp_path: Path, slug: str

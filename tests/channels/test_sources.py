@@ -15,9 +15,16 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
-from creonowd.sources.hosts import MANY_CHUNKS, MOST_CHUNKS, MOST_PER_CLIENT, HostSource
+from creonowd.sources.hosts import (
+    MANY_CHUNKS,
+    MOST_ABSENT,
+    MOST_CHUNKS,
+    MOST_PER_CLIENT,
+    HostSource,
+)
 from creonowd.workspace.projects import Project
 from testing.clients import PATIENCE, Client, daemon, in_memory
+from testing.logs import LogLines
 from testing.novels import Novel, make_novel
 
 REGISTER = "context:source:register"
@@ -206,15 +213,82 @@ async def test_chunks_that_all_make_no_sense_count_as_failures(
     assert session.hosts.paused() == {"图谱": "malformed"}
 
 
-async def test_a_host_that_hangs_up_is_forgotten(
-    server: Server, session: Session, project: Project
+async def test_a_host_that_hangs_up_is_missed_until_it_is_unregistered(
+    server: Server, session: Session, client: Client, project: Project
 ):
     async with in_memory(server) as host:
         await host.call(REGISTER, GRAPH)
         (source,) = session.hosts.of(project)
 
-    assert session.hosts.of(project) == []
+    assert session.hosts.of(project) == [source]
     assert await failure(source, project) is ErrorCode.DISCONNECTED
+    assert await client.call(UNREGISTER, {"name": "图谱"}) == {"unregistered": True}
+    assert session.hosts.of(project) == []
+
+
+async def test_a_host_that_hung_up_is_missed_no_more_when_somebody_offers_the_same(
+    server: Server, session: Session, client: Client, host: Client, project: Project
+):
+    async with in_memory(server) as other:
+        await other.call(REGISTER, GRAPH)
+    await host.call(REGISTER, GRAPH)
+    async with in_memory(server) as third:
+        await third.call(REGISTER, GRAPH)
+
+    (source,) = session.hosts.of(project)
+
+    assert (await fetch(source, project)).fragments
+    assert await client.call(UNREGISTER, {"name": "图谱"}) == {"unregistered": False}
+
+
+async def test_no_more_than_so_many_hosts_are_missed(
+    server: Server, session: Session, project: Project
+):
+    for client in range(2):
+        async with in_memory(server) as host:
+            for number in range(MOST_PER_CLIENT):
+                await host.call(REGISTER, GRAPH | {"name": f"{client} {number:02}"})
+
+    names = [source.name for source in session.hosts.of(project)]
+    assert names == [f"1 {number:02}" for number in range(MOST_ABSENT)]
+
+
+async def test_a_graph_that_hung_up_leaves_a_warning_where_a_skill_asks_for_it(
+    server: Server, client: Client, full_novel: Novel
+):
+    missing = "KG_UNAVAILABLE: 知识图谱数据未注入"
+    async with in_memory(server) as host:
+        host.handlers[FETCH] = lambda _params: {"chunks": [CHUNK]}
+        await host.call(REGISTER, GRAPH)
+        there = await full_novel.assemble(skillId="builtin:consistency")
+
+    gone = [await full_novel.assemble(skillId="builtin:consistency") for _ in range(5)]
+    polished = await full_novel.assemble(skillId="builtin:polish", selection={"from": 0, "to": 4})
+    await client.call(UNREGISTER, {"name": "图谱"})
+    after = await full_novel.assemble(skillId="builtin:consistency")
+
+    assert [missing in one["warnings"] for one in gone] == 5 * [True]
+    assert not [one for one in (there, polished, after) if missing in one["warnings"]]
+
+
+async def test_a_chunk_that_makes_no_sense_is_in_evidence_warning_and_log(
+    client: Client, full_novel: Novel, logged: LogLines
+):
+    good = {"source": "旧稿#L3", "content": "召回的好片段。", "score": 0.5}
+    client.handlers[FETCH] = lambda _params: {
+        "chunks": [good | {"source": "坏稿", "score": 7}, good]
+    }
+    await client.call(REGISTER, {"layer": "retrieved", "name": "向量", "kind": "rag"})
+
+    result = await full_novel.assemble(skillId="builtin:continue")
+
+    assert "召回的好片段。" in result["prompt"]
+    entries = {e["sourceRef"]: (e["action"], e["reason"]) for e in result["trimEvidence"]}
+    assert entries["坏稿"] == ("dropped", "invalid_format")
+    (warning,) = [text for text in result["warnings"] if text.startswith("RAG_UNAVAILABLE")]
+    assert warning == ("RAG_UNAVAILABLE: 向量: 1 of 2 chunks make no sense and are left out (坏稿)")
+    (line,) = [one for one in logged if one["event"] == "context_chunks_malformed"]
+    assert (line["source"], line["chunks"], line["left_out"]) == ("向量", ["坏稿"], 1)
 
 
 async def test_unregistering_ends_it(session: Session, host: Client, project: Project):
@@ -459,6 +533,30 @@ async def test_waiting_reports_how_far_the_index_is(client: Client, novel: Novel
     assert [value["done"] for value in values] == sorted(value["done"] for value in values)
 
 
+async def test_who_waits_waits_for_what_changes_meanwhile_too(
+    client: Client, session: Session, novel: Novel
+) -> None:
+    for number in range(300):
+        novel.put(f"{number}.md", SNOW + FILLER * 100)
+    index = session.indexes.of(await session.projects.find(novel.project_id))
+    answers: list[Any] = []
+
+    async def wait() -> None:
+        answers.append(await retrieved(client, novel, query="渡口"))
+
+    with anyio.fail_after(PATIENCE):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(wait)
+            await index.step(after=index.steps + 100)
+            novel.put("new.md", "渡口的老人收了钱，什么也没有问。\n")
+            index.files_changed()
+
+    (result,) = answers
+    assert result["index"]["complete"] is True
+    assert [passage["documentId"] for passage in result["passages"]] == ["new.md"]
+    assert not [warning for warning in result["warnings"] if "RETRIEVAL_INDEXING" in warning]
+
+
 async def test_nobody_has_to_wait(client: Client, novel: Novel) -> None:
     for number in range(300):
         novel.put(f"{number}.md", SNOW + FILLER * 100)
@@ -466,7 +564,7 @@ async def test_nobody_has_to_wait(client: Client, novel: Novel) -> None:
     result = await retrieved(client, novel, query="城门口", wait=False)
 
     assert result["index"]["complete"] is False
-    assert result["warnings"][-1] == "RETRIEVAL_INDEXING: 索引尚在建立，召回可能不完整。"
+    assert result["warnings"][-1].startswith("RETRIEVAL_INDEXING: The index is still being built")
 
 
 @pytest.mark.parametrize(

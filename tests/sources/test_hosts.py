@@ -125,7 +125,18 @@ def test_a_malformed_chunk_costs_itself_and_a_warning(chunk: Any):
 
     assert [fragment.source_ref for fragment in fetched.fragments] == ["ok"]
     assert [item.reason for item in fetched.left_out] == [Reason.INVALID_FORMAT]
-    assert show(fetched.warnings).warnings == ["KG_UNAVAILABLE: 知识图谱数据未注入"]
+    (ref,) = [item.source_ref for item in fetched.left_out]
+    assert show(fetched.warnings).warnings == [
+        f"KG_UNAVAILABLE: 图谱：2 块数据中有 1 块不合格式，未注入（{ref}）"
+    ]
+
+
+def test_a_malformed_chunk_is_named_as_it_names_itself():
+    chunks = ({"source": "kg:林远", "content": "x", "score": 7}, {"content": "x"}, GOOD)
+
+    fetched = read(*chunks, layer=Layer.RETRIEVED)
+
+    assert [item.source_ref for item in fetched.left_out] == ["kg:林远", "图谱#2"]
 
 
 @pytest.mark.parametrize("chunk", [GOOD, {"source": 5, "content": None}, GOOD | {"score": 9}])
