@@ -109,18 +109,27 @@ async def retrieve_context(session: Session, params: RetrieveContext) -> Retriev
 async def _explain(
     session: Session, project: Project, search: Search, *, wait: bool
 ) -> RankedPassages:
-    """Search now, or as soon as nothing is missing: files may change while others are indexed."""
+    """Search now, or as soon as nothing is missing: files may change while others are indexed.
+
+    Progress never goes back, though some documents are indexed once more.
+    """
     index, entities = session.indexes.of(project), session.sources.entities(project)
+    furthest = IndexProgress()
+
+    def report(progress: IndexProgress) -> None:
+        nonlocal furthest
+        furthest = IndexProgress(
+            done=max(furthest.done, progress.done),
+            documents=max(furthest.documents, progress.documents),
+        )
+        report_progress({"done": furthest.done, "documents": furthest.documents})
+
     while True:
         if wait:
-            await index.complete(_report)
+            await index.complete(report)
         explained = await explain(session.sources.passages, entities, project, search)
         if explained.complete or not wait:
             return explained
-
-
-def _report(progress: IndexProgress) -> None:
-    report_progress({"done": progress.done, "documents": progress.documents})
 
 
 async def _locate(session: Session, project: Project, params: RetrieveContext) -> LocatedDocument:

@@ -2168,7 +2168,7 @@ export interface UnregisterSource {
   projectId?: string | null;
 }
 
-/** Whether there was such a source on this connection. */
+/** Whether there was such a source on this connection, or one whose client hung up. */
 export interface UnregisteredSource {
   unregistered: boolean;
 }
