@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from creonowd.redaction import PLACEHOLDER, RedactionEvidence, SecretSpan
-from creonowd.redaction.formats import open_private_key
+from creonowd.redaction.formats import LONGEST_KEY_BLOCK, may_be_inside_key, open_private_key
 from creonowd.storage.safe_folder import OpenFile
 
 MAX_TAIL_BYTES = 1024 * 1024
@@ -129,16 +129,32 @@ def window_around(file: OpenFile, start: int, end: int) -> Slice:
     """Return the part of a file in which to look for the secrets of a slice."""
     lowest = max(0, start - MAX_MARGIN)
     before = file.read_at(lowest, start - lowest)
-    left = before.rfind(b"\n", 0, max(0, len(before) - MARGIN)) + 1
-    key_start = open_private_key(before)
+    left = lowest + before.rfind(b"\n", 0, max(0, len(before) - MARGIN)) + 1
+    key_start = _key_around(file, start, before)
     if key_start is None:
         right = _margin_after(file, end)
     else:
         left, right = min(left, key_start), MAX_MARGIN
     return (
-        character_start(file, lowest + left),
+        character_start(file, left),
         character_start(file, min(file.size, end + right)),
     )
+
+
+def _key_around(file: OpenFile, start: int, before: bytes) -> int | None:
+    """Find where the private key begins that `start` lies in; `before` is what stands before it.
+
+    As long as that looks like the middle of a key, what stands further up is read too.
+    """
+    key_start = open_private_key(before)
+    lowest = start - len(before)
+    while key_start is None and lowest > 0 and start - lowest < LONGEST_KEY_BLOCK:
+        if not may_be_inside_key(before):
+            return None
+        lowest = max(0, lowest - MAX_MARGIN)
+        before = file.read_at(lowest, start - lowest)
+        key_start = open_private_key(before)
+    return None if key_start is None else lowest + key_start
 
 
 def _margin_after(file: OpenFile, end: int) -> int:

@@ -15,6 +15,9 @@ from creonowd.redaction.shape import (
 )
 
 LONGEST_KEY = 65_536
+"""How far a private key without an end reaches at most."""
+LONGEST_KEY_BLOCK = 262_144
+"""How far from its first line the last line of a private key may be."""
 
 _DASHES = "(?:-{4,5}|[–—]{1,5})"
 _KEY_NAME = "(?:[A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)"
@@ -25,8 +28,14 @@ _KEY_END = re.compile(rf"-{{4,5}} ?END {_KEY_NAME} ?-{{4,5}}[^-]".encode())
 _KEY_LINE = re.compile(rf".{{0,6}}(BEGIN|END) {_KEY_NAME}[ –—-]{{0,6}}")
 _KEY_LINES = r"(?:\s|\\+[nrt]|[\"'+,>|*]|[A-Za-z-]{3,20}: [^\n\\]{0,120})*+"
 _KEY_BODY = re.compile(
-    rf"(?:{_KEY_LINES}[A-Za-z0-9+/=]{{16,}}+)+{_KEY_LINES}(?:[A-Za-z0-9+/]{{0,15}}=*)"
+    rf"(?:{_KEY_LINES}[A-Za-z0-9+/=]{{16,}}+)+{_KEY_LINES}(?:[A-Za-z0-9+/]{{1,15}}+=*+(?=\s*\Z|[ \t]*[\r\n]|[\"'\\])|)"
 )
+_LINES = re.compile(r"[^\n]*(?:\n|\Z)")
+_BASE64 = re.compile(r"[A-Za-z0-9+/=]+")
+_BASE64_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n"
+_KEY_HEADER = re.compile(r"[A-Za-z-]{3,20}: ")
+SHORT_KEY = 4096
+MOST_STRAY = 8
 _LONG_RUN = re.compile(r"[A-Za-z0-9+/]{20}")
 _WORDS_FOR_PASSWORD = ("password", "passwd", "pass", "pwd", "passwort", "密码")
 
@@ -34,7 +43,7 @@ _WORDS_FOR_PASSWORD = ("password", "passwd", "pass", "pwd", "passwort", "密码"
 def private_keys(text: str, start: int = 0, end: int = sys.maxsize) -> list[MatchSpan]:
     """List from where to where the private keys between two positions reach, PEM lines included.
 
-    A key without an end reaches as far as the longest key would.
+    A key without an end reaches as far as the longest such key would.
     """
     keys: list[MatchSpan] = []
     if all(text.find(words, start, end) < 0 for words in _KEY_WORDS):
@@ -44,7 +53,8 @@ def private_keys(text: str, start: int = 0, end: int = sys.maxsize) -> list[Matc
             keys.append((line.start(), line.start() + LONGEST_KEY))
         elif keys:
             first, last = keys[-1]
-            keys[-1] = first, min(last, line.end())
+            is_near = line.end() - first <= LONGEST_KEY_BLOCK
+            keys[-1] = first, line.end() if is_near else min(last, line.end())
     return keys
 
 
@@ -58,14 +68,39 @@ def open_private_key(data: bytes) -> int | None:
     return begins[-1]
 
 
+def may_be_inside_key(data: bytes) -> bool:
+    """Return whether bytes look as the middle of a private key does: Base64 without spaces."""
+    others = len(data.translate(None, _BASE64_BYTES))
+    return 16 * others < len(data) and 64 * data.count(b" ") < len(data)
+
+
 def _private_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the whole block; without an end, whatever still looks like a key."""
-    if match["end"]:
-        return (match.span(),) if _LONG_RUN.search(match["body"]) else NOTHING
-    body = _KEY_BODY.match(match["body"])
-    if body is None:
-        return NOTHING
-    return ((match.start(), match.start("body") + len(body[0].rstrip())),)
+    body = match["body"]
+    if match["end"] and (len(body) < SHORT_KEY or 20 * body.count(" ") < len(body)):
+        return (match.span(),) if _LONG_RUN.search(body) else NOTHING
+    length = max(_length_of_lines(body), _length_of_run(body))
+    return ((match.start(), match.start("body") + length),) if length else NOTHING
+
+
+def _length_of_run(body: str) -> int:
+    """Measure the Base64 at the beginning, whatever joins its lines."""
+    run = _KEY_BODY.match(body)
+    return 0 if run is None else len(run[0].rstrip())
+
+
+def _length_of_lines(body: str) -> int:
+    """Measure the lines of Base64 at the beginning; one may have something stray in it."""
+    end = 0
+    for line in _LINES.finditer(body):
+        content = line[0].strip()
+        stray = len(_BASE64.sub("", content))
+        is_short_last_line = end > 0 and content != "" and not stray
+        if is_short_last_line or (_LONG_RUN.search(content) and stray <= MOST_STRAY):
+            end = line.start() + len(line[0].rstrip())
+        elif content and not _KEY_HEADER.match(content):
+            break
+    return end
 
 
 def _url_password(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -291,7 +326,7 @@ RULES = (
         "private_key_pem",
         ("-----begin ", "---- begin ", "–begin ", "—begin "),
         rf"{_DASHES}[ ]?BEGIN {_KEY_NAME}[ ]?{_DASHES}"
-        r"(?P<body>[^-–—]*+(?:-(?!---)[^-–—]*+)*+)"
+        rf"(?P<body>[^-–—]*+(?:(?!{_DASHES}[ ]?(?:BEGIN|END)[ ])[-–—][^-–—]*+)*+)"
         rf"(?P<end>{_DASHES}[ ]?END {_KEY_NAME}[ ]?{_DASHES})?",
         _private_key,
         bounded=False,

@@ -13,7 +13,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from creonowd.redaction.formats import LONGEST_KEY, private_keys
+from creonowd.redaction.formats import LONGEST_KEY_BLOCK, private_keys
 from creonowd.redaction.rules import MatchSpan
 from creonowd.tokens.boundaries import LINE_START, additive_points, splits_after
 
@@ -48,7 +48,7 @@ def split_points(text: str, start: int, end: int) -> list[SplitPoint]:
     They do not depend on the two positions: any other call finds the same ones.
     """
     first = max(0, start - GRID - SLACK)
-    keys = private_keys(text, max(0, first - LONGEST_KEY - SLACK), end + SLACK)
+    keys = private_keys(text, max(0, first - LONGEST_KEY_BLOCK - SLACK), end + LONGEST_KEY_BLOCK)
     safe = [at for at in _sentence_ends(text, first, end) if _key_around(keys, at) is None]
     points = [SplitPoint(at) for at in safe]
     for mark in range((max(0, start - SLACK) // GRID + 1) * GRID, end, GRID):

@@ -471,3 +471,22 @@ def test_only_the_last_files_are_remembered() -> None:
         known.lines_of(file_stats([data]), REDACTOR)
 
     assert known.lines_of(file_stats([b"0"]), REDACTOR) is not first
+
+
+def test_a_search_in_the_middle_of_a_big_key_finds_nothing(tmp_path: Path) -> None:
+    """97 KB of key, and a stray byte in it: neither the match nor its neighbours are shown."""
+    lines = [
+        f"MIIEpAIBAAKCAQEA{n:04d}Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2XaQw5Er" for n in range(1560)
+    ]
+    lines[900] = lines[900].replace("Zq8", "Z—q8")
+    text = "\n".join(
+        ["before", "-----BEGIN PRIVATE KEY-----", *lines, "-----END PRIVATE KEY-----", "rain"]
+    )
+
+    found = [
+        search(tmp_path, text.encode(), GrepRequest(pattern, context_lines=2)).matches
+        for pattern in ("AQEA1200", "AQEA0900", "Lw2Xv9", "rain")
+    ]
+
+    assert [len(matches) for matches in found] == [0, 0, 0, 1]
+    assert "Lw2Xv9" not in str(found)

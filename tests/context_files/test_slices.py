@@ -425,3 +425,39 @@ def test_a_stray_byte_in_a_log_costs_one_character_of_its_preview(tmp_path: Path
     assert tail.endswith("红 \ufffd TAIL")
     assert result.missing_characters == len(content) - len(head) - len(tail)
     assert result.missing_bytes == 3 * result.missing_characters
+
+
+def big_key(stray: bytes, end: bytes = b"-----END RSA PRIVATE KEY-----\n") -> bytes:
+    """Make a key block of 97 KB with something stray in its middle, between lines of prose."""
+    lines = [
+        f"MIIEpAIBAAKCAQEA{line:04d}Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2XaQw5Er\n".encode()
+        for line in range(1560)
+    ]
+    middle = len(lines) // 2
+    lines[middle] = lines[middle][:30] + stray + lines[middle][30:]
+    body = b"".join(lines)
+    return b"before\n-----BEGIN RSA PRIVATE KEY-----\n" + body + end + b"It rained all night.\n"
+
+
+@pytest.mark.parametrize("end", [b"-----END RSA PRIVATE KEY-----\n", b"\n"], ids=["ended", "cut"])
+@pytest.mark.parametrize(
+    "stray",
+    [b"", b"\xff", "—".encode(), b"*", b"-", b"----", b" ", b"\0", "钥".encode(), b"\r\r\n"],
+    ids=repr,
+)
+def test_no_line_of_a_big_key_is_shown_wherever_it_is_cut(
+    tmp_path: Path, stray: bytes, end: bytes
+) -> None:
+    data = big_key(stray, end)
+
+    with file_of(tmp_path, data) as file:
+        shown = [
+            "".join(READER.read(file, [(start, start + 1500)]).texts)
+            for start in range(0, len(data), 4096)
+        ]
+        tail = "".join(READER.read(file, [(len(data) - 60_000, len(data))]).texts)
+        pages = "".join(text for page in redacted_pages(file, 8192) for text in page.texts)
+
+    assert [text for text in (*shown, tail, pages) if "Lw2Xv9Rt4" in text] == []
+    assert pages.startswith("before\n")
+    assert pages.endswith("It rained all night.\n")
