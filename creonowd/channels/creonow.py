@@ -4,14 +4,15 @@ from functools import partial
 from typing import Annotated, Literal
 
 import structlog
-from msgspec import UNSET, Meta, UnsetType
+from anyio import to_thread
+from msgspec import UNSET, Meta, UnsetType, structs
 
 from creonowd.channels.project import ProjectId
 from creonowd.engine.reply_redaction import redact_texts
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
-from creonowd.redaction import RedactionEvidence
+from creonowd.redaction import PLACEHOLDER, RedactionEvidence, Redactor
 from creonowd.rpc.channel import Channel, Notification
 from creonowd.rpc.peer import Peer
 from creonowd.text import as_text, is_json
@@ -24,6 +25,7 @@ from creonowd.workspace.creonow_tree import (
     folder_of,
     layers_of,
 )
+from creonowd.workspace.documents import spell_out
 from creonowd.workspace.watcher import ProjectChange
 
 CHANGED = "context:creonow:changed"
@@ -173,13 +175,18 @@ async def read_character(session: Session, params: ReadFile) -> FileContent:
 
 async def _list(session: Session, params: ProjectId, scope: CreonowFolder) -> FileList:
     project = await session.projects.find(params.project_id)
-    return FileList(items=await session.tree.list(project, scope))
+    files = await session.tree.list(project, scope)
+    clean = session.redactor.redact_name
+    return FileList(items=[structs.replace(file, path=clean(file.path)) for file in files])
 
 
 async def _read(session: Session, params: ReadFile, scope: CreonowFolder) -> FileContent:
     project = await session.projects.find(params.project_id)
+    path = params.path
+    if PLACEHOLDER in path:
+        path = await to_thread.run_sync(spell_out, project.root, path)
     try:
-        file = await session.tree.read(project, scope, params.path)
+        file = await session.tree.read(project, scope, path)
     except DaemonError as error:
         if error.code is ErrorCode.INVALID_ARGUMENT:
             reason = error.details.get("reason")
@@ -194,7 +201,7 @@ async def _read(session: Session, params: ReadFile, scope: CreonowFolder) -> Fil
         )
     (content,), evidence = await redact_texts(session, project.project_id, [(file.path, text)])
     return FileContent(
-        path=file.path,
+        path=session.redactor.redact_name(file.path),
         content=content,
         size_bytes=file.size_bytes,
         updated_at_ms=file.updated_at_ms,
@@ -210,7 +217,12 @@ async def get_rules(session: Session, params: ProjectId) -> Rules:
     texts = [(file.path, text) for file, text in usable]
     contents, evidence = await redact_texts(session, project.project_id, texts)
     fragments = [_fragment(file, text) for (file, _), text in zip(usable, contents, strict=True)]
-    return Rules(fragments=fragments, errors=errors, redaction_evidence=evidence)
+    clean = session.redactor.redact_name
+    return Rules(
+        fragments=[structs.replace(one, path=clean(one.path)) for one in fragments],
+        errors=[structs.replace(one, path=clean(one.path)) for one in errors],
+        redaction_evidence=evidence,
+    )
 
 
 def _usable_files(folder: Folder) -> tuple[list[tuple[TreeFile, str]], list[RuleError]]:
@@ -262,7 +274,7 @@ async def start_watching(session: Session, params: ProjectId) -> Watching:
     peer, watcher = session.peer, session.watcher
     if watcher.register(peer.id):
         peer.when_closed(lambda: watcher.drop(peer.id))
-    if await watcher.subscribe(project, peer.id, partial(_notify, peer), client=True):
+    if await watcher.subscribe(project, peer.id, partial(_notify, peer, session.redactor), client=True):
         log.info("context_watch_started", project_id=project.project_id, peer=peer.id)
     if not peer.connected:
         watcher.drop(peer.id)
@@ -277,10 +289,10 @@ async def stop_watching(session: Session, params: ProjectId) -> Watching:
     return Watching(watching=False)
 
 
-def _notify(peer: Peer, change: ProjectChange) -> None:
+def _notify(peer: Peer, redactor: Redactor, change: ProjectChange) -> None:
     event = CreonowChanged(
         project_id=change.project_id,
-        paths=list(change.paths),
+        paths=[redactor.redact_name(path) for path in change.paths],
         layers=[layer.value for layer in change.layers],
         at_ms=change.at_ms,
         watching=UNSET if change.watching else False,

@@ -68,7 +68,10 @@ class ListedDocument(Model):
 
 
 class DocumentList(Result):
-    """Every text document of a project, sorted by path."""
+    """Every text document of a project, sorted by path.
+
+    A secret in a name is hidden; the document is read by the name as it is listed.
+    """
 
     items: list[ListedDocument]
 
@@ -84,7 +87,7 @@ async def list_documents(session: Session, params: ListDocuments) -> DocumentLis
     return DocumentList(
         items=[
             ListedDocument(
-                document_id=name,
+                document_id=session.redactor.redact_name(name),
                 open=name in opened,
                 size_bytes=on_disk[name].st_size if name in on_disk else UNSET,
                 length=buffers[name].size(utf16=session.peer.utf16) if name in buffers else UNSET,

@@ -72,7 +72,7 @@ async def compress_result(session: Session, params: CompressToolResult) -> ToolR
     observation = kept.observation
     text = kept.text if observation is None else observation.text
     return ToolResultCompressed(
-        tool=params.tool,
+        tool=session.redactor.redact(params.tool).text,
         form=Form.TEXT if observation is None else observation.form,
         summary=kept.text,
         observation=text if fits(text, session.files.inline_limits) else UNSET,

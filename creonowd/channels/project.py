@@ -88,7 +88,7 @@ async def create_project(session: Session, params: CreateProject) -> ProjectInfo
                 "Send `rootPath`, or a `name` for a new folder.",
                 field="rootPath",
             )
-        return _info(await session.projects.create_folder(str(params.name)))
+        return _info(session, await session.projects.create_folder(str(params.name)))
     if session.peer.role is not Role.OWNER:
         raise DaemonError(
             ErrorCode.FORBIDDEN,
@@ -97,22 +97,22 @@ async def create_project(session: Session, params: CreateProject) -> ProjectInfo
             role=session.peer.role,
             required=Role.OWNER,
         )
-    return _info(await session.projects.create(params.root_path, params.name))
+    return _info(session, await session.projects.create(params.root_path, params.name))
 
 
 async def list_projects(session: Session, _params: Empty) -> ProjectList:
     """List all projects."""
-    return ProjectList(items=[_info(project) for project in await session.projects.list()])
+    return ProjectList(items=[_info(session, project) for project in await session.projects.list()])
 
 
 async def get_current_project(session: Session, _params: Empty) -> ProjectInfo:
     """Return the current project; NOT_FOUND if there is none."""
-    return _info(await session.projects.current())
+    return _info(session, await session.projects.current())
 
 
 async def set_current_project(session: Session, params: ProjectId) -> ProjectInfo:
     """Make a project the current one."""
-    return _info(await session.projects.set_current(params.project_id))
+    return _info(session, await session.projects.set_current(params.project_id))
 
 
 async def delete_project(session: Session, params: ProjectId) -> DeletedProject:
@@ -150,9 +150,11 @@ def _doubt(session: Session, doubt: StoryDoubt) -> StoryDoubt:
     )
 
 
-def _info(project: Project) -> ProjectInfo:
+def _info(session: Session, project: Project) -> ProjectInfo:
     return ProjectInfo(
-        project_id=project.project_id, root_path=str(project.root), name=project.name
+        project_id=project.project_id,
+        root_path=str(project.root),
+        name=session.redactor.hide_secrets(project.name),
     )
 
 

@@ -8,6 +8,7 @@ from creonowd.context.plan import ContextRules, Summary
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.model import Model, Params, Result
+from creonowd.redaction import Redactor
 from creonowd.rpc.channel import Channel
 from creonowd.skills.context_rules import canonical_rules
 from creonowd.skills.library import LibraryEntry, Scope
@@ -115,7 +116,7 @@ class Validity(Result):
 async def list_skills(session: Session, params: ListSkills) -> SkillList:
     """List the skills, invalid ones with their errors."""
     entries = await session.skills.entries(await _project(session, params.project_id))
-    return SkillList(items=[_info(entry, session.language) for entry in entries])
+    return SkillList(items=[_info(session, entry) for entry in entries])
 
 
 async def read_skill(session: Session, params: ReadSkill) -> SkillReply:
@@ -124,7 +125,7 @@ async def read_skill(session: Session, params: ReadSkill) -> SkillReply:
     entry = await session.skills.find(params.skill_id, project)
     if entry is None:
         raise DaemonError(ErrorCode.NOT_FOUND, "There is no such skill; list the skills.")
-    return SkillReply(skill=_detail(entry, session.language))
+    return SkillReply(skill=_detail(session, entry))
 
 
 async def write_skill(session: Session, params: WriteSkill) -> SkillReply:
@@ -132,32 +133,34 @@ async def write_skill(session: Session, params: WriteSkill) -> SkillReply:
     project = await _project(session, params.project_id)
     scope = Scope(params.scope)
     entry = await session.skills.write(scope, params.slug, params.content, project)
-    return SkillReply(skill=_detail(entry, session.language))
+    return SkillReply(skill=_detail(session, entry))
 
 
 def validate_skill(session: Session, params: ValidateSkill) -> Validity:
     """Check a SKILL.md without storing it."""
     faults = parse(params.content.encode("utf-8", "replace")).faults
-    return Validity(valid=not faults, errors=[_fault(fault) for fault in faults])
+    return Validity(valid=not faults, errors=[_fault(session.redactor, fault) for fault in faults])
 
 
 async def _project(session: Session, project_id: str | None) -> Project | None:
     return None if project_id is None else await session.projects.find(project_id)
 
 
-def _info(entry: LibraryEntry, language: Language) -> SkillInfo:
-    skill = entry.skill
+def _info(session: Session, entry: LibraryEntry) -> SkillInfo:
+    skill, language, redactor = entry.skill, session.language, session.redactor
     return SkillInfo(
-        id=entry.id,
-        name=_in_language(entry.names, entry.name, language),
-        description=_in_language(entry.descriptions, skill.description, language),
-        names=BothLanguages(en=entry.names.english, zh=entry.names.chinese),
-        descriptions=BothLanguages(en=entry.descriptions.english, zh=entry.descriptions.chinese),
+        id=redactor.redact_name(entry.id),
+        name=redactor.hide_secrets(_in_language(entry.names, entry.name, language)),
+        description=redactor.hide_secrets(
+            _in_language(entry.descriptions, skill.description, language)
+        ),
+        names=_both(redactor, entry.names),
+        descriptions=_both(redactor, entry.descriptions),
         scope=entry.scope,
-        slug=entry.slug,
-        path=entry.path,
+        slug=redactor.redact_name(entry.slug),
+        path=redactor.redact_name(entry.path),
         valid=not entry.faults,
-        errors=[_fault(fault) for fault in entry.faults],
+        errors=[_fault(redactor, fault) for fault in entry.faults],
         context_rules=skill.context_rules,
         context_rules_text=canonical_rules(skill.context_rules),
         requires_selection=skill.requires_selection,
@@ -166,8 +169,8 @@ def _info(entry: LibraryEntry, language: Language) -> SkillInfo:
     )
 
 
-def _detail(entry: LibraryEntry, language: Language) -> SkillDetail:
-    fields = structs.asdict(_info(entry, language))
+def _detail(session: Session, entry: LibraryEntry) -> SkillDetail:
+    fields = structs.asdict(_info(session, entry))
     return SkillDetail(**fields, content=entry.content, prompt=entry.skill.prompt)
 
 
@@ -177,9 +180,15 @@ def _in_language(texts: Wording, own: str, language: Language) -> str:
     return texts.text(chinese=language is Language.CHINESE)
 
 
-def _fault(fault: Fault) -> SkillFault:
+def _both(redactor: Redactor, texts: Wording) -> BothLanguages:
+    clean = redactor.hide_secrets
+    return BothLanguages(en=clean(texts.english), zh=clean(texts.chinese))
+
+
+def _fault(redactor: Redactor, fault: Fault) -> SkillFault:
     line = UNSET if fault.line is None else fault.line
-    return SkillFault(key=fault.key, message=fault.message, line=line)
+    message = redactor.hide_secrets(fault.message)
+    return SkillFault(key=redactor.hide_secrets(fault.key), message=message, line=line)
 
 
 CHANNELS = (

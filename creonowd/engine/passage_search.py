@@ -13,7 +13,7 @@ from creonowd.engine.reply_redaction import redact_texts
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model, Params, Result
-from creonowd.redaction import RedactionEvidence
+from creonowd.redaction import RedactionEvidence, Redactor
 from creonowd.retrieval.project_index import IndexProgress, ProjectIndex
 from creonowd.retrieval.query import terms_of
 from creonowd.retrieval.ranking import RankedPassage, source_ref
@@ -170,23 +170,25 @@ async def _passages(
     visible = frozenset(terms_of(clean[-1]))
     parts = zip(explained.passages, clean, clean[len(texts) :], strict=False)
     passages = [
-        _passage(one, without_terms(why, visible), text, heading)
+        _passage(session.redactor, one, without_terms(why, visible), text, heading)
         for (one, why), text, heading in parts
     ]
     return passages, [piece for piece in evidence if piece.source_ref]
 
 
-def _passage(ranked: RankedPassage, why: Why, content: str, heading: str) -> RetrievedPassage:
+def _passage(
+    redactor: Redactor, ranked: RankedPassage, why: Why, content: str, heading: str
+) -> RetrievedPassage:
     found = ranked.found
     return RetrievedPassage(
-        source_ref=source_ref(found),
-        document_id=found.path,
+        source_ref=redactor.redact_name(source_ref(found)),
+        document_id=redactor.redact_name(found.path),
         offset=found.start,
         heading=heading.split("\n") if heading else [],
         content=content,
         score=ranked.score,
         why=why,
-        duplicates=list(ranked.duplicates),
+        duplicates=[redactor.redact_name(one) for one in ranked.duplicates],
     )
 
 

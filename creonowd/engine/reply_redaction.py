@@ -46,6 +46,8 @@ def _redact_all(redactor: Redactor, texts: Iterable[tuple[str, str]]) -> Redacte
             key = (piece.source_ref, piece.pattern_id)
             counts[key] = counts.get(key, 0) + piece.match_count
     return clean_texts, [
-        RedactionEvidence(pattern_id=pattern, source_ref=source, match_count=count)
+        RedactionEvidence(
+            pattern_id=pattern, source_ref=redactor.redact_name(source), match_count=count
+        )
         for (source, pattern), count in sorted(counts.items())
     ]

@@ -74,6 +74,17 @@ class Redactor:
         names = self._scanner.names
         return [SecretSpan(start, end, names[rank]) for start, end, rank in spans]
 
+    def hide_secrets(self, text: str) -> str:
+        """Replace secrets and leave paths, for texts that exist to name one."""
+        spans, clean = self._search(text)
+        names = self._scanner.names
+        secrets = [span for span in spans if not names[span[2]].endswith("_abs_path")]
+        return clean if len(secrets) == len(spans) else replace_spans(text, secrets)
+
+    def redact_name(self, path: str) -> str:
+        """Replace secrets in each name of a relative path, so that each can be found again by what is left."""
+        return "/".join(self.hide_secrets(part) for part in path.split("/"))
+
     def are_clean(self, texts: Sequence[str]) -> list[bool]:
         """Return of each text whether it has nothing that any rule could begin with.
 

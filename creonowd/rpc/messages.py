@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any, cast
 
@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
 from creonowd.errors import DaemonError, ErrorCode, Language
+from creonowd.redaction import Redactor
 from creonowd.rpc.channel import NO_META, Channel, Payload, may_have_meta
 from creonowd.text import well_formed, well_formed_json, well_formed_value
 
@@ -22,6 +23,7 @@ MOST_VALUES = 250_000
 
 _NO_BYTES = Raw(b"")
 _ENCODER = msgspec.json.Encoder()
+_REDACTOR = Redactor()
 _METHOD = re.compile(rb'"method"\s*:\s*"([^"\\]++)"')
 _TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*+"?|[{}\[\]:,]|[^\s{}\[\]:,"]++', re.DOTALL)
 _ID_AT_END = re.compile(
@@ -262,9 +264,21 @@ def error_object(error: DaemonError, language: Language = Language.DEFAULT) -> d
     """Return the error object of a reply; its `data` has the code that clients test."""
     data: dict[str, Any] = {"code": error.code, "retryable": error.meaning.retryable}
     if error.details:
-        data["details"] = error.details
-    message = error.wording.text(chinese=language is Language.CHINESE)
+        data["details"] = _hide_secrets(error.details)
+    message = _REDACTOR.hide_secrets(error.wording.text(chinese=language is Language.CHINESE))
     return {"code": error.meaning.number, "message": message, "data": data}
+
+
+def _hide_secrets(value: Any) -> Any:
+    """Hide secrets in the texts of an error's details, which may repeat what a client sent."""
+    if isinstance(value, str):
+        return _REDACTOR.hide_secrets(value) if type(value) is str else value
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {_hide_secrets(key): _hide_secrets(item) for key, item in fields.items()}
+    if isinstance(value, list | tuple):
+        return [_hide_secrets(item) for item in cast("Sequence[Any]", value)]
+    return value
 
 
 def call(number: str, method: str, params: Any) -> dict[str, Any]:

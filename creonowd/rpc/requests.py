@@ -154,9 +154,10 @@ def _size(request: Request) -> int:
 
 def _envelope(error: DaemonError, language: Language) -> dict[str, Any]:
     """Return a failure as the renderer sees it."""
-    message = messages.error_object(error, language)["message"]
-    body = {"code": error.code, "message": message}
-    return {"ok": False, "error": body | ({"details": error.details} if error.details else {})}
+    spelled = messages.error_object(error, language)
+    body = {"code": error.code, "message": spelled["message"]}
+    details = spelled["data"].get("details")
+    return {"ok": False, "error": body | ({"details": details} if details else {})}
 
 
 def _no_channel(name: str) -> Wording:

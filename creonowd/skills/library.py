@@ -16,6 +16,7 @@ import structlog
 from anyio import to_thread
 from msgspec.structs import replace
 
+from creonowd.redaction import PLACEHOLDER, Redactor
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode, Wording, disk_errors
 from creonowd.model import Model
@@ -34,6 +35,8 @@ MAX_SLUG = 64
 _NOT_A_WORD = re.compile(r"[^\w]+")
 
 log = structlog.stdlib.get_logger(__name__)
+
+_REDACTOR = Redactor()
 
 
 class Scope(StrEnum):
@@ -96,9 +99,13 @@ class Library:
         return await to_thread.run_sync(self._effective, project)
 
     async def find(self, skill_id: str, project: Project | None = None) -> LibraryEntry | None:
-        """Find a skill by its id, else by its slug in any scope; None if there is none."""
+        """Find a skill by its id, else by its slug in any scope; None if there is none.
+
+        The id may be as it is listed: a secret in it is hidden there.
+        """
         entries = await self.entries(project)
-        by_id = (entry for entry in entries if entry.id == skill_id)
+        spell = _REDACTOR.redact_name if PLACEHOLDER in skill_id else str
+        by_id = (entry for entry in entries if spell(entry.id) == skill_id)
         by_slug = (entry for entry in reversed(entries) if entry.slug == skill_id)
         return next(by_id, None) or next(by_slug, None)
 

@@ -17,6 +17,7 @@ from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
+from creonowd.redaction import PLACEHOLDER, Redactor
 from creonowd.rpc.channel import Role
 from creonowd.rpc.peer import Peer
 from creonowd.storage.file_cache import FileCache
@@ -38,6 +39,8 @@ QUICK_CODE_POINTS = 64 * 1024
 DocumentKey = tuple[str, str]
 
 DocumentId = Annotated[str, Meta(max_length=4096)]
+
+_REDACTOR = Redactor()
 
 
 IsExcluded = Callable[[Path, str], bool]
@@ -154,6 +157,8 @@ class Documents:
         found = self.find(peer, (project.project_id, document_id))
         if found is not None:
             return found.buffer
+        if PLACEHOLDER in document_id:
+            document_id = await to_thread.run_sync(spell_out, project.root, document_id)
         return await to_thread.run_sync(
             self.files.read, project.root, document_id, abandon_on_cancel=True
         )
@@ -203,6 +208,17 @@ class Documents:
 
     def _drop(self, peer_id: str) -> None:
         self._connections.pop(peer_id, None)
+
+
+def spell_out(root: Path, document_id: str) -> str:
+    """Return the document whose name was listed with its secret hidden; the id itself if none."""
+    folder = root
+    for part in document_id.split("/"):
+        if PLACEHOLDER in part and folder.is_dir() and not folder.is_symlink():
+            names = sorted(entry.name for entry in folder.iterdir())
+            part = next((name for name in names if _REDACTOR.hide_secrets(name) == part), part)
+        folder /= part
+    return folder.relative_to(root).as_posix()
 
 
 async def _make_buffer(make: Callable[[], Buffer], *, quick: bool) -> Buffer:

@@ -251,3 +251,24 @@ async def test_what_is_no_document_of_the_project_is_read_through_no_channel(
     )
     assert [one["documentId"] for one in listed["items"]] == []
     assert read.code == "NOT_FOUND"
+
+
+KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
+
+
+async def test_a_secret_in_a_name_is_not_listed_and_the_document_is_still_found(
+    client: Client, project: str, tmp_path: Path
+) -> None:
+    (tmp_path / KEY).mkdir()
+    (tmp_path / KEY / f"notes {KEY}.md").write_text("雨停了。", encoding="utf-8")
+
+    listed = await client.call("context:document:list", {"projectId": project})
+    (name,) = [item["documentId"] for item in listed["items"]]
+    again = await client.call(
+        "context:assemble",
+        {"projectId": project, "documentId": name, "cursorPosition": 4, "skillId": "builtin:continue"},
+    )
+
+    assert name == "***REDACTED***/notes ***REDACTED***.md"
+    assert "雨停了" in str(again)
+    assert KEY not in str(again)

@@ -172,3 +172,36 @@ async def test_what_cannot_be_done_says_why(
     client: Client, channel: str, payload: dict[str, str], code: str
 ) -> None:
     assert (await client.failure(channel, payload)).code == code
+
+
+KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
+
+
+async def test_secrets_in_names_keys_and_placeholders_of_a_skill_are_hidden(
+    client: Client, tmp_path: Path
+) -> None:
+    project = await project_of(client, tmp_path / "novel")
+    folder = tmp_path / "novel" / ".creonow" / "skills" / f"skill-{KEY}"
+    folder.mkdir(parents=True)
+    text = f"---\nname: {KEY}\n{KEY}: 1\ncontext_rules:\n  {KEY}: 2\n---\n{{{{{KEY}}}}}\n"
+    (folder / "SKILL.md").write_text(text, encoding="utf-8")
+
+    listed = await client.call("skill:list", {"projectId": project})
+    checked = await client.call("skill:validate", {"content": text})
+    (skill_id,) = [item["id"] for item in listed["items"] if "REDACTED" in item["id"]]
+    read = await client.call("skill:read", {"projectId": project, "skillId": skill_id})
+
+    assert KEY not in str(listed) + str(checked)
+    assert read["skill"]["id"] == skill_id
+
+
+async def test_a_project_is_listed_without_the_secret_in_its_name(
+    client: Client, tmp_path: Path
+) -> None:
+    (tmp_path / "novel").mkdir()
+    created = await client.call("project:create", {"rootPath": str(tmp_path / "novel"), "name": f"a {KEY}"})
+
+    listed = await client.call("project:list")
+
+    assert created["name"] == "a ***REDACTED***"
+    assert KEY not in str(listed)

@@ -270,3 +270,21 @@ def test_every_code_travels_with_its_number_and_both_languages(code: ErrorCode) 
 )
 def test_the_id_of_a_skipped_message_is_found_at_its_end_too(tail: bytes, known: Any) -> None:
     assert recover_id(b'{"method":"x","params":{"t":"aaaa', tail) == known
+
+
+def test_an_error_repeats_no_secret_that_a_client_sent() -> None:
+    """Paths stay: an owner's error must name the folder that it is about."""
+    key = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
+    error = DaemonError(
+        ErrorCode.INVALID_ARGUMENT,
+        f"There is no {key} in /home/mei/novel.",
+        field=key,
+        known=[key, "a"],
+        **{"by": {key: 1}},
+    )
+
+    spelled = error_object(error)
+
+    assert key not in str(spelled)
+    assert spelled["message"] == "There is no ***REDACTED*** in /home/mei/novel."
+    assert spelled["data"]["details"]["known"] == ["***REDACTED***", "a"]
