@@ -1,7 +1,8 @@
 """How long redaction takes beside counting the same text's tokens, and how well it does.
 
 How well is measured on ../shared/redaction/examples.jsonl, or on the file after `--score`, which
-then is all that is measured.
+then is all that is measured; and on the held-out forms and texts of tests/redaction, which nobody
+looks at when a rule is written.
 """
 
 import base64
@@ -13,16 +14,27 @@ from time import process_time
 from benchmarks.novel import chinese, english, origin
 from creonowd.redaction import redact
 from creonowd.tokens.tables import load_encoding, packaged_tables
-from testing.redaction_examples import SHARED, read_examples, score
+from testing.redaction_examples import (
+    SETS,
+    SHARED,
+    harms,
+    leaks,
+    read_examples,
+    read_forms,
+    read_harmless,
+    score,
+)
 
 SIZE = 300_000
 ROUNDS = 5
+PARAGRAPHS = 800
 
 ADVERSARIAL = (
     "eyJ", "eyJaaaaaaaa.", "sk-", "AKIA", "ghp_", "password", "password=", "password: ", "token=token=",
     "key=", "密码：", "C:\\", "C:\\a\\", "/home/", "/home/a ", "file:///a ", "://a:b", "cookie: a=b;",
     "-----BEGIN PRIVATE KEY-----", "\\u94a5", "a\u200b", ".aaaaaa.", "sk-aB3xZ9kQ2mN7pL4rT8vW ",
-    "password=Xy9k3Qz8\n", "C:\\Users\\li\\a.md ",
+    "password=Xy9k3Qz8\n", "C:\\Users\\li\\a.md ", "mnemonic: ", "a:b1@a.bc ", "Bo: password?\nMei: Xy9k3Qz8\n",
+    "| a | password |\n|---|---|\n| b | Xy9k3Qz8 |\n", "sk-aB3xZ9kQ2mN7pL4rT8vW\naB3xZ9kQ2mN7pL4rT8vW\n",
 )  # fmt: skip
 
 
@@ -35,6 +47,8 @@ def main(argv: list[str]) -> None:
     if SHARED.is_file():
         print()
         print_scores(SHARED)
+    print()
+    print_held_out()
 
 
 def print_scores(path: Path) -> None:
@@ -51,6 +65,26 @@ def print_scores(path: Path) -> None:
         for what in ("survived", "harmed", "changed"):
             if getattr(result, what):
                 print(f"\n{what}: {', '.join(getattr(result, what))}")
+
+
+def print_held_out() -> None:
+    """Print what the held-out forms leak and which held-out texts, and prose, are changed."""
+    forms = read_forms(SETS / "held_out_forms.txt")
+    kept = [form for form in forms if harms([form])]
+    harmless = [*read_harmless(SETS / "held_out_harmless.txt"), *paragraphs()]
+    changed = [text for text in harmless if redact(text).text != text]
+    gone = 1 - len(leaks(forms)) / len(forms)
+    print("| held out | number | gone | text around a secret changed | texts changed |")
+    print("|---|---|---|---|---|")
+    print(f"| forms of secrets | {len(forms)} | {gone:.1%} | {len(kept) / len(forms):.1%} | – |")
+    print(f"| texts without | {len(harmless)} | – | – | {len(changed) / len(harmless):.2%} |")
+
+
+def paragraphs() -> list[str]:
+    """Return paragraphs of both novels, from all over them."""
+    both = (chinese().split("\n"), english().split("\n\n"))
+    long = [[text for text in novel if len(text) > 40] for novel in both]
+    return [text for novel in long for text in novel[:: max(1, len(novel) // PARAGRAPHS)]]
 
 
 def print_times() -> None:

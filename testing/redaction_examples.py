@@ -152,3 +152,8 @@ def leaks(forms: Iterable[Form], redactor: Redact = _redact) -> list[str]:
     return [
         form.id for form in forms if any(secret in redactor(form.text) for secret in form.secrets)
     ]
+
+
+def harms(forms: Iterable[Form], redactor: Redact = _redact) -> list[str]:
+    """List the forms of which more than the secret is gone."""
+    return [form.id for form in forms if not all(kept in redactor(form.text) for kept in form.kept)]

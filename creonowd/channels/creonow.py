@@ -274,7 +274,9 @@ async def start_watching(session: Session, params: ProjectId) -> Watching:
     peer, watcher = session.peer, session.watcher
     if watcher.register(peer.id):
         peer.when_closed(lambda: watcher.drop(peer.id))
-    if await watcher.subscribe(project, peer.id, partial(_notify, peer, session.redactor), client=True):
+    if await watcher.subscribe(
+        project, peer.id, partial(_notify, peer, session.redactor), client=True
+    ):
         log.info("context_watch_started", project_id=project.project_id, peer=peer.id)
     if not peer.connected:
         watcher.drop(peer.id)

@@ -123,7 +123,11 @@ async def list_skills(session: Session, params: ProjectId) -> ViewerSkills:
     entries = await session.skills.entries(project)
     return ViewerSkills(
         items=[
-            ViewerSkill(id=session.redactor.redact_name(one.id), name=_redact(session.redactor, one.name), valid=not one.faults)
+            ViewerSkill(
+                id=session.redactor.redact_name(one.id),
+                name=_redact(session.redactor, one.name),
+                valid=not one.faults,
+            )
             for one in entries
         ]
     )

@@ -80,10 +80,11 @@ RULES = (
             "docker login",
             "podman login",
             "mongo",
+            "ssh-keygen ",
         ),
         rf"(?:sshpass[ ]{{1,4}}-p[ ]?|redis-cli (?:[^\n;|&]{{0,80}}? )?-a[ ]|(?:un)?zip (?:[^\n;|&]{{0,80}}? )?-P[ ]"
         rf"|7za? (?:[^\n;|&]{{0,80}}? )?-p|(?:mysql\w{{0,8}}|mariadb\w{{0,8}}) (?:[^\n;|&]{{0,80}}? )?-p"
-        rf"|(?:docker|podman) login (?:[^\n;|&]{{0,80}}? )?-p[ ]|mongo\w{{0,8}} (?:[^\n;|&]{{0,80}}? )?-p[ ]){_ARGUMENT}",
+        rf"|(?:docker|podman) login (?:[^\n;|&]{{0,80}}? )?-p[ ]|ssh-keygen (?:[^\n;|&]{{0,80}}? )?-N[ ]|mongo\w{{0,8}} (?:[^\n;|&]{{0,80}}? )?-p[ ]){_ARGUMENT}",
         _plain_argument,
     ),
     RedactionRule(

@@ -194,7 +194,7 @@ _BEFORE_ADDRESS = frozenset(
 )
 _TO_PHRASE = re.compile(
     r"(?:[^A-Za-z0-9\r\n\u4e00-\u9fff]{1,4}|s\b|(?:is|are|was|words?|list|below|follows|backup|phrase|seed|wallet|recovery)\b"
-    r"|如下|是|为|[(（][^()（）\n]{0,24}[)）]){0,8}\s{0,6}[\"'“「]?"
+    r"|(?<=[ ])for (?:the |my |our |his |her |)[a-z]{2,16}(?=[ :])|如下|是|为|[(（][^()（）\n]{0,24}[)）]){0,8}\s{0,6}[\"'“「]?"
 )
 _NEXT_WORD = r"(?:[ \t,]{1,3}|[ \t]{0,4}\r?\n[ \t>*-]{0,6})"
 _NUMBER = r"(?:[0-9]{1,2}[.):]?[ \t]{1,2})"

@@ -29,7 +29,9 @@ MOST_EMPTY_ROWS = 64
 MOST_COLUMNS = 64
 
 _NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
-_NAMES = ("password", "passwd", "pwd", "passphrase", "passcode", "token", "secret", "key", "pass")
+_NAMES = (
+    "password", "passwd", "pwd", "passphrase", "passcode", "passwort", "token", "secret", "key", "pass",
+)  # fmt: skip
 _COMMON_HAN = (
     "密码", "密碼", "口令", "密钥", "令牌", "私钥", "授权码", "パスワード", "秘密鍵", "비밀번호", "암호",
 )  # fmt: skip
@@ -47,7 +49,8 @@ def _followed(names: Sequence[str], endings: Sequence[str]) -> tuple[str, ...]:
 _LINE = r"[ \t]{0,8}\r?\n"
 _VALUE_BELOW = (
     r"(?:[ \t]?[(（][^()（）\n]{0,24}[)）]|[ \t]\[[^\[\]\n]{0,24}\]|)[*_`]{0,3}"
-    r"(?:[ \t]?(?:is|are|as)?[ \t]?(?:below|follows)|如下|在下面|见下)?[.:：。]{0,1}[*_`]{0,3}"
+    r"(?:[ \t](?:for|of)(?:[ \t][\w@.'’-]{1,24}){1,4}|)"
+    r"(?:[ \t]?(?:is|are|as)?[ \t]?(?:below|follows)|[ \t]is(?=:)|如下|在下面|见下)?[.:：。]{0,1}[*_`]{0,3}"
     rf"{_LINE}(?:[-=]{{3,60}}{_LINE})?(?:{_LINE}){{0,2}}(?:[ \t]{{0,8}}(?:```|~~~)[a-z]{{0,12}}{_LINE})?"
     r"[ \t]{0,12}(?:(?:[-*+>•]|[0-9]{1,2}[.)])[ \t]{1,4})?(?P<marks>[*_`\"']{0,3})(?P<value>[!-~]{4,128}+)"
     r"[ \t]{0,8}(?=\r?\n|\Z)"
@@ -272,7 +275,9 @@ RULES = (
     RedactionRule(
         "secret_below_label",
         (
-            *_followed(_NAMES, (*_BEFORE_VALUE_BELOW, " (", " is below", " follows")),
+            *_followed(
+                _NAMES, (*_BEFORE_VALUE_BELOW, " (", " for ", " is:", " is below", " follows")
+            ),
             *_followed(("passwords", "tokens", "secrets", "keys"), _BEFORE_VALUE_BELOW),
             *_followed(_COMMON_HAN, (*_BEFORE_VALUE_BELOW, "：\n", "：\r", "（", "如下", "在下面")),
         ),

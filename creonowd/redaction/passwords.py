@@ -41,13 +41,13 @@ _SPACE = r"[ \t\u3000]"
 _CLOSE = r"[*_`\"”」』】\\\]'’]{0,6}+"
 _ASIDE = rf"(?:[ \t]?[(（][^()（）\n]{{0,24}}[)）]|[ \t]\[[^\[\]\n]{{0,24}}\]|)+{_CLOSE}"
 _ASSIGN = rf"{_SPACE}{{0,16}}(?:={{1,3}}>?|:=?(?!//)|：|＝|->|→)(?:\*\*|__|){_SPACE}{{0,16}}"
-_CLAUSE = r"(?P<clause>[ \t](?:for|of|to|für|do|da|de|del|du)(?:[ \t][\w@.'’-]{1,40}){1,4}?|)"
+_CLAUSE = r"(?P<clause>[ \t](?:for|of|to|für|do|da|de|del|du)(?:[ \t][\w@.'’-]{1,40}){1,4}?)?"
 _IS = (
     r"(?:['’]s|[ \t](?:is|was|ist|lautet|est|es|é|has been|used to be)(?:[ \t](?:now|still|set to|changed to|reset to))?"
     r"|[ \t](?:re)?set to|[ \t]changed to)[ \t]?[:：]?[ \t]{0,4}"
 )
 _HAN_IS = (
-    r"(?:就是|还是|還是|是|(?:已经?|被)?(?:重置|更新|修改|变更|變更|更改|设置|設置|設定|[设設改换換变變])"
+    r"[我你他她]?(?:就是|还是|還是|是|(?:已经?|被)?(?:重置|更新|修改|变更|變更|更改|设置|設置|設定|[设設改换換变變])"
     r"(?:成了?|为了?|為)|叫做?|写的是|为|爲|為|は|が|는|은|가|이|를)[ \t]{0,2}[:：]?[ \t]{0,2}"
 )
 _VALUE = (
@@ -58,7 +58,7 @@ _VALUE = (
 _WORDS_AFTER = re.compile(r"((?:[ ][A-Za-z0-9][A-Za-z0-9'’.]{0,19}){1,7})[ \t]*(?=\r?\n|\Z)")
 _ENDS = re.compile(
     r"[\"'`*]{0,3}(?:[ \t]{0,4}(?:\r?\n|\Z)|[ \t]{2}|[,，。；;)）】」』”|&<、]|[.!](?:\s|\Z)"
-    r"|[ \t]+(?:[#/(（<|]|//|[A-Za-z]{2,16}[:：=]|https?:|[^\x00-\x7f])|[^\x00-\x7f])"
+    r"|[ \t]+(?:[#/(（<|;]|//|[A-Za-z]{2,16}[:：=]|https?:|[^\x00-\x7f])|[^\x00-\x7f])"
 )
 _COUNTS = re.compile(
     r"[ ]?(?:[-–~至到][ ]?\d|[位个個字次元年月日号號章层層分秒天%]|文字|桁|자리|자\b|characters|chars|digits|letters"
@@ -67,6 +67,8 @@ _COUNTS = re.compile(
 _DOUBT = re.compile(r"[\"'”’」』]?[ ]?(?:吗|么|嗎|[?？]|か[？?。]|인가|이냐)")
 _LABEL_ALONE = re.compile(r"[\s#*>\-`\"'{\[(\w.$]{0,60}\Z")
 _CALL = re.compile(r"[(]|\b(?:def|const|let|var|return|if|self)\b")
+_NEXT_SETTING = re.compile(r";[A-Za-z][A-Za-z ]{1,24}=")
+_NEXT_FLAG = re.compile(r"[\"']?(?:[ \t]+-|[ \t]*(?:[\r\n]|\Z))")
 _PLAIN_WORD_BEFORE = re.compile(r"[a-z] \Z")
 _MEASURE = re.compile(r"[0-9]+(?:[./:][0-9]+)?[A-Za-z%]{0,2}\Z")
 _CREDENTIALS = re.compile(
@@ -131,7 +133,7 @@ def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:
     elif match["prose"] is not None:
         taken = _is_told(match, value, last)
     else:
-        taken = not match["clause"] and _stands_apart(match, kind, value, head)
+        taken = _stands_apart(match, kind, value, head)
     return ((first, last),) if taken else NOTHING
 
 
@@ -158,6 +160,8 @@ def _is_assigned(match: "re.Match[str]", kind: str, value: str, head: str) -> bo
     """Return whether what stands behind `password:` is a password, however plain."""
     if len(value) < 3 or not is_plain_value(value):
         return False
+    if match["assign"].startswith(",") and not match["name"].isupper():
+        return False
     if kind == "quoted":
         return _is_quoted_value(value, phrase="phrase" in match["name"].lower())
     text, last = match.string, match.start(kind) + len(value)
@@ -165,14 +169,16 @@ def _is_assigned(match: "re.Match[str]", kind: str, value: str, head: str) -> bo
         return len(value) <= 20 and not _COUNTS.match(text, last)
     if has_sign(value) and len(value) >= 6:
         return True
-    in_shell = match["name"].isupper() and match["assign"] == "="
+    in_shell = match["assign"] == "=" and (match["name"].isupper() or _is_flag(head))
     is_alone = in_shell or _ENDS.match(text, last) is not None
     return is_alone and (has_digit_and_letter(value) or _is_word(text, value, last, head))
 
 
 def _is_word(text: str, value: str, last: int, head: str) -> bool:
     """Return whether a word is no part of code or of a sentence."""
-    if _CALL.search(head) or text[last : last + 1] in {";", "("} or names_a_secret(value):
+    if _CALL.search(head) or names_a_secret(value):
+        return False
+    if text[last : last + 1] in {";", "("} and not _NEXT_SETTING.match(text, last):
         return False
     return FUNCTION_WORDS.isdisjoint(re.split("[-_.]", value.lower()))
 
@@ -219,6 +225,8 @@ def _stands_apart(match: "re.Match[str]", kind: str, value: str, head: str) -> b
         return True
     if head.lower().endswith("require"):
         return not names_a_secret(value)
+    if _is_flag(head) and not names_a_secret(value):
+        return _NEXT_FLAG.match(match.string, last) is not None
     beside_user = _CREDENTIALS.search(head.rstrip(", ") + " ") is not None
     return (
         (beside_user or (kind == "quoted" and match["name"].isupper()))
@@ -226,6 +234,11 @@ def _stands_apart(match: "re.Match[str]", kind: str, value: str, head: str) -> b
         and value.lower() not in FUNCTION_WORDS
         and _ENDS.match(match.string, match.end() if kind == "quoted" else last) is not None
     )
+
+
+def _is_flag(head: str) -> bool:
+    """Return whether the name that ends here is a flag such as `--password`."""
+    return _joined(head).startswith("--")
 
 
 def _changed(match: "re.Match[str] | None") -> Sequence[MatchSpan]:
@@ -357,7 +370,8 @@ RULES = (
         "labelled_password",
         ENGLISH_LABELS,
         rf"(?i){_ENGLISH_NAME}(?:(?P<from>(?=[\w \t'’]{{0,24}}[ \t]from[ \t]))"
-        rf"|{_ASIDE}{_CLAUSE}(?>(?P<assign>{_ASSIGN})|(?P<prose>{_IS})|[ \t]{{1,8}}(?:[057][ \t])?){_VALUE})",
+        rf"|{_ASIDE}{_CLAUSE}(?>(?P<assign>{_ASSIGN}|(?<=[\"']),[ \t]{{0,2}}(?=[\"']))|(?P<prose>{_IS})"
+        rf"|(?(clause)(?!)|[ \t]{{1,8}}(?:[-–—]{{1,2}}[ \t]{{1,4}}|[057][ \t])?)){_VALUE})",
         _english,
         bounded=False,
         swallows=False,

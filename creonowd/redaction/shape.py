@@ -29,7 +29,7 @@ FUNCTION_WORDS = word_set(
     "were be been has have had do does not no never nobody none i you he she it we they my your his her "
     "its our their what which who where when why how there here see ask must should can could will would "
     "please enter choose pick use used set get try send sent keep write read look call contact about "
-    "only just same any some all each every than then too very so forgot forgotten new old"
+    "only just same any some all each every than then too very so forgot forgotten"
 )
 """Words of sentences; where one stands, a password does not."""
 

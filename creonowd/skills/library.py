@@ -16,10 +16,10 @@ import structlog
 from anyio import to_thread
 from msgspec.structs import replace
 
-from creonowd.redaction import PLACEHOLDER, Redactor
 from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode, Wording, disk_errors
 from creonowd.model import Model
+from creonowd.redaction import PLACEHOLDER, Redactor
 from creonowd.skills.skill import MAX_BYTES, Skill, invalid_skill, parse
 from creonowd.storage.atomic import PRIVATE, SHARED
 from creonowd.storage.file_cache import FileCache

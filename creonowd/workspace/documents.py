@@ -214,11 +214,11 @@ def spell_out(root: Path, document_id: str) -> str:
     """Return the document whose name was listed with its secret hidden; the id itself if none."""
     folder = root
     for part in document_id.split("/"):
+        names: list[str] = []
         if PLACEHOLDER in part and folder.is_dir() and not folder.is_symlink():
             names = sorted(entry.name for entry in folder.iterdir())
-            part = next((name for name in names if _REDACTOR.hide_secrets(name) == part), part)
-        folder /= part
-    return folder.relative_to(root).as_posix()
+        folder /= next((name for name in names if _REDACTOR.hide_secrets(name) == part), part)
+    return folder.relative_to(root).as_posix() if folder.is_relative_to(root) else document_id
 
 
 async def _make_buffer(make: Callable[[], Buffer], *, quick: bool) -> Buffer:

@@ -696,7 +696,11 @@ export interface DiscardRun {
   runId: string;
 }
 
-/** Every text document of a project, sorted by path. */
+/**
+ * Every text document of a project, sorted by path.
+ *
+ * A secret in a name is hidden; the document is read by the name as it is listed.
+ */
 export interface DocumentList {
   items: Array<ListedDocument>;
 }

@@ -266,7 +266,12 @@ async def test_a_secret_in_a_name_is_not_listed_and_the_document_is_still_found(
     (name,) = [item["documentId"] for item in listed["items"]]
     again = await client.call(
         "context:assemble",
-        {"projectId": project, "documentId": name, "cursorPosition": 4, "skillId": "builtin:continue"},
+        {
+            "projectId": project,
+            "documentId": name,
+            "cursorPosition": 4,
+            "skillId": "builtin:continue",
+        },
     )
 
     assert name == "***REDACTED***/notes ***REDACTED***.md"

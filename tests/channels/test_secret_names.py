@@ -61,11 +61,13 @@ async def answer(client: Client, method: str, params: dict[str, Any]) -> str:
 
 
 async def test_no_reply_and_no_error_shows_a_secret_of_a_name(client: Client, project: str) -> None:
-    calls = [*((method, {}) for method in ("project:list", "viewer:projects", *LISTS)), *CALLS]
+    lists: list[tuple[str, dict[str, Any]]] = [
+        (method, {}) for method in ("project:list", "viewer:projects", *LISTS)
+    ]
 
     shown = [
         method
-        for method, params in calls
+        for method, params in (*lists, *CALLS)
         if KEY in await answer(client, method, {"projectId": project} | params)
     ]
 

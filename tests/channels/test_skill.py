@@ -199,7 +199,9 @@ async def test_a_project_is_listed_without_the_secret_in_its_name(
     client: Client, tmp_path: Path
 ) -> None:
     (tmp_path / "novel").mkdir()
-    created = await client.call("project:create", {"rootPath": str(tmp_path / "novel"), "name": f"a {KEY}"})
+    created = await client.call(
+        "project:create", {"rootPath": str(tmp_path / "novel"), "name": f"a {KEY}"}
+    )
 
     listed = await client.call("project:list")
 

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from creonowd.redaction import redact
-from testing.redaction_examples import SETS, leaks, read_forms, read_harmless
+from testing.redaction_examples import SETS, harms, leaks, read_forms, read_harmless
 
 FORMS = read_forms(SETS / "secret_forms.txt")
 HARMLESS = read_harmless(SETS / "harmless_forms.txt")
@@ -25,11 +25,7 @@ def test_of_every_kind_of_form_the_secret_goes(kind: str) -> None:
 
 
 def test_what_stands_around_a_secret_stays() -> None:
-    harmed = [
-        form.id for form in FORMS if not all(kept in redact(form.text).text for kept in form.kept)
-    ]
-
-    assert harmed == []
+    assert harms(FORMS) == []
 
 
 DISGUISES: dict[str, Callable[[str], str]] = {
@@ -60,3 +56,14 @@ def test_no_form_is_changed_by_a_second_pass() -> None:
     texts = [redact(form.text).text for form in FORMS]
 
     assert [text for text in texts if redact(text).text != text] == []
+
+
+def test_of_forms_that_no_rule_was_written_for_nearly_all_go() -> None:
+    """Only the share is looked at: what passes here is no example for a rule."""
+    forms = read_forms(SETS / "held_out_forms.txt")
+    texts = read_harmless(SETS / "held_out_harmless.txt")
+
+    changed = [text for text in texts if redact(text).text != text]
+
+    assert len(leaks(forms)) <= 0.05 * len(forms)
+    assert len(changed) <= 0.015 * len(texts)

@@ -280,7 +280,7 @@ def test_an_error_repeats_no_secret_that_a_client_sent() -> None:
         f"There is no {key} in /home/mei/novel.",
         field=key,
         known=[key, "a"],
-        **{"by": {key: 1}},
+        by={key: 1},
     )
 
     spelled = error_object(error)
