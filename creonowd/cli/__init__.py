@@ -41,15 +41,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         return arguments.run(arguments)
     except DaemonError as error:
         chinese = console_language() is Language.CHINESE
-        sys.stderr.write(f"creonowd: {error.wording.text(chinese=chinese)} [{error.code}]\n")
+        _complain(f"{error.wording.text(chinese=chinese)} [{error.code}]")
         return 1
     except BrokenPipeError:
         return 1
     except OSError as error:
-        sys.stderr.write(f"creonowd: {error}\n")
+        _complain(f"{error}")
         return 1
     except KeyboardInterrupt:
         return 130
+
+
+def _complain(message: str) -> None:
+    from creonowd.cli.client import harmless, write
+
+    write(f"creonowd: {harmless(message)}\n", sys.stderr)
 
 
 def parser(chosen: str) -> argparse.ArgumentParser:

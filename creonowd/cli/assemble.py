@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from creonowd.cli.client import Client, connect, show, write
+from creonowd.cli.client import Client, connect, harmless, show, write
 from creonowd.context.fragment import Layer
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.model import Model
@@ -82,11 +82,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         show(result)
     elif arguments.prompt:
-        write(result["prompt"])
+        # A program gets the very prompt; a terminal must not obey it.
+        write(result["prompt"], painted=not sys.stdout.isatty())
     elif arguments.diff:
         write(differences(before, result, chinese=chinese))
     else:
-        write(view(result, budget, colour=sys.stdout.isatty(), chinese=chinese))
+        colour = sys.stdout.isatty()
+        shown = view(harmless(result), budget, colour=colour, chinese=chinese)
+        write(shown, painted=True)
     return 0
 
 

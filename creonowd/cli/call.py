@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from creonowd.cli.client import Client, connect, show
+from creonowd.cli.client import Client, connect, show, write
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.settings import user_data_dir
 from creonowd.text import well_formed_json
@@ -37,9 +37,10 @@ def run(arguments: argparse.Namespace) -> int:
     try:
         payload = _payload(text.removeprefix(codecs.BOM_UTF8).strip() or b"{}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        sys.stderr.write(
+        write(
             f"creonowd: The payload is not JSON: {error}. "
-            "Put it between quotes for the shell, or give - and pipe it in.\n"
+            "Put it between quotes for the shell, or give - and pipe it in.\n",
+            sys.stderr,
         )
         return 2
     try:

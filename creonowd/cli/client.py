@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import re
 import socket
 import subprocess
 import sys
@@ -21,6 +22,11 @@ from creonowd.settings import console_language, process_environment
 ANSWER_SECONDS = 60
 START_SECONDS = 10.0
 POLL_SECONDS = 0.02
+
+# Controls, and what turns the direction of a text: on a terminal they act or mislead.
+_TURNS = "\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069"
+_UNSEEN = re.compile(rf"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f{_TURNS}]|\r(?!\n)")
+_UNSEEN_OR_BREAK = re.compile(rf"[\x00-\x1f\x7f-\x9f{_TURNS}]")
 
 
 class Client:
@@ -106,8 +112,7 @@ def start_daemon(user_data: Path, stdout: int) -> "Generator[subprocess.Popen[by
                 process.stdin.close()
             if process.wait():
                 stderr.seek(0)
-                sys.stderr.buffer.write(stderr.read())
-                sys.stderr.flush()
+                write(stderr.read().decode("utf-8", "replace"), sys.stderr)
 
 
 def program() -> list[str]:
@@ -187,12 +192,35 @@ def show(value: Any, stream: TextIO | None = None) -> None:
     """Print a value as JSON: indented for a person, on one line for a program."""
     target = sys.stdout if stream is None else stream
     text = json.dumps(value, ensure_ascii=False, indent=2 if target.isatty() else None)
-    write(text + "\n", target)
+    # What JSON leaves as it is stands inside a text, where its own escape says the same.
+    write(_UNSEEN.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n", target)
 
 
-def write(text: str, stream: TextIO | None = None) -> None:
-    """Print text as UTF-8, whatever the terminal's own encoding is."""
+def write(text: str, stream: TextIO | None = None, *, painted: bool = False) -> None:
+    """Print text as UTF-8, whatever the terminal's own encoding is.
+
+    Nothing in it commands the terminal. With `painted` the colours in it are ours; then what came
+    from elsewhere went through `harmless`.
+    """
     target = sys.stdout if stream is None else stream
+    shown = text if painted else _UNSEEN.sub(_escape, text)
     target.flush()
-    target.buffer.write(text.encode("utf-8", "replace"))
+    target.buffer.write(shown.encode("utf-8", "replace"))
     target.flush()
+
+
+def harmless(value: Any) -> Any:
+    """Return a JSON value whose texts are one line each and command no terminal."""
+    if isinstance(value, str):
+        return _UNSEEN_OR_BREAK.sub(_escape, value)
+    if isinstance(value, list):
+        return [harmless(inner) for inner in cast("list[Any]", value)]
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value).items()
+        return {harmless(key): harmless(inner) for key, inner in fields}
+    return value
+
+
+def _escape(found: re.Match[str]) -> str:
+    number = ord(found[0])
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"

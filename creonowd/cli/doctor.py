@@ -21,7 +21,7 @@ from typing import Any
 import msgspec
 
 from creonowd import __version__, settings
-from creonowd.cli.client import connect, show, write
+from creonowd.cli.client import connect, harmless, show, write
 from creonowd.clock import make_clock
 from creonowd.context.story import DoubtKind
 from creonowd.context_files import record_store, store
@@ -113,7 +113,8 @@ def run(arguments: argparse.Namespace) -> int:
                     *_report_lines(findings, chinese=chinese, colour=colour),
                     *map(_setting_line, reports),
                 )
-            )
+            ),
+            painted=True,
         )
     return int(any(finding.state == BAD for finding in findings))
 
@@ -142,9 +143,9 @@ def _report_lines(findings: list[Finding], *, chinese: bool, colour: bool) -> It
 
 
 def _finding_line(finding: Finding, *, chinese: bool, colour: bool) -> str:
-    shown = finding.shown(chinese=chinese)
+    shown = harmless(finding.shown(chinese=chinese))
     remedy = f"\n    → {shown['remedy']}" if shown["remedy"] else ""
-    return f"{_sign(finding.state, colour=colour)} {finding.part}: {shown['found']}{remedy}\n"
+    return f"{_sign(finding.state, colour=colour)} {harmless(finding.part)}: {shown['found']}{remedy}\n"
 
 
 def _sign(state: str, *, colour: bool) -> str:
@@ -157,7 +158,8 @@ _FINE = Wording("{} parts are fine: {}", "{} 项正常：{}")
 
 
 def _setting_line(report: settings.SettingReport) -> str:
-    return f"  {report.name} = {report.value} ({report.origin})  {report.description}\n"
+    value = harmless(f"{report.value}")
+    return f"  {report.name} = {value} ({report.origin})  {report.description}\n"
 
 
 def _setting_reports(user_data: Path) -> list[settings.SettingReport]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from creonowd.cli.client import show, write
+from creonowd.cli.client import harmless, show, write
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.skills.library import FILE, slug_of
@@ -84,9 +84,10 @@ def _lint(path: Path) -> LintResult:
 
 
 def _lines(result: LintResult) -> Iterator[str]:
+    path = harmless(result.path)
     if not result.faults:
-        yield f"{result.path}: ok\n"
+        yield f"{path}: ok\n"
     for fault in result.faults:
         line = "" if fault.line is None else f"{fault.line}:"
-        key = f" {fault.key}:" if fault.key else ""
-        yield f"{result.path}:{line}{key} {fault.message}\n"
+        key = f" {harmless(fault.key)}:" if fault.key else ""
+        yield f"{path}:{line}{key} {harmless(fault.message)}\n"
