@@ -60,8 +60,13 @@ def export(
     stop: StopSignal,
     report: ReportProgress,
     rounds: bytes | None = None,
+    *,
+    check_target: Callable[[], None] = lambda: None,
 ) -> ExportResult:
-    """Pack every file that is there, the recipes of those that are not, and the rounds."""
+    """Pack every file that is there, the recipes of those that are not, and the rounds.
+
+    `check_target` refuses what may not be replaced; it is asked last, just before that.
+    """
     records = conversation.records()
     with disk_errors("the archive"), conversation.hold(record.id for record in records):
         temporary, descriptor = atomic.create_temporary(path.parent, 0o600)
@@ -72,6 +77,7 @@ def export(
                 os.fsync(file.fileno())
                 size = os.fstat(file.fileno()).st_size
             stop.check()
+            check_target()
             atomic.move(temporary, path)
             atomic.sync_folder(path.parent)
         finally:
@@ -99,6 +105,7 @@ class _Packer:
         self._stop = stop
         self._report = report
         self._progress = ArchiveProgress(0, 0, 0, 0)
+        self._size = self._compressed = 0
 
     def pack(self, records: Sequence[Record], rounds: bytes | None) -> int:
         """Write every file, then the manifest of what was really written; return how many files."""
@@ -111,14 +118,28 @@ class _Packer:
             items=tuple(filter(None, map(self._pack_file, records))),
         )
         last = max((record.created_at for record in records), default=0)
-        self._archive.writestr(self._entry(MANIFEST, last, ZIP_DEFLATED), encode_manifest(manifest))
+        self._pack_bytes(MANIFEST, last, encode_manifest(manifest))
         if rounds is not None:
-            dense = is_too_dense(len(rounds), 0) and is_too_dense(
-                len(rounds), len(zlib.compress(rounds))
-            )
-            entry = self._entry(ROUNDS, last, ZIP_STORED if dense else ZIP_DEFLATED)
-            self._archive.writestr(entry, rounds)
+            self._pack_bytes(ROUNDS, last, rounds)
         return self._progress.files
+
+    def _pack_bytes(self, name: str, time_ms: int, data: bytes) -> None:
+        dense = self._is_suspect(len(data), 0) and self._is_suspect(
+            len(data), len(zlib.compress(data))
+        )
+        entry = self._entry(name, time_ms, ZIP_STORED if dense else ZIP_DEFLATED)
+        self._archive.writestr(entry, data)
+        self._count(entry)
+
+    def _count(self, entry: ZipInfo) -> None:
+        self._size += entry.file_size
+        self._compressed += entry.compress_size
+
+    def _is_suspect(self, size: int, compressed: int) -> bool:
+        """Return whether our own import would take one more entry, or all with it, for a bomb."""
+        return is_too_dense(size, compressed) or is_too_dense(
+            self._size + size, self._compressed + compressed
+        )
 
     def _pack_file(self, record: Record) -> Record | None:
         """Return the record as it is packed; None if an eager file is gone."""
@@ -145,24 +166,25 @@ class _Packer:
                 packed.write(chunk)
                 size += len(chunk)
                 self._report(self._progress._replace(bytes=self._progress.bytes + size))
+        self._count(entry)
         return counter.stats()
 
     def _would_be_too_dense(self, file: OpenFile) -> bool:
-        """Return whether our own import would take a file for a bomb if it was deflated.
+        """Return whether our own import would refuse the archive if a file was deflated.
 
         Deflates only until enough bytes came out: of ordinary text, the first tenth at most.
         """
         size = file.size
-        if not is_too_dense(size, 0):
+        if not self._is_suspect(size, 0):
             return False
         deflate = zlib.compressobj(zlib.Z_DEFAULT_COMPRESSION, zlib.DEFLATED, -zlib.MAX_WBITS)
         compressed = 0
         for chunk in file.chunks(BLOCK):
             self._stop.check()
             compressed += len(deflate.compress(chunk))
-            if not is_too_dense(size, compressed):
+            if not self._is_suspect(size, compressed):
                 return False
-        return is_too_dense(size, compressed + len(deflate.flush()))
+        return self._is_suspect(size, compressed + len(deflate.flush()))
 
     def _entry(self, path: str, time_ms: int, method: int) -> ZipInfo:
         moment = time.gmtime(time_ms // 1000)[:6]

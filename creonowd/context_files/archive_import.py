@@ -125,6 +125,15 @@ def import_archive(
     return ImportResult(conversation, [r for r in conversation.records() if r.id in ids])
 
 
+def is_archive(path: Path, max_bytes: int) -> bool:
+    """Return whether a file is an archive that a daemon wrote, as far as its names can say."""
+    try:
+        with _open_archive(path, max_bytes) as (archive, size):
+            return _check_layout(archive.infolist(), size, max_bytes).manifest is not None
+    except DaemonError:
+        return False
+
+
 def conversation_in(path: Path, max_bytes: int) -> str:
     """Return the id of the conversation that an archive holds."""
     with _open_archive(path, max_bytes) as (archive, size):
@@ -231,7 +240,9 @@ def _check_sizes(entries: Sequence[ZipInfo], archive_bytes: int, max_bytes: int)
         raise invalid_archive("too_large", f"The archive unpacks to more than {max_bytes} bytes.")
     # Entries that share their bytes claim together more than the file has.
     overlapping = sum(entry.compress_size for entry in entries) > archive_bytes
-    if overlapping or any(is_too_dense(entry.file_size, entry.compress_size) for entry in entries):
+    total = (sum(e.file_size for e in entries), sum(e.compress_size for e in entries))
+    sizes = ((entry.file_size, entry.compress_size) for entry in entries)
+    if overlapping or any(is_too_dense(*size) for size in (total, *sizes)):
         raise invalid_archive("bomb", "The archive unpacks to far more than it can honestly hold.")
 
 

@@ -1,6 +1,8 @@
 """Requests to export and import a conversation: in a thread, with progress, until cancelled."""
 
+import os
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,6 +12,7 @@ from creonowd.clock import Clock
 from creonowd.context_files.files import ContextFiles, ConversationKey
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.requests import report_progress
+from creonowd.storage.safe_folder import problem_with_name
 from creonowd.threads import in_thread
 
 if TYPE_CHECKING:
@@ -23,7 +26,7 @@ _SECONDS_BETWEEN_REPORTS = 0.1
 async def export_conversation(
     files: ContextFiles, conversation: ConversationKey, path: str, rounds: bytes | None
 ) -> "ExportResult":
-    """Pack a conversation into an archive at an absolute path, replacing what may be there."""
+    """Pack a conversation into an archive at an absolute path, replacing only one of ours."""
     from creonowd.context_files import archive_export
 
     target = _absolute(path)
@@ -32,9 +35,14 @@ async def export_conversation(
         raise DaemonError(
             ErrorCode.NOT_FOUND, "There is no such conversation.", field="conversationId"
         )
-    await files.run(_check_folder, target)
+    check_target = partial(_check_target, target, files.settings.context_import_max_bytes)
+    await files.run(check_target)
     report = _reporter(files.store.clock)
-    return await in_thread(lambda stop: archive_export.export(folder, target, stop, report, rounds))
+    return await in_thread(
+        lambda stop: archive_export.export(
+            folder, target, stop, report, rounds, check_target=check_target
+        )
+    )
 
 
 async def conversation_in(files: ContextFiles, path: str) -> str:
@@ -71,20 +79,45 @@ async def import_conversation(
 
 
 def _absolute(path: str) -> Path:
-    if "\0" not in path and (absolute := Path(path)).is_absolute():
-        return absolute
-    raise DaemonError(ErrorCode.INVALID_ARGUMENT, "path must be an absolute path.", field="path")
+    if "\0" in path or not (absolute := Path(path)).is_absolute():
+        raise _invalid_target("relative", "path must be an absolute path.")
+    problem = problem_with_name(absolute.name) if absolute.name else "length"
+    if problem is not None or not _has_status(absolute):
+        raise _invalid_target(problem or "length", "path is not one that every system can have.")
+    return absolute
 
 
-def _check_folder(path: Path) -> None:
+def _has_status(path: Path) -> bool:
+    """Return whether the system can look for a path, be there something or not."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError, PermissionError):
+        return True
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _check_target(path: Path, max_bytes: int) -> None:
+    """Refuse to write an archive over anything but an archive of ours."""
+    from creonowd.context_files import archive_import
+
     if path.is_dir():
-        raise DaemonError(
-            ErrorCode.INVALID_ARGUMENT, "path is a folder; name the archive.", field="path"
-        )
+        raise _invalid_target("folder", "path is a folder; name the archive.")
     if not path.parent.is_dir():
         raise DaemonError(
             ErrorCode.NOT_FOUND, "The folder of the archive does not exist.", field="path"
         )
+    if not os.path.lexists(path):
+        return
+    if path.is_symlink() or not archive_import.is_archive(path, max_bytes):
+        raise _invalid_target(
+            "not_an_archive", "path is a file that is no archive of ours; choose another name."
+        )
+
+
+def _invalid_target(reason: str, message: str) -> DaemonError:
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, message, field="path", reason=reason)
 
 
 def _reporter(clock: Clock) -> "ReportProgress":

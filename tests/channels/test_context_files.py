@@ -1035,3 +1035,32 @@ async def test_files_outlive_the_daemon(tmp_path: Path) -> None:
         page = await Chat(client, chat.key["projectId"]).call("context.read", id=ref_id)
 
     assert page["content"] == "durable"
+
+
+async def test_an_export_replaces_an_archive_of_ours_and_no_other_file(
+    chat: Chat, tmp_path: Path
+) -> None:
+    await chat.put("first")
+    archive, diary = tmp_path / "chat.zip", tmp_path / "diary.md"
+    diary.write_text("mine", encoding="utf-8")
+
+    await chat.call("context:files:export", path=str(archive))
+    await chat.call("context:files:export", path=str(archive))
+    refused = await chat.failure("context:files:export", path=str(diary))
+
+    assert (refused.code, refused.details["reason"]) == ("INVALID_ARGUMENT", "not_an_archive")
+    assert diary.read_text(encoding="utf-8") == "mine"
+    assert sorted(path.name for path in tmp_path.glob("*.*")) == ["chat.zip", "diary.md"]
+
+
+@pytest.mark.parametrize(
+    "name", ["a" * 300, "a\x1b[2J.zip", "a\n.zip", "con", "a.zip ", "...", "a" * 5000]
+)
+async def test_a_strange_name_for_an_archive_is_an_invalid_argument(
+    chat: Chat, tmp_path: Path, name: str
+) -> None:
+    await chat.put("first")
+
+    for channel in ("context:files:export", "context:files:import"):
+        refused = await chat.failure(channel, path=f"{tmp_path}/{name}")
+        assert refused.code == "INVALID_ARGUMENT"

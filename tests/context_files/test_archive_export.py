@@ -54,6 +54,19 @@ def test_our_own_export_is_never_taken_for_a_bomb(
     assert [content_of(arrived.conversation, one.id) for one in arrived.records] == contents
 
 
+def test_many_small_dense_files_of_ours_are_no_bomb(
+    conversation: ConversationFolder, elsewhere: Store, tmp_path: Path
+) -> None:
+    contents = [bytes([number]) * 900_000 for number in range(30)]
+    for content in contents:
+        conversation.put(new_file(), content)
+    export_to(conversation, tmp_path / "chat.zip")
+
+    arrived = import_from(elsewhere, tmp_path / "chat.zip")
+
+    assert [content_of(arrived.conversation, one.id) for one in arrived.records] == contents
+
+
 def test_an_ordinary_big_file_is_deflated(conversation: ConversationFolder, tmp_path: Path) -> None:
     conversation.put(new_file(), b"".join(b"line %d\n" % number for number in range(300_000)))
 

@@ -263,6 +263,15 @@ def test_a_bomb_by_ratio_is_refused(elsewhere: Store, tmp_path: Path) -> None:
     assert_refused(elsewhere, path, "bomb")
 
 
+def test_many_small_bombs_are_one_bomb(elsewhere: Store, tmp_path: Path) -> None:
+    path = tmp_path / "bombs.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for number in range(20):
+            archive.writestr(f"{PREFIX}artifacts/tool/{number}.txt", bytes(500_000))
+
+    assert_refused(elsewhere, path, "bomb")
+
+
 def test_a_bomb_by_size_is_refused(packed: Path, elsewhere: Store) -> None:
     assert_refused(elsewhere, packed, "too_large", RULES._replace(max_bytes=1000))
 
@@ -383,7 +392,7 @@ def test_recipes_too_heavy_for_memory_are_refused_unread(
     def swell_all(manifest: Any) -> None:
         heavy = manifest["items"].pop() | {"key": None}
         heavy["recipe"] = {"type": "json", "value": list(range(10_000))}
-        for number in range(200):
+        for number in range(20):
             path = f"catalog/tools/{number}.json"
             manifest["items"].append(heavy | {"id": f"ctx_{number:020d}", "path": path})
 
