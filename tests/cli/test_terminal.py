@@ -113,7 +113,7 @@ def test_an_assembly_is_shown_harmlessly() -> None:
         "tokenizerId": "t",
         "tokenizerExact": True,
         "trimEvidence": [entry],
-        "warnings": [f"SOURCE_WARNING: {HOSTILE}"],
+        "notices": [{"code": "SOURCE_WARNING", "message": HOSTILE}],
         "redactionEvidence": [{"matchCount": 1, "patternId": "p", "sourceRef": HOSTILE}],
         "stablePrefixUnchanged": True,
         "stablePrefixHash": "h",
@@ -121,7 +121,7 @@ def test_an_assembly_is_shown_harmlessly() -> None:
     }
     budget = {"layers": {name: {"minimumTokens": 0} for name in layers}}
 
-    shown = view(harmless(result), budget, colour=False)
+    shown = view(harmless(result), budget, colour=False, chinese=False)
 
     assert "\\x1b" in shown
     assert not COMMANDS.search(shown)
