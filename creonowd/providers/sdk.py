@@ -8,12 +8,22 @@ import contextlib
 import importlib
 import importlib.util
 import logging
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Generator, Mapping
+import zlib
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Generator,
+    Iterator,
+    Mapping,
+)
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any, cast
 
 import anyio
+import anyio.lowlevel
 from anyio import to_thread
 
 from creonowd.errors import DaemonError, ErrorCode
@@ -25,6 +35,11 @@ if TYPE_CHECKING:
 
 # The longest answers take some forty, with a line of JSON about each token.
 LONGEST_BODY = 64 * 1024 * 1024
+LONGEST_REPLY = 8 * 1024 * 1024
+LONGEST_EVENT = 1024 * 1024
+MOST_LINES = 1_000_000
+MOST_EVENT_LINES = 1000
+PIECE_BYTES = 4096
 LONGEST_MESSAGE = 20_000
 MESSAGE_LENGTH = 300
 CONNECT_S = 10.0
@@ -34,7 +49,8 @@ _AUTH_STATUSES = {401, 403}
 _AUTH_KINDS = {"authentication_error", "permission_error", "invalid_api_key"}
 _LIMIT_KINDS = {"rate_limit_error", "rate_limit_exceeded", "insufficient_quota"}
 _ALL_SCHEMES = ("all://", "http://", "https://")
-_HTTP_HEADERS = ("accept-encoding", "connection", "content-length")
+_HTTP_HEADERS = ("connection", "content-length")
+_WINDOW_BITS = {"identity": None, "": None, "gzip": 31, "x-gzip": 31, "deflate": 47}
 
 
 @dataclass(frozen=True)
@@ -123,6 +139,7 @@ def _header_hook(address: Address, headers: Mapping[str, str]) -> Callable[[Any]
     """Make the hook that replaces all headers of a request by those that a provider needs."""
     ours = {name.replace("_", "-"): value for name, value in headers.items()} | {
         "accept": "application/json",
+        "accept-encoding": "identity",
         "content-type": "application/json",
         "user-agent": "creonowd",
         "authorization": f"Bearer {address.key or NO_KEY}",
@@ -137,28 +154,87 @@ def _header_hook(address: Address, headers: Mapping[str, str]) -> Callable[[Any]
 
 
 def _body_hook(provider: str) -> Callable[["httpx2.Response"], Awaitable[None]]:
-    """Make the hook that fails a reply whose body is longer than `LONGEST_BODY`."""
+    """Make the hook that fails a reply whose body, once decompressed, is longer than any answer."""
     import httpx2
 
     class BoundedStream(httpx2.AsyncByteStream):
-        def __init__(self, stream: httpx2.AsyncByteStream) -> None:
+        def __init__(self, stream: httpx2.AsyncByteStream, limits: "BodyLimits") -> None:
             self._stream = stream
+            self._limits = limits
 
         async def __aiter__(self) -> AsyncIterator[bytes]:
-            size = 0
             async for chunk in self._stream:
-                size += len(chunk)
-                if size > LONGEST_BODY:
-                    raise answer_too_long(provider)
-                yield chunk
+                for piece in self._limits.pieces(chunk):
+                    yield piece
+                    # The SDKs take a line at a time; others must get their turn in between.
+                    await anyio.lowlevel.checkpoint()
 
         async def aclose(self) -> None:
             await self._stream.aclose()
 
     async def bound_body(response: httpx2.Response) -> None:
-        response.stream = BoundedStream(cast("httpx2.AsyncByteStream", response.stream))
+        encoding = response.headers.pop("content-encoding", "identity").strip().lower()
+        is_stream = "event-stream" in response.headers.get("content-type", "")
+        limits = BodyLimits(provider, encoding, is_stream=is_stream)
+        stream = cast("httpx2.AsyncByteStream", response.stream)
+        response.stream = BoundedStream(stream, limits)
 
     return bound_body
+
+
+class BodyLimits:
+    """Decompresses the body of a reply in small pieces and fails one that goes on too long.
+
+    We ask for no compression, and a server may compress all the same. An SDK joins the lines of an
+    event one by one, which takes the longer the more there are.
+    """
+
+    def __init__(self, provider: str, encoding: str, *, is_stream: bool) -> None:
+        if encoding not in _WINDOW_BITS:
+            raise answer_unreadable(provider)
+        bits = _WINDOW_BITS[encoding]
+        self._provider = provider
+        self._decoder = None if bits is None else zlib.decompressobj(bits)
+        self._is_stream = is_stream
+        self._size = 0
+        self._lines = 0
+        self._event_bytes = 0
+        self._event_lines = 0
+
+    def pieces(self, chunk: bytes) -> Iterator[bytes]:
+        """Yield what a chunk decompresses to, a few kilobytes at a time."""
+        for piece in self._decompress(chunk):
+            self._check(piece)
+            yield piece
+
+    def _decompress(self, chunk: bytes) -> Iterator[bytes]:
+        if self._decoder is None:
+            yield from (chunk[at : at + PIECE_BYTES] for at in range(0, len(chunk), PIECE_BYTES))
+            return
+        rest = chunk
+        while rest and not self._decoder.eof:
+            try:
+                piece = self._decoder.decompress(rest, PIECE_BYTES)
+            except zlib.error:
+                raise answer_unreadable(self._provider) from None
+            rest = self._decoder.unconsumed_tail
+            if piece:
+                yield piece
+
+    def _check(self, piece: bytes) -> None:
+        self._size += len(piece)
+        self._lines += piece.count(b"\n")
+        end = max(piece.rfind(mark) for mark in (b"\n\n", b"\r\r", b"\r\n\r\n"))
+        fresh = piece if end < 0 else piece[end:]
+        self._event_bytes = len(fresh) + (self._event_bytes if end < 0 else 0)
+        self._event_lines = fresh.count(b"\n") + (self._event_lines if end < 0 else 0)
+        longest = LONGEST_BODY if self._is_stream else LONGEST_REPLY
+        too_long = self._size > longest or self._lines > MOST_LINES
+        if self._is_stream:
+            too_long = too_long or self._event_bytes > LONGEST_EVENT
+            too_long = too_long or self._event_lines > MOST_EVENT_LINES
+        if too_long:
+            raise answer_too_long(self._provider)
 
 
 @contextlib.contextmanager

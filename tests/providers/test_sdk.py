@@ -1,7 +1,9 @@
 """What the providers over an SDK have in common."""
 
+import gzip
 import logging
 import sys
+import zlib
 
 import anyio
 import pytest
@@ -53,6 +55,62 @@ async def test_a_reply_without_end_fails_though_it_has_no_text(
 
     assert error.code is ErrorCode.UPSTREAM_ERROR
     assert error.details["reason"] == "endless"
+
+
+BOMBS = {
+    "zeros": (b"\0", 100_000_000),
+    "comments": (b":\n", 40_000_000),
+    "comments with blank lines": (b":\n\n", 2_000_000),
+    "one event": (b"data: x\n", 100_000),
+}
+
+
+@pytest.mark.parametrize("status", [200, 400])
+@pytest.mark.parametrize("bomb", BOMBS)
+@over_both
+async def test_what_is_compressed_is_bounded_by_what_it_becomes(
+    make: Make, bomb: str, status: int, model_server: ModelServer
+) -> None:
+    headers = {"content-encoding": "gzip"}
+    if status == 400:
+        headers["content-type"] = "application/json"
+    unit, count = BOMBS[bomb]
+    model_server.replies = [Reply([gzip.compress(unit * count, 9)], status, headers)]
+
+    error = await failure(make(Address(key=KEY, url=model_server.url)))
+
+    assert error.code is ErrorCode.UPSTREAM_ERROR
+    assert model_server.received[0].headers["accept-encoding"] == "identity"
+
+
+def test_a_body_comes_in_small_pieces_and_no_further_than_its_limit() -> None:
+    limits = sdk.BodyLimits("openai", "gzip", is_stream=True)
+    bomb = gzip.compress(b"data: x\n\n" * 20_000_000, 9)
+    seen: list[int] = []
+
+    with pytest.raises(DaemonError) as caught:
+        seen.extend(len(piece) for piece in limits.pieces(bomb))
+
+    assert caught.value.details["reason"] == "endless"
+    assert max(seen) <= sdk.PIECE_BYTES
+    assert sum(seen) <= sdk.LONGEST_BODY
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "deflate", "identity"])
+def test_a_compressed_answer_is_read_like_any_other(encoding: str) -> None:
+    text = "data: 雨\n\n".encode() * 1000
+    packed = {"gzip": gzip.compress(text), "deflate": zlib.compress(text), "identity": text}
+    limits = sdk.BodyLimits("openai", encoding, is_stream=True)
+    chunks = [packed[encoding][at : at + 7] for at in range(0, len(packed[encoding]), 7)]
+
+    assert b"".join(piece for chunk in chunks for piece in limits.pieces(chunk)) == text
+
+
+def test_a_compression_that_nobody_asked_for_is_unreadable() -> None:
+    with pytest.raises(DaemonError) as caught:
+        sdk.BodyLimits("openai", "br", is_stream=True)
+
+    assert caught.value.code is ErrorCode.UPSTREAM_ERROR
 
 
 @pytest.mark.parametrize("pieces", [[], [b"<html>hello</html>"]])
