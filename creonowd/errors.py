@@ -390,6 +390,7 @@ class WarningCode(StrEnum):
     RETRIEVAL_INDEXING = "RETRIEVAL_INDEXING"
     OUTLINE_UNAVAILABLE = "OUTLINE_UNAVAILABLE"
     RUNS_UNAVAILABLE = "RUNS_UNAVAILABLE"
+    PROJECT_FILE_INVALID = "PROJECT_FILE_INVALID"
     SKILL_UNKNOWN = "SKILL_UNKNOWN"
     SKILL_SOURCE_ABSENT = "SKILL_SOURCE_ABSENT"
     AI_REWRITE_FAILED = "AI_REWRITE_FAILED"
@@ -470,6 +471,11 @@ WARNINGS: dict[WarningCode, Wording] = {
     WarningCode.OUTLINE_UNAVAILABLE: Wording("The outline could not be read.", "大纲无法读取。"),
     WarningCode.RUNS_UNAVAILABLE: Wording(
         "The summaries of recent runs could not be read.", "最近运行摘要无法读取。"
+    ),
+    WarningCode.PROJECT_FILE_INVALID: Wording(
+        ".creonow/project.json is not used: it must be JSON with `version` 1 and, if any, a "
+        "`language` of zh or en.",
+        "未采用 .creonow/project.json：它须为 JSON，version 为 1，language 如有须为 zh 或 en。",
     ),
     WarningCode.SKILL_UNKNOWN: Wording(
         "There is no such skill; the general profile was used. `skill:list` names all skills.",

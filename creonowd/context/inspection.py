@@ -15,6 +15,7 @@ from creonowd.context.fragment import Action, Layer, Reason, Rule
 from creonowd.context.render import layer_content
 from creonowd.context.result import LayerSummary, ModelTarget, Provenance, provenance, summary
 from creonowd.context.system_prompt import PrefixComparison
+from creonowd.context.template import FRAMES
 from creonowd.errors import Language
 from creonowd.model import Model
 
@@ -131,7 +132,7 @@ def _detail(assembly: Assembly, layer: Layer, language: Language, first_short: i
     allowances = assembly.plan.allowances
     return LayerDetail(
         **asdict(summary(assembly, layer, language)),
-        content=layer_content(decisions),
+        content=layer_content(decisions, FRAMES[assembly.plan.language]),
         fragments=[
             _fragment(decision, _fits_with(allowances, decision, first_short))
             for decision in decisions

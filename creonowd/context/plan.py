@@ -9,8 +9,10 @@ from enum import StrEnum
 
 from creonowd.context.budget import Allowances
 from creonowd.context.fragment import Layer, Omission, Span
+from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.notice import Caution
 from creonowd.context.story import Story, StoryPlace
+from creonowd.context.template import CHINESE, PromptFrame
 from creonowd.errors import WarningCode
 from creonowd.model import Model
 from creonowd.text import count_line_ends
@@ -24,9 +26,6 @@ MOST_SUMMARIES = 3
 STEPS = 4
 
 PLACES = ("text", "selection", "instruction", "title")
-ELSEWHERE = "（见上文 Immediate）"
-BEFORE = "（见前）"
-NOTHING = "（无）"
 
 _PLACE = re.compile(r"\{\{\s*([^{}\s]*)\s*\}\}")
 
@@ -113,7 +112,7 @@ class Task(Model):
         """Whether the task shows the additional input, so that nothing else needs to."""
         return "instruction" in self.places
 
-    def fill(self, values: Mapping[str, str]) -> str:
+    def fill(self, values: Mapping[str, str], frame: PromptFrame = CHINESE) -> str:
         """Put values into the places, each text once.
 
         `{{text}}` and `{{selection}}` are the same text. Without a selection they refer to the
@@ -124,9 +123,11 @@ class Task(Model):
         def value_of(match: re.Match[str]) -> str:
             name = "selection" if match[1] == "text" else match[1]
             if name in filled and name != "title":
-                return BEFORE
+                return frame.before
             filled.add(name)
-            return values.get(match[1]) or (ELSEWHERE if name == "selection" else NOTHING)
+            return values.get(match[1]) or (
+                frame.elsewhere if name == "selection" else frame.nothing
+            )
 
         return _PLACE.sub(value_of, self.template)
 
@@ -224,6 +225,7 @@ class Plan(Model):
     source_timeout_ms: int = 10_000
     story: Story = Story()
     here: StoryPlace | None = None
+    language: ManuscriptLanguage = ManuscriptLanguage.CHINESE
 
     @property
     def surrounding(self) -> int | None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from creonowd.context.evidence import Decision
 from creonowd.context.fragment import FragmentKind, Layer
-from creonowd.context.template import CONSTRAINTS, title
+from creonowd.context.template import PromptFrame, title
 from creonowd.context.text_tools import TextTools
 
 
@@ -29,14 +29,14 @@ def render_layer(layer: Layer, decisions: Sequence[Decision], tools: TextTools) 
     empty = not texts and not constraints
     parts = [render_text(title(layer, empty=empty), tools), _render_units(texts)]
     if constraints:
-        parts += [render_text(CONSTRAINTS, tools), _render_units(constraints)]
+        parts += [render_text(tools.frame.constraints, tools), _render_units(constraints)]
     return join(parts)
 
 
-def layer_content(decisions: Sequence[Decision]) -> str:
+def layer_content(decisions: Sequence[Decision], frame: PromptFrame) -> str:
     """Return what stands below the title of a layer."""
     texts, constraints = _kept(decisions)
-    heading = CONSTRAINTS if constraints else ""
+    heading = frame.constraints if constraints else ""
     return "".join([*_rendered(texts), heading, *_rendered(constraints)])
 
 
@@ -45,7 +45,7 @@ def layer_tokens(layer: Layer, decisions: Sequence[Decision], tools: TextTools) 
     kept = [decision for decision in decisions if decision.is_kept]
     tokens = tools.count(title(layer, empty=not kept))
     if any(decision.kind is FragmentKind.CONSTRAINT for decision in kept):
-        tokens += tools.count(CONSTRAINTS)
+        tokens += tools.count(tools.frame.constraints)
     return tokens + sum([decision.tokens for decision in kept])
 
 

@@ -13,6 +13,7 @@ from anyio import CapacityLimiter
 from msgspec.structs import replace
 
 from creonowd.context.fragment import STABLE, Fragment, Layer, Omission
+from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.notice import Caution
 from creonowd.context.plan import (
     CHUNK_LIMIT,
@@ -53,6 +54,7 @@ class SourceQuery(Model):
     wish: str = ""
     recent_summary: int = 0
     shown: int = 0
+    language: ManuscriptLanguage = ManuscriptLanguage.CHINESE
 
 
 class SourceResult(Model, cache_hash=True):
@@ -136,6 +138,7 @@ def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
         recent_summary=MOST_SUMMARIES if rules is None else rules.recent_summary,
         # The window begins at most one of its four steps later than it could.
         shown=3 * plan.step if shows_document(plan) else 0,
+        language=plan.language,
     )
 
 

@@ -31,7 +31,7 @@ from creonowd.context.fragment import Fragment, FragmentKind, Layer, Omission, R
 from creonowd.context.plan import minimum_step
 from creonowd.context.render import Rendered, join, render_layer, render_text
 from creonowd.context.rules_layer import rank_entities, reading_order, trim_rules, untrimmed_tokens
-from creonowd.context.template import CLOSING, CONSTRAINTS, HEAD, title
+from creonowd.context.template import title
 from creonowd.context.text_tools import TextTools
 from creonowd.context.units import (
     RedactedFragments,
@@ -225,11 +225,11 @@ def _make_system_prompt(
     allowance, yielded = _settings_allowance(given.allowances, trimmed.decisions, tools)
     kept_settings = trim_settings(settings.units, allowance, tools, yielded=yielded)
     up_to_rules = join(
-        [render_text(HEAD, tools), render_layer(Layer.RULES, trimmed.decisions, tools)]
+        [render_text(tools.frame.head, tools), render_layer(Layer.RULES, trimmed.decisions, tools)]
     )
     after_rules = [
         render_layer(Layer.SETTINGS, kept_settings, tools),
-        render_text(CLOSING, tools),
+        render_text(tools.frame.closing, tools),
     ]
     prompt = join([up_to_rules, *after_rules])
     hasher = sha256(prompt.text.encode())
@@ -271,8 +271,9 @@ def _settings_allowance(
 
 def fixed_tokens(tools: TextTools, *, constraints: bool) -> int:
     """Count the fixed template at its longest: every layer empty, the constraints' heading."""
-    words = [HEAD, CLOSING, *(title(layer, empty=True) for layer in Layer)]
-    return sum(map(tools.count, [*words, CONSTRAINTS] if constraints else words))
+    frame = tools.frame
+    words = [frame.head, frame.closing, *(title(layer, empty=True) for layer in Layer)]
+    return sum(map(tools.count, [*words, frame.constraints] if constraints else words))
 
 
 def trim_settings(

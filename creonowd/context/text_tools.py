@@ -1,4 +1,4 @@
-"""The tokenizer and the redactor of an assembly, over one memory.
+"""The tokenizer, the redactor and the fixed words of an assembly, over one memory.
 
 A text that was redacted or counted before is not redacted or counted again while it is kept.
 """
@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from creonowd.context.mentions import Mentions
+from creonowd.context.template import CHINESE, PromptFrame
 from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, SecretSpan
 from creonowd.text import well_formed
@@ -36,16 +37,24 @@ class TextTools:
         memory: "Memory",
         *,
         size_limit: int = 20_000,
+        frame: PromptFrame = CHINESE,
     ) -> None:
         self.tokenizer = CachingTokenizer(tokenizer, memory.counts)
         self.memory = memory
         self.size_limit = size_limit
-        self.key = (tokenizer.id, tokenizer.version, size_limit)
+        self.frame = frame
+        self.key = (tokenizer.id, tokenizer.version, size_limit, frame.language)
         self._redactor = redactor
 
     def with_tokenizer(self, tokenizer: Tokenizer) -> "TextTools":
         """Return the same tools with another tokenizer."""
-        return TextTools(tokenizer, self._redactor, self.memory, size_limit=self.size_limit)
+        return TextTools(
+            tokenizer,
+            self._redactor,
+            self.memory,
+            size_limit=self.size_limit,
+            frame=self.frame,
+        )
 
     def count(self, text: str) -> int:
         """Count the tokens of a text exactly."""

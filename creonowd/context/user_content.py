@@ -15,7 +15,7 @@ from creonowd.context.manuscript import Manuscript
 from creonowd.context.plan import CHUNK_LIMIT, Plan, minimum_step
 from creonowd.context.render import layer_tokens
 from creonowd.context.system_prompt import SystemPrompt
-from creonowd.context.template import INPUT, SELECTION, TASK, title
+from creonowd.context.template import TASK, title
 from creonowd.context.text_tools import RedactedText, TextTools
 from creonowd.context.units import MOST_NAMED, Unit, visible_ref
 from creonowd.context.window import DocumentWindow, Surroundings, fit_window
@@ -152,8 +152,8 @@ def redact_pinned(plan: Plan, manuscript: Manuscript | None, tools: TextTools) -
     return PinnedTexts(
         selection=RedactedText(selection),
         input=added,
-        task=tools.redact(task.fill(values)),
-        own_task=task.fill(values | places | {"title": values["title"]}),
+        task=tools.redact(task.fill(values, tools.frame)),
+        own_task=task.fill(values | places | {"title": values["title"]}, tools.frame),
     )
 
 
@@ -163,8 +163,8 @@ def count_pinned(plan: Plan, texts: PinnedTexts, tools: TextTools) -> PinnedUnit
     What the task shows is not shown a second time; its tokens are its own and not the task's.
     """
     skill = plan.skill
-    selection = _pinned_unit(SELECTION_REF, SELECTION, texts.selection, tools)
-    added = _pinned_unit(INPUT_REF, INPUT, texts.input, tools)
+    selection = _pinned_unit(SELECTION_REF, tools.frame.selection, texts.selection, tools)
+    added = _pinned_unit(INPUT_REF, tools.frame.input, texts.input, tools)
     task = _pinned_unit(f"skill:{skill.skill_id}", TASK, texts.task, tools)
     if task is not None:
         left = task.tokens

@@ -12,7 +12,7 @@ from creonowd.context.evidence import Decision, TrimEvidence
 from creonowd.context.fragment import Action, Layer, Reason, Rule, Span
 from creonowd.context.manuscript import CountedText, Manuscript, read_after, read_before
 from creonowd.context.plan import Document, Plan
-from creonowd.context.template import excerpt, heading, heading_after
+from creonowd.context.template import heading
 from creonowd.context.text_tools import TextTools
 from creonowd.context.units import head_within, visible_ref
 from creonowd.model import Model
@@ -141,7 +141,7 @@ def surroundings_of(plan: Plan, manuscript: Manuscript, tools: TextTools) -> Sur
         ceiling = min(ceiling, end + around)
     ref = visible_ref(document.source_ref, tools)
     before = read_before(manuscript, start, floor, most, tools)
-    title = heading_after(ref)
+    title = tools.frame.heading_after(ref)
     counted = read_after(manuscript, end, ceiling, most, tools, heading=title)
     after = TextAfter(counted, end, title, len(counted.text))
     if around is not None:
@@ -382,7 +382,8 @@ def _closing_reserve(around: Surroundings) -> int:
 
 
 def _closing(around: Surroundings, first: int, last: int) -> str:
-    return excerpt(visible_ref(around.document.source_ref, around.tools), first, last)
+    ref = visible_ref(around.document.source_ref, around.tools)
+    return around.tools.frame.excerpt_of(ref, first, last)
 
 
 def _span(around: Surroundings, shown: _Excerpt) -> Span:

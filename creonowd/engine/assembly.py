@@ -11,6 +11,7 @@ from typing import Annotated
 
 import anyio
 import structlog
+from anyio import to_thread
 from msgspec import Meta, structs
 
 from creonowd.context.assemble import Assembly, assemble, without_tokenizer
@@ -23,22 +24,31 @@ from creonowd.context.budget import (
     budget_of,
 )
 from creonowd.context.fragment import Action, FragmentKind, Span
+from creonowd.context.language import (
+    ManuscriptLanguage,
+    WordCount,
+    choose_language,
+    count_words,
+)
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Document, Plan, SkillNeeds, Task, wants_document
 from creonowd.context.result import ModelTarget, redaction_evidence
 from creonowd.context.story import Story, StoryPlace
 from creonowd.context.system_prompt import PrefixComparison, PrefixKey
+from creonowd.context.template import FRAMES
 from creonowd.context.text_tools import TextTools
-from creonowd.engine.services import SeenOnce, Session
+from creonowd.engine.services import SeenOnce, Session, SkillRead
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.model import Model, Params
 from creonowd.skills.library import LibraryEntry
 from creonowd.skills.skill import invalid_skill
 from creonowd.sources.chapters import describe
 from creonowd.sources.document import LocatedDocument, Position, open_document, place_in
+from creonowd.sources.file_fragments import own_texts
 from creonowd.tokens.tables import check_tokenizer_version, encoding_for
 from creonowd.tokens.tokenizer import ByteTokenizer
 from creonowd.workspace.buffer import Buffer
+from creonowd.workspace.creonow_tree import PROJECT_FILE, ProjectFile
 from creonowd.workspace.documents import DocumentId
 from creonowd.workspace.projects import Project
 
@@ -159,6 +169,7 @@ async def _assemble(
         session.redactor,
         session.engine.memory,
         size_limit=session.settings.fragment_limit,
+        frame=FRAMES[plan.language],
     )
     sources = session.engine.sources_of(project)
     target = ModelTarget(
@@ -194,11 +205,20 @@ async def _plan(
     budget: Budget,
     what_if: WhatIf,
 ) -> Plan:
-    skill, skill_warnings = await _skill(session, project, request.skill_id)
+    read = await session.engine.skill_reads.read(
+        (project.root, request.skill_id), partial(_read_skill, session, project, request.skill_id)
+    )
+    skill, skill_warnings = _skill(request.skill_id, read.entry)
     located = await _locate(session, project, request, skill, what_if)
     if skill.requires_selection:
         _check_selection(request, located)
     story, story_warnings = await _story(session, project, located.document)
+    language = await _language(session, project, read.project_file, located.document)
+    if read.entry is not None:
+        skill = structs.replace(skill, task=_task(read.entry, language))
+    if read.project_file is None:
+        broken = caution(WarningCode.PROJECT_FILE_INVALID, PROJECT_FILE)
+        skill_warnings = (*skill_warnings, broken)
     return Plan(
         project_id=project.project_id,
         document_id=request.document_id,
@@ -211,7 +231,35 @@ async def _plan(
         source_timeout_ms=session.settings.source_timeout_ms,
         story=story,
         here=_here(story, request, located.document),
+        language=language,
     )
+
+
+async def _read_skill(session: Session, project: Project, skill_id: str | None) -> SkillRead:
+    def read() -> SkillRead:
+        entry = None if skill_id is None else session.skills.find_now(skill_id, project)
+        return SkillRead(entry, session.tree.read_project_file_now(project.root))
+
+    return await to_thread.run_sync(read)
+
+
+async def _language(
+    session: Session, project: Project, file: ProjectFile | None, document: Document | None
+) -> ManuscriptLanguage:
+    """Return the language of the project file, else of the document, else of the project's texts.
+
+    Those are read only if the document is too short, or mixed.
+    """
+    if file is not None and file.language is not None:
+        return file.language
+    words = WordCount() if document is None else count_words(document.text)
+    if (clear := words.clear) is not None:
+        return clear
+    try:
+        texts = await to_thread.run_sync(own_texts, session.tree, project, abandon_on_cancel=True)
+    except DaemonError:
+        texts = []
+    return choose_language(words, texts)
 
 
 def _check_selection(request: AssembleContext, located: LocatedDocument) -> None:
@@ -249,15 +297,12 @@ def _here(story: Story, request: AssembleContext, document: Document | None) -> 
     return story.place_of(request.document_id, offset)
 
 
-async def _skill(
-    session: Session, project: Project, skill_id: str | None
+def _skill(
+    skill_id: str | None, entry: LibraryEntry | None
 ) -> tuple[SkillNeeds, tuple[Caution, ...]]:
-    """Find a skill, and warn of one that nobody knows."""
+    """Return what a skill needs, and warn of one that nobody knows."""
     if skill_id is None:
         return SkillNeeds(skill_id=""), ()
-    entry = await session.engine.skill_reads.read(
-        (project.root, skill_id), partial(session.skills.find, skill_id, project)
-    )
     if entry is None:
         return SkillNeeds(skill_id=skill_id), (Caution(code=WarningCode.SKILL_UNKNOWN),)
     if entry.faults:
@@ -266,17 +311,20 @@ async def _skill(
 
 
 def _skill_needs(entry: LibraryEntry) -> SkillNeeds:
-    prompt = entry.skill.prompt
-    template = "\n".join(part.strip("\n") for part in (prompt.system, prompt.user) if part.strip())
     return SkillNeeds(
         skill_id=entry.id,
         name=entry.name,
         rules=entry.skill.context_rules,
-        task=Task(template=template),
         target_tokens=entry.skill.target_tokens,
         requires_selection=entry.skill.requires_selection,
         summaries=entry.skill.summaries,
     )
+
+
+def _task(entry: LibraryEntry, language: ManuscriptLanguage) -> Task:
+    prompt = entry.skill.prompt_in(language)
+    parts = (part.strip("\n") for part in (prompt.system, prompt.user) if part.strip())
+    return Task(template="\n".join(parts))
 
 
 async def _locate(

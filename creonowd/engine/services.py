@@ -38,7 +38,7 @@ from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.chats import Chats
 from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.creonow_tree import Tree
+from creonowd.workspace.creonow_tree import ProjectFile, Tree
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project, Projects
 from creonowd.workspace.runs import Runs
@@ -155,6 +155,13 @@ def _concurrency() -> Concurrency:
     return Concurrency(CapacityLimiter(FILE_READERS), CapacityLimiter(COMPOSERS))
 
 
+class SkillRead(NamedTuple):
+    """A skill, if there is one of that id, and the project file; None if that makes no sense."""
+
+    entry: LibraryEntry | None
+    project_file: ProjectFile | None
+
+
 @dataclass(frozen=True)
 class Engine:
     """What all assemblies of one daemon share; `source_providers` are read in this order."""
@@ -164,9 +171,7 @@ class Engine:
     memory: Memory = field(default_factory=Memory)
     prefixes: PrefixMemory = field(default_factory=PrefixMemory)
     budget_reads: SharedReads[Budget] = field(default_factory=SharedReads[Budget])
-    skill_reads: SharedReads[LibraryEntry | None] = field(
-        default_factory=SharedReads[LibraryEntry | None]
-    )
+    skill_reads: SharedReads[SkillRead] = field(default_factory=SharedReads[SkillRead])
     seen_once: SeenOnce = field(default_factory=SeenOnce)
     concurrency: Concurrency = field(default_factory=_concurrency)
 

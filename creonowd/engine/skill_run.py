@@ -10,8 +10,10 @@ import structlog
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
+from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.notice import Caution, Notice, caution, show
 from creonowd.context.result import AssembleResult, LayerSummaries, Provenance, answer
+from creonowd.context.template import FRAMES
 from creonowd.engine.assembly import (
     AssembleContext,
     PositionInText,
@@ -51,8 +53,9 @@ RunId = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
 # Beginning and end of an output are looked for in so many code points at either side.
 _SIDE = 1000
-_REF = re.compile(r"\n### (?:以上摘自 )?(ref:[^\n]+)")
-_AFTER_CURSOR = " 光标之后"
+_EXCERPTS = "|".join(re.escape(frame.excerpt) for frame in FRAMES.values())
+_REF = re.compile(rf"\n### (?:{_EXCERPTS})?(ref:[^\n]+)")
+_AFTER_CURSOR = re.compile(f"(?:{'|'.join(frame.after for frame in FRAMES.values())})$")
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -160,6 +163,7 @@ class Attempt(Model):
     """A prompt, the model's answer to it, and the verdict on that."""
 
     prompt: AssembleResult
+    language: ManuscriptLanguage
     prefix_marked: bool
     skill_name: str
     model: str
@@ -186,7 +190,7 @@ async def run_skill(session: Session, params: RunSkill) -> SkillRun:
         warnings: list[Caution] = []
         violated = attempts[0].verdict.status is Status.VIOLATED
         if violated and params.on_violation is Policy.REGENERATE:
-            rewrite = rewrite_instruction(attempts[0].verdict)
+            rewrite = rewrite_instruction(attempts[0].verdict, FRAMES[attempts[0].language])
             if instruction:
                 rewrite = f"{instruction}\n\n{rewrite}"
             try:
@@ -308,6 +312,7 @@ async def _attempt(
         )
     return Attempt(
         prompt=prompt,
+        language=made.assembly.plan.language,
         prefix_marked=call.mark_prefix,
         skill_name=made.assembly.plan.skill.name or params.skill_id or "",
         model=call.model,
@@ -457,7 +462,7 @@ def _refs_in(prompt: AssembleResult) -> list[str]:
     layers = prompt.layers
     sources = {*layers.rules.source, *layers.settings.source}
     sources.update(layers.retrieved.source, layers.immediate.source)
-    found = (ref.removesuffix(_AFTER_CURSOR) for ref in _REF.findall(prompt.prompt))
+    found = (_AFTER_CURSOR.sub("", ref) for ref in _REF.findall(prompt.prompt))
     refs = dict.fromkeys(ref for ref in found if ref[4:].partition("#")[0] in sources)
     in_part = {ref.partition("#L")[0] for ref in refs if "#L" in ref}
     return [ref for ref in refs if ref not in in_part]

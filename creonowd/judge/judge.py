@@ -15,6 +15,7 @@ from anyio import to_thread
 from msgspec import Meta
 from msgspec.structs import replace
 
+from creonowd.context.template import CHINESE, PromptFrame
 from creonowd.errors import DaemonError
 from creonowd.judge.bans import Ban, BannedSpan, ban_in, hits
 from creonowd.judge.narration import Person, PersonFound, find_person, forbidden_person
@@ -100,12 +101,12 @@ async def judge(
     return conclude(len(constraints) + len(terms), _at_most(violations), unchecked)
 
 
-def rewrite_instruction(verdict: Verdict) -> str:
+def rewrite_instruction(verdict: Verdict, frame: PromptFrame = CHINESE) -> str:
     """Name each violation, as an instruction for the next attempt."""
     lines = [
         f"- {v.constraint}" + (f"（{v.quote}）" if v.quote else "") for v in verdict.violations
     ]
-    return "上一稿违反了以下约束，请重写并遵守：\n" + "\n".join(dict.fromkeys(lines))
+    return "\n".join([frame.rewrite, *dict.fromkeys(lines)])
 
 
 class _Division(NamedTuple):

@@ -103,7 +103,11 @@ class Library:
 
         The id may be as it is listed: a secret in it is hidden there.
         """
-        entries = await self.entries(project)
+        return await to_thread.run_sync(self.find_now, skill_id, project)
+
+    def find_now(self, skill_id: str, project: Project | None = None) -> LibraryEntry | None:
+        """Find a skill as `find` does; blocks its thread."""
+        entries = self._effective(project)
         spell = _REDACTOR.redact_name if PLACEHOLDER in skill_id else str
         by_id = (entry for entry in entries if spell(entry.id) == skill_id)
         by_slug = (entry for entry in reversed(entries) if entry.slug == skill_id)

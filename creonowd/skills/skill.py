@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.plan import PLACES, ContextRules, Summary
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
@@ -21,7 +22,14 @@ MAX_TARGET_TOKENS = 64_000
 LABELS = ("name", "name_en", "name_zh", "description", "description_en", "description_zh")
 TEXTS = ("id", *LABELS, "license", "compatibility", "allowed-tools", "version")
 FLAGS = ("requires_selection",)
-KEYS = (*TEXTS, *FLAGS, "metadata", "target_tokens", "summaries", "context_rules", "prompt")
+# The prompt for a manuscript in one language; `prompt` is for all others.
+PROMPTS = {f"prompt_{language}": language for language in ManuscriptLanguage}
+KEYS = (
+    *TEXTS,
+    *FLAGS,
+    *("metadata", "target_tokens", "summaries", "context_rules", "prompt"),
+    *PROMPTS,
+)
 PROMPT_KEYS = ("system", "user")
 DEFAULT_USER = "{{text}}"
 PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
@@ -54,6 +62,11 @@ class Skill(Model):
     summaries: tuple[Summary, ...] = ()
     requires_selection: bool = False
     prompt: Prompt = Prompt()
+    prompts: tuple[tuple[ManuscriptLanguage, Prompt], ...] = ()
+
+    def prompt_in(self, language: ManuscriptLanguage) -> Prompt:
+        """Return the prompt for a manuscript in a language."""
+        return dict(self.prompts).get(language, self.prompt)
 
 
 class ParsedSkill(NamedTuple):
@@ -106,12 +119,18 @@ def _unreadable(message: str, line: int | None = None) -> ParsedSkill:
 def _interpret(read: FrontMatter) -> ParsedSkill:
     rules = _rules(read.values)
     prompt = _prompt(read.values, read.body)
+    prompts = {key: _declared_prompt(read.values[key]) for key in PROMPTS if key in read.values}
     found = chain(
         _value_faults(read.values),
         rules.faults,
-        _prompt_faults(read.values),
-        _placeholder_faults(prompt.system, "prompt.system"),
-        _placeholder_faults(prompt.user, "prompt.user"),
+        *(
+            chain(
+                _prompt_faults(read.values, key),
+                _placeholder_faults(texts.system, f"{key}.system"),
+                _placeholder_faults(texts.user, f"{key}.user"),
+            )
+            for key, texts in {"prompt": prompt, **prompts}.items()
+        ),
     )
     if faults := tuple(_with_line(fault, read) for fault in islice(found, MOST_FAULTS)):
         return ParsedSkill(_identity(read.values), faults)
@@ -127,6 +146,7 @@ def _interpret(read: FrontMatter) -> ParsedSkill:
             summaries=tuple(map(Summary, read.values.get("summaries", ()))),
             requires_selection=read.values.get("requires_selection", False),
             prompt=prompt,
+            prompts=tuple((PROMPTS[key], texts) for key, texts in prompts.items()),
         )
     )
 
@@ -218,24 +238,26 @@ def _rules(values: Mapping[str, Any]) -> RulesCheck:
     return RulesCheck(here.rules, faults)
 
 
-def _prompt_faults(values: Mapping[str, Any]) -> Iterator[Fault]:
-    prompt = values.get("prompt", {})
+def _prompt_faults(values: Mapping[str, Any], key: str) -> Iterator[Fault]:
+    prompt = values.get(key, {})
     if not isinstance(prompt, dict):
-        yield Fault(key="prompt", message=f"`prompt` must be a mapping, not {kind_of(prompt)}.")
+        yield Fault(key=key, message=f"`{key}` must be a mapping, not {kind_of(prompt)}.")
         return
     for name, value in cast("dict[str, Any]", prompt).items():
         if name not in PROMPT_KEYS:
-            yield unknown_name(f"prompt.{name}", name, PROMPT_KEYS)
+            yield unknown_name(f"{key}.{name}", name, PROMPT_KEYS)
         elif not isinstance(value, str):
-            message = f"`prompt.{name}` must be text, not {kind_of(value)}."
-            yield Fault(key=f"prompt.{name}", message=message)
+            message = f"`{key}.{name}` must be text, not {kind_of(value)}."
+            yield Fault(key=f"{key}.{name}", message=message)
 
 
 def _prompt(values: Mapping[str, Any], body: str) -> Prompt:
     """Read the prompt from the front matter; if there is none, the body is the prompt."""
     declared = values.get("prompt")
-    if declared is None:
-        return Prompt(system=body.strip("\n"))
+    return Prompt(system=body.strip("\n")) if declared is None else _declared_prompt(declared)
+
+
+def _declared_prompt(declared: Any) -> Prompt:
     if not isinstance(declared, dict):
         return Prompt()
     texts = {

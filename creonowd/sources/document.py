@@ -17,7 +17,7 @@ from creonowd.context.fragment import Fragment, Layer, Omission, Place, Reason, 
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Document, Need, place
 from creonowd.context.source import Source, SourceQuery, SourceResult
-from creonowd.context.template import one_line
+from creonowd.context.template import CHINESE, FRAMES, PromptFrame, one_line
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.model import Model
@@ -250,31 +250,33 @@ class RecentRunsSource:
         if ask.document_id is None or not ask.recent_summary:
             return SourceResult()
         records = await self._runs.accepted(ask.project_id, ask.document_id)
-        return SourceResult(fragments=tuple(map(_run_fragment, records[-ask.recent_summary :])))
+        frame = FRAMES[ask.language]
+        chosen = records[-ask.recent_summary :]
+        return SourceResult(fragments=tuple(_run_fragment(record, frame) for record in chosen))
 
 
-def _run_fragment(run: RunRecord) -> Fragment:
+def _run_fragment(run: RunRecord, frame: PromptFrame) -> Fragment:
     return Fragment(
         layer=Layer.RETRIEVED,
         source=RecentRunsSource.name,
         source_ref=f"runs/{run.number}",
-        text=accepted_summary(run),
+        text=accepted_summary(run, frame),
         place=Place(path=LAST, offset=run.number),
         score=RUN_SCORE,
     )
 
 
-def accepted_summary(run: RunRecord) -> str:
+def accepted_summary(run: RunRecord, frame: PromptFrame = CHINESE) -> str:
     """Say what a run was asked for, and what of it the author accepted."""
     summary = run.summary
     if isinstance(summary, str):
-        return f"{summary}\n已采纳"
-    lines = [f"技能：{summary.skill_name}"] if summary.skill_name else []
+        return f"{summary}\n{frame.accepted_mark}"
+    lines = [frame.skill.format(summary.skill_name)] if summary.skill_name else []
     if summary.instruction:
-        lines.append(f"指令：{summary.instruction}")
+        lines.append(frame.instruction.format(summary.instruction))
     text = summary.excerpt
-    lines.append(f"已采纳（{summary.characters} 字）：{text}" if text else "已采纳：无")
-    return "\n".join(lines)
+    accepted = frame.accepted.format(summary.characters, text) if text else frame.accepted_nothing
+    return "\n".join([*lines, accepted])
 
 
 class DocumentSources:

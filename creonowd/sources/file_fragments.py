@@ -16,7 +16,16 @@ from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
 from creonowd.storage import front_matter
 from creonowd.text import as_text, canonical_json, count_line_ends, encode_canonical, join_lines
-from creonowd.workspace.creonow_tree import Folder, Problem, TreeFile
+from creonowd.workspace.creonow_tree import (
+    DEFAULTS,
+    TREE,
+    CreonowFolder,
+    Folder,
+    Problem,
+    Tree,
+    TreeFile,
+)
+from creonowd.workspace.projects import Project
 
 NAME_KEYS = ("name", "姓名", "名字", "名称")
 TITLE_KEYS = (*NAME_KEYS, "title", "标题")
@@ -87,6 +96,20 @@ def read_files(
     return SourceResult(
         fragments=tuple(fragments), left_out=tuple(left_out), warnings=tuple(warnings)
     )
+
+
+def own_texts(tree: Tree, project: Project) -> list[str]:
+    """Return the texts that the author wrote into `.creonow`; blocks its thread.
+
+    JSON is left out: most of its words are keys. So are default files.
+    """
+    texts: list[str] = []
+    for scope in CreonowFolder:
+        for file in tree.read_all_now(project.root, scope).files:
+            default = DEFAULTS.get(file.path.removeprefix(f"{TREE}/"))
+            if not is_json(file.path) and file.data != default:
+                texts.append(front_matter.split(as_text(file.data) or "").body)
+    return texts
 
 
 def file_caution(

@@ -15,10 +15,11 @@ from anyio import to_thread
 
 from creonowd.clock import Clock
 from creonowd.context.fragment import DYNAMIC, Layer
+from creonowd.context.language import ManuscriptLanguage
 from creonowd.errors import DaemonError, ErrorCode, disk_error, disk_errors
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.storage import atomic, front_matter
+from creonowd.storage import atomic, front_matter, versioned_json
 from creonowd.storage.atomic import is_temporary
 from creonowd.storage.file_cache import CAPACITY_BYTES, RECENT_MS, FileCache
 from creonowd.storage.safe_folder import (
@@ -34,6 +35,9 @@ from creonowd.workspace.projects import Project
 
 TREE = ".creonow"
 TERMINOLOGY_FILE = f"{TREE}/rules/terminology.json"
+PROJECT_FILE = f"{TREE}/project.json"
+PROJECT_VERSION = 1
+LARGEST_PROJECT_FILE = 64 * 1024
 
 
 class CreonowFolder(StrEnum):
@@ -64,6 +68,7 @@ OUTLINE_SUFFIXES = DOCUMENT_SUFFIXES | {".json"}
 _LAYERS_OF_FOLDER: dict[str, tuple[Layer, ...]] = {
     "rules": (Layer.RULES,),
     "settings": (Layer.SETTINGS,),
+    "project.json": tuple(Layer),
     # A character may be injected always, which is Rules, or when mentioned, which is Retrieved.
     "characters": (Layer.RULES, Layer.RETRIEVED),
 }
@@ -92,6 +97,17 @@ def in_scope(path: str, scope: CreonowFolder) -> str:
     if path != folder_of(scope) and not path.startswith(f"{folder_of(scope)}/"):
         raise invalid_path("other_scope", f"path must begin with {folder_of(scope)}/.")
     return path
+
+
+class ProjectFile(Model):
+    """`.creonow/project.json`: what the author decided for the project as a whole.
+
+    `language` is that of the words around the manuscript in a prompt; without one, the manuscript
+    decides.
+    """
+
+    version: int = PROJECT_VERSION
+    language: ManuscriptLanguage | None = None
 
 
 class FileInfo(Model):
@@ -185,6 +201,25 @@ class Tree:
     def read_all_now(self, root: Path, scope: CreonowFolder) -> Folder:
         """Read every file of a scope; blocks its thread."""
         return self._read_contents(root, scope, _contents(root, scope))
+
+    def read_project_file_now(self, root: Path) -> ProjectFile | None:
+        """Read what the author decided for a project; None if that makes no sense.
+
+        Blocks its thread.
+        """
+        folder = LinkedFolder(root, TREE)
+        try:
+            status = folder.status(PROJECT_FILE)
+            if status is None:
+                return ProjectFile()
+            limit = LARGEST_PROJECT_FILE
+            data = self._cache.fetch(folder, PROJECT_FILE, limit=limit, status=status).data
+            body = data.removeprefix(codecs.BOM_UTF8)
+            return versioned_json.decode(
+                body, ProjectFile, version=PROJECT_VERSION, name=PROJECT_FILE
+            )
+        except (DaemonError, versioned_json.DamagedFileError):
+            return None
 
     def read_outlines_now(self, root: Path) -> Folder:
         """Read the outlines at the top of a project; blocks its thread. Links are skipped."""

@@ -691,6 +691,8 @@ async def test_without_a_skill_everything_is_read_and_nothing_is_warned_of(
     novel: Novel, absent: dict[str, Any]
 ) -> None:
     payload = {key: value for key, value in novel.payload().items() if key != "skillId"} | absent
+    indexed = novel.params | {"documentId": "一.md", "cursorPosition": 0, "wait": True}
+    await novel.client.call("context:retrieve", indexed)
     unknown = await novel.assemble(skillId="nobody:knows")
 
     result = await novel.client.call("context:assemble", payload)

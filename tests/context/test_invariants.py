@@ -16,7 +16,7 @@ from creonowd.context.mentions import Mentions
 from creonowd.context.result import AssembleResult, ModelTarget, answer
 from creonowd.context.rules_layer import mentioned_entities
 from creonowd.context.system_prompt import Change, PrefixChange, PrefixComparison, first_change
-from creonowd.context.template import heading, heading_after, title
+from creonowd.context.template import CHINESE, heading, title
 from creonowd.context.text_tools import TextTools
 from creonowd.errors import DaemonError, ErrorCode
 from tests.context.worlds import (
@@ -393,11 +393,11 @@ def with_fragment(world: World, old: Fragment, new: Fragment) -> World:
 
 
 def text_before(assembly: Assembly) -> str:
-    return _under(assembly, heading("chapters/07.md"), heading_after("chapters/07.md"))
+    return _under(assembly, heading("chapters/07.md"), CHINESE.heading_after("chapters/07.md"))
 
 
 def text_after(assembly: Assembly) -> str:
-    return _under(assembly, heading_after("chapters/07.md"), "\0")
+    return _under(assembly, CHINESE.heading_after("chapters/07.md"), "\0")
 
 
 def _under(assembly: Assembly, start: str, end: str) -> str:

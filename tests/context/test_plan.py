@@ -2,7 +2,8 @@
 
 import pytest
 
-from creonowd.context.plan import BEFORE, ELSEWHERE, NOTHING, Task, query
+from creonowd.context.plan import Task, query
+from creonowd.context.template import CHINESE
 
 PARAGRAPHS = "".join(f"第{n:02}段。".ljust(19, "字") + "\n" for n in range(20))
 VALUES = {"text": "夜色", "selection": "夜色", "instruction": "更短", "title": "第一章"}
@@ -19,13 +20,13 @@ def test_the_selection_stands_where_the_text_is_wanted() -> None:
 def test_a_selection_is_rendered_once() -> None:
     filled = Task(template="{{text}} {{selection}} {{text}} {{title}} {{title}}").fill(VALUES)
 
-    assert filled == f"夜色 {BEFORE} {BEFORE} 第一章 第一章"
+    assert filled == f"夜色 {CHINESE.before} {CHINESE.before} 第一章 第一章"
 
 
 def test_a_missing_value_is_named_and_never_left_blank() -> None:
     filled = Task(template="{{text}}|{{instruction}}").fill({"text": "", "instruction": ""})
 
-    assert filled == f"{ELSEWHERE}|{NOTHING}"
+    assert filled == f"{CHINESE.elsewhere}|{CHINESE.nothing}"
 
 
 def test_a_value_is_not_read_as_a_template() -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from creonowd.context.assemble import Assembly
 from creonowd.context.evidence import TrimEvidence
 from creonowd.context.fragment import Action, Layer, Rule, Span
-from creonowd.context.template import heading, heading_after
+from creonowd.context.template import CHINESE, heading
 from creonowd.context.window import snap
 from creonowd.sources.in_memory import piece
 from tests.context.worlds import CountingTokenizer, World, assemble_world, profile_of, text_tools
@@ -52,7 +52,7 @@ def before(assembly: Assembly) -> str:
 
 
 def after(assembly: Assembly) -> str:
-    return _between(assembly.user_content.text, heading_after(REF), ("### ", "## "))
+    return _between(assembly.user_content.text, CHINESE.heading_after(REF), ("### ", "## "))
 
 
 def _between(text: str, start: str, ends: tuple[str, ...]) -> str:

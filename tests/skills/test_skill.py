@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.plan import ContextRules
 from creonowd.skills import skill
 from creonowd.skills.context_rules import MOST_FAULTS
@@ -288,12 +289,35 @@ def test_a_misspelt_requires_selection_gets_a_suggestion() -> None:
 REWRITING = ContextRules(surrounding=500, user_preferences=True, style_guide=True, recent_summary=3)
 
 
-def test_the_built_in_skills_instruct_in_chinese_and_english() -> None:
+def test_the_built_in_skills_instruct_in_one_language_at_a_time() -> None:
     for path in (Path(skill.__file__).parent / "builtin").glob("*/SKILL.md"):
-        system = parse(path.read_bytes()).skill.prompt.system
+        read = parse(path.read_bytes()).skill
+        chinese = read.prompt_in(ManuscriptLanguage.CHINESE)
+        english = read.prompt_in(ManuscriptLanguage.ENGLISH)
 
-        assert any("\u4e00" <= character <= "\u9fff" for character in system)
-        assert "language of the" in system
+        assert any("\u4e00" <= character <= "\u9fff" for character in chinese.system)
+        assert "the" not in chinese.system.split()
+        assert "language of the" in english.system
+        assert english.system.isascii()
+        assert chinese.user == english.user
+
+
+def test_a_prompt_for_one_language_is_checked_like_the_other() -> None:
+    text = "---\nname: x\nprompt_en:\n  system: '{{txt}}'\n  usr: x\nprompt_zh: 5\nprompt_fr: {}\n---\n"
+
+    faults = {fault.key: fault for fault in parse(text.encode()).faults}
+
+    assert set(faults) == {"prompt_en.system", "prompt_en.usr", "prompt_zh", "prompt_fr"}
+    assert faults["prompt_en.system"].line == 4
+    assert "did you mean `text`?" in faults["prompt_en.system"].message
+    assert "must be a mapping" in faults["prompt_zh"].message
+
+
+def test_without_a_prompt_for_its_language_a_skill_has_one_for_all() -> None:
+    read = parse(b"---\nname: x\nprompt:\n  user: a\nprompt_en:\n  user: b\n---\n").skill
+
+    assert read.prompt_in(ManuscriptLanguage.CHINESE).user == "a"
+    assert read.prompt_in(ManuscriptLanguage.ENGLISH).user == "b"
 
 
 LINES = st.one_of(
