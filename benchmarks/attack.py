@@ -26,11 +26,11 @@ from creonowd.cli.client import Client
 from creonowd.daemon import endpoint
 from testing.clients import daemon_command, environment
 
-START_SECONDS = 60.0
+START_SECONDS = 120
 SETTLE_SECONDS = 2.0
 SAMPLE_SECONDS = 0.02
 PING_SECONDS = 0.01
-ANSWER_SECONDS = 60.0
+ANSWER_SECONDS = 120.0
 MEGABYTE = 1 << 20
 LARGEST_MESSAGE = 10 * MEGABYTE
 
@@ -71,7 +71,13 @@ class Target:
             made = owner.request("project:create", {"rootPath": str(self.root)})
             self.project_id: str = made["projectId"]
             place = {"documentId": "chapters/001.md", "cursorPosition": 0, "query": "雨"}
-            search = {"projectId": self.project_id, **place, "limit": 1, "wait": True}
+            search: dict[str, Any] = {
+                "projectId": self.project_id,
+                **place,
+                "limit": 1,
+                "wait": True,
+            }
+            search["_meta"] = {"timeoutMs": 1000 * START_SECONDS}
             owner.request("context:retrieve", search)
 
     @contextlib.contextmanager

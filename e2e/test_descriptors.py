@@ -1,0 +1,60 @@
+"""Story: what a daemon keeps open after work, each descriptor accounted for and given back."""
+
+import os
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from testing.clients import PATIENCE
+from testing.harness import Harness
+
+INDEX = ".sqlite3"
+WATCH = ("anon_inode:inotify", "anon_inode:[eventpoll]", "anon_inode:[eventfd]")
+
+
+def descriptors(pid: int) -> "Counter[str]":
+    """Count what the descriptors of a process lead to; one that was just closed is left out."""
+    found: Counter[str] = Counter()
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            found[os.readlink(entry)] += 1  # noqa: PTH115 - what it leads to need not be a path
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="lists descriptors in /proc")
+def test_after_work_only_the_index_and_the_watch_of_a_project_stay_open(tmp_path: Path) -> None:
+    with Harness(tmp_path) as harness:
+        pid: int = harness.call("app:ping")["pid"]
+        harness.call("app:health")
+        before = descriptors(pid)
+        project = harness.call("project:create", {"rootPath": str(_novel(tmp_path))})["projectId"]
+        place = {"projectId": project, "documentId": "1.md", "cursorPosition": 0}
+        file = {"projectId": project, "conversationId": "c", "kind": "artifact", "hint": "h"}
+        for _ in range(20):
+            harness.call("context:retrieve", {**place, "query": "雨", "limit": 3, "wait": True})
+            harness.call("context:assemble", {**place, "skillId": "builtin:continue"})
+            put = harness.call("context:files:put", {**file, "content": "x" * 5000})
+            harness.call("context.read", {**file, "id": put["ref"]["id"]})
+
+        kept = descriptors(pid) - before
+        harness.call("project:delete", {"projectId": project})
+        deadline = time.monotonic() + PATIENCE
+        while (left := descriptors(pid) - before) and time.monotonic() < deadline:
+            harness.call("app:ping")
+
+    strange = [name for name in kept if INDEX not in name and name not in WATCH]
+    assert strange == []
+    assert kept.total() <= 8
+    assert left == Counter()
+
+
+def _novel(tmp_path: Path) -> Path:
+    root = tmp_path / "novel"
+    root.mkdir()
+    (root / "1.md").write_text("雨下了一夜。", encoding="utf-8")
+    return root
