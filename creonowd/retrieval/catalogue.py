@@ -7,26 +7,64 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
+from itertools import islice
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from creonowd.storage.safe_folder import problem_with_name
+import structlog
+
+from creonowd.errors import DaemonError
+from creonowd.storage.safe_folder import LinkedFolder, entry_status, problem_with_name
 from creonowd.workspace.creonow_tree import is_document, is_relevant_folder
 
 LARGEST = 16 * 1024 * 1024
 IGNORE_FILES = (".gitignore", ".ignore")
 
+# A project has fewer; a folder that has more, such as a whole disk, is not read to its end.
+MAX_DOCUMENTS = 20_000
+MAX_FOLDERS = 20_000
+MAX_ENTRIES = 200_000
+
 _LARGEST_IGNORE_FILE = 64 * 1024
+_GROUP = 200
+_SPECIAL = re.compile(r"[*?\[\]\\]")
 
 _WILDCARDS = {"**/": "(?:.*/)?", "/**": "/.*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 _GLOB_PARTS = re.compile(r"\*\*/|/\*\*|\*\*|\*|\?|\[!?[^\]]+\]|\\.|.")
 
 
-def documents_in(root: Path) -> dict[str, os.stat_result]:
+log = structlog.get_logger(__name__)
+
+
+class Catalogue(NamedTuple):
+    """The documents of a project by path, and whether all are there: a huge folder is cut short."""
+
+    documents: dict[str, os.stat_result]
+    is_complete: bool
+
+
+def documents_in(
+    root: Path, is_stopped: Callable[[], bool] = lambda: False
+) -> dict[str, os.stat_result]:
     """Return a project's documents by project-relative path; what vanishes meanwhile is skipped."""
-    return dict(_walk(root))
+    return find_documents(root, is_stopped).documents
+
+
+def find_documents(root: Path, is_stopped: Callable[[], bool] = lambda: False) -> Catalogue:
+    """Return a project's documents, those near its root first, within bounds; log what is left out.
+
+    The search ends early if `is_stopped`.
+    """
+    walk = _DocumentWalk(root, is_stopped)
+    documents = dict(islice(walk.documents(), MAX_DOCUMENTS))
+    is_complete = walk.is_finished and not walk.is_bounded
+    if not is_complete:
+        log.warning("documents_left_out", documents=len(documents), entries=walk.entries)
+    return Catalogue(documents, is_complete)
 
 
 def is_excluded(root: Path, path: str) -> bool:
@@ -45,85 +83,203 @@ def is_excluded(root: Path, path: str) -> bool:
     return False
 
 
-def _walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    folders: list[tuple[str, IgnoreRules]] = [("", IgnoreRules())]
-    while folders:
-        folder, above = folders.pop()
-        rules = _with_ignore_files(above, root, folder)
-        for entry in _scan(root / folder):
-            path = f"{folder}/{entry.name}" if folder else entry.name
-            if entry.name.startswith(".") or entry.is_symlink():
-                continue
-            if entry.is_dir(follow_symlinks=False):
-                if is_relevant_folder(folder, entry.name) and not rules.ignore(
-                    path, is_folder=True
-                ):
-                    folders.append((path, rules))
-            elif is_document(path) and not rules.ignore(path, is_folder=False):
-                # Not entry.stat(): on Windows that lacks what distinguishes files.
+class _DocumentWalk:
+    """A walk through a project's folders, the nearest first, that goes no further than it may."""
+
+    def __init__(self, root: Path, is_stopped: Callable[[], bool]) -> None:
+        self._root, self._is_stopped = root, is_stopped
+        self._files = LinkedFolder(root)
+        self.entries = 0
+        self.is_finished = self.is_bounded = False
+
+    def documents(self) -> Iterator[tuple[str, os.stat_result]]:
+        """Yield each document with its status."""
+        folders = deque([("", IgnoreRules())])
+        while folders:
+            folder, above = folders.popleft()
+            rules = _with_ignore_files(above, self._root, folder)
+            found = self._scan(folder)
+            self.entries += len(found)
+            if self.entries > MAX_ENTRIES or self._is_stopped():
+                return
+            for name, status in found:
+                path = f"{folder}/{name}" if folder else name
+                if stat.S_ISDIR(status.st_mode):
+                    if rules.ignore(path, is_folder=True):
+                        continue
+                    if len(folders) < MAX_FOLDERS:
+                        folders.append((path, rules))
+                    else:
+                        self.is_bounded = True
+                elif not rules.ignore(path, is_folder=False):
+                    yield path, status
+        self.is_finished = True
+
+    def _scan(self, folder: str) -> list[tuple[str, os.stat_result]]:
+        """Return the relevant folders and the texts in a folder, sorted."""
+        found: list[tuple[str, os.stat_result]] = []
+        with contextlib.suppress(OSError, DaemonError), self._files.scan(folder) as entries:
+            for entry in islice(entries, MAX_ENTRIES):
+                if entry.name.startswith(".") or entry.is_symlink():
+                    continue
                 with contextlib.suppress(OSError):
-                    status = os.stat(entry.path, follow_symlinks=False)  # noqa: PTH116
-                    if stat.S_ISREG(status.st_mode):
-                        yield path, status
-
-
-def _scan(folder: Path) -> list[os.DirEntry[str]]:
-    with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        return list(entries)
-    return []
+                    if entry.is_dir(follow_symlinks=False):
+                        if is_relevant_folder(folder, entry.name):
+                            found.append((entry.name, entry_status(entry)))
+                    elif is_document(f"{folder}/{entry.name}" if folder else entry.name):
+                        status = entry_status(entry)
+                        if stat.S_ISREG(status.st_mode):
+                            found.append((entry.name, status))
+        return sorted(found, key=itemgetter(0))
 
 
 def _with_ignore_files(rules: "IgnoreRules", root: Path, folder: str) -> "IgnoreRules":
+    files = LinkedFolder(root)
     for name in IGNORE_FILES:
-        path = root / folder / name
-        with contextlib.suppress(OSError):
-            if stat.S_ISREG(path.lstat().st_mode):
-                with path.open("rb") as file:
-                    text = file.read(_LARGEST_IGNORE_FILE).decode("utf-8-sig", "replace")
-                rules = rules.inside(folder, text)
+        path = f"{folder}/{name}" if folder else name
+        with contextlib.suppress(OSError, DaemonError), files.open_file(path) as file:
+            data = file.read_at(0, _LARGEST_IGNORE_FILE + 1)
+            if len(data) > _LARGEST_IGNORE_FILE:
+                # Half a pattern may hide everything: what is cut is cut at a line.
+                data = data[:_LARGEST_IGNORE_FILE].rpartition(b"\n")[0]
+                log.warning("ignore_file_cut", path=path, bytes=len(data))
+            rules = rules.inside(folder, data.decode("utf-8-sig", "replace"))
     return rules
 
 
 class IgnorePattern(NamedTuple):
     """One line of an ignore file, for paths relative to the folder it lies in."""
 
-    matches: Callable[[str], object]
+    expression: str
     folders_only: bool
     is_exception: bool
+    by_name: bool
 
 
 class IgnoreRules(NamedTuple):
     """The ignore files of a folder and those above it: where each lies, and its patterns."""
 
-    levels: tuple[tuple[str, tuple[IgnorePattern, ...]], ...] = ()
+    levels: "tuple[tuple[str, PatternSet], ...]" = ()
 
     def inside(self, folder: str, text: str) -> "IgnoreRules":
         """Return the rules with an ignore file added that lies in `folder`."""
-        return IgnoreRules((*self.levels, (folder, _patterns(text))))
+        return IgnoreRules((*self.levels, (folder, _pattern_set(text))))
 
     def ignore(self, path: str, *, is_folder: bool) -> bool:
         """Return whether a project-relative path is ignored; the last pattern to match decides."""
-        ignored = False
-        for folder, patterns in self.levels:
+        for folder, patterns in reversed(self.levels):
             below = path.removeprefix(f"{folder}/") if folder else path
-            for pattern in patterns:
-                if (is_folder or not pattern.folders_only) and pattern.matches(below):
-                    ignored = not pattern.is_exception
-        return ignored
+            if (decision := patterns.decide(below, is_folder=is_folder)) is not None:
+                return decision
+        return False
+
+
+class PatternSet:
+    """The patterns of one ignore file, so kept that thousands cost little more than one.
+
+    Plain names, plain paths and `*.ending` are looked up. The others are matched many at a time,
+    the last ones first: 8000 of them over 2000 names take 0.1 to 0.6 s of the processor, one by one
+    38 s.
+    """
+
+    def __init__(self, text: str) -> None:
+        self._signs: list[bool] = []
+        self._known: dict[tuple[str, str], int] = {}
+        self._known_folders: dict[tuple[str, str], int] = {}
+        others: list[tuple[int, IgnorePattern]] = []
+        for line in text.splitlines():
+            stripped = line.rstrip()
+            if not stripped or stripped.startswith("#"):
+                continue
+            glob = stripped.removeprefix("!").removeprefix("\\")
+            number, folders_only = len(self._signs), glob.endswith("/")
+            self._signs.append(not stripped.startswith("!"))
+            if (key := _literal(glob.rstrip("/"))) is not None:
+                (self._known_folders if folders_only else self._known)[key] = number
+            else:
+                others.append((number, _pattern(glob, stripped)))
+        self._groups = [
+            _PatternGroup(others[start : start + _GROUP]) for start in range(0, len(others), _GROUP)
+        ]
+
+    def decide(self, path: str, *, is_folder: bool) -> bool | None:
+        """Return whether a path below the file's folder is ignored; None if no pattern matches."""
+        name = path.rpartition("/")[2]
+        keys = (("name", name), ("path", path), ("ending", name.rpartition(".")[2]))
+        tables = (self._known, self._known_folders) if is_folder else (self._known,)
+        if "." not in name:
+            keys = keys[:2]
+        last = max((table.get(key, -1) for table in tables for key in keys), default=-1)
+        for group in reversed(self._groups):
+            if group.last < last:
+                break
+            if (found := group.last_match(path, name, is_folder=is_folder)) is not None:
+                last = max(last, found)
+                break
+        return None if last < 0 else self._signs[last]
+
+
+class _PatternGroup:
+    """A few patterns with wildcards; whether any of them matches is one question."""
+
+    def __init__(self, patterns: list[tuple[int, IgnorePattern]]) -> None:
+        self._patterns = patterns
+        self._matchers: list[Callable[[str], object] | None] | None = None
+        self.last = patterns[-1][0]
+        self._any = {
+            (by_name, is_folder): _any_of(
+                pattern.expression
+                for _, pattern in patterns
+                if pattern.by_name is by_name and (is_folder or not pattern.folders_only)
+            )
+            for by_name in (True, False)
+            for is_folder in (True, False)
+        }
+
+    def last_match(self, path: str, name: str, *, is_folder: bool) -> int | None:
+        """Return the number of the last pattern that matches."""
+        questions = ((True, name), (False, path))
+        if not any(self._any[by_name, is_folder](text) for by_name, text in questions):
+            return None
+        if self._matchers is None:
+            self._matchers = [_compile(pattern.expression) for _, pattern in self._patterns]
+        pairs = zip(reversed(self._patterns), reversed(self._matchers), strict=True)
+        for (number, pattern), matches in pairs:
+            text = name if pattern.by_name else path
+            if (is_folder or not pattern.folders_only) and matches and matches(text):
+                return number
+        return None
 
 
 @lru_cache(maxsize=256)
-def _patterns(text: str) -> tuple[IgnorePattern, ...]:
-    patterns: list[IgnorePattern] = []
-    for line in text.splitlines():
-        stripped = line.rstrip()
-        if not stripped or stripped.startswith("#"):
-            continue
-        glob = stripped.removeprefix("!").removeprefix("\\")
-        matches = _compile(_expression(glob.rstrip("/")))
-        if matches is not None:
-            patterns.append(IgnorePattern(matches, glob.endswith("/"), stripped.startswith("!")))
-    return tuple(patterns)
+def _pattern_set(text: str) -> PatternSet:
+    return PatternSet(text)
+
+
+def _literal(glob: str) -> tuple[str, str] | None:
+    """Return what a pattern can be looked up by; None if it has to be matched."""
+    if glob.startswith("*.") and not _SPECIAL.search(glob[2:]) and not {".", "/"} & set(glob[2:]):
+        return "ending", glob[2:]
+    if not glob or _SPECIAL.search(glob):
+        return None
+    return ("path", glob.removeprefix("/")) if "/" in glob else ("name", glob)
+
+
+def _pattern(glob: str, line: str) -> IgnorePattern:
+    plain = glob.rstrip("/")
+    return IgnorePattern(
+        _expression(plain), glob.endswith("/"), line.startswith("!"), by_name="/" not in plain
+    )
+
+
+def _any_of(expressions: Iterable[str]) -> Callable[[str], object]:
+    every = list(expressions)
+    if not every:
+        return lambda _text: None
+    if (whole := _compile("|".join(f"(?:{one})" for one in every))) is not None:
+        return whole
+    single = [found for one in every if (found := _compile(one)) is not None]
+    return lambda text: any(matches(text) for matches in single)
 
 
 def _compile(expression: str) -> Callable[[str], object] | None:
@@ -139,8 +295,7 @@ def _compile(expression: str) -> Callable[[str], object] | None:
 
 
 def _expression(glob: str) -> str:
-    expression = "".join(map(_part_expression, _GLOB_PARTS.findall(glob.removeprefix("/"))))
-    return expression if "/" in glob else f"(?:.*/)?{expression}"
+    return "".join(map(_part_expression, _GLOB_PARTS.findall(glob.removeprefix("/"))))
 
 
 def _part_expression(part: str) -> str:

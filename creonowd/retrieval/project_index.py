@@ -360,7 +360,9 @@ def refresh(database: Database, scope: IndexScope, report: Report, stop: Event) 
     """
     with database.read() as connection:
         indexed = indexed_documents(connection)
-    marks = _current_marks(scope)
+    marks = _current_marks(scope, stop)
+    if stop.is_set():
+        return False
     gone = sorted(indexed.keys() - marks.keys())
     stale = sorted(p for p, mark in marks.items() if p not in indexed or indexed[p].mark != mark)
     total = len(gone) + len(stale)
@@ -396,8 +398,9 @@ class _Throttle:
             yield passage
 
 
-def _current_marks(scope: IndexScope) -> dict[str, str]:
-    marks = {path: _mark(status, scope) for path, status in documents_in(scope.root).items()}
+def _current_marks(scope: IndexScope, stop: Event) -> dict[str, str]:
+    found = documents_in(scope.root, stop.is_set)
+    marks = {path: _mark(status, scope) for path, status in found.items()}
     for path, document in scope.open_documents.items():
         if path in marks or not is_excluded(scope.root, path):
             marks[path] = document.mark

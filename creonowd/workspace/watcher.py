@@ -10,7 +10,7 @@ import os
 import stat
 import sys
 import threading
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -35,6 +35,9 @@ QUIET_MS = 50
 GATHER_MS = 400
 PULSE_MS = 1000
 MAX_NOTICES = 500
+
+# Each folder is a watch of the system, of which all programs together have few.
+MAX_FOLDERS = 4096
 
 # On Linux a recursive watch costs one handle per folder anyhow, follows links out of the project
 # and enters folders that are not relevant. Elsewhere it is one handle, and handles on inner
@@ -279,7 +282,7 @@ def follow(
     `on_ready` is called again whenever folders came or went and watching began anew.
     """
     try:
-        return _Follower(root, on_change, per_folder=per_folder).run(stop, on_ready)
+        return _Follower(root, on_change, stop, per_folder=per_folder).run(on_ready)
     except (OSError, RuntimeError) as error:
         log.warning("context_watch_failed", error=type(error).__name__)
         return FollowEnd.FAILED
@@ -289,20 +292,34 @@ class _Follower:
     """The last snapshot of a project, and what is watched of it."""
 
     def __init__(
-        self, root: Path, on_change: Callable[[frozenset[str]], None], *, per_folder: bool
+        self,
+        root: Path,
+        on_change: Callable[[frozenset[str]], None],
+        stop: threading.Event,
+        *,
+        per_folder: bool,
     ) -> None:
         self._root = root
         self._on_change = on_change
         self._per_folder = per_folder
-        self._snapshot = take_snapshot(root)
+        self._stop = stop
+        self._snapshot = self._look()
+        if len(self._snapshot) >= MAX_FOLDERS:
+            log.warning("context_watch_bounded", folders=MAX_FOLDERS)
 
-    def run(self, stop: threading.Event, on_ready: Callable[[], None]) -> FollowEnd:
+    def run(self, on_ready: Callable[[], None]) -> FollowEnd:
         """Report changes until `stop` is set or the folder is gone."""
+        stop = self._stop
         while True:
+            if stop.is_set():
+                return FollowEnd.STOPPED
             watched = self._watched()
             is_stale = False
             with self._watch(watched) as notices:
-                self._report(take_snapshot(self._root), frozenset())
+                after = self._look()
+                if stop.is_set():
+                    return FollowEnd.STOPPED
+                self._report(after, frozenset())
                 if not self._snapshot:
                     return FollowEnd.GONE
                 on_ready()
@@ -314,6 +331,11 @@ class _Follower:
                     # A new folder may have the number of an old one: only the notice shows it.
                     is_stale = named is None or not named.isdisjoint(watched)
                     self._update(named)
+
+    def _look(
+        self, before: Snapshot | None = None, dirty: frozenset[str] = frozenset()
+    ) -> Snapshot:
+        return take_snapshot(self._root, before, dirty, self._stop.is_set)
 
     def _watched(self) -> dict[str, Identity]:
         """Return the folders to watch: all relevant ones, or only the project's own."""
@@ -333,10 +355,10 @@ class _Follower:
 
     def _update(self, named: frozenset[str] | None) -> None:
         if named is None:
-            self._report(take_snapshot(self._root), frozenset())
+            self._report(self._look(), frozenset())
         else:
             dirty = named | {path.rpartition("/")[0] for path in named}
-            self._report(take_snapshot(self._root, self._snapshot, dirty), named)
+            self._report(self._look(self._snapshot, dirty), named)
 
     def _report(self, after: Snapshot, named: frozenset[str]) -> None:
         """Report what differs, and what was named and is there: two quick writes look like one."""
@@ -360,16 +382,20 @@ def _has_file(snapshot: Snapshot, path: str) -> bool:
 
 
 def take_snapshot(
-    root: Path, before: Snapshot | None = None, dirty: frozenset[str] = frozenset()
+    root: Path,
+    before: Snapshot | None = None,
+    dirty: frozenset[str] = frozenset(),
+    is_stopped: Callable[[], bool] = lambda: False,
 ) -> Snapshot:
     """Read the state of every folder of a project; the project's own has the path `""`.
 
     Given an earlier snapshot, only `dirty` and new folders are read; the others are kept from it.
+    Of a huge project, the folders nearest to its root are read.
     """
     states: dict[str, FolderState] = {}
-    waiting = [("", _root_identity(root))]
-    while waiting:
-        folder, identity = waiting.pop()
+    waiting = deque([("", _root_identity(root))])
+    while waiting and len(states) < MAX_FOLDERS and not is_stopped():
+        folder, identity = waiting.popleft()
         old = before.get(folder) if before and folder not in dirty else None
         state = old if old and old.identity == identity else _read_folder(root, folder, identity)
         if state is not None:

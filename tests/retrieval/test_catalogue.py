@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.retrieval.catalogue import IgnoreRules, documents_in, is_excluded
+from creonowd.retrieval import catalogue
+from creonowd.retrieval.catalogue import IgnoreRules, documents_in, find_documents, is_excluded
 
 
 def lay_out(root: Path, *paths: str, **contents: str) -> None:
@@ -141,3 +142,60 @@ def test_names_that_are_no_text_are_passed_over(tmp_path: Path):
 
 def test_a_folder_that_is_gone_has_no_documents(tmp_path: Path):
     assert documents_in(tmp_path / "gone") == {}
+
+
+@pytest.mark.parametrize(
+    "pattern", ["x{}", "*.{}", "a{}*", "*{}*x", "!x{}", "/卷/{}", "d{}/", "*{}/"]
+)
+def test_thousands_of_patterns_are_matched_against_thousands_of_documents(pattern: str) -> None:
+    rules = IgnoreRules().inside("", "\n".join(pattern.format(f"{n:04}") for n in range(8000)))
+    paths = [f"卷/第{n}章 {n * 7919 % 100_000}.md" for n in range(2000)]
+
+    ignored = [path for path in paths if rules.ignore(path, is_folder=False)]
+
+    assert ignored == []
+
+
+def test_the_last_of_many_patterns_decides() -> None:
+    lines = [f"*{n}*" if n % 2 else f"!*{n}*" for n in range(1000)]
+    rules = IgnoreRules().inside("", "\n".join(lines))
+
+    assert rules.ignore("a997b.md", is_folder=False)
+    assert not rules.ignore("a998b.md", is_folder=False)
+    assert not rules.ignore("b.md", is_folder=False)
+
+
+def test_an_ignore_file_that_is_too_long_is_cut_at_a_line(tmp_path: Path) -> None:
+    lay_out(tmp_path, "a.md", "hidden.md")
+    filler = "x" * (64 * 1024 - len("hidden.md\n") - 1)
+    ignore(tmp_path, ".gitignore", "hidden.md", filler, "*.md-only-this")
+
+    assert set(documents_in(tmp_path)) == {"a.md"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in folders")
+def test_an_ignore_file_that_is_a_pipe_is_no_ignore_file(tmp_path: Path) -> None:
+    lay_out(tmp_path, "a.md")
+    os.mkfifo(tmp_path / ".gitignore")
+
+    assert set(documents_in(tmp_path)) == {"a.md"}
+
+
+def test_a_huge_folder_is_cut_short_far_from_its_root(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lay_out(tmp_path, "a.md", "b/c.md", "b/d/e.md", "b/d/f/g.md")
+    whole = find_documents(tmp_path)
+    monkeypatch.setattr(catalogue, "MAX_ENTRIES", 4)
+
+    cut = find_documents(tmp_path)
+
+    assert whole.is_complete
+    assert not cut.is_complete
+    assert list(cut.documents) == ["a.md", "b/c.md"]
+
+
+def test_a_search_for_documents_ends_when_it_is_stopped(tmp_path: Path) -> None:
+    lay_out(tmp_path, "a.md")
+
+    assert not find_documents(tmp_path, lambda: True).is_complete
