@@ -7,6 +7,7 @@ ended, as its kind demands. Everything stays on the loopback and ends by itself.
 """
 
 import contextlib
+import gzip
 import json
 import socket
 import subprocess
@@ -24,6 +25,7 @@ import psutil
 from benchmarks.novel import chinese, make_project
 from creonowd.cli.client import Client
 from creonowd.daemon import endpoint
+from creonowd.errors import DaemonError, ErrorCode
 from testing.clients import daemon_command, environment
 
 START_SECONDS = 120
@@ -43,6 +45,8 @@ NOTIFICATIONS = 300_000
 UNREAD_REPLIES = 256
 BATCHES = 5
 DOCUMENTS = 60
+BOMBS = 3
+BOMB_BYTES = 200 * MEGABYTE
 
 
 class Tally(NamedTuple):
@@ -266,11 +270,44 @@ def open_documents(target: Target) -> Tally:
     return Tally(DOCUMENTS, DOCUMENTS if kept * 9 <= 50 else DOCUMENTS - kept)
 
 
+def bombs_of_a_provider(target: Target) -> Tally:
+    """Run a skill; the provider answers with a little that unpacks to very much."""
+    place = {"documentId": "chapters/001.md", "cursorPosition": 0, "skillId": "builtin:continue"}
+    withstood = 0
+    for _ in range(BOMBS):
+        with target.owner() as owner:
+            try:
+                owner.request("ai:skill:run", {"projectId": target.project_id, **place})
+            except DaemonError as error:
+                withstood += error.code is ErrorCode.UPSTREAM_ERROR
+    return Tally(BOMBS, withstood)
+
+
+def paths_of_a_page(target: Target) -> Tally:
+    """Make folders projects as a page, and read what is hidden in a project that is one."""
+    (target.root / ".diary.md").write_text("diary", encoding="utf-8")
+    paths = [target.user_data, target.user_data / "logs", Path.home(), Path("/"), target.folder]
+    payloads = [("project:create", {"rootPath": str(path)}) for path in paths]
+    conversation = {"projectId": target.project_id, "conversationId": "c"}
+    with target.renderer() as line:
+        withstood = 0
+        for method, payload in payloads:
+            line.sendall(request(method, payload))
+            withstood += error_code(read_reply(line)) == "FORBIDDEN"
+        recipe = {"kind": "artifact", "hint": "h", "recipe": {"type": "file", "path": ".diary.md"}}
+        line.sendall(request("context:files:register", conversation | recipe))
+        ref = read_reply(line)["result"]["ref"]["id"]
+        line.sendall(request("context.read", conversation | {"id": ref}))
+        withstood += error_code(read_reply(line)) == "NOT_FOUND"
+    return Tally(len(payloads) + 1, withstood)
+
+
 class Kind(NamedTuple):
-    """One row of the table: a name, and the attack."""
+    """One row of the table: a name, the attack, and what the provider's answer unpacks to."""
 
     name: str
     attack: Callable[[Target], Tally]
+    bomb: bytes = b""
 
 
 KINDS = (
@@ -283,6 +320,9 @@ KINDS = (
     Kind("10 MiB of `[]`, lists in an untyped field", lists_in_an_untyped_field),
     Kind("10 MiB of lone surrogates", lone_surrogates),
     Kind("open documents of 9 MB", open_documents),
+    Kind("a provider's 200 MB of zeros, compressed", bombs_of_a_provider, b"\0"),
+    Kind("a provider's 200 MB of comments, compressed", bombs_of_a_provider, b":\n"),
+    Kind("paths that a page names", paths_of_a_page),
 )
 
 
@@ -298,7 +338,13 @@ def main(argv: list[str]) -> None:
 
 
 def _row(kind: Kind) -> str:
-    with tempfile.TemporaryDirectory() as folder, _daemon(Path(folder)) as target:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        _provider(kind.bomb) as settings,
+        _daemon(Path(folder), settings) as target,
+    ):
+        if kind.bomb:
+            kind.attack(target)  # loads the library of the provider, which stays
         watch = _Watch(target)
         with watch:
             tally = kind.attack(target)
@@ -311,10 +357,36 @@ def _row(kind: Kind) -> str:
 
 
 @contextlib.contextmanager
-def _daemon(folder: Path) -> Generator[Target]:
+def _provider(bomb: bytes) -> Generator[dict[str, str]]:
+    """Serve a bomb to whoever asks, and yield the settings of a daemon that asks there."""
+    if not bomb:
+        yield {}
+        return
+    body = gzip.compress(bomb * (BOMB_BYTES // len(bomb)), 9)
+    head = (
+        "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+    )
+
+    def serve() -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                line, _ = listener.accept()
+                with line, contextlib.suppress(OSError):
+                    line.recv(MEGABYTE)
+                    line.sendall(head.encode() + body)
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        threading.Thread(target=serve, daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}/v1"
+        yield {"CREONOW_AI_PROVIDER": "openai", "CREONOW_AI_BASE_URL": url}
+
+
+@contextlib.contextmanager
+def _daemon(folder: Path, settings: dict[str, str]) -> Generator[Target]:
     user_data = folder / "user data"
     command = daemon_command(user_data, "--socket", "--tcp", "0", "--websocket", "0")
-    with subprocess.Popen(command, env=environment()) as process:
+    with subprocess.Popen(command, env=environment(**settings)) as process:
         try:
             deadline = time.monotonic() + START_SECONDS
             while endpoint.read(user_data) is None:
