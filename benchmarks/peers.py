@@ -8,7 +8,6 @@ with a story longer than the budget that grows by a passage each turn. `--quick`
 """
 
 import asyncio
-import gzip
 import os
 import random
 import re
@@ -37,7 +36,12 @@ from creonowd.model import Model
 from creonowd.redaction import Redactor
 from creonowd.sources.in_memory import InMemorySource, piece
 from creonowd.text import common_prefix
-from creonowd.tokens.tables import packaged_encoding, packaged_tables
+from creonowd.tokens.tables import (
+    packaged_encoding,
+    packaged_tables,
+    published_table,
+    verify,
+)
 from creonowd.tokens.tokenizer import SEPARATOR, BpeTokenizer
 from scripts.environment import ROOT
 
@@ -403,8 +407,8 @@ def _unpack_table() -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     # tiktoken names the files of its cache by the SHA-1 of their address.
     name = sha1(TABLE_URL.encode(), usedforsecurity=False).hexdigest()
-    packed = (packaged_tables() / "o200k_base.tiktoken.gz").read_bytes()
-    (folder / name).write_bytes(gzip.decompress(packed))
+    tokens = verify("o200k_base", packaged_tables())
+    (folder / name).write_bytes(published_table(tokens))
     return folder / name
 
 

@@ -1,17 +1,20 @@
 """The two encodings, their rank tables, and which model uses which encoding.
 
-The tables come with the package; each is verified by its SHA-256.
+The tables come with the package, in a form that is read four times as fast as the published one:
+the tokens in the order of their ranks, as MessagePack, compressed. Each is verified by its SHA-256.
 """
 
-import gzip
 import zlib
-from base64 import b64decode
+from base64 import b64decode, b64encode
+from collections.abc import Iterable
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from threading import Lock
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
@@ -20,6 +23,9 @@ if TYPE_CHECKING:
     import tiktoken
 
 LONGEST_TOKEN = 128
+SUFFIX = ".tokens"
+
+_TOKENS = msgspec.msgpack.Decoder(list[bytes])
 _LOADING = Lock()
 
 
@@ -28,9 +34,13 @@ class TableError(Exception):
 
 
 class EncodingDefinition(Model):
-    """What defines an encoding: its pattern, its special tokens and the hash of its table."""
+    """What defines an encoding: its pattern, its special tokens and the hash of its table.
+
+    `packed_sha256` is that of the table in the form in which it comes with the package.
+    """
 
     sha256: str
+    packed_sha256: str
     pattern: str
     special: dict[str, int]
 
@@ -38,6 +48,7 @@ class EncodingDefinition(Model):
 ENCODINGS: dict[str, EncodingDefinition] = {
     "cl100k_base": EncodingDefinition(
         sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
+        packed_sha256="ed0816e2b705c3b6474af6314071f4fdeebd9b5862af1ff3d3f9136711a8a00c",
         pattern=(
             r"'(?i:[sdmt]|ll|ve|re)"
             r"|[^\r\n\p{L}\p{N}]?+\p{L}++"
@@ -55,6 +66,7 @@ ENCODINGS: dict[str, EncodingDefinition] = {
     ),
     "o200k_base": EncodingDefinition(
         sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
+        packed_sha256="21be86ee43e53a592c4dc0621c2eca9af6bc4c29df3c9a2161e452e4ecccab5d",
         pattern=(
             r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
             r"(?i:'s|'t|'re|'ve|'m|'ll|'d)?"
@@ -93,12 +105,13 @@ def _packaged(name: str) -> "tiktoken.Encoding":
 def load_encoding(name: str, tables: Traversable) -> "tiktoken.Encoding":
     """Build an encoding from its table; `TableError` says what is wrong with it.
 
-    Takes up to a second and 90 MB: call it from a thread, once.
+    Takes a quarter of a second and 90 MB: call it from a thread, once.
     """
     definition = ENCODINGS.get(name)
     if definition is None:
         raise TableError(f"there is no encoding {name}")
-    ranks = _ranks(verify(name, tables))
+    tokens = verify(name, tables)
+    ranks = dict(zip(tokens, range(len(tokens)), strict=True))
     try:
         import tiktoken
     except ImportError as error:
@@ -108,22 +121,29 @@ def load_encoding(name: str, tables: Traversable) -> "tiktoken.Encoding":
     )
 
 
-def verify(name: str, tables: Traversable) -> bytes:
-    """Read the table of a known encoding; `TableError` if it is missing or damaged."""
+def verify(name: str, tables: Traversable) -> list[bytes]:
+    """Return the tokens of a known encoding by rank; `TableError` if the table is unusable."""
     try:
-        table = gzip.decompress((tables / f"{name}.tiktoken.gz").read_bytes())
+        packed = zlib.decompress((tables / f"{name}{SUFFIX}").read_bytes())
     except FileNotFoundError as error:
         raise TableError(f"the table of {name} is missing") from error
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, zlib.error) as error:
         raise TableError(f"the table of {name} is damaged") from error
-    if sha256(table).hexdigest() != ENCODINGS[name].sha256:
+    if sha256(packed).hexdigest() != ENCODINGS[name].packed_sha256:
         raise TableError(f"the table of {name} is damaged")
-    return table
+    return _TOKENS.decode(packed)
 
 
-def _ranks(table: bytes) -> dict[bytes, int]:
-    pairs = (line.split() for line in table.splitlines() if line)
-    return {b64decode(token): int(rank) for token, rank in pairs}
+def published_table(tokens: Iterable[bytes]) -> bytes:
+    """Return a table as its publisher's file has it."""
+    return b"".join(b"%b %d\n" % (b64encode(token), rank) for rank, token in enumerate(tokens))
+
+
+def packed_table(published: bytes) -> bytes:
+    """Return a published table in the form that comes with the package."""
+    pairs = (line.split() for line in published.splitlines() if line)
+    ranks = sorted((int(rank), b64decode(token)) for token, rank in pairs)
+    return zlib.compress(msgspec.msgpack.encode([token for _, token in ranks]), 9)
 
 
 DEFAULT_ENCODING = "o200k_base"

@@ -106,7 +106,7 @@ def test_doctor_looks_into_every_file_that_an_assembly_reads(tmp_path: Path) -> 
 
 
 def test_doctor_knows_every_package_and_finds_a_damaged_table(tmp_path: Path) -> None:
-    (tmp_path / "o200k_base.tiktoken.gz").write_bytes(b"torn")
+    (tmp_path / "o200k_base.tokens").write_bytes(b"torn")
 
     ran = creonowd(tmp_path, "doctor", "--json", CREONOW_TOKENIZER_TABLES=str(tmp_path))
 

@@ -1,7 +1,18 @@
 """Each model has its encoding, each encoding its table, and each table its licence."""
 
+import zlib
+from hashlib import sha256
+
+import pytest
+
 from creonowd.tokens import encoding_for
-from creonowd.tokens.tables import ENCODINGS, packaged_tables
+from creonowd.tokens.tables import (
+    ENCODINGS,
+    packaged_tables,
+    packed_table,
+    published_table,
+    verify,
+)
 
 
 def test_a_model_counts_with_its_encoding() -> None:
@@ -44,6 +55,16 @@ def test_every_table_ships_with_its_licence() -> None:
 
     notice = (packaged_tables() / "NOTICE").read_text(encoding="utf-8")
 
-    assert names == {"NOTICE", *(f"{name}.tiktoken.gz" for name in ENCODINGS)}
+    assert names == {"NOTICE", *(f"{name}.tokens" for name in ENCODINGS)}
     assert "MIT License" in notice
     assert all(definition.sha256 in notice for definition in ENCODINGS.values())
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_a_table_is_the_published_one_in_another_form(name: str) -> None:
+    published = published_table(verify(name, packaged_tables()))
+
+    packed = (packaged_tables() / f"{name}.tokens").read_bytes()
+
+    assert sha256(published).hexdigest() == ENCODINGS[name].sha256
+    assert zlib.decompress(packed_table(published)) == zlib.decompress(packed)

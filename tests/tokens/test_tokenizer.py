@@ -1,8 +1,8 @@
 """Counts are exact, alone and in batches; without a sound table bytes are counted instead."""
 
-import gzip
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -111,21 +111,20 @@ def _cut_short(table: Path) -> None:
     table.write_bytes(table.read_bytes()[:1000])
 
 
-def _not_gzip(table: Path) -> None:
+def _not_compressed(table: Path) -> None:
     table.write_bytes(b"not a table")
 
 
 def _one_rank_changed(table: Path) -> None:
-    table.write_bytes(
-        gzip.compress(gzip.decompress(table.read_bytes()).replace(b" 7\n", b" 8\n", 1))
-    )
+    tokens = zlib.decompress(table.read_bytes())
+    table.write_bytes(zlib.compress(tokens.replace(b"\xc4\x01a", b"\xc4\x01b", 1)))
 
 
-@pytest.mark.parametrize("damage", [_missing, _cut_short, _not_gzip, _one_rank_changed])
+@pytest.mark.parametrize("damage", [_missing, _cut_short, _not_compressed, _one_rank_changed])
 async def test_a_table_that_cannot_be_trusted_is_replaced_by_bytes(
     tmp_path: Path, damage: Callable[[Path], None]
 ) -> None:
-    table = tmp_path / "cl100k_base.tiktoken.gz"
+    table = tmp_path / "cl100k_base.tokens"
     table.write_bytes((packaged_tables() / table.name).read_bytes())
     damage(table)
     tokenizers = Tokenizers(tmp_path)
