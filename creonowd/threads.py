@@ -1,8 +1,13 @@
-"""Long work in a thread, which stops when its task is cancelled or its time is up."""
+"""Long work in a thread, which stops when its task is cancelled or its time is up.
 
+Work of a millisecond is done on the event loop, by one task in each of its turns.
+"""
+
+import asyncio
 import contextlib
 import sys
 import threading
+from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any, TypeVar
 
@@ -117,3 +122,36 @@ async def enter_in_thread(manager: contextlib.AbstractContextManager[T]) -> Asyn
 async def _exit(manager: contextlib.AbstractContextManager[T], *raised: Any) -> None:
     with anyio.CancelScope(shield=True):
         await to_thread.run_sync(manager.__exit__, *raised)
+
+
+class LoopTurns:
+    """Lets tasks work on the event loop one after the other, so that nobody waits for a crowd.
+
+    Between any two of them the loop serves everyone else.
+    """
+
+    def __init__(self) -> None:
+        self._is_taken = False
+        self._waiting: deque[anyio.Event] = deque()
+
+    async def take(self) -> None:
+        """Wait for a turn of the loop that no other task has taken; it ends by itself."""
+        if self._is_taken:
+            turn = anyio.Event()
+            self._waiting.append(turn)
+            try:
+                await turn.wait()
+            except BaseException:
+                if turn.is_set():
+                    self._pass_on()
+                else:
+                    self._waiting.remove(turn)
+                raise
+        self._is_taken = True
+        asyncio.get_running_loop().call_soon(self._pass_on)
+
+    def _pass_on(self) -> None:
+        if self._waiting:
+            self._waiting.popleft().set()
+        else:
+            self._is_taken = False

@@ -13,6 +13,7 @@ from hypothesis import settings
 
 from creonowd.daemon.build import build
 from creonowd.engine.services import Session
+from creonowd.retrieval import loaded_index
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from testing.clients import Client, in_memory
@@ -23,6 +24,9 @@ settings.load_profile("creonowd")
 
 
 MEMORY = Path("/dev/shm")
+
+# The first index of a process loads numpy. Here that is done before any test has a deadline.
+assert loaded_index
 
 
 @pytest.fixture

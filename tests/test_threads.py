@@ -3,12 +3,21 @@
 import contextlib
 import threading
 from collections.abc import Generator
+from itertools import pairwise
 from time import monotonic
 
 import anyio
+import anyio.lowlevel
 import pytest
 
-from creonowd.threads import StoppedError, StopSignal, TimeLimit, enter_in_thread, in_thread
+from creonowd.threads import (
+    LoopTurns,
+    StoppedError,
+    StopSignal,
+    TimeLimit,
+    enter_in_thread,
+    in_thread,
+)
 
 
 async def test_cancelled_work_is_notified_and_waited_for() -> None:
@@ -86,3 +95,46 @@ def test_a_time_limit_never_has_less_than_nothing_left() -> None:
 
     assert limit.over
     assert limit.left == 0
+
+
+async def test_between_two_turns_of_a_crowd_others_are_served() -> None:
+    turns, order = LoopTurns(), list[str]()
+
+    async def work(number: int) -> None:
+        await turns.take()
+        order.append(f"work {number}")
+
+    async def serve() -> None:
+        while len(order) < 60:
+            order.append("serve")
+            await anyio.lowlevel.checkpoint()
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            for number in range(20):
+                group.start_soon(work, number)
+            group.start_soon(serve)
+
+    worked = [entry for entry in order if entry != "serve"]
+    assert worked == [f"work {number}" for number in range(20)]
+    assert all("serve" in pair for pair in pairwise(order))
+
+
+async def test_one_who_gives_up_hands_its_turn_on() -> None:
+    turns, done = LoopTurns(), list[int]()
+
+    async def work(number: int, scope: anyio.CancelScope) -> None:
+        with scope:
+            await turns.take()
+            done.append(number)
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            scopes = [anyio.CancelScope() for _ in range(9)]
+            for number, scope in enumerate(scopes):
+                group.start_soon(work, number, scope)
+            await anyio.lowlevel.checkpoint()
+            for scope in scopes[1:8]:
+                scope.cancel()
+
+    assert done == [0, 8]

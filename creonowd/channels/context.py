@@ -3,7 +3,7 @@
 import structlog
 
 from creonowd.context.inspection import InspectMeta, InspectResult, inspect
-from creonowd.context.result import AssembleResult, answer
+from creonowd.context.result import AssembleResult, encoded_answer
 from creonowd.context.system_prompt import PrefixComparison
 from creonowd.engine.assembly import (
     AssembleContext,
@@ -34,7 +34,7 @@ async def assemble_context(session: Session, params: AssembleContext) -> Assembl
     """Make the prompt for one AI call, within its budget, with evidence for everything."""
     result = await assemble_for_client(session, params)
     comparison = remember_prefix(session, result)
-    return answer(result.assembly, comparison, result.target)
+    return encoded_answer(result.assembly, comparison, result.target)
 
 
 async def inspect_context(session: Session, params: InspectContext) -> InspectResult:

@@ -39,10 +39,11 @@ from creonowd.context.system_prompt import (
     redact_settings,
     system_prompt,
 )
-from creonowd.context.text_tools import TextTools, TokenizerFailedError
+from creonowd.context.text_tools import NotInMemoryError, TextTools, TokenizerFailedError
 from creonowd.context.timeline import Untimely
 from creonowd.context.units import (
     MAX_INPUT_TOKENS,
+    UNIT_WORK,
     RedactedFragments,
     Unit,
     count_fragments,
@@ -54,6 +55,7 @@ from creonowd.context.units import (
 )
 from creonowd.context.user_content import (
     PinnedTexts,
+    RankedChunks,
     UserContent,
     UserContentInput,
     count_pinned,
@@ -72,6 +74,9 @@ _SUMMARY_MISSING = {
     Summary.FULL_TEXT: Wording("the summary of the whole text is missing", "全文摘要未注入"),
     Summary.RELATIONS: Wording("the summary of the relations is missing", "人物关系摘要未注入"),
 }
+
+# So much new text is redacted and counted in a few milliseconds, on the event loop.
+QUICK_CHARACTERS = 16_000
 
 
 class Assembly(Model):
@@ -107,10 +112,17 @@ class Assembly(Model):
 
 
 class Concurrency(NamedTuple):
-    """How many assemblies read and compose at once; more would only slow each other down."""
+    """How many assemblies read and compose in threads; more would only slow each other down."""
 
     reading: CapacityLimiter
     composing: CapacityLimiter
+
+
+class RedactedChunks(NamedTuple):
+    """Chunks before counting, in batches, and the key that they will be kept under."""
+
+    key: object
+    batches: list[RedactedFragments]
 
 
 class RedactedCandidates(NamedTuple):
@@ -120,7 +132,7 @@ class RedactedCandidates(NamedTuple):
     """
 
     rules: PreparedRules | RedactedRules
-    chunks: list[RedactedFragments]
+    chunks: RankedChunks | RedactedChunks
     notes: list[RedactedFragments]
     pinned: PinnedTexts
     manuscript: Manuscript | None
@@ -156,7 +168,10 @@ async def assemble(
     reading = None if concurrency is None else concurrency.reading
     composing = None if concurrency is None else concurrency.composing
     gathered = await gather(plan, wanted_sources(plan, sources), reading, tools.memory.answers)
-    return await to_thread.run_sync(compose, plan, gathered, tools, limiter=composing)
+    try:
+        return compose(plan, gathered, tools.within(QUICK_CHARACTERS))
+    except NotInMemoryError:
+        return await to_thread.run_sync(compose, plan, gathered, tools, limiter=composing)
 
 
 def guard_input(sent: Sequence[Fragment], tools: TextTools) -> None:
@@ -186,6 +201,7 @@ def without_tokenizer(plan: Plan) -> Plan:
 
 def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembly:
     gathered = in_time(plan, everything)
+    tools.spend(UNIT_WORK * sum(len(gathered.fragments[layer]) for layer in DYNAMIC))
     guard_lengths(_sent_fragments(plan, gathered), tools)
     settings = redact_settings(gathered.fragments[Layer.SETTINGS], tools)
     # Settings are the most text: other threads count new ones while this one does the rest.
@@ -218,7 +234,7 @@ def redact(plan: Plan, gathered: SourceResults, tools: TextTools) -> RedactedCan
         manuscript = Manuscript(document.text, document.here.start, tools)
     return RedactedCandidates(
         rules=redact_rules(given[Layer.RULES], tools),
-        chunks=_redact_batches(given[Layer.RETRIEVED], tools),
+        chunks=redact_chunks(given[Layer.RETRIEVED], tools),
         notes=_redact_batches(given[Layer.IMMEDIATE], tools),
         pinned=redact_pinned(plan, manuscript, tools),
         manuscript=manuscript,
@@ -240,12 +256,32 @@ def count(
         rules=count_rules(redacted.rules, tools),
         user=UserContentInput(
             pinned=count_pinned(plan, redacted.pinned, tools),
-            chunks=_count_batches(redacted.chunks, tools),
+            chunks=count_chunks(redacted.chunks, tools),
             notes=_count_batches(redacted.notes, tools),
             around=around,
         ),
         settings=count_settings(settings, settings_counts, tools),
     )
+
+
+def redact_chunks(
+    fragments: tuple[Fragment, ...], tools: TextTools
+) -> RankedChunks | RedactedChunks:
+    """Redact what was retrieved unless the same is kept from before."""
+    key = (tools.key, fragments)
+    ranked: RankedChunks | None = tools.memory.chunks.peek(key)
+    return ranked or RedactedChunks(key, _redact_batches(fragments, tools))
+
+
+def count_chunks(chunks: RankedChunks | RedactedChunks, tools: TextTools) -> RankedChunks:
+    """Count and rank what was retrieved, and keep it unless `guard` is going to refuse it."""
+    if isinstance(chunks, RankedChunks):
+        return chunks
+    units = _count_batches(chunks.batches, tools)
+    ranked = RankedChunks(units)
+    if _hosted_tokens(units) <= MAX_INPUT_TOKENS:
+        tools.memory.chunks.put(chunks.key, ranked)
+    return ranked
 
 
 def guard(
@@ -254,7 +290,7 @@ def guard(
     """Refuse more than 64 000 tokens of rules, pinned text and what hosts sent."""
     user = counted.user
     tokens = counted.rules.before_tokens + user.pinned.tokens
-    tokens += _hosted_tokens(user.chunks) + _hosted_tokens(user.notes)
+    tokens += _hosted_tokens(user.chunks.units) + _hosted_tokens(user.notes)
     if any(fragment.hosted for fragment in gathered.fragments[Layer.SETTINGS]):
         tokens += _hosted_tokens(counted.settings.units)
     if tokens > MAX_INPUT_TOKENS:
@@ -269,6 +305,7 @@ def trim(
     rules = counted.rules
     mentioned: frozenset[str] = frozenset()
     if plan.document is not None and rules.tokens > plan.allowances.rules_line:
+        tools.spend(len(plan.document.text) // 16)
         mentions = tools.memory.mentions
         mentioned = mentioned_entities(rules.entities, plan.document.text, mentions)
     given = SystemPromptInput(

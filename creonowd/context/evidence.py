@@ -1,9 +1,11 @@
 """The decision on each unit with its evidence, and the outcome of a layer that they add up to."""
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import NamedTuple
+
+import msgspec
 
 from creonowd.context.fragment import TIMING, Action, FragmentKind, Layer, Omission, Reason, Rule
 from creonowd.context.text_tools import TextTools
@@ -190,20 +192,21 @@ class LayerOutcome(Model):
 def summarise_layer(decisions: Iterable[Decision]) -> LayerOutcome:
     """Add up the decisions on a layer."""
     every = tuple(decisions)
-    kept = [decision for decision in every if decision.is_kept]
+    evidence = tuple([decision.evidence for decision in every])
+    kept = [piece for piece in evidence if piece.action is not Action.DROPPED]
     # Each source once, without the part of it that a chunk comes from.
-    sources = dict.fromkeys(d.evidence.source_ref.partition("#")[0] for d in kept)
+    sources = dict.fromkeys([piece.source_ref.partition("#")[0] for piece in kept])
     return LayerOutcome(
         decisions=every,
-        tokens=sum(decision.tokens for decision in kept),
-        before_tokens=sum(decision.evidence.before_tokens for decision in every),
+        tokens=sum([piece.after_tokens for piece in kept]),
+        before_tokens=sum([piece.before_tokens for piece in evidence]),
         truncated=any(decision.is_short for decision in every),
         chunks=len(kept),
         sources=tuple(sources),
-        evidence=tuple(decision.evidence for decision in every),
-        actions=dict(Counter(decision.evidence.action for decision in every)),
-        rules=frozenset(decision.evidence.rule for decision in every),
-        redactions=add_up(chain.from_iterable(d.redactions for d in every if d.redactions)),
+        evidence=evidence,
+        actions=dict(Counter([piece.action for piece in evidence])),
+        rules=frozenset([piece.rule for piece in evidence]),
+        redactions=add_up(chain.from_iterable([d.redactions for d in every if d.redactions])),
     )
 
 
@@ -216,3 +219,23 @@ def add_up(evidence: Iterable[RedactionEvidence]) -> tuple[RedactionEvidence, ..
         RedactionEvidence(pattern_id=pattern, source_ref=ref, match_count=count)
         for (ref, pattern), count in sorted(sums.items())
     )
+
+
+class EncodedPart(NamedTuple):
+    """A part of the prompt and the evidence on it as they stand in a reply.
+
+    `text` is JSON without its quotes, `evidence` the entries of a list without its brackets.
+    """
+
+    text: bytes
+    evidence: bytes
+
+    @property
+    def weight(self) -> int:
+        """About how many characters it takes to keep it."""
+        return (len(self.text) + len(self.evidence)) // 2
+
+
+def encode_part(text: str, evidence: Sequence[TrimEvidence]) -> EncodedPart:
+    """Encode a part of the prompt, so that it can be put together with others."""
+    return EncodedPart(msgspec.json.encode(text)[1:-1], msgspec.json.encode(evidence)[1:-1])

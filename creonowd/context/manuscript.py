@@ -34,10 +34,17 @@ class Segment(NamedTuple):
     redacted: RedactedText
     text: str
 
+    @property
+    def is_as_written(self) -> bool:
+        """Whether every position lies as far from the start in the text as in the raw text."""
+        return not self.redacted.secrets and not self.redacted.crlf
+
     def offset_of(self, position: int) -> int:
         """Return where a raw position lies in the text; inside a secret, before it."""
         if position >= self.end:
             return len(self.text)
+        if self.is_as_written:
+            return max(0, position - self.start)
         margin = self.redacted.offset_of(self.raw, self.start - self.raw_start)
         return max(0, self.redacted.offset_of(self.raw, position - self.raw_start) - margin)
 
@@ -173,6 +180,8 @@ class CountedText(NamedTuple):
         """Return the raw position that an offset in the text comes from."""
         index = max(0, bisect_right(self.offsets, offset) - 1)
         segment, inside = self.segments[index], offset - self.offsets[index]
+        if segment.is_as_written:
+            return segment.start + min(max(0, inside), segment.end - segment.start)
         positions = range(segment.start, segment.end)
         return segment.start + bisect_left(positions, inside, key=segment.offset_of)
 

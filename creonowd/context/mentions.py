@@ -13,6 +13,9 @@ from creonowd.tokens.boundaries import additive_parts
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick
 
+# What a text of so many characters mentions is kept for all of it.
+WHOLE = 32_000
+
 Names = frozenset[str]
 _FIRST_IDEOGRAPH = "\u2e80"
 
@@ -25,14 +28,26 @@ class Mentions:
 
     def find(self, names: Iterable[str], text: str) -> Names:
         """Return which of the names a text mentions."""
-        wanted = tuple(sorted({name for name in names if name.strip()}))
+        wanted = _sorted_names(tuple(names))
         if not wanted:
             return frozenset()
-        parts = additive_parts(text)
-        return frozenset[str]().union(*(self._find_in_part(wanted, part) for part in parts))
+        if len(text) > WHOLE:
+            return self._find_in_parts(wanted, text)
+        return self._found.get((wanted, text), lambda: self._find_in_parts(wanted, text))
+
+    def _find_in_parts(self, names: tuple[str, ...], text: str) -> Names:
+        parts = list(additive_parts(text))
+        if len(parts) == 1:
+            return _find(names, text)
+        return frozenset[str]().union(*(self._find_in_part(names, part) for part in parts))
 
     def _find_in_part(self, names: tuple[str, ...], part: str) -> Names:
         return self._found.get((names, part), lambda: _find(names, part))
+
+
+@lru_cache(maxsize=64)
+def _sorted_names(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(sorted({name for name in names if name.strip()}))
 
 
 def _find(names: tuple[str, ...], text: str) -> Names:

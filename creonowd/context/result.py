@@ -1,13 +1,13 @@
 """The result of `context:assemble`, as it goes over the wire."""
 
 from itertools import chain
+from typing import Any
 
-from msgspec import UNSET, UnsetType
-from msgspec.structs import asdict
+from msgspec import UNSET, Raw, UnsetType
 
 from creonowd.context.assemble import Assembly
-from creonowd.context.evidence import TrimEvidence, add_up
-from creonowd.context.fragment import Layer
+from creonowd.context.evidence import TrimEvidence, add_up, encode_part
+from creonowd.context.fragment import DYNAMIC, Layer
 from creonowd.context.notice import Notice, show
 from creonowd.context.system_prompt import PrefixChange, PrefixComparison, SystemPrompt
 from creonowd.errors import Language
@@ -140,9 +140,38 @@ class ModelTarget(Model):
 def answer(assembly: Assembly, comparison: PrefixComparison, target: ModelTarget) -> AssembleResult:
     """Return the full result of an assembly."""
     system, user = assembly.system_prompt.prompt.text, assembly.user_content.text
+    evidence = [*chain(*(assembly.layers[layer].evidence for layer in Layer))]
+    return _result(assembly, comparison, target, (system + user, system, user, evidence))
+
+
+def encoded_answer(
+    assembly: Assembly, comparison: PrefixComparison, target: ModelTarget
+) -> AssembleResult:
+    """Return the full result of which texts and evidence are encoded already.
+
+    What belongs to the system prompt was encoded when that was made.
+    """
+    stable = assembly.system_prompt.encoded
+    dynamic = [piece for layer in DYNAMIC for piece in assembly.layers[layer].evidence]
+    new = encode_part(assembly.user_content.text, dynamic)
+    texts = (stable.text + new.text, stable.text, new.text)
+    prompt, system, user = (Raw(b'"%b"' % text) for text in texts)
+    entries = b",".join(part.evidence for part in (stable, new) if part.evidence)
+    raw: Any = (prompt, system, user, Raw(b"[%b]" % entries))
+    return _result(assembly, comparison, target, raw)
+
+
+def _result(
+    assembly: Assembly,
+    comparison: PrefixComparison,
+    target: ModelTarget,
+    parts: tuple[str, str, str, list[TrimEvidence]],
+) -> AssembleResult:
+    prompt, system, user, evidence = parts
     return AssembleResult(
-        **asdict(provenance(assembly, comparison, target)),
-        prompt=system + user,
+        **_provenance_fields(assembly, comparison, target),
+        trim_evidence=evidence,
+        prompt=prompt,
         system_prompt=system,
         user_content=user,
         token_count=assembly.tokens,
@@ -155,25 +184,33 @@ def answer(assembly: Assembly, comparison: PrefixComparison, target: ModelTarget
 
 def provenance(assembly: Assembly, comparison: PrefixComparison, target: ModelTarget) -> Provenance:
     """Return how a prompt came about, without the prompt."""
+    evidence = [*chain(*(assembly.layers[layer].evidence for layer in Layer))]
+    fields = _provenance_fields(assembly, comparison, target)
+    return Provenance(**fields, trim_evidence=evidence)
+
+
+def _provenance_fields(
+    assembly: Assembly, comparison: PrefixComparison, target: ModelTarget
+) -> dict[str, Any]:
+    """Return what a `Provenance` has beside the evidence."""
     skill = assembly.plan.skill
     shown = show(assembly.warnings, target.language)
-    return Provenance(
-        stable_prefix_hash=assembly.system_prompt.hash,
-        prompt_hash=assembly.prompt_hash,
-        stable_prefix_unchanged=comparison.unchanged,
-        prefix_change=comparison.change,
-        assembly_order=list(Layer),
-        warnings=shown.warnings,
-        notices=shown.notices,
-        budget=budget(assembly),
-        trim_evidence=[*chain(*(assembly.layers[layer].evidence for layer in Layer))],
-        redaction_evidence=redaction_evidence(assembly),
-        cache_break_points=break_points(assembly.system_prompt, target.model),
-        tokenizer_id=assembly.tokenizer.id,
-        tokenizer_version=assembly.tokenizer.version,
-        tokenizer_exact=assembly.tokenizer.exact and target.exact,
-        target_tokens=UNSET if skill.target_tokens is None else skill.target_tokens,
-    )
+    return {
+        "stable_prefix_hash": assembly.system_prompt.hash,
+        "prompt_hash": assembly.prompt_hash,
+        "stable_prefix_unchanged": comparison.unchanged,
+        "prefix_change": comparison.change,
+        "assembly_order": list(Layer),
+        "warnings": shown.warnings,
+        "notices": shown.notices,
+        "budget": budget(assembly),
+        "redaction_evidence": redaction_evidence(assembly),
+        "cache_break_points": break_points(assembly.system_prompt, target.model),
+        "tokenizer_id": assembly.tokenizer.id,
+        "tokenizer_version": assembly.tokenizer.version,
+        "tokenizer_exact": assembly.tokenizer.exact and target.exact,
+        "target_tokens": UNSET if skill.target_tokens is None else skill.target_tokens,
+    }
 
 
 def summary(assembly: Assembly, layer: Layer, language: Language) -> LayerSummary:

@@ -4,7 +4,7 @@ A source that fails, hangs or returns nonsense costs its own text and a warning,
 assembly. A fragment of another project ends the request.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext
 from typing import Protocol
 
@@ -104,7 +104,11 @@ class Source(Protocol):
         ...
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
-        """Return the fragments for one assembly; any exception means that there are none."""
+        """Return the fragments for one assembly; any exception means that there are none.
+
+        A source may also have `fetch_now`, which returns the same without waiting for anything,
+        or None if it has to wait. Then an assembly takes no task for it.
+        """
         ...
 
 
@@ -196,7 +200,8 @@ async def gather(
     """
     known = CheckedAnswers(1) if checked is None else checked
     asks = {layer: query_for(plan, layer) for layer in {source.layer for source in sources}}
-    answers: list[SourceAnswer] = ["timeout"] * len(sources)
+    answers = [_answer_now(source, asks[source.layer], known) for source in sources]
+    waiting = [index for index, answer in enumerate(answers) if answer is None]
 
     async def ask(index: int) -> None:
         source = sources[index]
@@ -209,27 +214,53 @@ async def gather(
                 for index in indexes:
                     tasks.start_soon(ask, index)
 
-    async with anyio.create_task_group() as group:
-        for index, source in enumerate(sources):
-            if source.timeout_ms is not None:
-                group.start_soon(ask_all, [index], source.timeout_ms)
-        async with reading or nullcontext():
-            others = [index for index, source in enumerate(sources) if source.timeout_ms is None]
-            await ask_all(others, plan.source_timeout_ms)
-    return _gathered(plan.project_id, list(zip(sources, answers, strict=True)))
+    if waiting:
+        async with anyio.create_task_group() as group:
+            for index in waiting:
+                own = sources[index].timeout_ms
+                if own is not None:
+                    group.start_soon(ask_all, [index], own)
+            async with reading or nullcontext():
+                others = [index for index in waiting if sources[index].timeout_ms is None]
+                await ask_all(others, plan.source_timeout_ms)
+    pairs = zip(sources, answers, strict=True)
+    return _gathered(plan.project_id, [(source, answer or "timeout") for source, answer in pairs])
+
+
+def _answer_now(source: Source, ask: SourceQuery, checked: CheckedAnswers) -> SourceAnswer | None:
+    """Return the answer of a source that has it in memory; None if it has to be waited for."""
+    fetch_now: Callable[[SourceQuery], object] | None = getattr(source, "fetch_now", None)
+    if fetch_now is None:
+        return None
+    try:
+        fetched = fetch_now(ask)
+    except Exception as error:  # noqa: BLE001 - a source may fail in any way, the assembly in none
+        return _failure(error)
+    return None if fetched is None else _checked(fetched, source, checked)
 
 
 async def _answer(source: Source, ask: SourceQuery, checked: CheckedAnswers) -> SourceAnswer:
     try:
         fetched = await source.fetch(ask)
-    except TimeoutError:
-        return "timeout"
-    except DaemonError as error:
-        return error if error.code in _FATAL else error.code
     except Exception as error:  # noqa: BLE001 - a source may fail in any way, the assembly in none
-        return type(error).__name__
+        return _failure(error)
+    return _checked(fetched, source, checked)
+
+
+def _failure(error: Exception) -> DaemonError | str:
+    """Return the error that ends the request, or the kind of the failure."""
+    if isinstance(error, TimeoutError):
+        return "timeout"
+    if isinstance(error, DaemonError):
+        return error if error.code in _FATAL else error.code
+    return type(error).__name__
+
+
+def _checked(fetched: object, source: Source, checked: CheckedAnswers) -> SourceAnswer:
     projects = _projects(fetched, source.layer, checked)
-    return "malformed" if projects is None else (fetched, projects)
+    if projects is None or not isinstance(fetched, SourceResult):
+        return "malformed"
+    return fetched, projects
 
 
 def _projects(

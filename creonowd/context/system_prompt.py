@@ -19,9 +19,11 @@ from msgspec.structs import replace
 from creonowd.context.budget import Allowances
 from creonowd.context.evidence import (
     Decision,
+    EncodedPart,
     LayerOutcome,
     drop,
     drop_unread,
+    encode_part,
     keep,
     keep_part,
     of_layer,
@@ -34,6 +36,7 @@ from creonowd.context.rules_layer import rank_entities, reading_order, trim_rule
 from creonowd.context.template import title
 from creonowd.context.text_tools import TextTools
 from creonowd.context.units import (
+    UNIT_WORK,
     RedactedFragments,
     Unit,
     count_fragments,
@@ -138,8 +141,8 @@ class SystemPromptInput(Model, cache_hash=True):
 class SystemPrompt(Model):
     """The system prompt and its hash, where Rules end in it, and the outcome of both layers.
 
-    `hasher` has read the prompt; a copy of it goes on to hash what follows. `weight` is about how
-    many characters it takes to keep this and its input.
+    `hasher` has read the prompt; a copy of it goes on to hash what follows. `encoded` is what a
+    reply repeats of it. `weight` is about how many characters it takes to keep this and its input.
     """
 
     prompt: Rendered
@@ -151,6 +154,7 @@ class SystemPrompt(Model):
     settings: LayerOutcome
     rules_over: bool
     digest: PrefixDigest
+    encoded: EncodedPart
     weight: int
 
 
@@ -220,6 +224,7 @@ def system_prompt(
 def _make_system_prompt(
     given: SystemPromptInput, rules: PreparedRules, settings: PreparedSettings, tools: TextTools
 ) -> SystemPrompt:
+    tools.spend(UNIT_WORK * (len(rules.units) + len(settings.units)))
     ranking = rank_entities(rules.entities, given.mentioned, tools.memory.mentions)
     trimmed = trim_rules(rules.units, given.allowances.rules_line, ranking, tools)
     allowance, yielded = _settings_allowance(given.allowances, trimmed.decisions, tools)
@@ -234,19 +239,23 @@ def _make_system_prompt(
     prompt = join([up_to_rules, *after_rules])
     hasher = sha256(prompt.text.encode())
     unread = drop_unread(given.left_out, tools)
+    rules_outcome = summarise_layer((*trimmed.decisions, *of_layer(Layer.RULES, unread)))
+    settings_outcome = summarise_layer((*kept_settings, *of_layer(Layer.SETTINGS, unread)))
+    encoded = encode_part(prompt.text, (*rules_outcome.evidence, *settings_outcome.evidence))
     return SystemPrompt(
         prompt=prompt,
         hash=hasher.hexdigest(),
         hasher=hasher,
         up_to_rules=up_to_rules,
         rules_hash=sha256(up_to_rules.text.encode()).hexdigest(),
-        rules=summarise_layer((*trimmed.decisions, *of_layer(Layer.RULES, unread))),
-        settings=summarise_layer((*kept_settings, *of_layer(Layer.SETTINGS, unread))),
+        rules=rules_outcome,
+        settings=settings_outcome,
         rules_over=trimmed.over_line,
         digest=digest_of(
             hasher.hexdigest(), [*trimmed.decisions, *kept_settings], _seen(given.states, tools)
         ),
-        weight=given.weight + 2 * len(prompt.text),
+        encoded=encoded,
+        weight=given.weight + 2 * len(prompt.text) + encoded.weight,
     )
 
 

@@ -38,9 +38,11 @@ class TextTools:
         *,
         size_limit: int = 20_000,
         frame: PromptFrame = CHINESE,
+        allowance: "WorkAllowance | None" = None,
     ) -> None:
-        self.tokenizer = CachingTokenizer(tokenizer, memory.counts)
+        self.tokenizer = CachingTokenizer(tokenizer, memory.counts, allowance)
         self.memory = memory
+        self._allowance = allowance
         self.size_limit = size_limit
         self.frame = frame
         self.key = (tokenizer.id, tokenizer.version, size_limit, frame.language)
@@ -48,13 +50,29 @@ class TextTools:
 
     def with_tokenizer(self, tokenizer: Tokenizer) -> "TextTools":
         """Return the same tools with another tokenizer."""
+        return self._with(tokenizer, self._allowance)
+
+    def within(self, characters: int) -> "TextTools":
+        """Return the same tools for so many characters that are new; then NotInMemoryError.
+
+        What they redacted and counted until then is kept, so that it is not done twice.
+        """
+        return self._with(self.tokenizer.inner, WorkAllowance(characters))
+
+    def _with(self, tokenizer: Tokenizer, allowance: "WorkAllowance | None") -> "TextTools":
         return TextTools(
             tokenizer,
             self._redactor,
             self.memory,
             size_limit=self.size_limit,
             frame=self.frame,
+            allowance=allowance,
         )
+
+    def spend(self, characters: int) -> None:
+        """Take work that is as much as redacting and counting so many characters into account."""
+        if self._allowance is not None:
+            self._allowance.spend(characters)
 
     def count(self, text: str) -> int:
         """Count the tokens of a text exactly."""
@@ -100,6 +118,7 @@ class TextTools:
 
     def _without_secrets(self, texts: Sequence[str]) -> dict[str, "RedactedText"]:
         found: dict[str, RedactedText] = {}
+        self.spend(sum(map(len, texts)) // 4)
         for start in range(0, len(texts), _BATCH):
             batch = [well_formed(text) for text in texts[start : start + _BATCH]]
             for text, spotless in zip(batch, self._redactor.are_clean(batch), strict=True):
@@ -109,6 +128,7 @@ class TextTools:
 
     def _redact(self, text: str) -> "RedactedText":
         crlf = "\r\n" in text
+        self.spend(len(text))
         unified = well_formed(text.replace("\r\n", "\n") if crlf else text)
         redacted = self._redactor.redact(unified)
         if not redacted.evidence:
@@ -163,7 +183,14 @@ class RedactedText(NamedTuple):
 class CachingTokenizer:
     """A tokenizer that counts no text twice and fails only with `TokenizerFailedError`."""
 
-    def __init__(self, tokenizer: Tokenizer, counts: Memo[CountKey, int]) -> None:
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        counts: Memo[CountKey, int],
+        allowance: "WorkAllowance | None" = None,
+    ) -> None:
+        self.inner = tokenizer
+        self._allowance = allowance
         self.id = tokenizer.id
         self.version = tokenizer.version
         self.exact = tokenizer.exact
@@ -186,6 +213,8 @@ class CachingTokenizer:
         if not short:
             yield lambda: [self.count(text) for text in texts]
             return
+        if self._allowance is not None:
+            self._allowance.spend(sum(map(len, short)))
         with self._tokenizer.begin_count(short, ahead=ahead) as short_counts:
             yield lambda: self._merge(texts, short_counts)
 
@@ -199,8 +228,27 @@ class CachingTokenizer:
 
     def count_anew(self, text: str) -> int:
         """Count a text without keeping its count."""
+        if self._allowance is not None:
+            self._allowance.spend(len(text))
         with _tokenizer_failures():
             return _check_count(self._tokenizer.count(text))
+
+
+class WorkAllowance:
+    """How much new text may be worked on where others wait meanwhile."""
+
+    def __init__(self, characters: int) -> None:
+        self._left = characters
+
+    def spend(self, characters: int) -> None:
+        """Take characters from what is left; NotInMemoryError if there are not so many."""
+        self._left -= characters
+        if self._left < 0:
+            raise NotInMemoryError
+
+
+class NotInMemoryError(Exception):
+    """There is too much new text to work on it here."""
 
 
 class TokenizerFailedError(Exception):
@@ -250,16 +298,18 @@ class Cacheable(Protocol):
 class Memory:
     """What a daemon keeps between assemblies; every part is bounded.
 
-    `units` are fragments made ready, `layers` whole layers made ready and whole system prompts;
+    `units` are fragments made ready, `layers` whole layers made ready and whole system prompts,
+    `chunks` what was retrieved together;
     `answers` are those of sources that were checked.
     """
 
     def __init__(self, characters: int = 8_000_000) -> None:
         self.redacted: Memo[str, RedactedText] = Memo(characters, _weigh_redacted)
-        self.counts: Memo[CountKey, int] = Memo(characters // 2, _weigh_count)
+        self.counts: Memo[CountKey, int] = Memo(characters, _weigh_count)
         self.single_tokens: Memo[tuple[str, str], int] = Memo(16)
-        self.units: Memo[Any, Any] = Memo(characters, _weigh_value)
+        self.units: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         self.layers: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
+        self.chunks: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         self.answers: Memo[Any, frozenset[str | None]] = Memo(characters, _weigh_answer)
         self.mentions = Mentions(characters // 2)
 

@@ -23,6 +23,9 @@ MAX_INPUT_TOKENS = 64_000
 CHARACTERS_PER_TOKEN = 8
 MOST_NAMED = 3
 
+# To decide on a unit takes as long as to redact and count so many characters.
+UNIT_WORK = 40
+
 # Ids that the daemon makes itself hold no secret.
 _CONSTRAINT_REF = re.compile(rf"{re.escape(CONSTRAINTS_FILE)}#con_[a-z0-9]{{16,26}}")
 

@@ -4,7 +4,7 @@ Text leaves in this order: Retrieved, then the document after the cursor, then t
 it. The selection, the additional input and the task never leave.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, NoReturn
 
 from msgspec.structs import replace
@@ -62,13 +62,18 @@ class PinnedUnits(Model):
         return sum(unit.tokens for unit in self.units)
 
 
-class UserContentInput(Model):
+class UserContentInput(NamedTuple):
     """Everything that the user content consists of; `around` is None if no document is shown."""
 
     pinned: PinnedUnits
-    chunks: Sequence[Unit]
+    chunks: "RankedChunks"
     notes: Sequence[Unit]
     around: Surroundings | None = None
+
+
+_IndexedDecision = tuple[int, Decision]
+# The chunks that may be kept, and those that may not with the step that says so.
+_ChunkChoice = tuple[list[int], list[tuple[int, Rule]]]
 
 
 class RetrievedRoom(NamedTuple):
@@ -96,7 +101,7 @@ def trim_user_content(
     room -= sum(note.tokens for note in notes)
     least = allowances.minimum(Layer.IMMEDIATE) - pinned
     window, firm = DocumentWindow(), None
-    if given.around is not None and plan.surrounding is None and given.chunks:
+    if given.around is not None and plan.surrounding is None and given.chunks.units:
         share = min(allowances.share(Layer.IMMEDIATE), room - allowances.minimum(Layer.RETRIEVED))
         share = max(share, least + minimum_step(allowances))
         window, firm = _share_room(given.around, given.chunks, room, share, least)
@@ -105,12 +110,12 @@ def trim_user_content(
     immediate = _immediate_order(window, given.pinned, notes)
     taken = system_prompt.prompt.tokens + layer_tokens(Layer.IMMEDIATE, immediate, tools)
     taken += tools.count(title(Layer.RETRIEVED, empty=False))
-    retrieved = trim_retrieved(given.chunks, _retrieved_room(plan, taken), window.span, firm)
+    retrieved = given.chunks.trim(_retrieved_room(plan, taken), window.span, firm)
     return UserContent(retrieved=retrieved, immediate=immediate)
 
 
 def _share_room(
-    around: Surroundings, chunks: Sequence[Unit], room: int, share: int, least: int
+    around: Surroundings, chunks: "RankedChunks", room: int, share: int, least: int
 ) -> tuple[DocumentWindow, int]:
     """Fit a window that has no bound of its own beside chunks; return also what they get at least.
 
@@ -119,10 +124,9 @@ def _share_room(
     """
     first = fit_window(around, min(room, share), least)
     firm = room - (first.tokens if first.from_start else min(room, share))
-    kept = sum(d.tokens for d in trim_retrieved(chunks, RetrievedRoom(firm), first.span))
+    kept = chunks.kept_tokens(firm, first.span)
     # A larger budget would bring more chunks, too.
-    others = sum(chunk.tokens for chunk in chunks) - kept
-    return fit_window(around, room - kept, least, others), firm
+    return fit_window(around, room - kept, least, chunks.tokens - kept), firm
 
 
 def _retrieved_room(plan: Plan, taken: int) -> "RetrievedRoom":
@@ -232,71 +236,119 @@ def trim_notes(units: Sequence[Unit], room: int) -> list[Decision]:
     return decisions
 
 
-def trim_retrieved(
-    units: Sequence[Unit], room: RetrievedRoom, window: Span | None, firm: int | None = None
-) -> tuple[Decision, ...]:
-    """Keep chunks by falling score; the decisions stand in the order of the prompt.
+class RankedChunks:
+    """Chunks, best first, with the decisions on them that were made before.
 
-    What lies in the window on the document is no candidate, and what repeats it elsewhere is a
-    duplicate. `firm` is how much of the room does not change with the cursor, by default all.
+    They are kept between assemblies: as long as the same is found, only room and window change.
     """
-    shown = [unit for unit in units if _overlaps(unit.fragment.span, window)]
-    hidden = [unit for unit in units if not _overlaps(unit.fragment.span, window)]
-    ranked = sorted(hidden, key=lambda unit: rank_key(unit.fragment))
-    candidates, rejected = _without_duplicates(ranked, {unit.text for unit in shown})
-    in_order, late = _fill(candidates, room, room.tokens if firm is None else firm)
-    return (*_document_order([*in_order, *rejected]), *_document_order(late))
 
+    def __init__(self, units: Iterable[Unit]) -> None:
+        self.units = tuple(sorted(units, key=lambda unit: rank_key(unit.fragment)))
+        self.tokens = sum(unit.tokens for unit in self.units)
+        keys = [reading_key(unit.fragment) for unit in self.units]
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        self._place = {index: place for place, index in enumerate(order)}
+        self._with_span = [n for n, unit in enumerate(self.units) if unit.fragment.span is not None]
+        all_chunks = self._without_duplicates(range(len(self.units)), set())
+        self._last: tuple[frozenset[int], _ChunkChoice] = (frozenset(), all_chunks)
+        self._kept: dict[int, Decision] = {}
+        self._dropped: dict[tuple[int, Rule], Decision] = {}
 
-_RejectedUnit = tuple[Unit, Decision]
+    @property
+    def weight(self) -> int:
+        """About how many characters it takes to keep it; the units are kept elsewhere."""
+        return 500 + 200 * len(self.units)
 
+    def kept_tokens(self, room: int, window: Span | None) -> int:
+        """Return the tokens of what `trim` keeps."""
+        left = room
+        for index in self._candidates(window)[0]:
+            tokens = self.units[index].tokens
+            if tokens <= left:
+                left -= tokens
+        return room - left
 
-def _without_duplicates(
-    ranked: Sequence[Unit], seen: set[str]
-) -> tuple[list[Unit], list[_RejectedUnit]]:
-    """Drop duplicates of better chunks and of `seen` texts, and all chunks over the limit."""
-    candidates: list[Unit] = []
-    rejected: list[_RejectedUnit] = []
-    for unit in ranked:
-        if unit.text in seen:
-            rejected.append((unit, drop(unit, Rule.DUPLICATE)))
-        elif len(candidates) == CHUNK_LIMIT:
-            rejected.append((unit, drop(unit, Rule.CHUNK_LIMIT)))
-        else:
-            candidates.append(unit)
-        seen.add(unit.text)
-    return candidates, rejected
+    def trim(
+        self, room: RetrievedRoom, window: Span | None, firm: int | None = None
+    ) -> tuple[Decision, ...]:
+        """Keep chunks by falling score; the decisions stand in the order of the prompt.
 
+        What lies in the window on the document is no candidate, and what repeats it elsewhere is a
+        duplicate. `firm` is how much of the room does not change with the cursor, by default all.
+        """
+        candidates, rejected = self._candidates(window)
+        in_order, late = self._fill(candidates, room, room.tokens if firm is None else firm)
+        in_order += [(index, self._drop(index, rule)) for index, rule in rejected]
+        return (*self._document_order(in_order), *self._document_order(late))
 
-def _fill(
-    candidates: Sequence[Unit], room: RetrievedRoom, firm: int
-) -> tuple[list[_RejectedUnit], list[_RejectedUnit]]:
-    """Keep every chunk that still fits; return apart those kept after one did not.
+    def _candidates(self, window: Span | None) -> _ChunkChoice:
+        units = self.units
+        shown = frozenset(n for n in self._with_span if _overlaps(units[n].fragment.span, window))
+        last, choice = self._last
+        if shown != last:
+            hidden = (index for index in range(len(units)) if index not in shown)
+            choice = self._without_duplicates(hidden, {units[index].text for index in shown})
+            self._last = (shown, choice)
+        return choice
 
-    They fill a gap, and stand behind all others: as the gap changes with the cursor, other
-    chunks fill it, and what stands before them stays where it is.
-    """
-    in_order: list[_RejectedUnit] = []
-    late: list[_RejectedUnit] = []
-    left, wanted = room.tokens, 0
-    has_gap = False
-    for unit in candidates:
-        wanted += unit.tokens
-        has_gap = has_gap or wanted > firm
-        if unit.tokens <= left:
-            (late if has_gap else in_order).append((unit, keep(unit, Rule.SCORE)))
-            left -= unit.tokens
-        else:
-            # It is sure to fit only where everything that ranks above it does; what the skill's
-            # target leaves out no larger budget brings back.
-            missing = wanted - room.tokens if room.rule is Rule.SCORE else None
-            in_order.append((unit, drop(unit, room.rule, missing)))
-            has_gap = True
-    return in_order, late
+    def _without_duplicates(self, ranked: Iterable[int], seen: set[str]) -> _ChunkChoice:
+        """Drop duplicates of better chunks and of `seen` texts, and all chunks over the limit."""
+        candidates: list[int] = []
+        rejected: list[tuple[int, Rule]] = []
+        for index in ranked:
+            text = self.units[index].text
+            if text in seen:
+                rejected.append((index, Rule.DUPLICATE))
+            elif len(candidates) == CHUNK_LIMIT:
+                rejected.append((index, Rule.CHUNK_LIMIT))
+            else:
+                candidates.append(index)
+            seen.add(text)
+        return candidates, rejected
 
+    def _fill(
+        self, candidates: Sequence[int], room: RetrievedRoom, firm: int
+    ) -> tuple[list[_IndexedDecision], list[_IndexedDecision]]:
+        """Keep every chunk that still fits; return apart those kept after one did not.
 
-def _document_order(rows: Sequence[_RejectedUnit]) -> list[Decision]:
-    return [decision for _, decision in sorted(rows, key=lambda row: reading_key(row[0].fragment))]
+        They fill a gap, and stand behind all others: as the gap changes with the cursor, other
+        chunks fill it, and what stands before them stays where it is.
+        """
+        in_order: list[_IndexedDecision] = []
+        late: list[_IndexedDecision] = []
+        left, wanted = room.tokens, 0
+        has_gap = False
+        for index in candidates:
+            tokens = self.units[index].tokens
+            wanted += tokens
+            has_gap = has_gap or wanted > firm
+            if tokens <= left:
+                (late if has_gap else in_order).append((index, self._keep(index)))
+                left -= tokens
+            else:
+                # It is sure to fit only where everything that ranks above it does; what the
+                # skill's target leaves out no larger budget brings back.
+                missing = wanted - room.tokens if room.rule is Rule.SCORE else None
+                in_order.append((index, self._drop(index, room.rule, missing)))
+                has_gap = True
+        return in_order, late
+
+    def _document_order(self, rows: list[_IndexedDecision]) -> list[Decision]:
+        place = self._place
+        return [decision for _, decision in sorted(rows, key=lambda row: place[row[0]])]
+
+    def _keep(self, index: int) -> Decision:
+        if index not in self._kept:
+            self._kept[index] = keep(self.units[index], Rule.SCORE)
+        return self._kept[index]
+
+    def _drop(self, index: int, rule: Rule, missing: int | None = None) -> Decision:
+        if (index, rule) not in self._dropped:
+            self._dropped[index, rule] = drop(self.units[index], rule)
+        dropped = self._dropped[index, rule]
+        if missing is None or dropped.evidence.rule is not rule:
+            return dropped
+        return replace(dropped, fits_with=max(1, missing))
 
 
 def _overlaps(span: Span | None, other: Span | None) -> bool:

@@ -37,7 +37,8 @@ class DocumentWindow(Model):
 class TextBefore(NamedTuple):
     """The text before the cursor, of which what lies below `floor` is never shown, and its heading.
 
-    `starts` keeps where the window begins for each multiple of each grid.
+    `starts` keeps where the window begins for each multiple of each grid, `tokens` what was counted
+    from an offset on.
     """
 
     manuscript: Manuscript
@@ -46,6 +47,7 @@ class TextBefore(NamedTuple):
     counted: CountedText
     heading: str
     starts: dict[tuple[int, int], int]
+    tokens: dict[int, int]
 
     @property
     def lowest(self) -> int:
@@ -54,12 +56,16 @@ class TextBefore(NamedTuple):
 
 
 class TextAfter(NamedTuple):
-    """The text after the cursor, behind its heading, up to the offset `limit`."""
+    """The text after the cursor, behind its heading, up to the offset `limit`.
+
+    `tokens` keeps what was counted up to an offset.
+    """
 
     counted: CountedText
     position: int
     heading: str
     limit: int
+    tokens: dict[int, int]
 
     @property
     def text(self) -> str:
@@ -143,12 +149,12 @@ def surroundings_of(plan: Plan, manuscript: Manuscript, tools: TextTools) -> Sur
     before = read_before(manuscript, start, floor, most, tools)
     title = tools.frame.heading_after(ref)
     counted = read_after(manuscript, end, ceiling, most, tools, heading=title)
-    after = TextAfter(counted, end, title, len(counted.text))
+    after = TextAfter(counted, end, title, len(counted.text), {})
     if around is not None:
         limit = head_within(after.text, around, least=around - plan.step)
         after = after._replace(limit=len(title) + limit)
     return Surroundings(
-        TextBefore(manuscript, start, floor, before, heading(ref), {}),
+        TextBefore(manuscript, start, floor, before, heading(ref), {}, {}),
         after,
         plan.step,
         document,
@@ -304,10 +310,14 @@ def _side_from(before: TextBefore, offset: int, reach: int, tools: TextTools) ->
 
 def _tokens_from(before: TextBefore, offset: int, tools: TextTools) -> int:
     """Count the text from an offset on: of its first part anew, the rest by the sums."""
-    counted = before.counted
-    part = counted.part_at(offset)
-    first = before.heading + counted.text[offset : counted.end_of(part)]
-    return tools.count(first) + counted.tokens - counted.sums[part + 1]
+    tokens = before.tokens.get(offset)
+    if tokens is None:
+        counted = before.counted
+        part = counted.part_at(offset)
+        first = before.heading + counted.text[offset : counted.end_of(part)]
+        tokens = tools.count(first) + counted.tokens - counted.sums[part + 1]
+        before.tokens[offset] = tokens
+    return tokens
 
 
 def show_after(after: TextAfter, room: int, least: int, tools: TextTools) -> Side:
@@ -358,9 +368,13 @@ def _side_to(after: TextAfter, end: int, tools: TextTools) -> Side:
 
 def _tokens_to(after: TextAfter, end: int, tools: TextTools) -> int:
     """Count the text up to an offset: its last part anew, those before by the sums."""
-    counted = after.counted
-    part = counted.part_at(end - 1)
-    return counted.sums[part] + tools.count(counted.text[counted.starts[part] : end] + "\n")
+    tokens = after.tokens.get(end)
+    if tokens is None:
+        counted = after.counted
+        part = counted.part_at(end - 1)
+        last = counted.text[counted.starts[part] : end] + "\n"
+        tokens = after.tokens[end] = counted.sums[part] + tools.count(last)
+    return tokens
 
 
 def _is_whole(shown: _Excerpt, around: Surroundings) -> bool:

@@ -4,10 +4,10 @@
 differ.
 """
 
-from collections.abc import Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import anyio
 import structlog
@@ -31,8 +31,9 @@ from creonowd.context.language import (
     count_words,
 )
 from creonowd.context.notice import Caution, caution
-from creonowd.context.plan import Document, Plan, SkillNeeds, Task, wants_document
+from creonowd.context.plan import Document, Plan, SkillNeeds, Task, wants, wants_document
 from creonowd.context.result import ModelTarget, redaction_evidence
+from creonowd.context.source import Source
 from creonowd.context.story import Story, StoryPlace
 from creonowd.context.system_prompt import PrefixComparison, PrefixKey
 from creonowd.context.template import FRAMES
@@ -43,8 +44,15 @@ from creonowd.model import Model, Params
 from creonowd.skills.library import LibraryEntry
 from creonowd.skills.skill import invalid_skill
 from creonowd.sources.chapters import describe
-from creonowd.sources.document import LocatedDocument, Position, open_document, place_in
+from creonowd.sources.document import (
+    LocatedDocument,
+    Position,
+    document_at,
+    open_document,
+    place_in,
+)
 from creonowd.sources.file_fragments import own_texts
+from creonowd.sources.shared_reads import JOINT_SHARE, RoundCache
 from creonowd.tokens.tables import check_tokenizer_version, encoding_for
 from creonowd.tokens.tokenizer import ByteTokenizer
 from creonowd.workspace.buffer import Buffer
@@ -155,13 +163,17 @@ def _invalid(field: str, problem: str) -> DaemonError:
 async def _assemble(
     session: Session, project: Project, request: AssembleContext, what_if: WhatIf
 ) -> ClientAssembly:
-    async with session.engine.concurrency.reading:
-        budget = await _budget(session, project, what_if)
+    sources = session.engine.sources_of(project)
+    call = _Call(session, project, request, what_if)
+    disk = await _read_disk(call, sources)
+    await session.engine.turns.take()
+    async with session.engine.concurrency.reading if disk is None else nullcontext():
+        budget = await _budget(call, disk)
         profile = budget.profile
         match = encoding_for(request.model or profile.model, profile.tokenizer_id)
         check_tokenizer_version(match.encoding, request.tokenizer_version)
         tokenizer = await session.tokenizers.get(match.encoding)
-        plan = await _plan(session, project, request, budget, what_if)
+        plan = await _plan(call, budget, disk)
     if isinstance(tokenizer, ByteTokenizer):
         plan = without_tokenizer(plan)
     tools = TextTools(
@@ -171,7 +183,6 @@ async def _assemble(
         size_limit=session.settings.fragment_limit,
         frame=FRAMES[plan.language],
     )
-    sources = session.engine.sources_of(project)
     target = ModelTarget(
         provider=request.provider or "",
         model=request.model or profile.model,
@@ -188,31 +199,105 @@ async def _assemble(
     )
 
 
-async def _budget(session: Session, project: Project, what_if: WhatIf) -> Budget:
-    budget = await session.engine.budget_reads.read(
-        project.project_id, partial(session.budgets.effective, project.project_id)
-    )
+class DiskState(NamedTuple):
+    """What one trip to the disk found; the document only if it is needed and not open.
+
+    What the sources read is kept by them.
+    """
+
+    budget: Budget
+    skill: SkillRead
+    document: Buffer | DaemonError | None
+    story: Story
+
+
+class _Call(NamedTuple):
+    """A request with the session and the project it is for."""
+
+    session: Session
+    project: Project
+    request: AssembleContext
+    what_if: WhatIf
+
+
+async def _read_disk(call: _Call, sources: Sequence[Source]) -> DiskState | None:
+    """Read all that an assembly needs in one trip, together with all that assemble meanwhile.
+
+    None if that fails or takes too long: then everything is read by itself, so that what hangs
+    costs only itself.
+    """
+    session, project, request, what_if = call
+    key = (project.project_id, request.document_id)
+    open_texts = session.chapters.open_texts(project)
+    if what_if.text is not None:
+        own_text = what_if.text
+    else:
+        found = await session.documents.find_synced(session.peer, key)
+        own_text = None if found is None else found.buffer.text
+
+    def read(cache: RoundCache) -> DiskState:
+        skill = _read_skill_now(call, cache)
+        rules = None if skill.entry is None else skill.entry.skill.context_rules
+        for source in sources:
+            read_ahead: Callable[[RoundCache], None] | None = getattr(source, "read_ahead", None)
+            if read_ahead is not None and wants(rules, source.need):
+                read_ahead(cache)
+        document, text = None, own_text
+        is_needed = request.selection is not None or wants_document(rules)
+        if is_needed and text is None:
+            document = cache.once(
+                ("document", request.document_id),
+                lambda: session.documents.read_now(project, request.document_id),
+            )
+            text = document.text if isinstance(document, Buffer) else None
+        texts = open_texts
+        if text is not None and (is_needed or what_if.text is not None):
+            texts = open_texts | {request.document_id: text}
+        return DiskState(
+            budget=cache.once("budget", lambda: session.budgets.effective_now(project.project_id)),
+            skill=skill,
+            document=document,
+            story=session.chapters.read_now(project, texts, cache.once),
+        )
+
+    with anyio.move_on_after(JOINT_SHARE * session.settings.source_timeout_ms / 1000):
+        with suppress(DaemonError, OSError):
+            return await session.engine.rounds.read(project.root, object(), read)
+    return None
+
+
+async def _budget(call: _Call, disk: DiskState | None) -> Budget:
+    session, project, _, what_if = call
+    if disk is None:
+        budget = await session.engine.budget_reads.read(
+            project.project_id, partial(session.budgets.effective, project.project_id)
+        )
+    else:
+        budget = disk.budget
     if what_if.profile is None:
         return budget
     change = structs.replace(what_if.profile, version=budget.profile.version)
     return budget_of(apply_change(budget.profile, change))
 
 
-async def _plan(
-    session: Session,
-    project: Project,
-    request: AssembleContext,
-    budget: Budget,
-    what_if: WhatIf,
-) -> Plan:
-    read = await session.engine.skill_reads.read(
-        (project.root, request.skill_id), partial(_read_skill, session, project, request.skill_id)
-    )
+async def _plan(call: _Call, budget: Budget, disk: DiskState | None) -> Plan:
+    session, project, request, _ = call
+    if disk is None:
+        read = await session.engine.skill_reads.read(
+            (project.root, request.skill_id),
+            partial(_read_skill, session, project, request.skill_id),
+        )
+    else:
+        read = disk.skill
     skill, skill_warnings = _skill(request.skill_id, read.entry)
-    located = await _locate(session, project, request, skill, what_if)
+    located = await _locate(call, skill, disk)
     if skill.requires_selection:
         _check_selection(request, located)
-    story, story_warnings = await _story(session, project, located.document)
+    story_warnings: tuple[Caution, ...] = ()
+    if disk is not None:
+        story = disk.story
+    else:
+        story, story_warnings = await _story(session, project, located.document)
     language = await _language(session, project, read.project_file, located.document)
     if read.entry is not None:
         skill = structs.replace(skill, task=_task(read.entry, language))
@@ -233,6 +318,15 @@ async def _plan(
         here=_here(story, request, located.document),
         language=language,
     )
+
+
+def _read_skill_now(call: _Call, cache: RoundCache) -> SkillRead:
+    session, project, skill_id = call.session, call.project, call.request.skill_id
+    entry = None
+    if skill_id is not None:
+        entry = cache.once(("skill", skill_id), lambda: session.skills.find_now(skill_id, project))
+    read_file = session.tree.read_project_file_now
+    return SkillRead(entry, cache.once("project file", lambda: read_file(project.root)))
 
 
 async def _read_skill(session: Session, project: Project, skill_id: str | None) -> SkillRead:
@@ -327,10 +421,9 @@ def _task(entry: LibraryEntry, language: ManuscriptLanguage) -> Task:
     return Task(template="\n".join(parts))
 
 
-async def _locate(
-    session: Session, project: Project, request: AssembleContext, skill: SkillNeeds, what_if: WhatIf
-) -> LocatedDocument:
+async def _locate(call: _Call, skill: SkillNeeds, disk: DiskState | None) -> LocatedDocument:
     """Open the document, if anything that the skill asks for depends on it."""
+    session, project, request, what_if = call
     selection = request.selection
     position = Position(
         document_id=request.document_id,
@@ -341,6 +434,8 @@ async def _locate(
         return place_in(Buffer.of(what_if.text), position, utf16=session.peer.utf16)
     if selection is None and not wants_document(skill.rules):
         return LocatedDocument()
+    if disk is not None and disk.document is not None:
+        return document_at(disk.document, position, utf16=session.peer.utf16)
     timeout_ms = session.settings.source_timeout_ms
     return await open_document(session.documents, project, position, session.peer, timeout_ms)
 

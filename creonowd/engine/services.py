@@ -33,7 +33,8 @@ from creonowd.skills.library import Library, LibraryEntry
 from creonowd.sources.chapters import Chapters
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.project_files import ProjectSources
-from creonowd.sources.shared_reads import SharedReads
+from creonowd.sources.shared_reads import ReadRounds, SharedReads
+from creonowd.threads import LoopTurns
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.chats import Chats
@@ -170,6 +171,8 @@ class Engine:
     admission: Admission = field(default_factory=Admission)
     memory: Memory = field(default_factory=Memory)
     prefixes: PrefixMemory = field(default_factory=PrefixMemory)
+    rounds: ReadRounds = field(default_factory=ReadRounds)
+    turns: LoopTurns = field(default_factory=LoopTurns)
     budget_reads: SharedReads[Budget] = field(default_factory=SharedReads[Budget])
     skill_reads: SharedReads[SkillRead] = field(default_factory=SharedReads[SkillRead])
     seen_once: SeenOnce = field(default_factory=SeenOnce)

@@ -8,10 +8,12 @@ import contextlib
 import math
 import os
 import sqlite3
+import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from hashlib import blake2b
+from importlib import import_module
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING
@@ -54,6 +56,9 @@ LEAST_REST_SECONDS = 1.0
 
 # Nobody waits for a refresh of more documents.
 FEW = 64
+
+# Loading numpy takes a twentieth of a second, and much longer on a busy machine.
+LOADING_SECONDS = 1.0
 
 # A mark that no file has: what could not be read is tried again.
 UNREAD = "unread"
@@ -119,11 +124,14 @@ class ProjectIndex:
         self._rest_seconds = 0.0
         self._threads = anyio.CapacityLimiter(math.inf)
         self._loader: IndexLoader | None = None
-        self._loaded: LoadedIndex | None = None
+        # Both change at the same moment, from the thread that loads: rows belong to one index.
+        self._searched: tuple[LoadedIndex | None, Memo[object, list[Match]]] = (None, Memo(1))
         self._loaded_generation = -1
-        self._results: Memo[object, list[Match]] = Memo(KEPT_RESULTS)
         self._texts: Memo[int, StoredText] = Memo(KEPT_CHARACTERS, _weigh)
         self._is_open = self.damaged = False
+        self._has_numpy = anyio.Event()
+        if "numpy" in sys.modules:
+            self._has_numpy.set()
         self.progress = IndexProgress()
         self.steps = 0
         self.problem: str | None = None
@@ -149,36 +157,30 @@ class ProjectIndex:
     @property
     def loaded(self) -> "LoadedIndex | None":
         """The index as it can be searched now; None before there is any."""
-        return self._loaded
+        return self._searched[0]
 
     def search(
         self, weights: Mapping[str, float], most: int, documents: frozenset[str] | None = None
-    ) -> "list[Match]":
-        """Return rows of the loaded index and their scores, best first; of some documents only."""
-        loaded = self._loaded
-        if loaded is None or not weights:
-            return []
-        key = (most, documents, tuple(weights.items()))
-        return self._results.get(key, lambda: _search(loaded, weights, most, documents))
+    ) -> "tuple[LoadedIndex | None, list[Match]]":
+        """Return the index that was searched, its rows and their scores; the best come first.
 
-    def kept_texts(self, numbers: Iterable[int]) -> dict[int, StoredText] | None:
-        """Return the texts of passages by number if all of them are in memory."""
-        kept: dict[int, StoredText] = {}
-        for number in numbers:
-            text = self._texts.peek(number)
-            if text is None:
-                return None
-            kept[number] = text
-        return kept
+        Only passages of `documents` are found, if these are named.
+        """
+        loaded, results = self._searched
+        if loaded is None or not weights:
+            return loaded, []
+        key = (most, documents, tuple(weights.items()))
+        return loaded, results.get(key, lambda: _search(loaded, weights, most, documents))
+
+    def kept_text(self, number: int) -> StoredText | None:
+        """Return the text of a passage by its number, if it is in memory."""
+        return self._texts.peek(number)
 
     async def texts(self, numbers: Sequence[int]) -> dict[int, StoredText]:
         """Return the texts of passages by number, without those that are gone meanwhile.
 
         If the index is damaged, return nothing and make it anew.
         """
-        kept = self.kept_texts(numbers)
-        if kept is not None:
-            return kept
         try:
             read = await to_thread.run_sync(self._read_texts, numbers, abandon_on_cancel=True)
         except DamagedIndexError as damage:
@@ -192,14 +194,27 @@ class ProjectIndex:
 
     def paths(self) -> list[str]:
         """Return the documents that are in the index, in order."""
-        return [] if self._loaded is None else self._loaded.paths
+        return [] if self.loaded is None else self.loaded.paths
+
+    def caught_up(self, seconds: float) -> bool | None:
+        """Return what `catch_up` returns if that would not wait, else None."""
+        if not self._has_numpy.is_set():
+            return None
+        if self._indexed_changes >= self._changes:
+            return True
+        left = self._first_change + seconds - self._clock.monotonic()
+        waits = self.problem is None and self.progress.documents <= FEW and left > 0
+        return None if waits else False
 
     async def catch_up(self, seconds: float) -> bool:
         """Wait a little for the changes so far; return whether they are in the index.
 
         Nobody waits for many documents, nor for changes of which the first is older than `seconds`.
+        The first index of a daemon has to load numpy before: that is waited for, too.
         """
         target = self._changes
+        with anyio.move_on_after(LOADING_SECONDS):
+            await self._has_numpy.wait()
         with anyio.move_on_after(self._first_change + seconds - self._clock.monotonic()):
             while (
                 self._indexed_changes < target
@@ -254,6 +269,9 @@ class ProjectIndex:
         self._set_progress(IndexProgress())
 
     def _refresh_now(self, scope: "IndexScope", stop: Event) -> bool:
+        if not self._has_numpy.is_set():
+            import_module("creonowd.retrieval.loaded_index")
+            from_thread.run_sync(self._begin)
         if self.damaged:
             self._start_over()
         elif not self._is_open:
@@ -265,6 +283,10 @@ class ProjectIndex:
             log.warning("retrieval_index_damaged", reason=str(damage))
             self._start_over()
             return self._refresh_and_load(scope, stop)
+
+    def _begin(self) -> None:
+        self._first_change = self._clock.monotonic()
+        self._has_numpy.set()
 
     def _start_over(self) -> None:
         self._database.start_over()
@@ -286,16 +308,13 @@ class ProjectIndex:
 
         loader = self._loader = self._loader or IndexLoader()
         generation = self._database.generation
-        if self._loaded is None or generation != self._loaded_generation:
+        if self.loaded is None or generation != self._loaded_generation:
             with self._database.read() as connection:
                 loaded = loader.load(connection)
-            from_thread.run_sync(self._publish, loaded)
+            if loaded is not self.loaded:
+                self._searched = (loaded, Memo(KEPT_RESULTS))
             self._loaded_generation = generation
         return loader
-
-    def _publish(self, loaded: "LoadedIndex") -> None:
-        if loaded is not self._loaded:
-            self._loaded, self._results = loaded, Memo(KEPT_RESULTS)
 
     def _report(self, done: int, documents: int) -> None:
         # While many documents are indexed, those that are done can be found from time to time.

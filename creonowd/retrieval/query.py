@@ -18,7 +18,7 @@ NAME_WEIGHT = 3.0
 WISH_WEIGHT = 2.0
 TEXT_WEIGHT = 1.0
 MOST_REPEATS = 3
-KEPT_QUERIES = 128
+KEPT_QUERIES = 1024
 LONGEST_WORD = 64
 
 # Han of every plane, kana, Hangul, bopomofo; Thai, Lao, Burmese and Khmer have no spaces either.
@@ -61,31 +61,33 @@ def make_query(text: str, wish: str = "", names: Iterable[str] = ()) -> Query:
 def _query(text: str, wish: str, names: tuple[str, ...]) -> Query:
     weights: dict[str, float] = {}
     for name in names:
-        for term in _longer_terms(terms_of(name)):
+        for term in _longer_terms(name):
             weights.setdefault(term, NAME_WEIGHT)
-    for term in _longer_terms(terms_of(wish)):
+    for term in _longer_terms(wish):
         weights.setdefault(term, WISH_WEIGHT)
-    terms = terms_of(text)
+    pairs, words = _pairs_and_words(text)
+    longer = [*(pair for pair in pairs if len(pair) > 1), *words]
+    # Functions are dropped by script: a pair is no word, and a word no pair.
+    is_function = {*filter(_is_function_pair, set(pairs)), *_FUNCTION_WORDS.intersection(words)}
     counts = {
         term: min(count, MOST_REPEATS)
-        for term, count in Counter(_longer_terms(terms)).items()
-        if not _is_function(term)
+        for term, count in Counter(longer or pairs).items()
+        if term not in is_function
     }
-    last = {term: position for position, term in enumerate(terms)}
+    last = {term: position for position, term in enumerate([*pairs, *words])}
     for term in sorted(counts, key=lambda term: (-counts[term], -last[term])):
         weights.setdefault(term, TEXT_WEIGHT * (1 + counts[term]) / 2)
     return Query(weights=dict(list(weights.items())[:MOST_TERMS]), names=names)
 
 
-def _longer_terms(terms: list[str]) -> list[str]:
-    """Leave single characters out, unless there is nothing else."""
-    return [term for term in terms if not is_single_character(term)] or terms
+def _longer_terms(text: str) -> list[str]:
+    """Return the terms of a text without single characters, unless there is nothing else."""
+    pairs, words = _pairs_and_words(text)
+    return [*(pair for pair in pairs if len(pair) > 1), *words] or pairs
 
 
-def _is_function(term: str) -> bool:
-    if is_word(term):
-        return term in _FUNCTION_WORDS
-    return not _FUNCTION_CHARACTERS.isdisjoint(term)
+def _is_function_pair(pair: str) -> bool:
+    return not _FUNCTION_CHARACTERS.isdisjoint(pair)
 
 
 def fold(text: str) -> str:
@@ -95,10 +97,15 @@ def fold(text: str) -> str:
 
 def terms_of(text: str) -> list[str]:
     """Return every term of a text, as often as it occurs."""
+    pairs, words = _pairs_and_words(text)
+    return pairs + words
+
+
+def _pairs_and_words(text: str) -> tuple[list[str], list[str]]:
     folded = fold(text)
     if folded.isascii():
-        return _words(folded)
-    return _BIGRAM.findall(folded) + _words(_UNSPACED_RUN.sub(" ", folded))
+        return [], _words(folded)
+    return _BIGRAM.findall(folded), _words(_UNSPACED_RUN.sub(" ", folded))
 
 
 def contains_term(text: str, term: str) -> bool:

@@ -246,8 +246,16 @@ def encode(message: Any, room: int = 0) -> bytearray:
     try:
         _ENCODER.encode_into(message, body, room)
     except UnicodeEncodeError:
-        _ENCODER.encode_into(well_formed_value(msgspec.to_builtins(message)), body, room)
+        plain = msgspec.to_builtins(message, enc_hook=_decode_raw)
+        _ENCODER.encode_into(well_formed_value(plain), body, room)
     return body
+
+
+def _decode_raw(value: object) -> Any:
+    """Decode what a handler had encoded already."""
+    if isinstance(value, Raw):
+        return msgspec.json.decode(value)
+    raise TypeError(type(value).__name__)
 
 
 def reply(to: Id, result: Any) -> dict[str, Any]:

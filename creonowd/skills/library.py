@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -132,6 +133,11 @@ class Library:
             return SkillFolder(scope, self._user_data, "skills")
         return None if project is None else SkillFolder(scope, project.root, f"{TREE}/skills")
 
+    @cached_property
+    def _builtin(self) -> list[LibraryEntry]:
+        """The skills of the package, which do not change while it runs."""
+        return self._entries_in(SkillFolder(Scope.BUILTIN, BUILTIN, "builtin"))
+
     def _entries_in(self, folder: SkillFolder) -> list[LibraryEntry]:
         place = LinkedFolder(folder.root, folder.path)
         try:
@@ -146,8 +152,8 @@ class Library:
         return _with_unique_ids(entries)
 
     def _effective(self, project: Project | None) -> list[LibraryEntry]:
-        folders = (self._folder(scope, project) for scope in Scope)
-        entries = [entry for folder in folders if folder for entry in self._entries_in(folder)]
+        own = (self._folder(scope, project) for scope in (Scope.GLOBAL, Scope.PROJECT))
+        entries = [*self._builtin, *(e for f in own if f for e in self._entries_in(f))]
         winners = {entry.id: entry.path for entry in entries}
         return [entry for entry in entries if winners[entry.id] == entry.path]
 

@@ -4,7 +4,7 @@ Each is as the editor has it, else as it is on disk. What has not changed is not
 """
 
 import codecs
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,6 +55,15 @@ class _KeptProject(NamedTuple):
     story: Story | None = None
 
 
+_DiskChapters = tuple[dict[str, _KeptChapter], StoryFile | StoryDoubt | None]
+Once = Callable[[Hashable, Callable[[], _DiskChapters]], _DiskChapters]
+
+
+def read_each(_key: Hashable, read: Callable[[], _DiskChapters]) -> _DiskChapters:
+    """Read for oneself."""
+    return read()
+
+
 class Chapters:
     """Reads the stories of all projects."""
 
@@ -67,24 +76,30 @@ class Chapters:
 
     async def story(self, project: Project, current: Document | None = None) -> Story:
         """Return the documents of a project in order; `current` is as the caller has it."""
-        texts = {
+        texts = self.open_texts(project)
+        if current is not None:
+            texts[current.source_ref] = current.front_matter + current.text
+        return await to_thread.run_sync(self.read_now, project, texts, abandon_on_cancel=True)
+
+    def open_texts(self, project: Project) -> dict[str, str]:
+        """Return the texts of the documents that are open, by path."""
+        return {
             path: open_document.buffer.text
             for path, open_document in self._documents.open_documents(project.project_id).items()
         }
-        if current is not None:
-            texts[current.source_ref] = current.front_matter + current.text
-        return await to_thread.run_sync(self._read, project.root, texts, abandon_on_cancel=True)
 
-    def _read(self, root: Path, texts: Mapping[str, str]) -> Story:
+    def read_now(self, project: Project, texts: Mapping[str, str], once: Once = read_each) -> Story:
+        """Return the documents of a project in order, some of them with these texts.
+
+        Blocks its thread. `once` lets several who read at the same moment share the disk.
+        """
+        root = project.root
         kept = self._kept.peek(root)
-        chapters = _chapters_on_disk(
-            root, {} if kept is None else kept.chapters, self._clock.now_ms()
-        )
+        chapters, file = once("chapters", lambda: self._read_disk(root, kept))
         every = {path: one.chapter for path, one in chapters.items()}
         for path, text in texts.items():
             if path in every or not is_excluded(root, path):
                 every[path] = self._texts.get((path, text), lambda p=path, t=text: describe(p, t))
-        file = _read_story_file(root)
         made_of = (file, tuple(every.values()))
         if kept is not None and kept.story is not None and kept.made_of == made_of:
             story = kept.story
@@ -92,6 +107,10 @@ class Chapters:
             story = _story(file, every)
         self._kept.put(root, _KeptProject(chapters, made_of, story))
         return story
+
+    def _read_disk(self, root: Path, kept: _KeptProject | None) -> _DiskChapters:
+        before = {} if kept is None else kept.chapters
+        return _chapters_on_disk(root, before, self._clock.now_ms()), _read_story_file(root)
 
 
 def read_story(root: Path) -> Story:

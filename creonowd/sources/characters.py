@@ -8,6 +8,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
+from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any, cast
 
@@ -20,7 +21,7 @@ from creonowd.errors import WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.sources.file_fragments import NAME_KEYS, FileFaultError, FileKind, is_json, read_files
-from creonowd.sources.shared_reads import FolderReader, ProjectReads
+from creonowd.sources.shared_reads import FolderReader, ProjectReads, RoundCache
 from creonowd.storage import front_matter
 from creonowd.workspace.creonow_tree import CreonowFolder, Folder
 
@@ -80,6 +81,11 @@ class Entities(Model):
     manual: tuple[Fragment, ...]
 
     @property
+    def every_name(self) -> tuple[str, ...]:
+        """All names of all entities."""
+        return tuple(chain.from_iterable(self.names))
+
+    @property
     def weight(self) -> int:
         """Return about how many characters keeping this takes."""
         texts = sum(fragment.weight for fragment in (*self.mentioned, *self.manual))
@@ -110,6 +116,14 @@ class ProjectEntities:
         """Return the entities of the files that are there now."""
         return await self._reads.get("entities", self._read)
 
+    def kept(self) -> Entities | None:
+        """Return the entities if they were read ahead."""
+        return self._reads.kept("entities")
+
+    def read_ahead(self, cache: RoundCache) -> None:
+        """Read the files now, together with others; blocks its thread."""
+        self._reads.read_now("entities", self._read, cache)
+
     def find(self, names: Iterable[str], text: str) -> frozenset[str]:
         """Return those of the names that occur in a text."""
         return self._cache.mentions.find(names, text)
@@ -132,7 +146,18 @@ class MentionedSource:
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return the entities that are named near the cursor, or by the author."""
-        entities = await self._entities.all()
+        return self._named_in(await self._entities.all(), ask)
+
+    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
+        """Return the same if the entities were read ahead."""
+        entities = self._entities.kept()
+        return None if entities is None else self._named_in(entities, ask)
+
+    def read_ahead(self, cache: RoundCache) -> None:
+        """Read the files now, together with others; blocks its thread."""
+        self._entities.read_ahead(cache)
+
+    def _named_in(self, entities: Entities, ask: SourceQuery) -> SourceResult:
         near = f"{_near(ask.document)}\n{ask.wish}"
         found = [
             *self._named(entities.mentioned, near),
@@ -141,7 +166,8 @@ class MentionedSource:
         return SourceResult(fragments=tuple(found))
 
     def _named(self, entities: tuple[Fragment, ...], text: str) -> list[Fragment]:
-        found = self._entities.find((name for entity in entities for name in entity.names), text)
+        names = chain.from_iterable([entity.names for entity in entities])
+        found = self._entities.find(names, text)
         return [entity for entity in entities if found.intersection(entity.names)]
 
 

@@ -7,7 +7,7 @@ A document that cannot be read costs its text and a warning, not the assembly.
 import re
 from bisect import bisect
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import anyio
 from anyio import to_thread
@@ -35,7 +35,10 @@ RUN_SCORE = 1.0
 NEAR = 30
 FEWEST_HEADINGS = 2
 HERE = "→"
-KEPT_DOCUMENTS = 16
+KEPT_CHARACTERS = 4_000_000
+
+# In so many characters headings are found quickly.
+QUICK = 30_000
 
 # Only these lines can be headings. A pattern that begins with a newline is thirty times as fast
 # as one that looks at the beginning of every line.
@@ -79,12 +82,21 @@ async def open_document(
         with anyio.fail_after(timeout_ms / 1000):
             buffer = await documents.read(project, position.document_id, peer)
     except TimeoutError:
-        return _unreadable(position, DaemonError(ErrorCode.TIMEOUT))
+        buffer = DaemonError(ErrorCode.TIMEOUT)
     except DaemonError as error:
-        if error.code is ErrorCode.NOT_FOUND:
-            return LocatedDocument(warnings=(_unavailable(position, _ABSENT),))
-        return _unreadable(position, error)
-    return place_in(buffer, position, utf16=peer.utf16)
+        buffer = error
+    return document_at(buffer, position, utf16=peer.utf16)
+
+
+def document_at(
+    buffer: Buffer | DaemonError, position: Position, *, utf16: bool
+) -> LocatedDocument:
+    """Put the cursor into a document, or say why there is none."""
+    if isinstance(buffer, Buffer):
+        return place_in(buffer, position, utf16=utf16)
+    if buffer.code is ErrorCode.NOT_FOUND:
+        return LocatedDocument(warnings=(_unavailable(position, _ABSENT),))
+    return _unreadable(position, buffer)
 
 
 def _unreadable(position: Position, error: DaemonError) -> LocatedDocument:
@@ -173,13 +185,25 @@ class HeadingsSource:
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Return the headings around the cursor, if they say more than the text that is shown."""
+        if (now := self.fetch_now(ask)) is not None:
+            return now
+        document = cast("Document", ask.document)
+        await to_thread.run_sync(headings, document.text)
+        return _outline_result(document)
+
+    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
+        """Return the same if the document is short or was searched for headings before."""
         document = ask.document
         if document is None or len(document.text) <= ask.shown:
             return SourceResult()
-        if document.text not in _kept:
-            await to_thread.run_sync(headings, document.text)
-        text = outline(document)
-        return SourceResult(fragments=(_outline_fragment(document, text),) if text else ())
+        if len(document.text) <= QUICK or document.text in _kept:
+            return _outline_result(document)
+        return None
+
+
+def _outline_result(document: Document) -> SourceResult:
+    text = outline(document)
+    return SourceResult(fragments=(_outline_fragment(document, text),) if text else ())
 
 
 def outline(document: Document) -> str:
@@ -195,7 +219,9 @@ def outline(document: Document) -> str:
     return "\n".join(_lines(found[first:last], here - first))
 
 
-_kept: Memo[str, tuple[OutlineHeading, ...]] = Memo(KEPT_DOCUMENTS)
+_kept: Memo[str, tuple[OutlineHeading, ...]] = Memo(
+    KEPT_CHARACTERS, lambda text, _headings: 500 + len(text)
+)
 
 
 def headings(text: str) -> tuple[OutlineHeading, ...]:
@@ -250,9 +276,19 @@ class RecentRunsSource:
         if ask.document_id is None or not ask.recent_summary:
             return SourceResult()
         records = await self._runs.accepted(ask.project_id, ask.document_id)
-        frame = FRAMES[ask.language]
-        chosen = records[-ask.recent_summary :]
-        return SourceResult(fragments=tuple(_run_fragment(record, frame) for record in chosen))
+        return _runs_result(records, ask)
+
+    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
+        """Return the same if the runs are in memory."""
+        if ask.document_id is None or not ask.recent_summary:
+            return SourceResult()
+        records = self._runs.kept_accepted(ask.project_id, ask.document_id)
+        return None if records is None else _runs_result(records, ask)
+
+
+def _runs_result(records: Sequence[RunRecord], ask: SourceQuery) -> SourceResult:
+    frame, chosen = FRAMES[ask.language], records[-ask.recent_summary :]
+    return SourceResult(fragments=tuple(_run_fragment(record, frame) for record in chosen))
 
 
 def _run_fragment(run: RunRecord, frame: PromptFrame) -> Fragment:

@@ -4,7 +4,7 @@ It waits for the index no longer than a few changed pages take, and warns while 
 `explain` returns the same passages with the reasons for their scores.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,17 +13,27 @@ from creonowd.context.notice import caution
 from creonowd.context.plan import Document, Need
 from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
+from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.retrieval.project_index import Indexes, ProjectIndex
 from creonowd.retrieval.query import Query, make_query
-from creonowd.retrieval.ranking import CurrentDocument, RankedPassage, choose, rank, source_ref
-from creonowd.sources.characters import ProjectEntities
+from creonowd.retrieval.ranking import (
+    CurrentDocument,
+    RankedPassage,
+    StoredText,
+    choose,
+    rank,
+    source_ref,
+)
+from creonowd.sources.characters import Entities, ProjectEntities
+from creonowd.sources.shared_reads import RoundCache
 from creonowd.workspace.projects import Project
 
 if TYPE_CHECKING:
     from creonowd.retrieval.loaded_index import LoadedIndex
 
 GRACE_SECONDS = 0.25
+KEPT_RESULTS = 1024
 MOST_PASSAGES = 64
 MOST = 200
 LEAST_SCORE = 0.1
@@ -34,40 +44,75 @@ class Passages:
 
     def __init__(self, indexes: Indexes) -> None:
         self._indexes = indexes
+        self.made: Memo[object, SourceResult] = Memo(KEPT_RESULTS)
 
     async def find(
         self, project: Project, query: Query, current: CurrentDocument | None, limit: int
     ) -> "FoundPassages":
         """Rank the passages that the index has now; IO_ERROR if there can be no index."""
+        index = self.index(project)
+        caught_up = await index.catch_up(GRACE_SECONDS)
+        found = SearchedPassages(index, query, current, limit)
+        while (ranked := found.rank()) is None:
+            await found.read_texts()
+        complete = caught_up and not index.damaged
+        return FoundPassages(ranked=ranked, complete=complete, index=found.loaded)
+
+    def index(self, project: Project) -> ProjectIndex:
+        """Return the index of a project; IO_ERROR if there can be none."""
         index = self._indexes.of(project)
         if index.problem is not None:
             raise DaemonError(ErrorCode.IO_ERROR, f"There is no index: {index.problem}.")
-        caught_up = await index.catch_up(GRACE_SECONDS)
-        loaded = index.loaded
-        ranked = [] if loaded is None else await self._rank(index, loaded, query, current, limit)
-        complete = caught_up and not index.damaged
-        return FoundPassages(ranked=ranked, complete=complete, index=loaded)
-
-    async def _rank(
-        self,
-        index: ProjectIndex,
-        loaded: "LoadedIndex",
-        query: Query,
-        current: CurrentDocument | None,
-        limit: int,
-    ) -> list[RankedPassage]:
-        """Search the terms in memory; texts are needed only of what is chosen."""
-        matches = index.search(query.weights, _most(limit))
-        own = range(0) if current is None else loaded.rows_in(current.path)
-        rows = loaded.rows
-        own_texts = await index.texts([rows[row].id for row, _ in matches if row in own])
-        groups = choose(matches, loaded, current, own_texts, limit)
-        texts = await index.texts([rows[group.best.row].id for group in groups])
-        return rank([one for one in groups if rows[one.best.row].id in texts], loaded, texts)
+        return index
 
     def paths(self, project: Project) -> list[str]:
         """List the documents that can be found, in order."""
         return self._indexes.of(project).paths()
+
+
+class SearchedPassages:
+    """What a search found; texts are needed only of what is chosen, and read when they are."""
+
+    def __init__(
+        self, index: ProjectIndex, query: Query, current: CurrentDocument | None, limit: int
+    ) -> None:
+        self._index, self._current, self._limit = index, current, limit
+        self.loaded, self._matches = index.search(query.weights, _most(limit))
+        self._texts: dict[int, StoredText | None] = {}
+        self._missing: list[int] = []
+
+    def rank(self) -> list[RankedPassage] | None:
+        """Rank the best; None if that needs texts that are not in memory."""
+        loaded, current = self.loaded, self._current
+        if loaded is None:
+            return []
+        rows = loaded.rows
+        own = range(0) if current is None else loaded.rows_in(current.path)
+        own_texts = self._get_texts(rows[row].id for row, _ in self._matches if row in own)
+        if own_texts is None:
+            return None
+        groups = choose(self._matches, loaded, current, own_texts, self._limit)
+        texts = self._get_texts(rows[group.best.row].id for group in groups)
+        if texts is None:
+            return None
+        return rank([one for one in groups if rows[one.best.row].id in texts], loaded, texts)
+
+    async def read_texts(self) -> None:
+        """Read the texts for which `rank` had to stop."""
+        read = await self._index.texts(self._missing)
+        self._texts |= {number: read.get(number) for number in self._missing}
+
+    def _get_texts(self, numbers: Iterable[int]) -> dict[int, StoredText] | None:
+        """Return texts by number, without those that are gone meanwhile."""
+        found: dict[int, StoredText] = {}
+        self._missing = []
+        for number in numbers:
+            text = self._index.kept_text(number) or self._texts.get(number)
+            if text is not None:
+                found[number] = text
+            elif number not in self._texts:
+                self._missing.append(number)
+        return None if self._missing else found
 
 
 def _most(limit: int) -> int:
@@ -107,22 +152,55 @@ class PassageSource:
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Find what the text before the cursor and the author's wish are about."""
-        query = await _query(self._entities, ask.query, ask.wish)
+        query = _query(await self._entities.all(), self._entities, ask.query, ask.wish)
         current = None if ask.document is None else _current(ask.document, ask.query)
         limit = min(ask.limit, MOST_PASSAGES)
         found = await self._passages.find(self._project, query, current, limit)
-        best = (one for one in found.ranked if one.score >= LEAST_SCORE)
-        return SourceResult(
-            fragments=tuple(_fragment(one, ask.document) for one in best),
-            warnings=() if found.complete else (caution(WarningCode.RETRIEVAL_INDEXING),),
-        )
+        return _result(found.ranked, ask.document, complete=found.complete)
+
+    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
+        """Return the same if that takes no waiting: neither for the index nor for texts."""
+        entities = self._entities.kept()
+        if entities is None:
+            return None
+        index = self._passages.index(self._project)
+        caught_up = index.caught_up(GRACE_SECONDS)
+        if caught_up is None:
+            return None
+        query = _query(entities, self._entities, ask.query, ask.wish)
+        complete, document = caught_up and not index.damaged, ask.document
+        key = (index.loaded, complete, query.names, ask)
+        if (kept := self._passages.made.peek(key)) is not None:
+            return kept
+        current = None if document is None else _current(document, ask.query)
+        ranked = SearchedPassages(index, query, current, min(ask.limit, MOST_PASSAGES)).rank()
+        if ranked is None:
+            return None
+        result = _result(ranked, document, complete=complete)
+        self._passages.made.put(key, result)
+        return result
+
+    def read_ahead(self, cache: RoundCache) -> None:
+        """Read the entities now, together with others; blocks its thread."""
+        self._entities.read_ahead(cache)
 
 
-async def _query(entities: ProjectEntities, text: str, wish: str) -> Query:
+def _result(
+    ranked: Iterable[RankedPassage], document: Document | None, *, complete: bool
+) -> SourceResult:
+    best = (one for one in ranked if one.score >= LEAST_SCORE)
+    return SourceResult(
+        fragments=tuple(_fragment(one, document) for one in best),
+        warnings=() if complete else (caution(WarningCode.RETRIEVAL_INDEXING),),
+    )
+
+
+def _query(entities: Entities, finder: ProjectEntities, text: str, wish: str) -> Query:
     """Make a query; an entity that is named in it is searched for under all of its names."""
-    all_names = (await entities.all()).names
-    found = entities.find((name for names in all_names for name in names), f"{text}\n{wish}")
-    mentioned = [name for names in all_names if found.intersection(names) for name in names]
+    found = finder.find(entities.every_name, f"{text}\n{wish}")
+    if not found:
+        return make_query(text, wish)
+    mentioned = [n for names in entities.names if found.intersection(names) for n in names]
     return make_query(text, wish, mentioned)
 
 
@@ -197,7 +275,7 @@ async def explain(
     passages: Passages, entities: ProjectEntities, project: Project, search: Search
 ) -> RankedPassages:
     """Search, and return each passage with the reasons for its score."""
-    query = await _query(entities, search.text, search.wish)
+    query = _query(await entities.all(), entities, search.text, search.wish)
     current = None if search.document is None else _current(search.document, search.text)
     found = await passages.find(project, query, current, MOST)
     shares = zip(found.ranked, found.shares(query, MOST), strict=True)

@@ -33,7 +33,13 @@ from creonowd.sources.file_fragments import (
     read_files,
 )
 from creonowd.sources.passage_source import Passages, PassageSource
-from creonowd.sources.shared_reads import FolderReader, Outcomes, ProjectReads, SharedReads
+from creonowd.sources.shared_reads import (
+    FolderReader,
+    Outcomes,
+    ProjectReads,
+    RoundCache,
+    SharedReads,
+)
 from creonowd.storage import front_matter
 from creonowd.text import as_text, canonical_json
 from creonowd.workspace.constraint_file import Constraint
@@ -112,6 +118,15 @@ class _FileSource:
         del ask
         return await self._reads.get(self.name, self._read)
 
+    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
+        """Return the same if the files were read ahead."""
+        del ask
+        return self._reads.kept(self.name)
+
+    def read_ahead(self, cache: RoundCache) -> None:
+        """Read the files now, together with others; blocks its thread."""
+        self._reads.read_now(self.name, self._read, cache)
+
     def _read(self, folders: FolderReader) -> SourceResult:
         folder = folders.folder(self._row.folder)
         if self._row.read is not outline_files:
@@ -162,6 +177,15 @@ class _ConstraintSource:
         """Return the constraints as they are now; evidence lists a file that cannot be read."""
         del ask
         return await self._reads.get(self.name, self._read)
+
+    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
+        """Return the same if the file was read ahead."""
+        del ask
+        return self._reads.kept(self.name)
+
+    def read_ahead(self, cache: RoundCache) -> None:
+        """Read the files now, together with others; blocks its thread."""
+        self._reads.read_now(self.name, self._read, cache)
 
     def _read(self, folders: FolderReader) -> SourceResult:
         del folders

@@ -1,7 +1,8 @@
 """Reads that are done once for all who ask at the same time.
 
-`SharedReads` serves everyone who asks for the same thing. `ProjectReads` serves the sources of one
-assembly, which read different things of one project: all of them in one trip to a thread.
+`SharedReads` serves everyone who asks for the same thing. `ReadRounds` serves all who ask for
+different things of one project, in one trip to a thread. `ProjectReads` serves the sources of one
+assembly.
 """
 
 from collections.abc import Awaitable, Callable, Hashable, Sequence
@@ -54,6 +55,96 @@ class _ReadQueue(Generic[T]):
         self.value: tuple[T, ...] = ()
 
 
+class RoundCache:
+    """What was read in one round, each thing once. For the thread of the round."""
+
+    def __init__(self) -> None:
+        self._read: dict[Hashable, Any] = {}
+
+    def once(self, key: Hashable, read: Callable[[], T]) -> T:
+        """Return what a read returns, doing it unless this round has."""
+        if key not in self._read:
+            self._read[key] = read()
+        return self._read[key]
+
+
+RoundWork = Callable[[RoundCache], Any]
+
+
+class ReadRounds:
+    """Does blocking reads in rounds: what is asked for while a round runs, the next one does.
+
+    So a caller never gets a read that began before it asked, and however many ask at the same
+    moment, the way to a thread and back is gone once.
+    """
+
+    def __init__(self) -> None:
+        self._groups: WeakValueDictionary[Hashable, _RoundGroup] = WeakValueDictionary()
+
+    async def read(self, group: Hashable, key: Hashable, work: RoundWork) -> Any:
+        """Return what `work` returns, or raise what it raises; one of a key does for all.
+
+        Groups do not wait for each other.
+        """
+        mine = self._groups.get(group)
+        if mine is None:
+            mine = self._groups[group] = _RoundGroup()
+        round_ = mine.gathering
+        round_.work.setdefault(key, work)
+        while round_.outcomes is None:
+            if round_.is_led:
+                await round_.change.wait()
+            else:
+                await _lead(mine, round_)
+        outcome = round_.outcomes[key]
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+
+class _Round:
+    """What is to be read together; one of those who wait leads, another if that one is cancelled."""
+
+    def __init__(self) -> None:
+        self.work: dict[Hashable, RoundWork] = {}
+        self.outcomes: dict[Hashable, Any] | None = None
+        self.is_led = False
+        self.change = anyio.Event()
+
+    def run(self) -> dict[Hashable, Any]:
+        """Read everything; blocks its thread."""
+        cache = RoundCache()
+        outcomes: dict[Hashable, Any] = {}
+        for key, work in self.work.items():
+            try:
+                outcomes[key] = work(cache)
+            except Exception as error:  # noqa: BLE001 - whatever fails must not cost the others theirs
+                outcomes[key] = error
+        return outcomes
+
+
+class _RoundGroup:
+    """The round that still takes work, and a lock for the one that runs."""
+
+    def __init__(self) -> None:
+        self.gathering = _Round()
+        self.lock = anyio.Lock(fast_acquire=True)
+
+
+async def _lead(group: _RoundGroup, round_: _Round) -> None:
+    round_.is_led = True
+    try:
+        await lowlevel.checkpoint()  # the others of this turn of the event loop join
+        async with group.lock:
+            if group.gathering is round_:
+                group.gathering = _Round()
+            round_.outcomes = await to_thread.run_sync(round_.run, abandon_on_cancel=True)
+    finally:
+        round_.is_led = False
+        change, round_.change = round_.change, anyio.Event()
+        change.set()
+
+
 class FolderReader:
     """Reads each folder of a project's `.creonow` tree at most once. Blocks its thread."""
 
@@ -88,12 +179,26 @@ class ProjectReads:
         self._outcomes: Outcomes = {}
         self._joint_end: anyio.Event | None = None
 
+    def read_now(self, name: str, read: Read[Any], cache: RoundCache) -> None:
+        """Read ahead in the thread of a round, together with others who read this project."""
+        folders = cache.once("folders", lambda: FolderReader(self._tree, self._project))
+        self._outcomes[name] = cache.once(("read", name), lambda: _try(read, folders))
+
+    def kept(self, name: str) -> Any | None:
+        """Return what was read ahead, or raise what that raised; None if nothing was."""
+        outcome = self._outcomes.get(name)
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
     async def get(self, name: str, read: Read[T]) -> T:
         """Return what a read returns, or raise what it raises.
 
         The first caller reads for all who ask in the same turn of the event loop. If that takes
         too long, each reads alone, so that a folder that hangs costs its own readers only.
         """
+        if (kept := self.kept(name)) is not None:
+            return kept
         self._reads[name] = read
         if self._joint_end is None:
             self._joint_end = anyio.Event()
@@ -126,8 +231,13 @@ class ProjectReads:
         folders = FolderReader(self._tree, self._project)
         outcomes: Outcomes = {}
         for name in names:
-            try:
-                outcomes[name] = self._reads[name](folders)
-            except Exception as error:  # noqa: BLE001 - whatever fails must not cost the others theirs
-                outcomes[name] = error
+            outcomes[name] = _try(self._reads[name], folders)
         return outcomes
+
+
+def _try(read: Read[Any], folders: FolderReader) -> Any:
+    """Return what a read returns or raises: what fails must not cost the others theirs."""
+    try:
+        return read(folders)
+    except Exception as error:  # noqa: BLE001 - a source may fail in any way
+        return error

@@ -80,8 +80,12 @@ class Budgets:
 
     async def effective(self, project_id: str | None = None) -> Budget:
         """Read the profile for an assembly, which a budget that cannot be read must not stop."""
+        return await to_thread.run_sync(self.effective_now, project_id)
+
+    def effective_now(self, project_id: str | None = None) -> Budget:
+        """Do what `effective` does; blocks its thread."""
         try:
-            return await self.get(project_id)
+            return self._get(project_id or DEFAULT)
         except DaemonError as error:
             log.warning("context_budget_fallback", projectId=project_id, code=error.code)
             return _fallback(_UNREADABLE)

@@ -28,7 +28,7 @@ from creonowd.workspace.creonow_tree import is_document
 from creonowd.workspace.projects import Project
 
 LIMIT_BYTES = 64 * 1024 * 1024
-CACHED_FILES = 16
+CACHED_CHARACTERS = 8_000_000
 MAX_OPEN = 1000
 MAX_CODE_POINTS = 32 * 1024 * 1024
 MAX_RENDERER_BYTES = 16 * 1024 * 1024
@@ -137,6 +137,13 @@ class Documents:
         )
         return max(found, key=lambda document: document.turn, default=None)
 
+    async def find_synced(self, peer: Peer | None, key: DocumentKey) -> OpenDocument | None:
+        """Return what `find` does after all that the same connection synced before."""
+        if peer is not None and (connection := self._connections.get(peer.id)) is not None:
+            async with connection.order:
+                pass
+        return self.find(peer, key)
+
     def open_documents(self, project_id: str) -> dict[str, OpenDocument]:
         """Return a project's open documents by id, of each the one that was synced last."""
         every = (
@@ -148,13 +155,9 @@ class Documents:
     async def read(self, project: Project, document_id: str, peer: Peer | None = None) -> Buffer:
         """Return a document as it is in the editor, else as it is on disk.
 
-        What the same connection synced before is waited for. NOT_FOUND, UNSUPPORTED or IO_ERROR
-        if it is in neither; then an assembly degrades.
+        NOT_FOUND, UNSUPPORTED or IO_ERROR if it is in neither; then an assembly degrades.
         """
-        if peer is not None and peer.id in self._connections:
-            async with self._connections[peer.id].order:
-                pass
-        found = self.find(peer, (project.project_id, document_id))
+        found = await self.find_synced(peer, (project.project_id, document_id))
         if found is not None:
             return found.buffer
         if PLACEHOLDER in document_id:
@@ -162,6 +165,13 @@ class Documents:
         return await to_thread.run_sync(
             self.files.read, project.root, document_id, abandon_on_cancel=True
         )
+
+    def read_now(self, project: Project, document_id: str) -> Buffer | DaemonError:
+        """Return a document as it is on disk, or what `read` would fail with; blocks its thread."""
+        try:
+            return self.files.read(project.root, document_id)
+        except DaemonError as error:
+            return error
 
     def __len__(self) -> int:
         return sum(len(connection.open) for connection in self._connections.values())
@@ -250,7 +260,9 @@ class DocumentFiles:
     def __init__(self, clock: Clock, is_excluded: IsExcluded = is_hidden) -> None:
         self._is_excluded = is_excluded
         self._files = FileCache(clock)
-        self._buffers: Memo[tuple[Path, str], _CachedDocument] = Memo(CACHED_FILES)
+        self._buffers: Memo[tuple[Path, str], _CachedDocument] = Memo(
+            CACHED_CHARACTERS, lambda _key, cached: 500 + cached.buffer.length
+        )
 
     def read(self, root: Path, path: str) -> Buffer:
         """Read a document; line ends and positions are those on disk.

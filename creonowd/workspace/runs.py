@@ -178,6 +178,11 @@ class Runs:
         """Return the last runs of a document that the author accepted, oldest first."""
         return (await self._known(project_id, document_id)).accepted
 
+    def kept_accepted(self, project_id: str, document_id: str) -> tuple[RunRecord, ...] | None:
+        """Return what `accepted` returns, if it is in memory."""
+        known = self._documents.peek((project_id, document_id))
+        return None if known is None else known.accepted
+
     async def of_project(self, project_id: str) -> list[DocumentRun]:
         """Return the last runs of every document of a project; a file that is damaged is skipped."""
         return await to_thread.run_sync(lambda: list(self._runs_in(project_id)))

@@ -13,12 +13,13 @@ from creonowd.context.assemble import Assembly
 from creonowd.context.fragment import Action, Fragment, Layer, Rule, rank_key
 from creonowd.context.inspection import InspectMeta, inspect
 from creonowd.context.mentions import Mentions
-from creonowd.context.result import AssembleResult, ModelTarget, answer
+from creonowd.context.result import AssembleResult, ModelTarget, answer, encoded_answer
 from creonowd.context.rules_layer import mentioned_entities
 from creonowd.context.system_prompt import Change, PrefixChange, PrefixComparison, first_change
 from creonowd.context.template import CHINESE, heading, title
 from creonowd.context.text_tools import TextTools
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.rpc.messages import encode
 from tests.context.worlds import (
     REDACTOR,
     SECRET,
@@ -152,6 +153,16 @@ def test_a_warm_memory_gives_the_same_as_a_cold_one(world: World) -> None:
 
     if first is not None and second is not None:
         assert answer_of(first) == answer_of(second)
+
+
+@few
+@given(world=worlds())
+def test_what_was_encoded_before_is_sent_byte_by_byte_as_it_is_now(world: World) -> None:
+    assembly = assemble_or_none(world)
+
+    if assembly is not None:
+        encoded = encoded_answer(assembly, PrefixComparison(), ModelTarget())
+        assert encode(encoded) == encode(answer_of(assembly))
 
 
 @pytest.mark.requirement("CN-032")

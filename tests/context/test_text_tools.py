@@ -7,6 +7,7 @@ import pytest
 
 from creonowd.context.fragment import Layer
 from creonowd.context.source import gather
+from creonowd.context.text_tools import NotInMemoryError
 from creonowd.sources.in_memory import InMemorySource, piece
 from tests.context.worlds import World, assemble_world, text_tools
 
@@ -54,3 +55,17 @@ async def test_settings_of_which_little_stays_are_let_go_whole() -> None:
         assemble_world(World(settings=(piece(Layer.SETTINGS, "w.md", text(version)),)), using)
 
     assert await kept_of(composed) < MOST_BYTES
+
+
+def test_so_much_new_text_is_worked_on_and_no_more() -> None:
+    using = text_tools()
+    new = "雨还在下。" * 20
+
+    with pytest.raises(NotInMemoryError):
+        using.within(len(new) - 1).count(new)
+    with pytest.raises(NotInMemoryError):
+        using.within(len(new) - 1).redact(new)
+    counted = using.within(len(new)).count(new)
+
+    assert counted == using.tokenizer.inner.count(new)
+    assert using.within(0).count(new) == counted

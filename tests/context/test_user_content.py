@@ -9,7 +9,7 @@ from creonowd.context.assemble import Assembly, compose
 from creonowd.context.fragment import Fragment, Layer, Place, Rule, Span
 from creonowd.context.plan import CHUNK_LIMIT
 from creonowd.context.units import Unit
-from creonowd.context.user_content import RetrievedRoom, trim_retrieved
+from creonowd.context.user_content import RankedChunks, RetrievedRoom
 from creonowd.text import common_prefix
 from testing.novels import SECRET
 from tests.context.worlds import World, assemble_world, profile_of, text_tools, unit_of
@@ -33,7 +33,7 @@ def chunk(name: str, score: float, length: int = 3, span: Span | None = None) ->
 def kept(units: list[Unit], room: int, shown: Span | None = None) -> list[str]:
     return [
         v.evidence.source_ref
-        for v in trim_retrieved(units, RetrievedRoom(room), shown)
+        for v in RankedChunks(units).trim(RetrievedRoom(room), shown)
         if v.is_kept
     ]
 
@@ -76,7 +76,7 @@ def test_ties_break_by_path() -> None:
 def test_more_chunks_than_the_limit_are_left_out_by_rank() -> None:
     units = [chunk(f"{n:03}", n / 1000, length=1) for n in range(CHUNK_LIMIT + 50)]
 
-    chosen = trim_retrieved(units, RetrievedRoom(1_000_000), None)
+    chosen = RankedChunks(units).trim(RetrievedRoom(1_000_000), None)
 
     dropped = [v.evidence.source_ref for v in chosen if not v.is_kept]
     assert dropped == [f"{n:03}" for n in range(50)]
@@ -90,7 +90,7 @@ def test_the_same_text_is_shown_once() -> None:
         USING,
     )
 
-    chosen = trim_retrieved([one, twin], RetrievedRoom(1_000_000), None)
+    chosen = RankedChunks([one, twin]).trim(RetrievedRoom(1_000_000), None)
 
     rules = {v.evidence.source_ref: v.evidence.rule for v in chosen}
     assert rules == {"a": Rule.DUPLICATE, "b": Rule.SCORE}
@@ -105,7 +105,7 @@ def test_what_the_window_shows_is_left_out() -> None:
 def test_the_missing_room_is_reported() -> None:
     unit = chunk("a", 0.9)
 
-    (decision,) = trim_retrieved([unit], RetrievedRoom(unit.tokens - 4), None)
+    (decision,) = RankedChunks([unit]).trim(RetrievedRoom(unit.tokens - 4), None)
 
     assert decision.fits_with == 4
 

@@ -204,8 +204,7 @@ def test_a_folder_that_vanished_empties_the_index(root: Path, database: Database
 
 
 async def found_refs(index: ProjectIndex, query: str) -> list[str]:
-    found = index.search(make_query("", query).weights, 20)
-    loaded = index.loaded
+    loaded, found = index.search(make_query("", query).weights, 20)
     if loaded is None:
         return []
     rows = [loaded.rows[row] for row, _ in found]

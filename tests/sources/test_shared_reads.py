@@ -1,13 +1,21 @@
 """Reads that many ask for at once are done once, and nobody gets an old one."""
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import anyio
+import anyio.to_thread
 import pytest
 
 from creonowd.clock import SystemClock
-from creonowd.sources.shared_reads import FolderReader, ProjectReads, SharedReads
+from creonowd.sources.shared_reads import (
+    FolderReader,
+    ProjectReads,
+    ReadRounds,
+    RoundCache,
+    SharedReads,
+)
 from creonowd.workspace.creonow_tree import CreonowFolder, Tree, make_tree
 from creonowd.workspace.projects import Project
 
@@ -237,3 +245,102 @@ async def test_if_the_first_to_ask_is_cancelled_the_others_read_alone(reads: Pro
     free.set()
 
     assert got == ["second"]
+
+
+class SlowDisk:
+    """Something that is read in a thread, and blocks it until it may go on."""
+
+    def __init__(self) -> None:
+        self.content = "old"
+        self.rounds: list[list[str]] = []
+        self.begun, self.go = threading.Event(), threading.Event()
+
+    def reader(self, name: str) -> Callable[[RoundCache], str]:
+        def read(cache: RoundCache) -> str:
+            names = cache.once("names", list[str])
+            if not names:
+                self.rounds.append(names)
+            names.append(name)
+            seen = self.content
+            self.begun.set()
+            self.go.wait(60)
+            return f"{name} {seen}"
+
+        return read
+
+
+async def test_all_who_ask_during_a_round_share_the_next_one() -> None:
+    disk, rounds, got = SlowDisk(), ReadRounds(), dict[str, str]()
+
+    async def ask(name: str) -> None:
+        got[name] = await rounds.read("project", name, disk.reader(name))
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, "first")
+            await anyio.to_thread.run_sync(disk.begun.wait, 60)
+            disk.content = "new"
+            for number in range(100):
+                group.start_soon(ask, f"n{number}")
+            await anyio.wait_all_tasks_blocked()
+            disk.go.set()
+
+    assert got == {"first": "first old"} | {f"n{n}": f"n{n} new" for n in range(100)}
+    assert list(map(len, disk.rounds)) == [1, 100]
+
+
+async def test_if_the_one_who_leads_is_cancelled_another_reads_for_all() -> None:
+    disk, rounds, got = SlowDisk(), ReadRounds(), list[str]()
+
+    async def ask(name: str, scope: anyio.CancelScope) -> None:
+        with scope:
+            got.append(await rounds.read("project", name, disk.reader(name)))
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            leader = anyio.CancelScope()
+            group.start_soon(ask, "leader", leader)
+            for number in range(3):
+                group.start_soon(ask, f"n{number}", anyio.CancelScope())
+            await anyio.to_thread.run_sync(disk.begun.wait, 60)
+            leader.cancel()
+            await anyio.wait_all_tasks_blocked()
+            disk.go.set()
+
+    assert sorted(got) == ["n0 old", "n1 old", "n2 old"]
+
+
+async def test_what_fails_in_a_round_costs_the_others_nothing() -> None:
+    rounds, got = ReadRounds(), list[object]()
+
+    def fail(_cache: RoundCache) -> str:
+        raise OSError("gone")
+
+    def succeed(_cache: RoundCache) -> str:
+        return "read"
+
+    async def ask(name: str, work: Callable[[RoundCache], str]) -> None:
+        try:
+            got.append(await rounds.read("project", name, work))
+        except OSError as error:
+            got.append(str(error))
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(ask, "bad", fail)
+            group.start_soon(ask, "good", succeed)
+
+    assert got == ["gone", "read"]
+
+
+async def test_a_project_that_hangs_does_not_hold_up_another() -> None:
+    slow, rounds, quick = SlowDisk(), ReadRounds(), ""
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as group:
+            group.start_soon(rounds.read, "slow", "x", slow.reader("x"))
+            await anyio.to_thread.run_sync(slow.begun.wait, 60)
+            quick = await rounds.read("quick", "x", lambda _cache: "read")
+            slow.go.set()
+
+    assert quick == "read"
