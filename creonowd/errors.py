@@ -94,8 +94,12 @@ class Wording(NamedTuple):
         return self.chinese if chinese else self.english
 
     def format(self, *values: object) -> "Wording":
-        """Put values into both texts."""
-        return Wording(self.english.format(*values), self.chinese.format(*values))
+        """Put values into both texts; of a value that is a wording itself, each gets its own."""
+        english, chinese = (
+            [value[number] if isinstance(value, Wording) else value for value in values]
+            for number in range(2)
+        )
+        return Wording(self.english.format(*english), self.chinese.format(*chinese))
 
 
 def same_wording(text: str) -> Wording:
@@ -125,7 +129,7 @@ class DaemonError(Exception):
         self.code = code
         general = CATALOGUE[code]
         if message is None:
-            message = general.english
+            message = Wording(general.english, general.chinese)
         if isinstance(message, str):
             message = Wording(message, CHINESE.get(message) or _general(general, details))
         self.wording = message
@@ -307,9 +311,7 @@ CHINESE = {
     "`version` is missing: send the version of the budget that you saw.": "缺少 version：请传您读到的预算版本。",
     "The window, the system prompt and the output reserve must not be negative.": "窗口、系统提示与输出预留不能为负数。",
     "There is no such archive.": "没有这个归档文件。",
-    "path must be an absolute path.": "path 须为绝对路径。",
     "There is no such conversation.": "没有这个会话。",
-    "path is a folder; name the archive.": "path 是文件夹；请指定归档文件。",
     "The folder of the archive does not exist.": "归档文件所在的文件夹不存在。",
     "The file was cleaned as soon as it was made; try again.": "文件刚生成即被清理，请重试。",
     "This conversation has no such file; list what it has.": "此会话没有该文件；请列出已有文件。",
@@ -317,7 +319,7 @@ CHINESE = {
     "No host is connected that could make this file; connect it again.": "能生成此文件的宿主未连接，请重新连接。",
     "The host made an empty piece and no end.": "宿主返回了空片段且未结束。",
     "The file was replaced while it was copied; try again.": "复制过程中文件被替换，请重试。",
-    "The project has no such file.": "项目中没有该文件。",
+    "The project has no such file, or it is hidden or ignored.": "项目中没有该文件，或它被隐藏或忽略。",
     "The file would be larger than all context files may be.": "文件会超过上下文文件的总上限。",
     "Something in the conversation's folder is a link or no plain file; it is not followed.": "会话文件夹中有链接或非普通文件，不予跟随。",
     "The key names another file already; choose another key or delete that file.": "该 key 已指向另一文件；请换一个 key，或删除那个文件。",
@@ -357,6 +359,9 @@ CHINESE = {
     "The document is neither open nor a file of the project.": "文档未打开，也不是项目中的文件。",
     "projectId must not be blank.": "projectId 不能为空。",
     "No project is current; set one first.": "尚无当前项目，请先设置。",
+    "Only owners may name a path; let the main process create the project.": "只有所有者可以指定路径；请由主进程创建项目。",
+    "Send `rootPath`, or a `name` for a new folder.": "请传 rootPath，或为新文件夹传 name。",
+    "The file is no text of a kind that is read.": "该文件不是可读取的文本类型。",
     "The folder does not exist; create it first or check its spelling.": "文件夹不存在；请先创建，或检查拼写。",
     "The folder cannot be written to; change its permissions or choose another.": "文件夹不可写；请修改权限，或选择另一个。",
     "There is no such run any more; `ai:run:list` lists those that can be decided on.": "该运行已不存在；ai:run:list 列出可处理的运行。",

@@ -81,7 +81,8 @@ async def test_the_next_process_knows_what_the_last_one_wrote(tmp_path: Path) ->
     async with over_stdio(user_data) as client:
         novel = await make_novel(client, tmp_path / "小说 一")
         await novel.script({"text": "他终于睡着了。"})
-        await novel.run(input="写困意")
+        await novel.run(input="写困意", runId="sleepy")
+        await client.call("ai:run:accept", novel.params | {"runId": "sleepy"})
         assert client.process is not None
         client.process.kill()
         await client.process.wait()
@@ -89,7 +90,7 @@ async def test_the_next_process_knows_what_the_last_one_wrote(tmp_path: Path) ->
     async with over_stdio(user_data) as again:
         run = await Novel(again, novel.root, novel.project_id).run()
 
-    assert "指令：写困意\n产出（7 字）：他终于睡着了。" in run["output"]
+    assert "指令：写困意\n已采纳（7 字）：他终于睡着了。" in run["output"]
 
 
 @pytest.mark.parametrize("way", ["ai:skill:cancel", "$/cancelRequest"])

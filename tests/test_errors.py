@@ -27,6 +27,7 @@ def test_an_error_without_a_message_says_what_the_catalogue_says() -> None:
     error = DaemonError(ErrorCode.NOT_FOUND, name="x")
 
     assert error.message == CATALOGUE[ErrorCode.NOT_FOUND].english
+    assert error.wording.chinese == CATALOGUE[ErrorCode.NOT_FOUND].chinese
     assert error.details == {"name": "x"}
     assert str(error).startswith("NOT_FOUND: ")
 

@@ -46,7 +46,10 @@ class ValidateSkill(Params):
 
 
 class SkillFault(Model):
-    """What is wrong with a key (dotted; empty for the file as a whole), and on which line."""
+    """What is wrong with a key (dotted; empty for the file as a whole), and on which line.
+
+    `message` is in the language of the connection.
+    """
 
     key: str
     message: str
@@ -139,7 +142,7 @@ async def write_skill(session: Session, params: WriteSkill) -> SkillReply:
 def validate_skill(session: Session, params: ValidateSkill) -> Validity:
     """Check a SKILL.md without storing it."""
     faults = parse(params.content.encode("utf-8", "replace")).faults
-    return Validity(valid=not faults, errors=[_fault(session.redactor, fault) for fault in faults])
+    return Validity(valid=not faults, errors=[_fault(session, fault) for fault in faults])
 
 
 async def _project(session: Session, project_id: str | None) -> Project | None:
@@ -160,7 +163,7 @@ def _info(session: Session, entry: LibraryEntry) -> SkillInfo:
         slug=redactor.redact_name(entry.slug),
         path=redactor.redact_name(entry.path),
         valid=not entry.faults,
-        errors=[_fault(redactor, fault) for fault in entry.faults],
+        errors=[_fault(session, fault) for fault in entry.faults],
         context_rules=skill.context_rules,
         context_rules_text=canonical_rules(skill.context_rules),
         requires_selection=skill.requires_selection,
@@ -185,10 +188,11 @@ def _both(redactor: Redactor, texts: Wording) -> BothLanguages:
     return BothLanguages(en=clean(texts.english), zh=clean(texts.chinese))
 
 
-def _fault(redactor: Redactor, fault: Fault) -> SkillFault:
+def _fault(session: Session, fault: Fault) -> SkillFault:
     line = UNSET if fault.line is None else fault.line
-    message = redactor.hide_secrets(fault.message)
-    return SkillFault(key=redactor.hide_secrets(fault.key), message=message, line=line)
+    clean = session.redactor.hide_secrets
+    message = clean(fault.wording.text(chinese=session.language is Language.CHINESE))
+    return SkillFault(key=clean(fault.key), message=message, line=line)
 
 
 CHANNELS = (

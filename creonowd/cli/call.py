@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from creonowd.cli.client import Client, connect, show, write
-from creonowd.errors import DaemonError, ErrorCode
-from creonowd.settings import user_data_dir
+from creonowd.errors import DaemonError, ErrorCode, Language, Wording
+from creonowd.settings import console_language, user_data_dir
 from creonowd.text import well_formed_json
 
 
@@ -32,22 +32,20 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the result and return 0, or print the error to stderr and return 1."""
+    chinese = console_language() is Language.CHINESE
     from_stdin = arguments.payload == "-"
     text = sys.stdin.buffer.read() if from_stdin else os.fsencode(arguments.payload)
     try:
         payload = _payload(text.removeprefix(codecs.BOM_UTF8).strip() or b"{}")
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        write(
-            f"creonowd: The payload is not JSON: {error}. "
-            "Put it between quotes for the shell, or give - and pipe it in.\n",
-            sys.stderr,
-        )
+        write(f"creonowd: {_NOT_JSON.format(error).text(chinese=chinese)}\n", sys.stderr)
         return 2
     try:
         with connect(user_data_dir(arguments.user_data), seconds=None) as client:
             show(_call(client, arguments.channel, payload))
     except DaemonError as error:
-        show({"code": error.code, "message": error.message, "details": error.details}, sys.stderr)
+        message = error.wording.text(chinese=chinese)
+        show({"code": error.code, "message": message, "details": error.details}, sys.stderr)
         return 1
     return 0
 
@@ -61,8 +59,19 @@ def _call(client: Client, channel: str, payload: Any) -> Any:
             raise
         known = [method["name"] for method in client.request("rpc.discover")["methods"]]
         near = difflib.get_close_matches(channel, known, n=1)
-        advice = f"Did you mean {near[0]}?" if near else "`creonowd call rpc.discover` lists them."
-        raise DaemonError(error.code, f"{error.message} {advice}", **error.details) from None
+        advice = _SIMILAR.format(near[0]) if near else _LISTED
+        said = Wording("{} {}", "{}{}").format(error.wording, advice)
+        raise DaemonError(error.code, said, **error.details) from None
+
+
+_NOT_JSON = Wording(
+    "The payload is not JSON: {}. Put it between quotes for the shell, or give - and pipe it in.",
+    "参数不是 JSON：{}。请为 shell 加上引号，或写 - 并从管道传入。",
+)
+_SIMILAR = Wording("Did you mean {}?", "是否想用 {}？")
+_LISTED = Wording(
+    "`creonowd call rpc.discover` lists them.", "creonowd call rpc.discover 列出全部通道。"
+)
 
 
 def _payload(text: bytes) -> Any:

@@ -647,9 +647,9 @@ def _json_problem(path: Path) -> Wording | None:
     try:
         msgspec.json.decode(_bytes_of(path))
     except DaemonError as error:
-        return Wording(f"cannot be read: {error.message}", "无法读取")
+        return _UNREADABLE.format(error.wording)
     except (OSError, msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        return Wording(f"cannot be read: {error}", "无法读取")
+        return _UNREADABLE.format(error)
     return None
 
 
@@ -661,14 +661,14 @@ def _skill_problem(path: Path) -> Wording | None:
     try:
         faults = skill.parse(_bytes_of(path)).faults
     except DaemonError as error:
-        return Wording(f"cannot be read: {error.message}", "无法读取")
+        return _UNREADABLE.format(error.wording)
     if not faults:
         return None
-    where = ", ".join(dict.fromkeys(fault.key for fault in faults if fault.key))
-    return Wording(
-        " ".join(fault.message for fault in faults),
-        f"技能不合法：{where}" if where else "技能不合法",
-    )
+    english, chinese = zip(*(fault.wording for fault in faults), strict=True)
+    return Wording(" ".join(english), "".join(chinese))
+
+
+_UNREADABLE = Wording("cannot be read: {}", "无法读取：{}")
 
 
 STORED_FILES: tuple[tuple[str, Callable[[Path], Wording | None], Wording], ...] = (

@@ -7,11 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from creonowd.cli.client import harmless, show, write
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.model import Model
+from creonowd.settings import console_language
 from creonowd.skills.library import FILE, slug_of
 from creonowd.skills.skill import parse
 from creonowd.storage import atomic, versioned_json
@@ -46,10 +45,11 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print every fault as `path:line: key: message`; the exit status is 1 if there is any."""
     results = [_lint(file) for path in arguments.paths for file in _files(path)]
+    chinese = console_language() is Language.CHINESE
     if arguments.json:
-        show(msgspec.to_builtins(results))
+        show([_shown(one, chinese=chinese) for one in results])
     else:
-        write("".join(line for one in results for line in _lines(one)))
+        write("".join(line for one in results for line in _lines(one, chinese=chinese)))
     return int(any(one.faults for one in results))
 
 
@@ -65,7 +65,7 @@ def _files(path: Path) -> list[Path]:
     if not found:
         raise DaemonError(
             ErrorCode.NOT_FOUND,
-            f"There is no skill at {path}; name a {FILE}, a folder that holds some, or a project.",
+            _NO_SKILL.format(path, FILE),
         )
     return sorted(found)
 
@@ -77,17 +77,33 @@ def _lint(path: Path) -> LintResult:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         faults = parse(data).faults
     except OSError as error:
-        faults = (Fault(key="", message=f"The file cannot be read: {error.strerror}."),)
+        faults = (Fault(key="", wording=_UNREADABLE.format(f"{error.strerror}.")),)
     except DaemonError as error:
-        faults = (Fault(key="", message=f"The file cannot be read: {error.message}"),)
+        faults = (Fault(key="", wording=_UNREADABLE.format(error.wording)),)
     return LintResult(path=str(path), faults=faults)
 
 
-def _lines(result: LintResult) -> Iterator[str]:
+_NO_SKILL = Wording(
+    "There is no skill at {}; name a {}, a folder that holds some, or a project.",
+    "{} 处没有技能；请指定一个 {}、含有技能的文件夹，或项目。",
+)
+_UNREADABLE = Wording("The file cannot be read: {}", "文件无法读取：{}")
+_FINE = Wording("ok", "没有问题")
+
+
+def _shown(result: LintResult, *, chinese: bool) -> dict[str, Any]:
+    faults = [
+        {"key": fault.key, "message": fault.wording.text(chinese=chinese), "line": fault.line}
+        for fault in result.faults
+    ]
+    return {"path": result.path, "faults": faults}
+
+
+def _lines(result: LintResult, *, chinese: bool) -> Iterator[str]:
     path = harmless(result.path)
     if not result.faults:
-        yield f"{path}: ok\n"
+        yield f"{path}: {_FINE.text(chinese=chinese)}\n"
     for fault in result.faults:
         line = "" if fault.line is None else f"{fault.line}:"
         key = f" {harmless(fault.key)}:" if fault.key else ""
-        yield f"{path}:{line}{key} {harmless(fault.message)}\n"
+        yield f"{path}:{line}{key} {harmless(fault.wording.text(chinese=chinese))}\n"

@@ -15,13 +15,17 @@ from typing import Any
 
 from creonowd.cli.client import Client, connect, start_daemon, start_error, write
 from creonowd.daemon import endpoint
-from creonowd.settings import user_data_dir
+from creonowd.errors import Language, Wording
+from creonowd.settings import console_language, user_data_dir
 from creonowd.storage import atomic
 
 START_SECONDS = 20.0
 POLL_SECONDS = 0.02
 OPEN_SECONDS = 60.0
 OPEN_POLL_SECONDS = 0.2
+_NO_BROWSER = Wording(
+    "no browser could be opened; open the address by hand.", "无法打开浏览器，请自行打开该地址。"
+)
 REDIRECT = (
     '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
     '<title>creonowd</title><meta http-equiv="refresh" content="0; url={}">\n'
@@ -72,7 +76,8 @@ def _browse(client: Client, folder: Path, viewer: dict[str, str]) -> None:
     atomic.create(page, REDIRECT.format(html.escape(viewer["url"])).encode())
     try:
         if not webbrowser.open(page.as_uri()):
-            sys.stderr.write("creonowd: no browser could be opened; open the address by hand.\n")
+            chinese = console_language() is Language.CHINESE
+            write(f"creonowd: {_NO_BROWSER.text(chinese=chinese)}\n", sys.stderr)
             return
         deadline = time.monotonic() + OPEN_SECONDS
         while _is_unused(client, viewer["token"]) and time.monotonic() < deadline:

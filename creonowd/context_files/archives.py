@@ -10,7 +10,7 @@ from anyio import from_thread
 
 from creonowd.clock import Clock
 from creonowd.context_files.files import ContextFiles, ConversationKey
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.rpc.requests import report_progress
 from creonowd.storage.safe_folder import problem_with_name
 from creonowd.threads import in_thread
@@ -80,10 +80,10 @@ async def import_conversation(
 
 def _absolute(path: str) -> Path:
     if "\0" in path or not (absolute := Path(path)).is_absolute():
-        raise _invalid_target("relative", "path must be an absolute path.")
+        raise _invalid_target("relative", _RELATIVE)
     problem = problem_with_name(absolute.name) if absolute.name else "length"
     if problem is not None or not _has_status(absolute):
-        raise _invalid_target(problem or "length", "path is not one that every system can have.")
+        raise _invalid_target(problem or "length", _NOT_PORTABLE)
     return absolute
 
 
@@ -103,7 +103,7 @@ def _check_target(path: Path, max_bytes: int) -> None:
     from creonowd.context_files import archive_import
 
     if path.is_dir():
-        raise _invalid_target("folder", "path is a folder; name the archive.")
+        raise _invalid_target("folder", _FOLDER)
     if not path.parent.is_dir():
         raise DaemonError(
             ErrorCode.NOT_FOUND, "The folder of the archive does not exist.", field="path"
@@ -111,13 +111,22 @@ def _check_target(path: Path, max_bytes: int) -> None:
     if not os.path.lexists(path):
         return
     if path.is_symlink() or not archive_import.is_archive(path, max_bytes):
-        raise _invalid_target(
-            "not_an_archive", "path is a file that is no archive of ours; choose another name."
-        )
+        raise _invalid_target("not_an_archive", _NOT_OURS)
 
 
-def _invalid_target(reason: str, message: str) -> DaemonError:
-    return DaemonError(ErrorCode.INVALID_ARGUMENT, message, field="path", reason=reason)
+_RELATIVE = Wording("path must be an absolute path.", "path 须为绝对路径。")
+_NOT_PORTABLE = Wording(
+    "path is not one that every system can have.", "path 并非所有系统都能使用的路径。"
+)
+_FOLDER = Wording("path is a folder; name the archive.", "path 是文件夹；请指定归档文件。")
+_NOT_OURS = Wording(
+    "path is a file that is no archive of ours; choose another name.",
+    "path 处已有并非本程序归档的文件；请换一个名称。",
+)
+
+
+def _invalid_target(reason: str, wording: Wording) -> DaemonError:
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, wording, field="path", reason=reason)
 
 
 def _reporter(clock: Clock) -> "ReportProgress":

@@ -400,7 +400,7 @@ def _skill(
     if entry is None:
         return SkillNeeds(skill_id=skill_id), (Caution(code=WarningCode.SKILL_UNKNOWN),)
     if entry.faults:
-        raise invalid_skill(entry.faults, f"The skill {entry.id} is not valid")
+        raise invalid_skill(entry.faults, entry.id)
     return _skill_needs(entry), ()
 
 

@@ -41,18 +41,25 @@ class Term(NamedTuple):
 
 @lru_cache(maxsize=64)
 def read_terms(data: bytes) -> tuple[Term, ...] | None:
-    """Read the terms to avoid; None if the file is not JSON."""
+    """Read the terms to avoid; None if the file is not JSON, or of a shape that prompts leave out."""
     try:
         content = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError):
         return None
     if not isinstance(content, dict):
-        return ()
+        return None
     fields = cast("dict[str, Any]", content)
-    banned = [Term(word) for word in _words(fields.get("banned"))]
-    terms = fields.get("terms")
-    entries = cast("list[Any]", terms) if isinstance(terms, list) else []
-    return (*banned, *(term for entry in entries for term in _terms(entry)))
+    entries, banned = fields.get("terms", []), fields.get("banned", [])
+    words = cast("list[Any]", banned) if isinstance(banned, list) else [banned]
+    if not _are(entries, (dict, str)) or not _are(words, str):
+        return None
+    found = (term for entry in cast("list[Any]", entries) for term in _terms(entry))
+    return (*map(Term, _words(words)), *found)
+
+
+def _are(values: Any, kind: type | tuple[type, ...]) -> bool:
+    listed = cast("list[Any]", values) if isinstance(values, list) else [None]
+    return all(isinstance(value, kind) for value in listed)
 
 
 def _terms(entry: Any) -> Iterator[Term]:

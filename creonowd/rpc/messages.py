@@ -10,7 +10,7 @@ from typing import Any, cast
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
 
-from creonowd.errors import DaemonError, ErrorCode, Language
+from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.redaction import Redactor
 from creonowd.rpc.channel import NO_META, Channel, Payload, may_have_meta
 from creonowd.text import well_formed, well_formed_json, well_formed_value
@@ -272,20 +272,25 @@ def error_object(error: DaemonError, language: Language = Language.DEFAULT) -> d
     """Return the error object of a reply; its `data` has the code that clients test."""
     data: dict[str, Any] = {"code": error.code, "retryable": error.meaning.retryable}
     if error.details:
-        data["details"] = _hide_secrets(error.details)
-    message = _REDACTOR.hide_secrets(error.wording.text(chinese=language is Language.CHINESE))
-    return {"code": error.meaning.number, "message": message, "data": data}
+        data["details"] = _harmless(error.details, language)
+    return {
+        "code": error.meaning.number,
+        "message": _harmless(error.wording, language),
+        "data": data,
+    }
 
 
-def _hide_secrets(value: Any) -> Any:
-    """Hide secrets in the texts of an error's details, which may repeat what a client sent."""
+def _harmless(value: Any, language: Language) -> Any:
+    """Hide secrets in what an error says, which may repeat what a client sent; in one language."""
+    if isinstance(value, Wording):
+        return _REDACTOR.hide_secrets(value.text(chinese=language is Language.CHINESE))
     if isinstance(value, str):
         return _REDACTOR.hide_secrets(value) if type(value) is str else value
     if isinstance(value, dict):
-        fields = cast("dict[str, Any]", value)
-        return {_hide_secrets(key): _hide_secrets(item) for key, item in fields.items()}
+        fields = cast("dict[str, Any]", value).items()
+        return {_harmless(key, language): _harmless(item, language) for key, item in fields}
     if isinstance(value, list | tuple):
-        return [_hide_secrets(item) for item in cast("Sequence[Any]", value)]
+        return [_harmless(item, language) for item in cast("Sequence[Any]", value)]
     return value
 
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from creonowd.context.plan import MAX_RECENT_SUMMARY, MAX_SURROUNDING, ContextRules
+from creonowd.errors import Wording
 from creonowd.storage.front_matter import Fault
 
 KEY = "context_rules"
@@ -17,15 +18,29 @@ LIMITS = {"surrounding": MAX_SURROUNDING, "recent_summary": MAX_RECENT_SUMMARY}
 MOST_FAULTS = 100
 KEYS = tuple(field.name for field in msgspec.structs.fields(ContextRules))
 
+FLAG = Wording("true or false", "true 或 false")
+WHOLE_NUMBER = Wording("a whole number", "整数")
+TEXT = Wording("text", "文本")
+MAPPING = Wording("a mapping", "“键: 值”的集合")
+
 _LONGEST_NAME = 80
 _KINDS = (
-    (bool, "true or false"),
-    (int, "a whole number"),
-    (float, "a number with a fraction"),
-    (str, "text"),
-    (list, "a list"),
-    (dict, "a mapping"),
+    (bool, FLAG),
+    (int, WHOLE_NUMBER),
+    (float, Wording("a number with a fraction", "小数")),
+    (str, TEXT),
+    (list, Wording("a list", "列表")),
+    (dict, MAPPING),
 )
+_NOTHING = Wording("nothing", "空值")
+_WANTED = Wording("`{}` must be {}, not {}.", "`{}` 须为 {}，不能是 {}。")
+_JSON_TEXT = Wording("JSON in a string", "字符串中的 JSON")
+_NOT_JSON = Wording("`{}` is not valid JSON: {}.", "`{}` 不是合法的 JSON：{}。")
+_TOO_DEEP = Wording("`{}` is nested too deeply.", "`{}` 嵌套过深。")
+_RANGE = Wording("`{}` must be from 0 to {}, not {}.", "`{}` 须在 0 到 {} 之间，不能是 {}。")
+_UNKNOWN = Wording("`{}` is not known; {}", "`{}` 不认识；{}")
+_SIMILAR = Wording("did you mean `{}`?", "是否想写 `{}`？")
+_KNOWN = Wording("known are {}.", "可用的有 {}。")
 
 
 class RulesCheck(NamedTuple):
@@ -38,7 +53,7 @@ class RulesCheck(NamedTuple):
 def check(value: Any, key: str = KEY) -> RulesCheck:
     """Check a decoded `context_rules`; whatever is left out is off."""
     if not isinstance(value, dict):
-        return _invalid(key, f"`{key}` must be a mapping, not {kind_of(value)}.")
+        return _invalid(key, wrong_kind(key, MAPPING, value))
     declared = cast("dict[str, Any]", value)
     faults = tuple(islice(_faults(declared, key), MOST_FAULTS))
     return RulesCheck(ContextRules() if faults else ContextRules(**declared), faults)
@@ -47,13 +62,13 @@ def check(value: Any, key: str = KEY) -> RulesCheck:
 def check_json(text: Any, key: str) -> RulesCheck:
     """Check `context_rules` as the open standard carries it: JSON in a string."""
     if not isinstance(text, str):
-        return _invalid(key, f"`{key}` must be JSON in a string, not {kind_of(text)}.")
+        return _invalid(key, wrong_kind(key, _JSON_TEXT, text))
     try:
         return check(json.loads(text, object_pairs_hook=_without_twins), key)
     except ValueError as error:
-        return _invalid(key, f"`{key}` is not valid JSON: {error}.")
+        return _invalid(key, _NOT_JSON.format(key, error))
     except RecursionError:
-        return _invalid(key, f"`{key}` is nested too deeply.")
+        return _invalid(key, _TOO_DEEP.format(key))
 
 
 def canonical_rules(rules: ContextRules) -> str:
@@ -65,13 +80,14 @@ def unknown_name(key: str, name: str, names: Iterable[str]) -> Fault:
     """Make the fault of an unknown name; it suggests the most similar name, or lists all."""
     choices = list(names)
     near = difflib.get_close_matches(name.lower().replace("-", "_"), choices, n=1, cutoff=0.5)
-    advice = f"did you mean `{near[0]}`?" if near else f"known are {', '.join(choices)}."
-    return Fault(key=shorten(key), message=f"`{shorten(name)}` is not known; {advice}")
+    advice = _SIMILAR.format(near[0]) if near else _KNOWN.format(", ".join(choices))
+    return Fault(key=shorten(key), wording=_UNKNOWN.format(shorten(name), advice))
 
 
-def kind_of(value: Any) -> str:
-    """Return in plain words what a decoded value is."""
-    return next((name for kind, name in _KINDS if isinstance(value, kind)), "nothing")
+def wrong_kind(key: str, wanted: Wording, value: Any) -> Wording:
+    """Say that a key must be one kind of value, and which kind it is."""
+    found = next((name for kind, name in _KINDS if isinstance(value, kind)), _NOTHING)
+    return _WANTED.format(key, wanted, found)
 
 
 def shorten(name: str) -> str:
@@ -79,8 +95,8 @@ def shorten(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}…"
 
 
-def _invalid(key: str, message: str) -> RulesCheck:
-    return RulesCheck(ContextRules(), (Fault(key=key, message=message),))
+def _invalid(key: str, wording: Wording) -> RulesCheck:
+    return RulesCheck(ContextRules(), (Fault(key=key, wording=wording),))
 
 
 def _faults(declared: Mapping[str, Any], above: str) -> Iterator[Fault]:
@@ -91,17 +107,15 @@ def _faults(declared: Mapping[str, Any], above: str) -> Iterator[Fault]:
         elif name in LIMITS:
             yield from _count_faults(key, value, LIMITS[name])
         elif not isinstance(value, bool):
-            message = f"`{name}` must be true or false, not {kind_of(value)}."
-            yield Fault(key=key, message=message)
+            yield Fault(key=key, wording=wrong_kind(name, FLAG, value))
 
 
 def _count_faults(key: str, value: Any, limit: int) -> Iterator[Fault]:
     name = key.rpartition(".")[2]
     if isinstance(value, bool) or not isinstance(value, int):
-        message = f"`{name}` must be a whole number, not {kind_of(value)}."
-        yield Fault(key=key, message=message)
+        yield Fault(key=key, wording=wrong_kind(name, WHOLE_NUMBER, value))
     elif not 0 <= value <= limit:
-        yield Fault(key=key, message=f"`{name}` must be from 0 to {limit}, not {value}.")
+        yield Fault(key=key, wording=_RANGE.format(name, limit, value))
 
 
 def _without_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

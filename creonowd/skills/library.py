@@ -34,6 +34,15 @@ BUILTIN = Path(os.path.realpath(__file__)).parent
 MAX_SLUG = 64
 
 _NOT_A_WORD = re.compile(r"[^\w]+")
+_TAKEN = Wording("The id {} is taken by {}.", "id {} 已被 {} 占用。")
+_BAD_SCOPE = Wording(
+    "Write to `global`, or to `project` with a projectId.",
+    "请写入 global，或带 projectId 写入 project。",
+)
+_BAD_SLUG = Wording(
+    f"`slug` must be one plain name of at most {MAX_SLUG} characters.",
+    f"`slug` 须为一个普通名称，不超过 {MAX_SLUG} 个字符。",
+)
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -120,7 +129,7 @@ class Library:
         """Write a skill and return its entry; INVALID_ARGUMENT if it is not valid."""
         folder = self._folder(scope, project)
         if folder is None or scope is Scope.BUILTIN:
-            raise _invalid_field("scope", "Write to `global`, or to `project` with a projectId.")
+            raise _invalid_field("scope", _BAD_SCOPE)
         async with self._lock:
             entry = await to_thread.run_sync(self._write, folder, slug, content)
         log.info("skill_written", skillId=entry.id, scope=scope)
@@ -161,13 +170,13 @@ class Library:
         data = content.encode("utf-8", "replace")
         skill, faults = parse(data)
         if faults:
-            raise invalid_skill(faults, "The skill is not valid")
+            raise invalid_skill(faults)
         chosen = _plain_slug(_slug_for(skill) if slug is None else slug)
         entries = self._entries_in(folder)
         same = next((entry for entry in entries if entry.slug.lower() == chosen), None)
         own_id = skill.id or f"{folder.scope}:{chosen}"
         if other := next((e for e in entries if e.id == own_id and e is not same), None):
-            raise _invalid_field("content", f"The id {own_id} is taken by {other.path}.")
+            raise _invalid_field("content", _TAKEN.format(own_id, other.path))
         path = f"{folder.path}/{chosen}/{FILE}" if same is None else same.path
         _put(folder.root, path, data, mode=PRIVATE if folder.scope is Scope.GLOBAL else SHARED)
         return next(entry for entry in self._entries_in(folder) if entry.path == path)
@@ -181,7 +190,7 @@ class Library:
                 LinkedFolder(folder.root, folder.path), path, limit=MAX_BYTES, status=status
             )
         except DaemonError as error:
-            fault = Fault(key="", message=error.message)
+            fault = Fault(key="", wording=error.wording)
             return LibraryEntry(
                 id=default_id,
                 scope=folder.scope,
@@ -221,8 +230,7 @@ def _with_unique_ids(entries: Iterable[LibraryEntry]) -> list[LibraryEntry]:
     listed: list[LibraryEntry] = []
     for entry in entries:
         if entry.id in taken:
-            message = f"The id {entry.id} is taken by {taken[entry.id]}."
-            fault = Fault(key="id", message=message)
+            fault = Fault(key="id", wording=_TAKEN.format(entry.id, taken[entry.id]))
             own = f"{entry.scope}:{entry.slug}#{entry.path}"
             listed.append(replace(entry, id=own, faults=(*entry.faults, fault)))
         else:
@@ -249,11 +257,9 @@ def _plain_slug(slug: str) -> str:
     """Return a slug in the one form that is the same on every disk, or refuse it."""
     plain = unicodedata.normalize("NFC", slug).lower()
     if len(plain) > MAX_SLUG or plain.startswith(".") or problem_with_name(plain):
-        raise _invalid_field(
-            "slug", f"`slug` must be one plain name of at most {MAX_SLUG} characters."
-        )
+        raise _invalid_field("slug", _BAD_SLUG)
     return plain
 
 
-def _invalid_field(field: str, message: str) -> DaemonError:
-    return DaemonError(ErrorCode.INVALID_ARGUMENT, message, field=field)
+def _invalid_field(field: str, wording: Wording) -> DaemonError:
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, wording, field=field)

@@ -13,7 +13,16 @@ from creonowd.context.plan import PLACES, ContextRules, Summary
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.skills import context_rules
-from creonowd.skills.context_rules import MOST_FAULTS, RulesCheck, kind_of, shorten, unknown_name
+from creonowd.skills.context_rules import (
+    FLAG,
+    MAPPING,
+    MOST_FAULTS,
+    TEXT,
+    RulesCheck,
+    shorten,
+    unknown_name,
+    wrong_kind,
+)
 from creonowd.storage import front_matter
 from creonowd.storage.front_matter import Fault, FrontMatter
 
@@ -35,6 +44,34 @@ DEFAULT_USER = "{{text}}"
 PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
 
 _ID = re.compile(r"[\w.:/-]{1,128}")
+
+_INVALID = Wording("The skill{} is not valid{}: {}", "技能{}不合法{}：{}")
+_LINE = Wording(" (line {})", "（第 {} 行）")
+_TOO_LARGE = Wording("The file has {} bytes; {} is the limit.", "文件有 {} 字节，上限为 {}。")
+_NOT_UTF8 = Wording("The file is not UTF-8; save it as UTF-8.", "文件不是 UTF-8，请另存为 UTF-8。")
+_NO_FRONT_MATTER = Wording(
+    "The file must begin with front matter between two lines `---`.",
+    "文件须以两行 --- 之间的文件头开始。",
+)
+_PLACEHOLDER = Wording("The placeholder {}", "占位符 {}")
+_NOT_CLOSED = Wording("A placeholder is not closed at `{}`.", "占位符没有闭合：`{}`。")
+_QUOTED = Wording("text between quotes", "引号中的文本")
+_BLANK_NAME = Wording("`name` must not be blank.", "`name` 不能为空。")
+_BAD_ID = Wording(
+    "`id` must have 1 to 128 letters, digits or any of _ - . : /.",
+    "`id` 须为 1 至 128 个字母、数字或 _ - . : /。",
+)
+_BAD_TARGET = Wording(
+    f"`target_tokens` must be a whole number from 1 to {MAX_TARGET_TOKENS}.",
+    f"`target_tokens` 须为 1 至 {MAX_TARGET_TOKENS} 的整数。",
+)
+_BAD_SUMMARIES = Wording(
+    f"`summaries` must be a list of any of {', '.join(Summary)}.",
+    f"`summaries` 须为列表，各项为 {'、'.join(Summary)} 之一。",
+)
+_TWO_RULES = Wording(
+    "`{}` and `{}` differ; keep one of them.", "`{}` 与 `{}` 不一致，请只保留一处。"
+)
 
 
 class Prompt(Model):
@@ -80,28 +117,27 @@ class ParsedSkill(NamedTuple):
 def parse(data: bytes) -> ParsedSkill:
     """Read the bytes of a SKILL.md."""
     if len(data) > MAX_BYTES:
-        return _unreadable(f"The file has {len(data)} bytes; {MAX_BYTES} is the limit.")
+        return _unreadable(_TOO_LARGE.format(len(data), MAX_BYTES))
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        return _unreadable(
-            "The file is not UTF-8; save it as UTF-8.", data.count(b"\n", 0, error.start) + 1
-        )
+        return _unreadable(_NOT_UTF8, data.count(b"\n", 0, error.start) + 1)
     read = front_matter.read(text)
     if read is None:
-        return _unreadable("The file must begin with front matter between two lines `---`.", 1)
+        return _unreadable(_NO_FRONT_MATTER, 1)
     if read.faults:
         return ParsedSkill(Skill(), read.faults)
     return _interpret(read)
 
 
-def invalid_skill(faults: tuple[Fault, ...], what: str) -> DaemonError:
+def invalid_skill(faults: tuple[Fault, ...], skill_id: str = "") -> DaemonError:
     """Make the error of a skill that is not valid; it names the first fault and lists all."""
     first = faults[0]
-    where = "" if first.line is None else f" (line {first.line})"
+    where = "" if first.line is None else _LINE.format(first.line)
+    named = Wording(f" {skill_id}", f" {skill_id} ") if skill_id else ""
     return DaemonError(
         ErrorCode.INVALID_ARGUMENT,
-        f"{what}{where}: {first.message}",
+        _INVALID.format(named, where, first.wording),
         field="content",
         key=first.key,
         errors=[_fields(fault) for fault in faults],
@@ -109,11 +145,12 @@ def invalid_skill(faults: tuple[Fault, ...], what: str) -> DaemonError:
 
 
 def _fields(fault: Fault) -> dict[str, Any]:
-    return {key: value for key, value in msgspec.to_builtins(fault).items() if value is not None}
+    fields = {"key": fault.key, "message": fault.wording}
+    return fields if fault.line is None else fields | {"line": fault.line}
 
 
-def _unreadable(message: str, line: int | None = None) -> ParsedSkill:
-    return ParsedSkill(Skill(), (Fault(key="", message=message, line=line),))
+def _unreadable(wording: Wording, line: int | None = None) -> ParsedSkill:
+    return ParsedSkill(Skill(), (Fault(key="", wording=wording, line=line),))
 
 
 def _interpret(read: FrontMatter) -> ParsedSkill:
@@ -164,12 +201,12 @@ def _placeholder_faults(prompt: str, key: str) -> Iterator[Fault]:
             seen.add(name)
             found = unknown_name(key, name, PLACES)
             line = prompt.count("\n", 0, match.start()) + 1
-            yield Fault(key=key, message=f"The placeholder {found.message}", line=line)
+            yield Fault(key=key, wording=_PLACEHOLDER.format(found.wording), line=line)
     rest = PLACEHOLDER.sub(lambda match: "\n" * match[0].count("\n"), prompt)
     if (start := rest.find("{{")) >= 0:
         broken = shorten(rest[start:].partition("\n")[0])
         line = rest.count("\n", 0, start) + 1
-        yield Fault(key=key, message=f"A placeholder is not closed at `{broken}`.", line=line)
+        yield Fault(key=key, wording=_NOT_CLOSED.format(broken), line=line)
 
 
 def _with_line(fault: Fault, read: FrontMatter) -> Fault:
@@ -192,23 +229,19 @@ def _value_faults(values: Mapping[str, Any]) -> Iterator[Fault]:
         if key not in KEYS:
             yield unknown_name(key, key, KEYS)
         elif key in TEXTS and not isinstance(value, str):
-            yield Fault(key=key, message=f"`{key}` must be text, not {kind_of(value)}; quote it.")
+            yield Fault(key=key, wording=wrong_kind(key, _QUOTED, value))
         elif key == "name" and not value.strip():
-            yield Fault(key=key, message="`name` must not be blank.")
+            yield Fault(key=key, wording=_BLANK_NAME)
         elif key == "id" and not _ID.fullmatch(value):
-            message = "`id` must have 1 to 128 letters, digits or any of _ - . : /."
-            yield Fault(key=key, message=message)
+            yield Fault(key=key, wording=_BAD_ID)
         elif key == "metadata" and not isinstance(value, dict):
-            yield Fault(key=key, message=f"`metadata` must be a mapping, not {kind_of(value)}.")
+            yield Fault(key=key, wording=wrong_kind(key, MAPPING, value))
         elif key == "target_tokens" and not _is_target(value):
-            message = f"`target_tokens` must be a whole number from 1 to {MAX_TARGET_TOKENS}."
-            yield Fault(key=key, message=message)
+            yield Fault(key=key, wording=_BAD_TARGET)
         elif key in FLAGS and not isinstance(value, bool):
-            message = f"`{key}` must be true or false, not {kind_of(value)}."
-            yield Fault(key=key, message=message)
+            yield Fault(key=key, wording=wrong_kind(key, FLAG, value))
         elif key == "summaries" and not _are_summaries(value):
-            message = f"`summaries` must be a list of any of {', '.join(Summary)}."
-            yield Fault(key=key, message=message)
+            yield Fault(key=key, wording=_BAD_SUMMARIES)
 
 
 def _is_target(value: Any) -> bool:
@@ -233,22 +266,22 @@ def _rules(values: Mapping[str, Any]) -> RulesCheck:
         return there
     here = context_rules.check(values[context_rules.KEY])
     if not (faults := here.faults + there.faults) and here != there:
-        message = f"`{context_rules.KEY}` and `{standard}` differ; keep one of them."
-        return RulesCheck(ContextRules(), (Fault(key=context_rules.KEY, message=message),))
+        said = _TWO_RULES.format(context_rules.KEY, standard)
+        return RulesCheck(ContextRules(), (Fault(key=context_rules.KEY, wording=said),))
     return RulesCheck(here.rules, faults)
 
 
 def _prompt_faults(values: Mapping[str, Any], key: str) -> Iterator[Fault]:
     prompt = values.get(key, {})
     if not isinstance(prompt, dict):
-        yield Fault(key=key, message=f"`{key}` must be a mapping, not {kind_of(prompt)}.")
+        yield Fault(key=key, wording=wrong_kind(key, MAPPING, prompt))
         return
     for name, value in cast("dict[str, Any]", prompt).items():
         if name not in PROMPT_KEYS:
             yield unknown_name(f"{key}.{name}", name, PROMPT_KEYS)
         elif not isinstance(value, str):
-            message = f"`{key}.{name}` must be text, not {kind_of(value)}."
-            yield Fault(key=f"{key}.{name}", message=message)
+            dotted = f"{key}.{name}"
+            yield Fault(key=dotted, wording=wrong_kind(dotted, TEXT, value))
 
 
 def _prompt(values: Mapping[str, Any], body: str) -> Prompt:

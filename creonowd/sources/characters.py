@@ -48,6 +48,7 @@ _INJECT = Wording(
     "`inject` must be always, mentioned, manual or never",
     "inject 须为 always、mentioned、manual 或 never",
 )
+_FRONT_MATTER = Wording("its front matter has a fault: {}", "文件头（front matter）有误：{}")
 _ALIASES = Wording("`aliases` must be texts", "aliases 须为文本")
 _NAME = Wording("the name must be a text", "名字须为文本")
 _SEPARATORS = re.compile(r"[,，、;；/]")
@@ -242,10 +243,7 @@ def _values(path: str, text: str) -> Mapping[str, Any]:
         return {}
     if read.faults:
         first = read.faults[0]
-        problem = Wording(
-            f"its front matter has a fault: {first.message}", "文件头（front matter）有误"
-        )
-        raise FileFaultError(problem, first.line)
+        raise FileFaultError(_FRONT_MATTER.format(first.wording), first.line)
     return read.values
 
 

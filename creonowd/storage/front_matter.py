@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 
 import yaml12
 
+from creonowd.errors import Wording
 from creonowd.model import Model
 
 MAX_BYTES = 64 * 1024
@@ -41,13 +42,36 @@ _FLOW = re.compile(
     r""""(?:\\.|[^"\\])*"|'(?:''|[^'])*'|#.*|[{}\[\],]|:(?=\s)|[^\s{}\[\],"'#:]+|."""
 )
 
+_NOT_CLOSED = Wording(
+    "The front matter is not closed by a line `---`.", "文件头没有以一行 --- 结束。"
+)
+_TOO_LARGE = Wording(
+    "The front matter has {} bytes; {} is the limit.", "文件头有 {} 字节，上限为 {}。"
+)
+_CONTROL = Wording("This has the control character {}.", "此处有控制字符 {}。")
+_TOO_DEEP = Wording("This is nested more than {} levels deep.", "此处嵌套超过 {} 层。")
+_NO_MAPPING = Wording("The front matter must be a mapping.", "文件头须由“键: 值”组成。")
+_REPEATED = Wording("`{}` stands here a second time.", "`{}` 在此重复出现。")
+_NOT_YAML = Wording("This is not YAML: {}.", "此处不是合法的 YAML：{}。")
+_ANCHOR = Wording(
+    "Anchors and aliases are not allowed; quote text that begins with & or *.",
+    "不允许锚点和别名；以 & 或 * 开头的文字请加引号。",
+)
+_TAG = Wording("Tags are not allowed.", "不允许标签。")
+_KEY_NO_TEXT = Wording("The key {} must be text; quote it.", "键 {} 须为文本，请加引号。")
+
 
 class Fault(Model):
-    """What is wrong with a key, and the line of the file that it stands on."""
+    """What is wrong with a key, in both languages, and the line of the file that it stands on."""
 
     key: str
-    message: str
+    wording: Wording
     line: int | None = None
+
+    @property
+    def message(self) -> str:
+        """What is wrong, in English."""
+        return self.wording.english
 
 
 class FrontMatter(Model):
@@ -82,8 +106,7 @@ def read(text: str) -> FrontMatter | None:
         return None
     closing = _CLOSING.search(whole, opening.end())
     if closing is None:
-        fault = Fault(key="", message="The front matter is not closed by a line `---`.", line=1)
-        return FrontMatter(values={}, body="", faults=(fault,))
+        return FrontMatter(values={}, body="", faults=(Fault(key="", wording=_NOT_CLOSED, line=1),))
     header = whole[opening.end() : closing.start()]
     body = whole[closing.end() :].removeprefix("\n")
     if fault := _size_fault(header):
@@ -115,12 +138,10 @@ def split(text: str) -> TextParts:
 def _size_fault(header: str) -> Fault | None:
     size = len(header.encode("utf-8", "replace"))
     if size > MAX_BYTES:
-        return Fault(
-            key="", message=f"The front matter has {size} bytes; {MAX_BYTES} is the limit."
-        )
+        return Fault(key="", wording=_TOO_LARGE.format(size, MAX_BYTES))
     if control := _UNPRINTABLE.search(header):
         line = header.count("\n", 0, control.start()) + 2
-        return Fault(key="", message=f"This has the control character {control[0]!r}.", line=line)
+        return Fault(key="", wording=_CONTROL.format(repr(control[0])), line=line)
     return _depth_fault(header)
 
 
@@ -135,8 +156,7 @@ def _depth_fault(header: str) -> Fault | None:
         stack.append(len(steps[1]))
         # The parser recurses without end: a file nested deeply enough would end the process.
         if len(stack) + len(steps[2].split()) > MAX_DEPTH:
-            message = f"This is nested more than {MAX_DEPTH} levels deep."
-            return Fault(key="", message=message, line=number)
+            return Fault(key="", wording=_TOO_DEEP.format(MAX_DEPTH), line=number)
     return None
 
 
@@ -152,14 +172,14 @@ def _parse(header: str, body: str) -> FrontMatter:
     if value is None:
         return FrontMatter(values={}, body=body)
     if not isinstance(value, dict):
-        fault = Fault(key="", message="The front matter must be a mapping.", line=2)
+        fault = Fault(key="", wording=_NO_MAPPING, line=2)
         return FrontMatter(values={}, body=body, faults=(fault,))
     values = cast("dict[Any, Any]", value)
     found = list(_key_lines(header))
     lines = dict(reversed(found))
     faults = (
         *(
-            Fault(key=key, message=f"`{key}` stands here a second time.", line=line)
+            Fault(key=key, wording=_REPEATED.format(key), line=line)
             for key, line in _repeated_keys(header, found)
         ),
         *_value_faults(values, "", lines),
@@ -176,23 +196,21 @@ def _parse(header: str, body: str) -> FrontMatter:
 def _parse_fault(header: str, error: str) -> Fault:
     match = _ERROR.fullmatch(error)
     if match is None:
-        return Fault(key="", message=f"This is not YAML: {error}.")
+        return Fault(key="", wording=_NOT_YAML.format(error))
     # What the parser calls a byte is a code point.
     reason, at, line = match[1], int(match[2]), int(match[3]) + 1
     if header[at : at + 1] in {"&", "*"}:
-        message = "Anchors and aliases are not allowed; quote text that begins with & or *."
-        return Fault(key="", message=message, line=line)
-    return Fault(key="", message=f"This is not YAML: {reason}.", line=line)
+        return Fault(key="", wording=_ANCHOR, line=line)
+    return Fault(key="", wording=_NOT_YAML.format(reason), line=line)
 
 
 def _value_faults(value: Any, key: str, lines: Mapping[str, int]) -> Iterator[Fault]:
     if isinstance(value, yaml12.Yaml):
-        yield Fault(key=key, message="Tags are not allowed.", line=lines.get(key))
+        yield Fault(key=key, wording=_TAG, line=lines.get(key))
     elif isinstance(value, dict):
         for name, item in cast("dict[Any, Any]", value).items():
             if not isinstance(name, str):
-                message = f"The key {name!r} must be text; quote it."
-                yield Fault(key=key, message=message, line=lines.get(key))
+                yield Fault(key=key, wording=_KEY_NO_TEXT.format(repr(name)), line=lines.get(key))
                 continue
             yield from _value_faults(item, f"{key}.{name}" if key else name, lines)
     elif isinstance(value, list):

@@ -1884,7 +1884,11 @@ export interface SkillDetail {
   prompt: Prompt;
 }
 
-/** What is wrong with a key (dotted; empty for the file as a whole), and on which line. */
+/**
+ * What is wrong with a key (dotted; empty for the file as a whole), and on which line.
+ *
+ * `message` is in the language of the connection.
+ */
 export interface SkillFault {
   key: string;
   message: string;

@@ -397,6 +397,23 @@ async def test_a_run_is_cancelled_while_it_writes_again(novel: Novel) -> None:
     assert (await novel.client.reply("mine"))["error"]["data"]["code"] == "CANCELED"
 
 
+@pytest.mark.parametrize("content", ['{"terms": 5}', '{"terms": [5]}', '{"banned": 5}', "[]"])
+async def test_terms_of_a_wrong_shape_are_unchecked(novel: Novel, content: str) -> None:
+    """The prompt leaves such a file out, so a verdict may not pass it over in silence."""
+    novel.put(".creonow/rules/terminology.json", content)
+    await novel.script({"text": "他取出灵晶。"})
+
+    run = await novel.run()
+
+    (unchecked,) = run["verdict"]["unchecked"]
+    assert (unchecked["constraintId"], unchecked["code"]) == (
+        ".creonow/rules/terminology.json",
+        "unread",
+    )
+    assert run["verdict"]["status"] == "unchecked"
+    assert any(one.startswith("RULES_UNAVAILABLE: ") for one in run["warnings"])
+
+
 async def test_preferred_terms_are_judged(novel: Novel) -> None:
     novel.put(".creonow/rules/terminology.json", '{"terms":[{"term":"灵石","avoid":["灵晶"]}]}')
     await novel.script({"text": "他取出灵晶。"})

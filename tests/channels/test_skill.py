@@ -116,6 +116,39 @@ async def test_an_invalid_skill_is_refused_with_its_key_and_line(
     assert await client.call("skill:validate", {"content": GOOD}) == {"valid": True, "errors": []}
 
 
+@pytest.mark.parametrize(
+    ("locale", "message", "error_begins"),
+    [
+        (
+            "en",
+            "`surounding` is not known; did you mean `surrounding`?",
+            "The skill is not valid (line 4): `surounding`",
+        ),
+        (
+            "zh-CN",
+            "`surounding` 不认识；是否想写 `surrounding`？",
+            "技能不合法（第 4 行）：`surounding`",
+        ),
+    ],
+)
+async def test_faults_are_in_the_language_of_the_connection(
+    client: Client, tmp_path: Path, locale: str, message: str, error_begins: str
+) -> None:
+    await client.call("initialize", {"locale": locale})
+    project = {"projectId": await project_of(client, tmp_path / "小说")}
+    file = tmp_path / "小说" / ".creonow" / "skills" / "bad" / "SKILL.md"
+    file.parent.mkdir(parents=True)
+    file.write_text(BAD, encoding="utf-8")
+
+    error = await client.failure("skill:write", project | {"scope": "project", "content": BAD})
+    validity = await client.call("skill:validate", {"content": BAD})
+    listed = await client.call("skill:list", project)
+
+    assert str(error).startswith(error_begins)
+    found = (error.details["errors"], validity["errors"], listed["items"][-1]["errors"])
+    assert [[fault["message"] for fault in faults] for faults in found] == [[message]] * 3
+
+
 async def test_an_invalid_skill_on_disk_stays_listed_with_its_error(
     client: Client, tmp_path: Path
 ) -> None:

@@ -38,6 +38,33 @@ def test_a_fault_is_reported_with_file_line_and_key(
     )
 
 
+def test_faults_are_in_the_language_of_the_terminal(
+    tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LC_ALL", "zh_CN.UTF-8")
+    bad, good = put(tmp_path / "a" / "SKILL.md", BAD), put(tmp_path / "b" / "SKILL.md", GOOD)
+
+    main(["skill", "lint", str(tmp_path)])
+    shown = capfdbinary.readouterr().out.decode()
+    main(["skill", "lint", str(tmp_path), "--json"])
+    report = json.loads(capfdbinary.readouterr().out)
+    status = main(["skill", "lint", str(tmp_path / "none")])
+
+    assert shown == (
+        f"{bad}:4: context_rules.surounding: `surounding` 不认识；是否想写 `surrounding`？\n"
+        f"{good}: 没有问题\n"
+    )
+    assert report[0]["faults"] == [
+        {
+            "key": "context_rules.surounding",
+            "message": "`surounding` 不认识；是否想写 `surrounding`？",
+            "line": 4,
+        }
+    ]
+    assert status == 1
+    assert "没有技能" in capfdbinary.readouterr().err.decode()
+
+
 def test_a_project_is_linted_as_the_daemon_would_read_it(
     tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]
 ) -> None:

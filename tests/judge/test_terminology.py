@@ -4,6 +4,7 @@ import sys
 from itertools import product
 from typing import Any
 
+import pytest
 import regex
 from hypothesis import given
 from hypothesis import strategies as st
@@ -37,9 +38,8 @@ def test_only_what_to_avoid_is_read() -> None:
         ({"terms": [{"term": "灵晶", "preferred": "灵石"}]}, [("灵晶", "灵石")]),
         ({"banned": ["忽然", " "]}, [("忽然", "")]),
         ({"terms": [{"term": "灵石", "definition": "x", "aliases": ["石头"]}]}, []),
-        ({"terms": ["灵石", 5, None, {"avoid": [5]}]}, []),
-        ({"terms": "x"}, []),
-        ([], []),
+        ({"terms": ["灵石", {"avoid": [5]}]}, []),
+        ({"banned": "忽然"}, [("忽然", "")]),
     )
 
     wrong = [
@@ -56,6 +56,17 @@ def test_a_file_that_cannot_be_read_is_none_and_one_without_terms_is_empty() -> 
 
     assert [read_terms(data) for data in broken] == [None] * len(broken)
     assert read_terms(b"{}") == ()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        *([], "灵石", None, {"terms": 5}, {"terms": None}, {"terms": {"灵石": "灵晶"}}),
+        *({"terms": [5]}, {"terms": [None]}, {"banned": 5}, {"banned": ["忽然", 5]}),
+    ],
+)
+def test_what_a_prompt_leaves_out_for_its_shape_is_not_read_as_no_terms(content: Any) -> None:
+    assert read(content) is None
 
 
 def test_a_word_within_the_preferred_one_is_no_misuse() -> None:

@@ -1,3 +1,4 @@
+import re
 from pathlib import Path
 
 import pytest
@@ -188,6 +189,31 @@ def test_a_placeholder_without_an_end_takes_no_time(prompt: str) -> None:
     (fault,) = read("name: x", prompt).faults
 
     assert "is not closed" in fault.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("", "---\nname: x\n", "---\n- a\n---\n", "---\nname: [\n---\n"),
+        *("---\nname: *x\n---\n", "---\nname: !t x\n---\n", "---\nname: 1\nname: 2\n---\n"),
+        *("---\n1: x\n---\n", "---\nname: 5\n---\n", "---\nname: ' '\n---\n"),
+        *("---\nid: 'a b'\n---\n", "---\nmetadata: 5\n---\n", "---\ntarget_tokens: x\n---\n"),
+        *("---\nsummaries: x\n---\n", "---\nrequires_selection: 1\n---\n"),
+        *("---\nprompt: x\n---\n", "---\nprompt: {user: 5}\n---\n", "---\nzzz: 1\n---\n"),
+        *("---\ncontext_rules: {surrounding: x}\n---\n", "---\ncontext_rules: 5\n---\n"),
+        *("---\ncontext_rules: {surrounding: -1}\n---\n", "---\n---\n{{foo}}", "---\n---\n{{"),
+        "---\nmetadata: {creonow.context_rules: '{'}\n---\n",
+        "---\nmetadata: {creonow.context_rules: 5}\n---\n",
+    ],
+)
+def test_every_fault_reads_in_both_languages(text: str) -> None:
+    faults = parse(text.encode()).faults
+
+    assert faults
+    for fault in faults:
+        assert re.search(r"[\u4e00-\u9fff]", fault.wording.chinese)
+        assert not re.search(r"[\u4e00-\u9fff]|\{\}", fault.wording.english)
+        assert "{}" not in fault.wording.chinese
 
 
 def test_of_very_many_faults_the_first_are_listed() -> None:
