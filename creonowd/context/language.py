@@ -7,10 +7,12 @@ looks at the beginning of a document and asks for a clear majority: typing does 
 import re
 from collections.abc import Iterable
 from enum import StrEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 # Of each text so many code points are looked at.
 SAMPLE = 4000
+KEPT_BEGINNINGS = 256
 # Fewer words say nothing clear.
 ENOUGH = 100
 # A text is clear if at most one word in so many is of the other language.
@@ -49,7 +51,13 @@ class WordCount(NamedTuple):
 
 def count_words(text: str) -> WordCount:
     """Count the words at the beginning of a text."""
-    found = [bool(match[1]) for match in _WORD.finditer(text, 0, SAMPLE)]
+    return _count_words(text[:SAMPLE])
+
+
+# Typing behind it leaves the beginning of a document as it is.
+@lru_cache(maxsize=KEPT_BEGINNINGS)
+def _count_words(text: str) -> WordCount:
+    found = [bool(match[1]) for match in _WORD.finditer(text)]
     return WordCount(sum(found), len(found) - sum(found))
 
 

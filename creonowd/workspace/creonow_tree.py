@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator
 from enum import StrEnum
+from functools import lru_cache
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path, PurePosixPath
@@ -60,6 +61,7 @@ SUFFIXES = {
     CreonowFolder.SETTINGS: (".md", ".txt", ".json"),
     CreonowFolder.CHARACTERS: (".md", ".json"),
 }
+KEPT_PATHS = 8192
 DOCUMENT_SUFFIXES = frozenset({".md", ".markdown", ".txt"})
 OUTLINE_NAMES = frozenset({"大纲", "提纲", "outline"})
 OUTLINE_SUFFIXES = DOCUMENT_SUFFIXES | {".json"}
@@ -310,6 +312,8 @@ def layers_of(paths: frozenset[str] | set[str]) -> tuple[Layer, ...]:
     return tuple(layer for layer in Layer if layer in found)
 
 
+# A walk over a project asks for the same paths again and again.
+@lru_cache(maxsize=KEPT_PATHS)
 def is_document(path: str) -> bool:
     """Return whether a project-relative path names a text that the user writes."""
     pure = PurePosixPath(path)
