@@ -393,6 +393,8 @@ class WarningCode(StrEnum):
     SOURCE_UNAVAILABLE = "SOURCE_UNAVAILABLE"
     SOURCE_WARNING = "SOURCE_WARNING"
     RETRIEVAL_INDEXING = "RETRIEVAL_INDEXING"
+    DOCUMENTS_LEFT_OUT = "DOCUMENTS_LEFT_OUT"
+    IGNORE_FILE_CUT = "IGNORE_FILE_CUT"
     OUTLINE_UNAVAILABLE = "OUTLINE_UNAVAILABLE"
     RUNS_UNAVAILABLE = "RUNS_UNAVAILABLE"
     PROJECT_FILE_INVALID = "PROJECT_FILE_INVALID"
@@ -472,6 +474,14 @@ WARNINGS: dict[WarningCode, Wording] = {
     ),
     WarningCode.RETRIEVAL_INDEXING: Wording(
         "The index is still being built; passages may be missing.", "索引尚在建立，召回可能不完整。"
+    ),
+    WarningCode.DOCUMENTS_LEFT_OUT: Wording(
+        "The project's folder is too big; only the documents nearest to its top are used.",
+        "项目文件夹过大，仅使用最靠近顶层的文档。",
+    ),
+    WarningCode.IGNORE_FILE_CUT: Wording(
+        "An ignore file is too long; only the lines at its beginning count.",
+        "忽略规则文件过长，仅开头的行生效。",
     ),
     WarningCode.OUTLINE_UNAVAILABLE: Wording("The outline could not be read.", "大纲无法读取。"),
     WarningCode.RUNS_UNAVAILABLE: Wording(

@@ -38,6 +38,11 @@ class StopSignal:
         for callback in callbacks:
             callback()
 
+    @property
+    def is_set(self) -> bool:
+        """Whether the work is to stop."""
+        return self._is_set
+
     def check(self) -> None:
         """Raise StoppedError if the work is to stop."""
         if self._is_set:

@@ -2,14 +2,15 @@
 
 from typing import Annotated
 
-from anyio import to_thread
 from msgspec import UNSET, Meta, UnsetType
 
+from creonowd.context.notice import Notice, show
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
-from creonowd.retrieval.catalogue import documents_in
+from creonowd.retrieval.catalogue import find_documents
 from creonowd.rpc.channel import Channel
+from creonowd.threads import in_thread
 from creonowd.workspace.buffer import Edit
 from creonowd.workspace.documents import DocumentId, OpenDocument
 
@@ -70,20 +71,29 @@ class ListedDocument(Model):
 class DocumentList(Result):
     """Every text document of a project, sorted by path.
 
-    A secret in a name is hidden; the document is read by the name as it is listed.
+    A secret in a name is hidden; the document is read by the name as it is listed. Of a folder that
+    is too big only the documents nearest to its top are listed, and `complete` is false: then, and
+    if an ignore file is too long, `notices` says what was left out, and `warnings` the same as
+    strings.
     """
 
     items: list[ListedDocument]
+    complete: bool
+    warnings: list[str]
+    notices: list[Notice]
 
 
 async def list_documents(session: Session, params: ListDocuments) -> DocumentList:
     """List the project's text files and the documents open in an editor."""
     project = await session.projects.find(params.project_id)
-    on_disk = await to_thread.run_sync(documents_in, project.root)
+    found = await in_thread(lambda stop: find_documents(project.root, lambda: stop.is_set))
+    on_disk = found.documents
     opened = session.documents.open_documents(project.project_id)
     buffers = {name: document.buffer for name, document in opened.items()}
     if (document_id := params.document_id) is not None and document_id in on_disk:
         buffers[document_id] = await session.documents.read(project, document_id, session.peer)
+    cautions = (one.cleaned(session.redactor.redact_name) for one in found.cautions())
+    warnings, notices = show(cautions, session.language)
     return DocumentList(
         items=[
             ListedDocument(
@@ -93,7 +103,10 @@ async def list_documents(session: Session, params: ListDocuments) -> DocumentLis
                 length=buffers[name].size(utf16=session.peer.utf16) if name in buffers else UNSET,
             )
             for name in sorted(on_disk.keys() | opened.keys())
-        ]
+        ],
+        complete=found.is_complete,
+        warnings=warnings,
+        notices=notices,
     )
 
 

@@ -32,6 +32,7 @@ from creonowd.logs import LOG_FILE, LOG_FOLDER
 from creonowd.model import Model
 from creonowd.redaction import Redactor
 from creonowd.retrieval import database, project_index
+from creonowd.retrieval.catalogue import find_documents
 from creonowd.skills import skill
 from creonowd.skills.library import FILE
 from creonowd.sources.chapters import STORY_FILE, read_story
@@ -43,6 +44,7 @@ from creonowd.workspace import budgets, projects, runs
 from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.creonow_tree import TREE, CreonowFolder, Tree
 from creonowd.workspace.projects import Project
+from creonowd.workspace.watcher import MAX_FOLDERS, take_snapshot, unwatched_folders
 
 OK, NOTE, BAD = "ok", "note", "bad"
 PACKAGE = "creonowd"
@@ -549,7 +551,29 @@ def _check_project(root: Path) -> Iterator[Finding]:
     else:
         yield Finding(part=".creonow", state=OK, found=Wording("present", "存在"))
         yield from _creonow_files(root)
+    yield from _bounds_findings(root)
     yield from _story_findings(root)
+
+
+def _bounds_findings(root: Path) -> Iterator[Finding]:
+    """Report what a huge folder leaves out, and how many of its folders are not watched."""
+    for caution in find_documents(root).cautions():
+        assert caution.said is not None
+        part = caution.source_ref or "documents"
+        found = Wording(*(_without(caution.source_ref, text) for text in caution.said))
+        yield Finding(part=part, state=NOTE, found=found, remedy=_OWN_FOLDER)
+    if unwatched_folders(take_snapshot(root)):
+        found = Wording(
+            "only the {} folders nearest to the top are watched", "仅监视最靠近顶层的 {} 个文件夹"
+        )
+        found = found.format(MAX_FOLDERS)
+        yield Finding(part="watching", state=NOTE, found=found, remedy=_OWN_FOLDER)
+
+
+_OWN_FOLDER = Wording(
+    "Make the novel's own folder the project, and shorten the ignore file.",
+    "请以小说自身的文件夹作为项目，并精简忽略规则文件。",
+)
 
 
 def _story_findings(root: Path) -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from anyio.abc import TaskGroup
 from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
 from creonowd.clock import Clock, make_clock
 from creonowd.context.admission import Admission
+from creonowd.context.notice import Caution
 from creonowd.context.text_tools import Memory
 from creonowd.context_files.files import ContextFiles
 from creonowd.context_files.lazy_files import built_in_recipes
@@ -52,7 +53,7 @@ from creonowd.workspace.creonow_tree import Tree
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Projects
 from creonowd.workspace.runs import Runs
-from creonowd.workspace.watcher import Watcher
+from creonowd.workspace.watcher import MAX_FOLDERS, Watcher
 
 
 @contextlib.asynccontextmanager
@@ -126,6 +127,8 @@ async def build_services(
             "tokenizer": lambda: _unusable_tokenizers(tokenizers.problems()),
             "sources": lambda: _failing_sources(hosts.paused()),
             "retrieval": lambda: _unindexed_projects(indexes.problems()),
+            "documents": lambda: _projects_cut_short(indexes.left_out(), redactor.redact_name),
+            "watching": lambda: _projects_watched_in_part(watcher.bounded()),
         }
     )
     constraints = Constraints(tree, clock, redactor)
@@ -242,5 +245,44 @@ def _unindexed_projects(problems: dict[str, str]) -> Trouble | None:
         remedy=Wording(
             "Check that user data can be written and has space; it is tried again with each use.",
             "请检查用户数据可写且有空间；每次使用时会重试。",
+        ),
+    )
+
+
+def _projects_cut_short(
+    left_out: dict[str, tuple[Caution, ...]], clean: Callable[[str], str]
+) -> Trouble | None:
+    if not left_out:
+        return None
+    said = [
+        (project, text)
+        for project, cautions in sorted(left_out.items())
+        for one in cautions
+        if (text := one.cleaned(clean).said) is not None
+    ]
+    return Trouble(
+        reason=Wording(
+            " ".join(f"{project}: {text.english}" for project, text in said),
+            "".join(f"{project}：{text.chinese}" for project, text in said),
+        ),
+        remedy=Wording(
+            "Make the novel's own folder the project, and shorten the ignore file.",
+            "请以小说自身的文件夹作为项目，并精简忽略规则文件。",
+        ),
+    )
+
+
+def _projects_watched_in_part(projects: list[str]) -> Trouble | None:
+    if not projects:
+        return None
+    names = ", ".join(projects)
+    return Trouble(
+        reason=Wording(
+            f"only the {MAX_FOLDERS} folders nearest to the top are watched of: {names}",
+            f"以下项目仅监视最靠近顶层的 {MAX_FOLDERS} 个文件夹：{names}",
+        ),
+        remedy=Wording(
+            "Make the novel's own folder the project; until then changes below are noticed late.",
+            "请以小说自身的文件夹作为项目；在此之前更深处的改动会较晚被发现。",
         ),
     )

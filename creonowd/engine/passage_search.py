@@ -92,10 +92,11 @@ async def retrieve_context(session: Session, params: RetrieveContext) -> Retriev
     explained = await _explain(session, project, search, wait=params.wait)
     passages, evidence = await _passages(session, project, search, explained)
     indexing = () if explained.complete else (caution(WarningCode.RETRIEVAL_INDEXING),)
-    located_warnings = (
-        w.cleaned(lambda text: session.redactor.redact(text).text) for w in located.warnings
+    named = (
+        w.cleaned(lambda text: session.redactor.redact(text).text)
+        for w in (*located.warnings, *index.left_out)
     )
-    warnings, notices = show((*located_warnings, *indexing), session.language)
+    warnings, notices = show((*named, *indexing), session.language)
     return RetrieveResult(
         passages=passages,
         names=explained.names,

@@ -15,9 +15,8 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import structlog
-
-from creonowd.errors import DaemonError
+from creonowd.context.notice import Caution
+from creonowd.errors import DaemonError, WarningCode, Wording
 from creonowd.storage.safe_folder import LinkedFolder, entry_status, problem_with_name
 from creonowd.workspace.creonow_tree import is_document, is_relevant_folder
 
@@ -30,21 +29,49 @@ MAX_FOLDERS = 20_000
 MAX_ENTRIES = 200_000
 
 _LARGEST_IGNORE_FILE = 64 * 1024
+_ENTRIES_PER_LOOK = 256
 _GROUP = 200
 _SPECIAL = re.compile(r"[*?\[\]\\]")
 
+_LEFT_OUT = Wording(
+    "The project's folder is too big; only the {} documents nearest to its top are used.",
+    "项目文件夹过大，仅使用最靠近顶层的 {} 篇文档。",
+)
+_CUT = Wording(
+    "{} is too long; only the lines in its first {} KiB count.",
+    "{} 过长，仅前 {} KiB 内的行生效。",
+)
 _WILDCARDS = {"**/": "(?:.*/)?", "/**": "/.*", "**": ".*", "*": "[^/]*", "?": "[^/]"}
 _GLOB_PARTS = re.compile(r"\*\*/|/\*\*|\*\*|\*|\?|\[!?[^\]]+\]|\\.|.")
 
 
-log = structlog.get_logger(__name__)
-
-
 class Catalogue(NamedTuple):
-    """The documents of a project by path, and whether all are there: a huge folder is cut short."""
+    """The documents of a project by path, and whether all are there: a huge folder is cut short.
+
+    `cut_ignore_files` are those of which only the beginning counts.
+    """
 
     documents: dict[str, os.stat_result]
     is_complete: bool
+    cut_ignore_files: tuple[str, ...] = ()
+
+    def cautions(self) -> tuple[Caution, ...]:
+        """Warn of what was left out."""
+        found: list[Caution] = []
+        if not self.is_complete:
+            said = _LEFT_OUT.format(count := len(self.documents))
+            details = (("documents", count),)
+            found.append(Caution(code=WarningCode.DOCUMENTS_LEFT_OUT, said=said, details=details))
+        if cut := self.cut_ignore_files:
+            found.append(
+                Caution(
+                    code=WarningCode.IGNORE_FILE_CUT,
+                    said=_CUT.format(cut[0], _LARGEST_IGNORE_FILE // 1024),
+                    source_ref=cut[0],
+                    details=(("files", len(cut)), ("limitBytes", _LARGEST_IGNORE_FILE)),
+                )
+            )
+        return tuple(found)
 
 
 def documents_in(
@@ -55,16 +82,14 @@ def documents_in(
 
 
 def find_documents(root: Path, is_stopped: Callable[[], bool] = lambda: False) -> Catalogue:
-    """Return a project's documents, those near its root first, within bounds; log what is left out.
+    """Return a project's documents, those near its root first, within bounds.
 
     The search ends early if `is_stopped`.
     """
     walk = _DocumentWalk(root, is_stopped)
     documents = dict(islice(walk.documents(), MAX_DOCUMENTS))
     is_complete = walk.is_finished and not walk.is_bounded
-    if not is_complete:
-        log.warning("documents_left_out", documents=len(documents), entries=walk.entries)
-    return Catalogue(documents, is_complete)
+    return Catalogue(documents, is_complete, tuple(walk.cut_ignore_files))
 
 
 def is_excluded(root: Path, path: str) -> bool:
@@ -76,7 +101,7 @@ def is_excluded(root: Path, path: str) -> bool:
     for depth, name in enumerate(names):
         if problem_with_name(name):
             return False
-        rules = _with_ignore_files(rules, root, "/".join(names[:depth]))
+        rules, _ = _with_ignore_files(rules, root, "/".join(names[:depth]))
         is_folder = depth < len(names) - 1
         if rules.ignore("/".join(names[: depth + 1]), is_folder=is_folder):
             return True
@@ -91,13 +116,15 @@ class _DocumentWalk:
         self._files = LinkedFolder(root)
         self.entries = 0
         self.is_finished = self.is_bounded = False
+        self.cut_ignore_files: list[str] = []
 
     def documents(self) -> Iterator[tuple[str, os.stat_result]]:
         """Yield each document with its status."""
         folders = deque([("", IgnoreRules())])
         while folders:
             folder, above = folders.popleft()
-            rules = _with_ignore_files(above, self._root, folder)
+            rules, cut = _with_ignore_files(above, self._root, folder)
+            self.cut_ignore_files += cut
             found = self._scan(folder)
             self.entries += len(found)
             if self.entries > MAX_ENTRIES or self._is_stopped():
@@ -119,7 +146,9 @@ class _DocumentWalk:
         """Return the relevant folders and the texts in a folder, sorted."""
         found: list[tuple[str, os.stat_result]] = []
         with contextlib.suppress(OSError, DaemonError), self._files.scan(folder) as entries:
-            for entry in islice(entries, MAX_ENTRIES):
+            for number, entry in enumerate(islice(entries, MAX_ENTRIES)):
+                if number % _ENTRIES_PER_LOOK == 0 and self._is_stopped():
+                    break
                 if entry.name.startswith(".") or entry.is_symlink():
                     continue
                 with contextlib.suppress(OSError):
@@ -133,8 +162,11 @@ class _DocumentWalk:
         return sorted(found, key=itemgetter(0))
 
 
-def _with_ignore_files(rules: "IgnoreRules", root: Path, folder: str) -> "IgnoreRules":
-    files = LinkedFolder(root)
+def _with_ignore_files(
+    rules: "IgnoreRules", root: Path, folder: str
+) -> "tuple[IgnoreRules, list[str]]":
+    """Add a folder's own ignore files; return also which of them are too long."""
+    files, cut = LinkedFolder(root), list[str]()
     for name in IGNORE_FILES:
         path = f"{folder}/{name}" if folder else name
         with contextlib.suppress(OSError, DaemonError), files.open_file(path) as file:
@@ -142,9 +174,9 @@ def _with_ignore_files(rules: "IgnoreRules", root: Path, folder: str) -> "Ignore
             if len(data) > _LARGEST_IGNORE_FILE:
                 # Half a pattern may hide everything: what is cut is cut at a line.
                 data = data[:_LARGEST_IGNORE_FILE].rpartition(b"\n")[0]
-                log.warning("ignore_file_cut", path=path, bytes=len(data))
+                cut.append(path)
             rules = rules.inside(folder, data.decode("utf-8-sig", "replace"))
-    return rules
+    return rules, cut
 
 
 class IgnorePattern(NamedTuple):

@@ -24,10 +24,11 @@ from anyio import from_thread, to_thread
 from anyio.abc import TaskGroup
 
 from creonowd.clock import Clock
+from creonowd.context.notice import Caution
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.retrieval.catalogue import LARGEST, documents_in, is_excluded
+from creonowd.retrieval.catalogue import LARGEST, find_documents, is_excluded
 from creonowd.retrieval.database import DamagedIndexError, Database
 from creonowd.retrieval.index_writer import (
     IndexedDocument,
@@ -135,6 +136,7 @@ class ProjectIndex:
         self.progress = IndexProgress()
         self.steps = 0
         self.problem: str | None = None
+        self.left_out: tuple[Caution, ...] = ()
 
     @property
     def is_current(self) -> bool:
@@ -294,7 +296,7 @@ class ProjectIndex:
 
     def _refresh_and_load(self, scope: "IndexScope", stop: Event) -> bool:
         self._load()
-        done = refresh(self._database, scope, self._report, stop)
+        done = refresh(self._database, scope, self._report, stop, self._set_left_out)
         loader = self._load()
         if not loader.is_saved:
             with self._database.write() as connection:
@@ -321,6 +323,11 @@ class ProjectIndex:
         if done and done & (done - 1) == 0:
             self._load()
         from_thread.run_sync(self._set_progress, IndexProgress(done=done, documents=documents))
+
+    def _set_left_out(self, left_out: tuple[Caution, ...]) -> None:
+        if left_out and left_out != self.left_out:
+            log.warning("documents_left_out", notices=[caution.text() for caution in left_out])
+        self.left_out = left_out
 
     def _set_progress(self, progress: IndexProgress) -> None:
         self.progress = progress
@@ -371,17 +378,25 @@ class IndexScope(Model):
     finder: DocumentSecretFinder
 
 
-def refresh(database: Database, scope: IndexScope, report: Report, stop: Event) -> bool:
+def refresh(
+    database: Database,
+    scope: IndexScope,
+    report: Report,
+    stop: Event,
+    warn: Callable[[tuple[Caution, ...]], None] = lambda _: None,
+) -> bool:
     """Index what changed and drop what is gone; return False if stopped before the end.
 
-    `report` gets the number of documents that are done, and of all. A document is in the index as
-    soon as it is done.
+    `report` gets the number of documents that are done, and of all; `warn` what a huge project
+    leaves out. A document is in the index as soon as it is done.
     """
     with database.read() as connection:
         indexed = indexed_documents(connection)
-    marks = _current_marks(scope, stop)
+    found = find_documents(scope.root, stop.is_set)
     if stop.is_set():
         return False
+    warn(found.cautions())
+    marks = _current_marks(scope, found.documents)
     gone = sorted(indexed.keys() - marks.keys())
     stale = sorted(p for p, mark in marks.items() if p not in indexed or indexed[p].mark != mark)
     total = len(gone) + len(stale)
@@ -389,6 +404,7 @@ def refresh(database: Database, scope: IndexScope, report: Report, stop: Event) 
     throttle = _Throttle(stop)
     for number, path in enumerate((*gone, *stale), start=1):
         try:
+            throttle.check()
             _index(database, scope, path, indexed.get(path), throttle)
         except _StoppedError:
             return False
@@ -407,6 +423,11 @@ class _Throttle:
         self._stop = stop
         self._count = 0
 
+    def check(self) -> None:
+        """Stop between two documents: one may have no passage."""
+        if self._stop.is_set():
+            raise _StoppedError
+
     def pace(self, passages: Iterable[Passage]) -> Iterator[Passage]:
         """Return the passages one after the other, until stopped."""
         for passage in passages:
@@ -417,8 +438,7 @@ class _Throttle:
             yield passage
 
 
-def _current_marks(scope: IndexScope, stop: Event) -> dict[str, str]:
-    found = documents_in(scope.root, stop.is_set)
+def _current_marks(scope: IndexScope, found: Mapping[str, os.stat_result]) -> dict[str, str]:
     marks = {path: _mark(status, scope) for path, status in found.items()}
     for path, document in scope.open_documents.items():
         if path in marks or not is_excluded(scope.root, path):
@@ -535,6 +555,14 @@ class Indexes:
             await opened.ended.wait()
         database = opened.database if opened else self._database(project_id)
         await to_thread.run_sync(database.remove)
+
+    def left_out(self) -> dict[str, tuple[Caution, ...]]:
+        """Return the projects of which something is left out, and what."""
+        return {
+            project_id: opened.index.left_out
+            for project_id, opened in self._indexes.items()
+            if opened.index.left_out
+        }
 
     def problems(self) -> dict[str, str]:
         """Return the projects that cannot be indexed, and why."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from creonowd.context.fragment import Fragment, Layer, Place, Span
-from creonowd.context.notice import caution
+from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Document, Need
 from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
@@ -56,7 +56,9 @@ class Passages:
         while (ranked := found.rank()) is None:
             await found.read_texts()
         complete = caught_up and not index.damaged
-        return FoundPassages(ranked=ranked, complete=complete, index=found.loaded)
+        return FoundPassages(
+            ranked=ranked, complete=complete, index=found.loaded, left_out=index.left_out
+        )
 
     def index(self, project: Project) -> ProjectIndex:
         """Return the index of a project; IO_ERROR if there can be none."""
@@ -127,6 +129,7 @@ class FoundPassages:
     ranked: list[RankedPassage]
     complete: bool
     index: "LoadedIndex | None"
+    left_out: tuple[Caution, ...] = ()
 
     def shares(self, query: Query, limit: int) -> list[dict[str, float]]:
         """Return for each passage how much each term of the query adds to its score."""
@@ -156,7 +159,7 @@ class PassageSource:
         current = None if ask.document is None else _current(ask.document, ask.query)
         limit = min(ask.limit, MOST_PASSAGES)
         found = await self._passages.find(self._project, query, current, limit)
-        return _result(found.ranked, ask.document, complete=found.complete)
+        return _result(found.ranked, ask.document, found.left_out, complete=found.complete)
 
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if that takes no waiting: neither for the index nor for texts."""
@@ -169,14 +172,14 @@ class PassageSource:
             return None
         query = _query(entities, self._entities, ask.query, ask.wish)
         complete, document = caught_up and not index.damaged, ask.document
-        key = (index.loaded, complete, query.names, ask)
+        key = (index.loaded, index.left_out, complete, query.names, ask)
         if (kept := self._passages.made.peek(key)) is not None:
             return kept
         current = None if document is None else _current(document, ask.query)
         ranked = SearchedPassages(index, query, current, min(ask.limit, MOST_PASSAGES)).rank()
         if ranked is None:
             return None
-        result = _result(ranked, document, complete=complete)
+        result = _result(ranked, document, index.left_out, complete=complete)
         self._passages.made.put(key, result)
         return result
 
@@ -186,12 +189,17 @@ class PassageSource:
 
 
 def _result(
-    ranked: Iterable[RankedPassage], document: Document | None, *, complete: bool
+    ranked: Iterable[RankedPassage],
+    document: Document | None,
+    left_out: tuple[Caution, ...],
+    *,
+    complete: bool,
 ) -> SourceResult:
+    indexing = () if complete else (caution(WarningCode.RETRIEVAL_INDEXING),)
     best = (one for one in ranked if one.score >= LEAST_SCORE)
     return SourceResult(
         fragments=tuple(_fragment(one, document) for one in best),
-        warnings=() if complete else (caution(WarningCode.RETRIEVAL_INDEXING),),
+        warnings=(*indexing, *left_out),
     )
 
 

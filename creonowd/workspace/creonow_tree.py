@@ -31,6 +31,7 @@ from creonowd.storage.safe_folder import (
     mark_of,
     problem_with,
     problem_with_name,
+    status_of,
 )
 from creonowd.workspace.projects import Project
 
@@ -234,18 +235,13 @@ class Tree:
 
     def _outline_status(self, root: Path, entry: "os.DirEntry[str]") -> os.stat_result | None:
         """Return the status of a file if it is an outline."""
-        try:
-            # Not entry.stat(): on Windows that lacks what distinguishes files.
-            status = os.stat(entry.path, follow_symlinks=False)  # noqa: PTH116
-        except OSError:
-            return None
-        if is_outline(entry.name, ""):
+        if (status := status_of(entry)) is None or is_outline(entry.name, ""):
             return status
         path, mark = root / entry.name, mark_of(status)
         known = self._outlines.peek(path)
         young = self._clock.now_ms() - status.st_mtime_ns // 1_000_000 <= RECENT_MS
         if known is None or young or known[0] != mark:
-            known = (mark, is_outline(entry.name, _front_matter_of(path)))
+            known = (mark, is_outline(entry.name, _front_matter_of(root, entry.name)))
             self._outlines.put(path, known)
         return status if known[1] else None
 
@@ -377,7 +373,7 @@ def _list(root: Path, scope: CreonowFolder) -> list[FileInfo]:
 
 def _top_files(root: Path) -> Iterator["os.DirEntry[str]"]:
     """Return the plain files at the top of a project that could be an outline."""
-    with contextlib.suppress(OSError), os.scandir(root) as entries:
+    with contextlib.suppress(OSError, DaemonError), LinkedFolder(root).scan("") as entries:
         for entry in entries:
             suffix = PurePosixPath(entry.name).suffix.lower()
             if suffix in OUTLINE_SUFFIXES and _is_visible(entry.name):
@@ -386,16 +382,13 @@ def _top_files(root: Path) -> Iterator["os.DirEntry[str]"]:
                         yield entry
 
 
-def _front_matter_of(path: Path) -> str:
+def _front_matter_of(root: Path, name: str) -> str:
     """Return the beginning of a text with its front matter; empty if it has none."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(_HEAD_BYTES)
-            if head.removeprefix(codecs.BOM_UTF8).startswith(b"---"):
-                head += file.read(2 * front_matter.MAX_BYTES)
-                return head.decode("utf-8", "replace")
-    except OSError:
-        pass
+    with contextlib.suppress(OSError, DaemonError), LinkedFolder(root).open_file(name) as file:
+        head = file.read_at(0, _HEAD_BYTES)
+        if head.removeprefix(codecs.BOM_UTF8).startswith(b"---"):
+            head += file.read_at(_HEAD_BYTES, 2 * front_matter.MAX_BYTES)
+            return head.decode("utf-8", "replace")
     return ""
 
 

@@ -15,6 +15,7 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
+from itertools import islice
 from pathlib import Path
 
 import anyio
@@ -38,6 +39,8 @@ MAX_NOTICES = 500
 
 # Each folder is a watch of the system, of which all programs together have few.
 MAX_FOLDERS = 4096
+MAX_ENTRIES = 200_000
+_ENTRIES_PER_LOOK = 256
 
 # On Linux a recursive watch costs one handle per folder anyhow, follows links out of the project
 # and enters folders that are not relevant. Elsewhere it is one handle, and handles on inner
@@ -91,6 +94,7 @@ class _Watch:
     settled: anyio.Event = field(default_factory=anyio.Event)
     ended: anyio.Event = field(default_factory=anyio.Event)
     end: FollowEnd | None = None
+    unwatched_folders: int = 0
 
 
 class Watcher:
@@ -172,6 +176,10 @@ class Watcher:
         watch = self._watches.get(project_id)
         return watch is not None and bool(watch.clients) and not watch.stop.is_set()
 
+    def bounded(self) -> list[str]:
+        """Return the projects that have more folders than are watched."""
+        return sorted(name for name, watch in self._watches.items() if watch.unwatched_folders)
+
     def _remove(self, watch: _Watch, key: str) -> bool:
         if watch.listeners.pop(key, None) is None:
             return False
@@ -213,12 +221,18 @@ class Watcher:
         def on_change(paths: frozenset[str]) -> None:
             from_thread.run_sync(self._notify, watch, paths)
 
+        def on_bounds(found: int) -> None:
+            if found and not watch.unwatched_folders:
+                log.warning("context_watch_bounded", folders=MAX_FOLDERS, unwatched=found)
+            watch.unwatched_folders = found
+
         work = partial(
             follow,
             watch.project.root,
             watch.stop,
             on_ready=on_ready,
             on_change=on_change,
+            on_bounds=on_bounds,
             per_folder=self._per_folder,
         )
         end = FollowEnd.STOPPED
@@ -275,14 +289,17 @@ def follow(
     *,
     on_ready: Callable[[], None],
     on_change: Callable[[frozenset[str]], None],
+    on_bounds: Callable[[int], None] = lambda _: None,
     per_folder: bool = PER_FOLDER,
 ) -> FollowEnd:
     """Call `on_ready` when no change can be missed, then `on_change` with the paths of each change.
 
-    `on_ready` is called again whenever folders came or went and watching began anew.
+    `on_ready` is called again whenever folders came or went and watching began anew; before it
+    `on_bounds`, with how many known folders are beyond those that are followed.
     """
     try:
-        return _Follower(root, on_change, stop, per_folder=per_folder).run(on_ready)
+        follower = _Follower(root, on_change, stop, per_folder=per_folder)
+        return follower.run(on_ready, on_bounds)
     except (OSError, RuntimeError) as error:
         log.warning("context_watch_failed", error=type(error).__name__)
         return FollowEnd.FAILED
@@ -304,10 +321,8 @@ class _Follower:
         self._per_folder = per_folder
         self._stop = stop
         self._snapshot = self._look()
-        if len(self._snapshot) >= MAX_FOLDERS:
-            log.warning("context_watch_bounded", folders=MAX_FOLDERS)
 
-    def run(self, on_ready: Callable[[], None]) -> FollowEnd:
+    def run(self, on_ready: Callable[[], None], on_bounds: Callable[[int], None]) -> FollowEnd:
         """Report changes until `stop` is set or the folder is gone."""
         stop = self._stop
         while True:
@@ -322,6 +337,7 @@ class _Follower:
                 self._report(after, frozenset())
                 if not self._snapshot:
                     return FollowEnd.GONE
+                on_bounds(unwatched_folders(self._snapshot))
                 on_ready()
                 while not is_stale and self._watched() == watched:
                     raw = notices.watch(GATHER_MS, QUIET_MS, PULSE_MS, stop)
@@ -397,11 +413,20 @@ def take_snapshot(
     while waiting and len(states) < MAX_FOLDERS and not is_stopped():
         folder, identity = waiting.popleft()
         old = before.get(folder) if before and folder not in dirty else None
-        state = old if old and old.identity == identity else _read_folder(root, folder, identity)
+        kept = old is not None and old.identity == identity
+        state = old if kept else _read_folder(root, folder, identity, is_stopped)
         if state is not None:
             states[folder] = state
             waiting.extend((_join(folder, name), inner) for name, inner in state.folders.items())
     return states
+
+
+def unwatched_folders(snapshot: Snapshot) -> int:
+    """Return how many folders of a project are known that its snapshot had no room for."""
+    if len(snapshot) < MAX_FOLDERS:
+        return 0
+    known = (_join(path, name) for path, state in snapshot.items() for name in state.folders)
+    return sum(path not in snapshot for path in known)
 
 
 def changed_paths(before: Snapshot, after: Snapshot) -> set[str]:
@@ -419,14 +444,18 @@ def changed_paths(before: Snapshot, after: Snapshot) -> set[str]:
     return changed
 
 
-def _read_folder(root: Path, folder: str, identity: Identity | None) -> FolderState | None:
+def _read_folder(
+    root: Path, folder: str, identity: Identity | None, is_stopped: Callable[[], bool]
+) -> FolderState | None:
     if identity is None:
         return None
     files: dict[str, tuple[int, ...]] = {}
     folders: dict[str, Identity] = {}
     try:
         with LinkedFolder(root).scan(folder) as entries:
-            for entry in entries:
+            for number, entry in enumerate(islice(entries, MAX_ENTRIES)):
+                if number % _ENTRIES_PER_LOOK == 0 and is_stopped():
+                    return None
                 _add_entry(entry, folder, files, folders)
     except (FileNotFoundError, NotADirectoryError, PermissionError, DaemonError):
         return None

@@ -7,9 +7,12 @@ from typing import Any
 import pytest
 
 from creonowd.engine.services import Session
+from creonowd.retrieval import catalogue
 from creonowd.rpc.channel import Role
 from creonowd.rpc.server import Server
+from creonowd.workspace import watcher
 from testing.clients import Client, in_memory
+from testing.novels import make_novel
 
 SYNC = "context:document:sync"
 CLOSE = "context:document:close"
@@ -277,3 +280,56 @@ async def test_a_secret_in_a_name_is_not_listed_and_the_document_is_still_found(
     assert name == "***REDACTED***/notes ***REDACTED***.md"
     assert "雨停了" in str(again)
     assert KEY not in str(again)
+
+
+async def test_what_a_huge_project_leaves_out_is_said_in_both_languages(
+    client: Client, session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(catalogue, "MAX_DOCUMENTS", 2)
+    files = {f"{number}.md": "雪落在城门口。\n" for number in range(4)}
+    novel = await make_novel(client, tmp_path / "红楼梦", files)
+    (novel.root / ".gitignore").write_bytes(b"x\n" * 40_000)
+    query = {"documentId": "0.md", "cursorPosition": 0, "query": "城门口", "wait": True}
+
+    listed = await client.call("context:document:list", novel.params)
+    found = await client.call("context:retrieve", novel.params | query)
+    assembled = await novel.assemble(documentId="0.md", cursorPosition=0)
+    health = await client.call("app:health")
+    await client.call("initialize", {"locale": "zh-CN"})
+    chinese = await client.call("context:document:list", novel.params)
+    chinese_health = await client.call("app:health")
+
+    codes = ["DOCUMENTS_LEFT_OUT", "IGNORE_FILE_CUT"]
+    assert [item["documentId"] for item in listed["items"]] == ["0.md", "1.md"]
+    assert listed["complete"] is False
+    assert [notice["code"] for notice in listed["notices"]] == codes
+    assert listed["notices"][0]["details"] == {"documents": 2}
+    assert listed["notices"][1]["sourceRef"] == ".gitignore"
+    assert [notice["code"] for notice in found["notices"]] == codes
+    assert set(codes) <= {notice["code"] for notice in assembled["notices"]}
+    (part,) = health["degraded"]
+    assert part["part"] == "documents"
+    assert "only the 2 documents nearest to its top" in part["reason"]
+    assert ".gitignore is too long" in part["reason"]
+    assert "仅使用最靠近顶层的 2 篇文档" in chinese["warnings"][0]
+    assert "仅使用最靠近顶层的 2 篇文档" in chinese_health["degraded"][0]["reason"]
+
+
+async def test_a_project_that_fits_is_listed_whole(client: Client, project: str) -> None:
+    listed = await client.call("context:document:list", {"projectId": project})
+
+    assert (listed["complete"], listed["warnings"], listed["notices"]) == (True, [], [])
+
+
+async def test_a_project_of_too_many_folders_degrades_watching(
+    client: Client, project: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher, "MAX_FOLDERS", 2)
+    for number in range(4):
+        (tmp_path / f"{number}").mkdir()
+
+    await client.call("context:creonow:watch:start", {"projectId": project})
+    health = await client.call("app:health")
+
+    assert [part["part"] for part in health["degraded"]] == ["watching"]
+    assert project in health["degraded"][0]["reason"]

@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from creonowd.cli import doctor, main
+from creonowd.retrieval import catalogue
+from creonowd.workspace import watcher
 from testing.clients import running
 from testing.privileges import without_privileges
 from tests.cli.commands import creonowd
@@ -261,3 +263,22 @@ def test_doctor_speaks_the_language_of_the_terminal(
 
     assert fine in report
     assert ("未运行" in report) is fine.startswith("项")
+
+
+def test_doctor_says_what_a_huge_project_leaves_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(catalogue, "MAX_DOCUMENTS", 1)
+    monkeypatch.setattr(watcher, "MAX_FOLDERS", 1)
+    (tmp_path / "novel" / "deep").mkdir(parents=True)
+    for name in ("a.md", "b.md"):
+        (tmp_path / "novel" / name).write_text("雪", encoding="utf-8")
+    (tmp_path / "novel" / ".ignore").write_bytes(b"x\n" * 40_000)
+
+    main(["doctor", "--json", "--user-data", str(tmp_path), "--project", f"{tmp_path}/novel"])
+    findings = json.loads(capsys.readouterr().out)["findings"]
+
+    found = {f["part"]: f for f in findings if f["state"] == "note"}
+    assert "only the 1 documents nearest" in found["documents"]["found"]
+    assert "first 64 KiB" in found[".ignore"]["found"]
+    assert "watched" in found["watching"]["found"]

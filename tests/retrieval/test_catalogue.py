@@ -2,12 +2,14 @@
 
 import os
 import sys
+from itertools import count
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from creonowd.errors import WarningCode
 from creonowd.retrieval import catalogue
 from creonowd.retrieval.catalogue import IgnoreRules, documents_in, find_documents, is_excluded
 
@@ -170,7 +172,23 @@ def test_an_ignore_file_that_is_too_long_is_cut_at_a_line(tmp_path: Path) -> Non
     filler = "x" * (64 * 1024 - len("hidden.md\n") - 1)
     ignore(tmp_path, ".gitignore", "hidden.md", filler, "*.md-only-this")
 
-    assert set(documents_in(tmp_path)) == {"a.md"}
+    found = find_documents(tmp_path)
+
+    assert set(found.documents) == {"a.md"}
+    assert found.cut_ignore_files == (".gitignore",)
+    assert [(one.code, one.source_ref) for one in found.cautions()] == [
+        (WarningCode.IGNORE_FILE_CUT, ".gitignore")
+    ]
+
+
+def test_an_ignore_file_of_just_the_limit_is_whole(tmp_path: Path) -> None:
+    lay_out(tmp_path, "a.md")
+    (tmp_path / ".ignore").write_bytes(b"x" * (64 * 1024 - 5) + b"\n*.md")
+
+    found = find_documents(tmp_path)
+
+    assert found.documents == {}
+    assert found.cautions() == ()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no named pipes in folders")
@@ -191,11 +209,28 @@ def test_a_huge_folder_is_cut_short_far_from_its_root(
     cut = find_documents(tmp_path)
 
     assert whole.is_complete
+    assert whole.cautions() == ()
     assert not cut.is_complete
+    assert [(one.code, one.details) for one in cut.cautions()] == [
+        (WarningCode.DOCUMENTS_LEFT_OUT, (("documents", 2),))
+    ]
     assert list(cut.documents) == ["a.md", "b/c.md"]
 
 
-def test_a_search_for_documents_ends_when_it_is_stopped(tmp_path: Path) -> None:
-    lay_out(tmp_path, "a.md")
+@pytest.mark.parametrize(
+    "documents",
+    [[f"{n}/a.md" for n in range(400)], [f"{n}.md" for n in range(2000)]],
+    ids=["many folders", "many files"],
+)
+def test_a_search_for_documents_ends_where_it_is_stopped(
+    tmp_path: Path, documents: list[str]
+) -> None:
+    """Neither many folders nor one with many files keeps who waits for the end."""
+    lay_out(tmp_path, *documents)
+    looks = count()
 
-    assert not find_documents(tmp_path, lambda: True).is_complete
+    found = find_documents(tmp_path, lambda: next(looks) >= 2)
+
+    assert not found.is_complete
+    assert len(found.documents) < 2
+    assert next(looks) < 10

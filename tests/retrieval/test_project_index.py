@@ -376,3 +376,19 @@ async def test_ending_does_not_wait_for_a_long_round(indexed: IndexedProject):
             await index.step(after=0)
 
     assert index.progress.done == 0
+
+
+def test_a_refresh_stops_between_documents_without_passages(root: Path, database: Database) -> None:
+    for number in range(20):
+        write(root, f"{number}.md", "")
+    stop, done = Event(), list[int]()
+
+    def report(count: int, _documents: int) -> None:
+        done.append(count)
+        if count == 3:
+            stop.set()
+
+    scope = IndexScope(root=root, now_ms=2 * OLD, open_documents={}, finder=Redactor())
+
+    assert not refresh(database, scope, report, stop)
+    assert done == [0, 1, 2, 3]

@@ -3,7 +3,9 @@
 import os
 from collections.abc import Callable
 from functools import partial
+from itertools import count
 from pathlib import Path
+from threading import Event
 
 import anyio
 import pytest
@@ -12,6 +14,10 @@ from creonowd.clock import SystemClock
 from creonowd.context_files.records import Record
 from creonowd.context_files.store import Store
 from creonowd.redaction import Redactor
+from creonowd.retrieval.catalogue import documents_in
+from creonowd.retrieval.database import Database
+from creonowd.retrieval.project_index import IndexScope, refresh
+from creonowd.sources.chapters import read_story
 from creonowd.storage import journal
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.workspace.chats import Chats
@@ -86,6 +92,61 @@ def test_a_snapshot_of_the_watcher_stays_inside(root: Path, swapped: str) -> Non
     found = set[str]().union(*(each for each in results if isinstance(each, set)))
 
     assert f"{RULES}/deep/inside.md" in found
+    assert not [each for each in found if "outside" in each]
+
+
+@pytest.mark.parametrize("swapped", ["", "chapters"])
+def test_a_search_for_documents_and_its_index_stay_inside(
+    root: Path, quick_path: Path, swapped: str
+) -> None:
+    for place, text in ((root, "inside"), (root.parent / "outside", "outside")):
+        (place / "chapters" / "deep").mkdir(parents=True)
+        for name in (f"chapters/{text}.md", "chapters/deep/b.md"):
+            (place / name).write_text(text, encoding="utf-8")
+    number = count()
+
+    def read() -> set[str]:
+        database = Database(quick_path / f"{next(number)}.sqlite3")
+        database.open()
+        scope = IndexScope(root=root, now_ms=0, open_documents={}, finder=Redactor())
+        try:
+            refresh(database, scope, lambda _done, _all: None, Event())
+            with database.read() as connection:
+                rows = connection.execute("SELECT text FROM passages").fetchall()
+        finally:
+            database.remove()
+        return {text for (text,) in rows} | documents_in(root).keys()
+
+    outside = root.parent / "outside" / swapped
+    results = list(at_every_call(root / swapped, outside, read, (2, None)))
+    found = set[str]().union(*(each for each in results if isinstance(each, set)))
+
+    assert {"inside", "chapters/inside.md"} <= found
+    assert not [each for each in found if "outside" in each]
+
+
+def test_outlines_and_the_story_stay_inside_and_wait_for_no_pipe(root: Path) -> None:
+    for place, text in ((root, "inside"), (root.parent / "outside", "outside")):
+        (place / f"大纲{text}.md").write_text(text, encoding="utf-8")
+        (place / f"{text}.md").write_text(f"# {text}\n{text}", encoding="utf-8")
+
+    (root / "plan.md").write_text("---\nkind: outline\n---\ninside", encoding="utf-8")
+    os.mkfifo(root.parent / "outside" / "plan.md")
+
+    def read() -> set[str]:
+        folder = Tree(SystemClock()).read_outlines_now(root)
+        story = read_story(root)
+        problems = {problem.path for problem in folder.problems}
+        return (
+            {file.path + file.data.decode() for file in folder.files}
+            | problems
+            | {f"{one.path} {one.headings}" for one in (*story.documents, *story.outside)}
+        )
+
+    results = list(at_every_call(root, root.parent / "outside", read))
+    found = set[str]().union(*(each for each in results if isinstance(each, set)))
+
+    assert [each for each in found if "inside" in each]
     assert not [each for each in found if "outside" in each]
 
 

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
+from itertools import count
 from pathlib import Path
 
 import anyio
@@ -15,14 +16,17 @@ from hypothesis import strategies as st
 
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.workspace import watcher as watcher_module
 from creonowd.workspace.creonow_tree import make_tree
 from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import (
+    MAX_FOLDERS,
     ProjectChange,
     Snapshot,
     Watcher,
     changed_paths,
     take_snapshot,
+    unwatched_folders,
 )
 
 STYLE = ".creonow/rules/style.md"
@@ -553,3 +557,55 @@ def test_what_did_not_change_is_no_difference(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_gone_is_an_empty_view(tmp_path: Path) -> None:
     assert take_snapshot(tmp_path / "gone") == {}
+
+
+def test_no_more_folders_are_followed_than_the_system_can_spare(quick_path: Path) -> None:
+    for number in range(MAX_FOLDERS + 50):
+        (quick_path / f"{number}").mkdir()
+
+    snapshot = take_snapshot(quick_path)
+    again = take_snapshot(quick_path, snapshot, frozenset({"", "7"}))
+
+    assert len(snapshot) == len(again) == MAX_FOLDERS
+    assert unwatched_folders(snapshot) == 51
+
+
+def test_folders_that_just_fit_are_all_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher_module, "MAX_FOLDERS", 3)
+    (tmp_path / "a" / "b").mkdir(parents=True)
+
+    snapshot = take_snapshot(tmp_path)
+
+    assert set(snapshot) == {"", "a", "a/b"}
+    assert unwatched_folders(snapshot) == 0
+
+
+async def test_a_project_with_too_many_folders_is_named(
+    watcher: Watcher, project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher_module, "MAX_FOLDERS", 3)
+    listener = Listener()
+
+    await watcher.subscribe(project, "a", listener)
+    (project.root / "near.md").write_text("雪", encoding="utf-8")
+    await listener.names("near.md")
+
+    assert watcher.bounded() == [project.project_id]
+
+
+@pytest.mark.parametrize("spread", ["{}/a.md", "{}.md"], ids=["many folders", "many files"])
+def test_a_look_at_a_huge_project_ends_where_it_is_stopped(quick_path: Path, spread: str) -> None:
+    """A project is forgotten at once, however long it takes to look through."""
+    for number in range(2000):
+        path = quick_path / spread.format(number)
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    looks = count()
+
+    snapshot = take_snapshot(quick_path, is_stopped=lambda: next(looks) >= 3)
+
+    assert len(snapshot) <= 2
+    assert sum(len(state.files) for state in snapshot.values()) <= 2
+    assert next(looks) < 10
