@@ -160,18 +160,22 @@ class Documents:
         found = await self.find_synced(peer, (project.project_id, document_id))
         if found is not None:
             return found.buffer
-        if PLACEHOLDER in document_id:
-            document_id = await to_thread.run_sync(spell_out, project.root, document_id)
         return await to_thread.run_sync(
-            self.files.read, project.root, document_id, abandon_on_cancel=True
+            self._read_file, project, document_id, abandon_on_cancel=True
         )
 
     def read_now(self, project: Project, document_id: str) -> Buffer | DaemonError:
         """Return a document as it is on disk, or what `read` would fail with; blocks its thread."""
         try:
-            return self.files.read(project.root, document_id)
+            return self._read_file(project, document_id)
         except DaemonError as error:
             return error
+
+    def _read_file(self, project: Project, document_id: str) -> Buffer:
+        """Read a document on disk by its name, be that as it is listed: without a secret."""
+        if PLACEHOLDER in document_id:
+            document_id = spell_out(project.root, document_id)
+        return self.files.read(project.root, document_id)
 
     def __len__(self) -> int:
         return sum(len(connection.open) for connection in self._connections.values())

@@ -699,10 +699,16 @@ export interface DiscardRun {
 /**
  * Every text document of a project, sorted by path.
  *
- * A secret in a name is hidden; the document is read by the name as it is listed.
+ * A secret in a name is hidden; the document is read by the name as it is listed. Of a folder that
+ * is too big only the documents nearest to its top are listed, and `complete` is false: then, and
+ * if an ignore file is too long, `notices` says what was left out, and `warnings` the same as
+ * strings.
  */
 export interface DocumentList {
   items: Array<ListedDocument>;
+  complete: boolean;
+  warnings: Array<string>;
+  notices: Array<Notice>;
 }
 
 /**
@@ -2306,8 +2312,10 @@ export type WarningCode =
   | "CONTEXT_RETRIEVED_CHUNK_LIMIT"
   | "CONTEXT_RETRIEVED_STARVED"
   | "CONTEXT_RULES_OVERBUDGET"
+  | "DOCUMENTS_LEFT_OUT"
   | "HISTORY_DAMAGED_LINE"
   | "HISTORY_TORN_LINE"
+  | "IGNORE_FILE_CUT"
   | "IMMEDIATE_UNAVAILABLE"
   | "KG_UNAVAILABLE"
   | "MEMORY_UNAVAILABLE"
