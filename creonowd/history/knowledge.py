@@ -1,11 +1,13 @@
 """Key knowledge: the sentences of a conversation that decide, constrain, explain or give a figure.
 
 A sentence is weighed by the words in it; a later decision about the same thing replaces the
-earlier one. Nothing here is understood: what is kept is quoted.
+earlier one. A round in which the user changes their mind replaces what was said in the round that
+it is about, even where the sentences differ. Nothing here is understood: what is kept is quoted.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from creonowd.history.tool_result import clip, one_line
@@ -14,14 +16,22 @@ from creonowd.tokens.boundaries import sentences
 SHORTEST = 6
 LONGEST = 220
 LONGEST_TEXT = 20_000
+LONGEST_WEIGHED = 400
+LONGEST_TOPIC = 1_500
 MOST_PER_MESSAGE = 12
 MOST_FACTS = 400
-ENOUGH = 1.5
+ENOUGH = 1.0
+STATEMENT = 0.5
+REQUEST = -1.0
+MUCH_SAID = 12
+ENOUGH_FOR_FIGURE = 4
+LINKED = 1.0
+LINKED_SHARE = 0.1
 SAME_THING = 0.45
 SAME_THING_IF_CHANGED = 0.25
 SAME_WORDS = 0.8
 
-_FENCE = re.compile(r"^[ \t]*(?:```|~~~).*?^[ \t]*(?:```|~~~)[ \t]*$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(r"[ \t]*(?:```|~~~)")
 _BULLET = re.compile(r"^[ \t]*(?:[-*•>]|\d{1,3}[.)、]|#{1,6})[ \t]+")
 _DECISION = re.compile(
     r"\b(?:must(?:n['’]t)?|shall|should(?:n['’]t)?|never|always|do not|don['’]t|cannot|can['’]t"
@@ -33,9 +43,12 @@ _DECISION = re.compile(
     re.IGNORECASE,
 )
 _CHANGE = re.compile(
-    r"\b(?:instead(?: of)?|rather than|no longer|change[ds]? (?:it )?(?:to|from)|switch(?:ed)? to|replaced? (?:by|with)"
-    r"|actually|scrap that|forget (?:that|what)|on second thought|not .{1,30}? but|was wrong|correction|renamed?|moved? to)\b"
-    r"|改为|改成|改用|改到|换成|换为|而不是|不再|推翻|作废|更正|收回|其实|重新定|改名",
+    r"\b(?:instead(?: of)?|rather than|change[ds]? (?:it )?(?:to|from)|switch(?:ed)? to|replaced? (?:by|with)"
+    r"|scrap that|forget (?:that|what)|on second thought|not .{1,30}? but|was wrong|correction|renamed?|moved? to"
+    r"|chang(?:e|ed|ing) (?:my|our) minds?|after all|from now on|make (?:it|that|them)"
+    r"|too (?:low|high|short|long|big|small|many|few|slow|fast|much|little|obvious|late|early))\b"
+    r"|\A(?:actually|in fact)\b|\A其实|改为|改成|改用|改到|改回|换成|换为|换人|而不是|推翻|作废|更正|收回|重新[定想]|改名"
+    r"|改主意|改变主意|想了一夜|想了想|还是.{1,12}吧|太[长短高低多少大小快慢早晚]了?|太(?:明显|复杂|简单)",
     re.IGNORECASE,
 )
 _CAUSE = re.compile(
@@ -58,15 +71,33 @@ _FIGURE = re.compile(
 )
 _CODE = re.compile(
     r"`[^`\n]{1,80}`|\b[a-z]+_[a-z0-9_]+\b|\b[a-z]+[A-Z]\w+\b|\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b"
-    r"|\b[\w.-]+/[\w./-]+\b|(?<!\w)--?[a-z][\w-]+|\b\w+\(\)|\bhttps?://\S+|\b\w+\.(?:py|ts|js|md|json|toml|yaml|sql|rs|go)\b"
+    r"|\b[\w.-]+/[\w./-]+\b|(?<!\w)--?[a-z][\w-]+|\b\w+\(\)|\b\w+\.(?:py|ts|js|md|json|toml|yaml|sql|rs|go)\b"
 )
+_ADDRESS = re.compile(r"\bhttps?://\S+")
 _NAME = re.compile(
     r"[「『《“\"][^」』》”\"\n]{1,30}[」』》”\"]|(?<=[a-z,] )[A-Z][a-z]{2,}(?: [A-Z][a-z]+)?"
+)
+_OFFER = re.compile(
+    r"\b(?:anything else|if you (?:like|want|wish)|(?:shall|should) I (?:go on|continue|proceed)|let me know|want me to)\b"
+    r"|还有别的|要的话|需要的话|要不要(?:继续|接着)|要(?:继续|接着)",
+    re.IGNORECASE,
+)
+_LOG_LINE = re.compile(
+    r"\[?\d{4}-\d\d-\d\d[T ]\d\d:|\[?\d\d:\d\d:\d\d|(?:INFO|DEBUG|WARN(?:ING)?)\b"
 )
 _QUESTION = re.compile(r"[?？]\s*[」』”\"']?\s*\Z|(?:吗|呢)[。.]?\s*\Z")
 _SMALL_TALK = re.compile(
     r"(?:sure|ok(?:ay)?|thanks?|thank you|great|got it|done|will do|sounds good|of course|no problem|perfect|nice|alright"
-    r"|好的|好|收到|明白|没问题|谢谢|辛苦|可以|行|嗯|当然)[\s,.!，。！~]*\Z",
+    r"|hi|hello|hey|good (?:morning|evening)|welcome|you['’]re welcome|enjoy|hm+|one second"
+    r"|好的|好|收到|明白|没问题|谢谢|辛苦|可以|行|嗯|当然|你好|您好|不客气|不急)[\s,.!，。！~]*\Z",
+    re.IGNORECASE,
+)
+_REQUEST = re.compile(
+    r"\A(?:(?:please|now|then|and|ok(?:ay)?|hi|also|can you|could you|would you|will you)[ ,]+){0,3}"
+    r"(?:rename|format|run|show|read|look|find|search|count|fix|add|try|give|check|open|list|explain|tell me|go on|continue"
+    r"|bump|smooth|compare|review|write down|draft)\b"
+    r"|\A(?:请|帮我|麻烦|再|先)*(?:看看|看一下|看一看|跑|数一下|数数|查|整理|格式化|念|列|写一下|试|打开|继续|接着)"
+    r"|一下[。.]?\Z|\A把.{1,40}(?:看看|顺一顺)",
     re.IGNORECASE,
 )
 _INTENTION = re.compile(
@@ -74,157 +105,130 @@ _INTENTION = re.compile(
     r"|to ?do|left to do|after that|tomorrow)\b|接下来|下一步|然后|随后|还要|还需|待办|剩下|下一章|之后再|明天",
     re.IGNORECASE,
 )
+_ENDS_IN_QUOTATION = re.compile(r"(?<![。！？!?…])[」』]+\s*\Z")
 _NUMERAL = re.compile(r"\d[\d,.]*|[一二三四五六七八九十百千万两]+")
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_']+|[\u3400-\u9fff]+")
 _COMMON = frozenset(
-    [
-        "the",
-        "a",
-        "an",
-        "and",
-        "or",
-        "but",
-        "of",
-        "to",
-        "in",
-        "on",
-        "at",
-        "for",
-        "with",
-        "by",
-        "from",
-        "as",
-        "is",
-        "are",
-        "was",
-        "were",
-        "be",
-        "been",
-        "it",
-        "its",
-        "this",
-        "that",
-        "these",
-        "those",
-        "we",
-        "you",
-        "i",
-        "they",
-        "he",
-        "she",
-        "will",
-        "would",
-        "should",
-        "must",
-        "shall",
-        "can",
-        "could",
-        "may",
-        "might",
-        "not",
-        "no",
-        "do",
-        "does",
-        "did",
-        "so",
-        "if",
-        "then",
-        "than",
-        "use",
-        "uses",
-        "used",
-        "using",
-        "also",
-        "just",
-        "only",
-        "when",
-        "what",
-        "which",
-        "who",
-        "how",
-        "there",
-        "here",
-        "have",
-        "has",
-        "had",
-        "our",
-        "your",
-        "their",
-        "into",
-        "out",
-        "up",
-        "all",
-        "any",
-        "each",
-        "every",
-        "more",
-        "most",
-        "some",
-        "such",
-        "very",
-        "per",
-        "via",
-        "let",
-        "lets",
-        "don't",
-        "won't",
-        "instead",
-        "rather",
-        "always",
-        "never",
-    ]
+    re.findall(
+        r"\S+",
+        """
+        the a an and or but of to in on at for with by from as is are was were be been it its
+        this that these those we you i they he she will would should must shall can could may
+        might not no do does did so if then than use uses used using also just only when what
+        which who how there here have has had our your their into out up all any each every more
+        most some such very per via let lets don't won't instead rather always never i'll i'm
+        i've i'd we'll we're we've it's that's there's one now please about after before because
+        make made get got still well like too much many can't doesn't isn't didn't okay yes him
+        her his them my me us
+        """,
+    )
 )
 
 
 class Fact(NamedTuple):
-    """A sentence worth keeping: how much, in which round, and what it is about."""
+    """A sentence worth keeping: how much, in which round, and what it is about.
+
+    `changes` says that the sentence itself corrects something, `corrects` that its round does.
+    `topic` is what its round is about, with numbers.
+    """
 
     text: str
     weight: float
     round: int
     terms: frozenset[str]
     changes: bool = False
+    corrects: bool = False
+    topic: frozenset[str] = frozenset()
 
 
 def facts_in(text: str, round_index: int, *, by_user: bool) -> list[Fact]:
     """Return the sentences of a message that are worth keeping, in their order."""
     found: list[Fact] = []
+    logged = False
     for sentence in _sentences(text[:LONGEST_TEXT]):
         weight = weigh(sentence, by_user=by_user)
+        if weight >= ENOUGH and _LOG_LINE.match(sentence):
+            # One line of a log says what kind it is; the others are in the archive.
+            weight, logged = (0.0 if logged else weight), True
         if weight >= ENOUGH:
             shown = clip(sentence, LONGEST)
-            changes = _CHANGE.search(sentence) is not None
+            changes = _CHANGE.search(sentence[:LONGEST_WEIGHED]) is not None
             found.append(Fact(shown, weight, round_index, terms_of(shown), changes))
     best = sorted(found, key=lambda fact: -fact.weight)[:MOST_PER_MESSAGE]
     return [fact for fact in found if fact in best]
 
 
+def facts_of_round(request: str, replies: Sequence[str], round_index: int) -> tuple[Fact, ...]:
+    """Return the facts of a round, with what the round is about and whether it corrects."""
+    found = facts_in(request, round_index, by_user=True)
+    for reply in replies:
+        found += facts_in(reply, round_index, by_user=False)
+    if not found:
+        return ()
+    topic = topic_of(" ".join(text[:LONGEST_TOPIC] for text in (request, *replies)))
+    corrects = changes_course(request)
+    return tuple(fact._replace(topic=topic, corrects=corrects) for fact in found)
+
+
 def weigh(sentence: str, *, by_user: bool) -> float:
-    """Weigh one sentence; `ENOUGH` is worth keeping."""
+    """Weigh one sentence; `ENOUGH` is worth keeping.
+
+    What a user states counts without any of these words: people, places and rules of a story are
+    simply told. What a user asks to be done now is not worth as much.
+    """
     if len(sentence) < SHORTEST or _SMALL_TALK.match(sentence) or _QUESTION.search(sentence):
         return 0.0
-    weight = 2.0 if _DECISION.search(sentence) else 0.0
-    weight += 2.0 if _CHANGE.search(sentence) else 0.0
-    weight += 2.0 if _CAUSE.search(sentence) else 0.0
-    weight += 1.0 if _FAILURE.search(sentence) else 0.0
-    weight += 1.0 if _FIGURE.search(sentence) else 0.0
-    weight += 0.75 if _CODE.search(sentence) else 0.0
-    weight += 0.75 if _NAME.search(sentence) else 0.0
-    if weight and by_user:
-        weight += 0.75
+    head = _ADDRESS.sub(" ", sentence[:LONGEST_WEIGHED])
+    if _LOG_LINE.match(head):
+        return ENOUGH if _FAILURE.search(head) else 0.0
+    weight = 2.0 if _DECISION.search(head) else 0.0
+    weight += 2.0 if _CHANGE.search(head) else 0.0
+    weight += 2.0 if _CAUSE.search(head) else 0.0
+    weight += 1.0 if _FAILURE.search(head) else 0.0
+    terms = len(terms_of(head))
+    if _FIGURE.search(head):
+        weight += 1.0 if terms >= ENOUGH_FOR_FIGURE else 0.5
+    weight += 0.75 if _CODE.search(head) else 0.0
+    weight += 0.75 if _NAME.search(head) else 0.0
+    weight += min(1.0, terms / MUCH_SAID)
+    if by_user:
+        weight += REQUEST if _REQUEST.search(head) else STATEMENT
     return weight
 
 
 def merge_facts(before: Sequence[Fact], new: Iterable[Fact]) -> tuple[Fact, ...]:
     """Add facts; each replaces earlier ones that it repeats or corrects. The lightest leave."""
     facts = list(before)
+    corrected = -1
     for fact in new:
+        if fact.corrects and fact.round != corrected:
+            corrected = fact.round
+            facts = _without_corrected(facts, fact)
         facts = [known for known in facts if not _replaces(fact, known)]
         facts.append(fact)
     if len(facts) > MOST_FACTS:
         kept = set(sorted(facts, key=_rank)[:MOST_FACTS])
         facts = [fact for fact in facts if fact in kept]
     return tuple(facts)
+
+
+def _without_corrected(facts: Sequence[Fact], correction: Fact) -> list[Fact]:
+    """Drop the facts of the round that a correction is about.
+
+    It is the one with which the correction shares most words that few other rounds have.
+    """
+    topics = {fact.round: fact.topic for fact in facts if fact.round < correction.round}
+    frequency = Counter(term for topic in topics.values() for term in topic)
+    shared = {index: topic & correction.topic for index, topic in topics.items()}
+    links = {
+        index: sum(1 / frequency[term] for term in terms)
+        for index, terms in shared.items()
+        if len(terms) >= LINKED_SHARE * len(topics[index])
+    }
+    closest = max(links, key=lambda index: (links[index], index), default=-1)
+    if links.get(closest, 0) < LINKED:
+        return list(facts)
+    return [fact for fact in facts if fact.round != closest]
 
 
 def best_facts(facts: Sequence[Fact], most: int) -> list[str]:
@@ -235,20 +239,36 @@ def best_facts(facts: Sequence[Fact], most: int) -> list[str]:
 
 def intention_in(text: str) -> str:
     """Return the last sentence that says what comes next; nothing if none does."""
-    stated = [s for s in _sentences(text[-LONGEST_TEXT:]) if _INTENTION.search(s)]
+    said = _sentences(text[-LONGEST_TEXT:])
+    stated = [s for s in said if _INTENTION.search(s) and not _OFFER.search(s)]
     return clip(stated[-1], LONGEST) if stated else ""
 
 
 def question_in(text: str) -> str:
     """Return the question that a text ends with; nothing if it ends otherwise."""
     said = list(_sentences(text[-LONGEST_TEXT:]))
-    asked = [s for s in said[-2:] if _QUESTION.search(s)]
+    asked = [s for s in said[-2:] if _QUESTION.search(s) and not _OFFER.search(s)]
     return clip(asked[-1], LONGEST) if asked else ""
 
 
 def changes_course(text: str) -> bool:
-    """Return whether a request changes what was asked for before."""
-    return _CHANGE.search(text[:600]) is not None
+    """Return whether a request changes what was said before."""
+    return any(
+        _CHANGE.search(sentence)
+        for sentence in _sentences(text[:LONGEST_TOPIC])
+        if not _REQUEST.search(sentence) and not _QUESTION.search(sentence)
+    )
+
+
+def opening_of(text: str, most: int) -> str:
+    """Return the first sentences of a text, without a greeting, in so many characters."""
+    said = ""
+    for sentence in _sentences(text[: 4 * most]):
+        if said and len(said) + len(sentence) >= most:
+            break
+        if not _SMALL_TALK.match(sentence):
+            said = f"{said} {sentence}" if said else sentence
+    return one_line(said or text[: 4 * most], most)
 
 
 def terms_of(text: str) -> frozenset[str]:
@@ -257,9 +277,18 @@ def terms_of(text: str) -> frozenset[str]:
     What it says about that, numbers and words such as "must", is left out: two statements about
     one thing have the same terms.
     """
+    return _words(_NUMERAL.sub(" ", _CHANGE.sub(" ", _DECISION.sub(" ", text))))
+
+
+def topic_of(text: str) -> frozenset[str]:
+    """Return what a round is about: its words and its numbers."""
+    numbers = (each for each in _NUMERAL.findall(text) if each.isascii() or len(each) > 1)
+    return _words(_CHANGE.sub(" ", text)) | frozenset(numbers)
+
+
+def _words(text: str) -> frozenset[str]:
     terms: set[str] = set()
-    about = _NUMERAL.sub(" ", _CHANGE.sub(" ", _DECISION.sub(" ", text)))
-    for word in _WORD.findall(about.lower()):
+    for word in _WORD.findall(text.lower()):
         if word[0] >= "\u3400":
             terms.update(word[at : at + 2] for at in range(max(1, len(word) - 1)))
         elif word not in _COMMON and len(word) > 2:
@@ -284,17 +313,36 @@ def _replaces(new: Fact, known: Fact) -> bool:
         return new.text == known.text
     alike = shared / min(len(new.terms), len(known.terms))
     together = shared / len(new.terms | known.terms)
-    if together >= SAME_WORDS:
-        return True
+    if together >= SAME_WORDS or new.round == known.round:
+        return together >= SAME_WORDS
     return together >= (SAME_THING_IF_CHANGED if new.changes else SAME_THING) and alike >= 0.5
 
 
-def _sentences(text: str) -> Iterable[str]:
+def _sentences(text: str) -> Iterator[str]:
     """Walk the sentences of a text, line by line, without code blocks and bullets."""
-    for line in _FENCE.sub("\n", text).splitlines():
+    for line in _outside_fences(text.splitlines()):
         flat = one_line(_BULLET.sub("", line), LONGEST_TEXT)
-        start = 0
-        for end in (*sentences(flat, 0, len(flat)), len(flat)):
-            if sentence := flat[start:end].strip().strip("*"):
-                yield sentence
-            start = end
+        for sentence in whole_sentences(flat):
+            if stripped := sentence.strip().strip("*"):
+                yield stripped
+
+
+def whole_sentences(text: str) -> Iterator[str]:
+    """Walk the sentences of one line; a quotation within a sentence does not end it."""
+    start = 0
+    for end in (*sentences(text, 0, len(text)), len(text)):
+        if end < len(text) and _ENDS_IN_QUOTATION.search(text[max(start, end - 8) : end]):
+            continue
+        if start < end:
+            yield text[start:end]
+        start = end
+
+
+def _outside_fences(lines: Sequence[str]) -> Iterator[str]:
+    """Walk the lines that stand in no code block; a fence that is never closed is none."""
+    fences = [number for number, line in enumerate(lines) if _FENCE.match(line)]
+    start = 0
+    for first, last in zip(fences[::2], fences[1::2], strict=False):
+        yield from lines[start:first]
+        start = last + 1
+    yield from lines[start:]

@@ -16,10 +16,12 @@ from creonowd.history.knowledge import (
     Fact,
     best_facts,
     changes_course,
-    facts_in,
+    facts_of_round,
     intention_in,
     merge_facts,
+    opening_of,
     question_in,
+    whole_sentences,
 )
 from creonowd.history.observation import as_fields, parse_json
 from creonowd.history.rounds import NO_RESULT, Message, Round, Speaker, ToolCall
@@ -34,7 +36,6 @@ from creonowd.history.tool_result import (
 from creonowd.history.tool_summary import headline_of, ref_in
 from creonowd.model import Model
 from creonowd.redaction import Redactor
-from creonowd.tokens.boundaries import sentences
 
 HEADING = "[History Summary]"
 NOTHING = "none"
@@ -50,10 +51,12 @@ LABELS = {
 }
 LONGEST_FIELD = 16_000
 LONGEST_SENTENCE = 160
+LONGEST_REQUEST = 240
 ACTIONS = 6
 LINKS = 8
 FEW_FACTS = 3
 RECENT = 20
+RECENT_INTENTION = 5
 MOST_FILES = 100
 
 _FIELD = re.compile(
@@ -116,6 +119,29 @@ def to_one_sentence(summary: HistorySummary) -> HistorySummary:
     return HistorySummary(**{name: _first_sentence(fields[name]) for name in LABELS})
 
 
+def with_items(summary: HistorySummary, most: int) -> HistorySummary:
+    """Keep so many items of each line that lists some; the newest stand first."""
+
+    def first(text: str, separator: str) -> str:
+        return separator.join(text.split(separator)[:most])
+
+    return replace(
+        summary,
+        files=first(summary.files, ", "),
+        knowledge=first(summary.knowledge, "; "),
+        recent_actions=first(summary.recent_actions, "; "),
+    )
+
+
+def item_count(summary: HistorySummary) -> int:
+    """Return how many items the longest list of a summary has."""
+    lists = (
+        summary.files.split(", "),
+        *(t.split("; ") for t in (summary.knowledge, summary.recent_actions)),
+    )
+    return max(map(len, lists))
+
+
 def go_on_from(before: HistorySummary, later: HistorySummary) -> HistorySummary:
     """Add the summary of later rounds to that of the rounds before them."""
 
@@ -140,8 +166,7 @@ def redact_summary(summary: HistorySummary, redactor: Redactor) -> HistorySummar
 
 def _first_sentence(text: str) -> str:
     text = text.split("; ", maxsplit=1)[0]
-    end = next(iter(sentences(text, 0, len(text))), len(text))
-    sentence = text[:end].strip() or text
+    sentence = next(whole_sentences(text), "").strip() or text
     if len(sentence) <= LONGEST_SENTENCE:
         return sentence
     head = sentence[:LONGEST_SENTENCE]
@@ -243,12 +268,18 @@ def _material(rounds: Sequence[Round]) -> SummaryMaterial:
         links=tuple(dict.fromkeys(links))[-LINKS:],
         facts=merge_facts(before.facts, (fact for each in new for fact in each.facts)),
         todo=next((each.todo for each in reversed(new) if each.todo), before.todo),
-        intention=new[-1].intention,
+        intention=_last_intention((*before.recent, *new)),
         recent=(*before.recent, *new)[-RECENT:],
     )
     if begins:
         rounds[-1].remember(SummaryMaterial, material)
     return material
+
+
+def _last_intention(rounds: Sequence[Digest]) -> str:
+    """Return what was last said to come next, unless that was long ago."""
+    stated = [each.intention for each in rounds[-RECENT_INTENTION:] if each.intention]
+    return stated[-1] if stated else ""
 
 
 def _merge_files(before: dict[str, str], new: Iterable[Digest]) -> dict[str, str]:
@@ -277,17 +308,13 @@ def _digest(one: Round) -> Digest:
     results = [m.content for m in one.view if m.role is Speaker.TOOL]
     failed = bool(results) and _FAILED.match(results[-1]) is not None
     return Digest(
-        request=_sentence(one.request),
+        request=opening_of(one.request, LONGEST_REQUEST),
         answer=_sentence(answers[-1]) if answers else "",
         files=tuple(_files_of(one.messages)),
         links=tuple(dict.fromkeys(_URL.findall(words))),
         actions=tuple(_actions(one)),
         waiting=_waiting(one),
-        facts=tuple(
-            fact
-            for m in spoken
-            for fact in facts_in(m.content, one.index, by_user=m.role is Speaker.USER)
-        ),
+        facts=facts_of_round(one.request, answers, one.index),
         intention=intention_in(answers[-1]) if answers else "",
         question=question_in(answers[-1]) if answers else "",
         failure=one_line(headline_of(results[-1]), LONGEST_SENTENCE) if failed else "",
@@ -299,7 +326,7 @@ def _digest(one: Round) -> Digest:
 def _goal(material: SummaryMaterial) -> str:
     if not material.first:
         return NOTHING
-    stated = dict.fromkeys([material.first, material.changed, material.latest])
+    stated = dict.fromkeys([material.first, material.changed])
     return " Now: ".join(text for text in stated if text)
 
 
@@ -368,6 +395,4 @@ def _arguments(call: ToolCall) -> dict[str, Any]:
 
 def _sentence(text: str) -> str:
     """Return the first sentence of a text, on one line."""
-    flat = one_line(text, 600)
-    end = next(iter(sentences(flat, 0, len(flat))), len(flat))
-    return one_line(flat[:end], 160)
+    return one_line(next(whole_sentences(one_line(text, 600)), ""), LONGEST_SENTENCE)

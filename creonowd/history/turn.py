@@ -32,8 +32,10 @@ from creonowd.history.summary import (
     extractive_summary,
     fact_count,
     go_on_from,
+    item_count,
     render_summary,
     to_one_sentence,
+    with_items,
 )
 from creonowd.history.tool_result import TodoItem, summarise_todo
 from creonowd.history.tool_summary import ref_in
@@ -330,8 +332,8 @@ def _summary(
 ) -> HistorySummary:
     """Return the summary of the first rounds within the room that it may take.
 
-    An extractive one names as many facts as fit; a written one that is too long is shortened to
-    one sentence per line.
+    It names as many facts as fit. A written one without lists that could be shortened has one
+    sentence per line if it is too long.
     """
     room = _summary_room(history.rounds[:covers], policy, tools)
     written = [n for n, stored in history.summaries.items() if n <= covers and stored.by_model]
@@ -340,8 +342,7 @@ def _summary(
         summary = history.summaries[last].summary
         if last < covers:
             summary = go_on_from(summary, extractive_summary(history.rounds[last:covers]))
-        too_long = tools.count(render_summary(summary)) > room
-        return to_one_sentence(summary) if too_long else summary
+        return _written_in_room(summary, room, tools)
     rounds = history.rounds[:covers]
     key = (tools.tokenizer.id, "facts", room)
     most = rounds[-1].recall(key)
@@ -349,6 +350,16 @@ def _summary(
         most = _facts_that_fit(rounds, room, tools)
         rounds[-1].remember(key, most)
     return extractive_summary(rounds, most)
+
+
+def _written_in_room(summary: HistorySummary, room: int, tools: TextTools) -> HistorySummary:
+    """Shorten the lists of a written summary until it fits; as a last resort all of its lines."""
+
+    def is_too_long(most: int) -> bool:
+        return tools.count(render_summary(with_items(summary, most))) > room
+
+    most = bisect_left(range(item_count(summary) + 1), x=True, lo=1, key=is_too_long) - 1
+    return with_items(summary, most) if most else to_one_sentence(summary)
 
 
 def _summary_room(rounds: Sequence[Round], policy: SummaryPolicy, tools: TextTools) -> int:

@@ -9,8 +9,10 @@ from creonowd.history.knowledge import (
     Fact,
     best_facts,
     facts_in,
+    facts_of_round,
     intention_in,
     merge_facts,
+    opening_of,
     question_in,
     terms_of,
 )
@@ -96,3 +98,108 @@ def test_any_text_gives_bounded_facts_that_are_quotes(said: list[str]) -> None:
 
     assert len(facts) <= MOST_FACTS
     assert len(best_facts(facts, 3)) <= 3
+
+
+def after_rounds(*rounds: tuple[str, str]) -> list[str]:
+    """Return what is kept after rounds of a request and a reply."""
+    facts: tuple[Fact, ...] = ()
+    for number, (request, reply) in enumerate(rounds):
+        facts = merge_facts(facts, facts_of_round(request, [reply], number))
+    return best_facts(facts, MOST_FACTS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "gone", "kept"),
+    [
+        (
+            ("The thief is the gardener, Mr Dale.", "He has a key to the shed."),
+            ("I changed my mind about the thief. It should be the cook.", "Mr Dale is innocent."),
+            "The thief is the gardener, Mr Dale.",
+            "It should be the cook.",
+        ),
+        (
+            ("Sessions last for 30 days.", "30 days, in `session_days`."),
+            ("Security says 30 days is too long for sessions. 12 hours.", "Done."),
+            "Sessions last for 30 days.",
+            "Security says 30 days is too long for sessions.",
+        ),
+        (
+            ("老周在第十二章被捕，然后死在狱里。", "好，老周死于狱中。"),
+            ("老周的事我改主意了，被捕以后放出来，右眼瞎了。", "好的。"),
+            "老周在第十二章被捕，然后死在狱里。",
+            "老周的事我改主意了，被捕以后放出来，右眼瞎了。",
+        ),
+    ],
+)
+def test_a_change_of_mind_replaces_the_round_that_it_is_about(
+    old: tuple[str, str], new: tuple[str, str], gone: str, kept: str
+) -> None:
+    other = ("The lamp must hang in the hall.", "It hangs there.")
+
+    left = after_rounds(other, old, new)
+
+    assert gone in after_rounds(other, old)
+    assert gone not in left
+    assert kept in left
+    assert other[0] in left
+
+
+def test_a_change_of_mind_leaves_rounds_that_share_a_word_in_passing() -> None:
+    told = (
+        "The house in Falmouth has nine rooms, a cellar full of brandy and a cat called Moss.",
+        "The cellar floods each spring because the drain under the garden wall is blocked.",
+    )
+
+    left = after_rounds(told, ("I changed my mind: the dog is black. Moss fears it.", "Fine."))
+
+    assert told[0] in left
+    assert told[1] in left
+
+
+def test_an_echo_in_the_same_round_does_not_replace_what_the_user_said() -> None:
+    said = "Make it 600 per minute on the Pro plan, the free plan stays at 60."
+
+    assert said in after_rounds((said, "So Pro 600 and free 60 instead of one number for all."))
+
+
+def test_what_a_user_states_is_kept_and_a_mere_request_is_not() -> None:
+    stated = "The detective is a retired surgeon who never drinks tea."
+
+    assert texts(stated, "please format the list", "跑一下检查") == [stated]
+
+
+def test_a_quotation_within_a_sentence_does_not_end_it() -> None:
+    assert texts("对话不用「道」，一律用「说」。") == ["对话不用「道」，一律用「说」。"]
+    assert texts("他必须说：「走吧。」然后必须离开渡口。") == [
+        "他必须说：「走吧。」",
+        "然后必须离开渡口。",
+    ]
+
+
+def test_one_failing_line_of_a_log_is_kept() -> None:
+    log = "\n".join(f"2026-02-03T10:00:{n:02d}Z ERROR pool: timeout {n}" for n in range(50))
+
+    assert texts(f"{log}\nThe pool must be larger.") == [
+        "The pool must be larger.",
+        "2026-02-03T10:00:00Z ERROR pool: timeout 0",
+    ]
+
+
+def test_a_fence_that_is_never_closed_hides_nothing() -> None:
+    assert texts("```\nThe port must be 8080.") == ["The port must be 8080."]
+
+
+def test_the_opening_of_a_request_leaves_out_the_greeting_and_is_bounded() -> None:
+    assert opening_of("Hi! We need a limiter. It must be fast.", 30) == "We need a limiter."
+    assert opening_of("Thanks!", 30) == "Thanks!"
+    assert len(opening_of("x" * 5_000, 240)) <= 240
+
+
+@pytest.mark.parametrize(
+    "piece",
+    ["a", "7", "([{", "a.", "a-", "a/", "```x\n", "「」", "以", "not ", "1,", "👩‍👩‍👧", "e\u0301"],
+)
+def test_hostile_texts_give_few_facts(piece: str) -> None:
+    text = piece * (60_000 // len(piece))
+
+    assert len(facts_of_round(text, [text], 0)) <= 4

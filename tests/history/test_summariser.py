@@ -109,4 +109,4 @@ def test_a_long_conversation_is_extracted_step_by_step_as_all_at_once() -> None:
         for covers in (3, 11, 12, 40)
     ]
     assert stepwise == anew
-    assert stepwise[-1].overall_goal == "Do 0. Now: Do 39."
+    assert stepwise[-1].overall_goal == "Do 0. Then rest."

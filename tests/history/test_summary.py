@@ -10,6 +10,7 @@ from creonowd.history.summary import (
     read_summary,
     render_summary,
     to_one_sentence,
+    with_items,
 )
 
 REF = "ctx_" + "a" * 20
@@ -38,7 +39,7 @@ def test_the_extract_fills_all_six_fields_from_the_rounds() -> None:
 
     assert render_summary(summary).split("\n") == [
         "[History Summary]",
-        "- Overall Goal: Write the first chapter. Now: 改成第一人称。",
+        "- Overall Goal: Write the first chapter. Keep it dark. Now: 改成第一人称。",
         "- Current Plan & Progress: 2 rounds done; the last with: Chapter one stands.",
         "- Environment / Files: a.md (changed)",
         "- Key Knowledge / Insights: 改成第一人称。; Chapter one stands.; https://a.example/x",
@@ -75,3 +76,49 @@ def test_lines_shorten_to_one_sentence() -> None:
     assert to_one_sentence(long) == HistorySummary(**dict.fromkeys(LABELS, "One thing."))
     assert len(to_one_sentence(files).files) <= 165
     assert to_one_sentence(to_one_sentence(files)) == to_one_sentence(files)
+
+
+def test_a_list_is_shortened_from_its_end_where_the_oldest_stands() -> None:
+    summary = HistorySummary(files="c.md (read), b.md (read)", knowledge="new. Yes.; older.; old.")
+
+    assert with_items(summary, 2).knowledge == "new. Yes.; older."
+    assert with_items(summary, 1).files == "c.md (read)"
+    assert with_items(summary, 9) == summary
+
+
+def test_the_goal_is_the_first_request_and_the_latest_that_changed_it() -> None:
+    said = ["Hi! Write a novel about a lighthouse.", "Make it a play instead.", "Fix the typo."]
+    messages = [Message(role=Speaker.USER, content=text) for text in said]
+
+    summary = extractive_summary(group_rounds((), messages))
+
+    assert summary.overall_goal == (
+        "Write a novel about a lighthouse. Now: Make it a play instead."
+    )
+
+
+def test_the_plan_names_the_last_intention_until_it_is_long_ago() -> None:
+    told = [
+        Message(role=Speaker.USER, content="Go."),
+        Message(role=Speaker.ASSISTANT, content="Done. Next I will draft chapter 8."),
+    ]
+    idle = [
+        Message(role=Speaker.USER, content="Thanks."),
+        Message(role=Speaker.ASSISTANT, content="Fine. I'll go on if you like."),
+    ]
+
+    soon = extractive_summary(group_rounds((), [*told, *idle]))
+    late = extractive_summary(group_rounds((), [*told, *idle * 6]))
+
+    assert soon.plan_and_progress.endswith("next: Next I will draft chapter 8.")
+    assert "next:" not in late.plan_and_progress
+
+
+def test_an_offer_to_go_on_is_no_open_question() -> None:
+    def left_off(answer: str) -> str:
+        asked = Message(role=Speaker.USER, content="Rename it.")
+        said = Message(role=Speaker.ASSISTANT, content=answer)
+        return extractive_summary(group_rounds((), [asked, said])).left_off
+
+    assert left_off("Renamed. Anything else?") == "Rename it. → Renamed."
+    assert left_off("Renamed. Per user or per key?") == "asked: Per user or per key?"
