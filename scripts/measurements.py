@@ -12,7 +12,7 @@ BENCHMARKS = {
     "attack": "floods and other attacks: withstood, memory, an owner's worst ping; [KIND …]",
     "faults": "kills during every kind of write, and every other fault; [KILLS] [SEED]",
     "files": "context files beside ripgrep, `re` and plain reads; [--quick]",
-    "history": "a turn of a long conversation as the conversation grows",
+    "history": "a long conversation: the cost of a turn, and facts still there; [cost] [recall]",
     "install": "start, memory and disk size of an installed wheel",
     "load": "mixed traffic of 1, 8, 64 and 500 clients; [--seconds N] [--clients 1,8]",
     "peers": "packing beside prompt-tsx, LangChain and LlamaIndex; [--quick]",
