@@ -163,11 +163,10 @@ async def test_the_window_of_a_real_model_is_accepted_and_the_total_clamped(
 
 @pytest.mark.requirement("CE-062")
 async def test_a_damaged_budget_is_reported_with_the_budget_and_by_health(
-    client: Client, project: dict[str, str], tmp_path: Path
+    client: Client, project: dict[str, str], server_data: Path, tmp_path: Path
 ) -> None:
-    (folder,) = tmp_path.glob("user data*")
-    (folder / "budgets").mkdir()
-    (folder / "budgets" / f"{project['projectId']}.json").write_bytes(b"half a fi")
+    (server_data / "budgets").mkdir()
+    (server_data / "budgets" / f"{project['projectId']}.json").write_bytes(b"half a fi")
 
     profile = await client.call(GET, project)
     health = await client.call("app:health")
@@ -178,6 +177,7 @@ async def test_a_damaged_budget_is_reported_with_the_budget_and_by_health(
     assert chinese["degraded"][0]["remedy"] == "现用默认预算；请重新设置。"
     assert profile["warnings"][0].startswith("CONTEXT_BUDGET_FALLBACK: ")
     assert [part["part"] for part in health["degraded"]] == ["budgets"]
+    assert str(server_data) not in str((profile, health))
     assert str(tmp_path) not in str((profile, health))
 
 

@@ -161,7 +161,7 @@ export const SAMPLES = [
 
   sample("ai:skill:run", (story) => ({ ...atCursor(story), ...oneRun(story) }), ({ output }) => output.includes("林远")),
   sample("ai:skill:cancel", { runId: "run_none" }, ({ canceled }) => !canceled),
-  sample("ai:run:list", inProject, ({ runs }) => runs.length === 1 && runs[0].status === "pending"),
+  sample("ai:run:list", inProject, ({ runs }) => runs.length === 1 && runs[0]?.status === "pending"),
   sample("ai:run:accept", oneRun, ({ run }) => run.status === "accepted"),
   sample("ai:run:discard", oneRun, ({ run }) => run.status === "discarded"),
   sample("ai:config:get", {}, ({ provider }) => provider === "fake"),
