@@ -408,6 +408,10 @@ class WarningCode(StrEnum):
     STORY_UNAVAILABLE = "STORY_UNAVAILABLE"
     STORY_PLACE_UNCLEAR = "STORY_PLACE_UNCLEAR"
     CHARACTER_NAME_AMBIGUOUS = "CHARACTER_NAME_AMBIGUOUS"
+    SYNOPSIS_UNAVAILABLE = "SYNOPSIS_UNAVAILABLE"
+    SUMMARY_STALE = "SUMMARY_STALE"
+    THREADS_UNAVAILABLE = "THREADS_UNAVAILABLE"
+    CONTEXT_THREAD_LIMIT = "CONTEXT_THREAD_LIMIT"
 
 
 WARNINGS: dict[WarningCode, Wording] = {
@@ -526,6 +530,20 @@ WARNINGS: dict[WarningCode, Wording] = {
     WarningCode.CHARACTER_NAME_AMBIGUOUS: Wording(
         "A part of a name belongs to several characters and so counts for none.",
         "名字的一部分属于多个角色，因此不作为任何人的称呼。",
+    ),
+    WarningCode.SYNOPSIS_UNAVAILABLE: Wording(
+        "The story so far could not be told in time; it is missing.",
+        "前情提要未能及时给出，未注入。",
+    ),
+    WarningCode.SUMMARY_STALE: Wording(
+        "Chapters changed after their summaries were edited.", "章节在其摘要编辑之后又有改动。"
+    ),
+    WarningCode.THREADS_UNAVAILABLE: Wording(
+        "A file of `.creonow/threads` could not be read.", "伏笔文件无法读取。"
+    ),
+    WarningCode.CONTEXT_THREAD_LIMIT: Wording(
+        "More threads are open than one prompt shows; those due first are shown.",
+        "未收的伏笔多于单次所示，已取最先到期的。",
     ),
     WarningCode.CODE_LAW_UNAVAILABLE: Wording(
         "code_law.md is there but cannot be read as text.", "code_law.md 无法作为文本读取。"

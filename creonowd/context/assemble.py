@@ -26,6 +26,7 @@ from creonowd.context.plan import Plan, Summary, shows_document
 from creonowd.context.render import Rendered, join, render_layer
 from creonowd.context.rules_layer import mentioned_entities
 from creonowd.context.source import Failure, Source, SourceResults, gather, in_time, wanted_sources
+from creonowd.context.synopsis import is_synopsis
 from creonowd.context.system_prompt import (
     PreparedRules,
     PreparedSettings,
@@ -133,6 +134,7 @@ class RedactedCandidates(NamedTuple):
 
     rules: PreparedRules | RedactedRules
     chunks: RankedChunks | RedactedChunks
+    synopsis: RedactedFragments
     notes: list[RedactedFragments]
     pinned: PinnedTexts
     manuscript: Manuscript | None
@@ -228,13 +230,15 @@ def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembl
 def redact(plan: Plan, gathered: SourceResults, tools: TextTools) -> RedactedCandidates:
     """Take secrets out of all but the settings: counts and hashes are of what is sent."""
     given = gathered.fragments
+    retrieved = given[Layer.RETRIEVED]
     document = plan.document
     manuscript = None
     if document is not None:
         manuscript = Manuscript(document.text, document.here.start, tools)
     return RedactedCandidates(
         rules=redact_rules(given[Layer.RULES], tools),
-        chunks=redact_chunks(given[Layer.RETRIEVED], tools),
+        chunks=redact_chunks(tuple(f for f in retrieved if not is_synopsis(f)), tools),
+        synopsis=redact_fragments(filter(is_synopsis, retrieved), tools),
         notes=_redact_batches(given[Layer.IMMEDIATE], tools),
         pinned=redact_pinned(plan, manuscript, tools),
         manuscript=manuscript,
@@ -257,6 +261,7 @@ def count(
         user=UserContentInput(
             pinned=count_pinned(plan, redacted.pinned, tools),
             chunks=count_chunks(redacted.chunks, tools),
+            synopsis=count_fragments(redacted.synopsis, tools),
             notes=_count_batches(redacted.notes, tools),
             around=around,
         ),

@@ -27,6 +27,8 @@ class FragmentKind(StrEnum):
     TEXT = "text"
     CONSTRAINT = "constraint"
     ENTITY = "entity"
+    SYNOPSIS = "synopsis"
+    THREAD = "thread"
 
 
 class ConstraintOrigin(StrEnum):
@@ -60,6 +62,8 @@ class Rule(StrEnum):
     NOT_MENTIONED = "not_mentioned"
     CONSTRAINT_LIMIT = "constraint_limit"
     SETTINGS_SHARE = "settings_share"
+    THREAD_LIMIT = "thread_limit"
+    SYNOPSIS_SHARE = "synopsis_share"
     SCORE = "score"
     TARGET = "target"
     CHUNK_LIMIT = "chunk_limit"

@@ -20,6 +20,7 @@ from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, paragra
 
 MAX_SURROUNDING = 20_000
 MAX_RECENT_SUMMARY = 10
+MAX_SYNOPSIS = 1000
 LONGEST_QUERY = 2000
 CHUNK_LIMIT = 200
 MOST_SUMMARIES = 3
@@ -31,7 +32,10 @@ _PLACE = re.compile(r"\{\{\s*([^{}\s]*)\s*\}\}")
 
 
 class ContextRules(Model):
-    """A skill's declaration of the context it needs; everything is off unless asked for."""
+    """A skill's declaration of the context it needs; everything is off unless asked for.
+
+    `synopsis` is the story so far: of all chapters before the cursor (true), or of so many.
+    """
 
     surrounding: int = 0
     user_preferences: bool = False
@@ -41,6 +45,7 @@ class ContextRules(Model):
     recent_summary: int = 0
     knowledge_graph: bool = False
     retrieval: bool = False
+    synopsis: bool | int = False
 
 
 class Need(StrEnum):
@@ -59,11 +64,15 @@ class Need(StrEnum):
     RECENT_SUMMARY = "recent_summary"
     KNOWLEDGE_GRAPH = "knowledge_graph"
     RETRIEVAL = "retrieval"
+    SYNOPSIS = "synopsis"
     EVIDENCE = "evidence"
 
 
 class Summary(StrEnum):
-    """What a skill may rely on and only a host can give, because it takes the whole novel."""
+    """What a skill may rely on: the story so far, and how the people on the page are related.
+
+    The summaries of the chapters and the characters' cards give it, or a host does.
+    """
 
     FULL_TEXT = "full_text"
     RELATIONS = "relations"

@@ -27,6 +27,8 @@ from creonowd.context.plan import (
     shows_document,
     wants,
 )
+from creonowd.context.story import StoryDocument
+from creonowd.context.synopsis import earlier_chapters, synopsis_share
 from creonowd.context.timeline import Untimely, at_place
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
@@ -42,7 +44,9 @@ class SourceQuery(Model):
     Sources of the stable layers get neither document nor query: nothing dynamic may leak into
     the stable prefix. `query` is the text to search with, from before the cursor; `wish` is what
     the author selected or asks for in words. `limit` bounds the fragments. A document of at most
-    `shown` code points stands in the prompt as a whole.
+    `shown` code points stands in the prompt as a whole. `earlier` are the chapters whose story so
+    far is asked for, in order, None where there is no place in the story; it may take about
+    `synopsis_room` tokens.
     """
 
     project_id: str
@@ -55,6 +59,8 @@ class SourceQuery(Model):
     recent_summary: int = 0
     shown: int = 0
     language: ManuscriptLanguage = ManuscriptLanguage.CHINESE
+    earlier: tuple[StoryDocument, ...] | None = None
+    synopsis_room: int = 0
 
 
 class SourceResult(Model, cache_hash=True):
@@ -143,6 +149,8 @@ def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
         # The window begins at most one of its four steps later than it could.
         shown=3 * plan.step if shows_document(plan) else 0,
         language=plan.language,
+        earlier=earlier_chapters(plan),
+        synopsis_room=synopsis_share(plan),
     )
 
 

@@ -103,11 +103,12 @@ class StoryDocument(Model):
     """A document of the project; `length` counts the code points below its front matter.
 
     `order` is what its front matter says: a number, `outside`, or something that makes no sense.
-    A document that cannot be read has no length.
+    A document that cannot be read has no length. `digest` is the hash of its text, line ends aside.
     """
 
     path: str
     length: int | None = None
+    digest: str = ""
     headings: tuple[StoryHeading, ...] = ()
     order: float | str | None = None
     decided_by: OrderReason = OrderReason.NAME

@@ -14,6 +14,7 @@ from creonowd.context.fragment import Fragment, Layer, Rule, Span, rank_key, rea
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.plan import CHUNK_LIMIT, Plan, minimum_step
 from creonowd.context.render import layer_tokens
+from creonowd.context.synopsis import synopsis_share, trim_synopsis
 from creonowd.context.system_prompt import SystemPrompt
 from creonowd.context.template import TASK, title
 from creonowd.context.text_tools import RedactedText, TextTools
@@ -68,6 +69,7 @@ class UserContentInput(NamedTuple):
     pinned: PinnedUnits
     chunks: "RankedChunks"
     notes: Sequence[Unit]
+    synopsis: Sequence[Unit] = ()
     around: Surroundings | None = None
 
 
@@ -100,6 +102,9 @@ def trim_user_content(
     pinned = given.pinned.tokens + sum(note.tokens for note in notes)
     room -= sum(note.tokens for note in notes)
     least = allowances.minimum(Layer.IMMEDIATE) - pinned
+    synopsis = trim_synopsis(given.synopsis, _synopsis_room(plan, room, least), tools)
+    told = sum(chapter.tokens for chapter in synopsis)
+    room -= told
     window, firm = DocumentWindow(), None
     if given.around is not None and plan.surrounding is None and given.chunks.units:
         share = min(allowances.share(Layer.IMMEDIATE), room - allowances.minimum(Layer.RETRIEVED))
@@ -110,8 +115,17 @@ def trim_user_content(
     immediate = _immediate_order(window, given.pinned, notes)
     taken = system_prompt.prompt.tokens + layer_tokens(Layer.IMMEDIATE, immediate, tools)
     taken += tools.count(title(Layer.RETRIEVED, empty=False))
-    retrieved = given.chunks.trim(_retrieved_room(plan, taken), window.span, firm)
-    return UserContent(retrieved=retrieved, immediate=immediate)
+    chunks = given.chunks.trim(_retrieved_room(plan, taken, told), window.span, firm)
+    return UserContent(retrieved=(*synopsis, *chunks), immediate=immediate)
+
+
+def _synopsis_room(plan: Plan, room: int, least: int) -> int:
+    """Return what the story so far may take: its share, beside that of the document.
+
+    Nothing here changes while the author types, so that it stays where it is.
+    """
+    window = max(plan.allowances.share(Layer.IMMEDIATE), least + minimum_step(plan.allowances))
+    return min(synopsis_share(plan), room - window)
 
 
 def _share_room(
@@ -129,14 +143,18 @@ def _share_room(
     return fit_window(around, room - kept, least, chunks.tokens - kept), firm
 
 
-def _retrieved_room(plan: Plan, taken: int) -> "RetrievedRoom":
-    """Return what Retrieved may fill: up to the skill's target, but its minimum in any case."""
+def _retrieved_room(plan: Plan, taken: int, told: int) -> "RetrievedRoom":
+    """Return what chunks may fill: up to the skill's target, but Retrieved's minimum in any case.
+
+    The story so far has `told` tokens. It has a share of its own and takes none of the chunks'
+    room below the target.
+    """
     total, target = plan.allowances.total, plan.skill.target_tokens
-    room = total - taken
+    room = total - taken - told
     if target is None or target >= total:
         return RetrievedRoom(room)
-    promised = min(room, plan.allowances.minimum(Layer.RETRIEVED))
-    return RetrievedRoom(max(target - taken, promised), Rule.TARGET)
+    promised = min(room, plan.allowances.minimum(Layer.RETRIEVED) - told)
+    return RetrievedRoom(max(min(target - taken, room), promised), Rule.TARGET)
 
 
 def redact_pinned(plan: Plan, manuscript: Manuscript | None, tools: TextTools) -> PinnedTexts:

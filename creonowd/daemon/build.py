@@ -45,6 +45,7 @@ from creonowd.sources.document import DocumentSources
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.passage_source import Passages
 from creonowd.sources.project_files import ProjectSources
+from creonowd.sources.synopsis_source import ChapterSummaries
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.chats import Chats
@@ -53,6 +54,7 @@ from creonowd.workspace.creonow_tree import Tree
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Projects
 from creonowd.workspace.runs import Runs
+from creonowd.workspace.summaries import SummaryStore
 from creonowd.workspace.watcher import MAX_FOLDERS, Watcher
 
 
@@ -132,7 +134,8 @@ async def build_services(
         }
     )
     constraints = Constraints(tree, clock, redactor)
-    sources = ProjectSources(tree, constraints, Passages(indexes))
+    summaries = ChapterSummaries(SummaryStore(tree, clock), documents)
+    sources = ProjectSources(tree, constraints, Passages(indexes), summaries)
     services = Services(
         settings=settings,
         user_data=user_data,
@@ -155,6 +158,7 @@ async def build_services(
         ),
         sources=sources,
         chapters=Chapters(documents, clock),
+        summaries=summaries,
         ai=ai,
         runs=runs,
         in_flight=SkillRuns(),

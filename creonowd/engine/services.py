@@ -34,6 +34,7 @@ from creonowd.sources.chapters import Chapters
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.project_files import ProjectSources
 from creonowd.sources.shared_reads import ReadRounds, SharedReads
+from creonowd.sources.synopsis_source import ChapterSummaries
 from creonowd.threads import LoopTurns
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
@@ -81,6 +82,7 @@ class Services:
     indexes: Indexes
     sources: ProjectSources
     chapters: Chapters
+    summaries: ChapterSummaries
 
 
 class Session:
@@ -117,6 +119,7 @@ class Session:
         self.indexes = services.indexes
         self.sources = services.sources
         self.chapters = services.chapters
+        self.summaries = services.summaries
 
     @property
     def language(self) -> Language:

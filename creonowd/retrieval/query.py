@@ -90,6 +90,13 @@ def _is_function_pair(pair: str) -> bool:
     return not _FUNCTION_CHARACTERS.isdisjoint(pair)
 
 
+def is_function_term(term: str) -> bool:
+    """Return whether a term says nothing about what a text is about."""
+    if is_word(term):
+        return term in _FUNCTION_WORDS
+    return not _FUNCTION_CHARACTERS.isdisjoint(term)
+
+
 def fold(text: str) -> str:
     """Make spellings equal that mean the same."""
     return unicodedata.normalize("NFKC", text).casefold()

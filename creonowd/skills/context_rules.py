@@ -8,18 +8,25 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from creonowd.context.plan import MAX_RECENT_SUMMARY, MAX_SURROUNDING, ContextRules
+from creonowd.context.plan import (
+    MAX_RECENT_SUMMARY,
+    MAX_SURROUNDING,
+    MAX_SYNOPSIS,
+    ContextRules,
+)
 from creonowd.errors import Wording
 from creonowd.storage.front_matter import Fault
 
 KEY = "context_rules"
 METADATA_KEY = "creonow.context_rules"
 LIMITS = {"surrounding": MAX_SURROUNDING, "recent_summary": MAX_RECENT_SUMMARY}
+SYNOPSIS = "synopsis"
 MOST_FAULTS = 100
 KEYS = tuple(field.name for field in msgspec.structs.fields(ContextRules))
 
 FLAG = Wording("true or false", "true 或 false")
 WHOLE_NUMBER = Wording("a whole number", "整数")
+FLAG_OR_COUNT = Wording("true, false or a whole number", "true、false 或整数")
 TEXT = Wording("text", "文本")
 MAPPING = Wording("a mapping", "“键: 值”的集合")
 
@@ -104,16 +111,21 @@ def _faults(declared: Mapping[str, Any], above: str) -> Iterator[Fault]:
         key = f"{above}.{name}"
         if name not in KEYS:
             yield unknown_name(key, name, KEYS)
+        elif name == SYNOPSIS:
+            if not isinstance(value, bool):
+                yield from _count_faults(key, value, MAX_SYNOPSIS, FLAG_OR_COUNT)
         elif name in LIMITS:
             yield from _count_faults(key, value, LIMITS[name])
         elif not isinstance(value, bool):
             yield Fault(key=key, wording=wrong_kind(name, FLAG, value))
 
 
-def _count_faults(key: str, value: Any, limit: int) -> Iterator[Fault]:
+def _count_faults(
+    key: str, value: Any, limit: int, wanted: Wording = WHOLE_NUMBER
+) -> Iterator[Fault]:
     name = key.rpartition(".")[2]
     if isinstance(value, bool) or not isinstance(value, int):
-        yield Fault(key=key, wording=wrong_kind(name, WHOLE_NUMBER, value))
+        yield Fault(key=key, wording=wrong_kind(name, wanted, value))
     elif not 0 <= value <= limit:
         yield Fault(key=key, wording=_RANGE.format(name, limit, value))
 

@@ -5,6 +5,7 @@ Each is as the editor has it, else as it is on disk. What has not changed is not
 
 import codecs
 from collections.abc import Callable, Hashable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,7 +30,7 @@ from creonowd.sources.document import find_headings
 from creonowd.storage import front_matter, versioned_json
 from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.safe_folder import LinkedFolder, mark_of
-from creonowd.text import decode_text
+from creonowd.text import decode_text, well_formed
 from creonowd.workspace.creonow_tree import TREE
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
@@ -128,12 +129,19 @@ def describe(path: str, text: str) -> StoryDocument:
     return StoryDocument(
         path=path,
         length=len(parts.body),
+        digest=digest_of(parts.body),
         headings=tuple(
             StoryHeading(found.title, found.at if parts.body[: found.at].strip() else 0)
             for found in find_headings(parts.body)
         ),
         order=order,
     )
+
+
+def digest_of(body: str) -> str:
+    """Return the hash of a text below its front matter; how its lines end does not matter."""
+    text = body.replace("\r\n", "\n").replace("\r", "\n")
+    return sha256(well_formed(text).encode()).hexdigest()
 
 
 def _chapters_on_disk(

@@ -40,6 +40,7 @@ from creonowd.sources.shared_reads import (
     RoundCache,
     SharedReads,
 )
+from creonowd.sources.synopsis_source import ChapterSummaries, SynopsisSource
 from creonowd.storage import front_matter
 from creonowd.text import as_text, canonical_json
 from creonowd.workspace.constraint_file import Constraint
@@ -77,7 +78,14 @@ _ORIGINS = {"user": ConstraintOrigin.USER, "kg": ConstraintOrigin.KG}
 class ProjectSources:
     """Makes the sources of any project, and keeps what was made of which files."""
 
-    def __init__(self, tree: Tree, constraints: Constraints, passages: Passages) -> None:
+    def __init__(
+        self,
+        tree: Tree,
+        constraints: Constraints,
+        passages: Passages,
+        summaries: ChapterSummaries | None = None,
+    ) -> None:
+        self._summaries = summaries
         self._tree = tree
         self._constraints = constraints
         self.passages = passages
@@ -94,9 +102,17 @@ class ProjectSources:
         return [
             *(_FileSource(row, reads, self._made) for row in FILES),
             _ConstraintSource(self._constraints, project, reads, self._made),
+            *self._synopsis(project, reads, entities),
             MentionedSource(entities),
             PassageSource(self.passages, project, entities),
         ]
+
+    def _synopsis(
+        self, project: Project, reads: ProjectReads, entities: ProjectEntities
+    ) -> Sequence[Source]:
+        if self._summaries is None:
+            return ()
+        return (SynopsisSource(project, self._summaries, reads, entities),)
 
     def entities(self, project: Project) -> ProjectEntities:
         """Return the entities of a project, to be read when they are asked for."""

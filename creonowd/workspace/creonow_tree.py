@@ -43,11 +43,14 @@ LARGEST_PROJECT_FILE = 64 * 1024
 
 
 class CreonowFolder(StrEnum):
-    """A folder of `.creonow` whose files clients may list and read."""
+    """A folder of `.creonow` whose files are read together."""
 
     RULES = "rules"
     SETTINGS = "settings"
     CHARACTERS = "characters"
+    THREADS = "threads"
+    EDITED_SUMMARIES = "summaries"
+    MADE_SUMMARIES = "cache/summaries"
 
 
 LIMIT_BYTES = 4 * 1024 * 1024
@@ -61,6 +64,9 @@ SUFFIXES = {
     CreonowFolder.RULES: (".md", ".txt", ".json"),
     CreonowFolder.SETTINGS: (".md", ".txt", ".json"),
     CreonowFolder.CHARACTERS: (".md", ".json"),
+    CreonowFolder.THREADS: (".md",),
+    CreonowFolder.EDITED_SUMMARIES: (".json",),
+    CreonowFolder.MADE_SUMMARIES: (".json",),
 }
 KEPT_PATHS = 8192
 DOCUMENT_SUFFIXES = frozenset({".md", ".markdown", ".txt"})
@@ -72,6 +78,8 @@ _LAYERS_OF_FOLDER: dict[str, tuple[Layer, ...]] = {
     "rules": (Layer.RULES,),
     "settings": (Layer.SETTINGS,),
     "project.json": tuple(Layer),
+    "threads": (Layer.SETTINGS,),
+    "summaries": (Layer.RETRIEVED,),
     # A character may be injected always, which is Rules, or when mentioned, which is Retrieved.
     "characters": (Layer.RULES, Layer.RETRIEVED),
 }

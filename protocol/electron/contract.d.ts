@@ -534,7 +534,11 @@ export interface ContextRef {
   hint: string;
 }
 
-/** A skill's declaration of the context it needs; everything is off unless asked for. */
+/**
+ * A skill's declaration of the context it needs; everything is off unless asked for.
+ *
+ * `synopsis` is the story so far: of all chapters before the cursor (true), or of so many.
+ */
 export interface ContextRules {
   surrounding: number;
   userPreferences: boolean;
@@ -544,6 +548,7 @@ export interface ContextRules {
   recentSummary: number;
   knowledgeGraph: boolean;
   retrieval: boolean;
+  synopsis: boolean | number;
 }
 
 /** How a conversation is listed; `summaryQuality` is `analysis` once one was supplied. */
@@ -1733,7 +1738,9 @@ export type Rule =
   | "settings_share"
   | "size_limit"
   | "skill_window"
+  | "synopsis_share"
   | "target"
+  | "thread_limit"
   | "unreadable"
   | "window";
 
@@ -2033,7 +2040,11 @@ export interface StreamEvent {
   done: boolean;
 }
 
-/** What a skill may rely on and only a host can give, because it takes the whole novel. */
+/**
+ * What a skill may rely on: the story so far, and how the people on the page are related.
+ *
+ * The summaries of the chapters and the characters' cards give it, or a host does.
+ */
 export type Summary =
   | "full_text"
   | "relations";
@@ -2312,6 +2323,7 @@ export type WarningCode =
   | "CONTEXT_RETRIEVED_CHUNK_LIMIT"
   | "CONTEXT_RETRIEVED_STARVED"
   | "CONTEXT_RULES_OVERBUDGET"
+  | "CONTEXT_THREAD_LIMIT"
   | "DOCUMENTS_LEFT_OUT"
   | "HISTORY_DAMAGED_LINE"
   | "HISTORY_TORN_LINE"
@@ -2332,7 +2344,10 @@ export type WarningCode =
   | "SOURCE_WARNING"
   | "STORY_PLACE_UNCLEAR"
   | "STORY_UNAVAILABLE"
-  | "SUMMARY_FALLBACK";
+  | "SUMMARY_FALLBACK"
+  | "SUMMARY_STALE"
+  | "SYNOPSIS_UNAVAILABLE"
+  | "THREADS_UNAVAILABLE";
 
 /** Whether this connection watches the project now. */
 export interface Watching {

@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from testing.clients import Client
-from testing.novels import Novel, make_novel
+from testing.novels import TEXT, Novel, make_novel
 
 ALWAYS = ("约束标记", "守则标记")
 MARKERS = {
@@ -194,7 +194,10 @@ MISSING = {
 async def test_a_summary_that_no_host_offers_is_missing_with_a_warning(
     client: Client, tmp_path: Path, slug: str, other: str, kind: str
 ) -> None:
-    novel = await make_novel(client, tmp_path / "小说")
+    # A note has no place in the story, so that there is no story so far.
+    novel = await make_novel(
+        client, tmp_path / "小说", {"notes/一.md": TEXT}, documentId="notes/一.md"
+    )
     client.handlers["context:source:fetch"] = lambda params: answer(params, [])
     place = {"layer": "retrieved"}
     await client.call("context:source:register", place | {"name": other, "kind": other})

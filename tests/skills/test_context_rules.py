@@ -33,6 +33,7 @@ def test_everything_that_is_not_declared_is_off() -> None:
         "recent_summary": 0,
         "knowledge_graph": False,
         "retrieval": False,
+        "synopsis": False,
     }
 
 
@@ -81,7 +82,7 @@ def test_each_count_has_its_own_limit() -> None:
 
 
 @pytest.mark.parametrize(
-    "key", [key for key in KEYS if key not in {"surrounding", "recent_summary"}]
+    "key", [key for key in KEYS if key not in {"surrounding", "recent_summary", "synopsis"}]
 )
 @pytest.mark.parametrize("value", [0, 1, "yes", "true", None, 1.5])
 def test_flags_are_true_or_false_and_nothing_else(key: str, value: Any) -> None:
@@ -89,6 +90,21 @@ def test_flags_are_true_or_false_and_nothing_else(key: str, value: Any) -> None:
 
     assert fault.key == f"context_rules.{key}"
     assert "must be true or false" in fault.message
+
+
+@pytest.mark.parametrize("value", [True, False, 0, 1, 40, 1000])
+def test_the_synopsis_is_a_flag_or_a_number_of_chapters(value: Any) -> None:
+    checked = check({"synopsis": value})
+
+    assert checked.faults == ()
+    assert checked.rules.synopsis is value
+
+
+@pytest.mark.parametrize("value", [-1, 1001, 1.5, "all", None, []])
+def test_any_other_synopsis_is_a_fault(value: Any) -> None:
+    (fault,) = check({"synopsis": value}).faults
+
+    assert fault.key == "context_rules.synopsis"
 
 
 @pytest.mark.requirement("SK-019")

@@ -1,0 +1,368 @@
+"""A summary of a chapter without a model: its people, and sentences of its own that carry most.
+
+It depends on the chapter and on the names of the project's characters alone: a change elsewhere
+changes nothing here. It says that it is an extract.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from math import log, sqrt
+from typing import NamedTuple
+
+from creonowd.context.numerals import chapter_of
+from creonowd.retrieval.query import UNSPACED, is_function_term, is_single_character, terms_of
+from creonowd.sources.document import find_headings
+from creonowd.text import join_lines
+from creonowd.tokens.boundaries import grapheme_floor, sentences
+
+LONGEST_TEXT = 400_000
+LONGEST_TITLE = 80
+MOST_NAMES = 8
+SECTIONS = 3
+FEWEST_USES = 2
+# How long a sentence may be, in characters of each kind of script; a longer one is cut.
+SHORTEST, LONGEST = (14, 40), (90, 260)
+# What nobody says outside of quotation marks: of speech one often does not know whose it is.
+SPEECH_SHARE = 0.45
+# Nobody can be told by "he": a sentence that names people says more.
+NAME_SHARE = 1.3
+
+_HAN = re.compile(rf"[{UNSPACED}]")
+_BLANK = re.compile(r"\n[^\S\n]*\n")
+_MARKUP = re.compile(r"^[#>*\s\u3000|`_~=-]+|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}", re.MULTILINE)
+_ABBREVIATION = re.compile(r"\b(?:Mrs?|Ms|Dr|St|Prof|Capt|Col|Gen|Lt|Sr|Jr|No|vs|[A-Z])\.\s*\Z")
+_FORMULA = re.compile(
+    r"下回分解|下回便知|下回书|后事如何|不知后事|未知后事|开卷第|话分两头|"
+    r"to be continued|end of chapter|\bthe end\b",
+    re.IGNORECASE,
+)
+_OPENERS, _CLOSERS = "“「『‘", "”」』’"
+_SAID = re.compile(
+    r"(?<![\u4e00-\u9fff])([\u4e00-\u9fff]{2,3}?)"
+    r"(?:[忙便又因也就都才冷微大苦含陪赔一急低沉轻]|点头|摇头|连忙|只得|听了){0,2}"
+    r"(?:[笑哭叹问骂喝怒答][着了]?)?(?:说道|问道|答道|道|说|问|答|喊)[：:，,]?\s*[“「『]"
+)
+_NO_NAMES = frozenset(
+    [
+        "我们",
+        "你们",
+        "他们",
+        "她们",
+        "咱们",
+        "众人",
+        "大家",
+        "自己",
+        "有人",
+        "那人",
+        "这人",
+        "一人",
+        "一个",
+        "两人",
+        "二人",
+        "三人",
+        "说着",
+        "于是",
+        "因此",
+        "因而",
+        "接着",
+        "只听",
+        "只见",
+        "听了",
+        "心想",
+        "听见",
+        "忽听",
+        "忽然",
+        "然后",
+        "不禁",
+        "又说",
+        "便说",
+        "回头",
+        "低声",
+        "大声",
+        "那里",
+        "这里",
+        "如此",
+        "方才",
+        "起来",
+        "笑着",
+        "转身",
+        "抬头",
+        "开口",
+        "旁边",
+        "不由",
+        "终于",
+        "如今",
+        "今日",
+        "一面",
+        "却又",
+        "连连",
+        "一声",
+        "半晌",
+        "良久",
+        "先生",
+        "一听",
+    ]
+)
+_NO_START, _NO_END = (
+    frozenset("那这因便又忙却就也只方乃且各都再才可我你他她它一不"),
+    frozenset("笑问说道听见忙着了又便都也"),
+)
+_CAPITALISED = re.compile(
+    r"(?<![.!?\"“”'‘—-]\s)(?<![\"“‘'])\b((?:(?:Mr|Mrs|Ms|Dr|Sir|Lady|Lord|Miss|Aunt|Uncle|Captain|Colonel)\.?\s)?"
+    r"[A-Z][a-z]{2,}(?:\s(?:de\s)?[A-Z][a-z]{2,})?)"
+)
+_NO_PEOPLE = frozenset(
+    [
+        "The",
+        "This",
+        "That",
+        "There",
+        "Then",
+        "They",
+        "When",
+        "What",
+        "Where",
+        "Which",
+        "While",
+        "Who",
+        "Why",
+        "How",
+        "And",
+        "But",
+        "For",
+        "Not",
+        "You",
+        "Your",
+        "His",
+        "Her",
+        "Its",
+        "She",
+        "Our",
+        "Their",
+        "Monday",
+        "Tuesday",
+        "Wednesday",
+        "Thursday",
+        "Friday",
+        "Saturday",
+        "Sunday",
+        "January",
+        "February",
+        "March",
+        "April",
+        "May",
+        "June",
+        "July",
+        "August",
+        "September",
+        "October",
+        "November",
+        "December",
+        "Chapter",
+        "God",
+        "English",
+        "French",
+        "Christmas",
+        "Michaelmas",
+        "Easter",
+        "Yes",
+        "Sir",
+        "Lady",
+        "Miss",
+        "Oh",
+        "Nay",
+        "Well",
+        "London",
+        "Street",
+    ]
+)
+
+
+class Extract(NamedTuple):
+    """A summary made of a chapter's own words, and the same in one sentence."""
+
+    text: str
+    brief: str
+
+
+class _Sentence(NamedTuple):
+    text: str
+    at: int
+    spoken: bool
+
+
+def extract(text: str, names: Iterable[Sequence[str]] = ()) -> Extract:
+    """Summarise a chapter by its title, its people, and a few of its sentences in their order.
+
+    `names` are what each character of the project is called, its own name first. Empty if there
+    is nothing to choose from.
+    """
+    text = text[: grapheme_floor(text, LONGEST_TEXT)].replace("\r\n", "\n").replace("\r", "\n")
+    title, body = _title(text)
+    unspaced = 2 * len(_HAN.findall(body[:4000])) > len(body[:4000])
+    listed = [one for one in _sentences(body, unspaced=unspaced) if not _FORMULA.search(one.text)]
+    if not listed:
+        return Extract(title, title)
+    people = _people(body, names, unspaced=unspaced)
+    scores = _scores(listed, people, unspaced=unspaced)
+    chosen = _choose(listed, scores, unspaced=unspaced)
+    best = max(chosen, key=lambda at: (scores[at], -at))
+    shown = {at: _short(listed[at].text, unspaced=unspaced) for at in chosen}
+    return _compose(
+        title, people, _joined(shown, unspaced=unspaced), shown[best], unspaced=unspaced
+    )
+
+
+def _joined(shown: Mapping[int, str], *, unspaced: bool) -> str:
+    """Put sentences together, with dots where some are left out between them."""
+    joints = ("", "……") if unspaced else (" ", " … ")
+    prose = ""
+    for earlier, later in pairwise([*shown, max(shown) + 1]):
+        cut = later - earlier > 1 and not shown[earlier].endswith("…")
+        prose += shown[earlier] + joints[cut]
+    return prose.rstrip()
+
+
+def _compose(
+    title: str, people: Sequence[str], prose: str, best: str, *, unspaced: bool
+) -> Extract:
+    mark, names_mark, comma = (
+        ("（摘录）", "人物：", "、") if unspaced else ("(Extract) ", "People: ", ", ")
+    )
+    stop = "。" if unspaced else ". "
+    lines = [f"{mark}{title}{stop if title else ''}".rstrip()]
+    if people:
+        lines.append(f"{names_mark}{comma.join(people)}{stop}".rstrip())
+    return Extract("\n".join([*lines, prose]), f"{title}{stop}{best}" if title else best)
+
+
+def _title(text: str) -> tuple[str, str]:
+    """Return what the title says beside its number, and the text below it."""
+    body = text.lstrip("\n \u3000\ufeff")
+    first, _, rest = body.partition("\n")
+    found = find_headings(body)
+    heads = bool(found) and not body[: found[0].at].strip()
+    line = found[0].title if heads else first.strip(" #\t\u3000")
+    if not heads and (chapter_of(line) is None or len(line) > LONGEST_TITLE):
+        return "", body
+    counted = chapter_of(line)
+    said = line if counted is None else line[counted.end :]
+    return join_lines(said).strip(" \t\u3000.:：、-–—·")[:LONGEST_TITLE], rest
+
+
+def _sentences(text: str, *, unspaced: bool) -> Iterator[_Sentence]:
+    paragraphs = text.split("\n") if unspaced else _BLANK.split(text)
+    shortest = SHORTEST[0] // 2 if unspaced else SHORTEST[1] // 3
+    at = 0
+    for paragraph in paragraphs:
+        line = (
+            _MARKUP.sub("", paragraph) if unspaced else " ".join(_MARKUP.sub("", paragraph).split())
+        )
+        start, depth = 0, 0
+        for end in [*sentences(line, 0, len(line)), len(line)]:
+            piece = line[start:end]
+            if end < len(line) and _ABBREVIATION.search(piece):
+                continue
+            stripped = piece.strip(" \t\u3000")
+            inside = depth > 0
+            depth = max(0, depth + _opened(piece))
+            if not unspaced and piece.count('"') % 2:
+                depth = 0 if depth else 1
+            # What a person says goes with the words that name the speaker.
+            if unspaced and depth and end < len(line) and end - start < LONGEST[0]:
+                continue
+            if len(stripped) >= shortest and any(c.isalnum() for c in stripped):
+                yield _Sentence(stripped, at, inside or stripped.startswith(tuple(f'{_OPENERS}"')))
+                at += 1
+            start = end
+
+
+def _opened(piece: str) -> int:
+    return sum(piece.count(mark) for mark in _OPENERS[:3]) - sum(
+        piece.count(mark) for mark in _CLOSERS[:3]
+    )
+
+
+def _people(text: str, names: Iterable[Sequence[str]], *, unspaced: bool) -> list[str]:
+    """Return who occurs most: characters of the project, and names that the text gives away."""
+    counts: Counter[str] = Counter()
+    known: dict[str, str] = {}
+    for own, *others in names:
+        known |= dict.fromkeys((own, *others), own)
+        if count := max(text.count(name) for name in (own, *others)):
+            counts[own] = count
+    found = _SAID.findall(text) if unspaced else _CAPITALISED.findall(text)
+    for name, count in sorted(Counter(" ".join(each.split()) for each in found).items()):
+        banned = _is_no_name(name) if unspaced else name.split()[0] in _NO_PEOPLE
+        if count < FEWEST_USES or banned:
+            continue
+        whole = {own for one, own in known.items() if name in one}
+        if len(whole) <= 1:
+            called = next(iter(whole), name)
+            counts[called] = max(counts[called], text.count(name))
+    ranked = sorted(counts, key=lambda name: (-counts[name], name))
+    kept: list[str] = []
+    for name in ranked:
+        last = name.split()[-1]
+        if not any(name in one or one in name or last in one.split() for one in kept):
+            kept.append(name)
+    return kept[:MOST_NAMES]
+
+
+def _is_no_name(name: str) -> bool:
+    return name in _NO_NAMES or name[0] in _NO_START or name[-1] in _NO_END
+
+
+def _scores(listed: Sequence[_Sentence], people: Sequence[str], *, unspaced: bool) -> list[float]:
+    """Weigh each sentence by the terms that come back in the chapter, for its length."""
+    terms = [
+        {
+            term
+            for term in terms_of(one.text)
+            if not is_single_character(term) and not is_function_term(term)
+        }
+        for one in listed
+    ]
+    uses = Counter(term for each in terms for term in each)
+    weights = {term: log(1 + count) for term, count in uses.items() if count >= FEWEST_USES}
+    wanted = (LONGEST[0] if unspaced else LONGEST[1]) / 2
+    scores: list[float] = []
+    for one, own in zip(listed, terms, strict=True):
+        length = len(one.text)
+        score = sum(weights.get(term, 0.0) for term in sorted(own)) / sqrt(max(length, wanted))
+        score *= min(1.0, wanted / length) if length > 2 * wanted else 1.0
+        score *= SPEECH_SHARE if one.spoken or one.text.endswith((":", "：")) else 1.0
+        score *= NAME_SHARE if any(name in one.text for name in people) else 1.0
+        scores.append(score)
+    return scores
+
+
+def _choose(listed: Sequence[_Sentence], scores: Sequence[float], *, unspaced: bool) -> list[int]:
+    """Choose the first sentence, the best of each section, and the last, in order."""
+    least = SHORTEST[0] if unspaced else SHORTEST[1]
+    long_enough = [
+        at for at, one in enumerate(listed) if len(one.text) >= least and not one.text[0].islower()
+    ]
+    candidates = long_enough or list(range(len(listed)))
+    told = [at for at in candidates if not listed[at].spoken] or candidates
+    chosen = {told[0], candidates[-1]}
+    size = max(1, -(-len(listed) // SECTIONS))
+    for section in range(0, len(listed), size):
+        inside = [at for at in candidates if section <= at < section + size and at not in chosen]
+        if inside:
+            chosen.add(max(inside, key=lambda at: (scores[at], -at)))
+    return sorted(chosen)
+
+
+def _short(sentence: str, *, unspaced: bool) -> str:
+    """Cut a sentence that is too long, at a comma if there is one."""
+    most = LONGEST[0] if unspaced else LONGEST[1]
+    if len(sentence) <= most:
+        return sentence
+    head = sentence[: grapheme_floor(sentence, most)]
+    cut = max(head.rfind(mark) for mark in ("，", "；", "：", ", ", "; ", ": "))
+    if cut < most // 2:
+        cut = head.rfind(" ") if not unspaced and head.rfind(" ") > 0 else len(head)
+    return head[:cut].rstrip() + ("……" if unspaced else " …")
