@@ -37,12 +37,13 @@ from creonowd.redaction import Redactor
 from creonowd.sources.in_memory import InMemorySource, piece
 from creonowd.text import common_prefix
 from creonowd.tokens.tables import (
+    SEPARATOR,
     packaged_encoding,
     packaged_tables,
     published_table,
     verify,
 )
-from creonowd.tokens.tokenizer import SEPARATOR, BpeTokenizer
+from creonowd.tokens.tokenizer import BpeTokenizer
 from scripts.environment import ROOT
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"

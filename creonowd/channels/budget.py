@@ -9,8 +9,9 @@ from creonowd.engine.services import Session
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Params, Result
 from creonowd.rpc.channel import Channel
-from creonowd.tokens.tables import check_tokenizer_version, encoding_for
-from creonowd.tokens.tokenizer import Tokenizer, has_endless_space
+from creonowd.tokens.models import CountKind, encoding_for
+from creonowd.tokens.tables import check_tokenizer_version
+from creonowd.tokens.tokenizer import Tokenizer, has_endless_run
 
 
 class GetBudget(Params):
@@ -39,15 +40,17 @@ class CountTokens(Params):
 
 
 class TokenCount(Result):
-    """The count; `tokenizerExact` is false for a model whose tokenizer is not public.
+    """The count, and whether it is the model's own, an upper bound or approximate.
 
-    It is also false where bytes were counted instead, and then a warning says why.
+    `tokenizerExact` is true for the first alone. Where bytes were counted instead the count is
+    `approximate`, and a warning says why.
     """
 
     tokens: int
     tokenizer_id: str
     tokenizer_version: str
     tokenizer_exact: bool
+    count_kind: CountKind
     warnings: list[str] | UnsetType = UNSET
     notices: list[Notice] | UnsetType = UNSET
 
@@ -89,6 +92,7 @@ async def count_tokens(session: Session, params: CountTokens) -> TokenCount:
         tokenizer_id=tokenizer.id,
         tokenizer_version=tokenizer.version,
         tokenizer_exact=match.exact and not reason,
+        count_kind=CountKind.APPROXIMATE if reason else match.kind,
         warnings=warnings or UNSET,
         notices=notices or UNSET,
     )
@@ -98,13 +102,13 @@ def _count(tokenizer: Tokenizer, text: str) -> tuple[int, Wording | None]:
     """Count a text; also return the reason if bytes were counted instead of tokens."""
     if not tokenizer.exact:
         return tokenizer.count(text), _BYTES
-    return tokenizer.count(text), _TOO_LONG if has_endless_space(text) else None
+    return tokenizer.count(text), _TOO_LONG if has_endless_run(text) else None
 
 
 _BYTES = Wording("the tokenizer is unusable, bytes were counted", "分词器不可用，改按字节计数")
 _TOO_LONG = Wording(
-    "white space beyond what the tokenizer takes was counted in bytes",
-    "空白过长，超出分词器所能处理的部分按字节计数",
+    "white space or controls beyond what the tokenizer takes were counted in bytes",
+    "空白或控制字符过长，超出分词器所能处理的部分按字节计数",
 )
 
 

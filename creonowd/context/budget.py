@@ -10,7 +10,8 @@ from creonowd.context.fragment import Layer
 from creonowd.context.notice import Caution, Notice, show
 from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, Wording
 from creonowd.model import Model, Params, Result
-from creonowd.tokens.tables import DEFAULT_ENCODING, ENCODINGS, encoding_for, tokenizer_version
+from creonowd.tokens.models import CountKind, encoding_for
+from creonowd.tokens.tables import DEFAULT_ENCODING, ENCODINGS, tokenizer_version
 
 LARGEST_TOTAL = 64_000
 INCONSISTENT = "must be the window less the system prompt and the output reserve"
@@ -41,13 +42,15 @@ class BudgetProfile(Result):
 
     The window is what the model has. However large it is, the total is at most 64 000, and then
     the warning CONTEXT_BUDGET_CLAMPED is here and in every assembly. `version` grows by one with every update. `tokenizerId` and `tokenizerVersion` follow from
-    `model`; `tokenizerExact` is false for models whose tokenizer is not public.
+    `model`; `countKind` says whether counts are the model's own, an upper bound or
+    approximate; `tokenizerExact` is true for the first alone.
     """
 
     version: int = 1
     tokenizer_id: str = DEFAULT_ENCODING
     tokenizer_version: str = tokenizer_version(DEFAULT_ENCODING)
     tokenizer_exact: bool = True
+    count_kind: CountKind = CountKind.EXACT
     model: str = "gpt-4o"
     context_window_tokens: int = 8000
     system_prompt_tokens: int = 500
@@ -128,6 +131,7 @@ def with_current_tokenizer(profile: BudgetProfile) -> BudgetProfile:
         tokenizer_id=match.encoding,
         tokenizer_version=tokenizer_version(match.encoding),
         tokenizer_exact=match.exact,
+        count_kind=match.kind,
     )
 
 
@@ -263,6 +267,7 @@ def _with_tokenizer(current: BudgetProfile, change: BudgetChange) -> BudgetProfi
         tokenizer_id=expected[0],
         tokenizer_version=expected[1],
         tokenizer_exact=match.exact,
+        count_kind=match.kind,
     )
 
 

@@ -13,17 +13,7 @@ from creonowd.context.system_prompt import PrefixChange, PrefixComparison, Syste
 from creonowd.errors import Language
 from creonowd.model import Model, Result
 from creonowd.redaction import RedactionEvidence
-
-USUAL_MINIMUM = 1024
-
-_MINIMUMS = (
-    ("haiku-3", 2048),
-    ("3-haiku", 2048),
-    ("3-5-haiku", 2048),
-    ("haiku", 4096),
-    ("opus-4-5", 4096),
-    ("opus-4-6", 4096),
-)
+from creonowd.tokens.models import USUAL_CACHE_MINIMUM, CountKind, facts_for
 
 
 class LayerSummary(Model):
@@ -88,7 +78,8 @@ class Provenance(Result):
     `notices` are the warnings in parts, with the layer and the source that each is about.
     `trimEvidence` has an entry for every candidate, kept ones too. `prefixChange` is there when a
     previous call had another stable prefix. `targetTokens` is what the skill aims at: Retrieved
-    fills the prompt no further.
+    fills the prompt no further. `countKind` says whether the counts are the model's own, an upper
+    bound or approximate; `tokenizerExact` is true for the first alone.
     """
 
     stable_prefix_hash: str
@@ -104,6 +95,7 @@ class Provenance(Result):
     tokenizer_id: str
     tokenizer_version: str
     tokenizer_exact: bool
+    count_kind: CountKind
     prefix_change: PrefixChange | UnsetType = UNSET
     target_tokens: int | UnsetType = UNSET
 
@@ -126,14 +118,14 @@ class AssembleResult(Provenance):
 
 
 class ModelTarget(Model):
-    """The model that the prompt is for; `exact` says whether its own tokenizer counts.
+    """The model that the prompt is for; `kind` is how counts relate to its own.
 
     `language` is that of the client which gets the result.
     """
 
     provider: str = ""
     model: str = ""
-    exact: bool = True
+    kind: CountKind = CountKind.EXACT
     language: Language = Language.DEFAULT
 
 
@@ -195,6 +187,7 @@ def _provenance_fields(
     """Return what a `Provenance` has beside the evidence."""
     skill = assembly.plan.skill
     shown = show(assembly.warnings, target.language)
+    kind = target.kind if assembly.tokenizer.exact else CountKind.APPROXIMATE
     return {
         "stable_prefix_hash": assembly.system_prompt.hash,
         "prompt_hash": assembly.prompt_hash,
@@ -208,7 +201,8 @@ def _provenance_fields(
         "cache_break_points": break_points(assembly.system_prompt, target.model),
         "tokenizer_id": assembly.tokenizer.id,
         "tokenizer_version": assembly.tokenizer.version,
-        "tokenizer_exact": assembly.tokenizer.exact and target.exact,
+        "tokenizer_exact": kind is CountKind.EXACT,
+        "count_kind": kind,
         "target_tokens": UNSET if skill.target_tokens is None else skill.target_tokens,
     }
 
@@ -248,8 +242,8 @@ def redaction_evidence(assembly: Assembly) -> list[RedactionEvidence]:
 
 def minimum_tokens(model: str) -> int:
     """Return from how many tokens on a model's provider caches a prompt."""
-    name = model.lower()
-    return next((minimum for part, minimum in _MINIMUMS if part in name), USUAL_MINIMUM)
+    facts = facts_for(model)
+    return USUAL_CACHE_MINIMUM if facts is None else facts.cache_minimum
 
 
 def break_points(system_prompt: SystemPrompt, model: str) -> list[CacheBreakPoint]:

@@ -53,7 +53,8 @@ from creonowd.sources.document import (
 )
 from creonowd.sources.file_fragments import own_texts
 from creonowd.sources.shared_reads import JOINT_SHARE, RoundCache
-from creonowd.tokens.tables import check_tokenizer_version, encoding_for
+from creonowd.tokens.models import encoding_for
+from creonowd.tokens.tables import check_tokenizer_version
 from creonowd.tokens.tokenizer import ByteTokenizer
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.creonow_tree import PROJECT_FILE, ProjectFile
@@ -186,7 +187,7 @@ async def _assemble(
     target = ModelTarget(
         provider=request.provider or "",
         model=request.model or profile.model,
-        exact=match.exact,
+        kind=match.kind,
         language=session.language,
     )
     return ClientAssembly(

@@ -26,7 +26,7 @@ from creonowd.history.tool_result import TodoItem
 from creonowd.history.tool_summary import ref_in
 from creonowd.history.turn import TurnContext, TurnPlan, TurnRequest, fit_turn, plan_turn
 from creonowd.tokens import ByteTokenizer
-from creonowd.tokens.tables import encoding_for
+from creonowd.tokens.models import CountKind, encoding_for
 from creonowd.workspace.projects import Project
 
 LONGEST_OBSERVATION = 256 * 1024
@@ -73,23 +73,23 @@ async def build_context(session: Session, params: BuildContext) -> BuildResult:
     history = await history_of(session, params)
     project = await session.projects.find(params.project_id)
     law = await to_thread.run_sync(session.code_laws.current, project.root)
-    tools, exact = await _text_tools(session, project, params.model)
+    tools, kind = await _text_tools(session, project, params.model)
     try:
         turn = await _build(session, params, history, law, tools)
     except TokenizerFailedError:
         turn = await _build(session, params, history, law, tools.with_tokenizer(ByteTokenizer()))
-    return await to_thread.run_sync(partial(_result, session, params, turn, exact=exact))
+    return await to_thread.run_sync(partial(_result, session, params, turn, kind=kind))
 
 
 async def _text_tools(
     session: Session, project: Project, model: str | None
-) -> tuple[TextTools, bool]:
-    """Return the text tools, and whether the encoding is known to be the model's."""
+) -> tuple[TextTools, CountKind]:
+    """Return the text tools, and how their counts relate to the model's own."""
     profile = (await session.budgets.effective(project.project_id)).profile
     match = encoding_for(model or profile.model, profile.tokenizer_id)
     tokenizer = await session.tokenizers.get(match.encoding)
     tools = TextTools(tokenizer, session.redactor, session.engine.memory)
-    return tools, match.exact
+    return tools, match.kind
 
 
 async def _build(
@@ -195,7 +195,10 @@ async def _with_model_summary(
     return history.with_summary(summary)
 
 
-def _result(session: Session, params: BuildContext, turn: BuiltTurn, *, exact: bool) -> BuildResult:
+def _result(
+    session: Session, params: BuildContext, turn: BuiltTurn, *, kind: CountKind
+) -> BuildResult:
+    kind = kind if turn.tools.tokenizer.exact else CountKind.APPROXIMATE
     context, draft = turn.context, turn.context.draft
     messages = context.messages
     parts = list(dict.fromkeys(piece.part for piece in context.pieces))
@@ -221,7 +224,8 @@ def _result(session: Session, params: BuildContext, turn: BuiltTurn, *, exact: b
         notices=notices,
         tokenizer_id=turn.tools.tokenizer.id,
         tokenizer_version=turn.tools.tokenizer.version,
-        tokenizer_exact=exact and turn.tools.tokenizer.exact,
+        tokenizer_exact=kind is CountKind.EXACT,
+        count_kind=kind,
     )
 
 

@@ -483,6 +483,7 @@ def _diagnostics(prompt: AssembleResult, *, prefix_marked: bool) -> Diagnostics:
         tokenizer_id=prompt.tokenizer_id,
         tokenizer_version=prompt.tokenizer_version,
         tokenizer_exact=prompt.tokenizer_exact,
+        count_kind=prompt.count_kind,
         prefix_change=prompt.prefix_change,
         target_tokens=prompt.target_tokens,
         token_count=prompt.token_count,

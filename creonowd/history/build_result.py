@@ -14,6 +14,7 @@ from creonowd.memo import Memo
 from creonowd.model import Model, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.text import common_prefix
+from creonowd.tokens.models import CountKind
 
 
 class Part(StrEnum):
@@ -99,7 +100,8 @@ class BuildResult(Result):
     """The messages for the model, in the fixed order, and how they came about.
 
     `tokenCount` is the exact count of every content and of every tool call's name and arguments;
-    it never exceeds `budgetTokens`. `steps` are those that had to cut.
+    it never exceeds `budgetTokens`. `steps` are those that had to cut. `countKind` says whether
+    counts are the model's own, an upper bound or approximate.
     """
 
     messages: list[Message]
@@ -120,6 +122,7 @@ class BuildResult(Result):
     tokenizer_id: str
     tokenizer_version: str
     tokenizer_exact: bool
+    count_kind: CountKind
 
 
 TurnKey = tuple[str, ...]

@@ -3,13 +3,15 @@
 Importing this package is cheap: tiktoken and its tables are loaded by `Tokenizers`, on demand.
 """
 
-from creonowd.tokens.tables import DEFAULT_ENCODING, encoding_for
+from creonowd.tokens.models import CountKind, encoding_for
+from creonowd.tokens.tables import DEFAULT_ENCODING
 from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer, Tokenizers
 from creonowd.tokens.truncate import Cut, exceeds, keep_head, keep_tail
 
 __all__ = [
     "DEFAULT_ENCODING",
     "ByteTokenizer",
+    "CountKind",
     "Cut",
     "Tokenizer",
     "Tokenizers",

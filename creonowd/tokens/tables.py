@@ -1,4 +1,4 @@
-"""The two encodings, their rank tables, and which model uses which encoding.
+"""The encodings and their rank tables.
 
 The tables come with the package, in a form that is read four times as fast as the published one:
 the tokens in the order of their ranks, as MessagePack, compressed. Each is verified by its SHA-256.
@@ -6,13 +6,13 @@ the tokens in the order of their ranks, as MessagePack, compressed. Each is veri
 
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Iterable
+from collections.abc import Collection, Sequence
 from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from threading import Lock
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -22,8 +22,9 @@ from creonowd.model import Model
 if TYPE_CHECKING:
     import tiktoken
 
-LONGEST_TOKEN = 128
 SUFFIX = ".tokens"
+SEPARATOR = "<|endoftext|>"
+"""The one special token: it stands between texts that are counted in one call."""
 
 _TOKENS = msgspec.msgpack.Decoder(list[bytes])
 _LOADING = Lock()
@@ -34,17 +35,42 @@ class TableError(Exception):
 
 
 class EncodingDefinition(Model):
-    """What defines an encoding: its pattern, its special tokens and the hash of its table.
+    """What defines an encoding: its pattern and the hash of its table.
 
-    `packed_sha256` is that of the table in the form in which it comes with the package.
+    `longest` is how many code points its longest token has.
+    `packed_sha256` is that of the table in the form in which it comes with the package. `skipped`
+    are ranks of the published table that no token has; for counting only the order matters. With
+    `nfc` the model reads the NFC of a text. No special token is here: a manuscript may hold the
+    text of one, so all of them count as plain text.
     """
 
     sha256: str
     packed_sha256: str
     pattern: str
-    special: dict[str, int]
+    licence: str
+    longest: int = 128
+    skipped: tuple[int, ...] = ()
+    nfc: bool = False
 
 
+# What DeepSeek splits off before words. As intersections of classes the exclusions are as quick as
+# the other patterns; with a look-ahead per character a million letters make tiktoken panic.
+_HAN_KANA = r"一-龥\u3040-\u309f\u30a0-\u30ff"
+_MARKS = r"!\"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~"
+_LETTERS = rf"[\p{{L}}\p{{M}}&&[^{_HAN_KANA}]]"
+_DEEPSEEK = (
+    rf"\p{{N}}{{1,3}}|[{_HAN_KANA}]+|[{_MARKS}][A-Za-z]+"
+    rf"|[^\r\n\p{{L}}\p{{P}}\p{{S}}\p{{N}}{_HAN_KANA}]?{_LETTERS}+"
+    rf"| ?[\p{{P}}\p{{S}}&&[^{_HAN_KANA}]]+[\r\n]*"
+    rf"|\s*[\r\n]+|\s+(?![^\s\p{{N}}{_HAN_KANA}])|\s+"
+    rf"|[^\s\p{{L}}\p{{M}}\p{{N}}\p{{P}}\p{{S}}{_HAN_KANA}]+(?!{_LETTERS})"
+)
+_QWEN = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+
+DEFAULT_ENCODING = "o200k_base"
 ENCODINGS: dict[str, EncodingDefinition] = {
     "cl100k_base": EncodingDefinition(
         sha256="223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
@@ -56,13 +82,7 @@ ENCODINGS: dict[str, EncodingDefinition] = {
             r"| ?[^\s\p{L}\p{N}]++[\r\n]*+"
             r"|\s++$|\s*[\r\n]|\s+(?!\S)|\s"
         ),
-        special={
-            "<|endoftext|>": 100257,
-            "<|fim_prefix|>": 100258,
-            "<|fim_middle|>": 100259,
-            "<|fim_suffix|>": 100260,
-            "<|endofprompt|>": 100276,
-        },
+        licence="MIT",
     ),
     "o200k_base": EncodingDefinition(
         sha256="446a9538cb6c348e3516120d7c08b09f57c36495e2acfffe59a5bf8b0cfb1a2d",
@@ -76,7 +96,54 @@ ENCODINGS: dict[str, EncodingDefinition] = {
             r"| ?[^\s\p{L}\p{N}]+[\r\n/]*"
             r"|\s*[\r\n]+|\s+(?!\S)|\s+"
         ),
-        special={"<|endoftext|>": 199999, "<|endofprompt|>": 200018},
+        licence="MIT",
+    ),
+    "deepseek_v4": EncodingDefinition(
+        sha256="ea361439831165203088c236a65f20163f58a68d735b51593dfe1068a23920b2",
+        packed_sha256="96f49b704c00350fbd638d0fb51a3239e458d218750400474c0e22dd3ec81e72",
+        pattern=_DEEPSEEK,
+        licence="MIT",
+        skipped=(0, 1, 2),
+    ),
+    "qwen3": EncodingDefinition(
+        sha256="b2b1b8dfb5cc5f024bafc373121c6aba3f66f9a5a0269e243470a1de16a33186",
+        packed_sha256="63184a62deeacc342b0618b4d920072cbec4d3a2f70e9e44e46f1aee3ba94651",
+        pattern=_QWEN,
+        licence="Apache-2.0",
+        nfc=True,
+    ),
+    "qwen3_6": EncodingDefinition(
+        sha256="8dde380a6405e935f5de16a99eb61c824f3f814dd1ed298784c72babb7a03cdd",
+        packed_sha256="f243adccf5dbfc4cdac4de84e06b7081f401630b8f87a3efe068e01086f5dd40",
+        pattern=(
+            r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}"
+            r"| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+        ),
+        licence="Apache-2.0",
+        nfc=True,
+    ),
+    "glm5_2": EncodingDefinition(
+        sha256="9287441456cde9a28ce6f6f2b7ee2233e5b9c5e2987a1a3085514cced96a8cf2",
+        packed_sha256="7200e92cf82e78bf98a196fef450022891fe2172583ff2df2c7b091dd76aeefb",
+        pattern=_QWEN.replace(r"|\p{N}|", r"|\p{N}{1,3}|"),
+        licence="MIT",
+        longest=512,
+        # Tokens that no merge makes; with them in the table tiktoken would use them.
+        skipped=(
+            *(23977, 24935, 27171, 27395, 29825, 31207, 34951, 36363, 37314, 39153, 43466, 43470),
+            *(44573, 46583, 49780, 50753, 58119, 58730, 61185, 66149, 67676, 68438, 78688, 81272),
+            *(83868, 90291, 92654, 95997),
+        ),
+    ),
+    "mistral_tekken": EncodingDefinition(
+        sha256="64a081edb3cbb8639a4eea9a7135ab9a0467c50676c672b217ba655f4d50e127",
+        packed_sha256="2f26697cd32356a4f7b3d958ed80982fcceced4da61756b4235e44323146f730",
+        pattern=(
+            r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+"
+            r"|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*"
+            r"|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+        ),
+        licence="Apache-2.0",
     ),
 }
 
@@ -117,7 +184,10 @@ def load_encoding(name: str, tables: Traversable) -> "tiktoken.Encoding":
     except ImportError as error:
         raise TableError("tiktoken cannot be imported") from error
     return tiktoken.Encoding(
-        name, pat_str=definition.pattern, mergeable_ranks=ranks, special_tokens=definition.special
+        name,
+        pat_str=definition.pattern,
+        mergeable_ranks=ranks,
+        special_tokens={SEPARATOR: len(ranks)},
     )
 
 
@@ -134,9 +204,11 @@ def verify(name: str, tables: Traversable) -> list[bytes]:
     return _TOKENS.decode(packed)
 
 
-def published_table(tokens: Iterable[bytes]) -> bytes:
+def published_table(tokens: Sequence[bytes], skipped: Collection[int] = ()) -> bytes:
     """Return a table as its publisher's file has it."""
-    return b"".join(b"%b %d\n" % (b64encode(token), rank) for rank, token in enumerate(tokens))
+    ranks = (rank for rank in range(len(tokens) + len(skipped)) if rank not in skipped)
+    pairs = zip(tokens, ranks, strict=True)
+    return b"".join(b"%b %d\n" % (b64encode(token), rank) for token, rank in pairs)
 
 
 def packed_table(published: bytes) -> bytes:
@@ -144,54 +216,6 @@ def packed_table(published: bytes) -> bytes:
     pairs = (line.split() for line in published.splitlines() if line)
     ranks = sorted((int(rank), b64decode(token)) for token, rank in pairs)
     return zlib.compress(msgspec.msgpack.encode([token for _, token in ranks]), 9)
-
-
-DEFAULT_ENCODING = "o200k_base"
-
-_PREFIXES = (
-    ("gpt-4o", "o200k_base"),
-    ("gpt-4.1", "o200k_base"),
-    ("gpt-4.5", "o200k_base"),
-    ("gpt-5", "o200k_base"),
-    ("gpt-oss", "o200k_base"),
-    ("chatgpt-4o", "o200k_base"),
-    ("o1", "o200k_base"),
-    ("o3", "o200k_base"),
-    ("o4", "o200k_base"),
-    ("gpt-4", "cl100k_base"),
-    ("gpt-3.5", "cl100k_base"),
-    ("gpt-35", "cl100k_base"),
-    ("text-embedding-3", "cl100k_base"),
-    ("text-embedding-ada-002", "cl100k_base"),
-    ("davinci-002", "cl100k_base"),
-    ("babbage-002", "cl100k_base"),
-)
-
-
-class EncodingMatch(NamedTuple):
-    """An encoding, and whether it is really the one the model uses."""
-
-    encoding: str
-    exact: bool
-
-
-def encoding_for(model: str | None, otherwise: str = DEFAULT_ENCODING) -> EncodingMatch:
-    """Find the model's encoding; a model without a public table gets `otherwise`, inexactly.
-
-    Without a model `otherwise` is exact.
-    """
-    if not model:
-        return EncodingMatch(otherwise, exact=True)
-    name = model.lower().rpartition("/")[2].removeprefix("ft:")
-    found = next((encoding for prefix, encoding in _PREFIXES if _is_of_family(name, prefix)), None)
-    return (
-        EncodingMatch(otherwise, exact=False) if found is None else EncodingMatch(found, exact=True)
-    )
-
-
-def _is_of_family(name: str, prefix: str) -> bool:
-    rest = name.removeprefix(prefix)
-    return name == prefix or (rest != name and not rest[0].isalnum())
 
 
 def check_tokenizer_version(encoding: str, version: str | None) -> None:

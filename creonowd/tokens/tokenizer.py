@@ -1,11 +1,11 @@
 """Count the tokens of texts: with an encoding of tiktoken, or in bytes if its table is unusable."""
 
 import os
-import re
+import unicodedata
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
-from functools import partial
+from functools import cache, partial
 from importlib.resources.abc import Traversable
 from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING, Protocol
@@ -15,7 +15,8 @@ import anyio.to_thread
 
 from creonowd.tokens.tables import (
     DEFAULT_ENCODING,
-    LONGEST_TOKEN,
+    ENCODINGS,
+    SEPARATOR,
     TableError,
     load_encoding,
     packaged_encoding,
@@ -23,12 +24,14 @@ from creonowd.tokens.tables import (
 )
 
 if TYPE_CHECKING:
+    import regex
     import tiktoken
 
 ENCODERS = 4
 MOST_THREADS = 3
+MOST_COMPOSED = 4
+"""How many code points NFC makes one of, at most."""
 CHARACTERS_PER_THREAD = 16_384
-SEPARATOR = "<|endoftext|>"
 
 Counts = Callable[[], list[int]]
 
@@ -78,38 +81,55 @@ class BpeTokenizer:
     """Counts with one encoding of tiktoken, exactly."""
 
     exact = True
-    longest = LONGEST_TOKEN
 
     def __init__(self, encoding: "tiktoken.Encoding") -> None:
+        definition = ENCODINGS[encoding.name]
         self.id = encoding.name
         self.version = tokenizer_version(encoding.name)
+        self.longest = definition.longest * (MOST_COMPOSED if definition.nfc else 1)
         self._encoding = encoding
+        self._nfc = definition.nfc
 
     def count(self, text: str) -> int:
         """Count the tokens of a text; special tokens in it are plain text."""
-        if not has_endless_space(text):
-            return len(self._encoding.encode_ordinary(text))
-        spaces = [match.span() for match in _ENDLESS_SPACE.finditer(text)]
-        edges = [(0, 0), *spaces, (len(text), len(text))]
-        between = [text[end:start] for (_, end), (start, _) in pairwise(edges)]
-        tokens = sum(len(self._encoding.encode_ordinary(part)) for part in between)
-        return tokens + sum(_count_bytes(text[start:end]) for start, end in spaces)
+        runs = [match.span() for match in _endless_runs(text)]
+        edges = [(0, 0), *runs, (len(text), len(text))]
+        between = (text[end:start] for (_, end), (start, _) in pairwise(edges))
+        tokens = sum(len(self._encoding.encode_ordinary(self._read(part))) for part in between)
+        return tokens + sum(_count_bytes(text[start:end]) for start, end in runs)
+
+    def _read(self, text: str) -> str:
+        """Return a text as the model reads it."""
+        return unicodedata.normalize("NFC", text) if self._nfc else text
 
     def begin_count(
         self, texts: Sequence[str], *, ahead: bool = False
     ) -> AbstractContextManager[Counts]:
         """Begin to count many texts, in several threads if there is enough to do."""
-        return count_in_background(texts, self._encoding, ahead=ahead)
+        return count_in_background([*map(self._read, texts)], self._encoding, ahead=ahead)
 
 
-# tiktoken panics on a million spaces that do not end in a line end (measured).
+# tiktoken panics on a million spaces that do not end in a line end and, with DeepSeek's pattern, on
+# a million controls (measured).
 _ENDLESS = 900_000
-_ENDLESS_SPACE = re.compile(rf"(?<![^\S\r\n])[^\S\r\n]{{{_ENDLESS},}}")
 
 
-def has_endless_space(text: str) -> bool:
-    """Return whether a text has so much white space in a row that it is counted in bytes."""
-    return len(text) >= _ENDLESS and _ENDLESS_SPACE.search(text) is not None
+def has_endless_run(text: str) -> bool:
+    """Return whether a text has so many spaces or controls in a row that bytes are counted."""
+    return bool(_endless_runs(text))
+
+
+def _endless_runs(text: str) -> "list[regex.Match[str]]":
+    return [] if len(text) < _ENDLESS else [*_endless_run().finditer(text)]
+
+
+@cache
+def _endless_run() -> "regex.Pattern[str]":
+    import regex
+
+    runs = (r"[^\S\r\n]", r"[\p{C}--\s]")
+    spelled = "|".join(rf"(?<!{one}){one}{{{_ENDLESS},}}+" for one in runs)
+    return regex.compile(spelled, regex.V1)
 
 
 class ByteTokenizer:

@@ -85,6 +85,7 @@ export interface AssembleResult {
   tokenizerId: string;
   tokenizerVersion: string;
   tokenizerExact: boolean;
+  countKind: CountKind;
   prefixChange?: PrefixChange;
   targetTokens?: number;
   prompt: string;
@@ -134,13 +135,15 @@ export interface BudgetEstimate {
  *
  * The window is what the model has. However large it is, the total is at most 64 000, and then
  * the warning CONTEXT_BUDGET_CLAMPED is here and in every assembly. `version` grows by one with every update. `tokenizerId` and `tokenizerVersion` follow from
- * `model`; `tokenizerExact` is false for models whose tokenizer is not public.
+ * `model`; `countKind` says whether counts are the model's own, an upper bound or
+ * approximate; `tokenizerExact` is true for the first alone.
  */
 export interface BudgetProfile {
   version: number;
   tokenizerId: string;
   tokenizerVersion: string;
   tokenizerExact: boolean;
+  countKind: CountKind;
   model: string;
   contextWindowTokens: number;
   systemPromptTokens: number;
@@ -185,7 +188,8 @@ export interface BuildEvidence {
  * The messages for the model, in the fixed order, and how they came about.
  *
  * `tokenCount` is the exact count of every content and of every tool call's name and arguments;
- * it never exceeds `budgetTokens`. `steps` are those that had to cut.
+ * it never exceeds `budgetTokens`. `steps` are those that had to cut. `countKind` says whether
+ * counts are the model's own, an upper bound or approximate.
  */
 export interface BuildResult {
   messages: Array<Message>;
@@ -206,6 +210,7 @@ export interface BuildResult {
   tokenizerId: string;
   tokenizerVersion: string;
   tokenizerExact: boolean;
+  countKind: CountKind;
 }
 
 /**
@@ -583,6 +588,17 @@ export interface ConversationRead {
   redactionEvidence?: Array<RedactionEvidence>;
 }
 
+/**
+ * How a count relates to the model's own.
+ *
+ * `exact`: counted with the model's table. `bound`: the model has no public table; the count is
+ * an upper bound. `approximate`: another model's table, or bytes, so it may be off either way.
+ */
+export type CountKind =
+  | "approximate"
+  | "bound"
+  | "exact";
+
 /** A text and the model that will read it; `tokenizerVersion`, if given, must be the daemon's. */
 export interface CountTokens {
   text: string;
@@ -687,6 +703,7 @@ export interface Diagnostics {
   tokenizerId: string;
   tokenizerVersion: string;
   tokenizerExact: boolean;
+  countKind: CountKind;
   prefixChange?: PrefixChange;
   targetTokens?: number;
   tokenCount: number;
@@ -1085,6 +1102,7 @@ export interface InspectResult {
   tokenizerId: string;
   tokenizerVersion: string;
   tokenizerExact: boolean;
+  countKind: CountKind;
   prefixChange?: PrefixChange;
   targetTokens?: number;
   layersDetail: LayerDetails;
@@ -2104,15 +2122,17 @@ export interface TodoItem {
 }
 
 /**
- * The count; `tokenizerExact` is false for a model whose tokenizer is not public.
+ * The count, and whether it is the model's own, an upper bound or approximate.
  *
- * It is also false where bytes were counted instead, and then a warning says why.
+ * `tokenizerExact` is true for the first alone. Where bytes were counted instead the count is
+ * `approximate`, and a warning says why.
  */
 export interface TokenCount {
   tokens: number;
   tokenizerId: string;
   tokenizerVersion: string;
   tokenizerExact: boolean;
+  countKind: CountKind;
   warnings?: Array<string>;
   notices?: Array<Notice>;
 }

@@ -33,6 +33,7 @@ async def test_a_fresh_project_has_the_default_budget(
         "tokenizerId": "o200k_base",
         "tokenizerVersion": "446a9538cb6c348e",
         "tokenizerExact": True,
+        "countKind": "exact",
         "model": "gpt-4o",
         "contextWindowTokens": 8000,
         "systemPromptTokens": 500,
@@ -201,6 +202,7 @@ async def test_a_text_is_counted_with_the_tokenizer_of_its_model(
         "tokenizerId": tokenizer[0],
         "tokenizerVersion": tokenizer[1],
         "tokenizerExact": tokenizer[2],
+        "countKind": "exact" if tokenizer[2] else "approximate",
     }
 
 
@@ -246,6 +248,7 @@ async def test_without_its_table_the_daemon_counts_bytes_and_says_so(tmp_path: P
     assert healthy["status"] == "ok"
     assert (result["tokens"], result["tokenizerId"]) == (6, "utf8_bytes")
     assert result["tokenizerExact"] is False
+    assert result["countKind"] == "approximate"
     assert result["warnings"][0].startswith("CONTEXT_BUDGET_FALLBACK: ")
     assert health["status"] == "degraded"
     assert [part["part"] for part in health["degraded"]] == ["tokenizer"]

@@ -97,6 +97,7 @@ async def test_the_result_has_all_that_was_promised(client: Client, full_novel: 
         "tokenizerId",
         "tokenizerVersion",
         "tokenizerExact",
+        "countKind",
     }
     assert result["prompt"] == result["systemPrompt"] + result["userContent"]
     assert result["tokenCount"] == Tokenizers().load().count(result["prompt"])

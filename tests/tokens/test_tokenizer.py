@@ -1,7 +1,9 @@
 """Counts are exact, alone and in batches; without a sound table bytes are counted instead."""
 
+import random
 import subprocess
 import sys
+import unicodedata
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -13,11 +15,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from creonowd.tokens import Tokenizers
-from creonowd.tokens.tables import packaged_encoding, packaged_tables
-from creonowd.tokens.tokenizer import CHARACTERS_PER_THREAD, SEPARATOR, count_in_background
-from tests.tokens.vocabulary import ENCODINGS, texts, tokenizer
+from creonowd.tokens.tables import SEPARATOR, packaged_encoding, packaged_tables, verify
+from creonowd.tokens.tokenizer import CHARACTERS_PER_THREAD, count_in_background
+from tests.tokens.vocabulary import ENCODINGS, PIECES, texts, tokenizer
 
 PROSE = "林远推开门，雨还在下；苏晴没有抬头。The rain had not stopped.\n"
+
+
+HARD = "第12章　她說：「走！」\r\n👨\u200d👩\u200d👧 it's 3.14159\x01\x02 e\u0301\n"
+REFERENCE = {"deepseek_v4": 31, "qwen3": 33, "qwen3_6": 38, "glm5_2": 27, "mistral_tekken": 42}
+"""Counts of `HARD` by the tables and patterns as they were published."""
 
 
 def test_counts_are_those_of_the_published_encoding() -> None:
@@ -30,6 +37,7 @@ def test_counts_are_those_of_the_published_encoding() -> None:
         ("cl100k_base", "お誕生日おめでとう", 9),
         ("o200k_base", "x" * 25_000, 3125),
         ("o200k_base", "", 0),
+        *((name, HARD, tokens) for name, tokens in REFERENCE.items()),
     )
 
     wrong = [
@@ -47,8 +55,9 @@ def test_a_special_token_in_a_manuscript_is_plain_text(encoding: str) -> None:
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
-def test_endless_white_space_is_counted_without_a_panic(encoding: str) -> None:
-    text = "前" + " " * 1_200_000 + "后" + "\u3000" * 1_000_000 + (" " * 800_000 + "x") * 2
+@pytest.mark.parametrize("run", [" ", "\u3000", "\x01", "a"])
+def test_an_endless_run_is_counted_without_a_panic(encoding: str, run: str) -> None:
+    text = "前" + run * 1_000_000 + "后" + run * 10 + "x"
 
     tokens = tokenizer(encoding).count(text)
 
@@ -69,11 +78,10 @@ def counts_of(many: list[str], encoding: tiktoken.Encoding, *, ahead: bool = Fal
 
 @given(st.sampled_from(ENCODINGS), st.lists(texts, max_size=12))
 def test_every_text_counts_as_it_does_by_itself(name: str, given_texts: list[str]) -> None:
-    encoding = packaged_encoding(name)
+    counter = tokenizer(name)
 
-    assert counts_of(given_texts, encoding) == [
-        len(encoding.encode_ordinary(text)) for text in given_texts
-    ]
+    with counter.begin_count(given_texts) as counts:
+        assert counts() == [counter.count(text) for text in given_texts]
 
 
 @pytest.mark.parametrize("ahead", [True, False])
@@ -97,6 +105,37 @@ def test_a_manuscript_that_holds_the_token_between_texts_is_plain_text(name: str
     strange = ["a", f"她写下 {SEPARATOR} 。", SEPARATOR, "b"]
 
     assert counts_of(strange, encoding) == [len(encoding.encode_ordinary(t)) for t in strange]
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_a_unit_counts_the_same_alone_and_in_a_prompt(name: str) -> None:
+    """Units begin with `#` and end in a newline."""
+    counter, chance = tokenizer(name), random.Random(24)
+
+    for _ in range(1500):
+        units = ["#" + "".join(chance.choices(PIECES, k=chance.randrange(40))) for _ in range(3)]
+        units = [f"{unit}\n" for unit in units]
+        assert counter.count("".join(units)) == sum(map(counter.count, units)), units
+
+
+@pytest.mark.parametrize("name", ENCODINGS)
+def test_no_token_covers_more_code_points_than_the_longest(name: str) -> None:
+    longest = max(len(token.decode(errors="replace")) for token in verify(name, packaged_tables()))
+
+    assert longest <= tokenizer(name).longest
+
+
+@pytest.mark.parametrize("name", ["qwen3", "qwen3_6"])
+def test_qwen_counts_the_composed_form(name: str) -> None:
+    counter = tokenizer(name)
+    composed = "각 ガ é " * 20
+
+    decomposed = unicodedata.normalize("NFD", composed)
+
+    assert len(decomposed) > len(composed)
+    assert counter.count(decomposed) == counter.count(composed)
+    with counter.begin_count([decomposed]) as counts:
+        assert counts() == [counter.count(composed)]
 
 
 def test_no_texts_have_no_counts() -> None:

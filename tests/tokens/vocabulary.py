@@ -4,9 +4,9 @@ from functools import cache
 
 from hypothesis import strategies as st
 
-from creonowd.tokens import Tokenizer, Tokenizers
+from creonowd.tokens import Tokenizer, Tokenizers, tables
 
-ENCODINGS = ("cl100k_base", "o200k_base")
+ENCODINGS = tuple(tables.ENCODINGS)
 
 PIECES = (
     *"abzAZéß0189 \t\n\r'’\"/#.,!?-_()",
@@ -41,6 +41,13 @@ PIECES = (
         "𠮷",
         "각",
         "नि",
+        "か\u3099",
+        "\u1112\u1161\u11ab",
+        "\u03b1\u0313\u0300\u0345",
+        "\x01\x02",
+        "\ue000",
+        "\u200b",
+        "・゠",
     ),
     *("\x1c", "\x85", "\xa0", "\u2028", "\u2029", "\x0b", "٣", "²", "ǅ", "ſ"),
 )

@@ -1,0 +1,205 @@
+"""What is known of the models: how their tokens are counted, and their limits.
+
+One table, dated. A figure that no publisher states is left out; a model that is not here counts
+with the encoding of the budget, approximately.
+"""
+
+import re
+from collections.abc import Collection
+from enum import StrEnum
+from functools import lru_cache
+from typing import NamedTuple
+
+from creonowd.model import Model
+from creonowd.tokens.tables import DEFAULT_ENCODING, ENCODINGS
+
+MODELS_AS_OF = "2026-11-17"
+USUAL_CACHE_MINIMUM = 1024
+_KEPT_NAMES = 256
+
+
+class CountKind(StrEnum):
+    """How a count relates to the model's own.
+
+    `exact`: counted with the model's table. `bound`: the model has no public table; the count is
+    an upper bound. `approximate`: another model's table, or bytes, so it may be off either way.
+    """
+
+    EXACT = "exact"
+    BOUND = "bound"
+    APPROXIMATE = "approximate"
+
+
+class ModelFacts(Model):
+    """One row: what holds for the models whose name begins with `names`, a regular expression.
+
+    `encoding` is empty where no table fits. `window` and `output_limit` are tokens, or None where
+    they are not stated; `thinks` says whether it spends output on reasoning unless told otherwise.
+    """
+
+    names: str
+    family: str
+    encoding: str = ""
+    kind: CountKind = CountKind.EXACT
+    window: int | None = None
+    output_limit: int | None = None
+    cache_minimum: int = USUAL_CACHE_MINIMUM
+    thinks: bool = False
+
+
+def _openai(
+    names: str, encoding: str, window: int, output_limit: int, *, thinks: bool = False
+) -> ModelFacts:
+    return ModelFacts(
+        names=names,
+        family="openai",
+        encoding=encoding,
+        window=window,
+        output_limit=output_limit,
+        thinks=thinks,
+    )
+
+
+def _claude(
+    names: str,
+    encoding: str,
+    output_limit: int | None,
+    *,
+    cache_minimum: int = USUAL_CACHE_MINIMUM,
+) -> ModelFacts:
+    return ModelFacts(
+        names=names,
+        family="claude",
+        encoding=encoding,
+        kind=CountKind.BOUND,
+        window=200_000,
+        output_limit=output_limit,
+        cache_minimum=cache_minimum,
+    )
+
+
+def _open(
+    names: str,
+    family: str,
+    encoding: str,
+    kind: CountKind = CountKind.EXACT,
+    *,
+    window: int | None = None,
+    cache_minimum: int = USUAL_CACHE_MINIMUM,
+    thinks: bool = False,
+) -> ModelFacts:
+    return ModelFacts(
+        names=names,
+        family=family,
+        encoding=encoding,
+        kind=kind,
+        window=window,
+        cache_minimum=cache_minimum,
+        thinks=thinks,
+    )
+
+
+_ROUGH = CountKind.APPROXIMATE
+_DATE = r"(?:[-@]\d{6,8})?"
+
+# The first row that fits counts, so narrow rows stand before wide ones.
+MODELS: tuple[ModelFacts, ...] = (
+    _openai(r"(?:chat)?gpt-4o", "o200k_base", 128_000, 16_384),
+    _openai(r"gpt-4\.1", "o200k_base", 1_047_576, 32_768),
+    _openai(r"gpt-4\.5", "o200k_base", 128_000, 16_384),
+    _openai(r"gpt-5", "o200k_base", 400_000, 128_000, thinks=True),
+    _openai(r"gpt-oss", "o200k_base", 131_072, 131_072, thinks=True),
+    _openai(r"o1-(?:mini|preview)", "o200k_base", 128_000, 65_536, thinks=True),
+    _openai(r"o[134]", "o200k_base", 200_000, 100_000, thinks=True),
+    _openai(r"gpt-4-(?:turbo|1106|0125)", "cl100k_base", 128_000, 4096),
+    _openai(r"gpt-4-32k", "cl100k_base", 32_768, 32_768),
+    _openai(r"gpt-4", "cl100k_base", 8192, 8192),
+    _openai(r"gpt-3\.?5", "cl100k_base", 16_385, 4096),
+    _openai(r"text-embedding-(?:3|ada-002)", "cl100k_base", 8191, 0),
+    _openai(r"(?:davinci|babbage)-002", "cl100k_base", 16_384, 16_384),
+    _claude(r"claude-3-haiku", "claude_v3", 4096, cache_minimum=2048),
+    _claude(r"claude-3-5-haiku|claude-haiku-3[-.]5", "claude_v3", 8192, cache_minimum=2048),
+    _claude(r"claude-3[-.]7|claude-sonnet-3[-.]7", "claude_v3", 64_000),
+    _claude(r"claude-3[-.]5|claude-sonnet-3[-.]5", "claude_v3", 8192),
+    _claude(r"claude-3|claude-(?:haiku|sonnet|opus)-3", "claude_v3", 4096),
+    _claude(r"claude-haiku-4", "claude_v3", 64_000, cache_minimum=4096),
+    _claude(r"claude-opus-4[-.]5", "claude_v3", 64_000, cache_minimum=4096),
+    _claude(r"claude-opus-4[-.]6", "claude_v3", 128_000, cache_minimum=4096),
+    _claude(rf"claude-opus-4(?:[-.][01])?{_DATE}$", "claude_v3", 32_000),
+    _claude(rf"claude-sonnet-4(?:[-.][0-6])?{_DATE}$", "claude_v3", 64_000),
+    _claude(r"claude-[a-z]+-4[-.](?:[7-9]|[1-9]\d)", "claude_v4_7", None),
+    _claude(r"claude-haiku-(?:[5-9]|[1-9]\d)", "claude_v4_7", None, cache_minimum=4096),
+    _claude(r"claude-[a-z]+-(?:[5-9]|[1-9]\d)", "claude_v4_7", None),
+    _open(r"claude-(?:[12]|instant)", "claude", "claude_v4_7", _ROUGH),
+    _open(r"claude.*", "claude", "claude_v4_7", _ROUGH),
+    _open(
+        r"deepseek-(?:r1-distill|r1:|v2|coder|llm|moe|math).*", "deepseek", "deepseek_v4", _ROUGH
+    ),
+    _open(r"deepseek-(?:r1|reasoner)", "deepseek", "deepseek_v4", cache_minimum=64, thinks=True),
+    _open(r"deepseek-(?:chat|v3|v4)", "deepseek", "deepseek_v4", cache_minimum=64),
+    _open(r"deepseek.*", "deepseek", "deepseek_v4", _ROUGH, cache_minimum=64),
+    _open(r"qwen-?3[.][56]", "qwen", "qwen3_6", thinks=True),
+    _open(r"qwen-?3(?![.\d])", "qwen", "qwen3", thinks=True),
+    _open(r"qwen-?2(?:\.5)?(?![.\d])", "qwen", "qwen3", window=32_768),
+    _open(r"qwq", "qwen", "qwen3", thinks=True),
+    _open(r"qwen.*", "qwen", "qwen3", _ROUGH),
+    _open(r"glm-?5\.2", "glm", "glm5_2", thinks=True),
+    _open(r"(?:chat)?glm.*", "glm", "glm5_2", _ROUGH),
+    _open(
+        r"(?:open-)?mi[sx]tral-(?:7b|8x|large-24|small-24|medium-23|tiny).*", "mistral", "", _ROUGH
+    ),
+    _open(
+        r"(?:open-)?mistral-(?:nemo|small|medium|large)|ministral|pixtral|devstral",
+        "mistral",
+        "mistral_tekken",
+    ),
+    _open(r"magistral", "mistral", "mistral_tekken", thinks=True),
+    _open(r"(?:(?:open-)?mi[sx]tral|codestral).*", "mistral", "mistral_tekken", _ROUGH),
+    _open(r"kimi-k3", "kimi", "kimi_k3", thinks=True),
+    _open(r"llama-?3", "llama", "llama3"),
+)
+_PATTERNS = [re.compile(rf"(?:{facts.names})(?![a-z0-9])") for facts in MODELS]
+_SELLER = re.compile(r"(?:[a-z-]{2,6}\.)?(?:anthropic|deepseek|qwen|mistral|meta|zai)\.")
+
+
+def facts_for(model: str) -> ModelFacts | None:
+    """Return the row of a model, whatever shop or fine-tuning its name mentions."""
+    return _facts_for(model)
+
+
+@lru_cache(_KEPT_NAMES)
+def _facts_for(model: str) -> ModelFacts | None:
+    name = model.strip().lower().rpartition("/")[2].removeprefix("ft:")
+    name = _SELLER.sub("", name, count=1)
+    return next(
+        (facts for facts, names in zip(MODELS, _PATTERNS, strict=True) if names.match(name)), None
+    )
+
+
+class EncodingMatch(NamedTuple):
+    """An encoding, and how its counts relate to the model's own."""
+
+    encoding: str
+    kind: CountKind
+
+    @property
+    def exact(self) -> bool:
+        """Whether the encoding is the model's own."""
+        return self.kind is CountKind.EXACT
+
+
+def encoding_for(
+    model: str | None,
+    otherwise: str = DEFAULT_ENCODING,
+    known: Collection[str] = ENCODINGS,
+) -> EncodingMatch:
+    """Find the model's encoding; a model without a table gets `otherwise`, approximately.
+
+    `known` are the encodings that can be loaded. Without a model `otherwise` is exact.
+    """
+    if not model:
+        return EncodingMatch(otherwise, CountKind.EXACT)
+    facts = facts_for(model)
+    if facts is None or facts.encoding not in known:
+        return EncodingMatch(otherwise, CountKind.APPROXIMATE)
+    return EncodingMatch(facts.encoding, facts.kind)

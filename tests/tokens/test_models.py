@@ -1,0 +1,97 @@
+"""Each model has its encoding, and says how its counts relate to the model's own."""
+
+import re
+
+from creonowd.tokens import CountKind, encoding_for
+from creonowd.tokens.models import MODELS, MODELS_AS_OF, facts_for
+from creonowd.tokens.tables import ENCODINGS
+
+EXACT, ROUGH = CountKind.EXACT, CountKind.APPROXIMATE
+
+
+def test_a_model_counts_with_its_encoding() -> None:
+    rows = (
+        (None, ("o200k_base", EXACT)),
+        ("", ("o200k_base", EXACT)),
+        ("gpt-4o", ("o200k_base", EXACT)),
+        ("gpt-4o-mini-2024-07-18", ("o200k_base", EXACT)),
+        ("openai/GPT-4.1-mini", ("o200k_base", EXACT)),
+        ("gpt-5", ("o200k_base", EXACT)),
+        ("gpt-5.1-codex", ("o200k_base", EXACT)),
+        ("o3-mini", ("o200k_base", EXACT)),
+        ("ft:gpt-4o:acme:novel", ("o200k_base", EXACT)),
+        ("gpt-4", ("cl100k_base", EXACT)),
+        ("gpt-4-turbo", ("cl100k_base", EXACT)),
+        ("gpt-3.5-turbo", ("cl100k_base", EXACT)),
+        ("text-embedding-3-small", ("cl100k_base", EXACT)),
+        ("o1000", ("o200k_base", ROUGH)),
+        ("gpt-4omega", ("o200k_base", ROUGH)),
+        ("deepseek-chat", ("deepseek_v4", EXACT)),
+        ("deepseek-ai/DeepSeek-V3.2", ("deepseek_v4", EXACT)),
+        ("deepseek-v4-pro", ("deepseek_v4", EXACT)),
+        ("deepseek-r1", ("deepseek_v4", EXACT)),
+        ("deepseek-r1:14b", ("deepseek_v4", ROUGH)),
+        ("deepseek-r1-distill-qwen-7b", ("deepseek_v4", ROUGH)),
+        ("qwen3-max", ("qwen3", EXACT)),
+        ("qwen3:8b", ("qwen3", EXACT)),
+        ("Qwen/Qwen2.5-7B-Instruct", ("qwen3", EXACT)),
+        ("qwen2:7b", ("qwen3", EXACT)),
+        ("qwen3.5-plus", ("qwen3_6", EXACT)),
+        ("qwen3.6", ("qwen3_6", EXACT)),
+        ("qwen4", ("qwen3", ROUGH)),
+        ("qwen-max", ("qwen3", ROUGH)),
+        ("zai-org/GLM-5.2", ("glm5_2", EXACT)),
+        ("glm-4.6", ("glm5_2", ROUGH)),
+        ("open-mistral-nemo", ("mistral_tekken", EXACT)),
+        ("mistral-large-2411", ("o200k_base", ROUGH)),
+        ("mixtral-8x7b", ("o200k_base", ROUGH)),
+        ("kimi-k3", ("o200k_base", ROUGH)),
+        ("llama3:8b", ("o200k_base", ROUGH)),
+        ("gemini-2.5-pro", ("o200k_base", ROUGH)),
+        ("fake", ("o200k_base", ROUGH)),
+    )
+
+    wrong = [
+        f"{model!r} counts with {got}, not {expected}"
+        for model, expected in rows
+        if (got := encoding_for(model)) != expected
+    ]
+
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_model_without_a_table_counts_with_the_encoding_of_the_profile() -> None:
+    assert encoding_for("gemini-2.5-pro", otherwise="cl100k_base") == ("cl100k_base", ROUGH)
+
+
+def test_a_table_that_a_user_brings_counts_exactly() -> None:
+    known = {*ENCODINGS, "kimi_k3"}
+
+    assert encoding_for("moonshotai/Kimi-K3", known=known) == ("kimi_k3", EXACT)
+
+
+def test_rows_of_the_table_hold_what_an_assembly_needs() -> None:
+    rows = (
+        ("gpt-4o", ("openai", 128_000, 16_384, 1024, False)),
+        ("gpt-5-mini", ("openai", 400_000, 128_000, 1024, True)),
+        ("claude-3-5-haiku-20241022", ("claude", 200_000, 8192, 2048, False)),
+        ("claude-haiku-4-5", ("claude", 200_000, 64_000, 4096, False)),
+        ("claude-opus-4-5-20251101", ("claude", 200_000, 64_000, 4096, False)),
+        ("claude-sonnet-4-20250514", ("claude", 200_000, 64_000, 1024, False)),
+        ("deepseek-reasoner", ("deepseek", None, None, 64, True)),
+    )
+
+    found = [(model, _figures(model)) for model, _ in rows]
+
+    assert found == list(rows)
+
+
+def _figures(model: str) -> tuple[object, ...]:
+    facts = facts_for(model)
+    assert facts is not None
+    return facts.family, facts.window, facts.output_limit, facts.cache_minimum, facts.thinks
+
+
+def test_the_table_is_dated_and_has_no_row_twice() -> None:
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", MODELS_AS_OF)
+    assert len({facts.names for facts in MODELS}) == len(MODELS)
