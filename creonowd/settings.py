@@ -16,7 +16,7 @@ import msgspec
 import platformdirs
 from msgspec import Meta
 
-from creonowd.errors import DaemonError, ErrorCode, Language, language_of, version_too_new
+from creonowd.errors import DaemonError, ErrorCode, Language, Wording, language_of, version_too_new
 from creonowd.model import Model
 from creonowd.redaction import Redactor
 
@@ -322,13 +322,33 @@ def _description(hint: Any) -> str:
     return next((note.description for note in notes if note.description), "")
 
 
-def _kind(hint: Any) -> str:
+_INVALID = Wording(
+    "The setting {} ({}) is not valid: {}. It is {}: {}.",
+    "设置项 {}（{}）不合法：{}。它须为 {}：{}。",
+)
+_NO_OBJECT = Wording(
+    f"{FILE} is not a JSON object: {{}}. Mend it, or move it away for the defaults.",
+    f"{FILE} 不是 JSON 对象：{{}}。请修正，或移走它以使用默认值。",
+)
+_UNKNOWN = Wording(
+    f"{FILE} holds unknown settings: {{}}. Take them out.",
+    f"{FILE} 含有未知的设置项：{{}}。请删去。",
+)
+_ONE_OF = Wording("one of {}", "{} 之一")
+_KINDS = {
+    bool: Wording("true or false", "true 或 false"),
+    int: Wording("a whole number", "整数"),
+    float: Wording("a number", "数字"),
+}
+_TEXT = Wording("a text", "文本")
+
+
+def _kind(hint: Any) -> Wording:
     """Return in words what a setting may be."""
     bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if get_origin(bare) is Literal:
-        return f"one of {', '.join(get_args(bare))}"
-    words = {bool: "true or false", int: "a whole number", float: "a number"}
-    return words.get(bare, "a text")
+        return _ONE_OF.format(", ".join(get_args(bare)))
+    return _KINDS.get(bare, _TEXT)
 
 
 def _check(report: SettingReport) -> SettingReport:
@@ -340,8 +360,7 @@ def _check(report: SettingReport) -> SettingReport:
         where = variable(report.name) if report.origin == "environment" else report.origin
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT,
-            f"The setting {report.name} ({where}) is not valid: {error}. "
-            f"It is {_kind(hints[field])}: {report.description}.",
+            _INVALID.format(report.name, where, error, _kind(hints[field]), report.description),
         ) from None
     return msgspec.structs.replace(report, value=value)
 
@@ -359,13 +378,11 @@ def _from_file(path: Path) -> dict[str, Any]:
     except msgspec.DecodeError as error:
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT,
-            f"{FILE} is not a JSON object: {error}. Mend it, or move it away for the defaults.",
+            _NO_OBJECT.format(error),
         ) from None
     if unknown := sorted(set(values) - set(_wire_names())):
         named = ", ".join(f"{name}{_suggestion(name, _wire_names())}" for name in unknown)
-        raise DaemonError(
-            ErrorCode.INVALID_ARGUMENT, f"{FILE} holds unknown settings: {named}. Take them out."
-        )
+        raise DaemonError(ErrorCode.INVALID_ARGUMENT, _UNKNOWN.format(named))
     if isinstance(found := values.get("version"), int) and found > 1:
         raise version_too_new(FILE, found, 1)
     return values

@@ -34,7 +34,7 @@ from creonowd.redaction import Redactor
 from creonowd.retrieval import database, project_index
 from creonowd.retrieval.catalogue import find_documents
 from creonowd.skills import skill
-from creonowd.skills.library import FILE
+from creonowd.skills.library import slug_of
 from creonowd.sources.chapters import STORY_FILE, read_story
 from creonowd.sources.project_files import file_warnings
 from creonowd.storage import atomic, journal, versioned_json
@@ -646,8 +646,10 @@ def _creonow_files(root: Path) -> Iterator[Finding]:
         found = Wording(*(_without(prefix, text) for text in warning.said))
         yield Finding(part=prefix, state=BAD, found=found, remedy=_LEFT_OUT)
     others = (path for path in (root / TREE).rglob("*.json") if not _is_read_by_sources(root, path))
-    for path in sorted((*(root / TREE / "skills").rglob(FILE), *others)):
-        if problem := (_skill_problem if path.name == FILE else _json_problem)(path):
+    skills = root / TREE / "skills"
+    files = (f for f in skills.rglob("*.md") if slug_of(f.relative_to(skills).as_posix()))
+    for path in sorted((*files, *others)):
+        if problem := (_json_problem if path.suffix == ".json" else _skill_problem)(path):
             part = path.relative_to(root).as_posix()
             yield Finding(part=part, state=BAD, found=problem, remedy=_LEFT_OUT)
 

@@ -14,7 +14,10 @@ from creonowd.tokens.models import CountKind, encoding_for
 from creonowd.tokens.tables import DEFAULT_ENCODING, ENCODINGS, tokenizer_version
 
 LARGEST_TOTAL = 64_000
-INCONSISTENT = "must be the window less the system prompt and the output reserve"
+INCONSISTENT = Wording(
+    "must be the window less the system prompt and the output reserve",
+    "须等于窗口减去系统提示与输出预留",
+)
 
 _ROUNDING = 1e-6
 
@@ -239,7 +242,7 @@ def _check_version(current: BudgetProfile, change: BudgetChange) -> None:
     if change.version != current.version:
         raise DaemonError(
             ErrorCode.CONTEXT_BUDGET_CONFLICT,
-            f"The budget has version {current.version} by now; read it again and repeat the change.",
+            _NEWER.format(current.version),
             currentVersion=current.version,
             version=change.version,
         )
@@ -256,8 +259,7 @@ def _with_tokenizer(current: BudgetProfile, change: BudgetChange) -> BudgetProfi
     if named != expected:
         raise DaemonError(
             ErrorCode.CONTEXT_TOKENIZER_MISMATCH,
-            f"The budget counts with {expected[0]} ({expected[1]}); leave the tokenizer out, "
-            "or name a model that uses another.",
+            _OTHER_TOKENIZER.format(*expected),
             tokenizerId=expected[0],
             tokenizerVersion=expected[1],
         )
@@ -276,9 +278,9 @@ def _ratios(current: LayerBudgets, changes: LayerChanges) -> dict[Layer, float]:
     ratios = {name: _value_or(requested[name], getattr(current, name).ratio) for name in Layer}
     for name, ratio in ratios.items():
         if not 0 <= ratio <= 1:
-            raise _invalid_ratio(f"The ratio of {name} must lie between 0 and 1.", layer=name)
+            raise _invalid_ratio(_RATIO.format(name), layer=name)
     if not 0 < sum(ratios.values()) <= 1 + _ROUNDING:
-        raise _invalid_ratio("The ratios must add up to more than 0 and at most 1.")
+        raise _invalid_ratio(_RATIOS)
     return ratios
 
 
@@ -291,7 +293,7 @@ def _minimums(current: LayerBudgets, changes: LayerChanges) -> dict[Layer, int]:
         if minimum < 0 or minimum != int(minimum):
             raise DaemonError(
                 ErrorCode.CONTEXT_BUDGET_INVALID_MINIMUM,
-                f"The minimum of {name} must be a whole number of tokens, 0 or more.",
+                _MINIMUM.format(name),
                 layer=name,
             )
     return {name: int(minimum) for name, minimum in minimums.items()}
@@ -331,7 +333,7 @@ def _check_total(profile: BudgetProfile) -> None:
     if minimums > total:
         raise DaemonError(
             ErrorCode.CONTEXT_BUDGET_INVALID_MINIMUM,
-            f"The minimums add up to {minimums} and do not fit into {total}.",
+            _MINIMUMS.format(minimums, total),
             minimumTokens=minimums,
             totalBudgetTokens=total,
         )
@@ -339,7 +341,7 @@ def _check_total(profile: BudgetProfile) -> None:
 
 def _check_bounds(total: int) -> None:
     if not 1 <= total <= LARGEST_TOTAL:
-        raise _invalid_total(f"must lie between 1 and {LARGEST_TOTAL}; it would be {total}")
+        raise _invalid_total(_BOUNDS.format(LARGEST_TOTAL, total))
 
 
 def _parts(profile: BudgetProfile) -> tuple[int, int, int]:
@@ -362,11 +364,35 @@ def _value_or(value: T | None, otherwise: T) -> T:
     return otherwise if value is None else value
 
 
-def _invalid_ratio(message: str, **details: str) -> DaemonError:
-    return DaemonError(ErrorCode.CONTEXT_BUDGET_INVALID_RATIO, message, **details)
+def _invalid_ratio(wording: Wording, **details: str) -> DaemonError:
+    return DaemonError(ErrorCode.CONTEXT_BUDGET_INVALID_RATIO, wording, **details)
 
 
-def _invalid_total(problem: str) -> DaemonError:
+def _invalid_total(problem: Wording) -> DaemonError:
     return DaemonError(
-        ErrorCode.INVALID_ARGUMENT, f"totalBudgetTokens {problem}.", field="totalBudgetTokens"
+        ErrorCode.INVALID_ARGUMENT, _TOTAL.format(problem), field="totalBudgetTokens"
     )
+
+
+_NEWER = Wording(
+    "The budget has version {} by now; read it again and repeat the change.",
+    "预算已是版本 {}；请重新读取后再修改。",
+)
+_OTHER_TOKENIZER = Wording(
+    "The budget counts with {} ({}); leave the tokenizer out, or name a model that uses another.",
+    "预算以 {}（{}）计数；请去掉分词器，或指定使用其他分词器的模型。",
+)
+_RATIO = Wording("The ratio of {} must lie between 0 and 1.", "{} 的比例须在 0 与 1 之间。")
+_RATIOS = Wording(
+    "The ratios must add up to more than 0 and at most 1.", "各比例之和须大于 0 且不超过 1。"
+)
+_MINIMUM = Wording(
+    "The minimum of {} must be a whole number of tokens, 0 or more.",
+    "{} 的最小保障须为不小于 0 的整数。",
+)
+_MINIMUMS = Wording(
+    "The minimums add up to {} and do not fit into {}.",
+    "各层最小保障合计 {}，超过总预算 {}。",
+)
+_BOUNDS = Wording("must lie between 1 and {}; it would be {}", "须在 1 与 {} 之间，现为 {}")
+_TOTAL = Wording("totalBudgetTokens {}.", "totalBudgetTokens {}。")

@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.storage import atomic
 from creonowd.storage.locks import try_lock
@@ -29,6 +29,22 @@ LOCK_TRIES = 10
 LOCK_STEP_SECONDS = 0.02
 
 _OTHERS = stat.S_IRWXG | stat.S_IRWXO
+
+_OPEN_TO_OTHERS = Wording(
+    "The user-data folder {} lies open to other users of this computer: run `chmod 700 {}`, "
+    "or name another with --user-data or CREONOW_USER_DATA_DIR.",
+    "用户数据文件夹 {} 对本机其他用户开放：请运行 chmod 700 {}，"
+    "或用 --user-data 或 CREONOW_USER_DATA_DIR 指定别处。",
+)
+_OF_ANOTHER_USER = Wording(
+    "{} belongs to another user; remove it, or use a shorter --user-data.",
+    "{} 属于另一用户；请删除它，或用更短的 --user-data。",
+)
+_SERVED = Wording(
+    "Another creonowd (pid {}) already serves this user-data folder; "
+    "use `creonowd call`, or stop it first.",
+    "另一个 creonowd（进程 {}）已在使用此用户数据文件夹；请用 creonowd call，或先停止它。",
+)
 
 
 class Endpoint(Model):
@@ -64,9 +80,7 @@ def make_user_data(user_data: Path) -> None:
     if not is_closed:
         raise DaemonError(
             ErrorCode.IO_ERROR,
-            f"The user-data folder {user_data} lies open to other users of this computer: run "
-            f"`chmod 700 {shlex.quote(str(user_data))}`, or name another with --user-data or "
-            "CREONOW_USER_DATA_DIR.",
+            _OPEN_TO_OTHERS.format(user_data, shlex.quote(str(user_data))),
             reason="open_to_others",
         )
 
@@ -95,7 +109,7 @@ def own_socket(user_data: Path) -> Path:
     if path.parent != user_data / RUN and not _is_own(path.parent):
         raise DaemonError(
             ErrorCode.IO_ERROR,
-            f"{path.parent} belongs to another user; remove it, or use a shorter --user-data.",
+            _OF_ANOTHER_USER.format(path.parent),
         )
     _make_private(path.parent)
     return path
@@ -123,8 +137,7 @@ def take_lock(user_data: Path) -> int:
         pid = running_pid(user_data)
         raise DaemonError(
             ErrorCode.CONFLICT,
-            f"Another creonowd (pid {pid or 'unknown'}) already serves this user-data folder; "
-            "use `creonowd call`, or stop it first.",
+            _SERVED.format(pid or "?"),
             pid=pid,
         )
     (place / FILE).unlink(missing_ok=True)

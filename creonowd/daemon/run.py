@@ -27,7 +27,7 @@ from creonowd.clock import make_clock
 from creonowd.daemon import endpoint, viewer_server
 from creonowd.daemon.shutdown import Shutdown
 from creonowd.daemon.viewer_server import ViewerServer
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.rpc.access import Grant
 from creonowd.rpc.boundary import causes
 from creonowd.rpc.channel import Role
@@ -90,14 +90,17 @@ def _usable_folder(user_data: Path) -> Generator[None]:
         yield
     except OSError as error:
         exists = isinstance(error, FileExistsError)
-        why = (
-            "it is not a folder. Move it away" if exists else f"{error.strerror}. Make it writable"
-        )
-        raise DaemonError(
-            ErrorCode.IO_ERROR,
-            f"The user-data folder {user_data} cannot be used: {why}, or name another with "
-            "--user-data or CREONOW_USER_DATA_DIR.",
-        ) from error
+        why = _NO_FOLDER if exists else _NOT_WRITABLE.format(error.strerror)
+        raise DaemonError(ErrorCode.IO_ERROR, _UNUSABLE.format(user_data, why)) from error
+
+
+_NO_FOLDER = Wording("it is not a folder. Move it away", "它不是文件夹。请移走它")
+_NOT_WRITABLE = Wording("{}. Make it writable", "{}。请使它可写")
+_UNUSABLE = Wording(
+    "The user-data folder {} cannot be used: {}, or name another with --user-data or "
+    "CREONOW_USER_DATA_DIR.",
+    "用户数据文件夹 {} 无法使用：{}，或用 --user-data 或 CREONOW_USER_DATA_DIR 指定别处。",
+)
 
 
 def _run(options: Options, settings: configuration.Settings) -> None:
@@ -230,10 +233,14 @@ def _free_port(flag: str, port: int | None) -> Generator[None]:
         yield
     except OSError as error:
         reason = os.strerror(error.errno) if error.errno else str(error)
-        raise DaemonError(
-            ErrorCode.IO_ERROR,
-            f"Port {port or 0} cannot be opened: {reason}. Choose another; {flag} 0 picks one.",
-        ) from error
+        said = _NO_PORT.format(port or 0, reason, flag)
+        raise DaemonError(ErrorCode.IO_ERROR, said) from error
+
+
+_NO_PORT = Wording(
+    "Port {} cannot be opened: {}. Choose another; {} 0 picks one.",
+    "无法打开端口 {}：{}。请换一个；{} 0 会自动选择。",
+)
 
 
 @contextlib.asynccontextmanager

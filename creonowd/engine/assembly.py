@@ -39,7 +39,7 @@ from creonowd.context.system_prompt import PrefixComparison, PrefixKey
 from creonowd.context.template import FRAMES
 from creonowd.context.text_tools import TextTools
 from creonowd.engine.services import SeenOnce, Session, SkillRead
-from creonowd.errors import DaemonError, ErrorCode, WarningCode
+from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.model import Model, Params
 from creonowd.skills.library import LibraryEntry
 from creonowd.skills.skill import invalid_skill
@@ -152,13 +152,17 @@ def _check(request: AssembleContext) -> None:
     names = (("documentId", request.document_id), ("skillId", request.skill_id))
     for field, value in names:
         if value is not None and not value.strip():
-            raise _invalid(field, "must not be blank")
+            raise _invalid(field, _BLANK)
     if request.selection is not None and request.selection.start > request.selection.end:
-        raise _invalid("selection", "must not end before it begins")
+        raise _invalid("selection", _BACKWARD)
 
 
-def _invalid(field: str, problem: str) -> DaemonError:
-    return DaemonError(ErrorCode.INVALID_ARGUMENT, f"{field} {problem}.", field=field)
+_BLANK = Wording("{} must not be blank.", "{} 不能为空。")
+_BACKWARD = Wording("{} must not end before it begins.", "{} 的终点不能在起点之前。")
+
+
+def _invalid(field: str, problem: Wording) -> DaemonError:
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, problem.format(field), field=field)
 
 
 async def _assemble(

@@ -307,6 +307,7 @@ async def _attempt(
             project,
             reply.text,
             criteria,
+            manuscript=made.assembly.plan.language,
             provider=provider if mode == "model" else None,
             model=call.model,
         )
@@ -339,6 +340,7 @@ async def _judge(
     output: str,
     criteria: Criteria,
     *,
+    manuscript: ManuscriptLanguage,
     provider: Provider | None,
     model: str,
 ) -> Verdict:
@@ -352,6 +354,7 @@ async def _judge(
         terms or (),
         provider,
         model,
+        manuscript=manuscript,
         clean=session.redactor.redact,
         chinese=chinese,
     )

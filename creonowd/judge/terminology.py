@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 import msgspec
 import regex
 
+from creonowd.errors import Wording
 from creonowd.judge.bans import BannedSpan
 
 if TYPE_CHECKING:
@@ -33,10 +34,15 @@ class Term(NamedTuple):
     preferred: str = ""
 
     @property
-    def rule(self) -> str:
+    def rule(self) -> Wording:
         """The rule in words."""
-        instead = f"用「{self.preferred}」，" if self.preferred else ""
-        return f"{instead}不用「{self.avoid}」"
+        if self.preferred:
+            return _PREFER.format(self.preferred, self.avoid)
+        return _AVOID.format(self.avoid)
+
+
+_PREFER = Wording("use “{}”, not “{}”", "用「{}」，不用「{}」")
+_AVOID = Wording("do not use “{}”", "不用「{}」")
 
 
 @lru_cache(maxsize=64)

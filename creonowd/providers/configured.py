@@ -131,7 +131,10 @@ def _address(settings: Settings, key: Key | None) -> Address:
     if key is not None and not (key.value.isascii() and key.value.isprintable()):
         raise DaemonError(
             ErrorCode.AI_NOT_CONFIGURED,
-            f"The key for {name} has a character that no key has; write it anew on one line.",
+            Wording(
+                f"The key for {name} has a character that no key has; write it anew on one line.",
+                f"{name} 的密钥含有密钥不会有的字符；请重新写在一行内。",
+            ),
             provider=name,
         )
     return Address(

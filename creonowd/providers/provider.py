@@ -4,7 +4,7 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import Any, Protocol
 
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.text import join_surrogates
 
@@ -138,5 +138,8 @@ class StreamedText:
 
 def answer_too_long(provider: str) -> DaemonError:
     """Make the error of an answer that is longer than any that was asked for."""
-    message = f"The answer of {provider} does not end; check aiBaseUrl and the model."
+    message = Wording(
+        f"The answer of {provider} does not end; check aiBaseUrl and the model.",
+        f"{provider} 的回答没有结尾；请检查 aiBaseUrl 与模型。",
+    )
     return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="endless")

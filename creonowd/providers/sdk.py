@@ -26,7 +26,7 @@ import anyio
 import anyio.lowlevel
 from anyio import to_thread
 
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.providers.provider import answer_too_long
 from creonowd.redaction.redactor import Redactor
 
@@ -289,7 +289,7 @@ class ErrorReply:
         if self._kind in _AUTH_KINDS or self._status in _AUTH_STATUSES:
             return DaemonError(
                 ErrorCode.AI_AUTH_FAILED,
-                f"{self._provider} refused the key; check it and its permissions.",
+                _REFUSED.format(self._provider),
                 **details,
             )
         if self._kind in _LIMIT_KINDS or self._status == 429:
@@ -297,25 +297,34 @@ class ErrorReply:
         if 300 <= self._status < 400:
             return DaemonError(
                 ErrorCode.UPSTREAM_ERROR,
-                f"{self._provider} points to another address; check aiBaseUrl.",
+                _MOVED.format(self._provider),
                 **details,
             )
         message = redact_message(self._message, secret)
         about = f": {message}" if message else ""
-        return DaemonError(
-            ErrorCode.UPSTREAM_ERROR,
-            f"{self._provider} answered {redact_message(self._kind, secret) or self._status}{about}",
-            **details,
-        )
+        kind = redact_message(self._kind, secret) or self._status
+        said = _ANSWERED.format(self._provider, kind, about)
+        return DaemonError(ErrorCode.UPSTREAM_ERROR, said, **details)
 
     def _rate_limit(self, details: dict[str, Any]) -> DaemonError:
         wait = retry_after_ms(self._headers)
-        advice = "try again later" if wait is None else f"try again in {wait / 1000:g} s"
+        advice = _LATER if wait is None else _IN_SECONDS.format(f"{wait / 1000:g}")
         if wait is not None:
             details["retryAfterMs"] = wait
-        return DaemonError(
-            ErrorCode.AI_RATE_LIMITED, f"{self._provider} asks to slow down; {advice}.", **details
-        )
+        said = _SLOW_DOWN.format(self._provider, advice)
+        return DaemonError(ErrorCode.AI_RATE_LIMITED, said, **details)
+
+
+_REFUSED = Wording(
+    "{} refused the key; check it and its permissions.", "{} 拒绝了密钥；请检查密钥及其权限。"
+)
+_MOVED = Wording(
+    "{} points to another address; check aiBaseUrl.", "{} 指向了别的地址；请检查 aiBaseUrl。"
+)
+_ANSWERED = Wording("{} answered {}{}", "{} 返回 {}{}")
+_LATER = Wording("try again later", "请稍后重试")
+_IN_SECONDS = Wording("try again in {} s", "请在 {} 秒后重试")
+_SLOW_DOWN = Wording("{} asks to slow down; {}.", "{} 要求降低频率；{}。")
 
 
 def _error_reply(error: Any, name: str) -> ErrorReply:
@@ -367,29 +376,43 @@ def retry_after_ms(headers: Mapping[str, str]) -> int | None:
 
 def answer_cut_off(provider: str) -> DaemonError:
     """Make the error of an answer without its end."""
-    message = f"The answer of {provider} broke off; try again."
+    message = Wording(
+        f"The answer of {provider} broke off; try again.", f"{provider} 的回答中断；请重试。"
+    )
     return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="cut")
 
 
 def answer_unreadable(provider: str) -> DaemonError:
     """Make the error of an answer that is not in the provider's own format."""
-    message = f"{provider} answered in a form that cannot be read; check aiBaseUrl."
+    message = Wording(
+        f"{provider} answered in a form that cannot be read; check aiBaseUrl.",
+        f"{provider} 的回答无法解析；请检查 aiBaseUrl。",
+    )
     return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="garbage")
 
 
 def provider_unreachable(provider: str) -> DaemonError:
     """Make the error of an address where no server answers."""
-    message = f"{provider} cannot be reached; check the network and aiBaseUrl."
+    message = Wording(
+        f"{provider} cannot be reached; check the network and aiBaseUrl.",
+        f"无法连接 {provider}；请检查网络与 aiBaseUrl。",
+    )
     return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="unreachable")
 
 
 def provider_silent(provider: str, idle_ms: int) -> DaemonError:
     """Make the error of a provider that sends nothing for too long."""
-    message = f"{provider} said nothing for {idle_ms} ms; try again, or raise aiIdleTimeoutMs."
+    message = Wording(
+        f"{provider} said nothing for {idle_ms} ms; try again, or raise aiIdleTimeoutMs.",
+        f"{provider} 在 {idle_ms} 毫秒内没有回应；请重试，或调大 aiIdleTimeoutMs。",
+    )
     return DaemonError(ErrorCode.TIMEOUT, message, provider=provider, reason="upstream_silent")
 
 
 def library_missing(provider: str) -> DaemonError:
     """Make the error of an SDK that is not installed; it names the extra."""
-    message = f"The {provider} library is not installed: pip install 'creonowd[{provider}]'."
+    message = Wording(
+        f"The {provider} library is not installed: pip install 'creonowd[{provider}]'.",
+        f"未安装 {provider} 的库：pip install 'creonowd[{provider}]'。",
+    )
     return DaemonError(ErrorCode.AI_NOT_CONFIGURED, message, provider=provider)

@@ -242,10 +242,18 @@ def project_root(spelling: str, user_data: Path | None = None) -> Path:
     own folders in `user_data` are none.
     """
     if not spelling.strip() or "\0" in spelling or not Path(spelling).is_absolute():
-        raise _invalid_root("relative", "rootPath must be the absolute path of a folder.")
+        raise _invalid_root(
+            "relative",
+            "rootPath must be the absolute path of a folder.",
+            "rootPath 须为文件夹的绝对路径。",
+        )
     folder = _real_path(Path(spelling))
     if not folder.is_dir():
-        raise _invalid_root("not_a_folder", "rootPath is not a folder; choose the folder itself.")
+        raise _invalid_root(
+            "not_a_folder",
+            "rootPath is not a folder; choose the folder itself.",
+            "rootPath 不是文件夹；请选择文件夹本身。",
+        )
     _check_reach(folder, user_data)
     _check_unicode(folder)
     _check_writable(folder)
@@ -256,13 +264,21 @@ def _check_reach(folder: Path, user_data: Path | None) -> None:
     with contextlib.suppress(RuntimeError):
         if _holds(folder, Path.home()):
             raise _invalid_root(
-                "too_wide", "rootPath is a whole home folder or more; choose a folder inside it."
+                "too_wide",
+                "rootPath is a whole home folder or more; choose a folder inside it.",
+                "rootPath 是整个主目录或更大；请选择其中的一个文件夹。",
             )
     if folder.parent == folder:
-        raise _invalid_root("too_wide", "rootPath is a whole disk; choose a folder on it.")
+        raise _invalid_root(
+            "too_wide",
+            "rootPath is a whole disk; choose a folder on it.",
+            "rootPath 是整个磁盘；请选择其中的一个文件夹。",
+        )
     if user_data is not None and (_holds(folder, user_data) or _is_ours(folder, user_data)):
         raise _invalid_root(
-            "user_data", "rootPath holds the daemon's own data, or is in it; choose another folder."
+            "user_data",
+            "rootPath holds the daemon's own data, or is in it; choose another folder.",
+            "rootPath 含有守护进程自己的数据，或在其中；请另选文件夹。",
         )
 
 
@@ -291,10 +307,16 @@ def _real_path(path: Path) -> Path:
         ) from None
     except OSError as error:
         if error.errno in _NO_FOLDER:
-            raise _invalid_root("not_a_folder", "rootPath does not lead to a folder.") from None
+            raise _invalid_root(
+                "not_a_folder",
+                "rootPath does not lead to a folder.",
+                "rootPath 并不通向文件夹。",
+            ) from None
         if error.errno in _NO_PATH:
             raise _invalid_root(
-                "invalid", "rootPath is not a path that this system can have."
+                "invalid",
+                "rootPath is not a path that this system can have.",
+                "rootPath 不是此系统可用的路径。",
             ) from None
         raise disk_error(error, "the project folder") from error
 
@@ -322,7 +344,9 @@ def _check_unicode(folder: Path) -> None:
         str(folder).encode("utf-8")
     except UnicodeEncodeError:
         raise _invalid_root(
-            "not_unicode", "The folder's name is not valid Unicode; rename it."
+            "not_unicode",
+            "The folder's name is not valid Unicode; rename it.",
+            "文件夹名不是合法的 Unicode；请改名。",
         ) from None
 
 
@@ -340,5 +364,6 @@ def _check_writable(folder: Path) -> None:
         ) from None
 
 
-def _invalid_root(reason: str, message: str) -> DaemonError:
-    return DaemonError(ErrorCode.INVALID_ARGUMENT, message, field="rootPath", reason=reason)
+def _invalid_root(reason: str, english: str, chinese: str) -> DaemonError:
+    said = Wording(english, chinese)
+    return DaemonError(ErrorCode.INVALID_ARGUMENT, said, field="rootPath", reason=reason)

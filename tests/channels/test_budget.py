@@ -162,6 +162,30 @@ async def test_the_window_of_a_real_model_is_accepted_and_the_total_clamped(
     assert assembled["budget"]["maxInputTokens"] == 64_000
 
 
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"version": 9}, "预算已是版本 1；请重新读取后再修改。"),
+        ({"layers": {"rules": {"ratio": 2}}}, "rules 的比例须在 0 与 1 之间。"),
+        ({"layers": {"rules": {"ratio": 1}}}, "各比例之和须大于 0 且不超过 1。"),
+        ({"layers": {"rules": {"minimumTokens": -1}}}, "rules 的最小保障须为不小于 0 的整数。"),
+        (
+            {"layers": {"rules": {"minimumTokens": 6000}}},
+            "各层最小保障合计 8200，超过总预算 6000。",
+        ),
+        ({"totalBudgetTokens": 0}, "totalBudgetTokens 须在 1 与 64000 之间，现为 0。"),
+    ],
+)
+async def test_what_is_wrong_with_a_budget_is_said_in_chinese_too(
+    client: Client, project: dict[str, str], change: dict[str, Any], message: str
+) -> None:
+    await client.call("initialize", {"locale": "zh"})
+
+    error = await client.failure(UPDATE, project | {"profile": {"version": 1} | change})
+
+    assert str(error) == message
+
+
 @pytest.mark.requirement("CE-062")
 async def test_a_damaged_budget_is_reported_with_the_budget_and_by_health(
     client: Client, project: dict[str, str], server_data: Path, tmp_path: Path

@@ -207,6 +207,8 @@ BROKEN = {
     "rules/terminology.json": b'{\n  "terms": 5\n}',
     "settings/world.md": b"\xff\xfe\xfd abc\x81",
     "settings/memory.json": b"[]",
+    "skills/broken/SKILL.md": b"no front matter",
+    "skills/alone.md": b"---\nname: 5\n---\n",
 }
 
 

@@ -16,6 +16,18 @@ def test_a_setting_that_does_not_fit_stops_the_start_in_words(tmp_path: Path) ->
     assert b"Traceback" not in ran.stderr
 
 
+def test_the_start_is_refused_in_the_language_of_the_terminal(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text('{"logLevl": "info"}', encoding="utf-8")
+    file = tmp_path / "file"
+    file.touch()
+
+    unknown = creonowd(tmp_path, "serve", LC_ALL="zh_CN.UTF-8")
+    no_folder = creonowd(file, "serve", LC_ALL="zh_CN.UTF-8")
+
+    assert "settings.json 含有未知的设置项：logLevl" in unknown.stderr.decode()
+    assert "无法使用：它不是文件夹。请移走它" in no_folder.stderr.decode()
+
+
 def test_user_data_that_cannot_be_used_stops_the_start_in_words(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way", encoding="utf-8")
 

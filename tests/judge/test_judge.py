@@ -5,6 +5,7 @@ from typing import Any
 import anyio.lowlevel
 import pytest
 
+from creonowd.context.language import ManuscriptLanguage
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.judge.judge import BATCH, MOST, QUICK, judge, rewrite_instruction
 from creonowd.judge.terminology import Term
@@ -57,6 +58,30 @@ async def test_preferred_terms_are_checked_by_rules() -> None:
     assert (violation.start, violation.end) == (3, 5)
 
 
+@pytest.mark.parametrize(
+    ("chinese", "banned", "misused"),
+    [
+        (False, "“！” is banned.", "Terminology: use “灵石”, not “灵晶”."),
+        (True, "“！”已被禁用。", "术语表：用「灵石」，不用「灵晶」。"),
+    ],
+)
+async def test_what_rules_find_has_a_reason_in_the_clients_language(
+    *, chinese: bool, banned: str, misused: str
+) -> None:
+    verdict = await judge(
+        "他拿出灵晶！",
+        [BAN],
+        [TERM],
+        None,
+        manuscript=ManuscriptLanguage.ENGLISH,
+        chinese=chinese,
+    )
+
+    assert [violation.message for violation in verdict.violations] == [banned, misused]
+    assert verdict.violations[1].constraint == "use “灵石”, not “灵晶”"
+    assert "use “灵石”, not “灵晶”" in rewrite_instruction(verdict)
+
+
 async def test_a_rule_broken_all_over_hides_no_other() -> None:
     text = "！灵晶" * MOST + "？"
 
@@ -64,7 +89,7 @@ async def test_a_rule_broken_all_over_hides_no_other() -> None:
 
     assert len(verdict.violations) == MOST
     broken = {violation.constraint for violation in verdict.violations}
-    assert broken == {BAN.text, NO_QUESTION.text, TERM.rule}
+    assert broken == {BAN.text, NO_QUESTION.text, TERM.rule.chinese}
 
 
 async def test_the_later_places_of_the_most_broken_rules_are_left_out() -> None:
