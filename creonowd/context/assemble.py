@@ -22,7 +22,7 @@ from creonowd.context.evidence import (
 from creonowd.context.fragment import DYNAMIC, STABLE, Action, Fragment, Layer, Rule
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.notice import Caution, caution
-from creonowd.context.plan import Plan, Summary, shows_document
+from creonowd.context.plan import Plan, Summary, previous_start, shows_document
 from creonowd.context.render import Rendered, join, render_layer
 from creonowd.context.rules_layer import mentioned_entities
 from creonowd.context.source import Failure, Source, SourceResults, gather, in_time, wanted_sources
@@ -67,6 +67,7 @@ from creonowd.context.user_content import (
 from creonowd.context.window import surroundings_of
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
+from creonowd.text import count_line_ends
 from creonowd.tokens.tokenizer import ByteTokenizer, Counts, Tokenizer
 
 BATCH = 500
@@ -264,6 +265,7 @@ def count(
             synopsis=count_fragments(redacted.synopsis, tools),
             notes=_count_batches(redacted.notes, tools),
             around=around,
+            previous=_previous(plan, tools) if shows_document(plan) else None,
         ),
         settings=count_settings(settings, settings_counts, tools),
     )
@@ -287,6 +289,24 @@ def count_chunks(chunks: RankedChunks | RedactedChunks, tools: TextTools) -> Ran
     if _hosted_tokens(units) <= MAX_INPUT_TOKENS:
         tools.memory.chunks.put(chunks.key, ranked)
     return ranked
+
+
+def _previous(plan: Plan, tools: TextTools) -> Unit | None:
+    """Return the end of the chapter before, as much of it as the window lacks."""
+    previous, start = plan.previous, previous_start(plan)
+    if previous is None or not previous.text[start:].strip():
+        return None
+    end = len(previous.text.rstrip())
+    first = previous.first_line + count_line_ends(previous.text[:start])
+    last = previous.first_line + count_line_ends(previous.text[:end])
+    fragment = Fragment(
+        layer=Layer.IMMEDIATE,
+        source="document",
+        source_ref=f"{previous.source_ref}#L{first}-L{last}",
+        text=Manuscript(previous.text, end, tools).read_span(start, end),
+    )
+    (unit,) = count_fragments(redact_fragments([fragment], tools), tools)
+    return unit
 
 
 def guard(

@@ -118,7 +118,9 @@ class Fragment(Model, cache_hash=True, gc=False):
     stands on a line above the text, and `first_line` is the line of its file where it begins.
     `token_count` is what a host claims; it is checked and otherwise ignored. `since` and `until`
     are the places of the story between which it holds, `stages` what is added to its text on the
-    way; `excluded` is the step that left it out before.
+    way; `excluded` is the step that left it out before. A `late` one answers the last words before
+    the cursor, and stands behind the others. `story_number` puts chunks into the order of the
+    story; zero has no place in it.
     """
 
     layer: Layer
@@ -144,6 +146,8 @@ class Fragment(Model, cache_hash=True, gc=False):
     until: str = ""
     stages: tuple[Stage, ...] = ()
     excluded: Rule | None = None
+    late: bool = False
+    story_number: int = 0
 
     @property
     def weight(self) -> int:
@@ -172,6 +176,6 @@ def rank_key(fragment: Fragment) -> tuple[object, ...]:
 
 
 def reading_key(fragment: Fragment) -> tuple[object, ...]:
-    """Sort chunks by path and offset."""
+    """Sort chunks in the order of the story, by path and offset."""
     _, path, offset = fragment.place
-    return (path, offset, fragment.source_ref, fragment.text)
+    return (fragment.story_number, path, offset, fragment.source_ref, fragment.text)

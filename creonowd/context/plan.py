@@ -6,6 +6,7 @@ It decides which sources are asked; nothing that a skill did not ask for is read
 import re
 from collections.abc import Mapping
 from enum import StrEnum
+from typing import Literal
 
 from creonowd.context.budget import Allowances
 from creonowd.context.fragment import Layer, Omission, Span
@@ -16,7 +17,7 @@ from creonowd.context.template import CHINESE, PromptFrame
 from creonowd.errors import WarningCode
 from creonowd.model import Model
 from creonowd.text import count_line_ends
-from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, paragraphs
+from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, paragraphs, sentences
 
 MAX_SURROUNDING = 20_000
 MAX_RECENT_SUMMARY = 10
@@ -24,6 +25,8 @@ MAX_SYNOPSIS = 1000
 LONGEST_QUERY = 2000
 CHUNK_LIMIT = 200
 MOST_SUMMARIES = 3
+EVERYTHING = "all"
+LONGEST_SENTENCE = 200
 STEPS = 4
 
 PLACES = ("text", "selection", "instruction", "title")
@@ -35,6 +38,7 @@ class ContextRules(Model):
     """A skill's declaration of the context it needs; everything is off unless asked for.
 
     `synopsis` is the story so far: of all chapters before the cursor (true), or of so many.
+    `retrieval` true is what lies before the cursor in the story, `all` is everything.
     """
 
     surrounding: int = 0
@@ -44,7 +48,7 @@ class ContextRules(Model):
     outline: bool = False
     recent_summary: int = 0
     knowledge_graph: bool = False
-    retrieval: bool = False
+    retrieval: bool | Literal["all"] = False
     synopsis: bool | int = False
 
 
@@ -220,7 +224,8 @@ def _clamp(selection: Span | None, text: str) -> Span | None:
 class Plan(Model):
     """Everything that decides one assembly, except what the sources return.
 
-    `here` is the author's place in the story; None if the document is outside of it.
+    `here` is the author's place in the story; None if the document is outside of it. `previous`
+    is the chapter before, if the window reaches into it or the page is empty.
     """
 
     project_id: str
@@ -235,6 +240,7 @@ class Plan(Model):
     story: Story = Story()
     here: StoryPlace | None = None
     language: ManuscriptLanguage = ManuscriptLanguage.CHINESE
+    previous: Document | None = None
 
     @property
     def surrounding(self) -> int | None:
@@ -245,6 +251,39 @@ class Plan(Model):
     def step(self) -> int:
         """The step in which the window and the query move."""
         return step(self.allowances, self.surrounding)
+
+    @property
+    def sees_future(self) -> bool:
+        """Whether passages from after the author's place are wanted, too."""
+        rules = self.skill.rules
+        return rules is not None and rules.retrieval == EVERYTHING
+
+
+def missing_before(allowances: Allowances, surrounding: int | None, cursor: int) -> int:
+    """Return how many code points the chapter before adds to a window that begins with its own.
+
+    The cursor counts in whole steps, so that the chapter before is cut elsewhere only with them.
+    """
+    width = allowances.share(Layer.IMMEDIATE) if surrounding is None else surrounding
+    grid = step(allowances, surrounding)
+    return max(0, width - -(-cursor // grid) * grid)
+
+
+def previous_start(plan: Plan) -> int:
+    """Return from where on the chapter before is shown: a paragraph, else a sentence."""
+    if plan.previous is None or plan.document is None:
+        return 0
+    text = plan.previous.text
+    cursor = plan.document.here.start
+    missing = missing_before(plan.allowances, plan.surrounding, cursor)
+    mark = len(text) - missing
+    if mark <= 0 or missing == 0:
+        return max(0, mark)
+    for boundaries in (paragraphs, sentences):
+        found = next(boundaries(text, mark - 1, mark + missing // 2), None)
+        if found is not None:
+            return found
+    return grapheme_ceiling(text, mark)
 
 
 def shows_document(plan: Plan) -> bool:
@@ -272,7 +311,25 @@ def query(text: str, cursor: int, step: int) -> str:
 
     Within the first step of a document, its whole paragraphs so far.
     """
-    end = cursor // step * step
-    if end == 0:
-        end = max(paragraphs(text, 0, cursor), default=0)
+    end = query_end(text, cursor, step)
     return text[max(0, end - LONGEST_QUERY) : end]
+
+
+def query_end(text: str, cursor: int, step: int) -> int:
+    """Return where the text to search with ends; passages of the document end before that, too."""
+    end = cursor // step * step
+    return end or max(paragraphs(text, 0, cursor), default=0)
+
+
+def last_words(text: str, cursor: int, most: int) -> str:
+    """Return the last whole sentences before the cursor, up to `most` characters, one at least.
+
+    They ask a question of their own.
+    """
+    start = max(0, cursor - LONGEST_SENTENCE - most)
+    part = text[start:cursor]
+    ends = [0, *sentences(part, 0, len(part))]
+    last = ends[-1]
+    begins = [end for end in ends[:-1] if last - end <= most]
+    first = begins[0] if begins else (ends[-2] if len(ends) > 1 else 0)
+    return part[first:last].strip()

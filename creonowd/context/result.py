@@ -1,5 +1,6 @@
 """The result of `context:assemble`, as it goes over the wire."""
 
+from collections.abc import Iterator
 from itertools import chain
 from typing import Any
 
@@ -145,12 +146,19 @@ def encoded_answer(
     """
     stable = assembly.system_prompt.encoded
     dynamic = [piece for layer in DYNAMIC for piece in assembly.layers[layer].evidence]
-    new = encode_part(assembly.user_content.text, dynamic)
+    new = encode_part(assembly.user_content.text, [*_untimely(assembly), *dynamic])
     texts = (stable.text + new.text, stable.text, new.text)
     prompt, system, user = (Raw(b'"%b"' % text) for text in texts)
     entries = b",".join(part.evidence for part in (stable, new) if part.evidence)
     raw: Any = (prompt, system, user, Raw(b"[%b]" % entries))
     return _result(assembly, comparison, target, raw)
+
+
+def _untimely(assembly: Assembly) -> Iterator[TrimEvidence]:
+    """Return the evidence of the stable layers that depends on the place in the story."""
+    stable = assembly.system_prompt
+    for layer, made in ((Layer.RULES, stable.rules), (Layer.SETTINGS, stable.settings)):
+        yield from assembly.layers[layer].evidence[len(made.evidence) :]
 
 
 def _result(

@@ -23,19 +23,27 @@ from creonowd.context.plan import (
     Need,
     Plan,
     Summary,
+    last_words,
+    previous_start,
     query,
+    query_end,
     shows_document,
     wants,
 )
-from creonowd.context.story import StoryDocument
+from creonowd.context.story import Story, StoryDocument, StoryPlace
 from creonowd.context.synopsis import earlier_chapters, synopsis_share
 from creonowd.context.timeline import Untimely, at_place
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
+from creonowd.text import file_stem
 
 MAX_TOKEN_COUNT = 10_000_000
 _FATAL = {ErrorCode.CONTEXT_SCOPE_VIOLATION, ErrorCode.CONTEXT_INPUT_TOO_LARGE}
+
+
+# How far the questions reach that the last words before the cursor ask, in code points.
+LAST_WORDS = (1, 120, 480)
 
 
 class SourceQuery(Model):
@@ -47,6 +55,11 @@ class SourceQuery(Model):
     `shown` code points stands in the prompt as a whole. `earlier` are the chapters whose story so
     far is asked for, in order, None where there is no place in the story; it may take about
     `synopsis_room` tokens.
+
+    `query_end` is where the query ends in the document; `last_words` are the sentences right
+    before the cursor, which ask too. What lies after `here` in the story is not wanted, unless
+    the skill `sees_future`. Of the `previous` chapter the prompt shows what follows
+    `previous_start`.
     """
 
     project_id: str
@@ -61,6 +74,13 @@ class SourceQuery(Model):
     language: ManuscriptLanguage = ManuscriptLanguage.CHINESE
     earlier: tuple[StoryDocument, ...] | None = None
     synopsis_room: int = 0
+    query_end: int = 0
+    last_words: tuple[str, ...] = ()
+    story: Story = Story()
+    here: StoryPlace | None = None
+    sees_future: bool = False
+    previous: Document | None = None
+    previous_start: int = 0
 
 
 class SourceResult(Model, cache_hash=True):
@@ -135,7 +155,16 @@ def query_for(plan: Plan, layer: Layer) -> SourceQuery:
 
 def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
     document = plan.document
-    searched = "" if document is None else query(document.text, document.here.start, plan.step)
+    searched, end, last = "", 0, list[str]()
+    if document is not None:
+        cursor = document.here.start
+        searched = query(document.text, cursor, plan.step)
+        end = query_end(document.text, cursor, plan.step)
+        last = [last_words(document.text, document.here.end, most) for most in LAST_WORDS]
+        searched = searched if searched.strip() else _first_words(plan)
+        if not any(last) and plan.previous is not None:
+            text = plan.previous.text.rstrip()
+            last = [last_words(text, len(text), most) for most in LAST_WORDS]
     rules = plan.skill.rules
     return SourceQuery(
         project_id=ask.project_id,
@@ -151,7 +180,20 @@ def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
         language=plan.language,
         earlier=earlier_chapters(plan),
         synopsis_room=synopsis_share(plan),
+        query_end=end,
+        last_words=tuple(dict.fromkeys(filter(None, last))),
+        story=plan.story,
+        here=plan.here,
+        sees_future=plan.sees_future,
+        previous=plan.previous,
+        previous_start=previous_start(plan),
     )
+
+
+def _first_words(plan: Plan) -> str:
+    """Return what an empty page asks with: the end of the chapter before, and its own title."""
+    before = "" if plan.previous is None else plan.previous.text[-LAST_WORDS[-1] :]
+    return "\n".join(filter(None, (before, file_stem(plan.document_id))))
 
 
 def _wish(plan: Plan) -> str:

@@ -27,6 +27,8 @@ from creonowd.text import file_stem
 INPUT_REF = "additionalInput"
 SELECTION_REF = "selection"
 NOTES_SHARE = 4
+LATE_SHARE = 3
+LATE_TOKENS = 560
 
 
 class PinnedTexts(NamedTuple):
@@ -64,13 +66,17 @@ class PinnedUnits(Model):
 
 
 class UserContentInput(NamedTuple):
-    """Everything that the user content consists of; `around` is None if no document is shown."""
+    """Everything that the user content consists of; `around` is None if no document is shown.
+
+    `previous` is the end of the chapter before.
+    """
 
     pinned: PinnedUnits
     chunks: "RankedChunks"
     notes: Sequence[Unit]
     synopsis: Sequence[Unit] = ()
     around: Surroundings | None = None
+    previous: Unit | None = None
 
 
 _IndexedDecision = tuple[int, Decision]
@@ -105,14 +111,8 @@ def trim_user_content(
     synopsis = trim_synopsis(given.synopsis, _synopsis_room(plan, room, least), tools)
     told = sum(chapter.tokens for chapter in synopsis)
     room -= told
-    window, firm = DocumentWindow(), None
-    if given.around is not None and plan.surrounding is None and given.chunks.units:
-        share = min(allowances.share(Layer.IMMEDIATE), room - allowances.minimum(Layer.RETRIEVED))
-        share = max(share, least + minimum_step(allowances))
-        window, firm = _share_room(given.around, given.chunks, room, share, least)
-    elif given.around is not None:
-        window = fit_window(given.around, room, least)
-    immediate = _immediate_order(window, given.pinned, notes)
+    window, firm, before = _fit_document(plan, given, room, least)
+    immediate = _immediate_order(window, before, given.pinned, notes)
     taken = system_prompt.prompt.tokens + layer_tokens(Layer.IMMEDIATE, immediate, tools)
     taken += tools.count(title(Layer.RETRIEVED, empty=False))
     chunks = given.chunks.trim(_retrieved_room(plan, taken, told), window.span, firm)
@@ -126,6 +126,39 @@ def _synopsis_room(plan: Plan, room: int, least: int) -> int:
     """
     window = max(plan.allowances.share(Layer.IMMEDIATE), least + minimum_step(plan.allowances))
     return min(synopsis_share(plan), room - window)
+
+
+def _fit_document(
+    plan: Plan, given: UserContentInput, room: int, least: int
+) -> tuple[DocumentWindow, int | None, tuple[Decision, ...]]:
+    """Fit the window, with the end of the chapter before where the window begins with its own.
+
+    The chapter before is farther from the cursor than all of this one, so it yields first.
+    """
+    previous = given.previous
+    if previous is None:
+        return (*_fit_window(plan, given, room, least), ())
+    left = room - previous.tokens
+    if left >= 0:
+        window, firm = _fit_window(plan, given, left, least - previous.tokens)
+        if window.from_start or window.decision is None:
+            return window, firm, (keep(previous, Rule.WINDOW),)
+    window, firm = _fit_window(plan, given, room, least)
+    return window, firm, (drop(previous, Rule.WINDOW, max(1, previous.tokens - room)),)
+
+
+def _fit_window(
+    plan: Plan, given: UserContentInput, room: int, least: int
+) -> tuple[DocumentWindow, int | None]:
+    """Fit the window into a room; return also how much of Retrieved's does not move with it."""
+    allowances = plan.allowances
+    if given.around is not None and plan.surrounding is None and given.chunks.units:
+        share = min(allowances.share(Layer.IMMEDIATE), room - allowances.minimum(Layer.RETRIEVED))
+        share = max(share, least + minimum_step(allowances))
+        return _share_room(given.around, given.chunks, room, share, least)
+    if given.around is not None:
+        return fit_window(given.around, room, least), None
+    return DocumentWindow(), None
 
 
 def _share_room(
@@ -254,6 +287,11 @@ def trim_notes(units: Sequence[Unit], room: int) -> list[Decision]:
     return decisions
 
 
+def _chunk_key(unit: Unit) -> tuple[object, ...]:
+    """Sort chunks, the best first; those that answer the last words come after the others."""
+    return (unit.fragment.late, *rank_key(unit.fragment))
+
+
 class RankedChunks:
     """Chunks, best first, with the decisions on them that were made before.
 
@@ -261,7 +299,7 @@ class RankedChunks:
     """
 
     def __init__(self, units: Iterable[Unit]) -> None:
-        self.units = tuple(sorted(units, key=lambda unit: rank_key(unit.fragment)))
+        self.units = tuple(sorted(units, key=_chunk_key))
         self.tokens = sum(unit.tokens for unit in self.units)
         keys = [reading_key(unit.fragment) for unit in self.units]
         order = sorted(range(len(keys)), key=keys.__getitem__)
@@ -279,6 +317,8 @@ class RankedChunks:
 
     def kept_tokens(self, room: int, window: Span | None) -> int:
         """Return the tokens of what `trim` keeps."""
+        if any(unit.fragment.late for unit in self.units):
+            return sum(decision.tokens for decision in self.trim(RetrievedRoom(room), window))
         left = room
         for index in self._candidates(window)[0]:
             tokens = self.units[index].tokens
@@ -295,9 +335,36 @@ class RankedChunks:
         duplicate. `firm` is how much of the room does not change with the cursor, by default all.
         """
         candidates, rejected = self._candidates(window)
-        in_order, late = self._fill(candidates, room, room.tokens if firm is None else firm)
+        answers = [index for index in candidates if self.units[index].fragment.late]
+        firm = room.tokens if firm is None else firm
+        behind: list[_IndexedDecision] = []
+        if answers:
+            early = [index for index in candidates if not self.units[index].fragment.late]
+            in_order, late, behind = self._fill_with_answers(early, answers, room, firm)
+        else:
+            in_order, late = self._fill(candidates, room, firm)
         in_order += [(index, self._drop(index, rule)) for index, rule in rejected]
-        return (*self._document_order(in_order), *self._document_order(late))
+        parts = (in_order, late, behind)
+        return tuple(decision for part in parts for decision in self._document_order(part))
+
+    def _fill_with_answers(
+        self, early: Sequence[int], answers: Sequence[int], room: RetrievedRoom, firm: int
+    ) -> tuple[list[_IndexedDecision], list[_IndexedDecision], list[_IndexedDecision]]:
+        """Keep answers to the last words in a room of their own, behind all other chunks.
+
+        They change with each sentence; how much room the others have does not depend on them.
+        What they leave of theirs goes to the others, behind them all.
+        """
+        kept_free = max(room.tokens // LATE_SHARE, min(room.tokens, LATE_TOKENS))
+        less = room._replace(tokens=room.tokens - kept_free)
+        in_order, late = self._fill(early, less, min(firm, less.tokens))
+        again = [index for index, decision in in_order if not decision.is_kept]
+        in_order = [row for row in in_order if row[1].is_kept]
+        left = room.tokens - sum(decision.tokens for _, decision in (*in_order, *late))
+        filled = self._fill([*answers, *again], room._replace(tokens=left), left)
+        behind = [row for rows in filled for row in rows if row[1].is_kept]
+        in_order += [row for rows in filled for row in rows if not row[1].is_kept]
+        return in_order, late, behind
 
     def _candidates(self, window: Span | None) -> _ChunkChoice:
         units = self.units
@@ -376,12 +443,15 @@ def _overlaps(span: Span | None, other: Span | None) -> bool:
 
 
 def _immediate_order(
-    window: DocumentWindow, pinned: PinnedUnits, notes: Sequence[Decision]
+    window: DocumentWindow,
+    before: Sequence[Decision],
+    pinned: PinnedUnits,
+    notes: Sequence[Decision],
 ) -> tuple[Decision, ...]:
     document = [] if window.decision is None else [window.decision]
     selection = [keep(pinned.selection, Rule.PINNED)] if pinned.selection else []
     rest = [keep(unit, Rule.PINNED) for unit in (pinned.input, pinned.task) if unit]
-    return (*document, *selection, *notes, *rest)
+    return (*before, *document, *selection, *notes, *rest)
 
 
 def _room(plan: Plan, system_prompt: SystemPrompt, pinned: PinnedUnits, tools: TextTools) -> int:

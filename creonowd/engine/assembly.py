@@ -31,7 +31,15 @@ from creonowd.context.language import (
     count_words,
 )
 from creonowd.context.notice import Caution, caution
-from creonowd.context.plan import Document, Plan, SkillNeeds, Task, wants, wants_document
+from creonowd.context.plan import (
+    Document,
+    Plan,
+    SkillNeeds,
+    Task,
+    missing_before,
+    wants,
+    wants_document,
+)
 from creonowd.context.result import ModelTarget, redaction_evidence
 from creonowd.context.source import Source
 from creonowd.context.story import Story, StoryPlace
@@ -309,11 +317,16 @@ async def _plan(call: _Call, budget: Budget, disk: DiskState | None) -> Plan:
     if read.project_file is None:
         broken = caution(WarningCode.PROJECT_FILE_INVALID, PROJECT_FILE)
         skill_warnings = (*skill_warnings, broken)
+    allowances = allowances_of(budget.profile)
+    missing = 0
+    if located.document is not None:
+        surrounding = None if skill.rules is None else skill.rules.surrounding
+        missing = missing_before(allowances, surrounding, located.document.here.start)
     return Plan(
         project_id=project.project_id,
         document_id=request.document_id,
         skill=skill,
-        allowances=allowances_of(budget.profile),
+        allowances=allowances,
         document=located.document,
         additional_input=request.additional_input or "",
         warnings=(*skill_warnings, *budget.warnings, *located.warnings, *story_warnings),
@@ -322,6 +335,7 @@ async def _plan(call: _Call, budget: Budget, disk: DiskState | None) -> Plan:
         story=story,
         here=_here(story, request, located.document),
         language=language,
+        previous=await _previous(session, project, story, located.document, missing),
     )
 
 
@@ -332,6 +346,22 @@ def _read_skill_now(call: _Call, cache: RoundCache) -> SkillRead:
         entry = cache.once(("skill", skill_id), lambda: session.skills.find_now(skill_id, project))
     read_file = session.tree.read_project_file_now
     return SkillRead(entry, cache.once("project file", lambda: read_file(project.root)))
+
+
+async def _previous(
+    session: Session, project: Project, story: Story, document: Document | None, missing: int
+) -> Document | None:
+    """Read the chapter before if the window lacks text before the cursor; None if it cannot be."""
+    before = None if document is None else story.previous(document.source_ref)
+    if before is None or not missing:
+        return None
+    try:
+        with anyio.fail_after(session.settings.source_timeout_ms / 1000):
+            buffer = await session.documents.read(project, before.path, session.peer)
+    except (TimeoutError, DaemonError):
+        return None
+    position = Position(document_id=before.path, cursor=0)
+    return place_in(buffer, position, utf16=session.peer.utf16).document
 
 
 async def _read_skill(session: Session, project: Project, skill_id: str | None) -> SkillRead:

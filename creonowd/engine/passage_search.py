@@ -8,7 +8,7 @@ from creonowd.context.budget import allowances_of
 from creonowd.context.fragment import Layer
 from creonowd.context.notice import Notice, caution, show
 from creonowd.context.plan import query as text_before
-from creonowd.context.plan import step
+from creonowd.context.plan import query_end, step
 from creonowd.engine.reply_redaction import redact_texts
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
@@ -24,6 +24,8 @@ from creonowd.sources.passage_source import (
     RankedPassages,
     Search,
     Why,
+    Within,
+    before_place,
     explain,
     without_terms,
 )
@@ -36,7 +38,8 @@ USUAL_LIMIT = 20
 class RetrieveContext(Params):
     """Where the author is, or what to search for.
 
-    Without `query` the search is that of an assembly: with the text before the cursor. With
+    Without `query` the search is that of an assembly: with the text before the cursor, and only
+    in what lies before it in the story. With
     `wait` the answer comes when the index is complete; `$/progress` reports how far it is.
     """
 
@@ -148,15 +151,22 @@ async def _search(
 ) -> Search:
     figures = allowances_of((await session.budgets.effective(project.project_id)).profile)
     document = located.document
-    before = ""
-    if params.query is None and document is not None:
-        before = text_before(document.text, document.here.start, step(figures, None))
+    before, within = "", Within()
+    if document is not None:
+        cursor, grid = document.here.start, step(figures, None)
+        story = await session.chapters.story(project, document)
+        within = before_place(story, document, query_end(document.text, cursor, grid))
+        if params.query is None:
+            before = text_before(document.text, cursor, grid)
+        else:
+            within = within._replace(scope=None)
     return Search(
         document=document,
         text=before,
         wish=params.query or "",
         window=figures.share(Layer.IMMEDIATE),
         limit=params.limit,
+        within=within,
     )
 
 

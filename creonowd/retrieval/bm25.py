@@ -66,11 +66,25 @@ class TermIndex:
     """
 
     def __init__(
-        self, size: int, segments: Sequence[TermSegment], numbering: Sequence[NDArray[np.int64]]
+        self,
+        size: int,
+        segments: Sequence[TermSegment],
+        numbering: Sequence[NDArray[np.int64]],
+        population: int | None = None,
     ) -> None:
         self.size = size
+        self.population = size if population is None else population
         self.parts = list(zip(segments, numbering, strict=True))
         self._kept: Memo[tuple[str, int], TermPostings] = Memo(KEPT_BYTES, _weigh)
+
+    def within(self, allowed: Mask) -> "TermIndex":
+        """Return the same index as if it had only some rows: nothing shows what the others say."""
+        segments = [segment for segment, _ in self.parts]
+        numbering = [
+            np.where((rows >= 0) & allowed[rows], rows, -1) if len(allowed) else rows
+            for _, rows in self.parts
+        ]
+        return TermIndex(self.size, segments, numbering, int(np.count_nonzero(allowed)))
 
     def look_up(self, term: str, enough: int) -> TermPostings:
         """Return the postings of a term; of a common one at least `enough`, if there are so many."""
@@ -93,7 +107,7 @@ class TermIndex:
 
     def _rarity(self, rows: Rows) -> float:
         frequency = len(rows)
-        return math.log(1 + (self.size - frequency + 0.5) / (frequency + 0.5))
+        return math.log(1 + (self.population - frequency + 0.5) / (frequency + 0.5))
 
     def _rows(self, first: int, end: int) -> tuple[Rows, NDArray[np.uint8]]:
         """Return rows and levels of the terms with numbers from `first` up to `end`."""
@@ -115,19 +129,20 @@ class TermIndex:
 
 
 def search(
-    index: TermIndex, weights: Mapping[str, float], most: int, allowed: Mask | None = None
+    index: TermIndex, weights: Mapping[str, float], most: int, factors: Scores | None = None
 ) -> Matches:
-    """Find at least `most` rows if there are so many, of those that are allowed.
+    """Find at least `most` rows if there are so many.
 
-    Weights are factors of terms; only their ratios matter.
+    Weights are factors of terms; only their ratios matter. `factors` are those of rows.
     """
     lookup = _LookUp(index, weights, most)
     values = lookup.values[:, None] * IMPACTS
     scores = _sums(lookup.rows, values[lookup.terms, lookup.levels], index.size)
-    if allowed is not None:
-        scores[~allowed] = 0.0
+    if factors is not None:
+        scores = scores * factors
     rows = _best(scores, most)
-    final = _rounded(lookup.scores(rows, _rounded(values)))
+    final = lookup.scores(rows, _rounded(values))
+    final = _rounded(final if factors is None else final * factors[rows])
     order = np.lexsort((rows, -final))
     return Matches(rows[order], final[order])
 

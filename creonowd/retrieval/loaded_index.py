@@ -16,14 +16,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from creonowd.retrieval.bm25 import Mask, TermIndex
+from creonowd.memo import Memo
+from creonowd.retrieval.bm25 import Mask, Scores, TermIndex
 from creonowd.retrieval.database import DamagedIndexError
 from creonowd.retrieval.postings import TermSegment, merge, no_passages, segment_of
-from creonowd.retrieval.ranking import SKETCH_HASHES, PassageRow, first_hashes
+from creonowd.retrieval.ranking import SKETCH_HASHES, PassageRow, SearchScope, first_hashes
 
 # The small segment is merged into the large one when it is an eighth of it.
 FEW = 256
 SMALL_SHARE = 8
+
+KEPT_SCOPES = 8
+# How much of a score depends on how near the document stands to the author's.
+NEAR_SHARE = 0.15
 
 
 class LoadedDocument(NamedTuple):
@@ -56,6 +61,24 @@ class LoadedIndex:
         order = np.argsort(numbers)
         numbering = [_numbering(segment, numbers, order) for segment in segments]
         self.terms = TermIndex(len(self.rows), segments, numbering)
+        self._scopes: Memo[SearchScope, TermIndex] = Memo(KEPT_SCOPES)
+
+    def terms_in(self, scope: SearchScope | None) -> TermIndex:
+        """Return the terms of all rows, or of those in a scope as if there were no others."""
+        if scope is None:
+            return self.terms
+        return self._scopes.get(scope, lambda: self.terms.within(self._allowed(scope)))
+
+    def _allowed(self, scope: SearchScope) -> Mask:
+        chosen = self.rows_of(scope.documents)
+        for row in self.rows_in(scope.own):
+            chosen[row] = self.rows[row].end <= scope.own_end
+        return chosen
+
+    def factors(self, nearness: Mapping[str, float]) -> Scores:
+        """Return by how much nearness raises the score of each row."""
+        by_document = [1 - NEAR_SHARE + NEAR_SHARE * nearness.get(path, 0.0) for path in self.paths]
+        return np.array(by_document)[self.documents] if by_document else np.ones(0)
 
     def path(self, row: int) -> str:
         """Return the document of a row."""

@@ -39,7 +39,7 @@ from creonowd.retrieval.index_writer import (
     stored_texts,
 )
 from creonowd.retrieval.passages import DocumentSecretFinder, Passage, cut, without_secrets
-from creonowd.retrieval.ranking import StoredText
+from creonowd.retrieval.ranking import SearchScope, StoredText
 from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.text import decode_text
@@ -162,17 +162,23 @@ class ProjectIndex:
         return self._searched[0]
 
     def search(
-        self, weights: Mapping[str, float], most: int, documents: frozenset[str] | None = None
+        self,
+        weights: Mapping[str, float],
+        most: int,
+        scope: SearchScope | None = None,
+        nearness: Mapping[str, float] | None = None,
     ) -> "tuple[LoadedIndex | None, list[Match]]":
         """Return the index that was searched, its rows and their scores; the best come first.
 
-        Only passages of `documents` are found, if these are named.
+        What is not in the scope counts for nothing, not even for how rare a term is. `nearness`
+        of documents, from 0 to 1, raises scores moderately.
         """
         loaded, results = self._searched
         if loaded is None or not weights:
             return loaded, []
-        key = (most, documents, tuple(weights.items()))
-        return loaded, results.get(key, lambda: _search(loaded, weights, most, documents))
+        near = None if nearness is None else tuple(nearness.items())
+        key = (most, scope, near, tuple(weights.items()))
+        return loaded, results.get(key, lambda: _search(loaded, weights, most, scope, nearness))
 
     def kept_text(self, number: int) -> StoredText | None:
         """Return the text of a passage by its number, if it is in memory."""
@@ -344,12 +350,16 @@ Match = tuple[int, float]
 
 
 def _search(
-    loaded: "LoadedIndex", weights: Mapping[str, float], most: int, documents: frozenset[str] | None
+    loaded: "LoadedIndex",
+    weights: Mapping[str, float],
+    most: int,
+    scope: SearchScope | None,
+    nearness: Mapping[str, float] | None,
 ) -> list[Match]:
     from creonowd.retrieval.bm25 import search
 
-    allowed = None if documents is None else loaded.rows_of(documents)
-    found = search(loaded.terms, weights, most, allowed)
+    factors = None if nearness is None else loaded.factors(nearness)
+    found = search(loaded.terms_in(scope), weights, most, factors)
     return list(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
 
 

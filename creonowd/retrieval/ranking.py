@@ -18,6 +18,14 @@ SKETCH_HASHES = 16
 _FULL_SKETCH = struct.Struct(f"<{SKETCH_HASHES}I")
 
 
+class SearchScope(Model, cache_hash=True):
+    """The documents that are searched, and how far one of them is: up to an offset in its file."""
+
+    documents: frozenset[str]
+    own: str = ""
+    own_end: int = 0
+
+
 class CurrentDocument(Model):
     """The document at hand as it is now, and the stretch of it that the query is made of."""
 

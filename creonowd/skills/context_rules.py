@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, cast
 import msgspec
 
 from creonowd.context.plan import (
+    EVERYTHING,
     MAX_RECENT_SUMMARY,
     MAX_SURROUNDING,
     MAX_SYNOPSIS,
@@ -25,6 +26,7 @@ MOST_FAULTS = 100
 KEYS = tuple(field.name for field in msgspec.structs.fields(ContextRules))
 
 FLAG = Wording("true or false", "true 或 false")
+FLAG_OR_ALL = Wording("true, false or `all`", "true、false 或 `all`")
 WHOLE_NUMBER = Wording("a whole number", "整数")
 FLAG_OR_COUNT = Wording("true, false or a whole number", "true、false 或整数")
 TEXT = Wording("text", "文本")
@@ -116,8 +118,11 @@ def _faults(declared: Mapping[str, Any], above: str) -> Iterator[Fault]:
                 yield from _count_faults(key, value, MAX_SYNOPSIS, FLAG_OR_COUNT)
         elif name in LIMITS:
             yield from _count_faults(key, value, LIMITS[name])
+        elif name == "retrieval" and value == EVERYTHING:
+            continue
         elif not isinstance(value, bool):
-            yield Fault(key=key, wording=wrong_kind(name, FLAG, value))
+            wanted = FLAG_OR_ALL if name == "retrieval" else FLAG
+            yield Fault(key=key, wording=wrong_kind(name, wanted, value))
 
 
 def _count_faults(

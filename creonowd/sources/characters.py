@@ -159,7 +159,8 @@ class MentionedSource:
         self._entities.read_ahead(cache)
 
     def _named_in(self, entities: Entities, ask: SourceQuery) -> SourceResult:
-        near = f"{_near(ask.document)}\n{ask.wish}"
+        ahead = AHEAD if ask.here is None or ask.sees_future else 0
+        near = f"{_near(ask.document, ahead)}\n{ask.wish}"
         found = [
             *self._named(entities.mentioned, near),
             *self._named(entities.manual, ask.wish),
@@ -172,12 +173,12 @@ class MentionedSource:
         return [entity for entity in entities if found.intersection(entity.names)]
 
 
-def _near(document: Document | None) -> str:
+def _near(document: Document | None, ahead: int) -> str:
     if document is None:
         return ""
     here = document.here
     start = max(0, (here.start // STEP - STEPS_BACK) * STEP)
-    return document.text[start : here.end + AHEAD]
+    return document.text[start : here.end + ahead]
 
 
 def characters(folder: Folder) -> SourceResult:

@@ -49,6 +49,7 @@ _CANDIDATE = re.compile(
 _FENCE = re.compile(r"\n {0,3}(?:```|~~~)")
 # After every document: each run adds a summary, which must not shift the passages before it.
 LAST = "\U0010ffff"
+LAST_NUMBER = 2**31
 _PROBLEMS = {
     Reason.TOO_LARGE: Wording("the file is too large", "文件过大"),
     Reason.INVALID_FORMAT: Wording("it is no text file", "不是文本文件"),
@@ -184,21 +185,32 @@ class HeadingsSource:
     timeout_ms = None
 
     async def fetch(self, ask: SourceQuery) -> SourceResult:
-        """Return the headings around the cursor, if they say more than the text that is shown."""
+        """Return the headings around the cursor, if they say more than the text that is shown.
+
+        Headings behind the cursor tell what is to come: they are for skills that may see that.
+        """
         if (now := self.fetch_now(ask)) is not None:
             return now
-        document = cast("Document", ask.document)
+        document = cast("Document", _seen_part(ask))
         await to_thread.run_sync(headings, document.text)
         return _outline_result(document)
 
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if the document is short or was searched for headings before."""
-        document = ask.document
+        document = _seen_part(ask)
         if document is None or len(document.text) <= ask.shown:
             return SourceResult()
         if len(document.text) <= QUICK or document.text in _kept:
             return _outline_result(document)
         return None
+
+
+def _seen_part(ask: SourceQuery) -> Document | None:
+    """Return the document, up to the author's place if the skill may not see what follows."""
+    document = ask.document
+    if document is None or ask.here is None or ask.sees_future:
+        return document
+    return replace(document, text=document.text[: document.here.end])
 
 
 def _outline_result(document: Document) -> SourceResult:
@@ -298,6 +310,7 @@ def _run_fragment(run: RunRecord, frame: PromptFrame) -> Fragment:
         source_ref=f"runs/{run.number}",
         text=accepted_summary(run, frame),
         place=Place(path=LAST, offset=run.number),
+        story_number=LAST_NUMBER,
         score=RUN_SCORE,
     )
 

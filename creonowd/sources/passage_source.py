@@ -6,20 +6,26 @@ It waits for the index no longer than a few changed pages take, and warns while 
 
 from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
 
-from creonowd.context.fragment import Fragment, Layer, Place, Span
+from msgspec.structs import replace
+
+from creonowd.context.fragment import Fragment, Layer, Place, Rule, Span
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Document, Need
 from creonowd.context.source import SourceQuery, SourceResult
+from creonowd.context.story import Story, StoryPlace
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.memo import Memo
 from creonowd.model import Model
+from creonowd.retrieval.passages import MOST_TOKENS, about_tokens
 from creonowd.retrieval.project_index import Indexes, ProjectIndex
 from creonowd.retrieval.query import Query, make_query
 from creonowd.retrieval.ranking import (
     CurrentDocument,
     RankedPassage,
+    SearchScope,
     StoredText,
     choose,
     rank,
@@ -37,6 +43,26 @@ KEPT_RESULTS = 1024
 MOST_PASSAGES = 64
 MOST = 200
 LEAST_SCORE = 0.1
+MOST_PER_QUESTION = 2
+NEXT_QUESTION = 0.9
+MOST_FUTURE = 20
+
+# The last words bring no passage that is among so many of the best already.
+FIRMLY_CHOSEN = 8
+
+# How many tokens before the end of a text the cut of a passage may depend on what follows.
+CUT_TOKENS = 2.5 * MOST_TOKENS
+CUT_REACH = 4000
+
+
+class Within(NamedTuple):
+    """What is searched, by default everything, and how near each document is in the story."""
+
+    scope: SearchScope | None = None
+    nearness: Mapping[str, float] | None = None
+
+
+EVERYWHERE = Within()
 
 
 class Passages:
@@ -47,17 +73,26 @@ class Passages:
         self.made: Memo[object, SourceResult] = Memo(KEPT_RESULTS)
 
     async def find(
-        self, project: Project, query: Query, current: CurrentDocument | None, limit: int
+        self,
+        project: Project,
+        query: Query,
+        current: CurrentDocument | None,
+        limit: int,
+        within: Within = EVERYWHERE,
     ) -> "FoundPassages":
         """Rank the passages that the index has now; IO_ERROR if there can be no index."""
         index = self.index(project)
         caught_up = await index.catch_up(GRACE_SECONDS)
-        found = SearchedPassages(index, query, current, limit)
+        found = SearchedPassages(index, query, current, limit, within)
         while (ranked := found.rank()) is None:
             await found.read_texts()
         complete = caught_up and not index.damaged
         return FoundPassages(
-            ranked=ranked, complete=complete, index=found.loaded, left_out=index.left_out
+            ranked=ranked,
+            complete=complete,
+            index=found.loaded,
+            left_out=index.left_out,
+            scope=within.scope,
         )
 
     def index(self, project: Project) -> ProjectIndex:
@@ -76,10 +111,16 @@ class SearchedPassages:
     """What a search found; texts are needed only of what is chosen, and read when they are."""
 
     def __init__(
-        self, index: ProjectIndex, query: Query, current: CurrentDocument | None, limit: int
+        self,
+        index: ProjectIndex,
+        query: Query,
+        current: CurrentDocument | None,
+        limit: int,
+        within: Within = EVERYWHERE,
     ) -> None:
         self._index, self._current, self._limit = index, current, limit
-        self.loaded, self._matches = index.search(query.weights, _most(limit))
+        self._scope = within.scope
+        self.loaded, self._matches = index.search(query.weights, _most(limit), *within)
         self._texts: dict[int, StoredText | None] = {}
         self._missing: list[int] = []
 
@@ -94,6 +135,9 @@ class SearchedPassages:
         if own_texts is None:
             return None
         groups = choose(self._matches, loaded, current, own_texts, self._limit)
+        if (scope := self._scope) is not None:
+            # What was indexed before an edit may have moved on since.
+            groups = [g for g in groups if g.best.row not in own or g.best.end <= scope.own_end]
         texts = self._get_texts(rows[group.best.row].id for group in groups)
         if texts is None:
             return None
@@ -130,6 +174,7 @@ class FoundPassages:
     complete: bool
     index: "LoadedIndex | None"
     left_out: tuple[Caution, ...] = ()
+    scope: SearchScope | None = None
 
     def shares(self, query: Query, limit: int) -> list[dict[str, float]]:
         """Return for each passage how much each term of the query adds to its score."""
@@ -138,7 +183,7 @@ class FoundPassages:
         if self.index is None or not self.ranked:
             return []
         rows = [one.found.row for one in self.ranked]
-        return shares_of(self.index.terms, query.weights, _most(limit), rows)
+        return shares_of(self.index.terms_in(self.scope), query.weights, _most(limit), rows)
 
 
 class PassageSource:
@@ -156,10 +201,12 @@ class PassageSource:
     async def fetch(self, ask: SourceQuery) -> SourceResult:
         """Find what the text before the cursor and the author's wish are about."""
         query = _query(await self._entities.all(), self._entities, ask.query, ask.wish)
-        current = None if ask.document is None else _current(ask.document, ask.query)
-        limit = min(ask.limit, MOST_PASSAGES)
-        found = await self._passages.find(self._project, query, current, limit)
-        return _result(found.ranked, ask.document, found.left_out, complete=found.complete)
+        index = self._passages.index(self._project)
+        caught_up = await index.catch_up(GRACE_SECONDS)
+        questions = Questions(index, query, ask)
+        while (fragments := questions.answer()) is None:
+            await questions.read_texts()
+        return _result(fragments, index.left_out, complete=caught_up and not index.damaged)
 
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if that takes no waiting: neither for the index nor for texts."""
@@ -171,15 +218,14 @@ class PassageSource:
         if caught_up is None:
             return None
         query = _query(entities, self._entities, ask.query, ask.wish)
-        complete, document = caught_up and not index.damaged, ask.document
+        complete = caught_up and not index.damaged
         key = (index.loaded, index.left_out, complete, query.names, ask)
         if (kept := self._passages.made.peek(key)) is not None:
             return kept
-        current = None if document is None else _current(document, ask.query)
-        ranked = SearchedPassages(index, query, current, min(ask.limit, MOST_PASSAGES)).rank()
-        if ranked is None:
+        fragments = Questions(index, query, ask).answer()
+        if fragments is None:
             return None
-        result = _result(ranked, document, index.left_out, complete=complete)
+        result = _result(fragments, index.left_out, complete=complete)
         self._passages.made.put(key, result)
         return result
 
@@ -188,17 +234,135 @@ class PassageSource:
         self._entities.read_ahead(cache)
 
 
+class Questions:
+    """What one assembly asks an index, and the fragments that answer it.
+
+    The text before the cursor and the author's wish ask first. The last words before the cursor
+    ask once more by themselves: an allusion must find its chapter. At last the same is asked
+    without regard to the author's place, for the evidence of what the story keeps back.
+    """
+
+    def __init__(self, index: ProjectIndex, query: Query, ask: SourceQuery) -> None:
+        self._ask = ask
+        within = _within(ask)
+        limit = min(ask.limit, MOST_PASSAGES)
+        self._first = SearchedPassages(index, query, _asking(ask, ask.query), limit, within)
+        # Names say little in a single sentence: they stand on every page.
+        self._last = [
+            SearchedPassages(
+                index, make_query(words), _asking(ask, words), MOST_PER_QUESTION, within
+            )
+            for words in ask.last_words
+        ]
+        self._unbound: SearchedPassages | None = None
+        if within.scope is not None:
+            anywhere = Within(None, within.nearness)
+            self._unbound = SearchedPassages(index, query, _asking(ask, ask.query), limit, anywhere)
+
+    def answer(self) -> list[Fragment] | None:
+        """Return the fragments; None if that needs texts that are not in memory."""
+        first, unbound = self._first.rank(), [] if self._unbound is None else self._unbound.rank()
+        last = [searched.rank() for searched in self._last]
+        if first is None or unbound is None:
+            return None
+        chosen = [one for one in first if one.score >= LEAST_SCORE]
+        answers: dict[int, Fragment] = {}
+        seen = {one.found.row for one in chosen[:FIRMLY_CHOSEN]}
+        for number, ranked in enumerate(last):
+            if ranked is None:
+                return None
+            for one in ranked[:MOST_PER_QUESTION]:
+                if one.found.row not in seen:
+                    score = round(one.score * NEXT_QUESTION**number, 4)
+                    late = replace(_fragment(one, self._ask), late=True, score=score)
+                    answers.setdefault(one.found.row, late)
+        others = (_fragment(one, self._ask) for one in chosen if one.found.row not in answers)
+        shown = (*others, *answers.values(), *self._future(unbound))
+        return [one for one in shown if not _is_shown(one, self._ask)]
+
+    def _future(self, ranked: Iterable[RankedPassage]) -> list[Fragment]:
+        """Return what would have been chosen from after the author's place."""
+        ask = self._ask
+        future = (one for one in ranked if one.score >= LEAST_SCORE and _is_future(one, ask))
+        fragments = (_fragment(one, ask) for one in islice(future, MOST_FUTURE))
+        return [replace(one, excluded=Rule.FUTURE) for one in fragments]
+
+    async def read_texts(self) -> None:
+        """Read the texts for which `answer` had to stop."""
+        searches = [self._first, *self._last]
+        for searched in searches if self._unbound is None else [*searches, self._unbound]:
+            await searched.read_texts()
+
+
+def _asking(ask: SourceQuery, words: str) -> CurrentDocument | None:
+    return None if ask.document is None else _current(ask.document, words)
+
+
+def before_place(story: Story, document: Document, query_end: int) -> Within:
+    """Return what lies before the author's place, and how near; everything outside of the story."""
+    here = story.place_of(document.source_ref, document.here.start)
+    if here is None:
+        return EVERYWHERE
+    return Within(past_of(story, here, document, query_end), _nearness(story, here))
+
+
+def _within(ask: SourceQuery) -> Within:
+    """Return what an assembly may search: nothing from after the author's place."""
+    if ask.here is None:
+        return EVERYWHERE
+    nearness = _nearness(ask.story, ask.here)
+    if ask.sees_future or ask.document is None:
+        return Within(None, nearness)
+    return Within(past_of(ask.story, ask.here, ask.document, ask.query_end), nearness)
+
+
+def past_of(story: Story, here: StoryPlace, document: Document, query_end: int) -> SearchScope:
+    """Return what lies before a place: earlier documents, and the document up to the query's end.
+
+    How a passage is cut depends on what follows it, so the last ones before the end do not count.
+    """
+    last = document.text[max(0, query_end - CUT_REACH) : query_end]
+    reach = CUT_TOKENS * len(last) / (about_tokens(last) or 1)
+    earlier = (one.path for one in (*story.documents[: here.document], *story.outside))
+    return SearchScope(
+        documents=frozenset(earlier),
+        own=document.source_ref,
+        own_end=len(document.front_matter) + max(0, query_end - int(reach)),
+    )
+
+
+def _nearness(story: Story, here: StoryPlace) -> dict[str, float]:
+    """Return how near each document stands before a place; no other is near."""
+    return {
+        document.path: round(1 / (1 + here.document - number), 4)
+        for number, document in enumerate(story.documents[: here.document + 1])
+    }
+
+
+def _is_future(one: RankedPassage, ask: SourceQuery) -> bool:
+    document, found = ask.document, one.found
+    if ask.story.is_future(found.path, ask.here):
+        return True
+    if document is None or found.path != document.source_ref:
+        return False
+    return found.start >= len(document.front_matter) + document.here.end
+
+
+def _is_shown(fragment: Fragment, ask: SourceQuery) -> bool:
+    """Return whether the prompt shows a passage as the end of the chapter before."""
+    previous = ask.previous
+    if previous is None or fragment.place.path != previous.source_ref:
+        return False
+    start = len(previous.front_matter) + ask.previous_start
+    return fragment.place.offset + len(fragment.text) > start
+
+
 def _result(
-    ranked: Iterable[RankedPassage],
-    document: Document | None,
-    left_out: tuple[Caution, ...],
-    *,
-    complete: bool,
+    fragments: Iterable[Fragment], left_out: tuple[Caution, ...], *, complete: bool
 ) -> SourceResult:
     indexing = () if complete else (caution(WarningCode.RETRIEVAL_INDEXING),)
-    best = (one for one in ranked if one.score >= LEAST_SCORE)
     return SourceResult(
-        fragments=tuple(_fragment(one, document) for one in best),
+        fragments=tuple(fragments),
         warnings=(*indexing, *left_out),
     )
 
@@ -224,8 +388,9 @@ def _current(document: Document, query: str) -> CurrentDocument:
     )
 
 
-def _fragment(ranked: RankedPassage, document: Document | None) -> Fragment:
-    found = ranked.found
+def _fragment(ranked: RankedPassage, ask: SourceQuery) -> Fragment:
+    found, document = ranked.found, ask.document
+    number = ask.story.number_of(found.path)
     span = None
     if document is not None and found.path == document.source_ref:
         above = len(document.front_matter)
@@ -238,6 +403,7 @@ def _fragment(ranked: RankedPassage, document: Document | None) -> Fragment:
         place=Place(0, found.path, found.start),
         score=ranked.score,
         span=span,
+        story_number=0 if number is None else number + 1,
     )
 
 
@@ -249,6 +415,7 @@ class Search(Model):
     wish: str
     window: int
     limit: int
+    within: Within = EVERYWHERE
 
 
 class TermShare(Model):
@@ -262,8 +429,8 @@ class Why(Model):
     """What a score is made of.
 
     `names` are those of the project's entities that occur in the passage. `recency` is how near
-    its document stands to the current one in the order of the paths, 1 being the same document;
-    it does not count towards the score.
+    its document stands before the current one in the order of the story, 1 being the same
+    document; it is up to 15 % of the score.
     """
 
     terms: list[TermShare]
@@ -285,10 +452,10 @@ async def explain(
     """Search, and return each passage with the reasons for its score."""
     query = _query(await entities.all(), entities, search.text, search.wish)
     current = None if search.document is None else _current(search.document, search.text)
-    found = await passages.find(project, query, current, MOST)
+    found = await passages.find(project, query, current, MOST, search.within)
     shares = zip(found.ranked, found.shares(query, MOST), strict=True)
     shown = [pair for pair in shares if not _is_in_window(pair[0], search)]
-    recency = _recency(passages.paths(project), search.document)
+    recency = search.within.nearness or {}
     return RankedPassages(
         passages=[
             (one, _why(one, terms, query.names, entities, recency.get(one.found.path, 0.0)))
@@ -303,14 +470,6 @@ def without_terms(why: Why, visible: Container[str]) -> Why:
     """Leave out the terms that are not among the visible ones."""
     terms = [share for share in why.terms if share.term in visible]
     return Why(terms=terms, names=why.names, recency=why.recency)
-
-
-def _recency(paths: Sequence[str], document: Document | None) -> dict[str, float]:
-    """Return for every document how near it stands to the current one; nothing without one."""
-    if document is None or document.source_ref not in paths:
-        return {}
-    here = paths.index(document.source_ref)
-    return {path: round(1 / (1 + abs(at - here)), 4) for at, path in enumerate(paths)}
 
 
 def _is_in_window(ranked: RankedPassage, search: Search) -> bool:
@@ -329,10 +488,10 @@ def _why(
     entities: ProjectEntities,
     recency: float,
 ) -> Why:
-    found = ranked.found
     shares = sorted(terms.items(), key=lambda pair: (-pair[1], pair[0]))
+    total = sum(terms.values()) or 1.0
     return Why(
-        terms=[TermShare(term=term, share=round(s / found.score, 4)) for term, s in shares],
-        names=sorted(entities.find(names, found.text)),
+        terms=[TermShare(term=term, share=round(s / total, 4)) for term, s in shares],
+        names=sorted(entities.find(names, ranked.found.text)),
         recency=recency,
     )

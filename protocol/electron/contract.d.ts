@@ -543,6 +543,7 @@ export interface ContextRef {
  * A skill's declaration of the context it needs; everything is off unless asked for.
  *
  * `synopsis` is the story so far: of all chapters before the cursor (true), or of so many.
+ * `retrieval` true is what lies before the cursor in the story, `all` is everything.
  */
 export interface ContextRules {
   surrounding: number;
@@ -552,7 +553,7 @@ export interface ContextRules {
   outline: boolean;
   recentSummary: number;
   knowledgeGraph: boolean;
-  retrieval: boolean;
+  retrieval: "all" | boolean;
   synopsis: boolean | number;
 }
 
@@ -1686,7 +1687,8 @@ export interface RegisteredSource {
 /**
  * Where the author is, or what to search for.
  *
- * Without `query` the search is that of an assembly: with the text before the cursor. With
+ * Without `query` the search is that of an assembly: with the text before the cursor, and only
+ * in what lies before it in the story. With
  * `wait` the answer comes when the index is complete; `$/progress` reports how far it is.
  */
 export interface RetrieveContext {
@@ -2388,8 +2390,8 @@ export interface WhatIf {
  * What a score is made of.
  *
  * `names` are those of the project's entities that occur in the passage. `recency` is how near
- * its document stands to the current one in the order of the paths, 1 being the same document;
- * it does not count towards the score.
+ * its document stands before the current one in the order of the story, 1 being the same
+ * document; it is up to 15 % of the score.
  */
 export interface Why {
   terms: Array<TermShare>;

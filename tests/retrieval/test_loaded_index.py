@@ -13,6 +13,7 @@ from creonowd.retrieval.index_writer import remove_document
 from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
 from creonowd.retrieval.postings import TermSegment
 from creonowd.retrieval.query import make_query
+from creonowd.retrieval.ranking import SearchScope
 from testing.retrieval_questions import chapters
 from tests.retrieval.text_indexes import index_of, load, write
 
@@ -99,12 +100,31 @@ def saved(database: Database) -> LoadedIndex:
     return loaded
 
 
-def test_only_documents_that_are_allowed_are_found(tmp_path: Path):
-    loaded = load(index_of(tmp_path, a="风雪", b="风雪夜", c="风雪"))
+def test_what_is_out_of_scope_counts_for_nothing(tmp_path: Path):
+    """Not even for how rare a term is: scores are those of an index without it."""
+    texts = {"a": "风雪 长夜", "b": "风雪夜归人", "c": "风雪 风雪"}
+    later = {"x": "风雪 长夜 长夜", "y": "长夜"}
+    weights = {"风雪": 1.0, "长夜": 2.0}
+    everything = load(index_of(tmp_path / "all", **texts, **later))
+    scope = SearchScope(documents=frozenset({"a.md", "b.md", "c.md", "gone.md"}))
 
-    found = search(loaded.terms, {"风雪": 1.0}, 20, loaded.rows_of(["a.md", "c.md", "gone.md"]))
+    found = search(everything.terms_in(scope), weights, 20)
+    alone = load(index_of(tmp_path / "some", **texts))
+    expected = search(alone.terms, weights, 20)
 
-    assert [loaded.path(row) for row in found.rows.tolist()] == ["a.md", "c.md"]
+    paths = [everything.path(row) for row in found.rows.tolist()]
+    assert paths == [alone.path(row) for row in expected.rows.tolist()]
+    assert found.scores.tolist() == expected.scores.tolist()
+
+
+def test_one_document_may_be_searched_up_to_an_offset(tmp_path: Path):
+    loaded = load(index_of(tmp_path, a="风雪"))
+
+    def found(end: int) -> list[int]:
+        scope = SearchScope(documents=frozenset(), own="a.md", own_end=end)
+        return search(loaded.terms_in(scope), {"风雪": 1.0}, 20).rows.tolist()
+
+    assert (found(1), found(2)) == ([], [0])
 
 
 def test_arrays_take_little_more_than_the_text(tmp_path: Path):

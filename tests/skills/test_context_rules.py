@@ -89,7 +89,7 @@ def test_flags_are_true_or_false_and_nothing_else(key: str, value: Any) -> None:
     (fault,) = check({key: value}).faults
 
     assert fault.key == f"context_rules.{key}"
-    assert "must be true or false" in fault.message
+    assert "must be true" in fault.message
 
 
 @pytest.mark.parametrize("value", [True, False, 0, 1, 40, 1000])
@@ -150,3 +150,12 @@ def test_json_that_is_no_set_of_rules_is_a_fault(text: Any, reason: str) -> None
 
 def test_the_wire_spells_rules_in_its_own_way() -> None:
     assert "userPreferences" in msgspec.to_builtins(ContextRules())
+
+
+def test_retrieval_may_ask_for_all() -> None:
+    checked = check({"retrieval": "all"})
+
+    assert checked.faults == ()
+    assert checked.rules.retrieval == "all"
+    assert '"retrieval":"all"' in canonical_rules(checked.rules)
+    assert check({"outline": "all"}).faults

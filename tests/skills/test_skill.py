@@ -262,7 +262,12 @@ def test_the_built_in_skills_declare_what_the_matrix_asks_for() -> None:
         "expand": (
             3000,
             ContextRules(
-                surrounding=1000, style_guide=True, characters=True, outline=True, retrieval=True
+                surrounding=1000,
+                style_guide=True,
+                characters=True,
+                outline=True,
+                retrieval=True,
+                synopsis=True,
             ),
         ),
         "dialogue": (
@@ -271,7 +276,13 @@ def test_the_built_in_skills_declare_what_the_matrix_asks_for() -> None:
         ),
         "consistency": (
             4000,
-            ContextRules(surrounding=1500, characters=True, knowledge_graph=True, retrieval=True),
+            ContextRules(
+                surrounding=1500,
+                characters=True,
+                knowledge_graph=True,
+                retrieval="all",
+                synopsis=True,
+            ),
         ),
         "continue": (
             3500,
@@ -284,6 +295,7 @@ def test_the_built_in_skills_declare_what_the_matrix_asks_for() -> None:
                 recent_summary=3,
                 knowledge_graph=True,
                 retrieval=True,
+                synopsis=True,
             ),
         ),
     }
