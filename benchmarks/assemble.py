@@ -27,6 +27,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import psutil
+from msgspec.structs import replace
 
 from benchmarks.novel import (
     DOCUMENT,
@@ -42,9 +43,16 @@ from benchmarks.novel import (
 )
 from benchmarks.traffic import percentile, percentiles
 from creonowd.context.assemble import compose
-from creonowd.context.fragment import Fragment, Layer, Place
+from creonowd.context.evidence import TrimEvidence, encode_part
+from creonowd.context.fragment import STABLE, Action, Fragment, Layer, Place, Reason, Rule
+from creonowd.context.plan import LONGEST_QUERY
 from creonowd.context.source import SourceResults
 from creonowd.context.text_tools import Memory, TextTools
+from creonowd.retrieval.bm25 import search
+from creonowd.retrieval.database import Database
+from creonowd.retrieval.loaded_index import IndexLoader
+from creonowd.retrieval.project_index import FOLDER
+from creonowd.retrieval.query import make_query
 from creonowd.text import common_prefix
 from creonowd.tokens.tables import packaged_encoding
 from creonowd.tokens.tokenizer import BpeTokenizer
@@ -61,6 +69,7 @@ VOLUMES = 10
 START_SECONDS = 30
 BUDGET = 6000
 CROWD = "benchmarks.programs.crowd"
+ENCODED = {"prompt", "systemPrompt", "userContent", "trimEvidence"}
 LOAD_TABLE = (
     "from creonowd.tokens.tables import packaged_encoding as p; p('o200k_base').encode('a')"
 )
@@ -191,6 +200,7 @@ def _measure_project(folder: Path, text: str, size: Size, *, volumes: bool) -> N
         _wait_for_index(daemon, project)
         _many_at_once(daemon, subject, folder)
         one = _alone(daemon, subject)
+        _floor(daemon, user_data, subject)
         _writing(daemon, subject)
         _row("memory of the daemon after all that", f"{daemon.megabytes():.0f} MB", "–")
     _cold(user_data, subject, root)
@@ -334,6 +344,65 @@ def _alone(daemon: Daemon, subject: Subject) -> OneByOne:
     hashed = _times([lambda: sha256(data).hexdigest() for _ in range(40)])
     _row("hash, p95", f"{percentile(hashed, 0.95):.2f} ms", "< 20 ms")
     return one
+
+
+def _floor(daemon: Daemon, user_data: Path, subject: Subject) -> None:
+    """Print what one assembly takes that does nothing but what cannot be avoided.
+
+    Decode the request, score the terms of the query once, make evidence for what was found, hash
+    the user content and encode the reply, of which the stable side is encoded already. Nothing is
+    read, checked, redacted, counted, fitted or logged.
+    """
+    result = daemon.ask("context:assemble", **subject.payload)
+    database = Database(next((user_data / FOLDER).glob("*.sqlite3")))
+    with database.read() as connection:
+        loaded = IndexLoader().load(connection)
+    database.close()
+    message = request(1, "context:assemble", subject.payload)
+    cursor = subject.payload["cursorPosition"]
+    weights = make_query(subject.chapter[max(0, cursor - LONGEST_QUERY) : cursor]).weights
+    stable = [piece for piece in result["trimEvidence"] if piece["layer"] in STABLE]
+    system = encode_part(result["systemPrompt"], [])
+    rest = {key: value for key, value in result.items() if key not in ENCODED}
+    stable_evidence = msgspec.json.encode(stable)[1:-1]
+    example = TrimEvidence(
+        layer=Layer.RETRIEVED,
+        source_ref=f"{DOCUMENT}#L1-L20",
+        action=Action.DROPPED,
+        reason=Reason.OVER_BUDGET,
+        rule=Rule.SCORE,
+        before_chars=400,
+        after_chars=0,
+        before_tokens=400,
+        after_tokens=0,
+    )
+
+    def least() -> bytes:
+        msgspec.json.decode(message)
+        found = search(loaded.terms, weights, 192).rows[:64].tolist()
+        evidence = [replace(example, before_chars=row) for row in found]
+        sha256(result["userContent"].encode()).hexdigest()
+        new = encode_part(result["userContent"], evidence)
+        texts = {
+            "prompt": msgspec.Raw(b'"%b%b"' % (system.text, new.text)),
+            "systemPrompt": msgspec.Raw(b'"%b"' % system.text),
+            "userContent": msgspec.Raw(b'"%b"' % new.text),
+            "trimEvidence": msgspec.Raw(b"[%b,%b]" % (stable_evidence, new.evidence)),
+        }
+        return msgspec.json.encode({"jsonrpc": "2.0", "id": 1, "result": rest | texts})
+
+    for _ in range(ROUNDS):
+        least()
+    began = time.thread_time()
+    for _ in range(ONE_BY_ONE):
+        least()
+    spent = (time.thread_time() - began) / ONE_BY_ONE
+    once = _count_seconds(result["prompt"])
+    _row(
+        "the least that an assembly can be; ÷ one count of its prompt",
+        f"{1000 * spent:.2f} ms; {spent / once:.2f}; 500 of them take {500_000 * spent:.0f} ms",
+        "–",
+    )
 
 
 def _writing(daemon: Daemon, subject: Subject) -> None:
