@@ -312,8 +312,8 @@ class RankedChunks:
 
     @property
     def weight(self) -> int:
-        """About how many characters it takes to keep it; the units are kept elsewhere."""
-        return 500 + 200 * len(self.units)
+        """About how many characters it takes to keep it; passages are kept elsewhere, too."""
+        return 500 + sum(200 + (unit.weight if unit.fragment.hosted else 0) for unit in self.units)
 
     def kept_tokens(self, room: int, window: Span | None) -> int:
         """Return the tokens of what `trim` keeps."""

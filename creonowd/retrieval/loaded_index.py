@@ -10,7 +10,7 @@ import json
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import accumulate
+from itertools import accumulate, count
 from typing import NamedTuple
 
 import numpy as np
@@ -30,6 +30,8 @@ KEPT_SCOPES = 8
 # How much of a score depends on how near the document stands to the author's.
 NEAR_SHARE = 0.15
 
+_NUMBERS = count()
+
 
 class LoadedDocument(NamedTuple):
     """The passages of a document, in order; the mark changes with its text."""
@@ -47,6 +49,8 @@ class LoadedIndex:
     def __init__(
         self, documents: Mapping[str, LoadedDocument], segments: list[TermSegment]
     ) -> None:
+        # Another for every index: what was found can be kept by it without keeping the index.
+        self.number = next(_NUMBERS)
         self.paths = sorted(documents)
         self.rows: list[PassageRow] = [row for path in self.paths for row in documents[path].rows]
         lengths = [len(documents[path].rows) for path in self.paths]

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from creonowd.retrieval.loaded_index import LoadedIndex
 
 GRACE_SECONDS = 0.25
-KEPT_RESULTS = 1024
+KEPT_CHARACTERS = 16_000_000
 MOST_PASSAGES = 64
 MOST = 200
 LEAST_SCORE = 0.1
@@ -65,12 +65,24 @@ class Within(NamedTuple):
 EVERYWHERE = Within()
 
 
+# The number of the index, the documents it leaves out, whether it is complete, the names in the
+# query, and what was asked.
+_ResultKey = tuple[int | None, tuple[Caution, ...], bool, tuple[str, ...], SourceQuery]
+
+
+def _weigh(key: _ResultKey, result: SourceResult) -> int:
+    """Return about how many characters it takes to keep a result with the text it was found for."""
+    document = key[-1].document
+    text = 0 if document is None else len(document.text)
+    return 1000 + text + 200 * len(result.fragments)
+
+
 class Passages:
     """Finds passages in any project."""
 
     def __init__(self, indexes: Indexes) -> None:
         self._indexes = indexes
-        self.made: Memo[object, SourceResult] = Memo(KEPT_RESULTS)
+        self.made: Memo[_ResultKey, SourceResult] = Memo(KEPT_CHARACTERS, _weigh)
 
     async def find(
         self,
@@ -219,7 +231,9 @@ class PassageSource:
             return None
         query = _query(entities, self._entities, ask.query, ask.wish)
         complete = caught_up and not index.damaged
-        key = (index.loaded, index.left_out, complete, query.names, ask)
+        loaded = index.loaded
+        number = None if loaded is None else loaded.number
+        key = (number, index.left_out, complete, query.names, ask)
         if (kept := self._passages.made.peek(key)) is not None:
             return kept
         fragments = Questions(index, query, ask).answer()

@@ -1,5 +1,7 @@
 """Passages as a source of the Retrieved layer."""
 
+import gc
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +15,8 @@ from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.retrieval.project_index import Indexes
 from creonowd.sources.characters import EntityCache, ProjectEntities
-from creonowd.sources.passage_source import Passages, PassageSource
-from creonowd.sources.shared_reads import ProjectReads, SharedReads
+from creonowd.sources.passage_source import KEPT_CHARACTERS, Passages, PassageSource
+from creonowd.sources.shared_reads import ProjectReads, RoundCache, SharedReads
 from creonowd.workspace.creonow_tree import Tree
 from tests.retrieval.indexed_project import PATIENCE, IndexedProject
 
@@ -45,11 +47,13 @@ async def fetch(indexed: IndexedProject, indexes: Indexes, asked: SourceQuery) -
     return await source(indexed, indexes).fetch(asked)
 
 
-def source(indexed: IndexedProject, indexes: Indexes) -> PassageSource:
+def source(
+    indexed: IndexedProject, indexes: Indexes, passages: Passages | None = None
+) -> PassageSource:
     entities = ProjectEntities(
         ProjectReads(Tree(SystemClock()), indexed.project, SharedReads()), EntityCache()
     )
-    return PassageSource(Passages(indexes), indexed.project, entities)
+    return PassageSource(passages or Passages(indexes), indexed.project, entities)
 
 
 def refs(fetched: SourceResult) -> list[str]:
@@ -152,3 +156,29 @@ async def test_the_same_question_is_answered_with_equal_fragments(indexed: Index
         again = await fetch(indexed, indexes, ask("", wish="城门口"))
 
     assert first == again
+
+
+async def test_what_was_found_is_kept_within_a_bound_and_without_old_indexes(
+    indexed: IndexedProject,
+):
+    indexed.write("01.md", SNOW)
+    long = "雪停了。" * 250_000
+
+    async with indexed.indexes() as indexes:
+        await fetch(indexed, indexes, ask(wish="灯火"))
+        passages = Passages(indexes)
+        for number in range(40):
+            one = source(indexed, indexes, passages)
+            one.read_ahead(RoundCache())
+            asked = ask(f"{number}{long}", wish="灯火")
+            while (first := one.fetch_now(asked)) is None:
+                await fetch(indexed, indexes, ask(wish="灯火"))
+            assert one.fetch_now(asked) is first
+        loaded = weakref.ref(indexes.of(indexed.project).loaded)
+        indexed.write("02.md", BOAT)
+        indexes.of(indexed.project).files_changed()
+        await fetch(indexed, indexes, ask(wish="马桩"))
+
+    gc.collect()
+    assert len(passages.made) * len(long) <= KEPT_CHARACTERS
+    assert loaded() is None
