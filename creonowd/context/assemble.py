@@ -19,12 +19,12 @@ from creonowd.context.evidence import (
     of_layer,
     summarise_layer,
 )
-from creonowd.context.fragment import DYNAMIC, STABLE, Action, Fragment, Layer, Rule
+from creonowd.context.fragment import DYNAMIC, STABLE, Action, Fragment, FragmentKind, Layer, Rule
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Plan, Summary, previous_start, shows_document
 from creonowd.context.render import Rendered, join, render_layer
-from creonowd.context.rules_layer import mentioned_entities
+from creonowd.context.rules_layer import how_often, mentioned_entities
 from creonowd.context.source import Failure, Source, SourceResults, gather, in_time, wanted_sources
 from creonowd.context.synopsis import is_synopsis
 from creonowd.context.system_prompt import (
@@ -67,7 +67,7 @@ from creonowd.context.user_content import (
 from creonowd.context.window import surroundings_of
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
-from creonowd.text import count_line_ends
+from creonowd.text import count_line_ends, file_stem
 from creonowd.tokens.tokenizer import ByteTokenizer, Counts, Tokenizer
 
 BATCH = 500
@@ -329,16 +329,19 @@ def trim(
     """Decide what is kept: first of the system prompt, then, in the room left, of the rest."""
     rules = counted.rules
     mentioned: frozenset[str] = frozenset()
+    often: tuple[tuple[str, int], ...] = ()
     if plan.document is not None and rules.tokens > plan.allowances.rules_line:
         tools.spend(len(plan.document.text) // 16)
         mentions = tools.memory.mentions
         mentioned = mentioned_entities(rules.entities, plan.document.text, mentions)
+        often = how_often(rules.entities, plan.document.text, mentions)
     given = SystemPromptInput(
         rules=gathered.fragments[Layer.RULES],
         settings=gathered.fragments[Layer.SETTINGS],
         left_out=tuple(item for item in gathered.left_out if item.layer in STABLE),
         allowances=plan.allowances,
         mentioned=mentioned,
+        often=often,
         states=gathered.states,
     )
     stable = system_prompt(given, rules, counted.settings, tools)
@@ -409,7 +412,7 @@ def _warnings(
             )
     rules, retrieved = layers[Layer.RULES], layers[Layer.RETRIEVED]
     if trimmed.system_prompt.rules_over:
-        yield Caution(code=WarningCode.CONTEXT_RULES_OVERBUDGET, layer=Layer.RULES)
+        yield _rules_over(trimmed.system_prompt.rules)
     if Rule.CONSTRAINT_LIMIT in rules.rules:
         yield Caution(code=WarningCode.CONTEXT_CONSTRAINT_LIMIT, layer=Layer.RULES)
     if Rule.CHUNK_LIMIT in retrieved.rules:
@@ -421,6 +424,28 @@ def _warnings(
         minimum = plan.allowances.minimum(layer)
         if outcome.is_below(minimum):
             yield _minimum_unmet(layer, outcome.tokens, minimum)
+
+
+def _rules_over(rules: LayerOutcome) -> Caution:
+    """Warn that rules are over their line, and name whoever is mentioned and left out all the same."""
+    lost = [
+        file_stem(decision.evidence.source_ref)
+        for decision in rules.decisions
+        if decision.kind is FragmentKind.ENTITY
+        and not decision.is_kept
+        and decision.evidence.rule is Rule.RULES_LINE
+    ]
+    if not lost:
+        return Caution(code=WarningCode.CONTEXT_RULES_OVERBUDGET, layer=Layer.RULES)
+    return Caution(
+        code=WarningCode.CONTEXT_RULES_OVERBUDGET,
+        said=Wording(
+            f"mentioned in the document and left out all the same: {', '.join(lost)}",
+            f"文中提到但未能注入：{'、'.join(lost)}",
+        ),
+        layer=Layer.RULES,
+        details=(("characters", "、".join(lost)),),
+    )
 
 
 def _minimum_unmet(layer: Layer, tokens: int, minimum: int) -> Caution:

@@ -3,7 +3,8 @@
 Chinese names need no word boundaries, Latin ones do; of names that overlap the longest counts.
 """
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -35,6 +36,14 @@ class Mentions:
             return self._find_in_parts(wanted, text)
         return self._found.get((wanted, text), lambda: self._find_in_parts(wanted, text))
 
+    def count(self, names: Iterable[str], text: str) -> Counter[str]:
+        """Return how often a text mentions each of the names."""
+        wanted = _sorted_names(tuple(names))
+        counts: Counter[str] = Counter()
+        for part in additive_parts(text) if wanted else ():
+            counts.update(name for name, _, _ in _matches(wanted, part))
+        return counts
+
     def _find_in_parts(self, names: tuple[str, ...], text: str) -> Names:
         parts = list(additive_parts(text))
         if len(parts) == 1:
@@ -51,14 +60,17 @@ def _sorted_names(names: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _find(names: tuple[str, ...], text: str) -> Names:
+    return frozenset(name for name, _, _ in _matches(names, text))
+
+
+def _matches(names: tuple[str, ...], text: str) -> Iterator[tuple[str, int, int]]:
+    """Find whole names from left to right, at each place the longest."""
     matches = _automaton(names).find_matches_as_indexes(text, overlapping=True)
-    found: set[str] = set()
     covered = 0
     for start, end in sorted(((s, e) for _, s, e in matches), key=lambda m: (m[0], -m[1])):
         if start >= covered and _is_whole_name(text, start, end):
-            found.add(text[start:end])
+            yield text[start:end], start, end
             covered = end
-    return frozenset(found)
 
 
 @lru_cache(maxsize=32)

@@ -30,12 +30,13 @@ class TrimmedRules(Model):
 
 
 class EntityRanking(Model):
-    """Which entities are mentioned, and how many of those each entity's own text names.
+    """Which entities are mentioned, how often, and how many of those each one's own text names.
 
     Entities are identified by `source_ref`.
     """
 
     mentioned: frozenset[str] = frozenset()
+    often: dict[str, int] = field(default_factory=dict[str, int])
     shared: dict[str, int] = field(default_factory=dict[str, int])
 
     def key(self, entity: Fragment) -> tuple[object, ...]:
@@ -43,7 +44,9 @@ class EntityRanking(Model):
         name = entity.names[0] if entity.names else entity.source_ref
         mentioned = entity.source_ref in self.mentioned
         shared = self.shared.get(entity.source_ref, 0)
-        return (not mentioned, -entity.priority, -shared, name, entity.source_ref, entity.text)
+        often = self.often.get(entity.source_ref, 0)
+        rank = (not mentioned, -often, -entity.priority, -shared)
+        return (*rank, name, entity.source_ref, entity.text)
 
 
 def trim_rules(
@@ -88,8 +91,23 @@ def mentioned_entities(
     return frozenset(e.source_ref for e in entities if found.intersection(e.names))
 
 
+def how_often(
+    entities: Sequence[Fragment], document: str, mentions: Mentions
+) -> tuple[tuple[str, int], ...]:
+    """Return by `source_ref` how often a document mentions each entity it mentions, by doubling.
+
+    Once, twice, four times …: typing a name once more changes that only rarely.
+    """
+    counts = mentions.count((name for entity in entities for name in entity.names), document)
+    sums = ((e.source_ref, sum(counts[name] for name in set(e.names))) for e in entities)
+    return tuple(sorted((ref, count.bit_length()) for ref, count in sums if count))
+
+
 def rank_entities(
-    entities: Sequence[Fragment], mentioned: frozenset[str], mentions: Mentions
+    entities: Sequence[Fragment],
+    mentioned: frozenset[str],
+    mentions: Mentions,
+    often: Iterable[tuple[str, int]] = (),
 ) -> EntityRanking:
     """Count for each entity how many mentioned ones its own text names."""
     named = [entity for entity in entities if entity.source_ref in mentioned]
@@ -99,7 +117,7 @@ def rank_entities(
         found = mentions.find(names, entity.text)
         others = (other for other in named if other.source_ref != entity.source_ref)
         shared[entity.source_ref] = len([o for o in others if found.intersection(o.names)])
-    return EntityRanking(mentioned=mentioned, shared=shared)
+    return EntityRanking(mentioned=mentioned, often=dict(often), shared=shared)
 
 
 def _excluded(units: Sequence[Unit]) -> list[int]:

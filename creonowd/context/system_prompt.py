@@ -130,6 +130,7 @@ class SystemPromptInput(Model, cache_hash=True):
     left_out: tuple[Omission, ...]
     allowances: Allowances
     mentioned: frozenset[str] = frozenset()
+    often: tuple[tuple[str, int], ...] = ()
     states: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -225,7 +226,7 @@ def _make_system_prompt(
     given: SystemPromptInput, rules: PreparedRules, settings: PreparedSettings, tools: TextTools
 ) -> SystemPrompt:
     tools.spend(UNIT_WORK * (len(rules.units) + len(settings.units)))
-    ranking = rank_entities(rules.entities, given.mentioned, tools.memory.mentions)
+    ranking = rank_entities(rules.entities, given.mentioned, tools.memory.mentions, given.often)
     trimmed = trim_rules(rules.units, given.allowances.rules_line, ranking, tools)
     allowance, yielded = _settings_allowance(given.allowances, trimmed.decisions, tools)
     kept_settings = trim_settings(settings.units, allowance, tools, yielded=yielded)

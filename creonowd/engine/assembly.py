@@ -139,9 +139,22 @@ async def assemble_for_client(
     with log_refusals(project.project_id):
         async with session.engine.admission.enter((project.project_id, request.document_id)):
             result = await _assemble(session, project, request, what_if or WhatIf())
+    result = structs.replace(result, assembly=_said_once(session, result.assembly))
     elapsed_ms = 1000 * (session.clock.monotonic() - started)
     log_assembly(result.assembly, elapsed_ms, session.engine.seen_once)
     return result
+
+
+def _said_once(session: Session, assembly: Assembly) -> Assembly:
+    """Leave out the warning of ambiguous names if this project had the same one before."""
+    code = WarningCode.CHARACTER_NAME_AMBIGUOUS
+    seen, project_id = session.engine.seen_once, assembly.plan.project_id
+    warnings = tuple(
+        each
+        for each in assembly.warnings
+        if each.code is not code or seen.add(f"{project_id} {each.text()}")
+    )
+    return structs.replace(assembly, warnings=warnings)
 
 
 def compare_prefix(session: Session, result: ClientAssembly) -> PrefixComparison:

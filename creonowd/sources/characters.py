@@ -7,14 +7,18 @@ mentioned, so that they never change the stable prefix.
 import json
 import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from enum import StrEnum
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any, cast
 
+from msgspec.structs import replace
+
 from creonowd.context.fragment import DEFAULT_PRIORITY, Fragment, FragmentKind, Layer
 from creonowd.context.mentions import Mentions
-from creonowd.context.notice import caution
+from creonowd.context.name_parts import NameParts, unambiguous_parts
+from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Document, Need
 from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.errors import WarningCode, Wording
@@ -23,6 +27,7 @@ from creonowd.model import Model
 from creonowd.sources.file_fragments import NAME_KEYS, FileFaultError, FileKind, is_json, read_files
 from creonowd.sources.shared_reads import FolderReader, ProjectReads, RoundCache
 from creonowd.storage import front_matter
+from creonowd.text import as_text
 from creonowd.workspace.creonow_tree import CreonowFolder, Folder
 
 CHARACTER_GROUP = 3
@@ -30,6 +35,7 @@ SCORE_WHEN_MENTIONED = 0.9
 MAX_PRIORITY = 1_000_000
 LONGEST_HEADING = 20
 ALIAS_KEYS = ("aliases", "alias", "别名", "别称")
+TITLE_KEYS_OF_PEOPLE = ("titles", "称号", "头衔", "称谓")
 
 # Where names are looked for. It begins on a coarse grid, so that names leave in steps and not
 # with every letter.
@@ -183,7 +189,33 @@ def _near(document: Document | None, ahead: int) -> str:
 
 def characters(folder: Folder) -> SourceResult:
     """Read every character that is always part of the rules."""
-    return _read(folder, Inject.ALWAYS)
+    read = _read(folder, Inject.ALWAYS)
+    ambiguous = _parts(folder).ambiguous
+    if not ambiguous:
+        return read
+    listed = "; ".join(f"{part} ({', '.join(paths)})" for part, paths in ambiguous.items())
+    said = Wording(
+        f"These parts of names could be several characters and count for none: {listed}",
+        f"这些称呼可能指多个角色，因此不算提到任何人：{listed}",
+    )
+    warning = Caution(
+        code=WarningCode.CHARACTER_NAME_AMBIGUOUS,
+        said=said,
+        layer=Layer.RULES,
+        details=(("names", "、".join(ambiguous)),),
+    )
+    return replace(read, warnings=(*read.warnings, warning))
+
+
+def _parts(folder: Folder) -> NameParts:
+    """Return the parts of names that count in a project; files with faults have none."""
+    names: dict[str, tuple[str, ...]] = {}
+    for file in folder.files:
+        text = as_text(file.data)
+        with suppress(ValueError, RecursionError):
+            if text is not None and text.strip():
+                names[file.path] = describe(file.path, text).names
+    return unambiguous_parts(names)
 
 
 def _entities(folder: Folder) -> Entities:
@@ -206,13 +238,15 @@ def _read(folder: Folder, inject: Inject) -> SourceResult:
         timed=True,
     )
 
+    parts = _parts(folder)
+
     def fields(path: str, text: str) -> dict[str, Any] | None:
         entity = describe(path, text)
         if entity.inject is not inject:
             return None
         return {
             "kind": FragmentKind.ENTITY,
-            "names": entity.names,
+            "names": (*entity.names, *parts.own.get(path, ())),
             "priority": entity.priority,
             "score": None if is_rule else SCORE_WHEN_MENTIONED,
         }
@@ -257,7 +291,12 @@ def _names(values: Mapping[str, Any], path: str, text: str) -> tuple[str, ...]:
         own, others = PurePosixPath(path).stem, [*_heading(path, text), *others]
     if not isinstance(own, str) or not own.strip():
         raise FileFaultError(_NAME, near=next((key for key in NAME_KEYS if key in values), ""))
-    return tuple(dict.fromkeys(name.strip() for name in (own, *others) if name.strip()))
+    titles = _first(values, TITLE_KEYS_OF_PEOPLE)
+    called = _SEPARATORS.split(titles) if isinstance(titles, str) else (titles or [])
+    if not _is_texts(called):
+        raise FileFaultError(_ALIASES, near="titles")
+    every = (own, *others, *called)
+    return tuple(dict.fromkeys(name.strip() for name in every if name.strip()))
 
 
 def _first(values: Mapping[str, Any], keys: Iterable[str]) -> Any:

@@ -280,3 +280,43 @@ async def test_a_character_that_makes_no_sense_costs_itself(
     assert (entry["action"], entry["reason"]) == ("dropped", "invalid_format")
     assert "林远的事。" not in result["prompt"]
     assert "苏晴的事。" in result["systemPrompt"]
+
+
+async def test_a_given_name_mentions_its_bearer(client: Client, novel: Novel) -> None:
+    put(novel, "林黛玉")
+    crowd(novel, *(f"路人{n:02}" for n in range(12)))
+
+    result = await assembled(client, novel, "黛玉倚着门，黛玉不语。")
+
+    assert evidence(result)["林黛玉"] == ("kept", "rules_line")
+
+
+async def test_an_ambiguous_part_counts_for_nobody_and_is_reported_once(
+    client: Client, novel: Novel
+) -> None:
+    crowd(novel, "贾宝玉", "甄宝玉", *(f"路人{n:02}" for n in range(12)))
+
+    first = await assembled(client, novel, "宝玉来了。")
+    again = await assembled(client, novel, "宝玉又来了。")
+
+    told = [n for n in first["notices"] if n["code"] == "CHARACTER_NAME_AMBIGUOUS"]
+    assert [n["details"]["names"] for n in told] == ["宝玉"]
+    assert not [n for n in again["notices"] if n["code"] == "CHARACTER_NAME_AMBIGUOUS"]
+    dropped = [rule for action, rule in evidence(first).values() if action == "dropped"]
+    assert dropped
+    assert set(dropped) == {"not_mentioned"}
+
+
+async def test_who_is_mentioned_most_stays_and_who_is_lost_is_named(
+    client: Client, novel: Novel
+) -> None:
+    crowd(novel, *(f"王人{n:02}" for n in range(14)))
+    text = "王人13" * 9 + "。" + "。".join(f"王人{n:02}" for n in range(14))
+
+    result = await assembled(client, novel, text)
+
+    (notice,) = [n for n in result["notices"] if n["code"] == "CONTEXT_RULES_OVERBUDGET"]
+    lost = notice["details"]["characters"].split("、")
+    assert "王人13" in kept(result)
+    assert set(lost) == {name for name, (action, _) in evidence(result).items() if action != "kept"}
+    assert all(name in notice["message"] for name in lost)

@@ -39,7 +39,7 @@ def test_front_matter_names_it_and_is_no_part_of_the_text() -> None:
 
     (fragment,) = characters(folder({PATH: text})).fragments
 
-    assert fragment.names == ("林远", "阿远", "Lin Yuan")
+    assert fragment.names == ("林远", "阿远", "Lin Yuan", "Lin", "Yuan")
     assert fragment.priority == 200
     assert fragment.text == "冷静的侦探。"
     assert fragment.title == ""

@@ -1,0 +1,112 @@
+"""Parts of names as prose uses them: 黛玉 of 林黛玉, Elizabeth and Bennet of Elizabeth Bennet.
+
+A part counts for a character only if it can mean nobody else in the project.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+_COMPOUND = frozenset(
+    str.split(
+        "欧阳 司马 上官 诸葛 司徒 东方 独孤 南宫 夏侯 尉迟 皇甫 慕容 令狐 长孙 宇文 轩辕 公孙 端木"
+        " 百里 东郭 西门 呼延 申屠 太史 淳于 濮阳 钟离 鲜于 闾丘 完颜 耶律 纳兰 拓跋 赫连 澹台"
+    )
+)
+_SURNAMES = frozenset(
+    "赵钱孙李周吴郑王冯陈褚卫蒋沈韩杨朱秦尤许何吕施张孔曹严华金魏陶姜戚谢邹喻柏水窦章云苏潘葛奚范彭郎"
+    "鲁韦昌马苗凤花方俞任袁柳酆鲍史唐费廉岑薛雷贺倪汤滕殷罗毕郝邬安常乐于时傅皮卞齐康伍余元卜顾孟平黄"
+    "和穆萧尹姚邵湛汪祁毛禹狄米贝明臧计伏成戴谈宋茅庞熊纪舒屈项祝董梁杜阮蓝闵席季麻强贾路娄危江童颜郭"
+    "梅盛林刁钟徐邱骆高夏蔡田樊胡凌霍虞万支柯管卢莫经房裘缪干解应宗丁宣邓郁单杭洪包诸左石崔吉龚程嵇邢"
+    "裴陆荣翁荀甄曲封储靳段巫乌焦巴弓牧隗山谷车侯伊宁仇栾甘厉戎祖武符刘景詹束龙叶幸司韶黎薄印白蒲邰从"
+    "索籍赖卓蔺屠蒙池乔闻党翟谭劳姬申冉桑桂边扈燕尚温庄晏柴瞿阎慕连习容向古易廖庾终居衡步耿满匡文寇广"
+    "东殳利蔚越隆师巩聂晁勾敖融冷辛阚那简饶曾关红游权盖益桓公岳帅有亢况郈琴商佘佴伯赏墨哈谯年爱阳佟"
+)
+# What follows a surname here is no given name: everybody's grandmother is 姥姥.
+_TITLES = frozenset(
+    str.split(
+        "姥姥 奶奶 太太 老爷 夫人 姑娘 先生 公子 小姐 师父 师傅 大人 将军 掌柜 大夫 嬷嬷 妈妈 姨妈 姨娘"
+        " 大娘 婶子 嫂子 爷爷 老师 医生 警官 队长 经理 老太 老头 大爷 大叔 大哥 大姐 老板 道长 和尚"
+    )
+)
+_HONORIFICS = frozenset(
+    str.split(
+        "mr mrs ms miss mx dr prof professor sir lady lord dame madam madame monsieur colonel captain"
+        " general major sergeant lieutenant reverend rev father mother brother sister aunt uncle"
+        " king queen prince princess duke duchess count countess baron baroness saint st the"
+    )
+)
+_PARTICLES = frozenset(str.split("de du des la le van von der den di da dos del of and"))
+_DOTS = re.compile(r"[·•・‧\s]+")
+_HAN = re.compile(r"[\u3400-\u9fff\U00020000-\U0003ffff]+")
+_SHORTEST_WORD = 3
+_SHORTEST_HAN = 2
+_LONGEST_HAN = 4
+
+
+class NameParts(NamedTuple):
+    """The parts that count for each character, and those that several could be called by."""
+
+    own: dict[str, tuple[str, ...]]
+    ambiguous: dict[str, tuple[str, ...]]
+
+
+def unambiguous_parts(names: Mapping[str, Sequence[str]]) -> NameParts:
+    """Return by character which parts of its names mean nobody else."""
+    claims: dict[str, set[str]] = defaultdict(set)
+    for character, own in names.items():
+        for name in own:
+            for part in parts_of(name):
+                claims[part].add(character)
+    for character, own in names.items():
+        for name in own:
+            if name in claims:
+                claims[name].add(character)
+    parts: dict[str, list[str]] = defaultdict(list)
+    ambiguous: dict[str, tuple[str, ...]] = {}
+    for part, characters in sorted(claims.items()):
+        if len(characters) > 1:
+            ambiguous[part] = tuple(sorted(characters))
+            continue
+        (character,) = characters
+        if part not in names[character]:
+            parts[character].append(part)
+    return NameParts({character: tuple(found) for character, found in parts.items()}, ambiguous)
+
+
+@lru_cache(maxsize=4096)
+def parts_of(name: str) -> frozenset[str]:
+    """Return the parts of a full name by which prose may call its bearer."""
+    words = [word for word in _DOTS.split(name.strip()) if word]
+    if len(words) > 1:
+        return frozenset(_word_parts(words))
+    if words and _HAN.fullmatch(words[0]):
+        given = _given_name(words[0])
+        return frozenset({given} if given else ())
+    return frozenset()
+
+
+def _given_name(name: str) -> str:
+    """Return the given name of a Chinese full name; blank if it has none of its own."""
+    if not _SHORTEST_HAN < len(name) <= _LONGEST_HAN:
+        return ""
+    surname = 2 if name[:2] in _COMPOUND else 1
+    if surname == 1 and name[0] not in _SURNAMES:
+        return ""
+    given = name[surname:]
+    is_name = len(given) == _SHORTEST_HAN and given not in _TITLES
+    return given if is_name else ""
+
+
+def _word_parts(words: Sequence[str]) -> set[str]:
+    """Return the first and the last of several words, titles and particles aside."""
+    named = [w for w in words if w.rstrip(".").casefold() not in _HONORIFICS | _PARTICLES]
+    return {word for word in (*named[:1], *named[-1:]) if _can_stand_alone(word)}
+
+
+def _can_stand_alone(word: str) -> bool:
+    if _HAN.fullmatch(word):
+        return len(word) >= _SHORTEST_HAN
+    return len(word) >= _SHORTEST_WORD and word[0].isupper() and not word.endswith(".")

@@ -1,0 +1,51 @@
+"""Parts of names count for whoever they can only mean."""
+
+import pytest
+
+from creonowd.context.name_parts import parts_of, unambiguous_parts
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("林黛玉", {"黛玉"}),
+        ("上官婉儿", {"婉儿"}),
+        ("司马相如", {"相如"}),
+        ("欧阳修", set()),
+        ("李白", set()),
+        ("刘姥姥", set()),
+        ("凤姐儿的丫头", set()),
+        ("Elizabeth Bennet", {"Elizabeth", "Bennet"}),
+        ("Mr. Darcy", {"Darcy"}),
+        ("Lady Catherine de Bourgh", {"Catherine", "Bourgh"}),
+        ("伊丽莎白·班内特", {"伊丽莎白", "班内特"}),
+        ("J. B.", set()),
+        ("Anna", set()),
+        ("", set()),
+        ("   ", set()),
+    ],
+)
+def test_a_full_name_has_parts(name: str, parts: set[str]) -> None:
+    assert parts_of(name) == parts
+
+
+def test_a_part_that_could_be_several_counts_for_nobody() -> None:
+    names = {
+        "jane": ("Jane Bennet",),
+        "lizzy": ("Elizabeth Bennet", "Lizzy"),
+        "林": ("林黛玉",),
+        "甄": ("甄宝玉",),
+        "贾": ("贾宝玉", "宝二爷"),
+    }
+
+    found = unambiguous_parts(names)
+
+    assert found.own == {"jane": ("Jane",), "lizzy": ("Elizabeth",), "林": ("黛玉",)}
+    assert found.ambiguous == {"Bennet": ("jane", "lizzy"), "宝玉": ("甄", "贾")}
+
+
+def test_the_name_of_one_is_no_part_of_another() -> None:
+    found = unambiguous_parts({"a": ("林黛玉",), "b": ("黛玉",)})
+
+    assert found.own == {}
+    assert found.ambiguous == {"黛玉": ("a", "b")}
