@@ -20,6 +20,7 @@ from creonowd.channels import (
     project,
     skill,
     sources,
+    story,
     viewer,
 )
 from creonowd.rpc.channel import Channel, HostCall, Notification
@@ -29,6 +30,7 @@ FAMILIES = (
     app,
     connection,
     project,
+    story,
     creonow,
     constraints,
     chats,

@@ -225,6 +225,17 @@ def _joined(shown: Mapping[int, str], *, unspaced: bool) -> str:
     return prose.rstrip()
 
 
+def first_sentence(text: str) -> str:
+    """Return the first sentence of a summary, shortened if it is very long."""
+    line = next((line for line in text.splitlines() if line.strip()), "").strip()
+    unspaced = _HAN.search(line[:40]) is not None
+    end = next(
+        (at for at in sentences(line, 0, len(line)) if not _ABBREVIATION.search(line[:at])),
+        len(line),
+    )
+    return _short(line[:end].strip(), unspaced=unspaced)
+
+
 def _compose(
     title: str, people: Sequence[str], prose: str, best: str, *, unspaced: bool
 ) -> Extract:

@@ -1896,6 +1896,17 @@ export interface SetConstraints {
   expectedRevision?: string | null;
 }
 
+/**
+ * The author's own summary of a chapter; null takes it back, and a made one counts again.
+ *
+ * It stays as it is until the author sets another. When the chapter changes it is marked stale.
+ */
+export interface SetSummary {
+  projectId: string;
+  documentId: string;
+  text: string | null;
+}
+
 /** One skill with its text and with what it asks the model to do. */
 export interface SkillDetail {
   id: string;
@@ -2061,6 +2072,42 @@ export interface StreamEvent {
 }
 
 /**
+ * What was done, or with `dryRun` would be.
+ *
+ * `origin` is `model` if the configured model writes, else `extract`: sentences of the chapter
+ * itself, at no cost. `documents` are the chapters summarised and `skipped` how many were not.
+ * `inputTokens` and `outputTokens` are what the calls take, the latter at most.
+ */
+export interface SummariseResult {
+  origin: SummaryOrigin;
+  documents: Array<string>;
+  skipped: number;
+  inputTokens: number;
+  outputTokens: number;
+  failures: Array<SummaryFailure>;
+  dryRun: boolean;
+  provider: string;
+  model: string;
+}
+
+/**
+ * Which chapters to summarise: all of the story unless `documents` names some.
+ *
+ * A chapter that has a summary of its present text is skipped, unless `again`; one whose summary
+ * the author edited is always skipped as long as it is not stale. With `dryRun` nothing is
+ * written and no model is asked: the reply says what it would take. Nothing ever does this but a
+ * client that asks. `$/progress` reports `{done, documents}`; a cancelled call keeps what is done.
+ */
+export interface SummariseStory {
+  projectId: string;
+  documents?: Array<string> | null;
+  /** @default false */
+  again?: boolean;
+  /** @default false */
+  dryRun?: boolean;
+}
+
+/**
  * What a skill may rely on: the story so far, and how the people on the page are related.
  *
  * The summaries of the chapters and the characters' cards give it, or a host does.
@@ -2069,12 +2116,65 @@ export type Summary =
   | "full_text"
   | "relations";
 
+/** A summary with its text; empty if the chapter has nothing to tell. */
+export interface SummaryContent {
+  path: string;
+  stored: boolean;
+  stale: boolean;
+  origin?: SummaryOrigin;
+  brief?: string;
+  model?: string;
+  updatedAtMs?: number;
+  text: string;
+}
+
+/** A chapter that could not be summarised, and the code of the error. */
+export interface SummaryFailure {
+  path: string;
+  code: string;
+}
+
+/**
+ * The summary that counts for a chapter now.
+ *
+ * `origin` is who wrote it: the `author`, a `model`, or nobody, if it is an `extract` of the
+ * chapter's own sentences. It is `stale` if the chapter has changed since. `stored` is false of
+ * an extract that is made when it is needed. `brief` is what stands for the chapter when it is
+ * far from the cursor. Without a summary, `origin` is absent.
+ */
+export interface SummaryInfo {
+  path: string;
+  stored: boolean;
+  stale: boolean;
+  origin?: SummaryOrigin;
+  brief?: string;
+  model?: string;
+  updatedAtMs?: number;
+}
+
+/** The chapters in the order of the story, each with the summary that counts for it. */
+export interface SummaryList {
+  items: Array<SummaryInfo>;
+}
+
 /** How many rounds the summary covers, who wrote it, and whether its lines were shortened. */
 export interface SummaryNote {
   coversRounds: number;
   by: string;
   shortened: boolean;
 }
+
+/** A chapter whose summary is asked for. */
+export interface SummaryOf {
+  projectId: string;
+  documentId: string;
+}
+
+/** Who wrote a summary: the author, a model, or nobody, if it is an extract of the chapter. */
+export type SummaryOrigin =
+  | "author"
+  | "extract"
+  | "model";
 
 /**
  * A document's whole `text`, or `edits` to `baseVersion`, applied in order.
@@ -2557,6 +2657,14 @@ export interface Channels {
   "skill:validate": { request: ValidateSkill; result: Validity };
   /** Write a skill; INVALID_ARGUMENT names the key and line that make it invalid. */
   "skill:write": { request: WriteSkill; result: SkillReply };
+  /** Summarise chapters of a story, or say what that would take. */
+  "story:summarise": { request: SummariseStory; result: SummariseResult };
+  /** Return the summary that counts for a chapter; an extract if none is stored. */
+  "story:summary:get": { request: SummaryOf; result: SummaryContent };
+  /** List the chapters and which summary each has; extracts are not made for it. */
+  "story:summary:list": { request: ProjectId; result: SummaryList };
+  /** Replace the summary of a chapter by the author's own words, or take them back. */
+  "story:summary:set": { request: SetSummary; result: SummaryContent };
   /** Count the tokens of a text; the text of a special token is plain text. */
   "tokens:count": { request: CountTokens; result: TokenCount };
   /** Serve the viewer on loopback, and return its address with a one-time token that may inspect. */
@@ -2650,6 +2758,10 @@ export type RendererChannel =
   | "skill:read"
   | "skill:validate"
   | "skill:write"
+  | "story:summarise"
+  | "story:summary:get"
+  | "story:summary:list"
+  | "story:summary:set"
   | "tokens:count"
   | "viewer:projects"
   | "viewer:prove"

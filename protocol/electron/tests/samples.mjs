@@ -58,6 +58,8 @@ export const SAMPLES = [
   sample("project:create", { name: "短昼" }, ({ name, rootPath }) => name === "短昼" && rootPath.endsWith("短昼")),
   sample("project:setCurrent", inProject, ({ projectId }) => projectId.startsWith("prj_")),
   sample("project:story", inProject, ({ documents, outside }) => Array.isArray(documents) && Array.isArray(outside)),
+  sample("story:summarise", inProject, ({ origin, dryRun }) => origin === "extract" && !dryRun),
+  sample("story:summary:list", inProject, ({ items }) => Array.isArray(items)),
   sample("project:getCurrent", {}, ({ projectId }, story) => projectId === story.projectId),
   sample("project:list", {}, ({ items }) => items.length === 2),
 

@@ -1,0 +1,172 @@
+"""`story:*` — summaries of the chapters, and the threads that are still open."""
+
+from typing import Annotated
+
+from anyio import to_thread
+from msgspec import UNSET, Meta, UnsetType
+
+from creonowd.channels.project import ProjectId
+from creonowd.context.story import StoryDocument
+from creonowd.engine.chapter_summary import not_in_story, summarise_story
+from creonowd.engine.services import Session
+from creonowd.errors import DaemonError, ErrorCode
+from creonowd.model import Model, Params, Result
+from creonowd.rpc.channel import Channel, Deadline
+from creonowd.sources.extract import first_sentence
+from creonowd.text import well_formed
+from creonowd.workspace.documents import DocumentId
+from creonowd.workspace.projects import Project
+from creonowd.workspace.summaries import (
+    LONGEST_SUMMARY,
+    ChapterSummary,
+    FoundSummary,
+    SummaryOrigin,
+)
+
+
+class SummaryOf(Params):
+    """A chapter whose summary is asked for."""
+
+    project_id: str
+    document_id: DocumentId
+
+
+class SetSummary(Params):
+    """The author's own summary of a chapter; null takes it back, and a made one counts again.
+
+    It stays as it is until the author sets another. When the chapter changes it is marked stale.
+    """
+
+    project_id: str
+    document_id: DocumentId
+    text: Annotated[str, Meta(max_length=LONGEST_SUMMARY)] | None
+
+
+class SummaryInfo(Model):
+    """The summary that counts for a chapter now.
+
+    `origin` is who wrote it: the `author`, a `model`, or nobody, if it is an `extract` of the
+    chapter's own sentences. It is `stale` if the chapter has changed since. `stored` is false of
+    an extract that is made when it is needed. `brief` is what stands for the chapter when it is
+    far from the cursor. Without a summary, `origin` is absent.
+    """
+
+    path: str
+    stored: bool
+    stale: bool
+    origin: SummaryOrigin | UnsetType = UNSET
+    brief: str | UnsetType = UNSET
+    model: str | UnsetType = UNSET
+    updated_at_ms: int | UnsetType = UNSET
+
+
+class SummaryContent(SummaryInfo):
+    """A summary with its text; empty if the chapter has nothing to tell."""
+
+    text: str
+
+
+class SummaryList(Result):
+    """The chapters in the order of the story, each with the summary that counts for it."""
+
+    items: list[SummaryInfo]
+
+
+async def list_summaries(session: Session, params: ProjectId) -> SummaryList:
+    """List the chapters and which summary each has; extracts are not made for it."""
+    project = await session.projects.find(params.project_id)
+    story = await session.chapters.story(project)
+    stored = await session.summaries.store.read(project)
+    return SummaryList(
+        items=[_info(session, document, stored.of(document)) for document in story.documents]
+    )
+
+
+async def get_summary(session: Session, params: SummaryOf) -> SummaryContent:
+    """Return the summary that counts for a chapter; an extract if none is stored."""
+    project = await session.projects.find(params.project_id)
+    document = await _find(session, project, params.document_id)
+    return await _text(session, project, document)
+
+
+async def set_summary(session: Session, params: SetSummary) -> SummaryContent:
+    """Replace the summary of a chapter by the author's own words, or take them back."""
+    project = await session.projects.find(params.project_id)
+    document = await _find(session, project, params.document_id)
+    store = session.summaries.store
+    if params.text is None:
+        await store.forget_edit(project, document.path)
+        return await _text(session, project, document)
+    text = well_formed(params.text).strip()
+    if not text:
+        raise DaemonError(
+            ErrorCode.INVALID_ARGUMENT,
+            "text must not be blank; send null to take it back.",
+            field="text",
+        )
+    summary = ChapterSummary(
+        document=document.path,
+        digest=document.digest,
+        text=text,
+        brief=first_sentence(text),
+        origin=SummaryOrigin.AUTHOR,
+    )
+    await store.edit(project, summary)
+    return await _text(session, project, document)
+
+
+async def _find(session: Session, project: Project, path: str) -> StoryDocument:
+    story = await session.chapters.story(project)
+    number = story.number_of(path)
+    if number is None:
+        raise not_in_story()
+    return story.documents[number]
+
+
+async def _text(session: Session, project: Project, document: StoryDocument) -> SummaryContent:
+    summaries = session.summaries
+    found = (await summaries.store.read(project)).of(document)
+    info = _info(session, document, found)
+    if found is None:
+        names = (await session.sources.entities(project).all()).names
+        texts = summaries.open_texts(project)
+        made = await to_thread.run_sync(summaries.extract, project.root, document, texts, names)
+        if made is None:
+            return SummaryContent(path=info.path, stored=False, stale=False, text="")
+        found = FoundSummary(made)
+    redact = session.redactor.redact
+    return SummaryContent(
+        path=info.path,
+        stored=info.stored,
+        stale=info.stale,
+        origin=found.summary.origin,
+        brief=redact(found.summary.brief).text,
+        model=info.model,
+        updated_at_ms=info.updated_at_ms,
+        text=redact(found.summary.text).text,
+    )
+
+
+def _info(session: Session, document: StoryDocument, found: FoundSummary | None) -> SummaryInfo:
+    redact = session.redactor.redact
+    path = redact(document.path).text
+    if found is None:
+        return SummaryInfo(path=path, stored=False, stale=False)
+    summary = found.summary
+    return SummaryInfo(
+        path=path,
+        stored=True,
+        stale=found.stale,
+        origin=summary.origin,
+        brief=redact(summary.brief).text,
+        model=summary.model or UNSET,
+        updated_at_ms=summary.at_ms,
+    )
+
+
+CHANNELS = (
+    Channel("story:summarise", summarise_story, deadline=Deadline.NONE),
+    Channel("story:summary:list", list_summaries),
+    Channel("story:summary:get", get_summary),
+    Channel("story:summary:set", set_summary),
+)
