@@ -120,15 +120,21 @@ def has_endless_run(text: str) -> bool:
 
 
 def _endless_runs(text: str) -> "list[regex.Match[str]]":
-    return [] if len(text) < _ENDLESS else [*_endless_run().finditer(text)]
+    if len(text) < _ENDLESS:
+        return []
+    return [run for run in _long_run().finditer(text) if run.end() - run.start() >= _ENDLESS]
+
+
+# `regex` takes over a second to compile a count of `_ENDLESS`, with the GIL held; of this, 8 ms.
+_LONG = 4096
 
 
 @cache
-def _endless_run() -> "regex.Pattern[str]":
+def _long_run() -> "regex.Pattern[str]":
     import regex
 
     runs = (r"[^\S\r\n]", r"[\p{C}--\s]")
-    spelled = "|".join(rf"(?<!{one}){one}{{{_ENDLESS},}}+" for one in runs)
+    spelled = "|".join(rf"(?<!{one}){one}{{{_LONG},}}+" for one in runs)
     return regex.compile(spelled, regex.V1)
 
 

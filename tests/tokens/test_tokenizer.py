@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from creonowd.tokens import Tokenizers
 from creonowd.tokens.tables import SEPARATOR, packaged_encoding, packaged_tables, verify
-from creonowd.tokens.tokenizer import CHARACTERS_PER_THREAD, count_in_background
+from creonowd.tokens.tokenizer import CHARACTERS_PER_THREAD, count_in_background, has_endless_run
 from tests.tokens.vocabulary import ENCODINGS, PIECES, texts, tokenizer
 
 PROSE = "林远推开门，雨还在下；苏晴没有抬头。The rain had not stopped.\n"
@@ -62,6 +62,15 @@ def test_an_endless_run_is_counted_without_a_panic(encoding: str, run: str) -> N
     tokens = tokenizer(encoding).count(text)
 
     assert 0 < tokens <= len(text.encode())
+
+
+@pytest.mark.parametrize("one", [" ", "\u3000", "\x01"])
+def test_only_one_run_of_nine_hundred_thousand_is_endless(one: str) -> None:
+    below, enough = one * 899_999, one * 900_000
+
+    assert not has_endless_run(f"前{below}后{below}")
+    assert has_endless_run(f"前{below}后{enough}")
+    assert not has_endless_run("夜" * 1_000_000)
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)
