@@ -110,6 +110,7 @@ def describe(value: Any) -> str:
     return msgspec.json.encode(value).decode()
 
 
+_CONTEXT_ARGUMENTS = ("arguments", "args", "params", "params_input", "input")
 PATH_KEYS = ("file_path", "filePath", "path", "file", "filename", "notebook_path", "relative_path")
 TEXT_KEYS = ("content", "text", "stdout", "output", "result", "body", "data", "message")
 _MESSAGE_KEYS = ("message", "msg", "reason", "detail", "description", "error", "text")
@@ -130,8 +131,8 @@ class ToolUse(NamedTuple):
     limits: LineLimits
 
     def find(self, *names: str) -> Any:
-        """Return the first of these fields in the result, else in the arguments."""
-        for place in (self.fields, self.arguments):
+        """Return the first of these fields in the result, its `context` or the arguments."""
+        for place in (self.fields, *self._contexts, self.arguments):
             for name in names:
                 if place.get(name) not in (None, ""):
                     return place[name]
@@ -155,11 +156,17 @@ class ToolUse(NamedTuple):
     @property
     def path(self) -> str:
         """The file or folder that the call is about, in its arguments or else in its result."""
-        for place in (self.arguments, self.fields):
+        for place in (self.arguments, self.fields, *self._contexts):
             for name in PATH_KEYS:
                 if isinstance(place.get(name), str) and place[name]:
                     return one_line(place[name])
         return ""
+
+    @property
+    def _contexts(self) -> tuple[dict[str, Any], ...]:
+        """What a result says about its call: its `context`, and the arguments therein."""
+        context = as_fields(self.fields.get("context"))
+        return context, *(as_fields(context.get(name)) for name in _CONTEXT_ARGUMENTS)
 
     @property
     def text(self) -> str:

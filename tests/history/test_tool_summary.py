@@ -1,14 +1,16 @@
 """The table of tools: what history keeps of each, whatever the result looks like."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from creonowd.history.observation import Form, observe
-from creonowd.history.tool_result import DEFAULT_LIMITS
+from creonowd.history.tool_result import DEFAULT_LIMITS, line_limits
 from creonowd.history.tool_summary import (
     read_arguments,
     ref_in,
@@ -17,6 +19,7 @@ from creonowd.history.tool_summary import (
     with_ref,
 )
 from creonowd.redaction import Redactor
+from creonowd.settings import Settings
 from testing.conversations import SECRETS, TOOLS
 
 REDACTOR = Redactor()
@@ -368,3 +371,53 @@ def test_no_summary_repeats_json_or_a_secret(tool: str, value: Any, name: str, t
     assert SECRETS[0] not in observation.text
     assert json.dumps(hidden) not in compressed
     assert compressed == summarise_result(tool, {}, observe(result, REDACTOR))
+
+
+@pytest.mark.parametrize(
+    "context",
+    [
+        {"path": "a.md", "start_line": 7},
+        {"file_path": "a.md", "startLine": "7"},
+        {"params_input": {"path": "a.md", "offset": 7}},
+        {"arguments": {"filePath": "a.md", "line_start": 7}},
+    ],
+)
+def test_path_and_range_are_taken_from_the_context_of_a_result(context: dict[str, Any]) -> None:
+    text = summary("Read", {"content": "one\ntwo", "context": context})
+
+    assert text == "[Read] a.md: lines 7-8\n7: one\n8: two"
+
+
+def test_path_and_range_are_taken_from_the_arguments_before_the_context() -> None:
+    result = {"content": "one\ntwo", "context": {"path": "b.md"}}
+
+    assert summary("Read", result, file_path="a.md", offset=3).startswith("[Read] a.md: lines 3-4")
+
+
+@pytest.mark.parametrize("context", ["before\nafter", ["a", "b"], 7, None, {}, {"path": 7}])
+def test_a_context_of_another_shape_says_nothing_about_the_call(context: Any) -> None:
+    text = summary("Read", {"content": "one", "context": context}, path="a.md")
+
+    assert text == "[Read] a.md: lines 1-1\n1: one"
+
+
+@pytest.mark.parametrize(
+    ("tool", "setting", "result", "arguments"),
+    [
+        ("LS", "tool_ls_lines", {"entries": list("abcdefgh")}, {}),
+        ("Glob", "tool_glob_lines", {"matches": list("abcdefgh")}, {"pattern": "*"}),
+        ("Grep", "tool_grep_lines", "\n".join(f"a:{n}:x" for n in range(8)), {"pattern": "x"}),
+        ("Read", "tool_read_lines", "x\n" * 8, {"path": "a"}),
+        ("Write", "tool_edit_lines", "ok", {"path": "a", "content": "x\n" * 8}),
+        ("Web", "tool_other_lines", "x\n" * 8, {}),
+    ],
+)
+def test_the_limit_of_each_tool_is_a_setting(
+    tool: str, setting: str, result: Any, arguments: dict[str, Any]
+) -> None:
+    limits = line_limits(replace(Settings(), **{setting: 3}))
+    text = summarise_result(tool, arguments, observe(result, REDACTOR), limits)
+
+    lines = text.split("\n")
+    assert len(lines) == 5
+    assert re.fullmatch(r"… 5 more \w+", lines[-1])
