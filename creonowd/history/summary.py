@@ -58,15 +58,16 @@ FEW_FACTS = 3
 RECENT = 20
 RECENT_INTENTION = 5
 MOST_FILES = 100
+MOST_FAILURES = 20
+FAILURE_WEIGHT = 2.0
 
 _FIELD = re.compile(
     r"^[ \t]*[-*][ \t]*\**(?P<label>[A-Z][^:：\n]{2,40}?)\**[ \t]*[:：](?P<text>.*)$"
 )
 _PATHS = ("file_path", "filePath", "path", "file", "notebook_path")
+_SUBJECTS = ("command", "cmd", *_PATHS, "pattern", "query", "url")
 _URL = re.compile(r"https?://[^\s<>\"'）)\]，。；、]{4,200}")
-_FAILED = re.compile(
-    r"\[[^\]\n]{1,70}\] [^\n]*(?:exit code [1-9]|error|failed|失败)", re.IGNORECASE
-)
+_FAILED = re.compile(r"\[[^\]\n]{1,70}\] (?:failed(?: \(|,|:)|[^\n]*: exit code (?!0\b))")
 _FILE_USES = {"write": "written", "edit": "changed", "multiedit": "changed", "read": "read"}
 
 
@@ -176,8 +177,8 @@ def _first_sentence(text: str) -> str:
 class Digest(NamedTuple):
     """All that a summary may quote of one round.
 
-    `failure` is the last result of the round that reports an error; `todo` is the list that the
-    round leaves.
+    `failure` is the result of the round's last call if that reports an error; `outcomes` are the
+    errors by what was called, empty where it succeeded. `todo` is the list that the round leaves.
     """
 
     request: str
@@ -190,6 +191,7 @@ class Digest(NamedTuple):
     intention: str = ""
     question: str = ""
     failure: str = ""
+    outcomes: tuple[tuple[str, str], ...] = ()
     todo: tuple[TodoItem, ...] = ()
     changes: bool = False
 
@@ -201,7 +203,8 @@ class SummaryMaterial(NamedTuple):
     """All that a summary may quote of the first rounds of a conversation.
 
     Its size is bounded, however many they are. `changed` is the latest request that changed the
-    goal; `recent` ends with the latest round.
+    goal; `failures` are the calls that failed and did not succeed later; `recent` ends with the
+    latest round.
     """
 
     rounds: int
@@ -211,24 +214,26 @@ class SummaryMaterial(NamedTuple):
     files: dict[str, str]
     links: tuple[str, ...]
     facts: tuple[Fact, ...]
+    failures: dict[str, Fact]
     todo: tuple[TodoItem, ...]
     intention: str
     recent: tuple[Digest, ...]
 
 
-_EMPTY = SummaryMaterial(0, "", "", "", {}, (), (), (), "", ())
+_EMPTY = SummaryMaterial(0, "", "", "", {}, (), (), {}, (), "", ())
 
 
 def fact_count(rounds: Sequence[Round]) -> int:
     """Return how many facts a summary of the rounds that begin a conversation could name."""
-    return len(_material(rounds).facts)
+    return len(_known(_material(rounds)))
 
 
 def extractive_summary(rounds: Sequence[Round], facts: int | None = None) -> HistorySummary:
     """Fill the form from rounds, with so many facts at the most."""
     material = _material(rounds)
-    most = len(material.facts) if facts is None else facts
-    facts_named = best_facts(material.facts, most)
+    known = _known(material)
+    most = len(known) if facts is None else facts
+    facts_named = best_facts(known, most)
     if len(facts_named) < FEW_FACTS:
         facts_named += [each.answer for each in material.recent[-FEW_FACTS:] if each.answer]
     knowledge = [text.replace("; ", ", ") for text in dict.fromkeys(facts_named)]
@@ -241,6 +246,11 @@ def extractive_summary(rounds: Sequence[Round], facts: int | None = None) -> His
         recent_actions="; ".join(actions[-ACTIONS:]) or NOTHING,
         left_off=_left_off(material.recent[-1]) if material.recent else NOTHING,
     )
+
+
+def _known(material: SummaryMaterial) -> list[Fact]:
+    """List what may stand under Key Knowledge: facts, and failures that nothing has resolved."""
+    return [*material.facts, *material.failures.values()]
 
 
 def _material(rounds: Sequence[Round]) -> SummaryMaterial:
@@ -267,6 +277,7 @@ def _material(rounds: Sequence[Round]) -> SummaryMaterial:
         files=_merge_files(before.files, new),
         links=tuple(dict.fromkeys(links))[-LINKS:],
         facts=merge_facts(before.facts, (fact for each in new for fact in each.facts)),
+        failures=_merge_failures(before.failures, before.rounds, new),
         todo=next((each.todo for each in reversed(new) if each.todo), before.todo),
         intention=_last_intention((*before.recent, *new)),
         recent=(*before.recent, *new)[-RECENT:],
@@ -274,6 +285,19 @@ def _material(rounds: Sequence[Round]) -> SummaryMaterial:
     if begins:
         rounds[-1].remember(SummaryMaterial, material)
     return material
+
+
+def _merge_failures(before: dict[str, Fact], first: int, new: Sequence[Digest]) -> dict[str, Fact]:
+    """Add calls that failed, and drop those that succeeded since."""
+    failures = dict(before)
+    for index, each in enumerate(new, start=first):
+        for call, error in each.outcomes:
+            failures.pop(call, None)
+            if error:
+                failures[call] = Fact(error, FAILURE_WEIGHT, index, frozenset())
+        while len(failures) > MOST_FAILURES:
+            del failures[next(iter(failures))]
+    return failures
 
 
 def _last_intention(rounds: Sequence[Digest]) -> str:
@@ -318,6 +342,7 @@ def _digest(one: Round) -> Digest:
         intention=intention_in(answers[-1]) if answers else "",
         question=question_in(answers[-1]) if answers else "",
         failure=one_line(headline_of(results[-1]), LONGEST_SENTENCE) if failed else "",
+        outcomes=tuple(_outcomes(one).items()),
         todo=_todo_of(one.messages),
         changes=changes_course(one.request),
     )
@@ -352,6 +377,31 @@ def _left_off(last: Digest) -> str:
     if last.waiting or last.failure or last.question:
         return last.waiting or last.failure or f"asked: {last.question}"
     return f"{last.request} → {last.answer}" if last.answer else last.request or NOTHING
+
+
+def _outcomes(one: Round) -> dict[str, str]:
+    """Return the error of each call of a round by what was called; nothing if it succeeded."""
+    calls = {call.id: call for message in one.messages for call in message.calls}
+    outcomes: dict[str, str] = {}
+    for message in one.view:
+        call = calls.get(message.tool_call_id or "")
+        if message.role is not Speaker.TOOL or call is None or message.content == NO_RESULT:
+            continue
+        arguments = _arguments(call)
+        about = next((arguments[k] for k in _SUBJECTS if isinstance(arguments.get(k), str)), "")
+        outcomes[one_line(f"{call.name} {about}")] = _error_of(message.content)
+    return outcomes
+
+
+def _error_of(summary: str) -> str:
+    """Return the headline of a result that reports an error, and the error's last line."""
+    if not _FAILED.match(summary):
+        return ""
+    headline, *lines = summary.split("\n")
+    if ref_in(summary):
+        lines = lines[:-1]
+    last = next((line for line in reversed(lines) if line.strip()), "")
+    return one_line(f"{one_line(headline, LONGEST_SENTENCE)} {last}", LONGEST_REQUEST)
 
 
 def _waiting(one: Round) -> str:

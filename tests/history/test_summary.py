@@ -122,3 +122,44 @@ def test_an_offer_to_go_on_is_no_open_question() -> None:
 
     assert left_off("Renamed. Anything else?") == "Rename it. → Renamed."
     assert left_off("Renamed. Per user or per key?") == "asked: Per user or per key?"
+
+
+def called(command: str, result: str) -> list[Message]:
+    """Return a round in which a command is run."""
+    call = ToolCall(id="c", name="Bash", arguments={"command": command})
+    return [
+        Message(role=Speaker.USER, content="Run it."),
+        Message(role=Speaker.ASSISTANT, tool_calls=(call,)),
+        Message(role=Speaker.TOOL, content=result, tool_call_id="c", name="Bash"),
+        Message(role=Speaker.ASSISTANT, content="I see."),
+    ]
+
+
+def test_a_failure_stays_with_its_code_until_the_same_call_succeeds() -> None:
+    failed = f"[Bash] make: exit code 2, code ETIMEDOUT\nstderr:\nno reply\nFull output: {REF}"
+    other = called("make docs", "[Bash] make docs: exit code 0")
+    passed = called("make", "[Bash] make: exit code 0\nstdout: empty")
+
+    open_ = extractive_summary(group_rounds((), [*called("make", failed), *other]))
+    mended = extractive_summary(group_rounds((), [*called("make", failed), *other, *passed]))
+
+    assert "[Bash] make: exit code 2, code ETIMEDOUT no reply" in open_.knowledge
+    assert "ETIMEDOUT" not in mended.knowledge
+
+
+def test_many_failures_leave_a_bounded_summary() -> None:
+    failed = [
+        message
+        for n in range(200)
+        for message in called(f"make {n}", f"[Bash] make {n}: exit code 2\n{'x' * 9_000}")
+    ]
+
+    assert len(extractive_summary(group_rounds((), failed)).knowledge) < 10_000
+
+
+def test_a_file_whose_name_speaks_of_errors_is_no_failure() -> None:
+    read = called("cat", "[Read] src/errors.py: lines 1-15\n1: failed = True")
+
+    summary = extractive_summary(group_rounds((), read))
+
+    assert summary.left_off == "Run it. → I see."
