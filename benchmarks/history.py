@@ -17,9 +17,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import anyio
+from msgspec.structs import replace
 
 from creonowd.context.text_tools import Memory, TextTools
-from creonowd.history.budget_fit import summary_policy
+from creonowd.history.budget_fit import SummaryPolicy, summary_policy
 from creonowd.history.build_result import LastTurns
 from creonowd.history.histories import History
 from creonowd.history.knowledge import whole_sentences
@@ -79,6 +80,13 @@ def print_cost() -> None:
     print(f"| turn 2000 against turn 20 | {_cost(far, FAR) / _cost(far, 20):.2f} × | – |")
     print(f"| build of a turn against counting its text once | {late / counting:.2f} × | – |")
     print(f"| share of prompt bytes reused between turns | {share:.1%} | ≥ 80 % |")
+    each_turn = statistics.mean(turn.share for turn in _always_summarised()[1:])
+    print(f"| the same if every turn summarised all but five rounds | {each_turn:.1%} | – |")
+
+
+def _always_summarised() -> list[Turn]:
+    """Build turns of which each summarises all but the rounds that stay."""
+    return _build_all(ROUNDS, len, replace(POLICY, summary_at=0.001))
 
 
 def _turns(rounds: int, times: int, count: Callable[[str], object]) -> list[Turn]:
@@ -86,7 +94,9 @@ def _turns(rounds: int, times: int, count: Callable[[str], object]) -> list[Turn
     return [_median(same) for same in zip(*repetitions, strict=True)]
 
 
-def _build_all(rounds: int, count: Callable[[str], object]) -> list[Turn]:
+def _build_all(
+    rounds: int, count: Callable[[str], object], policy: SummaryPolicy = POLICY
+) -> list[Turn]:
     """Build the conversation turn by turn, with nothing cached at the start."""
     tokenizer = BpeTokenizer(packaged_encoding("o200k_base"))
     tools = TextTools(tokenizer, Redactor(), Memory())
@@ -94,7 +104,7 @@ def _build_all(rounds: int, count: Callable[[str], object]) -> list[Turn]:
     turns: list[Turn] = []
     for number in range(1, rounds + 1):
         began = time.thread_time()
-        context = _build(number, history, tools)
+        context = _build(number, history, tools, policy)
         share = sent.compare(("bench",), context.messages, 1, 0).share
         spent = time.thread_time() - began
         turns.append(Turn(spent, context.draft.covers, share, _counting(context, count)))
@@ -125,10 +135,10 @@ def _counting(context: TurnContext, count: Callable[[str], object]) -> float:
     return time.thread_time() - began
 
 
-def _build(number: int, history: History, tools: TextTools) -> TurnContext:
+def _build(number: int, history: History, tools: TextTools, policy: SummaryPolicy) -> TurnContext:
     request = TurnRequest(system_prompt=SYSTEM, input=f"Improve step {number}.", budget=16_000)
-    plan = plan_turn(request, history, POLICY, tools)
-    return fit_turn(plan, history, POLICY, tools)
+    plan = plan_turn(request, history, policy, tools)
+    return fit_turn(plan, history, policy, tools)
 
 
 def _round(number: int) -> list[Message]:

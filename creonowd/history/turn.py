@@ -363,9 +363,17 @@ def _written_in_room(summary: HistorySummary, room: int, tools: TextTools) -> Hi
 
 
 def _summary_room(rounds: Sequence[Round], policy: SummaryPolicy, tools: TextTools) -> int:
-    """Return how many tokens a summary may have: a share of those that its rounds had."""
-    freed = sum(_round_cost(one, tools).total for one in rounds)
-    return max(policy.summary_tokens, min(policy.most_tokens, int(policy.summary_share * freed)))
+    """Return how many tokens a summary may have: a share of those that its rounds had.
+
+    No more rounds are looked at than it takes to reach the most that it may have.
+    """
+    freed = share = 0
+    for one in rounds:
+        freed += _round_cost(one, tools).total
+        share = int(policy.summary_share * freed)
+        if share >= policy.most_tokens:
+            break
+    return max(policy.summary_tokens, min(policy.most_tokens, share))
 
 
 def _facts_that_fit(rounds: Sequence[Round], room: int, tools: TextTools) -> int:
