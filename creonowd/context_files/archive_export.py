@@ -61,11 +61,12 @@ def export(
     report: ReportProgress,
     rounds: bytes | None = None,
     *,
-    check_target: Callable[[], None] = lambda: None,
+    check_target: Callable[[Path], None] = lambda _path: None,
 ) -> ExportResult:
     """Pack every file that is there, the recipes of those that are not, and the rounds.
 
-    `check_target` refuses what may not be replaced; it is asked last, just before that.
+    `check_target` refuses what may not be replaced; it is asked last, also about what was replaced,
+    which then is put back.
     """
     records = conversation.records()
     with disk_errors("the archive"), conversation.hold(record.id for record in records):
@@ -77,8 +78,7 @@ def export(
                 os.fsync(file.fileno())
                 size = os.fstat(file.fileno()).st_size
             stop.check()
-            check_target()
-            atomic.move(temporary, path)
+            atomic.move_over(temporary, path, check_target)
             atomic.sync_folder(path.parent)
         finally:
             temporary.unlink(missing_ok=True)

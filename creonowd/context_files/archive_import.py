@@ -114,7 +114,9 @@ def import_archive(
         layout = _check_layout(archive.infolist(), size, rules.max_bytes)
         conversation_id = target.conversation_id or layout.conversation_id
         store.find(target.project_id, conversation_id)
-        with record_store.staging_folder(store.root, store.clock.new_id("imp")) as staging:
+        with record_store.staging_folder(
+            store.root, store.clock.new_id(record_store.IMPORT_PREFIX)
+        ) as staging:
             unpacker = _Unpacker(archive, layout, staging, stop, report)
             rounds = unpacker.unpack_rounds(rules)
             moves = unpacker.unpack(rules, store.clock)

@@ -35,8 +35,8 @@ async def export_conversation(
         raise DaemonError(
             ErrorCode.NOT_FOUND, "There is no such conversation.", field="conversationId"
         )
-    check_target = partial(_check_target, target, files.settings.context_import_max_bytes)
-    await files.run(check_target)
+    check_target = partial(_check_target, max_bytes=files.settings.context_import_max_bytes)
+    await files.run(check_target, target)
     report = _reporter(files.store.clock)
     return await in_thread(
         lambda stop: archive_export.export(

@@ -6,6 +6,7 @@ Nothing here holds a lock.
 """
 
 import contextlib
+import re
 import shutil
 import stat
 from collections.abc import Generator, Iterable, Iterator
@@ -26,7 +27,9 @@ MANIFEST = "manifest.json"
 ROUNDS = "rounds.json"
 BINDING = "conversation.json"
 IMPORTS = ".import"
+IMPORT_PREFIX = "imp"
 
+_STAGING = re.compile(rf"{IMPORT_PREFIX}_[a-z0-9]+", re.ASCII)
 _PLAN = "plan.json"
 _UNDONE = "undone.json"
 _NEW_ROUNDS = "rounds.jsonl"
@@ -270,7 +273,9 @@ def apply_plan(
 
 def recover(root: Path) -> None:
     """Finish or undo the imports that a killed daemon left: finish a plan, undo a half-undone one."""
-    for name, _ in plain_folder(root).entries(IMPORTS):
+    for name, status in plain_folder(root).entries(IMPORTS, _is_staging):
+        if not stat.S_ISDIR(status.st_mode):
+            continue
         staging = root / IMPORTS / name
         try:
             plan, undone = _read_plan(staging / _PLAN), _read_plan(staging / _UNDONE)
@@ -282,6 +287,12 @@ def recover(root: Path) -> None:
         elif plan is not None:
             _finish(root, staging, plan)
         shutil.rmtree(staging)
+    with contextlib.suppress(OSError):
+        (root / IMPORTS).rmdir()
+
+
+def _is_staging(name: str) -> bool:
+    return _STAGING.fullmatch(name) is not None
 
 
 def _read_plan(path: Path) -> ImportPlan | None:

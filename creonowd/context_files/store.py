@@ -40,6 +40,11 @@ class Store:
         self._recent = RecentConversations()
         self._recovered = False
 
+    def recover(self) -> None:
+        """Finish or undo what a killed daemon left, if nobody has used the store yet."""
+        with self._ready():
+            pass
+
     def find(self, project_id: str, conversation_id: str) -> ConversationFolder | None:
         """Find a conversation of a project; None if it was never used."""
         records.check_conversation_id(conversation_id)

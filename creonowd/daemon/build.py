@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import structlog
 from anyio.abc import TaskGroup
 
 from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
@@ -46,16 +47,19 @@ from creonowd.sources.hosts import Hosts
 from creonowd.sources.passage_source import Passages
 from creonowd.sources.project_files import ProjectSources
 from creonowd.sources.synopsis_source import ChapterSummaries
+from creonowd.storage import atomic
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.chats import Chats
 from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.creonow_tree import Tree
 from creonowd.workspace.documents import Documents
-from creonowd.workspace.projects import Projects
+from creonowd.workspace.projects import Projects, sweep_user_data
 from creonowd.workspace.runs import Runs
 from creonowd.workspace.summaries import SummaryStore
 from creonowd.workspace.watcher import MAX_FOLDERS, Watcher
+
+log = structlog.get_logger(__name__)
 
 
 @contextlib.asynccontextmanager
@@ -173,8 +177,20 @@ async def build_services(
     if settings.warm_up:
         tasks.start_soon(tokenizers.warm)
     tasks.start_soon(maintain, files)
+    tasks.start_soon(_sweep, files, user_data, clock.now_ms())
     async with watcher.run(), indexes.run(), contextlib.aclosing(ai):
         yield services
+
+
+async def _sweep(files: ContextFiles, user_data: Path, now_ms: int) -> None:
+    """Remove or finish what a killed daemon left; flush the names of user data and its folders."""
+    try:
+        for place in (user_data, *user_data.parents[:2]):
+            await files.run(atomic.make_folder, place)
+        await files.run(sweep_user_data, user_data, now_ms)
+        await files.run(files.store.recover)
+    except (DaemonError, OSError) as error:
+        log.warning("leftovers_not_swept", reason=type(error).__name__)
 
 
 def _unreadable_projects(kept: str | None) -> Trouble | None:

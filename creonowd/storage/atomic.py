@@ -9,6 +9,7 @@ import ctypes
 import errno
 import itertools
 import os
+import re
 import stat
 import sys
 import time
@@ -20,8 +21,9 @@ from creonowd.errors import DaemonError, ErrorCode, disk_errors
 PRIVATE = 0o600
 SHARED = 0o666
 
-_PREFIX = ".creonow-"
-_SUFFIX = ".tmp"
+LEFTOVER_MS = 60_000
+
+_TEMPORARY = re.compile(r"\.creonow-\d+-\d+\.tmp", re.ASCII)
 _COUNTER = itertools.count()
 _BINARY = getattr(os, "O_BINARY", 0)
 _WINDOWS_TRIES = 20
@@ -29,6 +31,8 @@ _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS}
 _NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV}
 _AT_FDCWD = -2 if sys.platform == "darwin" else -100
 _RENAME_EXCHANGE = 2
+_RENAME_NEW = 4 if sys.platform == "darwin" else 1
+_MOVE_TRIES = 10
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)
 # Without O_NONBLOCK a named pipe would block whoever opens it for ever.
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
@@ -142,23 +146,47 @@ def move(
             return
 
 
+def move_over(temporary: Path, path: Path, check: Callable[[Path], None]) -> None:
+    """Rename a finished file into place, over what is there only if `check` does not raise.
+
+    Where the system cannot swap names (Windows, some network drives), what somebody else puts
+    there within microseconds of ours may still be lost.
+    """
+    for left in reversed(range(_MOVE_TRIES)):
+        with contextlib.suppress(FileExistsError):
+            _claim(temporary, path, None)
+            return
+        check(path)
+        try:
+            if not swap(temporary, path):
+                move(temporary, path)
+                return
+        except FileNotFoundError:
+            if not left:
+                raise
+            continue
+        try:
+            check(temporary)
+        except BaseException:
+            swap(temporary, path)
+            raise
+        return
+
+
 def swap(one: Path, other: Path, *, within: int | None = None) -> bool:
     """Exchange two files in one step; return False if this system or disk cannot."""
-    if _exchange_names is None:
-        return False
-    folder = _AT_FDCWD if within is None else within
-    if _exchange_names(folder, os.fsencode(one), folder, os.fsencode(other)) == 0:
-        return True
-    if (code := ctypes.get_errno()) in _NO_EXCHANGE:
-        return False
-    raise OSError(code, os.strerror(code))
+    return _rename(one, other, _RENAME_EXCHANGE, within)
 
 
 def create_temporary(folder: Path, mode: int, *, within: int | None = None) -> tuple[Path, int]:
-    """Open a new file beside the one that it is to become; `sweep` removes it if a kill leaves it."""
+    """Open a new file beside the one that it is to become.
+
+    `SafeFolder.sweep` removes
+    it if a kill leaves it.
+    """
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY
     while True:
-        temporary = folder / f"{_PREFIX}{os.getpid()}-{next(_COUNTER)}{_SUFFIX}"
+        temporary = folder / f".creonow-{os.getpid()}-{next(_COUNTER)}.tmp"
         with contextlib.suppress(FileExistsError):
             return temporary, os.open(temporary, flags, mode, dir_fd=within)
 
@@ -185,15 +213,7 @@ def remove(path: Path, *, within: int | None = None) -> None:
 
 def is_temporary(name: str) -> bool:
     """Return whether `name` is that of a temporary file, in use or left by a killed writer."""
-    return name.startswith(_PREFIX) and name.endswith(_SUFFIX)
-
-
-def sweep(folder: Path, before_ms: int) -> None:
-    """Remove the temporary files in `folder` that were last written before a time."""
-    with contextlib.suppress(OSError):
-        for entry in folder.iterdir():
-            if is_temporary(entry.name) and is_leftover(entry.lstat(), before_ms):
-                entry.unlink(missing_ok=True)
+    return _TEMPORARY.fullmatch(name) is not None
 
 
 def is_leftover(status: os.stat_result, before_ms: int) -> bool:
@@ -340,6 +360,8 @@ def _claim(temporary: Path, path: Path, within: int | None) -> None:
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
+        if _rename(temporary, path, _RENAME_NEW, within):
+            return
         if _is_taken(path, within):
             raise FileExistsError from None
         move(temporary, path, within=within)
@@ -377,15 +399,24 @@ def _holds(path: Path, expected: bytes, within: int | None) -> bool:
         os.close(descriptor)
 
 
-def _find_exchange() -> Callable[[int, bytes, int, bytes], int] | None:
-    """Find the C function that exchanges two names; None if this system has none."""
+def _rename(one: Path, other: Path, flag: int, within: int | None) -> bool:
+    """Rename as the flag says; return False if this system or disk cannot."""
+    if _rename_with_flag is None:
+        return False
+    folder = _AT_FDCWD if within is None else within
+    if _rename_with_flag(folder, os.fsencode(one), folder, os.fsencode(other), flag) == 0:
+        return True
+    if (code := ctypes.get_errno()) in _NO_EXCHANGE:
+        return False
+    raise OSError(code, os.strerror(code))
+
+
+def _find_rename() -> Callable[[int, bytes, int, bytes, int], int] | None:
+    """Find the C function that renames with a flag; None if this system has none."""
     if sys.platform not in {"linux", "darwin"}:
         return None
     library = ctypes.CDLL(None, use_errno=True)
-    found = getattr(library, "renameat2", None) or getattr(library, "renameatx_np", None)
-    if found is None:
-        return None
-    return lambda first, one, second, other: found(first, one, second, other, _RENAME_EXCHANGE)
+    return getattr(library, "renameat2", None) or getattr(library, "renameatx_np", None)
 
 
-_exchange_names = _find_exchange()
+_rename_with_flag = _find_rename()

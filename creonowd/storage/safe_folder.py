@@ -293,12 +293,19 @@ class SafeFolder:
             atomic.move(place, place.with_name(aside), within=folder)
         return aside
 
-    def sweep(self, path: str, before_ms: int) -> None:
-        """Remove the temporary files in a folder that were last written before a time."""
-        with contextlib.suppress(OSError):
-            for name, status in self.entries(path, atomic.is_temporary):
-                if atomic.is_leftover(status, before_ms):
-                    self.remove(f"{path}/{name}" if path else name)
+    def sweep(self, path: str, before_ms: int, *, depth: int = 0) -> None:
+        """Remove the temporary files in a folder that were last written before a time.
+
+        Those in the folders below it go too, down to `depth`.
+        """
+        with contextlib.suppress(OSError, DaemonError):
+            found = self.entries(path) if depth else self.entries(path, atomic.is_temporary)
+            for name, status in found:
+                place = f"{path}/{name}" if path else name
+                if stat.S_ISDIR(status.st_mode) and depth:
+                    self.sweep(place, before_ms, depth=depth - 1)
+                elif atomic.is_temporary(name) and atomic.is_leftover(status, before_ms):
+                    self.remove(place)
 
     @contextlib.contextmanager
     def lock(self, path: str) -> Generator[None]:

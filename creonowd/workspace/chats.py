@@ -38,7 +38,6 @@ INDEX = "index"
 LOCK = "conversations.lock"
 VERSION = 1
 LIMIT_BYTES = 32 * 1024 * 1024
-LEFTOVER_MS = 60_000
 MAX_ID = 64
 MAX_DEPTH = 64
 SUMMARY_LENGTH = 120
@@ -159,7 +158,7 @@ class Chats:
         for folder in (TREE, FOLDER, CACHE):
             make_folder(root, folder)
         with LinkedFolder(root, CACHE).lock(f"{CACHE}/{LOCK}"):
-            _folder(root).sweep(FOLDER, self._clock.now_ms() - LEFTOVER_MS)
+            _folder(root).sweep(FOLDER, self._clock.now_ms() - atomic.LEFTOVER_MS)
             return work()
 
     def _save(self, root: Path, conversation_id: str, sent: ChatDocument) -> ConversationEntry:

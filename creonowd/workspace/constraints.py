@@ -54,7 +54,6 @@ RULES = folder_of(CreonowFolder.RULES)
 CACHE = f"{TREE}/cache"
 LOCK = "constraints.lock"
 DEFAULT = DEFAULTS["rules/constraints.json"]
-LEFTOVER_MS = 60_000
 
 _WRITE_TRIES = 100
 _READ_TRIES = 10
@@ -194,7 +193,7 @@ class Constraints:
         for folder in (TREE, RULES, CACHE):
             make_folder(root, folder)
         with LinkedFolder(root, CACHE).lock(f"{CACHE}/{LOCK}"):
-            LinkedFolder(root, RULES).sweep(RULES, self._clock.now_ms() - LEFTOVER_MS)
+            LinkedFolder(root, RULES).sweep(RULES, self._clock.now_ms() - atomic.LEFTOVER_MS)
             for _ in range(_WRITE_TRIES):
                 before, after = self._edit(root, expected, edit)
                 if after is before:

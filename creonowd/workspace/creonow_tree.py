@@ -91,6 +91,9 @@ _FILE_WEIGHT = 500
 _HEAD_BYTES = 4096
 _KNOWN_HEADS = 8192
 
+_SWEPT_PROJECTS = 1024
+_SWEPT_DEPTH = 4
+
 _Marks = tuple[list[tuple[str, tuple[int, ...]]], list[str]]
 
 log = structlog.get_logger(__name__)
@@ -171,6 +174,7 @@ class Tree:
         self._folders: Memo[tuple[Path, CreonowFolder | None], tuple[_Marks, Folder]] = Memo(
             CAPACITY_BYTES, _weigh
         )
+        self._swept: Memo[Path, bool] = Memo(_SWEPT_PROJECTS)
         # Whether a file at the top of a project says that it is an outline, and its mark then.
         self._outlines: Memo[Path, tuple[tuple[int, ...], bool]] = Memo(_KNOWN_HEADS)
 
@@ -211,7 +215,15 @@ class Tree:
 
     def read_all_now(self, root: Path, scope: CreonowFolder) -> Folder:
         """Read every file of a scope; blocks its thread."""
+        self._sweep_once(root)
         return self._read_contents(root, scope, _contents(root, scope))
+
+    def _sweep_once(self, root: Path) -> None:
+        """When a project is first used, remove what killed writers left in its tree."""
+        if self._swept.peek(root) is None:
+            self._swept.put(root, True)
+            before_ms = self._clock.now_ms() - atomic.LEFTOVER_MS
+            LinkedFolder(root, TREE).sweep(TREE, before_ms, depth=_SWEPT_DEPTH)
 
     def read_project_file_now(self, root: Path) -> ProjectFile | None:
         """Read what the author decided for a project; None if that makes no sense.

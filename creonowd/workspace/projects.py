@@ -23,7 +23,12 @@ from creonowd.clock import Clock
 from creonowd.errors import DaemonError, ErrorCode, Wording, disk_error, disk_errors
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
-from creonowd.storage.safe_folder import problem_with_name, same_folder
+from creonowd.storage.safe_folder import (
+    SafeFolder,
+    invalid_path,
+    problem_with_name,
+    same_folder,
+)
 
 FILE = "projects.json"
 SPARE = "projects.spare.json"
@@ -35,11 +40,29 @@ OWN_FOLDERS = (
     *("logs", "retrieval", "run", "runs"),
 )
 
+# A file may bear a time that is a tick of the system's clock older than its making.
+_TICK_MS = 100
+_COMMANDS = "assemble"
+_OWN_DEPTH = 6
+
 _NOT_IN_A_NAME = re.compile(r'[\\/:*?"<>|\x00-\x1f\x7f-\x9f\ud800-\udfff]+')
 _NO_FOLDER = {errno.ENOTDIR, errno.ELOOP}
 _NO_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
 
 log = structlog.get_logger(__name__)
+
+
+def sweep_user_data(user_data: Path, now_ms: int) -> None:
+    """Remove the temporary files that a killed daemon left in our own folders; blocks its thread.
+
+    Only one daemon uses them at a time, so what was written before it began is nobody's any more;
+    the command line writes into a folder of its own meanwhile.
+    """
+    folder = SafeFolder(user_data, lambda: invalid_path("link"))
+    folder.sweep("", now_ms - _TICK_MS)
+    for name in OWN_FOLDERS:
+        age_ms = atomic.LEFTOVER_MS if name == _COMMANDS else _TICK_MS
+        folder.sweep(name, now_ms - age_ms, depth=_OWN_DEPTH)
 
 
 class Project(Model):
@@ -94,10 +117,10 @@ class Projects:
     def _make_folder(self, name: str) -> Path:
         place = self._user_data / FOLDER
         with disk_errors(FOLDER):
-            place.mkdir(parents=True, exist_ok=True, mode=0o700)
+            atomic.make_folders(place)
             base = folder_name(name)
             names = itertools.chain([base], (f"{base} {number}" for number in itertools.count(2)))
-            root = next(place / one for one in names if _is_made(place / one))
+            root = next(place / one for one in names if atomic.make_folder(place / one))
             return Path(os.path.realpath(root))
 
     async def _create(self, root: Path, name: str | None) -> Project:
@@ -217,15 +240,6 @@ def _project(entry: _StoredProject) -> Project:
 
 def _find_folder(file: _ProjectsFile, root: Path) -> _StoredProject | None:
     return next((e for e in file.projects if same_folder(Path(e.root_path), root)), None)
-
-
-def _is_made(folder: Path) -> bool:
-    """Make a folder; return False if there is something of that name."""
-    try:
-        folder.mkdir(mode=0o700)
-    except FileExistsError:
-        return False
-    return True
 
 
 def folder_name(name: str) -> str:

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.storage import atomic
 from creonowd.storage.atomic import SHARED, replace_unchanged, swap
+from creonowd.storage.safe_folder import SafeFolder, invalid_path
 
 
 def test_replacing_a_file_leaves_only_the_new_content(tmp_path: Path) -> None:
@@ -86,9 +88,16 @@ def test_a_sweep_removes_leftovers_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / ".creonow-1-1.tmp").write_bytes(b"under way")
     os.utime(tmp_path / ".creonow-1-0.tmp", (1000, 1000))
 
-    atomic.sweep(tmp_path, before_ms=2_000_000)
+    (tmp_path / ".creonow-1-notes.tmp").write_bytes(b"mine too")
+    os.utime(tmp_path / ".creonow-1-notes.tmp", (1000, 1000))
 
-    assert {entry.name for entry in tmp_path.iterdir()} == {".creonow-1-1.tmp", "notes.tmp"}
+    SafeFolder(tmp_path, lambda: invalid_path("link")).sweep("", before_ms=2_000_000)
+
+    assert {entry.name for entry in tmp_path.iterdir()} == {
+        ".creonow-1-1.tmp",
+        ".creonow-1-notes.tmp",
+        "notes.tmp",
+    }
 
 
 def test_a_leftover_of_a_dead_process_does_not_stand_in_the_way(tmp_path: Path) -> None:
@@ -181,3 +190,58 @@ def came_through(path: Path, number: int, save: Callable[[Path, bytes], None]) -
         if path.read_bytes().startswith(b"%d:+" % number):
             return True
     return False
+
+
+class RefusedError(Exception):
+    """What stands there may not be replaced."""
+
+
+def refuse_foreign(path: Path) -> None:
+    if path.read_bytes() != b"ours":
+        raise RefusedError
+
+
+def new_file(folder: Path) -> Path:
+    (folder / "new").unlink(missing_ok=True)
+    (folder / "new").write_bytes(b"new")
+    return folder / "new"
+
+
+def test_a_move_over_replaces_only_what_it_may(tmp_path: Path) -> None:
+    path = tmp_path / "archive"
+    atomic.move_over(new_file(tmp_path), path, refuse_foreign)
+    first = path.read_bytes()
+    path.write_bytes(b"ours")
+    atomic.move_over(new_file(tmp_path), path, refuse_foreign)
+    second = path.read_bytes()
+    path.write_bytes(b"foreign")
+
+    with pytest.raises(RefusedError):
+        atomic.move_over(new_file(tmp_path), path, refuse_foreign)
+
+    assert (first, second, path.read_bytes()) == (b"new", b"new", b"foreign")
+
+
+@pytest.mark.skipif(sys.platform not in {"linux", "darwin"}, reason="others cannot swap names")
+def test_what_takes_the_place_at_the_last_moment_is_put_back(tmp_path: Path) -> None:
+    path = tmp_path / "archive"
+    path.write_bytes(b"ours")
+
+    def check(place: Path) -> None:
+        refuse_foreign(place)
+        (tmp_path / "other").write_bytes(b"foreign")
+        (tmp_path / "other").replace(path)
+
+    with pytest.raises(RefusedError):
+        atomic.move_over(new_file(tmp_path), path, check)
+
+    assert path.read_bytes() == b"foreign"
+
+
+def test_what_goes_away_at_the_last_moment_is_no_obstacle(tmp_path: Path) -> None:
+    path = tmp_path / "archive"
+    path.write_bytes(b"ours")
+
+    atomic.move_over(new_file(tmp_path), path, Path.unlink)
+
+    assert path.read_bytes() == b"new"

@@ -669,3 +669,22 @@ async def test_an_outline_that_is_a_link_is_skipped(tree: Tree, project: Project
 def test_a_change_of_an_outline_at_the_top_changes_the_settings() -> None:
     assert layers_of({"大纲.md"}) == (Layer.SETTINGS, Layer.RETRIEVED, Layer.IMMEDIATE)
     assert layers_of({"章/大纲.md"}) == (Layer.RETRIEVED, Layer.IMMEDIATE)
+
+
+def test_what_killed_writers_left_in_a_tree_is_swept_at_its_first_use(tmp_path: Path) -> None:
+    make_tree(tmp_path)
+    name = ".creonow-12-3.tmp"
+    places = ("", "rules", "conversations", "cache", "skills/mine")
+    ours = [tmp_path / ".creonow" / place / name for place in places]
+    foreign = [tmp_path / name, tmp_path / ".creonow" / "rules" / ".creonow-notes.tmp"]
+    for path in (*ours, *foreign):
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"half")
+        os.utime(path, (1_600_000_000, 1_600_000_000))
+    under_way = tmp_path / ".creonow" / "rules" / ".creonow-12-4.tmp"
+    under_way.write_bytes(b"half")
+
+    Tree(SystemClock()).read_all_now(tmp_path, CreonowFolder.RULES)
+
+    assert not [path for path in ours if path.exists()]
+    assert all(path.exists() for path in (*foreign, under_way))

@@ -10,7 +10,8 @@ import pytest
 
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.projects import Projects
+from creonowd.workspace.projects import Projects, sweep_user_data
+from testing.clients import running
 
 
 @pytest.fixture
@@ -315,7 +316,8 @@ WRITER = """
 import asyncio, sys
 from pathlib import Path
 from creonowd.clock import SystemClock
-from creonowd.workspace.projects import Projects
+from creonowd.workspace.projects import Projects, sweep_user_data
+from testing.clients import running
 
 async def main():
     registry = Projects(Path(sys.argv[1]), SystemClock())
@@ -417,3 +419,62 @@ async def test_a_project_by_name_alone_gets_a_folder_of_its_own(
     assert second.root.name == f"{folder} 2"
     assert first.project_id != second.project_id
     assert first.root.is_dir()
+
+
+def plant(path: Path) -> Path:
+    """Write a file that was last written long ago."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(b"half")
+    os.utime(path, (1_600_000_000, 1_600_000_000))
+    return path
+
+
+def test_what_killed_writers_left_in_user_data_is_swept_and_nothing_else(tmp_path: Path) -> None:
+    name = ".creonow-12-3.tmp"
+    ours = [
+        plant(tmp_path / folder / name)
+        for folder in ("", "budgets", "runs/prj_1", "context/chat/artifacts/tool", "assemble")
+    ]
+    foreign = [
+        plant(tmp_path / place)
+        for place in (
+            f"projects/novel/{name}",
+            f"others/{name}",
+            ".creonow-notes.tmp",
+            "budgets/mine.tmp",
+            "runs/.creonow-1-2.tmp.md",
+        )
+    ]
+    under_way = tmp_path / "budgets" / ".creonow-12-4.tmp"
+    under_way.write_bytes(b"half")
+
+    sweep_user_data(tmp_path, now_ms=1_700_000_000_000)
+
+    assert not [path for path in ours if path.exists()]
+    assert all(path.exists() for path in (*foreign, under_way))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
+def test_a_sweep_follows_no_link(tmp_path: Path) -> None:
+    outside = plant(tmp_path / "outside" / ".creonow-1-1.tmp")
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "budgets").symlink_to(outside.parent)
+    (tmp_path / "data" / ".creonow-1-2.tmp").symlink_to(outside)
+
+    sweep_user_data(tmp_path / "data", now_ms=1_700_000_000_000)
+
+    assert outside.exists()
+    assert (tmp_path / "data" / ".creonow-1-2.tmp").is_symlink()
+
+
+async def test_a_daemon_that_starts_sweeps_what_was_left(tmp_path: Path) -> None:
+    leftover = plant(tmp_path / "budgets" / ".creonow-12-3.tmp")
+    staged = plant(tmp_path / "context" / ".import" / "imp_0a1b2c" / "0")
+    foreign = plant(tmp_path / "context" / ".import" / "notes.txt")
+
+    async with running(tmp_path):
+        with anyio.fail_after(60):
+            while leftover.exists() or staged.parent.exists():  # noqa: ASYNC110 - another process
+                await anyio.sleep(0.02)
+
+    assert foreign.exists()
