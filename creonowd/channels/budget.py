@@ -5,13 +5,14 @@ from msgspec import UNSET, UnsetType
 
 from creonowd.context.budget import BudgetChange, BudgetProfile
 from creonowd.context.notice import Caution, Notice, show
+from creonowd.context.result import BoundedCount
 from creonowd.engine.services import Session
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Params, Result
 from creonowd.rpc.channel import Channel
 from creonowd.tokens.models import CountKind, encoding_for
 from creonowd.tokens.tables import check_tokenizer_version
-from creonowd.tokens.tokenizer import Tokenizer, has_endless_run
+from creonowd.tokens.tokenizer import BoundTokenizer, Tokenizer, has_endless_run
 
 
 class GetBudget(Params):
@@ -42,7 +43,8 @@ class CountTokens(Params):
 class TokenCount(Result):
     """The count, and whether it is the model's own, an upper bound or approximate.
 
-    `tokenizerExact` is true for the first alone. Where bytes were counted instead the count is
+    `tokenizerExact` is true for the first alone; for a bound `countTokens` also has the count
+    that it rests on. Where bytes were counted instead the count is
     `approximate`, and a warning says why.
     """
 
@@ -51,6 +53,7 @@ class TokenCount(Result):
     tokenizer_version: str
     tokenizer_exact: bool
     count_kind: CountKind
+    count_tokens: BoundedCount | UnsetType = UNSET
     warnings: list[str] | UnsetType = UNSET
     notices: list[Notice] | UnsetType = UNSET
 
@@ -85,6 +88,10 @@ async def count_tokens(session: Session, params: CountTokens) -> TokenCount:
         abandon_on_cancel=True,
         limiter=session.tokenizers.encoders,
     )
+    both: BoundedCount | UnsetType = UNSET
+    if isinstance(tokenizer, BoundTokenizer):
+        counted = await to_thread.run_sync(tokenizer.base.count, params.text)
+        both = BoundedCount(counted=counted, bound=tokens)
     code = WarningCode.CONTEXT_BUDGET_FALLBACK
     warnings, notices = show([Caution(code=code, said=reason)] if reason else (), session.language)
     return TokenCount(
@@ -93,6 +100,7 @@ async def count_tokens(session: Session, params: CountTokens) -> TokenCount:
         tokenizer_version=tokenizer.version,
         tokenizer_exact=match.exact and not reason,
         count_kind=CountKind.APPROXIMATE if reason else match.kind,
+        count_tokens=both,
         warnings=warnings or UNSET,
         notices=notices or UNSET,
     )

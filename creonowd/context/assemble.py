@@ -40,7 +40,12 @@ from creonowd.context.system_prompt import (
     redact_settings,
     system_prompt,
 )
-from creonowd.context.text_tools import NotInMemoryError, TextTools, TokenizerFailedError
+from creonowd.context.text_tools import (
+    CachingTokenizer,
+    NotInMemoryError,
+    TextTools,
+    TokenizerFailedError,
+)
 from creonowd.context.timeline import Untimely
 from creonowd.context.units import (
     MAX_INPUT_TOKENS,
@@ -68,7 +73,7 @@ from creonowd.context.window import surroundings_of
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Model
 from creonowd.text import count_line_ends, file_stem
-from creonowd.tokens.tokenizer import ByteTokenizer, Counts, Tokenizer
+from creonowd.tokens.tokenizer import ByteTokenizer, Counts
 
 BATCH = 500
 
@@ -91,7 +96,7 @@ class Assembly(Model):
     layers: dict[Layer, LayerOutcome]
     warnings: tuple[Caution, ...]
     failures: tuple[Failure, ...]
-    tokenizer: Tokenizer
+    tokenizer: CachingTokenizer
 
     @property
     def tokens(self) -> int:

@@ -11,7 +11,7 @@ from creonowd.context.notice import Caution, Notice, show
 from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, Wording
 from creonowd.model import Model, Params, Result
 from creonowd.tokens.models import CountKind, encoding_for
-from creonowd.tokens.tables import DEFAULT_ENCODING, ENCODINGS, tokenizer_version
+from creonowd.tokens.tables import DEFAULT_ENCODING, KNOWN, tokenizer_version
 
 LARGEST_TOTAL = 64_000
 INCONSISTENT = Wording(
@@ -127,7 +127,7 @@ def allowances_of(profile: BudgetProfile) -> Allowances:
 
 def with_current_tokenizer(profile: BudgetProfile) -> BudgetProfile:
     """Set a stored profile's tokenizer to that of its model in the tables of this release."""
-    known = profile.tokenizer_id in ENCODINGS
+    known = profile.tokenizer_id in KNOWN
     match = encoding_for(profile.model, profile.tokenizer_id if known else DEFAULT_ENCODING)
     return structs.replace(
         profile,

@@ -73,6 +73,13 @@ class CacheBreakPoint(Model):
     reaches_minimum: bool
 
 
+class BoundedCount(Model):
+    """A prompt for a model whose table is not public: `counted` with o200k_base, `bound` at most."""
+
+    counted: int
+    bound: int
+
+
 class Provenance(Result):
     """How a prompt came about, without the prompt.
 
@@ -97,6 +104,7 @@ class Provenance(Result):
     tokenizer_version: str
     tokenizer_exact: bool
     count_kind: CountKind
+    count_tokens: BoundedCount | UnsetType = UNSET
     prefix_change: PrefixChange | UnsetType = UNSET
     target_tokens: int | UnsetType = UNSET
 
@@ -105,9 +113,10 @@ class AssembleResult(Provenance):
     """What the model gets to see, and how that came about.
 
     `prompt` is `systemPrompt` followed by `userContent`; `tokenCount` is its exact count, the sum
-    of the layers' tokens and `fixedTokens`. `prefixChange` is there when a previous call had
-    another stable prefix. `targetTokens` is what the skill aims at: Retrieved fills the prompt no
-    further.
+    of the layers' tokens and `fixedTokens`. Where `countKind` is `bound` it is the most that the
+    prompt can have, and `countTokens` has both figures. `prefixChange` is there when a previous
+    call had another stable prefix. `targetTokens` is what the skill aims at: Retrieved fills the
+    prompt no further.
     """
 
     prompt: str
@@ -211,8 +220,17 @@ def _provenance_fields(
         "tokenizer_version": assembly.tokenizer.version,
         "tokenizer_exact": kind is CountKind.EXACT,
         "count_kind": kind,
+        "count_tokens": _both_counts(assembly),
         "target_tokens": UNSET if skill.target_tokens is None else skill.target_tokens,
     }
+
+
+def _both_counts(assembly: Assembly) -> BoundedCount | UnsetType:
+    base = assembly.tokenizer.base
+    if base is None:
+        return UNSET
+    texts = (assembly.system_prompt.prompt.text, assembly.user_content.text)
+    return BoundedCount(counted=sum(map(base.count, texts)), bound=assembly.tokens)
 
 
 def summary(assembly: Assembly, layer: Layer, language: Language) -> LayerSummary:

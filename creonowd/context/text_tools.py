@@ -15,7 +15,7 @@ from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, SecretSpan
 from creonowd.text import well_formed
 from creonowd.tokens.boundaries import LONG, SHORT, additive_parts
-from creonowd.tokens.tokenizer import Counts, Tokenizer
+from creonowd.tokens.tokenizer import BoundTokenizer, Counts, Tokenizer
 
 ENTRY_WEIGHT = 200
 
@@ -197,6 +197,9 @@ class CachingTokenizer:
         self.longest = tokenizer.longest
         self._tokenizer = tokenizer
         self._counts = counts
+        self.base: CachingTokenizer | None = None
+        if isinstance(tokenizer, BoundTokenizer):
+            self.base = CachingTokenizer(tokenizer.base, counts)
 
     def count(self, text: str) -> int:
         """Count the tokens of a text exactly; of a long one only the parts that are new."""

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from creonowd.model import Model
-from creonowd.tokens.tables import DEFAULT_ENCODING, ENCODINGS
+from creonowd.tokens.tables import DEFAULT_ENCODING, KNOWN
 
 MODELS_AS_OF = "2026-11-17"
 USUAL_CACHE_MINIMUM = 1024
@@ -191,7 +191,7 @@ class EncodingMatch(NamedTuple):
 def encoding_for(
     model: str | None,
     otherwise: str = DEFAULT_ENCODING,
-    known: Collection[str] = ENCODINGS,
+    known: Collection[str] = KNOWN,
 ) -> EncodingMatch:
     """Find the model's encoding; a model without a table gets `otherwise`, approximately.
 

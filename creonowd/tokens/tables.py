@@ -148,9 +148,19 @@ ENCODINGS: dict[str, EncodingDefinition] = {
 }
 
 
+BOUND_BASE = "o200k_base"
+BOUNDS = {
+    "claude_v3": "0156b6f14f531e1af1d39f3f302f238bcd2b2c810920324793e84bff1fdf7b2c",
+    "claude_v4_7": "92c1074aaff78adef3d2eefc49fcefca1f2e6d9a4a833be856be6bdb2d4604c7",
+}
+"""The SHA-256 of the tables of upper bounds; `scripts/claude_costs.py` makes them and says how."""
+
+KNOWN = frozenset({*ENCODINGS, *BOUNDS})
+
+
 def tokenizer_version(encoding: str) -> str:
     """Name the exact table of an encoding without loading it."""
-    return ENCODINGS[encoding].sha256[:16]
+    return (BOUNDS.get(encoding) or ENCODINGS[encoding].sha256)[:16]
 
 
 def packaged_tables() -> Traversable:
@@ -193,15 +203,27 @@ def load_encoding(name: str, tables: Traversable) -> "tiktoken.Encoding":
 
 def verify(name: str, tables: Traversable) -> list[bytes]:
     """Return the tokens of a known encoding by rank; `TableError` if the table is unusable."""
+    packed = _unpack(tables / f"{name}{SUFFIX}", name)
+    if sha256(packed).hexdigest() != ENCODINGS[name].packed_sha256:
+        raise TableError(f"the table of {name} is damaged")
+    return _TOKENS.decode(packed)
+
+
+def load_costs(name: str, tables: Traversable) -> bytes:
+    """Return what each token of `BOUND_BASE` costs at most; `TableError` if that is unusable."""
+    costs = _unpack(tables / f"{name}.costs", name)
+    if sha256(costs).hexdigest() != BOUNDS[name]:
+        raise TableError(f"the table of {name} is damaged")
+    return costs
+
+
+def _unpack(table: Traversable, name: str) -> bytes:
     try:
-        packed = zlib.decompress((tables / f"{name}{SUFFIX}").read_bytes())
+        return zlib.decompress(table.read_bytes())
     except FileNotFoundError as error:
         raise TableError(f"the table of {name} is missing") from error
     except (OSError, zlib.error) as error:
         raise TableError(f"the table of {name} is damaged") from error
-    if sha256(packed).hexdigest() != ENCODINGS[name].packed_sha256:
-        raise TableError(f"the table of {name} is damaged")
-    return _TOKENS.decode(packed)
 
 
 def published_table(tokens: Sequence[bytes], skipped: Collection[int] = ()) -> bytes:

@@ -14,12 +14,16 @@ import anyio
 import anyio.to_thread
 
 from creonowd.tokens.tables import (
+    BOUND_BASE,
+    BOUNDS,
     DEFAULT_ENCODING,
     ENCODINGS,
     SEPARATOR,
     TableError,
+    load_costs,
     load_encoding,
     packaged_encoding,
+    packaged_tables,
     tokenizer_version,
 )
 
@@ -92,10 +96,14 @@ class BpeTokenizer:
 
     def count(self, text: str) -> int:
         """Count the tokens of a text; special tokens in it are plain text."""
+        return self.measure(text, len)
+
+    def measure(self, text: str, weigh: Callable[[list[int]], int]) -> int:
+        """Add up what the tokens of a text weigh; endless runs in it weigh their bytes."""
         runs = [match.span() for match in _endless_runs(text)]
         edges = [(0, 0), *runs, (len(text), len(text))]
         between = (text[end:start] for (_, end), (start, _) in pairwise(edges))
-        tokens = sum(len(self._encoding.encode_ordinary(self._read(part))) for part in between)
+        tokens = sum(weigh(self._encoding.encode_ordinary(self._read(part))) for part in between)
         return tokens + sum(_count_bytes(text[start:end]) for start, end in runs)
 
     def _read(self, text: str) -> str:
@@ -107,6 +115,36 @@ class BpeTokenizer:
     ) -> AbstractContextManager[Counts]:
         """Begin to count many texts, in several threads if there is enough to do."""
         return count_in_background([*map(self._read, texts)], self._encoding, ahead=ahead)
+
+
+class BoundTokenizer:
+    """Counts what a text has at most, for a model whose table is not public.
+
+    Each token of `base` has a cost of one or more, so counts add up where those of `base` do.
+    """
+
+    exact = True
+
+    def __init__(self, name: str, base: BpeTokenizer, costs: bytes) -> None:
+        self.id = name
+        self.version = tokenizer_version(name)
+        self.longest = base.longest
+        self.base = base
+        self._costs = costs
+
+    def count(self, text: str) -> int:
+        """Return the most tokens that a text can have."""
+        return self.base.measure(text, self._weigh)
+
+    def begin_count(
+        self, texts: Sequence[str], *, ahead: bool = False
+    ) -> AbstractContextManager[Counts]:
+        """Count each text when the counts are asked for."""
+        del ahead
+        return count_on_demand(self.count, texts)
+
+    def _weigh(self, tokens: list[int]) -> int:
+        return sum(map(self._costs.__getitem__, tokens))
 
 
 # tiktoken panics on a million spaces that do not end in a line end and, with DeepSeek's pattern, on
@@ -221,13 +259,23 @@ class Tokenizers:
 
     def _load(self, encoding: str) -> None:
         try:
-            if self._tables is None:
-                loaded = packaged_encoding(encoding)
-            else:
-                loaded = load_encoding(encoding, self._tables)
-            self._loaded[encoding] = BpeTokenizer(loaded)
+            self._loaded[encoding] = self._made(encoding)
         except TableError as error:
             self._loaded[encoding] = ByteTokenizer(str(error))
+
+    def _made(self, encoding: str) -> Tokenizer:
+        if encoding in BOUNDS:
+            costs = load_costs(encoding, self._tables or packaged_tables())
+            return BoundTokenizer(encoding, self._bpe(BOUND_BASE), costs)
+        return self._bpe(encoding)
+
+    def _bpe(self, encoding: str) -> BpeTokenizer:
+        loaded = self._loaded.get(encoding)
+        if isinstance(loaded, BpeTokenizer):
+            return loaded
+        if self._tables is None:
+            return BpeTokenizer(packaged_encoding(encoding))
+        return BpeTokenizer(load_encoding(encoding, self._tables))
 
 
 @contextmanager

@@ -67,9 +67,10 @@ export interface AssembleContext {
  * What the model gets to see, and how that came about.
  *
  * `prompt` is `systemPrompt` followed by `userContent`; `tokenCount` is its exact count, the sum
- * of the layers' tokens and `fixedTokens`. `prefixChange` is there when a previous call had
- * another stable prefix. `targetTokens` is what the skill aims at: Retrieved fills the prompt no
- * further.
+ * of the layers' tokens and `fixedTokens`. Where `countKind` is `bound` it is the most that the
+ * prompt can have, and `countTokens` has both figures. `prefixChange` is there when a previous
+ * call had another stable prefix. `targetTokens` is what the skill aims at: Retrieved fills the
+ * prompt no further.
  */
 export interface AssembleResult {
   stablePrefixHash: string;
@@ -86,6 +87,7 @@ export interface AssembleResult {
   tokenizerVersion: string;
   tokenizerExact: boolean;
   countKind: CountKind;
+  countTokens?: BoundedCount;
   prefixChange?: PrefixChange;
   targetTokens?: number;
   prompt: string;
@@ -100,6 +102,12 @@ export interface AssembleResult {
 export interface BothLanguages {
   en: string;
   zh: string;
+}
+
+/** A prompt for a model whose table is not public: `counted` with o200k_base, `bound` at most. */
+export interface BoundedCount {
+  counted: number;
+  bound: number;
 }
 
 /**
@@ -705,6 +713,7 @@ export interface Diagnostics {
   tokenizerVersion: string;
   tokenizerExact: boolean;
   countKind: CountKind;
+  countTokens?: BoundedCount;
   prefixChange?: PrefixChange;
   targetTokens?: number;
   tokenCount: number;
@@ -1104,6 +1113,7 @@ export interface InspectResult {
   tokenizerVersion: string;
   tokenizerExact: boolean;
   countKind: CountKind;
+  countTokens?: BoundedCount;
   prefixChange?: PrefixChange;
   targetTokens?: number;
   layersDetail: LayerDetails;
@@ -2226,7 +2236,8 @@ export interface TodoItem {
 /**
  * The count, and whether it is the model's own, an upper bound or approximate.
  *
- * `tokenizerExact` is true for the first alone. Where bytes were counted instead the count is
+ * `tokenizerExact` is true for the first alone; for a bound `countTokens` also has the count
+ * that it rests on. Where bytes were counted instead the count is
  * `approximate`, and a warning says why.
  */
 export interface TokenCount {
@@ -2235,6 +2246,7 @@ export interface TokenCount {
   tokenizerVersion: string;
   tokenizerExact: boolean;
   countKind: CountKind;
+  countTokens?: BoundedCount;
   warnings?: Array<string>;
   notices?: Array<Notice>;
 }

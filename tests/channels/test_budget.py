@@ -213,7 +213,8 @@ async def test_a_damaged_budget_is_reported_with_the_budget_and_by_health(
         (None, ("o200k_base", "446a9538cb6c348e", True), 8),
         ("gpt-4o", ("o200k_base", "446a9538cb6c348e", True), 8),
         ("gpt-4", ("cl100k_base", "223921b76ee99bde", True), 9),
-        ("claude-sonnet-4-5", ("o200k_base", "446a9538cb6c348e", False), 8),
+        ("gemini-2.5-pro", ("o200k_base", "446a9538cb6c348e", False), 8),
+        ("deepseek-chat", ("deepseek_v4", "ea36143983116520", True), 7),
     ],
 )
 async def test_a_text_is_counted_with_the_tokenizer_of_its_model(
@@ -228,6 +229,14 @@ async def test_a_text_is_counted_with_the_tokenizer_of_its_model(
         "tokenizerExact": tokenizer[2],
         "countKind": "exact" if tokenizer[2] else "approximate",
     }
+
+
+async def test_a_text_for_claude_has_a_count_and_a_bound(client: Client) -> None:
+    result = await client.call(COUNT, {"text": "她走了。", "model": "claude-opus-4-8"})
+
+    assert (result["tokenizerId"], result["countKind"]) == ("claude_v4_7", "bound")
+    assert result["countTokens"]["bound"] == result["tokens"]
+    assert 0 < result["countTokens"]["counted"] <= result["tokens"]
 
 
 @pytest.mark.parametrize("text", ["", "<|endoftext|>", "👨\u200d👩\u200d👧", "a" * 100_000])

@@ -529,10 +529,26 @@ async def test_a_model_without_a_public_table_is_counted_inexactly(
     client: Client, full_novel: Novel
 ) -> None:
     exact = await assemble(client, full_novel, model="gpt-4")
-    guessed = await assemble(client, full_novel, model="claude-sonnet-4-5")
+    guessed = await assemble(client, full_novel, model="gemini-2.5-pro")
 
     assert (exact["tokenizerId"], exact["tokenizerExact"]) == ("cl100k_base", True)
     assert (guessed["tokenizerId"], guessed["tokenizerExact"]) == ("o200k_base", False)
+    assert (exact["countKind"], guessed["countKind"]) == ("exact", "approximate")
+
+
+async def test_a_prompt_for_claude_keeps_to_an_upper_bound(
+    client: Client, full_novel: Novel
+) -> None:
+    plain = await assemble(client, full_novel, model="gpt-4o")
+
+    bound = await assemble(client, full_novel, model="claude-sonnet-5")
+
+    assert (bound["tokenizerId"], bound["countKind"]) == ("claude_v4_7", "bound")
+    assert bound["tokenizerExact"] is False
+    assert bound["countTokens"]["bound"] == bound["tokenCount"]
+    assert bound["countTokens"]["counted"] < bound["tokenCount"]
+    assert bound["tokenCount"] <= bound["budget"]["maxInputTokens"]
+    assert "countTokens" not in plain
 
 
 async def test_a_source_that_hangs_costs_its_part_only(

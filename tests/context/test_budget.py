@@ -234,7 +234,8 @@ def test_the_tokenizer_follows_the_model() -> None:
     claude = apply_change(BudgetProfile(), change(model="claude-sonnet-4-5"))
 
     assert (profile.tokenizer_id, profile.tokenizer_exact) == ("cl100k_base", True)
-    assert (claude.tokenizer_id, claude.tokenizer_exact) == ("o200k_base", False)
+    assert (claude.tokenizer_id, claude.tokenizer_exact) == ("claude_v3", False)
+    assert claude.count_kind == "bound"
 
 
 @pytest.mark.parametrize(

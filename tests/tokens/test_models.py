@@ -4,9 +4,9 @@ import re
 
 from creonowd.tokens import CountKind, encoding_for
 from creonowd.tokens.models import MODELS, MODELS_AS_OF, facts_for
-from creonowd.tokens.tables import ENCODINGS
+from creonowd.tokens.tables import KNOWN
 
-EXACT, ROUGH = CountKind.EXACT, CountKind.APPROXIMATE
+EXACT, BOUND, ROUGH = CountKind.EXACT, CountKind.BOUND, CountKind.APPROXIMATE
 
 
 def test_a_model_counts_with_its_encoding() -> None:
@@ -26,6 +26,15 @@ def test_a_model_counts_with_its_encoding() -> None:
         ("text-embedding-3-small", ("cl100k_base", EXACT)),
         ("o1000", ("o200k_base", ROUGH)),
         ("gpt-4omega", ("o200k_base", ROUGH)),
+        ("claude-sonnet-4-5", ("claude_v3", BOUND)),
+        ("claude-3-5-sonnet-20241022", ("claude_v3", BOUND)),
+        ("claude-sonnet-4-20250514", ("claude_v3", BOUND)),
+        ("claude-opus-4-6", ("claude_v3", BOUND)),
+        ("us.anthropic.claude-opus-4-7-v1:0", ("claude_v4_7", BOUND)),
+        ("anthropic/claude-opus-4.8", ("claude_v4_7", BOUND)),
+        ("claude-sonnet-5", ("claude_v4_7", BOUND)),
+        ("claude-2.1", ("claude_v4_7", ROUGH)),
+        ("claude-next", ("claude_v4_7", ROUGH)),
         ("deepseek-chat", ("deepseek_v4", EXACT)),
         ("deepseek-ai/DeepSeek-V3.2", ("deepseek_v4", EXACT)),
         ("deepseek-v4-pro", ("deepseek_v4", EXACT)),
@@ -65,7 +74,7 @@ def test_a_model_without_a_table_counts_with_the_encoding_of_the_profile() -> No
 
 
 def test_a_table_that_a_user_brings_counts_exactly() -> None:
-    known = {*ENCODINGS, "kimi_k3"}
+    known = {*KNOWN, "kimi_k3"}
 
     assert encoding_for("moonshotai/Kimi-K3", known=known) == ("kimi_k3", EXACT)
 

@@ -6,6 +6,7 @@ from hashlib import sha256
 import pytest
 
 from creonowd.tokens.tables import (
+    BOUNDS,
     ENCODINGS,
     packaged_tables,
     packed_table,
@@ -19,7 +20,8 @@ def test_every_table_ships_with_its_licence() -> None:
 
     notice = (packaged_tables() / "NOTICE").read_text(encoding="utf-8")
 
-    assert names == {"NOTICE", *(f"{name}.tokens" for name in ENCODINGS)}
+    tables = {*(f"{name}.tokens" for name in ENCODINGS), *(f"{name}.costs" for name in BOUNDS)}
+    assert names == {"NOTICE", *tables}
     assert "MIT License" in notice
     assert "Apache-2.0" in notice
     assert {one.licence for one in ENCODINGS.values()} == {"MIT", "Apache-2.0"}
