@@ -40,10 +40,11 @@ async def test_built_in_skills_are_listed_with_what_they_declare(client: Client)
             "recentSummary": 3,
             "knowledgeGraph": False,
             "retrieval": False,
+            "synopsis": False,
         },
         "contextRulesText": '{"surrounding":500,"user_preferences":true,"style_guide":true,'
         '"characters":false,"outline":false,"recent_summary":3,"knowledge_graph":false,'
-        '"retrieval":false}',
+        '"retrieval":false,"synopsis":false}',
         "requiresSelection": True,
         "targetTokens": 1500,
     }
