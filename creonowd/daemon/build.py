@@ -112,7 +112,8 @@ async def build_services(
 ) -> AsyncGenerator[Services]:
     """Make every service; those that need an end are closed with the block."""
     projects = Projects(user_data, clock)
-    tokenizers = Tokenizers(Path(settings.tokenizer_tables) if settings.tokenizer_tables else None)
+    tables = Path(settings.tokenizer_tables) if settings.tokenizer_tables else None
+    tokenizers = Tokenizers(tables, clock.monotonic)
     budgets = Budgets(user_data)
     tree = Tree(clock)
     watcher = Watcher(clock)

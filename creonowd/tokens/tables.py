@@ -7,7 +7,6 @@ the tokens in the order of their ranks, as MessagePack, compressed. Each is veri
 import zlib
 from base64 import b64decode, b64encode
 from collections.abc import Collection, Sequence
-from functools import cache
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -28,6 +27,7 @@ SEPARATOR = "<|endoftext|>"
 
 _TOKENS = msgspec.msgpack.Decoder(list[bytes])
 _LOADING = Lock()
+_PACKAGED: "dict[str, tiktoken.Encoding]" = {}
 
 
 class TableError(Exception):
@@ -171,12 +171,15 @@ def packaged_tables() -> Traversable:
 def packaged_encoding(name: str) -> "tiktoken.Encoding":
     """Build an encoding from the table that ships with creonowd, once per process."""
     with _LOADING:
-        return _packaged(name)
+        if name not in _PACKAGED:
+            _PACKAGED[name] = load_encoding(name, packaged_tables())
+        return _PACKAGED[name]
 
 
-@cache
-def _packaged(name: str) -> "tiktoken.Encoding":
-    return load_encoding(name, packaged_tables())
+def release_encoding(name: str) -> None:
+    """Let a packaged encoding go; who still counts with it keeps it until then."""
+    with _LOADING:
+        _PACKAGED.pop(name, None)
 
 
 def load_encoding(name: str, tables: Traversable) -> "tiktoken.Encoding":

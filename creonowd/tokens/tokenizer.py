@@ -24,6 +24,7 @@ from creonowd.tokens.tables import (
     load_encoding,
     packaged_encoding,
     packaged_tables,
+    release_encoding,
     tokenizer_version,
 )
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
 ENCODERS = 4
 MOST_THREADS = 3
+IDLE_S = 900.0
 MOST_COMPOSED = 4
 """How many code points NFC makes one of, at most."""
 CHARACTERS_PER_THREAD = 16_384
@@ -213,11 +215,17 @@ def _count_bytes(text: str) -> int:
 class Tokenizers:
     """The tokenizers of one daemon, each loaded when it is first needed.
 
+    With a clock, one that no model has used for `IDLE_S` is let go when another is asked for.
+
     `encoders` limits how many long texts are encoded at once: each takes thirty times its size.
     """
 
-    def __init__(self, tables: Traversable | None = None) -> None:
+    def __init__(
+        self, tables: Traversable | None = None, clock: Callable[[], float] | None = None
+    ) -> None:
         self._tables = tables
+        self._clock = clock
+        self._used: dict[str, float] = {}
         self._loaded: dict[str, Tokenizer] = {}
         self._locks: dict[str, anyio.Lock] = {}
         self.encoders = anyio.CapacityLimiter(ENCODERS)
@@ -228,12 +236,26 @@ class Tokenizers:
         If the table is unusable this is a `ByteTokenizer`, whose `exact` is false; a caller that
         builds a result with it adds the warning CONTEXT_BUDGET_FALLBACK.
         """
+        self._release_idle(encoding)
         if encoding in self._loaded:
             return self._loaded[encoding]
         async with self._locks.setdefault(encoding, anyio.Lock()):
             if encoding not in self._loaded:
                 await anyio.to_thread.run_sync(self._load, encoding)
-        return self._loaded[encoding]
+            return self._loaded[encoding]
+
+    def _release_idle(self, encoding: str) -> None:
+        """Let go of the tables that no model has used for a while; the one asked for stays."""
+        if self._clock is None:
+            return
+        now = self._clock()
+        self._used[encoding] = now
+        if encoding in BOUNDS:
+            self._used[BOUND_BASE] = now
+        for name in [name for name, used in self._used.items() if now - used > IDLE_S]:
+            del self._used[name]
+            self._loaded.pop(name, None)
+            release_encoding(name)
 
     async def warm(self, encoding: str = DEFAULT_ENCODING, after_s: float = 0.5) -> None:
         """Load an encoding before it is needed; start this in a task group.

@@ -16,7 +16,12 @@ from hypothesis import strategies as st
 
 from creonowd.tokens import Tokenizers
 from creonowd.tokens.tables import SEPARATOR, packaged_encoding, packaged_tables, verify
-from creonowd.tokens.tokenizer import CHARACTERS_PER_THREAD, count_in_background, has_endless_run
+from creonowd.tokens.tokenizer import (
+    CHARACTERS_PER_THREAD,
+    IDLE_S,
+    count_in_background,
+    has_endless_run,
+)
 from tests.tokens.vocabulary import ENCODINGS, PIECES, texts, tokenizer
 
 PROSE = "林远推开门，雨还在下；苏晴没有抬头。The rain had not stopped.\n"
@@ -214,3 +219,20 @@ def test_importing_the_package_does_not_import_tiktoken() -> None:
     check = "import sys, creonowd.tokens; sys.exit('tiktoken' in sys.modules)"
 
     assert subprocess.run([sys.executable, "-c", check], check=False).returncode == 0
+
+
+async def test_a_table_that_no_model_uses_is_let_go() -> None:
+    now = [0.0]
+    tokenizers = Tokenizers(clock=lambda: now[0])
+    first = await tokenizers.get("cl100k_base")
+
+    now[0] = IDLE_S
+    await tokenizers.get("mistral_tekken")
+    kept = await tokenizers.get("cl100k_base")
+    now[0] = 3 * IDLE_S
+    await tokenizers.get("mistral_tekken")
+    again = await tokenizers.get("cl100k_base")
+
+    assert kept is first
+    assert again is not first
+    assert again.count(PROSE) == first.count(PROSE)
