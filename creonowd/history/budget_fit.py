@@ -50,7 +50,7 @@ class SummaryPolicy(Model):
 
     After a summary `keep` rounds stay in full; the rounds that come then stay as well, until the
     prompt reaches that share again. Were the oldest summarised with every turn, no byte behind the
-    summary would ever be reused: 54 % of a prompt instead of 91 % (`scripts/bench history`). A summary may have `summary_tokens`, or `summary_share` of the
+    summary would ever be reused: 55 % of a prompt instead of 91 % (`scripts/bench history`). A summary may have `summary_tokens`, or `summary_share` of the
     tokens of its rounds, but no more than `most_tokens`.
     """
 
