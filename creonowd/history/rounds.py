@@ -274,9 +274,16 @@ def _short_text(value: Any) -> Any:
 def without_thoughts(content: str, *, with_calls: bool = False) -> str:
     """Remove what is marked as thought: tags, and the `Thought:` steps of a ReAct trace.
 
-    An answer is never lost: a reply without calls that is nothing but `Thought:` lines stays.
+    An answer is never lost: a reply without calls that is nothing but `Thought:` lines stays, and
+    so does one behind a tag that is never closed.
     """
     untagged = _without_tags(content)
+    if (
+        not untagged.strip()
+        and not with_calls
+        and not any(t["end"] for t in _TAG.finditer(content))
+    ):
+        untagged = _TAG.sub("", content)
     rest = _without_steps(untagged)
     if not rest.strip() and not with_calls:
         rest = untagged

@@ -72,3 +72,11 @@ def test_every_line_that_is_no_thought_stays_where_no_label_follows(
 def test_marks_without_end_are_gone_over_once(mark: str) -> None:
     """Quadratic work here would hold the interpreter for an hour."""
     assert len(without_thoughts(mark * 200_000)) <= len(mark) * 200_000
+
+
+def test_an_answer_behind_a_tag_that_is_never_closed_is_kept() -> None:
+    assert without_thoughts("<think>first this. The answer is 42.") == (
+        "first this. The answer is 42."
+    )
+    assert without_thoughts("<think>only thought</think>") == ""
+    assert without_thoughts("<think>and a call", with_calls=True) == ""
