@@ -1,16 +1,30 @@
 """Counting and cutting beside one `encode_ordinary` of the same text; a keystroke beside a copy."""
 
 import random
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 
 from benchmarks.novel import chinese, english, origin
-from creonowd.tokens import keep_head, keep_tail
-from creonowd.tokens.tables import packaged_encoding
+from creonowd.tokens import Tokenizers, keep_head, keep_tail
+from creonowd.tokens.tables import ENCODINGS, KNOWN, packaged_encoding
 from creonowd.tokens.tokenizer import BpeTokenizer
 from creonowd.workspace.buffer import Buffer, Edit
+from scripts.environment import ROOT
 
-ENCODINGS = ("o200k_base", "cl100k_base")
+LOADING = """
+import sys, time, psutil
+from creonowd.tokens import Tokenizers
+import tiktoken
+process = psutil.Process()
+before, start = process.memory_info().rss, time.process_time()
+counter = Tokenizers().load(sys.argv[1])
+spent = time.process_time() - start
+counter.count("a")
+print(1000 * spent, (process.memory_info().rss - before) / 1e6)
+"""
+"""What a fresh process runs to load one table."""
 LIMIT = 6000
 ROUNDS = 15
 STROKES = 20
@@ -23,11 +37,23 @@ def main(_argv: list[str]) -> None:
     """Print one row per thing measured."""
     novels = {"Chinese": chinese(), "English": english()}
     print(f"Texts: {origin()}; {len(novels['Chinese'])} code points of Chinese.\n")
-    print("| what | measured against | ratio |\n|---|---|---|")
+    print("| table | load, ms of processor | memory, MB | Chinese, code points per token |")
+    print("|---|---|---|---|")
+    for name in sorted(KNOWN):
+        _print_table(name, novels["Chinese"][:200_000])
+    print("\n| what | measured against | ratio |\n|---|---|---|")
     for encoding in ENCODINGS:
         for language, text in novels.items():
             _print(_counting(encoding, language, text))
     _print(_typing((novels["Chinese"] * 4)[:1_100_000]))
+
+
+def _print_table(name: str, text: str) -> None:
+    command = [sys.executable, "-c", LOADING, name]
+    ran = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)
+    load, memory = map(float, ran.stdout.split())
+    density = len(text) / Tokenizers().load(name).count(text)
+    print(f"| {name} | {load:.0f} | {memory:.0f} | {density:.2f} |", flush=True)
 
 
 def _print(rows: list[Row]) -> None:

@@ -39,7 +39,14 @@ from creonowd.sources.chapters import STORY_FILE, read_story
 from creonowd.sources.project_files import file_warnings
 from creonowd.storage import atomic, journal, versioned_json
 from creonowd.storage.safe_folder import EFFECTIVE
-from creonowd.tokens.tables import ENCODINGS, TableError, packaged_tables, verify
+from creonowd.tokens.tables import (
+    BOUNDS,
+    ENCODINGS,
+    TableError,
+    load_costs,
+    packaged_tables,
+    verify,
+)
 from creonowd.workspace import budgets, projects, runs
 from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.creonow_tree import TREE, CreonowFolder, Tree
@@ -216,9 +223,10 @@ def _check_tokenizer_tables(user_data: Path) -> Iterator[Finding]:
         folder = settings.load(user_data, {}).tokenizer_tables
     except (DaemonError, OSError):
         folder = ""
-    for name in ENCODINGS:
+    tables = Path(folder) if folder else packaged_tables()
+    for name in (*ENCODINGS, *BOUNDS):
         try:
-            verify(name, Path(folder) if folder else packaged_tables())
+            (load_costs if name in BOUNDS else verify)(name, tables)
             yield Finding(part=name, state=OK, found=Wording("the table is whole", "词表完好"))
         except TableError as error:
             remedy = Wording(
