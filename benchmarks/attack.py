@@ -9,6 +9,7 @@ ended, as its kind demands. Everything stays on the loopback and ends by itself.
 import contextlib
 import gzip
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -45,6 +46,10 @@ NOTIFICATIONS = 300_000
 UNREAD_REPLIES = 256
 BATCHES = 5
 DOCUMENTS = 60
+SWAPPED_READS = 3000
+LOOKS = 60
+QUICK_SECONDS = 10.0
+SECRET = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
 BOMBS = 3
 BOMB_BYTES = 200 * MEGABYTE
 
@@ -302,6 +307,143 @@ def paths_of_a_page(target: Target) -> Tally:
     return Tally(len(payloads) + 1, withstood)
 
 
+def folder_swaps(target: Target) -> Tally:
+    """Swap the folder of rules for a link to another one while rules are read."""
+    rules, outside = target.root / ".creonow" / "rules", target.folder / "outside"
+    aside = rules.with_name("aside")
+    for place, text in ((rules, "inside"), (outside, "OUTSIDE")):
+        place.mkdir(parents=True, exist_ok=True)
+        (place / "swapped.md").write_text(text, encoding="utf-8")
+    over = threading.Event()
+
+    def swap() -> None:
+        while not over.is_set():
+            rules.rename(aside)
+            rules.symlink_to(outside)
+            rules.unlink()
+            aside.rename(rules)
+
+    swapping = threading.Thread(target=swap, daemon=True)
+    swapping.start()
+    params = {"projectId": target.project_id, "path": ".creonow/rules/swapped.md"}
+    withstood = 0
+    with target.owner() as owner:
+        for _ in range(SWAPPED_READS):
+            with contextlib.suppress(DaemonError):
+                found = owner.request("context:creonow:rules:read", params)
+                withstood -= "OUTSIDE" in str(found)
+            withstood += 1
+    over.set()
+    swapping.join()
+    return Tally(SWAPPED_READS, withstood)
+
+
+def pipes_and_devices(target: Target) -> Tally:
+    """Put a pipe, then a device without an end, where the list of conversations is read."""
+    place = target.root / ".creonow" / "conversations" / "index.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.unlink(missing_ok=True)
+    withstood = 0
+    with target.owner() as owner:
+        for number in range(LOOKS):
+            place.unlink(missing_ok=True)
+            if number % 2:
+                os.mkfifo(place)
+            else:
+                place.symlink_to("/dev/zero")
+            try:
+                owner.request(
+                    "context:creonow:conversations:list", {"projectId": target.project_id}
+                )
+                withstood += 1
+            except DaemonError as error:
+                withstood += error.code is not ErrorCode.INTERNAL
+    return Tally(LOOKS, withstood)
+
+
+def huge_ignore_file(target: Target) -> Tally:
+    """List 2000 documents under an ignore file of 8000 patterns."""
+    for number in range(2000):
+        (target.root / f"note {number}.md").write_text("雨", encoding="utf-8")
+    lines = (f"*x{number}y*z" for number in range(8000))
+    (target.root / ".gitignore").write_text("\n".join(lines), encoding="utf-8")
+    with target.owner() as owner:
+        began = time.monotonic()
+        listed = owner.request("context:document:list", {"projectId": target.project_id})
+        quick = time.monotonic() - began < QUICK_SECONDS
+    return Tally(1, int(quick and len(listed["items"]) >= 2000))
+
+
+def huge_root(target: Target) -> Tally:
+    """Make a folder of 6000 folders a project, begin to search it, and forget it at once."""
+    root = target.folder / "huge"
+    for number in range(6000):
+        (root / f"{number % 60}" / f"{number}").mkdir(parents=True)
+        (root / f"{number % 60}" / f"{number}" / "a.md").write_text("雨", encoding="utf-8")
+    with target.owner() as owner:
+        project = owner.request("project:create", {"rootPath": str(root)})["projectId"]
+        place = {"documentId": "0/0/a.md", "cursorPosition": 0, "query": "雨"}
+        owner.request("context:retrieve", {"projectId": project, **place})
+        began = time.monotonic()
+        owner.request("project:delete", {"projectId": project})
+        quick = time.monotonic() - began < QUICK_SECONDS
+    return Tally(1, int(quick))
+
+
+def export_over_foreign_files(target: Target) -> Tally:
+    """Export a conversation over files, folders and links that are no archives."""
+    chat = {"projectId": target.project_id, "conversationId": "chat"}
+    file = {"kind": "artifact", "hint": "out", "content": "x"}
+    diary, folder, link = (target.folder / name for name in ("diary.md", "folder", "link"))
+    diary.write_text("mine", encoding="utf-8")
+    folder.mkdir()
+    link.symlink_to(diary)
+    withstood = 0
+    with target.owner() as owner:
+        owner.request("context:files:put", {**chat, **file})
+        for place in (diary, folder, link):
+            try:
+                owner.request("context:files:export", {**chat, "path": str(place)})
+            except DaemonError as error:
+                withstood += error.code is ErrorCode.INVALID_ARGUMENT
+    return Tally(3, withstood if diary.read_text(encoding="utf-8") == "mine" else 0)
+
+
+def secrets_in_names(target: Target) -> Tally:
+    """Name folders, documents and projects by secrets, and list them."""
+    root = target.folder / SECRET
+    (root / SECRET).mkdir(parents=True)
+    (root / SECRET / f"{SECRET}.md").write_text("雨", encoding="utf-8")
+    with target.owner() as owner:
+        project = owner.request("project:create", {"rootPath": str(root), "name": SECRET})
+        params = {"projectId": project["projectId"]}
+        shown = (
+            project["name"],
+            owner.request("context:document:list", params),
+            owner.request("project:story", params),
+            owner.request("viewer:projects"),
+        )
+    return Tally(len(shown), sum(SECRET not in str(one) for one in shown))
+
+
+def middle_of_a_key(target: Target) -> Tally:
+    """Read a private key of 97 KB page by page from inside, and its tail."""
+    line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
+    block = "\n".join([line] * 1500)
+    text = f"-----BEGIN PRIVATE KEY-----\n{block}\n-----END PRIVATE KEY-----\n"
+    chat = {"projectId": target.project_id, "conversationId": "keys"}
+    file = {"kind": "artifact", "hint": "key", "content": text}
+    with target.owner() as owner:
+        ref = owner.request("context:files:put", {**chat, **file})
+        asked = {**chat, "id": ref["ref"]["id"]}
+        pages = [
+            owner.request("context.read", {**asked, "offset": offset, "limit": 4096})
+            for offset in range(5000, 90_000, 5000)
+        ]
+        pages.append(owner.request("context.tail", asked))
+    return Tally(len(pages), sum(line[:20] not in str(page) for page in pages))
+
+
 class Kind(NamedTuple):
     """One row of the table: a name, the attack, and what the provider's answer unpacks to."""
 
@@ -323,6 +465,13 @@ KINDS = (
     Kind("a provider's 200 MB of zeros, compressed", bombs_of_a_provider, b"\0"),
     Kind("a provider's 200 MB of comments, compressed", bombs_of_a_provider, b":\n"),
     Kind("paths that a page names", paths_of_a_page),
+    Kind("a folder swapped for a link while it is read", folder_swaps),
+    Kind("pipes and `/dev/zero` in place of a file", pipes_and_devices),
+    Kind("an ignore file of 8000 patterns over 2000 documents", huge_ignore_file),
+    Kind("a project of 6000 folders, forgotten at once", huge_root),
+    Kind("exports over what is no archive", export_over_foreign_files),
+    Kind("secrets in names", secrets_in_names),
+    Kind("a private key of 97 KB, read inside", middle_of_a_key),
 )
 
 
