@@ -1,3 +1,4 @@
+import os
 from typing import Any
 
 import pytest
@@ -177,3 +178,23 @@ async def test_damaged_files_are_named_in_the_list(client: Client, novel: Novel)
         (f"{FOLDER}/bad.json", "IO_ERROR")
     ]
     assert (novel.root / FOLDER / "index.damaged-1.json").read_bytes() == b"not json"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="only POSIX has named pipes")
+async def test_sixty_looks_at_a_pipe_keep_nobody_waiting(client: Client, novel: Novel) -> None:
+    novel.put(".creonow/rules/style.md", "雨")
+    place = novel.root / ".creonow" / "conversations" / "index.json"
+    place.parent.mkdir(parents=True, exist_ok=True)
+    os.mkfifo(place)
+    method = "context:creonow:conversations:list"
+    for number in range(60):
+        await client.post(
+            {"jsonrpc": "2.0", "id": f"look {number}", "method": method, "params": novel.params}
+        )
+
+    path = {"path": ".creonow/rules/style.md"}
+    read = await client.call("context:creonow:rules:read", novel.params | path)
+    replies = [await client.reply(f"look {number}") for number in range(60)]
+
+    assert read["content"] == "雨"
+    assert not [reply for reply in replies if "INTERNAL" in str(reply)]
