@@ -13,7 +13,9 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.rpc.channel import Channel, Deadline
 from creonowd.sources.extract import first_sentence
+from creonowd.sources.plot_threads import OPEN, ThreadState, plot_threads, thread_state
 from creonowd.text import well_formed
+from creonowd.workspace.creonow_tree import CreonowFolder
 from creonowd.workspace.documents import DocumentId
 from creonowd.workspace.projects import Project
 from creonowd.workspace.summaries import (
@@ -164,9 +166,72 @@ def _info(session: Session, document: StoryDocument, found: FoundSummary | None)
     )
 
 
+class ThreadsAt(Params):
+    """Where to look from: a document of the story, else the end of what is written."""
+
+    project_id: str
+    document_id: DocumentId | None = None
+
+
+class ThreadInfo(Model):
+    """A thread of `.creonow/threads/` and its state at the place.
+
+    `planted` and `due` are places as the author wrote them, absent where there is none.
+    """
+
+    path: str
+    state: ThreadState
+    planted: str | UnsetType = UNSET
+    due: str | UnsetType = UNSET
+    names: list[str] | UnsetType = UNSET
+
+
+class ThreadList(Result):
+    """All threads, how many are `open` (those that are due or overdue included) and overdue.
+
+    `unreadable` names the files that make no sense; an assembly warns why.
+    """
+
+    items: list[ThreadInfo]
+    open: int
+    overdue: int
+    unreadable: list[str]
+
+
+async def list_threads(session: Session, params: ThreadsAt) -> ThreadList:
+    """List the threads and which are open, due or overdue at a place."""
+    project = await session.projects.find(params.project_id)
+    story = await session.chapters.story(project)
+    number = len(story.documents) - 1
+    if params.document_id is not None:
+        found = story.number_of(params.document_id)
+        if found is None:
+            raise not_in_story()
+        number = found
+    read = plot_threads(await session.tree.read_all(project, CreonowFolder.THREADS))
+    states = [(one, thread_state(one, story, number)) for one in read.fragments]
+    redact = session.redactor.redact
+    return ThreadList(
+        items=[
+            ThreadInfo(
+                path=redact(one.source_ref).text,
+                state=state,
+                planted=redact(one.since).text or UNSET,
+                due=redact(one.due).text or UNSET,
+                names=[redact(name).text for name in one.names] or UNSET,
+            )
+            for one, state in states
+        ],
+        open=sum(state in OPEN for _, state in states),
+        overdue=sum(state is ThreadState.OVERDUE for _, state in states),
+        unreadable=[redact(item.source_ref).text for item in read.left_out],
+    )
+
+
 CHANNELS = (
     Channel("story:summarise", summarise_story, deadline=Deadline.NONE),
     Channel("story:summary:list", list_summaries),
     Channel("story:summary:get", get_summary),
     Channel("story:summary:set", set_summary),
+    Channel("story:threads", list_threads),
 )

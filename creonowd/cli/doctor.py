@@ -23,7 +23,7 @@ import msgspec
 from creonowd import __version__, settings
 from creonowd.cli.client import connect, harmless, show, write
 from creonowd.clock import make_clock
-from creonowd.context.story import DoubtKind
+from creonowd.context.story import DoubtKind, Story
 from creonowd.context_files import record_store, store
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording, same_wording
@@ -36,6 +36,7 @@ from creonowd.retrieval.catalogue import find_documents
 from creonowd.skills import skill
 from creonowd.skills.library import slug_of
 from creonowd.sources.chapters import STORY_FILE, read_story
+from creonowd.sources.plot_threads import ThreadState, plot_threads, thread_state
 from creonowd.sources.project_files import file_warnings
 from creonowd.storage import atomic, journal, versioned_json
 from creonowd.storage.safe_folder import EFFECTIVE
@@ -602,6 +603,31 @@ def _story_findings(root: Path) -> Iterator[Finding]:
         )
         state = BAD if doubt.kind is DoubtKind.INVALID_FILE else NOTE
         yield Finding(part="story", state=state, found=found, remedy=remedy)
+    yield from _thread_findings(root, story)
+
+
+def _thread_findings(root: Path, story: Story) -> Iterator[Finding]:
+    """Report the threads that should have been resolved in what is written."""
+    threads = plot_threads(
+        Tree(make_clock(deterministic=False)).read_all_now(root, CreonowFolder.THREADS)
+    ).fragments
+    last = len(story.documents) - 1
+    late = [
+        f"{one.source_ref} ({one.due})"
+        for one in threads
+        if thread_state(one, story, last) is ThreadState.OVERDUE
+    ]
+    if late:
+        found = Wording("{} threads are overdue: {}", "{} 条伏笔已过期：{}")
+        yield Finding(
+            part="threads",
+            state=NOTE,
+            found=found.format(len(late), ", ".join(late[:MOST_NAMED])),
+            remedy=Wording(
+                "Resolve them and set `status: resolved`, or move `due`.",
+                "请回收并写 status: resolved，或推迟 due。",
+            ),
+        )
 
 
 _SETTLE = Wording(

@@ -118,7 +118,7 @@ class Fragment(Model, cache_hash=True, gc=False):
     stands on a line above the text, and `first_line` is the line of its file where it begins.
     `token_count` is what a host claims; it is checked and otherwise ignored. `since` and `until`
     are the places of the story between which it holds, `stages` what is added to its text on the
-    way; `excluded` is the step that left it out before. A `late` one answers the last words before
+    way; `due` is where a thread is to be resolved; `excluded` is the step that left it out before. A `late` one answers the last words before
     the cursor, and stands behind the others. `story_number` puts chunks into the order of the
     story; zero has no place in it.
     """
@@ -144,6 +144,7 @@ class Fragment(Model, cache_hash=True, gc=False):
     token_count: int | None = None
     since: str = ""
     until: str = ""
+    due: str = ""
     stages: tuple[Stage, ...] = ()
     excluded: Rule | None = None
     late: bool = False

@@ -32,7 +32,7 @@ from creonowd.context.plan import (
 )
 from creonowd.context.story import Story, StoryDocument, StoryPlace
 from creonowd.context.synopsis import earlier_chapters, synopsis_share
-from creonowd.context.timeline import Untimely, at_place
+from creonowd.context.timeline import Untimely, at_place, limit_threads
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
@@ -378,6 +378,7 @@ def in_time(plan: Plan, gathered: SourceResults) -> SourceResults:
         layer: at_place(fragments, plan.story, plan.here)
         for layer, fragments in gathered.fragments.items()
     }
+    timely[Layer.SETTINGS] = limit_threads(timely[Layer.SETTINGS], plan.story)
     return replace(
         gathered,
         fragments={layer: each.fragments for layer, each in timely.items()},

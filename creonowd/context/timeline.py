@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 
 from msgspec.structs import replace
 
-from creonowd.context.fragment import Fragment, Rule, Stage
+from creonowd.context.fragment import Fragment, FragmentKind, Layer, Rule, Stage
 from creonowd.context.notice import Caution
 from creonowd.context.numerals import NumeralUnit, whole_number
 from creonowd.context.story import Story, StoryPlace
@@ -23,6 +23,7 @@ UNTIL_KEYS = ("until", "至")
 PROGRESSION_KEYS = ("progressions", "进展")
 LONGEST_REFERENCE = 400
 MOST_STAGES = 200
+MOST_THREADS = 8
 
 _HEADING = re.compile(r"^ {0,3}(#{1,6})[ \t]+(.+?)[ \t]*#*[ \t]*\r?$")
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)")
@@ -43,6 +44,7 @@ _SEVERAL = Wording(
     "{0}：“{1}”对应多处（{2}），取第一处。",
 )
 _MOST_NAMED = 3
+_SHOWN = Wording("{} of {} open threads shown", "未收的伏笔 {1} 条，示 {0} 条")
 
 
 class Untimely(NamedTuple):
@@ -89,6 +91,36 @@ def at_place(fragments: tuple[Fragment, ...], story: Story, here: StoryPlace | N
         untimely += [Untimely(one, Rule.NO_LONGER) for one in replaced]
         states.append((fragment.source_ref, f"{len(begun)} begun"))
     return Timely(tuple(kept), tuple(untimely), tuple(states), tuple(dict.fromkeys(warnings)))
+
+
+def limit_threads(timely: Timely, story: Story) -> Timely:
+    """Keep the open threads that are due first; it depends on the story, never on the cursor."""
+    threads = [one for one in timely.fragments if one.kind is FragmentKind.THREAD]
+    if len(threads) <= MOST_THREADS:
+        return timely
+    end = StoryPlace(len(story.documents) + 1)
+
+    def rank(thread: Fragment) -> tuple[object, ...]:
+        due = story.find(thread.due).place if thread.due else end
+        # Chapters that are not written yet have one place; their numbers tell them apart.
+        counted = whole_number(thread.due)
+        return (due, 0 if counted is None else counted.value, thread.source_ref)
+
+    extra = sorted(threads, key=rank)[MOST_THREADS:]
+    left_out = {one.source_ref for one in extra}
+    figures = (("shown", MOST_THREADS), ("open", len(threads)))
+    warning = Caution(
+        code=WarningCode.CONTEXT_THREAD_LIMIT,
+        said=_SHOWN.format(MOST_THREADS, len(threads)),
+        layer=Layer.SETTINGS,
+        details=figures,
+    )
+    return Timely(
+        tuple(one for one in timely.fragments if one.source_ref not in left_out),
+        (*timely.untimely, *(Untimely(one, Rule.THREAD_LIMIT) for one in extra)),
+        timely.states,
+        (*timely.warnings, warning),
+    )
 
 
 def _rule(fragment: Fragment, story: Story, here: StoryPlace | None) -> Rule | None:

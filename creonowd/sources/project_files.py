@@ -33,6 +33,7 @@ from creonowd.sources.file_fragments import (
     read_files,
 )
 from creonowd.sources.passage_source import Passages, PassageSource
+from creonowd.sources.plot_threads import plot_threads
 from creonowd.sources.shared_reads import (
     FolderReader,
     Outcomes,
@@ -468,6 +469,14 @@ FILES = (
         Need.OUTLINE,
         WarningCode.OUTLINE_UNAVAILABLE,
         outline_files,
+    ),
+    _Row(
+        "threads",
+        Layer.SETTINGS,
+        CreonowFolder.THREADS,
+        Need.OUTLINE,
+        WarningCode.THREADS_UNAVAILABLE,
+        plot_threads,
     ),
     _Row(
         "memory",

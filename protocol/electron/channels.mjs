@@ -72,6 +72,7 @@ export const RENDERER_CHANNELS = Object.freeze([
   "story:summary:get",
   "story:summary:list",
   "story:summary:set",
+  "story:threads",
   "tokens:count",
   "viewer:projects",
   "viewer:prove",

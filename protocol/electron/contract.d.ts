@@ -2226,6 +2226,45 @@ export interface TermShare {
   share: number;
 }
 
+/**
+ * A thread of `.creonow/threads/` and its state at the place.
+ *
+ * `planted` and `due` are places as the author wrote them, absent where there is none.
+ */
+export interface ThreadInfo {
+  path: string;
+  state: ThreadState;
+  planted?: string;
+  due?: string;
+  names?: Array<string>;
+}
+
+/**
+ * All threads, how many are `open` (those that are due or overdue included) and overdue.
+ *
+ * `unreadable` names the files that make no sense; an assembly warns why.
+ */
+export interface ThreadList {
+  items: Array<ThreadInfo>;
+  open: number;
+  overdue: number;
+  unreadable: Array<string>;
+}
+
+/** How a thread stands at a place; `due` in the very document in which it is to be resolved. */
+export type ThreadState =
+  | "due"
+  | "not_yet"
+  | "open"
+  | "overdue"
+  | "resolved";
+
+/** Where to look from: a document of the story, else the end of what is written. */
+export interface ThreadsAt {
+  projectId: string;
+  documentId?: string | null;
+}
+
 /** One thing to do; `status` is `pending`, `in_progress`, `completed` or `cancelled`. */
 export interface TodoItem {
   text: string;
@@ -2677,6 +2716,8 @@ export interface Channels {
   "story:summary:list": { request: ProjectId; result: SummaryList };
   /** Replace the summary of a chapter by the author's own words, or take them back. */
   "story:summary:set": { request: SetSummary; result: SummaryContent };
+  /** List the threads and which are open, due or overdue at a place. */
+  "story:threads": { request: ThreadsAt; result: ThreadList };
   /** Count the tokens of a text; the text of a special token is plain text. */
   "tokens:count": { request: CountTokens; result: TokenCount };
   /** Serve the viewer on loopback, and return its address with a one-time token that may inspect. */
@@ -2774,6 +2815,7 @@ export type RendererChannel =
   | "story:summary:get"
   | "story:summary:list"
   | "story:summary:set"
+  | "story:threads"
   | "tokens:count"
   | "viewer:projects"
   | "viewer:prove"

@@ -72,6 +72,7 @@ const CHANNELS = [
   "story:summary:get",
   "story:summary:list",
   "story:summary:set",
+  "story:threads",
   "tokens:count",
   "viewer:projects",
   "viewer:prove",
