@@ -194,7 +194,7 @@ async def list_runs(session: Session, params: ListRuns) -> RunList:
         found = [DocumentRun(params.document_id, run) for run in runs]
     wanted = [each for each in found if params.status in {None, each.run.status}]
     wanted.sort(key=lambda each: (each.run.at_ms, each.document_id, each.run.number), reverse=True)
-    return RunList(runs=list(map(_run_info, wanted[: params.limit])))
+    return RunList(runs=[_run_info(session, one) for one in wanted[: params.limit]])
 
 
 async def _decide(
@@ -211,15 +211,15 @@ async def _decide(
         project.project_id, params.run_id, status, session.clock.now_ms(), passage
     )
     log.info("ai_run_decided", run_id=params.run_id, status=status)
-    return DecidedRun(run=_run_info(decided))
+    return DecidedRun(run=_run_info(session, decided))
 
 
-def _run_info(found: DocumentRun) -> RunInfo:
+def _run_info(session: Session, found: DocumentRun) -> RunInfo:
     run, summary = found.run, found.run.summary
     brief = summary if isinstance(summary, RunSummary) else RunSummary(excerpt=summary)
     return RunInfo(
         run_id=run.run_id,
-        document_id=found.document_id,
+        document_id=session.redactor.redact_name(found.document_id),
         skill_id=run.skill_id or None,
         status=run.status,
         at_ms=run.at_ms,

@@ -208,7 +208,7 @@ async def run_skill(session: Session, params: RunSkill) -> SkillRun:
         shown = show(warnings, session.language)
         return SkillRun(
             run_id=run_id,
-            skill_id=params.skill_id,
+            skill_id=params.skill_id and session.redactor.hide_secrets(params.skill_id),
             provider=provider.name,
             model=last.model,
             output=last.answer.text,
@@ -370,7 +370,7 @@ async def _record(
     usage, prompt = attempt.answer.usage, attempt.prompt
     record = RunRecord(
         run_id=run_id,
-        skill_id=params.skill_id or "",
+        skill_id=session.redactor.hide_secrets(params.skill_id or ""),
         at_ms=session.clock.now_ms(),
         provider=provider,
         model=attempt.model,

@@ -25,6 +25,8 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("context:retrieve", {"documentId": "chapters/02.md", "cursorPosition": 4, "query": "rain"}),
     (f"no:{KEY}", {}),
     ("skill:read", {"skillId": KEY}),
+    ("ai:skill:run", CHAPTER | {"skillId": KEY, "documentId": f"chapters/01-{KEY}.md"}),
+    ("ai:run:list", {}),
     ("ipc:invoke", {"channel": KEY, "payload": {}}),
     ("context:source:register", {"name": KEY, "layer": KEY}),
     ("context:files:put", CONVERSATION | {"kind": "artifact", "content": "x", "hint": KEY, "key": KEY}),
