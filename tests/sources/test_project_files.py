@@ -129,6 +129,7 @@ async def test_every_file_belongs_to_one_source(sources: ProjectSources, project
         "characters": ["冷静。"],
         "settings": ["海港。"],
         "outline": ["第一卷"],
+        "threads": [],
         "memory": ["少用成语"],
         "constraints": ["严格第一人称", "冷静"],
         "mentioned": [],
@@ -213,7 +214,12 @@ async def test_a_folder_that_serves_several_sources_is_read_once(
     await gathered(sources, project, ContextRules(characters=True, outline=True, retrieval=True))
 
     assert sorted(tree.folders) == sorted(
-        [CreonowFolder.RULES, CreonowFolder.CHARACTERS, CreonowFolder.SETTINGS]
+        [
+            CreonowFolder.RULES,
+            CreonowFolder.CHARACTERS,
+            CreonowFolder.SETTINGS,
+            CreonowFolder.THREADS,
+        ]
     )
 
 
@@ -256,7 +262,7 @@ async def test_each_need_has_its_sources(sources: ProjectSources, project: Proje
         Need.ALWAYS: ["rules", "constraints"],
         Need.CHARACTERS: ["characters", "settings"],
         Need.EVIDENCE: ["mentioned"],
-        Need.OUTLINE: ["outline"],
+        Need.OUTLINE: ["outline", "threads"],
         Need.USER_PREFERENCES: ["memory"],
         Need.RETRIEVAL: ["retrieval"],
     }
