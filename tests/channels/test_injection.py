@@ -78,7 +78,7 @@ async def novel(client: Client, tmp_path: Path, asked: list[str]) -> Novel:
     """A project in which every source has a text of its own."""
     novel = await make_novel(client, tmp_path / "小说")
     (novel.root / "一.md").write_bytes(CHAPTER.encode())
-    (novel.root / "二.md").write_bytes("很久以前，正文在此：段落标记。\n".encode())
+    (novel.root / "序章.md").write_bytes("很久以前，正文在此：段落标记。\n".encode())
     for path, content in FILES.items():
         novel.put(f".creonow/{path}", content)
     await novel.constrain("约束标记")
@@ -154,9 +154,10 @@ async def test_entities_that_are_spoken_of_are_characters_and_evidence(
 
 
 async def test_an_unknown_skill_gets_everything(novel: Novel) -> None:
-    novel.put("一.md", CHAPTER + "很久以后。\n" * 300)
+    chapter = CHAPTER.replace("正文标记", "很久以前。\n" * 4000 + "正文标记")
+    novel.put("一.md", chapter)
 
-    result = await novel.assemble(skillId="nobody:knows", cursorPosition=len(CHAPTER))
+    result = await novel.assemble(skillId="nobody:knows", cursorPosition=len(chapter))
 
     assert found(result["prompt"]) == set(MARKERS)
     assert any(warning.startswith("SKILL_UNKNOWN") for warning in result["warnings"])
