@@ -116,11 +116,11 @@ test("the preload and the page of the README run as printed", PATIENCE, async (t
   const preload = join(home, "preload.cjs");
   writeFileSync(preload, printed("preload.cjs").replace(ours, () => `(() => {${read("preload.cjs")}\n})();`));
   const window = openWindow(ipcMain, { ...webPreferences, preload });
-  const words = ["window", "rootPath", "refresh", "syncOpenDocuments", "request", "console"];
+  const words = ["window", "name", "refresh", "syncOpenDocuments", "request", "console"];
   const warnings = [];
 
   await new AsyncFunction(...words, `${printed("renderer.js")}; stop(); return run;`)(
-    window, home, () => {}, () => {}, {}, { warn: (code) => warnings.push(code) },
+    window, "Long night", () => {}, () => {}, {}, { warn: (code) => warnings.push(code) },
   );
 
   assert.deepEqual([Object.keys(window.mine), warnings, window.complaints], [[], [], []]);

@@ -60,6 +60,9 @@ export const SAMPLES = [
   sample("project:story", inProject, ({ documents, outside }) => Array.isArray(documents) && Array.isArray(outside)),
   sample("story:summarise", inProject, ({ origin, dryRun }) => origin === "extract" && !dryRun),
   sample("story:summary:list", inProject, ({ items }) => Array.isArray(items)),
+  sample("story:summary:set", (story) => ({ ...inProject(story), documentId: "第一章.md", text: "林远到了渡口。" }), ({ origin }) => origin === "author"),
+  sample("story:summary:get", (story) => ({ ...inProject(story), documentId: "第一章.md" }), ({ text }) => text === "林远到了渡口。"),
+  sample("story:threads", inProject, ({ items, open }) => items.length === 0 && open === 0),
   sample("project:getCurrent", {}, ({ projectId }, story) => projectId === story.projectId),
   sample("project:list", {}, ({ items }) => items.length === 2),
 
