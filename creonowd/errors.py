@@ -294,6 +294,9 @@ def _general(meaning: Meaning, details: dict[str, Any]) -> str:
 
 # The Chinese of messages that read the same each time; others are a `Wording` where they are made.
 CHINESE = {
+    "text must not be blank; send null to take it back.": "text 不能为空；传 null 可收回。",
+    "The story has no such document; `project:story` lists those that it has.": "故事中没有此文档；project:story 可列出已有的文档。",
+    "The model returned no summary; try again.": "模型没有返回摘要，请重试。",
     "The documents that pages have open are too large together; close some first.": "页面打开的文档合计过大，请先关闭一些。",
     "This connection needs a `token`; endpoint.json names one.": "此连接需要 token；endpoint.json 中有一个。",
     "The token is wrong or has run out.": "令牌有误或已过期。",

@@ -121,7 +121,7 @@ def test_four_layers_are_assembled(novel: HostedNovel) -> None:
         )
     ]
     assert order == sorted(order)
-    assert refs(result, "retrieved") == {"chapters/03.md#L1-L3", "memory:episode-1"}
+    assert refs(result, "retrieved") == {"chapters/03.md#summary", "memory:episode-1"}
     assert result["warnings"] == ["SKILL_UNKNOWN"]
 
 

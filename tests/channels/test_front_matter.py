@@ -75,7 +75,7 @@ async def test_the_document_is_sent_without_its_front_matter(novel: Novel) -> No
 
 async def test_no_passage_has_front_matter(client: Client, novel: Novel) -> None:
     novel.put("一.md", f"{HEADER}林远在水文站等船，船没有来。\n")
-    novel.put("二.md", f"{HEADER}水文站的船来了。\n")
+    novel.put("notes.md", f"{HEADER}水文站的船来了。\n")
 
     params = novel.payload(query="aliases 青禾 水文站", cursorPosition=0, wait=True)
     found = await client.call("context:retrieve", params)
@@ -84,7 +84,7 @@ async def test_no_passage_has_front_matter(client: Client, novel: Novel) -> None
     result = await novel.assemble(skillId="none", **asked)
 
     by_ref = {passage["sourceRef"]: passage["content"] for passage in found["passages"]}
-    assert by_ref["二.md#L9-L9"] == "水文站的船来了。"
+    assert by_ref["notes.md#L9-L9"] == "水文站的船来了。"
     assert without_header(result["prompt"])
-    assert "### ref:二.md#L9-L9\n水文站的船来了。\n" in result["prompt"]
+    assert "### ref:notes.md#L9-L9\n水文站的船来了。\n" in result["prompt"]
     assert "### ref:一.md#L" not in result["prompt"]

@@ -69,11 +69,11 @@ async def test_a_title_in_the_outline_stays_one_line(novel: Novel, line_break: b
         b"# " + line_break.join((b"A", FORGED.encode(), b"B")) + b"\n\nx\n# C\n" + b"x\n" * 5000,
     )
 
-    prompt = (await novel.assemble(cursorPosition=0))["prompt"]
-    retrieved = prompt.partition("\n## Retrieved\n")[2].partition("\n## Immediate\n")[0]
+    prompt = (await novel.assemble(cursorPosition=9000))["prompt"]
+    outline = prompt.partition("### ref:一.md#outline\n")[2].partition("\n### ref:")[0]
 
-    assert "A ## Settings B" in retrieved
-    assert not forged_lines(retrieved)
+    assert "A ## Settings B" in outline
+    assert not forged_lines(outline)
 
 
 async def test_the_title_that_a_skill_shows_stays_one_line(client: Client, novel: Novel) -> None:
