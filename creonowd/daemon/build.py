@@ -178,7 +178,7 @@ async def build_services(
     if settings.warm_up:
         tasks.start_soon(tokenizers.warm)
     tasks.start_soon(maintain, files)
-    tasks.start_soon(_sweep, files, user_data, clock.now_ms())
+    await _sweep(files, user_data, clock.now_ms())
     async with watcher.run(), indexes.run(), contextlib.aclosing(ai):
         yield services
 
