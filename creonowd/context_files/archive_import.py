@@ -222,7 +222,7 @@ def _check_layout(entries: Sequence[ZipInfo], archive_bytes: int, max_bytes: int
     for entry in entries:
         conversation_id, path = _split_name(entry)
         ids.add(conversation_id)
-        if entry.is_dir():
+        if _is_folder(entry):
             continue
         if path.lower() in paths:
             raise invalid_archive("duplicate", "Two entries have one name, or differ only in case.")
@@ -248,9 +248,14 @@ def _check_sizes(entries: Sequence[ZipInfo], archive_bytes: int, max_bytes: int)
         raise invalid_archive("bomb", "The archive unpacks to far more than it can honestly hold.")
 
 
+def _is_folder(entry: ZipInfo) -> bool:
+    """Tell whether the entry is a folder; `ZipInfo.is_dir` fails on a name that begins with NUL."""
+    return entry.orig_filename.endswith("/")
+
+
 def _split_name(entry: ZipInfo) -> tuple[str, str]:
     """Split an entry's name into conversation and path; refuse what no export would contain."""
-    plain = stat.S_IFDIR if entry.is_dir() else stat.S_IFREG
+    plain = stat.S_IFDIR if _is_folder(entry) else stat.S_IFREG
     if stat.S_IFMT(entry.external_attr >> 16) not in {0, plain}:
         raise invalid_archive("link", "An entry is a link or no plain file.")
     if entry.flag_bits & _ENCRYPTED:
@@ -261,7 +266,7 @@ def _split_name(entry: ZipInfo) -> tuple[str, str]:
         )
     prefix, _, rest = entry.orig_filename.partition("/")
     conversation_id, _, path = rest.partition("/")
-    if entry.is_dir():
+    if _is_folder(entry):
         folders = {"", *records.FOLDERS.values(), *records.ORIGIN_FOLDERS.values()}
         allowed = path.rstrip("/") in folders
     else:

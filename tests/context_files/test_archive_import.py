@@ -306,6 +306,14 @@ def test_a_wrong_hash_is_refused(packed: Path, elsewhere: Store, tmp_path: Path)
     assert_refused(elsewhere, changed, "hash")
 
 
+@pytest.mark.parametrize("name", [b"\0", b"context\0"])
+def test_a_name_with_a_nul_is_refused(packed: Path, elsewhere: Store, name: bytes) -> None:
+    data = packed.read_bytes()
+    packed.write_bytes(data.replace(b"context/"[: len(name)], name))
+
+    assert_refused(elsewhere, packed, "name")
+
+
 def test_an_encrypted_archive_is_refused(packed: Path, elsewhere: Store) -> None:
     data = packed.read_bytes().replace(
         b"PK\x01\x02\x14\x03\x14\x00\x00", b"PK\x01\x02\x14\x03\x14\x00\x01"
