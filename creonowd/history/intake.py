@@ -101,7 +101,9 @@ async def _keep_all(
         )
         text = await keep_result(intake, key, result)
         name = redact_name(message.name, intake.redactor)
-        kept.append((replace(message, content=text.text, name=name), text))
+        short = fits(text.text, intake.files.inline_limits)
+        ref = UNSET if short else tool_summary.ref_in(text.text) or UNSET
+        kept.append((replace(message, content=text.text, name=name, ref=ref), text))
     return kept
 
 

@@ -212,6 +212,23 @@ def merge_facts(before: Sequence[Fact], new: Iterable[Fact]) -> tuple[Fact, ...]
     return tuple(facts)
 
 
+def uncorrected(facts: Sequence[Fact], later: Iterable[Fact]) -> list[Fact]:
+    """Return facts together with later ones, without those that a later one corrects.
+
+    A later fact that is about the same thing and corrects nothing leaves the others as they are.
+    """
+    standing = list(facts)
+    corrected = -1
+    for fact in later:
+        if fact.corrects and fact.round != corrected:
+            corrected = fact.round
+            standing = _without_corrected(standing, fact)
+        if fact.corrects or fact.changes:
+            standing = [known for known in standing if not _replaces(fact, known)]
+        standing.append(fact)
+    return standing
+
+
 def _without_corrected(facts: Sequence[Fact], correction: Fact) -> list[Fact]:
     """Drop the facts of the round that a correction is about.
 

@@ -20,6 +20,8 @@ LONG_ARGUMENT = 400
 REMEMBERED = 32
 PREVIEW_HEAD = 1_000
 PREVIEW_TAIL = 400
+RESULT_HEAD = 2_600
+RESULT_TAIL = 1_000
 # A message that an older daemon kept without a context file is shown whole up to here.
 LONGEST_WITHOUT_FILE = 20_000
 NO_RESULT = "[no result was recorded]"
@@ -242,12 +244,13 @@ def preview_of(content: str, ref: str, head: int = PREVIEW_HEAD, tail: int = PRE
 
 
 def _as_preview(message: Message) -> Message:
-    """Show a text over the inline limits as its preview."""
+    """Show a text over the inline limits as its preview; a result ends with its own ref."""
+    content = message.content
+    if message.ref is UNSET and len(content) <= LONGEST_WITHOUT_FILE:
+        return message
     if message.role is Speaker.TOOL:
-        return message
-    if message.ref is UNSET and len(message.content) <= LONGEST_WITHOUT_FILE:
-        return message
-    return replace(message, content=preview_of(message.content, message.ref or ""))
+        return replace(message, content=preview_of(content, "", RESULT_HEAD, RESULT_TAIL))
+    return replace(message, content=preview_of(content, message.ref or ""))
 
 
 def _short(arguments: Any) -> Any:

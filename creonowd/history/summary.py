@@ -21,6 +21,7 @@ from creonowd.history.knowledge import (
     merge_facts,
     opening_of,
     question_in,
+    uncorrected,
     whole_sentences,
 )
 from creonowd.history.observation import as_fields, parse_json
@@ -228,15 +229,24 @@ def fact_count(rounds: Sequence[Round]) -> int:
     return len(_known(_material(rounds)))
 
 
-def extractive_summary(rounds: Sequence[Round], facts: int | None = None) -> HistorySummary:
-    """Fill the form from rounds, with so many facts at the most."""
+def extractive_summary(
+    rounds: Sequence[Round], facts: int | None = None, later: Sequence[Round] = ()
+) -> HistorySummary:
+    """Fill the form from rounds, with so many facts at the most.
+
+    What rounds that come `later` correct is left out and nothing takes its place, so that the text
+    changes with a correction only.
+    """
     material = _material(rounds)
     known = _known(material)
     most = len(known) if facts is None else facts
     facts_named = best_facts(known, most)
     if len(facts_named) < FEW_FACTS:
         facts_named += [each.answer for each in material.recent[-FEW_FACTS:] if each.answer]
-    knowledge = [text.replace("; ", ", ") for text in dict.fromkeys(facts_named)]
+    corrected = _corrected(material, later)
+    knowledge = [
+        text.replace("; ", ", ") for text in dict.fromkeys(facts_named) if text not in corrected
+    ]
     actions = [action for each in material.recent[-2 * ACTIONS :] for action in each.actions]
     return HistorySummary(
         overall_goal=_goal(material),
@@ -246,6 +256,15 @@ def extractive_summary(rounds: Sequence[Round], facts: int | None = None) -> His
         recent_actions="; ".join(actions[-ACTIONS:]) or NOTHING,
         left_off=_left_off(material.recent[-1]) if material.recent else NOTHING,
     )
+
+
+def _corrected(material: SummaryMaterial, later: Sequence[Round]) -> frozenset[str]:
+    """Return what later rounds correct: facts, and failures that they resolve."""
+    new = [digest(one) for one in later]
+    facts = uncorrected(material.facts, [fact for each in new for fact in each.facts])
+    failures = _merge_failures(material.failures, material.rounds, new)
+    standing = {fact.text for fact in (*facts, *failures.values())}
+    return frozenset(fact.text for fact in _known(material) if fact.text not in standing)
 
 
 def _known(material: SummaryMaterial) -> list[Fact]:

@@ -147,12 +147,13 @@ def fit_turn(
     """Put the parts into their order and make them fit the budget."""
 
     def summary_text(covers: int, *, brief: bool = False) -> str:
-        summary = _summary(history, policy, tools, covers)
+        later = plan.past[covers:]
+        summary = _summary(history, policy, tools, covers, later)
         shown = to_one_sentence(summary) if brief else summary
         return _summary_text(shown, covers, plan.request.archives)
 
     recent = plan.past[plan.covers :]
-    rounds, tool_summaries = _recent_pieces(recent, history, plan.request, tools)
+    rounds = _recent_pieces(recent, tools)
     summary: list[Piece] = []
     if plan.covers:
         content = summary_text(plan.covers)
@@ -166,7 +167,7 @@ def fit_turn(
         floor=policy.floor,
         count=tools.count,
         summary_text=summary_text,
-        tool_summaries={**tool_summaries, **plan.tool_summaries},
+        tool_summaries=plan.tool_summaries,
     )
     fit(draft)
     return TurnContext(draft=draft, summarised=_summary_evidence(plan))
@@ -251,7 +252,7 @@ def _current_pieces(
             )
         return [_input_piece(Message(role=Speaker.USER, content=request.input), request, tools)], {}
     last = history.rounds[-1]
-    pieces, tool_summaries = _full_round(last, request, tools, -1)
+    pieces, tool_summaries = _full_round(last, request, tools)
     if last.request:
         pieces[0] = _input_piece(pieces[0].message, request, tools)
     return pieces, tool_summaries
@@ -267,27 +268,19 @@ def _input_piece(message: Message, request: TurnRequest, tools: TextTools) -> Pi
     return piece
 
 
-def _recent_pieces(
-    rounds: Sequence[Round], history: History, request: TurnRequest, tools: TextTools
-) -> tuple[list[Piece], dict[str, str]]:
-    """Make the pieces of rounds as a later turn sees them; an unfinished last one in full."""
-    pieces: list[Piece] = []
-    tool_summaries: dict[str, str] = {}
-    for one in rounds:
-        if one is history.rounds[-1] and not one.finished:
-            full, tool_summaries = _full_round(one, request, tools, one.index)
-            pieces += full
-        else:
-            costs = zip(one.view, _round_cost(one, tools).messages, strict=True)
-            pieces += [
-                Piece(Part.RECENT_MESSAGES, _ref(one, n), message, tokens, round_=one.index)
-                for n, (message, tokens) in enumerate(costs)
-            ]
-    return pieces, tool_summaries
+def _recent_pieces(rounds: Sequence[Round], tools: TextTools) -> list[Piece]:
+    """Make the pieces of rounds as a later turn sees them, also of one that was broken off."""
+    return [
+        Piece(Part.RECENT_MESSAGES, _ref(one, n), message, tokens, round_=one.index)
+        for one in rounds
+        for n, (message, tokens) in enumerate(
+            zip(one.view, _round_cost(one, tools).messages, strict=True)
+        )
+    ]
 
 
 def _full_round(
-    one: Round, request: TurnRequest, tools: TextTools, index: int
+    one: Round, request: TurnRequest, tools: TextTools
 ) -> tuple[list[Piece], dict[str, str]]:
     """Make the pieces of a round with its full tool results, and return their summaries by ref."""
     pieces: list[Piece] = []
@@ -298,7 +291,7 @@ def _full_round(
         visible = message if full is None else replace(message, content=full)
         tokens = message_cost(visible, tools.count)
         source = _ref(one, number)
-        pieces.append(Piece(Part.RECENT_MESSAGES, source, visible, tokens, round_=index))
+        pieces.append(Piece(Part.RECENT_MESSAGES, source, visible, tokens))
         if full is not None:
             tool_summaries[source] = message.content
     return pieces, tool_summaries
@@ -316,7 +309,7 @@ def _todo_pieces(request: TurnRequest, tools: TextTools) -> list[Piece]:
 
 
 def _round_cost(one: Round, tools: TextTools) -> RoundCost:
-    """Count a finished round as a later turn sees it, once for each tokenizer."""
+    """Count a round as a later turn sees it, once for each tokenizer."""
     cost = one.recall(tools.tokenizer.id)
     if cost is None:
         messages = tuple(message_cost(message, tools.count) for message in one.view)
@@ -328,11 +321,15 @@ def _round_cost(one: Round, tools: TextTools) -> RoundCost:
 
 
 def _summary(
-    history: History, policy: SummaryPolicy, tools: TextTools, covers: int
+    history: History,
+    policy: SummaryPolicy,
+    tools: TextTools,
+    covers: int,
+    later: Sequence[Round] = (),
 ) -> HistorySummary:
     """Return the summary of the first rounds within the room that it may take.
 
-    It names as many facts as fit. A written one without lists that could be shortened has one
+    It names as many facts as fit, without those that `later` rounds correct. A written one without lists that could be shortened has one
     sentence per line if it is too long.
     """
     room = _summary_room(history.rounds[:covers], policy, tools)
@@ -341,7 +338,9 @@ def _summary(
         last = max(written)
         summary = history.summaries[last].summary
         if last < covers:
-            summary = go_on_from(summary, extractive_summary(history.rounds[last:covers]))
+            summary = go_on_from(
+                summary, extractive_summary(history.rounds[last:covers], later=later)
+            )
         return _written_in_room(summary, room, tools)
     rounds = history.rounds[:covers]
     key = (tools.tokenizer.id, "facts", room)
@@ -349,7 +348,7 @@ def _summary(
     if most is None:
         most = _facts_that_fit(rounds, room, tools)
         rounds[-1].remember(key, most)
-    return extractive_summary(rounds, most)
+    return extractive_summary(rounds, most, later)
 
 
 def _written_in_room(summary: HistorySummary, room: int, tools: TextTools) -> HistorySummary:

@@ -463,6 +463,31 @@ async def test_two_pastes_of_thirty_thousand_characters_still_build(
     assert page["totalMatches"] == 1
 
 
+async def test_results_over_the_inline_limit_are_whole_in_their_own_turn_only(
+    chat: Chat,
+) -> None:
+    text = "\n".join(f"第{n}行：夜色很深，林远推开门，风灌了进来。" for n in range(400))
+    asked = [user("look"), calls(("c1", "Read", {"file_path": "a.md"})), result("c1", text)]
+    await chat.call("context:history:append", messages=asked)
+
+    during = await build(chat, input="look")
+    broken_off = await build(chat, input="never mind")
+    await chat.call("context:history:append", messages=[assistant("Four hundred lines.")])
+    after = await build(chat, input="thanks")
+
+    shown = next(m["content"] for m in after["messages"] if m["role"] == "tool")
+    ref = re.findall(r"Full output: (ctx_[a-z0-9]{20})$", shown)[0]
+    found = await chat.call("context.grep", id=ref, pattern="第200行")
+    assert "第399行" in during["messages"][-1]["content"]
+    assert len(during["messages"][-1]["content"]) > 4_000
+    assert len(shown) <= 4_000
+    assert "characters left out" in shown
+    assert "第0行" in shown
+    assert "第399行" in shown
+    assert found["totalMatches"] == 1
+    assert shown in [m["content"] for m in broken_off["messages"]]
+
+
 async def test_an_input_that_alone_does_not_fit_is_shown_by_head_and_tail(
     chat: Chat,
 ) -> None:

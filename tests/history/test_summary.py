@@ -163,3 +163,39 @@ def test_a_file_whose_name_speaks_of_errors_is_no_failure() -> None:
     summary = extractive_summary(group_rounds((), read))
 
     assert summary.left_off == "Run it. → I see."
+
+
+def test_what_a_later_round_corrects_leaves_the_summary_and_repeats_leave_it_as_it_is() -> None:
+    """The later rounds stand in the prompt themselves, behind the summary."""
+    told = group_rounds(
+        (),
+        [
+            *said("The thief is the gardener, Mr Dale.", "He has a key to the shed."),
+            *said("The lamp must hang in the hall.", "It hangs there."),
+            *called("make", "[Bash] make: exit code 2, code ETIMEDOUT"),
+            *said("I changed my mind about the thief. It should be the cook.", "Dale is free."),
+            *said("The lamp must hang in the hall, as ever.", "It does."),
+            *called("make", "[Bash] make: exit code 0"),
+        ],
+    )
+
+    before = extractive_summary(told[:3])
+    corrected = extractive_summary(told[:3], later=told[3:4])
+    repeated = extractive_summary(told[:3], later=told[3:5])
+    resolved = extractive_summary(told[:3], later=told[3:])
+
+    assert "Mr Dale" in before.knowledge
+    assert "Mr Dale" not in corrected.knowledge
+    assert "The lamp must hang in the hall." in corrected.knowledge
+    assert "cook" not in corrected.knowledge
+    assert repeated == corrected
+    assert "ETIMEDOUT" in corrected.knowledge
+    assert "ETIMEDOUT" not in resolved.knowledge
+
+
+def said(request: str, reply: str) -> list[Message]:
+    """Return a round of a request and its answer."""
+    return [
+        Message(role=Speaker.USER, content=request),
+        Message(role=Speaker.ASSISTANT, content=reply),
+    ]

@@ -122,7 +122,10 @@ def test_any_sequence_of_messages_builds(rounds: tuple[list[dict[str, Any]], ...
 def test_earlier_turns_keep_their_summaries_as_the_conversation_goes_on(
     rounds: list[list[dict[str, Any]]],
 ) -> None:
-    """Between two summaries a prompt is the beginning of the next turn's, byte for byte."""
+    """Between two summaries a prompt is the beginning of the next turn's, byte for byte.
+
+    None of these rounds corrects another; a correction would take what it corrects from the summary.
+    """
     policy = summary_policy(Settings(history_rounds=2, history_rounds_floor=1))
     numbered = [
         [{**r[0], "content": f"{n}: {r[0]['content']}"}, *r[1:]] for n, r in enumerate(rounds)
