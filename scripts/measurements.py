@@ -20,6 +20,7 @@ BENCHMARKS = {
     "retrieval": "recall, and search beside a scan of the text; [--quick]",
     "rpc": "the wire beside vscode-jsonrpc and pygls, start, memory; [wire] [start] [memory]",
     "skills": "tokens that precise injection saves, and a run beside its assembly",
+    "story": "future text, allusions, new chapters, people; [--before REVISION|none]",
     "tokens": "counting and cutting beside one encode; a keystroke beside a copy",
 }
 

@@ -21,7 +21,7 @@ def main(argv: list[str]) -> int:
     arguments = _arguments(argv)
     with (
         tempfile.TemporaryDirectory(prefix="creonowd-compare-") as made,
-        _other(arguments.other, Path(made)) as other,
+        checkout_of(arguments.other, Path(made)) as other,
     ):
         say(f"{arguments.worlds} worlds are drawn …")
         inputs = Inputs(
@@ -60,8 +60,8 @@ def _arguments(argv: list[str]) -> argparse.Namespace:
 
 
 @contextmanager
-def _other(named: str, made: Path) -> Generator[Path]:
-    """Give the folder of the other checkout; a revision is unpacked for as long as it is needed."""
+def checkout_of(named: str, made: Path) -> Generator[Path]:
+    """Give the folder of another checkout; a revision is unpacked for as long as it is needed."""
     if Path(named).is_dir():
         yield Path(named).resolve()
         return

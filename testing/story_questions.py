@@ -1,0 +1,245 @@
+"""Three novels with an author at work in them, and what the engine must find for that author.
+
+Each question is asked in a chapter and answered by a passage of an earlier one, known from the
+story and not from what the index finds. Two novels are those of `../shared/corpus`; the modern
+Chinese one was written for this. The cards are made up.
+"""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from testing.retrieval_questions import CORPUS as CLASSICAL_CORPUS
+
+ENGLISH_CORPUS = CLASSICAL_CORPUS.with_name("pride-and-prejudice.txt")
+MODERN_TEXT = Path(__file__).with_name("modern_novel.txt")
+
+# An author's last sentence, which must bring the passage that it is about.
+ALLUSION = "allusion"
+
+
+class StoryQuestion(NamedTuple):
+    """What an author writes or asks in the chapter `at`, and words of the passage that answers.
+
+    `chapter` is where that passage is.
+    """
+
+    kind: str
+    at: int
+    query: str
+    chapter: int
+    quote: str
+
+
+class StoryNovel(NamedTuple):
+    """A novel in chapters, its questions, and cards with their front matter, by name."""
+
+    name: str
+    chapters: list[str]
+    questions: tuple[StoryQuestion, ...]
+    cards: Mapping[str, str]
+    protagonists: Mapping[str, tuple[str, ...]]
+
+
+def novels() -> list[StoryNovel]:
+    """Return the novels that are there."""
+    made = [StoryNovel("modern Chinese", modern(), MODERN, {}, {})]
+    if CLASSICAL_CORPUS.is_file():
+        classical = _split(CLASSICAL_CORPUS, r"(?m)^(?=第\d+章 )")
+        made.append(StoryNovel("红楼梦", classical, CLASSICAL, CHINESE_CARDS, CHINESE_PEOPLE))
+    if ENGLISH_CORPUS.is_file():
+        english = _split(ENGLISH_CORPUS, r"(?m)^(?=Chapter \d+)")
+        name = "Pride and Prejudice"
+        made.append(StoryNovel(name, english, ENGLISH, ENGLISH_CARDS, ENGLISH_PEOPLE))
+    return made
+
+
+def modern() -> list[str]:
+    """Return the chapters of the modern Chinese novel."""
+    return _split(MODERN_TEXT, r"(?m)^(?=第\d+章 )")
+
+
+def _split(path: Path, heading: str) -> list[str]:
+    text = path.read_bytes().decode("utf-8-sig").replace("\r\n", "\n")
+    return re.split(heading, text)[1:]
+
+
+def holds(text: str, quote: str) -> bool:
+    """Return whether a text holds the words of a quote, however its lines are broken."""
+    return " ".join(quote.split()) in " ".join(text.split())
+
+
+CLASSICAL = (
+    StoryQuestion(ALLUSION, 60, "他想起焦大那日醉后满口混骂，连爬灰的话都嚷了出来。", 7, "爬灰"),
+    StoryQuestion(ALLUSION, 50, "那面风月宝鉴，正面原是照不得的。", 12, "风月宝鉴"),
+    StoryQuestion(ALLUSION, 62, "那年他编的小耗子偷香芋的故典，至今想来好笑。", 19, "小耗子"),
+    StoryQuestion(ALLUSION, 76, "梅花上收的雪，原盛在一个鬼脸青的花瓮里。", 41, "鬼脸青"),
+    StoryQuestion(ALLUSION, 84, "那件雀金裘，是她病中挣着命一针一针补好的。", 52, "孔雀金线"),
+    StoryQuestion(ALLUSION, 90, "他还记得那只金西洋自行船，被掖在被里不许人动。", 57, "自行船"),
+    StoryQuestion("word", 30, "冷香丸", 7, "冷香丸"),
+    StoryQuestion("word", 64, "茄鲞", 41, "茄鲞"),
+    StoryQuestion("name", 100, "乌进孝", 53, "乌进孝"),
+    StoryQuestion("name", 60, "张道士", 29, "张道士"),
+    StoryQuestion("event", 55, "刘老老被插了一头的花", 40, "插了一头"),
+    StoryQuestion("event", 40, "晴雯把扇子撕成两半", 31, "扇子"),
+    StoryQuestion("paraphrase", 80, "丫头哄他说姑娘要回苏州去", 57, "苏州"),
+    StoryQuestion("paraphrase", 90, "风雨的秋夜，她对着窗写了一首诗", 45, "秋窗"),
+)
+ENGLISH = (
+    StoryQuestion(
+        ALLUSION,
+        30,
+        "She remembered her petticoat, six inches deep in mud, and how they had laughed.",
+        8,
+        "six inches deep in mud",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        37,
+        "Once he had called her tolerable, but not handsome enough to tempt him.",
+        3,
+        "not handsome enough to tempt me",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        40,
+        "The chimney-piece that had cost eight hundred pounds was praised once more.",
+        16,
+        "chimney-piece alone had cost eight hundred pounds",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        50,
+        "Her uncle spoke again of the trout, and of the fishing tackle that had been offered.",
+        43,
+        "fishing tackle",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        45,
+        "At Ramsgate, with Mrs. Younge to help him, he had almost succeeded.",
+        35,
+        "to Ramsgate; and thither also went Mr. Wickham",
+    ),
+    StoryQuestion(
+        ALLUSION,
+        33,
+        "Somebody had left Fordyce's Sermons upon the table.",
+        14,
+        "he chose Fordyce's Sermons",
+    ),
+    StoryQuestion("word", 30, "shoe-roses", 17, "shoe-roses"),
+    StoryQuestion("word", 20, "white soup", 11, "white soup"),
+    StoryQuestion("word", 25, "backgammon", 14, "backgammon"),
+    StoryQuestion("word", 12, "a plain dish and a ragout", 8, "prefer a plain dish to a ragout"),
+    StoryQuestion("name", 40, "Sir Lewis de Bourgh", 13, "widow of Sir Lewis de Bourgh"),
+    StoryQuestion("name", 55, "Haggerston", 49, "Haggerston"),
+    StoryQuestion("name", 58, "Mrs. Reynolds the housekeeper", 43, "Mrs. Reynolds"),
+    StoryQuestion("name", 50, "Mrs. Jenkinson", 28, "Mrs. Jenkinson"),
+    StoryQuestion(
+        "event",
+        30,
+        "Mr. Collins says that young ladies usually reject the man they mean to accept",
+        19,
+        "it is usual with young ladies to reject the addresses",
+    ),
+    StoryQuestion(
+        "event",
+        50,
+        "Darcy tells Elizabeth how ardently he admires and loves her",
+        34,
+        "how ardently I admire and love you",
+    ),
+    StoryQuestion(
+        "event",
+        59,
+        "Lady Catherine asks whether the shades of Pemberley are to be polluted",
+        56,
+        "shades of Pemberley",
+    ),
+    StoryQuestion(
+        "paraphrase", 20, "the mother wants her to ride because it may rain", 7, "likely to rain"
+    ),
+    StoryQuestion(
+        "paraphrase",
+        50,
+        "she buys an ugly bonnet and means to take it apart",
+        39,
+        "I have bought this bonnet",
+    ),
+    StoryQuestion(
+        "paraphrase",
+        55,
+        "his debts come to more than a thousand pounds",
+        48,
+        "more than a thousand pounds would be necessary",
+    ),
+)
+MODERN = (
+    StoryQuestion(ALLUSION, 12, "她又想起那张底片，一座没有桥面的桥。", 1, "没有桥面的桥"),
+    StoryQuestion(ALLUSION, 13, "副驾驶上那半盒板栗，到底是谁买的？", 3, "半盒没吃完的板栗"),
+    StoryQuestion(ALLUSION, 14, "修表匠的女儿总得有一只不修的表。", 6, "一只不修的表"),
+    StoryQuestion(ALLUSION, 15, "三条腿的狗又在门房外面叫。", 10, "三条腿的狗"),
+    StoryQuestion(ALLUSION, 16, "收据背面那行铅笔字，她一直记得。", 9, "一行铅笔字"),
+    StoryQuestion(ALLUSION, 16, "铁皮青蛙的肚子底下刻着三个字。", 5, "何记修"),
+    StoryQuestion("name", 12, "罗八", 2, "罗八"),
+    StoryQuestion("name", 15, "小段", 14, "小段"),
+    StoryQuestion("name", 16, "邵培礼", 9, "邵培礼"),
+    StoryQuestion("word", 9, "雨靴", 1, "雨靴"),
+    StoryQuestion("word", 15, "定影液", 13, "定影液"),
+    StoryQuestion("word", 14, "灯鱼", 8, "灯鱼"),
+    StoryQuestion("event", 12, "有人砸开冲印店，罗八摔断了腿", 7, "消防斧"),
+    StoryQuestion("event", 16, "弟弟用硬币变戏法，叫孩子们不要上学", 14, "明天不要来上学"),
+    StoryQuestion("event", 13, "退休前的警察说有人来查过一个车牌", 3, "尾号是七七三"),
+    StoryQuestion("paraphrase", 13, "不说话的摄影师替人照相，只收鸭蛋", 11, "只要鸭蛋"),
+    StoryQuestion("paraphrase", 15, "上报的钢筋比真正用的多得多", 13, "进场的是十一吨"),
+    StoryQuestion("paraphrase", 14, "他从高处数着树开了几次花，看着病床", 12, "泡桐开了十五次花"),
+    StoryQuestion("paraphrase", 15, "他说出事那天在给母亲守灵", 8, "给我母亲守灵"),
+)
+
+_CHINESE_NAMES = (
+    "贾宝玉 林黛玉 薛宝钗 王熙凤 史湘云 贾探春 贾迎春 贾惜春 贾元春 秦可卿 李纨 妙玉 贾母 贾政 王夫人 贾琏"
+    " 贾珍 贾蓉 贾赦 邢夫人 尤氏 尤二姐 尤三姐 柳湘莲 薛姨妈 薛蟠 香菱 袭人 晴雯 麝月 紫鹃 雪雁 平儿 鸳鸯"
+    " 司棋 赵姨娘 贾环 刘老老 贾雨村 甄士隐 冷子兴 焦大"
+)
+_CHINESE_ALIASES = {"王熙凤": "凤姐, 凤姐儿", "贾母": "老太太", "贾宝玉": "宝二爷"}
+CHINESE_CARDS = {
+    name: f"---\nname: {name}\naliases: [{_CHINESE_ALIASES.get(name, '')}]\n---\n"
+    f"{name}：年纪、相貌、性情、来历、口吻，作者都在这里写下。说话先想三分，待人有亲有疏，"
+    "心里的事不轻易说，一旦说了便不改口；最怕人提旧事，最喜欢雨后的园子。\n"
+    for name in _CHINESE_NAMES.split()
+}
+CHINESE_PEOPLE = {
+    "贾宝玉": ("宝玉",),
+    "林黛玉": ("黛玉",),
+    "薛宝钗": ("宝钗",),
+    "王熙凤": ("熙凤", "凤姐"),
+}
+_ENGLISH_NAMES = (
+    "Elizabeth Bennet, Jane Bennet, Mary Bennet, Catherine Bennet, Lydia Bennet, Fitzwilliam Darcy,"
+    " Georgiana Darcy, Charles Bingley, Caroline Bingley, Louisa Hurst, George Wickham,"
+    " William Collins, Charlotte Lucas, Maria Lucas, William Lucas, Edward Gardiner,"
+    " Catherine de Bourgh, Anne de Bourgh, Colonel Forster, Harriet Forster, Mrs. Phillips,"
+    " Mrs. Reynolds, Mrs. Younge, Mrs. Jenkinson, Captain Denny, Mary King, Mr. Hurst, Mrs. Hill"
+)
+_ENGLISH_ALIASES = {
+    "Fitzwilliam Darcy": "Mr. Darcy",
+    "Charles Bingley": "Mr. Bingley",
+    "Catherine de Bourgh": "Lady Catherine",
+    "Catherine Bennet": "Kitty",
+    "Elizabeth Bennet": "Lizzy, Eliza",
+}
+ENGLISH_CARDS = {
+    name: f"---\nname: {name}\naliases: [{_ENGLISH_ALIASES.get(name, '')}]\n---\n"
+    f"{name}: age, looks, temper, fortune and manner of speech, as the author has settled them."
+    " Speaks seldom of the past, forgives slowly, likes long walks better than cards, and never"
+    " takes back a word that was said before company.\n"
+    for name in _ENGLISH_NAMES.split(", ")
+}
+ENGLISH_PEOPLE = {
+    "Elizabeth Bennet": ("Elizabeth",),
+    "Fitzwilliam Darcy": ("Mr. Darcy",),
+    "Jane Bennet": ("Jane",),
+    "George Wickham": ("Wickham",),
+}
