@@ -60,6 +60,7 @@ class ErrorCode(StrEnum):
     UPSTREAM_ERROR = "UPSTREAM_ERROR"
     AI_AUTH_FAILED = "AI_AUTH_FAILED"
     AI_RATE_LIMITED = "AI_RATE_LIMITED"
+    AI_MODEL_UNKNOWN = "AI_MODEL_UNKNOWN"
     AI_NOT_CONFIGURED = "AI_NOT_CONFIGURED"
 
 
@@ -279,6 +280,10 @@ CATALOGUE: dict[ErrorCode, Meaning] = {
         "The AI provider asks to slow down; try again later.",
         "AI 服务要求降低频率，请稍后重试。",
         retryable=True,
+    ),
+    ErrorCode.AI_MODEL_UNKNOWN: _domain(
+        "The AI provider does not know the model; check its name and the address.",
+        "AI 服务没有该模型；请检查模型名与地址。",
     ),
     ErrorCode.AI_NOT_CONFIGURED: _domain(
         "No AI provider is configured; set aiProvider and its key.",

@@ -8,7 +8,7 @@ import contextlib
 import json
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import anyio
 import msgspec
@@ -17,6 +17,7 @@ from anyio.abc import SocketAttribute, SocketStream
 from creonowd.errors import ErrorCode
 from creonowd.providers.anthropic import AnthropicMessages
 from creonowd.providers.fake import Fake, Script, ScriptedAnswer
+from creonowd.providers.ollama import OllamaChat
 from creonowd.providers.openai import OpenAIChat
 from creonowd.providers.provider import Provider, Stop, Usage
 from creonowd.providers.sdk import Address
@@ -52,13 +53,17 @@ class Received:
 
 
 class ModelServer:
-    """Sends its replies in order, the last one again and again. It opens no tunnel as a proxy."""
+    """Sends its replies in order, the last one again and again. It opens no tunnel as a proxy.
+
+    `shown` is what it says of any model at `/api/show`, beside the replies.
+    """
 
     def __init__(self) -> None:
         self.url = ""
         self.replies: list[Reply] = []
         self.received: list[Received] = []
         self.tunnels: list[str] = []
+        self.shown: dict[str, Any] = {}
         self.hung_up = anyio.Event()
         self.replied = anyio.Event()
         self.request_arrived = anyio.Event()
@@ -75,8 +80,7 @@ class ModelServer:
         if method == "CONNECT":
             self.tunnels.append(received.path)
             raise anyio.EndOfStream
-        self.received.append(received)
-        reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        reply = self.reply_to(received)
         head = {"content-type": "text/event-stream", "transfer-encoding": "chunked"} | reply.headers
         lines = [f"HTTP/1.1 {reply.status} Reply", *(f"{k}: {v}" for k, v in head.items()), "", ""]
         self.request_arrived.set()
@@ -96,11 +100,32 @@ class ModelServer:
             raise anyio.EndOfStream
         await stream.send(b"0\r\n\r\n")
 
+    def reply_to(self, received: Received) -> Reply:
+        """Return the next reply; questions about a model take none of them."""
+        if received.path == "/api/show":
+            return json_reply(self.shown)
+        self.received.append(received)
+        return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+
+
+def json_reply(value: Any, status: int = 200) -> Reply:
+    """Return a reply with JSON in it."""
+    return Reply([json.dumps(value).encode()], status, {"content-type": "application/json"})
+
+
+Server = TypeVar("Server", bound=ModelServer)
+
 
 @contextlib.asynccontextmanager
 async def open_model_server() -> AsyncGenerator[ModelServer]:
+    """Open a server that sends what it is told to."""
+    async with open_server(ModelServer()) as server:
+        yield server
+
+
+@contextlib.asynccontextmanager
+async def open_server(server: Server) -> AsyncGenerator[Server]:
     """Open a server on a port of its own."""
-    server = ModelServer()
     listener = await anyio.create_tcp_listener(local_host="127.0.0.1")
     server.url = f"http://127.0.0.1:{listener.extra(SocketAttribute.local_port)}"
     async with listener, anyio.create_task_group() as tasks:
@@ -123,12 +148,16 @@ async def _read(stream: SocketStream) -> tuple[str, Received]:
 
 
 class ScriptedProvider(Protocol):
-    """One provider, and what happens on its next calls."""
+    """One provider, what happens on its next calls, and the usage that it reports."""
 
     provider: Provider
+    usage: Usage
+    stops: tuple[Stop, ...]
 
     def sends(self, *texts: str, stop: Stop = Stop.END) -> None: ...
     def refuses_the_key(self) -> None: ...
+    def lacks_the_model(self) -> None: ...
+    def refuses_effort_then_sends(self, text: str) -> None: ...
     def asks_to_slow_down(self, seconds: float) -> None: ...
     def breaks_down(self) -> None: ...
     def breaks_down_after(self, text: str) -> None: ...
@@ -140,6 +169,9 @@ class ScriptedProvider(Protocol):
 class ScriptedFake:
     """The fake needs no server."""
 
+    usage = USAGE
+    stops: tuple[Stop, ...] = tuple(Stop)
+
     def __init__(self, server: ModelServer, idle_ms: int) -> None:
         self._fake = Fake()
         self.provider: Provider = self._fake
@@ -149,6 +181,12 @@ class ScriptedFake:
 
     def refuses_the_key(self) -> None:
         self._play(ScriptedAnswer(fail=ErrorCode.AI_AUTH_FAILED))
+
+    def lacks_the_model(self) -> None:
+        self._play(ScriptedAnswer(fail=ErrorCode.AI_MODEL_UNKNOWN))
+
+    def refuses_effort_then_sends(self, text: str) -> None:
+        self._play(ScriptedAnswer(text=text, unknown=frozenset({"effort"})))
 
     def asks_to_slow_down(self, seconds: float) -> None:
         self._play(
@@ -177,6 +215,9 @@ class ScriptedFake:
 class ScriptedOpenAI:
     """Chat completions, as OpenAI and its kin stream them."""
 
+    usage = USAGE
+    stops: tuple[Stop, ...] = tuple(Stop)
+
     def __init__(self, server: ModelServer, idle_ms: int) -> None:
         self._server = server
         self.provider: Provider = OpenAIChat(
@@ -187,6 +228,16 @@ class ScriptedOpenAI:
         reasons = {Stop.END: "stop", Stop.LENGTH: "length", Stop.REFUSED: "content_filter"}
         last = _chunk({}, finish_reason=reasons[stop])
         self._reply_with(Reply([*_deltas(texts), last, _openai_usage(), b"data: [DONE]\n\n"]))
+
+    def lacks_the_model(self) -> None:
+        message = "The model `some-model` does not exist or you do not have access to it."
+        self._reply_with(_refusal(404, {"message": message, "code": "model_not_found"}))
+
+    def refuses_effort_then_sends(self, text: str) -> None:
+        self.sends(text)
+        message = "Unrecognized request argument supplied: reasoning_effort"
+        refusal = _refusal(400, {"message": message, "type": "invalid_request_error"})
+        self._server.replies.insert(0, refusal)
 
     def refuses_the_key(self) -> None:
         message = f"Incorrect API key provided: {KEY}."
@@ -221,6 +272,9 @@ class ScriptedOpenAI:
 class ScriptedAnthropic:
     """Messages, as Anthropic streams them."""
 
+    usage = USAGE
+    stops: tuple[Stop, ...] = tuple(Stop)
+
     def __init__(self, server: ModelServer, idle_ms: int) -> None:
         self._server = server
         self.provider: Provider = AnthropicMessages(
@@ -230,6 +284,15 @@ class ScriptedAnthropic:
     def sends(self, *texts: str, stop: Stop = Stop.END) -> None:
         reasons = {Stop.END: "end_turn", Stop.LENGTH: "max_tokens", Stop.REFUSED: "refusal"}
         self._reply_with(Reply([*_message(texts), *_message_end(reasons[stop])]))
+
+    def lacks_the_model(self) -> None:
+        self._reply_with(_anthropic_refusal(404, "not_found_error", "model: some-model"))
+
+    def refuses_effort_then_sends(self, text: str) -> None:
+        self.sends(text)
+        message = "This model does not support the effort parameter."
+        refusal = _anthropic_refusal(400, "invalid_request_error", message)
+        self._server.replies.insert(0, refusal)
 
     def refuses_the_key(self) -> None:
         self._reply_with(
@@ -261,11 +324,96 @@ class ScriptedAnthropic:
         self._server.replies = [reply]
 
 
+class ScriptedOllama:
+    """Ollama's own chat: a line of JSON for each piece; it caches, and does not say how much."""
+
+    usage = Usage(input_tokens=120, output_tokens=7)
+    stops: tuple[Stop, ...] = (Stop.END, Stop.LENGTH)
+
+    def __init__(self, server: ModelServer, idle_ms: int) -> None:
+        self._server = server
+        self.provider: Provider = OllamaChat(Address(key=KEY, url=server.url, idle_ms=idle_ms))
+
+    def sends(self, *texts: str, stop: Stop = Stop.END) -> None:
+        reasons = {Stop.END: "stop", Stop.LENGTH: "length", Stop.REFUSED: "stop"}
+        self._reply_with(ndjson_reply(*ollama_lines(texts), ollama_end(reasons[stop])))
+
+    def lacks_the_model(self) -> None:
+        self._fail(404, "model 'some-model' not found")
+
+    def refuses_effort_then_sends(self, text: str) -> None:
+        self.sends(text)
+        replies = self._server.replies
+        self._fail(400, '"some-model" does not support thinking')
+        self._server.replies += replies
+
+    def refuses_the_key(self) -> None:
+        self._fail(401, f"unauthorized {KEY}")
+
+    def asks_to_slow_down(self, seconds: float) -> None:
+        self._fail(429, "too many requests", {"retry-after": str(seconds)})
+
+    def breaks_down(self) -> None:
+        self._fail(500, f"llama runner process has terminated: exit status 2 {KEY}")
+
+    def breaks_down_after(self, text: str) -> None:
+        self._reply_with(ndjson_reply(*ollama_lines([text]), {"error": "an error was encountered"}))
+
+    def breaks_off_after(self, text: str) -> None:
+        self._reply_with(ndjson_reply(*ollama_lines([text]), cut=True))
+
+    def falls_silent_after(self, text: str) -> None:
+        self._reply_with(ndjson_reply(*ollama_lines([text]), stalls=True))
+
+    def never_starts(self) -> None:
+        self._reply_with(ndjson_reply())
+
+    def _fail(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
+        body = json.dumps({"error": message}).encode()
+        self._reply_with(
+            Reply([body], status, {"content-type": "application/json"} | (headers or {}))
+        )
+
+    def _reply_with(self, reply: Reply) -> None:
+        self._server.shown = OLLAMA_MODEL
+        self._server.replies = [reply]
+
+
 SCRIPTED_PROVIDERS = {
     "fake": ScriptedFake,
     "openai": ScriptedOpenAI,
     "anthropic": ScriptedAnthropic,
+    "ollama": ScriptedOllama,
 }
+
+OLLAMA_MODEL: dict[str, Any] = {
+    "modelfile": "",
+    "parameters": 'stop "<|im_end|>"\ntemperature 0.7',
+    "model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40960},
+    "capabilities": ["completion", "tools", "thinking"],
+}
+
+
+def ollama_lines(texts: Any, field: str = "content") -> list[dict[str, Any]]:
+    """Return the pieces of an answer in Ollama's format; those of thinking stand in `thinking`."""
+    message: dict[str, Any] = {"role": "assistant", "content": ""}
+    head = {"model": "m", "created_at": "2026-11-17T08:00:00.000000Z", "done": False}
+    return [head | {"message": message | {field: text}} for text in texts]
+
+
+def ollama_end(reason: str, prompt: int | None = 120, output: int = 7) -> dict[str, Any]:
+    """Return the last line, with the counts; that of a cached prompt is left out."""
+    (last,) = ollama_lines([""])
+    counts = {"eval_count": output, "total_duration": 1_000_000}
+    if prompt is not None:
+        counts["prompt_eval_count"] = prompt
+    return last | {"done": True, "done_reason": reason} | counts
+
+
+def ndjson_reply(*lines: dict[str, Any], cut: bool = False, stalls: bool = False) -> Reply:
+    """Return a reply with a line of JSON for each value."""
+    pieces = [json.dumps(line).encode() + b"\n" for line in lines]
+    return Reply(pieces, headers={"content-type": "application/x-ndjson"}, cut=cut, stalls=stalls)
 
 
 def _event(data: Any, name: str = "") -> bytes:
@@ -286,9 +434,16 @@ def _deltas(texts: Any) -> list[bytes]:
     return [opening, *(_chunk({"content": text}) for text in texts)]
 
 
-def _openai_usage() -> bytes:
+def openai_reply(text: str, reason: str, prompt: int, output: int) -> Reply:
+    """Return a whole answer in OpenAI's format."""
+    last = _chunk({}, finish_reason=reason)
+    usage = _openai_usage(prompt, output)
+    return Reply([*_deltas([text] if text else []), last, usage, b"data: [DONE]\n\n"])
+
+
+def _openai_usage(prompt: int = 120, output: int = 7) -> bytes:
     details = {"cached_tokens": 100, "cache_write_tokens": 10}
-    usage = {"prompt_tokens": 120, "completion_tokens": 7, "total_tokens": 127}
+    usage = {"prompt_tokens": prompt, "completion_tokens": output, "total_tokens": prompt + output}
     return _event(
         {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m", "choices": []}
         | {"usage": usage | {"prompt_tokens_details": details}}

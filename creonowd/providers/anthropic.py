@@ -4,7 +4,18 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from creonowd.providers import sdk
-from creonowd.providers.provider import Answer, Call, OnText, Stop, StreamedText, Usage, usage_from
+from creonowd.providers.provider import (
+    Answer,
+    Call,
+    Effort,
+    OnText,
+    Sampling,
+    Stop,
+    StreamedText,
+    Usage,
+    ask_without_unknown,
+    usage_from,
+)
 from creonowd.providers.sdk import Address, SdkClient
 
 if TYPE_CHECKING:
@@ -34,11 +45,15 @@ class AnthropicMessages:
 
     async def answer(self, call: Call, on_text: OnText) -> Answer:
         """Stream one message."""
-        async with (
-            self._sdk.open() as client,
-            await client.messages.create(**self._body(call)) as stream,
-        ):
-            return await _read(stream, on_text)
+
+        async def ask(asked: Call) -> Answer:
+            async with (
+                self._sdk.open() as client,
+                await client.messages.create(**self._body(asked)) as stream,
+            ):
+                return await _read(stream, on_text)
+
+        return await ask_without_unknown(call, _unknown_parameters(call.sampling), ask)
 
     async def close(self) -> None:
         """Close the connections to the provider."""
@@ -54,7 +69,26 @@ class AnthropicMessages:
             "messages": [{"role": "user", "content": call.user}],
             "max_tokens": call.max_output_tokens,
             "stream": True,
-        }
+        } | _sampling(call.sampling)
+
+
+def _unknown_parameters(sampling: Sampling) -> set[str]:
+    """Return what no model of Anthropic's takes: a temperature over 1, or both ways at once."""
+    if sampling.temperature is None:
+        return set()
+    return {"temperature"} if sampling.temperature > 1 else {"top_p"}
+
+
+def _sampling(sampling: Sampling) -> dict[str, Any]:
+    """Return the fields of a request; models do not think unless they are asked to."""
+    fields: dict[str, Any] = {}
+    # The SDK has no argument for these; models before 4.7 take them.
+    by_hand = {"temperature": sampling.temperature, "top_p": sampling.top_p}
+    if given := {name: value for name, value in by_hand.items() if value is not None}:
+        fields["extra_body"] = given
+    if sampling.effort not in {None, Effort.NONE}:
+        fields["output_config"] = {"effort": str(sampling.effort)}
+    return fields
 
 
 def _client(library: Any, address: Address) -> Any:

@@ -25,7 +25,7 @@ class ScriptedAnswer(Model, forbid_unknown_fields=True):
     """One answer of the fake.
 
     It sends `text` (the prompt, if there is none) in pieces of `piece` code points with `delayMs`
-    before each. `stall` and `fail` happen after `after` pieces; a stall lasts until the call is
+    before each. `unknown` are parameters that it does not know. `stall` and `fail` happen after `after` pieces; a stall lasts until the call is
     cancelled.
     """
 
@@ -38,6 +38,7 @@ class ScriptedAnswer(Model, forbid_unknown_fields=True):
     retry_after_ms: NonNegative | None = None
     stop: Stop = Stop.END
     usage: Usage | None = None
+    unknown: frozenset[str] = frozenset()
 
 
 class Script(Model, forbid_unknown_fields=True):
@@ -88,6 +89,7 @@ class Fake:
             stop=step.stop,
             usage=step.usage,
             echo=step.text is None,
+            dropped=call.sampling.given() & step.unknown,
         )
 
     async def close(self) -> None:

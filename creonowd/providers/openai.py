@@ -4,8 +4,18 @@ from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING, Any
 
 from creonowd.providers import sdk
-from creonowd.providers.provider import Answer, Call, OnText, Stop, StreamedText, Usage, usage_from
+from creonowd.providers.provider import (
+    Answer,
+    Call,
+    OnText,
+    Stop,
+    StreamedText,
+    Usage,
+    ask_without_unknown,
+    usage_from,
+)
 from creonowd.providers.sdk import Address, SdkClient
+from creonowd.tokens.models import facts_for
 
 if TYPE_CHECKING:
     from openai.types import CompletionUsage
@@ -28,11 +38,15 @@ class OpenAIChat:
 
     async def answer(self, call: Call, on_text: OnText) -> Answer:
         """Stream one completion."""
-        async with (
-            self._sdk.open() as client,
-            await client.chat.completions.create(**self._body(call)) as stream,
-        ):
-            return await _read(stream, on_text)
+
+        async def ask(asked: Call) -> Answer:
+            async with (
+                self._sdk.open() as client,
+                await client.chat.completions.create(**self._body(asked)) as stream,
+            ):
+                return await _read(stream, on_text)
+
+        return await ask_without_unknown(call, _unknown_parameters(call.model), ask)
 
     async def close(self) -> None:
         """Close the connections to the provider."""
@@ -53,7 +67,21 @@ class OpenAIChat:
         }
         if self._address.prompt_cache and call.prefix_hash:
             body["prompt_cache_key"] = call.prefix_hash
+        if call.sampling.temperature is not None:
+            body["temperature"] = call.sampling.temperature
+        if call.sampling.top_p is not None:
+            body["top_p"] = call.sampling.top_p
+        if call.sampling.effort is not None:
+            body["reasoning_effort"] = str(call.sampling.effort)
         return body
+
+
+def _unknown_parameters(model: str) -> set[str]:
+    """Return what a model does not know: those of OpenAI's that think choose words by themselves."""
+    facts = facts_for(model)
+    if facts is None or facts.family != "openai":
+        return set()
+    return {"temperature", "top_p"} if facts.thinks else {"effort"}
 
 
 def _client(library: Any, address: Address) -> Any:

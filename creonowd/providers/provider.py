@@ -1,8 +1,11 @@
 """The protocol of an AI provider: a call, its answer, and the text that streams in between."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Annotated, Any, Protocol
+
+from msgspec import Meta
+from msgspec.structs import asdict, replace
 
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
@@ -21,11 +24,45 @@ class Purpose(StrEnum):
     SUMMARISE = "summarise"
 
 
+class Effort(StrEnum):
+    """How long a model may think before it writes."""
+
+    NONE = "none"
+    LOW = "low"
+    MEDIUM = "medium"
+    HIGH = "high"
+
+
+class Sampling(Model, forbid_unknown_fields=True):
+    """How a model writes; what is left out is up to the back end.
+
+    `temperature` and `topP` say how freely it chooses its words, `effort` how long it thinks.
+    """
+
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    effort: Effort | None = None
+
+    def over(self, other: "Sampling") -> "Sampling":
+        """Return these, and those of `other` where these say nothing."""
+        own = {name: value for name, value in asdict(self).items() if value is not None}
+        return replace(other, **own)
+
+    def without(self, names: "frozenset[str] | set[str]") -> "Sampling":
+        """Return the same without some of them."""
+        return replace(self, **dict.fromkeys(names))
+
+    def given(self) -> frozenset[str]:
+        """Return the names of those that say something."""
+        return frozenset(name for name, value in asdict(self).items() if value is not None)
+
+
 class Call(Model):
     """One question to a model.
 
     `system` and `user` are sent byte for byte. `prefix_hash` is the hash of `system`; with
-    `mark_prefix` the provider is asked to cache `system`.
+    `mark_prefix` the provider is asked to cache `system`. `window` is the tokens that prompt and
+    answer need together, for a server that is told so; 0 if that is not known.
     """
 
     model: str
@@ -35,6 +72,8 @@ class Call(Model):
     purpose: Purpose = Purpose.WRITE
     prefix_hash: str = ""
     mark_prefix: bool = False
+    sampling: Sampling = Sampling()
+    window: int = 0
 
 
 class Usage(Model):
@@ -57,20 +96,22 @@ class Stop(StrEnum):
 class Answer(Model):
     """A whole answer; `usage` is None if the provider did not report it.
 
-    `echo` if the text is the prompt itself, which no model wrote.
+    `echo` if the text is the prompt itself, which no model wrote. `dropped` are the names of the
+    parameters of the call's sampling that the back end does not know.
     """
 
     text: str
     stop: Stop = Stop.END
     usage: Usage | None = None
     echo: bool = False
+    dropped: frozenset[str] = frozenset()
 
 
 class Provider(Protocol):
     """One AI back end.
 
-    It fails with a DaemonError: AI_NOT_CONFIGURED, AI_AUTH_FAILED, AI_RATE_LIMITED, TIMEOUT or
-    UPSTREAM_ERROR. Cancelling `answer` ends the call upstream.
+    It fails with a DaemonError: AI_NOT_CONFIGURED, AI_AUTH_FAILED, AI_RATE_LIMITED,
+    AI_MODEL_UNKNOWN, TIMEOUT or UPSTREAM_ERROR. Cancelling `answer` ends the call upstream.
     """
 
     @property
@@ -90,6 +131,25 @@ class Provider(Protocol):
     async def close(self) -> None:
         """Close the connections."""
         ...
+
+
+async def ask_without_unknown(
+    call: Call, unknown: set[str], ask: Callable[[Call], Awaitable[Answer]]
+) -> Answer:
+    """Ask without the parameters that are unknown, or that the back end refuses by name.
+
+    A back end refuses before it answers, so that nothing of an answer is lost or heard twice.
+    """
+    dropped = call.sampling.given() & unknown
+    while True:
+        asked = replace(call, sampling=call.sampling.without(dropped))
+        try:
+            return replace(await ask(asked), dropped=dropped)
+        except DaemonError as error:
+            refused = error.details.get("parameter")
+            if refused not in asked.sampling.given():
+                raise
+            dropped |= {refused}
 
 
 def usage_from(*, sent: Any, received: Any, read: Any, written: Any) -> Usage | None:

@@ -8,6 +8,8 @@ import contextlib
 import importlib
 import importlib.util
 import logging
+import re
+import ssl
 import zlib
 from collections.abc import (
     AsyncGenerator,
@@ -44,12 +46,29 @@ LONGEST_MESSAGE = 20_000
 MESSAGE_LENGTH = 300
 CONNECT_S = 10.0
 NO_KEY = "none"
+_DEEPEST_CAUSE = 16
 
+_WITHOUT_SDK = {"ollama"}
 _AUTH_STATUSES = {401, 403}
+_MODEL_KINDS = {"model_not_found", "not_found_error"}
+_REFUSALS = {400, 422}
+# What the servers call our parameters; they name the one that they refuse.
+_PARAMETERS = {
+    "temperature": "temperature",
+    "top_p": "top_p",
+    "reasoning_effort": "effort",
+    "output_config": "effort",
+    "effort": "effort",
+    "think": "effort",
+    "thinking": "effort",
+}
+_PARAMETER_NAMES = re.compile(rf"(?<![a-z_])(?:{'|'.join(_PARAMETERS)})(?![a-z_])")
 _AUTH_KINDS = {"authentication_error", "permission_error", "invalid_api_key"}
 _LIMIT_KINDS = {"rate_limit_error", "rate_limit_exceeded", "insufficient_quota"}
 _ALL_SCHEMES = ("all://", "http://", "https://")
 _HTTP_HEADERS = ("connection", "content-length")
+# How the events of a stream end, by the type of its content.
+_EVENT_ENDS = {"event-stream": (b"\n\n", b"\r\r", b"\r\n\r\n"), "ndjson": (b"\n",)}
 _WINDOW_BITS = {"identity": None, "": None, "gzip": 31, "x-gzip": 31, "deflate": 47}
 
 
@@ -92,17 +111,27 @@ class SdkClient:
 
 
 def is_installed(name: str) -> bool:
-    """Return whether an SDK is installed, without loading it."""
-    return all(importlib.util.find_spec(each) is not None for each in (name, "httpx2"))
+    """Return whether the library of a provider is installed, without loading it."""
+    needed = {"httpx2"} if name in _WITHOUT_SDK else {name, "httpx2"}
+    return all(importlib.util.find_spec(each) is not None for each in needed)
 
 
 def _load(name: str) -> Any:
+    _load_http(name)
     try:
         library = importlib.import_module(name)
-        importlib.import_module("httpx2")
     except ImportError:
         raise library_missing(name) from None
-    for logger in (name, "httpx2", "httpcore2"):
+    logging.getLogger(name).setLevel(logging.WARNING)
+    return library
+
+
+def _load_http(name: str) -> Any:
+    try:
+        library = importlib.import_module("httpx2")
+    except ImportError:
+        raise library_missing(name) from None
+    for logger in ("httpx2", "httpcore2"):
         # At debug level these log whole requests, prompt and all.
         logging.getLogger(logger).setLevel(logging.WARNING)
     return library
@@ -122,17 +151,27 @@ def http_client(library: Any, address: Address, **headers: str) -> Any:
     With it go the key, `headers`, and nothing that the SDK finds in the environment. A proxy that
     is set there is used only where it cannot read the prompt.
     """
+    return library.DefaultAsyncHttpxClient(**_client_options(library.__name__, address, headers))
+
+
+def bare_client(name: str, address: Address) -> "httpx2.AsyncClient":
+    """Make an HTTP client for a server without an SDK, with the same restrictions."""
+    httpx2 = _load_http(name)
+    return httpx2.AsyncClient(**_client_options(name, address, {}))
+
+
+def _client_options(name: str, address: Address, headers: Mapping[str, str]) -> dict[str, Any]:
     plain = address.url.lower().startswith("http:")
     direct: dict[str, Any] = {"mounts": dict.fromkeys(_ALL_SCHEMES), "trust_env": False}
-    return library.DefaultAsyncHttpxClient(
-        timeout=timeout(address),
-        follow_redirects=False,
-        event_hooks={
+    return {
+        "timeout": timeout(address),
+        "follow_redirects": False,
+        "event_hooks": {
             "request": [_header_hook(address, headers)],
-            "response": [_body_hook(library.__name__)],
+            "response": [_body_hook(name)],
         },
         **(direct if plain else {}),
-    )
+    }
 
 
 def _header_hook(address: Address, headers: Mapping[str, str]) -> Callable[[Any], Awaitable[None]]:
@@ -174,8 +213,9 @@ def _body_hook(provider: str) -> Callable[["httpx2.Response"], Awaitable[None]]:
 
     async def bound_body(response: httpx2.Response) -> None:
         encoding = response.headers.pop("content-encoding", "identity").strip().lower()
-        is_stream = "event-stream" in response.headers.get("content-type", "")
-        limits = BodyLimits(provider, encoding, is_stream=is_stream)
+        kind = response.headers.get("content-type", "")
+        ends = next((marks for name, marks in _EVENT_ENDS.items() if name in kind), ())
+        limits = BodyLimits(provider, encoding, event_ends=ends)
         stream = cast("httpx2.AsyncByteStream", response.stream)
         response.stream = BoundedStream(stream, limits)
 
@@ -189,13 +229,13 @@ class BodyLimits:
     event one by one, which takes the longer the more there are.
     """
 
-    def __init__(self, provider: str, encoding: str, *, is_stream: bool) -> None:
+    def __init__(self, provider: str, encoding: str, *, event_ends: tuple[bytes, ...] = ()) -> None:
         if encoding not in _WINDOW_BITS:
             raise answer_unreadable(provider)
         bits = _WINDOW_BITS[encoding]
         self._provider = provider
         self._decoder = None if bits is None else zlib.decompressobj(bits)
-        self._is_stream = is_stream
+        self._event_ends = event_ends
         self._size = 0
         self._lines = 0
         self._event_bytes = 0
@@ -224,13 +264,13 @@ class BodyLimits:
     def _check(self, piece: bytes) -> None:
         self._size += len(piece)
         self._lines += piece.count(b"\n")
-        end = max(piece.rfind(mark) for mark in (b"\n\n", b"\r\r", b"\r\n\r\n"))
+        end = max((piece.rfind(mark) for mark in self._event_ends), default=-1)
         fresh = piece if end < 0 else piece[end:]
         self._event_bytes = len(fresh) + (self._event_bytes if end < 0 else 0)
         self._event_lines = fresh.count(b"\n") + (self._event_lines if end < 0 else 0)
-        longest = LONGEST_BODY if self._is_stream else LONGEST_REPLY
+        longest = LONGEST_BODY if self._event_ends else LONGEST_REPLY
         too_long = self._size > longest or self._lines > MOST_LINES
-        if self._is_stream:
+        if self._event_ends:
             too_long = too_long or self._event_bytes > LONGEST_EVENT
             too_long = too_long or self._event_lines > MOST_EVENT_LINES
         if too_long:
@@ -239,15 +279,25 @@ class BodyLimits:
 
 @contextlib.contextmanager
 def _daemon_errors(library: Any, address: Address) -> Generator[None]:
+    name: str = library.__name__
+    with http_errors(name, address):
+        try:
+            yield
+        except library.APIConnectionError as error:
+            raise _connection_error(error, name, address) from None
+        except library.APIError as error:
+            raise _error_reply(error, name).as_error(address.key) from None
+
+
+@contextlib.contextmanager
+def http_errors(name: str, address: Address) -> Generator[None]:
+    """Turn what an HTTP client and a reply in no known form raise into a DaemonError."""
     import httpx2
 
-    name: str = library.__name__
     try:
         yield
-    except (library.APIConnectionError, httpx2.HTTPError) as error:
+    except httpx2.HTTPError as error:
         raise _connection_error(error, name, address) from None
-    except library.APIError as error:
-        raise _error_reply(error, name).as_error(address.key) from None
     except httpx2.InvalidURL:
         raise provider_unreachable(name) from None
     except (ValueError, TypeError, AttributeError, RecursionError):
@@ -257,12 +307,22 @@ def _daemon_errors(library: Any, address: Address) -> Generator[None]:
 def _connection_error(error: Exception, name: str, address: Address) -> DaemonError:
     import httpx2
 
+    if _is_tls_failure(error):
+        return connection_not_secure(name)
     cause = error if isinstance(error, httpx2.HTTPError) else error.__cause__
     if isinstance(cause, httpx2.ConnectTimeout | httpx2.ConnectError | httpx2.UnsupportedProtocol):
         return provider_unreachable(name)
     if isinstance(cause, httpx2.TimeoutException):
         return provider_silent(name, address.idle_ms)
     return answer_cut_off(name)
+
+
+def _is_tls_failure(error: BaseException | None) -> bool:
+    for _ in range(_DEEPEST_CAUSE):
+        if error is None or isinstance(error, ssl.SSLError):
+            break
+        error = error.__cause__ or error.__context__
+    return isinstance(error, ssl.SSLError)
 
 
 class ErrorReply:
@@ -275,9 +335,11 @@ class ErrorReply:
         status: int,
         kind: str | None = None,
         message: str = "",
+        parameter: str = "",
         headers: Mapping[str, str] | None = None,
     ) -> None:
         self._provider = provider
+        self._parameter = parameter
         self._status = status
         self._kind = kind or ""
         self._message = message
@@ -302,9 +364,20 @@ class ErrorReply:
             )
         message = redact_message(self._message, secret)
         about = f": {message}" if message else ""
+        if self._kind in _MODEL_KINDS or self._status == 404:
+            said = _NO_MODEL.format(self._provider, about or ".")
+            return DaemonError(ErrorCode.AI_MODEL_UNKNOWN, said, **details)
+        if self._status in _REFUSALS and (refused := self._refused_parameter()):
+            details["parameter"] = refused
         kind = redact_message(self._kind, secret) or self._status
         said = _ANSWERED.format(self._provider, kind, about)
         return DaemonError(ErrorCode.UPSTREAM_ERROR, said, **details)
+
+    def _refused_parameter(self) -> str:
+        """Return our name of the parameter that the provider refuses; empty if it names none."""
+        named = self._parameter or self._message[:LONGEST_MESSAGE]
+        found = _PARAMETER_NAMES.search(named.lower())
+        return _PARAMETERS[found[0]] if found else ""
 
     def _rate_limit(self, details: dict[str, Any]) -> DaemonError:
         wait = retry_after_ms(self._headers)
@@ -320,6 +393,10 @@ _REFUSED = Wording(
 )
 _MOVED = Wording(
     "{} points to another address; check aiBaseUrl.", "{} 指向了别的地址；请检查 aiBaseUrl。"
+)
+_NO_MODEL = Wording(
+    "{} does not know the model, or answers at another address: check both{}",
+    "{} 没有该模型，或地址有误；请检查二者{}",
 )
 _ANSWERED = Wording("{} answered {}{}", "{} 返回 {}{}")
 _LATER = Wording("try again later", "请稍后重试")
@@ -338,6 +415,7 @@ def _error_reply(error: Any, name: str) -> ErrorReply:
         status=getattr(error, "status_code", 200),
         kind=_text(fields.get("code")) or _text(fields.get("type")),
         message=_text(fields.get("message")),
+        parameter=_text(fields.get("param")),
         headers={} if response is None else dict(response.headers),
     )
 
@@ -398,6 +476,16 @@ def provider_unreachable(provider: str) -> DaemonError:
         f"无法连接 {provider}；请检查网络与 aiBaseUrl。",
     )
     return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="unreachable")
+
+
+def connection_not_secure(provider: str) -> DaemonError:
+    """Make the error of a server whose certificate does not hold, or that speaks no TLS."""
+    message = Wording(
+        f"The secure connection to {provider} failed; check whether its address is http or https,"
+        " its certificate, and this computer's clock.",
+        f"与 {provider} 的安全连接失败；请检查地址是 http 还是 https、其证书，以及本机时钟。",
+    )
+    return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="tls")
 
 
 def provider_silent(provider: str, idle_ms: int) -> DaemonError:

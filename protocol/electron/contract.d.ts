@@ -791,6 +791,7 @@ export interface Envelope {
 /** The stable string that clients test. */
 export type ErrorCode =
   | "AI_AUTH_FAILED"
+  | "AI_MODEL_UNKNOWN"
   | "AI_NOT_CONFIGURED"
   | "AI_RATE_LIMITED"
   | "CANCELED"

@@ -1,14 +1,14 @@
-"""The contract of every provider: the fake, OpenAI and Anthropic."""
+"""The contract of every provider: the fake, OpenAI, Anthropic and Ollama."""
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.providers.provider import LONGEST, OnText, Stop
+from creonowd.providers.provider import LONGEST, Effort, OnText, Sampling, Stop
 from testing.providers import (
     KEY,
     PROXIES,
-    USAGE,
     ModelServer,
     Reply,
     ScriptedProvider,
@@ -63,17 +63,43 @@ async def test_the_usage_includes_what_came_from_the_cache(scripted: ScriptedPro
     with anyio.fail_after(PATIENCE):
         answer = await scripted.provider.answer(CALL, ignore)
 
-    assert answer.usage == USAGE
+    assert answer.usage == scripted.usage
 
 
-@pytest.mark.parametrize("stop", list(Stop))
-async def test_an_answer_says_why_it_ended(scripted: ScriptedProvider, stop: Stop) -> None:
-    scripted.sends("好", stop=stop)
+async def test_an_answer_says_why_it_ended(scripted: ScriptedProvider) -> None:
+    stops: list[Stop] = []
+
+    for stop in scripted.stops:
+        scripted.sends("好", stop=stop)
+        with anyio.fail_after(PATIENCE):
+            stops.append((await scripted.provider.answer(CALL, ignore)).stop)
+
+    assert stops == list(scripted.stops)
+
+
+async def test_a_model_that_is_not_there_is_no_reason_to_try_again(
+    scripted: ScriptedProvider,
+) -> None:
+    scripted.lacks_the_model()
+
+    error = await failure(scripted)
+
+    assert error.code is ErrorCode.AI_MODEL_UNKNOWN
+    assert not error.meaning.retryable
+
+
+async def test_a_parameter_that_is_refused_by_name_is_dropped_and_named(
+    scripted: ScriptedProvider,
+) -> None:
+    pieces: list[str] = []
+    scripted.refuses_effort_then_sends("好")
+    call = replace(CALL, sampling=Sampling(temperature=0.5, effort=Effort.HIGH))
 
     with anyio.fail_after(PATIENCE):
-        answer = await scripted.provider.answer(CALL, ignore)
+        answer = await scripted.provider.answer(call, pieces.append)
 
-    assert answer.stop is stop
+    assert (answer.text, pieces) == ("好", ["好"])
+    assert answer.dropped == {"effort"}
 
 
 async def test_a_refused_key_is_an_auth_failure(scripted: ScriptedProvider) -> None:

@@ -57,6 +57,7 @@ async def test_a_reply_without_end_fails_though_it_has_no_text(
     assert error.details["reason"] == "endless"
 
 
+EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
 BOMBS = {
     "zeros": (b"\0", 100_000_000),
     "comments": (b":\n", 40_000_000),
@@ -84,7 +85,7 @@ async def test_what_is_compressed_is_bounded_by_what_it_becomes(
 
 
 def test_a_body_comes_in_small_pieces_and_no_further_than_its_limit() -> None:
-    limits = sdk.BodyLimits("openai", "gzip", is_stream=True)
+    limits = sdk.BodyLimits("openai", "gzip", event_ends=EVENT_ENDS)
     bomb = gzip.compress(b"data: x\n\n" * 20_000_000, 9)
     seen: list[int] = []
 
@@ -100,7 +101,7 @@ def test_a_body_comes_in_small_pieces_and_no_further_than_its_limit() -> None:
 def test_a_compressed_answer_is_read_like_any_other(encoding: str) -> None:
     text = "data: 雨\n\n".encode() * 1000
     packed = {"gzip": gzip.compress(text), "deflate": zlib.compress(text), "identity": text}
-    limits = sdk.BodyLimits("openai", encoding, is_stream=True)
+    limits = sdk.BodyLimits("openai", encoding, event_ends=EVENT_ENDS)
     chunks = [packed[encoding][at : at + 7] for at in range(0, len(packed[encoding]), 7)]
 
     assert b"".join(piece for chunk in chunks for piece in limits.pieces(chunk)) == text
@@ -108,7 +109,7 @@ def test_a_compressed_answer_is_read_like_any_other(encoding: str) -> None:
 
 def test_a_compression_that_nobody_asked_for_is_unreadable() -> None:
     with pytest.raises(DaemonError) as caught:
-        sdk.BodyLimits("openai", "br", is_stream=True)
+        sdk.BodyLimits("openai", "br", event_ends=EVENT_ENDS)
 
     assert caught.value.code is ErrorCode.UPSTREAM_ERROR
 
@@ -205,7 +206,7 @@ def test_an_address_never_shows_its_key() -> None:
         (200, "rate_limit_error", ErrorCode.AI_RATE_LIMITED),
         (429, "insufficient_quota", ErrorCode.AI_RATE_LIMITED),
         (400, "invalid_request_error", ErrorCode.UPSTREAM_ERROR),
-        (404, "not_found_error", ErrorCode.UPSTREAM_ERROR),
+        (404, "not_found_error", ErrorCode.AI_MODEL_UNKNOWN),
         (500, None, ErrorCode.UPSTREAM_ERROR),
         (529, "overloaded_error", ErrorCode.UPSTREAM_ERROR),
     ],
