@@ -13,8 +13,7 @@ from creonowd.clock import Clock
 from creonowd.model import Empty, Result
 from creonowd.rpc.access import Grant, Grants, TokenThrottle
 from creonowd.rpc.channel import Channel
-from creonowd.rpc.connection import Connection
-from creonowd.rpc.outbox import Wire
+from creonowd.rpc.connection import Connection, Wire
 from creonowd.rpc.requests import Metrics, StopReason
 from creonowd.settings import Settings
 

@@ -13,8 +13,7 @@ from typing import Any, cast
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
-from creonowd.rpc.connection import Connection
-from creonowd.rpc.outbox import WriteBatch
+from creonowd.rpc.connection import Connection, WriteBatch
 from creonowd.rpc.server import Server
 
 LOOPBACK = "127.0.0.1"

@@ -14,8 +14,7 @@ from typing import Any, Protocol
 
 from creonowd.rpc.access import Grant
 from creonowd.rpc.channel import Role
-from creonowd.rpc.connection import Connection
-from creonowd.rpc.outbox import WriteBatch
+from creonowd.rpc.connection import Connection, WriteBatch
 from creonowd.rpc.server import Server
 
 READ_BYTES = 64 * 1024

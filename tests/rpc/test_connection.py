@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.rpc.outbox import BATCH_BYTES, MAX_WAITING_EVENTS, SHORT_BYTES, Outbox, WriteBatch
+from creonowd.rpc.connection import BATCH_BYTES, MAX_WAITING_EVENTS, SHORT_BYTES, Outbox, WriteBatch
 
 
 class Recorder:
