@@ -11,8 +11,15 @@ from pathlib import PurePath
 from urllib.parse import quote
 
 from creonowd.redaction.absolute_paths import UNIX, WINDOWS, WINDOWS_ESCAPED, end_of_path
-from creonowd.redaction.rules import NOTHING, MatchSpan, RedactionRule, begins_token, whole
-from creonowd.redaction.scanner import lower, normalise
+from creonowd.redaction.rules import (
+    NOTHING,
+    MatchSpan,
+    RedactionRule,
+    begins_token,
+    lower,
+    normalise,
+    whole,
+)
 from creonowd.redaction.shape import is_random
 
 _ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)

@@ -14,16 +14,24 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from operator import itemgetter
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 import msgspec
 
 from creonowd.model import Model
-from creonowd.redaction.rules import PLACEHOLDER, RankedSpan, SecretSpan
-
-if TYPE_CHECKING:
-    from creonowd.redaction.scanner import Scanner
+from creonowd.redaction.rules import (
+    NEAR,
+    PLACEHOLDER,
+    RankedSpan,
+    Scanner,
+    SecretSpan,
+    anchor_spans,
+    make_scanner,
+    normalise,
+    original_position,
+    scan,
+)
 
 MOST_PASSES = 8
 DEEPEST = 16
@@ -91,8 +99,6 @@ class Redactor:
         One pass over many small texts instead of one each. Any other text may be clean too; only
         `redact` can decide.
         """
-        from creonowd.redaction.scanner import anchor_spans, normalise, original_position
-
         starts = [0, *accumulate(len(text) + 1 for text in texts)]
         normalised = normalise("\n".join(texts))
         clean = [True] * len(texts)
@@ -128,8 +134,6 @@ class Redactor:
 
     def _scan(self, text: str, replaced: Sequence[RankedSpan] = ()) -> list[RankedSpan]:
         """Scan the text once; only near the spans that are `replaced` in it, if these are few."""
-        from creonowd.redaction.scanner import NEAR, normalise, original_position, scan
-
         normalised = normalise(text)
         near = replaced and not normalised.disguise and len(replaced) * NEAR < len(text)
         spans = scan(self._scanner, normalised.text, placeholder_starts(replaced) if near else None)
@@ -139,9 +143,8 @@ class Redactor:
         return [(original(start), original(end), rank) for start, end, rank in spans]
 
     @cached_property
-    def _scanner(self) -> "Scanner":
+    def _scanner(self) -> Scanner:
         from creonowd.redaction.all_rules import rules_for
-        from creonowd.redaction.scanner import make_scanner
 
         return make_scanner(rules_for(self._home, self._secrets, sensitive=self._sensitive))
 
