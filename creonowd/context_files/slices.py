@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from creonowd.redaction import PLACEHOLDER, RedactionEvidence, SecretSpan
-from creonowd.redaction.formats import LONGEST_KEY_BLOCK, may_be_inside_key, open_private_key
+from creonowd.redaction.split_points import LONGEST_KEY_BLOCK, may_be_inside_key, open_private_key
 from creonowd.storage.safe_folder import OpenFile
 
 MAX_TAIL_BYTES = 1024 * 1024

@@ -1,7 +1,6 @@
 """Secrets in formats of their own: JSON web tokens, private keys, credentials in URLs."""
 
 import re
-import sys
 from collections.abc import Sequence
 
 from creonowd.redaction.rules import NOTHING, WORD, MatchSpan, RedactionRule, first_group, whole
@@ -13,65 +12,20 @@ from creonowd.redaction.shape import (
     is_random,
     is_stand_in,
 )
-
-LONGEST_KEY = 65_536
-"""How far a private key without an end reaches at most."""
-LONGEST_KEY_BLOCK = 262_144
-"""How far from its first line the last line of a private key may be."""
+from creonowd.redaction.split_points import KEY_NAME
 
 _DASHES = "(?:-{4,5}|[–—]{1,5})"
-_KEY_NAME = "(?:[A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)"
-_KEY_WORDS = ("PRIVATE KEY", "Static key")
-# Any six characters before it will do, so that a disguised dash does not hide a key.
-_KEY_BEGIN = re.compile(rf"-{{4,5}} ?BEGIN {_KEY_NAME}".encode())
-_KEY_END = re.compile(rf"-{{4,5}} ?END {_KEY_NAME} ?-{{4,5}}[^-]".encode())
-_KEY_LINE = re.compile(rf".{{0,6}}(BEGIN|END) {_KEY_NAME}[ –—-]{{0,6}}")
 _KEY_LINES = r"(?:\s|\\+[nrt]|[\"'+,>|*]|[A-Za-z-]{3,20}: [^\n\\]{0,120})*+"
 _KEY_BODY = re.compile(
     rf"(?:{_KEY_LINES}[A-Za-z0-9+/=]{{16,}}+)+{_KEY_LINES}(?:[A-Za-z0-9+/]{{1,15}}+=*+(?=\s*\Z|[ \t]*[\r\n]|[\"'\\])|)"
 )
 _LINES = re.compile(r"[^\n]*(?:\n|\Z)")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=]+")
-_BASE64_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n"
 _KEY_HEADER = re.compile(r"[A-Za-z-]{3,20}: ")
 SHORT_KEY = 4096
 MOST_STRAY = 8
 _LONG_RUN = re.compile(r"[A-Za-z0-9+/]{20}")
 _WORDS_FOR_PASSWORD = ("password", "passwd", "pass", "pwd", "passwort", "密码")
-
-
-def private_keys(text: str, start: int = 0, end: int = sys.maxsize) -> list[MatchSpan]:
-    """List from where to where the private keys between two positions reach, PEM lines included.
-
-    A key without an end reaches as far as the longest such key would.
-    """
-    keys: list[MatchSpan] = []
-    if all(text.find(words, start, end) < 0 for words in _KEY_WORDS):
-        return keys
-    for line in _KEY_LINE.finditer(text, start, end):
-        if line[1] == "BEGIN":
-            keys.append((line.start(), line.start() + LONGEST_KEY))
-        elif keys:
-            first, last = keys[-1]
-            is_near = line.end() - first <= LONGEST_KEY_BLOCK
-            keys[-1] = first, line.end() if is_near else min(last, line.end())
-    return keys
-
-
-def open_private_key(data: bytes) -> int | None:
-    """Return where the private key begins that the end of `data` lies in; None if in no key."""
-    if all(words.encode() not in data for words in _KEY_WORDS):
-        return None
-    begins = [match.start() for match in _KEY_BEGIN.finditer(data)]
-    if not begins or _KEY_END.search(data, begins[-1]) is not None:
-        return None
-    return begins[-1]
-
-
-def may_be_inside_key(data: bytes) -> bool:
-    """Return whether bytes look as the middle of a private key does: Base64 without spaces."""
-    others = len(data.translate(None, _BASE64_BYTES))
-    return 16 * others < len(data) and 64 * data.count(b" ") < len(data)
 
 
 def _private_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -325,9 +279,9 @@ RULES = (
     RedactionRule(
         "private_key_pem",
         ("-----begin ", "---- begin ", "–begin ", "—begin "),
-        rf"{_DASHES}[ ]?BEGIN {_KEY_NAME}[ ]?{_DASHES}"
+        rf"{_DASHES}[ ]?BEGIN {KEY_NAME}[ ]?{_DASHES}"
         rf"(?P<body>[^-–—]*+(?:(?!{_DASHES}[ ]?(?:BEGIN|END)[ ])[-–—][^-–—]*+)*+)"
-        rf"(?P<end>{_DASHES}[ ]?END {_KEY_NAME}[ ]?{_DASHES})?",
+        rf"(?P<end>{_DASHES}[ ]?END {KEY_NAME}[ ]?{_DASHES})?",
         _private_key,
         bounded=False,
     ),

@@ -1,4 +1,4 @@
-"""Where a document can be split so that its parts can be redacted one by one.
+"""Where a text can be split so that its parts can be redacted one by one, and where private keys lie.
 
 A safe split point is the start of a line after one that ended a sentence, outside of private
 keys, whose comments may end so too, and of tables; nor does that sentence name a secret, which may
@@ -9,11 +9,11 @@ fixed grid are used. A secret may lie across those, and counts need not add up t
 """
 
 import re
+import sys
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from creonowd.redaction.formats import LONGEST_KEY_BLOCK, private_keys
 from creonowd.redaction.rules import MatchSpan
 from creonowd.tokens.boundaries import LINE_START, additive_points, splits_after
 
@@ -21,11 +21,21 @@ ONE_IN = 8
 GRID = 8192
 SLACK = 1024
 LONGEST_LINE = 400
+LONGEST_KEY = 65_536
+"""How far a private key without an end reaches at most."""
+LONGEST_KEY_BLOCK = 262_144
+"""How far from its first line the last line of a private key may be."""
+
+KEY_NAME = "(?:[A-Z0-9 ]{0,24}PRIVATE KEY(?: BLOCK)?|OpenVPN Static key V1)"
+_KEY_WORDS = ("PRIVATE KEY", "Static key")
+# Any six characters before it will do, so that a disguised dash does not hide a key.
+_KEY_BEGIN = re.compile(rf"-{{4,5}} ?BEGIN {KEY_NAME}".encode())
+_KEY_END = re.compile(rf"-{{4,5}} ?END {KEY_NAME} ?-{{4,5}}[^-]".encode())
+_KEY_LINE = re.compile(rf".{{0,6}}(BEGIN|END) {KEY_NAME}[ –—-]{{0,6}}")
+_BASE64_BYTES = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/=\r\n"
 
 _ENDS = r"。！？…」』”.!?"
 _SENTENCE_END = re.compile(rf"\n(?:(?<=[{_ENDS}]\n)|(?<=[{_ENDS}]\r\n))(?={LINE_START})")
-
-
 _NAMES_WHAT_FOLLOWS = re.compile(
     r"pass(?:w|phrase|code)|\bp(?:wd?|ass)\b|secret|token|\bkey|mnemonic|seed|recovery|backup"
     r"|密[码碼钥鑰]|口令|令牌|助[记記][词詞]|パス|秘密鍵|비밀번호|비번|암호",
@@ -88,3 +98,37 @@ def _key_around(keys: Sequence[MatchSpan], at: int) -> int | None:
     if before and at < keys[before - 1][1]:
         return keys[before - 1][0]
     return None
+
+
+def private_keys(text: str, start: int = 0, end: int = sys.maxsize) -> list[MatchSpan]:
+    """List from where to where the private keys between two positions reach, PEM lines included.
+
+    A key without an end reaches as far as the longest such key would.
+    """
+    keys: list[MatchSpan] = []
+    if all(text.find(words, start, end) < 0 for words in _KEY_WORDS):
+        return keys
+    for line in _KEY_LINE.finditer(text, start, end):
+        if line[1] == "BEGIN":
+            keys.append((line.start(), line.start() + LONGEST_KEY))
+        elif keys:
+            first, last = keys[-1]
+            is_near = line.end() - first <= LONGEST_KEY_BLOCK
+            keys[-1] = first, line.end() if is_near else min(last, line.end())
+    return keys
+
+
+def open_private_key(data: bytes) -> int | None:
+    """Return where the private key begins that the end of `data` lies in; None if in no key."""
+    if all(words.encode() not in data for words in _KEY_WORDS):
+        return None
+    begins = [match.start() for match in _KEY_BEGIN.finditer(data)]
+    if not begins or _KEY_END.search(data, begins[-1]) is not None:
+        return None
+    return begins[-1]
+
+
+def may_be_inside_key(data: bytes) -> bool:
+    """Return whether bytes look as the middle of a private key does: Base64 without spaces."""
+    others = len(data.translate(None, _BASE64_BYTES))
+    return 16 * others < len(data) and 64 * data.count(b" ") < len(data)

@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.redaction.formats import private_keys
-from creonowd.redaction.split_points import GRID, split_points
+from creonowd.redaction.split_points import GRID, private_keys, split_points
 
 BEGIN, END = "-----BEGIN RSA PRIVATE KEY-----", "-----END RSA PRIVATE KEY-----"
 PROSE = "".join(f"林远推开门，雨还在下，这是第{n}。\n" for n in range(500))
