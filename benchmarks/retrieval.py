@@ -20,7 +20,7 @@ import psutil
 from benchmarks.traffic import percentile
 from creonowd.channels.sources import USUAL_LIMIT
 from creonowd.cli.client import Client, connect
-from creonowd.context.mentions import Mentions
+from creonowd.context.names import Mentions
 from creonowd.model import Model
 from creonowd.redaction import Redactor
 from creonowd.retrieval.bm25 import search

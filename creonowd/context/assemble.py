@@ -14,16 +14,18 @@ from creonowd.context.budget import BudgetProfile, allowances_of
 from creonowd.context.evidence import (
     Decision,
     LayerOutcome,
+    Rendered,
     drop,
     drop_unread,
+    join,
     of_layer,
+    render_layer,
     summarise_layer,
 )
 from creonowd.context.fragment import DYNAMIC, STABLE, Action, Fragment, FragmentKind, Layer, Rule
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Plan, Summary, previous_start, shows_document
-from creonowd.context.render import Rendered, join, render_layer
 from creonowd.context.rules_layer import how_often, mentioned_entities
 from creonowd.context.source import Failure, Source, SourceResults, gather, in_time, wanted_sources
 from creonowd.context.synopsis import is_synopsis

@@ -10,9 +10,8 @@ from msgspec.structs import asdict
 
 from creonowd.context.assemble import Assembly
 from creonowd.context.budget import LARGEST_TOTAL, Allowances
-from creonowd.context.evidence import Decision
+from creonowd.context.evidence import Decision, layer_content
 from creonowd.context.fragment import Action, Layer, Reason, Rule
-from creonowd.context.render import layer_content
 from creonowd.context.result import LayerSummary, ModelTarget, Provenance, provenance, summary
 from creonowd.context.system_prompt import PrefixComparison
 from creonowd.context.template import FRAMES

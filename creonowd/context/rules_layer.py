@@ -10,7 +10,7 @@ from msgspec import field
 
 from creonowd.context.evidence import NO_NUMBER, Decision, ListNumber, drop, keep
 from creonowd.context.fragment import ConstraintOrigin, Fragment, FragmentKind, Rule
-from creonowd.context.mentions import Mentions
+from creonowd.context.names import Mentions
 from creonowd.context.text_tools import TextTools
 from creonowd.context.units import Unit
 from creonowd.model import Model

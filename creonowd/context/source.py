@@ -13,7 +13,6 @@ from anyio import CapacityLimiter
 from msgspec.structs import replace
 
 from creonowd.context.fragment import STABLE, Fragment, Layer, Omission
-from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.notice import Caution
 from creonowd.context.plan import (
     CHUNK_LIMIT,
@@ -32,6 +31,7 @@ from creonowd.context.plan import (
 )
 from creonowd.context.story import Story, StoryDocument, StoryPlace
 from creonowd.context.synopsis import earlier_chapters, synopsis_share
+from creonowd.context.template import ManuscriptLanguage
 from creonowd.context.timeline import Untimely, at_place, limit_threads
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo

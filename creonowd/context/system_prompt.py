@@ -21,17 +21,20 @@ from creonowd.context.evidence import (
     Decision,
     EncodedPart,
     LayerOutcome,
+    Rendered,
     drop,
     drop_unread,
     encode_part,
+    join,
     keep,
     keep_part,
     of_layer,
+    render_layer,
+    render_text,
     summarise_layer,
 )
 from creonowd.context.fragment import Fragment, FragmentKind, Layer, Omission, Rule
 from creonowd.context.plan import minimum_step
-from creonowd.context.render import Rendered, join, render_layer, render_text
 from creonowd.context.rules_layer import rank_entities, reading_order, trim_rules, untrimmed_tokens
 from creonowd.context.template import title
 from creonowd.context.text_tools import TextTools

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
-from creonowd.context.mentions import Mentions
+from creonowd.context.names import Mentions
 from creonowd.context.template import CHINESE, PromptFrame
 from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, SecretSpan

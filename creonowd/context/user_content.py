@@ -9,11 +9,10 @@ from typing import NamedTuple, NoReturn
 
 from msgspec.structs import replace
 
-from creonowd.context.evidence import Decision, drop, keep
+from creonowd.context.evidence import Decision, drop, keep, layer_tokens
 from creonowd.context.fragment import Fragment, Layer, Rule, Span, rank_key, reading_key
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.plan import CHUNK_LIMIT, Plan, minimum_step
-from creonowd.context.render import layer_tokens
 from creonowd.context.synopsis import synopsis_share, trim_synopsis
 from creonowd.context.system_prompt import SystemPrompt
 from creonowd.context.template import TASK, title

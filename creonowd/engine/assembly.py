@@ -24,12 +24,6 @@ from creonowd.context.budget import (
     budget_of,
 )
 from creonowd.context.fragment import Action, FragmentKind, Span
-from creonowd.context.language import (
-    ManuscriptLanguage,
-    WordCount,
-    choose_language,
-    count_words,
-)
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import (
     Document,
@@ -44,7 +38,13 @@ from creonowd.context.result import ModelTarget, redaction_evidence
 from creonowd.context.source import Source
 from creonowd.context.story import Story, StoryPlace
 from creonowd.context.system_prompt import PrefixComparison, PrefixKey
-from creonowd.context.template import FRAMES
+from creonowd.context.template import (
+    FRAMES,
+    ManuscriptLanguage,
+    WordCount,
+    choose_language,
+    count_words,
+)
 from creonowd.context.text_tools import TextTools
 from creonowd.engine.services import SeenOnce, Session, SkillRead
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording

@@ -16,8 +16,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from creonowd.context.fragment import DEFAULT_PRIORITY, Fragment, FragmentKind, Layer
-from creonowd.context.mentions import Mentions
-from creonowd.context.name_parts import NameParts, unambiguous_parts
+from creonowd.context.names import Mentions, NameParts, unambiguous_parts
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Document, Need
 from creonowd.context.source import SourceQuery, SourceResult

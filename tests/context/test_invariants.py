@@ -12,7 +12,7 @@ from msgspec import structs
 from creonowd.context.assemble import Assembly
 from creonowd.context.fragment import Action, Fragment, Layer, Rule, rank_key
 from creonowd.context.inspection import InspectMeta, inspect
-from creonowd.context.mentions import Mentions
+from creonowd.context.names import Mentions
 from creonowd.context.result import AssembleResult, ModelTarget, answer, encoded_answer
 from creonowd.context.rules_layer import mentioned_entities
 from creonowd.context.system_prompt import Change, PrefixChange, PrefixComparison, first_change

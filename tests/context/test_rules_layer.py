@@ -15,7 +15,7 @@ from creonowd.context.fragment import (
     Reason,
     Rule,
 )
-from creonowd.context.mentions import Mentions
+from creonowd.context.names import Mentions
 from creonowd.context.rules_layer import (
     MAX_CONSTRAINTS,
     EntityRanking,

@@ -1,8 +1,33 @@
-"""Parts of names count for whoever they can only mean."""
+"""Which names a text mentions, and which parts of a name stand for it."""
 
 import pytest
 
-from creonowd.context.name_parts import parts_of, unambiguous_parts
+from creonowd.context.names import Mentions, parts_of, unambiguous_parts
+
+NOBODY: set[str] = set()
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("那天林远来了。", {"林远"}),
+        ("那天林远山来了。", {"林远山"}),
+        ("林远山和林远", {"林远山", "林远"}),
+        ("Anna waited", {"Anna"}),
+        ("Annabel waited", NOBODY),
+        ("Joanna", NOBODY),
+        ("他叫Anna吗", {"Anna"}),
+        ("", NOBODY),
+    ],
+)
+def test_names_are_found_where_they_stand(text: str, found: set[str]) -> None:
+    assert Mentions().find(["林远", "林远山", "Anna", "Ann", " ", ""], text) == found
+
+
+def test_a_name_far_inside_a_novel_is_found() -> None:
+    text = "雨还在下，檐水滴在石阶上，一下又一下地敲着，像旧钟，也像谁的脚步声，由远及近。\n" * 5000
+
+    assert Mentions().find(["苏晴"], f"{text}苏晴{text}") == {"苏晴"}
 
 
 @pytest.mark.parametrize(
