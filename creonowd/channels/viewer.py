@@ -2,7 +2,7 @@
 
 import hmac
 from typing import Annotated
-from urllib.parse import quote
+from urllib.parse import urlencode
 
 from msgspec import Meta
 
@@ -17,13 +17,14 @@ TOKEN_MS = 24 * 3600 * 1000
 
 
 class OpenViewer(Params):
-    """The project to show first; the page can show any.
+    """The project and the document to show first; the page can show any.
 
     A `transient` token ends with this daemon. A page asks for one to keep for a reload: after a
     crash another program may serve the same address and read what the page has stored there.
     """
 
     project_id: str | None = None
+    document_id: str | None = None
     transient: bool = False
 
 
@@ -91,8 +92,9 @@ async def open_viewer(session: Session, params: OpenViewer) -> ViewerAddress:
     token = session.server.grants.mint(grant)
     if not params.transient:
         await session.server.host.save_viewer_tokens()
-    project = f"&project={quote(params.project_id)}" if params.project_id else ""
-    return ViewerAddress(url=f"{address}/#token={token}{project}", token=token)
+    shown = {"token": token, "project": params.project_id, "document": params.document_id}
+    fields = urlencode({name: value for name, value in shown.items() if value})
+    return ViewerAddress(url=f"{address}/#{fields}", token=token)
 
 
 def prove(session: Session, params: Prove) -> Proofs:

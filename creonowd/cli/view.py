@@ -6,6 +6,7 @@ import hashlib
 import hmac
 import html
 import secrets
+import shutil
 import subprocess
 import sys
 import time
@@ -18,11 +19,26 @@ from creonowd.daemon import endpoint
 from creonowd.errors import Language, Wording
 from creonowd.settings import console_language, user_data_dir
 from creonowd.storage import atomic
+from creonowd.workspace.projects import FOLDER as PROJECTS
 
 START_SECONDS = 20.0
 POLL_SECONDS = 0.02
 OPEN_SECONDS = 60.0
 OPEN_POLL_SECONDS = 0.2
+SAMPLES = Path(__file__).parents[1] / "sample"
+SAMPLE_PLACES = {"en": "chapters/08-on-the-bank.md", "zh": "chapters/08-堤上.md"}
+# Small enough that something must be left out and shortened.
+SAMPLE_BUDGET = {
+    "contextWindowTokens": 4650,
+    "systemPromptTokens": 100,
+    "outputReserveTokens": 400,
+    "layers": {
+        "rules": {"ratio": 0.12, "minimumTokens": 300},
+        "settings": {"ratio": 0.1, "minimumTokens": 100},
+        "retrieved": {"ratio": 0.4, "minimumTokens": 1750},
+        "immediate": {"ratio": 0.38, "minimumTokens": 1100},
+    },
+}
 _NO_BROWSER = Wording(
     "no browser could be opened; open the address by hand.", "无法打开浏览器，请自行打开该地址。"
 )
@@ -40,7 +56,15 @@ def add(commands: Any, shared: argparse.ArgumentParser) -> None:
         description="Print the address of the context viewer. Uses the running daemon; "
         "without one, starts it and keeps it until Ctrl-C.",
     )
-    parser.add_argument("--project", type=Path, metavar="DIR", help="the project to show")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--project", type=Path, metavar="DIR", help="the project to show")
+    shown.add_argument(
+        "--sample",
+        nargs="?",
+        const=console_language().value,
+        choices=sorted(SAMPLE_PLACES),
+        help="a novel to play with, in English or Chinese (default: the terminal's language)",
+    )
     parser.add_argument("--open", action="store_true", help="open it in the default browser")
     parser.set_defaults(run=run)
 
@@ -50,18 +74,43 @@ def run(arguments: argparse.Namespace) -> int:
     user_data = user_data_dir(arguments.user_data)
     with _daemon(user_data) as own:
         with connect(user_data) as client:
-            write(f"{_open_viewer(client, arguments.project)['url']}\n")
+            shown = _project_to_show(client, user_data, arguments)
+            write(f"{client.request('viewer:open', shown)['url']}\n")
             if arguments.open:
-                _browse(client, endpoint.folder(user_data), _open_viewer(client, arguments.project))
+                _browse(client, endpoint.folder(user_data), client.request("viewer:open", shown))
         return 0 if own is None else own.wait()
 
 
-def _open_viewer(client: Client, project: Path | None) -> dict[str, str]:
-    payload: dict[str, Any] = {}
-    if project is not None:
-        made = client.request("project:create", {"rootPath": str(project.absolute())})
-        payload = {"projectId": made["projectId"]}
-    return client.request("viewer:open", payload)
+def _project_to_show(
+    client: Client, user_data: Path, arguments: argparse.Namespace
+) -> dict[str, str]:
+    """Make the folder or the sample a project; return what `viewer:open` needs to know of it."""
+    if arguments.sample is not None:
+        project_id = _open_sample(client, user_data, arguments.sample)
+        return {"projectId": project_id, "documentId": SAMPLE_PLACES[arguments.sample]}
+    if arguments.project is not None:
+        return {"projectId": _create_project(client, arguments.project)}
+    return {}
+
+
+def _create_project(client: Client, folder: Path) -> str:
+    return str(client.request("project:create", {"rootPath": str(folder.absolute())})["projectId"])
+
+
+def _open_sample(client: Client, user_data: Path, language: str) -> str:
+    """Copy the sample novel below the user data, unless it is there; return its project's id."""
+    folder = user_data / PROJECTS / f"sample-{language}"
+    fresh = not folder.exists()
+    if fresh:
+        unfinished = folder.with_name(f".{folder.name}-{secrets.token_hex(4)}")
+        shutil.copytree(SAMPLES / language, unfinished)
+        unfinished.rename(folder)
+    project_id = _create_project(client, folder)
+    if fresh:
+        version = client.request("context:budget:get", {"projectId": project_id})["version"]
+        budget = {"projectId": project_id, "version": version, **SAMPLE_BUDGET}
+        client.request("context:budget:update", budget)
+    return project_id
 
 
 def _browse(client: Client, folder: Path, viewer: dict[str, str]) -> None:

@@ -174,12 +174,50 @@ def test_view_of_a_folder_that_is_not_there_says_so(command: list[str], novel: P
 
 def test_run_shows_the_sample_novel(browser: Browser) -> None:
     with started([sys.executable, str(ROOT / "scripts" / "run")]) as (_, address):
-        page = browser.new_context(locale="zh-CN").new_page()
+        page = browser.new_context(locale="en-GB").new_page()
         page.goto(address)
         expect(page.get_by_test_id("ai-run")).to_be_enabled()
 
+        expect(page.locator("#project")).to_contain_text("sample-")
+        page.context.close()
+
+
+@pytest.mark.parametrize(
+    ("language", "chapter", "left_out"),
+    [("en", "chapters/08-on-the-bank.md", "nora-penrose"), ("zh", "chapters/08-堤上.md", "沈青禾")],
+)
+def test_the_sample_shows_at_once_what_the_engine_does(
+    browser: Browser, tmp_path: Path, language: str, chapter: str, left_out: str
+) -> None:
+    command = [sys.executable, "-m", "creonowd", "view", "--sample", language]
+    with started([*command, "--user-data", str(tmp_path)]) as (_, address):
+        page = browser.new_context(locale=language).new_page()
+        page.goto(address)
+        expect(page.locator("#document")).to_have_value(chapter)
+        expect(page.locator("#skill option", has_text="project:dusk")).to_be_attached()
+        page.locator("#skill").select_option("general")
+
         page.get_by_test_id("ai-context-toggle").click()
 
-        expect(page.get_by_test_id("ai-context-layer-rules")).to_contain_text("林远")
-        expect(page.locator("#skill option", has_text="project:evening")).to_be_attached()
+        rules = page.get_by_test_id("ai-context-layer-rules")
+        expect(rules).to_contain_text("style.md")
+        everything = page.locator("main")
+        expect(everything).to_contain_text(left_out)
+        expect(everything).to_contain_text("openai_api_key")
+        page.screenshot(path=PICTURES / f"sample-{language}.png", full_page=True)
         page.context.close()
+
+
+def test_the_sample_is_copied_once_and_what_is_written_in_it_stays(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "creonowd", "view", "--sample", "en"]
+    novel = tmp_path / "projects" / "sample-en"
+    chapter = novel / "chapters" / "08-on-the-bank.md"
+    for _ in range(2):
+        with started([*command, "--user-data", str(tmp_path)]) as (view, address):
+            assert address
+            chapter.write_bytes(chapter.read_bytes() + b"My own line.\n")
+            view.terminate()
+            view.wait(PATIENCE)
+
+    assert chapter.read_text(encoding="utf-8").count("My own line.") == 2
+    assert [one.name for one in novel.parent.iterdir()] == ["sample-en"]

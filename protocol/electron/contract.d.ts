@@ -1408,13 +1408,14 @@ export interface OfProject {
 }
 
 /**
- * The project to show first; the page can show any.
+ * The project and the document to show first; the page can show any.
  *
  * A `transient` token ends with this daemon. A page asks for one to keep for a reload: after a
  * crash another program may serve the same address and read what the page has stored there.
  */
 export interface OpenViewer {
   projectId?: string | null;
+  documentId?: string | null;
   /** @default false */
   transient?: boolean;
 }

@@ -23,7 +23,7 @@ export async function stayConnected(ready, lost) {
     const { error, closed, token } = await connect({ tokens, locale: locale() });
     if (error && error !== "DISCONNECTED") return showRefused();
     if (closed) {
-      if (link.project && token === link.token) sessionStorage.setItem("project", link.project);
+      if (token === link.token) ["project", "document"].forEach((name) => link[name] && sessionStorage.setItem(name, link[name]));
       link = {};
       await renewTokens(token);
       showConnection("connected");

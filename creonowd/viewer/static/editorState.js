@@ -40,14 +40,20 @@ async function choose(id, opened) {
   await opened();
 }
 
-/** List the documents; put the cursor at the end of the last one unless one is chosen already. */
+/** List the documents; unless one is chosen already, put the cursor at the end of the address's or the last one. */
 export async function loadDocuments() {
   const listed = await invoke("context:document:list", { projectId: state.projectId });
   if (!listed.ok) return;
   state.documents = listed.data.items.map((one) => one.documentId);
   fill(byId("documents"), ...state.documents.map((id) => h("option", { value: id })));
-  if (!isListed(byId("document").value)) await chooseDocument(state.documents.at(-1) ?? "");
+  if (!isListed(byId("document").value)) await chooseDocument(firstDocument());
   enable();
+}
+
+function firstDocument() {
+  const named = sessionStorage.getItem("document");
+  sessionStorage.removeItem("document");
+  return isListed(named) ? named : state.documents.at(-1) ?? "";
 }
 
 async function chooseDocument(documentId) {
