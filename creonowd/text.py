@@ -8,7 +8,7 @@ their line ends stay as they are, so that positions are those of the file.
 import codecs
 import json
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any, cast
 from unicodedata import category
 
@@ -32,7 +32,12 @@ _LONE_ESCAPE = re.compile(
     rb"(?:(?<!%(high)s%(low)s)|(?P<doubtful>(?<=\\%(high)s%(low)s))))"
     % {b"high": _HIGH, b"low": _LOW}
 )
+_ESCAPES = (rb"\ud", rb"\uD")
 _ESCAPE_BYTES = 6
+MOST_VALUES = 100_000
+"""How many values a JSON text of others may have; decoding more at once would hold everyone up."""
+_VALUE_MARKS = (b",", b"[", b"{")
+_SLICE_BYTES = 256 * 1024
 
 _BYTE_ORDER_MARKS = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -101,8 +106,11 @@ def well_formed_json(body: bytes) -> bytes:
 
     Where there are more than a text can have by accident, none is replaced.
     """
-    if body.count(rb"\ud") + body.count(rb"\uD") > _MOST_SURROGATES:
-        return body
+    surrogates = 0
+    for start in range(0, len(body), _SLICE_BYTES):
+        surrogates += sum(body.count(mark, start, start + _SLICE_BYTES) for mark in _ESCAPES)
+        if surrogates > _MOST_SURROGATES:
+            return body
     parts: list[bytes] = []
     end = 0
     for count, found in enumerate(_LONE_ESCAPE.finditer(body)):
@@ -117,10 +125,47 @@ def well_formed_json(body: bytes) -> bytes:
     return rb"\ufffd".join([*parts, body[end:]])
 
 
+def has_too_many_values(body: bytes | bytearray) -> bool:
+    """Return whether a JSON text has more values than may be decoded at once."""
+    return any(count > MOST_VALUES for count in count_values(body))
+
+
+def count_values(body: bytes | bytearray) -> Iterator[int]:
+    """Yield how many values of a JSON text were found so far, after each slice of it.
+
+    Nothing is yielded if they are few beyond doubt. Counts what begins or separates values outside
+    of strings; a value has two bytes at least.
+    """
+    if len(body) <= 2 * MOST_VALUES or not _may_have_too_many(body):
+        return
+    count = start = in_string = 0
+    while start < len(body):
+        piece = bytes(body[start : start + _SLICE_BYTES])
+        if (len(piece) - len(piece.rstrip(b"\\"))) % 2:
+            piece += body[start + len(piece) : start + len(piece) + 1]
+        start += len(piece)
+        if b"\\" in piece:
+            piece = piece.replace(rb"\\", b"").replace(rb"\"", b"")
+        strings = piece.split(b'"')
+        outside = b"".join(strings[in_string::2])
+        count += sum(map(outside.count, _VALUE_MARKS))
+        in_string = (in_string + len(strings) - 1) % 2
+        yield count
+
+
+def _may_have_too_many(body: bytes | bytearray) -> bool:
+    count = 0
+    for start in range(0, len(body), _SLICE_BYTES):
+        count += sum(body.count(mark, start, start + _SLICE_BYTES) for mark in _VALUE_MARKS)
+        if count > MOST_VALUES:
+            return True
+    return False
+
+
 def is_json(text: str) -> bool:
     """Return whether a text is one JSON value."""
     try:
-        msgspec.json.decode(text)
+        msgspec.json.decode(text, type=msgspec.Raw)
     except (msgspec.DecodeError, RecursionError):
         return False
     return True
@@ -128,8 +173,15 @@ def is_json(text: str) -> bool:
 
 def canonical_json(text: str, *, without: Collection[str] = ()) -> str:
     """Rewrite a JSON text canonically, leaving out some keys; ValueError if it is not JSON."""
+    return encode_canonical(load_json(text), without=without)
+
+
+def load_json(text: str) -> Any:
+    """Decode a JSON text of somebody else; ValueError if it is none or has too many values."""
+    if has_too_many_values(text.encode("utf-8", "replace")):
+        raise ValueError("The JSON has too many values.")
     try:
-        return encode_canonical(json.loads(text, parse_constant=_reject), without=without)
+        return json.loads(text, parse_constant=_reject)
     except RecursionError:
         raise ValueError("The JSON is nested too deeply.") from None
 

@@ -10,12 +10,15 @@ from hypothesis import strategies as st
 
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.text import (
+    MOST_VALUES,
     VOLATILE_KEYS,
     canonical_json,
     common_prefix,
+    count_values,
     decode_text,
     encode_canonical,
     file_stem,
+    has_too_many_values,
     join_surrogates,
     well_formed_json,
     well_formed_value,
@@ -178,3 +181,44 @@ def test_what_is_no_text_is_refused(data: bytes) -> None:
 
     assert caught.value.code is ErrorCode.UNSUPPORTED
     assert caught.value.details["reason"] == "invalid_format"
+
+
+FEW = {
+    "a long text": '"' + ",[{" * 1_000_000 + '"',
+    "a text with escapes": '"' + r"\\\",\n,[" * 400_000 + '"',
+    "backslashes at the ends of slices": '"'
+    + ",[{" * 50_000
+    + r"\\" * 400_000
+    + r"\"" * 90_001
+    + '"',
+    "many texts": "[" + ",".join(['"x,y,z"'] * 90_000) + "]",
+}
+MANY = {
+    "lists": "[" + "[]," * 110_000 + "[]]",
+    "numbers": "[" + "1," * 110_000 + "1]",
+    "texts": "[" + '"",' * 300_000 + '""]',
+    "members": "{" + ",".join(f'"{n}":{{}}' for n in range(110_000)) + "}",
+    "behind many backslashes": '["' + r"\\" * 400_000 + '",' + "[]," * 110_000 + "1]",
+    "behind a text": r'["\"",' + "[]," * 110_000 + "1]",
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_a_message_of_few_values_is_read_however_long(name: str) -> None:
+    assert not has_too_many_values(FEW[name].encode())
+
+
+@pytest.mark.parametrize("name", MANY)
+def test_a_json_text_of_very_many_values_is_known_before_it_is_decoded(name: str) -> None:
+    assert has_too_many_values(b'{"x":%s}' % MANY[name].encode())
+
+
+def test_values_are_counted_no_further_than_to_the_slice_with_one_too_many() -> None:
+    counts = list(count_values(b"[" + b"1," * 5_000_000 + b"1]"))
+
+    assert counts[0] > MOST_VALUES
+
+
+def test_json_of_very_many_values_is_no_file_of_an_author() -> None:
+    with pytest.raises(ValueError, match="too many values"):
+        canonical_json("[" + "[]," * 200_000 + "[]]")

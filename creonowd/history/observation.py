@@ -12,6 +12,7 @@ import msgspec
 from creonowd.model import Model
 from creonowd.redaction import Redacted, RedactionEvidence, Redactor, redact_value
 from creonowd.redaction.labels import is_secret_name
+from creonowd.text import has_too_many_values
 
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
 _BASE64 = re.compile(r"(?:data:[\w.+/-]*;base64,)?[A-Za-z0-9+/_-]{512,}={0,2}\s*\Z")
@@ -116,8 +117,11 @@ def as_items(value: Any) -> list[Any]:
 
 
 def parse_json(text: str) -> Any:
-    """Read a text that is a JSON object or list; None if it is neither, or nested too deeply."""
-    if text.lstrip()[:1] not in {"{", "["}:
+    """Read a text that is a JSON object or list.
+
+    None if it is neither, nested too deeply or of very many values: it is a text then.
+    """
+    if text.lstrip()[:1] not in {"{", "["} or has_too_many_values(text.encode("utf-8", "replace")):
         return None
     try:
         value = msgspec.json.decode(text)

@@ -10,6 +10,7 @@ import regex
 
 from creonowd.errors import Wording
 from creonowd.judge.bans import BannedSpan
+from creonowd.text import has_too_many_values
 
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick, BytesAhoCorasick
@@ -48,6 +49,8 @@ _AVOID = Wording("do not use “{}”", "不用「{}」")
 @lru_cache(maxsize=64)
 def read_terms(data: bytes) -> tuple[Term, ...] | None:
     """Read the terms to avoid; None if the file is not JSON, or of a shape that prompts leave out."""
+    if has_too_many_values(data):
+        return None
     try:
         content = msgspec.json.decode(data)
     except (msgspec.DecodeError, RecursionError):

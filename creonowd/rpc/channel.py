@@ -45,11 +45,19 @@ _MEMBERS = msgspec.json.Decoder(dict[str, Raw])
 _META = msgspec.json.Decoder(Meta)
 
 
+def _decoder(struct: type[Any]) -> msgspec.json.Decoder[Any]:
+    """Return a decoder that reads the numbers of untyped fields with Python's own `float`.
+
+    msgspec takes ten microseconds for one like `1.7976931348623157e+308`, `float` takes half of one.
+    """
+    return msgspec.json.Decoder(struct, float_hook=float)
+
+
 class PayloadReader:
     """Decodes the payloads of one channel."""
 
     def __init__(self, struct: type[Any]) -> None:
-        self._decoder = msgspec.json.Decoder(struct)
+        self._decoder = _decoder(struct)
         self._fields = {field.encode_name for field in msgspec.structs.fields(struct)} | {META}
 
     def read(self, raw: Raw | bytes) -> Payload:
@@ -175,7 +183,7 @@ class Channel:
             *(("jsonrpc", str), ("method", str), ("params", self.params)),
             ("id", int | float | str | UnsetType | None, UNSET),
         ]
-        return msgspec.json.Decoder(msgspec.defstruct("Message", fields))
+        return _decoder(msgspec.defstruct("Message", fields))
 
     @cached_property
     def result(self) -> Any:

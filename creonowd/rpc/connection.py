@@ -37,6 +37,7 @@ from creonowd.rpc.messages import (
 )
 from creonowd.rpc.peer import Calls, Merge
 from creonowd.rpc.requests import Requests, Sink, StopReason
+from creonowd.text import MOST_VALUES, count_values, has_too_many_values
 
 if TYPE_CHECKING:
     from creonowd.rpc.server import Server
@@ -47,6 +48,7 @@ Bytes = bytes | bytearray
 Later = Callable[[Callable[[], None]], object]
 
 MESSAGES_PER_TURN = 64
+BYTES_PER_TURN = 256 * 1024
 PAUSE_FACTOR = 4
 UNAUTHENTICATED_MESSAGE_BYTES = 64 * 1024
 UNAUTHENTICATED_IN_FLIGHT = 8
@@ -110,7 +112,8 @@ class Connection:
     @property
     def idle(self) -> bool:
         """Whether nothing is in flight and nothing is left to send."""
-        return not self.requests.in_flight and not self._wire.buffered()
+        asked = self._pumping or self.requests.in_flight
+        return not asked and not self._wire.buffered()
 
     def admit(self, grant: Grant) -> None:
         """Give the connection the rights of its token."""
@@ -138,17 +141,17 @@ class Connection:
         self.outbox.framing = Framing.WHOLE
         oversized = OversizedMessage(size=len(body), head=body[:4096], tail=body[-512:])
         self._handle(oversized if len(body) > self.largest_message else Frame(body=body))
-        self.resume_or_pause()
+        if not self._pumping:
+            self.resume_or_pause()
 
     def finish(self) -> None:
         """Handle the end of the input; what was asked is still answered."""
         if self.ended:
             return
         self.ended = True
-        for event in self._splitter.finish():
-            self._handle(event)
-        self.close_if_done()
-        if self.grant is None and self.requests.in_flight:
+        if not self._pumping:
+            self._pump()
+        if self.grant is None and (self._pumping or self.requests.in_flight):
             self.server.tasks.start_soon(self._leave_stranger)
 
     async def _leave_stranger(self) -> None:
@@ -190,7 +193,7 @@ class Connection:
 
     def close_if_done(self) -> None:
         """End the connection once a client that sends no more has all its answers."""
-        if self.ended and not self.requests.in_flight:
+        if self.ended and not self._pumping and not self.requests.in_flight:
             self._wire.close()
 
     def notify(self, name: str, fields: Any, *, key: str = "", merge: Merge | None = None) -> None:
@@ -232,17 +235,29 @@ class Connection:
         sink(messages.failure(to, error, self.language))
 
     def _pump(self) -> None:
-        for handled, event in enumerate(self._splitter.events(), start=1):
+        """Handle the messages that have arrived; after some of them the others have their turn."""
+        self._pumping = False
+        size = 0
+        events = self._splitter.finish() if self.ended else self._splitter.events()
+        for handled, event in enumerate(events, start=1):
             if self._splitter.framing is not None:
                 self.outbox.framing = self._splitter.framing
             self._handle(event)
-            if handled >= MESSAGES_PER_TURN:
-                self._pumping = True
-                self._wire.pause()
-                self._wire.defer(self._pump)
+            if self._pumping:
                 return
-        self._pumping = False
-        self.resume_or_pause()
+            size += len(event.body) if isinstance(event, Frame) else 0
+            if handled >= MESSAGES_PER_TURN or size >= BYTES_PER_TURN:
+                self._pump_later()
+                return
+        if self.ended:
+            self.close_if_done()
+        else:
+            self.resume_or_pause()
+
+    def _pump_later(self) -> None:
+        self._pumping = True
+        self._wire.pause()
+        self._wire.defer(self._pump)
 
     def resume_or_pause(self) -> None:
         """Read on, unless the client leaves too many answers unread or has asked for too much."""
@@ -255,14 +270,39 @@ class Connection:
     def _handle(self, event: Event) -> None:
         if not self.connected:
             return
-        if isinstance(event, Frame):
-            self._receive(self._decode(event.body))
+        if isinstance(event, Frame) and len(event.body) > BYTES_PER_TURN:
+            self._pumping = True
+            self._wire.pause()
+            self.server.tasks.start_soon(self._receive_in_slices, event.body)
+        elif isinstance(event, Frame):
+            too_many = has_too_many_values(event.body)
+            self._receive(self._decode(event.body, too_many=too_many))
         elif isinstance(event, OversizedMessage):
             self._refuse_oversized(event)
         else:
             self._fail_stream(event)
 
-    def _decode(self, body: bytes | bytearray) -> messages.IncomingMessage:
+    async def _receive_in_slices(self, body: bytes | bytearray) -> None:
+        """Receive a large message in several turns of the event loop, then what came after it.
+
+        Each turn handles a slice of one such message, whoever sent it.
+        """
+        too_many = False
+        for count in count_values(body):
+            await self.server.turns.take()
+            too_many = count > MOST_VALUES
+            if too_many or not self.connected:
+                break
+        await self.server.turns.take()
+        message = self._decode(body, too_many=too_many)
+        await self.server.turns.take()
+        if self.connected:
+            self._receive(message)
+        self._wire.defer(self._pump)
+
+    def _decode(self, body: bytes | bytearray, *, too_many: bool) -> messages.IncomingMessage:
+        if too_many:
+            return messages.too_many_values(body)
         large = decode_large(body, self.server.channels) if len(body) > LARGE else None
         return large or messages.decode(body, self.server.settings.max_batch)
 

@@ -13,13 +13,12 @@ from msgspec import UNSET, Raw, UnsetType
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording
 from creonowd.redaction import Redactor
 from creonowd.rpc.channel import NO_META, Channel, Payload, may_have_meta
-from creonowd.text import well_formed, well_formed_json, well_formed_value
+from creonowd.text import MOST_VALUES, well_formed, well_formed_json, well_formed_value
 
 VERSION = "2.0"
 LARGE = 64 * 1024
 METHOD_SEARCH_BYTES = 1024
-ID_SEARCH_BYTES = 64 * 1024
-MOST_VALUES = 250_000
+ID_SEARCH_BYTES = 16 * 1024
 
 _NO_BYTES = Raw(b"")
 _ENCODER = msgspec.json.Encoder()
@@ -89,23 +88,6 @@ def decode(body: bytes | bytearray, max_batch: int) -> IncomingMessage:
     if len(body) <= LARGE and not _is_utf8(body):
         return _parse_error(body, "The message is not UTF-8.")
     return _decode_batch(body, max_batch) if body[:1] == b"[" else _decode_one(body)
-
-
-def has_too_many_values(body: bytes | bytearray) -> bool:
-    """Return whether so many small values are in it that decoding them would hold everyone up.
-
-    Counts what begins or separates values outside of strings; a value has two bytes at least.
-    """
-    if len(body) <= 2 * MOST_VALUES or _count_values(body) <= MOST_VALUES:
-        return False
-    unescaped = body.replace(rb"\\", b"").replace(rb"\"", b"") if b"\\" in body else body
-    if unescaped.count(b'"') > 4 * MOST_VALUES:
-        return True
-    return _count_values(b"".join(unescaped.split(b'"')[::2])) > MOST_VALUES
-
-
-def _count_values(text: bytes | bytearray) -> int:
-    return text.count(b",") + text.count(b"[") + text.count(b"{")
 
 
 def _is_utf8(body: bytes | bytearray) -> bool:
@@ -180,17 +162,18 @@ def _invalid_request(number: Id, text: str) -> Invalid:
     return Invalid(number, DaemonError(ErrorCode.INVALID_REQUEST, text))
 
 
-def decode_large(
-    body: bytes | bytearray, channels: Mapping[str, Channel]
-) -> Request | Invalid | None:
+def too_many_values(body: bytes | bytearray) -> Invalid:
+    """Refuse a message that is not decoded, for the number of its values."""
+    text = f"The message has more than {MOST_VALUES} values; send a long one as a text."
+    error = DaemonError(ErrorCode.IPC_PAYLOAD_TOO_LARGE, text, limitValues=MOST_VALUES)
+    return Invalid(recover_id(bytes(body[:ID_SEARCH_BYTES]), bytes(body[-512:])), error)
+
+
+def decode_large(body: bytes | bytearray, channels: Mapping[str, Channel]) -> Request | None:
     """Decode a request and its payload in one pass, if its first bytes name the channel.
 
     None for any other message; `decode` then handles it.
     """
-    if has_too_many_values(body):
-        text = f"The message has more than {MOST_VALUES} values; send a long one as a text."
-        error = DaemonError(ErrorCode.IPC_PAYLOAD_TOO_LARGE, text, limitValues=MOST_VALUES)
-        return Invalid(recover_id(bytes(body[:ID_SEARCH_BYTES]), bytes(body[-512:])), error)
     method = _METHOD.search(body, 0, METHOD_SEARCH_BYTES)
     channel = None if method is None else channels.get(method[1].decode("utf-8", "replace"))
     if channel is None or may_have_meta(body):

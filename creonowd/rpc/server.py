@@ -16,6 +16,7 @@ from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection, Wire
 from creonowd.rpc.requests import Metrics, StopReason
 from creonowd.settings import Settings
+from creonowd.threads import LoopTurns
 
 POLL_SECONDS = 0.01
 FLUSH_SECONDS = 1.0
@@ -79,6 +80,7 @@ class Server:
         self.metrics = Metrics()
         self.grants = Grants(clock)
         self.throttle = TokenThrottle(self.grants)
+        self.turns = LoopTurns()
         self.stopping = anyio.Event()
         self.exiting = anyio.Event()
         self.reason = ""

@@ -43,7 +43,7 @@ from creonowd.sources.shared_reads import (
 )
 from creonowd.sources.synopsis_source import ChapterSummaries, SynopsisSource
 from creonowd.storage import front_matter
-from creonowd.text import as_text, canonical_json
+from creonowd.text import as_text, canonical_json, load_json
 from creonowd.workspace.constraint_file import Constraint
 from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.creonow_tree import (
@@ -383,8 +383,8 @@ _MEMORY = Wording(
 
 def _memory_rules(file: TreeFile) -> list[Any] | None:
     try:
-        value = json.loads(as_text(file.data) or "")
-    except (ValueError, RecursionError):
+        value = load_json(as_text(file.data) or "")
+    except ValueError:
         return None
     memory = cast("dict[str, Any]", value) if isinstance(value, dict) else {}
     rules = memory.get("rules")

@@ -19,7 +19,7 @@ from creonowd.context.timeline import LONGEST_REFERENCE
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.storage.versioned_json import refuse_newer
-from creonowd.text import join_lines
+from creonowd.text import has_too_many_values, join_lines
 
 PATH = CONSTRAINTS_FILE
 VERSION = 2
@@ -152,6 +152,8 @@ def check_places(constraint: Constraint) -> None:
 
 def _decode(data: bytes) -> JsonObject:
     body = data.removeprefix(codecs.BOM_UTF8)
+    if has_too_many_values(body):
+        raise _broken_at("it has too many values", 1, 1)
     try:
         document = msgspec.json.decode(body.decode("utf-8"))
     except UnicodeDecodeError as error:

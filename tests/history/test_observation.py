@@ -182,3 +182,12 @@ _values = st.recursive(
 def test_a_glance_finds_what_a_close_look_finds(value: Any) -> None:
     assert redact_value(value, cached_redactor(value, REDACTOR)) == redact_value(value, REDACTOR)
     assert redact_json(redact_json(value, REDACTOR), REDACTOR) == redact_json(value, REDACTOR)
+
+
+def test_json_of_very_many_values_is_read_as_a_text() -> None:
+    """Decoding it would hold everyone up, also from a thread."""
+    text = "[" + "[]," * 200_000 + "[]]"
+
+    read = observe(text, REDACTOR)
+
+    assert (read.form, read.value) == (Form.TEXT, None)

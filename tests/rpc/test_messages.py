@@ -15,10 +15,8 @@ from creonowd.rpc.messages import (
     Request,
     Response,
     decode,
-    decode_large,
     encode,
     error_object,
-    has_too_many_values,
     recover_id,
 )
 from testing.fuzz import damaged_inputs
@@ -165,36 +163,6 @@ def test_a_batch_of_as_many_as_there_may_be_is_read() -> None:
 
     assert isinstance(message, Batch)
     assert [one.id for one in message.items] == list(range(MAX_BATCH))
-
-
-FEW = {
-    "a long text": '"' + ",[{" * 1_000_000 + '"',
-    "a text with escapes": '"' + r"\\\",\n,[" * 400_000 + '"',
-    "many texts": "[" + ",".join(['"x,y,z"'] * 200_000) + "]",
-}
-MANY = {
-    "lists": "[" + "[]," * 300_000 + "[]]",
-    "numbers": "[" + "1," * 300_000 + "1]",
-    "texts": "[" + '"",' * 2_000_000 + '""]',
-    "members": "{" + ",".join(f'"{n}":{{}}' for n in range(300_000)) + "}",
-    "behind a text": r'["\"",' + "[]," * 300_000 + "1]",
-}
-
-
-@pytest.mark.parametrize("name", FEW)
-def test_a_message_of_few_values_is_read_however_long(name: str) -> None:
-    assert not has_too_many_values(FEW[name].encode())
-
-
-@pytest.mark.parametrize("name", MANY)
-def test_a_message_of_very_many_values_is_not_decoded(name: str) -> None:
-    body = b'{"jsonrpc":"2.0","id":7,"method":"a","params":{"x":%s}}' % MANY[name].encode()
-
-    message = decode_large(body, {})
-
-    assert isinstance(message, Invalid)
-    assert message.id == 7
-    assert message.error.code is ErrorCode.IPC_PAYLOAD_TOO_LARGE
 
 
 def test_a_batch_with_a_cut_emoji_is_mended() -> None:

@@ -7,6 +7,7 @@ from collections.abc import Generator
 from typing import Any
 
 import anyio
+import anyio.lowlevel
 import pytest
 import structlog
 from anyio import to_thread
@@ -209,7 +210,11 @@ async def test_a_page_is_not_read_from_while_it_has_asked_for_too_much(server: S
         for number in range(5):
             call = {"method": "test:long", "params": {"text": text}}
             await page.post({"jsonrpc": "2.0", "id": f"n{number}", **call})
-        full, paused = page.wire.connection.requests.bytes_in_flight, page.wire.paused
+        requests = page.wire.connection.requests
+        with anyio.fail_after(PATIENCE):
+            while requests.in_flight < 5:
+                await anyio.lowlevel.checkpoint()
+        full, paused = requests.bytes_in_flight, page.wire.paused
         go.set()
         for number in range(5):
             await page.reply(f"n{number}")

@@ -286,6 +286,33 @@ async def test_a_large_message_within_the_limit_comes_back_whole(line: Client) -
     assert (await line.call("e2e:echo", {"value": text}))["value"] == text
 
 
+@pytest.mark.parametrize("unit", [b"[],", b'"",', b"1,", b'{"a":0},', b"1.7976931348623157e+308,"])
+async def test_a_message_of_very_many_values_is_refused_under_its_id(
+    line: Client, unit: bytes
+) -> None:
+    call = b'{"jsonrpc":"2.0","id":"many","method":"e2e:echo","params":{"value":['
+    await line.frame(call + unit * 120_000 + b"0]}}")
+
+    error = (await line.reply("many"))["error"]
+
+    assert error["data"]["code"] == "IPC_PAYLOAD_TOO_LARGE"
+    assert error["data"]["details"] == {"limitValues": 100_000}
+    assert (await line.call("app:ping"))["pong"]
+
+
+async def test_what_comes_after_a_large_message_is_handled_after_it(line: Client) -> None:
+    large = {"jsonrpc": "2.0", "id": "a", "method": "e2e:echo", "params": {"value": ',"' * 900_000}}
+    small = {"jsonrpc": "2.0", "id": "a", "method": "e2e:echo", "params": {"value": "small"}}
+    await line.frame(msgspec.json.encode(large))
+    first = await line.reply("a")
+    await line.frame(msgspec.json.encode(large))
+    await line.frame(msgspec.json.encode({**small, "id": "b"}))
+    await line.reply("b")
+
+    assert first["result"] == large["params"]
+    assert (await line.reply("a", 0))["result"] == large["params"]
+
+
 async def test_short_replies_and_long_ones_keep_their_order(line: Client) -> None:
     values = ["short", "潮" * 60_000, "short again"]
     calls = [
