@@ -143,11 +143,11 @@ def _serve(user_data: Path, stdin: int, stdout: int, countdown: mmap.mmap) -> No
     os.dup2(stdin, 0)
     os.dup2(stdout, 1)
     os.closerange(3, 256)
-    places = (str(user_data.parent),)
+    place = str(user_data.parent)
 
     def count_down(event: str, arguments: tuple[Any, ...]) -> None:
         left = int.from_bytes(countdown[:], "little")
-        if left and event in DISK_OPERATIONS and str(arguments[0]).startswith(places):
+        if left and event in DISK_OPERATIONS and _is_within(arguments[0], place):
             countdown[:] = (left - 1).to_bytes(4, "little")
             if left == 1:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -157,6 +157,17 @@ def _serve(user_data: Path, stdin: int, stdout: int, countdown: mmap.mmap) -> No
 
     status = creonowd(["serve", "--stdio", "--user-data", str(user_data)])
     os._exit(status)
+
+
+def _is_within(path: Any, place: str) -> bool:
+    """Return whether a file is below the place: by its path, or by a name in a folder that is open.
+
+    Only folders of projects and of user data are opened to name files in them.
+    """
+    if isinstance(path, int):
+        return False
+    name = os.fsdecode(path)
+    return not Path(name).is_absolute() or name.startswith(place)
 
 
 class KillSeries:

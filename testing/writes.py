@@ -5,6 +5,7 @@ that are not kept as they should be.
 """
 
 import json
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -67,6 +68,8 @@ def make_project(home: Path, user_data: Path, call: Call) -> WriteProject:
         call("context:files:put", project.chat("packed") | _file(n))
     call("context:files:export", project.chat("packed") | {"path": str(project.archive)})
     call("context:files:delete", project.chat("packed"))
+    for n in range(3):
+        call("context:files:put", project.chat("exported") | _file(n))
     return project
 
 
@@ -179,8 +182,66 @@ def missing_imports(project: WriteProject, call: Call, acknowledged: Acknowledge
             yield n
 
 
-def discard(project: WriteProject, n: int) -> Request:
-    return "context:files:delete", project.chat(f"in-{n}")
+def export_archive(project: WriteProject, n: int) -> Request:
+    """Some make a new archive, most replace one."""
+    path = str(_exported(project, n))
+    return "context:files:export", project.chat("exported") | {"path": path}
+
+
+def missing_exports(
+    project: WriteProject, _call: Call, acknowledged: Acknowledged
+) -> Iterator[int]:
+    for n in acknowledged:
+        try:
+            with zipfile.ZipFile(_exported(project, n)) as archive:
+                is_whole = archive.testzip() is None and len(archive.namelist()) > 3
+        except (OSError, zipfile.BadZipFile):
+            is_whole = False
+        if not is_whole:
+            yield n
+
+
+def _exported(project: WriteProject, n: int) -> Path:
+    return project.home / f"exported {n % 4}.zip"
+
+
+def register_lazy(project: WriteProject, n: int) -> Request:
+    recipe = {"type": "json", "value": f"第{n}份。"}
+    lazy = {"kind": "artifact", "hint": f"lazy {n}", "key": f"lazy_{n}", "recipe": recipe}
+    return "context:files:register", project.chat("lazy") | lazy
+
+
+def missing_lazy(project: WriteProject, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
+    for n, answer in acknowledged.items():
+        wanted = {"id": answer["ref"]["id"], "raw": True}
+        found = _or_none(call, "context.read", project.chat("lazy") | wanted)
+        if not found or f"第{n}份。" not in found["content"]:
+            yield n
+
+
+def summarise(project: WriteProject, n: int) -> Request:
+    """A summary that the daemon makes, of a chapter of its own."""
+    (project.root / f"made {n}.md").write_bytes(f"# 第{n}章\n\n{TEXT}".encode())
+    return "story:summarise", project.params(documents=[f"made {n}.md"])
+
+
+def edit_summary(project: WriteProject, n: int) -> Request:
+    (project.root / f"edited {n}.md").write_bytes(f"# 第{n}章\n\n{TEXT}".encode())
+    return "story:summary:set", project.params(documentId=f"edited {n}.md", text=f"摘要{n}")
+
+
+def missing_made(project: WriteProject, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
+    for n, answer in acknowledged.items():
+        found = _or_none(call, "story:summary:get", project.params(documentId=f"made {n}.md"))
+        if answer["documents"] and not (found and found["stored"] and "脚步声" in found["text"]):
+            yield n
+
+
+def missing_edited(project: WriteProject, call: Call, acknowledged: Acknowledged) -> Iterator[int]:
+    for n in acknowledged:
+        found = _or_none(call, "story:summary:get", project.params(documentId=f"edited {n}.md"))
+        if not found or found["text"] != f"摘要{n}":
+            yield n
 
 
 def append(project: WriteProject, n: int) -> Request:
@@ -315,10 +376,14 @@ KINDS = (
     WriteKind("conversation save", save, missing_chats),
     WriteKind("context file put", put, missing_files),
     WriteKind("context file import", import_archive, missing_imports),
+    WriteKind("context file export", export_archive, missing_exports),
+    WriteKind("context file recipe", register_lazy, missing_lazy),
     WriteKind("history append", append, missing_rounds),
     WriteKind("skill write", write_skill, missing_skills),
     WriteKind("run summary", run, missing_runs),
     WriteKind("run decision", accept, missing_decisions),
+    WriteKind("summary made", summarise, missing_made),
+    WriteKind("summary edited", edit_summary, missing_edited),
     WriteKind("document sync", sync, missing_document),
     WriteKind("retrieval index", index, missing_passages),
 )
