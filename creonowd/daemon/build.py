@@ -12,22 +12,16 @@ from anyio.abc import TaskGroup
 
 from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
 from creonowd.clock import Clock, make_clock
-from creonowd.context.admission import Admission
-from creonowd.context.notice import Caution
 from creonowd.context.text_tools import Memory
 from creonowd.context_files.files import ContextFiles
 from creonowd.context_files.lazy_files import built_in_recipes
 from creonowd.context_files.retention import maintain
 from creonowd.context_files.store import Store
-from creonowd.engine.services import (
-    Engine,
-    Services,
-    Session,
-    SkillRuns,
-    Trouble,
-    Troubles,
-)
-from creonowd.errors import DaemonError, ErrorCode, Wording
+from creonowd.engine.engine import Admission, Engine
+from creonowd.engine.health import Troubles
+from creonowd.engine.services import Services, Session
+from creonowd.engine.skill_run import SkillRuns
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history.build_result import LastTurns
 from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
@@ -57,7 +51,7 @@ from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Projects, sweep_user_data
 from creonowd.workspace.runs import Runs
 from creonowd.workspace.summaries import SummaryStore
-from creonowd.workspace.watcher import MAX_FOLDERS, Watcher
+from creonowd.workspace.watcher import Watcher
 
 log = structlog.get_logger(__name__)
 
@@ -127,17 +121,6 @@ async def build_services(
     documents = Documents(clock, is_excluded=is_excluded)
     hosts = Hosts(clock)
     indexes = Indexes(user_data, clock, watcher, partial(editor_documents, documents), redactor)
-    troubles = Troubles(
-        {
-            "projects": lambda: _unreadable_projects(projects.set_aside),
-            "budgets": lambda: _unreadable_budgets(budgets.set_aside()),
-            "tokenizer": lambda: _unusable_tokenizers(tokenizers.problems()),
-            "sources": lambda: _failing_sources(hosts.paused()),
-            "retrieval": lambda: _unindexed_projects(indexes.problems()),
-            "documents": lambda: _projects_cut_short(indexes.left_out(), redactor.redact_name),
-            "watching": lambda: _projects_watched_in_part(watcher.bounded()),
-        }
-    )
     constraints = Constraints(tree, clock, redactor)
     summaries = ChapterSummaries(SummaryStore(tree, clock), documents)
     sources = ProjectSources(tree, constraints, Passages(indexes), summaries)
@@ -145,7 +128,15 @@ async def build_services(
         settings=settings,
         user_data=user_data,
         clock=clock,
-        troubles=troubles,
+        troubles=Troubles(
+            projects=projects,
+            budgets=budgets,
+            tokenizers=tokenizers,
+            hosts=hosts,
+            indexes=indexes,
+            watcher=watcher,
+            redactor=redactor,
+        ),
         redactor=redactor,
         projects=projects,
         tree=tree,
@@ -192,118 +183,3 @@ async def _sweep(files: ContextFiles, user_data: Path, now_ms: int) -> None:
         await files.run(files.store.recover)
     except (DaemonError, OSError) as error:
         log.warning("leftovers_not_swept", reason=type(error).__name__)
-
-
-def _unreadable_projects(kept: str | None) -> Trouble | None:
-    if kept is None:
-        return None
-    return Trouble(
-        reason=Wording(
-            f"projects.json could not be read and was kept as {kept}",
-            f"projects.json 无法读取，已另存为 {kept}",
-        ),
-        remedy=Wording(
-            "Look into the kept file; create your projects again if they are missing.",
-            "请查看另存的文件；若缺少项目，请重新创建。",
-        ),
-    )
-
-
-def _unreadable_budgets(kept: dict[str, str]) -> Trouble | None:
-    if not kept:
-        return None
-    return Trouble(
-        reason=Wording(
-            f"stored budgets could not be read and were kept as {', '.join(kept.values())}",
-            f"已存的预算无法读取，已另存为 {'、'.join(kept.values())}",
-        ),
-        remedy=Wording(
-            "The default budget serves; set the budget again.", "现用默认预算；请重新设置。"
-        ),
-    )
-
-
-def _unusable_tokenizers(problems: dict[str, str]) -> Trouble | None:
-    if not problems:
-        return None
-    return Trouble(
-        reason=Wording(
-            f"{'; '.join(problems.values())}; bytes are counted instead",
-            f"分词器词表不可用（{'、'.join(problems)}），改按字节计数",
-        ),
-        remedy=Wording(
-            "Install creonowd again; until then prompts hold less than they could.",
-            "请重新安装 creonowd；在此之前提示词会比本可容纳的短。",
-        ),
-    )
-
-
-def _failing_sources(sources: dict[str, str]) -> Trouble | None:
-    if not sources:
-        return None
-    names = ", ".join(f"{name} ({reason})" for name, reason in sorted(sources.items()))
-    return Trouble(
-        reason=Wording(
-            f"host sources failed repeatedly and are left alone for a while: {names}",
-            f"宿主数据源屡次出错，暂不询问：{names}",
-        ),
-        remedy=Wording(
-            "Look into the host that offers them; they are tried again by themselves.",
-            "请检查提供它们的宿主；稍后会自动重试。",
-        ),
-    )
-
-
-def _unindexed_projects(problems: dict[str, str]) -> Trouble | None:
-    if not problems:
-        return None
-    names = ", ".join(f"{project} ({error})" for project, error in sorted(problems.items()))
-    return Trouble(
-        reason=Wording(
-            f"passages of these projects cannot be indexed: {names}",
-            f"以下项目无法建立索引：{names}",
-        ),
-        remedy=Wording(
-            "Check that user data can be written and has space; it is tried again with each use.",
-            "请检查用户数据可写且有空间；每次使用时会重试。",
-        ),
-    )
-
-
-def _projects_cut_short(
-    left_out: dict[str, tuple[Caution, ...]], clean: Callable[[str], str]
-) -> Trouble | None:
-    if not left_out:
-        return None
-    said = [
-        (project, text)
-        for project, cautions in sorted(left_out.items())
-        for one in cautions
-        if (text := one.cleaned(clean).said) is not None
-    ]
-    return Trouble(
-        reason=Wording(
-            " ".join(f"{project}: {text.english}" for project, text in said),
-            "".join(f"{project}：{text.chinese}" for project, text in said),
-        ),
-        remedy=Wording(
-            "Make the novel's own folder the project, and shorten the ignore file.",
-            "请以小说自身的文件夹作为项目，并精简忽略规则文件。",
-        ),
-    )
-
-
-def _projects_watched_in_part(projects: list[str]) -> Trouble | None:
-    if not projects:
-        return None
-    names = ", ".join(projects)
-    return Trouble(
-        reason=Wording(
-            f"only the {MAX_FOLDERS} folders nearest to the top are watched of: {names}",
-            f"以下项目仅监视最靠近顶层的 {MAX_FOLDERS} 个文件夹：{names}",
-        ),
-        remedy=Wording(
-            "Make the novel's own folder the project; until then changes below are noticed late.",
-            "请以小说自身的文件夹作为项目；在此之前更深处的改动会较晚被发现。",
-        ),
-    )

@@ -46,7 +46,8 @@ from creonowd.context.template import (
     count_words,
 )
 from creonowd.context.text_tools import TextTools
-from creonowd.engine.services import SeenOnce, Session, SkillRead
+from creonowd.engine.engine import SeenOnce, SkillRead
+from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.model import Model, Params
 from creonowd.skills.library import LibraryEntry

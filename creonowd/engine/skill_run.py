@@ -1,11 +1,13 @@
 """`ai:skill:run`: assemble a prompt, ask the model, judge its output, and record the run."""
 
+import contextlib
 import re
-from contextlib import closing
+from collections.abc import Generator
 from enum import StrEnum
 from functools import partial
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple
 
+import anyio
 import structlog
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
@@ -22,7 +24,7 @@ from creonowd.engine.assembly import (
     remember_prefix,
 )
 from creonowd.engine.services import Session
-from creonowd.errors import DaemonError, Language, WarningCode, same_wording
+from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, same_wording
 from creonowd.judge.judge import judge, rewrite_instruction
 from creonowd.judge.verdict import (
     Criteria,
@@ -179,7 +181,7 @@ async def run_skill(session: Session, params: RunSkill) -> SkillRun:
     run_id = session.clock.new_id("run") if params.run_id is None else params.run_id
     with (
         session.in_flight.register(run_id, session.peer.id),
-        closing(_OutputStream(session.peer, run_id, enabled=params.stream)) as stream,
+        contextlib.closing(_OutputStream(session.peer, run_id, enabled=params.stream)) as stream,
     ):
         project = await session.projects.find(params.project_id)
         provider = await session.ai.current()
@@ -493,3 +495,43 @@ def _diagnostics(prompt: AssembleResult, *, prefix_marked: bool) -> Diagnostics:
         layers=prompt.layers,
         prefix_marked=prefix_marked,
     )
+
+
+class _Run(NamedTuple):
+    owner: str
+    scope: anyio.CancelScope
+
+
+class SkillRuns:
+    """Skill runs by their id, each with the connection that started it."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, _Run] = {}
+
+    @contextlib.contextmanager
+    def register(self, run_id: str, owner: str) -> Generator[None]:
+        """Register a run for the block; cancelled, it fails with CANCELED.
+
+        CONFLICT if the id is in use.
+        """
+        if run_id in self._runs:
+            raise DaemonError(
+                ErrorCode.CONFLICT, "A run with this runId is under way; use another.", runId=run_id
+            )
+        with anyio.CancelScope() as scope:
+            self._runs[run_id] = _Run(owner, scope)
+            try:
+                yield
+            finally:
+                del self._runs[run_id]
+        # Also if it finished meanwhile: after a successful cancel nobody must get a result.
+        if scope.cancel_called:
+            raise DaemonError(ErrorCode.CANCELED, "The run was cancelled.", runId=run_id)
+
+    def cancel(self, run_id: str, asker: str, *, any_run: bool) -> bool:
+        """Cancel a run and its upstream call; False if there is none that the asker may cancel."""
+        run = self._runs.get(run_id)
+        if run is None or not (any_run or run.owner == asker):
+            return False
+        run.scope.cancel()
+        return True

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from creonowd.context.admission import Admission
+from creonowd.engine.engine import Admission
 from creonowd.errors import DaemonError, ErrorCode
 
 
