@@ -17,9 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creonowd.memo import Memo
-from creonowd.retrieval.bm25 import Mask, Scores, TermIndex
+from creonowd.retrieval.bm25 import (
+    Mask,
+    Scores,
+    TermIndex,
+    TermSegment,
+    merge,
+    no_passages,
+    segment_of,
+)
 from creonowd.retrieval.database import DamagedIndexError
-from creonowd.retrieval.postings import TermSegment, merge, no_passages, segment_of
 from creonowd.retrieval.ranking import SKETCH_HASHES, PassageRow, SearchScope, first_hashes
 
 # The small segment is merged into the large one when it is an eighth of it.

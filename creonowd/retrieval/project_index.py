@@ -29,8 +29,9 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo
 from creonowd.model import Model
 from creonowd.retrieval.catalogue import LARGEST, find_documents, is_excluded
-from creonowd.retrieval.database import DamagedIndexError, Database
-from creonowd.retrieval.index_writer import (
+from creonowd.retrieval.database import (
+    DamagedIndexError,
+    Database,
     IndexedDocument,
     indexed_documents,
     put_document,

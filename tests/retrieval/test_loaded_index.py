@@ -7,11 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creonowd.retrieval import loaded_index
-from creonowd.retrieval.bm25 import search
-from creonowd.retrieval.database import DamagedIndexError, Database
-from creonowd.retrieval.index_writer import remove_document
+from creonowd.retrieval.bm25 import TermSegment, search
+from creonowd.retrieval.database import DamagedIndexError, Database, remove_document
 from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
-from creonowd.retrieval.postings import TermSegment
 from creonowd.retrieval.query import make_query
 from creonowd.retrieval.ranking import SearchScope
 from testing.retrieval_questions import chapters

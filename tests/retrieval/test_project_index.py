@@ -11,8 +11,7 @@ import anyio
 import pytest
 
 from creonowd.redaction import Redactor
-from creonowd.retrieval.database import Database
-from creonowd.retrieval.index_writer import indexed_documents
+from creonowd.retrieval.database import Database, indexed_documents
 from creonowd.retrieval.project_index import (
     EditorDocument,
     Indexes,

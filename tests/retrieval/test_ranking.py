@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from creonowd.retrieval.index_writer import sketch
+from creonowd.retrieval.database import sketch
 from creonowd.retrieval.query import terms_of
 from creonowd.retrieval.ranking import CurrentDocument, Duplicates, source_ref
 from tests.retrieval.text_indexes import index_of, ranked

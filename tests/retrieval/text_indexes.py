@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from creonowd.retrieval.bm25 import search, shares_of
-from creonowd.retrieval.database import Database
-from creonowd.retrieval.index_writer import put_document, stored_texts
+from creonowd.retrieval.database import Database, put_document, stored_texts
 from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
 from creonowd.retrieval.passages import cut
 from creonowd.retrieval.query import make_query
