@@ -18,12 +18,17 @@ import psutil
 
 from benchmarks.novel import chinese, origin
 from creonowd.clock import SystemClock
-from creonowd.context_files.files import ContextFiles, ConversationKey, FileRequest, NewFileInfo
+from creonowd.context_files.files import (
+    ContextFiles,
+    ConversationKey,
+    FileRequest,
+    NewFileInfo,
+    Store,
+)
 from creonowd.context_files.lazy_files import built_in_recipes
 from creonowd.context_files.records import Kind, NewFile, Origin, Record
 from creonowd.context_files.search import GrepRequest
 from creonowd.context_files.search_engines import find_ripgrep
-from creonowd.context_files.store import Store
 from creonowd.redaction import Redactor
 from creonowd.settings import Settings
 from creonowd.storage import atomic

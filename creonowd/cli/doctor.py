@@ -24,7 +24,7 @@ from creonowd import __version__, settings
 from creonowd.cli.client import connect, harmless, show, write
 from creonowd.clock import make_clock
 from creonowd.context.story import DoubtKind, Story
-from creonowd.context_files import record_store, store
+from creonowd.context_files import record_store
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording, same_wording
 from creonowd.history import histories
@@ -750,12 +750,12 @@ STORED_FILES: tuple[tuple[str, Callable[[Path], Wording | None], Wording], ...] 
         Wording("It is mended with the next run.", "下次运行时修复。"),
     ),
     (
-        f"{store.FOLDER}/*/{record_store.MANIFEST}",
+        f"{record_store.FOLDER}/*/{record_store.MANIFEST}",
         _manifest_problem,
         Wording("It is made anew from the records.", "将由记录重建。"),
     ),
     (
-        f"{store.FOLDER}/*/{record_store.BINDING}",
+        f"{record_store.FOLDER}/*/{record_store.BINDING}",
         _binding_problem,
         Wording("It is read from the records instead.", "将改从记录中读取。"),
     ),

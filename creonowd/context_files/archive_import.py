@@ -27,6 +27,7 @@ from creonowd.context_files.archive_export import (
     ReportProgress,
     is_too_dense,
 )
+from creonowd.context_files.files import Store
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.lazy_files import MAX_RECIPE_BYTES
 from creonowd.context_files.new_file import write_new_file
@@ -42,7 +43,6 @@ from creonowd.context_files.records import (
     Record,
     Retention,
 )
-from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError, ErrorCode, disk_errors
 from creonowd.model import Model
 from creonowd.storage import versioned_json

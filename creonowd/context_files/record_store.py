@@ -23,6 +23,7 @@ from creonowd.model import Model
 from creonowd.storage import atomic, journal, safe_folder, versioned_json
 from creonowd.storage.safe_folder import SafeFolder
 
+FOLDER = "context"
 MANIFEST = "manifest.json"
 ROUNDS = "rounds.json"
 BINDING = "conversation.json"

@@ -13,10 +13,9 @@ from anyio.abc import TaskGroup
 from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
 from creonowd.clock import Clock, make_clock
 from creonowd.context.text_tools import Memory
-from creonowd.context_files.files import ContextFiles
+from creonowd.context_files.files import ContextFiles, Store
 from creonowd.context_files.lazy_files import built_in_recipes
 from creonowd.context_files.retention import maintain
-from creonowd.context_files.store import Store
 from creonowd.engine.engine import Admission, Engine
 from creonowd.engine.health import Troubles
 from creonowd.engine.services import Services, Session
@@ -35,12 +34,11 @@ from creonowd.rpc.openrpc import describe
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings, user_redactor
 from creonowd.skills.library import Library
-from creonowd.sources.chapters import Chapters
+from creonowd.sources.chapters import Chapters, ChapterSummaries
 from creonowd.sources.document import DocumentSources
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.passage_source import Passages
 from creonowd.sources.project_files import ProjectSources
-from creonowd.sources.synopsis_source import ChapterSummaries
 from creonowd.storage import atomic
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets

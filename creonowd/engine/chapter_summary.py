@@ -17,9 +17,8 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.providers.provider import Call, Purpose
 from creonowd.rpc.requests import report_progress
-from creonowd.sources.chapters import digest_of
+from creonowd.sources.chapters import chapter_text, digest_of
 from creonowd.sources.extract import first_sentence
-from creonowd.sources.synopsis_source import chapter_text
 from creonowd.text import file_stem, well_formed
 from creonowd.tokens.boundaries import grapheme_floor
 from creonowd.tokens.models import encoding_for

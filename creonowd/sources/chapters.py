@@ -1,10 +1,13 @@
-"""The documents of a project as chapters: their order, their lengths, their headings.
+"""The documents of a project as chapters: their order and headings, and the story so far.
 
-Each is as the editor has it, else as it is on disk. What has not changed is not read again.
+Each chapter is as the editor has it, else as it is on disk; what has not changed is not read again.
+Of the story so far near chapters are told by their whole summary, far ones by a sentence each. A
+chapter without a stored summary is told by an extract, which costs nothing and says what it is;
+only what could fit into the prompt is made.
 """
 
 import codecs
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,7 +15,10 @@ from typing import Any, NamedTuple
 from anyio import to_thread
 
 from creonowd.clock import Clock
-from creonowd.context.plan import Document
+from creonowd.context.fragment import Fragment, Layer
+from creonowd.context.notice import Caution, caution
+from creonowd.context.plan import Document, Need, Summary
+from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.context.story import (
     STORY_VERSION,
     DoubtKind,
@@ -23,24 +29,46 @@ from creonowd.context.story import (
     StoryHeading,
     arrange,
 )
-from creonowd.errors import DaemonError
+from creonowd.context.synopsis import far_fragment, near_fragment
+from creonowd.errors import DaemonError, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.retrieval.catalogue import LARGEST, documents_in, is_excluded
+from creonowd.sources.characters import ProjectEntities
 from creonowd.sources.document import find_headings
+from creonowd.sources.extract import Extract, extract
+from creonowd.sources.shared_reads import FolderReader, ProjectReads
 from creonowd.storage import front_matter, versioned_json
 from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.safe_folder import LinkedFolder, mark_of
-from creonowd.text import decode_text, well_formed
+from creonowd.text import decode_text, file_stem, join_lines, well_formed
 from creonowd.workspace.creonow_tree import TREE
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Project
+from creonowd.workspace.summaries import (
+    ChapterSummary,
+    FoundSummary,
+    Summaries,
+    SummaryOrigin,
+    SummaryStore,
+)
 
 STORY_FILE = f"{TREE}/story.json"
 LARGEST_STORY_FILE = 1024 * 1024
 KEPT_PROJECTS = 32
-KEPT_CHARACTERS = 4_000_000
+KEPT_DOCUMENT_CHARACTERS = 4_000_000
+KEPT_EXTRACT_CHARACTERS = 8_000_000
+MOST_NEAR = 4
+# What the near chapters may take of the room; the rest is for the far ones.
+NEAR_SHARE = 0.65
+MOST_NAMED = 3
 
 _Mark = tuple[int, ...]
+CharacterNames = tuple[tuple[str, ...], ...]
+
+_STALE = Wording(
+    "{} chapters changed after you edited their summaries ({}); edit them again or summarise anew.",
+    "有 {} 章在你编辑摘要之后又有改动（{}）；请重新编辑或重新生成摘要。",
+)
 
 
 class _KeptChapter(NamedTuple):
@@ -72,7 +100,7 @@ class Chapters:
         self._documents, self._clock = documents, clock
         self._kept: Memo[Path, _KeptProject] = Memo(KEPT_PROJECTS)
         self._texts: Memo[tuple[str, str], StoryDocument] = Memo(
-            KEPT_CHARACTERS, lambda key, _chapter: 500 + len(key[1])
+            KEPT_DOCUMENT_CHARACTERS, lambda key, _chapter: 500 + len(key[1])
         )
 
     async def story(self, project: Project, current: Document | None = None) -> Story:
@@ -83,11 +111,8 @@ class Chapters:
         return await to_thread.run_sync(self.read_now, project, texts, abandon_on_cancel=True)
 
     def open_texts(self, project: Project) -> dict[str, str]:
-        """Return the texts of the documents that are open, by path."""
-        return {
-            path: open_document.buffer.text
-            for path, open_document in self._documents.open_documents(project.project_id).items()
-        }
+        """Return the texts of the documents that are open in an editor, by path."""
+        return _open_texts(self._documents, project)
 
     def read_now(self, project: Project, texts: Mapping[str, str], once: Once = read_each) -> Story:
         """Return the documents of a project in order, some of them with these texts.
@@ -112,6 +137,11 @@ class Chapters:
     def _read_disk(self, root: Path, kept: _KeptProject | None) -> _DiskChapters:
         before = {} if kept is None else kept.chapters
         return _chapters_on_disk(root, before, self._clock.now_ms()), _read_story_file(root)
+
+
+def _open_texts(documents: Documents, project: Project) -> dict[str, str]:
+    opened = documents.open_documents(project.project_id)
+    return {path: document.buffer.text for path, document in opened.items()}
 
 
 def read_story(root: Path) -> Story:
@@ -191,3 +221,173 @@ def _story(file: StoryFile | StoryDoubt | None, chapters: Mapping[str, StoryDocu
         return arrange(chapters.values(), file)
     story = arrange(chapters.values())
     return Story(story.documents, story.outside, (file, *story.doubts))
+
+
+class ChapterSummaries:
+    """The stored summaries of all projects, and extracts where there is none."""
+
+    def __init__(self, store: SummaryStore, documents: Documents) -> None:
+        self.store = store
+        self._documents = documents
+        self._made: Memo[tuple[str, CharacterNames], Extract] = Memo(
+            KEPT_EXTRACT_CHARACTERS, lambda _key, made: 500 + len(made.text)
+        )
+
+    def open_texts(self, project: Project) -> dict[str, str]:
+        """Return the texts of the documents that are open in an editor, by path."""
+        return _open_texts(self._documents, project)
+
+    def extract(
+        self,
+        root: Path,
+        document: StoryDocument,
+        texts: Mapping[str, str],
+        names: CharacterNames,
+    ) -> ChapterSummary | None:
+        """Make the extract of a chapter; None if it cannot be read or has nothing to tell.
+
+        Blocks its thread unless it is kept.
+        """
+        digest = document.digest
+        made = self._made.peek((digest, names)) if digest else None
+        if made is None:
+            body = chapter_text(root, document.path, texts)
+            if body is None:
+                return None
+            made, digest = extract(body, names), digest_of(body)
+            self._made.put((digest, names), made)
+        if not made.text.strip():
+            return None
+        return ChapterSummary(
+            document=document.path,
+            digest=digest,
+            text=made.text,
+            brief=made.brief,
+            origin=SummaryOrigin.EXTRACT,
+        )
+
+
+def chapter_text(root: Path, path: str, texts: Mapping[str, str]) -> str | None:
+    """Return the text of a chapter below its front matter; None if it cannot be read.
+
+    `texts` are those of open documents. Blocks its thread.
+    """
+    text = texts.get(path)
+    if text is None:
+        try:
+            text = decode_text(LinkedFolder(root).snapshot(path, limit=LARGEST).data).text
+        except DaemonError:
+            return None
+    return front_matter.split(text).body
+
+
+class SynopsisSource:
+    """The summaries of the chapters before the author's."""
+
+    layer = Layer.RETRIEVED
+    name = "synopsis"
+    need = Need.SYNOPSIS
+    unavailable = caution(WarningCode.SYNOPSIS_UNAVAILABLE)
+    timeout_ms: int | None = None
+
+    def __init__(
+        self,
+        project: Project,
+        summaries: ChapterSummaries,
+        reads: ProjectReads,
+        entities: ProjectEntities,
+    ) -> None:
+        self._project, self._summaries = project, summaries
+        self._reads, self._entities = reads, entities
+
+    async def fetch(self, ask: SourceQuery) -> SourceResult:
+        """Tell what happened before the author's chapter, as much as its share holds."""
+        if ask.earlier is None:
+            return SourceResult()
+        if not ask.earlier or ask.synopsis_room <= 0:
+            return SourceResult(summaries=(Summary.FULL_TEXT,))
+        stored = await self._reads.get(self.name, self._read)
+        names = (await self._entities.all()).names
+        texts = self._summaries.open_texts(self._project)
+        return await to_thread.run_sync(
+            self._tell, ask, stored, texts, names, abandon_on_cancel=True
+        )
+
+    def _read(self, folders: FolderReader) -> Summaries:
+        del folders
+        return self._summaries.store.read_now(self._project.root)
+
+    def _tell(
+        self, ask: SourceQuery, stored: Summaries, texts: Mapping[str, str], names: CharacterNames
+    ) -> SourceResult:
+        chapters = ask.earlier or ()
+        found = self._found(chapters, stored, texts, names)
+        fragments, stale = _fragments(found, ask.synopsis_room)
+        return SourceResult(
+            fragments=tuple(fragments),
+            warnings=(_stale(stale),) if stale else (),
+            summaries=(Summary.FULL_TEXT,),
+        )
+
+    def _found(
+        self,
+        chapters: Sequence[StoryDocument],
+        stored: Summaries,
+        texts: Mapping[str, str],
+        names: CharacterNames,
+    ) -> Iterator[tuple[int, FoundSummary]]:
+        """Yield the summaries of chapters, the nearest first."""
+        for number in reversed(range(len(chapters))):
+            document = chapters[number]
+            found = stored.of(document)
+            if found is None:
+                made = self._summaries.extract(self._project.root, document, texts, names)
+                found = None if made is None else FoundSummary(made)
+            if found is not None:
+                yield number, found
+
+
+def _fragments(
+    found: Iterator[tuple[int, FoundSummary]], room: int
+) -> tuple[list[Fragment], list[str]]:
+    """Return what is told of the chapters, and those whose summary is stale."""
+    near: list[Fragment] = []
+    lines: list[str] = []
+    stale: list[str] = []
+    left, is_near = room * NEAR_SHARE, True
+    total = 0.0
+    for number, (summary, is_stale) in found:
+        cost = about_tokens(summary.text)
+        is_near = is_near and len(near) < MOST_NEAR and cost <= left
+        if is_near:
+            near.append(near_fragment(number, summary.document, summary.text))
+            left -= cost
+        else:
+            cost = about_tokens(summary.brief)
+            lines.append(
+                f"- {join_lines(file_stem(summary.document))}：{join_lines(summary.brief)}"
+            )
+        if is_stale:
+            stale.append(summary.document)
+        total += cost
+        # Some more than fits, because this is no exact count.
+        if total > 2 * room:
+            break
+    far = [far_fragment(lines[::-1])] if lines else []
+    return [*far, *reversed(near)], stale
+
+
+def about_tokens(text: str) -> float:
+    """Return about how many tokens a text has in any encoding, from its characters alone."""
+    plain = sum(character.isascii() for character in text)
+    return plain / 4 + (len(text) - plain)
+
+
+def _stale(documents: Sequence[str]) -> Caution:
+    named = ", ".join(documents[:MOST_NAMED])
+    return Caution(
+        code=WarningCode.SUMMARY_STALE,
+        said=_STALE.format(len(documents), named),
+        source_ref=documents[0],
+        details=(("count", len(documents)),),
+    )

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from creonowd.clock import SteppingClock, SystemClock
+from creonowd.context_files.files import Store
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.records import Kind
-from creonowd.context_files.store import Store
 from tests.context_files.sample_archives import export_to
 from tests.context_files.sample_files import lazy_file, new_file
 

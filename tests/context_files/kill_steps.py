@@ -13,10 +13,10 @@ from pathlib import Path
 from creonowd.clock import SystemClock
 from creonowd.context_files.archive_export import ArchiveProgress
 from creonowd.context_files.archive_import import ImportRules, ImportTarget, import_archive
+from creonowd.context_files.files import Store
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.record_store import NewRounds
 from creonowd.context_files.records import Kind
-from creonowd.context_files.store import Store
 from creonowd.storage import journal
 from creonowd.threads import StopSignal
 from tests.context_files.sample_files import new_file

@@ -9,8 +9,8 @@ from creonowd.context_files.archive_import import (
     ImportTarget,
     import_archive,
 )
+from creonowd.context_files.files import Store
 from creonowd.context_files.folder import ConversationFolder
-from creonowd.context_files.store import Store
 from creonowd.threads import StopSignal
 
 RULES = ImportRules(64 * 1024 * 1024, repr, str)

@@ -13,8 +13,8 @@ from creonowd.context_files.archive_export import (
     ExportResult,
     export,
 )
+from creonowd.context_files.files import Store
 from creonowd.context_files.folder import ConversationFolder
-from creonowd.context_files.store import Store
 from creonowd.threads import StoppedError, StopSignal
 from tests.context_files.sample_archives import PREFIX, export_to, import_from
 from tests.context_files.sample_files import content_of, new_file

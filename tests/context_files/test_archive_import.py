@@ -25,9 +25,9 @@ from creonowd.context_files.archive_import import (
     ImportTarget,
     import_archive,
 )
+from creonowd.context_files.files import Store
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.records import Kind
-from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.threads import StoppedError, StopSignal
 from testing.fuzz import damaged_inputs, often

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from creonowd.clock import SystemClock
 from creonowd.context_files.archive_export import export
+from creonowd.context_files.files import Store
 from creonowd.context_files.folder import AbsentError, ConversationFolder
 from creonowd.context_files.records import Kind
-from creonowd.context_files.store import Store
 from creonowd.storage import journal
 from creonowd.threads import StopSignal
 from tests.context_files.kill_steps import CONTENT, KNOWN_ROUNDS, ROUNDS

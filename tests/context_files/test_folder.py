@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from creonowd.clock import SteppingClock, SystemClock
+from creonowd.context_files.files import Store
 from creonowd.context_files.folder import AbsentError, ConversationFolder
 from creonowd.context_files.records import Kind
 from creonowd.context_files.retention import stored_files
-from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError
 from tests.context_files.sample_files import content_of, lazy_file, new_file
 

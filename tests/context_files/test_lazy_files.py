@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from creonowd.clock import SystemClock
+from creonowd.context_files.files import Store
 from creonowd.context_files.lazy_files import NextChunk, ProducerContext, built_in_recipes
 from creonowd.context_files.records import BLOCK, Kind
-from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError
 from creonowd.workspace.projects import Projects
 from tests.context_files.sample_files import new_file

@@ -9,10 +9,10 @@ import pytest
 
 from creonowd.clock import SteppingClock, SystemClock
 from creonowd.context_files import record_store
+from creonowd.context_files.files import Store
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.record_store import ImportPlan, Move
 from creonowd.context_files.records import Kind
-from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError
 from creonowd.storage import journal
 from tests.context_files.sample_files import content_of, new_file

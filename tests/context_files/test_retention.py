@@ -7,7 +7,13 @@ import pytest
 
 from creonowd.clock import SteppingClock, SystemClock
 from creonowd.context_files import retention
-from creonowd.context_files.files import ContextFiles, ConversationKey, FileRequest, NewFileInfo
+from creonowd.context_files.files import (
+    ContextFiles,
+    ConversationKey,
+    FileRequest,
+    NewFileInfo,
+    Store,
+)
 from creonowd.context_files.folder import AbsentError, ConversationFolder
 from creonowd.context_files.lazy_files import built_in_recipes
 from creonowd.context_files.records import Kind
@@ -19,7 +25,6 @@ from creonowd.context_files.retention import (
     choose_files,
     stored_files,
 )
-from creonowd.context_files.store import Store
 from creonowd.errors import DaemonError
 from creonowd.redaction import Redactor
 from creonowd.settings import Settings

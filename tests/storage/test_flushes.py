@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from creonowd.clock import SystemClock
-from creonowd.context_files.store import Store
+from creonowd.context_files.files import Store
 from creonowd.redaction import Redactor
 from creonowd.storage import atomic, journal
 from creonowd.workspace.chats import Chats

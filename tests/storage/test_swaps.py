@@ -11,8 +11,8 @@ import anyio
 import pytest
 
 from creonowd.clock import SystemClock
+from creonowd.context_files.files import Store
 from creonowd.context_files.records import Record
-from creonowd.context_files.store import Store
 from creonowd.redaction import Redactor
 from creonowd.retrieval.catalogue import documents_in
 from creonowd.retrieval.database import Database

@@ -1,4 +1,4 @@
-"""Conversations keep to their project and their folder, and outlive everything but their files."""
+"""The conversations on the disk keep to their project and folder, and outlive all but their files."""
 
 import os
 from pathlib import Path
@@ -7,9 +7,9 @@ import msgspec
 import pytest
 
 from creonowd.clock import SystemClock
+from creonowd.context_files.files import RecentConversations, Store
 from creonowd.context_files.folder import ConversationFolder
 from creonowd.context_files.records import Kind, is_ref_id
-from creonowd.context_files.store import RecentConversations, Store
 from creonowd.errors import DaemonError, ErrorCode
 from tests.context_files.sample_files import content_of, lazy_file, new_file
 
