@@ -11,8 +11,12 @@ from creonowd.errors import WarningCode, Wording
 from creonowd.model import Params, Result
 from creonowd.rpc.channel import Channel
 from creonowd.tokens.models import CountKind, encoding_for
-from creonowd.tokens.tables import check_tokenizer_version
-from creonowd.tokens.tokenizer import BoundTokenizer, Tokenizer, has_endless_run
+from creonowd.tokens.tokenizer import (
+    BoundTokenizer,
+    Tokenizer,
+    check_tokenizer_version,
+    has_endless_run,
+)
 
 
 class GetBudget(Params):

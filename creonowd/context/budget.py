@@ -11,7 +11,8 @@ from creonowd.context.notice import Caution, Notice, show
 from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, Wording
 from creonowd.model import Model, Params, Result
 from creonowd.tokens.models import CountKind, encoding_for
-from creonowd.tokens.tables import DEFAULT_ENCODING, KNOWN, tokenizer_version
+from creonowd.tokens.tables import DEFAULT_ENCODING, KNOWN
+from creonowd.tokens.tokenizer import tokenizer_version
 
 LARGEST_TOTAL = 64_000
 INCONSISTENT = Wording(

@@ -63,8 +63,7 @@ from creonowd.sources.document import (
 from creonowd.sources.file_fragments import own_texts
 from creonowd.sources.shared_reads import JOINT_SHARE, RoundCache
 from creonowd.tokens.models import encoding_for
-from creonowd.tokens.tables import check_tokenizer_version
-from creonowd.tokens.tokenizer import ByteTokenizer
+from creonowd.tokens.tokenizer import ByteTokenizer, check_tokenizer_version
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.creonow_tree import PROJECT_FILE, ProjectFile
 from creonowd.workspace.documents import DocumentId

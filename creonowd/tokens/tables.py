@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 
 if TYPE_CHECKING:
@@ -158,11 +157,6 @@ BOUNDS = {
 KNOWN = frozenset({*ENCODINGS, *BOUNDS})
 
 
-def tokenizer_version(encoding: str) -> str:
-    """Name the exact table of an encoding without loading it."""
-    return (BOUNDS.get(encoding) or ENCODINGS[encoding].sha256)[:16]
-
-
 def packaged_tables() -> Traversable:
     """Return the folder of the tables that ship with creonowd."""
     return files("creonowd.tokens") / "tables"
@@ -241,15 +235,3 @@ def packed_table(published: bytes) -> bytes:
     pairs = (line.split() for line in published.splitlines() if line)
     ranks = sorted((int(rank), b64decode(token)) for token, rank in pairs)
     return zlib.compress(msgspec.msgpack.encode([token for _, token in ranks]), 9)
-
-
-def check_tokenizer_version(encoding: str, version: str | None) -> None:
-    """Raise CONTEXT_TOKENIZER_MISMATCH if a request was made for another tokenizer."""
-    own = tokenizer_version(encoding)
-    if version is not None and version != own:
-        raise DaemonError(
-            ErrorCode.CONTEXT_TOKENIZER_MISMATCH,
-            f"The daemon counts with {encoding} {own}; read the budget again.",
-            tokenizerId=encoding,
-            tokenizerVersion=own,
-        )

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import anyio
 import anyio.to_thread
 
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.tokens.tables import (
     BOUND_BASE,
     BOUNDS,
@@ -25,7 +26,6 @@ from creonowd.tokens.tables import (
     packaged_encoding,
     packaged_tables,
     release_encoding,
-    tokenizer_version,
 )
 
 if TYPE_CHECKING:
@@ -366,3 +366,20 @@ def _lengths(tokens: Sequence[int], separator: int) -> Iterator[int]:
             return
         yield end - start
         start = end + 1
+
+
+def tokenizer_version(encoding: str) -> str:
+    """Name the exact table of an encoding without loading it."""
+    return (BOUNDS.get(encoding) or ENCODINGS[encoding].sha256)[:16]
+
+
+def check_tokenizer_version(encoding: str, version: str | None) -> None:
+    """Raise CONTEXT_TOKENIZER_MISMATCH if a request was made for another tokenizer."""
+    own = tokenizer_version(encoding)
+    if version is not None and version != own:
+        raise DaemonError(
+            ErrorCode.CONTEXT_TOKENIZER_MISMATCH,
+            f"The daemon counts with {encoding} {own}; read the budget again.",
+            tokenizerId=encoding,
+            tokenizerVersion=own,
+        )
