@@ -19,6 +19,7 @@ from typing import Any, BinaryIO, cast
 import psutil
 
 from scripts.environment import ROOT
+from scripts.shipping.folder import PROGRAM, ensure_folder, pack
 
 ROUNDS = 15
 MIB = 1024 * 1024
@@ -61,8 +62,9 @@ def main(_argv: list[str]) -> None:
         python, wheel = _install(place)
         print("| an installation | |\n|---|---|")
         _start(python, place)
-        _memory(python, place)
+        _memory([python, "-P", "-m", "creonowd"], place)
         _disk(python, wheel)
+        _folder([python, "-P", "-m", "creonowd"], place)
 
 
 def _install(place: Path) -> tuple[str, Path]:
@@ -81,7 +83,7 @@ def _start(python: str, place: Path) -> None:
     replies: list[float] = []
     for _ in range(ROUNDS):
         imports.append(_time_imports(python, place))
-        replies.append(_time_first_reply(python, place))
+        replies.append(_time_first_reply([python, "-P", "-m", "creonowd"], place))
     base, first = statistics.median(imports), statistics.median(replies)
     what = "spawn to first reply ÷ importing anyio, msgspec and structlog (goal ≤ 1.5)"
     print(f"| {what} | {first / base:.2f} |")
@@ -93,15 +95,15 @@ def _time_imports(python: str, place: Path) -> float:
     return time.perf_counter() - started
 
 
-def _time_first_reply(python: str, place: Path) -> float:
+def _time_first_reply(program: list[str], place: Path) -> float:
     started = time.perf_counter()
-    with _daemon(python, place) as line:
+    with _daemon(program, place) as line:
         line.call("app:ping")
         return time.perf_counter() - started
 
 
-def _memory(python: str, place: Path) -> None:
-    with _daemon(python, place) as line:
+def _memory(program: list[str], place: Path) -> None:
+    with _daemon(program, place) as line:
         line.call("app:health")
         idle = line.megabytes()
         line.call("tokens:count", text="第一章")
@@ -129,18 +131,30 @@ def _disk(python: str, wheel: Path) -> None:
     print(f"| – the other {len(others)} | {sum(size for _, size in others) / MIB:.1f} MB |")
 
 
+def _folder(installed: list[str], place: Path) -> None:
+    """Print what the folder without Python costs beside the virtual environment."""
+    folder = ensure_folder()
+    frozen = [str(folder / PROGRAM)]
+    programs = {"the virtual environment": installed, "the folder without Python": frozen}
+    times: dict[str, list[float]] = {name: [] for name in programs}
+    for _ in range(ROUNDS):
+        for name, program in programs.items():
+            times[name].append(_time_first_reply(program, place))
+    base = statistics.median(times["the virtual environment"])
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    packed = pack(folder, place).stat().st_size
+    print("\n| | spawn to first reply, ratio | idle | on disk | packed |\n|---|---|---|---|---|")
+    for name, program in programs.items():
+        with _daemon(program, place) as line:
+            line.call("app:health")
+            idle = line.megabytes()
+        sizes = f"{size / MIB:.0f} MB | {packed / MIB:.1f} MB" if program == frozen else "– | –"
+        print(f"| {name} | {statistics.median(times[name]) / base:.2f} | {idle:.0f} MB | {sizes} |")
+
+
 @contextmanager
-def _daemon(python: str, place: Path) -> Generator[Line]:
-    command = [
-        python,
-        "-P",
-        "-m",
-        "creonowd",
-        "serve",
-        "--stdio",
-        "--user-data",
-        str(place / "data"),
-    ]
+def _daemon(program: list[str], place: Path) -> Generator[Line]:
+    command = [*program, "serve", "--stdio", "--user-data", str(place / "data")]
     quiet = os.environ | {"CREONOW_WARM_UP": "false"}
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, cwd=place, env=quiet) as process:

@@ -6,7 +6,7 @@ And the daemons that they talk to: one in this process, or one in a process of i
 import contextlib
 import math
 import os
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -197,9 +197,16 @@ async def over_stdio(
     user_data: Path, framing: Framing = Framing.LINES, **environ: str
 ) -> AsyncGenerator[Client]:
     """Spawn a daemon and talk to it as Electron does; it must end by itself with status 0."""
-    process = await anyio.open_process(
-        daemon_command(user_data), env=environment(**environ), stderr=None
-    )
+    async with over_pipes(daemon_command(user_data), environment(**environ), framing) as client:
+        yield client
+
+
+@contextlib.asynccontextmanager
+async def over_pipes(
+    command: Sequence[str], environ: Mapping[str, str], framing: Framing = Framing.LINES
+) -> AsyncGenerator[Client]:
+    """Spawn whatever runs a daemon on its standard streams, in exactly this environment."""
+    process = await anyio.open_process(command, env=environ, stderr=None)
     assert process.stdin is not None
     assert process.stdout is not None
     client = Client(process.stdin.send, framing)

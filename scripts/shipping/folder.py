@@ -1,0 +1,248 @@
+"""Build the self-contained folder with PyInstaller: a program `creonowd` and all that it needs.
+
+Modules stay unpacked and binaries are stripped: measured as quick to start as the virtual
+environment, and smaller once packed again than PyInstaller's own archive.
+"""
+
+import argparse
+import ast
+import hashlib
+import os
+import platform
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import tomllib
+from collections.abc import Collection, Iterable, Iterator
+from functools import cache
+from importlib.metadata import Distribution, distribution, distributions
+from pathlib import Path
+
+from creonowd import __version__
+from scripts.environment import BIN, LOCK, ROOT, say
+from scripts.shipping.manifest import write_manifest
+from scripts.shipping.npm import lay_out_platform_package
+
+DIST = ROOT / "dist"
+PROGRAM = "creonowd.exe" if os.name == "nt" else "creonowd"
+EXTRAS = tuple(
+    tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "optional-dependencies"
+    ]
+)
+ALWAYS = "ripgrep"
+EPOCH = 1_577_836_800
+STAMP = "inputs.sha256"
+
+# tiktoken asks for requests only to download a table, and ours come with the package.
+UNUSED_LIBRARIES = ("requests",)
+UNUSED_MODULES = (
+    *("curses", "ensurepip", "idlelib", "lib2to3", "pydoc", "readline", "tkinter", "unittest"),
+    *("numpy.f2py", "numpy.fft", "numpy.ma", "numpy.polynomial", "numpy.random", "numpy.testing"),
+)
+# What is imported by a name that is made at run time, or found by looking into a package.
+HIDDEN_MODULES = ("anyio._backends._asyncio", "tiktoken_ext.openai_public")
+
+
+def main(arguments: list[str]) -> int:
+    """Build what was asked for and print where it is."""
+    parser = argparse.ArgumentParser(prog="scripts/package", description=__doc__)
+    optional = [extra for extra in EXTRAS if extra != ALWAYS]
+    parser.add_argument(
+        "--with",
+        dest="extras",
+        action="append",
+        choices=optional,
+        default=[],
+        help="also an optional part of the package; ripgrep is always in",
+    )
+    parser.add_argument("--npm", action="store_true", help="also lay out the npm package of it")
+    parser.add_argument("--archive", action="store_true", help="also pack it as .tar.xz")
+    parser.add_argument("--force", action="store_true", help="build even if nothing changed")
+    asked = parser.parse_args(arguments)
+    folder = ensure_folder({ALWAYS, *asked.extras}, force=asked.force)
+    print(folder.relative_to(ROOT))
+    if asked.npm:
+        print(lay_out_platform_package(folder, DIST / "npm").relative_to(ROOT))
+    if asked.archive:
+        print(pack(folder, DIST).relative_to(ROOT))
+    return 0
+
+
+def platform_name() -> str:
+    """Return the name of this platform as Node has it: `linux-x64`, `win32-x64`, `darwin-arm64`."""
+    machine = platform.machine().lower()
+    architecture = {"x86_64": "x64", "amd64": "x64", "aarch64": "arm64"}.get(machine, machine)
+    return f"{sys.platform}-{architecture}"
+
+
+def ensure_folder(extras: Collection[str] = (ALWAYS,), *, force: bool = False) -> Path:
+    """Return the folder with these extras, built now unless it is up to date."""
+    place = DIST / "-".join([platform_name(), *sorted(set(extras) - {ALWAYS})])
+    folder, stamp = place / "creonowd", place / STAMP
+    inputs = inputs_digest(extras)
+    if not force and stamp.is_file() and stamp.read_text(encoding="utf-8") == inputs:
+        return folder
+    shutil.rmtree(place, ignore_errors=True)
+    place.mkdir(parents=True)
+    say("Building the folder that needs no Python …")
+    build(folder, extras)
+    stamp.write_text(inputs, encoding="utf-8")
+    return folder
+
+
+def inputs_digest(extras: Collection[str]) -> str:
+    """Return a digest of everything that the folder is made from."""
+    digest = hashlib.sha256(f"{sys.version} {platform_name()} {sorted(extras)}".encode())
+    shipping = Path(__file__).parent.glob("*.py")
+    sources = (path for path in (ROOT / "creonowd").rglob("*") if "__pycache__" not in path.parts)
+    for path in sorted({LOCK, ROOT / "pyproject.toml", *shipping, *sources}):
+        if path.is_file():
+            digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def build(folder: Path, extras: Collection[str]) -> None:
+    """Build the folder, whose name is `creonowd`, with its manifest."""
+    with tempfile.TemporaryDirectory() as scratch:
+        work = Path(scratch)
+        command = [sys.executable, "-m", "PyInstaller", *_options(extras), "--noconfirm"]
+        command += ["--distpath", str(work / "dist"), "--workpath", str(work / "build")]
+        command += ["--specpath", scratch, str(ROOT / "creonowd" / "__main__.py")]
+        environ = os.environ | {"PYTHONHASHSEED": "0", "SOURCE_DATE_EPOCH": str(EPOCH)}
+        ran = subprocess.run(
+            command, cwd=work, env=environ, capture_output=True, encoding="utf-8", check=False
+        )
+        if ran.returncode:
+            say(ran.stderr)
+            raise SystemExit(f"PyInstaller failed with status {ran.returncode}.")
+        _drop_links(work / "dist" / "creonowd")
+        _strip(work / "dist" / "creonowd")
+        shutil.move(work / "dist" / "creonowd", folder)
+        origins = _origins(work / "build" / "creonowd" / "COLLECT-00.toc")
+        write_manifest(folder, platform_name(), sorted(extras), origins)
+
+
+def pack(folder: Path, place: Path) -> Path:
+    """Pack the folder as .tar.xz, the same bytes for the same content."""
+    name = f"creonowd-{__version__}-{folder.parent.name}.tar.xz"
+
+    def neutral(entry: tarfile.TarInfo) -> tarfile.TarInfo:
+        entry.uid = entry.gid = 0
+        entry.uname = entry.gname = ""
+        entry.mtime = EPOCH
+        entry.mode = 0o755 if entry.isdir() or entry.mode & 0o100 else 0o644
+        return entry
+
+    with tarfile.open(place / name, "w:xz") as archive:
+        archive.add(folder, "creonowd", recursive=False, filter=neutral)
+        for path in sorted(folder.rglob("*")):
+            inside = f"creonowd/{path.relative_to(folder).as_posix()}"
+            archive.add(path, inside, recursive=False, filter=neutral)
+    return place / name
+
+
+def _options(extras: Collection[str]) -> Iterator[str]:
+    required = _closure(_requirements("creonowd", extras))
+    chosen = _closure(_requirements("creonowd", extras, only_extras=True))
+    yield from ("--onedir", "--debug", "noarchive", "--name", "creonowd", "--log-level", "ERROR")
+    yield from ("--collect-submodules", "creonowd", "--collect-data", "creonowd")
+    for module in HIDDEN_MODULES:
+        yield from ("--hidden-import", module)
+    for name in ("creonowd", *_requirements("creonowd", extras)):
+        yield from ("--copy-metadata", name)
+    for name in chosen:
+        for module in _modules(distribution(name)):
+            yield from ("--collect-submodules", module)
+    strangers = (one for one in distributions() if _normal(one.name) not in {*required, "creonowd"})
+    needed = {module for name in required for module in _modules(distribution(name))}
+    unwanted = {module for one in strangers for module in _modules(one)} - needed
+    for module in sorted({*unwanted, *UNUSED_MODULES}):
+        yield from ("--exclude-module", module)
+    ripgrep = shutil.which("rg", path=str(BIN))
+    if ALWAYS in extras and ripgrep:
+        # Where `sysconfig` says that programs of this Python are, which is where it is looked for.
+        yield from (
+            "--add-binary",
+            f"{ripgrep}{os.pathsep}{'Scripts' if os.name == 'nt' else 'bin'}",
+        )
+
+
+def _requirements(
+    name: str, extras: Collection[str] = (), *, only_extras: bool = False
+) -> list[str]:
+    """Return what a distribution requires here, by normal names."""
+    found: list[str] = []
+    for line in distribution(name).requires or ():
+        requirement, _, marker = line.partition(";")
+        extra = re.search(r"extra\s*==\s*['\"]([^'\"]+)", marker)
+        if (extra and extra[1] not in extras) or (only_extras and not extra):
+            continue
+        wanted = _normal(re.split(r"[^\w.-]", requirement.strip(), maxsplit=1)[0])
+        if wanted in _installed() and wanted not in UNUSED_LIBRARIES:
+            found.append(wanted)
+    return found
+
+
+def _closure(names: Iterable[str]) -> set[str]:
+    """Return these distributions and everything that they require."""
+    found: set[str] = set()
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found.add(name)
+            waiting += _requirements(name)
+    return found
+
+
+@cache
+def _installed() -> frozenset[str]:
+    return frozenset(_normal(one.name) for one in distributions())
+
+
+def _normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def _modules(one: Distribution) -> set[str]:
+    """Return the top-level modules and packages of a distribution."""
+    tops = {path.parts[0] for path in one.files or () if path.suffix in {".py", ".so", ".pyd"}}
+    names = {top.partition(".")[0] for top in tops}
+    return {name for name in names if name.isidentifier() and name not in {"bin", "Scripts"}}
+
+
+def _drop_links(folder: Path) -> None:
+    """Remove links to libraries that their users find by themselves: npm packs no link."""
+    for path in folder.rglob("*"):
+        if path.is_symlink() and path.readlink().parts[0].endswith(".libs"):
+            path.unlink()
+
+
+def _strip(folder: Path) -> None:
+    """Remove the symbols that only a debugger reads, where there is a program that does.
+
+    Libraries that a wheel brings in NAME.libs were rewritten when it was made, and so were their
+    users; `strip` breaks those.
+    """
+    strip = shutil.which("strip")
+    if strip is None or sys.platform != "linux":
+        return
+    rewritten = {path.name.removesuffix(".libs") for path in folder.glob("_internal/*.libs")}
+    for path in folder.glob("_internal/**/*.so*"):
+        owner = path.relative_to(folder).parts[1]
+        if owner.removesuffix(".libs") not in rewritten:
+            subprocess.run([strip, "--strip-unneeded", str(path)], check=True)
+
+
+def _origins(contents: Path) -> dict[str, Path]:
+    """Read from PyInstaller's table of contents where each file came from."""
+    entries: list[tuple[str, str, str]] = ast.literal_eval(contents.read_text(encoding="utf-8"))[0]
+    return {target.replace("\\", "/"): Path(source) for target, source, _ in entries}
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
