@@ -149,7 +149,9 @@ class Story:
         self.documents = tuple(documents)
         self.outside = tuple(outside)
         self.doubts = tuple(doubts)
-        self._numbers = {document.path: at for at, document in enumerate(self.documents)}
+        self.paths = tuple(document.path for document in self.documents)
+        self.paths_outside = tuple(document.path for document in self.outside)
+        self._numbers = {path: at for at, path in enumerate(self.paths)}
         self._found: dict[str, FoundPlace] = {}
 
     def number_of(self, path: str) -> int | None:

@@ -11,7 +11,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate, count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,13 +27,20 @@ from creonowd.retrieval.bm25 import (
     segment_of,
 )
 from creonowd.retrieval.database import DamagedIndexError
-from creonowd.retrieval.ranking import SKETCH_HASHES, PassageRow, SearchScope, first_hashes
+from creonowd.retrieval.ranking import (
+    SKETCH_HASHES,
+    Nearness,
+    PassageRow,
+    SearchScope,
+    first_hashes,
+)
 
 # The small segment is merged into the large one when it is an eighth of it.
 FEW = 256
 SMALL_SHARE = 8
 
-KEPT_SCOPES = 8
+# For masks and factors: one of each for every place where authors are.
+KEPT_BYTES = 2_000_000
 # How much of a score depends on how near the document stands to the author's.
 NEAR_SHARE = 0.15
 
@@ -66,30 +73,35 @@ class LoadedIndex:
             path: range(start, start + length)
             for path, start, length in zip(self.paths, starts, lengths, strict=False)
         }
-        self.documents: list[int] = np.repeat(np.arange(len(self.paths)), lengths).tolist()
+        self._documents = np.repeat(np.arange(len(self.paths)), lengths)
+        self.documents: list[int] = self._documents.tolist()
+        self._ends = np.array([row.end for row in self.rows], np.int64)
         self.is_single = _single_rows([row.sketch for row in self.rows])
         numbers = np.array([row.id for row in self.rows], np.int64)
         order = np.argsort(numbers)
         numbering = [_numbering(segment, numbers, order) for segment in segments]
         self.terms = TermIndex(len(self.rows), segments, numbering)
-        self._scopes: Memo[SearchScope, TermIndex] = Memo(KEPT_SCOPES)
+        self._chosen: Memo[frozenset[str], Mask] = Memo(KEPT_BYTES, _weigh)
+        self._factors: Memo[Nearness, Scores] = Memo(KEPT_BYTES, _weigh)
 
     def terms_in(self, scope: SearchScope | None) -> TermIndex:
         """Return the terms of all rows, or of those in a scope as if there were no others."""
-        if scope is None:
-            return self.terms
-        return self._scopes.get(scope, lambda: self.terms.within(self._allowed(scope)))
+        return self.terms if scope is None else self.terms.within(self._allowed(scope))
 
     def _allowed(self, scope: SearchScope) -> Mask:
-        chosen = self.rows_of(scope.documents)
-        for row in self.rows_in(scope.own):
-            chosen[row] = self.rows[row].end <= scope.own_end
-        return chosen
+        documents = scope.documents
+        allowed = self._chosen.get(documents, lambda: self.rows_of(documents)).copy()
+        own = self.rows_in(scope.own)
+        allowed[own.start : own.stop] = self._ends[own.start : own.stop] <= scope.own_end
+        return allowed
 
-    def factors(self, nearness: Mapping[str, float]) -> Scores:
+    def factors(self, nearness: Nearness) -> Scores:
         """Return by how much nearness raises the score of each row."""
-        by_document = [1 - NEAR_SHARE + NEAR_SHARE * nearness.get(path, 0.0) for path in self.paths]
-        return np.array(by_document)[self.documents] if by_document else np.ones(0)
+        return self._factors.get(nearness, lambda: self._make_factors(nearness.values))
+
+    def _make_factors(self, near: Mapping[str, float]) -> Scores:
+        by_document = [1 - NEAR_SHARE + NEAR_SHARE * near.get(path, 0.0) for path in self.paths]
+        return np.array(by_document)[self._documents] if by_document else np.ones(0)
 
     def path(self, row: int) -> str:
         """Return the document of a row."""
@@ -106,6 +118,10 @@ class LoadedIndex:
             rows = self.rows_in(path)
             chosen[rows.start : rows.stop] = True
         return chosen
+
+
+def _weigh(_key: object, array: NDArray[Any]) -> int:
+    return 500 + array.nbytes
 
 
 def _numbering(

@@ -40,7 +40,7 @@ from creonowd.retrieval.database import (
     stored_texts,
 )
 from creonowd.retrieval.passages import DocumentSecretFinder, Passage, cut, without_secrets
-from creonowd.retrieval.ranking import SearchScope, StoredText
+from creonowd.retrieval.ranking import Nearness, SearchScope, StoredText
 from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.text import decode_text
@@ -50,6 +50,7 @@ from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import ProjectChange, Watcher
 
 if TYPE_CHECKING:
+    from creonowd.retrieval.bm25 import Matches
     from creonowd.retrieval.loaded_index import IndexLoader, LoadedIndex
 
 # After a refresh, typing starts no other for so many times as long as the refresh took.
@@ -72,7 +73,7 @@ PASSAGES_WITHOUT_REST = 256
 PASSAGES_PER_REST = 3
 
 KEPT_CHARACTERS = 8_000_000
-KEPT_RESULTS = 1024
+KEPT_RESULTS_BYTES = 16_000_000
 TEXT_WEIGHT = 200
 
 log = structlog.get_logger(__name__)
@@ -127,7 +128,7 @@ class ProjectIndex:
         self._threads = anyio.CapacityLimiter(math.inf)
         self._loader: IndexLoader | None = None
         # Both change at the same moment, from the thread that loads: rows belong to one index.
-        self._searched: tuple[LoadedIndex | None, Memo[object, list[Match]]] = (None, Memo(1))
+        self._searched: tuple[LoadedIndex | None, Memo[object, Matches]] = (None, Memo(1))
         self._loaded_generation = -1
         self._texts: Memo[int, StoredText] = Memo(KEPT_CHARACTERS, _weigh)
         self._is_open = self.damaged = False
@@ -167,19 +168,19 @@ class ProjectIndex:
         weights: Mapping[str, float],
         most: int,
         scope: SearchScope | None = None,
-        nearness: Mapping[str, float] | None = None,
+        nearness: Nearness | None = None,
     ) -> "tuple[LoadedIndex | None, list[Match]]":
         """Return the index that was searched, its rows and their scores; the best come first.
 
         What is not in the scope counts for nothing, not even for how rare a term is. `nearness`
-        of documents, from 0 to 1, raises scores moderately.
+        of documents raises scores moderately.
         """
         loaded, results = self._searched
         if loaded is None or not weights:
             return loaded, []
-        near = None if nearness is None else tuple(nearness.items())
-        key = (most, scope, near, tuple(weights.items()))
-        return loaded, results.get(key, lambda: _search(loaded, weights, most, scope, nearness))
+        key = (most, scope, nearness, tuple(weights.items()))
+        found = results.get(key, lambda: _search(loaded, weights, most, scope, nearness))
+        return loaded, list(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
 
     def kept_text(self, number: int) -> StoredText | None:
         """Return the text of a passage by its number, if it is in memory."""
@@ -321,7 +322,7 @@ class ProjectIndex:
             with self._database.read() as connection:
                 loaded = loader.load(connection)
             if loaded is not self.loaded:
-                self._searched = (loaded, Memo(KEPT_RESULTS))
+                self._searched = (loaded, Memo(KEPT_RESULTS_BYTES, _weigh_matches))
             self._loaded_generation = generation
         return loader
 
@@ -355,17 +356,20 @@ def _search(
     weights: Mapping[str, float],
     most: int,
     scope: SearchScope | None,
-    nearness: Mapping[str, float] | None,
-) -> list[Match]:
+    nearness: Nearness | None,
+) -> "Matches":
     from creonowd.retrieval.bm25 import search
 
     factors = None if nearness is None else loaded.factors(nearness)
-    found = search(loaded.terms_in(scope), weights, most, factors)
-    return list(zip(found.rows.tolist(), found.scores.tolist(), strict=True))
+    return search(loaded.terms_in(scope), weights, most, factors)
 
 
 def _marks(documents: Mapping[str, EditorDocument]) -> dict[str, str]:
     return {path: document.mark for path, document in documents.items()}
+
+
+def _weigh_matches(_key: object, found: "Matches") -> int:
+    return found.weight
 
 
 def _weigh(_number: int, stored: StoredText) -> int:

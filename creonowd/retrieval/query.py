@@ -18,7 +18,7 @@ NAME_WEIGHT = 3.0
 WISH_WEIGHT = 2.0
 TEXT_WEIGHT = 1.0
 MOST_REPEATS = 3
-KEPT_QUERIES = 1024
+KEPT_QUERIES = 4096
 LONGEST_WORD = 64
 
 # Han of every plane, kana, Hangul, bopomofo; Thai, Lao, Burmese and Khmer have no spaces either.

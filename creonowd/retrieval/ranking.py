@@ -26,6 +26,18 @@ class SearchScope(Model, cache_hash=True):
     own_end: int = 0
 
 
+class Nearness(Model, cache_hash=True):
+    """The documents of the story up to the author's, in order: the nearer the later."""
+
+    paths: tuple[str, ...]
+
+    @property
+    def values(self) -> dict[str, float]:
+        """How near each of them is, from 0 to 1, the author's own being 1; no other is near."""
+        last = len(self.paths)
+        return {path: round(1 / (last - number), 4) for number, path in enumerate(self.paths)}
+
+
 class CurrentDocument(Model):
     """The document at hand as it is now, and the stretch of it that the query is made of."""
 

@@ -4,8 +4,9 @@ It waits for the index no longer than a few changed pages take, and warns while 
 `explain` returns the same passages with the reasons for their scores.
 """
 
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,6 +25,7 @@ from creonowd.retrieval.project_index import Indexes, ProjectIndex
 from creonowd.retrieval.query import Query, make_query
 from creonowd.retrieval.ranking import (
     CurrentDocument,
+    Nearness,
     RankedPassage,
     SearchScope,
     StoredText,
@@ -40,6 +42,7 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 0.25
 KEPT_CHARACTERS = 16_000_000
+KEPT_SETS = 128
 MOST_PASSAGES = 64
 MOST = 200
 LEAST_SCORE = 0.1
@@ -59,7 +62,7 @@ class Within(NamedTuple):
     """What is searched, by default everything, and how near each document is in the story."""
 
     scope: SearchScope | None = None
-    nearness: Mapping[str, float] | None = None
+    nearness: Nearness | None = None
 
 
 EVERYWHERE = Within()
@@ -243,6 +246,15 @@ class PassageSource:
         self._passages.made.put(key, result)
         return result
 
+    def revision(self) -> Hashable | None:
+        """Return the entities and which index is searched, if neither has to be waited for."""
+        entities, index = self._entities.kept(), self._passages.index(self._project)
+        caught_up = index.caught_up(GRACE_SECONDS)
+        if entities is None or caught_up is None:
+            return None
+        number = None if index.loaded is None else index.loaded.number
+        return entities, number, index.left_out, caught_up and not index.damaged
+
     def read_ahead(self, cache: RoundCache) -> None:
         """Read the entities now, together with others; blocks its thread."""
         self._entities.read_ahead(cache)
@@ -337,20 +349,20 @@ def past_of(story: Story, here: StoryPlace, document: Document, query_end: int) 
     """
     last = document.text[max(0, query_end - CUT_REACH) : query_end]
     reach = CUT_TOKENS * len(last) / (about_tokens(last) or 1)
-    earlier = (one.path for one in (*story.documents[: here.document], *story.outside))
     return SearchScope(
-        documents=frozenset(earlier),
+        documents=_set_of((*story.paths[: here.document], *story.paths_outside)),
         own=document.source_ref,
         own_end=len(document.front_matter) + max(0, query_end - int(reach)),
     )
 
 
-def _nearness(story: Story, here: StoryPlace) -> dict[str, float]:
-    """Return how near each document stands before a place; no other is near."""
-    return {
-        document.path: round(1 / (1 + here.document - number), 4)
-        for number, document in enumerate(story.documents[: here.document + 1])
-    }
+@lru_cache(maxsize=KEPT_SETS)
+def _set_of(paths: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(paths)
+
+
+def _nearness(story: Story, here: StoryPlace) -> Nearness:
+    return Nearness(paths=story.paths[: here.document + 1])
 
 
 def _is_future(one: RankedPassage, ask: SourceQuery) -> bool:
@@ -469,7 +481,7 @@ async def explain(
     found = await passages.find(project, query, current, MOST, search.within)
     shares = zip(found.ranked, found.shares(query, MOST), strict=True)
     shown = [pair for pair in shares if not _is_in_window(pair[0], search)]
-    recency = search.within.nearness or {}
+    recency = {} if search.within.nearness is None else search.within.nearness.values
     return RankedPassages(
         passages=[
             (one, _why(one, terms, query.names, entities, recency.get(one.found.path, 0.0)))
