@@ -3,15 +3,10 @@
 import structlog
 
 from creonowd.context.inspection import InspectMeta, InspectResult, inspect
-from creonowd.context.result import AssembleResult, encoded_answer
+from creonowd.context.result import AssembleResult
 from creonowd.context.system_prompt import PrefixComparison
-from creonowd.engine.assembly import (
-    AssembleContext,
-    WhatIf,
-    assemble_for_client,
-    compare_prefix,
-    remember_prefix,
-)
+from creonowd.engine.answers import answer_client
+from creonowd.engine.assembly import AssembleContext, WhatIf, assemble_for_client, compare_prefix
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Channel, Role
@@ -32,9 +27,7 @@ class InspectContext(AssembleContext):
 
 async def assemble_context(session: Session, params: AssembleContext) -> AssembleResult:
     """Make the prompt for one AI call, within its budget, with evidence for everything."""
-    result = await assemble_for_client(session, params)
-    comparison = remember_prefix(session, result)
-    return encoded_answer(result.assembly, comparison, result.target)
+    return await answer_client(session, params)
 
 
 async def inspect_context(session: Session, params: InspectContext) -> InspectResult:

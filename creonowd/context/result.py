@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import UNSET, Raw, UnsetType
 
 from creonowd.context.assemble import Assembly
-from creonowd.context.evidence import TrimEvidence, add_up, encode_part
+from creonowd.context.evidence import EncodedPart, TrimEvidence, add_up, encode_part
 from creonowd.context.fragment import DYNAMIC, Layer
 from creonowd.context.notice import Notice, show
 from creonowd.context.system_prompt import PrefixChange, PrefixComparison, SystemPrompt
@@ -143,24 +143,40 @@ def answer(assembly: Assembly, comparison: PrefixComparison, target: ModelTarget
     """Return the full result of an assembly."""
     system, user = assembly.system_prompt.prompt.text, assembly.user_content.text
     evidence = [*chain(*(assembly.layers[layer].evidence for layer in Layer))]
-    return _result(assembly, comparison, target, (system + user, system, user, evidence))
+    parts = (system + user, system, user, evidence)
+    return _result(_answer_fields(assembly, target), comparison, parts)
 
 
-def encoded_answer(
-    assembly: Assembly, comparison: PrefixComparison, target: ModelTarget
-) -> AssembleResult:
-    """Return the full result of which texts and evidence are encoded already.
+class EncodedAnswer(NamedTuple):
+    """An answer whose texts and evidence are encoded, and the rest of its fields.
 
-    What belongs to the system prompt was encoded when that was made.
+    What belongs to the system prompt was encoded when that was made; many answers share it.
     """
-    stable = assembly.system_prompt.encoded
+
+    stable: EncodedPart
+    new: EncodedPart
+    fields: dict[str, Any]
+
+    @property
+    def weight(self) -> int:
+        """About how many bytes it takes to keep it, the stable part aside."""
+        return 4000 + self.new.weight
+
+    def result(self, comparison: PrefixComparison) -> AssembleResult:
+        """Return the full result."""
+        stable, new = self.stable, self.new
+        texts = (stable.text + new.text, stable.text, new.text)
+        prompt, system, user = (Raw(b'"%b"' % text) for text in texts)
+        entries = b",".join(part.evidence for part in (stable, new) if part.evidence)
+        raw: Any = (prompt, system, user, Raw(b"[%b]" % entries))
+        return _result(self.fields, comparison, raw)
+
+
+def encode_answer(assembly: Assembly, target: ModelTarget) -> EncodedAnswer:
+    """Encode what an answer has beside the stable part."""
     dynamic = [piece for layer in DYNAMIC for piece in assembly.layers[layer].evidence]
     new = encode_part(assembly.user_content.text, [*_untimely(assembly), *dynamic])
-    texts = (stable.text + new.text, stable.text, new.text)
-    prompt, system, user = (Raw(b'"%b"' % text) for text in texts)
-    entries = b",".join(part.evidence for part in (stable, new) if part.evidence)
-    raw: Any = (prompt, system, user, Raw(b"[%b]" % entries))
-    return _result(assembly, comparison, target, raw)
+    return EncodedAnswer(assembly.system_prompt.encoded, new, _answer_fields(assembly, target))
 
 
 def _untimely(assembly: Assembly) -> Iterator[TrimEvidence]:
@@ -171,45 +187,51 @@ def _untimely(assembly: Assembly) -> Iterator[TrimEvidence]:
 
 
 def _result(
-    assembly: Assembly,
+    fields: dict[str, Any],
     comparison: PrefixComparison,
-    target: ModelTarget,
     parts: tuple[str, str, str, list[TrimEvidence]],
 ) -> AssembleResult:
     prompt, system, user, evidence = parts
     return AssembleResult(
-        **_provenance_fields(assembly, comparison, target),
+        **fields,
+        stable_prefix_unchanged=comparison.unchanged,
+        prefix_change=comparison.change,
         trim_evidence=evidence,
         prompt=prompt,
         system_prompt=system,
         user_content=user,
-        token_count=assembly.tokens,
-        fixed_tokens=assembly.fixed_tokens,
-        layers=LayerSummaries(
-            **{layer: summary(assembly, layer, target.language) for layer in Layer}
-        ),
     )
+
+
+def _answer_fields(assembly: Assembly, target: ModelTarget) -> dict[str, Any]:
+    """Return what an answer has beside its texts, its evidence and the comparison."""
+    layers = {layer: summary(assembly, layer, target.language) for layer in Layer}
+    return _provenance_fields(assembly, target) | {
+        "token_count": assembly.tokens,
+        "fixed_tokens": assembly.fixed_tokens,
+        "layers": LayerSummaries(**layers),
+    }
 
 
 def provenance(assembly: Assembly, comparison: PrefixComparison, target: ModelTarget) -> Provenance:
     """Return how a prompt came about, without the prompt."""
     evidence = [*chain(*(assembly.layers[layer].evidence for layer in Layer))]
-    fields = _provenance_fields(assembly, comparison, target)
-    return Provenance(**fields, trim_evidence=evidence)
+    return Provenance(
+        **_provenance_fields(assembly, target),
+        stable_prefix_unchanged=comparison.unchanged,
+        prefix_change=comparison.change,
+        trim_evidence=evidence,
+    )
 
 
-def _provenance_fields(
-    assembly: Assembly, comparison: PrefixComparison, target: ModelTarget
-) -> dict[str, Any]:
-    """Return what a `Provenance` has beside the evidence."""
+def _provenance_fields(assembly: Assembly, target: ModelTarget) -> dict[str, Any]:
+    """Return what a `Provenance` has beside the evidence and the comparison."""
     skill = assembly.plan.skill
     shown = show(assembly.warnings, target.language)
     kind = target.kind if assembly.tokenizer.exact else CountKind.APPROXIMATE
     return {
         "stable_prefix_hash": assembly.system_prompt.hash,
         "prompt_hash": assembly.prompt_hash,
-        "stable_prefix_unchanged": comparison.unchanged,
-        "prefix_change": comparison.change,
         "assembly_order": list(Layer),
         "warnings": shown.warnings,
         "notices": shown.notices,

@@ -133,7 +133,9 @@ class Source(Protocol):
         """Return the fragments for one assembly; any exception means that there are none.
 
         A source may also have `fetch_now`, which returns the same without waiting for anything,
-        or None if it has to wait. Then an assembly takes no task for it.
+        or None if it has to wait. Then an assembly takes no task for it. And it may have
+        `revision`, which returns a value of all that its answers depend on beside the query, or
+        None if it cannot know that: as long as that is equal, so is the answer to an equal query.
         """
         ...
 

@@ -401,6 +401,12 @@ class PrefixMemory:
         """Make this the caller's previous call."""
         self._last.put(key, digest)
 
+    def follow(self, key: PrefixKey, digest: PrefixDigest) -> PrefixComparison:
+        """Compare a stable prefix with the caller's previous one, and become that."""
+        comparison = self.compare(key, digest)
+        self.remember(key, digest)
+        return comparison
+
 
 def _seen(states: Iterable[tuple[str, str]], tools: TextTools) -> tuple[tuple[str, str], ...]:
     return tuple((visible_ref(ref, tools), state) for ref, state in states)

@@ -4,10 +4,10 @@
 differ.
 """
 
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import AsyncGenerator, Callable, Generator, Sequence
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from functools import partial
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import anyio
 import structlog
@@ -26,6 +26,7 @@ from creonowd.context.budget import (
 from creonowd.context.fragment import Action, FragmentKind, Span
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import (
+    ContextRules,
     Document,
     Plan,
     SkillNeeds,
@@ -121,9 +122,24 @@ class WhatIf(Model):
 
 
 class ClientAssembly(Model):
-    """An assembly, its budget, the model it is for, and the key that its prefix is kept under."""
+    """An assembly, its budget, the model it is for, and the key that its prefix is kept under.
+
+    `repeated` are warnings that the project has had before; the assembly has them no more.
+    """
 
     assembly: Assembly
+    profile: BudgetProfile
+    target: ModelTarget
+    key: PrefixKey
+    repeated: tuple[Caution, ...] = ()
+
+
+class Preparation(NamedTuple):
+    """All that an assembly is made of: what its plan says and its sources have. And whom it is for."""
+
+    plan: Plan
+    sources: list[Source]
+    tools: TextTools
     profile: BudgetProfile
     target: ModelTarget
     key: PrefixKey
@@ -133,28 +149,53 @@ async def assemble_for_client(
     session: Session, request: AssembleContext, what_if: WhatIf | None = None
 ) -> ClientAssembly:
     """Assemble what a client asks for, as soon as its document has a place free."""
-    _check(request)
-    project = await session.projects.find(request.project_id)
     started = session.clock.monotonic()
-    with log_refusals(project.project_id):
-        async with session.engine.admission.enter((project.project_id, request.document_id)):
-            result = await _assemble(session, project, request, what_if or WhatIf())
-    result = structs.replace(result, assembly=_said_once(session, result.assembly))
-    elapsed_ms = 1000 * (session.clock.monotonic() - started)
-    log_assembly(result.assembly, elapsed_ms, session.engine.seen_once)
+    async with prepare(session, request, what_if or WhatIf()) as prepared:
+        result = await assemble_prepared(session, prepared)
+    log_assembly(result.assembly, session.clock.monotonic() - started, session.engine.seen_once)
     return result
 
 
-def _said_once(session: Session, assembly: Assembly) -> Assembly:
-    """Leave out the warning of ambiguous names if this project had the same one before."""
-    code = WarningCode.CHARACTER_NAME_AMBIGUOUS
-    seen, project_id = session.engine.seen_once, assembly.plan.project_id
-    warnings = tuple(
+@asynccontextmanager
+async def prepare(
+    session: Session, request: AssembleContext, what_if: WhatIf
+) -> AsyncGenerator[Preparation]:
+    """Find all that an assembly is made of, and keep its document's place for the block."""
+    _check(request)
+    project = await session.projects.find(request.project_id)
+    with log_refusals(project.project_id):
+        async with session.engine.admission.enter((project.project_id, request.document_id)):
+            yield await _prepare(session, project, request, what_if)
+
+
+async def assemble_prepared(session: Session, prepared: Preparation) -> ClientAssembly:
+    """Assemble; leave out the warning of ambiguous names if this project had the same one before."""
+    plan, sources, tools, profile, target, key = prepared
+    assembly = await assemble(plan, sources, tools, session.engine.concurrency)
+    seen = session.engine.seen_once
+    repeated = tuple(
         each
         for each in assembly.warnings
-        if each.code is not code or seen.add(f"{project_id} {each.text()}")
+        if is_said_once(each) and not seen.add(said_key(plan, each))
     )
-    return structs.replace(assembly, warnings=warnings)
+    warnings = tuple(each for each in assembly.warnings if each not in repeated)
+    return ClientAssembly(
+        assembly=structs.replace(assembly, warnings=warnings),
+        profile=profile,
+        target=target,
+        key=key,
+        repeated=repeated,
+    )
+
+
+def is_said_once(warning: Caution) -> bool:
+    """Return whether a project gets a warning only once."""
+    return warning.code is WarningCode.CHARACTER_NAME_AMBIGUOUS
+
+
+def said_key(plan: Plan, warning: Caution) -> str:
+    """Return the key under which it is known that a project had a warning."""
+    return f"{plan.project_id} {warning.text()}"
 
 
 def compare_prefix(session: Session, result: ClientAssembly) -> PrefixComparison:
@@ -164,9 +205,7 @@ def compare_prefix(session: Session, result: ClientAssembly) -> PrefixComparison
 
 def remember_prefix(session: Session, result: ClientAssembly) -> PrefixComparison:
     """Compare the stable prefix with that of the previous call, and become that call."""
-    comparison = compare_prefix(session, result)
-    session.engine.prefixes.remember(result.key, result.assembly.system_prompt.digest)
-    return comparison
+    return session.engine.prefixes.follow(result.key, result.assembly.system_prompt.digest)
 
 
 def _check(request: AssembleContext) -> None:
@@ -186,9 +225,9 @@ def _invalid(field: str, problem: Wording) -> DaemonError:
     return DaemonError(ErrorCode.INVALID_ARGUMENT, problem.format(field), field=field)
 
 
-async def _assemble(
+async def _prepare(
     session: Session, project: Project, request: AssembleContext, what_if: WhatIf
-) -> ClientAssembly:
+) -> Preparation:
     sources = session.engine.sources_of(project)
     call = _Call(session, project, request, what_if)
     disk = await _read_disk(call, sources)
@@ -215,26 +254,23 @@ async def _assemble(
         kind=match.kind,
         language=session.language,
     )
-    return ClientAssembly(
-        assembly=await assemble(plan, sources, tools, session.engine.concurrency),
-        profile=profile,
-        target=target,
-        key=PrefixKey(
-            project.project_id, plan.skill.skill_id, target.provider, target.model, match.encoding
-        ),
+    key = PrefixKey(
+        project.project_id, plan.skill.skill_id, target.provider, target.model, match.encoding
     )
+    return Preparation(plan, sources, tools, profile, target, key)
 
 
 class DiskState(NamedTuple):
-    """What one trip to the disk found; the document only if it is needed and not open.
+    """What one trip to the disk found; the document and the one before only if they are needed.
 
     What the sources read is kept by them.
     """
 
     budget: Budget
     skill: SkillRead
-    document: Buffer | DaemonError | None
+    located: LocatedDocument | None
     story: Story
+    previous: Document | None
 
 
 class _Call(NamedTuple):
@@ -253,43 +289,78 @@ async def _read_disk(call: _Call, sources: Sequence[Source]) -> DiskState | None
     costs only itself.
     """
     session, project, request, what_if = call
-    key = (project.project_id, request.document_id)
+    synced = await session.documents.synced(session.peer, project.project_id)
     open_texts = session.chapters.open_texts(project)
     if what_if.text is not None:
-        own_text = what_if.text
-    else:
-        found = await session.documents.find_synced(session.peer, key)
-        own_text = None if found is None else found.buffer.text
+        synced[request.document_id] = Buffer.of(what_if.text)
 
     def read(cache: RoundCache) -> DiskState:
+        def buffer_of(document_id: str) -> Buffer | DaemonError:
+            return synced.get(document_id) or cache.once(
+                ("document", document_id),
+                lambda: session.documents.read_now(project, document_id),
+            )
+
         skill = _read_skill_now(call, cache)
         rules = None if skill.entry is None else skill.entry.skill.context_rules
         for source in sources:
             read_ahead: Callable[[RoundCache], None] | None = getattr(source, "read_ahead", None)
             if read_ahead is not None and wants(rules, source.need):
                 read_ahead(cache)
-        document, text = None, own_text
-        is_needed = request.selection is not None or wants_document(rules)
-        if is_needed and text is None:
-            document = cache.once(
-                ("document", request.document_id),
-                lambda: session.documents.read_now(project, request.document_id),
-            )
-            text = document.text if isinstance(document, Buffer) else None
-        texts = open_texts
-        if text is not None and (is_needed or what_if.text is not None):
-            texts = open_texts | {request.document_id: text}
+        budget = cache.once("budget", lambda: session.budgets.effective_now(project.project_id))
+        texts, located = open_texts, None
+        if what_if.text is not None or request.selection is not None or wants_document(rules):
+            buffer = buffer_of(request.document_id)
+            located = document_at(buffer, _position(request), utf16=session.peer.utf16)
+            if isinstance(buffer, Buffer):
+                texts = open_texts | {request.document_id: buffer.text}
+        story = session.chapters.read_now(project, texts, cache.once)
+        before = _chapter_before(_changed(budget, what_if), rules, located, story)
+        previous = None if before is None else buffer_of(before)
         return DiskState(
-            budget=cache.once("budget", lambda: session.budgets.effective_now(project.project_id)),
+            budget=budget,
             skill=skill,
-            document=document,
-            story=session.chapters.read_now(project, texts, cache.once),
+            located=located,
+            story=story,
+            previous=_placed_at_start(previous, before, utf16=session.peer.utf16),
         )
 
     with anyio.move_on_after(JOINT_SHARE * session.settings.source_timeout_ms / 1000):
         with suppress(DaemonError, OSError):
             return await session.engine.rounds.read(project.root, object(), read)
     return None
+
+
+def _position(request: AssembleContext) -> Position:
+    selection = request.selection
+    return Position(
+        document_id=request.document_id,
+        cursor=request.cursor_position,
+        selection=None if selection is None else Span(selection.start, selection.end),
+    )
+
+
+def _chapter_before(
+    budget: Budget, rules: ContextRules | None, located: LocatedDocument | None, story: Story
+) -> str | None:
+    """Return the chapter before if the window lacks text before the cursor."""
+    document = None if located is None else located.document
+    if document is None:
+        return None
+    surrounding = None if rules is None else rules.surrounding
+    if not missing_before(allowances_of(budget.profile), surrounding, document.here.start):
+        return None
+    before = story.previous(document.source_ref)
+    return None if before is None else before.path
+
+
+def _placed_at_start(
+    buffer: Buffer | DaemonError | None, path: str | None, *, utf16: bool
+) -> Document | None:
+    """Return a document with the cursor at its start; None if it could not be read."""
+    if path is None or not isinstance(buffer, Buffer):
+        return None
+    return place_in(buffer, Position(document_id=path, cursor=0), utf16=utf16).document
 
 
 async def _budget(call: _Call, disk: DiskState | None) -> Budget:
@@ -300,6 +371,10 @@ async def _budget(call: _Call, disk: DiskState | None) -> Budget:
         )
     else:
         budget = disk.budget
+    return _changed(budget, what_if)
+
+
+def _changed(budget: Budget, what_if: WhatIf) -> Budget:
     if what_if.profile is None:
         return budget
     change = structs.replace(what_if.profile, version=budget.profile.version)
@@ -330,16 +405,16 @@ async def _plan(call: _Call, budget: Budget, disk: DiskState | None) -> Plan:
     if read.project_file is None:
         broken = caution(WarningCode.PROJECT_FILE_INVALID, PROJECT_FILE)
         skill_warnings = (*skill_warnings, broken)
-    allowances = allowances_of(budget.profile)
-    missing = 0
-    if located.document is not None:
-        surrounding = None if skill.rules is None else skill.rules.surrounding
-        missing = missing_before(allowances, surrounding, located.document.here.start)
+    if disk is not None:
+        previous = disk.previous
+    else:
+        before = _chapter_before(budget, skill.rules, located, story)
+        previous = await _read_previous(session, project, before)
     return Plan(
         project_id=project.project_id,
         document_id=request.document_id,
         skill=skill,
-        allowances=allowances,
+        allowances=allowances_of(budget.profile),
         document=located.document,
         additional_input=request.additional_input or "",
         warnings=(*skill_warnings, *budget.warnings, *located.warnings, *story_warnings),
@@ -348,7 +423,7 @@ async def _plan(call: _Call, budget: Budget, disk: DiskState | None) -> Plan:
         story=story,
         here=_here(story, request, located.document),
         language=language,
-        previous=await _previous(session, project, story, located.document, missing),
+        previous=previous,
     )
 
 
@@ -361,20 +436,16 @@ def _read_skill_now(call: _Call, cache: RoundCache) -> SkillRead:
     return SkillRead(entry, cache.once("project file", lambda: read_file(project.root)))
 
 
-async def _previous(
-    session: Session, project: Project, story: Story, document: Document | None, missing: int
-) -> Document | None:
-    """Read the chapter before if the window lacks text before the cursor; None if it cannot be."""
-    before = None if document is None else story.previous(document.source_ref)
-    if before is None or not missing:
+async def _read_previous(session: Session, project: Project, before: str | None) -> Document | None:
+    """Read the chapter before by itself; None if it cannot be read in time."""
+    if before is None:
         return None
     try:
         with anyio.fail_after(session.settings.source_timeout_ms / 1000):
-            buffer = await session.documents.read(project, before.path, session.peer)
+            buffer = await session.documents.read(project, before, session.peer)
     except (TimeoutError, DaemonError):
         return None
-    position = Position(document_id=before.path, cursor=0)
-    return place_in(buffer, position, utf16=session.peer.utf16).document
+    return _placed_at_start(buffer, before, utf16=session.peer.utf16)
 
 
 async def _read_skill(session: Session, project: Project, skill_id: str | None) -> SkillRead:
@@ -472,18 +543,13 @@ def _task(entry: LibraryEntry, language: ManuscriptLanguage) -> Task:
 async def _locate(call: _Call, skill: SkillNeeds, disk: DiskState | None) -> LocatedDocument:
     """Open the document, if anything that the skill asks for depends on it."""
     session, project, request, what_if = call
-    selection = request.selection
-    position = Position(
-        document_id=request.document_id,
-        cursor=request.cursor_position,
-        selection=None if selection is None else Span(selection.start, selection.end),
-    )
+    if disk is not None:
+        return disk.located or LocatedDocument()
+    position = _position(request)
     if what_if.text is not None:
         return place_in(Buffer.of(what_if.text), position, utf16=session.peer.utf16)
-    if selection is None and not wants_document(skill.rules):
+    if request.selection is None and not wants_document(skill.rules):
         return LocatedDocument()
-    if disk is not None and disk.document is not None:
-        return document_at(disk.document, position, utf16=session.peer.utf16)
     timeout_ms = session.settings.source_timeout_ms
     return await open_document(session.documents, project, position, session.peer, timeout_ms)
 
@@ -499,30 +565,53 @@ def log_refusals(project_id: str) -> Generator[None]:
         raise
 
 
-def log_assembly(assembly: Assembly, elapsed_ms: float, seen_once: SeenOnce) -> None:
+def log_assembly(assembly: Assembly, seconds: float, seen_once: SeenOnce) -> None:
     """Log the outcome of an assembly; that rules are over their line only once per system prompt."""
-    project_id = assembly.plan.project_id
-    log.info(
-        "context_assembled",
-        project_id=project_id,
-        tokens=assembly.tokens,
-        budget=assembly.plan.allowances.total,
-        stable_prefix_hash=assembly.system_prompt.hash,
-        prompt_hash=assembly.prompt_hash,
-        warnings=[warning.code for warning in assembly.warnings],
-        elapsed_ms=round(elapsed_ms, 1),
-        **{action.value: assembly.count(action) for action in Action},
-    )
+    log_outcome(outcome_of(assembly), seconds)
     for failure in assembly.failures:
         log.warning(
             "context_source_failed",
-            project_id=project_id,
+            project_id=assembly.plan.project_id,
             source=failure.source,
             layer=failure.layer,
             kind=failure.kind,
         )
     _log_rules(assembly, seen_once)
-    _log_redaction(assembly)
+
+
+class LoggedOutcome(NamedTuple):
+    """What is logged of every assembly, and what of one in which something was redacted."""
+
+    assembled: dict[str, Any]
+    redacted: dict[str, Any]
+
+
+def outcome_of(assembly: Assembly) -> LoggedOutcome:
+    """Return what is logged of an assembly."""
+    project_id, evidence = assembly.plan.project_id, redaction_evidence(assembly)
+    assembled = {
+        "project_id": project_id,
+        "tokens": assembly.tokens,
+        "budget": assembly.plan.allowances.total,
+        "stable_prefix_hash": assembly.system_prompt.hash,
+        "prompt_hash": assembly.prompt_hash,
+        "warnings": [warning.code for warning in assembly.warnings],
+        **{action.value: assembly.count(action) for action in Action},
+    }
+    redacted = {
+        "project_id": project_id,
+        "sources": len({found.source_ref for found in evidence}),
+        "matches": sum(found.match_count for found in evidence),
+        "patterns": sorted({found.pattern_id for found in evidence}),
+    }
+    return LoggedOutcome(assembled, redacted if evidence else {})
+
+
+def log_outcome(outcome: LoggedOutcome, seconds: float) -> None:
+    """Log what came of an assembly that took so long."""
+    log.info("context_assembled", **outcome.assembled, elapsed_ms=round(1000 * seconds, 1))
+    if outcome.redacted:
+        log.info("context_redaction_applied", **outcome.redacted)
 
 
 def _log_rules(assembly: Assembly, seen_once: SeenOnce) -> None:
@@ -549,16 +638,4 @@ def _log_rules(assembly: Assembly, seen_once: SeenOnce) -> None:
             "context_rules_constraint_trimmed",
             project_id=assembly.plan.project_id,
             constraints=dropped,
-        )
-
-
-def _log_redaction(assembly: Assembly) -> None:
-    evidence = redaction_evidence(assembly)
-    if evidence:
-        log.info(
-            "context_redaction_applied",
-            project_id=assembly.plan.project_id,
-            sources=len({found.source_ref for found in evidence}),
-            matches=sum(found.match_count for found in evidence),
-            patterns=sorted({found.pattern_id for found in evidence}),
         )

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Hashable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import anyio
 from anyio import CapacityLimiter
@@ -29,6 +29,7 @@ from creonowd.workspace.projects import Project
 FILE_READERS = 8
 COMPOSERS = 2
 RECENT_KEYS = 512
+KEPT_ANSWERS_BYTES = 32_000_000
 RUNNING = 4
 WAITING = 16
 TURN_MS = 50
@@ -117,9 +118,13 @@ class SeenOnce:
 
     def add(self, key: str) -> bool:
         """Add a key, and return whether it is new."""
-        is_new = self._keys.peek(key) is None
+        is_new = not self.has(key)
         self._keys.put(key, value=True)
         return is_new
+
+    def has(self, key: str) -> bool:
+        """Return whether a key was added lately."""
+        return self._keys.peek(key) is not None
 
 
 class SkillRead(NamedTuple):
@@ -131,6 +136,10 @@ class SkillRead(NamedTuple):
 
 def _concurrency() -> Concurrency:
     return Concurrency(CapacityLimiter(FILE_READERS), CapacityLimiter(COMPOSERS))
+
+
+def _answers() -> Memo[Hashable, Any]:
+    return Memo(KEPT_ANSWERS_BYTES, lambda _key, kept: kept.weight)
 
 
 @dataclass(frozen=True)
@@ -146,6 +155,7 @@ class Engine:
     budget_reads: SharedReads[Budget] = field(default_factory=SharedReads[Budget])
     skill_reads: SharedReads[SkillRead] = field(default_factory=SharedReads[SkillRead])
     seen_once: SeenOnce = field(default_factory=SeenOnce)
+    answers: Memo[Hashable, Any] = field(default_factory=_answers)
     concurrency: Concurrency = field(default_factory=_concurrency)
 
     def sources_of(self, project: Project) -> list[Source]:

@@ -33,10 +33,10 @@ from creonowd.context.synopsis import far_fragment, near_fragment
 from creonowd.errors import DaemonError, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.retrieval.catalogue import LARGEST, documents_in, is_excluded
-from creonowd.sources.characters import ProjectEntities
+from creonowd.sources.characters import Entities, ProjectEntities
 from creonowd.sources.document import find_headings
 from creonowd.sources.extract import Extract, extract
-from creonowd.sources.shared_reads import FolderReader, ProjectReads
+from creonowd.sources.shared_reads import FolderReader, ProjectReads, RoundCache
 from creonowd.storage import front_matter, versioned_json
 from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.safe_folder import LinkedFolder, mark_of
@@ -232,10 +232,17 @@ class ChapterSummaries:
         self._made: Memo[tuple[str, CharacterNames], Extract] = Memo(
             KEPT_EXTRACT_CHARACTERS, lambda _key, made: 500 + len(made.text)
         )
+        self.told: Memo[Hashable, SourceResult] = Memo(
+            KEPT_EXTRACT_CHARACTERS, lambda _key, told: 2000 + told.weight
+        )
 
     def open_texts(self, project: Project) -> dict[str, str]:
         """Return the texts of the documents that are open in an editor, by path."""
         return _open_texts(self._documents, project)
+
+    def is_extracted(self, document: StoryDocument, names: CharacterNames) -> bool:
+        """Return whether the extract of a chapter as it was listed is kept, be it empty."""
+        return (document.digest, names) in self._made
 
     def extract(
         self,
@@ -307,11 +314,35 @@ class SynopsisSource:
         if not ask.earlier or ask.synopsis_room <= 0:
             return SourceResult(summaries=(Summary.FULL_TEXT,))
         stored = await self._reads.get(self.name, self._read)
-        names = (await self._entities.all()).names
+        entities = await self._entities.all()
         texts = self._summaries.open_texts(self._project)
-        return await to_thread.run_sync(
-            self._tell, ask, stored, texts, names, abandon_on_cancel=True
+        told, is_current = await to_thread.run_sync(
+            self._tell, ask, stored, texts, entities.names, abandon_on_cancel=True
         )
+        if is_current:
+            self._summaries.told.put(_told_key(ask, stored, entities), told)
+        return told
+
+    def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
+        """Return the same if it was told before."""
+        if ask.earlier is None:
+            return SourceResult()
+        if not ask.earlier or ask.synopsis_room <= 0:
+            return SourceResult(summaries=(Summary.FULL_TEXT,))
+        stored, entities = self._reads.kept(self.name), self._entities.kept()
+        if stored is None or entities is None:
+            return None
+        return self._summaries.told.peek(_told_key(ask, stored, entities))
+
+    def revision(self) -> Hashable | None:
+        """Return the stored summaries and the entities, if they were read ahead."""
+        stored, entities = self._reads.kept(self.name), self._entities.kept()
+        return None if stored is None or entities is None else (stored, entities)
+
+    def read_ahead(self, cache: RoundCache) -> None:
+        """Read the stored summaries and the entities now, together with others; blocks."""
+        self._reads.read_now(self.name, self._read, cache)
+        self._entities.read_ahead(cache)
 
     def _read(self, folders: FolderReader) -> Summaries:
         del folders
@@ -319,15 +350,18 @@ class SynopsisSource:
 
     def _tell(
         self, ask: SourceQuery, stored: Summaries, texts: Mapping[str, str], names: CharacterNames
-    ) -> SourceResult:
+    ) -> tuple[SourceResult, bool]:
+        """Tell the story so far; return also whether no chapter has changed since it was listed."""
         chapters = ask.earlier or ()
-        found = self._found(chapters, stored, texts, names)
+        changed: list[StoryDocument] = []
+        found = self._found(chapters, stored, texts, names, changed)
         fragments, stale = _fragments(found, ask.synopsis_room)
-        return SourceResult(
+        told = SourceResult(
             fragments=tuple(fragments),
             warnings=(_stale(stale),) if stale else (),
             summaries=(Summary.FULL_TEXT,),
         )
+        return told, not changed
 
     def _found(
         self,
@@ -335,16 +369,28 @@ class SynopsisSource:
         stored: Summaries,
         texts: Mapping[str, str],
         names: CharacterNames,
+        changed: list[StoryDocument],
     ) -> Iterator[tuple[int, FoundSummary]]:
-        """Yield the summaries of chapters, the nearest first."""
+        """Yield the summaries of chapters, the nearest first.
+
+        Those that are not as they were listed any more are added to `changed`.
+        """
         for number in reversed(range(len(chapters))):
             document = chapters[number]
             found = stored.of(document)
             if found is None:
                 made = self._summaries.extract(self._project.root, document, texts, names)
                 found = None if made is None else FoundSummary(made)
+                if not self._summaries.is_extracted(document, names):
+                    changed.append(document)
             if found is not None:
                 yield number, found
+
+
+def _told_key(ask: SourceQuery, stored: Summaries, entities: Entities) -> Hashable:
+    """Return all that the story so far depends on; what was written before has a digest each."""
+    told = tuple((chapter.path, chapter.digest) for chapter in ask.earlier or ())
+    return told, ask.synopsis_room, stored, entities
 
 
 def _fragments(

@@ -6,7 +6,7 @@ mentioned, so that they never change the stable prefix.
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from itertools import chain
@@ -76,7 +76,7 @@ class Entity(Model):
     inject: Inject = Inject.ALWAYS
 
 
-class Entities(Model):
+class Entities(Model, cache_hash=True):
     """The names of every entity, and the entities that are injected when they are mentioned.
 
     `manual` ones are injected only if the author names them in the selection or the request.
@@ -158,6 +158,10 @@ class MentionedSource:
         """Return the same if the entities were read ahead."""
         entities = self._entities.kept()
         return None if entities is None else self._named_in(entities, ask)
+
+    def revision(self) -> Hashable | None:
+        """Return the entities, if they were read ahead."""
+        return self._entities.kept()
 
     def read_ahead(self, cache: RoundCache) -> None:
         """Read the files now, together with others; blocks its thread."""

@@ -6,7 +6,7 @@ A document that cannot be read costs its text and a warning, not the assembly.
 
 import re
 from bisect import bisect
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import NamedTuple, cast
 
 import anyio
@@ -195,6 +195,10 @@ class HeadingsSource:
         await to_thread.run_sync(headings, document.text)
         return _outline_result(document)
 
+    def revision(self) -> Hashable | None:
+        """Return the same always: there is nothing but the document, which the query has."""
+        return ()
+
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if the document is short or was searched for headings before."""
         document = _seen_part(ask)
@@ -289,6 +293,10 @@ class RecentRunsSource:
             return SourceResult()
         records = await self._runs.accepted(ask.project_id, ask.document_id)
         return _runs_result(records, ask)
+
+    def revision(self) -> Hashable | None:
+        """Return how often any runs have changed."""
+        return self._runs.revision
 
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if the runs are in memory."""

@@ -4,7 +4,7 @@ What was made of files is kept until their bytes change.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, NamedTuple, cast
 
 from creonowd.context.fragment import (
@@ -140,6 +140,10 @@ class _FileSource:
         del ask
         return self._reads.kept(self.name)
 
+    def revision(self) -> Hashable | None:
+        """Return what the files say, if they were read ahead."""
+        return self._reads.kept(self.name)
+
     def read_ahead(self, cache: RoundCache) -> None:
         """Read the files now, together with others; blocks its thread."""
         self._reads.read_now(self.name, self._read, cache)
@@ -198,6 +202,10 @@ class _ConstraintSource:
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if the file was read ahead."""
         del ask
+        return self._reads.kept(self.name)
+
+    def revision(self) -> Hashable | None:
+        """Return what the file says, if it was read ahead."""
         return self._reads.kept(self.name)
 
     def read_ahead(self, cache: RoundCache) -> None:

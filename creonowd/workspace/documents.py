@@ -139,10 +139,23 @@ class Documents:
 
     async def find_synced(self, peer: Peer | None, key: DocumentKey) -> OpenDocument | None:
         """Return what `find` does after all that the same connection synced before."""
+        await self._settle(peer)
+        return self.find(peer, key)
+
+    async def _settle(self, peer: Peer | None) -> None:
+        """Wait for all that a connection synced before."""
         if peer is not None and (connection := self._connections.get(peer.id)) is not None:
             async with connection.order:
                 pass
-        return self.find(peer, key)
+
+    async def synced(self, peer: Peer | None, project_id: str) -> dict[str, Buffer]:
+        """Return what `find_synced` does for every open document of a project, by id."""
+        await self._settle(peer)
+        found = {path: one.buffer for path, one in self.open_documents(project_id).items()}
+        if peer is not None and (own := self._connections.get(peer.id)) is not None:
+            mine = own.open.items()
+            found |= {path: one.buffer for (owner, path), one in mine if owner == project_id}
+        return found
 
     def open_documents(self, project_id: str) -> dict[str, OpenDocument]:
         """Return a project's open documents by id, of each the one that was synced last."""

@@ -129,6 +129,8 @@ class Runs:
         self._documents: Memo[tuple[str, str], _DocumentRuns] = Memo(CACHED_DOCUMENTS)
         # The document of a run, by project and run.
         self._located: Memo[tuple[str, str], str] = Memo(LOCATED_RUNS)
+        # How often what is accepted has changed, of any document.
+        self.revision = 0
 
     async def record(self, project_id: str, document_id: str, run: RunRecord) -> None:
         """Add a run to its document's; old ones are dropped."""
@@ -222,7 +224,9 @@ class Runs:
         else:
             await self._writer.append(before.path, _line(line))
             room = before.room - 1
-        self._documents.put(key, _DocumentRuns(before.path, runs, room))
+        after = _DocumentRuns(before.path, runs, room)
+        self._documents.put(key, after)
+        self.revision += after.accepted != before.accepted
 
     def _path(self, project_id: str, document_id: str) -> Path:
         name = sha256(document_id.encode()).hexdigest()[:32]

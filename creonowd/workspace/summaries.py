@@ -6,6 +6,7 @@ author wrote lies in `.creonow/summaries/`, by document, and is never overwritte
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
@@ -71,8 +72,12 @@ class FoundSummary(NamedTuple):
     stale: bool = False
 
 
-class Summaries(NamedTuple):
-    """The stored summaries of a project: the author's by document, the others by text."""
+@dataclass(frozen=True, eq=False)
+class Summaries:
+    """The stored summaries of a project: the author's by document, the others by text.
+
+    As long as no file changes, reading again returns the very same value.
+    """
 
     edited: Mapping[str, ChapterSummary]
     made: Mapping[str, ChapterSummary]

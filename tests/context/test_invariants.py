@@ -13,7 +13,7 @@ from creonowd.context.assemble import Assembly
 from creonowd.context.fragment import Action, Fragment, Layer, Rule, rank_key
 from creonowd.context.inspection import InspectMeta, inspect
 from creonowd.context.names import Mentions
-from creonowd.context.result import AssembleResult, ModelTarget, answer, encoded_answer
+from creonowd.context.result import AssembleResult, ModelTarget, answer, encode_answer
 from creonowd.context.rules_layer import mentioned_entities
 from creonowd.context.system_prompt import Change, PrefixChange, PrefixComparison, first_change
 from creonowd.context.template import CHINESE, heading, title
@@ -161,7 +161,7 @@ def test_what_was_encoded_before_is_sent_byte_by_byte_as_it_is_now(world: World)
     assembly = assemble_or_none(world)
 
     if assembly is not None:
-        encoded = encoded_answer(assembly, PrefixComparison(), ModelTarget())
+        encoded = encode_answer(assembly, ModelTarget()).result(PrefixComparison())
         assert encode(encoded) == encode(answer_of(assembly))
 
 

@@ -1,0 +1,180 @@
+"""The same request is answered from what was made before, and every change is seen at once."""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from creonowd.context.fragment import Layer
+from creonowd.context.source import SourceResult
+from creonowd.engine.services import Session
+from creonowd.sources.in_memory import InMemorySource, piece
+from testing.clients import Client
+from testing.novels import Novel, make_novel
+
+FIRST = "第一章\n\n林远推开门，雨还在下。\n"
+SECOND = "第二章\n\n苏晴没有抬头。林远坐下了。\n"
+SKILL = "---\nname: 续写\ncontext_rules:\n  surrounding: 400\n  retrieval: true\n---\n"
+
+
+@pytest.fixture
+async def novel(client: Client, tmp_path: Path) -> Novel:
+    files = {
+        ".creonow/rules/style.md": "短句为主。\n",
+        ".creonow/characters/林远.md": "林远，冷静。\n",
+        ".creonow/settings/世界观.md": "近未来的海港。\n",
+        ".creonow/skills/续写/SKILL.md": f"{SKILL}请续写。\n",
+        "01.md": FIRST,
+        "02.md": SECOND,
+    }
+    made = await make_novel(client, tmp_path / "novel", files)
+    await client.call(
+        "context:retrieve",
+        {**made.params, "documentId": "02.md", "cursorPosition": 0, "query": "雨", "wait": True},
+    )
+    return made
+
+
+async def assemble(novel: Novel, **changes: Any) -> dict[str, Any]:
+    here = {"skillId": None, "documentId": "02.md", "cursorPosition": len(SECOND)}
+    return await novel.assemble(**{**here, **changes})
+
+
+async def settled(novel: Novel, session: Session, **changes: Any) -> dict[str, Any]:
+    """Assemble until the answer is kept: at first the index is still catching up."""
+    result = await assemble(novel, **changes)
+    while not len(session.engine.answers):
+        result = await assemble(novel, **changes)
+    return result
+
+
+async def test_the_same_request_has_the_same_answer(novel: Novel, session: Session) -> None:
+    first = await settled(novel, session)
+
+    second = await assemble(novel)
+
+    assert second == first | {"stablePrefixUnchanged": True}
+    assert len(session.engine.answers) == 1
+
+
+async def test_the_prefix_is_compared_with_that_of_the_call_before(
+    novel: Novel, session: Session
+) -> None:
+    await settled(novel, session)
+    novel.put(".creonow/rules/style.md", "长句为主。\n")
+    other = await assemble(novel)
+    novel.put(".creonow/rules/style.md", "短句为主。\n")
+
+    back = await assemble(novel)
+
+    assert other["prefixChange"]["sourceRef"] == ".creonow/rules/style.md"
+    assert back["prefixChange"]["sourceRef"] == ".creonow/rules/style.md"
+    assert back["stablePrefixUnchanged"] is False
+
+
+Change = Callable[[Novel], Awaitable[Any]]
+
+
+def puts(path: str, text: str) -> Change:
+    async def change(novel: Novel) -> None:
+        novel.put(path, text)
+
+    return change
+
+
+def calls(channel: str, **params: Any) -> Change:
+    async def change(novel: Novel) -> None:
+        await novel.client.call(channel, {**novel.params, **params})
+
+    return change
+
+
+async def accept_a_run(novel: Novel) -> None:
+    run = await novel.run(skillId="builtin:continue", documentId="02.md", cursorPosition=5)
+    await novel.client.call("ai:run:accept", {**novel.params, "runId": run["runId"]})
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        (puts(".creonow/rules/style.md", "长句为主。\n"), "长句为主"),
+        (puts(".creonow/rules/新.md", "不写梦。\n"), "不写梦"),
+        (puts(".creonow/characters/苏晴.md", "苏晴，话少。\n"), "苏晴，话少"),
+        (puts(".creonow/settings/世界观.md", "古代的山村。\n"), "古代的山村"),
+        (puts(".creonow/threads/信.md", "---\nplanted: 01.md\n---\n那封信。\n"), "那封信"),
+        (puts("大纲.md", "最后雨停。\n"), "最后雨停"),
+        (puts("02.md", f"{SECOND}钟响了。\n"), "钟响了"),
+        (puts("01.md", "第一章\n\n雪夜。林远没有来。\n"), "雪夜"),
+        (puts(".creonow/project.json", '{"version": 1, "language": "en"}'), "## "),
+        (calls("constraints:create", constraint={"text": "不提月亮"}), "不提月亮"),
+        (calls("context:document:sync", documentId="02.md", version=1, text="新的一页。"), "新的一页"),
+        (accept_a_run, "续写"),
+    ],
+)  # fmt: skip
+async def test_a_change_is_seen_by_the_next_request(
+    novel: Novel, session: Session, change: Change, seen: str
+) -> None:
+    before = await settled(novel, session)
+
+    await change(novel)
+    after = await assemble(novel)
+
+    assert after["prompt"] != before["prompt"]
+    assert seen in after["prompt"]
+
+
+async def test_a_budget_that_changed_is_kept_at_once(novel: Novel, session: Session) -> None:
+    await settled(novel, session)
+    budget = await novel.client.call("context:budget:get", novel.params)
+
+    changed = {"version": budget["version"], "totalBudgetTokens": 3000}
+    await novel.client.call("context:budget:update", {**novel.params, **changed})
+    after = await assemble(novel)
+
+    assert after["budget"]["maxInputTokens"] == 3000
+
+
+async def test_a_skill_that_changed_is_seen_at_once(novel: Novel, session: Session) -> None:
+    await settled(novel, session, skillId="project:续写")
+
+    novel.put(".creonow/skills/续写/SKILL.md", f"{SKILL}请改写。\n")
+    after = await assemble(novel, skillId="project:续写")
+
+    assert "请改写。" in after["prompt"]
+
+
+async def test_what_cannot_say_whether_it_changed_is_asked_each_time(
+    novel: Novel, session: Session
+) -> None:
+    await settled(novel, session)
+    source = InMemorySource(Layer.SETTINGS, "kg", [piece(Layer.SETTINGS, "kg/1", "图谱甲")])
+    session.engine.source_providers.append(_Provider(source))
+
+    first = await assemble(novel)
+    source.answer = SourceResult(fragments=(piece(Layer.SETTINGS, "kg/1", "图谱乙"),))
+    second = await assemble(novel)
+
+    assert "图谱甲" in first["prompt"]
+    assert "图谱乙" in second["prompt"]
+
+
+async def test_a_failure_is_not_repeated_from_memory(novel: Novel, session: Session) -> None:
+    place = novel.root / ".creonow" / "rules" / "constraints.json"
+    place.write_text("no JSON", "utf-8")
+    broken = await assemble(novel)
+
+    place.unlink()
+    mended = await assemble(novel)
+
+    assert any("CONSTRAINTS_UNAVAILABLE" in warning for warning in broken["warnings"])
+    assert not any("CONSTRAINTS_UNAVAILABLE" in warning for warning in mended["warnings"])
+
+
+class _Provider:
+    def __init__(self, source: InMemorySource) -> None:
+        self._source = source
+
+    def of(self, project: object) -> list[InMemorySource]:
+        del project
+        return [self._source]
