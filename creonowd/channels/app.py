@@ -40,7 +40,7 @@ class MetricsReport(Result):
 
 def health(session: Session, params: Empty) -> Health:
     """Report what is degraded and why."""
-    chinese = session.language is Language.CHINESE
+    chinese = session.connection.language is Language.CHINESE
     degraded = [
         Degradation(
             part=part,

@@ -65,14 +65,16 @@ class TokenCount(Result):
 async def get_budget(session: Session, params: GetBudget) -> BudgetProfile:
     """Return the budget of a project; without one of its own it has the default."""
     await _check_project(session, params.project_id)
-    return (await session.budgets.get(params.project_id)).shown(session.language)
+    return (await session.budgets.get(params.project_id)).shown(session.connection.language)
 
 
 async def update_budget(session: Session, params: UpdateBudget) -> BudgetProfile:
     """Change the budget, or fail with CONTEXT_BUDGET_CONFLICT if someone else did first."""
     await _check_project(session, params.project_id)
     change = params if params.profile is None else params.profile
-    return (await session.budgets.update(change, params.project_id)).shown(session.language)
+    return (await session.budgets.update(change, params.project_id)).shown(
+        session.connection.language
+    )
 
 
 async def _check_project(session: Session, project_id: str | None) -> None:
@@ -97,7 +99,9 @@ async def count_tokens(session: Session, params: CountTokens) -> TokenCount:
         counted = await to_thread.run_sync(tokenizer.base.count, params.text)
         both = BoundedCount(counted=counted, bound=tokens)
     code = WarningCode.CONTEXT_BUDGET_FALLBACK
-    warnings, notices = show([Caution(code=code, said=reason)] if reason else (), session.language)
+    warnings, notices = show(
+        [Caution(code=code, said=reason)] if reason else (), session.connection.language
+    )
     return TokenCount(
         tokens=tokens,
         tokenizer_id=tokenizer.id,

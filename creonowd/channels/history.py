@@ -194,7 +194,7 @@ async def append_history(session: Session, params: AppendHistory) -> HistoryAppe
     history, kept = await append_messages(session.histories, intake, key, read, contents)
     reported = [_kept_message(message, text) for message, text in kept]
     big = next((one for one in reported if one.preview is not UNSET), None)
-    warnings, notices = show(history.warnings, session.language)
+    warnings, notices = show(history.warnings, session.connection.language)
     return HistoryAppended(
         appended=len(kept),
         total_rounds=len(history.rounds),
@@ -212,7 +212,7 @@ async def read_history(session: Session, params: ReadHistory) -> HistoryRounds:
     rounds = history.rounds if params.before is None else history.rounds[: params.before]
     if params.limit is not None:
         rounds = rounds[-params.limit :]
-    warnings, notices = show(history.warnings, session.language)
+    warnings, notices = show(history.warnings, session.connection.language)
     return HistoryRounds(
         rounds=[
             HistoryRound(index=one.index, finished=one.finished, messages=list(one.messages))

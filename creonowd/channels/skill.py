@@ -150,7 +150,7 @@ async def _project(session: Session, project_id: str | None) -> Project | None:
 
 
 def _info(session: Session, entry: LibraryEntry) -> SkillInfo:
-    skill, language, redactor = entry.skill, session.language, session.redactor
+    skill, language, redactor = entry.skill, session.connection.language, session.redactor
     return SkillInfo(
         id=redactor.redact_name(entry.id),
         name=redactor.hide_secrets(_in_language(entry.names, entry.name, language)),
@@ -191,7 +191,7 @@ def _both(redactor: Redactor, texts: Wording) -> BothLanguages:
 def _fault(session: Session, fault: Fault) -> SkillFault:
     line = UNSET if fault.line is None else fault.line
     clean = session.redactor.hide_secrets
-    message = clean(fault.wording.text(chinese=session.language is Language.CHINESE))
+    message = clean(fault.wording.text(chinese=session.connection.language is Language.CHINESE))
     return SkillFault(key=clean(fault.key), message=message, line=line)
 
 

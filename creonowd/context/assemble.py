@@ -28,7 +28,6 @@ from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Plan, Summary, previous_start, shows_document
 from creonowd.context.rules_layer import how_often, mentioned_entities
 from creonowd.context.source import Failure, Source, SourceResults, gather, in_time, wanted_sources
-from creonowd.context.synopsis import is_synopsis
 from creonowd.context.system_prompt import (
     PreparedRules,
     PreparedSettings,
@@ -245,8 +244,8 @@ def redact(plan: Plan, gathered: SourceResults, tools: TextTools) -> RedactedCan
         manuscript = Manuscript(document.text, document.here.start, tools)
     return RedactedCandidates(
         rules=redact_rules(given[Layer.RULES], tools),
-        chunks=redact_chunks(tuple(f for f in retrieved if not is_synopsis(f)), tools),
-        synopsis=redact_fragments(filter(is_synopsis, retrieved), tools),
+        chunks=redact_chunks(tuple(f for f in retrieved if not f.is_synopsis), tools),
+        synopsis=redact_fragments([f for f in retrieved if f.is_synopsis], tools),
         notes=_redact_batches(given[Layer.IMMEDIATE], tools),
         pinned=redact_pinned(plan, manuscript, tools),
         manuscript=manuscript,

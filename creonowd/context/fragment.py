@@ -118,9 +118,9 @@ class Fragment(Model, cache_hash=True, gc=False):
     stands on a line above the text, and `first_line` is the line of its file where it begins.
     `token_count` is what a host claims; it is checked and otherwise ignored. `since` and `until`
     are the places of the story between which it holds, `stages` what is added to its text on the
-    way; `due` is where a thread is to be resolved; `excluded` is the step that left it out before. A `late` one answers the last words before
-    the cursor, and stands behind the others. `story_number` puts chunks into the order of the
-    story; zero has no place in it.
+    way; `due` is where a thread is to be resolved; `excluded` is the step that left it out before.
+    A `late` one answers the last words before the cursor, and stands behind the others.
+    `story_number` puts chunks into the order of the story; zero has no place in it.
     """
 
     layer: Layer
@@ -154,6 +154,11 @@ class Fragment(Model, cache_hash=True, gc=False):
     def weight(self) -> int:
         """About how many characters it takes to keep it."""
         return 500 + len(self.text) + sum(len(stage.text) for stage in self.stages)
+
+    @property
+    def is_synopsis(self) -> bool:
+        """Whether it is a part of the story so far."""
+        return self.kind is FragmentKind.SYNOPSIS
 
     @property
     def is_timed(self) -> bool:

@@ -11,7 +11,7 @@ from typing import Literal
 from creonowd.context.budget import Allowances
 from creonowd.context.fragment import Layer, Omission, Span
 from creonowd.context.notice import Caution
-from creonowd.context.story import Story, StoryPlace
+from creonowd.context.story import Story, StoryDocument, StoryPlace
 from creonowd.context.template import CHINESE, ManuscriptLanguage, PromptFrame
 from creonowd.errors import WarningCode
 from creonowd.model import Model
@@ -27,6 +27,10 @@ MOST_SUMMARIES = 3
 EVERYTHING = "all"
 LONGEST_SENTENCE = 200
 STEPS = 4
+# What the story so far may take of the budget, or of the skill's target if that is less.
+SYNOPSIS_PERCENT = 15
+# Its chapters with a line each stand before those that are told in full.
+FAR_CHAPTERS, NEAR_CHAPTERS = 0, 1
 
 PLACES = ("text", "selection", "instruction", "title")
 
@@ -283,6 +287,22 @@ def previous_start(plan: Plan) -> int:
         if found is not None:
             return found
     return grapheme_ceiling(text, mark)
+
+
+def synopsis_share(plan: Plan) -> int:
+    """Return how many tokens the story so far may take at most."""
+    total, target = plan.allowances.total, plan.skill.target_tokens
+    return (total if target is None else min(total, target)) * SYNOPSIS_PERCENT // 100
+
+
+def earlier_chapters(plan: Plan) -> tuple[StoryDocument, ...] | None:
+    """Return the chapters to tell of, all before the author's; None outside of the story."""
+    rules = plan.skill.rules
+    if plan.here is None or not wants(rules, Need.SYNOPSIS):
+        return None
+    before = plan.story.documents[: plan.here.document]
+    wanted = True if rules is None else rules.synopsis
+    return before if wanted is True else before[-wanted:]
 
 
 def shows_document(plan: Plan) -> bool:

@@ -22,15 +22,16 @@ from creonowd.context.plan import (
     Need,
     Plan,
     Summary,
+    earlier_chapters,
     last_words,
     previous_start,
     query,
     query_end,
     shows_document,
+    synopsis_share,
     wants,
 )
 from creonowd.context.story import Story, StoryDocument, StoryPlace
-from creonowd.context.synopsis import earlier_chapters, synopsis_share
 from creonowd.context.template import ManuscriptLanguage
 from creonowd.context.timeline import Untimely, at_place, limit_threads
 from creonowd.errors import DaemonError, ErrorCode

@@ -9,13 +9,12 @@ from typing import NamedTuple, NoReturn
 
 from msgspec.structs import replace
 
-from creonowd.context.evidence import Decision, drop, keep, layer_tokens
+from creonowd.context.evidence import Decision, drop, keep, keep_part, layer_tokens
 from creonowd.context.fragment import Fragment, Layer, Rule, Span, rank_key, reading_key
 from creonowd.context.manuscript import Manuscript
-from creonowd.context.plan import CHUNK_LIMIT, Plan, minimum_step
-from creonowd.context.synopsis import synopsis_share, trim_synopsis
+from creonowd.context.plan import CHUNK_LIMIT, FAR_CHAPTERS, Plan, minimum_step, synopsis_share
 from creonowd.context.system_prompt import SystemPrompt
-from creonowd.context.template import TASK, title
+from creonowd.context.template import TASK, heading, title
 from creonowd.context.text_tools import RedactedText, TextTools
 from creonowd.context.units import MOST_NAMED, Unit, visible_ref
 from creonowd.context.window import DocumentWindow, Surroundings, fit_window
@@ -125,6 +124,46 @@ def _synopsis_room(plan: Plan, room: int, least: int) -> int:
     """
     window = max(plan.allowances.share(Layer.IMMEDIATE), least + minimum_step(plan.allowances))
     return min(synopsis_share(plan), room - window)
+
+
+def trim_synopsis(units: Sequence[Unit], room: int, tools: TextTools) -> tuple[Decision, ...]:
+    """Keep chapters from the nearest on as long as they fit; the decisions stand in story order.
+
+    Of the chapters with a line each the earliest lines leave first. Behind a chapter that does
+    not fit there is none: the story so far has no holes.
+    """
+    decisions: list[Decision] = []
+    left, wanted = room, 0
+    for unit in sorted(units, key=lambda unit: unit.fragment.place, reverse=True):
+        wanted += unit.tokens
+        if unit.tokens <= left:
+            decisions.append(keep(unit, Rule.SYNOPSIS_SHARE))
+            left -= unit.tokens
+            continue
+        rest = _last_lines(unit, left, tools) if unit.fragment.place.group == FAR_CHAPTERS else None
+        if rest is None:
+            decisions.append(drop(unit, Rule.SYNOPSIS_SHARE, wanted - room))
+        else:
+            decisions.append(keep_part(rest, Rule.SYNOPSIS_SHARE, wanted - room))
+        left = 0
+    return tuple(reversed(decisions))
+
+
+def _last_lines(unit: Unit, room: int, tools: TextTools) -> Unit | None:
+    """Return a unit of as many of the last lines as fit; None if not even one does."""
+    lines = unit.text.split("\n")
+    fits, over = 0, len(lines)
+    best: Unit | None = None
+    while over - fits > 1:
+        middle = (fits + over) // 2
+        text = "\n".join(lines[-middle:])
+        rendered = f"{heading(unit.ref)}{text}\n"
+        tokens = tools.count(rendered)
+        if tokens <= room:
+            fits, best = middle, replace(unit, text=text, rendered=rendered, tokens=tokens)
+        else:
+            over = middle
+    return best
 
 
 def _fit_document(

@@ -252,7 +252,7 @@ async def _prepare(
         provider=request.provider or "",
         model=request.model or profile.model,
         kind=match.kind,
-        language=session.language,
+        language=session.connection.language,
     )
     key = PrefixKey(
         project.project_id, plan.skill.skill_id, target.provider, target.model, match.encoding

@@ -205,7 +205,7 @@ def _result(
     static = [piece for piece in context.pieces if piece.part in PINNED - {Part.USER_INPUT}]
     key = ConversationKey(params.project_id, params.conversation_id)
     evidence = [piece.evidence for piece in draft.pieces]
-    warnings, notices = show(_warnings(turn), session.language)
+    warnings, notices = show(_warnings(turn), session.connection.language)
     return BuildResult(
         messages=messages,
         token_count=context.tokens,

@@ -99,7 +99,7 @@ async def retrieve_context(session: Session, params: RetrieveContext) -> Retriev
         w.cleaned(lambda text: session.redactor.redact(text).text)
         for w in (*located.warnings, *index.left_out)
     )
-    warnings, notices = show((*named, *indexing), session.language)
+    warnings, notices = show((*named, *indexing), session.connection.language)
     return RetrieveResult(
         passages=passages,
         names=explained.names,

@@ -8,7 +8,6 @@ from creonowd.clock import Clock
 from creonowd.context_files.files import ContextFiles
 from creonowd.engine.engine import Engine
 from creonowd.engine.health import Troubles
-from creonowd.errors import Language
 from creonowd.history.build_result import LastTurns
 from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
@@ -106,11 +105,6 @@ class Session:
         self.sources = services.sources
         self.chapters = services.chapters
         self.summaries = services.summaries
-
-    @property
-    def language(self) -> Language:
-        """The language that the client gets messages in."""
-        return self.connection.language
 
 
 class InConversation(Params):

@@ -206,7 +206,7 @@ async def run_skill(session: Session, params: RunSkill) -> SkillRun:
         prompt_hash = last.prompt.prompt_hash
         log.info("ai_run", run_id=run_id, prompt_hash=prompt_hash, attempts=len(attempts))
         utf16 = session.peer.utf16
-        shown = show(warnings, session.language)
+        shown = show(warnings, session.connection.language)
         return SkillRun(
             run_id=run_id,
             skill_id=params.skill_id and session.redactor.hide_secrets(params.skill_id),
@@ -297,7 +297,7 @@ async def _attempt(
     reply = await provider.answer(call, on_text)
     mode = params.judge or session.settings.ai_judge
     criteria = criteria_of(made.assembly)
-    chinese = session.language is Language.CHINESE
+    chinese = session.connection.language is Language.CHINESE
     if mode == "off":
         verdict = verdict_without_judge(criteria, UncheckedCode.OFF, chinese=chinese)
     elif reply.echo:
@@ -348,7 +348,7 @@ async def _judge(
     terms = criteria.terms
     if terms is None:
         terms = await terms_of(session.tree, project)
-    chinese = session.language is Language.CHINESE
+    chinese = session.connection.language is Language.CHINESE
     verdict = await judge(
         output,
         criteria.constraints,

@@ -19,6 +19,7 @@ from creonowd.redaction import PLACEHOLDER, SecretSpan
 from creonowd.redaction.split_points import split_points
 from creonowd.storage import front_matter
 from creonowd.tokens.boundaries import grapheme_floor, sentences
+from creonowd.tokens.tokenizer import about_tokens
 
 MOST_TOKENS = 400
 FEWEST_TOKENS = 220
@@ -26,10 +27,6 @@ SCRAP_TOKENS = 80
 LONGEST_HEADING = 80
 
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n|\Z)")
-_RARE = re.compile(r"[\u2e80-\u2fff\u3400-\u4dbf\ua000-\ua95f\U00010000-\U0010ffff]")
-_TOKENS_PER_ASCII = 0.27
-_TOKENS_PER_WIDE = 1.1
-_TOKENS_PER_RARE = 3.8
 
 # One block in so many may end a passage, chosen by a checksum of its text.
 _ONE_IN = 3
@@ -189,16 +186,6 @@ def _block(
 ) -> _Block:
     may_end = zlib.crc32(line.text.encode("utf-8", "surrogatepass")) % _ONE_IN == 0
     return _Block(line.start, line.end, tokens, heading, may_end=may_end, part_of=part_of)
-
-
-def about_tokens(text: str) -> float:
-    """Estimate the tokens of a text from its characters, rather too high than too low."""
-    if text.isascii():
-        return len(text) * _TOKENS_PER_ASCII
-    rare = len(_RARE.findall(text))
-    wide = (len(text.encode("utf-8", "surrogatepass")) - len(text) - 3 * rare) / 2
-    plain = len(text) - wide - rare
-    return plain * _TOKENS_PER_ASCII + wide * _TOKENS_PER_WIDE + rare * _TOKENS_PER_RARE
 
 
 class Heading(NamedTuple):

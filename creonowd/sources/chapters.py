@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from anyio import to_thread
 
 from creonowd.clock import Clock
-from creonowd.context.fragment import Fragment, Layer
+from creonowd.context.fragment import Fragment, FragmentKind, Layer, Place
 from creonowd.context.notice import Caution, caution
-from creonowd.context.plan import Document, Need, Summary
+from creonowd.context.plan import FAR_CHAPTERS, NEAR_CHAPTERS, Document, Need, Summary
 from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.context.story import (
     STORY_VERSION,
@@ -29,7 +29,6 @@ from creonowd.context.story import (
     StoryHeading,
     arrange,
 )
-from creonowd.context.synopsis import far_fragment, near_fragment
 from creonowd.errors import DaemonError, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.retrieval.catalogue import LARGEST, documents_in, is_excluded
@@ -61,6 +60,8 @@ MOST_NEAR = 4
 # What the near chapters may take of the room; the rest is for the far ones.
 NEAR_SHARE = 0.65
 MOST_NAMED = 3
+
+_SYNOPSIS = "synopsis"
 
 _Mark = tuple[int, ...]
 CharacterNames = tuple[tuple[str, ...], ...]
@@ -292,7 +293,7 @@ class SynopsisSource:
     """The summaries of the chapters before the author's."""
 
     layer = Layer.RETRIEVED
-    name = "synopsis"
+    name = _SYNOPSIS
     need = Need.SYNOPSIS
     unavailable = caution(WarningCode.SYNOPSIS_UNAVAILABLE)
     timeout_ms: int | None = None
@@ -403,13 +404,13 @@ def _fragments(
     left, is_near = room * NEAR_SHARE, True
     total = 0.0
     for number, (summary, is_stale) in found:
-        cost = about_tokens(summary.text)
+        cost = _about_tokens(summary.text)
         is_near = is_near and len(near) < MOST_NEAR and cost <= left
         if is_near:
-            near.append(near_fragment(number, summary.document, summary.text))
+            near.append(_near_fragment(number, summary.document, summary.text))
             left -= cost
         else:
-            cost = about_tokens(summary.brief)
+            cost = _about_tokens(summary.brief)
             lines.append(
                 f"- {join_lines(file_stem(summary.document))}：{join_lines(summary.brief)}"
             )
@@ -419,11 +420,35 @@ def _fragments(
         # Some more than fits, because this is no exact count.
         if total > 2 * room:
             break
-    far = [far_fragment(lines[::-1])] if lines else []
+    far = [_far_fragment(lines[::-1])] if lines else []
     return [*far, *reversed(near)], stale
 
 
-def about_tokens(text: str) -> float:
+def _near_fragment(number: int, path: str, text: str) -> Fragment:
+    """Make the fragment of a chapter whose summary is told in full."""
+    return Fragment(
+        layer=Layer.RETRIEVED,
+        source=_SYNOPSIS,
+        source_ref=f"{path}#summary",
+        text=text,
+        kind=FragmentKind.SYNOPSIS,
+        place=Place(NEAR_CHAPTERS, "", number),
+    )
+
+
+def _far_fragment(lines: Sequence[str]) -> Fragment:
+    """Make the fragment of the chapters that have one line each, the earliest first."""
+    return Fragment(
+        layer=Layer.RETRIEVED,
+        source=_SYNOPSIS,
+        source_ref=_SYNOPSIS,
+        text="\n".join(lines),
+        kind=FragmentKind.SYNOPSIS,
+        place=Place(FAR_CHAPTERS),
+    )
+
+
+def _about_tokens(text: str) -> float:
     """Return about how many tokens a text has in any encoding, from its characters alone."""
     plain = sum(character.isascii() for character in text)
     return plain / 4 + (len(text) - plain)

@@ -20,7 +20,7 @@ from creonowd.context.story import Story, StoryPlace
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.retrieval.passages import MOST_TOKENS, about_tokens
+from creonowd.retrieval.passages import MOST_TOKENS
 from creonowd.retrieval.project_index import Indexes, ProjectIndex
 from creonowd.retrieval.query import Query, make_query
 from creonowd.retrieval.ranking import (
@@ -35,6 +35,7 @@ from creonowd.retrieval.ranking import (
 )
 from creonowd.sources.characters import Entities, ProjectEntities
 from creonowd.sources.shared_reads import RoundCache
+from creonowd.tokens.tokenizer import about_tokens
 from creonowd.workspace.projects import Project
 
 if TYPE_CHECKING:

@@ -1,6 +1,7 @@
 """Count the tokens of texts: with an encoding of tiktoken, or in bytes if its table is unusable."""
 
 import os
+import re
 import unicodedata
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,6 +39,11 @@ IDLE_S = 900.0
 MOST_COMPOSED = 4
 """How many code points NFC makes one of, at most."""
 CHARACTERS_PER_THREAD = 16_384
+
+_RARE = re.compile(r"[\u2e80-\u2fff\u3400-\u4dbf\ua000-\ua95f\U00010000-\U0010ffff]")
+_TOKENS_PER_ASCII = 0.27
+_TOKENS_PER_WIDE = 1.1
+_TOKENS_PER_RARE = 3.8
 
 Counts = Callable[[], list[int]]
 
@@ -383,3 +389,13 @@ def check_tokenizer_version(encoding: str, version: str | None) -> None:
             tokenizerId=encoding,
             tokenizerVersion=own,
         )
+
+
+def about_tokens(text: str) -> float:
+    """Estimate the tokens of a text from its characters, rather too high than too low."""
+    if text.isascii():
+        return len(text) * _TOKENS_PER_ASCII
+    rare = len(_RARE.findall(text))
+    wide = (len(text.encode("utf-8", "surrogatepass")) - len(text) - 3 * rare) / 2
+    plain = len(text) - wide - rare
+    return plain * _TOKENS_PER_ASCII + wide * _TOKENS_PER_WIDE + rare * _TOKENS_PER_RARE
