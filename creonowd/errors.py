@@ -372,6 +372,7 @@ CHINESE = {
     "The file is no text of a kind that is read.": "该文件不是可读取的文本类型。",
     "The folder does not exist; create it first or check its spelling.": "文件夹不存在；请先创建，或检查拼写。",
     "The folder cannot be written to; change its permissions or choose another.": "文件夹不可写；请修改权限，或选择另一个。",
+    "prices.json cannot be understood; mend it, or delete it to use the packaged prices.": "无法理解 prices.json；请修正，或删除以使用内置价格。",
     "There is no such run any more; `ai:run:list` lists those that can be decided on.": "该运行已不存在；ai:run:list 列出可处理的运行。",
     "The system cannot watch this folder now; everything works without, only slower.": "系统暂时无法监视该文件夹；不影响使用，只是稍慢。",
     "The project's folder is gone; bring it back first.": "项目文件夹已不在，请先放回。",

@@ -10,6 +10,7 @@ PAGE = Path(__file__).resolve().parents[1] / "docs" / "benchmarks.md"
 BENCHMARKS = {
     "assemble": "an assembly beside one count of its text, and the specification's milliseconds",
     "attack": "floods and other attacks: withstood, memory, an owner's worst ping; [KIND …]",
+    "cache": "what providers would read from their prompt caches, and its cost; [--quick]",
     "faults": "kills during every kind of write, and every other fault; [KILLS] [SEED]",
     "files": "context files beside ripgrep, `re` and plain reads; [--quick]",
     "history": "a long conversation: the cost of a turn, and facts still there; [cost] [recall]",

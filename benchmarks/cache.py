@@ -1,0 +1,246 @@
+"""What providers would read from their prompt caches while an author writes, by their own rules.
+
+Sessions are recorded with a real daemon and its index built, in a project as large as the
+specification says, with the default budget. A prompt is sent in four ways: in our blocks, with the
+system prompt as the only block of its own, as one block, and with a window that slides with the
+cursor, which is how libraries that keep the newest text cut it. Tokens are those of `o200k_base`.
+The document grows by 100 characters a minute, half of them typed and half taken over from answers;
+one session is slower. `--quick` records the typing sessions only.
+"""
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.assemble import Daemon, running
+from benchmarks.cache_rules import (
+    AN_HOUR,
+    RULES_AS_OF,
+    BreakPointCache,
+    CacheUse,
+    MarkedCache,
+    PrefixCache,
+    PromptCache,
+    Request,
+    UnitCache,
+    possible,
+)
+from benchmarks.novel import SPECIFIED, chinese, make_project, origin, write
+from creonowd.tokens.tables import packaged_encoding
+from creonowd.workspace.prices import (
+    ModelPrice,
+    TokenUse,
+    cost_of,
+    cost_without_cache,
+    packaged_prices,
+)
+
+CHARACTERS_A_MINUTE = 100
+CALLS = 30
+CHAPTER = 42
+SELECTED = 200
+MODEL = "gpt-5.6"
+SKILL = "builtin:continue"
+SKILLS = ("builtin:continue", "builtin:expand", "builtin:dialogue")
+WAYS = ("blocks", "system prompt marked", "one block", "sliding window")
+
+
+class Provider(NamedTuple):
+    """A provider's cache and the model whose prices count; a mark lives for an hour, or less."""
+
+    name: str
+    model: str
+    cache: Callable[[], PromptCache]
+    an_hour: bool = False
+
+    @property
+    def price(self) -> ModelPrice:
+        """The price of its model."""
+        price = packaged_prices().price_of(self.model)
+        assert price is not None, self.model
+        if self.an_hour:
+            return ModelPrice(
+                name=price.name,
+                input=price.input,
+                output=price.output,
+                cache_read=price.cache_read,
+                cache_write=price.cache_write_hour,
+            )
+        return price
+
+
+PROVIDERS = (
+    Provider("Anthropic, 5 min", "claude-sonnet-5-5", lambda: MarkedCache(1024)),
+    Provider("Anthropic, 1 h", "claude-sonnet-5-5", lambda: MarkedCache(1024, AN_HOUR), True),
+    Provider("OpenAI, break points", "gpt-6.1-sol", BreakPointCache),
+    Provider("OpenAI, before 5.6", "gpt-5.4", lambda: PrefixCache(1024, 128)),
+    Provider("DeepSeek", "deepseek-flash", UnitCache),
+    Provider("Gemini", "gemini-3.8-flash", lambda: PrefixCache(4096)),
+)
+
+
+class Call(NamedTuple):
+    """One prompt of a session: how it was assembled, what stands before the cursor, and when."""
+
+    result: dict[str, Any]
+    before: str
+    at: float
+
+
+def main(argv: list[str]) -> None:
+    """Record every session, then print a table for each."""
+    prices = packaged_prices()
+    print(
+        f"Texts: {origin()}; rules of {RULES_AS_OF}, prices of {prices.as_of} in {prices.currency}"
+        " for a million input tokens as they were used."
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder) / "小说"
+        chapters = make_project(root, chinese(), SPECIFIED)
+        with running(Path(folder) / "user data") as daemon:
+            author = Author(daemon, root, chapters)
+            for name, calls in author.sessions(quick="--quick" in argv):
+                _print_session(name, calls)
+
+
+class Author:
+    """Somebody who writes in a project and asks for prompts."""
+
+    def __init__(self, daemon: Daemon, root: Path, chapters: Sequence[str]) -> None:
+        self._daemon, self._root, self._chapters = daemon, root, chapters
+        project = daemon.ask("project:create", rootPath=str(root))["projectId"]
+        self._project = {"projectId": project}
+        self._version = 0
+        place = {"documentId": _path(1), "cursorPosition": 0, "query": "雨", "limit": 1}
+        for _ in range(2):
+            limit = {"timeoutMs": 600_000}
+            daemon.ask("context:retrieve", **self._project, **place, wait=True, _meta=limit)
+
+    def sessions(self, *, quick: bool) -> Iterator[tuple[str, list[Call]]]:
+        """Record the sessions."""
+        for step in (24, 60, 400):
+            yield f"typing at the end, a call every {step} characters", list(self._typing(step))
+        slow = [call._replace(at=2 * call.at) for call in self._typing(400)]
+        yield "the same at 50 characters a minute: a call every 8 minutes", slow
+        if quick:
+            return
+        yield "editing in the middle, a call every 60 characters", list(self._editing())
+        yield "another chapter with every tenth call, 60 characters", list(self._switching())
+        yield "a setting changes with every tenth call, 60 characters", list(self._settings())
+        yield "three skills in turn, 60 characters", list(self._three_skills())
+
+    def _typing(self, step: int, skill: str = SKILL) -> Iterator[Call]:
+        story = "".join(self._chapters[CHAPTER - 1 : CHAPTER + 8])
+        start = 2_000
+        for n in range(CALLS):
+            end = start + n * step
+            yield self._call(story[:end], end, n * step, skill)
+
+    def _editing(self) -> Iterator[Call]:
+        text = self._chapters[CHAPTER - 1]
+        cursor, typed = len(text) // 2, self._chapters[CHAPTER + 1]
+        for n in range(CALLS):
+            added = typed[: n * 60]
+            yield self._call(text[:cursor] + added + text[cursor:], cursor + len(added), n * 60)
+
+    def _switching(self) -> Iterator[Call]:
+        for n in range(CALLS):
+            number = CHAPTER + n // 10
+            end = 1_500 + n % 10 * 60
+            yield self._call(self._chapters[number - 1][:end], end, n * 60, number=number)
+
+    def _settings(self) -> Iterator[Call]:
+        for n, call in enumerate(self._typing(60)):
+            yield call
+            if n % 10 == 9:
+                path = self._root / ".creonow/settings/设定003.md"
+                write(path, f"渡口的灯在第{n}夜熄灭。\n")
+
+    def _three_skills(self) -> Iterator[Call]:
+        text = self._chapters[CHAPTER - 1]
+        for n in range(CALLS):
+            end = 1_500 + n * 60
+            yield self._call(text[:end], end, n * 60, SKILLS[n % len(SKILLS)])
+
+    def _call(
+        self, text: str, cursor: int, typed: int, skill: str = SKILL, number: int = CHAPTER
+    ) -> Call:
+        self._version += 1
+        place = {**self._project, "documentId": _path(number)}
+        self._daemon.ask("context:document:sync", **place, version=self._version, text=text)
+        selection = None if skill == SKILL else {"from": cursor - SELECTED, "to": cursor}
+        result = self._daemon.ask(
+            "context:assemble",
+            **place,
+            skillId=skill,
+            cursorPosition=cursor,
+            selection=selection,
+            model=MODEL,
+        )
+        return Call(result, text[:cursor], 60 * typed / CHARACTERS_A_MINUTE)
+
+
+def _path(number: int) -> str:
+    return f"chapters/{number:03}.md"
+
+
+def _print_session(name: str, calls: Sequence[Call]) -> None:
+    ways = {
+        "blocks": [_blocks(call) for call in calls],
+        "system prompt marked": [_system_marked(call) for call in calls],
+        "one block": [_one_block(call) for call in calls],
+        "sliding window": [_sliding(call) for call in calls],
+    }
+    tokens = sum(len(request.tokens) for request in ways["blocks"]) // len(calls)
+    stable = _points(calls[0].result)["systemPrompt"]
+    print(f"\n{name}: {len(calls)} calls of {tokens} tokens, {stable} of them system prompt\n")
+    print("| provider | " + " | ".join(f"{way}: read, price" for way in WAYS) + " |")
+    print("|---|" + "---|" * len(WAYS))
+    for provider in PROVIDERS:
+        cells = [_cell(provider, ways[way]) for way in WAYS]
+        print(f"| {provider.name} | " + " | ".join(cells) + " |")
+    print("| possible at all | " + " | ".join(f"{possible(ways[way]):.0%}" for way in WAYS) + " |")
+
+
+def _cell(provider: Provider, requests: Sequence[Request]) -> str:
+    cache = provider.cache()
+    used = [cache.send(request) for request in requests]
+    total = CacheUse(*(sum(column) for column in zip(*used, strict=True)))
+    use = TokenUse(fresh=total.fresh, read=total.read, written=total.written)
+    paid = 1_000_000 * cost_of(provider.price, use) / total.total
+    plain = 1_000_000 * cost_without_cache(provider.price, use) / total.total
+    return f"{total.read / total.total:.0%}, {paid:.2f} of {plain:.2f}"
+
+
+def _points(result: dict[str, Any]) -> dict[str, int]:
+    return {point["after"]: point["tokens"] for point in result["cacheBreakPoints"]}
+
+
+def _blocks(call: Call) -> Request:
+    """Cut a prompt where its break points say."""
+    points = call.result["cacheBreakPoints"]
+    ends = tuple(sorted({point["tokens"] for point in points}))
+    marked = tuple(sorted({point["tokens"] for point in points if point.get("marked", True)}))
+    return Request(_encode(call.result["prompt"]), ends, call.at, marked)
+
+
+def _system_marked(call: Call) -> Request:
+    system = _encode(call.result["systemPrompt"])
+    return Request(system + _encode(call.result["userContent"]), (len(system),), call.at)
+
+
+def _one_block(call: Call) -> Request:
+    tokens = _encode(call.result["prompt"])
+    return Request(tokens, (len(tokens),), call.at)
+
+
+def _sliding(call: Call) -> Request:
+    """Show the newest text that fits beside the same rules and settings."""
+    system = _encode(call.result["systemPrompt"])
+    room = call.result["tokenCount"] - len(system)
+    return Request(system + _encode(call.before)[-room:], (len(system),), call.at)
+
+
+def _encode(text: str) -> tuple[int, ...]:
+    return tuple(packaged_encoding("o200k_base").encode_ordinary(text))
