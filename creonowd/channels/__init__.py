@@ -21,6 +21,7 @@ from creonowd.channels import (
     skill,
     sources,
     story,
+    usage,
     viewer,
 )
 from creonowd.rpc.channel import Channel, HostCall, Notification
@@ -39,6 +40,7 @@ FAMILIES = (
     context,
     skill,
     ai,
+    usage,
     context_files,
     viewer,
     history,

@@ -9,6 +9,7 @@ from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Empty, Params, Result
 from creonowd.providers.fake import Fake, Script, ScriptedAnswer
+from creonowd.providers.provider import Usage
 from creonowd.rpc.channel import Channel, Role
 from creonowd.rpc.requests import report_progress
 
@@ -72,6 +73,7 @@ class ScriptAi(Params):
 
     steps: tuple[ScriptedAnswer, ...] = ()
     verdicts: tuple[str, ...] = ()
+    verdict_usage: Usage | None = None
 
 
 async def sleep(session: Session, params: Sleep) -> Slept:
@@ -110,7 +112,10 @@ async def script_ai(session: Session, params: ScriptAi) -> Empty:
     provider = await session.ai.current()
     if not isinstance(provider, Fake):
         raise DaemonError(ErrorCode.UNSUPPORTED, "Only the fake provider follows a script.")
-    provider.play(Script(steps=params.steps, verdicts=params.verdicts))
+    script = Script(
+        steps=params.steps, verdicts=params.verdicts, verdict_usage=params.verdict_usage
+    )
+    provider.play(script)
     return Empty()
 
 

@@ -17,6 +17,7 @@ EPILOG = """examples:
   creonowd skill lint .creonow/skills
   creonowd view --project /path/to/novel
   creonowd doctor
+  creonowd usage --by model
 """
 
 
@@ -27,6 +28,7 @@ COMMANDS = {
     "view": "look into what the model sees, in a browser",
     "doctor": "find out what is wrong and how to mend it",
     "skill": "check skills",
+    "usage": "show what calls to models used and cost",
 }
 
 

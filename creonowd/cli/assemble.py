@@ -346,10 +346,16 @@ def _hashes(result: Reply, *, chinese: bool) -> Iterator[str]:
     change = result.get("prefixChange")
     if change is not None:
         state = _CHANGES[change["change"]].format(change["sourceRef"])
+    points = {point["after"]: point for point in result.get("cacheBreakPoints", [])}
+    whole = points.get("systemPrompt")
+    if whole is not None and not whole["reachesMinimum"]:
+        short = _TOO_SHORT.format(whole["tokens"], whole["minimumTokens"])
+        state = Wording("{}; {}", "{}；{}").format(state, short)
     yield f"stable prefix  {result['stablePrefixHash']}  {state.text(chinese=chinese)}"
     yield f"prompt         {result['promptHash']}"
 
 
+_TOO_SHORT = Wording("too short to be cached ({} of {})", "过短，不会被缓存（{} / {}）")
 _CHANGES = {
     "added": Wording("changed: {} was added", "已变：新增 {}"),
     "removed": Wording("changed: {} was removed", "已变：移除 {}"),

@@ -49,6 +49,7 @@ from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Projects, sweep_user_data
 from creonowd.workspace.runs import Runs
 from creonowd.workspace.summaries import SummaryStore
+from creonowd.workspace.usage import UsageLedger
 from creonowd.workspace.watcher import Watcher
 
 log = structlog.get_logger(__name__)
@@ -155,6 +156,7 @@ async def build_services(
         summaries=summaries,
         ai=ai,
         runs=runs,
+        usage=UsageLedger(user_data),
         in_flight=SkillRuns(),
         sent_prefixes=SentPrefixes(),
         files=files,

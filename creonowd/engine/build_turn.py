@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from creonowd.context.notice import Caution, caution, show
 from creonowd.context.text_tools import TextTools, TokenizerFailedError
 from creonowd.context_files.files import ConversationKey, FileRequest
+from creonowd.engine.meter import MeteredProvider
 from creonowd.engine.services import InConversation, Session
 from creonowd.errors import DaemonError, WarningCode
 from creonowd.history.budget_fit import PINNED, summary_policy, total_tokens
@@ -25,6 +26,7 @@ from creonowd.history.summary import extractive_summary
 from creonowd.history.tool_result import TodoItem
 from creonowd.history.tool_summary import ref_in
 from creonowd.history.turn import TurnContext, TurnPlan, TurnRequest, fit_turn, plan_turn
+from creonowd.providers.provider import Provider
 from creonowd.tokens import ByteTokenizer
 from creonowd.tokens.models import CountKind, encoding_for
 from creonowd.workspace.projects import Project
@@ -181,8 +183,12 @@ async def _with_model_summary(
         return history
     profile = (await session.budgets.effective(params.project_id)).profile
     left = current_effective_deadline() - current_time()
+
+    async def metered() -> Provider:
+        return MeteredProvider(await session.ai.current(), session, params.project_id)
+
     summariser = ModelSummariser(
-        session.ai,
+        metered,
         session.ai.model(profile.model),
         session.redactor,
         seconds=min(session.settings.history_summary_timeout_ms / 1000, left / 3),

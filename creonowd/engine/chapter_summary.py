@@ -12,6 +12,7 @@ from anyio import to_thread
 from msgspec import Meta
 
 from creonowd.context.story import StoryDocument
+from creonowd.engine.meter import MeteredProvider
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
@@ -223,7 +224,7 @@ async def _summarise(session: Session, project: Project, work: _Work) -> None:
         if made is not None:
             await summaries.store.keep(project, made)
         return
-    provider = await session.ai.current()
+    provider = MeteredProvider(await session.ai.current(), session, project.project_id)
     answer = await provider.answer(work.call, _ignore)
     text = session.redactor.redact(answer.text.strip()).text
     text = text[: grapheme_floor(text, LONGEST_SUMMARY)].strip()

@@ -30,6 +30,7 @@ from creonowd.workspace.creonow_tree import Tree
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Projects
 from creonowd.workspace.runs import Runs
+from creonowd.workspace.usage import UsageLedger
 from creonowd.workspace.watcher import Watcher
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ class Services:
     engine: Engine
     ai: ConfiguredProvider
     runs: Runs
+    usage: UsageLedger
     in_flight: "SkillRuns"
     sent_prefixes: SentPrefixes
     files: ContextFiles
@@ -94,6 +96,7 @@ class Session:
         self.engine = services.engine
         self.ai = services.ai
         self.runs = services.runs
+        self.usage = services.usage
         self.in_flight = services.in_flight
         self.sent_prefixes = services.sent_prefixes
         self.files = services.files

@@ -23,6 +23,7 @@ from creonowd.engine.assembly import (
     assemble_for_client,
     remember_prefix,
 )
+from creonowd.engine.meter import MeteredProvider
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, same_wording
 from creonowd.judge.judge import judge, rewrite_instruction
@@ -294,6 +295,8 @@ async def _attempt(
         mark_prefix=_is_worth_caching(session, project, prompt),
     )
     session.sent_prefixes.note(project.project_id, prompt.stable_prefix_hash)
+    skill_id = session.redactor.hide_secrets(params.skill_id or "")
+    provider = MeteredProvider(provider, session, project.project_id, skill_id, prompt)
     reply = await provider.answer(call, on_text)
     mode = params.judge or session.settings.ai_judge
     criteria = criteria_of(made.assembly)

@@ -4,7 +4,7 @@ A written summary is stored. If the model fails, the extractive summary is used.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Protocol
 
 import anyio
@@ -21,8 +21,7 @@ from creonowd.history.summary import (
 )
 from creonowd.history.tool_result import clip
 from creonowd.history.tool_summary import shorten
-from creonowd.providers.configured import ConfiguredProvider
-from creonowd.providers.provider import Call, Purpose
+from creonowd.providers.provider import Call, Provider, Purpose
 from creonowd.redaction import Redactor
 
 MAX_OUTPUT_TOKENS = 2_400
@@ -58,9 +57,13 @@ class ModelSummariser:
     """Asks the configured provider for a summary; None if it fails, is late or leaves the form."""
 
     def __init__(
-        self, ai: ConfiguredProvider, model: str, redactor: Redactor, seconds: float
+        self,
+        find_provider: Callable[[], Awaitable[Provider]],
+        model: str,
+        redactor: Redactor,
+        seconds: float,
     ) -> None:
-        self._ai = ai
+        self._find_provider = find_provider
         self._model = model
         self._redactor = redactor
         self._seconds = seconds
@@ -91,7 +94,7 @@ class ModelSummariser:
             max_output_tokens=MAX_OUTPUT_TOKENS,
             purpose=Purpose.SUMMARISE,
         )
-        provider = await self._ai.current()
+        provider = await self._find_provider()
         return read_summary((await provider.answer(call, _ignore)).text)
 
 

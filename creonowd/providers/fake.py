@@ -44,11 +44,13 @@ class ScriptedAnswer(Model, forbid_unknown_fields=True):
 class Script(Model, forbid_unknown_fields=True):
     """The answers of the fake, in the order of the calls; after the last one it echoes.
 
-    `verdicts` are its answers as a judge; without any it cannot judge.
+    `verdicts` are its answers as a judge; without any it cannot judge. `verdictUsage` is what each
+    of them takes.
     """
 
     steps: tuple[ScriptedAnswer, ...] = ()
     verdicts: tuple[str, ...] = ()
+    verdict_usage: Usage | None = None
 
 
 class Fake:
@@ -76,12 +78,14 @@ class Fake:
         """Replace the script."""
         self._steps = deque(script.steps)
         self._verdicts = deque(script.verdicts)
+        self._verdict_usage = script.verdict_usage
 
     async def answer(self, call: Call, on_text: OnText) -> Answer:
         """Return the script's next answer."""
         self.calls.append(call)
         if call.purpose is Purpose.JUDGE:
-            return Answer(text=self._verdicts.popleft() if self._verdicts else "")
+            text = self._verdicts.popleft() if self._verdicts else ""
+            return Answer(text=text, usage=self._verdict_usage)
         step = self._steps.popleft() if self._steps else ScriptedAnswer()
         text = call.system + call.user if step.text is None else step.text
         return Answer(

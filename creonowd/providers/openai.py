@@ -111,10 +111,12 @@ async def _read(stream: "AsyncIterator[ChatCompletionChunk]", on_text: OnText) -
 
 
 def _usage(usage: "CompletionUsage") -> Usage | None:
+    """Read the counts; what came from the cache is part of the prompt's, as DeepSeek has it too."""
     details = usage.prompt_tokens_details
+    read = getattr(details, "cached_tokens", None)
     return usage_from(
         sent=usage.prompt_tokens,
         received=usage.completion_tokens,
-        read=getattr(details, "cached_tokens", None) or 0,
+        read=read or getattr(usage, "prompt_cache_hit_tokens", None) or 0,
         written=getattr(details, "cache_write_tokens", None) or 0,
     )

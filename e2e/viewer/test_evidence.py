@@ -35,24 +35,42 @@ def test_the_page_follows_files_that_change(viewer: Viewer) -> None:
     expect(viewer.layer("immediate")).to_contain_text("只剩这一句")
 
 
-def test_three_continuations_hit_the_cache_and_a_change_explains_why_it_missed(
+def test_three_continuations_keep_the_prefix_and_a_change_is_explained(
     viewer: Viewer,
 ) -> None:
     viewer.open_panel()
-    sign = viewer.at("[data-cache]")
-    expect(sign).to_have_attribute("data-cache", "first")
+    sign = viewer.at("[data-prefix]")
+    expect(sign).to_have_attribute("data-prefix", "first")
 
     for _ in range(3):
         viewer.run()
-        expect(sign).to_have_attribute("data-cache", "hit")
-    viewer.picture("cache-hit")
+        expect(sign).to_have_attribute("data-prefix", "unchanged")
+    viewer.picture("prefix-unchanged")
     viewer.write(".creonow/settings/青石镇.md", "改了。\n")
 
-    expect(sign).to_have_attribute("data-cache", "miss")
+    expect(sign).to_have_attribute("data-prefix", "changed")
     expect(viewer.at("#summary")).to_contain_text("原因：改动 .creonow/settings/青石镇.md")
-    viewer.picture("cache-miss")
+    viewer.picture("prefix-changed")
     viewer.at("#summary button").click()
     expect(viewer.layer("settings").locator("details[open] summary")).to_be_focused()
+
+
+def test_what_came_from_the_cache_is_said_after_a_run_and_added_up(viewer: Viewer) -> None:
+    """Only the provider knows what its cache held; the page says it in both languages."""
+    counts = {"inputTokens": 5000, "outputTokens": 9, "cacheReadTokens": 3700}
+    step = {"text": "他没有动。", "usage": counts}
+    viewer.daemon.call("e2e:ai:script", {"steps": [step]})
+    viewer.open_panel()
+    expect(viewer.at("#verdict")).not_to_contain_text("缓存")
+
+    viewer.run()
+
+    expect(viewer.at("#verdict")).to_contain_text("读自缓存：5000 个 token 中的 3700 个")
+    viewer.at("#usage-box > summary").click()
+    expect(viewer.at("#usage tbody tr").last).to_contain_text("3700")
+    viewer.at("#language").click()
+    expect(viewer.at("#verdict")).to_contain_text("read from cache: 3700 of 5000 tokens")
+    expect(viewer.at("#usage")).to_contain_text("1 calls have no price")
 
 
 @pytest.mark.requirement("CE-102")
@@ -134,7 +152,7 @@ def test_what_if_goes_the_same_way_and_touches_nothing(viewer: Viewer) -> None:
     viewer.run()
     before = everything(viewer.root)
     budget = viewer.daemon.call("context:budget:get", viewer.project)
-    expect(viewer.at("[data-cache]")).to_have_attribute("data-cache", "hit")
+    expect(viewer.at("[data-prefix]")).to_have_attribute("data-prefix", "unchanged")
     viewer.at("#what-if > summary").click()
 
     viewer.at("#scratch").fill("一段只存在于草稿框里的文字。")
@@ -151,7 +169,7 @@ def test_what_if_goes_the_same_way_and_touches_nothing(viewer: Viewer) -> None:
     expect(viewer.layer("immediate")).not_to_contain_text("只存在于草稿框里")
     supposed = viewer.at("#prompt-hash").inner_text()
     viewer.at("#what-if-reset").click()
-    expect(viewer.at("[data-cache]")).to_have_attribute("data-cache", "hit")
+    expect(viewer.at("[data-prefix]")).to_have_attribute("data-prefix", "unchanged")
     expect(viewer.at("#summary")).to_contain_text("/ 6000 tokens")
     change = {"version": budget["version"], "totalBudgetTokens": 3000}
     viewer.daemon.call("context:budget:update", viewer.project | {"profile": change})

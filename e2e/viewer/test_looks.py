@@ -65,9 +65,9 @@ def test_the_page_is_legible(
         viewer.write(".creonow/settings/世界.md", prose(25_000))
         viewer.run()
         viewer.open_panel()
-        expect(viewer.at("[data-cache]")).to_have_attribute("data-cache", "hit")
+        expect(viewer.at("[data-prefix]")).to_have_attribute("data-prefix", "unchanged")
         viewer.write(".creonow/settings/世界.md", "短了。\n")
-        expect(viewer.at("[data-cache]")).to_have_attribute("data-cache", "miss")
+        expect(viewer.at("[data-prefix]")).to_have_attribute("data-prefix", "changed")
         for box in ("#what-if", "#constraints-box", "#budget-box", "#difference .change"):
             viewer.at(f"{box} > summary").first.click()
         viewer.at("#search").fill("水文站")

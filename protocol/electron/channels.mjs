@@ -11,6 +11,7 @@ export const RENDERER_CHANNELS = Object.freeze([
   "ai:run:list",
   "ai:skill:cancel",
   "ai:skill:run",
+  "ai:usage",
   "app:health",
   "app:metrics",
   "app:ping",

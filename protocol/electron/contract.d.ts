@@ -908,6 +908,25 @@ export interface GetConfig {
   projectId?: string | null;
 }
 
+/**
+ * Which calls, and what to add them up by.
+ *
+ * `from` is the first millisecond that counts and `to` the first that does not, both since 1970;
+ * without them all that is kept counts. `projectId` leaves out other projects. Days are those of
+ * a place `utcOffsetMinutes` east of UTC.
+ */
+export interface GetUsage {
+  /** @default "day" */
+  groupBy?: UsageKey;
+  /** @default 0 */
+  from?: number;
+  /** @default 253402300799999 */
+  to?: number;
+  projectId?: string | null;
+  /** @default 0 */
+  utcOffsetMinutes?: number;
+}
+
 /** Which role a new token has, for which of its channels, and for how long. */
 export interface GrantToken {
   role: Role;
@@ -1318,6 +1337,14 @@ export interface ListedDocument {
   open: boolean;
   sizeBytes?: number;
   length?: number;
+}
+
+/** What the changes of one source cost: each made the stable prefix another one. */
+export interface LostToChange {
+  sourceRef: string;
+  calls: number;
+  tokens: number;
+  cost: number;
 }
 
 /** Make a registered file: answer its bytes from `offset` on, as many as are convenient. */
@@ -2416,6 +2443,75 @@ export interface UpdatedAnalysis {
   redactionEvidence?: Array<RedactionEvidence>;
 }
 
+/** The sums of one day, project, skill, model or purpose; `key` is empty where there is none. */
+export interface UsageGroup {
+  calls: number;
+  inputTokens: number;
+  outputTokens: number;
+  cacheReadTokens: number;
+  cacheWriteTokens: number;
+  cost: number;
+  saved: number;
+  lostTokens: number;
+  lost: number;
+  unpricedCalls: number;
+  unreportedCalls: number;
+  key: string;
+}
+
+/**
+ * What calls are added up by.
+ *
+ * `purpose` is `write` for skill runs, `judge` for verdicts, `summarise` for summaries of chapters
+ * and of conversations.
+ */
+export type UsageKey =
+  | "day"
+  | "model"
+  | "project"
+  | "purpose"
+  | "skill";
+
+/**
+ * What calls used and cost. `lostTo` names the sources whose changes cost most, dearest first.
+ *
+ * Prices hold for `pricesAsOf`; `<userData>/prices.json` replaces them.
+ */
+export interface UsageReport {
+  groupBy: UsageKey;
+  groups: Array<UsageGroup>;
+  total: UsageSums;
+  lostTo: Array<LostToChange>;
+  currency: string;
+  pricesAsOf: string;
+  from?: number;
+  to?: number;
+}
+
+/**
+ * Sums over calls, by the providers' own counts.
+ *
+ * `inputTokens` includes `cacheReadTokens` and `cacheWriteTokens`. `cost` is money by the price
+ * list; `saved` is what the same tokens would have cost more without a cache, and is negative
+ * where writing to the cache cost more than was read from it. `lostTokens` are those of prefixes
+ * that had changed, as far as they were not read from the cache, and `lost` what that cost.
+ * `unpricedCalls` used models without a price and are in no sum of money; of `unreportedCalls`
+ * the provider reported no counts.
+ */
+export interface UsageSums {
+  calls: number;
+  inputTokens: number;
+  outputTokens: number;
+  cacheReadTokens: number;
+  cacheWriteTokens: number;
+  cost: number;
+  saved: number;
+  lostTokens: number;
+  lost: number;
+  unpricedCalls: number;
+  unreportedCalls: number;
+}
+
 /** A whole SKILL.md, which need not be stored. */
 export interface ValidateSkill {
   content: string;
@@ -2574,6 +2670,8 @@ export interface Channels {
   "ai:skill:cancel": { request: CancelRun; result: CancelledRun };
   /** Run a skill: assemble the prompt, ask the model, judge its output and record the run. */
   "ai:skill:run": { request: RunSkill; result: SkillRun };
+  /** Add up what calls to models used, and what they cost by the price list. */
+  "ai:usage": { request: GetUsage; result: UsageReport };
   /** Report what is degraded and why. */
   "app:health": { request: Empty; result: Health };
   /** Report counters and latency percentiles per channel. */
@@ -2754,6 +2852,7 @@ export type RendererChannel =
   | "ai:run:list"
   | "ai:skill:cancel"
   | "ai:skill:run"
+  | "ai:usage"
   | "app:health"
   | "app:metrics"
   | "app:ping"

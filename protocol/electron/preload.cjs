@@ -11,6 +11,7 @@ const CHANNELS = [
   "ai:run:list",
   "ai:skill:cancel",
   "ai:skill:run",
+  "ai:usage",
   "app:health",
   "app:metrics",
   "app:ping",

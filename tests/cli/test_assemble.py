@@ -1,6 +1,7 @@
 """`creonowd assemble` as a person and as a script would use it."""
 
 import json
+import re
 import subprocess
 import sys
 from hashlib import sha256
@@ -54,8 +55,19 @@ def test_a_person_sees_bars_fates_and_hashes(tmp_path: Path, novel: Path) -> Non
     assert "✂ settings" in done.stdout
     assert "over_budget, settings_share" in done.stdout
     assert "stable prefix  " in done.stdout
+    assert "too short" not in done.stdout
     assert "SKILL_UNKNOWN" not in done.stdout
     assert "CLAMPED" not in done.stdout
+
+
+def test_a_prefix_that_no_provider_caches_is_called_too_short(tmp_path: Path, novel: Path) -> None:
+    for path in (novel / ".creonow" / "settings").rglob("*.*"):
+        path.unlink()
+
+    done = run(tmp_path, novel)
+
+    said = r"stable prefix  \w{64}  new; too short to be cached \(\d+ of 1024\)"
+    assert re.search(said, done.stdout), done.stdout
 
 
 def test_a_script_gets_the_whole_result(tmp_path: Path, novel: Path) -> None:

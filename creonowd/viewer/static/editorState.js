@@ -4,6 +4,7 @@ import { byId, fill, h } from "./dom.js";
 import { invoke, on } from "./rpc.js";
 import { isConnected, setStatus } from "./status.js";
 import { errorText, string } from "./strings.js";
+import { loadUsage } from "./usage.js";
 import { setFailure, setRunning, setVerdict } from "./verdict.js";
 
 const state = { projectId: "", documents: [], skills: [], model: {}, runId: null, attempt: 1 };
@@ -108,6 +109,7 @@ async function run(done) {
   if (answer.ok) {
     byId("output").textContent = answer.data.output;
     setVerdict(answer.data);
+    await loadUsage(projectId());
   } else {
     setFailure(answer.error);
   }

@@ -1,4 +1,4 @@
-// The evidence of an assembly: token counts, cache state, what was cut and what was redacted.
+// The evidence of an assembly: token counts, the prefix, what was cut and what was redacted.
 
 import { byId, fill, h, table } from "./dom.js";
 import { refButton, TONE } from "./fragments.js";
@@ -22,23 +22,24 @@ function count({ totals, budget, targetTokens, tokenizerId, tokenizerExact }) {
 
 function prefix(result) {
   const { prefixChange, cacheBreakPoints, stablePrefixHash } = result;
-  const { tokens, minimumTokens, reachesMinimum } = cacheBreakPoints.at(-1);
-  return h("div", { class: "card" }, h("h3", {}, string("hashPrefix"), " ", cacheBadge(result)),
+  const { tokens, minimumTokens, reachesMinimum } = cacheBreakPoints.find(({ after }) => after === "systemPrompt");
+  return h("div", { class: "card" }, h("h3", {}, string("hashPrefix"), " ", prefixBadge(result)),
     prefixChange ? h("p", {}, string("missBecause", string(prefixChange.change)), refButton(result, prefixChange.sourceRef)) : null,
     h("code", { id: "stable-prefix-hash" }, stablePrefixHash),
-    h("p", { class: "faint" }, string(reachesMinimum ? "cacheable" : "notCacheable", tokens, minimumTokens)));
+    h("p", { class: "faint" }, string(reachesMinimum ? "cacheable" : "prefixShort", tokens, minimumTokens)));
 }
 
 function prompt({ promptHash }) {
   return h("div", { class: "card" }, h("h3", {}, string("hashPrompt")), h("code", { id: "prompt-hash" }, promptHash));
 }
 
-function cacheBadge({ inspectMeta, prefixChange, stablePrefixUnchanged }) {
-  const badge = (kind, tone, text) => h("span", { class: `badge ${tone}`, "data-cache": kind }, text);
-  if (inspectMeta.whatIf) return badge("none", "", string("cacheNone"));
-  if (stablePrefixUnchanged) return badge("hit", "good", `✓ ${string("cacheHit")}`);
-  if (prefixChange) return badge("miss", "bad", `✗ ${string("cacheMiss")}`);
-  return badge("first", "", string("cacheFirst"));
+/** Say how the prefix compares; what a cache holds is known only after a run, from the provider. */
+function prefixBadge({ inspectMeta, prefixChange, stablePrefixUnchanged }) {
+  const badge = (kind, tone, text) => h("span", { class: `badge ${tone}`, "data-prefix": kind }, text);
+  if (inspectMeta.whatIf) return badge("none", "", string("prefixNone"));
+  if (stablePrefixUnchanged) return badge("unchanged", "good", `✓ ${string("prefixUnchanged")}`);
+  if (prefixChange) return badge("changed", "bad", `✗ ${string("prefixChanged")}`);
+  return badge("first", "", string("prefixFirst"));
 }
 
 export function showTrim(result) {

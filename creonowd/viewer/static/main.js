@@ -11,6 +11,7 @@ import { download } from "./report.js";
 import { initialize, invoke, on } from "./rpc.js";
 import { setStatus, showConnection, showStatus } from "./status.js";
 import { loadCodes, locale, string, switchLanguage, translatePage } from "./strings.js";
+import { loadUsage, showUsage } from "./usage.js";
 import { showVerdict } from "./verdict.js";
 
 const CONSTRAINTS = ".creonow/rules/constraints.json";
@@ -27,6 +28,7 @@ async function openProject() {
   await Promise.all([
     loadBudget(projectId, budgetChanged),
     loadConstraints(projectId, inspector.refresh),
+    loadUsage(projectId),
   ]);
   showWatching(watch.ok);
   inspector.refresh();
@@ -81,6 +83,7 @@ function showAll() {
   showVerdict();
   showConstraints();
   showBudget();
+  showUsage();
   showStatus();
   inspector.show();
 }

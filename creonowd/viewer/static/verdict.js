@@ -14,9 +14,11 @@ export const setRunning = () => setContents(() => [string("running")]);
 export const setFailure = (error) => setContents(() => [error.code === "CANCELED" ? string("stopped") : errorText(error)]);
 
 /** Set the verdict of a finished run, with a note if the fake provider wrote the output. */
-export function setVerdict({ provider, verdict }) {
+export function setVerdict({ provider, usage, verdict }) {
+  const { cacheReadTokens, inputTokens } = usage;
   setContents(() => [
     h("p", {}, summary(verdict)),
+    inputTokens === undefined ? null : h("p", { class: "faint" }, string("readFromCache", cacheReadTokens, inputTokens)),
     list(violationRows(verdict.violations)),
     list(verdict.unchecked.map((one) => [one.constraint, ` — ${one.reason}`]), string("uncheckedWhy")),
     provider === "fake" ? h("p", { class: "faint" }, string("fake")) : null,

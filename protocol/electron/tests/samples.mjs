@@ -169,6 +169,7 @@ export const SAMPLES = [
   sample("ai:run:list", inProject, ({ runs }) => runs.length === 1 && runs[0]?.status === "pending"),
   sample("ai:run:accept", oneRun, ({ run }) => run.status === "accepted"),
   sample("ai:run:discard", oneRun, ({ run }) => run.status === "discarded"),
+  sample("ai:usage", { groupBy: "model" }, ({ groups, total, currency }) => Array.isArray(groups) && total.calls >= 0 && currency === "USD"),
   sample("ai:config:get", {}, ({ provider }) => provider === "fake"),
 
   sample(

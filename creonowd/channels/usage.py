@@ -1,0 +1,113 @@
+"""`ai:usage` — what calls to models used and cost."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated
+
+from anyio import to_thread
+from msgspec import UNSET, Meta, UnsetType, field, structs
+
+from creonowd.engine.services import Session
+from creonowd.model import Model, Params, Result
+from creonowd.rpc.channel import Channel
+from creonowd.workspace.prices import read_prices
+from creonowd.workspace.usage import UsageRecord, UsageSums, add_up, day_of, group, lost_by_source
+
+MOST_LOST = 50
+LATEST_MS = 253_402_300_799_999
+HALF_A_DAY = 14 * 60
+
+Milliseconds = Annotated[int, Meta(ge=0, le=LATEST_MS)]
+
+
+class UsageKey(StrEnum):
+    """What calls are added up by.
+
+    `purpose` is `write` for skill runs, `judge` for verdicts, `summarise` for summaries of chapters
+    and of conversations.
+    """
+
+    DAY = "day"
+    PROJECT = "project"
+    SKILL = "skill"
+    MODEL = "model"
+    PURPOSE = "purpose"
+
+
+class GetUsage(Params):
+    """Which calls, and what to add them up by.
+
+    `from` is the first millisecond that counts and `to` the first that does not, both since 1970;
+    without them all that is kept counts. `projectId` leaves out other projects. Days are those of
+    a place `utcOffsetMinutes` east of UTC.
+    """
+
+    group_by: UsageKey = UsageKey.DAY
+    since: Milliseconds = field(name="from", default=0)
+    until: Milliseconds = field(name="to", default=LATEST_MS)
+    project_id: str | None = None
+    utc_offset_minutes: Annotated[int, Meta(ge=-HALF_A_DAY, le=HALF_A_DAY)] = 0
+
+
+class UsageGroup(UsageSums):
+    """The sums of one day, project, skill, model or purpose; `key` is empty where there is none."""
+
+    key: str
+
+
+class LostToChange(Model):
+    """What the changes of one source cost: each made the stable prefix another one."""
+
+    source_ref: str
+    calls: int
+    tokens: int
+    cost: float
+
+
+class UsageReport(Result):
+    """What calls used and cost. `lostTo` names the sources whose changes cost most, dearest first.
+
+    Prices hold for `pricesAsOf`; `<userData>/prices.json` replaces them.
+    """
+
+    group_by: UsageKey
+    groups: list[UsageGroup]
+    total: UsageSums
+    lost_to: list[LostToChange]
+    currency: str
+    prices_as_of: str
+    since: int | UnsetType = field(name="from", default=UNSET)
+    until: int | UnsetType = field(name="to", default=UNSET)
+
+
+async def get_usage(session: Session, params: GetUsage) -> UsageReport:
+    """Add up what calls to models used, and what they cost by the price list."""
+    if params.project_id is not None:
+        await session.projects.find(params.project_id)
+    prices = await to_thread.run_sync(read_prices, session.user_data)
+    found = await session.usage.between(params.since, params.until)
+    records = [r for r in found if params.project_id in {None, r.project_id}]
+    keys: dict[UsageKey, Callable[[UsageRecord], str]] = {
+        UsageKey.DAY: lambda record: day_of(record.at_ms, params.utc_offset_minutes),
+        UsageKey.PROJECT: lambda record: record.project_id,
+        UsageKey.SKILL: lambda record: record.skill_id,
+        UsageKey.MODEL: lambda record: record.model,
+        UsageKey.PURPOSE: lambda record: record.purpose,
+    }
+    groups = group(records, keys[params.group_by], prices)
+    return UsageReport(
+        group_by=params.group_by,
+        groups=[UsageGroup(key=key, **structs.asdict(sums)) for key, sums in groups],
+        total=add_up(records, prices),
+        lost_to=[
+            LostToChange(source_ref=ref, calls=s.calls, tokens=s.lost_tokens, cost=s.lost)
+            for ref, s in lost_by_source(records, prices)[:MOST_LOST]
+        ],
+        currency=prices.currency,
+        prices_as_of=prices.as_of,
+        since=records[0].at_ms if records else UNSET,
+        until=records[-1].at_ms if records else UNSET,
+    )
+
+
+CHANNELS = (Channel("ai:usage", get_usage),)

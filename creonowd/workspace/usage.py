@@ -1,0 +1,226 @@
+"""What calls to models used: a line for each in `<userData>/usage/<month>.jsonl`, and sums of them.
+
+Counts are the providers' own. Lines hold no text, and those of the last 24 months are kept.
+"""
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+
+import anyio
+import msgspec
+import structlog
+from anyio import to_thread
+
+from creonowd.errors import DaemonError, disk_errors
+from creonowd.model import Model
+from creonowd.storage import atomic, versioned_json
+from creonowd.workspace.prices import (
+    ModelPrice,
+    PriceList,
+    TokenUse,
+    cost_of,
+    cost_without_cache,
+)
+from creonowd.workspace.runs import LineWriter
+
+FOLDER = "usage"
+VERSION = 1
+MONTHS_KEPT = 24
+DIGITS = 9
+UNPAID = "fake"
+
+log = structlog.stdlib.get_logger(__name__)
+
+
+class UsageRecord(Model, omit_defaults=True):
+    """One call to a model; `input_tokens` is None if the provider did not report its counts.
+
+    `input_tokens` includes what came from the cache and what was written to it. `changed_by` is
+    the source whose change made the stable prefix another one, `lost_tokens` what of the prefix
+    was not read from the cache then.
+    """
+
+    version: int = VERSION
+    at_ms: int
+    project_id: str
+    skill_id: str = ""
+    provider: str
+    model: str
+    purpose: str
+    input_tokens: int | None = None
+    output_tokens: int = 0
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    changed_by: str = ""
+    lost_tokens: int = 0
+
+    @property
+    def use(self) -> TokenUse:
+        """Its tokens by what they cost."""
+        read, written = self.cache_read_tokens, self.cache_write_tokens
+        fresh = max(0, (self.input_tokens or 0) - read - written)
+        return TokenUse(fresh=fresh, read=read, written=written, output=self.output_tokens)
+
+
+class UsageLedger:
+    """The record of all calls. No kill loses a line; a cut of the power may lose the last ones."""
+
+    def __init__(self, user_data: Path) -> None:
+        self._folder = user_data / FOLDER
+        self._writer = LineWriter()
+        self._ready: set[Path] = set()
+        self._lock = anyio.Lock()
+
+    async def record(self, record: UsageRecord) -> bool:
+        """Add a call; return False if that fails, since an answer must not be lost with it."""
+        path = self._folder / f"{_month(record.at_ms)}.jsonl"
+        line = msgspec.json.encode(record) + b"\n"
+        try:
+            if path not in self._ready:
+                async with self._lock:
+                    await to_thread.run_sync(self._prepare, path)
+                    self._ready.add(path)
+            await self._writer.append(path, line)
+        except DaemonError as error:
+            log.warning("usage_not_recorded", code=error.code)
+            return False
+        return True
+
+    async def between(self, from_ms: int, to_ms: int) -> list[UsageRecord]:
+        """Return the calls from a time up to before another, oldest first."""
+        return await to_thread.run_sync(lambda: sorted(self._read(from_ms, to_ms), key=_time))
+
+    def _prepare(self, path: Path) -> None:
+        """Make the folder, end a line that a kill tore, and drop months that are too old."""
+        with disk_errors(FOLDER):
+            atomic.make_folders(path.parent)
+            oldest = _months_before(path.stem, MONTHS_KEPT)
+            for old in self._files():
+                if old.stem < oldest:
+                    old.unlink(missing_ok=True)
+        data = atomic.content(path, limit=versioned_json.LIMIT_BYTES)
+        if data and not data.endswith(b"\n"):
+            atomic.append(path, b"\n", synced=False)
+
+    def _read(self, from_ms: int, to_ms: int) -> Iterator[UsageRecord]:
+        first, last = _month(from_ms), _month(to_ms)
+        for path in self._files():
+            if not first <= path.stem <= last:
+                continue
+            data = atomic.content(path, limit=versioned_json.LIMIT_BYTES) or b""
+            for record in _records(path.name, data):
+                if from_ms <= record.at_ms < to_ms:
+                    yield record
+
+    def _files(self) -> list[Path]:
+        return sorted(path for path in self._folder.glob("????-??.jsonl") if path.is_file())
+
+
+class UsageSums(Model):
+    """Sums over calls, by the providers' own counts.
+
+    `inputTokens` includes `cacheReadTokens` and `cacheWriteTokens`. `cost` is money by the price
+    list; `saved` is what the same tokens would have cost more without a cache, and is negative
+    where writing to the cache cost more than was read from it. `lostTokens` are those of prefixes
+    that had changed, as far as they were not read from the cache, and `lost` what that cost.
+    `unpricedCalls` used models without a price and are in no sum of money; of `unreportedCalls`
+    the provider reported no counts.
+    """
+
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    cache_read_tokens: int
+    cache_write_tokens: int
+    cost: float
+    saved: float
+    lost_tokens: int
+    lost: float
+    unpriced_calls: int
+    unreported_calls: int
+
+
+def add_up(records: Sequence[UsageRecord], prices: PriceList) -> UsageSums:
+    """Add up calls: their tokens, what they cost, and what the cache saved of that."""
+    known = {model: prices.price_of(model) for model in {record.model for record in records}}
+    counted = [record for record in records if record.input_tokens is not None]
+    paid = [record for record in counted if record.provider != UNPAID]
+    priced = [(price, r) for r in paid if (price := known[r.model]) is not None]
+    cost = math.fsum(cost_of(price, record.use) for price, record in priced)
+    uncached = math.fsum(cost_without_cache(price, record.use) for price, record in priced)
+    return UsageSums(
+        calls=len(records),
+        input_tokens=sum(record.input_tokens or 0 for record in counted),
+        output_tokens=sum(record.output_tokens for record in counted),
+        cache_read_tokens=sum(record.cache_read_tokens for record in counted),
+        cache_write_tokens=sum(record.cache_write_tokens for record in counted),
+        cost=round(cost, DIGITS),
+        saved=round(uncached - cost, DIGITS),
+        lost_tokens=sum(record.lost_tokens for record in counted),
+        lost=round(math.fsum(_lost(price, record) for price, record in priced), DIGITS),
+        unpriced_calls=len(counted) - len(priced),
+        unreported_calls=len(records) - len(counted),
+    )
+
+
+def group(
+    records: Iterable[UsageRecord], key: Callable[[UsageRecord], str], prices: PriceList
+) -> list[tuple[str, UsageSums]]:
+    """Add up calls by a key, in the order of the keys."""
+    groups: dict[str, list[UsageRecord]] = {}
+    for record in records:
+        groups.setdefault(key(record), []).append(record)
+    return [(name, add_up(groups[name], prices)) for name in sorted(groups)]
+
+
+def lost_by_source(
+    records: Sequence[UsageRecord], prices: PriceList
+) -> list[tuple[str, UsageSums]]:
+    """Add up the calls whose prefix had changed by what changed it, the dearest first."""
+    changed = [record for record in records if record.changed_by]
+    found = group(changed, lambda record: record.changed_by, prices)
+    return sorted(found, key=lambda pair: (-pair[1].lost, -pair[1].lost_tokens, pair[0]))
+
+
+def day_of(at_ms: int, utc_offset_minutes: int = 0) -> str:
+    """Return the day of a time, such as 2026-11-18, that many minutes east of UTC."""
+    zone = timezone(timedelta(minutes=utc_offset_minutes))
+    return datetime.fromtimestamp(at_ms / 1000, zone).date().isoformat()
+
+
+def _lost(price: ModelPrice, record: UsageRecord) -> float:
+    paid = cost_of(price, TokenUse(fresh=record.lost_tokens))
+    return paid - cost_of(price, TokenUse(read=record.lost_tokens))
+
+
+def _records(name: str, data: bytes) -> Iterator[UsageRecord]:
+    """Read the sound lines; those that a kill tore or a newer daemon wrote are skipped."""
+    damaged = 0
+    for line in data.split(b"\n"):
+        if not line:
+            continue
+        try:
+            record = msgspec.json.decode(line, type=UsageRecord)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+            damaged += 1
+            continue
+        if record.version <= VERSION:
+            yield record
+    if damaged:
+        log.warning("usage_lines_skipped", file=name, lines=damaged)
+
+
+def _time(record: UsageRecord) -> int:
+    return record.at_ms
+
+
+def _month(at_ms: int) -> str:
+    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m")
+
+
+def _months_before(month: str, count: int) -> str:
+    year, number = map(int, month.split("-"))
+    total = year * 12 + number - 1 - count
+    return f"{total // 12:04}-{total % 12 + 1:02}"
