@@ -1,6 +1,8 @@
 """Story: what a daemon keeps open after work, each descriptor accounted for and given back."""
 
 import os
+import select
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -8,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from testing.clients import PATIENCE
+from testing.clients import PATIENCE, daemon_command, environment
 from testing.harness import Harness
 
 INDEX = ".sqlite3"
@@ -58,3 +60,28 @@ def _novel(tmp_path: Path) -> Path:
     root.mkdir()
     (root / "1.md").write_text("雨下了一夜。", encoding="utf-8")
     return root
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows passes no numbered descriptors on")
+def test_a_daemon_on_stdio_keeps_nothing_open_of_the_app_that_spawned_it(tmp_path: Path) -> None:
+    """Chromium leaves some twenty files and sockets open to its children."""
+    ours, inherited = os.pipe()
+    command = daemon_command(tmp_path / "user data")
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(
+        command, stdin=pipe, stdout=pipe, env=environment(), pass_fds=[inherited]
+    )
+    os.close(inherited)
+    with process, os.fdopen(ours, "rb") as reader:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b'{"jsonrpc":"2.0","id":1,"method":"app:ping"}\n')
+        process.stdin.flush()
+        pong = process.stdout.readline()
+
+        readable, _, _ = select.select([reader], [], [], 0)
+        ended = bool(readable) and reader.read() == b""
+        process.stdin.close()
+
+    assert b'"pong":true' in pong
+    assert ended

@@ -21,6 +21,7 @@ import pytest
 
 from scripts.shipping.folder import ALWAYS, PROGRAM, ensure_folder, inputs_digest
 from scripts.shipping.manifest import MANIFEST, Manifest, check_manifest
+from scripts.shipping.npm import lay_out_bridge, lay_out_platform_package
 from testing.clients import PATIENCE, over_pipes
 from testing.novels import Chat
 
@@ -217,6 +218,57 @@ def test_a_folder_that_is_up_to_date_is_not_built_again(folder: Path) -> None:
 
     assert (again / MANIFEST).stat() == before
     assert inputs_digest([ALWAYS]) != inputs_digest([ALWAYS, "openai"])
+
+
+SPAWN = """
+import { spawnDaemon } from "@creonow/electron";
+const daemon = await spawnDaemon({ userData: process.argv[2] });
+const { origin, path } = daemon.executable;
+const { tokens } = await daemon.call("tokens:count", { text: "第一章" });
+console.log(JSON.stringify({ origin, path, tokens }));
+await daemon.stop();
+"""
+
+
+def test_the_npm_packages_bring_it_into_an_empty_folder(folder: Path, tmp_path: Path) -> None:
+    """As users get them: packed, and installed side by side without a network."""
+    packages = [lay_out_platform_package(folder, tmp_path), lay_out_bridge(tmp_path)]
+    app = tmp_path / "app"
+    app.mkdir()
+    (app / "package.json").write_text('{"private": true}', encoding="utf-8")
+    (app / "main.mjs").write_text(SPAWN, encoding="utf-8")
+    packed = json.loads(_npm(app, "pack", "--json", *map(str, packages)))
+    archives = [f"./{one['filename']}" for one in packed]
+    _npm(app, "install", "--offline", "--no-audit", "--no-fund", *archives)
+    environ = {name: value for name, value in os.environ.items() if name != "CREONOW_DAEMON"}
+
+    output = subprocess.run(
+        ["node", "main.mjs", str(tmp_path / "user data")],
+        cwd=app,
+        env=environ,
+        stdout=subprocess.PIPE,
+        check=True,
+        timeout=PATIENCE,
+    ).stdout
+
+    found = json.loads(output)
+    installed = app / "node_modules" / "@creonow" / packages[0].name / "creonowd"
+    assert (found["origin"], found["tokens"]) == ("package", 2)
+    assert Path(found["path"]) == installed / PROGRAM
+    assert check_manifest(installed) == []
+
+
+def _npm(place: Path, *arguments: str) -> str:
+    npm = shutil.which("npm")
+    assert npm is not None
+    return subprocess.run(
+        [npm, *arguments, "--silent"],
+        cwd=place,
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+        check=True,
+        timeout=2 * PATIENCE,
+    ).stdout
 
 
 @contextmanager

@@ -49,6 +49,8 @@ def run(arguments: argparse.Namespace) -> int:
 
     detached = arguments.socket is not None or arguments.tcp is not None
     over_stdio = arguments.stdio or not (detached or arguments.websocket is not None)
+    if over_stdio:
+        stdio.close_inherited()
     output = stdio.claim_stdout() if over_stdio else None
 
     from creonowd.daemon.run import Options, serve

@@ -22,6 +22,25 @@ PIPE_SIZE = 512 * 1024
 WRITEV_BUFFERS = 64
 
 
+def close_inherited() -> None:
+    """Close every descriptor but the standard streams.
+
+    Chromium opens files, sockets and shared memory so that children inherit them; a daemon that
+    outlives its app would keep them open. Call it before anything of ours is opened.
+    """
+    if os.name == "nt":
+        return
+    try:
+        numbers = [int(name) for name in os.listdir("/dev/fd")]  # noqa: PTH208 - numbers, not paths
+    except (OSError, ValueError):
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        return
+    for number in numbers:
+        if number > 2:
+            with contextlib.suppress(OSError):  # the list's own descriptor is closed already
+                os.close(number)
+
+
 def claim_stdout() -> int:
     """Return a copy of stdout for the protocol, and redirect stdout itself to stderr."""
     _open_closed_streams()

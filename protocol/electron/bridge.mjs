@@ -40,6 +40,7 @@ class Bridge {
   #events;
   #checkOrigin;
   #pages = new Map();
+  #watched = new WeakSet();
   #ownRequests = new Map([
     ["$/page", () => null],
     ["$/cancel", (page, { key }) => page.cancel(key)],
@@ -92,13 +93,16 @@ class Bridge {
     previous?.close();
     const page = new Page(id, this.#daemon, this.#channels, (...message) => send(sender, ...message));
     this.#pages.set(sender, page);
-    if (!previous) this.#closeWithSender(sender);
+    this.#closeWithSender(sender);
     return page;
   }
 
+  /** Close the page with its window, or when its process has died; the window may load another then. */
   #closeWithSender(sender) {
+    if (!sender?.on || this.#watched.has(sender)) return;
+    this.#watched.add(sender);
     for (const end of ["destroyed", "render-process-gone"]) {
-      sender?.once?.(end, () => {
+      sender.on(end, () => {
         this.#pages.get(sender)?.close();
         this.#pages.delete(sender);
       });

@@ -69,6 +69,11 @@ export class Daemon extends Callable {
     return this.#settings.userData;
   }
 
+  /** The program that runs and where it was found. */
+  get executable() {
+    return this.#settings.found;
+  }
+
   /** For the bridge: the options with every default filled in. */
   get settings() {
     return this.#settings;
@@ -200,9 +205,11 @@ export function delayAfter(failures, { firstDelayMs, longestDelayMs } = RESTART)
 function resolveSettings(options) {
   const environment = { ...process.env, ...options.env };
   const settings = { ...DEFAULTS, ...defined(options) };
+  const found = findExecutable(options.executable, environment);
   return {
     ...settings,
-    executable: findExecutable(options.executable, environment),
+    found,
+    executable: found.path,
     userData: userDataFolder(options.userData, environment),
     onStderr: reportingErrors(settings.onStderr, settings.onFault),
   };

@@ -1,27 +1,30 @@
 // Where the daemon is installed and where it keeps its data.
 import { accessSync, constants, statSync } from "node:fs";
+import { createRequire } from "node:module";
 import { homedir } from "node:os";
-import { delimiter, isAbsolute, join, resolve } from "node:path";
+import { delimiter, dirname, isAbsolute, join, resolve } from "node:path";
 import { DaemonError } from "./errors.mjs";
 
 const APP = "CreoNow";
 const WINDOWS = process.platform === "win32";
 const NAME = WINDOWS ? "creonowd.exe" : "creonowd";
+const PLATFORM_PACKAGE = `@creonow/daemon-${process.platform}-${process.arch}`;
 
 /**
- * Find the daemon: `option`, else `CREONOW_DAEMON`, else in a packaged app's resources, else on PATH.
+ * Find the daemon: `option`, else in a packaged app's resources, else in the package of this platform
+ * (`@creonow/daemon-linux-x64` and kin), else `CREONOW_DAEMON`, else on PATH.
  *
- * A name without a folder is looked up on PATH. The DaemonError NOT_FOUND lists the places searched.
+ * Returns its `path` and its `origin`, which of those it was. A name without a folder is looked up on
+ * PATH. The DaemonError NOT_FOUND lists the places searched.
  */
-export function findExecutable(option, environment = process.env, resources = process.resourcesPath) {
-  const named = option || environment.CREONOW_DAEMON || undefined;
-  const places = named === undefined ? usualPlaces(environment, resources) : namedPlaces(named, environment);
-  const found = places.find(isExecutable);
+export function findExecutable(option, environment = process.env, resources = process.resourcesPath, lookUp = findPackage) {
+  const places = [...candidates(option, environment, resources, lookUp)];
+  const found = places.find(({ path }) => isExecutable(path));
   if (found !== undefined) return found;
   const message =
-    "creonowd was not found; install it (`pip install creonowd`), put it into the app's resources " +
-    "as creonowd/, or name it in `executable` or CREONOW_DAEMON.";
-  throw new DaemonError("NOT_FOUND", message, { looked: places });
+    "creonowd was not found; put it into the app's resources as creonowd/, install " +
+    `${PLATFORM_PACKAGE} or \`pip install creonowd\`, or name it in \`executable\` or CREONOW_DAEMON.`;
+  throw new DaemonError("NOT_FOUND", message, { looked: places.map(({ path }) => path) });
 }
 
 /** Return the user-data folder: `option`, else `CREONOW_USER_DATA_DIR`, else the daemon's own default. */
@@ -42,9 +45,28 @@ function expandHome(path) {
   return path.replace(/^~(?=$|[\\/])/, homedir);
 }
 
-function usualPlaces(environment, resources) {
-  const packaged = resources ? [join(resources, "creonowd", NAME), join(resources, NAME)] : [];
-  return [...packaged, ...onPath(NAME, environment)];
+function* candidates(option, environment, resources, lookUp) {
+  const of = (origin, paths) => paths.map((path) => ({ path, origin }));
+  if (option) {
+    yield* of("option", namedPlaces(option, environment));
+    return;
+  }
+  if (resources) yield* of("resources", [join(resources, "creonowd", NAME), join(resources, NAME)]);
+  const folder = lookUp(PLATFORM_PACKAGE);
+  if (folder) yield* of("package", [join(folder, "creonowd", NAME)]);
+  const named = environment.CREONOW_DAEMON;
+  if (named) yield* of("environment", namedPlaces(named, environment));
+  else yield* of("path", onPath(NAME, environment));
+}
+
+/** Return the folder of an installed package; from an archive, the folder that was left unpacked beside it. */
+function findPackage(name) {
+  try {
+    const folder = dirname(createRequire(import.meta.url).resolve(`${name}/package.json`));
+    return folder.replace(/\.asar(?=[\\/])/, ".asar.unpacked");
+  } catch {
+    return undefined;
+  }
 }
 
 function namedPlaces(named, environment) {

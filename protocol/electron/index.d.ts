@@ -49,8 +49,10 @@ export class DaemonError extends Error {
   readonly details?: Record<string, unknown>;
 }
 
+export type ExecutableOrigin = "option" | "resources" | "package" | "environment" | "path";
+
 export interface SpawnOptions {
-  /** The daemon's program; by default `CREONOW_DAEMON`, the app's resources (`creonowd/`), or PATH. */
+  /** The daemon's program; by default from the app's resources (`creonowd/`), the package of this platform, `CREONOW_DAEMON`, or PATH. */
   executable?: string | undefined;
   /** Arguments before `serve`: `["-P", "-m", "creonowd"]` if `executable` is a Python. */
   args?: readonly string[];
@@ -106,6 +108,8 @@ export interface Daemon {
   readonly info: Initialized | undefined;
   readonly pid: number | undefined;
   readonly userData: string;
+  /** The program that runs, and where it was found. */
+  readonly executable: { readonly path: string; readonly origin: ExecutableOrigin };
   /** Call a channel as an owner; rejects with a `DaemonError`. */
   call<C extends CallableChannel>(
     channel: C,

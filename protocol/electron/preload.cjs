@@ -162,6 +162,35 @@ function forbidden(kind, name) {
   return { ok: false, error: { code: "IPC_CHANNEL_FORBIDDEN", message } };
 }
 
+/**
+ * Put `creonow` into the page.
+ *
+ * What Electron cannot copy, a Proxy above all, it throws out before our functions are called. Where
+ * it lets us (Electron 35), the page therefore calls them through a wrapper in its own world, which
+ * answers with an envelope.
+ */
+function expose(api) {
+  if (contextBridge.executeInMainWorld) contextBridge.executeInMainWorld({ func: defineInPage, args: [api] });
+  else contextBridge.exposeInMainWorld("creonow", api);
+}
+
+/** Runs in the page: Electron carries it there as text, so it uses nothing from outside. */
+function defineInPage({ on, ...calls }) {
+  const message =
+    "The payload cannot be copied; send plain objects, lists, texts and numbers. " +
+    "Of a reactive object (Vue, MobX) send a plain copy: structuredClone(toRaw(value)).";
+  const answering = (call) => async (...given) => {
+    try {
+      return await call(...given);
+    } catch {
+      return { ok: false, error: { code: "INVALID_ARGUMENT", message } };
+    }
+  };
+  const entries = Object.entries(calls).map(([name, call]) => [name, answering(call)]);
+  const value = Object.freeze({ ...Object.fromEntries(entries), on: (event, listener) => on(event, listener) });
+  Object.defineProperty(globalThis, "creonow", { value, enumerable: true });
+}
+
 /** Read a list that the bridge passed in `webPreferences.additionalArguments`. */
 function argument(name) {
   const prefix = `--creonow-${name}=`;
@@ -171,4 +200,4 @@ function argument(name) {
 
 ipcRenderer.on(EVENT, (_event, name, fields) => dispatch(name, fields));
 send("$/page");
-contextBridge.exposeInMainWorld("creonow", { invoke, cancel, chooseProject, on });
+expose({ invoke, cancel, chooseProject, on });

@@ -24,9 +24,10 @@ from pathlib import Path
 from creonowd import __version__
 from scripts.environment import BIN, LOCK, ROOT, say
 from scripts.shipping.manifest import write_manifest
-from scripts.shipping.npm import lay_out_platform_package
+from scripts.shipping.npm import lay_out_bridge, lay_out_platform_package
 
 DIST = ROOT / "dist"
+NPM = DIST / "npm"
 PROGRAM = "creonowd.exe" if os.name == "nt" else "creonowd"
 EXTRAS = tuple(
     tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
@@ -59,14 +60,17 @@ def main(arguments: list[str]) -> int:
         default=[],
         help="also an optional part of the package; ripgrep is always in",
     )
-    parser.add_argument("--npm", action="store_true", help="also lay out the npm package of it")
+    parser.add_argument(
+        "--npm", action="store_true", help="also lay out the npm packages: of it, and of the bridge"
+    )
     parser.add_argument("--archive", action="store_true", help="also pack it as .tar.xz")
     parser.add_argument("--force", action="store_true", help="build even if nothing changed")
     asked = parser.parse_args(arguments)
     folder = ensure_folder({ALWAYS, *asked.extras}, force=asked.force)
     print(folder.relative_to(ROOT))
     if asked.npm:
-        print(lay_out_platform_package(folder, DIST / "npm").relative_to(ROOT))
+        for package in (lay_out_platform_package(folder, NPM), lay_out_bridge(NPM)):
+            print(package.relative_to(ROOT))
     if asked.archive:
         print(pack(folder, DIST).relative_to(ROOT))
     return 0

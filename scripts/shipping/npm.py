@@ -1,13 +1,35 @@
-"""The npm package of one platform: the folder that needs no Python, as esbuild ships its binaries."""
+"""The npm packages: the bridge, and for each platform the folder that needs no Python.
+
+The bridge names the platforms' packages as optional dependencies, the way esbuild ships its
+binaries: npm installs the one that fits and skips the others.
+"""
 
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 from creonowd import __version__
 from scripts.environment import ROOT
 
 SCOPE = "@creonow"
+BRIDGE = ROOT / "protocol" / "electron"
+PLATFORMS = ("darwin-arm64", "darwin-x64", "linux-arm64", "linux-x64", "win32-x64")
+
+
+def lay_out_bridge(place: Path) -> Path:
+    """Lay out `@creonow/electron` below a place and return its folder."""
+    package = place / "electron"
+    shutil.rmtree(package, ignore_errors=True)
+    package.mkdir(parents=True)
+    description = json.loads((BRIDGE / "package.json").read_text(encoding="utf-8"))
+    for pattern in (*description["files"], "README.md", "LICENSE"):
+        for path in BRIDGE.glob(pattern):
+            shutil.copyfile(path, package / path.name)
+    names = (f"{SCOPE}/daemon-{platform}" for platform in PLATFORMS)
+    description["optionalDependencies"] = dict.fromkeys(names, description["version"])
+    _write_description(package, description)
+    return package
 
 
 def lay_out_platform_package(folder: Path, place: Path) -> Path:
@@ -36,9 +58,13 @@ def lay_out_platform_package(folder: Path, place: Path) -> Path:
         "files": ["creonowd"],
         "exports": {"./package.json": "./package.json", "./creonowd/*": "./creonowd/*"},
     }
-    text = json.dumps(description, indent=2) + "\n"
-    (package / "package.json").write_text(text, encoding="utf-8", newline="\n")
+    _write_description(package, description)
     return package
+
+
+def _write_description(package: Path, description: dict[str, Any]) -> None:
+    text = json.dumps(description, indent=2, ensure_ascii=False) + "\n"
+    (package / "package.json").write_text(text, encoding="utf-8", newline="\n")
 
 
 def _link(source: str, target: str) -> None:

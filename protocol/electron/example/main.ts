@@ -1,4 +1,5 @@
 // The main process of an app that uses the daemon; compiled, never run here.
+import { join } from "node:path";
 import { app, BrowserWindow, dialog, ipcMain } from "electron";
 import { createBridge, DaemonError, spawnDaemon } from "@creonow/electron";
 import type { Daemon, ErrorCode } from "@creonow/electron";
@@ -6,10 +7,11 @@ import type { Daemon, ErrorCode } from "@creonow/electron";
 async function start(): Promise<void> {
   await app.whenReady();
   const daemon = await spawnDaemon({
-    userData: app.getPath("userData"),
+    userData: join(app.getPath("userData"), "creonow"),
     locale: app.getLocale(),
     onStderr: (line) => console.error(line),
   });
+  console.log(`creonowd from ${daemon.executable.origin}: ${daemon.executable.path}`);
   const bridge = createBridge(ipcMain, daemon, {
     chooseFolder: async () => (await dialog.showOpenDialog({ properties: ["openDirectory"] })).filePaths[0],
   });

@@ -4,6 +4,8 @@ import { readFileSync } from "node:fs";
 import { types } from "node:util";
 import vm from "node:vm";
 
+const DEEPEST = 1000;
+
 export const APP_PAGE = "app://creonow/index.html";
 
 /** Make an `ipcMain`: one handler per name, a second one is an error. */
@@ -39,7 +41,10 @@ function loadPage(window, ipcMain, preload, additionalArguments) {
     incoming.emit(name, { sender: "never for the page" }, ...structuredClone(message));
   };
   const electron = {
-    contextBridge: { exposeInMainWorld: (name, api) => Object.assign(window, { [name]: cross(api) }) },
+    contextBridge: {
+      exposeInMainWorld: (name, api) => Object.assign(window, { [name]: cross(api) }),
+      executeInMainWorld: ({ func, args }) => runInPage(window, func, args),
+    },
     ipcRenderer: {
       on: (name, listener) => incoming.on(name, listener),
       invoke: (name, ...request) => invoke(window, ipcMain, name, request),
@@ -49,19 +54,37 @@ function loadPage(window, ipcMain, preload, additionalArguments) {
   runInSandbox(preload, electron, ["renderer", ...additionalArguments], console);
 }
 
+/** Run a function in the page's world: its text is carried over, its arguments cross as any value. */
+function runInPage(window, func, given) {
+  const page = {};
+  new Function("globalThis", `return (${func})`)(page)(...given.map((each) => cross(each)));
+  Object.assign(window, page);
+}
+
 /**
  * Carry a value from one world into the other as `contextBridge` does: objects are copied without
  * their prototypes, functions and promises stay where they are and are called from afar, an error
- * keeps its message.
+ * keeps its message. A Proxy, and what is nested too deeply, is thrown; what it cannot look into
+ * (a Blob, a getter that throws) arrives as an empty object.
  */
-function cross(value, copies = new Map()) {
+function cross(value, copies = new Map(), depth = 0) {
+  if (types.isProxy(value) || depth > DEEPEST) throw new Error("An object could not be cloned.");
+  if (value instanceof Blob) return {};
   if (typeof value === "function") return (...given) => called(() => value(...given.map((each) => cross(each))));
   if (types.isPromise(value)) return value.then((settled) => cross(settled), rethrown);
   if (!["[object Object]", "[object Array]"].includes(Object.prototype.toString.call(value))) return value;
   if (copies.has(value)) return copies.get(value);
   const copy = Array.isArray(value) ? [] : {};
   copies.set(value, copy);
-  for (const [key, held] of Object.entries(value)) copy[key] = cross(held, copies);
+  for (const key of Object.keys(value)) {
+    let held;
+    try {
+      held = value[key];
+    } catch {
+      return {};
+    }
+    copy[key] = cross(held, copies, depth + 1);
+  }
   return copy;
 }
 

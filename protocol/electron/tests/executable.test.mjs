@@ -27,21 +27,36 @@ test("user data is where the daemon would put it", () => {
   assert.equal(userDataFolder("~/named", { CREONOW_USER_DATA_DIR: "/elsewhere" }), join(homedir(), "named"));
 });
 
-test("a packaged daemon comes before PATH, and what is named before both", (t) => {
+test("it is taken from the option, the resources, the platform's package, CREONOW_DAEMON or PATH, in that order", (t) => {
   const folder = mkdtempSync(join(tmpdir(), "creonow app "));
   t.after(() => rmSync(folder, { recursive: true, force: true }));
-  const [packaged, named] = [join(folder, "resources", "creonowd", NAME), join(folder, "named", NAME)];
-  for (const path of [packaged, named]) {
+  const places = ["resources/creonowd", "package/creonowd", "named", "path"].map((place) => join(folder, place, NAME));
+  for (const path of places) {
     mkdirSync(dirname(path), { recursive: true });
     writeFileSync(path, "");
     chmodSync(path, 0o755);
   }
-  const environment = { PATH: dirname(COMMAND) };
+  const [packaged, installed, named, onPath] = places;
+  const environment = { PATH: dirname(onPath), CREONOW_DAEMON: named };
+  const asked = [];
+  const lookUp = (name) => {
+    asked.push(name);
+    return join(folder, "package");
+  };
+  const none = () => undefined;
 
-  assert.equal(findExecutable(undefined, environment, undefined), COMMAND);
-  assert.equal(findExecutable(undefined, environment, join(folder, "resources")), packaged);
-  assert.equal(findExecutable(undefined, { ...environment, CREONOW_DAEMON: named }, join(folder, "resources")), named);
-  assert.equal(findExecutable(packaged, { ...environment, CREONOW_DAEMON: named }), packaged);
+  assert.deepEqual(findExecutable(onPath, environment, join(folder, "resources"), lookUp), { path: onPath, origin: "option" });
+  assert.deepEqual(findExecutable(undefined, environment, join(folder, "resources"), lookUp), { path: packaged, origin: "resources" });
+  assert.deepEqual(findExecutable(undefined, environment, folder, lookUp), { path: installed, origin: "package" });
+  assert.deepEqual(findExecutable(undefined, environment, undefined, none), { path: named, origin: "environment" });
+  assert.deepEqual(findExecutable(undefined, { PATH: dirname(onPath) }, undefined, none), { path: onPath, origin: "path" });
+  assert.equal(asked[0], `@creonow/daemon-${process.platform}-${process.arch}`);
+});
+
+test("a name in CREONOW_DAEMON that leads nowhere is an error, not a reason to take another", () => {
+  const environment = { PATH: dirname(COMMAND), CREONOW_DAEMON: join(tmpdir(), "no such daemon") };
+
+  assert.throws(() => findExecutable(undefined, environment, undefined), { code: "NOT_FOUND" });
 });
 
 test("a folder or a file that cannot be run is not a daemon", (t) => {

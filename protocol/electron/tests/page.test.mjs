@@ -55,6 +55,37 @@ describe("a page", () => {
     for (const { projectId } of [named.data, chosen.data]) await harness.call("project:delete", { projectId });
   });
 
+  test("gets an envelope for what Electron cannot copy", PATIENCE, async (t) => {
+    const { window } = openBridge(t, harness.daemon);
+    const deep = {};
+    for (let at = deep, level = 0; level < 1100; level += 1) at = at.in = {};
+
+    const proxied = await window.creonow.invoke("e2e:echo", { value: new Proxy({ name: "林远" }, {}) });
+    const nested = await window.creonow.invoke("e2e:echo", { value: deep });
+    const thrown = await window.creonow.invoke("e2e:echo", { value: { get name() { throw new Error("no"); } } });
+    const blob = await window.creonow.invoke("e2e:echo", { value: new Blob(["夜"]) });
+
+    assertFailure(proxied, "INVALID_ARGUMENT");
+    assert.match(proxied.error.message, /structuredClone\(toRaw/);
+    assertFailure(nested, "INVALID_ARGUMENT");
+    assert.deepEqual([thrown.data.value, blob.data.value], [{}, {}]);
+  });
+
+  test("leaves no listener behind when its process dies", PATIENCE, async (t) => {
+    const { window } = openBridge(t, harness.daemon);
+    await window.creonow.invoke("app:ping");
+    const ends = ["destroyed", "render-process-gone"];
+    const before = ends.map((end) => window.contents.listenerCount(end));
+
+    for (let crash = 0; crash < 3; crash += 1) {
+      window.contents.emit("render-process-gone");
+      window.load();
+      assert.equal((await window.creonow.invoke("app:ping")).ok, true);
+    }
+
+    assert.deepEqual(ends.map((end) => window.contents.listenerCount(end)), before);
+  });
+
   test("has a renderer's rights in the daemon itself", PATIENCE, async (t) => {
     const { window } = openBridge(t, harness.daemon, { allow: ["e2e:fail", "e2e:echo"] });
 
