@@ -10,13 +10,8 @@ from creonowd.engine.services import Session
 from creonowd.errors import WarningCode, Wording
 from creonowd.model import Params, Result
 from creonowd.rpc.channel import Channel
-from creonowd.tokens.models import CountKind, encoding_for
-from creonowd.tokens.tokenizer import (
-    BoundTokenizer,
-    Tokenizer,
-    check_tokenizer_version,
-    has_endless_run,
-)
+from creonowd.tokens.models import CountKind
+from creonowd.tokens.tokenizer import BoundTokenizer, Tokenizer, has_endless_run
 
 
 class GetBudget(Params):
@@ -84,8 +79,8 @@ async def _check_project(session: Session, project_id: str | None) -> None:
 
 async def count_tokens(session: Session, params: CountTokens) -> TokenCount:
     """Count the tokens of a text; the text of a special token is plain text."""
-    match = encoding_for(params.model)
-    check_tokenizer_version(match.encoding, params.tokenizer_version)
+    match = session.tokenizers.known.encoding_for(params.model)
+    session.tokenizers.known.check_version(match.encoding, params.tokenizer_version)
     tokenizer = await session.tokenizers.get(match.encoding)
     tokens, reason = await to_thread.run_sync(
         _count,

@@ -42,6 +42,7 @@ from creonowd.sources.plot_threads import ThreadState, plot_threads, thread_stat
 from creonowd.sources.project_files import file_warnings
 from creonowd.storage import atomic, journal, versioned_json
 from creonowd.storage.safe_folder import EFFECTIVE
+from creonowd.tokens import user_tables
 from creonowd.tokens.tables import (
     BOUNDS,
     ENCODINGS,
@@ -245,8 +246,25 @@ def _check_tokenizer_tables(user_data: Path) -> Iterator[Finding]:
                 "Install creonowd again; until then prompts hold less than they could.",
                 "请重新安装 creonowd；在此之前提示词会比本可容纳的短。",
             )
-            found = Wording(str(error), "词表缺失或已损坏")
-            yield Finding(part=name, state=BAD, found=found, remedy=remedy)
+            yield Finding(part=name, state=BAD, found=error.wording, remedy=remedy)
+    yield from _own_tables(user_data)
+
+
+def _own_tables(user_data: Path) -> Iterator[Finding]:
+    """Report each table that the user brought, and whether it can be used."""
+    for name, table in user_tables.list_tables(user_data).items():
+        part = f"{user_tables.FOLDER}/{name}"
+        try:
+            user_tables.load_table(table)
+        except TableError as error:
+            remedy = Wording(
+                "Mend or remove it; until then its models are counted in bytes.",
+                "请修正或删除；在此之前其模型按字节计数。",
+            )
+            yield Finding(part=part, state=BAD, found=error.wording, remedy=remedy)
+            continue
+        found = Wording("your table {} is whole", "自备词表 {} 完好").format(table.version)
+        yield Finding(part=part, state=OK, found=found)
 
 
 def _check_programs(user_data: Path) -> Iterator[Finding]:

@@ -10,9 +10,8 @@ from creonowd.context.fragment import Layer
 from creonowd.context.notice import Caution, Notice, show
 from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, Wording
 from creonowd.model import Model, Params, Result
-from creonowd.tokens.models import CountKind, encoding_for
-from creonowd.tokens.tables import DEFAULT_ENCODING, KNOWN
-from creonowd.tokens.tokenizer import tokenizer_version
+from creonowd.tokens.models import PACKAGED, CountKind, KnownTables
+from creonowd.tokens.tables import DEFAULT_ENCODING
 
 LARGEST_TOTAL = 64_000
 INCONSISTENT = Wording(
@@ -52,7 +51,7 @@ class BudgetProfile(Result):
 
     version: int = 1
     tokenizer_id: str = DEFAULT_ENCODING
-    tokenizer_version: str = tokenizer_version(DEFAULT_ENCODING)
+    tokenizer_version: str = PACKAGED.version(DEFAULT_ENCODING)
     tokenizer_exact: bool = True
     count_kind: CountKind = CountKind.EXACT
     model: str = "gpt-4o"
@@ -126,14 +125,14 @@ def allowances_of(profile: BudgetProfile) -> Allowances:
     )
 
 
-def with_current_tokenizer(profile: BudgetProfile) -> BudgetProfile:
-    """Set a stored profile's tokenizer to that of its model in the tables of this release."""
-    known = profile.tokenizer_id in KNOWN
-    match = encoding_for(profile.model, profile.tokenizer_id if known else DEFAULT_ENCODING)
+def with_current_tokenizer(profile: BudgetProfile, tables: KnownTables = PACKAGED) -> BudgetProfile:
+    """Set a stored profile's tokenizer to that of its model in the tables of today."""
+    usual = profile.tokenizer_id if profile.tokenizer_id in tables else DEFAULT_ENCODING
+    match = tables.encoding_for(profile.model, usual)
     return structs.replace(
         profile,
         tokenizer_id=match.encoding,
-        tokenizer_version=tokenizer_version(match.encoding),
+        tokenizer_version=tables.version(match.encoding),
         tokenizer_exact=match.exact,
         count_kind=match.kind,
     )
@@ -204,14 +203,16 @@ class BudgetChange(Params):
     layers: LayerChanges = LayerChanges()
 
 
-def apply_change(current: BudgetProfile, change: BudgetChange) -> BudgetProfile:
+def apply_change(
+    current: BudgetProfile, change: BudgetChange, tables: KnownTables = PACKAGED
+) -> BudgetProfile:
     """Apply a change to the current profile, or fail with what is wrong with it.
 
     The order of the checks is part of the contract: version, tokenizer, ratios, minimums,
     then the total and whether the minimums fit into it.
     """
     _check_version(current, change)
-    profile = _with_tokenizer(current, change)
+    profile = _with_tokenizer(current, change, tables)
     ratios = _ratios(current.layers, change.layers)
     minimums = _minimums(current.layers, change.layers)
     layers = {n: LayerBudget(ratio=ratios[n], minimum_tokens=minimums[n]) for n in Layer}
@@ -249,10 +250,12 @@ def _check_version(current: BudgetProfile, change: BudgetChange) -> None:
         )
 
 
-def _with_tokenizer(current: BudgetProfile, change: BudgetChange) -> BudgetProfile:
+def _with_tokenizer(
+    current: BudgetProfile, change: BudgetChange, tables: KnownTables
+) -> BudgetProfile:
     model = current.model if change.model is None else change.model
-    match = encoding_for(model, otherwise=current.tokenizer_id)
-    expected = (match.encoding, tokenizer_version(match.encoding))
+    match = tables.encoding_for(model, otherwise=current.tokenizer_id)
+    expected = (match.encoding, tables.version(match.encoding))
     named = (
         _value_or(change.tokenizer_id, expected[0]),
         _value_or(change.tokenizer_version, expected[1]),

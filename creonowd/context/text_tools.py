@@ -16,6 +16,7 @@ from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, SecretS
 from creonowd.text import well_formed
 from creonowd.tokens.boundaries import LONG, SHORT, additive_parts
 from creonowd.tokens.tokenizer import BoundTokenizer, Counts, Tokenizer
+from creonowd.tokens.user_tables import is_panic
 
 ENTRY_WEIGHT = 200
 
@@ -264,6 +265,10 @@ def _tokenizer_failures() -> Generator[None]:
         yield
     except Exception as error:
         # A tokenizer may fail in any way; every assembly can still be counted in bytes.
+        raise TokenizerFailedError(type(error).__name__) from error
+    except BaseException as error:
+        if not is_panic(error):
+            raise
         raise TokenizerFailedError(type(error).__name__) from error
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import structlog
+from anyio import to_thread
 from anyio.abc import TaskGroup
 
 from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
@@ -40,7 +41,8 @@ from creonowd.sources.hosts import Hosts
 from creonowd.sources.passage_source import Passages
 from creonowd.sources.project_files import ProjectSources
 from creonowd.storage import atomic
-from creonowd.tokens import Tokenizers
+from creonowd.tokens import KnownTables, Tokenizers
+from creonowd.tokens.user_tables import list_tables
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.chats import Chats
 from creonowd.workspace.constraints import Constraints
@@ -106,8 +108,9 @@ async def build_services(
     """Make every service; those that need an end are closed with the block."""
     projects = Projects(user_data, clock)
     tables = Path(settings.tokenizer_tables) if settings.tokenizer_tables else None
-    tokenizers = Tokenizers(tables, clock.monotonic)
-    budgets = Budgets(user_data)
+    known = KnownTables(await to_thread.run_sync(list_tables, user_data))
+    tokenizers = Tokenizers(tables, clock.monotonic, known)
+    budgets = Budgets(user_data, known)
     tree = Tree(clock)
     watcher = Watcher(clock)
     ai = ConfiguredProvider(settings, user_data)

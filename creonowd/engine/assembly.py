@@ -63,8 +63,8 @@ from creonowd.sources.document import (
 )
 from creonowd.sources.file_fragments import own_texts
 from creonowd.sources.shared_reads import JOINT_SHARE, RoundCache
-from creonowd.tokens.models import encoding_for
-from creonowd.tokens.tokenizer import ByteTokenizer, check_tokenizer_version
+from creonowd.tokens.models import KnownTables
+from creonowd.tokens.tokenizer import ByteTokenizer
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.creonow_tree import PROJECT_FILE, ProjectFile
 from creonowd.workspace.documents import DocumentId
@@ -235,8 +235,10 @@ async def _prepare(
     async with session.engine.concurrency.reading if disk is None else nullcontext():
         budget = await _budget(call, disk)
         profile = budget.profile
-        match = encoding_for(request.model or profile.model, profile.tokenizer_id)
-        check_tokenizer_version(match.encoding, request.tokenizer_version)
+        match = session.tokenizers.known.encoding_for(
+            request.model or profile.model, profile.tokenizer_id
+        )
+        session.tokenizers.known.check_version(match.encoding, request.tokenizer_version)
         tokenizer = await session.tokenizers.get(match.encoding)
         plan = await _plan(call, budget, disk)
     if isinstance(tokenizer, ByteTokenizer):
@@ -315,7 +317,9 @@ async def _read_disk(call: _Call, sources: Sequence[Source]) -> DiskState | None
             if isinstance(buffer, Buffer):
                 texts = open_texts | {request.document_id: buffer.text}
         story = session.chapters.read_now(project, texts, cache.once)
-        before = _chapter_before(_changed(budget, what_if), rules, located, story)
+        before = _chapter_before(
+            _changed(budget, what_if, session.tokenizers.known), rules, located, story
+        )
         previous = None if before is None else buffer_of(before)
         return DiskState(
             budget=budget,
@@ -371,14 +375,14 @@ async def _budget(call: _Call, disk: DiskState | None) -> Budget:
         )
     else:
         budget = disk.budget
-    return _changed(budget, what_if)
+    return _changed(budget, what_if, session.tokenizers.known)
 
 
-def _changed(budget: Budget, what_if: WhatIf) -> Budget:
+def _changed(budget: Budget, what_if: WhatIf, tables: KnownTables) -> Budget:
     if what_if.profile is None:
         return budget
     change = structs.replace(what_if.profile, version=budget.profile.version)
-    return budget_of(apply_change(budget.profile, change))
+    return budget_of(apply_change(budget.profile, change, tables))
 
 
 async def _plan(call: _Call, budget: Budget, disk: DiskState | None) -> Plan:

@@ -28,7 +28,7 @@ from creonowd.history.tool_summary import ref_in
 from creonowd.history.turn import TurnContext, TurnPlan, TurnRequest, fit_turn, plan_turn
 from creonowd.providers.provider import Provider
 from creonowd.tokens import ByteTokenizer
-from creonowd.tokens.models import CountKind, encoding_for
+from creonowd.tokens.models import CountKind
 from creonowd.workspace.projects import Project
 
 LONGEST_OBSERVATION = 256 * 1024
@@ -88,7 +88,7 @@ async def _text_tools(
 ) -> tuple[TextTools, CountKind]:
     """Return the text tools, and how their counts relate to the model's own."""
     profile = (await session.budgets.effective(project.project_id)).profile
-    match = encoding_for(model or profile.model, profile.tokenizer_id)
+    match = session.tokenizers.known.encoding_for(model or profile.model, profile.tokenizer_id)
     tokenizer = await session.tokenizers.get(match.encoding)
     tools = TextTools(tokenizer, session.redactor, session.engine.memory)
     return tools, match.kind

@@ -22,7 +22,6 @@ from creonowd.sources.chapters import chapter_text, digest_of
 from creonowd.sources.extract import first_sentence
 from creonowd.text import file_stem, well_formed
 from creonowd.tokens.boundaries import grapheme_floor
-from creonowd.tokens.models import encoding_for
 from creonowd.tokens.tokenizer import Tokenizer
 from creonowd.workspace.documents import DocumentId
 from creonowd.workspace.projects import Project
@@ -112,7 +111,8 @@ async def summarise_story(session: Session, params: SummariseStory) -> Summarise
     profile = (await session.budgets.effective(project.project_id)).profile
     model = session.ai.model(profile.model)
     by_model = ready.ready and not ready.echoes
-    tokenizer = await session.tokenizers.get(encoding_for(model, profile.tokenizer_id).encoding)
+    match = session.tokenizers.known.encoding_for(model, profile.tokenizer_id)
+    tokenizer = await session.tokenizers.get(match.encoding)
     texts = session.summaries.open_texts(project)
     writer = (model, tokenizer) if by_model else None
     prepare = partial(_prepare, session, project, texts, writer)

@@ -9,6 +9,8 @@ from creonowd.redaction import Redactor
 from creonowd.retrieval.project_index import Indexes
 from creonowd.sources.hosts import Hosts
 from creonowd.tokens import Tokenizers
+from creonowd.tokens.tables import KNOWN
+from creonowd.tokens.user_tables import FOLDER as OWN_TABLES
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.projects import Projects
 from creonowd.workspace.watcher import MAX_FOLDERS, Watcher
@@ -80,19 +82,26 @@ def _unreadable_budgets(kept: dict[str, str]) -> Trouble | None:
     )
 
 
-def _unusable_tokenizers(problems: dict[str, str]) -> Trouble | None:
+def _unusable_tokenizers(problems: dict[str, Wording]) -> Trouble | None:
     if not problems:
         return None
     return Trouble(
         reason=Wording(
-            f"{'; '.join(problems.values())}; bytes are counted instead",
-            f"分词器词表不可用（{'、'.join(problems)}），改按字节计数",
+            f"{'; '.join(one.english for one in problems.values())}; bytes are counted instead",
+            f"{'；'.join(one.chinese for one in problems.values())}；改按字节计数",
         ),
-        remedy=Wording(
-            "Install creonowd again; until then prompts hold less than they could.",
-            "请重新安装 creonowd；在此之前提示词会比本可容纳的短。",
-        ),
+        remedy=_OWN_TABLE if problems.keys().isdisjoint(KNOWN) else _INSTALL_AGAIN,
     )
+
+
+_INSTALL_AGAIN = Wording(
+    "Install creonowd again; until then prompts hold less than they could.",
+    "请重新安装 creonowd；在此之前提示词会比本可容纳的短。",
+)
+_OWN_TABLE = Wording(
+    f"Mend or remove the table in {OWN_TABLES} of user data, and start the daemon again.",
+    f"请修正或删除用户数据 {OWN_TABLES} 文件夹中的词表，然后重启守护进程。",
+)
 
 
 def _failing_sources(sources: dict[str, str]) -> Trouble | None:

@@ -3,7 +3,7 @@
 Importing this package is cheap: tiktoken and its tables are loaded by `Tokenizers`, on demand.
 """
 
-from creonowd.tokens.models import CountKind, encoding_for
+from creonowd.tokens.models import CountKind, KnownTables
 from creonowd.tokens.tables import DEFAULT_ENCODING
 from creonowd.tokens.tokenizer import ByteTokenizer, Tokenizer, Tokenizers
 from creonowd.tokens.truncate import Cut, exceeds, keep_head, keep_tail
@@ -13,9 +13,9 @@ __all__ = [
     "ByteTokenizer",
     "CountKind",
     "Cut",
+    "KnownTables",
     "Tokenizer",
     "Tokenizers",
-    "encoding_for",
     "exceeds",
     "keep_head",
     "keep_tail",

@@ -5,13 +5,15 @@ with the encoding of the budget, approximately.
 """
 
 import re
-from collections.abc import Collection
+from collections.abc import Mapping
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
-from creonowd.tokens.tables import DEFAULT_ENCODING, KNOWN
+from creonowd.tokens.tables import BOUNDS, DEFAULT_ENCODING, ENCODINGS, KNOWN
+from creonowd.tokens.user_tables import UserTable, table_for
 
 MODELS_AS_OF = "2026-11-17"
 USUAL_CACHE_MINIMUM = 1024
@@ -167,10 +169,15 @@ def facts_for(model: str) -> ModelFacts | None:
     return _facts_for(model)
 
 
+def bare_name(model: str) -> str:
+    """Return a model's name in lower case, without shop, seller and mark of fine-tuning."""
+    name = model.strip().lower().rpartition("/")[2].removeprefix("ft:")
+    return _SELLER.sub("", name, count=1)
+
+
 @lru_cache(_KEPT_NAMES)
 def _facts_for(model: str) -> ModelFacts | None:
-    name = model.strip().lower().rpartition("/")[2].removeprefix("ft:")
-    name = _SELLER.sub("", name, count=1)
+    name = bare_name(model)
     return next(
         (facts for facts, names in zip(MODELS, _PATTERNS, strict=True) if names.match(name)), None
     )
@@ -188,18 +195,51 @@ class EncodingMatch(NamedTuple):
         return self.kind is CountKind.EXACT
 
 
-def encoding_for(
-    model: str | None,
-    otherwise: str = DEFAULT_ENCODING,
-    known: Collection[str] = KNOWN,
-) -> EncodingMatch:
-    """Find the model's encoding; a model without a table gets `otherwise`, approximately.
+class KnownTables:
+    """The tables that can be loaded: those that ship, and those that a user brought.
 
-    `known` are the encodings that can be loaded. Without a model `otherwise` is exact.
+    `listed` has also those of the user that bear the name of one that ships, and do not count.
     """
-    if not model:
-        return EncodingMatch(otherwise, CountKind.EXACT)
-    facts = facts_for(model)
-    if facts is None or facts.encoding not in known:
-        return EncodingMatch(otherwise, CountKind.APPROXIMATE)
-    return EncodingMatch(facts.encoding, facts.kind)
+
+    def __init__(self, user: Mapping[str, UserTable] | None = None) -> None:
+        self.listed = dict(user or {})
+        self.user = {name: one for name, one in self.listed.items() if name not in KNOWN}
+
+    def encoding_for(self, model: str | None, otherwise: str = DEFAULT_ENCODING) -> EncodingMatch:
+        """Find the model's encoding; a model without a table gets `otherwise`, approximately.
+
+        Without a model `otherwise` is exact. A table of the user's comes before ours.
+        """
+        if not model:
+            return EncodingMatch(otherwise, CountKind.EXACT)
+        brought = table_for(list(self.user.values()), bare_name(model))
+        if brought is not None:
+            return EncodingMatch(brought.name, CountKind.EXACT)
+        facts = facts_for(model)
+        if facts is None or facts.encoding not in self:
+            return EncodingMatch(otherwise, CountKind.APPROXIMATE)
+        return EncodingMatch(facts.encoding, facts.kind)
+
+    def __contains__(self, encoding: object) -> bool:
+        return encoding in KNOWN or encoding in self.user
+
+    def version(self, encoding: str) -> str:
+        """Name the exact table of an encoding without loading it."""
+        brought = self.user.get(encoding)
+        if brought is not None:
+            return brought.version
+        return (BOUNDS.get(encoding) or ENCODINGS[encoding].sha256)[:16]
+
+    def check_version(self, encoding: str, version: str | None) -> None:
+        """Raise CONTEXT_TOKENIZER_MISMATCH if a request was made for another tokenizer."""
+        own = self.version(encoding)
+        if version is not None and version != own:
+            raise DaemonError(
+                ErrorCode.CONTEXT_TOKENIZER_MISMATCH,
+                f"The daemon counts with {encoding} {own}; read the budget again.",
+                tokenizerId=encoding,
+                tokenizerVersion=own,
+            )
+
+
+PACKAGED = KnownTables()

@@ -6,7 +6,7 @@ the tokens in the order of their ranks, as MessagePack, compressed. Each is veri
 
 import zlib
 from base64 import b64decode, b64encode
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from hashlib import sha256
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from creonowd.errors import Wording
 from creonowd.model import Model
 
 if TYPE_CHECKING:
@@ -31,6 +32,10 @@ _PACKAGED: "dict[str, tiktoken.Encoding]" = {}
 
 class TableError(Exception):
     """A rank table is missing, damaged or another than expected."""
+
+    def __init__(self, wording: Wording) -> None:
+        super().__init__(wording.english)
+        self.wording = wording
 
 
 class EncodingDefinition(Model):
@@ -183,17 +188,22 @@ def load_encoding(name: str, tables: Traversable) -> "tiktoken.Encoding":
     """
     definition = ENCODINGS.get(name)
     if definition is None:
-        raise TableError(f"there is no encoding {name}")
+        raise TableError(Wording("there is no encoding {}", "没有编码 {}").format(name))
     tokens = verify(name, tables)
     ranks = dict(zip(tokens, range(len(tokens)), strict=True))
+    return make_encoding(name, definition.pattern, ranks)
+
+
+def make_encoding(name: str, pattern: str, ranks: Mapping[bytes, int]) -> "tiktoken.Encoding":
+    """Build an encoding of a pattern and ranks; its one special token separates texts."""
     try:
         import tiktoken
     except ImportError as error:
-        raise TableError("tiktoken cannot be imported") from error
+        raise TableError(Wording("tiktoken cannot be imported", "无法导入 tiktoken")) from error
     return tiktoken.Encoding(
         name,
-        pat_str=definition.pattern,
-        mergeable_ranks=ranks,
+        pat_str=pattern,
+        mergeable_ranks=dict(ranks),
         special_tokens={SEPARATOR: len(ranks)},
     )
 
@@ -202,7 +212,7 @@ def verify(name: str, tables: Traversable) -> list[bytes]:
     """Return the tokens of a known encoding by rank; `TableError` if the table is unusable."""
     packed = _unpack(tables / f"{name}{SUFFIX}", name)
     if sha256(packed).hexdigest() != ENCODINGS[name].packed_sha256:
-        raise TableError(f"the table of {name} is damaged")
+        raise TableError(_DAMAGED.format(name))
     return _TOKENS.decode(packed)
 
 
@@ -210,7 +220,7 @@ def load_costs(name: str, tables: Traversable) -> bytes:
     """Return what each token of `BOUND_BASE` costs at most; `TableError` if that is unusable."""
     costs = _unpack(tables / f"{name}.costs", name)
     if sha256(costs).hexdigest() != BOUNDS[name]:
-        raise TableError(f"the table of {name} is damaged")
+        raise TableError(_DAMAGED.format(name))
     return costs
 
 
@@ -218,9 +228,13 @@ def _unpack(table: Traversable, name: str) -> bytes:
     try:
         return zlib.decompress(table.read_bytes())
     except FileNotFoundError as error:
-        raise TableError(f"the table of {name} is missing") from error
+        raise TableError(_MISSING.format(name)) from error
     except (OSError, zlib.error) as error:
-        raise TableError(f"the table of {name} is damaged") from error
+        raise TableError(_DAMAGED.format(name)) from error
+
+
+_DAMAGED = Wording("the table of {} is damaged", "{} 的词表已损坏")
+_MISSING = Wording("the table of {} is missing", "{} 的词表缺失")
 
 
 def published_table(tokens: Sequence[bytes], skipped: Collection[int] = ()) -> bytes:

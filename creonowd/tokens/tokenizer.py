@@ -14,13 +14,15 @@ from typing import TYPE_CHECKING, Protocol
 import anyio
 import anyio.to_thread
 
-from creonowd.errors import DaemonError, ErrorCode
+from creonowd.errors import Wording
+from creonowd.tokens.models import PACKAGED, KnownTables
 from creonowd.tokens.tables import (
     BOUND_BASE,
     BOUNDS,
     DEFAULT_ENCODING,
     ENCODINGS,
     SEPARATOR,
+    EncodingDefinition,
     TableError,
     load_costs,
     load_encoding,
@@ -28,6 +30,7 @@ from creonowd.tokens.tables import (
     packaged_tables,
     release_encoding,
 )
+from creonowd.tokens.user_tables import FOLDER, load_table
 
 if TYPE_CHECKING:
     import regex
@@ -94,10 +97,12 @@ class BpeTokenizer:
 
     exact = True
 
-    def __init__(self, encoding: "tiktoken.Encoding") -> None:
-        definition = ENCODINGS[encoding.name]
+    def __init__(
+        self, encoding: "tiktoken.Encoding", definition: EncodingDefinition | None = None
+    ) -> None:
+        definition = ENCODINGS[encoding.name] if definition is None else definition
         self.id = encoding.name
-        self.version = tokenizer_version(encoding.name)
+        self.version = definition.sha256[:16]
         self.longest = definition.longest * (MOST_COMPOSED if definition.nfc else 1)
         self._encoding = encoding
         self._nfc = definition.nfc
@@ -135,7 +140,7 @@ class BoundTokenizer:
 
     def __init__(self, name: str, base: BpeTokenizer, costs: bytes) -> None:
         self.id = name
-        self.version = tokenizer_version(name)
+        self.version = PACKAGED.version(name)
         self.longest = base.longest
         self.base = base
         self._costs = costs
@@ -192,7 +197,7 @@ class ByteTokenizer:
     exact = False
     longest = 1
 
-    def __init__(self, reason: str = "") -> None:
+    def __init__(self, reason: Wording | None = None) -> None:
         self.reason = reason
 
     def count(self, text: str) -> int:
@@ -227,8 +232,12 @@ class Tokenizers:
     """
 
     def __init__(
-        self, tables: Traversable | None = None, clock: Callable[[], float] | None = None
+        self,
+        tables: Traversable | None = None,
+        clock: Callable[[], float] | None = None,
+        known: KnownTables = PACKAGED,
     ) -> None:
+        self.known = known
         self._tables = tables
         self._clock = clock
         self._used: dict[str, float] = {}
@@ -277,19 +286,24 @@ class Tokenizers:
             self._load(encoding)
         return self._loaded[encoding]
 
-    def problems(self) -> dict[str, str]:
-        """Return which encodings fell back to bytes, and why, for `app:health`."""
-        return {
+    def problems(self) -> dict[str, Wording]:
+        """Return which encodings cannot be used, and why, for `app:health`."""
+        described = {
+            f"{FOLDER}/{name}": one.problem
+            for name, one in self.known.listed.items()
+            if one.problem
+        }
+        return described | {
             name: tokenizer.reason
             for name, tokenizer in self._loaded.items()
-            if isinstance(tokenizer, ByteTokenizer)
+            if isinstance(tokenizer, ByteTokenizer) and tokenizer.reason
         }
 
     def _load(self, encoding: str) -> None:
         try:
             self._loaded[encoding] = self._made(encoding)
         except TableError as error:
-            self._loaded[encoding] = ByteTokenizer(str(error))
+            self._loaded[encoding] = ByteTokenizer(error.wording)
 
     def _made(self, encoding: str) -> Tokenizer:
         if encoding in BOUNDS:
@@ -301,6 +315,9 @@ class Tokenizers:
         loaded = self._loaded.get(encoding)
         if isinstance(loaded, BpeTokenizer):
             return loaded
+        brought = self.known.user.get(encoding)
+        if brought is not None:
+            return BpeTokenizer(*load_table(brought))
         if self._tables is None:
             return BpeTokenizer(packaged_encoding(encoding))
         return BpeTokenizer(load_encoding(encoding, self._tables))
@@ -372,23 +389,6 @@ def _lengths(tokens: Sequence[int], separator: int) -> Iterator[int]:
             return
         yield end - start
         start = end + 1
-
-
-def tokenizer_version(encoding: str) -> str:
-    """Name the exact table of an encoding without loading it."""
-    return (BOUNDS.get(encoding) or ENCODINGS[encoding].sha256)[:16]
-
-
-def check_tokenizer_version(encoding: str, version: str | None) -> None:
-    """Raise CONTEXT_TOKENIZER_MISMATCH if a request was made for another tokenizer."""
-    own = tokenizer_version(encoding)
-    if version is not None and version != own:
-        raise DaemonError(
-            ErrorCode.CONTEXT_TOKENIZER_MISMATCH,
-            f"The daemon counts with {encoding} {own}; read the budget again.",
-            tokenizerId=encoding,
-            tokenizerVersion=own,
-        )
 
 
 def about_tokens(text: str) -> float:

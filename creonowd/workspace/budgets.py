@@ -24,6 +24,7 @@ from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording, disk_e
 from creonowd.model import Model
 from creonowd.storage import atomic, versioned_json
 from creonowd.storage.locks import hold
+from creonowd.tokens.models import PACKAGED, KnownTables
 
 FOLDER = "budgets"
 DEFAULT = "default"
@@ -52,8 +53,9 @@ class Budgets:
     update holds a lock across processes while it compares versions and writes.
     """
 
-    def __init__(self, user_data: Path) -> None:
+    def __init__(self, user_data: Path, tables: KnownTables = PACKAGED) -> None:
         self._folder = user_data / FOLDER
+        self._tables = tables
         self._lock = anyio.Lock()
         self._cached: dict[str, _CachedBudget] = {}
         self._set_aside: dict[str, str] = {}
@@ -111,7 +113,8 @@ class Budgets:
     def _update(self, name: str, change: BudgetChange) -> BudgetProfile:
         with self._write_lock():
             self._cached.pop(name, None)
-            profile = apply_change(self._current(name, mending=True).profile, change)
+            current = self._current(name, mending=True).profile
+            profile = apply_change(current, change, self._tables)
             data = msgspec.json.encode(_StoredBudget(version=VERSION, profile=profile))
             atomic.replace(self._path(name), msgspec.json.format(data, indent=2) + b"\n")
         self._set_aside.pop(name, None)
@@ -148,7 +151,7 @@ class Budgets:
 
     def _load(self, name: str, path: Path, *, mending: bool) -> BudgetProfile | None:
         try:
-            return load(path)
+            return load(path, self._tables)
         except versioned_json.DamagedFileError as damage:
             if not mending:
                 raise
@@ -162,13 +165,13 @@ class Budgets:
         return self._folder / f"{name}.json"
 
 
-def load(path: Path) -> BudgetProfile | None:
+def load(path: Path, tables: KnownTables = PACKAGED) -> BudgetProfile | None:
     """Read a profile; None if there is none, DamagedFileError if it is broken or not valid."""
     stored = versioned_json.load(path, _StoredBudget, version=VERSION)
     if stored is None:
         return None
     try:
-        profile = with_current_tokenizer(stored.profile)
+        profile = with_current_tokenizer(stored.profile, tables)
         check_profile(profile)
     except DaemonError as error:
         raise versioned_json.DamagedFileError(f"{path.name}: {error.message}") from None

@@ -9,6 +9,7 @@ from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from testing.clients import Client, daemon, in_memory
 from testing.novels import make_novel
+from tests.tokens.test_user_tables import write_table
 
 GET = "context:budget:get"
 UPDATE = "context:budget:update"
@@ -286,3 +287,27 @@ async def test_without_its_table_the_daemon_counts_bytes_and_says_so(tmp_path: P
     assert health["status"] == "degraded"
     assert [part["part"] for part in health["degraded"]] == ["tokenizer"]
     assert str(tmp_path) not in str(health)
+
+
+async def test_a_table_that_the_user_brought_counts_its_models(tmp_path: Path) -> None:
+    write_table(tmp_path)
+    write_table(tmp_path, "llama3", sha256="0" * 64)
+
+    async with daemon(tmp_path, Settings()) as client:
+        own = await client.call(COUNT, {"text": "林远", "model": "kimi-k3"})
+        listed = await client.call("app:health")
+        torn = await client.call(COUNT, {"text": "林远", "model": "llama3:8b"})
+        health = await client.call("app:health")
+        update = {"version": 1, "model": "moonshotai/kimi-k3"}
+        profile = await client.call("context:budget:update", update)
+
+    assert (own["tokens"], own["tokenizerId"], own["countKind"]) == (6, "kimi_k3", "exact")
+    assert listed["status"] == "ok"
+    assert torn["tokenizerId"] == "utf8_bytes"
+    assert torn["warnings"][0].startswith("CONTEXT_BUDGET_FALLBACK: ")
+    (part,) = health["degraded"]
+    assert part["part"] == "tokenizer"
+    assert "SHA-256 differ" in part["reason"]
+    assert "tokenizers" in part["remedy"]
+    assert profile["tokenizerId"] == "kimi_k3"
+    assert profile["tokenizerVersion"] == own["tokenizerVersion"]

@@ -1,13 +1,16 @@
 """`creonowd doctor`: what is wrong is found, with a remedy."""
 
+import gzip
 import json
 import os
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from creonowd.cli import doctor, main
 from creonowd.retrieval import catalogue
+from creonowd.tokens.tables import published_table
 from creonowd.workspace import watcher
 from testing.clients import running
 from testing.privileges import without_privileges
@@ -116,6 +119,28 @@ def test_doctor_knows_every_package_and_finds_a_damaged_table(tmp_path: Path) ->
     assert found["o200k_base"] == found["cl100k_base"] == "bad"
     assert {"msgspec", "tiktoken", "google-re2", "websockets", "regex"} <= found.keys()
     assert "openai" not in found
+
+
+def test_doctor_lists_the_tables_that_the_user_brought(tmp_path: Path) -> None:
+    folder = tmp_path / "tokenizers"
+    folder.mkdir()
+    table = published_table([bytes([byte]) for byte in range(256)])
+    whole = {"pat_str": r"\s+|[^\s]+", "sha256": sha256(table).hexdigest()}
+    for name, description in (("kimi_k3", whole), ("llama3", whole | {"sha256": "0" * 64})):
+        (folder / f"{name}.json").write_text(json.dumps(description), encoding="utf-8")
+        (folder / f"{name}.tiktoken.gz").write_bytes(gzip.compress(table))
+
+    english = creonowd(tmp_path, "doctor", "--json")
+    chinese = creonowd(tmp_path, "doctor", "--json", LC_ALL="zh_CN.UTF-8")
+
+    found = {f["part"]: f for f in json.loads(english.stdout)["findings"]}
+    assert found["tokenizers/kimi_k3"]["state"] == "ok"
+    assert found["tokenizers/llama3"]["state"] == "bad"
+    assert "SHA-256 differ" in found["tokenizers/llama3"]["found"]
+    (said,) = (
+        f for f in json.loads(chinese.stdout)["findings"] if f["part"] == "tokenizers/llama3"
+    )
+    assert "与说明不符" in said["found"]
 
 
 def test_doctor_recognises_what_a_killed_daemon_left(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from creonowd.engine.build_turn import BuildContext, build_context
 from creonowd.engine.services import Session
-from creonowd.errors import ErrorCode
+from creonowd.errors import ErrorCode, same_wording
 from creonowd.history.summary import LABELS
 from creonowd.providers.fake import Fake, Script, ScriptedAnswer
 from creonowd.rpc.server import Server
@@ -294,7 +294,7 @@ class OnlyFailing(Tokenizers):
     """Has nothing better."""
 
     async def get(self, encoding: str = "o200k_base") -> Tokenizer:
-        return Failing(encoding)
+        return Failing(same_wording(encoding))
 
 
 async def test_a_tokenizer_that_fails_costs_exactness_and_not_the_turn(

@@ -2,9 +2,8 @@
 
 import re
 
-from creonowd.tokens import CountKind, encoding_for
-from creonowd.tokens.models import MODELS, MODELS_AS_OF, facts_for
-from creonowd.tokens.tables import KNOWN
+from creonowd.tokens import CountKind
+from creonowd.tokens.models import MODELS, MODELS_AS_OF, PACKAGED, facts_for
 
 EXACT, BOUND, ROUGH = CountKind.EXACT, CountKind.BOUND, CountKind.APPROXIMATE
 
@@ -63,20 +62,14 @@ def test_a_model_counts_with_its_encoding() -> None:
     wrong = [
         f"{model!r} counts with {got}, not {expected}"
         for model, expected in rows
-        if (got := encoding_for(model)) != expected
+        if (got := PACKAGED.encoding_for(model)) != expected
     ]
 
     assert not wrong, "\n".join(wrong)
 
 
 def test_a_model_without_a_table_counts_with_the_encoding_of_the_profile() -> None:
-    assert encoding_for("gemini-2.5-pro", otherwise="cl100k_base") == ("cl100k_base", ROUGH)
-
-
-def test_a_table_that_a_user_brings_counts_exactly() -> None:
-    known = {*KNOWN, "kimi_k3"}
-
-    assert encoding_for("moonshotai/Kimi-K3", known=known) == ("kimi_k3", EXACT)
+    assert PACKAGED.encoding_for("gemini-2.5-pro", "cl100k_base") == ("cl100k_base", ROUGH)
 
 
 def test_rows_of_the_table_hold_what_an_assembly_needs() -> None:
