@@ -23,7 +23,7 @@ from creonowd.history.round_archive import register_rounds
 from creonowd.history.rounds import Speaker
 from creonowd.history.summariser import ModelSummariser, stored_summary
 from creonowd.history.summary import extractive_summary
-from creonowd.history.tool_result import TodoItem
+from creonowd.history.todo_list import TodoItem
 from creonowd.history.tool_summary import ref_in
 from creonowd.history.turn import TurnContext, TurnPlan, TurnRequest, fit_turn, plan_turn
 from creonowd.providers.provider import Provider

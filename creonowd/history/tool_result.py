@@ -1,4 +1,4 @@
-"""What summaries of tool results are made from: the call with its result, its lines, and to-do lists."""
+"""What summaries of tool results are made from: the call with its result, and lines cut to size."""
 
 import re
 from collections.abc import Sequence
@@ -14,12 +14,21 @@ from creonowd.history.observation import (
     is_binary,
     parse_json,
 )
-from creonowd.model import Model
 from creonowd.settings import Settings
 from creonowd.tokens.boundaries import grapheme_floor
 
 SHORT = 200
-TODO_LISTS = ("todos", "newTodos", "items", "tasks", "list")
+
+_CONTEXT_ARGUMENTS = ("arguments", "args", "params", "params_input", "input")
+PATH_KEYS = ("file_path", "filePath", "path", "file", "filename", "notebook_path", "relative_path")
+TEXT_KEYS = ("content", "text", "stdout", "output", "result", "body", "data", "message")
+_MESSAGE_KEYS = ("message", "msg", "reason", "detail", "description", "error", "text")
+_CODE_KEYS = ("code", "errorCode", "error_code", "errno", "statusCode", "status_code")
+_FAILURE = re.compile(
+    r"\s*(?:<tool_use_error>|(?:error|fatal|failed|错误)\s*[:：]|Traceback \(most recent"
+    r"|[A-Za-z_.]{0,60}(?:Error|Exception):)",
+    re.IGNORECASE,
+)
 
 
 class LineLimits(NamedTuple):
@@ -108,18 +117,6 @@ def describe(value: Any) -> str:
     if isinstance(value, list):
         return f"list of {len(as_items(value))}"
     return msgspec.json.encode(value).decode()
-
-
-_CONTEXT_ARGUMENTS = ("arguments", "args", "params", "params_input", "input")
-PATH_KEYS = ("file_path", "filePath", "path", "file", "filename", "notebook_path", "relative_path")
-TEXT_KEYS = ("content", "text", "stdout", "output", "result", "body", "data", "message")
-_MESSAGE_KEYS = ("message", "msg", "reason", "detail", "description", "error", "text")
-_CODE_KEYS = ("code", "errorCode", "error_code", "errno", "statusCode", "status_code")
-_FAILURE = re.compile(
-    r"\s*(?:<tool_use_error>|(?:error|fatal|failed|错误)\s*[:：]|Traceback \(most recent"
-    r"|[A-Za-z_.]{0,60}(?:Error|Exception):)",
-    re.IGNORECASE,
-)
 
 
 class ToolUse(NamedTuple):
@@ -225,62 +222,3 @@ def _error_message(error: Any) -> str:
     if isinstance(error, list):
         return "\n".join(_error_message(one) or describe(one) for one in as_items(error))
     return error if isinstance(error, str) else ""
-
-
-MOST_NAMES = 3
-
-_DONE_WORDS = frozenset({"completed", "complete", "done", "finished"})
-_CURRENT_WORDS = frozenset({"in_progress", "in-progress", "inprogress", "active", "doing"})
-_CANCELLED_WORDS = frozenset({"cancelled", "canceled"})
-
-
-class TodoItem(Model):
-    """One thing to do; `status` is `pending`, `in_progress`, `completed` or `cancelled`."""
-
-    text: str
-    status: str = "pending"
-
-
-def summarise_todo(items: Sequence[TodoItem]) -> str:
-    """Summarise a list: how much is done, what is current and what comes next."""
-    valid = [item for item in items if _status(item) not in _CANCELLED_WORDS]
-    done = sum(_status(item) in _DONE_WORDS for item in valid)
-    now = [item for item in valid if _status(item) in _CURRENT_WORDS]
-    rest = [item for item in valid if _status(item) not in _DONE_WORDS | _CURRENT_WORDS]
-    parts = [f"{done} of {len(valid)} done", *_first_items("now", now), *_first_items("next", rest)]
-    return "; ".join(parts) + "."
-
-
-def read_todo(value: Any) -> list[TodoItem]:
-    """Read a to-do list in any form of tools: texts, or objects with a text and a status."""
-    found: list[TodoItem] = []
-    for item in as_items(value):
-        fields = as_fields(item)
-        names = ("content", "text", "title", "task", "description", "subject", "name", "todo")
-        texts = (fields.get(name) for name in names)
-        text = item if isinstance(item, str) else next((t for t in texts if t), describe(item))
-        found.append(TodoItem(text=str(text), status=str(fields.get("status", "pending"))))
-    return found
-
-
-def read_todo_call(arguments: dict[str, Any]) -> list[TodoItem]:
-    """Read the list that a call writes, under any of the names that tools have for it."""
-    for name in TODO_LISTS:
-        if items := read_todo(arguments.get(name)):
-            return items
-    return []
-
-
-def finished_items(items: Sequence[TodoItem]) -> list[TodoItem]:
-    """List the items that are done."""
-    return [item for item in items if _status(item) in _DONE_WORDS]
-
-
-def _status(item: TodoItem) -> str:
-    return item.status.strip().lower()
-
-
-def _first_items(word: str, items: Sequence[TodoItem]) -> list[str]:
-    names = [one_line(item.text, 120) for item in items[:MOST_NAMES]]
-    more = len(items) - MOST_NAMES
-    return [f"{word}: {', '.join(names)}{f' and {more} more' if more > 0 else ''}"] if names else []

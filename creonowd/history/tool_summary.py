@@ -19,11 +19,11 @@ from creonowd.history.observation import (
     redact_json,
     without_root,
 )
+from creonowd.history.todo_list import TODO_LISTS, read_todo, summarise_todo
 from creonowd.history.tool_result import (
     DEFAULT_LIMITS,
     PATH_KEYS,
     TEXT_KEYS,
-    TODO_LISTS,
     LineLimits,
     ToolUse,
     amount,
@@ -32,9 +32,7 @@ from creonowd.history.tool_result import (
     first_lines,
     last_lines,
     one_line,
-    read_todo,
     split_lines,
-    summarise_todo,
 )
 from creonowd.redaction import Redactor
 

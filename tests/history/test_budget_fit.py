@@ -9,6 +9,8 @@ from creonowd.history.rounds import Message, Round, Speaker
 KEEP = 3
 THRESHOLD = SummaryThreshold(tokenizer="by eye", fixed=5, limit=60, keep=KEEP)
 
+costs = st.lists(st.integers(1, 30), max_size=40)
+
 
 def rounds_of(costs: list[int]) -> list[Round]:
     messages = [Message(role=Speaker.USER, content="x" * cost) for cost in costs]
@@ -26,9 +28,6 @@ def summary_cost(covers: int) -> int:
 
 def cut(rounds: list[Round], costs_of: Costs) -> SummaryCut:
     return summary_cut(rounds, 1, THRESHOLD, costs_of)
-
-
-costs = st.lists(st.integers(1, 30), max_size=40)
 
 
 @given(costs)

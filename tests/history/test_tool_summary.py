@@ -36,6 +36,8 @@ _json = st.recursive(
     max_leaves=12,
 )
 
+_names = st.sampled_from(["password", "apiKey", "access_token", "client_secret", "密码"])
+
 
 def summary(tool: str, result: Any, **arguments: Any) -> str:
     given_arguments = read_arguments(arguments, REDACTOR, "/home/ann/book")
@@ -353,9 +355,6 @@ def test_a_summary_shortens_to_its_first_lines_and_its_ref() -> None:
     assert shorten(long) == f"[Read] a.md: lines 1-3\nFull output: {ref}"
     assert shorten(long, 2).split("\n")[1] == "1: a"
     assert ref_in(shorten(long)) == ref
-
-
-_names = st.sampled_from(["password", "apiKey", "access_token", "client_secret", "密码"])
 
 
 @given(st.sampled_from(TOOLS), _json, _names, st.booleans())

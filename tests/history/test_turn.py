@@ -15,7 +15,7 @@ from creonowd.history.budget_fit import summary_policy
 from creonowd.history.build_result import Part, Step
 from creonowd.history.histories import History
 from creonowd.history.rounds import Message, Speaker, ToolCall, check_messages, group_rounds
-from creonowd.history.tool_result import TodoItem
+from creonowd.history.todo_list import TodoItem
 from creonowd.history.turn import TurnRequest, fit_turn, plan_turn
 from creonowd.redaction import Redactor
 from creonowd.settings import Settings
@@ -25,6 +25,8 @@ from testing.conversations import assistant, broken_pairs, calls, conversations,
 TOOLS = TextTools(ByteTokenizer(), Redactor(), Memory())
 ORDER = list(Part)
 USUAL = summary_policy(Settings())
+
+_long = st.integers(0, 60_000).map(lambda size: ("林远推开门，夜色很深。\n" * 6000)[:size])
 
 
 def history_of(rounds: list[list[dict[str, Any]]]) -> History:
@@ -83,9 +85,6 @@ def test_order_pairs_budget_and_floor_hold_in_every_conversation(
     assert texts[:3] == ["You help.", "Write plainly.", "Use Read."]
     assert "and now?" in texts
     assert sum("[History Summary]" in text for text in texts) <= 1
-
-
-_long = st.integers(0, 60_000).map(lambda size: ("林远推开门，夜色很深。\n" * 6000)[:size])
 
 
 @st.composite
