@@ -78,7 +78,7 @@ async def open_viewer(session: Session, params: OpenViewer) -> ViewerAddress:
     """Serve the viewer on loopback, and return its address with a one-time token that may inspect."""
     if params.project_id is not None:
         await session.projects.find(params.project_id)
-    address = await session.server.host.viewer_address()
+    address = await session.server.host.page_address()
     expires = session.clock.now_ms() + TOKEN_MS
     own = session.connection.grant
     grant = Grant(
@@ -91,7 +91,7 @@ async def open_viewer(session: Session, params: OpenViewer) -> ViewerAddress:
     )
     token = session.server.grants.mint(grant)
     if not params.transient:
-        await session.server.host.save_viewer_tokens()
+        await session.server.host.save_tokens()
     shown = {"token": token, "project": params.project_id, "document": params.document_id}
     fields = urlencode({name: value for name, value in shown.items() if value})
     return ViewerAddress(url=f"{address}/#{fields}", token=token)

@@ -93,11 +93,11 @@ class ServicesHost:
     def watch_parent(self, pid: int) -> None:
         """Do nothing."""
 
-    async def viewer_address(self) -> str:
+    async def page_address(self) -> str:
         """Fail with UNSUPPORTED."""
         raise DaemonError(ErrorCode.UNSUPPORTED, "This daemon serves no pages.")
 
-    async def save_viewer_tokens(self) -> None:
+    async def save_tokens(self) -> None:
         """Do nothing."""
 
 

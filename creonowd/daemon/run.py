@@ -212,11 +212,11 @@ class Daemon:
         """End the daemon when the process `pid` ends."""
         self.shutdown.watch_parent(pid)
 
-    async def viewer_address(self) -> str:
+    async def page_address(self) -> str:
         """Return the address of the viewer, serving it if it is not served yet."""
         return await self.pages.address()
 
-    async def save_viewer_tokens(self) -> None:
+    async def save_tokens(self) -> None:
         """Store which viewer pages may connect again after a crash."""
         await self.pages.save_tokens()
 

@@ -52,12 +52,12 @@ class Host(Protocol):
         """End the daemon when the process `pid` ends."""
         ...
 
-    async def viewer_address(self) -> str:
-        """Return the address of the viewer, serving it if it is not served yet."""
+    async def page_address(self) -> str:
+        """Return the address of the daemon's own page, serving it if it is not served yet."""
         ...
 
-    async def save_viewer_tokens(self) -> None:
-        """Store which viewer pages may connect again after a crash."""
+    async def save_tokens(self) -> None:
+        """Store which tokens may be used again after a crash."""
         ...
 
 

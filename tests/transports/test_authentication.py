@@ -242,7 +242,7 @@ async def test_revoking_a_token_reaches_those_that_were_asked_for_with_it(server
 class ViewerHost(ServicesHost):
     """A host that claims to serve the viewer."""
 
-    async def viewer_address(self) -> str:
+    async def page_address(self) -> str:
         return "http://127.0.0.1:1"
 
 
