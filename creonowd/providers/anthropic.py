@@ -13,7 +13,6 @@ from creonowd.providers.provider import (
     Stop,
     StreamedText,
     Usage,
-    ask_without_unknown,
     usage_from,
 )
 from creonowd.providers.sdk import Address, SdkClient
@@ -45,15 +44,12 @@ class AnthropicMessages:
 
     async def answer(self, call: Call, on_text: OnText) -> Answer:
         """Stream one message."""
-
-        async def ask(asked: Call) -> Answer:
-            async with (
-                self._sdk.open() as client,
-                await client.messages.create(**self._body(asked)) as stream,
-            ):
-                return await _read(stream, on_text)
-
-        return await ask_without_unknown(call, _unknown_parameters(call.sampling), ask)
+        return await self._sdk.stream(
+            call,
+            _unknown_parameters(call.sampling),
+            lambda client, asked: client.messages.create(**self._body(asked)),
+            lambda stream: _read(stream, on_text),
+        )
 
     async def close(self) -> None:
         """Close the connections to the provider."""

@@ -11,7 +11,6 @@ from creonowd.providers.provider import (
     Stop,
     StreamedText,
     Usage,
-    ask_without_unknown,
     usage_from,
 )
 from creonowd.providers.sdk import Address, SdkClient
@@ -38,15 +37,12 @@ class OpenAIChat:
 
     async def answer(self, call: Call, on_text: OnText) -> Answer:
         """Stream one completion."""
-
-        async def ask(asked: Call) -> Answer:
-            async with (
-                self._sdk.open() as client,
-                await client.chat.completions.create(**self._body(asked)) as stream,
-            ):
-                return await _read(stream, on_text)
-
-        return await ask_without_unknown(call, _unknown_parameters(call.model), ask)
+        return await self._sdk.stream(
+            call,
+            _unknown_parameters(call.model),
+            lambda client, asked: client.chat.completions.create(**self._body(asked)),
+            lambda stream: _read(stream, on_text),
+        )
 
     async def close(self) -> None:
         """Close the connections to the provider."""

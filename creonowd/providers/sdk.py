@@ -29,7 +29,7 @@ import anyio.lowlevel
 from anyio import to_thread
 
 from creonowd.errors import DaemonError, ErrorCode, Wording
-from creonowd.providers.provider import answer_too_long
+from creonowd.providers.provider import Answer, Call, answer_too_long, ask_without_unknown
 from creonowd.redaction.redactor import Redactor
 
 if TYPE_CHECKING:
@@ -103,6 +103,24 @@ class SdkClient:
                     self._client = self._make(self._library, self._address)
         with _daemon_errors(self._library, self._address):
             yield self._client
+
+    async def stream(
+        self,
+        call: Call,
+        unknown: set[str],
+        begin: Callable[[Any, Call], Awaitable[Any]],
+        read: Callable[[Any], Awaitable[Answer]],
+    ) -> Answer:
+        """Stream one answer, without the parameters that its model does not know.
+
+        `begin` sends a call with the client, `read` reads the stream that this returns.
+        """
+
+        async def ask(asked: Call) -> Answer:
+            async with self.open() as client, await begin(client, asked) as stream:
+                return await read(stream)
+
+        return await ask_without_unknown(call, unknown, ask)
 
     async def close(self) -> None:
         """Close the connections to the provider."""

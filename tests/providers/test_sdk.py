@@ -27,6 +27,14 @@ from tests.providers.calls import CALL, PATIENCE, ignore
 Make = type[OpenAIChat | AnthropicMessages]
 over_both = pytest.mark.parametrize("make", [OpenAIChat, AnthropicMessages])
 
+EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
+BOMBS = {
+    "zeros": (b"\0", 100_000_000),
+    "comments": (b":\n", 40_000_000),
+    "comments with blank lines": (b":\n\n", 2_000_000),
+    "one event": (b"data: x\n", 100_000),
+}
+
 
 async def ask(provider: Provider) -> None:
     try:
@@ -55,15 +63,6 @@ async def test_a_reply_without_end_fails_though_it_has_no_text(
 
     assert error.code is ErrorCode.UPSTREAM_ERROR
     assert error.details["reason"] == "endless"
-
-
-EVENT_ENDS = (b"\n\n", b"\r\r", b"\r\n\r\n")
-BOMBS = {
-    "zeros": (b"\0", 100_000_000),
-    "comments": (b":\n", 40_000_000),
-    "comments with blank lines": (b":\n\n", 2_000_000),
-    "one event": (b"data: x\n", 100_000),
-}
 
 
 @pytest.mark.parametrize("status", [200, 400])
