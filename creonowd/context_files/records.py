@@ -25,6 +25,14 @@ MAX_KEY_LENGTH = 256
 
 _REF_ID = re.compile(r"ctx_[a-z0-9]{16,26}")
 
+REFS = "refs"
+
+_CONVERSATION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
+_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
+_DEVICE_NAME = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
+_MAX_STEM_LENGTH = 80
+_DIGEST_LENGTH = 12
+
 
 class Kind(StrEnum):
     """What a context file holds: a tool's or terminal's output, a piece of history, a catalogue."""
@@ -291,7 +299,6 @@ ORIGIN_FOLDERS = {
     Origin.SUMMARY: "history/summary",
     Origin.CATALOG: "catalog/tools",
 }
-REFS = "refs"
 
 _KIND_OF = {
     Origin.TOOL: Kind.ARTIFACT,
@@ -308,11 +315,6 @@ _DEFAULT_ORIGIN = {
 _PATH = re.compile(
     f"(?:{'|'.join(ORIGIN_FOLDERS.values())})/" + r"[A-Za-z0-9_][A-Za-z0-9._-]{0,119}", re.ASCII
 )
-_CONVERSATION_ID = re.compile(r"[A-Za-z0-9_-]{1,64}", re.ASCII)
-_UNSAFE = re.compile(r"[^A-Za-z0-9_-]+", re.ASCII)
-_DEVICE_NAME = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)", re.IGNORECASE)
-_MAX_STEM_LENGTH = 80
-_DIGEST_LENGTH = 12
 
 
 def is_ref_id(text: str) -> bool:

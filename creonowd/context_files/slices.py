@@ -24,6 +24,18 @@ _MAX_WINDOW = 256 * 1024
 
 Slice = tuple[int, int]
 
+_MAX_CHARACTER_BYTES = 4
+_FIRST_BLOCK = 8 * 1024
+_LARGEST_BLOCK = 64 * 1024
+_HALF = (0, True)
+_WHOLE = (1, False)
+
+_MIN_CHARACTERS_PER_ERROR = 20
+
+_SHARES = (1.0, 0.8, 0.6, 0.4, 0.2)
+_ROOM_FOR_NOTE = 240
+_REVERSIBLE = "surrogateescape"
+
 
 class SecretFinder(Protocol):
     """Finds secrets in a text."""
@@ -216,13 +228,6 @@ class ByteRange(NamedTuple):
     done: bool
 
 
-_MAX_CHARACTER_BYTES = 4
-_FIRST_BLOCK = 8 * 1024
-_LARGEST_BLOCK = 64 * 1024
-_HALF = (0, True)
-_WHOLE = (1, False)
-
-
 def page_range(file: OpenFile, offset: int, limit: int) -> ByteRange:
     """Find the page of about `limit` bytes at `offset`: at least one character, unless at the end.
 
@@ -311,9 +316,6 @@ def _characters(data: bytes) -> tuple[int, bool] | None:
         return None
 
 
-_MIN_CHARACTERS_PER_ERROR = 20
-
-
 def decode(data: bytes) -> str:
     """Decode UTF-8; what is none becomes U+FFFD."""
     return data.decode("utf-8", "replace")
@@ -348,11 +350,6 @@ class Preview(NamedTuple):
     missing_characters: int
     missing_bytes: int
     evidence: tuple[RedactionEvidence, ...]
-
-
-_SHARES = (1.0, 0.8, 0.6, 0.4, 0.2)
-_ROOM_FOR_NOTE = 240
-_REVERSIBLE = "surrogateescape"
 
 
 def fits(content: str, limits: TextLength) -> bool:

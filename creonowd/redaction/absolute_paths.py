@@ -49,6 +49,35 @@ _LINE_BREAK = re.compile(_LINE_ESCAPE)
 _CLOSING_QUOTES = dict(zip("\"'`“‘「『《<", "\"'`”’」』》>", strict=True))
 """What closes a quotation, by what opens it."""
 
+LONGEST_QUOTATION = 240
+MOST_WORDS = 8
+
+_CHAR = r"[^\s\\/:*?\"'<>|`，。；：！？、“”‘’「」『』《》【】〈〉（）…,;(){}\[\]\x00-\x1f\x7f]"
+_RARE_CHAR = (
+    rf"(?:[,;](?={_CHAR}{{1,64}}[\\/])|(?<=[A-Za-z])'(?=[A-Za-z]{{1,16}}[\\/])"
+    r"|\([^()\s\\/\"']{1,24}\)|（[^（）\s\\/]{1,24}）|\[[^\[\]\s\\/\"']{1,24}\])"
+)
+_WORD = rf"[ \u3000](?=[\w(（&+–-]){_CHAR}{{0,48}}+(?:{_RARE_CHAR}{_CHAR}{{0,48}}+){{0,4}}+"
+_FILE_END = re.compile(
+    r"\.(?:md|markdown|txt|docx?|pdf|epub|rtf|odt|pages|scriv|json|ya?ml|toml|xml|csv|xlsx?|pptx?|db|"
+    r"sqlite3?|log|html?|css|[cm]?[jt]sx?|py|sh|bat|ps1|exe|dll|png|jpe?g|gif|webp|svg|psd|mp[34]|wav|"
+    r"zip|rar|7z|gz|tar|bak|tmp|ini|cfg|conf|env|pem)(?![A-Za-z0-9_-])",
+    re.IGNORECASE,
+)
+_FILE_BESIDE_HAN = re.compile(r"\.[A-Za-z0-9]{1,8}(?=[^\x00-\x7f])")
+_LATIN_BESIDE_HAN = re.compile(r"[\x21-\x7e]+(?=[^\x00-\x7f])")
+_MORE_WORDS = re.compile(rf"(?:{_WORD}){{1,5}}")
+_AFTER_HOMES = re.compile(r"(?:home|Users|Volumes|media)\\?/\Z")
+_SENTENCE = re.compile(r"[，。；！？、,;!?\n]|\.\s|\s-|\\n")
+_SEPARATORS = re.compile(r"[\\/]+")
+_SPACES = frozenset(" \u3000")
+_TRAILING = ".!~&=-"
+_DOCUMENTS_FOLDER = ["Documents", "and", "Settings"]
+_JOINING_WORDS = word_set(
+    "a an and are as at but by for from in into is it not of on or that the then this to was where "
+    "which will with"
+)
+
 
 def _any_of(words: str) -> str:
     """Write an alternation that is decided by the first letter."""
@@ -201,36 +230,6 @@ RULES = (
         _unix,
         bounded=False,
     ),
-)
-
-
-LONGEST_QUOTATION = 240
-MOST_WORDS = 8
-
-_CHAR = r"[^\s\\/:*?\"'<>|`，。；：！？、“”‘’「」『』《》【】〈〉（）…,;(){}\[\]\x00-\x1f\x7f]"
-_RARE_CHAR = (
-    rf"(?:[,;](?={_CHAR}{{1,64}}[\\/])|(?<=[A-Za-z])'(?=[A-Za-z]{{1,16}}[\\/])"
-    r"|\([^()\s\\/\"']{1,24}\)|（[^（）\s\\/]{1,24}）|\[[^\[\]\s\\/\"']{1,24}\])"
-)
-_WORD = rf"[ \u3000](?=[\w(（&+–-]){_CHAR}{{0,48}}+(?:{_RARE_CHAR}{_CHAR}{{0,48}}+){{0,4}}+"
-_FILE_END = re.compile(
-    r"\.(?:md|markdown|txt|docx?|pdf|epub|rtf|odt|pages|scriv|json|ya?ml|toml|xml|csv|xlsx?|pptx?|db|"
-    r"sqlite3?|log|html?|css|[cm]?[jt]sx?|py|sh|bat|ps1|exe|dll|png|jpe?g|gif|webp|svg|psd|mp[34]|wav|"
-    r"zip|rar|7z|gz|tar|bak|tmp|ini|cfg|conf|env|pem)(?![A-Za-z0-9_-])",
-    re.IGNORECASE,
-)
-_FILE_BESIDE_HAN = re.compile(r"\.[A-Za-z0-9]{1,8}(?=[^\x00-\x7f])")
-_LATIN_BESIDE_HAN = re.compile(r"[\x21-\x7e]+(?=[^\x00-\x7f])")
-_MORE_WORDS = re.compile(rf"(?:{_WORD}){{1,5}}")
-_AFTER_HOMES = re.compile(r"(?:home|Users|Volumes|media)\\?/\Z")
-_SENTENCE = re.compile(r"[，。；！？、,;!?\n]|\.\s|\s-|\\n")
-_SEPARATORS = re.compile(r"[\\/]+")
-_SPACES = frozenset(" \u3000")
-_TRAILING = ".!~&=-"
-_DOCUMENTS_FOLDER = ["Documents", "and", "Settings"]
-_JOINING_WORDS = word_set(
-    "a an and are as at but by for from in into is it not of on or that the then this to was where "
-    "which will with"
 )
 
 

@@ -18,6 +18,8 @@ _PROGRAM = re.compile(
 _PAIR = re.compile(r"[\"' ][\w.-]{1,64}:([^\s\"'|]{3,64})[\"']?[ ]{0,4}\|[ ]{0,4}(?:sudo )?\Z")
 _ECHO = re.compile(r"echo[ ]{1,4}[\"']?([^\s\"'|]{4,64})[\"']?[ ]{0,4}\|[ ]{0,4}\Z")
 
+_ARGUMENT = r"[\"']?([^\s\"'`，。；$<-][^\s\"'`，。；]{2,128}+)"
+
 
 def _pair(match: "re.Match[str]") -> Sequence[MatchSpan]:
     value = match[1]
@@ -62,8 +64,6 @@ def _piped(match: "re.Match[str]") -> Sequence[MatchSpan]:
         return NOTHING
     return ((match.start() - len(head) + echo.start(1), match.start() - len(head) + echo.end(1)),)
 
-
-_ARGUMENT = r"[\"']?([^\s\"'`，。；$<-][^\s\"'`，。；]{2,128}+)"
 
 RULES = (
     RedactionRule(

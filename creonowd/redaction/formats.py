@@ -27,6 +27,51 @@ MOST_STRAY = 8
 _LONG_RUN = re.compile(r"[A-Za-z0-9+/]{20}")
 _WORDS_FOR_PASSWORD = ("password", "passwd", "pass", "pwd", "passwort", "密码")
 
+LONGEST_PHRASE = 400
+MOST_CODES = 24
+_HOST_BEFORE = re.compile(r"(?:\A|[\r\n])[ \t]{0,8}[\w.*-]{1,64}\Z")
+_USER_AND_PASSWORD = re.compile(
+    r"(?<![\w/:.@-])([A-Za-z][\w.-]{0,32}):([^\s:@/\"'<>，。；：、（）]{4,64})\Z"
+)
+_BEFORE_ADDRESS = frozenset(
+    (
+        "mailto",
+        "email",
+        "e-mail",
+        "mail",
+        "to",
+        "cc",
+        "bcc",
+        "from",
+        "contact",
+        "git",
+        "author",
+        "by",
+        "acct",
+        "sip",
+        "xmpp",
+    )
+)
+_TO_PHRASE = re.compile(
+    r"(?:[^A-Za-z0-9\r\n\u4e00-\u9fff]{1,4}|s\b|(?:is|are|was|words?|list|below|follows|backup|phrase|seed|wallet|recovery)\b"
+    r"|(?<=[ ])for (?:the |my |our |his |her |)[a-z]{2,16}(?=[ :])|如下|是|为|[(（][^()（）\n]{0,24}[)）]){0,8}\s{0,6}[\"'“「]?"
+)
+_NEXT_WORD = r"(?:[ \t,]{1,3}|[ \t]{0,4}\r?\n[ \t>*-]{0,6})"
+_NUMBER = r"(?:[0-9]{1,2}[.):]?[ \t]{1,2})"
+_PHRASE = re.compile(
+    rf"(?<![A-Za-z]){_NUMBER}?[a-z]{{3,8}}(?:{_NEXT_WORD}{_NUMBER}?[a-z]{{3,8}}){{11,23}}(?![A-Za-z])"
+    r"|[\u4e00-\u9fff](?:[ \u3000,，、]{1,2}[\u4e00-\u9fff]){11,23}(?![\u4e00-\u9fff])"
+)
+_NUMBERED_PHRASE = re.compile(
+    rf"{_NUMBER}[a-z]{{3,8}}(?:{_NEXT_WORD}{_NUMBER}[a-z]{{3,8}}){{11,23}}(?![A-Za-z])"
+)
+_PHRASE_WORD = re.compile(r"[a-z]{3,8}|[\u4e00-\u9fff]")
+_CODE = re.compile(
+    r"[ \t]{0,2}[:：]?(?:[\s,、，;]{1,6}|)(?:(?:[-*•]|[0-9]{1,2}[.)])[ \t]{1,3})?"
+    r"([A-Za-z0-9]{3,10}(?:-[A-Za-z0-9]{3,10}){0,3})(?=[\s,、;，。]|\Z)"
+)
+_CRYPT = r"[./A-Za-z0-9]"
+
 
 def _private_key(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Take the whole block; without an end, whatever still looks like a key."""
@@ -120,51 +165,6 @@ def _backup_codes(match: "re.Match[str]") -> Sequence[MatchSpan]:
         place = code.end()
     return spans
 
-
-LONGEST_PHRASE = 400
-MOST_CODES = 24
-_HOST_BEFORE = re.compile(r"(?:\A|[\r\n])[ \t]{0,8}[\w.*-]{1,64}\Z")
-_USER_AND_PASSWORD = re.compile(
-    r"(?<![\w/:.@-])([A-Za-z][\w.-]{0,32}):([^\s:@/\"'<>，。；：、（）]{4,64})\Z"
-)
-_BEFORE_ADDRESS = frozenset(
-    (
-        "mailto",
-        "email",
-        "e-mail",
-        "mail",
-        "to",
-        "cc",
-        "bcc",
-        "from",
-        "contact",
-        "git",
-        "author",
-        "by",
-        "acct",
-        "sip",
-        "xmpp",
-    )
-)
-_TO_PHRASE = re.compile(
-    r"(?:[^A-Za-z0-9\r\n\u4e00-\u9fff]{1,4}|s\b|(?:is|are|was|words?|list|below|follows|backup|phrase|seed|wallet|recovery)\b"
-    r"|(?<=[ ])for (?:the |my |our |his |her |)[a-z]{2,16}(?=[ :])|如下|是|为|[(（][^()（）\n]{0,24}[)）]){0,8}\s{0,6}[\"'“「]?"
-)
-_NEXT_WORD = r"(?:[ \t,]{1,3}|[ \t]{0,4}\r?\n[ \t>*-]{0,6})"
-_NUMBER = r"(?:[0-9]{1,2}[.):]?[ \t]{1,2})"
-_PHRASE = re.compile(
-    rf"(?<![A-Za-z]){_NUMBER}?[a-z]{{3,8}}(?:{_NEXT_WORD}{_NUMBER}?[a-z]{{3,8}}){{11,23}}(?![A-Za-z])"
-    r"|[\u4e00-\u9fff](?:[ \u3000,，、]{1,2}[\u4e00-\u9fff]){11,23}(?![\u4e00-\u9fff])"
-)
-_NUMBERED_PHRASE = re.compile(
-    rf"{_NUMBER}[a-z]{{3,8}}(?:{_NEXT_WORD}{_NUMBER}[a-z]{{3,8}}){{11,23}}(?![A-Za-z])"
-)
-_PHRASE_WORD = re.compile(r"[a-z]{3,8}|[\u4e00-\u9fff]")
-_CODE = re.compile(
-    r"[ \t]{0,2}[:：]?(?:[\s,、，;]{1,6}|)(?:(?:[-*•]|[0-9]{1,2}[.)])[ \t]{1,3})?"
-    r"([A-Za-z0-9]{3,10}(?:-[A-Za-z0-9]{3,10}){0,3})(?=[\s,、;，。]|\Z)"
-)
-_CRYPT = r"[./A-Za-z0-9]"
 
 RULES = (
     RedactionRule(

@@ -80,51 +80,9 @@ NAME_TAILS = word_set(
     "base b64 base64 plain raw v"
 )
 
-
-class Strength(IntEnum):
-    """How sure a name makes us of a secret; the surer, the less the value must look like one."""
-
-    NONE = 0
-    WEAK = 1
-    SECRET = 2
-    PASSWORD = 3
-
-
 LONGEST_NAME = 96
 
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|[0-9]+")
-
-
-@lru_cache(maxsize=1024)
-def strength_of(name: str) -> Strength:
-    """Return the strength of a name by its last word, and of a `key` by the word before it."""
-    if name.rstrip().endswith(CHINESE_NAMES):
-        return Strength.PASSWORD
-    words = [word.lower() for word in _WORD.findall(name[-LONGEST_NAME:])]
-    while len(words) > 1 and (words[-1].isdigit() or words[-1] in NAME_TAILS):
-        words.pop()
-    return _strength_of_words(words) if words else Strength.NONE
-
-
-def is_secret_name(name: str) -> bool:
-    """Return whether any value of this name is a secret."""
-    return strength_of(name) >= Strength.SECRET or name.lower().endswith(SECRET_HEADERS)
-
-
-def _strength_of_words(words: list[str]) -> Strength:
-    last, before = words[-1], words[-2] if len(words) > 1 else ""
-    if last in NO_SECRET_WORDS:
-        return Strength.NONE
-    if last.endswith(PASSWORD_ENDINGS) or last in PASSWORD_WORDS:
-        return Strength.PASSWORD
-    if last == "key" and before in KEY_OWNERS:
-        return Strength.SECRET
-    if before in PUBLIC_KINDS:
-        return Strength.NONE
-    if last.endswith(SECRET_ENDINGS) or last in SECRET_WORDS:
-        return Strength.SECRET
-    return Strength.NONE if WEAK_WORDS.isdisjoint(words) else Strength.WEAK
-
 
 LONGEST_VALUE = 128
 
@@ -175,10 +133,58 @@ _CLAUSE = r"(?P<clause>(?<=[wW][oO][rR][dD])[ \t](?:for|of)(?:[ \t][\w@.'’-]{1
 _USER = r"(?:[A-Za-z0-9_.@-]{2,40}[ \t]{1,2}/[ \t]{1,2}|)"
 _DASH = r"(?:[-–—]{1,2}[ \t]{1,4}|)"
 _HAN_DASH = r"(?:[-–—]{1,2}[ \t]{0,4}|)"
-
-
 # `password=token=…`: the second name has the value. Seen at once, this costs half as much.
 _NO_CHAIN = r"(?![a-z]{3,12}[=:](?:pass|pwd|secret|token|key)[a-z]{0,8}[=:])"
+
+_NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
+_BEFORE_MARKUP = ("<", 'name="', "name='", 'key="', "key='")
+_BEFORE_QUERY = ("?", "&", "#")
+_LIST_END = re.compile(r",|;|&(?=[A-Za-z_][\w.-]{0,48}=|[a-z]{2,6};|#)")
+_QUERY_END = re.compile(r"[&#,;]")
+_DIGITS_AND_MORE = re.compile(r"(?=.*[0-9])(?=.*[^0-9a-fA-F-])")
+_SHORTEST_WEAK = 20
+_METAL_KEY = "钥匙"
+_QUOTES = frozenset("`\"'“‘「『《【")
+
+
+class Strength(IntEnum):
+    """How sure a name makes us of a secret; the surer, the less the value must look like one."""
+
+    NONE = 0
+    WEAK = 1
+    SECRET = 2
+    PASSWORD = 3
+
+
+@lru_cache(maxsize=1024)
+def strength_of(name: str) -> Strength:
+    """Return the strength of a name by its last word, and of a `key` by the word before it."""
+    if name.rstrip().endswith(CHINESE_NAMES):
+        return Strength.PASSWORD
+    words = [word.lower() for word in _WORD.findall(name[-LONGEST_NAME:])]
+    while len(words) > 1 and (words[-1].isdigit() or words[-1] in NAME_TAILS):
+        words.pop()
+    return _strength_of_words(words) if words else Strength.NONE
+
+
+def is_secret_name(name: str) -> bool:
+    """Return whether any value of this name is a secret."""
+    return strength_of(name) >= Strength.SECRET or name.lower().endswith(SECRET_HEADERS)
+
+
+def _strength_of_words(words: list[str]) -> Strength:
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    if last in NO_SECRET_WORDS:
+        return Strength.NONE
+    if last.endswith(PASSWORD_ENDINGS) or last in PASSWORD_WORDS:
+        return Strength.PASSWORD
+    if last == "key" and before in KEY_OWNERS:
+        return Strength.SECRET
+    if before in PUBLIC_KINDS:
+        return Strength.NONE
+    if last.endswith(SECRET_ENDINGS) or last in SECRET_WORDS:
+        return Strength.SECRET
+    return Strength.NONE if WEAK_WORDS.isdisjoint(words) else Strength.WEAK
 
 
 def _english_pair(name: str) -> str:
@@ -192,17 +198,6 @@ def _english_pair(name: str) -> str:
 def _chinese_pair(name: str) -> str:
     """Write the same pattern; here nothing may stand between them, or a user and a slash."""
     return f"{name}{_ASIDE}{_JOIN}{_HAN_DASH}{_VALUE_AHEAD})){_USER}{_OPEN}{_VALUE_LIKELY}{_VALUE}"
-
-
-_NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
-_BEFORE_MARKUP = ("<", 'name="', "name='", 'key="', "key='")
-_BEFORE_QUERY = ("?", "&", "#")
-_LIST_END = re.compile(r",|;|&(?=[A-Za-z_][\w.-]{0,48}=|[a-z]{2,6};|#)")
-_QUERY_END = re.compile(r"[&#,;]")
-_DIGITS_AND_MORE = re.compile(r"(?=.*[0-9])(?=.*[^0-9a-fA-F-])")
-_SHORTEST_WEAK = 20
-_METAL_KEY = "钥匙"
-_QUOTES = frozenset("`\"'“‘「『《【")
 
 
 def _english(match: "re.Match[str]") -> Sequence[MatchSpan]:

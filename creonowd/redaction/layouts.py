@@ -40,12 +40,6 @@ _BEFORE_VALUE_BELOW = ("\n", "\r", ":\n", ":\r", "**", ":**")
 _BEFORE_NEXT_CELL = (*',;|\t\n\r"', " |")
 _BEFORE_ANSWER = ("?", "？", "\n", "\r", "多少", "是多", "是什", "是啥", "发", "给我")
 
-
-def _followed(names: Sequence[str], endings: Sequence[str]) -> tuple[str, ...]:
-    """Write anchors that say already what must stand behind a name; others cost nothing then."""
-    return tuple(name.lower() + ending for name in names for ending in endings)
-
-
 _LINE = r"[ \t]{0,8}\r?\n"
 _VALUE_BELOW = (
     r"(?:[ \t]?[(（][^()（）\n]{0,24}[)）]|[ \t]\[[^\[\]\n]{0,24}\]|)[*_`]{0,3}"
@@ -57,6 +51,25 @@ _VALUE_BELOW = (
 )
 _DATE_OR_VERSION = re.compile(r"v?[0-9]+(?:[-./:][0-9]+)+\Z")
 _HEADING_ONLY = re.compile(r"[^\n\t|,;!?，。；！？]{0,60}\Z")
+
+_TIME = r"(?:\[?[0-9]{1,4}[-/.: ]?[0-9:. -]{1,16}\]?[ \t]{1,2})?"
+_SPEAKER = re.compile(rf"{_TIME}<?[\w .-]{{1,24}}(?:>|[:：])[ \t]?(?![/\\])")
+_QUESTION = re.compile(
+    r"[?？][\"”]?[ \t]{0,4}\Z|\b(?:what|whats|send|give|tell|need)\b|多少|发我|发一下|给我|告诉|什么|啥|教えて|뭐|알려",
+    re.IGNORECASE,
+)
+
+_CELLS = {
+    sign: re.compile(
+        rf"(?:(?<={re.escape(sign)})|(?<!.))(?:[ ]?\"(?:[^\"]|\"\")*+\"[ ]?(?={re.escape(sign)}|\Z)|[^{re.escape(sign)}]*+)"
+    )
+    for sign in "\t,;|"
+}
+
+
+def _followed(names: Sequence[str], endings: Sequence[str]) -> tuple[str, ...]:
+    """Write anchors that say already what must stand behind a name; others cost nothing then."""
+    return tuple(name.lower() + ending for name in names for ending in endings)
 
 
 def _below(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -112,14 +125,6 @@ def _answer(match: "re.Match[str]") -> Sequence[MatchSpan]:
         return NOTHING
     is_sure = has_digit_and_letter(value) or (value.isdigit() and len(value) >= 4)
     return (match.span("value"),) if is_sure or has_sign(value) else NOTHING
-
-
-_TIME = r"(?:\[?[0-9]{1,4}[-/.: ]?[0-9:. -]{1,16}\]?[ \t]{1,2})?"
-_SPEAKER = re.compile(rf"{_TIME}<?[\w .-]{{1,24}}(?:>|[:：])[ \t]?(?![/\\])")
-_QUESTION = re.compile(
-    r"[?？][\"”]?[ \t]{0,4}\Z|\b(?:what|whats|send|give|tell|need)\b|多少|发我|发一下|给我|告诉|什么|啥|教えて|뭐|알려",
-    re.IGNORECASE,
-)
 
 
 def _element(match: "re.Match[str]") -> Sequence[MatchSpan]:
@@ -216,14 +221,6 @@ def _cells(row: str, delimiter: str) -> list[MatchSpan]:
         return []
     pattern = _CELLS[delimiter]
     return [match.span() for match in pattern.finditer(row, first, last)]
-
-
-_CELLS = {
-    sign: re.compile(
-        rf"(?:(?<={re.escape(sign)})|(?<!.))(?:[ ]?\"(?:[^\"]|\"\")*+\"[ ]?(?={re.escape(sign)}|\Z)|[^{re.escape(sign)}]*+)"
-    )
-    for sign in "\t,;|"
-}
 
 
 def _trimmed(row: str, cell: MatchSpan) -> MatchSpan:

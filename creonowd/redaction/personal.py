@@ -24,6 +24,10 @@ from creonowd.redaction.shape import is_random
 
 _ID_WEIGHTS = (7, 9, 10, 5, 8, 4, 2, 1, 6, 3, 7, 9, 10, 5, 8, 4, 2)
 
+SHORTEST_SECRET = 4
+
+_SEPARATOR = re.compile(r"(?:\\{1,4}|/)+(?=\S)")
+
 
 def _identity_card(match: "re.Match[str]") -> Sequence[MatchSpan]:
     """Check the last digit of a mainland identity card."""
@@ -77,11 +81,6 @@ RULES = (
         "random_string", (), r"(?<![A-Za-z0-9+/_-])[A-Za-z0-9+/_-]{24,}+={0,2}", _random_string
     ),
 )
-
-
-SHORTEST_SECRET = 4
-
-_SEPARATOR = re.compile(r"(?:\\{1,4}|/)+(?=\S)")
 
 
 def secret_rules(secrets: Sequence[str]) -> tuple[RedactionRule, ...]:

@@ -3,6 +3,49 @@
 import re
 from itertools import pairwise
 
+LONGEST_LOOK = 96
+
+_ENOUGH_IF_SHORT, _ENOUGH_IF_LONG = 0.55, 0.6
+_LONG = 20
+
+_LOWER, _UPPER, _DIGIT = re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]")
+_LETTER = re.compile("[A-Za-z]")
+_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_DIGITS_INSIDE = re.compile(r"[A-Za-z][0-9]+[A-Za-z]|[0-9][A-Za-z]+[0-9]")
+_NAMES_A_SECRET = re.compile(r"passw|pwd|secret|token|key|credential|auth", re.IGNORECASE)
+_VARIABLE = re.compile(
+    r"(?i:passw|pwd|secret|token|credential)|(?:\A|[_.-])(?i:auth|key|pass)(?:\Z|[_.A-Z-])|[a-z](?:Key|Pass|Auth)"
+)
+_MARKS_A_PLACE = re.compile(
+    r"x(?:x{7}|(?<![a-z0-9]x)xx+(?![a-z0-9]))|\*\*\*|••|\.\.\.|…|\$[{(]|\{\{|your(?<![a-z]your)(?![a-z]{2})"
+    r"|placeholder|change[-_]?me|replace[-_]?(?:me|this|with)|insert[-_]|-here\Z|_here\Z"
+    r"|dummy(?<![a-z]dummy)(?![a-z])"
+)
+_IS_A_PLACE = re.compile(r"[<\[{]|%\w+%\Z|\$[a-z_]+\Z|[x*•●○■□.·…?#_=\-\s]*\Z")
+_SIGN, _SIGN_BEFORE_WORD = re.compile("[!@#$%^&*+]"), re.compile(r"[!@#$%^&*+~](?=\w)")
+_JOINT = re.compile("[-_./:]")
+_NO_NAME = re.compile(r"[A-Z]_[A-Z]|[0-9]{6}|\A(?=[A-Za-z]*[0-9])[A-Za-z0-9]+\Z|\A[a-z]{24,}\Z")
+_CODE = re.compile(
+    r"([A-Za-z_$][\w$]*+)((?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*+)*+)([(\[].*)?\Z", re.DOTALL
+)
+_DOTTED_NAMES = re.compile(
+    r"(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+(?![a-z]))++\.)++(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+(?![a-z]))++\Z"
+)
+_CALL = re.compile(r"[(\[](?:[\w.,:=*\"'-]|[(\[]|[)\]](?!\w))*(?<=[()\]])\Z")
+_NAME = re.compile(r"\w{3,}")
+_NUMBER_OR_FLAG = re.compile(r"0[xX][0-9a-fA-F]{1,8}\Z|#[0-9a-fA-F]{3,8}\Z|--[a-z]")
+_SNAKE_CALL = re.compile(r"[a-z]\w*_\w*\(")
+_HUMPS = re.compile(r"(?:[A-Z][a-z]{3,}+){2,}+\Z")
+_TERM = re.compile(
+    r"x509|ed448|(?:x|ed)25519|sha(?:1|224|256|384|512)|md5|base(?:32|64)|utf(?:8|16)|oauth[12]",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.+-]+@[\w-]+(?:\.[\w-]+)+\Z|www\.", re.IGNORECASE)
+_MAIL_OR_URL = re.compile(
+    r"[a-z][a-z0-9+.-]*://|[\w.+-]+@[\w-]+(?:\.[A-Za-z-]{2,})+\Z", re.IGNORECASE
+)
+_PLACE = re.compile(r"(?:~|\.{1,2})?[\\/]|[A-Za-z]:[\\/]|[\w.-]+/[\w./-]+\.\w{1,5}\Z")
+
 
 def word_set(text: str) -> frozenset[str]:
     """Make a set of the words of a string."""
@@ -51,49 +94,8 @@ COMMON_VALUES = word_set(
 )
 """What stands behind a label in code, forms and tables without being a secret."""
 
-LONGEST_LOOK = 96
-
-_ENOUGH_IF_SHORT, _ENOUGH_IF_LONG = 0.55, 0.6
-_LONG = 20
 
 _NEIGHBOURS = frozenset((first, second) for first, second in COMMON_PAIRS)
-_LOWER, _UPPER, _DIGIT = re.compile("[a-z]"), re.compile("[A-Z]"), re.compile("[0-9]")
-_LETTER = re.compile("[A-Za-z]")
-_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
-_DIGITS_INSIDE = re.compile(r"[A-Za-z][0-9]+[A-Za-z]|[0-9][A-Za-z]+[0-9]")
-_NAMES_A_SECRET = re.compile(r"passw|pwd|secret|token|key|credential|auth", re.IGNORECASE)
-_VARIABLE = re.compile(
-    r"(?i:passw|pwd|secret|token|credential)|(?:\A|[_.-])(?i:auth|key|pass)(?:\Z|[_.A-Z-])|[a-z](?:Key|Pass|Auth)"
-)
-_MARKS_A_PLACE = re.compile(
-    r"x(?:x{7}|(?<![a-z0-9]x)xx+(?![a-z0-9]))|\*\*\*|••|\.\.\.|…|\$[{(]|\{\{|your(?<![a-z]your)(?![a-z]{2})"
-    r"|placeholder|change[-_]?me|replace[-_]?(?:me|this|with)|insert[-_]|-here\Z|_here\Z"
-    r"|dummy(?<![a-z]dummy)(?![a-z])"
-)
-_IS_A_PLACE = re.compile(r"[<\[{]|%\w+%\Z|\$[a-z_]+\Z|[x*•●○■□.·…?#_=\-\s]*\Z")
-_SIGN, _SIGN_BEFORE_WORD = re.compile("[!@#$%^&*+]"), re.compile(r"[!@#$%^&*+~](?=\w)")
-_JOINT = re.compile("[-_./:]")
-_NO_NAME = re.compile(r"[A-Z]_[A-Z]|[0-9]{6}|\A(?=[A-Za-z]*[0-9])[A-Za-z0-9]+\Z|\A[a-z]{24,}\Z")
-_CODE = re.compile(
-    r"([A-Za-z_$][\w$]*+)((?:(?:\.|::|->|\?\.)[A-Za-z_$][\w$]*+)*+)([(\[].*)?\Z", re.DOTALL
-)
-_DOTTED_NAMES = re.compile(
-    r"(?:(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+(?![a-z]))++\.)++(?:[A-Z]?[a-z]{2,}+|[A-Z]{2,}+(?![a-z]))++\Z"
-)
-_CALL = re.compile(r"[(\[](?:[\w.,:=*\"'-]|[(\[]|[)\]](?!\w))*(?<=[()\]])\Z")
-_NAME = re.compile(r"\w{3,}")
-_NUMBER_OR_FLAG = re.compile(r"0[xX][0-9a-fA-F]{1,8}\Z|#[0-9a-fA-F]{3,8}\Z|--[a-z]")
-_SNAKE_CALL = re.compile(r"[a-z]\w*_\w*\(")
-_HUMPS = re.compile(r"(?:[A-Z][a-z]{3,}+){2,}+\Z")
-_TERM = re.compile(
-    r"x509|ed448|(?:x|ed)25519|sha(?:1|224|256|384|512)|md5|base(?:32|64)|utf(?:8|16)|oauth[12]",
-    re.IGNORECASE,
-)
-_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]*://|[\w.+-]+@[\w-]+(?:\.[\w-]+)+\Z|www\.", re.IGNORECASE)
-_MAIL_OR_URL = re.compile(
-    r"[a-z][a-z0-9+.-]*://|[\w.+-]+@[\w-]+(?:\.[A-Za-z-]{2,})+\Z", re.IGNORECASE
-)
-_PLACE = re.compile(r"(?:~|\.{1,2})?[\\/]|[A-Za-z]:[\\/]|[\w.-]+/[\w./-]+\.\w{1,5}\Z")
 
 
 def is_wordlike(letters: str) -> bool:
