@@ -19,6 +19,15 @@ from testing.novels import Chat, make_chat
 
 KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
 
+ROUNDS = [
+    user("找"),
+    calls(("c1", "Grep", {"pattern": "夜"})),
+    result("c1", "a.md:1:夜"),
+    assistant("第一行。"),
+    user("more"),
+    assistant("Fine."),
+]
+
 
 @pytest.fixture
 async def chat(client: Client, tmp_path: Path) -> Chat:
@@ -865,16 +874,6 @@ async def test_a_conversation_travels(chat: Chat, tmp_path: Path) -> None:
     assert arrived["items"] == (await chat.call("context.list"))["items"]
     assert page["content"] == "travelling"
     assert "context/chat-1/manifest.json" in zipfile.ZipFile(path).namelist()
-
-
-ROUNDS = [
-    user("找"),
-    calls(("c1", "Grep", {"pattern": "夜"})),
-    result("c1", "a.md:1:夜"),
-    assistant("第一行。"),
-    user("more"),
-    assistant("Fine."),
-]
 
 
 @pytest.mark.requirement("CF-036", "CF-037")

@@ -17,6 +17,8 @@ from testing.novels import make_novel
 SYNC = "context:document:sync"
 CLOSE = "context:document:close"
 
+KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
+
 
 @pytest.fixture
 async def project(client: Client, tmp_path: Path) -> str:
@@ -254,9 +256,6 @@ async def test_what_is_no_document_of_the_project_is_read_through_no_channel(
     )
     assert [one["documentId"] for one in listed["items"]] == []
     assert read.code == "NOT_FOUND"
-
-
-KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
 
 
 async def test_a_secret_in_a_name_is_not_listed_and_the_document_is_still_found(

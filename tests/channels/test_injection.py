@@ -39,6 +39,21 @@ FILES = {
 }
 CHAPTER = "# 序\n# 章节标记\n" + "很久以前。\n" * 200 + "正文标记在此。\n"
 
+MISSING = {
+    "dialogue": "SKILL_SOURCE_ABSENT: the summary of the relations is missing",
+    "consistency": "SKILL_SOURCE_ABSENT: the summary of the whole text is missing",
+}
+
+OUTLINE_SKILL = "---\nname: 试\ncontext_rules:\n  outline: true\n  retrieval: true\n---\n"
+OUTLINES = (
+    "大纲.md",
+    "提纲.txt",
+    "Outline.md",
+    "OUTLINE.markdown",
+    ".creonow/settings/大纲.md",
+    ".creonow/settings/Outline.txt",
+)
+
 
 def subsets() -> Iterator[tuple[str, ...]]:
     names = list(MARKERS)
@@ -177,12 +192,6 @@ async def test_a_skill_that_declares_nothing_gets_little(novel: Novel) -> None:
     assert little["tokenCount"] < everything["tokenCount"] / 2
 
 
-MISSING = {
-    "dialogue": "SKILL_SOURCE_ABSENT: the summary of the relations is missing",
-    "consistency": "SKILL_SOURCE_ABSENT: the summary of the whole text is missing",
-}
-
-
 @pytest.mark.requirement("SK-024", "SK-025")
 @pytest.mark.parametrize(
     ("slug", "other", "kind"),
@@ -237,17 +246,6 @@ async def test_skills_that_rely_on_no_host_do_not_warn(
     run = await novel.run(skillId=f"builtin:{slug}", selection={"from": 0, "to": 5})
 
     assert not [warning for warning in run["warnings"] if "SKILL_SOURCE_ABSENT" in warning]
-
-
-OUTLINE_SKILL = "---\nname: 试\ncontext_rules:\n  outline: true\n  retrieval: true\n---\n"
-OUTLINES = (
-    "大纲.md",
-    "提纲.txt",
-    "Outline.md",
-    "OUTLINE.markdown",
-    ".creonow/settings/大纲.md",
-    ".creonow/settings/Outline.txt",
-)
 
 
 @pytest.mark.requirement("SK-013")

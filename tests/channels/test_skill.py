@@ -7,6 +7,8 @@ from testing.clients import Client
 GOOD = "---\nname: 我的\ncontext_rules:\n  surrounding: 5\n---\n"
 BAD = "---\nname: 我的\ncontext_rules:\n  surounding: 5\n---\n"
 
+KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
+
 
 async def project_of(client: Client, root: Path) -> str:
     root.mkdir()
@@ -206,9 +208,6 @@ async def test_what_cannot_be_done_says_why(
     client: Client, channel: str, payload: dict[str, str], code: str
 ) -> None:
     assert (await client.failure(channel, payload)).code == code
-
-
-KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
 
 
 async def test_secrets_in_names_keys_and_placeholders_of_a_skill_are_hidden(

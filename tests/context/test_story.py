@@ -16,6 +16,20 @@ from creonowd.context.story import (
     fits,
 )
 
+ONE_FILE = arrange(
+    [
+        StoryDocument(
+            path="novel.md",
+            length=1000,
+            headings=(
+                StoryHeading("第一章 初遇", 0),
+                StoryHeading("第二章 雪夜", 400),
+                StoryHeading("第三章 雪夜", 700),
+            ),
+        )
+    ]
+)
+
 
 def story(*paths: str, file: StoryFile | None = None) -> Story:
     return arrange([StoryDocument(path=path, length=100) for path in paths], file)
@@ -178,21 +192,6 @@ def test_a_reference_means_a_document(reference: str, document: int, known: bool
     found = CHAPTERS.find(reference)
 
     assert (found.place, found.known) == (StoryPlace(document), known)
-
-
-ONE_FILE = arrange(
-    [
-        StoryDocument(
-            path="novel.md",
-            length=1000,
-            headings=(
-                StoryHeading("第一章 初遇", 0),
-                StoryHeading("第二章 雪夜", 400),
-                StoryHeading("第三章 雪夜", 700),
-            ),
-        )
-    ]
-)
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,11 @@ from tests.context.worlds import World, assemble_world, text_tools, unit_of
 USING = text_tools()
 PARAGRAPHS = "".join(f"第{n}段：这个世界没有魔法，所有能力基于科技。\n" for n in range(10))
 
+KEY = PrefixKey("prj", "skill", "openai", "gpt-4o", "o200k_base")
+
+RULE = piece(Layer.RULES, "kg:林远", "林远不会大声喊叫", kind=FragmentKind.ENTITY)
+LONG = piece(Layer.SETTINGS, "w.md", "他沿着河走。\n\n" * 4000)
+
 
 def unit(
     name: str, confidence: float | None = None, text: str = PARAGRAPHS, *, whole: bool = False
@@ -116,9 +121,6 @@ def test_each_knows_how_much_more_budget_would_keep_it() -> None:
         )
 
 
-KEY = PrefixKey("prj", "skill", "openai", "gpt-4o", "o200k_base")
-
-
 def digest(*sources: str) -> PrefixDigest:
     pairs = (source.partition("=") for source in sources)
     return PrefixDigest(hash="+".join(sources), sources=tuple((n, hash(v)) for n, _, v in pairs))
@@ -170,10 +172,6 @@ def test_it_forgets_the_oldest_caller_first() -> None:
 
 def what_stays_of(setting: Fragment) -> str:
     return assemble_world(World(settings=(setting,))).system_prompt.settings.decisions[0].text
-
-
-RULE = piece(Layer.RULES, "kg:林远", "林远不会大声喊叫", kind=FragmentKind.ENTITY)
-LONG = piece(Layer.SETTINGS, "w.md", "他沿着河走。\n\n" * 4000)
 
 
 @pytest.mark.parametrize(

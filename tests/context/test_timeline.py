@@ -19,6 +19,27 @@ STORY = arrange(
     for n in range(1, 61)
 )
 
+CARD = """# 林黛玉
+
+初入贾府。
+
+## 自第40章
+
+病重。
+
+### 药方
+
+人参养荣丸。
+
+## 从第50章起（替换）
+
+已经离世。
+
+## 外貌
+
+似蹙非蹙。
+"""
+
 
 def piece(text: str = "真相", since: str = "", until: str = "", **more: object) -> Fragment:
     return Fragment(
@@ -98,28 +119,6 @@ def test_a_chapter_that_is_not_written_yet_is_no_reason_to_warn() -> None:
 
     assert rules(timely) == [("a.md", Rule.NOT_YET)]
     assert timely.warnings == ()
-
-
-CARD = """# 林黛玉
-
-初入贾府。
-
-## 自第40章
-
-病重。
-
-### 药方
-
-人参养荣丸。
-
-## 从第50章起（替换）
-
-已经离世。
-
-## 外貌
-
-似蹙非蹙。
-"""
 
 
 def card() -> Fragment:

@@ -16,6 +16,10 @@ from tests.context.worlds import World, assemble_world, profile_of, text_tools, 
 
 USING = text_tools()
 
+LONG_CHAPTER = "".join(f"第{n}段，林远推开门，雨还在下，檐水滴在石阶上。\n" for n in range(900))
+
+CHOSEN = "苏晴没有抬头，只问了一句。"
+
 
 def chunk(name: str, score: float, length: int = 3, span: Span | None = None) -> Unit:
     fragment = Fragment(
@@ -108,9 +112,6 @@ def test_the_missing_room_is_reported() -> None:
     (decision,) = RankedChunks([unit]).trim(RetrievedRoom(unit.tokens - 4), None)
 
     assert decision.fits_with == 4
-
-
-LONG_CHAPTER = "".join(f"第{n}段，林远推开门，雨还在下，檐水滴在石阶上。\n" for n in range(900))
 
 
 def passages(count: int, length: int = 12) -> tuple[Fragment, ...]:
@@ -216,9 +217,6 @@ def test_a_target_leaves_retrieved_the_minimum_that_the_budget_promises() -> Non
     assembly = compose(aimed, world.gathered(), USING)
 
     assert 400 < tokens(assembly, Layer.RETRIEVED) <= 600
-
-
-CHOSEN = "苏晴没有抬头，只问了一句。"
 
 
 def immediate(assembly: Assembly) -> dict[str, tuple[str, int, str]]:

@@ -37,6 +37,14 @@ TEXTS = {
 }
 REF = "chapters/07.md"
 
+USING = text_tools()
+LINES = re.compile(r"\n### 以上摘自 ref:chapters/07\.md#L(\d+)-L(\d+)\n")
+KEY = (
+    "-----BEGIN PRIVATE KEY-----\n"
+    + "MIIEvQIBADANBgkqhkiG9w0BAQ\n" * 9
+    + "-----END PRIVATE KEY-----\n"
+)
+
 
 def evidence(assembly: Assembly) -> TrimEvidence:
     (found,) = [
@@ -277,17 +285,6 @@ def test_a_cursor_in_a_secret_shows_neither_half() -> None:
 
     assert before(assembly) == "他把密钥写在纸上："
     assert after(assembly) == "***REDACTED***，然后烧了。"
-
-
-USING = text_tools()
-
-
-LINES = re.compile(r"\n### 以上摘自 ref:chapters/07\.md#L(\d+)-L(\d+)\n")
-KEY = (
-    "-----BEGIN PRIVATE KEY-----\n"
-    + "MIIEvQIBADANBgkqhkiG9w0BAQ\n" * 9
-    + "-----END PRIVATE KEY-----\n"
-)
 
 
 @pytest.mark.requirement("SK-021")

@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 SPACE = r"\t\v\f \x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
 LETTERS = "abkKsS01_-. \u3000贾宝玉é😀"
 
+WIDTHLESS = {r"\b", "^"}
+
 
 class Pattern(NamedTuple):
     """A pattern as a client writes it, and as Python understands it."""
@@ -43,7 +45,6 @@ ATOMS = st.sampled_from(
         Pattern("a{,2}", r"a\{,2\}"),
     ]
 )
-WIDTHLESS = {r"\b", "^"}
 ENDS = st.sampled_from([Pattern("", ""), Pattern("$", r"\Z"), Pattern(r"\z", r"\Z")])
 
 

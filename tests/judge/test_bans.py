@@ -1,34 +1,5 @@
 from creonowd.judge.bans import ban_in, hits
 
-
-def found(constraint: str, text: str) -> list[str]:
-    ban = ban_in(constraint)
-    assert ban is not None
-    return [hit.text for hit in hits(ban, text)]
-
-
-def test_a_ban_finds_every_place_where_it_is_broken() -> None:
-    rows = (
-        ("避免使用感叹号和省略号", "好！！……走...吧。", ["！！", "……", "..."]),
-        ("不使用感叹号。", "Hello!", ["!"]),
-        ("全文不出现「忽然」", "他忽然笑了，忽然又哭。", ["忽然", "忽然"]),
-        ("禁用：“的”、“地”", "慢慢地走", ["地"]),
-        ("请勿使用破折号", "他——走了", ["——"]),
-        ("别用emoji", "好😀。© ❤️", ["😀", "❤️"]),
-        ("Do not use exclamation marks.", "Go!", ["!"]),
-        ("Avoid \"just\" and 'very'", "Just a justice, very every", ["Just", "very"]),
-        ("Never use em dashes or semicolons", "a—b; c", ["—", ";"]),
-    )
-
-    wrong = [
-        f"{constraint!r} in {text!r}: {got}, not {expected}"
-        for constraint, text, expected in rows
-        if (got := found(constraint, text)) != expected
-    ]
-
-    assert not wrong, "\n".join(wrong)
-
-
 # Every way to say it bans 忽然, in English "suddenly"; the text after it has the word once or more.
 WAYS_TO_BAN = (
     "不使用“忽然”",
@@ -142,6 +113,34 @@ NO_BANS = (
     'The word "suddenly" is allowed',
     'Lin never says "suddenly"',
 )
+
+
+def found(constraint: str, text: str) -> list[str]:
+    ban = ban_in(constraint)
+    assert ban is not None
+    return [hit.text for hit in hits(ban, text)]
+
+
+def test_a_ban_finds_every_place_where_it_is_broken() -> None:
+    rows = (
+        ("避免使用感叹号和省略号", "好！！……走...吧。", ["！！", "……", "..."]),
+        ("不使用感叹号。", "Hello!", ["!"]),
+        ("全文不出现「忽然」", "他忽然笑了，忽然又哭。", ["忽然", "忽然"]),
+        ("禁用：“的”、“地”", "慢慢地走", ["地"]),
+        ("请勿使用破折号", "他——走了", ["——"]),
+        ("别用emoji", "好😀。© ❤️", ["😀", "❤️"]),
+        ("Do not use exclamation marks.", "Go!", ["!"]),
+        ("Avoid \"just\" and 'very'", "Just a justice, very every", ["Just", "very"]),
+        ("Never use em dashes or semicolons", "a—b; c", ["—", ";"]),
+    )
+
+    wrong = [
+        f"{constraint!r} in {text!r}: {got}, not {expected}"
+        for constraint, text, expected in rows
+        if (got := found(constraint, text)) != expected
+    ]
+
+    assert not wrong, "\n".join(wrong)
 
 
 def test_a_ban_is_known_in_whatever_words_it_comes() -> None:

@@ -25,42 +25,6 @@ ALPHABETS = {
 }
 _BLANK = re.compile(r"\{([A-Z])(\d+)\}")
 
-
-def fake_secret(template: str, seed: int = 7) -> str:
-    """Fill every `{A36}` with so many characters of the alphabet; same template, same text."""
-    chance = random.Random(f"{template}{seed}")
-    return _BLANK.sub(lambda blank: _letters(chance, blank[1], int(blank[2])), template)
-
-
-def _letters(chance: random.Random, alphabet: str, length: int) -> str:
-    """Begin and end with a letter or digit: after `-` or `_` the end of a secret is not clear."""
-    middle = "".join(chance.choice(ALPHABETS[alphabet]) for _ in range(max(0, length - 2)))
-    edges = [char for char in ALPHABETS[alphabet] if char.isalnum()]
-    return f"{chance.choice(edges)}{middle}{chance.choice(edges)}"[:length]
-
-
-LABELLED_VALUES = tuple(
-    fake_secret(template) for template in ("{A12}", "{A20}", "{H32}", "{B40}", "Kd83!{A6}pL")
-)
-"""Secrets that no vendor's shape gives away, only what stands before them."""
-
-
-def wrong_redactions(rows: Iterable[tuple[str, str, str]]) -> list[str]:
-    """Describe every text that is not redacted as expected; a row is text, result, pattern id.
-
-    The evidence must count all placeholders of the result under that one pattern id; with an
-    empty id there must be no evidence.
-    """
-    wrong: list[str] = []
-    for text, expected, pattern_id in rows:
-        redacted, evidence = redact(text)
-        found = [(piece.pattern_id, piece.match_count) for piece in evidence]
-        counted = [(pattern_id, expected.count(PLACEHOLDER))] if pattern_id else []
-        if (redacted, found) != (expected, counted):
-            wrong.append(f"{text!r} became {redacted!r} by {found}, not {expected!r} by {counted}")
-    return wrong
-
-
 _AI_KEYS = {
     "anthropic_api_key": ("sk-ant-api03-{W93}AA", "sk-ant-oat01-{W90}", "sk-ant-admin01-{W93}AA"),
     "cerebras_api_key": ("csk-{A48}",),
@@ -184,6 +148,41 @@ VENDORS = {
     "clouds": _CLOUDS,
 }
 """Templates of keys by pattern id, by kind of vendor."""
+
+
+def fake_secret(template: str, seed: int = 7) -> str:
+    """Fill every `{A36}` with so many characters of the alphabet; same template, same text."""
+    chance = random.Random(f"{template}{seed}")
+    return _BLANK.sub(lambda blank: _letters(chance, blank[1], int(blank[2])), template)
+
+
+def _letters(chance: random.Random, alphabet: str, length: int) -> str:
+    """Begin and end with a letter or digit: after `-` or `_` the end of a secret is not clear."""
+    middle = "".join(chance.choice(ALPHABETS[alphabet]) for _ in range(max(0, length - 2)))
+    edges = [char for char in ALPHABETS[alphabet] if char.isalnum()]
+    return f"{chance.choice(edges)}{middle}{chance.choice(edges)}"[:length]
+
+
+LABELLED_VALUES = tuple(
+    fake_secret(template) for template in ("{A12}", "{A20}", "{H32}", "{B40}", "Kd83!{A6}pL")
+)
+"""Secrets that no vendor's shape gives away, only what stands before them."""
+
+
+def wrong_redactions(rows: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Describe every text that is not redacted as expected; a row is text, result, pattern id.
+
+    The evidence must count all placeholders of the result under that one pattern id; with an
+    empty id there must be no evidence.
+    """
+    wrong: list[str] = []
+    for text, expected, pattern_id in rows:
+        redacted, evidence = redact(text)
+        found = [(piece.pattern_id, piece.match_count) for piece in evidence]
+        counted = [(pattern_id, expected.count(PLACEHOLDER))] if pattern_id else []
+        if (redacted, found) != (expected, counted):
+            wrong.append(f"{text!r} became {redacted!r} by {found}, not {expected!r} by {counted}")
+    return wrong
 
 
 def vendor_templates(vendors: Iterable[str] = VENDORS) -> Iterator[tuple[str, str]]:

@@ -10,6 +10,25 @@ from tests.redaction.samples import fake_secret, wrong_redactions
 
 LINES = [fake_secret("{B64}", seed) for seed in range(6)] + [fake_secret("{B38}") + "=="]
 
+TOKEN = fake_secret("{A40}")
+PASSWORD = fake_secret("{A14}")
+HEADER = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').decode().rstrip("=")
+CLAIMS = base64.urlsafe_b64encode(b'{"sub":"13375558","name":"u"}').decode().rstrip("=")
+JWT = f"{HEADER}.{CLAIMS}.{fake_secret('{W43}')}"
+
+EXAMPLES = (
+    ("url_credentials", f"mysql://root:{PASSWORD}@127.0.0.1:3306/wn", PASSWORD),
+    ("url_credentials", f"redis://:{PASSWORD}@cache:6379/0", PASSWORD),
+    ("url_credentials", f"mssql+pyodbc://sa:{PASSWORD}@sql.local/wn", PASSWORD),
+    ("url_credentials", f"https://{TOKEN}@example.com/repo.git", TOKEN),
+    ("url_credentials", f'"url": "postgres:\\/\\/app:{PASSWORD}@db\\/novel"', PASSWORD),
+    ("url_credentials", f"root:{PASSWORD}@tcp(127.0.0.1:3306)/wn", PASSWORD),
+    ("json_web_token", f"登录后返回的令牌是{JWT}，有效期两小时。", JWT),
+    ("json_web_token", f'{{"a": "x\\n{JWT}\\n"}}', JWT),
+    ("json_web_token", f"两段的 {HEADER}.{CLAIMS}. 也算", f"{HEADER}.{CLAIMS}."),
+    ("json_web_token", f"My key is {JWT}. Rotate it.", JWT),
+)
+
 
 def block(kind: str, *, headers: str = "") -> str:
     return "\n".join(
@@ -33,24 +52,6 @@ PASTE_FORMS = {
     "json in json": json.dumps(json.dumps(KEY))[3:-3],
     "concatenated": KEY.replace("\n", '\\n" +\n  "'),
 }
-TOKEN = fake_secret("{A40}")
-PASSWORD = fake_secret("{A14}")
-HEADER = base64.urlsafe_b64encode(b'{"alg":"HS256","typ":"JWT"}').decode().rstrip("=")
-CLAIMS = base64.urlsafe_b64encode(b'{"sub":"13375558","name":"u"}').decode().rstrip("=")
-JWT = f"{HEADER}.{CLAIMS}.{fake_secret('{W43}')}"
-
-EXAMPLES = (
-    ("url_credentials", f"mysql://root:{PASSWORD}@127.0.0.1:3306/wn", PASSWORD),
-    ("url_credentials", f"redis://:{PASSWORD}@cache:6379/0", PASSWORD),
-    ("url_credentials", f"mssql+pyodbc://sa:{PASSWORD}@sql.local/wn", PASSWORD),
-    ("url_credentials", f"https://{TOKEN}@example.com/repo.git", TOKEN),
-    ("url_credentials", f'"url": "postgres:\\/\\/app:{PASSWORD}@db\\/novel"', PASSWORD),
-    ("url_credentials", f"root:{PASSWORD}@tcp(127.0.0.1:3306)/wn", PASSWORD),
-    ("json_web_token", f"登录后返回的令牌是{JWT}，有效期两小时。", JWT),
-    ("json_web_token", f'{{"a": "x\\n{JWT}\\n"}}', JWT),
-    ("json_web_token", f"两段的 {HEADER}.{CLAIMS}. 也算", f"{HEADER}.{CLAIMS}."),
-    ("json_web_token", f"My key is {JWT}. Rotate it.", JWT),
-)
 
 
 def test_a_private_key_becomes_one_placeholder() -> None:

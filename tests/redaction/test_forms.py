@@ -16,6 +16,15 @@ FORMS = read_forms(SETS / "secret_forms.txt")
 HARMLESS = read_harmless(SETS / "harmless_forms.txt")
 KINDS = sorted({form.id.rpartition(" ")[0] for form in FORMS})
 
+DISGUISES: dict[str, Callable[[str], str]] = {
+    "Windows lines": lambda text: text.replace("\n", "\r\n"),
+    "in a chapter": lambda text: f"　　雨停了。\n\n{text}\n\n“走吧。”她说。\n",
+    "invisible characters": lambda text: text.replace("ssw", "ss\u200bw").replace("码", "\u2060码"),
+    "wide letters": lambda text: text.replace("password", "ｐａｓｓｗｏｒｄ").replace(
+        "Key", "Ｋｅｙ"
+    ),
+}
+
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_every_kind_of_form_the_secret_goes(kind: str) -> None:
@@ -26,16 +35,6 @@ def test_of_every_kind_of_form_the_secret_goes(kind: str) -> None:
 
 def test_what_stands_around_a_secret_stays() -> None:
     assert harms(FORMS) == []
-
-
-DISGUISES: dict[str, Callable[[str], str]] = {
-    "Windows lines": lambda text: text.replace("\n", "\r\n"),
-    "in a chapter": lambda text: f"　　雨停了。\n\n{text}\n\n“走吧。”她说。\n",
-    "invisible characters": lambda text: text.replace("ssw", "ss\u200bw").replace("码", "\u2060码"),
-    "wide letters": lambda text: text.replace("password", "ｐａｓｓｗｏｒｄ").replace(
-        "Key", "Ｋｅｙ"
-    ),
-}
 
 
 @pytest.mark.parametrize("name", DISGUISES)

@@ -65,6 +65,13 @@ KEYS = st.sampled_from(
     [fake_secret(template, seed) for _, template in vendor_templates() for seed in range(3)]
 )
 
+SECRET = fake_secret("ghp_{A36}")
+PLAIN = "just words"
+
+LEAVES = (
+    st.just(SECRET) | st.just(f"x {SECRET}") | st.just(SECRET.encode()) | st.text() | st.integers()
+)
+
 
 def test_the_example_of_the_specification_is_caught() -> None:
     redacted = redact("apiKey=sk-THIS_SHOULD_BE_REDACTED", ".creonow/rules/style.md")
@@ -253,10 +260,6 @@ def test_importing_costs_neither_automaton_nor_rules() -> None:
     assert "all_rules" not in loaded
 
 
-SECRET = fake_secret("ghp_{A36}")
-PLAIN = "just words"
-
-
 class Struct(msgspec.Struct):
     text: str
     password: str = PLAIN
@@ -393,9 +396,6 @@ def test_a_processor_can_know_one_users_keys() -> None:
     assert processor(None, "info", {"event": "open sesame"}) == {"event": f"open {PLACEHOLDER}"}
 
 
-LEAVES = (
-    st.just(SECRET) | st.just(f"x {SECRET}") | st.just(SECRET.encode()) | st.text() | st.integers()
-)
 VALUES = st.recursive(
     LEAVES | st.builds(ValueError, st.just(SECRET)) | st.builds(Struct, st.just(SECRET)),
     lambda inner: (

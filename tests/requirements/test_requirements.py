@@ -39,6 +39,8 @@ def test_counts_are_exact():
     assert True
 """
 
+BENCH = ROW.replace('"unit"', '"bench"\nbench = "benchmarks/tokens.py"')
+
 
 def test_the_manifest_and_the_tests_agree() -> None:
     assert read_manifest(ROOT).problems == []
@@ -161,9 +163,6 @@ def test_installed_javascript_is_not_ours(tmp_path: Path) -> None:
     found = problems(tmp_path, ROW, {"protocol/node_modules/x/tokens.test.mjs": source})
 
     assert found == ["CE-001: is marked done, but no test names it"]
-
-
-BENCH = ROW.replace('"unit"', '"bench"\nbench = "benchmarks/tokens.py"')
 
 
 def test_a_bench_row_needs_its_script(tmp_path: Path) -> None:

@@ -22,6 +22,10 @@ from creonowd.tokens.tokenizer import Tokenizers
 CORPUS = Path(__file__).parents[4] / "shared" / "corpus"
 PROSE = "　　他站在城门口，望着雪里的灯火，一句话也没有说。风从河上来，吹灭了两盏。\r\n"
 
+REDACTOR = Redactor()
+LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
+TOKEN = "ghp_" + "a1B2" * 9
+
 
 def novel() -> str:
     """The Chinese novel of the shared corpus where it is there, else prose of our own."""
@@ -165,11 +169,6 @@ def test_fenced_lines_are_no_headings():
 
     assert headings.path == ("卷一",)
     assert headings.read("## 第一章")
-
-
-REDACTOR = Redactor()
-LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-TOKEN = "ghp_" + "a1B2" * 9
 
 
 def key(lines: int, seed: int = 1) -> list[str]:

@@ -10,6 +10,9 @@ from hypothesis import strategies as st
 
 from creonowd.rpc.connection import BATCH_BYTES, MAX_WAITING_EVENTS, SHORT_BYTES, Outbox, WriteBatch
 
+SIZES = st.sampled_from([1, 200, SHORT_BYTES, SHORT_BYTES + 1, SHORT_BYTES * 3, BATCH_BYTES + 1])
+MESSAGES = st.lists(st.tuples(SIZES, st.booleans()), max_size=12)
+
 
 class Recorder:
     """A wire that keeps what was written."""
@@ -115,10 +118,6 @@ def test_order_is_kept_between_kinds() -> None:
 
     assert [message["method"] for message in wire.messages] == ["a", "b", "c"]
     assert [message["params"]["seq"] for message in wire.messages] == [1, 2, 3]
-
-
-SIZES = st.sampled_from([1, 200, SHORT_BYTES, SHORT_BYTES + 1, SHORT_BYTES * 3, BATCH_BYTES + 1])
-MESSAGES = st.lists(st.tuples(SIZES, st.booleans()), max_size=12)
 
 
 class Loop:

@@ -25,6 +25,8 @@ from tests.sources.folders import folder
 
 PATH = ".creonow/characters/林远.md"
 
+FILLER = "众人说了一回闲话。"
+
 
 def test_a_plain_file_is_called_as_its_name_says() -> None:
     (fragment,) = characters(folder({PATH: "冷静的侦探。"})).fragments
@@ -144,9 +146,6 @@ def test_an_entity_is_described_by_its_file() -> None:
     assert describe("x/a.json", "[1]") == Entity(names=("a",))
     described = describe("x/a.json", '{"inject":"mentioned","name":"老陈"}')
     assert described == Entity(names=("老陈",), inject=Inject.MENTIONED)
-
-
-FILLER = "众人说了一回闲话。"
 
 
 @pytest.fixture

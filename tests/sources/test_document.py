@@ -31,6 +31,20 @@ from creonowd.workspace.projects import Project
 from creonowd.workspace.runs import RunRecord, Runs, RunStatus, RunSummary
 from testing.clients import RecordingPeer
 
+NOVEL = "# 红楼\n序。\n\n## 第一回 甄士隐\n正文。\n\n## 第二回 贾夫人\n正文。\n\n### 葬花\n正文。\n"
+
+RUN = RunRecord(
+    run_id="run_1",
+    skill_id="builtin:continue",
+    at_ms=1,
+    provider="fake",
+    model="m",
+    prompt_hash="a",
+    stable_prefix_hash="b",
+    token_count=1,
+    summary="",
+)
+
 
 def at(cursor: int, selection: Span | None = None) -> Position:
     return Position(document_id="ch.md", cursor=cursor, selection=selection)
@@ -121,9 +135,6 @@ def test_an_empty_selection_is_none() -> None:
     assert found.document.selection is None
 
 
-NOVEL = "# 红楼\n序。\n\n## 第一回 甄士隐\n正文。\n\n## 第二回 贾夫人\n正文。\n\n### 葬花\n正文。\n"
-
-
 def document_at(text: str, cursor: int) -> Document:
     return Document(source_ref="章/一.md", text=text, cursor=cursor)
 
@@ -201,19 +212,6 @@ def test_at_most_one_heading_is_marked(text: str, cursor: int) -> None:
     shown = outline(document_at(text, min(cursor, len(text))))
 
     assert sum(line.lstrip().startswith("→ ") for line in shown.split("\n")) <= 1
-
-
-RUN = RunRecord(
-    run_id="run_1",
-    skill_id="builtin:continue",
-    at_ms=1,
-    provider="fake",
-    model="m",
-    prompt_hash="a",
-    stable_prefix_hash="b",
-    token_count=1,
-    summary="",
-)
 
 
 def ask(count: int, document_id: str | None = "a.md") -> SourceQuery:

@@ -21,6 +21,9 @@ from creonowd.sources.hosts import Breaker, HostKind, Offer, UncheckedAnswer, re
 
 GOOD = {"source": "kg:林远", "content": "林远是北城的更夫。"}
 
+KEYS = st.sampled_from(["source", "content", "score", "priority", "names", "tokenCount"])
+PLAIN = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text()
+
 
 def read(
     *chunks: Any,
@@ -179,10 +182,6 @@ def test_a_hosts_warnings_are_passed_on_under_its_name():
         "SOURCE_WARNING: 图谱: 5",
     ]
     assert len(fetched.warnings) < 21
-
-
-KEYS = st.sampled_from(["source", "content", "score", "priority", "names", "tokenCount"])
-PLAIN = st.none() | st.booleans() | st.integers(-(2**63), 2**63) | st.text()
 
 
 @given(st.recursive(PLAIN, lambda inner: st.lists(inner) | st.dictionaries(KEYS, inner)))

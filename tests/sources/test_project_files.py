@@ -61,6 +61,13 @@ CONSTRAINTS = [
     for number, (text, source) in enumerate([("严格第一人称", "user"), ("冷静", "kg")])
 ]
 
+STYLE = ".creonow/rules/style.md"
+TERMS = ".creonow/rules/terminology.json"
+
+WORLD = ".creonow/settings/世界观.md"
+
+PATH = ".creonow/settings/memory.json"
+
 
 class SlowTree(Tree):
     """A tree that records which folders are read, and can hang at one of them."""
@@ -290,10 +297,6 @@ async def test_a_project_folder_that_is_gone_is_a_failure_and_no_empty_folder(
     assert "bring it back" in caught.value.message
 
 
-STYLE = ".creonow/rules/style.md"
-TERMS = ".creonow/rules/terminology.json"
-
-
 @pytest.mark.requirement("CN-002")
 def test_style_and_terminology_are_the_guide_and_the_rest_is_not() -> None:
     files = folder(
@@ -351,9 +354,6 @@ def test_a_byte_order_mark_is_not_text() -> None:
     fetched = style_guide(folder({STYLE: b"\xef\xbb\xbfx"}))
 
     assert [f.text for f in fetched.fragments] == ["x"]
-
-
-WORLD = ".creonow/settings/世界观.md"
 
 
 @pytest.mark.requirement("CN-012")
@@ -421,9 +421,6 @@ def test_a_confidence_that_is_none_leaves_the_file_out(claimed: str) -> None:
 
     assert [item.reason for item in fetched.left_out] == [Reason.INVALID_FORMAT]
     assert show(fetched.warnings).warnings[0].startswith(f"SETTINGS_UNAVAILABLE: {WORLD}")
-
-
-PATH = ".creonow/settings/memory.json"
 
 
 def test_rules_have_text_and_confidence() -> None:

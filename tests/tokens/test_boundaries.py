@@ -25,6 +25,9 @@ CLUSTERS = st.text(
     max_size=16,
 )
 
+lines = st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=4).map("".join)
+long_texts = st.lists(st.one_of(lines, st.just("x" * 3000), texts), max_size=40).map("\n".join)
+
 
 @settings(max_examples=1000)
 @given(st.one_of(texts, CLUSTERS), st.data())
@@ -111,10 +114,6 @@ def test_a_range_has_the_boundaries_of_the_whole_that_lie_in_it(
 def _split(text: str, ends: list[int]) -> list[str]:
     edges = sorted({0, *ends, len(text)})
     return [text[start:end] for start, end in pairwise(edges)]
-
-
-lines = st.lists(st.sampled_from(SENTENCES), min_size=1, max_size=4).map("".join)
-long_texts = st.lists(st.one_of(lines, st.just("x" * 3000), texts), max_size=40).map("\n".join)
 
 
 @pytest.mark.parametrize("encoding", ENCODINGS)

@@ -18,6 +18,8 @@ from testing.clients import PATIENCE, daemon_command, environment
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="streams are pipes there")
 LARGE = "春江潮水连海平。" * 40_000
 
+MIB = 1024 * 1024
+
 
 def echo(number: int, value: str) -> bytes:
     asked = {"jsonrpc": "2.0", "id": number, "method": "e2e:echo", "params": {"value": value}}
@@ -75,9 +77,6 @@ def test_answers_that_a_pipe_cannot_hold_arrive_in_order(tmp_path: Path) -> None
 
     assert [reply["id"] for reply in replies] == list(range(len(asked)))
     assert [reply["result"]["value"] for reply in replies] == asked
-
-
-MIB = 1024 * 1024
 
 
 class PipeHandler:

@@ -14,6 +14,34 @@ from creonowd.context.budget import BudgetChange, BudgetProfile, budget_of
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace.budgets import Budgets
 
+steps = st.lists(
+    st.tuples(st.integers(0, 2), st.sampled_from(["look", "update"]), st.integers(2700, 6000)),
+    max_size=12,
+)
+
+WRITER = """
+import anyio, sys
+from pathlib import Path
+from creonowd.context.budget import BudgetChange
+from creonowd.errors import DaemonError
+from creonowd.workspace.budgets import Budgets
+
+async def main() -> None:
+    budgets, won = Budgets(Path(sys.argv[1])), []
+    while len(won) < 20:
+        seen = (await budgets.get("prj_a")).profile.version
+        try:
+            made = await budgets.update(
+                BudgetChange(version=seen, total_budget_tokens=3000 + seen), "prj_a")
+        except DaemonError:
+            continue
+        won.append(made.profile.version)
+    print(won, file=sys.stderr)
+
+sys.stdin.readline()
+anyio.run(main)
+"""
+
 
 def total(version: int, tokens: int) -> BudgetChange:
     """Ask for another total."""
@@ -77,12 +105,6 @@ async def test_of_two_updates_from_one_version_exactly_one_wins(tmp_path: Path) 
     assert (await stores[0].get("prj_a")).profile.total_budget_tokens == winners[0]
 
 
-steps = st.lists(
-    st.tuples(st.integers(0, 2), st.sampled_from(["look", "update"]), st.integers(2700, 6000)),
-    max_size=12,
-)
-
-
 @pytest.mark.requirement("CE-095")
 @given(steps)
 def test_any_interleaving_of_updates_equals_some_serial_order(
@@ -122,30 +144,6 @@ async def _attempt(budgets: Budgets, change: BudgetChange) -> BudgetProfile | No
         if error.code is not ErrorCode.CONTEXT_BUDGET_CONFLICT:
             raise
     return None
-
-
-WRITER = """
-import anyio, sys
-from pathlib import Path
-from creonowd.context.budget import BudgetChange
-from creonowd.errors import DaemonError
-from creonowd.workspace.budgets import Budgets
-
-async def main() -> None:
-    budgets, won = Budgets(Path(sys.argv[1])), []
-    while len(won) < 20:
-        seen = (await budgets.get("prj_a")).profile.version
-        try:
-            made = await budgets.update(
-                BudgetChange(version=seen, total_budget_tokens=3000 + seen), "prj_a")
-        except DaemonError:
-            continue
-        won.append(made.profile.version)
-    print(won, file=sys.stderr)
-
-sys.stdin.readline()
-anyio.run(main)
-"""
 
 
 @pytest.mark.requirement("CE-079")

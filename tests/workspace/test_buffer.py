@@ -18,6 +18,11 @@ from creonowd.workspace.buffer import (
 snippets = st.text(st.sampled_from("ab林远😀𠮷\r\n。"), max_size=8)
 lengths = st.integers(0, 3 * PIECE)
 
+any_place = st.integers(-2, 40) | st.sampled_from([PIECE - 1, PIECE, 2**31, 2**53, -(2**63)])
+wild = st.lists(st.tuples(any_place, any_place, st.text("a林😀𠮷\r\n", max_size=6)), max_size=6)
+
+texts = st.text(st.sampled_from("a林é\n\r😀𠮷\ufffd"), max_size=20)
+
 
 @st.composite
 def long_texts(draw: st.DrawFn) -> str:
@@ -108,10 +113,6 @@ def test_typing_and_deleting_do_not_crumble_the_text() -> None:
     assert thinned.pieces < 60
 
 
-any_place = st.integers(-2, 40) | st.sampled_from([PIECE - 1, PIECE, 2**31, 2**53, -(2**63)])
-wild = st.lists(st.tuples(any_place, any_place, st.text("a林😀𠮷\r\n", max_size=6)), max_size=6)
-
-
 @pytest.mark.fuzz
 @pytest.mark.parametrize("utf16", [False, True], ids=["code points", "UTF-16"])
 @given(text=st.text("ab林😀𠮷\r\n", max_size=30), plan=wild)
@@ -147,9 +148,6 @@ def _cut_by_bytes(text: str, edits: list[Edit], encoding: str) -> str | None:
             return None
         data = data[:start] + edit.text.encode(encoding) + data[end:]
     return data.decode(encoding)
-
-
-texts = st.text(st.sampled_from("a林é\n\r😀𠮷\ufffd"), max_size=20)
 
 
 @given(texts, st.data())

@@ -21,6 +21,16 @@ ROOT = Path(__file__).parents[2]
 FOLDER = ".creonow/conversations"
 SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"
 
+MISFITS: list[tuple[dict[str, Any], str]] = [
+    ({}, "conversation.messages"),
+    ({"messages": "x"}, "conversation.messages"),
+    ({"messages": [{}]}, "conversation.messages[0].role"),
+    ({"messages": [{"role": "", "content": "x"}]}, "conversation.messages[0].role"),
+    ({"messages": [{"role": "user", "content": 7}]}, "conversation.messages[0].content"),
+    ({"messages": [], "documentId": 7}, "conversation.documentId"),
+    ({"messages": [], "id": 7}, "conversation.id"),
+]
+
 
 @pytest.fixture
 def store() -> Chats:
@@ -188,17 +198,6 @@ async def test_ids_that_differ_in_case_only_are_a_conflict(store: Chats, project
 
     assert error.code is ErrorCode.CONFLICT
     assert await ids(store, project) == ["Draft"]
-
-
-MISFITS: list[tuple[dict[str, Any], str]] = [
-    ({}, "conversation.messages"),
-    ({"messages": "x"}, "conversation.messages"),
-    ({"messages": [{}]}, "conversation.messages[0].role"),
-    ({"messages": [{"role": "", "content": "x"}]}, "conversation.messages[0].role"),
-    ({"messages": [{"role": "user", "content": 7}]}, "conversation.messages[0].content"),
-    ({"messages": [], "documentId": 7}, "conversation.documentId"),
-    ({"messages": [], "id": 7}, "conversation.id"),
-]
 
 
 @pytest.mark.parametrize(("conversation", "field"), MISFITS)

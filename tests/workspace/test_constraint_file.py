@@ -12,6 +12,19 @@ from testing.fuzz import damaged_inputs
 
 THEN = "2026-01-31T12:00:00.000Z"
 
+ITEMS = [
+    {"id": "con_0123456789abcdefghij", "text": "没有魔法", "type": "world", "priority": 5},
+    {"text": "第一人称", "source": "kg", "degradable": True, "updatedAt": THEN},
+]
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-3, 3) | st.text(max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["items", "version", "text", "id", "type", "x"]), inner)
+    ),
+)
+
 
 def of(document: Any) -> bytes:
     return json.dumps(document, ensure_ascii=False, indent=2).encode()
@@ -144,10 +157,6 @@ def test_a_broken_file_is_reported_with_line_and_column(
     assert (error.details["line"], error.details["column"]) == (line, column)
 
 
-ITEMS = [
-    {"id": "con_0123456789abcdefghij", "text": "没有魔法", "type": "world", "priority": 5},
-    {"text": "第一人称", "source": "kg", "degradable": True, "updatedAt": THEN},
-]
 WRITTEN = [of({"version": 1, "items": ["甲", "乙"]}), of({"version": 2, "items": ITEMS})]
 
 
@@ -182,15 +191,6 @@ def expect_understood_or_reported(data: bytes) -> None:
         return
     assert code in {ErrorCode.CONSTRAINT_VALIDATION_ERROR, ErrorCode.VERSION_TOO_NEW}
     assert code is ErrorCode.VERSION_TOO_NEW or details["line"] >= 1
-
-
-JSON = st.recursive(
-    st.none() | st.booleans() | st.integers(-3, 3) | st.text(max_size=3),
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.dictionaries(st.sampled_from(["items", "version", "text", "id", "type", "x"]), inner)
-    ),
-)
 
 
 @pytest.mark.fuzz

@@ -23,16 +23,6 @@ from creonowd.workspace.projects import Project
 PATH = ".creonow/rules/constraints.json"
 SECRET = "sk-abcdefghij0123456789ABCDEFGHIJ"
 
-
-def by_hand(project: Project, document: Any) -> None:
-    (project.root / PATH).parent.mkdir(parents=True, exist_ok=True)
-    (project.root / PATH).write_bytes(json.dumps(document).encode())
-
-
-def on_disk(project: Project) -> dict[str, Any]:
-    return json.loads((project.root / PATH).read_bytes())
-
-
 TEXTS = st.sampled_from(["甲", "乙", "丙", "first person", " 甲 ", "", f"key {SECRET}"])
 TYPES = st.sampled_from(["plot", "world", "poem"])
 WHO = st.integers(0, 1)
@@ -45,6 +35,15 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("set"), WHO, REVISION, st.lists(TEXTS, max_size=4)),
     st.tuples(st.just("hand"), TEXTS),
 )
+
+
+def by_hand(project: Project, document: Any) -> None:
+    (project.root / PATH).parent.mkdir(parents=True, exist_ok=True)
+    (project.root / PATH).write_bytes(json.dumps(document).encode())
+
+
+def on_disk(project: Project) -> dict[str, Any]:
+    return json.loads((project.root / PATH).read_bytes())
 
 
 class Model:

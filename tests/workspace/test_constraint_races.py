@@ -21,6 +21,30 @@ from tests.workspace.stores import a_store
 ROOT = Path(__file__).parents[2]
 PATH = ".creonow/rules/constraints.json"
 
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from creonowd import logs
+from creonowd.clock import SystemClock
+from creonowd.redaction import Redactor
+from creonowd.workspace.constraints import NewConstraint
+from creonowd.workspace.constraints import Constraints
+from creonowd.workspace.projects import Project
+from creonowd.workspace.creonow_tree import Tree
+
+async def main(root, name, count):
+    clock = SystemClock()
+    store = Constraints(Tree(clock), clock, Redactor())
+    project = Project(project_id="p", name="p", root=Path(root))
+    for number in range(int(count)):
+        text = f"{name}-{number}"
+        await store.create(project, NewConstraint(text=text))
+        print(text, flush=True)
+
+logs.quiet()
+asyncio.run(main(*sys.argv[1:]))
+"""
+
 
 def on_disk(project: Project) -> dict[str, Any]:
     return json.loads((project.root / PATH).read_bytes())
@@ -63,31 +87,6 @@ async def test_of_many_with_one_revision_exactly_one_wins(project: Project) -> N
 
     assert outcomes.count(None) == 1
     assert outcomes.count(ErrorCode.CONSTRAINT_CONFLICT) == 19
-
-
-WRITER = """
-import asyncio, sys
-from pathlib import Path
-from creonowd import logs
-from creonowd.clock import SystemClock
-from creonowd.redaction import Redactor
-from creonowd.workspace.constraints import NewConstraint
-from creonowd.workspace.constraints import Constraints
-from creonowd.workspace.projects import Project
-from creonowd.workspace.creonow_tree import Tree
-
-async def main(root, name, count):
-    clock = SystemClock()
-    store = Constraints(Tree(clock), clock, Redactor())
-    project = Project(project_id="p", name="p", root=Path(root))
-    for number in range(int(count)):
-        text = f"{name}-{number}"
-        await store.create(project, NewConstraint(text=text))
-        print(text, flush=True)
-
-logs.quiet()
-asyncio.run(main(*sys.argv[1:]))
-"""
 
 
 def a_writer(project: Project, name: str, count: int) -> subprocess.Popen[str]:

@@ -31,6 +31,25 @@ from testing.privileges import without_privileges
 LONG_AGO = (1_600_000_000, 1_600_000_000)
 links = pytest.mark.skipif(os.name == "nt", reason="links need rights on Windows")
 
+WHOLE = {
+    ".creonow": None,
+    ".creonow/rules": None,
+    ".creonow/rules/style.md": b"# Style\n\n",
+    ".creonow/rules/terminology.json": b'{\n  "terms": []\n}\n',
+    ".creonow/rules/constraints.json": b'{\n  "version": 1,\n  "items": []\n}\n',
+    ".creonow/settings": None,
+    ".creonow/skills": None,
+    ".creonow/characters": None,
+    ".creonow/conversations": None,
+    ".creonow/cache": None,
+}
+
+NAMES = st.sampled_from(
+    ["a.md", "b", "..", ".", "settings", "rules", "link", "out", "世", "secret.md"]
+)
+
+_MAZES: list[Path] = []
+
 
 @pytest.fixture
 def tree() -> Tree:
@@ -49,20 +68,6 @@ def everything(root: Path) -> dict[str, bytes | None]:
         path.relative_to(root).as_posix(): None if path.is_dir() else path.read_bytes()
         for path in root.rglob("*")
     }
-
-
-WHOLE = {
-    ".creonow": None,
-    ".creonow/rules": None,
-    ".creonow/rules/style.md": b"# Style\n\n",
-    ".creonow/rules/terminology.json": b'{\n  "terms": []\n}\n',
-    ".creonow/rules/constraints.json": b'{\n  "version": 1,\n  "items": []\n}\n',
-    ".creonow/settings": None,
-    ".creonow/skills": None,
-    ".creonow/characters": None,
-    ".creonow/conversations": None,
-    ".creonow/cache": None,
-}
 
 
 async def test_ensure_makes_the_whole_tree_and_nothing_else(tree: Tree, project: Project) -> None:
@@ -392,11 +397,6 @@ async def test_a_link_swapped_in_while_reading_never_shows_what_is_outside(
     assert file.data == b"inside"
 
 
-NAMES = st.sampled_from(
-    ["a.md", "b", "..", ".", "settings", "rules", "link", "out", "世", "secret.md"]
-)
-
-
 @links
 @hypothesis_settings(max_examples=200)
 @given(parts=st.lists(NAMES, min_size=1, max_size=5))
@@ -423,9 +423,6 @@ def test_no_path_ever_shows_a_file_outside_its_scope(
             ErrorCode.NOT_FOUND,
             ErrorCode.UNSUPPORTED,
         }
-
-
-_MAZES: list[Path] = []
 
 
 def _maze(factory: pytest.TempPathFactory) -> Path:

@@ -13,6 +13,23 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.workspace.projects import Projects, sweep_user_data
 from testing.clients import running
 
+WRITER = """
+import asyncio, sys
+from pathlib import Path
+from creonowd.clock import SystemClock
+from creonowd.workspace.projects import Projects, sweep_user_data
+from testing.clients import running
+
+async def main():
+    registry = Projects(Path(sys.argv[1]), SystemClock())
+    for number in range(10_000):
+        folder = Path(sys.argv[2]) / str(number)
+        folder.mkdir(exist_ok=True)
+        print((await registry.create(str(folder))).project_id, flush=True)
+
+asyncio.run(main())
+"""
+
 
 @pytest.fixture
 def user_data(tmp_path: Path) -> Path:
@@ -310,24 +327,6 @@ async def test_the_file_says_its_version(registry: Projects, user_data: Path, bo
     content = msgspec.json.decode((user_data / "projects.json").read_bytes())
 
     assert content["version"] == 1
-
-
-WRITER = """
-import asyncio, sys
-from pathlib import Path
-from creonowd.clock import SystemClock
-from creonowd.workspace.projects import Projects, sweep_user_data
-from testing.clients import running
-
-async def main():
-    registry = Projects(Path(sys.argv[1]), SystemClock())
-    for number in range(10_000):
-        folder = Path(sys.argv[2]) / str(number)
-        folder.mkdir(exist_ok=True)
-        print((await registry.create(str(folder))).project_id, flush=True)
-
-asyncio.run(main())
-"""
 
 
 async def test_a_kill_loses_no_acknowledged_project(user_data: Path, tmp_path: Path) -> None:

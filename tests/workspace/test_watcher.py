@@ -31,6 +31,15 @@ from creonowd.workspace.watcher import (
 
 STYLE = ".creonow/rules/style.md"
 
+FOLDERS = ["", "卷一", "卷一/上", ".creonow", ".creonow/rules", ".creonow/cache", ".git"]
+NAMES = ["a.md", "B.txt", "cover.png", "style.md~", ".creonow-1-1.tmp", "c.json"]
+STEPS = st.one_of(
+    st.tuples(st.just("write"), st.sampled_from(FOLDERS), st.sampled_from(NAMES), st.binary()),
+    st.tuples(st.just("delete"), st.sampled_from(FOLDERS), st.sampled_from(NAMES)),
+    st.tuples(st.just("remove"), st.sampled_from(FOLDERS[1:])),
+    st.tuples(st.just("move"), st.sampled_from(FOLDERS[1:]), st.sampled_from(FOLDERS[1:])),
+)
+
 
 class Listener:
     """A listener that remembers, and can be waited for."""
@@ -486,16 +495,6 @@ async def test_a_start_that_is_given_up_leaves_nothing_running(
         await watcher.unsubscribe(project.project_id, "again")
 
     assert not watcher.is_watched(project.project_id)
-
-
-FOLDERS = ["", "卷一", "卷一/上", ".creonow", ".creonow/rules", ".creonow/cache", ".git"]
-NAMES = ["a.md", "B.txt", "cover.png", "style.md~", ".creonow-1-1.tmp", "c.json"]
-STEPS = st.one_of(
-    st.tuples(st.just("write"), st.sampled_from(FOLDERS), st.sampled_from(NAMES), st.binary()),
-    st.tuples(st.just("delete"), st.sampled_from(FOLDERS), st.sampled_from(NAMES)),
-    st.tuples(st.just("remove"), st.sampled_from(FOLDERS[1:])),
-    st.tuples(st.just("move"), st.sampled_from(FOLDERS[1:]), st.sampled_from(FOLDERS[1:])),
-)
 
 
 def changed_by(root: Path, step: tuple[object, ...]) -> set[str]:
