@@ -313,7 +313,7 @@ class Memory:
 
     def __init__(self, characters: int = 8_000_000) -> None:
         self.redacted: Memo[str, RedactedText] = Memo(characters, _weigh_redacted)
-        self.counts: Memo[CountKey, int] = Memo(characters, _weigh_count)
+        self.counts: Memo[CountKey, int] = Memo(2 * characters, _weigh_count)
         self.single_tokens: Memo[tuple[str, str], int] = Memo(16)
         self.units: Memo[Any, Any] = Memo(2 * characters, _weigh_value)
         self.layers: Memo[Any, Any] = Memo(2 * characters, _weigh_value)

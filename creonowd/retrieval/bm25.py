@@ -268,9 +268,10 @@ class TermIndex:
     def _look_up(self, terms: tuple[str, ...]) -> Postings:
         single = [number for number, term in enumerate(terms) if is_single_character(term)]
         found = [self._beginning_with(terms[number], number) for number in single]
-        longer = np.array([n for n in range(len(terms)) if n not in single], np.int64)
-        numbers = np.array([term_number(terms[n]) for n in longer.tolist()], np.uint64)
-        found += [_find(part, rows, numbers, longer) for part, rows in self.parts]
+        longer = [number for number in range(len(terms)) if number not in single]
+        numbers = np.array([term_number(terms[number]) for number in longer], np.uint64)
+        places = np.array(longer, np.int64)
+        found += [_find(part, rows, numbers, places) for part, rows in self.parts]
         return _joined(found)
 
     def _beginning_with(self, character: str, number: int) -> Postings:

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from creonowd.memo import Memo
+from creonowd.redaction import PLACEHOLDER
 from creonowd.retrieval.bm25 import (
     Mask,
     Scores,
@@ -27,6 +28,7 @@ from creonowd.retrieval.bm25 import (
     segment_of,
 )
 from creonowd.retrieval.database import DamagedIndexError
+from creonowd.retrieval.passages import text_digest
 from creonowd.retrieval.ranking import (
     SKETCH_HASHES,
     Nearness,
@@ -41,6 +43,7 @@ SMALL_SHARE = 8
 
 # For masks and factors: one of each for every place where authors are.
 KEPT_BYTES = 2_000_000
+KEPT_CHARACTERS = 4_000_000
 # How much of a score depends on how near the document stands to the author's.
 NEAR_SHARE = 0.15
 
@@ -76,6 +79,10 @@ class LoadedIndex:
         self._documents = np.repeat(np.arange(len(self.paths)), lengths)
         self.documents: list[int] = self._documents.tolist()
         self._ends = np.array([row.end for row in self.rows], np.int64)
+        self._digests = {path: documents[path].mark[1] for path in self.paths}
+        self._has_text: Memo[tuple[str, str], bool] = Memo(
+            KEPT_CHARACTERS, lambda key, _has: 500 + len(key[1])
+        )
         self.is_single = _single_rows([row.sketch for row in self.rows])
         numbers = np.array([row.id for row in self.rows], np.int64)
         order = np.argsort(numbers)
@@ -102,6 +109,19 @@ class LoadedIndex:
     def _make_factors(self, near: Mapping[str, float]) -> Scores:
         by_document = [1 - NEAR_SHARE + NEAR_SHARE * near.get(path, 0.0) for path in self.paths]
         return np.array(by_document)[self._documents] if by_document else np.ones(0)
+
+    def has_text(self, path: str, text: str) -> bool:
+        """Return whether a document was indexed with this text, as it is."""
+
+        def compare() -> bool:
+            return PLACEHOLDER not in text and self._digests.get(path) == text_digest(text)
+
+        return self._has_text.get((path, text), compare)
+
+    def ends_in(self, path: str) -> list[int]:
+        """Return where the passages of a document begin and end, in order."""
+        rows = (self.rows[row] for row in self.rows_in(path))
+        return sorted({at for row in rows for at in (row.start, row.end)})
 
     def path(self, row: int) -> str:
         """Return the document of a row."""

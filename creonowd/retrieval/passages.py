@@ -8,6 +8,7 @@ import re
 import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 from itertools import pairwise
 from typing import NamedTuple, Protocol
 
@@ -248,6 +249,11 @@ class DocumentSecretFinder(Protocol):
     def find(self, text: str) -> Sequence[SecretSpan]:
         """Return where secrets stand in a text, in order."""
         ...
+
+
+def text_digest(text: str) -> bytes:
+    """Return the digest under which a document's text is known to its index."""
+    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 def without_secrets(

@@ -12,7 +12,6 @@ import sys
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from threading import Event
@@ -39,7 +38,13 @@ from creonowd.retrieval.database import (
     set_mark,
     stored_texts,
 )
-from creonowd.retrieval.passages import DocumentSecretFinder, Passage, cut, without_secrets
+from creonowd.retrieval.passages import (
+    DocumentSecretFinder,
+    Passage,
+    cut,
+    text_digest,
+    without_secrets,
+)
 from creonowd.retrieval.ranking import Nearness, SearchScope, StoredText
 from creonowd.storage.file_cache import RECENT_MS
 from creonowd.storage.safe_folder import LinkedFolder
@@ -483,7 +488,7 @@ def _index(
         mark, text = found
         # An outline stands in the settings and would be found a second time.
         text = "" if text and is_outline(path, text) else text
-        digest = b"" if text is None else _digest(text)
+        digest = b"" if text is None else text_digest(text)
         if indexed is not None and indexed.digest == digest:
             set_mark(connection, path, mark)
         else:
@@ -506,10 +511,6 @@ def _read(scope: IndexScope, path: str) -> tuple[str, str | None] | None:
             return None
         may_pass = error.code is ErrorCode.IO_ERROR and "limitBytes" not in error.details
         return (UNREAD if may_pass else mark), None
-
-
-def _digest(text: str) -> bytes:
-    return blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
 FOLDER = "retrieval"

@@ -4,6 +4,7 @@ It waits for the index no longer than a few changed pages take, and warns while 
 `explain` returns the same passages with the reasons for their scores.
 """
 
+from bisect import bisect_right
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from creonowd.retrieval.loaded_index import LoadedIndex
 
 GRACE_SECONDS = 0.25
-KEPT_CHARACTERS = 16_000_000
+KEPT_BYTES = 36_000_000
 KEPT_SETS = 128
 MOST_PASSAGES = 64
 MOST = 200
@@ -69,16 +70,37 @@ class Within(NamedTuple):
 EVERYWHERE = Within()
 
 
-# The number of the index, the documents it leaves out, whether it is complete, the names in the
-# query, and what was asked.
-_ResultKey = tuple[int | None, tuple[Caution, ...], bool, tuple[str, ...], SourceQuery]
+class ResultKey(Model, cache_hash=True):
+    """All that the passages for one assembly depend on.
+
+    The cursor counts only as far as the passages of its document can see it: `cursor` is how many
+    of them begin or end before it, and `asked` where the stretches begin that ask. As long as an
+    author writes within a passage, or only moves there, the same is found.
+    """
+
+    revision: Hashable
+    names: tuple[str, ...]
+    query: str
+    wish: str
+    limit: int
+    query_end: int
+    last_words: tuple[str, ...]
+    path: str
+    front_matter: str
+    text: str
+    cursor: tuple[int, int]
+    asked: tuple[int, ...]
+    order: tuple[str, ...]
+    outside: tuple[str, ...]
+    here: int | None
+    sees_future: bool
+    previous: Document | None
+    previous_start: int
 
 
-def _weigh(key: _ResultKey, result: SourceResult) -> int:
-    """Return about how many characters it takes to keep a result with the text it was found for."""
-    document = key[-1].document
-    text = 0 if document is None else len(document.text)
-    return 1000 + text + 200 * len(result.fragments)
+def _weigh(key: ResultKey, result: SourceResult) -> int:
+    """Return about how many bytes it takes to keep a result with the text it was found for."""
+    return 1000 + len(key.text) + 300 * len(result.fragments)
 
 
 class Passages:
@@ -86,7 +108,7 @@ class Passages:
 
     def __init__(self, indexes: Indexes) -> None:
         self._indexes = indexes
-        self.made: Memo[_ResultKey, SourceResult] = Memo(KEPT_CHARACTERS, _weigh)
+        self.made: Memo[ResultKey, SourceResult] = Memo(KEPT_BYTES, _weigh)
 
     async def find(
         self,
@@ -219,46 +241,94 @@ class PassageSource:
         query = _query(await self._entities.all(), self._entities, ask.query, ask.wish)
         index = self._passages.index(self._project)
         caught_up = await index.catch_up(GRACE_SECONDS)
+        state = _state(index)
+        key = None if state is None else _result_key(state, index.loaded, query, ask)
         questions = Questions(index, query, ask)
         while (fragments := questions.answer()) is None:
             await questions.read_texts()
-        return _result(fragments, index.left_out, complete=caught_up and not index.damaged)
+        complete = caught_up and not index.damaged
+        result = _result(fragments, index.left_out, complete=complete)
+        if key is not None and state == _state(index):
+            self._passages.made.put(key, result)
+        return result
 
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
         """Return the same if that takes no waiting: neither for the index nor for texts."""
-        entities = self._entities.kept()
-        if entities is None:
-            return None
-        index = self._passages.index(self._project)
-        caught_up = index.caught_up(GRACE_SECONDS)
-        if caught_up is None:
+        entities, index = self._entities.kept(), self._passages.index(self._project)
+        state = _state(index)
+        if entities is None or state is None:
             return None
         query = _query(entities, self._entities, ask.query, ask.wish)
-        complete = caught_up and not index.damaged
-        loaded = index.loaded
-        number = None if loaded is None else loaded.number
-        key = (number, index.left_out, complete, query.names, ask)
+        key = _result_key(state, index.loaded, query, ask)
         if (kept := self._passages.made.peek(key)) is not None:
             return kept
         fragments = Questions(index, query, ask).answer()
         if fragments is None:
             return None
-        result = _result(fragments, index.left_out, complete=complete)
+        result = _result(fragments, index.left_out, complete=state.complete)
         self._passages.made.put(key, result)
         return result
 
     def revision(self) -> Hashable | None:
         """Return the entities and which index is searched, if neither has to be waited for."""
-        entities, index = self._entities.kept(), self._passages.index(self._project)
-        caught_up = index.caught_up(GRACE_SECONDS)
-        if entities is None or caught_up is None:
-            return None
-        number = None if index.loaded is None else index.loaded.number
-        return entities, number, index.left_out, caught_up and not index.damaged
+        entities, state = self._entities.kept(), _state(self._passages.index(self._project))
+        return None if entities is None or state is None else (entities, state)
 
     def read_ahead(self, cache: RoundCache) -> None:
         """Read the entities now, together with others; blocks its thread."""
         self._entities.read_ahead(cache)
+
+
+class SearchedIndex(NamedTuple):
+    """Which index is searched, what it leaves out, and whether it is complete."""
+
+    number: int | None
+    left_out: tuple[Caution, ...]
+    complete: bool
+
+
+def _state(index: ProjectIndex) -> SearchedIndex | None:
+    """Return which index is searched now; None if it has to be waited for."""
+    caught_up = index.caught_up(GRACE_SECONDS)
+    if caught_up is None:
+        return None
+    number = None if index.loaded is None else index.loaded.number
+    return SearchedIndex(number, index.left_out, caught_up and not index.damaged)
+
+
+def _result_key(
+    state: SearchedIndex, loaded: "LoadedIndex | None", query: Query, ask: SourceQuery
+) -> ResultKey:
+    document, cursor, asked = ask.document, (0, 0), ()
+    if document is not None:
+        above = len(document.front_matter)
+        start, end = document.here
+        cursor = (start, end)
+        if loaded is not None and loaded.has_text(document.source_ref, _whole_text(document)):
+            ends = loaded.ends_in(document.source_ref)
+            cursor = (bisect_right(ends, above + start), bisect_right(ends, above + end))
+        stretches = (ask.query, *ask.last_words)
+        asked = tuple(_asked_from(document, words) for words in stretches)
+    return ResultKey(
+        revision=state,
+        names=query.names,
+        query=ask.query,
+        wish=ask.wish,
+        limit=ask.limit,
+        query_end=ask.query_end,
+        last_words=ask.last_words,
+        path="" if document is None else document.source_ref,
+        front_matter="" if document is None else document.front_matter,
+        text="" if document is None else document.text,
+        cursor=cursor,
+        asked=asked,
+        order=ask.story.paths,
+        outside=ask.story.paths_outside,
+        here=None if ask.here is None else ask.here.document,
+        sees_future=ask.sees_future,
+        previous=ask.previous,
+        previous_start=ask.previous_start,
+    )
 
 
 class Questions:
@@ -405,14 +475,24 @@ def _query(entities: Entities, finder: ProjectEntities, text: str, wish: str) ->
 
 def _current(document: Document, query: str) -> CurrentDocument:
     """Return the document with the stretch that a query was made of, up to the author's place."""
-    above, (start, end) = len(document.front_matter), document.here
-    found = document.text.rfind(query, 0, start) if query else -1
+    above = len(document.front_matter)
     return CurrentDocument(
         path=document.source_ref,
-        text=document.front_matter + document.text,
-        query_start=above + (start if found < 0 else found),
-        query_end=above + end,
+        text=_whole_text(document),
+        query_start=above + _asked_from(document, query),
+        query_end=above + document.here.end,
     )
+
+
+def _asked_from(document: Document, query: str) -> int:
+    """Return where the stretch begins that a query was made of; at the cursor if it is gone."""
+    start = document.here.start
+    found = document.text.rfind(query, 0, start) if query else -1
+    return start if found < 0 else found
+
+
+def _whole_text(document: Document) -> str:
+    return document.front_matter + document.text if document.front_matter else document.text
 
 
 def _fragment(ranked: RankedPassage, ask: SourceQuery) -> Fragment:

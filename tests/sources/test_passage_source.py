@@ -7,6 +7,7 @@ from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from creonowd.clock import SystemClock
 from creonowd.context.fragment import Span
@@ -15,7 +16,7 @@ from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.retrieval.project_index import Indexes
 from creonowd.sources.characters import EntityCache, ProjectEntities
-from creonowd.sources.passage_source import KEPT_CHARACTERS, Passages, PassageSource
+from creonowd.sources.passage_source import KEPT_BYTES, Passages, PassageSource
 from creonowd.sources.shared_reads import ProjectReads, RoundCache, SharedReads
 from creonowd.workspace.creonow_tree import Tree
 from tests.retrieval.indexed_project import PATIENCE, IndexedProject
@@ -180,5 +181,50 @@ async def test_what_was_found_is_kept_within_a_bound_and_without_old_indexes(
         await fetch(indexed, indexes, ask(wish="马桩"))
 
     gc.collect()
-    assert len(passages.made) * len(long) <= KEPT_CHARACTERS
+    assert len(passages.made) * len(long) <= KEPT_BYTES
     assert loaded() is None
+
+
+async def test_within_a_passage_the_cursor_moves_without_another_search(indexed: IndexedProject):
+    indexed.write("01.md", SNOW)
+    indexed.write("now.md", f"{BOAT}\n{SNOW}")
+    text = f"{BOAT}\n{SNOW}"
+
+    async with indexed.indexes() as indexes:
+        await fetch(indexed, indexes, ask(wish="灯火"))
+        passages = Passages(indexes)
+
+        def found(cursor: int) -> SourceResult | None:
+            one = source(indexed, indexes, passages)
+            one.read_ahead(RoundCache())
+            document = place("now.md", text, cursor).document
+            return one.fetch_now(replace(ask(wish="灯火"), document=document, query=BOAT))
+
+        while (first := found(len(BOAT) + 3)) is None:
+            await fetch(indexed, indexes, ask(wish="马桩"))
+        near, far = found(len(BOAT) + 12), found(len(BOAT) - 3)
+
+    assert near is first
+    assert far is not first
+
+
+async def test_a_document_that_was_edited_is_searched_at_each_place(indexed: IndexedProject):
+    """What is indexed has moved in it, so nobody knows which passages the cursor has passed."""
+    indexed.write("01.md", SNOW)
+    indexed.write("now.md", BOAT)
+
+    async with indexed.indexes() as indexes:
+        await fetch(indexed, indexes, ask(wish="灯火"))
+        passages = Passages(indexes)
+
+        def found(cursor: int) -> SourceResult | None:
+            one = source(indexed, indexes, passages)
+            one.read_ahead(RoundCache())
+            document = place("now.md", f"{SNOW}\n{BOAT}", cursor).document
+            return one.fetch_now(replace(ask(wish="灯火"), document=document))
+
+        while (first := found(5)) is None:
+            await fetch(indexed, indexes, ask(wish="马桩"))
+        second = found(6)
+
+    assert second is not first
