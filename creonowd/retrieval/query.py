@@ -90,11 +90,11 @@ def _is_function_pair(pair: str) -> bool:
     return not _FUNCTION_CHARACTERS.isdisjoint(pair)
 
 
-def is_function_term(term: str) -> bool:
-    """Return whether a term says nothing about what a text is about."""
-    if is_word(term):
-        return term in _FUNCTION_WORDS
-    return not _FUNCTION_CHARACTERS.isdisjoint(term)
+def telling_terms(text: str) -> set[str]:
+    """Return the terms of a text that say what it is about: no single characters, no functions."""
+    pairs, words = _pairs_and_words(text)
+    found = {pair for pair in set(pairs) if len(pair) > 1 and not _is_function_pair(pair)}
+    return found.union(words) - _FUNCTION_WORDS
 
 
 def fold(text: str) -> str:

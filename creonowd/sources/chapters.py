@@ -10,6 +10,7 @@ import codecs
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
+from threading import Lock
 from typing import Any, NamedTuple
 
 from anyio import to_thread
@@ -229,6 +230,7 @@ class ChapterSummaries:
 
     def __init__(self, store: SummaryStore, documents: Documents) -> None:
         self.store = store
+        self._lock = Lock()
         self._documents = documents
         self._made: Memo[tuple[str, CharacterNames], Extract] = Memo(
             KEPT_EXTRACT_CHARACTERS, lambda _key, made: 500 + len(made.text)
@@ -262,8 +264,10 @@ class ChapterSummaries:
             body = chapter_text(root, document.path, texts)
             if body is None:
                 return None
-            made, digest = extract(body, names), digest_of(body)
-            self._made.put((digest, names), made)
+            digest = digest_of(body)
+            # Many may ask for the same chapters at once, each in a thread of its own.
+            with self._lock:
+                made = self._made.get((digest, names), lambda: extract(body, names))
         if not made.text.strip():
             return None
         return ChapterSummary(

@@ -9,6 +9,7 @@ import re
 from collections.abc import Hashable, Iterable, Mapping
 from contextlib import suppress
 from enum import StrEnum
+from functools import lru_cache
 from itertools import chain
 from pathlib import PurePosixPath
 from typing import Any, cast
@@ -43,6 +44,7 @@ STEPS_BACK = 2
 AHEAD = 1000
 
 KEPT_CHARACTERS = 8_000_000
+KEPT_FOLDERS = 8
 
 _HEADING = re.compile(r"^# +(.+?) *#* *\r?$", re.MULTILINE)
 _PRIORITY = Wording(
@@ -210,6 +212,8 @@ def characters(folder: Folder) -> SourceResult:
     return replace(read, warnings=(*read.warnings, warning))
 
 
+# Every reading of a folder needs them: that of each kind of entity, and that of the warning.
+@lru_cache(maxsize=KEPT_FOLDERS)
 def _parts(folder: Folder) -> NameParts:
     """Return the parts of names that count in a project; files with faults have none."""
     names: dict[str, tuple[str, ...]] = {}

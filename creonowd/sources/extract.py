@@ -12,7 +12,7 @@ from math import log, sqrt
 from typing import NamedTuple
 
 from creonowd.context.numerals import chapter_of
-from creonowd.retrieval.query import UNSPACED, is_function_term, is_single_character, terms_of
+from creonowd.retrieval.query import UNSPACED, telling_terms
 from creonowd.sources.document import find_headings
 from creonowd.text import join_lines
 from creonowd.tokens.boundaries import grapheme_floor, sentences
@@ -328,14 +328,7 @@ def _is_no_name(name: str) -> bool:
 
 def _scores(listed: Sequence[_Sentence], people: Sequence[str], *, unspaced: bool) -> list[float]:
     """Weigh each sentence by the terms that come back in the chapter, for its length."""
-    terms = [
-        {
-            term
-            for term in terms_of(one.text)
-            if not is_single_character(term) and not is_function_term(term)
-        }
-        for one in listed
-    ]
+    terms = [telling_terms(one.text) for one in listed]
     uses = Counter(term for each in terms for term in each)
     weights = {term: log(1 + count) for term, count in uses.items() if count >= FEWEST_USES}
     wanted = (LONGEST[0] if unspaced else LONGEST[1]) / 2
