@@ -75,22 +75,8 @@ def ensure_node() -> None:
 def ensure_chromium() -> Path:
     """Find Chromium, or install Debian's when we are root; say how to get it otherwise."""
     found = chromium()
-    if found is None and shutil.which("apt-get") and hasattr(os, "geteuid") and os.geteuid() == 0:
-        say("Installing Chromium …")
-        quiet = {"DEBIAN_FRONTEND": "noninteractive"}
-        subprocess.run(
-            ["apt-get", "-qq", "update"],
-            env=os.environ | quiet,
-            check=False,
-            stdout=subprocess.DEVNULL,
-        )
-        packages = ["chromium", "fonts-noto-cjk"]
-        subprocess.run(
-            ["apt-get", "-qq", "install", "-y", "--no-install-recommends", *packages],
-            env=os.environ | quiet,
-            check=False,
-            stdout=subprocess.DEVNULL,
-        )
+    if found is None:
+        install_debian("Chromium", ("chromium", "fonts-noto-cjk"))
         found = chromium()
     if found is None:
         fail(
@@ -98,6 +84,21 @@ def ensure_chromium() -> Path:
             "On Debian: apt-get install chromium; else put it on PATH or name it in CREONOW_CHROMIUM.",
         )
     return found
+
+
+def install_debian(what: str, packages: tuple[str, ...]) -> None:
+    """Install packages of Debian when we are root there; the caller looks whether that helped."""
+    if not (shutil.which("apt-get") and hasattr(os, "geteuid") and os.geteuid() == 0):
+        return
+    say(f"Installing {what} …")
+    install = ["install", "-y", "--no-install-recommends", *packages]
+    for words in (["update"], install):
+        subprocess.run(
+            ["apt-get", "-qq", *words],
+            env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
+            check=False,
+            stdout=subprocess.DEVNULL,
+        )
 
 
 def chromium() -> Path | None:
