@@ -160,7 +160,7 @@ class SearchedPassages:
         self._scope = within.scope
         self.loaded, self._matches = index.search(query.weights, _most(limit), *within)
         self._texts: dict[int, StoredText | None] = {}
-        self._missing: list[int] = []
+        self.missing: list[int] = []
 
     def rank(self) -> list[RankedPassage] | None:
         """Rank the best; None if that needs texts that are not in memory."""
@@ -171,6 +171,9 @@ class SearchedPassages:
         own = range(0) if current is None else loaded.rows_in(current.path)
         own_texts = self._get_texts(rows[row].id for row, _ in self._matches if row in own)
         if own_texts is None:
+            # Most of what will be chosen is among the best: one trip for both.
+            likely = [rows[row].id for row, _ in self._matches[: self._limit] if row not in own]
+            self.missing += [number for number in likely if self._is_missing(number)]
             return None
         groups = choose(self._matches, loaded, current, own_texts, self._limit)
         if (scope := self._scope) is not None:
@@ -183,20 +186,26 @@ class SearchedPassages:
 
     async def read_texts(self) -> None:
         """Read the texts for which `rank` had to stop."""
-        read = await self._index.texts(self._missing)
-        self._texts |= {number: read.get(number) for number in self._missing}
+        self.add_texts(await self._index.texts(self.missing))
+
+    def add_texts(self, read: Mapping[int, StoredText]) -> None:
+        """Add texts that were read; those that are not among them are gone."""
+        self._texts |= {number: read.get(number) for number in self.missing}
+
+    def _is_missing(self, number: int) -> bool:
+        return self._index.kept_text(number) is None and number not in self._texts
 
     def _get_texts(self, numbers: Iterable[int]) -> dict[int, StoredText] | None:
         """Return texts by number, without those that are gone meanwhile."""
         found: dict[int, StoredText] = {}
-        self._missing = []
+        self.missing = []
         for number in numbers:
             text = self._index.kept_text(number) or self._texts.get(number)
             if text is not None:
                 found[number] = text
             elif number not in self._texts:
-                self._missing.append(number)
-        return None if self._missing else found
+                self.missing.append(number)
+        return None if self.missing else found
 
 
 def _most(limit: int) -> int:
@@ -340,7 +349,7 @@ class Questions:
     """
 
     def __init__(self, index: ProjectIndex, query: Query, ask: SourceQuery) -> None:
-        self._ask = ask
+        self._ask, self._index = ask, index
         within = _within(ask)
         limit = min(ask.limit, MOST_PASSAGES)
         self._first = SearchedPassages(index, query, _asking(ask, ask.query), limit, within)
@@ -385,10 +394,14 @@ class Questions:
         return [replace(one, excluded=Rule.FUTURE) for one in fragments]
 
     async def read_texts(self) -> None:
-        """Read the texts for which `answer` had to stop."""
+        """Read the texts for which `answer` had to stop, in one trip."""
         searches = [self._first, *self._last]
-        for searched in searches if self._unbound is None else [*searches, self._unbound]:
-            await searched.read_texts()
+        if self._unbound is not None:
+            searches.append(self._unbound)
+        missing = {number for searched in searches for number in searched.missing}
+        read = await self._index.texts(sorted(missing))
+        for searched in searches:
+            searched.add_texts(read)
 
 
 def _asking(ask: SourceQuery, words: str) -> CurrentDocument | None:
