@@ -37,9 +37,9 @@ from creonowd.retrieval import database, project_index
 from creonowd.retrieval.catalogue import find_documents
 from creonowd.skills import skill
 from creonowd.skills.library import slug_of
-from creonowd.sources.chapters import STORY_FILE, read_story
 from creonowd.sources.plot_threads import ThreadState, plot_threads, thread_state
 from creonowd.sources.project_files import file_warnings
+from creonowd.sources.synopsis import STORY_FILE, read_story
 from creonowd.storage import atomic, journal, versioned_json
 from creonowd.storage.safe_folder import EFFECTIVE
 from creonowd.tokens import user_tables

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import msgspec
 
 from creonowd.context.fragment import TIMING, Action, FragmentKind, Layer, Omission, Reason, Rule
-from creonowd.context.template import PromptFrame, title
+from creonowd.context.language import PromptFrame, title
 from creonowd.context.text_tools import TextTools
 from creonowd.context.units import Unit, visible_ref
 from creonowd.model import Model

@@ -12,9 +12,9 @@ from creonowd.context.assemble import Assembly
 from creonowd.context.budget import LARGEST_TOTAL, Allowances
 from creonowd.context.evidence import Decision, layer_content
 from creonowd.context.fragment import Action, Layer, Reason, Rule
+from creonowd.context.language import FRAMES
 from creonowd.context.result import LayerSummary, ModelTarget, Provenance, provenance, summary
 from creonowd.context.system_prompt import PrefixComparison
-from creonowd.context.template import FRAMES
 from creonowd.errors import Language
 from creonowd.model import Model
 

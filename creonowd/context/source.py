@@ -13,6 +13,7 @@ from anyio import CapacityLimiter
 from msgspec.structs import replace
 
 from creonowd.context.fragment import STABLE, Fragment, Layer, Omission
+from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.notice import Caution
 from creonowd.context.plan import (
     CHUNK_LIMIT,
@@ -32,7 +33,6 @@ from creonowd.context.plan import (
     wants,
 )
 from creonowd.context.story import Story, StoryDocument, StoryPlace
-from creonowd.context.template import ManuscriptLanguage
 from creonowd.context.timeline import Untimely, at_place, limit_threads
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.memo import Memo

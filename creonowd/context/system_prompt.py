@@ -34,9 +34,9 @@ from creonowd.context.evidence import (
     summarise_layer,
 )
 from creonowd.context.fragment import Fragment, FragmentKind, Layer, Omission, Rule
+from creonowd.context.language import title
 from creonowd.context.plan import minimum_step
 from creonowd.context.rules_layer import rank_entities, reading_order, trim_rules, untrimmed_tokens
-from creonowd.context.template import title
 from creonowd.context.text_tools import TextTools
 from creonowd.context.units import (
     UNIT_WORK,

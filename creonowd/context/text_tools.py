@@ -9,8 +9,8 @@ from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
+from creonowd.context.language import CHINESE, PromptFrame
 from creonowd.context.names import Mentions
-from creonowd.context.template import CHINESE, PromptFrame
 from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, SecretSpan
 from creonowd.text import well_formed

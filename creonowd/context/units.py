@@ -8,7 +8,7 @@ from typing import NamedTuple, NoReturn
 from msgspec.structs import replace
 
 from creonowd.context.fragment import Fragment, FragmentKind, Layer
-from creonowd.context.template import CONSTRAINTS_FILE, constraint_tail, heading, one_line
+from creonowd.context.language import CONSTRAINTS_FILE, constraint_tail, heading, one_line
 from creonowd.context.text_tools import RedactedText, TextTools
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model

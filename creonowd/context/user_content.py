@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from creonowd.context.evidence import Decision, drop, keep, keep_part, layer_tokens
 from creonowd.context.fragment import Fragment, Layer, Rule, Span, rank_key, reading_key
+from creonowd.context.language import TASK, heading, title
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.plan import CHUNK_LIMIT, FAR_CHAPTERS, Plan, minimum_step, synopsis_share
 from creonowd.context.system_prompt import SystemPrompt
-from creonowd.context.template import TASK, heading, title
 from creonowd.context.text_tools import RedactedText, TextTools
 from creonowd.context.units import MOST_NAMED, Unit, visible_ref
 from creonowd.context.window import DocumentWindow, Surroundings, fit_window

@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from creonowd.context.evidence import Decision, TrimEvidence
 from creonowd.context.fragment import Action, Layer, Reason, Rule, Span
+from creonowd.context.language import heading
 from creonowd.context.manuscript import CountedText, Manuscript, read_after, read_before
 from creonowd.context.plan import Document, Plan
-from creonowd.context.template import heading
 from creonowd.context.text_tools import TextTools
 from creonowd.context.units import head_within, visible_ref
 from creonowd.model import Model

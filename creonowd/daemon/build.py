@@ -35,11 +35,11 @@ from creonowd.rpc.openrpc import describe
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings, user_redactor
 from creonowd.skills.library import Library
-from creonowd.sources.chapters import Chapters, ChapterSummaries
 from creonowd.sources.document import DocumentSources
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.passage_source import Passages
 from creonowd.sources.project_files import ProjectSources
+from creonowd.sources.synopsis import Chapters, ChapterSummaries
 from creonowd.storage import atomic
 from creonowd.tokens import KnownTables, Tokenizers
 from creonowd.tokens.user_tables import list_tables

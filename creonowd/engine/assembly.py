@@ -24,6 +24,13 @@ from creonowd.context.budget import (
     budget_of,
 )
 from creonowd.context.fragment import Action, FragmentKind, Span
+from creonowd.context.language import (
+    FRAMES,
+    ManuscriptLanguage,
+    WordCount,
+    choose_language,
+    count_words,
+)
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import (
     ContextRules,
@@ -39,13 +46,6 @@ from creonowd.context.result import ModelTarget, redaction_evidence
 from creonowd.context.source import Source
 from creonowd.context.story import Story, StoryPlace
 from creonowd.context.system_prompt import PrefixComparison, PrefixKey
-from creonowd.context.template import (
-    FRAMES,
-    ManuscriptLanguage,
-    WordCount,
-    choose_language,
-    count_words,
-)
 from creonowd.context.text_tools import TextTools
 from creonowd.engine.engine import SeenOnce, SkillRead
 from creonowd.engine.services import Session
@@ -53,7 +53,6 @@ from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.model import Model, Params
 from creonowd.skills.library import LibraryEntry
 from creonowd.skills.skill import invalid_skill
-from creonowd.sources.chapters import describe
 from creonowd.sources.document import (
     LocatedDocument,
     Position,
@@ -63,6 +62,7 @@ from creonowd.sources.document import (
 )
 from creonowd.sources.file_fragments import own_texts
 from creonowd.sources.shared_reads import JOINT_SHARE, RoundCache
+from creonowd.sources.synopsis import describe
 from creonowd.tokens.models import KnownTables
 from creonowd.tokens.tokenizer import ByteTokenizer
 from creonowd.workspace.buffer import Buffer

@@ -18,8 +18,8 @@ from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model, Params, Result
 from creonowd.providers.provider import Call, Purpose
 from creonowd.rpc.requests import report_progress
-from creonowd.sources.chapters import chapter_text, digest_of
 from creonowd.sources.extract import first_sentence
+from creonowd.sources.synopsis import chapter_text, digest_of
 from creonowd.text import file_stem, well_formed
 from creonowd.tokens.boundaries import grapheme_floor
 from creonowd.tokens.tokenizer import Tokenizer

@@ -19,9 +19,9 @@ from creonowd.rpc.connection import Connection
 from creonowd.rpc.peer import Peer
 from creonowd.settings import Settings
 from creonowd.skills.library import Library
-from creonowd.sources.chapters import Chapters, ChapterSummaries
 from creonowd.sources.hosts import Hosts
 from creonowd.sources.project_files import ProjectSources
+from creonowd.sources.synopsis import Chapters, ChapterSummaries
 from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.chats import Chats

@@ -12,9 +12,9 @@ import structlog
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
+from creonowd.context.language import FRAMES, ManuscriptLanguage
 from creonowd.context.notice import Caution, Notice, caution, show
 from creonowd.context.result import AssembleResult, LayerSummaries, Provenance, answer
-from creonowd.context.template import FRAMES, ManuscriptLanguage
 from creonowd.engine.assembly import (
     AssembleContext,
     PositionInText,

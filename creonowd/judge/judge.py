@@ -15,7 +15,7 @@ from anyio import to_thread
 from msgspec import Meta
 from msgspec.structs import replace
 
-from creonowd.context.template import CHINESE, ManuscriptLanguage, PromptFrame
+from creonowd.context.language import CHINESE, ManuscriptLanguage, PromptFrame
 from creonowd.errors import DaemonError
 from creonowd.judge.bans import Ban, BannedSpan, ban_in, hits
 from creonowd.judge.narration import Person, PersonFound, find_person, forbidden_person

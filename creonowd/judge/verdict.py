@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from creonowd.context.assemble import Assembly
 from creonowd.context.evidence import Decision
 from creonowd.context.fragment import TIMING, FragmentKind, Layer
-from creonowd.context.template import CONSTRAINTS_FILE
+from creonowd.context.language import CONSTRAINTS_FILE
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.judge.terminology import Term, read_terms
 from creonowd.model import Model

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.plan import PLACES, ContextRules, Summary
-from creonowd.context.template import ManuscriptLanguage
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.skills import context_rules

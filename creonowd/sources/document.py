@@ -14,10 +14,10 @@ from anyio import to_thread
 from msgspec.structs import replace
 
 from creonowd.context.fragment import Fragment, Layer, Omission, Place, Reason, Span
+from creonowd.context.language import CHINESE, FRAMES, PromptFrame, one_line
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Document, Need, place
 from creonowd.context.source import Source, SourceQuery, SourceResult
-from creonowd.context.template import CHINESE, FRAMES, PromptFrame, one_line
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.model import Model

@@ -16,14 +16,13 @@ from creonowd.context.fragment import (
     Place,
     Reason,
 )
+from creonowd.context.language import CONSTRAINTS_FILE
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Need
 from creonowd.context.source import Source, SourceQuery, SourceResult
-from creonowd.context.template import CONSTRAINTS_FILE
 from creonowd.context.timeline import bounds
 from creonowd.errors import WARNINGS, DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo
-from creonowd.sources.chapters import ChapterSummaries, SynopsisSource
 from creonowd.sources.characters import EntityCache, MentionedSource, ProjectEntities, characters
 from creonowd.sources.file_fragments import (
     FileFaultError,
@@ -42,6 +41,7 @@ from creonowd.sources.shared_reads import (
     RoundCache,
     SharedReads,
 )
+from creonowd.sources.synopsis import ChapterSummaries, SynopsisSource
 from creonowd.storage import front_matter
 from creonowd.text import as_text, canonical_json, load_json
 from creonowd.workspace.constraint_file import Constraint

@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from creonowd.context.template import CONSTRAINTS_FILE
+from creonowd.context.language import CONSTRAINTS_FILE
 from creonowd.context.timeline import LONGEST_REFERENCE
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model

@@ -16,7 +16,7 @@ from anyio import to_thread
 
 from creonowd.clock import Clock
 from creonowd.context.fragment import DYNAMIC, Layer
-from creonowd.context.template import ManuscriptLanguage
+from creonowd.context.language import ManuscriptLanguage
 from creonowd.errors import DaemonError, ErrorCode, disk_error, disk_errors
 from creonowd.memo import Memo
 from creonowd.model import Model

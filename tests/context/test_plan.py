@@ -2,8 +2,8 @@
 
 import pytest
 
+from creonowd.context.language import CHINESE
 from creonowd.context.plan import Task, query
-from creonowd.context.template import CHINESE
 
 PARAGRAPHS = "".join(f"第{n:02}段。".ljust(19, "字") + "\n" for n in range(20))
 VALUES = {"text": "夜色", "selection": "夜色", "instruction": "更短", "title": "第一章"}

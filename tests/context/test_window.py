@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from creonowd.context.assemble import Assembly
 from creonowd.context.evidence import TrimEvidence
 from creonowd.context.fragment import Action, Layer, Rule, Span
-from creonowd.context.template import CHINESE, heading
+from creonowd.context.language import CHINESE, heading
 from creonowd.context.window import snap
 from creonowd.sources.in_memory import piece
 from tests.context.worlds import CountingTokenizer, World, assemble_world, profile_of, text_tools

@@ -5,7 +5,7 @@ from typing import Any
 import anyio.lowlevel
 import pytest
 
-from creonowd.context.template import ManuscriptLanguage
+from creonowd.context.language import ManuscriptLanguage
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.judge.judge import BATCH, MOST, QUICK, judge, rewrite_instruction
 from creonowd.judge.terminology import Term

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.plan import ContextRules
-from creonowd.context.template import ManuscriptLanguage
 from creonowd.skills import skill
 from creonowd.skills.context_rules import MOST_FAULTS
 from creonowd.skills.skill import KEYS, MAX_BYTES, ParsedSkill, Prompt, Skill, parse

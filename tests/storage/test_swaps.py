@@ -17,7 +17,7 @@ from creonowd.redaction import Redactor
 from creonowd.retrieval.catalogue import documents_in
 from creonowd.retrieval.database import Database
 from creonowd.retrieval.project_index import IndexScope, refresh
-from creonowd.sources.chapters import read_story
+from creonowd.sources.synopsis import read_story
 from creonowd.storage import journal
 from creonowd.storage.safe_folder import LinkedFolder
 from creonowd.workspace.chats import Chats

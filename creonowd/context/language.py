@@ -1,9 +1,9 @@
-"""The fixed words of a prompt, and the headings of what stands between them.
+"""The language of a manuscript, and the fixed words of a prompt in each language.
 
-Every unit begins with `#` and ends in a newline, so that the tokens of units add up to those of
-the prompt. Nothing here depends on time, place or language settings: the language of the
-manuscript decides which frame is used. That is a pure function of the texts; it looks at the
-beginning of a document and asks for a clear majority, so that typing does not change it.
+The language is a pure function of the texts; it looks at the beginning of a document and asks for
+a clear majority, so that typing does not change it. Nothing here depends on time, place or the
+language of the interface. Every unit of a prompt begins with `#` and ends in a newline, so that
+the tokens of units add up to those of the prompt.
 """
 
 import re

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from creonowd.context.template import ENOUGH, ManuscriptLanguage, choose_language, count_words
+from creonowd.context.language import ENOUGH, ManuscriptLanguage, choose_language, count_words
 
 HAN = "林远推开门，雨还在下，檐水滴在石阶上。"
 LATIN = "The rain had not stopped since noon, and Anna waited by the door. "

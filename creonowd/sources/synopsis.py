@@ -1,4 +1,4 @@
-"""The documents of a project as chapters: their order and headings, and the story so far.
+"""The story so far, and the chapters that it tells: their order and their headings.
 
 Each chapter is as the editor has it, else as it is on disk; what has not changed is not read again.
 Of the story so far near chapters are told by their whole summary, far ones by a sentence each. A
