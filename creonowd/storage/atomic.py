@@ -14,9 +14,13 @@ import stat
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from creonowd.errors import DaemonError, ErrorCode, disk_errors
+
+T = TypeVar("T")
 
 PRIVATE = 0o600
 SHARED = 0o666
@@ -27,6 +31,7 @@ _TEMPORARY = re.compile(r"\.creonow-\d+-\d+\.tmp", re.ASCII)
 _COUNTER = itertools.count()
 _BINARY = getattr(os, "O_BINARY", 0)
 _WINDOWS_TRIES = 20
+_WINDOWS_PAUSE_SECONDS = 0.02
 _NO_HARD_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EMLINK, errno.ENOSYS}
 _NO_EXCHANGE = {errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EXDEV}
 _AT_FDCWD = -2 if sys.platform == "darwin" else -100
@@ -120,7 +125,7 @@ def append(
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | _BINARY | _NO_FOLLOW | _NO_WAIT
     with disk_errors(path.name):
         fresh = synced and not _is_taken(path, within)
-        descriptor = os.open(path, flags, mode, dir_fd=within)
+        descriptor = patiently(partial(os.open, path, flags, mode, dir_fd=within))
         _write_and_close(descriptor, data, synced=synced)
         if fresh:
             sync_folder(path.parent, within=within)
@@ -134,16 +139,23 @@ def move(
     The file lies in the folder `source` if that is another than `within`.
     """
     source = within if source is None else source
-    for left in reversed(range(_WINDOWS_TRIES)):
-        # Windows refuses while a scanner or a reader has the old file open, if only for a moment.
+    patiently(partial(os.replace, temporary, path, src_dir_fd=source, dst_dir_fd=within))
+
+
+def patiently(work: Callable[[], T], *, windows: bool = os.name == "nt") -> T:
+    """Do what Windows refuses while a scanner, a reader or a writer has the file, if only briefly.
+
+    Elsewhere, and if it goes on, PermissionError is raised.
+    """
+    tries = _WINDOWS_TRIES if windows else 1
+    while True:
+        tries -= 1
         try:
-            os.replace(temporary, path, src_dir_fd=source, dst_dir_fd=within)
+            return work()
         except PermissionError:
-            if os.name != "nt" or not left:
+            if not tries:
                 raise
-            time.sleep(0.02)
-        else:
-            return
+            time.sleep(_WINDOWS_PAUSE_SECONDS)
 
 
 def move_over(temporary: Path, path: Path, check: Callable[[Path], None]) -> None:
@@ -228,7 +240,7 @@ def content(path: Path, *, limit: int) -> bytes | None:
     """
     with disk_errors(path.name):
         try:
-            descriptor = os.open(path, os.O_RDONLY | _BINARY | _NO_WAIT)
+            descriptor = patiently(partial(os.open, path, os.O_RDONLY | _BINARY | _NO_WAIT))
         except FileNotFoundError:
             return None
         try:
@@ -386,7 +398,8 @@ def _exchange(
 def _holds(path: Path, expected: bytes, within: int | None) -> bool:
     """Return whether a plain file holds just these bytes; False if there is none."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | _BINARY | _NO_WAIT | _NO_FOLLOW, dir_fd=within)
+        flags = os.O_RDONLY | _BINARY | _NO_WAIT | _NO_FOLLOW
+        descriptor = patiently(partial(os.open, path, flags, dir_fd=within))
     except FileNotFoundError:
         return False
     try:

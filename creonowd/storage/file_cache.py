@@ -4,6 +4,7 @@ A file that was written just now is read again: two quick writes may leave the s
 """
 
 import os
+import sys
 import threading
 from pathlib import Path
 
@@ -18,9 +19,13 @@ CAPACITY_BYTES = 64 * 1024 * 1024
 # The coarsest clock of a disk in use (FAT): within it, two writes may leave the same mark.
 RECENT_MS = 2000
 
+_READ_ATTRIBUTES, _SHARE_ALL, _OPEN_EXISTING, _BACKUP_SEMANTICS = 0x80, 7, 3, 0x0200_0000
+_INVALID_HANDLE = -1
+
 
 class _CachedFile(Model, gc=False):
     snapshot: FileSnapshot
+    changed: int
     seen_at: float
     settled: bool
 
@@ -54,18 +59,26 @@ class FileCache:
             kept = self._kept.get(key)
         if kept and kept.settled:
             status = status or folder.status(path)
-            if status is not None and kept.snapshot.mark == mark_of(status):
+            unchanged = status is not None and kept.snapshot.mark == mark_of(status)
+            if unchanged and kept.changed == change_time(folder.root, path):
                 return kept.snapshot
-        return self._keep(key, folder.snapshot(path, limit=limit), kept)
+        changed = change_time(folder.root, path)
+        return self._keep(key, folder.snapshot(path, limit=limit), kept, changed)
 
     def is_current(self, root: Path, path: str, mark: tuple[int, ...]) -> bool:
         """Return whether a file is kept that may be used for as long as it has this mark."""
         with self._lock:
             kept = self._kept.get((root, path))
-        return kept is not None and kept.settled and kept.snapshot.mark == mark
+        if kept is None or not kept.settled or kept.snapshot.mark != mark:
+            return False
+        return kept.changed == change_time(root, path)
 
     def _keep(
-        self, key: tuple[Path, str], snapshot: FileSnapshot, before: _CachedFile | None
+        self,
+        key: tuple[Path, str],
+        snapshot: FileSnapshot,
+        before: _CachedFile | None,
+        changed: int,
     ) -> FileSnapshot:
         if before and before.snapshot.data == snapshot.data:
             snapshot = msgspec.structs.replace(snapshot, data=before.snapshot.data)
@@ -73,7 +86,7 @@ class FileCache:
         same = before is not None and before.snapshot.mark == snapshot.mark
         seen_at = before.seen_at if before and same else now
         settled = (now - seen_at) * 1000 > RECENT_MS or self._is_old(snapshot)
-        kept = _CachedFile(snapshot=snapshot, seen_at=seen_at, settled=settled)
+        kept = _CachedFile(snapshot=snapshot, changed=changed, seen_at=seen_at, settled=settled)
         with self._lock:
             self.reads += 1
             self._bytes += len(snapshot.data) - self._forget(key)
@@ -88,3 +101,32 @@ class FileCache:
     def _forget(self, key: tuple[Path, str]) -> int:
         kept = self._kept.pop(key, None)
         return len(kept.snapshot.data) if kept else 0
+
+
+def change_time(root: Path, path: str) -> int:
+    """Return when Windows last noted a change of a file, whatever its mtime says.
+
+    Elsewhere this is 0: a mark has the ctime, which on Windows is the time of creation.
+    """
+    if sys.platform != "win32":
+        return 0
+    from ctypes import byref, c_longlong, sizeof, windll
+
+    kernel = windll.kernel32
+    handle = kernel.CreateFileW(
+        str(root / path),
+        _READ_ATTRIBUTES,
+        _SHARE_ALL,
+        None,
+        _OPEN_EXISTING,
+        _BACKUP_SEMANTICS,
+        None,
+    )
+    if handle == _INVALID_HANDLE:
+        return 0
+    times = (c_longlong * 5)()  # creation, access, write, change, attributes
+    try:
+        known = kernel.GetFileInformationByHandleEx(handle, 0, byref(times), sizeof(times))
+    finally:
+        kernel.CloseHandle(handle)
+    return times[3] if known else 0

@@ -15,7 +15,7 @@ import stat
 import unicodedata
 from collections.abc import Callable, Generator, Iterator
 from copy import copy
-from functools import lru_cache
+from functools import lru_cache, partial
 from operator import itemgetter
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
@@ -662,11 +662,18 @@ def _open_plain(
     name: str, folder: int | None, access: int = os.O_RDONLY
 ) -> tuple[int, os.stat_result]:
     """Open a file that is no link and has a name; one that was just replaced has none any more."""
-    if folder is None and _is_link(os.lstat(name)):
-        raise _LinkError
+    if folder is None:
+        before = os.lstat(name)
+        if _is_link(before):
+            raise _LinkError
+        if stat.S_ISDIR(
+            before.st_mode
+        ):  # Windows opens no folder, and would be asked again in vain
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    flags = access | _FILE | _NO_FOLLOW
     for left in reversed(range(_TRIES)):
         try:
-            descriptor = os.open(name, access | _FILE | _NO_FOLLOW, dir_fd=folder)
+            descriptor = atomic.patiently(partial(os.open, name, flags, dir_fd=folder))
         except OSError as error:
             if error.errno in _LINKS:
                 raise _LinkError from None

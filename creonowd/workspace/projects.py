@@ -48,6 +48,7 @@ _OWN_DEPTH = 6
 _NOT_IN_A_NAME = re.compile(r'[\\/:*?"<>|\x00-\x1f\x7f-\x9f\ud800-\udfff]+')
 _NO_FOLDER = {errno.ENOTDIR, errno.ELOOP}
 _NO_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
+_LONGEST_NAME = 255 if os.name != "nt" else 3 * 255  # in UTF-8; Windows counts UTF-16
 
 log = structlog.get_logger(__name__)
 
@@ -313,26 +314,47 @@ def _real_path(path: Path) -> Path:
     try:
         return Path(os.path.realpath(_on_disk(path), strict=True))
     except FileNotFoundError:
-        raise DaemonError(
-            ErrorCode.NOT_FOUND,
-            "The folder does not exist; create it first or check its spelling.",
-            field="rootPath",
-            reason="missing",
-        ) from None
+        reason = absence_reason(path)
     except OSError as error:
-        if error.errno in _NO_FOLDER:
-            raise _invalid_root(
-                "not_a_folder",
-                "rootPath does not lead to a folder.",
-                "rootPath 并不通向文件夹。",
-            ) from None
-        if error.errno in _NO_PATH:
-            raise _invalid_root(
-                "invalid",
-                "rootPath is not a path that this system can have.",
-                "rootPath 不是此系统可用的路径。",
-            ) from None
-        raise disk_error(error, "the project folder") from error
+        if error.errno not in _NO_FOLDER | _NO_PATH:
+            raise disk_error(error, "the project folder") from error
+        reason = "not_a_folder" if error.errno in _NO_FOLDER else "invalid"
+    if reason == "not_a_folder":
+        raise _invalid_root(
+            reason, "rootPath does not lead to a folder.", "rootPath 并不通向文件夹。"
+        )
+    if reason == "invalid":
+        raise _invalid_root(
+            reason,
+            "rootPath is not a path that this system can have.",
+            "rootPath 不是此系统可用的路径。",
+        )
+    raise DaemonError(
+        ErrorCode.NOT_FOUND,
+        "The folder does not exist; create it first or check its spelling.",
+        field="rootPath",
+        reason=reason,
+    )
+
+
+def absence_reason(path: Path) -> str:
+    """Return why nothing is found at a path: `missing`, `not_a_folder` or `invalid`.
+
+    POSIX has an error for each. Windows says that nothing was found also below a file, behind a
+    link that leads to itself, and of a name that it cannot have.
+    """
+    if any(len(os.fsencode(step)) > _LONGEST_NAME for step in path.parts):
+        return "invalid"
+    for step in (path, *path.parents):
+        seen: set[Path] = set()
+        while step.is_symlink():
+            if step in seen:
+                return "not_a_folder"
+            seen.add(step)
+            step = step.parent / step.readlink()  # noqa: PLW2901 - along the links
+        if os.path.lexists(step):
+            return "missing" if step.is_dir() else "not_a_folder"
+    return "missing"
 
 
 def _on_disk(path: Path) -> Path:

@@ -4,6 +4,7 @@ import sqlite3
 import threading
 from pathlib import Path
 
+import psutil
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -48,6 +49,18 @@ def test_a_file_that_is_no_index_is_replaced(tmp_path: Path, content: bytes):
     assert not database.open()
     write(database, "a", "风雪")
     assert refs(database, "风雪") == ["a.md#L1-L1"]
+
+
+def test_a_damaged_file_is_not_kept_open(tmp_path: Path):
+    """Windows removes no file that is open, so it could never be replaced."""
+    path = tmp_path / "index.sqlite3"
+    path.write_bytes(b"no database, and long enough to be looked into" * 100)
+
+    with pytest.raises(DamagedIndexError) as caught, Database(path).read():
+        pass
+
+    assert caught.value.__cause__ is not None
+    assert str(path) not in [file.path for file in psutil.Process().open_files()]
 
 
 def test_another_version_is_replaced(tmp_path: Path):

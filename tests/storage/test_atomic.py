@@ -245,3 +245,30 @@ def test_what_goes_away_at_the_last_moment_is_no_obstacle(tmp_path: Path) -> Non
     atomic.move_over(new_file(tmp_path), path, Path.unlink)
 
     assert path.read_bytes() == b"new"
+
+
+def test_what_windows_refuses_for_a_moment_is_tried_again() -> None:
+    """A virus scanner, a reader or a writer has the file open; a moment later it has not."""
+    refusals = [PermissionError(errno.EACCES, "sharing violation")] * 3
+
+    def open_file() -> int:
+        if refusals:
+            raise refusals.pop()
+        return 7
+
+    assert atomic.patiently(open_file, windows=True) == 7
+
+
+def test_what_stays_refused_is_an_error_and_elsewhere_at_once() -> None:
+    tried: list[bool] = []
+
+    def refuse() -> None:
+        tried.append(True)
+        raise PermissionError(errno.EACCES, "denied")
+
+    with pytest.raises(PermissionError):
+        atomic.patiently(refuse, windows=False)
+    assert len(tried) == 1
+    with pytest.raises(PermissionError):
+        atomic.patiently(refuse, windows=True)
+    assert len(tried) > 2

@@ -10,7 +10,7 @@ import pytest
 
 from creonowd.clock import SystemClock
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.workspace.projects import Projects, sweep_user_data
+from creonowd.workspace.projects import Projects, absence_reason, sweep_user_data
 from testing.clients import running
 
 WRITER = """
@@ -477,3 +477,22 @@ async def test_a_daemon_that_starts_sweeps_what_was_left(tmp_path: Path) -> None
                 await anyio.sleep(0.02)
 
     assert foreign.exists()
+
+
+def test_why_nothing_is_at_a_path_is_found_without_the_system_s_own_reason(book: Path) -> None:
+    """Windows says of each that it was not found."""
+    (book / "chapter.md").touch()
+    (book / "loop").symlink_to(book / "loop")
+    (book / "dangling").symlink_to(book / "nowhere")
+
+    reasons = {
+        "nowhere": "missing",
+        "nowhere/else": "missing",
+        "dangling": "missing",
+        "chapter.md/inside": "not_a_folder",
+        "loop": "not_a_folder",
+        "loop/inside": "not_a_folder",
+        "长" * 300: "invalid",
+    }
+
+    assert {name: absence_reason(book / name) for name in reasons} == reasons
