@@ -4,6 +4,10 @@
 Each has a daemon of its own. Another process pings it as an owner meanwhile, and its memory and
 descriptors are sampled. An attempt is withstood if it was refused, answered within its bounds or
 ended, as its kind demands. Everything stays on the loopback and ends by itself.
+
+On a machine that others use too, an owner also waits for them. So the worst ping stands beside the
+worst one of the seconds before the attack, and beside the processor time that the daemon itself
+used while an owner waited, which is what it is answerable for.
 """
 
 import contextlib
@@ -31,6 +35,7 @@ from testing.clients import daemon_command, environment
 
 START_SECONDS = 120
 SETTLE_SECONDS = 2.0
+CONTROL_SECONDS = 4.0
 SAMPLE_SECONDS = 0.02
 PING_SECONDS = 0.01
 ANSWER_SECONDS = 120.0
@@ -479,11 +484,23 @@ def main(argv: list[str]) -> None:
     """Print a table with a row for each kind of attack."""
     chosen = [one for one in KINDS if not argv or any(word in one.name for word in argv)]
     print(
-        "| attack | attempts | withstood | memory at most | kept after | descriptors kept "
-        "| log | worst ping of an owner |\n|---|---|---|---|---|---|---|---|"
+        "| attack | attempts | withstood | memory at most | kept after | descriptors kept | log "
+        "| worst ping of an owner | without an attack | own work during a ping "
+        "|\n|---|---|---|---|---|---|---|---|---|---|"
     )
+    loads = [_load()]
     for kind in chosen:
         print(_row(kind), flush=True)
+        loads.append(_load())
+    print(
+        f"\nLoad of the machine over a minute: {loads[0]:.1f} at the beginning, "
+        f"{min(loads):.1f} to {max(loads):.1f} meanwhile, on {os.cpu_count()} cores."
+    )
+
+
+def _load() -> float:
+    """Return how many processes of the whole machine have wanted a core in the last minute."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
 def _row(kind: Kind) -> str:
@@ -494,14 +511,16 @@ def _row(kind: Kind) -> str:
     ):
         if kind.bomb:
             kind.attack(target)  # loads the library of the provider, which stays
-        watch = _Watch(target)
-        with watch:
+        with (control := _Watch(target)):
+            time.sleep(CONTROL_SECONDS)
+        with (watch := _Watch(target)):
             tally = kind.attack(target)
             time.sleep(SETTLE_SECONDS)
         log = sum(file.stat().st_size for file in (target.user_data / "logs").iterdir())
     return (
         f"| {kind.name} | {tally.attempts} | {tally.withstood} | +{watch.peak} MB "
-        f"| +{watch.kept} MB | {watch.descriptors:+} | {log // 1024} KB | {watch.ping:.0f} ms |"
+        f"| +{watch.kept} MB | {watch.descriptors:+} | {log // 1024} KB | {watch.ping:.0f} ms "
+        f"| {control.ping:.0f} ms | {watch.own_work:.0f} ms |"
     )
 
 
@@ -552,7 +571,10 @@ class _Watch:
 
     def __init__(self, target: Target) -> None:
         self._process = target.process
-        call = f"from {__name__} import print_worst_ping; print_worst_ping({target.unix!r})"
+        call = (
+            f"from {__name__} import print_worst_ping; "
+            f"print_worst_ping({target.unix!r}, {target.process.pid})"
+        )
         self._pinger = subprocess.Popen(
             [sys.executable, "-c", call],
             stdin=subprocess.PIPE,
@@ -566,10 +588,11 @@ class _Watch:
         self._memory = self._process.memory_info().rss
         self._descriptors = self._process.num_fds()
         self.peak = self.kept = self.descriptors = 0
-        self.ping = 0.0
+        self.ping = self.own_work = 0.0
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> "_Watch":
         self._sampling.start()
+        return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
@@ -577,7 +600,7 @@ class _Watch:
         self.kept = self._grown()
         self.descriptors = self._process.num_fds() - self._descriptors
         with self._pinger as pinger:
-            self.ping = float(pinger.communicate(b"over\n")[0])
+            self.ping, self.own_work = map(float, pinger.communicate(b"over\n")[0].split())
 
     def _sample(self) -> None:
         while not self._over.wait(SAMPLE_SECONDS):
@@ -587,11 +610,14 @@ class _Watch:
         return max(0, self._process.memory_info().rss - self._memory) // MEGABYTE
 
 
-def print_worst_ping(address: str) -> None:
-    """Ping until something comes on stdin; print the milliseconds of the slowest answer."""
+def print_worst_ping(address: str, pid: int) -> None:
+    """Ping until something comes on stdin; print the milliseconds of the slowest answer.
+
+    Beside it, the processor time that the daemon has used during one ping, at most.
+    """
     over = threading.Event()
     threading.Thread(target=lambda: (sys.stdin.readline(), over.set()), daemon=True).start()
-    worst = 0.0
+    worst = work = 0.0
     with socket.socket(socket.AF_UNIX) as line:
         line.connect(address)
         with line.makefile("rwb") as stream:
@@ -599,7 +625,16 @@ def print_worst_ping(address: str) -> None:
             client.request("app:ping")
             print("ready", flush=True)
             while not over.wait(PING_SECONDS):
-                began = time.perf_counter()
+                began, used = time.perf_counter(), _processor_seconds(pid)
                 client.request("app:ping")
                 worst = max(worst, time.perf_counter() - began)
-    print(1000 * worst)
+                work = max(work, _processor_seconds(pid) - used)
+    print(1000 * worst, 1000 * work)
+
+
+def _processor_seconds(pid: int) -> float:
+    """Return the processor time of a process, all its threads together, to the microsecond."""
+    if sys.platform == "linux":
+        return time.clock_gettime((~pid << 3) | 2)
+    times = psutil.Process(pid).cpu_times()
+    return times.user + times.system

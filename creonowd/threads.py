@@ -9,6 +9,7 @@ import sys
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 import anyio
@@ -16,6 +17,8 @@ import anyio.lowlevel
 from anyio import CapacityLimiter, to_thread
 
 T = TypeVar("T")
+
+_signal: ContextVar["StopSignal | None"] = ContextVar("stop signal", default=None)
 
 
 class StoppedError(Exception):
@@ -63,6 +66,15 @@ class StopSignal:
                 self._callbacks.remove(callback)
 
 
+def check_stopped() -> None:
+    """Raise StoppedError if this is the thread of `in_thread` and its work is to stop.
+
+    For long work that is no concern of who asked for it: it may as well run on the event loop.
+    """
+    if (signal := _signal.get()) is not None:
+        signal.check()
+
+
 class TimeLimit:
     """A limit of seconds that has begun."""
 
@@ -104,10 +116,14 @@ async def _run_until_cancelled(
         finally:
             stop.set()
 
+    def run() -> T:
+        _signal.set(stop)  # in a copy of the context: only for what this thread does now
+        return work(stop)
+
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop_when_cancelled)
         try:
-            results.append(await to_thread.run_sync(work, stop, limiter=limiter))
+            results.append(await to_thread.run_sync(run, limiter=limiter))
         finally:
             tasks.cancel_scope.cancel()
 

@@ -316,7 +316,7 @@ _AS_HAN_PASSWORD = tuple(
 _LEFT_TO_LABELS = r"(?!p(?:ass)?w(?:or)?d[:=](?:pass|pwd|[ ]?[*]|[ ]?(?=[A-Za-z0-9]{6,64}(?:[\s,;&]|\Z))[A-Za-z]{0,8}[0-9][A-Za-z0-9]{5,63}))"
 _ENGLISH_NAME = (
     rf"{_LEFT_TO_LABELS}(?P<name>password|passwords|passwd|passphrase|passcode|pwd|psk|passwort|kennwort|wachtwoord"
-    r"|mot de passe|contrase[ñn]a|senha|[Пп]ароль|pass|pw|mdp|secret)(?![A-Za-z0-9_-])"
+    r"|mot de passe|contrase[ñn]a|senha|[Пп]ароль|pass|pw|mdp|secret)(?![A-Za-z0-9_,;|\r\n-])"
 )
 
 

@@ -7,12 +7,13 @@ The rules read the text without its disguises: invisible characters, wide letter
 import re
 import string
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, NamedTuple
 
 from creonowd.redaction.shape import is_random, is_shouted, is_stand_in, is_words
 from creonowd.text import encode_well_formed, well_formed
+from creonowd.threads import check_stopped
 
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick
@@ -52,6 +53,7 @@ _ESCAPE = re.compile(
 )
 
 NEAR = 4500
+SLICE = 64 * 1024
 """How far from a change a new match may begin: further than any match is long."""
 
 SHORTEST_WRAPPED = 12
@@ -287,6 +289,7 @@ class Scanner(NamedTuple):
     rules: tuple[RedactionRule, ...]
     names: tuple[str, ...]
     automaton: "AhoCorasick"
+    longest_anchor: int
     by_anchor: tuple[tuple[int, ...], ...]
     compiled: list[tuple[CompiledRule, ...]]
     unanchored: tuple[int, ...]
@@ -305,6 +308,7 @@ def make_scanner(rules: Sequence[RedactionRule]) -> Scanner:
         tuple(rules),
         tuple(rule.pattern_id for rule in rules),
         AhoCorasick(list(by_anchor), implementation=Implementation.DFA),
+        max(map(len, by_anchor), default=0),
         tuple(map(tuple, by_anchor.values())),
         [()] * len(by_anchor),
         tuple(rank for rank, rule in enumerate(rules) if not rule.anchors),
@@ -333,8 +337,26 @@ def anchor_spans(scanner: Scanner, text: str) -> list[MatchSpan]:
     return found
 
 
-def _hits(scanner: Scanner, text: str) -> list[Hit]:
-    return scanner.automaton.find_matches_as_indexes(lower(text), overlapping=True)
+def _hits(scanner: Scanner, text: str) -> Iterable[Hit]:
+    find = scanner.automaton.find_matches_as_indexes
+    if len(text) <= SLICE:
+        return find(lower(text), overlapping=True)
+    return _hits_by_slice(scanner, text)
+
+
+def _hits_by_slice(scanner: Scanner, text: str) -> Iterator[Hit]:
+    """Yield the hits of a long text slice by slice.
+
+    A text may be made of anchors: their list would take more memory than the text, all of it
+    within one call that nobody can stop and during which no other thread runs.
+    """
+    find = scanner.automaton.find_matches_as_indexes
+    for first in range(0, len(text), SLICE):
+        check_stopped()
+        piece = lower(text[first : first + SLICE + scanner.longest_anchor])
+        for anchor, start, end in find(piece, overlapping=True):
+            if start < SLICE:
+                yield anchor, first + start, first + end
 
 
 def _hits_near(scanner: Scanner, text: str, positions: Sequence[int]) -> list[Hit]:
@@ -356,7 +378,7 @@ def _windows(positions: Sequence[int]) -> Iterator[MatchSpan]:
     yield first, last
 
 
-def _anchored(scanner: Scanner, text: str, hits: Sequence[Hit]) -> list[RankedSpan]:
+def _anchored(scanner: Scanner, text: str, hits: Iterable[Hit]) -> list[RankedSpan]:
     spans: list[RankedSpan] = []
     done = _done_before(scanner, text)
     escapes = may_have_escapes(text)
