@@ -22,7 +22,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import msgspec
 import psutil
@@ -590,7 +590,7 @@ class _Watch:
         self.peak = self.kept = self.descriptors = 0
         self.ping = self.own_work = 0.0
 
-    def __enter__(self) -> "_Watch":
+    def __enter__(self) -> Self:
         self._sampling.start()
         return self
 

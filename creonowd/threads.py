@@ -10,13 +10,14 @@ import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextvars import ContextVar
-from typing import Any, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 import anyio
 import anyio.lowlevel
 from anyio import CapacityLimiter, to_thread
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 _signal: ContextVar["StopSignal | None"] = ContextVar("stop signal", default=None)
 
@@ -103,6 +104,11 @@ async def in_thread(work: Callable[[StopSignal], T], limiter: CapacityLimiter | 
         await anyio.lowlevel.checkpoint_if_cancelled()
         raise group.exceptions[0] from None
     return results[0]
+
+
+async def call_in_thread(work: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
+    """Call `work` in a thread; when cancelled, it ends where it next calls `check_stopped`."""
+    return await in_thread(lambda _: work(*arguments, **options))
 
 
 async def _run_until_cancelled(

@@ -15,6 +15,8 @@ from creonowd.threads import (
     StoppedError,
     StopSignal,
     TimeLimit,
+    call_in_thread,
+    check_stopped,
     enter_in_thread,
     in_thread,
 )
@@ -138,3 +140,30 @@ async def test_one_who_gives_up_hands_its_turn_on() -> None:
                 scope.cancel()
 
     assert done == [0, 8]
+
+
+async def test_long_work_that_checks_ends_with_its_caller() -> None:
+    begun, ended = threading.Event(), threading.Event()
+
+    def work() -> None:
+        try:
+            while True:
+                begun.set()
+                check_stopped()
+        finally:
+            ended.set()
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(call_in_thread, work)
+            await anyio.to_thread.run_sync(begun.wait)
+            tasks.cancel_scope.cancel()
+
+    assert ended.is_set()
+
+
+async def test_only_the_thread_that_is_stopped_is_asked_to_stop() -> None:
+    await call_in_thread(check_stopped)
+    check_stopped()
+
+    assert await anyio.to_thread.run_sync(check_stopped) is None

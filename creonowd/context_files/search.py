@@ -25,6 +25,7 @@ from creonowd.context_files.slices import (
     SecretFinder,
     character_start,
     decode,
+    find_secrets,
     line_start_before,
     window_around,
 )
@@ -195,7 +196,7 @@ class SecretLines:
         low, high = window_around(file, start, line_end(file, block_end - 1))
         window = file.read_at(low, high - low)
         text = decode(window)
-        numbers = _line_numbers(text, self._finder.find(text))
+        numbers = _line_numbers(text, find_secrets(self._finder, file, low, text))
         for offset in _line_starts(window, numbers):
             if start <= low + offset < block_end:
                 yield low + offset

@@ -4,7 +4,8 @@ Each slice is searched for secrets together with what surrounds it: the rest of 
 kibibyte on both sides, and the whole of a key block that it lies in. A secret shows as one
 placeholder, in the slice where it begins; a slice that begins inside one shows nothing of the
 rest. So the redacted pages of a file, joined, are the redacted file, as long as a secret and what
-reveals it lie within `MAX_MARGIN` of each other.
+reveals it lie within `MAX_MARGIN` of each other. The header of a table is found further up, too:
+within `MAX_TABLE`, or at the beginning of the file.
 """
 
 import codecs
@@ -13,12 +14,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
 from creonowd.redaction import PLACEHOLDER, RedactionEvidence, SecretSpan
+from creonowd.redaction.layouts import LONGEST_ROW, header_above
 from creonowd.redaction.split_points import LONGEST_KEY_BLOCK, may_be_inside_key, open_private_key
 from creonowd.storage.safe_folder import OpenFile
 
 MAX_TAIL_BYTES = 1024 * 1024
 MARGIN = 1024
 MAX_MARGIN = 64 * 1024
+MAX_TABLE = 256 * 1024
 
 _MAX_WINDOW = 256 * 1024
 
@@ -96,7 +99,7 @@ class Reader(NamedTuple):
             low, high = window_around(file, group[0][0], max(end for _, end in group))
             window = file.read_at(low, high - low)
             text = decode(window)
-            secrets = self.finder.find(text)
+            secrets = find_secrets(self.finder, file, low, text)
             index = _character_index(window, [place - low for piece in group for place in piece])
             pieces = [(index[start - low], index[end - low]) for start, end in group]
             texts += [_redact(text, secrets, piece, joined=joined) for piece in pieces]
@@ -151,6 +154,31 @@ def window_around(file: OpenFile, start: int, end: int) -> Slice:
         character_start(file, left),
         character_start(file, min(file.size, end + right)),
     )
+
+
+def find_secrets(finder: SecretFinder, file: OpenFile, low: int, text: str) -> Sequence[SecretSpan]:
+    """Find the secrets of a text that begins at `low`, also by the header of a table around it."""
+    row = text[:LONGEST_ROW].partition("\n")[0]
+    header = _header_above(file, low, row) if any(sign in row for sign in ",;|\t") else ""
+    if not header:
+        return finder.find(text)
+    shift = len(header) + 1
+    return [
+        secret._replace(start=max(0, secret.start - shift), end=secret.end - shift)
+        for secret in finder.find(f"{header}\n{text}")
+        if secret.end > shift
+    ]
+
+
+def _header_above(file: OpenFile, low: int, row: str) -> str:
+    lowest = max(0, low - MAX_TABLE)
+    above = decode(file.read_at(lowest, low - lowest))
+    if not above.endswith("\n"):
+        return ""
+    if not lowest:
+        return header_above(above, row)
+    whole_lines = above.partition("\n")[2]
+    return header_above(whole_lines, row, decode(file.read_at(0, 2 * LONGEST_ROW)))
 
 
 def _key_around(file: OpenFile, start: int, before: bytes) -> int | None:

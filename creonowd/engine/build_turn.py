@@ -1,6 +1,5 @@
 """`context:build`: the context of one turn of a conversation."""
 
-from functools import partial
 from typing import Annotated, NamedTuple
 
 import structlog
@@ -27,6 +26,7 @@ from creonowd.history.todo_list import TodoItem
 from creonowd.history.tool_summary import ref_in
 from creonowd.history.turn import TurnContext, TurnPlan, TurnRequest, fit_turn, plan_turn
 from creonowd.providers.provider import Provider
+from creonowd.threads import call_in_thread
 from creonowd.tokens import ByteTokenizer
 from creonowd.tokens.models import CountKind
 from creonowd.workspace.projects import Project
@@ -80,7 +80,7 @@ async def build_context(session: Session, params: BuildContext) -> BuildResult:
         turn = await _build(session, params, history, law, tools)
     except TokenizerFailedError:
         turn = await _build(session, params, history, law, tools.with_tokenizer(ByteTokenizer()))
-    return await to_thread.run_sync(partial(_result, session, params, turn, kind=kind))
+    return await call_in_thread(_result, session, params, turn, kind=kind)
 
 
 async def _text_tools(
@@ -107,11 +107,11 @@ async def _build(
         budget=params.budget_tokens or session.settings.history_budget_tokens,
         observations=await _observations(session, params, history),
     )
-    plan = await to_thread.run_sync(plan_turn, request, history, policy, tools)
+    plan = await call_in_thread(plan_turn, request, history, policy, tools)
     if plan.input_too_long:
         preview = await _input_preview(session, params, history)
         request = replace(request, input_preview=preview)
-        plan = await to_thread.run_sync(plan_turn, request, history, policy, tools)
+        plan = await call_in_thread(plan_turn, request, history, policy, tools)
     history = await _with_model_summary(session, params, history, plan.covers)
     plan, context = await _fit(session, params, history, plan, tools)
     return BuiltTurn(history, law, tools, plan, context)
@@ -140,7 +140,7 @@ async def _fit(
         if covers:
             archives[covers] = await _archive(session, params, covers)
         plan = replace(plan, request=replace(plan.request, archives=archives))
-        context = await to_thread.run_sync(fit_turn, plan, history, policy, tools)
+        context = await call_in_thread(fit_turn, plan, history, policy, tools)
         covers = context.draft.covers
         if not covers or covers in archives:
             return plan, context

@@ -3,11 +3,11 @@
 from collections.abc import Iterable, Sequence
 
 import structlog
-from anyio import to_thread
 from msgspec import UnsetType
 
 from creonowd.engine.services import Session
 from creonowd.redaction import RedactionEvidence, Redactor
+from creonowd.threads import call_in_thread
 
 log = structlog.get_logger(__name__)
 
@@ -19,7 +19,7 @@ async def redact_texts(
     session: Session, project_id: str, texts: Sequence[tuple[str, str]]
 ) -> RedactedTexts:
     """Redact `(sourceRef, text)` pairs; return the texts in order, and the evidence."""
-    clean_texts, evidence = await to_thread.run_sync(_redact_all, session.redactor, texts)
+    clean_texts, evidence = await call_in_thread(_redact_all, session.redactor, texts)
     log_redaction(project_id, evidence)
     return clean_texts, evidence
 

@@ -9,7 +9,6 @@ from hashlib import sha256
 from typing import Any, NamedTuple
 
 import msgspec
-from anyio import to_thread
 from msgspec import UNSET, UnsetType
 from msgspec.structs import replace
 
@@ -30,6 +29,7 @@ from creonowd.history.observation import (
 from creonowd.history.rounds import Message, Speaker, ToolCall, check_messages, without_thoughts
 from creonowd.history.tool_result import LineLimits, one_line
 from creonowd.redaction import Redactor
+from creonowd.threads import call_in_thread
 
 _SUMMARY = re.compile(r"\[[^\]\n]{1,70}\] ")
 
@@ -111,7 +111,7 @@ async def keep_result(intake: Intake, key: ConversationKey | None, result: ToolR
     """Summarise a tool's result; with a conversation, all of it becomes a context file."""
     if key is not None and await _is_summary(intake, key, result.content):
         return KeptText(intake.redactor.redact(result.content).text)
-    observation, summary = await to_thread.run_sync(_compress, intake, result)
+    observation, summary = await call_in_thread(_compress, intake, result)
     if key is None or observation.form is Form.EMPTY:
         return KeptText(summary, observation)
     about = NewFileInfo(
@@ -129,7 +129,7 @@ async def keep_message(
     intake: Intake, key: ConversationKey, message: Message
 ) -> tuple[Message, KeptText]:
     """Prepare a message of the user or the model; a text over the limits becomes a file as well."""
-    kept = await to_thread.run_sync(_prepare, intake, message)
+    kept = await call_in_thread(_prepare, intake, message)
     if fits(kept.content, intake.files.inline_limits):
         return kept, KeptText(kept.content)
     put = await put_message(intake.files, key, message.role, kept.content)

@@ -6,6 +6,7 @@ A table is read from its header, whichever column has the name of a secret.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from creonowd.redaction.labels import Strength, strength_of
 from creonowd.redaction.passwords import HAN_LABELS
@@ -28,6 +29,8 @@ LONGEST_ROW = 2048
 LONGEST_CELL = 40
 MOST_EMPTY_ROWS = 64
 COST_OF_A_NAME = 8
+MOST_HEADERS = 256
+_SIGNS = "\t,;|"
 MOST_COLUMNS = 64
 
 _NAME_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_.$-"
@@ -38,6 +41,7 @@ _COMMON_HAN = (
     "密码", "密碼", "口令", "密钥", "令牌", "私钥", "授权码", "パスワード", "秘密鍵", "비밀번호", "암호",
 )  # fmt: skip
 _NAME = rf"(?P<name>(?i:{'|'.join(_NAMES)})s?|(?:{'|'.join(_COMMON_HAN)}))"
+_MAY_BE_HEADER = re.compile("|".join((*_NAMES, *_COMMON_HAN)), re.IGNORECASE)
 _BEFORE_VALUE_BELOW = ("\n", "\r", ":\n", ":\r", "**", ":**")
 _BEFORE_NEXT_CELL = (*',;|\t\n\r"', " |")
 _BEFORE_ANSWER = ("?", "？", "\n", "\r", "多少", "是多", "是什", "是啥", "发", "给我")
@@ -158,20 +162,58 @@ def _column(match: "re.Match[str]") -> Sequence[MatchSpan]:
     ):
         return NOTHING
     end = _line_end(text, place)
-    header = text[start:end]
-    delimiter = _delimiter(header)
-    names = [_cell_text(header, cell) for cell in _cells(header, delimiter)] if delimiter else []
+    header = _read_header(text[start:end])
+    return NOTHING if header is None else tuple(_secret_cells(text, end, header))
+
+
+class _Header(NamedTuple):
+    """The header of a table: its names, and how strong those are that a secret has, by column."""
+
+    delimiter: str
+    names: Sequence[str]
+    secret: Mapping[int, Strength]
+
+
+def _read_header(line: str) -> _Header | None:
+    """Read a line as the header of a table; None if it is none, or no column has a secret's name."""
+    delimiter = _delimiter(line)
+    names = [_cell_text(line, cell) for cell in _cells(line, delimiter)] if delimiter else []
     if not 2 <= len(names) <= MOST_COLUMNS or not _is_header(names):
-        return NOTHING
+        return None
     strengths = {column: _header_strength(name) for column, name in enumerate(names)}
     secret = {column: found for column, found in strengths.items() if found >= Strength.SECRET}
-    return tuple(_secret_cells(text, end, delimiter, names, secret)) if secret else NOTHING
+    return _Header(delimiter, names, secret) if secret else None
 
 
-def _secret_cells(
-    text: str, end: int, delimiter: str, names: Sequence[str], secret: Mapping[int, Strength]
-) -> Iterator[MatchSpan]:
+def header_above(above: str, row: str, first_lines: str = "") -> str:
+    """Return the header, with a column of secrets, of the table that goes on with `row`; else "".
+
+    `above` are the lines right above it. If all of them may be rows of that table, its header may
+    also be among the `first_lines` of the file.
+    """
+    signs = [sign for sign in _SIGNS if sign in row]
+    if not signs:
+        return ""
+    lines = above.splitlines()
+    tried = 0
+    for line in reversed(lines):
+        if not any(sign in line for sign in signs):
+            return ""
+        if tried < MOST_HEADERS and _MAY_BE_HEADER.search(line):
+            tried += 1
+            if _is_header_of(line, row):
+                return line
+    return next((line for line in first_lines.splitlines() if _is_header_of(line, row)), "")
+
+
+def _is_header_of(line: str, row: str) -> bool:
+    header = _read_header(line) if len(line) <= LONGEST_ROW else None
+    return header is not None and len(_cells(row, header.delimiter)) == len(header.names)
+
+
+def _secret_cells(text: str, end: int, header: _Header) -> Iterator[MatchSpan]:
     """Yield the values of columns, row by row, until one has other cells or is the header again."""
+    delimiter, names, secret = header
     first_column, misses = min(secret), 0
     for row_start, row in _rows(text, end, delimiter):
         cells = _cells(row, delimiter)
@@ -212,7 +254,7 @@ def _line_end(text: str, place: int) -> int:
 def _delimiter(header: str) -> str:
     if header.lstrip().startswith("|"):
         return "|"
-    return next((sign for sign in "\t,;|" if sign in header), "")
+    return next((sign for sign in _SIGNS if sign in header), "")
 
 
 @lru_cache(maxsize=2 * MOST_EMPTY_ROWS)

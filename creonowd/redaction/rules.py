@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from creonowd.redaction.shape import is_random, is_shouted, is_stand_in, is_words
 from creonowd.text import encode_well_formed, well_formed
-from creonowd.threads import check_stopped
 
 if TYPE_CHECKING:
     from ahocorasick_rs import AhoCorasick
@@ -350,6 +349,8 @@ def _hits_by_slice(scanner: Scanner, text: str) -> Iterator[Hit]:
     A text may be made of anchors: their list would take more memory than the text, all of it
     within one call that nobody can stop and during which no other thread runs.
     """
+    from creonowd.threads import check_stopped
+
     find = scanner.automaton.find_matches_as_indexes
     for first in range(0, len(text), SLICE):
         check_stopped()

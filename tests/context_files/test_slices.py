@@ -461,3 +461,38 @@ def test_no_line_of_a_big_key_is_shown_wherever_it_is_cut(
     assert [text for text in (*shown, tail, pages) if "Lw2Xv9Rt4" in text] == []
     assert pages.startswith("before\n")
     assert pages.endswith("It rained all night.\n")
+
+
+ROWS = {
+    "csv": ("user,password,note\n", "u{n},Zq8Lw{n}x,a note\n"),
+    "tsv": ("user\tpassword\n", "u{n}\tZq8Lw{n}x\n"),
+    "markdown": ("| user | 密码 |\n|---|---|\n", "| u{n} | Zq8Lw{n}x |\n"),
+    "quoted": ('"name";"api key"\r\n', '"u{n}";"Zq8Lw2Xv9Rt4Yb7N{n}"\r\n'),
+}
+
+
+@pytest.mark.parametrize("form", ROWS)
+@pytest.mark.parametrize("before", ["", "It rained all night.\n\n"])
+def test_a_row_far_below_its_header_is_redacted_by_it(
+    tmp_path: Path, form: str, before: str
+) -> None:
+    header, row = ROWS[form]
+    text = before + header + "".join(row.format(n=n) for n in range(16_000))
+    data = text.encode()
+    places = [2000, 70_000, 140_000, len(data) - 3000]
+
+    with file_of(tmp_path, data) as file:
+        shown = READER.read(file, [(place, place + 900) for place in places]).texts
+
+    assert [one.count("Zq8Lw") for one in shown] == [0] * len(places)
+    assert all("u" in one for one in shown)
+
+
+def test_rows_of_another_table_are_not_redacted_by_a_header_far_above(tmp_path: Path) -> None:
+    rows = "".join(f"name{n},harbour{n}x\n" for n in range(9000))
+    data = f"user,password\nbo,Zq8Lw2Xv\n\nIt rained.\n\nship,port\n{rows}".encode()
+
+    with file_of(tmp_path, data) as file:
+        (shown,) = READER.read(file, [(100_000, 100_400)]).texts
+
+    assert shown == data[100_000:100_400].decode()
