@@ -42,6 +42,8 @@ async def test_every_example_is_used_as_the_page_says(
     for number, title in chapters.items():
         novel.put(f"part1/{number}.md", f"# {title}\n\n…\n")
 
+    place = {"documentId": "part1/1.md", "cursorPosition": 0, "wait": True}
+    await client.call("context:retrieve", {**novel.params, **place})
     early = await assemble(client, novel, 2)
     late = await assemble(client, novel, 12)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from creonowd.settings import Settings
 from testing.clients import Client
 from testing.novels import Novel, make_novel, write_files
 
@@ -48,6 +49,12 @@ def told(result: Result) -> str:
 
 def refs(result: Result) -> list[str]:
     return result["layers"]["retrieved"]["source"]
+
+
+@pytest.fixture
+def daemon_settings() -> Settings:
+    """Patience for a machine that does many things at once."""
+    return Settings(e2e=True, warm_up=False, source_timeout_ms=60_000)
 
 
 @pytest.fixture
