@@ -75,7 +75,7 @@ CLASSICAL = (
     StoryQuestion(ALLUSION, 50, "那面风月宝鉴，正面原是照不得的。", 12, "风月宝鉴"),
     StoryQuestion(ALLUSION, 62, "那年他编的小耗子偷香芋的故典，至今想来好笑。", 19, "小耗子"),
     StoryQuestion(ALLUSION, 76, "梅花上收的雪，原盛在一个鬼脸青的花瓮里。", 41, "鬼脸青"),
-    StoryQuestion(ALLUSION, 84, "那件雀金裘，是她病中挣着命一针一针补好的。", 52, "孔雀金线"),
+    StoryQuestion(ALLUSION, 84, "那件孔雀金线的氅衣，是晴雯病中挣着命补好的。", 52, "孔雀金线"),
     StoryQuestion(ALLUSION, 90, "他还记得那只金西洋自行船，被掖在被里不许人动。", 57, "自行船"),
     StoryQuestion("word", 30, "冷香丸", 7, "冷香丸"),
     StoryQuestion("word", 64, "茄鲞", 41, "茄鲞"),

@@ -6,7 +6,7 @@ It decides which sources are asked; nothing that a skill did not ask for is read
 import re
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from creonowd.context.budget import Allowances
 from creonowd.context.fragment import Layer, Omission, Span
@@ -16,12 +16,20 @@ from creonowd.context.story import Story, StoryDocument, StoryPlace
 from creonowd.errors import WarningCode
 from creonowd.model import Model
 from creonowd.text import count_line_ends
-from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, paragraphs, sentences
+from creonowd.tokens.boundaries import (
+    grapheme_ceiling,
+    grapheme_floor,
+    is_abbreviation,
+    paragraphs,
+    sentences,
+)
 
 MAX_SURROUNDING = 20_000
 MAX_RECENT_SUMMARY = 10
 MAX_SYNOPSIS = 1000
 LONGEST_QUERY = 2000
+# How far before the query's end sentences may ask.
+REACH = 3000
 CHUNK_LIMIT = 200
 MOST_SUMMARIES = 3
 EVERYTHING = "all"
@@ -34,6 +42,7 @@ FAR_CHAPTERS, NEAR_CHAPTERS = 0, 1
 
 PLACES = ("text", "selection", "instruction", "title")
 
+_BLANK = re.compile(r"\n[^\S\n]*(?=\n)")
 _PLACE = re.compile(r"\{\{\s*([^{}\s]*)\s*\}\}")
 
 
@@ -340,15 +349,29 @@ def query_end(text: str, cursor: int, step: int) -> int:
     return end or max(paragraphs(text, 0, cursor), default=0)
 
 
-def last_words(text: str, cursor: int, most: int) -> str:
-    """Return the last whole sentences before the cursor, up to `most` characters, one at least.
+class LastSentences(NamedTuple):
+    """Whole sentences before the cursor, each of which asks: those up to the query's end, and later ones."""
 
-    They ask a question of their own.
+    firm: tuple[str, ...] = ()
+    late: tuple[str, ...] = ()
+
+
+def last_sentences(text: str, end: int, cursor: int) -> LastSentences:
+    """Return the sentences that end before the query's end, and those between it and the cursor.
+
+    An unfinished one does not ask yet: it would ask something else with every letter.
     """
-    start = max(0, cursor - LONGEST_SENTENCE - most)
-    part = text[start:cursor]
-    ends = [0, *sentences(part, 0, len(part))]
-    last = ends[-1]
-    begins = [end for end in ends[:-1] if last - end <= most]
-    first = begins[0] if begins else (ends[-2] if len(ends) > 1 else 0)
-    return part[first:last].strip()
+    start = max(0, end - REACH)
+    late_start = max(end, cursor - LONGEST_QUERY // 2)
+    firm: dict[str, None] = {}
+    late: dict[str, None] = {}
+    begin = start
+    before = text[:cursor]
+    stops = (at for at in sentences(before, start, cursor) if not is_abbreviation(before, at))
+    blanks = (match.start() for match in _BLANK.finditer(before, start))
+    for stop in sorted({*stops, *blanks}):
+        sentence = text[max(begin, stop - LONGEST_SENTENCE) : stop].strip()
+        begin = stop
+        if sentence and (stop <= end or stop > late_start):
+            (firm if stop <= end else late)[sentence] = None
+    return LastSentences(tuple(firm), tuple(one for one in late if one not in firm))

@@ -20,11 +20,12 @@ from creonowd.context.plan import (
     LONGEST_QUERY,
     MOST_SUMMARIES,
     Document,
+    LastSentences,
     Need,
     Plan,
     Summary,
     earlier_chapters,
-    last_words,
+    last_sentences,
     previous_start,
     query,
     query_end,
@@ -43,8 +44,9 @@ MAX_TOKEN_COUNT = 10_000_000
 _FATAL = {ErrorCode.CONTEXT_SCOPE_VIOLATION, ErrorCode.CONTEXT_INPUT_TOO_LARGE}
 
 
-# How far the questions reach that the last words before the cursor ask, in code points.
-LAST_WORDS = (1, 120, 480)
+# How much of the end of the chapter before an empty page asks with, in code points.
+FIRST_WORDS = 480
+LAST_ASKED = 3
 
 
 class SourceQuery(Model):
@@ -57,8 +59,8 @@ class SourceQuery(Model):
     far is asked for, in order, None where there is no place in the story; it may take about
     `synopsis_room` tokens.
 
-    `query_end` is where the query ends in the document; `last_words` are the sentences right
-    before the cursor, which ask too. What lies after `here` in the story is not wanted, unless
+    `query_end` is where the query ends in the document; `last` are the sentences before the cursor,
+    each of which may allude to an earlier passage. What lies after `here` in the story is not wanted, unless
     the skill `sees_future`. Of the `previous` chapter the prompt shows what follows
     `previous_start`.
     """
@@ -76,7 +78,7 @@ class SourceQuery(Model):
     earlier: tuple[StoryDocument, ...] | None = None
     synopsis_room: int = 0
     query_end: int = 0
-    last_words: tuple[str, ...] = ()
+    last: LastSentences = LastSentences()
     story: Story = Story()
     here: StoryPlace | None = None
     sees_future: bool = False
@@ -158,16 +160,16 @@ def query_for(plan: Plan, layer: Layer) -> SourceQuery:
 
 def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
     document = plan.document
-    searched, end, last = "", 0, list[str]()
+    searched, end, last = "", 0, LastSentences()
     if document is not None:
         cursor = document.here.start
         searched = query(document.text, cursor, plan.step)
         end = query_end(document.text, cursor, plan.step)
-        last = [last_words(document.text, document.here.end, most) for most in LAST_WORDS]
-        searched = searched if searched.strip() else _first_words(plan)
-        if not any(last) and plan.previous is not None:
-            text = plan.previous.text.rstrip()
-            last = [last_words(text, len(text), most) for most in LAST_WORDS]
+        last = last_sentences(document.text, end, document.here.end)
+        if not searched.strip():
+            searched = _first_words(plan)
+            asked = last_sentences(searched, len(searched), len(searched)).firm
+            last = LastSentences(asked, last.late or asked[-LAST_ASKED:])
     rules = plan.skill.rules
     return SourceQuery(
         project_id=ask.project_id,
@@ -184,7 +186,7 @@ def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
         earlier=earlier_chapters(plan),
         synopsis_room=synopsis_share(plan),
         query_end=end,
-        last_words=tuple(dict.fromkeys(filter(None, last))),
+        last=last,
         story=plan.story,
         here=plan.here,
         sees_future=plan.sees_future,
@@ -195,7 +197,7 @@ def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
 
 def _first_words(plan: Plan) -> str:
     """Return what an empty page asks with: the end of the chapter before, and its own title."""
-    before = "" if plan.previous is None else plan.previous.text[-LAST_WORDS[-1] :]
+    before = "" if plan.previous is None else plan.previous.text[-FIRST_WORDS:]
     return "\n".join(filter(None, (before, file_stem(plan.document_id))))
 
 

@@ -27,6 +27,8 @@ SELECTION_REF = "selection"
 NOTES_SHARE = 4
 LATE_SHARE = 3
 LATE_TOKENS = 560
+# What the window leaves below the target changes with every letter; chunks get whole steps of it.
+ROOM_STEP = 256
 
 
 class PinnedTexts(NamedTuple):
@@ -225,7 +227,8 @@ def _retrieved_room(plan: Plan, taken: int, told: int) -> "RetrievedRoom":
     if target is None or target >= total:
         return RetrievedRoom(room)
     promised = min(room, plan.allowances.minimum(Layer.RETRIEVED) - told)
-    return RetrievedRoom(max(min(target - taken, room), promised), Rule.TARGET)
+    left = min(target - taken, room)
+    return RetrievedRoom(max(left - left % ROOM_STEP, promised), Rule.TARGET)
 
 
 def redact_pinned(plan: Plan, manuscript: Manuscript | None, tools: TextTools) -> PinnedTexts:

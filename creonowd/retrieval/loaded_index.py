@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER
+from creonowd.retrieval.allusions import Allusions
 from creonowd.retrieval.bm25 import (
     Mask,
     Scores,
@@ -44,6 +45,7 @@ SMALL_SHARE = 8
 # For masks and factors: one of each for every place where authors are.
 KEPT_BYTES = 2_000_000
 KEPT_CHARACTERS = 4_000_000
+KEPT_SCOPES = 8
 # How much of a score depends on how near the document stands to the author's.
 NEAR_SHARE = 0.15
 
@@ -90,10 +92,20 @@ class LoadedIndex:
         self.terms = TermIndex(len(self.rows), segments, numbering)
         self._chosen: Memo[frozenset[str], Mask] = Memo(KEPT_BYTES, _weigh)
         self._factors: Memo[Nearness, Scores] = Memo(KEPT_BYTES, _weigh)
+        self._allusions: Memo[SearchScope, Allusions] = Memo(KEPT_SCOPES)
 
     def terms_in(self, scope: SearchScope | None) -> TermIndex:
         """Return the terms of all rows, or of those in a scope as if there were no others."""
         return self.terms if scope is None else self.terms.within(self._allowed(scope))
+
+    def allusions_in(self, scope: SearchScope) -> Allusions:
+        """Return what sentences allude to in a scope, kept for as long as the scope is."""
+
+        def make() -> Allusions:
+            documents = sum(path in self._rows_in for path in scope.documents)
+            return Allusions(self.terms_in(scope), self.documents, documents)
+
+        return self._allusions.get(scope, make)
 
     def _allowed(self, scope: SearchScope) -> Mask:
         documents = scope.documents

@@ -86,6 +86,13 @@ class LineNumbers:
         return f"L{first}-L{last}"
 
 
+def lines_within(lines: str, text: str, start: int, end: int) -> str:
+    """Return the lines of a stretch of a passage that has these lines in its document."""
+    first = int(lines.removeprefix("L").partition("-")[0])
+    spelled = LineNumbers(text).spell(start, end)
+    return "-".join(f"L{first - 1 + int(one.removeprefix('L'))}" for one in spelled.split("-"))
+
+
 class _Line(NamedTuple):
     start: int
     end: int

@@ -15,7 +15,7 @@ from creonowd.context.numerals import chapter_of
 from creonowd.retrieval.query import UNSPACED, telling_terms
 from creonowd.sources.document import find_headings
 from creonowd.text import join_lines
-from creonowd.tokens.boundaries import grapheme_floor, sentences
+from creonowd.tokens.boundaries import grapheme_floor, is_abbreviation, sentences
 
 LONGEST_TEXT = 400_000
 LONGEST_TITLE = 80
@@ -32,7 +32,6 @@ NAME_SHARE = 1.3
 _HAN = re.compile(rf"[{UNSPACED}]")
 _BLANK = re.compile(r"\n[^\S\n]*\n")
 _MARKUP = re.compile(r"^[#>*\s\u3000|`_~=-]+|[*_`]{1,3}(?=\S)|(?<=\S)[*_`]{1,3}", re.MULTILINE)
-_ABBREVIATION = re.compile(r"\b(?:Mrs?|Ms|Dr|St|Prof|Capt|Col|Gen|Lt|Sr|Jr|No|vs|[A-Z])\.\s*\Z")
 _FORMULA = re.compile(
     r"下回分解|下回便知|下回书|后事如何|不知后事|未知后事|开卷第|话分两头|"
     r"to be continued|end of chapter|\bthe end\b",
@@ -230,7 +229,7 @@ def first_sentence(text: str) -> str:
     line = next((line for line in text.splitlines() if line.strip()), "").strip()
     unspaced = _HAN.search(line[:40]) is not None
     end = next(
-        (at for at in sentences(line, 0, len(line)) if not _ABBREVIATION.search(line[:at])),
+        (at for at in sentences(line, 0, len(line)) if not is_abbreviation(line, at)),
         len(line),
     )
     return _short(line[:end].strip(), unspaced=unspaced)
@@ -274,7 +273,7 @@ def _sentences(text: str, *, unspaced: bool) -> Iterator[_Sentence]:
         start, depth = 0, 0
         for end in [*sentences(line, 0, len(line)), len(line)]:
             piece = line[start:end]
-            if end < len(line) and _ABBREVIATION.search(piece):
+            if end < len(line) and is_abbreviation(piece, len(piece)):
                 continue
             stripped = piece.strip(" \t\u3000")
             inside = depth > 0

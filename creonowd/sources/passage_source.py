@@ -15,16 +15,19 @@ from msgspec.structs import replace
 
 from creonowd.context.fragment import Fragment, Layer, Place, Rule, Span
 from creonowd.context.notice import Caution, caution
-from creonowd.context.plan import Document, Need
+from creonowd.context.plan import Document, LastSentences, Need
 from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.context.story import Story, StoryPlace
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.retrieval.passages import MOST_TOKENS
+from creonowd.retrieval.allusions import NOTHING, Allusion, excerpt
+from creonowd.retrieval.passages import MOST_TOKENS, lines_within
 from creonowd.retrieval.project_index import Indexes, ProjectIndex
 from creonowd.retrieval.query import Query, make_query
 from creonowd.retrieval.ranking import (
+    Candidate,
+    CandidateGroup,
     CurrentDocument,
     Nearness,
     RankedPassage,
@@ -48,12 +51,17 @@ KEPT_SETS = 128
 MOST_PASSAGES = 64
 MOST = 200
 LEAST_SCORE = 0.1
-MOST_PER_QUESTION = 2
-NEXT_QUESTION = 0.9
 MOST_FUTURE = 20
 
-# The last words bring no passage that is among so many of the best already.
-FIRMLY_CHOSEN = 8
+# How clearly a sentence must allude to a passage, and how many such passages there are at most:
+# of the sentences up to the query's end, and of later ones. Sentences far back say less.
+LEAST_ALLUSION, LEAST_LATE = 1.0, 1.5
+MOST_ALLUSIONS, MOST_LATE = 4, 2
+EXCERPT_TOKENS = 140
+FAR_BACK = 0.22
+# The last of the late ones also ask with all of their words.
+LAST_LATE, LEAST_LEAD = 3, 0.8
+SCORE_STEPS = 10_000
 
 # How many tokens before the end of a text the cut of a passage may depend on what follows.
 CUT_TOKENS = 2.5 * MOST_TOKENS
@@ -84,7 +92,7 @@ class ResultKey(Model, cache_hash=True):
     wish: str
     limit: int
     query_end: int
-    last_words: tuple[str, ...]
+    last: LastSentences
     path: str
     front_matter: str
     text: str
@@ -145,44 +153,13 @@ class Passages:
         return self._indexes.of(project).paths()
 
 
-class SearchedPassages:
-    """What a search found; texts are needed only of what is chosen, and read when they are."""
+class _SearchTexts:
+    """The texts of what a search found: kept ones, and those that were read for it."""
 
-    def __init__(
-        self,
-        index: ProjectIndex,
-        query: Query,
-        current: CurrentDocument | None,
-        limit: int,
-        within: Within = EVERYWHERE,
-    ) -> None:
-        self._index, self._current, self._limit = index, current, limit
-        self._scope = within.scope
-        self.loaded, self._matches = index.search(query.weights, _most(limit), *within)
+    def __init__(self, index: ProjectIndex) -> None:
+        self._index = index
         self._texts: dict[int, StoredText | None] = {}
         self.missing: list[int] = []
-
-    def rank(self) -> list[RankedPassage] | None:
-        """Rank the best; None if that needs texts that are not in memory."""
-        loaded, current = self.loaded, self._current
-        if loaded is None:
-            return []
-        rows = loaded.rows
-        own = range(0) if current is None else loaded.rows_in(current.path)
-        own_texts = self._get_texts(rows[row].id for row, _ in self._matches if row in own)
-        if own_texts is None:
-            # Most of what will be chosen is among the best: one trip for both.
-            likely = [rows[row].id for row, _ in self._matches[: self._limit] if row not in own]
-            self.missing += [number for number in likely if self._is_missing(number)]
-            return None
-        groups = choose(self._matches, loaded, current, own_texts, self._limit)
-        if (scope := self._scope) is not None:
-            # What was indexed before an edit may have moved on since.
-            groups = [g for g in groups if g.best.row not in own or g.best.end <= scope.own_end]
-        texts = self._get_texts(rows[group.best.row].id for group in groups)
-        if texts is None:
-            return None
-        return rank([one for one in groups if rows[one.best.row].id in texts], loaded, texts)
 
     async def read_texts(self) -> None:
         """Read the texts for which `rank` had to stop."""
@@ -206,6 +183,118 @@ class SearchedPassages:
             elif number not in self._texts:
                 self.missing.append(number)
         return None if self.missing else found
+
+
+class SearchedPassages(_SearchTexts):
+    """What a search found; texts are needed only of what is chosen, and read when they are."""
+
+    def __init__(
+        self,
+        index: ProjectIndex,
+        query: Query,
+        current: CurrentDocument | None,
+        limit: int,
+        within: Within = EVERYWHERE,
+    ) -> None:
+        super().__init__(index)
+        self._current, self._limit = current, limit
+        self._scope = within.scope
+        self.loaded, self._matches = index.search(query.weights, _most(limit), *within)
+
+    def rank(self) -> list[RankedPassage] | None:
+        """Rank the best; None if that needs texts that are not in memory."""
+        loaded, current = self.loaded, self._current
+        if loaded is None:
+            return []
+        rows = loaded.rows
+        own = range(0) if current is None else loaded.rows_in(current.path)
+        own_texts = self._get_texts(rows[row].id for row, _ in self._matches if row in own)
+        if own_texts is None:
+            # Most of what will be chosen is among the best: one trip for both.
+            likely = [rows[row].id for row, _ in self._matches[: self._limit] if row not in own]
+            self.missing += [number for number in likely if self._is_missing(number)]
+            return None
+        groups = choose(self._matches, loaded, current, own_texts, self._limit)
+        if (scope := self._scope) is not None:
+            # What was indexed before an edit may have moved on since.
+            groups = [g for g in groups if g.best.row not in own or g.best.end <= scope.own_end]
+        texts = self._get_texts(rows[group.best.row].id for group in groups)
+        if texts is None:
+            return None
+        return rank([one for one in groups if rows[one.best.row].id in texts], loaded, texts)
+
+
+class SearchedAllusions(_SearchTexts):
+    """The passages of other documents that sentences allude to most clearly."""
+
+    def __init__(
+        self,
+        index: ProjectIndex,
+        ask: SourceQuery,
+        sentences: Sequence[str],
+        limits: tuple[int, float],
+    ) -> None:
+        super().__init__(index)
+        self.loaded = index.loaded
+        self._best: list[Allusion] = []
+        if self.loaded is None or not sentences:
+            return
+        scope = SearchScope(documents=_others(ask, self.loaded.paths))
+        allusions = self.loaded.allusions_in(scope)
+        found = allusions.find(sentences, ask.last.firm)
+        most, least = limits
+        if sentences is ask.last.late:
+            leads = (allusions.lead(one) for one in sentences[-LAST_LATE:])
+            found += [
+                one._replace(strength=least + one.strength)
+                for one in leads
+                if one.strength >= LEAST_LEAD
+            ]
+        strongest: dict[int, Allusion] = {}
+        for number, one in enumerate(found, start=1):
+            if one.strength >= least:
+                near = one.strength * (1 - FAR_BACK * (1 - number / len(found)))
+                document = self.loaded.documents[one.row]
+                if near > strongest.get(document, NOTHING).strength:
+                    strongest[document] = one._replace(strength=near)
+        ranked = sorted(strongest.values(), key=lambda one: (-one.strength, one.row))
+        self._best = ranked[:most]
+
+    def rank(self) -> list[RankedPassage] | None:
+        """Return the passages, the most clearly meant first; None if texts are not in memory."""
+        loaded = self.loaded
+        if loaded is None:
+            return []
+        texts = self._get_texts(loaded.rows[one.row].id for one in self._best)
+        if texts is None:
+            return None
+        groups: list[CandidateGroup] = []
+        excerpts: dict[int, StoredText] = {}
+        for number, (row, _, sentence) in enumerate(self._best):
+            passage = loaded.rows[row]
+            if passage.id not in texts:
+                continue
+            text, heading = texts[passage.id]
+            start, end = excerpt(text, sentence, EXCERPT_TOKENS)
+            # They come before what the whole text is about, in their own order.
+            score = 1 - number / SCORE_STEPS
+            place = (passage.start + start, passage.start + end)
+            lines = lines_within(passage.lines, text, start, end)
+            groups.append(CandidateGroup(Candidate(row, score, *place, lines), ()))
+            excerpts[passage.id] = StoredText(text[start:end], heading)
+        return rank(groups, loaded, excerpts)
+
+
+def _others(ask: SourceQuery, every: Iterable[str]) -> frozenset[str]:
+    """Return the documents that sentences may allude to: earlier ones, but not where they stand."""
+    paths = every
+    if ask.here is not None and not ask.sees_future:
+        earlier = ask.story.documents[: ask.here.document]
+        paths = (one.path for one in (*earlier, *ask.story.outside))
+    asking = [ask.document]
+    if ask.document is not None and not ask.document.text[: ask.query_end].strip():
+        asking.append(ask.previous)
+    return frozenset(paths).difference(one.source_ref for one in asking if one is not None)
 
 
 def _most(limit: int) -> int:
@@ -316,8 +405,7 @@ def _result_key(
         if loaded is not None and loaded.has_text(document.source_ref, _whole_text(document)):
             ends = loaded.ends_in(document.source_ref)
             cursor = (bisect_right(ends, above + start), bisect_right(ends, above + end))
-        stretches = (ask.query, *ask.last_words)
-        asked = tuple(_asked_from(document, words) for words in stretches)
+        asked = (_asked_from(document, ask.query),)
     return ResultKey(
         revision=state,
         names=query.names,
@@ -325,7 +413,7 @@ def _result_key(
         wish=ask.wish,
         limit=ask.limit,
         query_end=ask.query_end,
-        last_words=ask.last_words,
+        last=ask.last,
         path="" if document is None else document.source_ref,
         front_matter="" if document is None else document.front_matter,
         text="" if document is None else document.text,
@@ -343,9 +431,10 @@ def _result_key(
 class Questions:
     """What one assembly asks an index, and the fragments that answer it.
 
-    The text before the cursor and the author's wish ask first. The last words before the cursor
-    ask once more by themselves: an allusion must find its chapter. At last the same is asked
-    without regard to the author's place, for the evidence of what the story keeps back.
+    The text before the cursor and the author's wish ask together; then each sentence asks by
+    itself, because an allusion must bring its passage. Sentences after the query's end change as
+    the author types: what they bring stands last. At last the same is asked without regard to the
+    author's place, for the evidence of what the story keeps back.
     """
 
     def __init__(self, index: ProjectIndex, query: Query, ask: SourceQuery) -> None:
@@ -353,13 +442,8 @@ class Questions:
         within = _within(ask)
         limit = min(ask.limit, MOST_PASSAGES)
         self._first = SearchedPassages(index, query, _asking(ask, ask.query), limit, within)
-        # Names say little in a single sentence: they stand on every page.
-        self._last = [
-            SearchedPassages(
-                index, make_query(words), _asking(ask, words), MOST_PER_QUESTION, within
-            )
-            for words in ask.last_words
-        ]
+        self._firm = SearchedAllusions(index, ask, ask.last.firm, (MOST_ALLUSIONS, LEAST_ALLUSION))
+        self._late = SearchedAllusions(index, ask, ask.last.late, (MOST_LATE, LEAST_LATE))
         self._unbound: SearchedPassages | None = None
         if within.scope is not None:
             anywhere = Within(None, within.nearness)
@@ -368,22 +452,17 @@ class Questions:
     def answer(self) -> list[Fragment] | None:
         """Return the fragments; None if that needs texts that are not in memory."""
         first, unbound = self._first.rank(), [] if self._unbound is None else self._unbound.rank()
-        last = [searched.rank() for searched in self._last]
-        if first is None or unbound is None:
+        firm, late = self._firm.rank(), self._late.rank()
+        if first is None or unbound is None or firm is None or late is None:
             return None
-        chosen = [one for one in first if one.score >= LEAST_SCORE]
-        answers: dict[int, Fragment] = {}
-        seen = {one.found.row for one in chosen[:FIRMLY_CHOSEN]}
-        for number, ranked in enumerate(last):
-            if ranked is None:
-                return None
-            for one in ranked[:MOST_PER_QUESTION]:
-                if one.found.row not in seen:
-                    score = round(one.score * NEXT_QUESTION**number, 4)
-                    late = replace(_fragment(one, self._ask), late=True, score=score)
-                    answers.setdefault(one.found.row, late)
-        others = (_fragment(one, self._ask) for one in chosen if one.found.row not in answers)
-        shown = (*others, *answers.values(), *self._future(unbound))
+        fragments: dict[int, Fragment] = {}
+        for one in (*firm, *(one for one in first if one.score >= LEAST_SCORE)):
+            fragments.setdefault(one.found.row, _fragment(one, self._ask))
+        alluded = {one.found.row for one in firm}
+        for one in late:
+            if one.found.row not in alluded:
+                fragments[one.found.row] = replace(_fragment(one, self._ask), late=True)
+        shown = (*fragments.values(), *self._future(unbound))
         return [one for one in shown if not _is_shown(one, self._ask)]
 
     def _future(self, ranked: Iterable[RankedPassage]) -> list[Fragment]:
@@ -395,7 +474,7 @@ class Questions:
 
     async def read_texts(self) -> None:
         """Read the texts for which `answer` had to stop, in one trip."""
-        searches = [self._first, *self._last]
+        searches: list[_SearchTexts] = [self._first, self._firm, self._late]
         if self._unbound is not None:
             searches.append(self._unbound)
         missing = {number for searched in searches for number in searched.missing}

@@ -40,6 +40,7 @@ CONTEXT = 256
 _PARAGRAPH = re.compile(r"[\r\n\u2029](?=[^\S\r\n]*+\S)")
 _CLOSERS = r"」』”’\"'）)】》〉\]"
 # Begins with a set of characters, which is what `re` can look for quickly.
+_ABBREVIATION = re.compile(r"\b(?:Mrs?|Ms|Dr|St|Prof|Capt|Col|Gen|Lt|Sr|Jr|No|vs|[A-Z])\.\s*\Z")
 _SENTENCE = re.compile(
     r"[。！？｡．」』.!?](?:"
     rf"(?<=[。！？｡．])[。！？｡．]*+[{_CLOSERS}]*+|(?<=[」』])[」』]*+"
@@ -124,6 +125,11 @@ def sentences(text: str, start: int, end: int) -> Iterator[int]:
     """Walk the positions in `(start, end]` at which a sentence has ended, its spaces included."""
     found = _ends(_SENTENCE, text, start, end)
     return (position for position in found if grapheme_floor(text, position) == position)
+
+
+def is_abbreviation(text: str, position: int) -> bool:
+    """Return whether the stop before a position ends an abbreviation, as in `Mr. Darcy`."""
+    return _ABBREVIATION.search(text, max(0, position - CONTEXT), position) is not None
 
 
 def grapheme_floor(text: str, position: int) -> int:
