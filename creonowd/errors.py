@@ -376,6 +376,7 @@ CHINESE = {
     "There is no such run any more; `ai:run:list` lists those that can be decided on.": "该运行已不存在；ai:run:list 列出可处理的运行。",
     "The system cannot watch this folder now; everything works without, only slower.": "系统暂时无法监视该文件夹；不影响使用，只是稍慢。",
     "The project's folder is gone; bring it back first.": "项目文件夹已不在，请先放回。",
+    "Someone else changes settings.json; try again.": "settings.json 正被他人修改，请重试。",
     "Only the fake provider follows a script.": "只有假的 AI 服务按脚本回答。",
 }
 
@@ -385,6 +386,7 @@ class WarningCode(StrEnum):
 
     CONTEXT_BUDGET_FALLBACK = "CONTEXT_BUDGET_FALLBACK"
     CONTEXT_BUDGET_CLAMPED = "CONTEXT_BUDGET_CLAMPED"
+    CONTEXT_WINDOW_REDUCED = "CONTEXT_WINDOW_REDUCED"
     CONTEXT_RULES_OVERBUDGET = "CONTEXT_RULES_OVERBUDGET"
     CONTEXT_MINIMUM_UNMET = "CONTEXT_MINIMUM_UNMET"
     CONTEXT_CONSTRAINT_LIMIT = "CONTEXT_CONSTRAINT_LIMIT"
@@ -410,6 +412,9 @@ class WarningCode(StrEnum):
     SKILL_UNKNOWN = "SKILL_UNKNOWN"
     SKILL_SOURCE_ABSENT = "SKILL_SOURCE_ABSENT"
     AI_REWRITE_FAILED = "AI_REWRITE_FAILED"
+    AI_PARAMETER_DROPPED = "AI_PARAMETER_DROPPED"
+    PROMPT_TRUNCATED_BY_SERVER = "PROMPT_TRUNCATED_BY_SERVER"
+    OUTPUT_EMPTY_AFTER_THINKING = "OUTPUT_EMPTY_AFTER_THINKING"
     SUMMARY_FALLBACK = "SUMMARY_FALLBACK"
     HISTORY_TORN_LINE = "HISTORY_TORN_LINE"
     HISTORY_DAMAGED_LINE = "HISTORY_DAMAGED_LINE"
@@ -431,6 +436,10 @@ WARNINGS: dict[WarningCode, Wording] = {
     WarningCode.CONTEXT_BUDGET_CLAMPED: Wording(
         "The window has room for more than 64 000 tokens; a prompt has no more than that.",
         "窗口可容纳更多，但总预算以 64 000 为上限。",
+    ),
+    WarningCode.CONTEXT_WINDOW_REDUCED: Wording(
+        "The model's window is smaller than the budget's; the prompt was made to fit.",
+        "模型的窗口小于预算的窗口，提示已相应缩短。",
     ),
     WarningCode.CONTEXT_RULES_OVERBUDGET: Wording(
         "Rules are over their line; the least relevant entities were left out.",
@@ -515,6 +524,18 @@ WARNINGS: dict[WarningCode, Wording] = {
     WarningCode.AI_REWRITE_FAILED: Wording(
         "Writing again failed with the named code; the first attempt is given.",
         "重写失败（见所列代码），保留第一稿。",
+    ),
+    WarningCode.AI_PARAMETER_DROPPED: Wording(
+        "The back end does not know the named parameter; it answered without it.",
+        "后端不认识所列参数，作答时未使用。",
+    ),
+    WarningCode.PROMPT_TRUNCATED_BY_SERVER: Wording(
+        "The server read far less than it was sent, so the model did not see all of the prompt.",
+        "服务器读到的远少于所发送的，模型没有看到完整的提示。",
+    ),
+    WarningCode.OUTPUT_EMPTY_AFTER_THINKING: Wording(
+        "The model spent its whole answer on thinking and wrote nothing.",
+        "模型把全部回答用于思考，没有写出正文。",
     ),
     WarningCode.SUMMARY_FALLBACK: Wording(
         "The model could not summarise; an extract took its place.",

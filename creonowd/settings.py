@@ -1,20 +1,24 @@
 """The settings: flags over environment over `<userData>/settings.json`.
 
-No other module reads the environment.
+No other module reads the environment. The AI that answers is a back end: one of `backends`, chosen
+by `aiBackend`, or else the one that `aiProvider`, `aiModel`, `aiBaseUrl` and `aiKeyFile` describe.
+An environment that sets one of these four wins over an `aiBackend` of the file.
 """
 
 import contextlib
 import difflib
 import os
+import re
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from urllib.parse import urlsplit
 
 import msgspec
 import platformdirs
-from msgspec import Meta
+from msgspec import NODEFAULT, Meta
 
 from creonowd.errors import DaemonError, ErrorCode, Language, Wording, language_of, version_too_new
 from creonowd.model import Model
@@ -32,8 +36,84 @@ _OTHER_VARIABLES = {
     "CREONOW_TEST_KILLS",
 }
 
+# The back end that the four settings of their own describe.
+OWN_BACKEND = "default"
+KEYS = "keys"
+_OWN_BACKEND_SETTINGS = ("aiProvider", "aiModel", "aiBaseUrl", "aiKeyFile")
+_AS_JSON = {"backends"}
+_DEVICE = re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z)")
+
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
+BackendName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]{0,31}$")]
+ProviderName = Literal["fake", "openai", "anthropic", "ollama"]
+
+
+class Backend(Model, forbid_unknown_fields=True):
+    """One AI back end: who answers, with which model, at which address.
+
+    `provider` is the format that the address speaks: most speak `openai`. Without a `baseUrl` it
+    is the provider's own address. There is no key in it: `keyVariable` names the environment
+    variable that has it, `keyFile` the file; without either it is `<userData>/keys/NAME`.
+    `temperature`, `topP`, `effort` and `maxOutputTokens` hold where neither the run nor the skill
+    says otherwise. `contextWindowTokens` is the model's window, where the server does not tell it.
+    """
+
+    provider: ProviderName = "openai"
+    model: Annotated[str, Meta(max_length=256)] = ""
+    base_url: Annotated[str, Meta(max_length=2048)] = ""
+    key_variable: Annotated[str, Meta(pattern="^([A-Z][A-Z0-9_]{0,127})?$")] = ""
+    key_file: Annotated[str, Meta(max_length=4096)] = ""
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    effort: Literal["none", "low", "medium", "high"] | None = None
+    max_output_tokens: Positive | None = None
+    context_window_tokens: Positive | None = None
+    idle_timeout_ms: Positive | None = None
+    prompt_cache: bool = True
+
+
+def check_backends(backends: Mapping[str, Backend]) -> None:
+    """Fail with INVALID_ARGUMENT if a back end's name or address cannot be used.
+
+    The name is also that of a key file. An address with a secret in it would be shown to clients.
+    """
+    for name, backend in backends.items():
+        problem = _bad_name(name) or _bad_address(backend.base_url)
+        if problem is not None:
+            field = f"backends.{name}"
+            raise DaemonError(
+                ErrorCode.INVALID_ARGUMENT, _BAD_BACKEND.format(field, problem), field=field
+            )
+
+
+def _bad_name(name: str) -> Wording | None:
+    if name == OWN_BACKEND or name.endswith(".") or _DEVICE.match(name):
+        return Wording("this name is taken; choose another", "该名称已被占用，请换一个")
+    return None
+
+
+def _bad_address(url: str) -> Wording | None:
+    try:
+        parts = urlsplit(url)
+        is_address = not url or (parts.scheme in {"http", "https"} and bool(parts.hostname))
+        is_public = "@" not in parts.netloc and not parts.query and not parts.fragment
+    except ValueError:
+        is_address, is_public = False, True
+    if not is_address:
+        return Wording(
+            "baseUrl must begin with http:// or https:// and name a server",
+            "baseUrl 须以 http:// 或 https:// 开头并指明服务器",
+        )
+    if not is_public:
+        return Wording(
+            "baseUrl must have no user, password or query; name the key with keyVariable or keyFile",
+            "baseUrl 不得含有用户名、密码或查询参数；密钥请用 keyVariable 或 keyFile 指明",
+        )
+    return None
+
+
+_BAD_BACKEND = Wording("{}: {}.", "{}：{}。")
 
 
 class Settings(Model, forbid_unknown_fields=True):
@@ -167,9 +247,14 @@ class Settings(Model, forbid_unknown_fields=True):
     history_summary_timeout_ms: Annotated[
         Positive, Meta(description="time a model has to write a history summary")
     ] = 20_000
-    ai_provider: Annotated[
-        Literal["fake", "openai", "anthropic"], Meta(description="who answers ai:skill:run")
-    ] = "fake"
+    backends: Annotated[
+        dict[BackendName, Backend],
+        Meta(description="AI back ends by name; `creonowd ai add` makes them", max_length=64),
+    ] = msgspec.field(default_factory=dict)
+    ai_backend: Annotated[
+        str, Meta(description="which of the back ends answers; else aiProvider and its kin say")
+    ] = ""
+    ai_provider: Annotated[ProviderName, Meta(description="who answers ai:skill:run")] = "fake"
     ai_model: Annotated[str, Meta(description="its model; else the budget profile's")] = ""
     ai_base_url: Annotated[str, Meta(description="its address, if not the provider's own")] = ""
     ai_key_file: Annotated[
@@ -243,22 +328,78 @@ def origins(
         ("environment", _from_environment(os.environ if environ is None else environ)),
         (FILE, _from_file(user_data / FILE)),
     )
-    return [_check(_report(name, layers)) for name in _wire_names()]
+    reports = [_check(_report(name, layers)) for name in _wire_names()]
+    of_process = {
+        each.name: each.origin for each in reports if each.origin not in {"default", FILE}
+    }
+    for name in _OWN_BACKEND_SETTINGS:
+        if name in of_process:
+            overruled = (FILE, of_process[name])
+            return [
+                _overrule(each, *overruled) if each.name == "aiBackend" else each
+                for each in reports
+            ]
+    return reports
+
+
+def _overrule(report: SettingReport, weaker: str, origin: str) -> SettingReport:
+    if report.origin != weaker:
+        return report
+    return msgspec.structs.replace(report, value="", origin=origin)
+
+
+def variables_of_backend(environ: Mapping[str, str] | None = None) -> list[str]:
+    """List the variables of the environment that decide which back end answers."""
+    given = os.environ if environ is None else environ
+    names = map(variable, ("aiBackend", *_OWN_BACKEND_SETTINGS))
+    return [name for name in names if given.get(name)]
+
+
+def own_backend(settings: Settings) -> Backend:
+    """Return the back end that the settings describe by themselves.
+
+    What may be secret in its address stays there; it is not checked as that of a named one is.
+    """
+    return Backend(
+        provider=settings.ai_provider,
+        model=settings.ai_model,
+        base_url=settings.ai_base_url,
+        key_file=settings.ai_key_file,
+        prompt_cache=settings.ai_prompt_cache,
+    )
 
 
 def api_key(
     settings: Settings, user_data: Path, environ: Mapping[str, str] | None = None
 ) -> Key | None:
-    """Return the key of the configured provider: from the environment, else from its file.
+    """Return the key of the provider that the settings describe by themselves."""
+    return backend_key(OWN_BACKEND, own_backend(settings), user_data, environ)
 
-    AI_NOT_CONFIGURED if other users may read the file.
+
+def backend_key(
+    name: str, backend: Backend, user_data: Path, environ: Mapping[str, str] | None = None
+) -> Key | None:
+    """Return the key of a back end: from the environment, else from its file.
+
+    The key of a provider goes to the provider's own address, or where the settings alone send it:
+    a named back end elsewhere has a key of its own. AI_NOT_CONFIGURED if other users may read the
+    file.
     """
-    provider = settings.ai_provider
+    provider = backend.provider
+    at_home = name == OWN_BACKEND or not backend.base_url
+    usual = f"{provider.upper()}_API_KEY" if at_home else ""
     variables = os.environ if environ is None else environ
-    for name in (f"{PREFIX}{provider.upper()}_API_KEY", f"{provider.upper()}_API_KEY"):
-        if value := variables.get(name, "").strip():
-            return Key(value, "environment")
-    path = Path(settings.ai_key_file or user_data / "keys" / provider).expanduser()
+    for named in filter(None, (backend.key_variable, usual)):
+        for each in (f"{PREFIX}{named}", named):
+            if value := variables.get(each, "").strip():
+                return Key(value, "environment")
+    own = user_data / KEYS / (provider if name == OWN_BACKEND else name)
+    if found := _key_in(Path(backend.key_file or own).expanduser()):
+        return found
+    return _key_in(user_data / KEYS / provider) if at_home and not backend.key_file else None
+
+
+def _key_in(path: Path) -> Key | None:
     try:
         if os.name != "nt" and stat.S_IMODE(path.stat().st_mode) & 0o077:
             raise DaemonError(
@@ -314,7 +455,8 @@ def _report(name: str, layers: tuple[tuple[str, Mapping[str, Any]], ...]) -> Set
             return SettingReport(
                 name=name, value=values[name], origin=origin, description=description
             )
-    return SettingReport(name=name, value=field.default, origin="default", description=description)
+    default = field.default_factory() if field.default is NODEFAULT else field.default
+    return SettingReport(name=name, value=default, origin="default", description=description)
 
 
 def _description(hint: Any) -> str:
@@ -335,6 +477,7 @@ _UNKNOWN = Wording(
     f"{FILE} 含有未知的设置项：{{}}。请删去。",
 )
 _ONE_OF = Wording("one of {}", "{} 之一")
+_BY_NAME = Wording("an object by name", "以名称为键的对象")
 _KINDS = {
     bool: Wording("true or false", "true 或 false"),
     int: Wording("a whole number", "整数"),
@@ -348,6 +491,8 @@ def _kind(hint: Any) -> Wording:
     bare = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if get_origin(bare) is Literal:
         return _ONE_OF.format(", ".join(get_args(bare)))
+    if get_origin(bare) is dict:
+        return _BY_NAME
     return _KINDS.get(bare, _TEXT)
 
 
@@ -362,19 +507,38 @@ def _check(report: SettingReport) -> SettingReport:
             ErrorCode.INVALID_ARGUMENT,
             _INVALID.format(report.name, where, error, _kind(hints[field]), report.description),
         ) from None
+    if report.name == "backends":
+        check_backends(value)
     return msgspec.structs.replace(report, value=value)
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
     found = ((name, environ.get(variable(name))) for name in _wire_names())
-    return {name: text for name, text in found if text is not None and name != "version"}
+    return {
+        name: _structured(text) if name in _AS_JSON else text
+        for name, text in found
+        if text is not None and name != "version"
+    }
+
+
+def _structured(text: str) -> Any:
+    """Decode what a variable holds as JSON; what is none is refused with the other values."""
+    try:
+        return msgspec.json.decode(text)
+    except msgspec.DecodeError:
+        return text
 
 
 def _from_file(path: Path) -> dict[str, Any]:
-    if not path.is_file():
+    return stored_values(path.read_bytes() if path.is_file() else None)
+
+
+def stored_values(data: bytes | None) -> dict[str, Any]:
+    """Return the values of the bytes of settings.json, in their order; none without a file."""
+    if data is None:
         return {}
     try:
-        values = msgspec.json.decode(path.read_bytes(), type=dict[str, Any])
+        values = msgspec.json.decode(data, type=dict[str, Any])
     except msgspec.DecodeError as error:
         raise DaemonError(
             ErrorCode.INVALID_ARGUMENT,
@@ -390,7 +554,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 def user_redactor(settings: Settings, user_data: Path) -> Redactor:
     """Return the redactor of prompts, replies and logs; it also hides this user's home and key."""
-    return Redactor(_home(), _keys(settings, user_data))
+    return Redactor(_home(), backend_keys(settings, user_data))
 
 
 def _home() -> Path | None:
@@ -400,9 +564,11 @@ def _home() -> Path | None:
     return None
 
 
-def _keys(settings: Settings, user_data: Path) -> list[str]:
-    """Return the key of the provider, if there is one."""
-    with contextlib.suppress(DaemonError):
-        key = None if settings.ai_provider == "fake" else api_key(settings, user_data)
-        return [] if key is None else [key.value]
-    return []
+def backend_keys(settings: Settings, user_data: Path) -> list[str]:
+    """Return the keys of all back ends."""
+    found: list[str] = []
+    for name, backend in {OWN_BACKEND: own_backend(settings), **settings.backends}.items():
+        with contextlib.suppress(DaemonError):
+            key = None if backend.provider == "fake" else backend_key(name, backend, user_data)
+            found += [] if key is None else [key.value]
+    return found

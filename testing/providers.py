@@ -24,6 +24,8 @@ from creonowd.providers.sdk import Address
 
 KEY = "sk-test-8sSgu83jVb7PwkZc0AKdQ2"
 PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
+# Where local servers are asked for their windows.
+PROBED_PATHS = {"/api/ps", "/api/v0/models", "/api/v1/models", "/props", "/v1/models"}
 USAGE = Usage(input_tokens=120, output_tokens=7, cache_read_tokens=100, cache_write_tokens=10)
 
 
@@ -104,6 +106,8 @@ class ModelServer:
         """Return the next reply; questions about a model take none of them."""
         if received.path == "/api/show":
             return json_reply(self.shown)
+        if received.path in PROBED_PATHS:
+            return json_reply({"error": "not found"}, 404)
         self.received.append(received)
         return self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
 

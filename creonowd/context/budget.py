@@ -14,6 +14,8 @@ from creonowd.tokens.models import PACKAGED, CountKind, KnownTables
 from creonowd.tokens.tables import DEFAULT_ENCODING
 
 LARGEST_TOTAL = 64_000
+# What a model that thinks may write by default: its reasoning counts as output.
+THINKING_RESERVE = 8_000
 INCONSISTENT = Wording(
     "must be the window less the system prompt and the output reserve",
     "须等于窗口减去系统提示与输出预留",
@@ -163,6 +165,74 @@ def budget_of(profile: BudgetProfile, *fallback: Caution) -> Budget:
     return Budget(profile=profile, warnings=(clamped, *fallback))
 
 
+def fit_to_model(
+    budget: Budget,
+    *,
+    window: int | None = None,
+    thinks: bool = False,
+    output_tokens: int | None = None,
+    output_limit: int | None = None,
+) -> Budget:
+    """Fit a budget to the model that gets the prompt.
+
+    A model that thinks gets a larger output reserve unless the profile or `output_tokens` says
+    otherwise. A profile that says nothing of the window lets it grow for that; else the prompt
+    gets smaller. What does not fit into the model's own window is taken from the total, and from
+    each minimum alike, with the warning CONTEXT_WINDOW_REDUCED.
+    """
+    profile, usual = budget.profile, BudgetProfile()
+    reserve = output_tokens or profile.output_reserve_tokens
+    if output_tokens is None and thinks and reserve == usual.output_reserve_tokens:
+        reserve = THINKING_RESERVE
+    if output_limit is not None:
+        reserve = min(reserve, output_limit)
+    needed = profile.context_window_tokens + max(0, reserve - profile.output_reserve_tokens)
+    said = profile.context_window_tokens != usual.context_window_tokens
+    limits = [one for one in (window, profile.context_window_tokens if said else None) if one]
+    real = min([needed, *limits])
+    if real == needed and reserve == profile.output_reserve_tokens:
+        return budget
+    system = profile.system_prompt_tokens
+    if real < needed:
+        reserve, system = min(reserve, real // 2), min(system, real // 8)
+    total = max(1, min(profile.total_budget_tokens, real - system - reserve))
+    fitted = structs.replace(
+        profile,
+        context_window_tokens=real,
+        system_prompt_tokens=system,
+        output_reserve_tokens=reserve,
+        total_budget_tokens=total,
+    )
+    if total == profile.total_budget_tokens:
+        return structs.replace(budget, profile=fitted)
+    smaller = {
+        layer: structs.replace(
+            one, minimum_tokens=one.minimum_tokens * total // profile.total_budget_tokens
+        )
+        for layer in Layer
+        for one in [getattr(profile.layers, layer)]
+    }
+    reduced = Caution(
+        code=WarningCode.CONTEXT_WINDOW_REDUCED,
+        said=_REDUCED.format(real, reserve, total, profile.total_budget_tokens),
+        details=(
+            ("windowTokens", real),
+            ("profileWindowTokens", profile.context_window_tokens),
+            ("outputReserveTokens", reserve),
+            ("totalBudgetTokens", total),
+        ),
+    )
+    return Budget(
+        profile=structs.replace(fitted, layers=LayerBudgets(**smaller)),
+        warnings=(reduced, *budget.warnings),
+    )
+
+
+_REDUCED = Wording(
+    "the model's window is {}, of which its answer gets {}; so the prompt has {} instead of {}."
+    " Give the model a larger window, or ask for a shorter answer.",
+    "模型窗口为 {}，其中回答占 {}，因此提示为 {}（原为 {}）。请调大模型的窗口，或缩短回答。",
+)
 _CLAMPED = Wording(
     "the window has room for {}, the total budget is the limit of {}.",
     "窗口可容 {}，总预算按上限 {} 计。",

@@ -26,7 +26,7 @@ from creonowd.history.build_result import LastTurns
 from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
 from creonowd.history.round_archive import add_recipes
-from creonowd.providers.configured import ConfiguredProvider, SentPrefixes
+from creonowd.providers.configured import Backends, SentPrefixes
 from creonowd.retrieval.catalogue import is_excluded
 from creonowd.retrieval.project_index import Indexes, editor_documents
 from creonowd.rpc.channel import Channel
@@ -113,9 +113,9 @@ async def build_services(
     budgets = Budgets(user_data, known)
     tree = Tree(clock)
     watcher = Watcher(clock)
-    ai = ConfiguredProvider(settings, user_data)
-    runs = Runs(user_data)
     redactor = user_redactor(settings, user_data)
+    ai = Backends(settings, user_data, clock.monotonic, redactor.also_hide)
+    runs = Runs(user_data)
     histories = Histories(user_data)
     recipes = built_in_recipes(projects, is_excluded)
     add_recipes(recipes, histories)

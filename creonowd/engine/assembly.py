@@ -22,6 +22,7 @@ from creonowd.context.budget import (
     allowances_of,
     apply_change,
     budget_of,
+    fit_to_model,
 )
 from creonowd.context.fragment import Action, FragmentKind, Span
 from creonowd.context.language import (
@@ -51,8 +52,10 @@ from creonowd.engine.engine import SeenOnce, SkillRead
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.model import Model, Params
+from creonowd.providers.configured import Choice, Wishes
+from creonowd.providers.provider import Sampling
 from creonowd.skills.library import LibraryEntry
-from creonowd.skills.skill import invalid_skill
+from creonowd.skills.skill import MAX_OUTPUT_TOKENS, Skill, invalid_skill
 from creonowd.sources.document import (
     LocatedDocument,
     Position,
@@ -71,9 +74,11 @@ from creonowd.workspace.documents import DocumentId
 from creonowd.workspace.projects import Project
 
 LONGEST_NAME = 256
+NO_SAMPLING = Sampling()
 
 ShortText = Annotated[str, Meta(max_length=LONGEST_NAME)]
 PositionInText = Annotated[int, Meta(ge=0)]
+OutputTokens = Annotated[int, Meta(ge=1, le=MAX_OUTPUT_TOKENS)]
 
 _REFUSALS = {
     ErrorCode.CONTEXT_BACKPRESSURE: "context_backpressure",
@@ -95,9 +100,10 @@ class AssembleContext(Params):
     """Where the author is and what for.
 
     `skillId` decides which sources are read. Without one (absent or null) all are: the general
-    profile; an unknown one reads everything too, with a warning. `model` decides
-    how tokens are counted, else the budget's model does. `tokenizerVersion`, if named, must be
-    the daemon's.
+    profile; an unknown one reads everything too, with a warning. `backend` and `model` say who
+    would get the prompt; else the skill does, else the settings, and the budget's model last. The
+    model decides how tokens are counted and how large the prompt may be. `maxOutputTokens` is the
+    room for the answer, if not the budget's. `tokenizerVersion`, if named, must be the daemon's.
     """
 
     project_id: str
@@ -108,6 +114,8 @@ class AssembleContext(Params):
     selection: Selection | None = None
     provider: ShortText | None = None
     model: ShortText | None = None
+    backend: ShortText | None = None
+    max_output_tokens: OutputTokens | None = None
     tokenizer_version: ShortText | None = None
 
 
@@ -146,11 +154,17 @@ class Preparation(NamedTuple):
 
 
 async def assemble_for_client(
-    session: Session, request: AssembleContext, what_if: WhatIf | None = None
+    session: Session,
+    request: AssembleContext,
+    what_if: WhatIf | None = None,
+    choice: Choice | None = None,
 ) -> ClientAssembly:
-    """Assemble what a client asks for, as soon as its document has a place free."""
+    """Assemble what a client asks for, as soon as its document has a place free.
+
+    `choice` is who gets the prompt, if that is decided already.
+    """
     started = session.clock.monotonic()
-    async with prepare(session, request, what_if or WhatIf()) as prepared:
+    async with prepare(session, request, what_if or WhatIf(), choice) as prepared:
         result = await assemble_prepared(session, prepared)
     log_assembly(result.assembly, session.clock.monotonic() - started, session.engine.seen_once)
     return result
@@ -158,14 +172,14 @@ async def assemble_for_client(
 
 @asynccontextmanager
 async def prepare(
-    session: Session, request: AssembleContext, what_if: WhatIf
+    session: Session, request: AssembleContext, what_if: WhatIf, choice: Choice | None = None
 ) -> AsyncGenerator[Preparation]:
     """Find all that an assembly is made of, and keep its document's place for the block."""
     _check(request)
     project = await session.projects.find(request.project_id)
     with log_refusals(project.project_id):
         async with session.engine.admission.enter((project.project_id, request.document_id)):
-            yield await _prepare(session, project, request, what_if)
+            yield await _prepare(session, project, request, what_if, choice)
 
 
 async def assemble_prepared(session: Session, prepared: Preparation) -> ClientAssembly:
@@ -226,7 +240,11 @@ def _invalid(field: str, problem: Wording) -> DaemonError:
 
 
 async def _prepare(
-    session: Session, project: Project, request: AssembleContext, what_if: WhatIf
+    session: Session,
+    project: Project,
+    request: AssembleContext,
+    what_if: WhatIf,
+    choice: Choice | None,
 ) -> Preparation:
     sources = session.engine.sources_of(project)
     call = _Call(session, project, request, what_if)
@@ -234,10 +252,19 @@ async def _prepare(
     await session.engine.turns.take()
     async with session.engine.concurrency.reading if disk is None else nullcontext():
         budget = await _budget(call, disk)
-        profile = budget.profile
-        match = session.tokenizers.known.encoding_for(
-            request.model or profile.model, profile.tokenizer_id
+        if choice is None:
+            choice = choose_model(session, request, await _skill_of(call, disk), what_if)
+        model = choice.model or budget.profile.model
+        limits = session.ai.limits(choice.backend, model)
+        budget = fit_to_model(
+            budget,
+            window=limits.window,
+            thinks=limits.thinks,
+            output_tokens=choice.max_output_tokens,
+            output_limit=limits.output_limit,
         )
+        profile = budget.profile
+        match = session.tokenizers.known.encoding_for(model, profile.tokenizer_id)
         session.tokenizers.known.check_version(match.encoding, request.tokenizer_version)
         tokenizer = await session.tokenizers.get(match.encoding)
         plan = await _plan(call, budget, disk)
@@ -251,8 +278,8 @@ async def _prepare(
         frame=FRAMES[plan.language],
     )
     target = ModelTarget(
-        provider=request.provider or "",
-        model=request.model or profile.model,
+        provider=request.provider or choice.provider,
+        model=model,
         kind=match.kind,
         language=session.connection.language,
     )
@@ -260,6 +287,50 @@ async def _prepare(
         project.project_id, plan.skill.skill_id, target.provider, target.model, match.encoding
     )
     return Preparation(plan, sources, tools, profile, target, key)
+
+
+def choose_model(
+    session: Session,
+    request: AssembleContext,
+    skill: Skill | None,
+    what_if: WhatIf | None = None,
+    sampling: Sampling = NO_SAMPLING,
+) -> Choice:
+    """Decide which model gets the prompt: the request's, else the skill's, else the settings'.
+
+    `sampling` is that of the request; what it leaves open is decided in the same order.
+    """
+    supposed = None if what_if is None or what_if.profile is None else what_if.profile.model
+    asked = Wishes(
+        backend=request.backend,
+        model=request.model or supposed,
+        sampling=sampling,
+        max_output_tokens=request.max_output_tokens,
+    )
+    of_skill = Wishes()
+    if skill is not None:
+        of_skill = Wishes(
+            model=skill.model or None,
+            sampling=skill.sampling,
+            max_output_tokens=skill.max_output_tokens,
+        )
+    return session.ai.choose(asked, of_skill)
+
+
+async def _skill_of(call: "_Call", disk: "DiskState | None") -> Skill | None:
+    """Return the skill of a request, if there is a valid one of that id."""
+    read = await _skill_read(call, disk)
+    return None if read.entry is None or read.entry.faults else read.entry.skill
+
+
+async def _skill_read(call: "_Call", disk: "DiskState | None") -> SkillRead:
+    session, project, request, _ = call
+    if disk is not None:
+        return disk.skill
+    return await session.engine.skill_reads.read(
+        (project.root, request.skill_id),
+        partial(_read_skill, session, project, request.skill_id),
+    )
 
 
 class DiskState(NamedTuple):
@@ -387,13 +458,7 @@ def _changed(budget: Budget, what_if: WhatIf, tables: KnownTables) -> Budget:
 
 async def _plan(call: _Call, budget: Budget, disk: DiskState | None) -> Plan:
     session, project, request, _ = call
-    if disk is None:
-        read = await session.engine.skill_reads.read(
-            (project.root, request.skill_id),
-            partial(_read_skill, session, project, request.skill_id),
-        )
-    else:
-        read = disk.skill
+    read = await _skill_read(call, disk)
     skill, skill_warnings = _skill(request.skill_id, read.entry)
     located = await _locate(call, skill, disk)
     if skill.requires_selection:

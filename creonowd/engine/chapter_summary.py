@@ -139,7 +139,7 @@ async def summarise_story(session: Session, params: SummariseStory) -> Summarise
         report_progress({"done": len(todo), "documents": len(todo)})
     if not params.dry_run:
         await session.summaries.store.clean(project, [one.digest for one in story.documents])
-    provider = (await session.ai.current()).name if by_model else ""
+    provider = session.ai.get(session.ai.chosen).provider if by_model else ""
     return SummariseResult(
         origin=SummaryOrigin.MODEL if by_model else SummaryOrigin.EXTRACT,
         documents=done,

@@ -12,7 +12,7 @@ from creonowd.history.build_result import LastTurns
 from creonowd.history.code_law import CodeLaws
 from creonowd.history.histories import Histories
 from creonowd.model import Params
-from creonowd.providers.configured import ConfiguredProvider, SentPrefixes
+from creonowd.providers.configured import Backends, SentPrefixes
 from creonowd.redaction import Redactor
 from creonowd.retrieval.project_index import Indexes
 from creonowd.rpc.connection import Connection
@@ -56,7 +56,7 @@ class Services:
     documents: Documents
     skills: Library
     engine: Engine
-    ai: ConfiguredProvider
+    ai: Backends
     runs: Runs
     usage: UsageLedger
     in_flight: "SkillRuns"

@@ -17,15 +17,24 @@ from creonowd.context.notice import Caution, Notice, caution, show
 from creonowd.context.result import AssembleResult, LayerSummaries, Provenance, answer
 from creonowd.engine.assembly import (
     AssembleContext,
+    OutputTokens,
     PositionInText,
     Selection,
     ShortText,
     assemble_for_client,
+    choose_model,
     remember_prefix,
 )
 from creonowd.engine.meter import MeteredProvider
 from creonowd.engine.services import Session
-from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, same_wording
+from creonowd.errors import (
+    DaemonError,
+    ErrorCode,
+    Language,
+    WarningCode,
+    Wording,
+    same_wording,
+)
 from creonowd.judge.judge import judge, rewrite_instruction
 from creonowd.judge.verdict import (
     Criteria,
@@ -39,9 +48,11 @@ from creonowd.judge.verdict import (
     verdict_without_judge,
 )
 from creonowd.model import Model, Params, Result
-from creonowd.providers.provider import Answer, Call, OnText, Provider, Stop
+from creonowd.providers.configured import Choice
+from creonowd.providers.provider import Answer, Call, Effort, OnText, Provider, Sampling, Stop
 from creonowd.rpc.peer import Peer
 from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, sentences
+from creonowd.tokens.models import CountKind
 from creonowd.workspace.documents import DocumentId
 from creonowd.workspace.projects import Project
 from creonowd.workspace.runs import RunRecord, RunSummary
@@ -58,6 +69,25 @@ _SIDE = 1000
 _EXCERPTS = "|".join(re.escape(frame.excerpt) for frame in FRAMES.values())
 _REF = re.compile(rf"\n### (?:{_EXCERPTS})?(ref:[^\n]+)")
 _AFTER_CURSOR = re.compile(f"(?:{'|'.join(frame.after for frame in FRAMES.values())})$")
+
+# The share of our count that a provider must at least report to have read all.
+_LEAST_READ = {CountKind.EXACT: 0.9, CountKind.BOUND: 0.5, CountKind.APPROXIMATE: 0.6}
+_WIRE_NAMES = {"top_p": "topP"}
+_DROPPED = Wording(
+    "{} is not known to {}, which answered without it.", "{1} 不认识 {0}，作答时未使用。"
+)
+_TRUNCATED = Wording(
+    "the server read {} of {} tokens and dropped the rest, the rules at the beginning first. Give the"
+    " model a larger window (Ollama: the provider ollama does; LM Studio: Context Length; llama.cpp:"
+    " -c), or make contextWindowTokens of the budget smaller.",
+    "服务器只读了 {1} 中的 {0} 个词元，其余被丢弃，开头的规则最先丢失。请调大模型的窗口（Ollama：使用"
+    " ollama 后端；LM Studio：Context Length；llama.cpp：-c），或调小预算的 contextWindowTokens。",
+)
+_ALL_THOUGHT = Wording(
+    "all {} tokens of the answer went into thinking. Raise maxOutputTokens or outputReserveTokens of"
+    " the budget, or lower effort.",
+    "回答的 {} 个词元全部用于思考。请调大 maxOutputTokens 或预算的 outputReserveTokens，或降低 effort。",
+)
 
 log = structlog.stdlib.get_logger(__name__)
 
@@ -76,6 +106,11 @@ class RunSkill(Params):
     With `stream` the output is sent as it is written, in `ai:skill:stream` events. A client that
     names the `runId` can cancel the run before it has its result. `onViolation` says what
     follows a broken constraint; `judge` overrules the setting for this run.
+
+    `backend` is the name of a back end of `ai:config:get`, `model` that of a back end or of a
+    model. Where the run leaves `model`, `temperature`, `topP`, `effort` or `maxOutputTokens` out,
+    the skill decides, else the settings. What the back end does not know is dropped, with the
+    warning AI_PARAMETER_DROPPED.
     """
 
     project_id: str
@@ -88,6 +123,12 @@ class RunSkill(Params):
     run_id: RunId | None = None
     on_violation: Policy = Policy.ANNOTATE
     judge: Literal["off", "rules", "model"] | None = None
+    backend: ShortText | None = None
+    model: ShortText | None = None
+    temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    effort: Effort | None = None
+    max_output_tokens: OutputTokens | None = None
 
 
 class StreamEvent(Model):
@@ -139,7 +180,7 @@ class EarlierAttempt(Model):
 
 
 class SkillRun(Result):
-    """The result of a run.
+    """The result of a run; `backend` is the name of the one that answered.
 
     `refs` are the references of everything in the prompt, as they stand in it. `verdict` and
     `usage` are of `output`; `earlier` is there if a broken constraint made the run write again.
@@ -147,6 +188,7 @@ class SkillRun(Result):
 
     run_id: str
     skill_id: str | None
+    backend: str
     provider: str
     model: str
     output: str
@@ -162,9 +204,13 @@ class SkillRun(Result):
 
 
 class Attempt(Model):
-    """A prompt, the model's answer to it, and the verdict on that."""
+    """A prompt, the model's answer to it, and the verdict on that.
+
+    `reserve` is the tokens that the answer could have.
+    """
 
     prompt: AssembleResult
+    reserve: int
     language: ManuscriptLanguage
     prefix_marked: bool
     skill_name: str
@@ -185,45 +231,95 @@ async def run_skill(session: Session, params: RunSkill) -> SkillRun:
         contextlib.closing(_OutputStream(session.peer, run_id, enabled=params.stream)) as stream,
     ):
         project = await session.projects.find(params.project_id)
-        provider = await session.ai.current()
-        attempt = partial(_attempt, session, params, project, provider)
-        instruction = params.input or ""
-        attempts = [await attempt(instruction=instruction, on_text=partial(stream.send, 1))]
-        warnings: list[Caution] = []
-        violated = attempts[0].verdict.status is Status.VIOLATED
-        if violated and params.on_violation is Policy.REGENERATE:
-            rewrite = rewrite_instruction(attempts[0].verdict, FRAMES[attempts[0].language])
-            if instruction:
-                rewrite = f"{instruction}\n\n{rewrite}"
-            try:
-                attempts.append(await attempt(instruction=rewrite, on_text=partial(stream.send, 2)))
-            except DaemonError as error:
-                warnings.append(_rewrite_failed(error))
-        # Recorded before the result is made: at once, the writing thread would wait for the
-        # interpreter at each step.
-        last = attempts[-1]
-        if not await _record(session, params, run_id, provider.name, last):
-            warnings.append(caution(WarningCode.RUNS_UNAVAILABLE))
-        prompt_hash = last.prompt.prompt_hash
-        log.info("ai_run", run_id=run_id, prompt_hash=prompt_hash, attempts=len(attempts))
-        utf16 = session.peer.utf16
-        shown = show(warnings, session.connection.language)
-        return SkillRun(
-            run_id=run_id,
-            skill_id=params.skill_id and session.redactor.hide_secrets(params.skill_id),
-            provider=provider.name,
-            model=last.model,
-            output=last.answer.text,
-            stop_reason=last.answer.stop,
-            usage=_usage(last),
-            verdict=in_client_units(last.verdict, last.answer.text, utf16=utf16),
-            attempts=len(attempts),
-            refs=_refs_in(last.prompt),
-            warnings=[*last.prompt.warnings, *shown.warnings],
-            notices=[*last.prompt.notices, *shown.notices],
-            diagnostics=_diagnostics(last.prompt, prefix_marked=last.prefix_marked),
-            earlier=_earlier(attempts[0], utf16=utf16) if len(attempts) > 1 else UNSET,
-        )
+        choice = await _choose(session, params, project)
+        async with session.ai.borrow(choice.backend) as provider:
+            await _learn_window(session, project, choice)
+            return await _run(session, params, project, _Asked(run_id, choice, provider), stream)
+
+
+class _Asked(NamedTuple):
+    """A run, and who answers it."""
+
+    run_id: str
+    choice: Choice
+    provider: Provider
+
+
+async def _choose(session: Session, params: RunSkill, project: Project) -> Choice:
+    """Decide who answers."""
+    entry = None
+    if params.skill_id is not None:
+        entry = await session.skills.find(params.skill_id, project)
+    sampling = Sampling(temperature=params.temperature, top_p=params.top_p, effort=params.effort)
+    skill = None if entry is None else entry.skill
+    return choose_model(session, _request(params), skill, sampling=sampling)
+
+
+async def _learn_window(session: Session, project: Project, choice: Choice) -> None:
+    """Ask a server at home for its window before the prompt is made."""
+    if session.ai.is_local(choice.backend):
+        profile = (await session.budgets.effective(project.project_id)).profile
+        await session.ai.learn_window(choice.backend, choice.model or profile.model)
+
+
+def _request(params: RunSkill, instruction: str = "") -> AssembleContext:
+    return AssembleContext(
+        project_id=params.project_id,
+        document_id=params.document_id,
+        cursor_position=params.cursor_position,
+        skill_id=params.skill_id,
+        additional_input=instruction or None,
+        selection=params.selection,
+        model=params.model,
+        backend=params.backend,
+        max_output_tokens=params.max_output_tokens,
+    )
+
+
+async def _run(
+    session: Session, params: RunSkill, project: Project, asked: _Asked, stream: "_OutputStream"
+) -> SkillRun:
+    run_id, provider = asked.run_id, asked.provider
+    attempt = partial(_attempt, session, params, project, asked)
+    instruction = params.input or ""
+    attempts = [await attempt(instruction=instruction, on_text=partial(stream.send, 1))]
+    warnings: list[Caution] = []
+    violated = attempts[0].verdict.status is Status.VIOLATED
+    if violated and params.on_violation is Policy.REGENERATE:
+        rewrite = rewrite_instruction(attempts[0].verdict, FRAMES[attempts[0].language])
+        if instruction:
+            rewrite = f"{instruction}\n\n{rewrite}"
+        try:
+            attempts.append(await attempt(instruction=rewrite, on_text=partial(stream.send, 2)))
+        except DaemonError as error:
+            warnings.append(_rewrite_failed(error))
+    # Recorded before the result is made: at once, the writing thread would wait for the
+    # interpreter at each step.
+    last = attempts[-1]
+    warnings += _reading_cautions(session, asked.choice, last)
+    if not await _record(session, params, run_id, provider.name, last):
+        warnings.append(caution(WarningCode.RUNS_UNAVAILABLE))
+    prompt_hash = last.prompt.prompt_hash
+    log.info("ai_run", run_id=run_id, prompt_hash=prompt_hash, attempts=len(attempts))
+    utf16 = session.peer.utf16
+    shown = show(warnings, session.connection.language)
+    return SkillRun(
+        run_id=run_id,
+        skill_id=params.skill_id and session.redactor.hide_secrets(params.skill_id),
+        backend=asked.choice.backend,
+        provider=provider.name,
+        model=last.model,
+        output=last.answer.text,
+        stop_reason=last.answer.stop,
+        usage=_usage(last),
+        verdict=in_client_units(last.verdict, last.answer.text, utf16=utf16),
+        attempts=len(attempts),
+        refs=_refs_in(last.prompt),
+        warnings=[*last.prompt.warnings, *shown.warnings],
+        notices=[*last.prompt.notices, *shown.notices],
+        diagnostics=_diagnostics(last.prompt, prefix_marked=last.prefix_marked),
+        earlier=_earlier(attempts[0], utf16=utf16) if len(attempts) > 1 else UNSET,
+    )
 
 
 def _rewrite_failed(error: DaemonError) -> Caution:
@@ -266,24 +362,17 @@ async def _attempt(
     session: Session,
     params: RunSkill,
     project: Project,
-    provider: Provider,
+    asked: _Asked,
     *,
     instruction: str,
     on_text: OnText,
 ) -> Attempt:
     """Assemble as `context:assemble` does, ask the model, and judge its answer."""
+    choice, provider = asked.choice, asked.provider
     made = await assemble_for_client(
         session,
-        AssembleContext(
-            project_id=params.project_id,
-            document_id=params.document_id,
-            cursor_position=params.cursor_position,
-            skill_id=params.skill_id,
-            additional_input=instruction or None,
-            selection=params.selection,
-            provider=provider.name,
-            model=session.settings.ai_model or None,
-        ),
+        _request(params, instruction),
+        choice=choice,
     )
     prompt = answer(made.assembly, remember_prefix(session, made), made.target)
     call = Call(
@@ -291,6 +380,8 @@ async def _attempt(
         system=prompt.system_prompt,
         user=prompt.user_content,
         max_output_tokens=made.profile.output_reserve_tokens,
+        window=made.profile.context_window_tokens,
+        sampling=choice.sampling,
         prefix_hash=prompt.stable_prefix_hash,
         mark_prefix=_is_worth_caching(session, project, prompt),
     )
@@ -317,6 +408,7 @@ async def _attempt(
         )
     return Attempt(
         prompt=prompt,
+        reserve=call.max_output_tokens,
         language=made.assembly.plan.language,
         prefix_marked=call.mark_prefix,
         skill_name=made.assembly.plan.skill.name or params.skill_id or "",
@@ -324,6 +416,46 @@ async def _attempt(
         answer=reply,
         verdict=verdict,
     )
+
+
+def is_truncated(ours: int, theirs: int, kind: CountKind) -> bool:
+    """Return whether a provider's count is so far below ours that it did not read all of it.
+
+    A count that is no more than a bound, or of another model's table, may be far above the truth.
+    """
+    return theirs < _LEAST_READ[kind] * ours
+
+
+def _reading_cautions(session: Session, choice: Choice, attempt: Attempt) -> list[Caution]:
+    """Warn of a prompt that was not read, an answer that was not written, a parameter not used."""
+    ours, reply = attempt.prompt.token_count, attempt.answer
+    cautions = [
+        Caution(
+            code=WarningCode.AI_PARAMETER_DROPPED,
+            said=_DROPPED.format(_WIRE_NAMES.get(name, name), attempt.model),
+            details=(("parameter", _WIRE_NAMES.get(name, name)), ("model", attempt.model)),
+        )
+        for name in sorted(reply.dropped)
+    ]
+    theirs = None if reply.usage is None else reply.usage.input_tokens
+    if theirs is not None and is_truncated(ours, theirs, attempt.prompt.count_kind):
+        session.ai.forget_window(choice.backend, attempt.model)
+        cautions.append(
+            Caution(
+                code=WarningCode.PROMPT_TRUNCATED_BY_SERVER,
+                said=_TRUNCATED.format(theirs, ours),
+                details=(("readTokens", theirs), ("sentTokens", ours)),
+            )
+        )
+    if reply.stop is Stop.LENGTH and not reply.text.strip():
+        cautions.append(
+            Caution(
+                code=WarningCode.OUTPUT_EMPTY_AFTER_THINKING,
+                said=_ALL_THOUGHT.format(attempt.reserve),
+                details=(("maxOutputTokens", attempt.reserve),),
+            )
+        )
+    return cautions
 
 
 def _is_worth_caching(session: Session, project: Project, prompt: AssembleResult) -> bool:

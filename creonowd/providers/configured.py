@@ -1,26 +1,39 @@
-"""The provider that the settings name, made for the first call, and the prefixes sent to it.
+"""The back ends that the settings name: which of them gets a call, and the provider of each.
 
-A missing key is looked for again at every call, so that adding one needs no restart.
+A provider is made for its first call. A missing key is looked for again at every call, so that
+adding one needs no restart; back ends are added, removed and chosen while others are in use.
 """
 
+import contextlib
+from collections.abc import AsyncGenerator, Callable, Mapping
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import anyio
+import msgspec
 from anyio import to_thread
+from msgspec.structs import replace
 
 from creonowd import settings as configuration
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.memo import Memo
 from creonowd.model import Model
-from creonowd.providers import openai
+from creonowd.providers import ollama, openai
 from creonowd.providers.anthropic import AnthropicMessages
 from creonowd.providers.fake import Fake, read_script
+from creonowd.providers.local_server import ServerReport, ask_server, is_local
+from creonowd.providers.ollama import OllamaChat
 from creonowd.providers.openai import OpenAIChat
-from creonowd.providers.provider import Provider
+from creonowd.providers.provider import Answer, Call, Effort, OnText, Provider, Sampling
 from creonowd.providers.sdk import Address, is_installed, library_missing
 from creonowd.redaction import PLACEHOLDER
-from creonowd.settings import Key, Settings
+from creonowd.settings import FILE, OWN_BACKEND, Backend, Key, Settings
+from creonowd.storage import atomic, versioned_json
+from creonowd.tokens.models import facts_for
+
+REPORT_SECONDS = 60.0
+_KEPT_REPORTS = 256
+_WRITE_TRIES = 5
 
 
 class Readiness(Model):
@@ -36,30 +49,232 @@ class Readiness(Model):
     problem: str | None = None
 
 
-class ConfiguredProvider:
-    """The one provider of a daemon."""
+class Wishes(Model):
+    """What a run, a skill or a request for an assembly asks for; nothing where it does not care.
 
-    def __init__(self, settings: Settings, user_data: Path) -> None:
+    `model` is the name of a back end, or of a model.
+    """
+
+    backend: str | None = None
+    model: str | None = None
+    sampling: Sampling = Sampling()
+    max_output_tokens: int | None = None
+
+
+class Choice(Model):
+    """The back end and the model that get a call; `model` is empty if the budget's profile says."""
+
+    backend: str
+    provider: str
+    model: str
+    sampling: Sampling = Sampling()
+    max_output_tokens: int | None = None
+
+
+class ModelLimits(Model):
+    """What is known of a model at its back end; None where it is not.
+
+    `window` is the tokens of prompt and answer together, `server` what the server itself said.
+    """
+
+    window: int | None = None
+    output_limit: int | None = None
+    thinks: bool = False
+    server: ServerReport | None = None
+
+
+class _Opened:
+    """A provider, and how many use it now."""
+
+    def __init__(self, provider: Provider) -> None:
+        self.provider = provider
+        self.users = 0
+        self.retired = False
+
+
+class _Borrowed:
+    """A back end that is borrowed for each of its answers."""
+
+    def __init__(self, backends: "Backends", backend: str, provider: Provider) -> None:
+        self._backends = backends
+        self._backend = backend
+        self.name = provider.name
+        self.judges = provider.judges
+
+    async def answer(self, call: Call, on_text: OnText) -> Answer:
+        """Ask the back end as it is now."""
+        async with self._backends.borrow(self._backend) as provider:
+            return await provider.answer(call, on_text)
+
+    async def close(self) -> None:
+        """Close nothing: it is not ours."""
+
+
+class Backends:
+    """The back ends of a daemon."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        user_data: Path,
+        monotonic: Callable[[], float],
+        hide: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._settings = settings
         self._user_data = user_data
+        self._monotonic = monotonic
+        self._hide = hide
         self._lock = anyio.Lock()
-        self._provider: Provider | None = None
+        self._opened: dict[str, _Opened] = {}
+        self._reports: Memo[tuple[str, str], tuple[float, ServerReport]] = Memo(_KEPT_REPORTS)
+
+    @property
+    def chosen(self) -> str:
+        """The name of the back end that answers unless another is asked for."""
+        return self._settings.ai_backend or OWN_BACKEND
+
+    def all(self) -> dict[str, Backend]:
+        """Return every back end by its name; first the one of the settings' own."""
+        own = configuration.own_backend(self._settings)
+        return {OWN_BACKEND: own, **dict(sorted(self._settings.backends.items()))}
+
+    def get(self, name: str) -> Backend:
+        """Return a back end; NOT_FOUND names those that there are."""
+        found = self._find(name)
+        if found is None:
+            raise DaemonError(
+                ErrorCode.NOT_FOUND, _NO_BACKEND.format(", ".join(self.all())), field="backend"
+            )
+        return found
+
+    def _find(self, name: str) -> Backend | None:
+        if name == OWN_BACKEND:
+            return configuration.own_backend(self._settings)
+        return self._settings.backends.get(name)
+
+    def choose(self, *wishes: Wishes) -> Choice:
+        """Decide who gets a call: the first that asks for something, else the settings.
+
+        A model that is the name of a back end chooses that one; one that another back end has
+        chooses that, unless a back end is asked for as well.
+        """
+        asked = next((w.backend for w in wishes if w.backend is not None), None)
+        model = next((w.model for w in wishes if w.model), "")
+        name = self._settings.ai_backend or OWN_BACKEND if asked is None else asked
+        if asked is None and model:
+            if model in self._settings.backends:
+                name, model = model, ""
+            elif self.get(name).model != model:
+                others = sorted(self._settings.backends.items())
+                name = next((n for n, other in others if other.model == model), name)
+        backend = self.get(name)
+        sampling = _sampling(backend)
+        for wish in reversed(wishes):
+            sampling = wish.sampling.over(sampling)
+        most = (*(w.max_output_tokens for w in wishes), backend.max_output_tokens)
+        return Choice(
+            backend=name,
+            provider=backend.provider,
+            model=model or backend.model,
+            sampling=sampling,
+            max_output_tokens=next((one for one in most if one is not None), None),
+        )
 
     async def current(self) -> Provider:
-        """Return the provider; AI_NOT_CONFIGURED says what is missing."""
-        if self._provider is None:
-            async with self._lock:
-                if self._provider is None:
-                    self._provider = await to_thread.run_sync(
-                        _make_provider, self._settings, self._user_data
-                    )
-        return self._provider
+        """Return the chosen back end as a provider; AI_NOT_CONFIGURED says what is missing.
 
-    async def readiness(self) -> Readiness:
-        """Return whether the provider can be used, without using it."""
+        It stays the same one, and open while it answers, whatever is chosen or changed meanwhile.
+        """
+        name = self.chosen
+        return _Borrowed(self, name, await self.opened(name))
+
+    async def opened(self, name: str) -> Provider:
+        """Return the provider itself of a back end; a change may close it at any time."""
+        return (await self._open(name)).provider
+
+    @contextlib.asynccontextmanager
+    async def borrow(self, name: str) -> AsyncGenerator[Provider]:
+        """Return the provider of a back end for the block; changes meanwhile do not close it.
+
+        AI_NOT_CONFIGURED says what is missing. After a key was refused it is read again.
+        """
+        opened = await self._open(name)
+        opened.users += 1
         try:
-            key = await to_thread.run_sync(_key, self._settings, self._user_data)
-            provider = await self.current()
+            yield opened.provider
+        except DaemonError as error:
+            if error.code is ErrorCode.AI_AUTH_FAILED and self._opened.get(name) is opened:
+                self._retire(name)
+            raise
+        finally:
+            opened.users -= 1
+            if opened.retired and not opened.users:
+                with anyio.CancelScope(shield=True):
+                    await opened.provider.close()
+
+    async def _open(self, name: str) -> _Opened:
+        backend = self.get(name)
+        async with self._lock:
+            if (found := self._opened.get(name)) is None:
+                provider = await to_thread.run_sync(self._make_provider, name, backend)
+                found = self._opened[name] = _Opened(provider)
+        return found
+
+    def _retire(self, name: str) -> _Opened | None:
+        """Let go of a provider; whoever uses it last closes it."""
+        opened = self._opened.pop(name, None)
+        if opened is not None:
+            opened.retired = True
+        return opened
+
+    def _make_provider(self, name: str, backend: Backend) -> Provider:
+        if backend.provider == "fake":
+            script = self._settings.ai_fake_script
+            return Fake(read_script(Path(script).expanduser()) if script else None)
+        key = configuration.backend_key(name, backend, self._user_data)
+        if key is not None:
+            self._hide(key.value)
+        address = self._address(name, backend, key)
+        if backend.provider == "openai":
+            return OpenAIChat(address)
+        if backend.provider == "ollama":
+            return OllamaChat(address)
+        if not backend.model:
+            raise DaemonError(
+                ErrorCode.AI_NOT_CONFIGURED, "Set aiModel to one of Anthropic's models."
+            )
+        return AnthropicMessages(address)
+
+    def _address(self, name: str, backend: Backend, key: Key | None) -> Address:
+        """Make the address; only a server that is not the provider's own may have no key."""
+        elsewhere = backend.provider == "openai" and backend.base_url not in {"", openai.OWN_URL}
+        keyless = backend.provider == "ollama" or (elsewhere and not backend.key_variable)
+        if key is None and not keyless:
+            raise _no_key(name, backend)
+        if key is not None and not (key.value.isascii() and key.value.isprintable()):
+            raise DaemonError(
+                ErrorCode.AI_NOT_CONFIGURED,
+                _BAD_KEY.format(_label(name, backend)),
+                provider=backend.provider,
+            )
+        return Address(
+            key="" if key is None else key.value,
+            url=backend.base_url,
+            idle_ms=backend.idle_timeout_ms or self._settings.ai_idle_timeout_ms,
+            prompt_cache=backend.prompt_cache,
+        )
+
+    async def readiness(self, name: str | None = None) -> Readiness:
+        """Return whether a back end can be used, without using it."""
+        name = self.chosen if name is None else name
+        try:
+            backend = self.get(name)
+            key = None
+            if backend.provider != "fake":
+                key = await to_thread.run_sync(
+                    configuration.backend_key, name, backend, self._user_data
+                )
+            provider = (await self._open(name)).provider
             await to_thread.run_sync(_check_installed, provider)
         except DaemonError as error:
             return Readiness(ready=False, problem=error.message)
@@ -71,13 +286,172 @@ class ConfiguredProvider:
         )
 
     def model(self, profile_model: str) -> str:
-        """Return the model to ask: the one in the settings, else the budget profile's."""
-        return self._settings.ai_model or profile_model
+        """Return the model of the chosen back end, else the budget profile's."""
+        return self.get(self.chosen).model or profile_model
+
+    def limits(self, name: str, model: str) -> ModelLimits:
+        """Return what is known of a model, the server's own word first; asks nobody."""
+        # A run may still use a back end that was removed meanwhile.
+        backend, facts = self._find(name) or Backend(), facts_for(model)
+        kept = self._reports.peek((name, model))
+        server = None if kept is None else kept[1]
+        windows = (
+            _server_window(backend, server),
+            backend.context_window_tokens,
+            None if facts is None else facts.window,
+        )
+        thinks = False if facts is None else facts.thinks
+        if server is not None and server.thinks is not None:
+            thinks = server.thinks
+        return ModelLimits(
+            window=next((one for one in windows if one is not None), None),
+            output_limit=None if facts is None else facts.output_limit or None,
+            thinks=thinks,
+            server=server,
+        )
+
+    def is_local(self, name: str) -> bool:
+        """Return whether a back end is a server that is asked for its window."""
+        backend = self.get(name)
+        at_home = backend.provider == "openai" and is_local(backend.base_url)
+        return backend.provider == "ollama" or at_home
+
+    async def ask_server(self, name: str, model: str) -> ServerReport | None:
+        """Ask a server for the window of a model, and remember it; None if it is none that says."""
+        if not self.is_local(name) or not model:
+            return None
+        backend = self.get(name)
+        key = await to_thread.run_sync(configuration.backend_key, name, backend, self._user_data)
+        address = self._address(name, backend, key)
+        report = await ask_server(
+            backend.provider, replace_url(address, backend.base_url or ollama.OWN_URL), model
+        )
+        if report is not None and self._find(name) == backend:
+            self._reports.put((name, model), (self._monotonic(), report))
+        return report
+
+    async def learn_window(self, name: str, model: str) -> None:
+        """Ask a server before a run, unless it was asked a short while ago; its silence is no error.
+
+        A window that was only assumed is asked for again.
+        """
+        kept = self._reports.peek((name, model))
+        now = self._monotonic()
+        if kept is not None and not kept[1].assumed and now - kept[0] < REPORT_SECONDS:
+            return
+        with contextlib.suppress(DaemonError):
+            await self.ask_server(name, model)
+
+    def forget_window(self, name: str, model: str) -> None:
+        """Forget what a server said of a model, since it was not so."""
+        self._reports.forget((name, model))
+
+    async def change(self, backends: Mapping[str, Backend | None], use: str | None) -> None:
+        """Add, replace or (None) remove back ends and choose one, here and in `settings.json`.
+
+        CONFLICT if the environment of the daemon decides who answers.
+        """
+        async with self._lock:
+            changed = {name: one for name, one in backends.items() if one is not None}
+            configuration.check_backends(changed)
+            for name in backends.keys() - changed.keys():
+                self.get(name)
+            kept = {n: b for n, b in self._settings.backends.items() if n not in backends}
+            everything = kept | changed
+            chosen = self._settings.ai_backend if use is None else use.removeprefix(OWN_BACKEND)
+            if chosen and chosen not in everything:
+                if use is not None:
+                    raise DaemonError(
+                        ErrorCode.NOT_FOUND, _NO_BACKEND.format(", ".join(everything)), field="use"
+                    )
+                chosen = ""
+            if use is not None and (variables := configuration.variables_of_backend()):
+                raise DaemonError(
+                    ErrorCode.CONFLICT, _OVERRULED.format(", ".join(variables)), field="use"
+                )
+            await to_thread.run_sync(
+                _store, self._user_data / FILE, everything, chosen, use is None
+            )
+            self._settings = replace(self._settings, backends=everything, ai_backend=chosen)
+            keys = await to_thread.run_sync(
+                configuration.backend_keys, self._settings, self._user_data
+            )
+            for key in keys:
+                self._hide(key)
+            idle = [one for name in backends if (one := self._retire(name)) and not one.users]
+            self._reports = Memo(_KEPT_REPORTS)
+        for one in idle:
+            await one.provider.close()
 
     async def aclose(self) -> None:
-        """Close the provider's connections."""
-        if self._provider is not None:
-            await self._provider.close()
+        """Close the providers' connections."""
+        for opened in self._opened.values():
+            await opened.provider.close()
+
+
+def replace_url(address: Address, url: str) -> Address:
+    """Return the same address at another place."""
+    return Address(address.key, url, address.idle_ms, address.prompt_cache)
+
+
+def _server_window(backend: Backend, server: ServerReport | None) -> int | None:
+    """Return the window at a server: Ollama itself is told which one to give."""
+    if server is None:
+        return None
+    return server.largest if backend.provider == "ollama" else server.window
+
+
+def _sampling(backend: Backend) -> Sampling:
+    return Sampling(
+        temperature=backend.temperature,
+        top_p=backend.top_p,
+        effort=None if backend.effort is None else Effort(backend.effort),
+    )
+
+
+def _store(path: Path, backends: Mapping[str, Backend], chosen: str, keep_choice: bool) -> None:  # noqa: FBT001 - called in a thread
+    """Write the back ends into the settings, whose other values and unknown order stay."""
+    for _ in range(_WRITE_TRIES):
+        data = atomic.content(path, limit=versioned_json.LIMIT_BYTES)
+        values = configuration.stored_values(data)
+        values["backends"] = {
+            name: msgspec.to_builtins(one) for name, one in sorted(backends.items())
+        }
+        if not keep_choice or values.get("aiBackend", "") not in {"", *backends}:
+            values["aiBackend"] = chosen
+        written = msgspec.json.format(msgspec.json.encode(values), indent=2) + b"\n"
+        if atomic.replace_unchanged(path, written, data, mode=atomic.PRIVATE):
+            return
+    raise DaemonError(ErrorCode.CONFLICT, "Someone else changes settings.json; try again.")
+
+
+_NO_BACKEND = Wording("There is no such back end; there are: {}.", "没有这个后端；现有：{}。")
+_OVERRULED = Wording(
+    "The environment of the daemon decides who answers ({}); take that out, then choose.",
+    "守护进程的环境变量（{}）决定由谁作答；请先去掉，再选择。",
+)
+_BAD_KEY = Wording(
+    "The key for {} has a character that no key has; write it anew on one line.",
+    "{} 的密钥含有密钥不会有的字符；请重新写在一行内。",
+)
+_NO_KEY = Wording(
+    "There is no key for {}; set {}, or put it into a file with mode 0600 at <userData>/keys/{}.",
+    "没有 {} 的密钥；请设置 {}，或存入权限为 0600 的文件 <userData>/keys/{}。",
+)
+
+
+def _label(name: str, backend: Backend) -> str:
+    return backend.provider if name == OWN_BACKEND else name
+
+
+def _no_key(name: str, backend: Backend) -> DaemonError:
+    variable = backend.key_variable or f"{backend.provider.upper()}_API_KEY"
+    label = _label(name, backend)
+    return DaemonError(
+        ErrorCode.AI_NOT_CONFIGURED,
+        _NO_KEY.format(label, variable, label),
+        provider=backend.provider,
+    )
 
 
 def public_url(url: str) -> str:
@@ -92,57 +466,9 @@ def public_url(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def _key(settings: Settings, user_data: Path) -> Key | None:
-    return None if settings.ai_provider == "fake" else configuration.api_key(settings, user_data)
-
-
 def _check_installed(provider: Provider) -> None:
     if not isinstance(provider, Fake) and not is_installed(provider.name):
         raise library_missing(provider.name)
-
-
-def _make_provider(settings: Settings, user_data: Path) -> Provider:
-    if settings.ai_provider == "fake":
-        script = settings.ai_fake_script
-        return Fake(read_script(Path(script).expanduser()) if script else None)
-    address = _address(settings, configuration.api_key(settings, user_data))
-    if settings.ai_provider == "openai":
-        return OpenAIChat(address)
-    if not settings.ai_model:
-        raise DaemonError(ErrorCode.AI_NOT_CONFIGURED, "Set aiModel to one of Anthropic's models.")
-    return AnthropicMessages(address)
-
-
-def _address(settings: Settings, key: Key | None) -> Address:
-    """Make the address; only a server that is not the provider's own may have no key."""
-    name = settings.ai_provider
-    keyless = name == "openai" and settings.ai_base_url not in {"", openai.OWN_URL}
-    if key is None and not keyless:
-        raise DaemonError(
-            ErrorCode.AI_NOT_CONFIGURED,
-            Wording(
-                f"There is no key for {name}; set {name.upper()}_API_KEY, or put it into a file"
-                f" with mode 0600 at <userData>/keys/{name}.",
-                f"没有 {name} 的密钥；请设置 {name.upper()}_API_KEY，或存入权限为 0600 的文件"
-                f" <userData>/keys/{name}。",
-            ),
-            provider=name,
-        )
-    if key is not None and not (key.value.isascii() and key.value.isprintable()):
-        raise DaemonError(
-            ErrorCode.AI_NOT_CONFIGURED,
-            Wording(
-                f"The key for {name} has a character that no key has; write it anew on one line.",
-                f"{name} 的密钥含有密钥不会有的字符；请重新写在一行内。",
-            ),
-            provider=name,
-        )
-    return Address(
-        key="" if key is None else key.value,
-        url=settings.ai_base_url,
-        idle_ms=settings.ai_idle_timeout_ms,
-        prompt_cache=settings.ai_prompt_cache,
-    )
 
 
 class SentPrefixes:

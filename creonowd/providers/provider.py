@@ -22,6 +22,7 @@ class Purpose(StrEnum):
     WRITE = "write"
     JUDGE = "judge"
     SUMMARISE = "summarise"
+    PROBE = "probe"
 
 
 class Effort(StrEnum):

@@ -71,6 +71,12 @@ class Redactor:
         """Make one for the same user that also takes out personal data and random strings."""
         return Redactor(self._home, self._secrets, sensitive=True)
 
+    def also_hide(self, secret: str) -> None:
+        """Take one more secret out of all texts from now on."""
+        if secret not in self._secrets:
+            self._secrets = (*self._secrets, secret)
+            self.__dict__.pop("_scanner", None)
+
     def redact(self, text: str, source_ref: str = "") -> Redacted:
         """Replace every secret by the placeholder; doing it again changes nothing."""
         spans, clean = self._search(text)

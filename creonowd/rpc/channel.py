@@ -21,7 +21,7 @@ META = "_meta"
 _META_KEY = b'"_meta"'
 COUNTED_BYTES = 64 * 1024
 _NO_PARAMS = {b"", b"null"}
-_PATH = re.compile(r" - at `\$\.?([^`]*)`")
+_PATH = re.compile(r" - at (?:`key` in )?`\$\.?([^`]*)`")
 _MISSING = re.compile(r"missing required field `([^`]+)`")
 
 

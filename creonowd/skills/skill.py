@@ -1,8 +1,8 @@
 """One SKILL.md: what it declares and what it asks the model to do, or its faults."""
 
 import re
-from collections.abc import Iterator, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache, partial
 from itertools import chain, islice
 from typing import Any, NamedTuple, cast
 
@@ -12,6 +12,7 @@ from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.plan import PLACES, ContextRules, Summary
 from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
+from creonowd.providers.provider import Effort, Sampling
 from creonowd.skills import context_rules
 from creonowd.skills.context_rules import (
     FLAG,
@@ -28,8 +29,10 @@ from creonowd.storage.front_matter import Fault, FrontMatter
 
 MAX_BYTES = 256 * 1024
 MAX_TARGET_TOKENS = 64_000
+MAX_OUTPUT_TOKENS = 1_000_000
+LONGEST_MODEL = 256
 LABELS = ("name", "name_en", "name_zh", "description", "description_en", "description_zh")
-TEXTS = ("id", *LABELS, "license", "compatibility", "allowed-tools", "version")
+TEXTS = ("id", *LABELS, "license", "compatibility", "allowed-tools", "version", "model")
 FLAGS = ("requires_selection",)
 # The prompt for a manuscript in one language; `prompt` is for all others.
 PROMPTS = {f"prompt_{language}": language for language in ManuscriptLanguage}
@@ -37,6 +40,7 @@ KEYS = (
     *TEXTS,
     *FLAGS,
     *("metadata", "target_tokens", "summaries", "context_rules", "prompt"),
+    *("temperature", "topP", "effort", "maxOutputTokens"),
     *PROMPTS,
 )
 PROMPT_KEYS = ("system", "user")
@@ -65,6 +69,22 @@ _BAD_TARGET = Wording(
     f"`target_tokens` must be a whole number from 1 to {MAX_TARGET_TOKENS}.",
     f"`target_tokens` 须为 1 至 {MAX_TARGET_TOKENS} 的整数。",
 )
+_BAD_OUTPUT = Wording(
+    f"`maxOutputTokens` must be a whole number from 1 to {MAX_OUTPUT_TOKENS}.",
+    f"`maxOutputTokens` 须为 1 至 {MAX_OUTPUT_TOKENS} 的整数。",
+)
+_BAD_MODEL = Wording("`model` must have 1 to 256 characters.", "`model` 须为 1 至 256 个字符。")
+_BAD_SAMPLING = {
+    "temperature": Wording(
+        "`temperature` must be a number from 0 to 2.", "`temperature` 须为 0 至 2 的数。"
+    ),
+    "topP": Wording(
+        "`topP` must be a number above 0, at most 1.", "`topP` 须为大于 0 且不超过 1 的数。"
+    ),
+    "effort": Wording(
+        f"`effort` must be one of {', '.join(Effort)}.", f"`effort` 须为 {'、'.join(Effort)} 之一。"
+    ),
+}
 _BAD_SUMMARIES = Wording(
     f"`summaries` must be a list of any of {', '.join(Summary)}.",
     f"`summaries` 须为列表，各项为 {'、'.join(Summary)} 之一。",
@@ -85,7 +105,8 @@ class Skill(Model):
     """The content of one SKILL.md; `id` and `name` are empty if the file's path gives them.
 
     `summaries` are those that it needs and only a host can give. One that `requires_selection`
-    is refused where nothing is selected. `names`
+    is refused where nothing is selected. `model` is that of a back end, or a back end's name; it,
+    `sampling` and `max_output_tokens` hold unless the run says otherwise. `names`
     and `descriptions` are for people; prompts have `name`, in whatever language a client reads.
     """
 
@@ -98,6 +119,9 @@ class Skill(Model):
     target_tokens: int | None = None
     summaries: tuple[Summary, ...] = ()
     requires_selection: bool = False
+    model: str = ""
+    sampling: Sampling = Sampling()
+    max_output_tokens: int | None = None
     prompt: Prompt = Prompt()
     prompts: tuple[tuple[ManuscriptLanguage, Prompt], ...] = ()
 
@@ -182,6 +206,9 @@ def _interpret(read: FrontMatter) -> ParsedSkill:
             target_tokens=read.values.get("target_tokens"),
             summaries=tuple(map(Summary, read.values.get("summaries", ()))),
             requires_selection=read.values.get("requires_selection", False),
+            model=read.values.get("model", "").strip(),
+            sampling=msgspec.convert(_sampling_values(read.values), Sampling),
+            max_output_tokens=read.values.get("maxOutputTokens"),
             prompt=prompt,
             prompts=tuple((PROMPTS[key], texts) for key, texts in prompts.items()),
         )
@@ -230,28 +257,61 @@ def _value_faults(values: Mapping[str, Any]) -> Iterator[Fault]:
             yield unknown_name(key, key, KEYS)
         elif key in TEXTS and not isinstance(value, str):
             yield Fault(key=key, wording=wrong_kind(key, _QUOTED, value))
-        elif key == "name" and not value.strip():
-            yield Fault(key=key, wording=_BLANK_NAME)
-        elif key == "id" and not _ID.fullmatch(value):
-            yield Fault(key=key, wording=_BAD_ID)
         elif key == "metadata" and not isinstance(value, dict):
             yield Fault(key=key, wording=wrong_kind(key, MAPPING, value))
-        elif key == "target_tokens" and not _is_target(value):
-            yield Fault(key=key, wording=_BAD_TARGET)
         elif key in FLAGS and not isinstance(value, bool):
             yield Fault(key=key, wording=wrong_kind(key, FLAG, value))
-        elif key == "summaries" and not _are_summaries(value):
-            yield Fault(key=key, wording=_BAD_SUMMARIES)
+        elif key in _BAD_SAMPLING and not _is_sampling(key, value):
+            yield Fault(key=key, wording=_BAD_SAMPLING[key])
+        elif key in _CHECKS and not _CHECKS[key].holds(value):
+            yield Fault(key=key, wording=_CHECKS[key].fault)
 
 
-def _is_target(value: Any) -> bool:
+def _is_filled(value: str, most: int | None = None) -> bool:
+    return bool(value.strip()) and (most is None or len(value) <= most)
+
+
+def _is_id(value: str) -> bool:
+    return _ID.fullmatch(value) is not None
+
+
+def _is_count(value: Any, most: int) -> bool:
     whole = isinstance(value, int) and not isinstance(value, bool)
-    return whole and 1 <= value <= MAX_TARGET_TOKENS
+    return whole and 1 <= value <= most
+
+
+class _Check(NamedTuple):
+    """What a value must be, and what is said if it is not."""
+
+    holds: Callable[[Any], bool]
+    fault: Wording
+
+
+def _is_sampling(key: str, value: Any) -> bool:
+    try:
+        msgspec.convert({key: value}, Sampling)
+    except msgspec.ValidationError:
+        return False
+    return value is not None
+
+
+def _sampling_values(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: values[key] for key in _BAD_SAMPLING if key in values}
 
 
 def _are_summaries(value: Any) -> bool:
     known = list(Summary)
     return isinstance(value, list) and all(item in known for item in cast("list[Any]", value))
+
+
+_CHECKS: dict[str, _Check] = {
+    "name": _Check(_is_filled, _BLANK_NAME),
+    "id": _Check(_is_id, _BAD_ID),
+    "model": _Check(partial(_is_filled, most=LONGEST_MODEL), _BAD_MODEL),
+    "target_tokens": _Check(partial(_is_count, most=MAX_TARGET_TOKENS), _BAD_TARGET),
+    "maxOutputTokens": _Check(partial(_is_count, most=MAX_OUTPUT_TOKENS), _BAD_OUTPUT),
+    "summaries": _Check(_are_summaries, _BAD_SUMMARIES),
+}
 
 
 def _rules(values: Mapping[str, Any]) -> RulesCheck:

@@ -648,6 +648,13 @@ def no_key(monkeypatch: pytest.MonkeyPatch) -> None:
 
 async def test_the_fake_answers_by_default(client: Client) -> None:
     assert await client.call("ai:config:get") == {
+        "backend": "default",
+        "backends": [{"name": "default", "provider": "fake", "model": ""}],
+        "contextWindowTokens": 8000,
+        "totalBudgetTokens": 6000,
+        "outputReserveTokens": 1500,
+        "warnings": [],
+        "notices": [],
         "provider": "fake",
         "model": "gpt-4o",
         "ready": True,

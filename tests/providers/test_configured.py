@@ -1,11 +1,12 @@
 import os
 import sys
 from pathlib import Path
+from time import monotonic
 
 import pytest
 
 from creonowd.errors import DaemonError, ErrorCode
-from creonowd.providers.configured import ConfiguredProvider, Readiness, SentPrefixes, public_url
+from creonowd.providers.configured import Backends, Readiness, SentPrefixes, public_url
 from creonowd.redaction import PLACEHOLDER
 from creonowd.settings import Settings, api_key
 from testing.providers import KEY
@@ -27,7 +28,7 @@ def write_key(user_data: Path, provider: str, mode: int = 0o600) -> Path:
 
 
 async def test_the_fake_is_the_default_and_needs_nothing(tmp_path: Path) -> None:
-    configured = ConfiguredProvider(Settings(), tmp_path)
+    configured = Backends(Settings(), tmp_path, monotonic)
 
     assert (await configured.current()).name == "fake"
     assert await configured.readiness() == Readiness(ready=True, echoes=True)
@@ -37,7 +38,7 @@ async def test_the_fake_is_the_default_and_needs_nothing(tmp_path: Path) -> None
 async def test_without_a_key_the_daemon_runs_and_says_what_is_missing(
     tmp_path: Path, provider: str
 ) -> None:
-    configured = ConfiguredProvider(Settings(ai_provider=provider, ai_model="m"), tmp_path)  # pyright: ignore[reportArgumentType]
+    configured = Backends(Settings(ai_provider=provider, ai_model="m"), tmp_path, monotonic)  # pyright: ignore[reportArgumentType]
 
     with pytest.raises(DaemonError) as caught:
         await configured.current()
@@ -49,7 +50,7 @@ async def test_without_a_key_the_daemon_runs_and_says_what_is_missing(
 
 
 async def test_a_key_that_appears_later_is_found_without_a_restart(tmp_path: Path) -> None:
-    configured = ConfiguredProvider(Settings(ai_provider="openai"), tmp_path)
+    configured = Backends(Settings(ai_provider="openai"), tmp_path, monotonic)
     before = await configured.readiness()
 
     write_key(tmp_path, "openai")
@@ -62,7 +63,7 @@ async def test_a_key_that_appears_later_is_found_without_a_restart(tmp_path: Pat
 async def test_anthropic_needs_a_model_of_its_own(tmp_path: Path) -> None:
     write_key(tmp_path, "anthropic")
 
-    readiness = await ConfiguredProvider(Settings(ai_provider="anthropic"), tmp_path).readiness()
+    readiness = await Backends(Settings(ai_provider="anthropic"), tmp_path, monotonic).readiness()
 
     assert readiness.problem == "Set aiModel to one of Anthropic's models."
 
@@ -73,7 +74,7 @@ async def test_a_missing_library_is_reported_before_the_first_run(
     monkeypatch.setitem(sys.modules, "openai", None)
     settings = Settings(ai_provider="openai", ai_base_url="http://127.0.0.1:1/v1")
 
-    readiness = await ConfiguredProvider(settings, tmp_path).readiness()
+    readiness = await Backends(settings, tmp_path, monotonic).readiness()
 
     assert not readiness.ready
     assert "pip install 'creonowd[openai]'" in (readiness.problem or "")
@@ -82,7 +83,7 @@ async def test_a_missing_library_is_reported_before_the_first_run(
 async def test_a_server_on_this_machine_needs_no_key(tmp_path: Path) -> None:
     settings = Settings(ai_provider="openai", ai_base_url="http://127.0.0.1:11434/v1")
 
-    assert await ConfiguredProvider(settings, tmp_path).readiness() == Readiness(
+    assert await Backends(settings, tmp_path, monotonic).readiness() == Readiness(
         ready=True, judges=True
     )
 
@@ -109,7 +110,7 @@ def test_the_environment_wins_over_the_file(tmp_path: Path) -> None:
 async def test_a_key_that_others_may_read_is_refused(tmp_path: Path, mode: int) -> None:
     write_key(tmp_path, "openai", mode)
 
-    readiness = await ConfiguredProvider(Settings(ai_provider="openai"), tmp_path).readiness()
+    readiness = await Backends(Settings(ai_provider="openai"), tmp_path, monotonic).readiness()
 
     assert readiness.problem == "Others may read the key file; chmod 600 it first."
 
@@ -120,7 +121,7 @@ async def test_a_key_that_cannot_be_sent_is_no_fault_of_the_provider(
 ) -> None:
     write_key(tmp_path, "openai").write_text(value, encoding="utf-8")
 
-    readiness = await ConfiguredProvider(Settings(ai_provider="openai"), tmp_path).readiness()
+    readiness = await Backends(Settings(ai_provider="openai"), tmp_path, monotonic).readiness()
 
     assert readiness.ready is False
     assert "a character that no key has" in (readiness.problem or "")
@@ -149,8 +150,8 @@ def test_an_empty_or_unreadable_key_file_is_no_key(tmp_path: Path) -> None:
 
 
 async def test_the_model_of_the_settings_wins_over_the_profile(tmp_path: Path) -> None:
-    assert ConfiguredProvider(Settings(ai_model="a"), tmp_path).model("b") == "a"
-    assert ConfiguredProvider(Settings(), tmp_path).model("b") == "b"
+    assert Backends(Settings(ai_model="a"), tmp_path, monotonic).model("b") == "a"
+    assert Backends(Settings(), tmp_path, monotonic).model("b") == "b"
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,15 @@ from creonowd.providers.local_server import (
 )
 from creonowd.providers.sdk import Address
 from testing.local_servers import LlamaCppServer, LmStudioServer, OllamaServer, VllmServer
-from testing.providers import ModelServer, Reply, json_reply, open_server
+from testing.providers import ModelServer, Received, Reply, json_reply, open_server
 from tests.providers.calls import PATIENCE
+
+
+class NoServer(ModelServer):
+    """Something else at the address, which sends the same to every question."""
+
+    def reply_to(self, received: Received) -> Reply:
+        return self.replies[0]
 
 
 async def report(
@@ -124,7 +131,7 @@ async def test_a_model_that_is_not_there_is_named(server: ModelServer, model: st
     ],
 )
 async def test_a_server_that_makes_no_sense_has_no_window(reply: Reply) -> None:
-    server = ModelServer()
+    server = NoServer()
     server.replies = [reply]
 
     found = await report(server)
@@ -137,7 +144,7 @@ async def test_a_server_that_is_still_loading_is_asked_later() -> None:
 
 
 async def test_a_refused_key_is_said() -> None:
-    server = ModelServer()
+    server = NoServer()
     server.replies = [json_reply({"error": "no"}, 401)]
 
     assert (await failure(server)).code is ErrorCode.AI_AUTH_FAILED

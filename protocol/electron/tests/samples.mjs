@@ -171,6 +171,8 @@ export const SAMPLES = [
   sample("ai:run:discard", oneRun, ({ run }) => run.status === "discarded"),
   sample("ai:usage", { groupBy: "model" }, ({ groups, total, currency }) => Array.isArray(groups) && total.calls >= 0 && currency === "USD"),
   sample("ai:config:get", {}, ({ provider }) => provider === "fake"),
+  sample("ai:config:set", { backends: { spare: { provider: "fake", model: "m" } } }, ({ backends }) => backends.length === 2),
+  sample("ai:config:probe", { backend: "spare" }, ({ model }) => model === "m"),
 
   sample(
     "context:creonow:conversations:save",
