@@ -376,6 +376,7 @@ CHINESE = {
     "There is no such run any more; `ai:run:list` lists those that can be decided on.": "该运行已不存在；ai:run:list 列出可处理的运行。",
     "The system cannot watch this folder now; everything works without, only slower.": "系统暂时无法监视该文件夹；不影响使用，只是稍慢。",
     "The project's folder is gone; bring it back first.": "项目文件夹已不在，请先放回。",
+    "Name the model with --model.": "请用 --model 指明模型。",
     "Someone else changes settings.json; try again.": "settings.json 正被他人修改，请重试。",
     "Only the fake provider follows a script.": "只有假的 AI 服务按脚本回答。",
 }

@@ -49,7 +49,7 @@ BackendName = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]{0,31}$")]
 ProviderName = Literal["fake", "openai", "anthropic", "ollama"]
 
 
-class Backend(Model, forbid_unknown_fields=True):
+class Backend(Model, forbid_unknown_fields=True, omit_defaults=True):
     """One AI back end: who answers, with which model, at which address.
 
     `provider` is the format that the address speaks: most speak `openai`. Without a `baseUrl` it

@@ -16,6 +16,7 @@ EPILOG = """examples:
   creonowd assemble --project /path/to/novel --document chapters/07.md
   creonowd skill lint .creonow/skills
   creonowd view --project /path/to/novel
+  creonowd ai add deepseek
   creonowd doctor
   creonowd usage --by model
 """
@@ -29,6 +30,7 @@ COMMANDS = {
     "doctor": "find out what is wrong and how to mend it",
     "skill": "check skills",
     "usage": "show what calls to models used and cost",
+    "ai": "add, list, choose, test and remove the models that answer",
 }
 
 

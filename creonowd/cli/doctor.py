@@ -9,6 +9,7 @@ import re
 import shutil
 import sqlite3
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -19,19 +20,22 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import anyio
 import msgspec
 
 from creonowd import __version__, settings
 from creonowd.cli.client import connect, harmless, show, write
 from creonowd.clock import make_clock
+from creonowd.context.budget import Budget, fit_to_model
 from creonowd.context.story import DoubtKind, Story
 from creonowd.context_files import record_store
 from creonowd.context_files.search_engines import find_ripgrep
 from creonowd.daemon import endpoint
-from creonowd.errors import DaemonError, ErrorCode, Language, Wording, same_wording
+from creonowd.errors import DaemonError, ErrorCode, Language, WarningCode, Wording, same_wording
 from creonowd.history import histories
 from creonowd.logs import LOG_FILE, LOG_FOLDER
 from creonowd.model import Model
+from creonowd.providers.configured import Backends
 from creonowd.redaction import Redactor
 from creonowd.retrieval import database, project_index
 from creonowd.retrieval.catalogue import find_documents
@@ -321,6 +325,52 @@ def _check_settings(user_data: Path) -> Iterator[Finding]:
             "它不起作用；creonowd doctor --settings 列出全部设置项。",
         )
         yield Finding(part="environment", state=NOTE, found=found, remedy=remedy)
+
+
+def _check_ai(user_data: Path) -> Iterator[Finding]:
+    """Report who answers, whether that can be, and the window that a local server really has."""
+    try:
+        backends = Backends(settings.load(user_data), user_data, time.monotonic)
+        yield from anyio.run(_ai_findings, backends, budgets.Budgets(user_data).effective_now())
+    except (DaemonError, OSError):
+        return
+
+
+async def _ai_findings(backends: Backends, budget: Budget) -> list[Finding]:
+    name = backends.chosen
+    backend, readiness = backends.get(name), await backends.readiness()
+    model = backend.model or budget.profile.model
+    await backends.aclose()
+    if not readiness.ready:
+        remedy = Wording(
+            "`creonowd ai add NAME` asks for the key and tries one call.",
+            "creonowd ai add 名称 会询问密钥并试一次调用。",
+        )
+        found = same_wording(readiness.problem or "")
+        return [Finding(part="ai", state=BAD, found=found, remedy=remedy)]
+    if backend.provider == "fake":
+        found = Wording("none; the fake returns the prompt", "未配置；假服务原样返回提示")
+        return [Finding(part="ai", state=OK, found=found)]
+    asked = Wording("{}: {} with {}", "{}：{}，模型 {}").format(name, backend.provider, model)
+    findings = [Finding(part="ai", state=OK, found=asked)]
+    try:
+        await backends.ask_server(name, model)
+    except DaemonError as error:
+        return [Finding(part="ai", state=NOTE, found=error.wording)]
+    limits = backends.limits(name, model)
+    fitted = fit_to_model(
+        budget,
+        window=limits.window,
+        thinks=limits.thinks,
+        output_tokens=backend.max_output_tokens,
+        output_limit=limits.output_limit,
+    )
+    findings += [
+        Finding(part="ai window", state=NOTE, found=one.said)
+        for one in fitted.warnings
+        if one.code is WarningCode.CONTEXT_WINDOW_REDUCED and one.said is not None
+    ]
+    return findings
 
 
 def _check_daemon(user_data: Path) -> Iterator[Finding]:
@@ -821,5 +871,5 @@ CHECKS_OF_INSTALLATION: tuple[Check, ...] = (
     _check_programs,
     _check_user_data,
 )
-CHECKS_OF_DAEMON: tuple[Check, ...] = (_check_settings, _check_daemon, _check_log)
+CHECKS_OF_DAEMON: tuple[Check, ...] = (_check_settings, _check_ai, _check_daemon, _check_log)
 CHECKS_OF_STORED_FILES: tuple[Check, ...] = (_check_space, _check_folders, _check_stored_files)

@@ -97,7 +97,7 @@ TEXT = declarations(Channel("pen:write", write), Channel("pen:idle", idle, role=
         'export type RendererChannel =\n  | "pen:write";\n',
         'export type OwnerChannel =\n  | "pen:idle";\n',
         'export type ErrorCode =\n  | "AI_AUTH_FAILED"\n',
-        'export type WarningCode =\n  | "AI_REWRITE_FAILED"\n',
+        'export type WarningCode =\n  | "AI_PARAMETER_DROPPED"\n',
     ],
 )
 def test_a_type_is_declared(expected: str) -> None:
