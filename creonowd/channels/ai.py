@@ -283,7 +283,9 @@ async def _fitted(session: Session, project_id: str | None, backend: str, model:
         output_limit=limits.output_limit,
     )
     server = UNSET if limits.server is None else _server_info(limits.server)
-    return _Fitted(model, budget.profile, show(budget.warnings, session.connection.language), server)
+    return _Fitted(
+        model, budget.profile, show(budget.warnings, session.connection.language), server
+    )
 
 
 def _server_info(report: ServerReport) -> ServerInfo:

@@ -82,6 +82,8 @@ export const RENDERER_CHANNELS = Object.freeze([
 
 /** What only the main process may call. */
 export const OWNER_CHANNELS = Object.freeze([
+  "ai:config:probe",
+  "ai:config:set",
   "context:files:export",
   "context:files:import",
   "context:inspect",

@@ -19,12 +19,25 @@ export type Action =
   | "trimmed";
 
 /**
- * The provider that answers runs, without its key.
+ * The back end that answers runs, without its key, and those that could.
  *
- * `ready` says whether a run can be made now, `problem` what is missing if not. `keyOrigin` is
- * `environment` or `file`. `judge` is the setting, `judgedBy` who can really judge.
+ * `backend` is its name: `default` is the one that the settings describe by `aiProvider` and its
+ * kin. `ready` says whether a run can be made now, `problem` what is missing if not. `keyOrigin`
+ * is `environment` or `file`. `judge` is the setting, `judgedBy` who can really judge.
+ *
+ * `contextWindowTokens` is the window that prompts are made for, `totalBudgetTokens` what the
+ * prompt gets of it and `outputReserveTokens` what the answer gets. `server` is what a local
+ * server said of its own window, as far as it was asked; `warnings` has CONTEXT_WINDOW_REDUCED
+ * if that is smaller than the budget's.
  */
 export interface AiConfig {
+  backend: string;
+  backends: Array<BackendInfo>;
+  contextWindowTokens: number;
+  totalBudgetTokens: number;
+  outputReserveTokens: number;
+  warnings: Array<string>;
+  notices: Array<Notice>;
   provider: string;
   model: string;
   ready: boolean;
@@ -34,6 +47,7 @@ export interface AiConfig {
   baseUrl?: string;
   keyOrigin?: string;
   problem?: string;
+  server?: ServerInfo;
 }
 
 /** Messages in their order; all are kept or none. */
@@ -47,9 +61,10 @@ export interface AppendHistory {
  * Where the author is and what for.
  *
  * `skillId` decides which sources are read. Without one (absent or null) all are: the general
- * profile; an unknown one reads everything too, with a warning. `model` decides
- * how tokens are counted, else the budget's model does. `tokenizerVersion`, if named, must be
- * the daemon's.
+ * profile; an unknown one reads everything too, with a warning. `backend` and `model` say who
+ * would get the prompt; else the skill does, else the settings, and the budget's model last. The
+ * model decides how tokens are counted and how large the prompt may be. `maxOutputTokens` is the
+ * room for the answer, if not the budget's. `tokenizerVersion`, if named, must be the daemon's.
  */
 export interface AssembleContext {
   projectId: string;
@@ -60,6 +75,8 @@ export interface AssembleContext {
   selection?: Selection | null;
   provider?: string | null;
   model?: string | null;
+  backend?: string | null;
+  maxOutputTokens?: number | null;
   tokenizerVersion?: string | null;
 }
 
@@ -96,6 +113,45 @@ export interface AssembleResult {
   tokenCount: number;
   fixedTokens: number;
   layers: LayerSummaries;
+}
+
+/**
+ * One AI back end: who answers, with which model, at which address.
+ *
+ * `provider` is the format that the address speaks: most speak `openai`. Without a `baseUrl` it
+ * is the provider's own address. There is no key in it: `keyVariable` names the environment
+ * variable that has it, `keyFile` the file; without either it is `<userData>/keys/NAME`.
+ * `temperature`, `topP`, `effort` and `maxOutputTokens` hold where neither the run nor the skill
+ * says otherwise. `contextWindowTokens` is the model's window, where the server does not tell it.
+ */
+export interface Backend {
+  /** @default "openai" */
+  provider?: "anthropic" | "fake" | "ollama" | "openai";
+  /** @default "" */
+  model?: string;
+  /** @default "" */
+  baseUrl?: string;
+  /** @default "" */
+  keyVariable?: string;
+  /** @default "" */
+  keyFile?: string;
+  temperature?: number | null;
+  topP?: number | null;
+  effort?: "high" | "low" | "medium" | "none" | null;
+  maxOutputTokens?: number | null;
+  contextWindowTokens?: number | null;
+  idleTimeoutMs?: number | null;
+  /** @default true */
+  promptCache?: boolean;
+}
+
+/** A back end that can be chosen by its name, without its key and its file. */
+export interface BackendInfo {
+  name: string;
+  provider: string;
+  model: string;
+  baseUrl?: string;
+  keyVariable?: string;
 }
 
 /** A text for people in English and in Chinese; the same twice if the skill has but one. */
@@ -772,6 +828,13 @@ export interface Edit {
   text: string;
 }
 
+/** How long a model may think before it writes. */
+export type Effort =
+  | "high"
+  | "low"
+  | "medium"
+  | "none";
+
 /** A payload without fields. */
 export interface Empty {}
 
@@ -903,9 +966,14 @@ export interface GetBudget {
   projectId?: string | null;
 }
 
-/** With a project, its budget profile decides the model where the settings do not. */
+/**
+ * Of which back end; without one, of that which answers now.
+ *
+ * With a project, its budget profile decides the model where the settings do not.
+ */
 export interface GetConfig {
   projectId?: string | null;
+  backend?: string | null;
 }
 
 /**
@@ -1103,6 +1171,8 @@ export interface InspectContext {
   selection?: Selection | null;
   provider?: string | null;
   model?: string | null;
+  backend?: string | null;
+  maxOutputTokens?: number | null;
   tokenizerVersion?: string | null;
   /** @default false */
   debugMode?: boolean;
@@ -1545,6 +1615,34 @@ export interface PrefixReuse {
   share: number;
 }
 
+/** Which back end to look at; with `ask` its model is asked for one word, which may cost. */
+export interface ProbeConfig {
+  projectId?: string | null;
+  backend?: string | null;
+  model?: string | null;
+  /** @default false */
+  ask?: boolean;
+}
+
+/**
+ * What was found: the server's own word, if it is one that tells, and the answer, if asked.
+ *
+ * `contextWindowTokens` is the window that prompts are made for from now on. `answered` is there
+ * if the model was asked; it is false if it only thought.
+ */
+export interface ProbeResult {
+  backend: string;
+  provider: string;
+  model: string;
+  contextWindowTokens: number;
+  totalBudgetTokens: number;
+  outputReserveTokens: number;
+  warnings: Array<string>;
+  notices: Array<Notice>;
+  server?: ServerInfo;
+  answered?: boolean;
+}
+
 /** A program's name and version. */
 export interface Program {
   name: string;
@@ -1867,6 +1965,11 @@ export interface RunList {
  * With `stream` the output is sent as it is written, in `ai:skill:stream` events. A client that
  * names the `runId` can cancel the run before it has its result. `onViolation` says what
  * follows a broken constraint; `judge` overrules the setting for this run.
+ *
+ * `backend` is the name of a back end of `ai:config:get`, `model` that of a back end or of a
+ * model. Where the run leaves `model`, `temperature`, `topP`, `effort` or `maxOutputTokens` out,
+ * the skill decides, else the settings. What the back end does not know is dropped, with the
+ * warning AI_PARAMETER_DROPPED.
  */
 export interface RunSkill {
   projectId: string;
@@ -1881,6 +1984,12 @@ export interface RunSkill {
   /** @default "annotate" */
   onViolation?: Policy;
   judge?: "model" | "off" | "rules" | null;
+  backend?: string | null;
+  model?: string | null;
+  temperature?: number | null;
+  topP?: number | null;
+  effort?: Effort | null;
+  maxOutputTokens?: number | null;
 }
 
 /** What the author decided on a run; only an accepted one is remembered in prompts. */
@@ -1926,6 +2035,41 @@ export type Scope =
 export interface Selection {
   from: number;
   to: number;
+}
+
+/**
+ * What a local server says of a model.
+ *
+ * `windowTokens` is its window there; with `assumed` it is what the server usually gives, since
+ * the model is not loaded. `largestWindowTokens` is what the model could have. `kind` is the
+ * program: `ollama`, `lmstudio`, `llama.cpp` or `vllm`.
+ */
+export interface ServerInfo {
+  kind: ServerKind;
+  assumed: boolean;
+  windowTokens?: number;
+  largestWindowTokens?: number;
+  thinks?: boolean;
+}
+
+/** The program that serves the model. */
+export type ServerKind =
+  | "llama.cpp"
+  | "lmstudio"
+  | "ollama"
+  | "vllm";
+
+/**
+ * Which back ends to add, replace or (null) remove, and which one answers from now on.
+ *
+ * Keys do not go this way: a back end names the environment variable or the file that has its
+ * key. `use` is the name of a back end, or `default`. What is in use stays so for the runs that
+ * are under way.
+ */
+export interface SetConfig {
+  /** @default {} */
+  backends?: Record<string, Backend | null>;
+  use?: string | null;
 }
 
 /** The new texts of the user's constraints, in order. */
@@ -2016,7 +2160,7 @@ export interface SkillReply {
 }
 
 /**
- * The result of a run.
+ * The result of a run; `backend` is the name of the one that answered.
  *
  * `refs` are the references of everything in the prompt, as they stand in it. `verdict` and
  * `usage` are of `output`; `earlier` is there if a broken constraint made the run write again.
@@ -2024,6 +2168,7 @@ export interface SkillReply {
 export interface SkillRun {
   runId: string;
   skillId: string | null;
+  backend: string;
   provider: string;
   model: string;
   output: string;
@@ -2581,6 +2726,7 @@ export interface Violation {
 
 /** The codes that warnings in a result begin with. */
 export type WarningCode =
+  | "AI_PARAMETER_DROPPED"
   | "AI_REWRITE_FAILED"
   | "CHARACTERS_UNAVAILABLE"
   | "CHARACTER_NAME_AMBIGUOUS"
@@ -2595,6 +2741,7 @@ export type WarningCode =
   | "CONTEXT_RETRIEVED_STARVED"
   | "CONTEXT_RULES_OVERBUDGET"
   | "CONTEXT_THREAD_LIMIT"
+  | "CONTEXT_WINDOW_REDUCED"
   | "DOCUMENTS_LEFT_OUT"
   | "HISTORY_DAMAGED_LINE"
   | "HISTORY_TORN_LINE"
@@ -2603,7 +2750,9 @@ export type WarningCode =
   | "KG_UNAVAILABLE"
   | "MEMORY_UNAVAILABLE"
   | "OUTLINE_UNAVAILABLE"
+  | "OUTPUT_EMPTY_AFTER_THINKING"
   | "PROJECT_FILE_INVALID"
+  | "PROMPT_TRUNCATED_BY_SERVER"
   | "RAG_UNAVAILABLE"
   | "RETRIEVAL_INDEXING"
   | "RULES_UNAVAILABLE"
@@ -2660,6 +2809,10 @@ export interface WriteSkill {
 export interface Channels {
   /** Return which provider and model answer runs, and whether they can. */
   "ai:config:get": { request: GetConfig; result: AiConfig };
+  /** Ask a server for its real window and, if wished, its model for an answer. */
+  "ai:config:probe": { request: ProbeConfig; result: ProbeResult };
+  /** Add, replace or remove back ends and choose one, at once and for the next start. */
+  "ai:config:set": { request: SetConfig; result: AiConfig };
   /** Accept a run, so that later prompts remember it; to accept it again changes nothing. */
   "ai:run:accept": { request: AcceptRun; result: DecidedRun };
   /** Discard a run, so that no prompt remembers it; to discard it again changes nothing. */
@@ -2924,6 +3077,8 @@ export type RendererChannel =
 
 /** What only an owner may call. */
 export type OwnerChannel =
+  | "ai:config:probe"
+  | "ai:config:set"
   | "context:files:export"
   | "context:files:import"
   | "context:inspect"
