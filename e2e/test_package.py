@@ -59,7 +59,9 @@ class Installed:
 
 @pytest.fixture(scope="module")
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Wheel and sdist, built as `python -m hatchling build` does."""
+    """Wheel and sdist, built as `python -m hatchling build` does, or those of a release."""
+    if release := os.environ.get("CREONOW_BUILT"):
+        return Path(release)
     place = tmp_path_factory.mktemp("dist")
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "-d", str(place)],
@@ -72,7 +74,9 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.fixture(scope="module", params=["*.whl", "*.tar.gz"], ids=["wheel", "sdist"])
+@pytest.fixture(
+    scope="module", params=["creonowd-*.whl", "creonowd-*.tar.gz"], ids=["wheel", "sdist"]
+)
 def installed(
     request: pytest.FixtureRequest, built: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Installed:
