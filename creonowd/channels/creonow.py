@@ -26,6 +26,7 @@ from creonowd.workspace.creonow_tree import (
     layers_of,
 )
 from creonowd.workspace.documents import spell_out
+from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import ProjectChange
 
 CHANGED = "context:creonow:changed"
@@ -129,7 +130,7 @@ async def ensure_creonow(session: Session, params: ProjectId) -> Ensured:
     """Make the missing parts of the tree; nothing that exists is changed."""
     project = await session.projects.find(params.project_id)
     await session.tree.ensure(project)
-    return Ensured(root_path=str(project.root), ensured=True)
+    return Ensured(root_path=_shown(session, project), ensured=True)
 
 
 async def creonow_status(session: Session, params: ProjectId) -> CreonowStatus:
@@ -139,7 +140,7 @@ async def creonow_status(session: Session, params: ProjectId) -> CreonowStatus:
     return CreonowStatus(
         exists=exists,
         watching=session.watcher.is_watched(project.project_id),
-        root_path=str(project.root) if exists else UNSET,
+        root_path=_shown(session, project) if exists else UNSET,
     )
 
 
@@ -180,11 +181,16 @@ async def _list(session: Session, params: ProjectId, scope: CreonowFolder) -> Fi
     return FileList(items=[structs.replace(file, path=clean(file.path)) for file in files])
 
 
+def _shown(session: Session, project: Project) -> str:
+    """Return the path of a project's folder, without secrets in its names."""
+    return session.redactor.hide_secrets(str(project.root))
+
+
 async def _read(session: Session, params: ReadFile, scope: CreonowFolder) -> FileContent:
     project = await session.projects.find(params.project_id)
     path = params.path
     if PLACEHOLDER in path:
-        path = await to_thread.run_sync(spell_out, project.root, path)
+        path = await to_thread.run_sync(spell_out, project.root, path, session.redactor)
     try:
         file = await session.tree.read(project, scope, path)
     except DaemonError as error:

@@ -32,7 +32,7 @@ class ProjectId(Params):
 
 
 class ProjectInfo(Result):
-    """A project; `rootPath` is the one real path of its folder."""
+    """A project; `rootPath` is the one real path of its folder, without secrets in its names."""
 
     project_id: str
     root_path: str
@@ -153,7 +153,7 @@ def _doubt(session: Session, doubt: StoryDoubt) -> StoryDoubt:
 def _info(session: Session, project: Project) -> ProjectInfo:
     return ProjectInfo(
         project_id=project.project_id,
-        root_path=str(project.root),
+        root_path=session.redactor.hide_secrets(str(project.root)),
         name=session.redactor.hide_secrets(project.name),
     )
 

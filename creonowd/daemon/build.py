@@ -77,6 +77,7 @@ class ServicesHost:
         self.pid = os.getpid()
         self.loading = False
         self._services = services
+        self.redactor = services.redactor
 
     def session(self, connection: Connection) -> Session:
         """Return the services for a connection."""
@@ -120,7 +121,7 @@ async def build_services(
     recipes = built_in_recipes(projects, is_excluded)
     add_recipes(recipes, histories)
     files = ContextFiles(Store(user_data, clock), settings, recipes, redactor)
-    documents = Documents(clock, is_excluded=is_excluded)
+    documents = Documents(clock, redactor, is_excluded=is_excluded)
     hosts = Hosts(clock)
     indexes = Indexes(user_data, clock, watcher, partial(editor_documents, documents), redactor)
     constraints = Constraints(tree, clock, redactor)
@@ -148,7 +149,7 @@ async def build_services(
         tokenizers=tokenizers,
         budgets=budgets,
         documents=documents,
-        skills=Library(user_data, clock),
+        skills=Library(user_data, clock, redactor),
         engine=Engine(
             source_providers=[sources, DocumentSources(runs), hosts],
             admission=Admission(settings.assemble_running, settings.assemble_waiting),

@@ -28,6 +28,7 @@ from creonowd.daemon import endpoint, viewer_server
 from creonowd.daemon.shutdown import Shutdown
 from creonowd.daemon.viewer_server import ViewerServer
 from creonowd.errors import DaemonError, ErrorCode, Wording
+from creonowd.redaction import Redactor
 from creonowd.rpc.access import Grant
 from creonowd.rpc.boundary import causes
 from creonowd.rpc.channel import Role
@@ -151,6 +152,7 @@ class Daemon:
         self._options = options
         self._opened = opened
         self._services: Host | None = None
+        self.redactor = Redactor()
         self._when_loaded: list[Callable[[], None]] = []
 
     async def open_transports(self) -> None:
@@ -187,6 +189,7 @@ class Daemon:
         services = await self._opened.enter_async_context(built)
         server.add(build.channels(server.settings))
         self._services = build.ServicesHost(services)
+        self.redactor = services.redactor
         self.loading = False
         waiting, self._when_loaded = self._when_loaded, []
         for callback in waiting:

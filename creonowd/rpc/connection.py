@@ -88,6 +88,11 @@ class Connection:
         return Role.RENDERER if self.grant is None else self.grant.role
 
     @property
+    def error_style(self) -> messages.ErrorStyle:
+        """How errors are shown to this client."""
+        return messages.ErrorStyle(self.language, self.server.host.redactor)
+
+    @property
     def inspects(self) -> bool:
         """Whether this connection may see the insides of an assembly without `--debug`."""
         return self.grant is not None and self.grant.inspects
@@ -232,7 +237,7 @@ class Connection:
     def refuse(self, to: Any, error: DaemonError, sink: Sink) -> None:
         """Answer a message that did not become a request."""
         self.server.metrics.counters[f"refused.{error.code}"] += 1
-        sink(messages.failure(to, error, self.language))
+        sink(messages.failure(to, error, self.error_style))
 
     def _pump(self) -> None:
         """Handle the messages that have arrived; after some of them the others have their turn."""

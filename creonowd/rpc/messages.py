@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import msgspec
 from msgspec import UNSET, Raw, UnsetType
@@ -246,34 +246,45 @@ def reply(to: Id, result: Any) -> dict[str, Any]:
     return {"jsonrpc": VERSION, "id": to, "result": result}
 
 
-def failure(to: Id, error: DaemonError, language: Language = Language.DEFAULT) -> dict[str, Any]:
+class ErrorStyle(NamedTuple):
+    """How errors are shown to a client: in its language, without secrets that this user has."""
+
+    language: Language = Language.DEFAULT
+    redactor: Redactor = _REDACTOR
+
+
+_USUAL_STYLE = ErrorStyle()
+
+
+def failure(to: Id, error: DaemonError, style: ErrorStyle = _USUAL_STYLE) -> dict[str, Any]:
     """Return the reply to a call that failed."""
-    return {"jsonrpc": VERSION, "id": to, "error": error_object(error, language)}
+    return {"jsonrpc": VERSION, "id": to, "error": error_object(error, style)}
 
 
-def error_object(error: DaemonError, language: Language = Language.DEFAULT) -> dict[str, Any]:
+def error_object(error: DaemonError, style: ErrorStyle = _USUAL_STYLE) -> dict[str, Any]:
     """Return the error object of a reply; its `data` has the code that clients test."""
     data: dict[str, Any] = {"code": error.code, "retryable": error.meaning.retryable}
     if error.details:
-        data["details"] = _harmless(error.details, language)
+        data["details"] = _harmless(error.details, style)
     return {
         "code": error.meaning.number,
-        "message": _harmless(error.wording, language),
+        "message": _harmless(error.wording, style),
         "data": data,
     }
 
 
-def _harmless(value: Any, language: Language) -> Any:
+def _harmless(value: Any, style: ErrorStyle) -> Any:
     """Hide secrets in what an error says, which may repeat what a client sent; in one language."""
     if isinstance(value, Wording):
-        return _REDACTOR.hide_secrets(value.text(chinese=language is Language.CHINESE))
+        text = value.text(chinese=style.language is Language.CHINESE)
+        return style.redactor.hide_secrets(text)
     if isinstance(value, str):
-        return _REDACTOR.hide_secrets(value) if type(value) is str else value
+        return style.redactor.hide_secrets(value) if type(value) is str else value
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value).items()
-        return {_harmless(key, language): _harmless(item, language) for key, item in fields}
+        return {_harmless(key, style): _harmless(item, style) for key, item in fields}
     if isinstance(value, list | tuple):
-        return [_harmless(item, language) for item in cast("Sequence[Any]", value)]
+        return [_harmless(item, style) for item in cast("Sequence[Any]", value)]
     return value
 
 

@@ -13,12 +13,12 @@ import msgspec
 import structlog
 from msgspec import UNSET, Raw
 
-from creonowd.errors import DaemonError, ErrorCode, Language, Wording
+from creonowd.errors import DaemonError, ErrorCode, Wording
 from creonowd.model import Model
 from creonowd.rpc import messages
 from creonowd.rpc.boundary import as_daemon_error
 from creonowd.rpc.channel import NO_META, Channel, Deadline, Meta, Payload, Role
-from creonowd.rpc.messages import Request
+from creonowd.rpc.messages import ErrorStyle, Request
 
 if TYPE_CHECKING:
     from creonowd.rpc.connection import Connection
@@ -60,7 +60,7 @@ class StopReason(Enum):
 class PendingRequest:
     """A request that has been accepted and not answered yet."""
 
-    def __init__(self, request: Request, channel: Channel, sink: Sink, language: Language) -> None:
+    def __init__(self, request: Request, channel: Channel, sink: Sink, style: ErrorStyle) -> None:
         self.request = request
         self.channel = channel
         self.meta: Meta = NO_META
@@ -72,7 +72,7 @@ class PendingRequest:
         self._late_at = math.inf
         self._payload = request.payload
         self._sink = sink
-        self._language = language
+        self._style = style
 
     @property
     def key(self) -> Any:
@@ -133,9 +133,9 @@ class PendingRequest:
     def fail(self, error: DaemonError) -> None:
         """Reply once with an error, in the form that the channel uses."""
         if self.channel.envelope:
-            self.answer(_envelope(error, self._language))
+            self.answer(_envelope(error, self._style))
         else:
-            self._reply(lambda to: messages.failure(to, error, self._language))
+            self._reply(lambda to: messages.failure(to, error, self._style))
 
     def _reply(self, message: Callable[[Any], dict[str, Any]]) -> None:
         if self.answered:
@@ -152,9 +152,9 @@ def _size(request: Request) -> int:
         return view.nbytes
 
 
-def _envelope(error: DaemonError, language: Language) -> dict[str, Any]:
+def _envelope(error: DaemonError, style: ErrorStyle) -> dict[str, Any]:
     """Return a failure as the renderer sees it."""
-    spelled = messages.error_object(error, language)
+    spelled = messages.error_object(error, style)
     body = {"code": error.code, "message": spelled["message"]}
     details = spelled["data"].get("details")
     return {"ok": False, "error": body | ({"details": details} if details else {})}
@@ -205,7 +205,7 @@ class Requests:
         if channel is None:
             self._refuse_unknown(request, sink)
             return
-        pending = PendingRequest(request, channel, sink, self._connection.language)
+        pending = PendingRequest(request, channel, sink, self._connection.error_style)
         try:
             self._check(pending, postponed=postponed)
         except DaemonError as error:

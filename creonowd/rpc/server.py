@@ -11,6 +11,7 @@ from msgspec import Meta
 from creonowd import __version__
 from creonowd.clock import Clock
 from creonowd.model import Empty, Result
+from creonowd.redaction import Redactor
 from creonowd.rpc.access import Grant, Grants, TokenThrottle
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection, Wire
@@ -37,6 +38,11 @@ class Host(Protocol):
 
     def describe(self) -> dict[str, Any]:
         """Make the OpenRPC document of all channels."""
+        ...
+
+    @property
+    def redactor(self) -> Redactor:
+        """What hides secrets in errors: those of any user, and the keys that are configured."""
         ...
 
     @property

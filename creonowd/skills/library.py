@@ -46,8 +46,6 @@ _BAD_SLUG = Wording(
 
 log = structlog.stdlib.get_logger(__name__)
 
-_REDACTOR = Redactor()
-
 
 class Scope(StrEnum):
     """Whose skill it is; a later scope wins over an earlier one where ids are equal."""
@@ -99,8 +97,9 @@ class SkillFolder(NamedTuple):
 class Library:
     """Finds and writes skills; an unchanged file is read once."""
 
-    def __init__(self, user_data: Path, clock: Clock) -> None:
+    def __init__(self, user_data: Path, clock: Clock, redactor: Redactor | None = None) -> None:
         self._user_data = Path(os.path.realpath(user_data))
+        self._redactor = redactor or Redactor()
         self._cache = FileCache(clock)
         self._lock = anyio.Lock()
 
@@ -118,7 +117,7 @@ class Library:
     def find_now(self, skill_id: str, project: Project | None = None) -> LibraryEntry | None:
         """Find a skill as `find` does; blocks its thread."""
         entries = self._effective(project)
-        spell = _REDACTOR.redact_name if PLACEHOLDER in skill_id else str
+        spell = self._redactor.redact_name if PLACEHOLDER in skill_id else str
         by_id = (entry for entry in entries if spell(entry.id) == skill_id)
         by_slug = (entry for entry in reversed(entries) if entry.slug == skill_id)
         return next(by_id, None) or next(by_slug, None)

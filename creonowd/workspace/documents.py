@@ -40,9 +40,6 @@ DocumentKey = tuple[str, str]
 
 DocumentId = Annotated[str, Meta(max_length=4096)]
 
-_REDACTOR = Redactor()
-
-
 IsExcluded = Callable[[Path, str], bool]
 
 
@@ -74,6 +71,7 @@ class Documents:
     def __init__(
         self,
         clock: Clock,
+        redactor: Redactor | None = None,
         *,
         max_open: int = MAX_OPEN,
         max_code_points: int = MAX_CODE_POINTS,
@@ -81,6 +79,7 @@ class Documents:
         is_excluded: IsExcluded = is_hidden,
     ) -> None:
         self.files = DocumentFiles(clock, is_excluded)
+        self._redactor = redactor or Redactor()
         self._max_open = max_open
         self._max_code_points = max_code_points
         self._max_renderer_bytes = max_renderer_bytes
@@ -187,7 +186,7 @@ class Documents:
     def _read_file(self, project: Project, document_id: str) -> Buffer:
         """Read a document on disk by its name, be that as it is listed: without a secret."""
         if PLACEHOLDER in document_id:
-            document_id = spell_out(project.root, document_id)
+            document_id = spell_out(project.root, document_id, self._redactor)
         return self.files.read(project.root, document_id)
 
     def __len__(self) -> int:
@@ -237,14 +236,14 @@ class Documents:
         self._connections.pop(peer_id, None)
 
 
-def spell_out(root: Path, document_id: str) -> str:
+def spell_out(root: Path, document_id: str, redactor: Redactor) -> str:
     """Return the document whose name was listed with its secret hidden; the id itself if none."""
     folder = root
     for part in document_id.split("/"):
         names: list[str] = []
         if PLACEHOLDER in part and folder.is_dir() and not folder.is_symlink():
             names = sorted(entry.name for entry in folder.iterdir())
-        folder /= next((name for name in names if _REDACTOR.hide_secrets(name) == part), part)
+        folder /= next((name for name in names if redactor.hide_secrets(name) == part), part)
     return folder.relative_to(root).as_posix() if folder.is_relative_to(root) else document_id
 
 

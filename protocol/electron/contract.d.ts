@@ -1661,7 +1661,7 @@ export interface ProjectId {
   projectId: string;
 }
 
-/** A project; `rootPath` is the one real path of its folder. */
+/** A project; `rootPath` is the one real path of its folder, without secrets in its names. */
 export interface ProjectInfo {
   projectId: string;
   rootPath: string;

@@ -1,12 +1,15 @@
 """A secret in a name is hidden in every reply, and what bears the name is still found."""
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from creonowd.settings import Settings
 from testing.clients import Client, RpcError
 
+CONFIGURED = "unseen-form-of-a-key"
 KEY = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
 CHAPTER = {"documentId": "chapters/02.md", "cursorPosition": 4, "skillId": "builtin:continue"}
 CONVERSATION = {"conversationId": "con_1"}
@@ -37,20 +40,41 @@ CALLS: tuple[tuple[str, dict[str, Any]], ...] = (
 )  # fmt: skip
 
 
+@pytest.fixture(params=[KEY, CONFIGURED], ids=["known form", "configured"])
+def key(request: pytest.FixtureRequest) -> str:
+    """A secret by its form, or only because the settings say so."""
+    return request.param
+
+
 @pytest.fixture
-async def project(client: Client, tmp_path: Path) -> str:
+def daemon_settings(tmp_path: Path) -> Settings:
+    """Settings with a key that has no form by which it could be known."""
+    file = tmp_path / "key"
+    file.touch(mode=0o600)
+    file.write_text(CONFIGURED, encoding="utf-8")
+    return Settings(e2e=True, warm_up=False, ai_provider="openai", ai_key_file=str(file))
+
+
+@pytest.fixture
+async def project(client: Client, tmp_path: Path, key: str) -> str:
+    root = tmp_path / f"novel {key}"
+    return await make_project(client, root, key)
+
+
+async def make_project(client: Client, root: Path, key: str) -> str:
+    root.mkdir()
     for kind in ("rules", "settings", "characters"):
-        folder = tmp_path / ".creonow" / kind
+        folder = root / ".creonow" / kind
         folder.mkdir(parents=True)
-        (folder / f"{KEY}.md").write_text(f"# {KEY}\nrain", encoding="utf-8")
-        (folder / f"bad-{KEY}.json").write_text("{", encoding="utf-8")
-    (tmp_path / "chapters").mkdir()
-    (tmp_path / "chapters" / f"01-{KEY}.md").write_text("rain and rain.\n" * 30, encoding="utf-8")
-    (tmp_path / "chapters" / "02.md").write_text("It rained.\n", encoding="utf-8")
-    skill = tmp_path / ".creonow" / "skills" / f"s-{KEY}"
+        (folder / f"{key}.md").write_text(f"# {key}\nrain", encoding="utf-8")
+        (folder / f"bad-{key}.json").write_text("{", encoding="utf-8")
+    (root / "chapters").mkdir()
+    (root / "chapters" / f"01-{key}.md").write_text("rain and rain.\n" * 30, encoding="utf-8")
+    (root / "chapters" / "02.md").write_text("It rained.\n", encoding="utf-8")
+    skill = root / ".creonow" / "skills" / f"s-{key}"
     skill.mkdir(parents=True)
-    (skill / "SKILL.md").write_text(f"---\nname: {KEY}\n{KEY}: 1\n---\n", encoding="utf-8")
-    created = await client.call("project:create", {"rootPath": str(tmp_path), "name": f"a {KEY}"})
+    (skill / "SKILL.md").write_text(f"---\nname: {key}\n{key}: 1\n---\n", encoding="utf-8")
+    created = await client.call("project:create", {"rootPath": str(root), "name": f"a {key}"})
     return created["projectId"]
 
 
@@ -62,15 +86,21 @@ async def answer(client: Client, method: str, params: dict[str, Any]) -> str:
         return f"{error} {vars(error)}"
 
 
-async def test_no_reply_and_no_error_shows_a_secret_of_a_name(client: Client, project: str) -> None:
+async def test_no_reply_and_no_error_shows_a_secret_of_a_name(
+    client: Client, project: str, key: str
+) -> None:
     lists: list[tuple[str, dict[str, Any]]] = [
         (method, {}) for method in ("project:list", "viewer:projects", *LISTS)
     ]
 
+    asked = [(method, {"projectId": project} | params) for method, params in (*lists, *CALLS)]
+    asked.append(("project:create", {"name": key}))
+    asked.append(("context:creonow:ensure", {"projectId": project}))
+
     shown = [
         method
-        for method, params in (*lists, *CALLS)
-        if KEY in await answer(client, method, {"projectId": project} | params)
+        for method, params in json.loads(json.dumps(asked).replace(KEY, key))
+        if key in await answer(client, method, params)
     ]
 
     assert shown == []

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from creonowd.errors import CATALOGUE, DaemonError, ErrorCode, Language
 from creonowd.rpc.messages import (
     Batch,
+    ErrorStyle,
     Invalid,
     Request,
     Response,
@@ -216,7 +217,7 @@ def test_every_code_travels_with_its_number_and_both_languages(code: ErrorCode) 
     error = DaemonError(code, field="x")
 
     spelled = error_object(error)
-    chinese = error_object(error, Language.CHINESE)
+    chinese = error_object(error, ErrorStyle(Language.CHINESE))
 
     assert spelled["code"] == CATALOGUE[code].number
     assert spelled["data"] == {
