@@ -187,7 +187,7 @@ def _path(number: int) -> str:
 
 def _print_session(name: str, calls: Sequence[Call]) -> None:
     ways = {
-        "blocks": [_blocks(call) for call in calls],
+        "blocks": list(_in_blocks(calls)),
         "system prompt marked": [_system_marked(call) for call in calls],
         "one block": [_one_block(call) for call in calls],
         "sliding window": [_sliding(call) for call in calls],
@@ -217,12 +217,20 @@ def _points(result: dict[str, Any]) -> dict[str, int]:
     return {point["after"]: point["tokens"] for point in result["cacheBreakPoints"]}
 
 
-def _blocks(call: Call) -> Request:
-    """Cut a prompt where its break points say."""
-    points = call.result["cacheBreakPoints"]
-    ends = tuple(sorted({point["tokens"] for point in points}))
-    marked = tuple(sorted({point["tokens"] for point in points if point.get("marked", True)}))
-    return Request(_encode(call.result["prompt"]), ends, call.at, marked)
+def _in_blocks(calls: Sequence[Call]) -> Iterator[Request]:
+    """Cut prompts where their break points say, and mark as a run does.
+
+    A run marks the window once what stands before it comes again.
+    """
+    sent: set[str] = set()
+    for call in calls:
+        points = call.result["cacheBreakPoints"]
+        before = [point["hash"] for point in points if point["after"] != "window"][-1]
+        wanted = [p for p in points if p["marked"] and (p["after"] != "window" or before in sent)]
+        sent.add(before)
+        ends = tuple(sorted({point["tokens"] for point in points}))
+        marked = tuple(sorted({point["tokens"] for point in wanted}))
+        yield Request(_encode(call.result["prompt"]), ends, call.at, marked)
 
 
 def _system_marked(call: Call) -> Request:

@@ -26,6 +26,7 @@ from creonowd.context.fragment import DYNAMIC, STABLE, Action, Fragment, Fragmen
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Plan, Summary, previous_start, shows_document
+from creonowd.context.prompt_blocks import PromptPlace, prompt_places
 from creonowd.context.rules_layer import how_often, mentioned_entities
 from creonowd.context.source import Failure, Source, SourceResults, gather, in_time, wanted_sources
 from creonowd.context.system_prompt import (
@@ -94,6 +95,7 @@ class Assembly(Model):
     system_prompt: SystemPrompt
     user_content: Rendered
     prompt_hash: str
+    places: tuple[PromptPlace, ...]
     layers: dict[Layer, LayerOutcome]
     warnings: tuple[Caution, ...]
     failures: tuple[Failure, ...]
@@ -227,6 +229,7 @@ def _compose(plan: Plan, everything: SourceResults, tools: TextTools) -> Assembl
         system_prompt=trimmed.system_prompt,
         user_content=user_content,
         prompt_hash=prompt_hash,
+        places=prompt_places(trimmed.system_prompt, trimmed.user, tools),
         layers=layers,
         warnings=tuple(dict.fromkeys(_warnings(plan, gathered, trimmed, layers, tools))),
         failures=gathered.failures,

@@ -41,7 +41,8 @@ class TrimEvidence(Model, gc=False):
 class Decision(Model, gc=False):
     """What the prompt keeps of a candidate, the evidence for that, and what ranked it.
 
-    `fits_with` is how many more tokens of room in its layer would have kept all of it.
+    `fits_with` is how many more tokens of room in its layer would have kept all of it. `settled`
+    is how much of `rendered`, in code points, stands before the author's cursor in the document.
     """
 
     evidence: TrimEvidence
@@ -52,6 +53,7 @@ class Decision(Model, gc=False):
     confidence: float | None = None
     priority: int | None = None
     fits_with: int | None = None
+    settled: int = 0
     redactions: tuple[RedactionEvidence, ...] = ()
 
     @property

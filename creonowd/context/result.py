@@ -1,6 +1,6 @@
 """The result of `context:assemble`, as it goes over the wire."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -10,11 +10,12 @@ from creonowd.context.assemble import Assembly
 from creonowd.context.evidence import EncodedPart, TrimEvidence, add_up, encode_part
 from creonowd.context.fragment import DYNAMIC, Layer
 from creonowd.context.notice import Notice, show
-from creonowd.context.system_prompt import PrefixChange, PrefixComparison, SystemPrompt
+from creonowd.context.prompt_blocks import PartName, PromptPlace
+from creonowd.context.system_prompt import PrefixChange, PrefixComparison
 from creonowd.errors import Language
 from creonowd.model import Model, Result
 from creonowd.redaction import RedactionEvidence
-from creonowd.tokens.models import USUAL_CACHE_MINIMUM, CountKind, facts_for
+from creonowd.tokens.models import CacheRule, CountKind, cache_facts
 
 
 class LayerSummary(Model):
@@ -60,17 +61,25 @@ class ContextBudget(Model):
 
 
 class CacheBreakPoint(Model):
-    """A place up to which a provider could cache the prompt.
+    """A place where parts of the prompt meet that change at different times.
 
-    `hash` is the SHA-256 of the bytes up to there; `reachesMinimum` says whether they are enough
-    tokens for the provider to cache them at all.
+    `after` says behind what it lies: `rules`, `systemPrompt` (rules and settings), `story` (the
+    story so far), `passages` (all that was retrieved) or `window` (a paragraph of the document
+    before the cursor; typing behind it leaves it as it is). `hash` is the SHA-256 of the bytes up
+    to there, `bytes` how many these are in UTF-8: `prompt` cut at all of them gives the blocks
+    that are sent. `rule` is how the provider caches; `marked` says that a request marks this place
+    or names it as a break point. `reachesMinimum` says whether there are enough tokens before it
+    for the provider to cache them at all.
     """
 
-    after: str
+    after: PartName
     hash: str
+    bytes: int
     tokens: int
     minimum_tokens: int
     reaches_minimum: bool
+    rule: CacheRule
+    marked: bool
 
 
 class BoundedCount(Model):
@@ -237,7 +246,7 @@ def _provenance_fields(assembly: Assembly, target: ModelTarget) -> dict[str, Any
         "notices": shown.notices,
         "budget": budget(assembly),
         "redaction_evidence": redaction_evidence(assembly),
-        "cache_break_points": break_points(assembly.system_prompt, target.model),
+        "cache_break_points": break_points(assembly, target.model),
         "tokenizer_id": assembly.tokenizer.id,
         "tokenizer_version": assembly.tokenizer.version,
         "tokenizer_exact": kind is CountKind.EXACT,
@@ -288,26 +297,35 @@ def redaction_evidence(assembly: Assembly) -> list[RedactionEvidence]:
     return list(add_up(chain.from_iterable(found)))
 
 
-def minimum_tokens(model: str) -> int:
-    """Return from how many tokens on a model's provider caches a prompt."""
-    facts = facts_for(model)
-    return USUAL_CACHE_MINIMUM if facts is None else facts.cache_minimum
-
-
-def break_points(system_prompt: SystemPrompt, model: str) -> list[CacheBreakPoint]:
-    """Return up to where the prompt may be cached: after Rules, and after the system prompt."""
-    minimum = minimum_tokens(model)
-    places = (
-        ("rules", system_prompt.rules_hash, system_prompt.up_to_rules.tokens),
-        ("systemPrompt", system_prompt.hash, system_prompt.prompt.tokens),
-    )
+def break_points(assembly: Assembly, model: str) -> list[CacheBreakPoint]:
+    """Return where the prompt is cut into blocks, in its order, and which places are marked."""
+    rule, minimum = cache_facts(model)
+    places = assembly.places
+    marked = _marked([place for place in places if place.tokens >= minimum], rule)
     return [
         CacheBreakPoint(
-            after=after,
-            hash=prefix_hash,
-            tokens=tokens,
+            after=place.after,
+            hash=place.hash,
+            bytes=place.bytes,
+            tokens=place.tokens,
             minimum_tokens=minimum,
-            reaches_minimum=tokens >= minimum,
+            reaches_minimum=place.tokens >= minimum,
+            rule=rule,
+            marked=place in marked,
         )
-        for after, prefix_hash, tokens in places
+        for place in places
     ]
+
+
+def _marked(places: Sequence[PromptPlace], rule: CacheRule) -> list[PromptPlace]:
+    """Choose the places to mark: where parts of different life meet, as many as there may be."""
+    by_name = {place.after: place for place in places}
+    window = [place for place in places if place.after == "window"]
+    if rule is CacheRule.MARKS:
+        wanted = [by_name.get(name) for name in ("window", "systemPrompt", "story", "rules")]
+    elif rule is CacheRule.BREAK_POINTS:
+        # A break point matches only what was written exactly there, so the one before is named too.
+        wanted = [*window[-2:], by_name.get("systemPrompt"), by_name.get("story")]
+    else:
+        return []
+    return [place for place in wanted if place is not None]

@@ -190,6 +190,7 @@ def fit_window(around: Surroundings, room: int, least: int = 0, others: int = 0)
             evidence=_evidence(ref, around, shown, rule, whole=whole),
             text=shown.text,
             rendered=_render(around, shown),
+            settled=len(around.before.heading) + len(shown.before.text) if shown.before.text else 0,
             fits_with=more,
             redactions=around.before.manuscript.evidence(ref),
         ),

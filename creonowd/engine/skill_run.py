@@ -49,7 +49,17 @@ from creonowd.judge.verdict import (
 )
 from creonowd.model import Model, Params, Result
 from creonowd.providers.configured import Choice
-from creonowd.providers.provider import Answer, Call, Effort, OnText, Provider, Sampling, Stop
+from creonowd.providers.provider import (
+    Answer,
+    Block,
+    Call,
+    Effort,
+    OnText,
+    Provider,
+    Sampling,
+    Stop,
+    cut_blocks,
+)
 from creonowd.rpc.peer import Peer
 from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, sentences
 from creonowd.tokens.models import CountKind
@@ -375,6 +385,7 @@ async def _attempt(
         choice=choice,
     )
     prompt = answer(made.assembly, remember_prefix(session, made), made.target)
+    system_blocks, user_blocks = _blocks(session, project, prompt)
     call = Call(
         model=made.target.model,
         system=prompt.system_prompt,
@@ -384,6 +395,8 @@ async def _attempt(
         sampling=choice.sampling,
         prefix_hash=prompt.stable_prefix_hash,
         mark_prefix=_is_worth_caching(session, project, prompt),
+        system_blocks=system_blocks,
+        user_blocks=user_blocks,
     )
     session.sent_prefixes.note(project.project_id, prompt.stable_prefix_hash)
     skill_id = session.redactor.hide_secrets(params.skill_id or "")
@@ -456,6 +469,26 @@ def _reading_cautions(session: Session, choice: Choice, attempt: Attempt) -> lis
             )
         )
     return cautions
+
+
+def _blocks(
+    session: Session, project: Project, prompt: AssembleResult
+) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
+    """Cut a prompt at its break points, for providers that cache up to marked places.
+
+    The window is marked once what stands before it comes again: where passages change with every
+    call, to write it into the cache would cost a quarter more and nobody would read it.
+    """
+    points = prompt.cache_break_points
+    if not any(point.marked for point in points):
+        return (), ()
+    before = [point for point in points if point.after != "window"][-1]
+    holds = session.sent_prefixes.comes_again(project.project_id, before.hash)
+    ends = [(p.bytes, p.marked and (holds or p.after != "window")) for p in points]
+    size = len(prompt.system_prompt.encode())
+    system = [(end, marked) for end, marked in ends if end <= size]
+    user = [(end - size, marked) for end, marked in ends if end > size]
+    return cut_blocks(prompt.system_prompt, system), cut_blocks(prompt.user_content, user)
 
 
 def _is_worth_caching(session: Session, project: Project, prompt: AssembleResult) -> bool:

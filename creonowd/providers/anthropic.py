@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from creonowd.providers import sdk
 from creonowd.providers.provider import (
     Answer,
+    Block,
     Call,
     Effort,
     OnText,
@@ -56,16 +57,28 @@ class AnthropicMessages:
         await self._sdk.close()
 
     def _body(self, call: Call) -> dict[str, Any]:
-        prefix: dict[str, Any] = {"type": "text", "text": call.system}
-        if self._address.prompt_cache and call.mark_prefix:
-            prefix["cache_control"] = {"type": "ephemeral"}
+        marks = self._address.prompt_cache and call.mark_prefix
+        system, user = call.blocks
+        whole = not call.user_blocks
         return {
             "model": call.model,
-            "system": [prefix],
-            "messages": [{"role": "user", "content": call.user}],
+            "system": [_block(block, marks=marks) for block in system],
+            "messages": [
+                {
+                    "role": "user",
+                    "content": call.user if whole else [_block(b, marks=marks) for b in user],
+                }
+            ],
             "max_tokens": call.max_output_tokens,
             "stream": True,
         } | _sampling(call.sampling)
+
+
+def _block(block: Block, *, marks: bool) -> dict[str, Any]:
+    text: dict[str, Any] = {"type": "text", "text": block.text}
+    if marks and block.marked:
+        text["cache_control"] = {"type": "ephemeral"}
+    return text
 
 
 def _unknown_parameters(sampling: Sampling) -> set[str]:

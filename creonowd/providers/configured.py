@@ -477,6 +477,7 @@ class SentPrefixes:
     def __init__(self, capacity: int = 256) -> None:
         self._uses: Memo[tuple[str, str], int] = Memo(capacity)
         self._newest: Memo[str, str] = Memo(capacity)
+        self._places: Memo[tuple[str, str], bool] = Memo(capacity)
 
     def is_likely(self, project_id: str, prefix_hash: str) -> bool:
         """Return whether a prefix will probably come again: it did, or the one before it did.
@@ -488,6 +489,12 @@ class SentPrefixes:
         newest = self._newest.peek(project_id)
         uses = None if newest is None else self._uses.peek((project_id, newest))
         return uses is None or uses > 1
+
+    def comes_again(self, project_id: str, place_hash: str) -> bool:
+        """Return whether all up to a place was sent before, and note that it is sent now."""
+        known = (project_id, place_hash) in self._places
+        self._places.put((project_id, place_hash), value=True)
+        return known
 
     def note(self, project_id: str, prefix_hash: str) -> None:
         """Count a prefix that is sent."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from creonowd.providers import sdk
 from creonowd.providers.provider import (
     Answer,
+    Block,
     Call,
     OnText,
     Stop,
@@ -14,7 +15,7 @@ from creonowd.providers.provider import (
     usage_from,
 )
 from creonowd.providers.sdk import Address, SdkClient
-from creonowd.tokens.models import facts_for
+from creonowd.tokens.models import CacheRule, cache_facts, facts_for
 
 if TYPE_CHECKING:
     from openai.types import CompletionUsage
@@ -53,16 +54,15 @@ class OpenAIChat:
         limit = "max_completion_tokens" if own else "max_tokens"
         body: dict[str, Any] = {
             "model": call.model,
-            "messages": [
-                {"role": "system", "content": call.system},
-                {"role": "user", "content": call.user},
-            ],
+            "messages": self._messages(call),
             limit: call.max_output_tokens,
             "stream": True,
             "stream_options": {"include_usage": True},
         }
         if self._address.prompt_cache and call.prefix_hash:
             body["prompt_cache_key"] = call.prefix_hash
+        if self._names_break_points(call):
+            body["extra_body"] = {"prompt_cache_options": {"mode": "explicit"}}
         if call.sampling.temperature is not None:
             body["temperature"] = call.sampling.temperature
         if call.sampling.top_p is not None:
@@ -70,6 +70,30 @@ class OpenAIChat:
         if call.sampling.effort is not None:
             body["reasoning_effort"] = str(call.sampling.effort)
         return body
+
+    def _names_break_points(self, call: Call) -> bool:
+        """Return whether to name places to cache up to: only OpenAI itself knows them, from 5.6 on."""
+        own = self._address.url in {"", OWN_URL}
+        newer = cache_facts(call.model).rule is CacheRule.BREAK_POINTS
+        wanted = self._address.prompt_cache and call.mark_prefix and bool(call.user_blocks)
+        return own and newer and wanted
+
+    def _messages(self, call: Call) -> list[dict[str, Any]]:
+        contents: list[Any] = [call.system, call.user]
+        if self._names_break_points(call):
+            contents = [[_block(block) for block in blocks] for blocks in call.blocks]
+        roles = ("system", "user")
+        return [
+            {"role": role, "content": content}
+            for role, content in zip(roles, contents, strict=True)
+        ]
+
+
+def _block(block: Block) -> dict[str, Any]:
+    text: dict[str, Any] = {"type": "text", "text": block.text}
+    if block.marked:
+        text["prompt_cache_breakpoint"] = {"mode": "explicit"}
+    return text
 
 
 def _unknown_parameters(model: str) -> set[str]:

@@ -1,6 +1,6 @@
 """The protocol of an AI provider: a call, its answer, and the text that streams in between."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from enum import StrEnum
 from typing import Annotated, Any, Protocol
 
@@ -58,12 +58,36 @@ class Sampling(Model, forbid_unknown_fields=True):
         return frozenset(name for name, value in asdict(self).items() if value is not None)
 
 
+class Block(Model):
+    """A part of a text; `marked` if the provider is asked to cache all up to its end."""
+
+    text: str
+    marked: bool = False
+
+
+def cut_blocks(text: str, ends: Iterable[tuple[int, bool]]) -> tuple[Block, ...]:
+    """Cut a text at ends in bytes of UTF-8, each with whether it is marked.
+
+    Joined, the blocks are the text.
+    """
+    data = text.encode()
+    blocks: list[Block] = []
+    start = 0
+    for end, marked in (*ends, (len(data), False)):
+        if start < end <= len(data):
+            blocks.append(Block(text=data[start:end].decode(), marked=marked))
+            start = end
+    return tuple(blocks)
+
+
 class Call(Model):
     """One question to a model.
 
     `system` and `user` are sent byte for byte. `prefix_hash` is the hash of `system`; with
-    `mark_prefix` the provider is asked to cache `system`. `window` is the tokens that prompt and
-    answer need together, for a server that is told so; 0 if that is not known.
+    `mark_prefix` the provider is asked to cache `system`, or up to the marked ones of the blocks,
+    if there are any: the same texts, cut, for providers that cache up to places which a request
+    names. `window` is the tokens that prompt and answer need together, for a server that is told
+    so; 0 if that is not known.
     """
 
     model: str
@@ -75,6 +99,14 @@ class Call(Model):
     mark_prefix: bool = False
     sampling: Sampling = Sampling()
     window: int = 0
+    system_blocks: tuple[Block, ...] = ()
+    user_blocks: tuple[Block, ...] = ()
+
+    @property
+    def blocks(self) -> tuple[tuple[Block, ...], tuple[Block, ...]]:
+        """The blocks of `system` and of `user`: one each if there are no others."""
+        whole = Block(text=self.system, marked=True)
+        return self.system_blocks or (whole,), self.user_blocks or (Block(text=self.user),)
 
 
 class Usage(Model):

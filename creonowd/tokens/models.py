@@ -32,6 +32,21 @@ class CountKind(StrEnum):
     APPROXIMATE = "approximate"
 
 
+class CacheRule(StrEnum):
+    """By which rule a model's provider caches prompts.
+
+    `marks`: up to blocks that the request marks, at most four. `breakPoints`: exactly at break
+    points that the request names. `prefix`: the longest common prefix, by itself. `units`: earlier
+    inputs and prefixes that requests had in common, by itself. `unknown`: nobody says.
+    """
+
+    MARKS = "marks"
+    BREAK_POINTS = "breakPoints"
+    PREFIX = "prefix"
+    UNITS = "units"
+    UNKNOWN = "unknown"
+
+
 class ModelFacts(Model):
     """One row: what holds for the models whose name begins with `names`, a regular expression.
 
@@ -129,8 +144,15 @@ MODELS: tuple[ModelFacts, ...] = (
     _claude(r"claude-opus-4[-.]6", "claude_v3", 128_000, cache_minimum=4096),
     _claude(rf"claude-opus-4(?:[-.][01])?{_DATE}$", "claude_v3", 32_000),
     _claude(rf"claude-sonnet-4(?:[-.][0-6])?{_DATE}$", "claude_v3", 64_000),
+    _claude(r"claude-opus-4[-.]7", "claude_v4_7", None, cache_minimum=2048),
     _claude(r"claude-[a-z]+-4[-.](?:[7-9]|[1-9]\d)", "claude_v4_7", None),
     _claude(r"claude-haiku-(?:[5-9]|[1-9]\d)", "claude_v4_7", None, cache_minimum=4096),
+    _claude(
+        r"claude-(?:opus|fable|mythos)-5(?:[-.]0)?" + _DATE + "$",
+        "claude_v4_7",
+        None,
+        cache_minimum=512,
+    ),
     _claude(r"claude-[a-z]+-(?:[5-9]|[1-9]\d)", "claude_v4_7", None),
     _open(r"claude-(?:[12]|instant)", "claude", "claude_v4_7", _ROUGH),
     _open(r"claude.*", "claude", "claude_v4_7", _ROUGH),
@@ -181,6 +203,37 @@ def _facts_for(model: str) -> ModelFacts | None:
     return next(
         (facts for facts, names in zip(MODELS, _PATTERNS, strict=True) if names.match(name)), None
     )
+
+
+class CacheFacts(NamedTuple):
+    """By which rule a model's provider caches prompts, and from how many tokens on."""
+
+    rule: CacheRule
+    minimum: int
+
+
+_CACHE_RULES = {
+    "claude": CacheRule.MARKS,
+    "openai": CacheRule.PREFIX,
+    "deepseek": CacheRule.UNITS,
+}
+_WITH_BREAK_POINTS = re.compile(r"gpt-(?:5[.](?:[6-9]|[1-9]\d)|[6-9]|[1-9]\d)(?!\d)")
+_GEMINI = {"gemini-2.5": 2048, "gemini": 4096}
+
+
+@lru_cache(_KEPT_NAMES)
+def cache_facts(model: str) -> CacheFacts:
+    """Return how a model's provider caches prompts."""
+    name = bare_name(model)
+    if _WITH_BREAK_POINTS.match(name):
+        return CacheFacts(CacheRule.BREAK_POINTS, USUAL_CACHE_MINIMUM)
+    for family, minimum in _GEMINI.items():
+        if name.startswith(family):
+            return CacheFacts(CacheRule.PREFIX, minimum)
+    facts = facts_for(model)
+    if facts is None:
+        return CacheFacts(CacheRule.UNKNOWN, USUAL_CACHE_MINIMUM)
+    return CacheFacts(_CACHE_RULES.get(facts.family, CacheRule.UNKNOWN), facts.cache_minimum)
 
 
 class EncodingMatch(NamedTuple):

@@ -278,18 +278,40 @@ export interface BuildResult {
 }
 
 /**
- * A place up to which a provider could cache the prompt.
+ * A place where parts of the prompt meet that change at different times.
  *
- * `hash` is the SHA-256 of the bytes up to there; `reachesMinimum` says whether they are enough
- * tokens for the provider to cache them at all.
+ * `after` says behind what it lies: `rules`, `systemPrompt` (rules and settings), `story` (the
+ * story so far), `passages` (all that was retrieved) or `window` (a paragraph of the document
+ * before the cursor; typing behind it leaves it as it is). `hash` is the SHA-256 of the bytes up
+ * to there, `bytes` how many these are in UTF-8: `prompt` cut at all of them gives the blocks
+ * that are sent. `rule` is how the provider caches; `marked` says that a request marks this place
+ * or names it as a break point. `reachesMinimum` says whether there are enough tokens before it
+ * for the provider to cache them at all.
  */
 export interface CacheBreakPoint {
-  after: string;
+  after: "passages" | "rules" | "story" | "systemPrompt" | "window";
   hash: string;
+  bytes: number;
   tokens: number;
   minimumTokens: number;
   reachesMinimum: boolean;
+  rule: CacheRule;
+  marked: boolean;
 }
+
+/**
+ * By which rule a model's provider caches prompts.
+ *
+ * `marks`: up to blocks that the request marks, at most four. `breakPoints`: exactly at break
+ * points that the request names. `prefix`: the longest common prefix, by itself. `units`: earlier
+ * inputs and prefixes that requests had in common, by itself. `unknown`: nobody says.
+ */
+export type CacheRule =
+  | "breakPoints"
+  | "marks"
+  | "prefix"
+  | "units"
+  | "unknown";
 
 /** The run to stop. */
 export interface CancelRun {

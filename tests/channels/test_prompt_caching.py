@@ -49,16 +49,29 @@ async def novel(provider: Any, model_server: ModelServer, tmp_path: Path) -> Asy
 
 def prefix_in(body: dict[str, Any]) -> str:
     """Find the stable prefix in a request body of either form."""
-    return body["system"][0]["text"] if "system" in body else body["messages"][0]["content"]
+    return joined(body["system"] if "system" in body else body["messages"][0]["content"])
 
 
 def rest_in(body: dict[str, Any]) -> str:
-    return body["messages"][-1]["content"]
+    return joined(body["messages"][-1]["content"])
+
+
+def joined(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(block["text"] for block in content)
+
+
+def marks_in(body: dict[str, Any]) -> list[str]:
+    """Return the text up to each mark."""
+    content = body["messages"][-1]["content"]
+    blocks: list[dict[str, Any]] = [*body["system"]]
+    blocks += [] if isinstance(content, str) else content
+    ends = [n for n, block in enumerate(blocks, start=1) if "cache_control" in block]
+    return [joined(blocks[:end]) for end in ends]
 
 
 def asks_to_cache(body: dict[str, Any]) -> bool:
     if "system" in body:
-        return body["system"][0].get("cache_control") == {"type": "ephemeral"}
+        return body["system"][-1].get("cache_control") == {"type": "ephemeral"}
     return body["prompt_cache_key"] == sha256(prefix_in(body).encode()).hexdigest()
 
 
@@ -90,6 +103,52 @@ async def test_the_bytes_sent_are_the_bytes_hashed(novel: Novel, model_server: M
     assert sha256("".join(sent).encode()).hexdigest() == diagnostics["promptHash"]
 
 
+@pytest.mark.parametrize("provider", ["anthropic"])
+async def test_blocks_are_marked_where_parts_of_different_life_meet(
+    novel: Novel, model_server: ModelServer
+) -> None:
+    """The window is marked from the second call on, up to a paragraph that typing leaves alone."""
+    novel.put(".creonow/rules/style.md", STYLE)
+    lines = [f"第{n}段，林远推开门，风从门外灌进来，灯灭了，谁也没有说话。\n" for n in range(60)]
+    novel.put("长.md", "".join(lines))
+    ends = [len("".join(lines[:n])) for n in (40, 41, 42)]
+
+    runs = [await novel.run(documentId="长.md", cursorPosition=end) for end in ends]
+
+    bodies = [request.body for request in model_server.received]
+    marks = [marks_in(body) for body in bodies]
+    assert all(len(each) <= 4 for each in marks)
+    assert ["第30段" in each[-1] for each in marks] == [False, True, True]
+    assert prefix_in(bodies[0]) in marks[0]
+    assert (prefix_in(bodies[2]) + rest_in(bodies[2])).startswith(marks[1][-1])
+    for run, body in zip(runs, bodies, strict=True):
+        sent = prefix_in(body) + rest_in(body)
+        assert sha256(sent.encode()).hexdigest() == run["diagnostics"]["promptHash"]
+
+
+async def test_every_break_point_has_the_bytes_the_hash_and_the_tokens_up_to_it(
+    novel: Novel,
+) -> None:
+    lines = [f"第{n}段，林远推开门🖋️，风灌进来。\r\n\r\n　　灯灭了。\n" for n in range(200)]
+    novel.put("前.md", "渡口的夜色很深。\n" * 300)
+    novel.put("后.md", "".join(lines))
+
+    for cursor in (0, 7, 2_000, 10**6):
+        made = await novel.assemble(documentId="后.md", cursorPosition=cursor, skillId="bench")
+        data = made["prompt"].encode()
+        points = made["cacheBreakPoints"]
+        sizes = [point["bytes"] for point in points]
+        assert sizes == sorted(set(sizes))
+        assert [p["after"] for p in points[:2]] == ["rules", "systemPrompt"]
+        for point in points:
+            text = data[: point["bytes"]].decode()
+            counted = await novel.client.call("tokens:count", {"text": text, "model": "gpt-4o"})
+            assert sha256(text.encode()).hexdigest() == point["hash"]
+            assert point["reachesMinimum"] == (point["tokens"] >= point["minimumTokens"])
+            if made["tokenizerId"] == "o200k_base":
+                assert counted["tokens"] == point["tokens"]
+
+
 @pytest.mark.requirement("CE-036")
 async def test_a_new_preference_is_a_new_prefix_that_says_why(
     novel: Novel, model_server: ModelServer
@@ -119,7 +178,7 @@ async def test_a_prefix_too_short_to_be_cached_is_not_marked(
 
     assert not asks_to_cache(model_server.received[0].body)
     assert run["diagnostics"]["prefixMarked"] is False
-    assert not run["diagnostics"]["cacheBreakPoints"][-1]["reachesMinimum"]
+    assert not any(p["reachesMinimum"] for p in run["diagnostics"]["cacheBreakPoints"])
 
 
 @pytest.mark.requirement("CE-033")

@@ -1,14 +1,17 @@
 """The requests in OpenAI's format, and answers that do not keep to it."""
 
 import json
+from itertools import chain
 from typing import Any
 
 import anyio
 import pytest
+from msgspec.structs import replace
 
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.providers import openai
 from creonowd.providers.openai import OpenAIChat
-from creonowd.providers.provider import Call
+from creonowd.providers.provider import Call, cut_blocks
 from creonowd.providers.sdk import Address
 from testing.providers import KEY, ModelServer, Reply, ScriptedOpenAI
 from tests.providers.calls import CALL, PATIENCE, ignore
@@ -134,3 +137,38 @@ async def test_an_answer_is_not_lost_to_counts_that_make_no_sense(
 
     assert answer.text == "好"
     assert answer.usage is None or isinstance(answer.usage.cache_read_tokens, int)
+
+
+BLOCKS = {
+    "system_blocks": cut_blocks(CALL.system, [(len(CALL.system.encode()), True)]),
+    "user_blocks": cut_blocks(CALL.user, [(3, True)]),
+    "mark_prefix": True,
+}
+
+
+@pytest.mark.parametrize(
+    ("model", "own", "named"),
+    [("gpt-5.6", True, 2), ("gpt-6.1-sol", True, 2), ("gpt-5.4", True, 0), ("gpt-5.6", False, 0)],
+)
+async def test_break_points_are_named_to_openai_itself_for_models_that_know_them(
+    model_server: ModelServer,
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+    own: bool,  # noqa: FBT001
+    named: int,
+) -> None:
+    ScriptedOpenAI(model_server, 60_000).sends("好")
+    url = f"{model_server.url}/v1"
+    if own:
+        monkeypatch.setattr(openai, "OWN_URL", url)
+    call = replace(CALL, model=model, **BLOCKS)
+
+    await ask(OpenAIChat(Address(key=KEY, url=url)), call)
+
+    body = model_server.received[0].body
+    contents: list[Any] = [message["content"] for message in body["messages"]]
+    blocks = list(chain.from_iterable(c for c in contents if not isinstance(c, str)))
+    texts = [c if isinstance(c, str) else "".join(b["text"] for b in c) for c in contents]
+    assert texts == [CALL.system, CALL.user]
+    assert sum("prompt_cache_breakpoint" in block for block in blocks) == named
+    assert ("prompt_cache_options" in body) == bool(named)

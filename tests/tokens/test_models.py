@@ -3,7 +3,14 @@
 import re
 
 from creonowd.tokens import CountKind
-from creonowd.tokens.models import MODELS, MODELS_AS_OF, PACKAGED, facts_for
+from creonowd.tokens.models import (
+    MODELS,
+    MODELS_AS_OF,
+    PACKAGED,
+    CacheRule,
+    cache_facts,
+    facts_for,
+)
 
 EXACT, BOUND, ROUGH = CountKind.EXACT, CountKind.BOUND, CountKind.APPROXIMATE
 
@@ -97,3 +104,24 @@ def _figures(model: str) -> tuple[object, ...]:
 def test_the_table_is_dated_and_has_no_row_twice() -> None:
     assert re.fullmatch(r"\d{4}-\d\d-\d\d", MODELS_AS_OF)
     assert len({facts.names for facts in MODELS}) == len(MODELS)
+
+
+def test_each_provider_caches_by_its_own_rule_and_minimum() -> None:
+    rows = (
+        ("claude-sonnet-4-5", (CacheRule.MARKS, 1024)),
+        ("claude-opus-4-7", (CacheRule.MARKS, 2048)),
+        ("claude-opus-5", (CacheRule.MARKS, 512)),
+        ("anthropic/claude-haiku-4-5-20251001", (CacheRule.MARKS, 4096)),
+        ("gpt-5.6", (CacheRule.BREAK_POINTS, 1024)),
+        ("openai/gpt-6.1-sol", (CacheRule.BREAK_POINTS, 1024)),
+        ("gpt-5.4", (CacheRule.PREFIX, 1024)),
+        ("gpt-4o", (CacheRule.PREFIX, 1024)),
+        ("deepseek-chat", (CacheRule.UNITS, 64)),
+        ("gemini-3.8-flash", (CacheRule.PREFIX, 4096)),
+        ("gemini-2.5-pro", (CacheRule.PREFIX, 2048)),
+        ("some-model", (CacheRule.UNKNOWN, 1024)),
+        ("", (CacheRule.UNKNOWN, 1024)),
+    )
+
+    for model, expected in rows:
+        assert cache_facts(model) == expected, model
