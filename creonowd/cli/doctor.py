@@ -42,7 +42,7 @@ from creonowd.retrieval.catalogue import find_documents
 from creonowd.skills import skill
 from creonowd.skills.library import slug_of
 from creonowd.sources.plot_threads import ThreadState, plot_threads, thread_state
-from creonowd.sources.project_files import file_warnings
+from creonowd.sources.project_files import file_warnings, place_warnings
 from creonowd.sources.synopsis import STORY_FILE, read_story
 from creonowd.storage import atomic, journal, versioned_json
 from creonowd.storage.safe_folder import EFFECTIVE
@@ -700,7 +700,21 @@ def _story_findings(root: Path) -> Iterator[Finding]:
         )
         state = BAD if doubt.kind is DoubtKind.INVALID_FILE else NOTE
         yield Finding(part="story", state=state, found=found, remedy=remedy)
+    yield from _place_findings(root, story)
     yield from _thread_findings(root, story)
+
+
+def _place_findings(root: Path, story: Story) -> Iterator[Finding]:
+    """Report `from`, `until` and the like that name no place, or several."""
+    clock = make_clock(deterministic=False)
+    tree, project = Tree(clock), Project(project_id="", name=root.name, root=root)
+    for warning in place_warnings(tree, Constraints(tree, clock, Redactor()), project, story):
+        assert warning.said is not None
+        remedy = Wording(
+            "Name a document, a chapter number or a heading that the story has.",
+            "请写故事中已有的文档、章号或标题。",
+        )
+        yield Finding(part="story", state=NOTE, found=warning.said, remedy=remedy)
 
 
 def _thread_findings(root: Path, story: Story) -> Iterator[Finding]:

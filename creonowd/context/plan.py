@@ -237,7 +237,8 @@ class Plan(Model):
     """Everything that decides one assembly, except what the sources return.
 
     `here` is the author's place in the story; None if the document is outside of it. `previous`
-    is the chapter before, if the window reaches into it or the page is empty.
+    is the chapter before, if the window reaches into it or the page is empty; then `outline` is
+    what the outline says of this chapter.
     """
 
     project_id: str
@@ -253,6 +254,7 @@ class Plan(Model):
     here: StoryPlace | None = None
     language: ManuscriptLanguage = ManuscriptLanguage.CHINESE
     previous: Document | None = None
+    outline: str = ""
 
     @property
     def surrounding(self) -> int | None:

@@ -196,9 +196,10 @@ def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
 
 
 def _first_words(plan: Plan) -> str:
-    """Return what an empty page asks with: the end of the chapter before, and its own title."""
+    """Return what an empty page asks with: the end of the chapter before, outline and title."""
     before = "" if plan.previous is None else plan.previous.text[-FIRST_WORDS:]
-    return "\n".join(filter(None, (before, file_stem(plan.document_id))))
+    said = plan.outline[:FIRST_WORDS]
+    return "\n\n".join(filter(None, (before, said, file_stem(plan.document_id))))
 
 
 def _wish(plan: Plan) -> str:

@@ -178,8 +178,8 @@ def _stage_fragment(fragment: Fragment, stage: Stage) -> Fragment:
 
 
 def _doubts(fragment: Fragment, story: Story) -> Iterator[Caution]:
-    references = (fragment.since, fragment.until, *(stage.since for stage in fragment.stages))
-    for reference in filter(None, references):
+    stages = (stage.since for stage in fragment.stages)
+    for reference in filter(None, (fragment.since, fragment.until, fragment.due, *stages)):
         found = story.find(reference)
         several = len(found.candidates) > 1
         if found.known and not several:

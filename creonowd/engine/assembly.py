@@ -36,6 +36,7 @@ from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import (
     ContextRules,
     Document,
+    Need,
     Plan,
     SkillNeeds,
     Task,
@@ -64,8 +65,10 @@ from creonowd.sources.document import (
     place_in,
 )
 from creonowd.sources.file_fragments import own_texts
+from creonowd.sources.project_files import outline_for
 from creonowd.sources.shared_reads import JOINT_SHARE, RoundCache
 from creonowd.sources.synopsis import describe
+from creonowd.text import file_stem
 from creonowd.tokens.models import KnownTables
 from creonowd.tokens.tokenizer import ByteTokenizer
 from creonowd.workspace.buffer import Buffer
@@ -344,6 +347,7 @@ class DiskState(NamedTuple):
     located: LocatedDocument | None
     story: Story
     previous: Document | None
+    outline: str = ""
 
 
 class _Call(NamedTuple):
@@ -398,12 +402,28 @@ async def _read_disk(call: _Call, sources: Sequence[Source]) -> DiskState | None
             located=located,
             story=story,
             previous=_placed_at_start(previous, before, utf16=session.peer.utf16),
+            outline=_outline(session, project, rules, located),
         )
 
     with anyio.move_on_after(JOINT_SHARE * session.settings.source_timeout_ms / 1000):
         with suppress(DaemonError, OSError):
             return await session.engine.rounds.read(project.root, object(), read)
     return None
+
+
+def _outline(
+    session: Session,
+    project: Project,
+    rules: ContextRules | None,
+    located: LocatedDocument | None,
+) -> str:
+    """Return what the outline says of a chapter that is not begun yet; blocks its thread."""
+    document = None if located is None else located.document
+    if document is None or document.text[: document.here.start].strip():
+        return ""
+    if not wants(rules, Need.OUTLINE) or not wants(rules, Need.RETRIEVAL):
+        return ""
+    return outline_for(session.tree, project, file_stem(document.source_ref))
 
 
 def _position(request: AssembleContext) -> Position:
@@ -493,6 +513,7 @@ async def _plan(call: _Call, budget: Budget, disk: DiskState | None) -> Plan:
         here=_here(story, request, located.document),
         language=language,
         previous=previous,
+        outline="" if disk is None else disk.outline,
     )
 
 

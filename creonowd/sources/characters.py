@@ -17,9 +17,10 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from creonowd.context.fragment import DEFAULT_PRIORITY, Fragment, FragmentKind, Layer
+from creonowd.context.language import ManuscriptLanguage
 from creonowd.context.names import Mentions, NameParts, unambiguous_parts
 from creonowd.context.notice import Caution, caution
-from creonowd.context.plan import Document, Need
+from creonowd.context.plan import Document, Need, Summary
 from creonowd.context.source import SourceQuery, SourceResult
 from creonowd.errors import WarningCode, Wording
 from creonowd.memo import Memo
@@ -27,13 +28,15 @@ from creonowd.model import Model
 from creonowd.sources.file_fragments import NAME_KEYS, FileFaultError, FileKind, is_json, read_files
 from creonowd.sources.shared_reads import FolderReader, ProjectReads, RoundCache
 from creonowd.storage import front_matter
-from creonowd.text import as_text
+from creonowd.text import as_text, join_lines
 from creonowd.workspace.creonow_tree import CreonowFolder, Folder
 
 CHARACTER_GROUP = 3
 SCORE_WHEN_MENTIONED = 0.9
 MAX_PRIORITY = 1_000_000
 LONGEST_HEADING = 20
+RELATION_KEYS = ("relations", "关系")
+PEOPLE_TO_RELATE = 2
 ALIAS_KEYS = ("aliases", "alias", "别名", "别称")
 TITLE_KEYS_OF_PEOPLE = ("titles", "称号", "头衔", "称谓")
 
@@ -57,6 +60,11 @@ _INJECT = Wording(
 )
 _FRONT_MATTER = Wording("its front matter has a fault: {}", "文件头（front matter）有误：{}")
 _ALIASES = Wording("`aliases` must be texts", "aliases 须为文本")
+_RELATIONS = Wording(
+    "`relations` must be names with texts, such as {Lydia: her sister}",
+    "relations 须为“名字: 说明”，例如 {黛玉: 表妹}",
+)
+_COLON = re.compile(r"[:：]")
 _NAME = Wording("the name must be a text", "名字须为文本")
 _SEPARATORS = re.compile(r"[,，、;；/]")
 
@@ -76,6 +84,20 @@ class Entity(Model):
     names: tuple[str, ...]
     priority: int = DEFAULT_PRIORITY
     inject: Inject = Inject.ALWAYS
+    relations: tuple[tuple[str, str], ...] = ()
+
+
+class RelatedEntity(Model):
+    """A card, what its entity is called, and what it says of others, each by a name.
+
+    `since` and `until` are those of the card: its relations hold as long as it does.
+    """
+
+    source_ref: str
+    names: tuple[str, ...]
+    relations: tuple[tuple[str, str], ...]
+    since: str = ""
+    until: str = ""
 
 
 class Entities(Model, cache_hash=True):
@@ -87,6 +109,7 @@ class Entities(Model, cache_hash=True):
     names: tuple[tuple[str, ...], ...]
     mentioned: tuple[Fragment, ...]
     manual: tuple[Fragment, ...]
+    related: tuple[RelatedEntity, ...] = ()
 
     @property
     def every_name(self) -> tuple[str, ...]:
@@ -176,7 +199,45 @@ class MentionedSource:
             *self._named(entities.mentioned, near),
             *self._named(entities.manual, ask.wish),
         ]
-        return SourceResult(fragments=tuple(found))
+        related, are_given = self._relations(entities, near, ask.language)
+        return SourceResult(
+            fragments=(*found, *related), summaries=(Summary.RELATIONS,) if are_given else ()
+        )
+
+    def _relations(
+        self, entities: Entities, near: str, language: ManuscriptLanguage
+    ) -> tuple[list[Fragment], bool]:
+        """Return what the cards say of the people on the page, and whether that is all one can ask.
+
+        Where the page has not two people with cards there is nothing to relate.
+        """
+        found = self._entities.find(entities.every_name, near)
+        here = [one for one in entities.related if found.intersection(one.names)]
+        colon = "：" if language is ManuscriptLanguage.CHINESE else ": "
+        fragments: list[Fragment] = []
+        for one in here:
+            called = {
+                name: card.names[0] for card in here if card is not one for name in card.names
+            }
+            others = [(called.get(name, name), said) for name, said in one.relations]
+            shown = [
+                f"{one.names[0]} – {name}{colon}{said}"
+                for name, said in others
+                if name in called.values() or name in near
+            ]
+            if shown:
+                fragments.append(
+                    Fragment(
+                        layer=self.layer,
+                        source="relations",
+                        source_ref=f"{one.source_ref}#relations",
+                        text="\n".join(shown),
+                        score=SCORE_WHEN_MENTIONED,
+                        since=one.since,
+                        until=one.until,
+                    )
+                )
+        return fragments, bool(fragments) or len(here) < PEOPLE_TO_RELATE
 
     def _named(self, entities: tuple[Fragment, ...], text: str) -> list[Fragment]:
         names = chain.from_iterable([entity.names for entity in entities])
@@ -231,8 +292,31 @@ def _entities(folder: Folder) -> Entities:
         _read(folder, inject).fragments
         for inject in (Inject.ALWAYS, Inject.MENTIONED, Inject.MANUAL)
     )
-    names = tuple(fragment.names for fragment in (*always, *mentioned, *manual))
-    return Entities(names=names, mentioned=mentioned, manual=manual)
+    cards = (*always, *mentioned, *manual)
+    relations = _relations_of(folder)
+    related = tuple(
+        RelatedEntity(
+            source_ref=card.source_ref,
+            names=card.names,
+            relations=relations.get(card.source_ref, ()),
+            since=card.since,
+            until=card.until,
+        )
+        for card in cards
+    )
+    names = tuple(card.names for card in cards)
+    return Entities(names=names, mentioned=mentioned, manual=manual, related=related)
+
+
+def _relations_of(folder: Folder) -> dict[str, tuple[tuple[str, str], ...]]:
+    """Return by file what it says of others; files with faults say nothing."""
+    found: dict[str, tuple[tuple[str, str], ...]] = {}
+    for file in folder.files:
+        text = as_text(file.data)
+        with suppress(ValueError, RecursionError):
+            if text is not None and text.strip():
+                found[file.path] = describe(file.path, text).relations
+    return found
 
 
 def _read(folder: Folder, inject: Inject) -> SourceResult:
@@ -273,7 +357,38 @@ def describe(path: str, text: str) -> Entity:
     inject = values.get("inject", Inject.ALWAYS)
     if inject not in list(Inject):
         raise FileFaultError(_INJECT, near="inject")
-    return Entity(names=_names(values, path, text), priority=priority, inject=Inject(inject))
+    return Entity(
+        names=_names(values, path, text),
+        priority=priority,
+        inject=Inject(inject),
+        relations=_relations(values),
+    )
+
+
+def _relations(values: Mapping[str, Any]) -> tuple[tuple[str, str], ...]:
+    """Read what a card says of others: a mapping of names to texts, or a list of `name: text`."""
+    given = _first(values, RELATION_KEYS)
+    if given is None:
+        return ()
+    if isinstance(given, list) and _is_texts(cast("list[object]", given)):
+        listed = cast("list[str]", given)
+        split = [_COLON.split(one, maxsplit=1) for one in listed]
+        pairs: list[tuple[object, object]] = [(one[0], one[-1]) for one in split if len(one) > 1]
+        pairs += [(None, None)] * (len(listed) - len(pairs))
+    elif isinstance(given, list):
+        items = cast("list[object]", given)
+        maps = [cast("dict[object, object]", one) for one in items if isinstance(one, dict)]
+        pairs = [pair for each in maps for pair in each.items()]
+        pairs += [(None, None)] * (len(items) - len(maps))
+    else:
+        pairs = (
+            list(cast("dict[object, object]", given).items())
+            if isinstance(given, dict)
+            else [(None, None)]
+        )
+    if not all(isinstance(text, str) and text.strip() for pair in pairs for text in pair):
+        raise FileFaultError(_RELATIONS, near=next(key for key in RELATION_KEYS if key in values))
+    return tuple((str(name).strip(), join_lines(str(said)).strip()) for name, said in pairs)
 
 
 def _values(path: str, text: str) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ What was made of files is kept until their bytes change.
 
 import json
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple, cast
 
 from creonowd.context.fragment import (
@@ -18,9 +19,11 @@ from creonowd.context.fragment import (
 )
 from creonowd.context.language import CONSTRAINTS_FILE
 from creonowd.context.notice import Caution, caution
+from creonowd.context.numerals import chapter_of
 from creonowd.context.plan import Need
 from creonowd.context.source import Source, SourceQuery, SourceResult
-from creonowd.context.timeline import bounds
+from creonowd.context.story import Story
+from creonowd.context.timeline import at_place, bounds
 from creonowd.errors import WARNINGS, DaemonError, ErrorCode, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.sources.characters import EntityCache, MentionedSource, ProjectEntities, characters
@@ -508,3 +511,45 @@ def file_warnings(tree: Tree, constraints: Constraints, project: Project) -> lis
         code = WarningCode.CONSTRAINTS_UNAVAILABLE
         found.append(Caution(code=code, said=error.wording, source_ref=CONSTRAINTS_FILE))
     return list({warning.source_ref: warning for warning in found}.values())
+
+
+def place_warnings(
+    tree: Tree, constraints: Constraints, project: Project, story: Story
+) -> list[Caution]:
+    """Return what is unclear about where in the story the files of a project hold; blocks."""
+    reads = FolderReader(tree, project)
+    found = [one for row in FILES for one in row.read(reads.folder(row.folder)).fragments]
+    found += outline_files(reads.outlines()).fragments
+    with suppress(DaemonError):
+        found += _constraints(constraints.read_now(project.root).constraints).fragments
+    found += _entities_by_mention(reads.folder(CreonowFolder.CHARACTERS))
+    return list(at_place(tuple(found), story, None).warnings)
+
+
+def _entities_by_mention(folder: Folder) -> Sequence[Fragment]:
+    entities = EntityCache().entities(folder)
+    return (*entities.mentioned, *entities.manual)
+
+
+def outline_for(tree: Tree, project: Project, name: str) -> str:
+    """Return what the outlines of a project say of one chapter, by its number; blocks."""
+    reads = FolderReader(tree, project)
+    counted = chapter_of(name)
+    if counted is None:
+        return ""
+    folder = joined(reads.outlines(), reads.folder(CreonowFolder.SETTINGS))
+    texts = (fragment.text for fragment in outline_files(folder).fragments)
+    return "\n".join(filter(None, (_section_of(text, counted.value) for text in texts)))
+
+
+def _section_of(text: str, chapter: int) -> str:
+    """Return the lines of an outline from where it names a chapter up to the next one."""
+    lines: list[str] = []
+    inside = False
+    for line in text.splitlines():
+        counted = chapter_of(line.lstrip("#-*•· \t\u3000"))
+        if counted is not None and counted.start == 0:
+            inside = counted.value == chapter
+        if inside:
+            lines.append(line)
+    return "\n".join(lines)

@@ -2150,7 +2150,7 @@ export interface SkillFault {
  * `name` and `description` are in the language of the connection; without a `locale` they are as
  * the file has them. `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
  * is how far Retrieved fills a prompt of this skill; it cuts nothing else. `summaries` are those
- * that it needs and only a host can give: where none came, runs warn SKILL_SOURCE_ABSENT. One
+ * that it relies on; where neither the project nor a host gives one, runs warn SKILL_SOURCE_ABSENT. One
  * that `requiresSelection` fails with SKILL_SELECTION_REQUIRED where nothing is selected.
  */
 export interface SkillInfo {

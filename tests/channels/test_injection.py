@@ -9,7 +9,7 @@ import anyio
 import pytest
 
 from testing.clients import Client
-from testing.novels import TEXT, Novel, make_novel
+from testing.novels import Novel, make_novel
 
 ALWAYS = ("约束标记", "守则标记")
 MARKERS = {
@@ -39,6 +39,8 @@ FILES = {
 }
 CHAPTER = "# 序\n# 章节标记\n" + "很久以前。\n" * 200 + "正文标记在此。\n"
 
+PAIR = "林远推开门，苏晴没有抬头。\n"
+STRANGERS = {f".creonow/characters/{name}.md": f"{name}的设定。\n" for name in ("林远", "苏晴")}
 MISSING = {
     "dialogue": "SKILL_SOURCE_ABSENT: the summary of the relations is missing",
     "consistency": "SKILL_SOURCE_ABSENT: the summary of the whole text is missing",
@@ -204,10 +206,9 @@ async def test_a_skill_that_declares_nothing_gets_little(novel: Novel) -> None:
 async def test_a_summary_that_no_host_offers_is_missing_with_a_warning(
     client: Client, tmp_path: Path, slug: str, other: str, kind: str
 ) -> None:
-    # A note has no place in the story, so that there is no story so far.
-    novel = await make_novel(
-        client, tmp_path / "小说", {"notes/一.md": TEXT}, documentId="notes/一.md"
-    )
+    # A note has no place in the story, so that there is no story so far; no card knows another.
+    files = STRANGERS | {"notes/一.md": PAIR}
+    novel = await make_novel(client, tmp_path / "小说", files, documentId="notes/一.md")
     client.handlers["context:source:fetch"] = lambda params: answer(params, [])
     place = {"layer": "retrieved"}
     await client.call("context:source:register", place | {"name": other, "kind": other})
@@ -227,7 +228,7 @@ async def test_a_summary_that_no_host_offers_is_missing_with_a_warning(
 async def test_a_host_that_gives_nothing_is_as_good_as_none(
     client: Client, tmp_path: Path, chunks: list[Any] | None
 ) -> None:
-    novel = await make_novel(client, tmp_path / "小说")
+    novel = await make_novel(client, tmp_path / "小说", STRANGERS | {"一.md": PAIR})
     client.handlers["context:source:fetch"] = lambda _params: {"chunks": chunks}
     offer = {"layer": "retrieved", "name": "图谱", "kind": "kg"}
     await client.call("context:source:register", offer)

@@ -238,3 +238,20 @@ async def test_a_secret_at_the_border_stays_secret(client: Client, tmp_path: Pat
 
     assert secret not in result["prompt"]
     assert "***REDACTED***" in result["userContent"]
+
+
+async def test_an_empty_page_asks_with_the_outline_of_its_chapter(
+    client: Client, tmp_path: Path
+) -> None:
+    """Of the outline the part about this chapter asks, and no other."""
+    outline = "# 大纲\n\n- 第5章：渡口的船沉了。\n- 第6章：守夜的和尚在老松下又见白狐。\n- 第7章：结局。\n"
+    plain = chapters() | {"06.md": ""}
+    without = await make(client, tmp_path / "无", plain)
+    with_outline = await make(client, tmp_path / "有", plain | {"大纲.md": outline})
+
+    before = await without.assemble(cursorPosition=0)
+    after = await with_outline.assemble(cursorPosition=0)
+
+    assert SNOW not in before["prompt"]
+    assert SNOW in after["prompt"]
+    assert OMEN not in after["prompt"]
