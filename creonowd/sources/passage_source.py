@@ -4,7 +4,7 @@ It waits for the index no longer than a few changed pages take, and warns while 
 `explain` returns the same passages with the reasons for their scores.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left
 from collections.abc import Container, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -97,6 +97,7 @@ class ResultKey(Model, cache_hash=True):
     front_matter: str
     text: str
     cursor: tuple[int, int]
+    selects: bool
     asked: tuple[int, ...]
     order: tuple[str, ...]
     outside: tuple[str, ...]
@@ -404,7 +405,7 @@ def _result_key(
         cursor = (start, end)
         if loaded is not None and loaded.has_text(document.source_ref, _whole_text(document)):
             ends = loaded.ends_in(document.source_ref)
-            cursor = (bisect_right(ends, above + start), bisect_right(ends, above + end))
+            cursor = (bisect_left(ends, above + start), bisect_left(ends, above + end))
         asked = (_asked_from(document, ask.query),)
     return ResultKey(
         revision=state,
@@ -418,6 +419,7 @@ def _result_key(
         front_matter="" if document is None else document.front_matter,
         text="" if document is None else document.text,
         cursor=cursor,
+        selects=document is not None and document.selection is not None,
         asked=asked,
         order=ask.story.paths,
         outside=ask.story.paths_outside,

@@ -3,6 +3,7 @@
 import gc
 import weakref
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import anyio
@@ -13,6 +14,7 @@ from creonowd.clock import SystemClock
 from creonowd.context.fragment import Span
 from creonowd.context.plan import place
 from creonowd.context.source import SourceQuery, SourceResult
+from creonowd.context.story import Story, StoryDocument, StoryPlace
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.retrieval.project_index import Indexes
 from creonowd.sources.characters import EntityCache, ProjectEntities
@@ -22,6 +24,7 @@ from creonowd.workspace.creonow_tree import Tree
 from tests.retrieval.indexed_project import PATIENCE, IndexedProject
 
 SNOW = "林远站在城门口，望着雪里的灯火，一句话也没有说。风从河上来，吹灭了两盏。"
+WORDS = "雨门人影风夜花酒书路桥山水船马剑声泪梦月窗帘石阶檐钟茶琴"
 BOAT = "船过了三道湾，水声忽然大起来，阿青把灯举高，照见岸上一排空空的马桩。"
 
 
@@ -206,6 +209,42 @@ async def test_within_a_passage_the_cursor_moves_without_another_search(indexed:
 
     assert near is first
     assert far is not first
+
+
+async def test_what_is_kept_is_what_a_new_search_finds_at_every_place(indexed: IndexedProject):
+    """A cursor right at the beginning of a passage has it before it, one further on has not."""
+    chance = Random(5)
+    text = "\n".join(f"{''.join(chance.choices(WORDS, k=200))}灯火。" for _ in range(30))
+    indexed.write("01.md", f"{SNOW}\n{BOAT}")
+    indexed.write("now.md", text)
+    story = Story(documents=[StoryDocument(path="01.md"), StoryDocument(path="now.md")])
+
+    async with indexed.indexes() as indexes:
+        await fetch(indexed, indexes, ask(wish="灯火"))
+        loaded = indexes.of(indexed.project).loaded
+        assert loaded is not None
+        ends = [at for at in loaded.ends_in("now.md") if 0 < at < len(text)]
+        kept = Passages(indexes)
+
+        async def found(cursor: int, passages: Passages, *, selected: int) -> SourceResult:
+            one = source(indexed, indexes, passages)
+            one.read_ahead(RoundCache())
+            span = Span(cursor, cursor + selected) if selected else None
+            document = place("now.md", text, cursor, span).document
+            here = StoryPlace(1, cursor)
+            asked = replace(ask(wish="灯火"), document=document, story=story, here=here)
+            return one.fetch_now(asked) or await one.fetch(asked)
+
+        places = [
+            (at + step, selected) for at in ends[:6] for step in (1, 0, -1) for selected in (0, 3)
+        ]
+        for cursor, selected in places:
+            again = await found(cursor, kept, selected=selected)
+            anew = await found(cursor, Passages(indexes), selected=selected)
+            assert again == anew, (cursor, selected)
+
+    assert len(ends) > 6
+    assert len(kept.made) < len(places)
 
 
 async def test_a_document_that_was_edited_is_searched_at_each_place(indexed: IndexedProject):
