@@ -116,6 +116,20 @@ def missing_constraints(
             yield n
 
 
+def reset_corrections(project: WriteProject, n: int) -> Request:
+    return "tokens:corrections:reset", {"model": f"model-{n}"}
+
+
+def missing_corrections(
+    project: WriteProject, call: Call, acknowledged: Acknowledged
+) -> Iterator[int]:
+    """The file is whole, and is not kept aside as damaged."""
+    file = project.user_data / "corrections.json"
+    whole = file.exists() and json.loads(file.read_bytes())["version"] == 1
+    if acknowledged and (not whole or [*project.user_data.glob("corrections.damaged*")]):
+        yield max(acknowledged)
+
+
 def budget(project: WriteProject, n: int) -> Request:
     """Each update of a burst names the version that the one before it makes."""
     file = project.user_data / "budgets" / f"{project.project_id}.json"
@@ -373,6 +387,7 @@ KINDS = (
     WriteKind(".creonow tree", ensure, missing_tree),
     WriteKind("constraints", constrain, missing_constraints),
     WriteKind("budget", budget, missing_budgets),
+    WriteKind("corrections", reset_corrections, missing_corrections),
     WriteKind("conversation save", save, missing_chats),
     WriteKind("context file put", put, missing_files),
     WriteKind("context file import", import_archive, missing_imports),

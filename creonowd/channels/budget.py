@@ -1,4 +1,4 @@
-"""`context:budget:*` and `tokens:count` — how many tokens each layer may have, and a text has."""
+"""`context:budget:*` and `tokens:*` — how many tokens each layer may have, and a text has."""
 
 from anyio import to_thread
 from msgspec import UNSET, UnsetType
@@ -8,10 +8,11 @@ from creonowd.context.notice import Caution, Notice, show
 from creonowd.context.result import BoundedCount
 from creonowd.engine.services import Session
 from creonowd.errors import WarningCode, Wording
-from creonowd.model import Params, Result
-from creonowd.rpc.channel import Channel
+from creonowd.model import Empty, Params, Result
+from creonowd.rpc.channel import Channel, Role
 from creonowd.tokens.models import CountKind
 from creonowd.tokens.tokenizer import BoundTokenizer, Tokenizer, has_endless_run
+from creonowd.workspace.corrections import LearnedCounts
 
 
 class GetBudget(Params):
@@ -123,8 +124,33 @@ _TOO_LONG = Wording(
 )
 
 
+class LearnedCorrections(Result):
+    """What real runs taught about each model, in the order of their names."""
+
+    models: list[LearnedCounts]
+
+
+class ResetCorrections(Params):
+    """The model to forget about; without one, all."""
+
+    model: str | None = None
+
+
+def list_corrections(session: Session, _params: Empty) -> LearnedCorrections:
+    """Return by how much the counts of providers differed from ours, per model."""
+    return LearnedCorrections(models=list(session.corrections.all()))
+
+
+async def reset_corrections(session: Session, params: ResetCorrections) -> LearnedCorrections:
+    """Forget what runs taught about a model, or all; return what is left."""
+    await session.corrections.reset(params.model)
+    return LearnedCorrections(models=list(session.corrections.all()))
+
+
 CHANNELS = (
     Channel("context:budget:get", get_budget),
     Channel("context:budget:update", update_budget),
     Channel("tokens:count", count_tokens),
+    Channel("tokens:corrections:list", list_corrections),
+    Channel("tokens:corrections:reset", reset_corrections, role=Role.OWNER),
 )

@@ -55,7 +55,7 @@ from creonowd.tokens.tables import (
     packaged_tables,
     verify,
 )
-from creonowd.workspace import budgets, projects, runs
+from creonowd.workspace import budgets, corrections, projects, runs
 from creonowd.workspace.constraints import Constraints
 from creonowd.workspace.creonow_tree import TREE, CreonowFolder, Tree
 from creonowd.workspace.projects import Project
@@ -592,6 +592,11 @@ def _budget_problem(path: Path) -> Wording | None:
     return None
 
 
+def _corrections_problem(path: Path) -> Wording | None:
+    corrections.load(path)
+    return None
+
+
 def _history_problem(path: Path) -> Wording | None:
     lines = journal.replay(path)
     damaged = _DAMAGED_LINES.format(lines.damaged) if lines.damaged else None
@@ -847,6 +852,11 @@ STORED_FILES: tuple[tuple[str, Callable[[Path], Wording | None], Wording], ...] 
         f"{budgets.FOLDER}/*.json",
         _budget_problem,
         Wording("The default serves; set the budget again.", "现用默认预算；请重新设置。"),
+    ),
+    (
+        corrections.FILE,
+        _corrections_problem,
+        Wording("It is kept aside, and learned anew.", "将另存该文件并重新学习。"),
     ),
     (
         f"{histories.FOLDER}/*/*.jsonl",

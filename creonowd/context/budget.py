@@ -239,6 +239,33 @@ _CLAMPED = Wording(
 )
 
 
+class CountCorrection(Model):
+    """What real runs taught about a model's counts, which are no more than a bound or approximate.
+
+    The prompt's budget is the profile's divided by `factor`: the provider's count divided by ours,
+    the greatest of the last `runs`, within limits.
+    """
+
+    factor: float
+    runs: int
+
+
+def corrected_total(total: int, correction: CountCorrection | None) -> int:
+    """Return how many tokens by our count a model takes for so many by its own."""
+    return total if correction is None else max(1, math.floor(total / correction.factor))
+
+
+def corrected(budget: Budget, correction: CountCorrection | None) -> Budget:
+    """Return the budget in tokens by our count; the layers keep their minimums."""
+    if correction is None:
+        return budget
+    profile = budget.profile
+    minimums = sum(getattr(profile.layers, name).minimum_tokens for name in Layer)
+    total = corrected_total(profile.total_budget_tokens, correction)
+    total = min(max(total, minimums), LARGEST_TOTAL)
+    return structs.replace(budget, profile=structs.replace(profile, total_budget_tokens=total))
+
+
 class LayerChange(Model):
     """What changes about a layer; what is left out stays."""
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from msgspec import UNSET, Raw, UnsetType
 
 from creonowd.context.assemble import Assembly
+from creonowd.context.budget import CountCorrection
 from creonowd.context.evidence import EncodedPart, TrimEvidence, add_up, encode_part
 from creonowd.context.fragment import DYNAMIC, Layer
 from creonowd.context.notice import Notice, show
@@ -96,7 +97,8 @@ class Provenance(Result):
     `trimEvidence` has an entry for every candidate, kept ones too. `prefixChange` is there when a
     previous call had another stable prefix. `targetTokens` is what the skill aims at: Retrieved
     fills the prompt no further. `countKind` says whether the counts are the model's own, an upper
-    bound or approximate; `tokenizerExact` is true for the first alone.
+    bound or approximate; `tokenizerExact` is true for the first alone. `countCorrection` is there
+    if real runs of the model changed the budget of this prompt.
     """
 
     stable_prefix_hash: str
@@ -114,6 +116,7 @@ class Provenance(Result):
     tokenizer_exact: bool
     count_kind: CountKind
     count_tokens: BoundedCount | UnsetType = UNSET
+    count_correction: CountCorrection | UnsetType = UNSET
     prefix_change: PrefixChange | UnsetType = UNSET
     target_tokens: int | UnsetType = UNSET
 
@@ -145,6 +148,7 @@ class ModelTarget(Model):
     provider: str = ""
     model: str = ""
     kind: CountKind = CountKind.EXACT
+    correction: CountCorrection | None = None
     language: Language = Language.DEFAULT
 
 
@@ -252,6 +256,7 @@ def _provenance_fields(assembly: Assembly, target: ModelTarget) -> dict[str, Any
         "tokenizer_exact": kind is CountKind.EXACT,
         "count_kind": kind,
         "count_tokens": _both_counts(assembly),
+        "count_correction": target.correction or UNSET,
         "target_tokens": UNSET if skill.target_tokens is None else skill.target_tokens,
     }
 

@@ -46,6 +46,7 @@ from creonowd.tokens.user_tables import list_tables
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.chats import Chats
 from creonowd.workspace.constraints import Constraints
+from creonowd.workspace.corrections import Corrections
 from creonowd.workspace.creonow_tree import Tree
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Projects, sweep_user_data
@@ -148,6 +149,7 @@ async def build_services(
         chats=Chats(clock, redactor),
         tokenizers=tokenizers,
         budgets=budgets,
+        corrections=await to_thread.run_sync(Corrections, user_data),
         documents=documents,
         skills=Library(user_data, clock, redactor),
         engine=Engine(

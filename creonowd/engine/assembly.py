@@ -22,6 +22,7 @@ from creonowd.context.budget import (
     allowances_of,
     apply_change,
     budget_of,
+    corrected,
     fit_to_model,
 )
 from creonowd.context.fragment import Action, FragmentKind, Span
@@ -69,7 +70,6 @@ from creonowd.sources.project_files import outline_for
 from creonowd.sources.shared_reads import JOINT_SHARE, RoundCache
 from creonowd.sources.synopsis import describe
 from creonowd.text import file_stem
-from creonowd.tokens.models import KnownTables
 from creonowd.tokens.tokenizer import ByteTokenizer
 from creonowd.workspace.buffer import Buffer
 from creonowd.workspace.creonow_tree import PROJECT_FILE, ProjectFile
@@ -270,7 +270,8 @@ async def _prepare(
         match = session.tokenizers.known.encoding_for(model, profile.tokenizer_id)
         session.tokenizers.known.check_version(match.encoding, request.tokenizer_version)
         tokenizer = await session.tokenizers.get(match.encoding)
-        plan = await _plan(call, budget, disk)
+        correction = session.corrections.of(model, match.kind)
+        plan = await _plan(call, corrected(budget, correction), disk)
     if isinstance(tokenizer, ByteTokenizer):
         plan = without_tokenizer(plan)
     tools = TextTools(
@@ -284,6 +285,7 @@ async def _prepare(
         provider=request.provider or choice.provider,
         model=model,
         kind=match.kind,
+        correction=correction,
         language=session.connection.language,
     )
     key = PrefixKey(
@@ -392,9 +394,7 @@ async def _read_disk(call: _Call, sources: Sequence[Source]) -> DiskState | None
             if isinstance(buffer, Buffer):
                 texts = open_texts | {request.document_id: buffer.text}
         story = session.chapters.read_now(project, texts, cache.once)
-        before = _chapter_before(
-            _changed(budget, what_if, session.tokenizers.known), rules, located, story
-        )
+        before = _chapter_before(_changed(call, budget), rules, located, story)
         previous = None if before is None else buffer_of(before)
         return DiskState(
             budget=budget,
@@ -459,21 +459,23 @@ def _placed_at_start(
 
 
 async def _budget(call: _Call, disk: DiskState | None) -> Budget:
-    session, project, _, what_if = call
+    session, project, _, _ = call
     if disk is None:
         budget = await session.engine.budget_reads.read(
             project.project_id, partial(session.budgets.effective, project.project_id)
         )
     else:
         budget = disk.budget
-    return _changed(budget, what_if, session.tokenizers.known)
+    return _changed(call, budget)
 
 
-def _changed(budget: Budget, what_if: WhatIf, tables: KnownTables) -> Budget:
-    if what_if.profile is None:
+def _changed(call: _Call, budget: Budget) -> Budget:
+    """Return the budget with what the request changes."""
+    profile = call.what_if.profile
+    if profile is None:
         return budget
-    change = structs.replace(what_if.profile, version=budget.profile.version)
-    return budget_of(apply_change(budget.profile, change, tables))
+    change = structs.replace(profile, version=budget.profile.version)
+    return budget_of(apply_change(budget.profile, change, call.session.tokenizers.known))
 
 
 async def _plan(call: _Call, budget: Budget, disk: DiskState | None) -> Plan:

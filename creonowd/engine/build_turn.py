@@ -7,7 +7,9 @@ from anyio import current_effective_deadline, current_time, move_on_after, to_th
 from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import replace
 
+from creonowd.context.budget import CountCorrection, corrected_total
 from creonowd.context.notice import Caution, caution, show
+from creonowd.context.result import BoundedCount
 from creonowd.context.text_tools import TextTools, TokenizerFailedError
 from creonowd.context_files.files import ConversationKey, FileRequest
 from creonowd.engine.meter import MeteredProvider
@@ -19,7 +21,7 @@ from creonowd.history.code_law import CodeLaw
 from creonowd.history.histories import History, StoredSummary
 from creonowd.history.intake import put_message
 from creonowd.history.round_archive import register_rounds
-from creonowd.history.rounds import Speaker
+from creonowd.history.rounds import Speaker, call_texts
 from creonowd.history.summariser import ModelSummariser, stored_summary
 from creonowd.history.summary import extractive_summary
 from creonowd.history.todo_list import TodoItem
@@ -62,6 +64,13 @@ class BuiltTurn(NamedTuple):
     context: TurnContext
 
 
+class Counting(NamedTuple):
+    """How counts relate to the model's own, and what real runs taught about that."""
+
+    kind: CountKind
+    correction: CountCorrection | None
+
+
 async def history_of(session: Session, params: InConversation) -> History:
     """Read the history of a conversation, once it is known to be the project's."""
     await session.projects.find(params.project_id)
@@ -75,23 +84,25 @@ async def build_context(session: Session, params: BuildContext) -> BuildResult:
     history = await history_of(session, params)
     project = await session.projects.find(params.project_id)
     law = await to_thread.run_sync(session.code_laws.current, project.root)
-    tools, kind = await _text_tools(session, project, params.model)
+    tools, kind, correction = await _text_tools(session, project, params.model)
+    budget = params.budget_tokens or session.settings.history_budget_tokens
+    params = replace(params, budget_tokens=corrected_total(budget, correction))
     try:
         turn = await _build(session, params, history, law, tools)
     except TokenizerFailedError:
         turn = await _build(session, params, history, law, tools.with_tokenizer(ByteTokenizer()))
-    return await call_in_thread(_result, session, params, turn, kind=kind)
+    return await call_in_thread(_result, session, params, turn, Counting(kind, correction))
 
 
 async def _text_tools(
     session: Session, project: Project, model: str | None
-) -> tuple[TextTools, CountKind]:
-    """Return the text tools, and how their counts relate to the model's own."""
+) -> tuple[TextTools, CountKind, CountCorrection | None]:
+    """Return the text tools, how their counts relate to the model's own, and what runs taught."""
     profile = (await session.budgets.effective(project.project_id)).profile
     match = session.tokenizers.known.encoding_for(model or profile.model, profile.tokenizer_id)
     tokenizer = await session.tokenizers.get(match.encoding)
     tools = TextTools(tokenizer, session.redactor, session.engine.memory)
-    return tools, match.kind
+    return tools, match.kind, session.corrections.of(model or profile.model, match.kind)
 
 
 async def _build(
@@ -202,9 +213,9 @@ async def _with_model_summary(
 
 
 def _result(
-    session: Session, params: BuildContext, turn: BuiltTurn, *, kind: CountKind
+    session: Session, params: BuildContext, turn: BuiltTurn, counting: Counting
 ) -> BuildResult:
-    kind = kind if turn.tools.tokenizer.exact else CountKind.APPROXIMATE
+    kind = counting.kind if turn.tools.tokenizer.exact else CountKind.APPROXIMATE
     context, draft = turn.context, turn.context.draft
     messages = context.messages
     parts = list(dict.fromkeys(piece.part for piece in context.pieces))
@@ -232,7 +243,18 @@ def _result(
         tokenizer_version=turn.tools.tokenizer.version,
         tokenizer_exact=kind is CountKind.EXACT,
         count_kind=kind,
+        count_tokens=_both_counts(turn),
+        count_correction=counting.correction or UNSET,
     )
+
+
+def _both_counts(turn: BuiltTurn) -> BoundedCount | UnsetType:
+    base = turn.tools.tokenizer.base
+    if base is None:
+        return UNSET
+    messages = turn.context.messages
+    texts = (text for one in messages for text in (one.content, *call_texts(one)) if text)
+    return BoundedCount(counted=sum(map(base.count, texts)), bound=turn.context.tokens)
 
 
 def _part_summary(part: Part, context: TurnContext) -> PartSummary:

@@ -26,6 +26,7 @@ from creonowd.tokens import Tokenizers
 from creonowd.workspace.budgets import Budgets
 from creonowd.workspace.chats import Chats
 from creonowd.workspace.constraints import Constraints
+from creonowd.workspace.corrections import Corrections
 from creonowd.workspace.creonow_tree import Tree
 from creonowd.workspace.documents import Documents
 from creonowd.workspace.projects import Projects
@@ -53,6 +54,7 @@ class Services:
     chats: Chats
     tokenizers: Tokenizers
     budgets: Budgets
+    corrections: Corrections
     documents: Documents
     skills: Library
     engine: Engine
@@ -91,6 +93,7 @@ class Session:
         self.chats = services.chats
         self.tokenizers = services.tokenizers
         self.budgets = services.budgets
+        self.corrections = services.corrections
         self.documents = services.documents
         self.skills = services.skills
         self.engine = services.engine

@@ -402,6 +402,9 @@ async def _attempt(
     skill_id = session.redactor.hide_secrets(params.skill_id or "")
     provider = MeteredProvider(provider, session, project.project_id, skill_id, prompt)
     reply = await provider.answer(call, on_text)
+    if reply.usage is not None and not reply.echo:
+        counts = (prompt.token_count, reply.usage.input_tokens)
+        await session.corrections.learn(call.model, prompt.count_kind, *counts)
     mode = params.judge or session.settings.ai_judge
     criteria = criteria_of(made.assembly)
     chinese = session.connection.language is Language.CHINESE
@@ -656,6 +659,8 @@ def _diagnostics(prompt: AssembleResult, *, prefix_marked: bool) -> Diagnostics:
         tokenizer_version=prompt.tokenizer_version,
         tokenizer_exact=prompt.tokenizer_exact,
         count_kind=prompt.count_kind,
+        count_tokens=prompt.count_tokens,
+        count_correction=prompt.count_correction,
         prefix_change=prompt.prefix_change,
         target_tokens=prompt.target_tokens,
         token_count=prompt.token_count,

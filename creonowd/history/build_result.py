@@ -7,8 +7,10 @@ from typing import NamedTuple
 
 from msgspec import UNSET, UnsetType
 
+from creonowd.context.budget import CountCorrection
 from creonowd.context.fragment import Action
 from creonowd.context.notice import Notice
+from creonowd.context.result import BoundedCount
 from creonowd.history.rounds import Message, message_text
 from creonowd.memo import Memo
 from creonowd.model import Model, Result
@@ -101,7 +103,9 @@ class BuildResult(Result):
 
     `tokenCount` is the exact count of every content and of every tool call's name and arguments;
     it never exceeds `budgetTokens`. `steps` are those that had to cut. `countKind` says whether
-    counts are the model's own, an upper bound or approximate.
+    counts are the model's own, an upper bound or approximate; for a bound `countTokens` also has
+    the count that it rests on. `countCorrection` is there if real runs of the model changed
+    `budgetTokens`.
     """
 
     messages: list[Message]
@@ -123,6 +127,8 @@ class BuildResult(Result):
     tokenizer_version: str
     tokenizer_exact: bool
     count_kind: CountKind
+    count_tokens: BoundedCount | UnsetType = UNSET
+    count_correction: CountCorrection | UnsetType = UNSET
 
 
 TurnKey = tuple[str, ...]

@@ -74,6 +74,7 @@ const CHANNELS = [
   "story:summary:list",
   "story:summary:set",
   "story:threads",
+  "tokens:corrections:list",
   "tokens:count",
   "viewer:projects",
   "viewer:prove",

@@ -550,6 +550,29 @@ async def test_usage_is_set_beside_our_own_count(novel: Novel, session: Any) -> 
     assert (record.input_tokens, record.token_count) == (9000, usage["estimatedInputTokens"])
 
 
+async def test_a_run_teaches_the_counts_of_its_model(novel: Novel) -> None:
+    novel.put(".creonow/rules/style.md", "写得克制，少用形容词。\n" * 60)
+    change = novel.params | {"version": 1, "model": "claude-sonnet-5"}
+    await novel.client.call("context:budget:update", change)
+    before = await novel.assemble()
+    counted = {"inputTokens": round(1.2 * before["tokenCount"]), "outputTokens": 3}
+    await novel.script({"text": "好。", "usage": counted})
+
+    await novel.run()
+    after = await novel.assemble()
+    learned = await novel.client.call("tokens:corrections:list")
+    left = await novel.client.call("tokens:corrections:reset", {"model": "claude-sonnet-5"})
+    again = await novel.assemble()
+
+    assert before["tokenCount"] > 500
+    assert after["countCorrection"] == {"factor": 1.21875, "runs": 1}
+    assert after["budget"]["maxInputTokens"] == 6000 * 32 // 39
+    assert [one["model"] for one in learned["models"]] == ["claude-sonnet-5"]
+    assert left == {"models": []}
+    assert again["promptHash"] == before["promptHash"]
+    assert "countCorrection" not in before | again
+
+
 async def test_the_usage_of_an_earlier_attempt_is_reported_too(novel: Novel) -> None:
     """A run that writes twice is paid for twice."""
     await novel.constrain("避免使用感叹号")

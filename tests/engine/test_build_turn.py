@@ -17,7 +17,7 @@ from creonowd.history.summary import LABELS
 from creonowd.providers.fake import Fake, Script, ScriptedAnswer
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings
-from creonowd.tokens import ByteTokenizer, Tokenizer, Tokenizers
+from creonowd.tokens import ByteTokenizer, CountKind, Tokenizer, Tokenizers
 from testing.clients import Client, in_memory
 from testing.conversations import (
     SECRETS,
@@ -629,3 +629,20 @@ async def test_a_summary_with_files_that_never_occurred_is_not_believed(
 
     assert built["summary"]["by"] == "extractive"
     assert "invented.py" not in json.dumps(built["messages"])
+
+
+async def test_a_turn_for_claude_has_both_counts_and_keeps_to_the_bound(
+    chat: Chat, session: Session
+) -> None:
+    await session.corrections.learn("claude-sonnet-5", CountKind.BOUND, ours=1000, theirs=1250)
+    await talk(chat, 1)
+
+    built = await build(chat, model="claude-sonnet-5", budgetTokens=4000)
+    exact = await build(chat, model="gpt-4o", budgetTokens=4000)
+
+    assert (built["tokenizerId"], built["countKind"]) == ("claude_v4_7", "bound")
+    assert built["countTokens"]["bound"] == built["tokenCount"] <= built["budgetTokens"] == 3200
+    assert built["countTokens"]["counted"] == exact["tokenCount"]
+    assert built["countCorrection"] == {"factor": 1.25, "runs": 1}
+    assert exact["budgetTokens"] == 4000
+    assert not {"countTokens", "countCorrection"} & exact.keys()

@@ -13,9 +13,12 @@ export function showSummary(result) {
   fill(byId("warnings"), ...result.warnings.map((one) => h("li", {}, codeText(one))));
 }
 
-function count({ totals, budget, targetTokens, tokenizerId, tokenizerExact }) {
-  const details = [`${string("tokenizer")} ${tokenizerId}`, tokenizerExact ? "" : string("inexact"), targetTokens ? string("target", targetTokens) : ""];
-  return h("div", { class: "card" }, h("h3", {}, `${totals.tokenCount} / ${budget.maxInputTokens} tokens`),
+function count({ totals, budget, targetTokens, tokenizerId, countKind, countTokens, countCorrection }) {
+  const kind = { bound: string("bound", countTokens?.counted), approximate: string("inexact") }[countKind] ?? "";
+  const learned = countCorrection ? string("corrected", countCorrection.factor, countCorrection.runs) : "";
+  const details = [`${string("tokenizer")} ${tokenizerId}`, kind, learned, targetTokens ? string("target", targetTokens) : ""];
+  const tokens = countKind === "bound" ? string("atMost", totals.tokenCount) : totals.tokenCount;
+  return h("div", { class: "card" }, h("h3", {}, `${tokens} / ${budget.maxInputTokens} tokens`),
     h("p", {}, string("candidates", totals.candidates, totals.kept, totals.trimmed, totals.dropped)),
     h("p", { class: "faint" }, details.filter(Boolean).join(" · ")));
 }

@@ -244,6 +244,8 @@ export const SAMPLES = [
   sample("context:history:clear", conversation, ({ rounds }) => rounds === 1),
 
   sample("tokens:count", { text: "林远推开门。" }, ({ tokens }) => tokens > 0),
+  sample("tokens:corrections:list", {}, ({ models }) => Array.isArray(models)),
+  sample("tokens:corrections:reset", {}, ({ models }) => models.length === 0),
 
   sample("session:grant", { role: "renderer" }, ({ token }) => token !== ""),
   sample("session:revoke", ({ data }) => ({ token: data["session:grant"].token }), ({ revoked }) => revoked),
