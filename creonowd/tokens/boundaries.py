@@ -2,10 +2,13 @@
 
 A reader would cut it between paragraphs, sentences and graphemes. At an *additive point* the token
 counts of both sides add up exactly: after a letter or digit that is followed by punctuation or
-white space, and at the start of a line that begins with neither white space nor a slash. In both
+white space, and at the start of a line that begins with neither white space nor a slash. In all
 encodings a pre-token ends there whatever stands on either side, so no merge reaches across; a
 property test proves it. Only characters of old Unicode versions count: one that is unassigned
 today may be a letter to another version.
+
+A space is special: to Claude it is a part of two words that it parts, and a token of its own behind
+a digit, an ideograph or a line end. So it makes a point behind other letters only.
 """
 
 import re
@@ -19,19 +22,22 @@ LONG = 2048
 ONE_IN = 4
 FULL_LINE = 64
 
-_LETTERS = (
+_WORD_LETTERS = (
     "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u00ff\u0391-\u03a1\u03a3-\u03a9\u03b1-\u03c9"
-    "\u0410-\u044f\u3041-\u3093\u30a1-\u30f6\u4e00-\u9fa5\uac00-\ud7a3"
+    "\u0410-\u044f\u3041-\u3093\u30a1-\u30f6"
 )
+_LETTERS = rf"{_WORD_LETTERS}\u4e00-\u9fa5\uac00-\ud7a3"
 _STOPS = (
-    r" \t\n\r\u3000!-&(-/:-@\[-`{-~"
+    r"\t\n\u3000!-&(-/:-@\[-`{-~"
     r"\u2010-\u2027\u2030-\u205e\u3001-\u3003\u3008-\u3011\u3014-\u301b"
     r"\uff01-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff64"
 )
-_POINT = re.compile(rf"[{_LETTERS}](?=[0-9{_STOPS}])|[0-9](?=[{_STOPS}])|\n(?=[^\s/])")
-_PLAIN = re.compile(rf"[{_LETTERS}0-9{_STOPS}]")
+_POINT = re.compile(
+    rf"[{_LETTERS}](?=[0-9{_STOPS}])|[{_WORD_LETTERS}](?= )|[0-9](?=[{_STOPS}])|\n(?=[^\s/])"
+)
+_PLAIN = re.compile(rf"[{_LETTERS}0-9 {_STOPS}]")
 
-LINE_START = r"[ \t\u3000]*+[^\s/]"
+LINE_START = r"(?! \S)[ \t\u3000]*+[^\s/]"
 """How a line begins before which counts add up, its indentation included."""
 _LINE_START = re.compile(LINE_START)
 _LINE_END = re.compile(rf"\n(?={LINE_START})")
@@ -113,7 +119,7 @@ def block_ends(text: str, *, forward: bool) -> Iterator[int]:
 
 def is_plain(character: str) -> bool:
     """Return whether a character can neither extend a grapheme nor be extended by a plain one."""
-    return character != "\r" and _PLAIN.match(character) is not None
+    return _PLAIN.match(character) is not None
 
 
 def paragraphs(text: str, start: int, end: int) -> Iterator[int]:

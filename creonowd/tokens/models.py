@@ -1,7 +1,9 @@
 """What is known of the models: how their tokens are counted, and their limits.
 
-One table, dated. A figure that no publisher states is left out; a model that is not here counts
-with the encoding of the budget, approximately.
+One table, dated. A figure that could not be confirmed is left out; a model that is not here counts
+with the encoding of the budget, approximately. Confirmed on that day: Claude 3 to 4.6 and 5 by
+platform.claude.com and the catalogues of its clients, GPT-4o, GPT-5, o3 and o4 by Azure's and the
+gateways' pages, DeepSeek V4 by its model card. Sizes of cache minimums are those of LiteLLM's page.
 """
 
 import re
@@ -15,7 +17,7 @@ from creonowd.model import Model
 from creonowd.tokens.tables import BOUNDS, DEFAULT_ENCODING, ENCODINGS, KNOWN
 from creonowd.tokens.user_tables import UserTable, table_for
 
-MODELS_AS_OF = "2026-11-17"
+MODELS_AS_OF = "2026-11-18"
 USUAL_CACHE_MINIMUM = 1024
 _KEPT_NAMES = 256
 
@@ -82,16 +84,19 @@ def _claude(
     encoding: str,
     output_limit: int | None,
     *,
+    window: int | None = 200_000,
     cache_minimum: int = USUAL_CACHE_MINIMUM,
+    thinks: bool = False,
 ) -> ModelFacts:
     return ModelFacts(
         names=names,
         family="claude",
         encoding=encoding,
         kind=CountKind.BOUND,
-        window=200_000,
+        window=window,
         output_limit=output_limit,
         cache_minimum=cache_minimum,
+        thinks=thinks,
     )
 
 
@@ -124,6 +129,8 @@ MODELS: tuple[ModelFacts, ...] = (
     _openai(r"(?:chat)?gpt-4o", "o200k_base", 128_000, 16_384),
     _openai(r"gpt-4\.1", "o200k_base", 1_047_576, 32_768),
     _openai(r"gpt-4\.5", "o200k_base", 128_000, 16_384),
+    _openai(r"gpt-5(?:[.]\d)?-chat", "o200k_base", 128_000, 16_384),
+    _openai(r"gpt-5[.][4-9]", "o200k_base", 1_050_000, 128_000, thinks=True),
     _openai(r"gpt-5", "o200k_base", 400_000, 128_000, thinks=True),
     _openai(r"gpt-oss", "o200k_base", 131_072, 131_072, thinks=True),
     _openai(r"o1-(?:mini|preview)", "o200k_base", 128_000, 65_536, thinks=True),
@@ -144,23 +151,37 @@ MODELS: tuple[ModelFacts, ...] = (
     _claude(r"claude-opus-4[-.]6", "claude_v3", 128_000, cache_minimum=4096),
     _claude(rf"claude-opus-4(?:[-.][01])?{_DATE}$", "claude_v3", 32_000),
     _claude(rf"claude-sonnet-4(?:[-.][0-6])?{_DATE}$", "claude_v3", 64_000),
-    _claude(r"claude-opus-4[-.]7", "claude_v4_7", None, cache_minimum=2048),
-    _claude(r"claude-[a-z]+-4[-.](?:[7-9]|[1-9]\d)", "claude_v4_7", None),
-    _claude(r"claude-haiku-(?:[5-9]|[1-9]\d)", "claude_v4_7", None, cache_minimum=4096),
+    _claude(r"claude-opus-4[-.]7", "claude_v4_7", None, window=None, cache_minimum=2048),
+    _claude(r"claude-[a-z]+-4[-.](?:[7-9]|[1-9]\d)", "claude_v4_7", None, window=None),
     _claude(
-        r"claude-(?:opus|fable|mythos)-5(?:[-.]0)?" + _DATE + "$",
+        r"claude-fable-5(?:[-.]0)?" + _DATE + "$",
         "claude_v4_7",
-        None,
+        128_000,
+        window=1_000_000,
+        cache_minimum=512,
+        thinks=True,
+    ),
+    _claude(
+        r"claude-(?:opus|mythos)-5(?:[-.]0)?" + _DATE + "$",
+        "claude_v4_7",
+        128_000,
+        window=1_000_000,
         cache_minimum=512,
     ),
-    _claude(r"claude-[a-z]+-(?:[5-9]|[1-9]\d)", "claude_v4_7", None),
+    _claude(
+        r"claude-(?:fable-5|opus-5[-.]5)", "claude_v4_7", 128_000, window=1_000_000, thinks=True
+    ),
+    _claude(r"claude-(?:opus|sonnet)-5", "claude_v4_7", 128_000, window=1_000_000),
+    _claude(r"claude-haiku-5", "claude_v4_7", 128_000, window=1_000_000, cache_minimum=4096),
+    _claude(r"claude-[a-z]+-(?:[5-9]|[1-9]\d)", "claude_v4_7", None, window=None),
     _open(r"claude-(?:[12]|instant)", "claude", "claude_v4_7", _ROUGH),
     _open(r"claude.*", "claude", "claude_v4_7", _ROUGH),
     _open(
         r"deepseek-(?:r1-distill|r1:|v2|coder|llm|moe|math).*", "deepseek", "deepseek_v4", _ROUGH
     ),
     _open(r"deepseek-(?:r1|reasoner)", "deepseek", "deepseek_v4", cache_minimum=64, thinks=True),
-    _open(r"deepseek-(?:chat|v3|v4)", "deepseek", "deepseek_v4", cache_minimum=64),
+    _open(r"deepseek-v4", "deepseek", "deepseek_v4", window=1_000_000, cache_minimum=64),
+    _open(r"deepseek-(?:chat|v3)", "deepseek", "deepseek_v4", cache_minimum=64),
     _open(r"deepseek.*", "deepseek", "deepseek_v4", _ROUGH, cache_minimum=64),
     _open(r"qwen-?3[.][56]", "qwen", "qwen3_6", thinks=True),
     _open(r"qwen-?3(?![.\d])", "qwen", "qwen3", thinks=True),

@@ -154,8 +154,8 @@ ENCODINGS: dict[str, EncodingDefinition] = {
 
 BOUND_BASE = "o200k_base"
 BOUNDS = {
-    "claude_v3": "0156b6f14f531e1af1d39f3f302f238bcd2b2c810920324793e84bff1fdf7b2c",
-    "claude_v4_7": "92c1074aaff78adef3d2eefc49fcefca1f2e6d9a4a833be856be6bdb2d4604c7",
+    "claude_v3": "5429b1208e8d88c7636b97046f4eec192c12e7f97c08a61d6e454e2e1c46d6c8",
+    "claude_v4_7": "e2e89b4a2c545c75986759ead617704652446758cfef33c2f33e0ce9b4c9f965",
 }
 """The SHA-256 of the tables of upper bounds; `scripts/claude_costs.py` makes them and says how."""
 
@@ -217,7 +217,7 @@ def verify(name: str, tables: Traversable) -> list[bytes]:
 
 
 def load_costs(name: str, tables: Traversable) -> bytes:
-    """Return what each token of `BOUND_BASE` costs at most; `TableError` if that is unusable."""
+    """Return what the tokens of `BOUND_BASE` cost at most; `TableError` if that is unusable."""
     costs = _unpack(tables / f"{name}.costs", name)
     if sha256(costs).hexdigest() != BOUNDS[name]:
         raise TableError(_DAMAGED.format(name))

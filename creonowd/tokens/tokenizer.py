@@ -3,12 +3,13 @@
 import os
 import re
 import unicodedata
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
+from enum import IntEnum
 from functools import cache, partial
 from importlib.resources.abc import Traversable
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, pairwise, product
 from typing import TYPE_CHECKING, Protocol
 
 import anyio
@@ -33,8 +34,12 @@ from creonowd.tokens.tables import (
 from creonowd.tokens.user_tables import FOLDER, load_table
 
 if TYPE_CHECKING:
+    import numpy as np
     import regex
     import tiktoken
+
+    _Surroundings = tuple["_Side", "_Side"]
+    _Costs = np.ndarray[tuple[int, ...], np.dtype[np.uint8]]
 
 ENCODERS = 4
 MOST_THREADS = 3
@@ -133,21 +138,34 @@ class BpeTokenizer:
 class BoundTokenizer:
     """Counts what a text has at most, for a model whose table is not public.
 
-    Each token of `base` has a cost of one or more, so counts add up where those of `base` do.
+    Each token of `base` has a cost of one or more, which its neighbours decide: whether a word goes
+    on there, whether a space stands there. At additive points that is always the same, so counts
+    add up there. `scripts/claude_costs.py` makes the costs and says why they are enough.
     """
 
     exact = True
 
     def __init__(self, name: str, base: BpeTokenizer, costs: bytes) -> None:
+        import numpy as np
+
         self.id = name
         self.version = PACKAGED.version(name)
-        self.longest = base.longest
+        self.longest = base.longest * MOST_COMPOSED
         self.base = base
-        self._costs = costs
+        *tables, edges = np.frombuffer(costs, np.uint8).reshape(len(_SIDES) + 1, -1)
+        known: dict[_Surroundings, _Costs] = dict(zip(_SIDES, tables, strict=True))
+        self._costs = np.stack([_dearest(known, *sides) for sides in product(_Side, _Side)])
+        self._begins, self._ends = edges >> 3, edges & 7
+        self._lefts = np.array([[_left(*pair) for pair in product([e], _Edge)] for e in _Edge])
+        self._rights = np.array([[_right(*pair) for pair in product([e], _Edge)] for e in _Edge])
 
     def count(self, text: str) -> int:
         """Return the most tokens that a text can have."""
-        return self.base.measure(text, self._weigh)
+        return self.base.measure(self._read(text), self._weigh)
+
+    def _read(self, text: str) -> str:
+        """Return a text as the model reads it: NFC, and a Thai vowel that NFC leaves in two."""
+        return unicodedata.normalize("NFC", text).replace("\u0e4d\u0e32", "\u0e33")
 
     def begin_count(
         self, texts: Sequence[str], *, ahead: bool = False
@@ -157,7 +175,80 @@ class BoundTokenizer:
         return count_on_demand(self.count, texts)
 
     def _weigh(self, tokens: list[int]) -> int:
-        return sum(map(self._costs.__getitem__, tokens))
+        import numpy as np
+
+        ids = np.array(tokens, np.intp)
+        begins, ends = self._begins[ids], self._ends[ids]
+        nothing = np.array([_Edge.NOTHING], np.uint8)[: len(ids)]
+        lefts = self._lefts[begins, np.concatenate((nothing, ends[:-1]))]
+        rights = self._rights[ends, np.concatenate((begins[1:], nothing))]
+        return int(self._costs[len(_Side) * lefts + rights, ids].sum(dtype=np.int64))
+
+
+class _Edge(IntEnum):
+    """How a token begins or ends; SEAM is punctuation, which takes a space behind it in."""
+
+    WORD = 0
+    SPACE = 1
+    OTHER = 2
+    UNKNOWN = 3
+    SEAM = 4
+    NOTHING = 5
+
+
+class _Side(IntEnum):
+    """Whether a token and its neighbour are joined; EITHER if that is not known.
+
+    For a word: whether it goes on there. For a space at the beginning: whether a seam takes it in.
+    For all else: whether no space stands there.
+    """
+
+    JOINED = 0
+    APART = 1
+    EITHER = 2
+
+
+_SIDES = (
+    (_Side.JOINED, _Side.JOINED),
+    (_Side.JOINED, _Side.APART),
+    (_Side.APART, _Side.JOINED),
+    (_Side.APART, _Side.APART),
+)
+"""The surroundings, left and right, in the order in which their costs are stored."""
+
+
+def _left(begin: _Edge, before: _Edge) -> _Side:
+    if begin is _Edge.WORD:
+        return _word_side(before)
+    if begin is _Edge.SPACE:
+        taken_in = before in {_Edge.WORD, _Edge.SEAM, _Edge.NOTHING}
+        return _Side.JOINED if taken_in else _Side.APART
+    return _plain_side(begin, before)
+
+
+def _right(end: _Edge, after: _Edge) -> _Side:
+    return _word_side(after) if end is _Edge.WORD else _plain_side(end, after)
+
+
+def _word_side(neighbour: _Edge) -> _Side:
+    if neighbour is _Edge.UNKNOWN:
+        return _Side.EITHER
+    return _Side.JOINED if neighbour is _Edge.WORD else _Side.APART
+
+
+def _plain_side(own: _Edge, neighbour: _Edge) -> _Side:
+    unsure = own is _Edge.UNKNOWN or neighbour in {_Edge.SPACE, _Edge.UNKNOWN}
+    return _Side.APART if unsure else _Side.JOINED
+
+
+def _dearest(costs: "Mapping[_Surroundings, _Costs]", left: _Side, right: _Side) -> "_Costs":
+    """Return the costs for two sides; for one that is not known the greater of both."""
+    import numpy as np
+
+    def choices(side: _Side) -> tuple[_Side, ...]:
+        return (_Side.JOINED, _Side.APART) if side is _Side.EITHER else (side,)
+
+    return np.maximum.reduce([costs[pair] for pair in product(choices(left), choices(right))])
 
 
 # tiktoken panics on a million spaces that do not end in a line end and, with DeepSeek's pattern, on

@@ -18,7 +18,7 @@ from creonowd.tokens.boundaries import (
     sentences,
 )
 from testing.novels import SENTENCES
-from tests.tokens.vocabulary import ENCODINGS, texts, tokenizer
+from tests.tokens.vocabulary import ALL_TABLES, texts, tokenizer
 
 CLUSTERS = st.text(
     st.sampled_from("a林。か\u3099ｶﾞ😀👨👍🏽🇨🇳\u200d\u0301\ufe0f\r\n각각क्षन\u093f\u0600\u0e33©"),
@@ -116,7 +116,7 @@ def _split(text: str, ends: list[int]) -> list[str]:
     return [text[start:end] for start, end in pairwise(edges)]
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", ALL_TABLES)
 @settings(max_examples=1000)
 @given(text=texts)
 def test_counts_add_up_at_every_additive_point(encoding: str, text: str) -> None:
@@ -132,7 +132,14 @@ def test_prose_has_additive_points_everywhere() -> None:
     assert additive_points("他走了。她说：「好」 and left.\n", 0, 24) == [3, 6, 9, 14, 19]
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_a_space_makes_a_point_only_where_it_parts_two_words() -> None:
+    assert additive_points("two words 3 of 于 him", 0, 20) == [3, 9, 14]
+    assert adds_up("word", " word")
+    assert adds_up("line\n", "  indented")
+    assert not adds_up("line\n", " indented by one")
+
+
+@pytest.mark.parametrize("encoding", ALL_TABLES)
 @given(text=long_texts)
 def test_counts_of_parts_add_up(encoding: str, text: str) -> None:
     counter = tokenizer(encoding)
@@ -143,7 +150,7 @@ def test_counts_of_parts_add_up(encoding: str, text: str) -> None:
     assert sum(map(counter.count, pieces)) == counter.count(text)
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", ALL_TABLES)
 @given(left=texts, right=texts)
 def test_neighbours_that_add_up_have_the_sum_of_their_tokens(
     encoding: str, left: str, right: str

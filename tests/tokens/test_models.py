@@ -87,6 +87,13 @@ def test_rows_of_the_table_hold_what_an_assembly_needs() -> None:
         ("claude-haiku-4-5", ("claude", 200_000, 64_000, 4096, False)),
         ("claude-opus-4-5-20251101", ("claude", 200_000, 64_000, 4096, False)),
         ("claude-sonnet-4-20250514", ("claude", 200_000, 64_000, 1024, False)),
+        ("gpt-5-chat-latest", ("openai", 128_000, 16_384, 1024, False)),
+        ("gpt-5.5-2026-04-23", ("openai", 1_050_000, 128_000, 1024, True)),
+        ("claude-opus-5", ("claude", 1_000_000, 128_000, 512, False)),
+        ("claude-opus-5-5", ("claude", 1_000_000, 128_000, 1024, True)),
+        ("claude-opus-4-8", ("claude", None, None, 1024, False)),
+        ("claude-sonnet-5-20260630", ("claude", 1_000_000, 128_000, 1024, False)),
+        ("deepseek-v4-pro", ("deepseek", 1_000_000, None, 64, False)),
         ("deepseek-reasoner", ("deepseek", None, None, 64, True)),
     )
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from creonowd.tokens import Tokenizer, Tokenizers, tables
 
 ENCODINGS = tuple(tables.ENCODINGS)
+ALL_TABLES = (*ENCODINGS, *tables.BOUNDS)
 
 PIECES = (
     *"abzAZéß0189 \t\n\r'’\"/#.,!?-_()",
