@@ -74,6 +74,7 @@ export const RENDERER_CHANNELS = Object.freeze([
   "story:summary:list",
   "story:summary:set",
   "story:threads",
+  "tokens:corrections:list",
   "tokens:count",
   "viewer:projects",
   "viewer:prove",
@@ -89,6 +90,7 @@ export const OWNER_CHANNELS = Object.freeze([
   "context:inspect",
   "context:source:register",
   "context:source:unregister",
+  "tokens:corrections:reset",
   "viewer:open",
 ]);
 

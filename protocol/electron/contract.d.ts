@@ -105,6 +105,7 @@ export interface AssembleResult {
   tokenizerExact: boolean;
   countKind: CountKind;
   countTokens?: BoundedCount;
+  countCorrection?: CountCorrection;
   prefixChange?: PrefixChange;
   targetTokens?: number;
   prompt: string;
@@ -253,7 +254,9 @@ export interface BuildEvidence {
  *
  * `tokenCount` is the exact count of every content and of every tool call's name and arguments;
  * it never exceeds `budgetTokens`. `steps` are those that had to cut. `countKind` says whether
- * counts are the model's own, an upper bound or approximate.
+ * counts are the model's own, an upper bound or approximate; for a bound `countTokens` also has
+ * the count that it rests on. `countCorrection` is there if real runs of the model changed
+ * `budgetTokens`.
  */
 export interface BuildResult {
   messages: Array<Message>;
@@ -275,6 +278,8 @@ export interface BuildResult {
   tokenizerVersion: string;
   tokenizerExact: boolean;
   countKind: CountKind;
+  countTokens?: BoundedCount;
+  countCorrection?: CountCorrection;
 }
 
 /**
@@ -676,6 +681,17 @@ export interface ConversationRead {
 }
 
 /**
+ * What real runs taught about a model's counts, which are no more than a bound or approximate.
+ *
+ * The prompt's budget is the profile's divided by `factor`: the provider's count divided by ours,
+ * the greatest of the last `runs`, within limits.
+ */
+export interface CountCorrection {
+  factor: number;
+  runs: number;
+}
+
+/**
  * How a count relates to the model's own.
  *
  * `exact`: counted with the model's table. `bound`: the model has no public table; the count is
@@ -792,6 +808,7 @@ export interface Diagnostics {
   tokenizerExact: boolean;
   countKind: CountKind;
   countTokens?: BoundedCount;
+  countCorrection?: CountCorrection;
   prefixChange?: PrefixChange;
   targetTokens?: number;
   tokenCount: number;
@@ -1226,6 +1243,7 @@ export interface InspectResult {
   tokenizerExact: boolean;
   countKind: CountKind;
   countTokens?: BoundedCount;
+  countCorrection?: CountCorrection;
   prefixChange?: PrefixChange;
   targetTokens?: number;
   layersDetail: LayerDetails;
@@ -1376,6 +1394,17 @@ export interface LayerSummary {
   source: Array<string>;
   chunks: number;
   warnings?: Array<string>;
+}
+
+/** What real runs taught about each model, in the order of their names. */
+export interface LearnedCorrections {
+  models: Array<LearnedCounts>;
+}
+
+/** The provider's count divided by ours in a model's last runs, the oldest first. */
+export interface LearnedCounts {
+  model: string;
+  ratios: Array<number>;
 }
 
 /** The limits of the daemon. */
@@ -1841,6 +1870,11 @@ export interface RegisteredSource {
   name: string;
   kind: HostKind;
   timeoutMs: number;
+}
+
+/** The model to forget about; without one, all. */
+export interface ResetCorrections {
+  model?: string | null;
 }
 
 /**
@@ -2993,6 +3027,10 @@ export interface Channels {
   "story:summary:set": { request: SetSummary; result: SummaryContent };
   /** List the threads and which are open, due or overdue at a place. */
   "story:threads": { request: ThreadsAt; result: ThreadList };
+  /** Return by how much the counts of providers differed from ours, per model. */
+  "tokens:corrections:list": { request: Empty; result: LearnedCorrections };
+  /** Forget what runs taught about a model, or all; return what is left. */
+  "tokens:corrections:reset": { request: ResetCorrections; result: LearnedCorrections };
   /** Count the tokens of a text; the text of a special token is plain text. */
   "tokens:count": { request: CountTokens; result: TokenCount };
   /** Serve the viewer on loopback, and return its address with a one-time token that may inspect. */
@@ -3092,6 +3130,7 @@ export type RendererChannel =
   | "story:summary:list"
   | "story:summary:set"
   | "story:threads"
+  | "tokens:corrections:list"
   | "tokens:count"
   | "viewer:projects"
   | "viewer:prove"
@@ -3110,6 +3149,7 @@ export type OwnerChannel =
   | "session:grant"
   | "session:revoke"
   | "shutdown"
+  | "tokens:corrections:reset"
   | "viewer:open";
 
 export type Channel = keyof Channels;
