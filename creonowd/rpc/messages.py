@@ -19,6 +19,8 @@ VERSION = "2.0"
 LARGE = 64 * 1024
 METHOD_SEARCH_BYTES = 1024
 ID_SEARCH_BYTES = 16 * 1024
+REDACTED_CHARACTERS = 4096
+SHOWN_CHARACTERS = 1000
 
 _NO_BYTES = Raw(b"")
 _ENCODER = msgspec.json.Encoder()
@@ -276,16 +278,22 @@ def error_object(error: DaemonError, style: ErrorStyle = _USUAL_STYLE) -> dict[s
 def _harmless(value: Any, style: ErrorStyle) -> Any:
     """Hide secrets in what an error says, which may repeat what a client sent; in one language."""
     if isinstance(value, Wording):
-        text = value.text(chinese=style.language is Language.CHINESE)
-        return style.redactor.hide_secrets(text)
+        return _hide_secrets(value.text(chinese=style.language is Language.CHINESE), style)
     if isinstance(value, str):
-        return style.redactor.hide_secrets(value) if type(value) is str else value
+        return _hide_secrets(value, style) if type(value) is str else value
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value).items()
         return {_harmless(key, style): _harmless(item, style) for key, item in fields}
     if isinstance(value, list | tuple):
         return [_harmless(item, style) for item in cast("Sequence[Any]", value)]
     return value
+
+
+def _hide_secrets(text: str, style: ErrorStyle) -> str:
+    """Hide secrets, of a text that repeats megabytes of a client's in its beginning only."""
+    if len(text) <= REDACTED_CHARACTERS:
+        return style.redactor.hide_secrets(text)
+    return style.redactor.hide_secrets(text[:REDACTED_CHARACTERS])[:SHOWN_CHARACTERS] + "…"
 
 
 def call(number: str, method: str, params: Any) -> dict[str, Any]:

@@ -257,3 +257,14 @@ def test_an_error_repeats_no_secret_that_a_client_sent() -> None:
     assert key not in str(spelled)
     assert spelled["message"] == "There is no ***REDACTED*** in /home/mei/novel."
     assert spelled["data"]["details"]["known"] == ["***REDACTED***", "a"]
+
+
+def test_an_error_repeats_little_of_what_a_client_sent_and_no_secret_of_it() -> None:
+    """Redacting megabytes of it took a second, in which nobody else was answered."""
+    secret = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
+    error = DaemonError(ErrorCode.NOT_FOUND, "x " * 490 + secret + "key=" * 2_000_000, field=secret)
+
+    shown = error_object(error)
+
+    assert len(shown["message"]) == 1001
+    assert secret[:20] not in str(shown)
