@@ -20,6 +20,7 @@ import sys
 import tempfile
 import threading
 import time
+import zipfile
 from collections.abc import Callable, Generator
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -32,6 +33,7 @@ from creonowd.cli.client import Client
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode
 from testing.clients import daemon_command, environment
+from testing.redaction_examples import SETS, read_forms
 
 START_SECONDS = 120
 SETTLE_SECONDS = 2.0
@@ -51,7 +53,13 @@ NOTIFICATIONS = 300_000
 UNREAD_REPLIES = 256
 BATCHES = 5
 DOCUMENTS = 60
-SWAPPED_READS = 3000
+SWAPPED_CALLS = 500
+PLACE: dict[str, Any] = {
+    "documentId": "chapters/001.md",
+    "cursorPosition": 0,
+    "skillId": "builtin:continue",
+}
+SKILL = "---\nname: s\n---\n"
 LOOKS = 60
 QUICK_SECONDS = 10.0
 SECRET = "ghp_Zq8Lw2Xv9Rt4Yb7Nc1Md6Kf3Hs5Jg0Pd2Xa"
@@ -123,6 +131,9 @@ class Target:
         address = self._ways["websocket"].address.removeprefix("ws://").partition("/")[0]
         host, _, port = address.rpartition(":")
         return socket.create_connection((host, int(port)), ANSWER_SECONDS)
+
+
+Attack = Callable[[Target], Tally]
 
 
 def request(method: str, params: Any, number: int | str | None = 1) -> bytes:
@@ -282,12 +293,11 @@ def open_documents(target: Target) -> Tally:
 
 def bombs_of_a_provider(target: Target) -> Tally:
     """Run a skill; the provider answers with a little that unpacks to very much."""
-    place = {"documentId": "chapters/001.md", "cursorPosition": 0, "skillId": "builtin:continue"}
     withstood = 0
     for _ in range(BOMBS):
         with target.owner() as owner:
             try:
-                owner.request("ai:skill:run", {"projectId": target.project_id, **place})
+                owner.request("ai:skill:run", {"projectId": target.project_id, **PLACE})
             except DaemonError as error:
                 withstood += error.code is ErrorCode.UPSTREAM_ERROR
     return Tally(BOMBS, withstood)
@@ -312,35 +322,39 @@ def paths_of_a_page(target: Target) -> Tally:
     return Tally(len(payloads) + 1, withstood)
 
 
-def folder_swaps(target: Target) -> Tally:
-    """Swap the folder of rules for a link to another one while rules are read."""
-    rules, outside = target.root / ".creonow" / "rules", target.folder / "outside"
-    aside = rules.with_name("aside")
-    for place, text in ((rules, "inside"), (outside, "OUTSIDE")):
-        place.mkdir(parents=True, exist_ok=True)
-        (place / "swapped.md").write_text(text, encoding="utf-8")
-    over = threading.Event()
+def swaps_during(method: str, *, folder: str = "rules", **fields: Any) -> Attack:
+    """Make an attack that swaps a folder of `.creonow` for a link while an owner calls a channel."""
 
-    def swap() -> None:
-        while not over.is_set():
-            rules.rename(aside)
-            rules.symlink_to(outside)
-            rules.unlink()
-            aside.rename(rules)
+    def attack(target: Target) -> Tally:
+        inside = target.root / ".creonow" / folder
+        outside, aside = target.folder / "outside", inside.with_name("aside")
+        for place, text in ((inside, "inside"), (outside, "OUTSIDE")):
+            place.mkdir(parents=True, exist_ok=True)
+            (place / "swapped.md").write_text(text, encoding="utf-8")
+        over = threading.Event()
 
-    swapping = threading.Thread(target=swap, daemon=True)
-    swapping.start()
-    params = {"projectId": target.project_id, "path": ".creonow/rules/swapped.md"}
-    withstood = 0
-    with target.owner() as owner:
-        for _ in range(SWAPPED_READS):
-            with contextlib.suppress(DaemonError):
-                found = owner.request("context:creonow:rules:read", params)
-                withstood -= "OUTSIDE" in str(found)
-            withstood += 1
-    over.set()
-    swapping.join()
-    return Tally(SWAPPED_READS, withstood)
+        def swap() -> None:
+            while not over.is_set():
+                inside.rename(aside)
+                inside.symlink_to(outside)
+                inside.unlink()
+                aside.rename(inside)
+
+        swapping = threading.Thread(target=swap, daemon=True)
+        swapping.start()
+        params = {"projectId": target.project_id, **fields}
+        withstood = 0
+        with target.owner() as owner:
+            for _ in range(SWAPPED_CALLS):
+                with contextlib.suppress(DaemonError):
+                    withstood -= "OUTSIDE" in str(owner.request(method, params))
+                withstood += 1
+        over.set()
+        swapping.join()
+        written = [one.name for one in outside.iterdir() if one.name != "swapped.md"]
+        return Tally(SWAPPED_CALLS, 0 if written else withstood)
+
+    return attack
 
 
 def pipes_and_devices(target: Target) -> Tally:
@@ -431,6 +445,53 @@ def secrets_in_names(target: Target) -> Tally:
     return Tally(len(shown), sum(SECRET not in str(one) for one in shown))
 
 
+def archive_of_small_bombs(target: Target) -> Tally:
+    """Import an archive of 3 MB whose 3000 files are a megabyte of zeros each."""
+    chat = {"projectId": target.project_id, "conversationId": "packed"}
+    path = target.folder / "bombs.zip"
+    with target.owner() as owner:
+        owner.request(
+            "context:files:put", {**chat, "kind": "artifact", "hint": "out", "content": "x"}
+        )
+        owner.request("context:files:export", {**chat, "path": str(path)})
+        with zipfile.ZipFile(path, "a", zipfile.ZIP_DEFLATED) as archive:
+            for number in range(3000):
+                archive.writestr(f"files/{number}", bytes(MEGABYTE))
+        try:
+            owner.request("context:files:import", {**chat, "path": str(path)})
+        except DaemonError as error:
+            return Tally(1, int(error.code is ErrorCode.INVALID_ARGUMENT))
+    return Tally(1, 0)
+
+
+def held_out_forms(target: Target) -> Tally:
+    """Read files in which secrets are written down in ways that no rule was written with."""
+    forms = read_forms(SETS / "held_out_forms.txt")
+    chat = {"projectId": target.project_id, "conversationId": "forms"}
+    withstood = 0
+    with target.owner() as owner:
+        for form in forms:
+            file = {"kind": "artifact", "hint": "note", "content": form.text}
+            ref = owner.request("context:files:put", {**chat, **file})["ref"]["id"]
+            shown = owner.request("context.read", {**chat, "id": ref})["content"]
+            withstood += not any(secret in shown for secret in form.secrets)
+    return Tally(len(forms), withstood)
+
+
+def texts_of_nothing_but_labels(target: Target) -> Tally:
+    """Have texts of a megabyte compressed in which every line names a secret, as a page."""
+    units = ("a,password\n", "password,token,pwd,key\n", "key=", "password:\n", "密码,")
+    withstood = 0
+    for unit in units:
+        text = unit * (MEGABYTE // len(unit))
+        payload = {"projectId": target.project_id, "tool": "x", "result": text}
+        with target.renderer() as line:
+            line.sendall(request("context:tool:compress", payload))
+            reply = read_reply(line)
+            withstood += "result" in reply or error_code(reply) == "TIMEOUT"
+    return Tally(len(units), withstood)
+
+
 def middle_of_a_key(target: Target) -> Tally:
     """Read a private key of 97 KB page by page from inside, and its tail."""
     line = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7VJTUt9Us8cKj"
@@ -453,7 +514,7 @@ class Kind(NamedTuple):
     """One row of the table: a name, the attack, and what the provider's answer unpacks to."""
 
     name: str
-    attack: Callable[[Target], Tally]
+    attack: Attack
     bomb: bytes = b""
 
 
@@ -470,12 +531,29 @@ KINDS = (
     Kind("a provider's 200 MB of zeros, compressed", bombs_of_a_provider, b"\0"),
     Kind("a provider's 200 MB of comments, compressed", bombs_of_a_provider, b":\n"),
     Kind("paths that a page names", paths_of_a_page),
-    Kind("a folder swapped for a link while it is read", folder_swaps),
+    Kind(
+        "a folder swapped for a link: `rules:read`",
+        swaps_during("context:creonow:rules:read", path=".creonow/rules/swapped.md"),
+    ),
+    Kind("the same: `rules:get`", swaps_during("context:creonow:rules:get")),
+    Kind("the same: `constraints:list`", swaps_during("constraints:list")),
+    Kind(
+        "the same: `constraints:create`",
+        swaps_during("constraints:create", constraint={"text": "x"}),
+    ),
+    Kind("the same: `context:assemble`", swaps_during("context:assemble", **PLACE)),
+    Kind(
+        "the same: `skill:write`",
+        swaps_during("skill:write", folder="skills", scope="project", slug="s", content=SKILL),
+    ),
     Kind("pipes and `/dev/zero` in place of a file", pipes_and_devices),
     Kind("an ignore file of 8000 patterns over 2000 documents", huge_ignore_file),
     Kind("a project of 6000 folders, forgotten at once", huge_root),
     Kind("exports over what is no archive", export_over_foreign_files),
+    Kind("an archive of 3000 small bombs", archive_of_small_bombs),
     Kind("secrets in names", secrets_in_names),
+    Kind("held-out forms of secrets", held_out_forms),
+    Kind("texts of nothing but labels, 1 MB each", texts_of_nothing_but_labels),
     Kind("a private key of 97 KB, read inside", middle_of_a_key),
 )
 
