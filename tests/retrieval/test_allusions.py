@@ -1,8 +1,11 @@
 """A sentence points to the passage whose words it shares with hardly any other document."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from creonowd.retrieval.allusions import NOTHING, Allusions, excerpt
 from creonowd.retrieval.loaded_index import LoadedIndex
@@ -84,3 +87,37 @@ def test_an_excerpt_of_a_short_text_is_all_of_it(text: str) -> None:
     start, end = excerpt(text, "短", 40)
 
     assert text[start:end] == text.strip()
+
+
+SENTENCES = st.text("焦大爬灰海棠花茶雨灯宝玉鉴风月。\n", min_size=2, max_size=30)
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    past=st.lists(SENTENCES, min_size=1, max_size=4),
+    future=st.lists(SENTENCES, max_size=4),
+    asked=st.lists(SENTENCES, min_size=1, max_size=4, unique=True),
+)
+def test_no_text_of_the_future_changes_what_a_sentence_alludes_to(
+    past: list[str], future: list[str], asked: list[str]
+) -> None:
+    """Not by its passages, and not by how rare it makes a word."""
+    texts = {f"{number}": text for number, text in enumerate(past, start=1)}
+    names = tuple(texts)
+    later = {f"{number}": text for number, text in enumerate(future, start=5)}
+    found: list[object] = []
+    for every in (texts, texts | later):
+        with tempfile.TemporaryDirectory() as folder:
+            database = index_of(Path(folder), **every)
+            index = load(database)
+            database.close()
+        allusions = within(index, *names)
+        answers = [*allusions.find(asked, asked), *map(allusions.lead, asked)]
+        found.append(
+            [
+                (index.path(row) if row >= 0 else "", index.rows[row].start if row >= 0 else 0, one)
+                for row, one, _ in answers
+            ]
+        )
+
+    assert found[0] == found[1]
