@@ -286,8 +286,8 @@ CATALOGUE: dict[ErrorCode, Meaning] = {
         "AI 服务没有该模型；请检查模型名与地址。",
     ),
     ErrorCode.AI_NOT_CONFIGURED: _domain(
-        "No AI provider is configured; set aiProvider and its key.",
-        "尚未配置 AI 服务；请设置 aiProvider 和密钥。",
+        "No AI provider is configured; `creonowd ai add` does that.",
+        "尚未配置 AI 服务；可用 creonowd ai add 配置。",
     ),
 }
 

@@ -46,7 +46,8 @@ class TextTools:
         self._allowance = allowance
         self.size_limit = size_limit
         self.frame = frame
-        self.key = (tokenizer.id, tokenizer.version, size_limit, frame.language)
+        language, secrets = frame.language, redactor.revision
+        self.key = (tokenizer.id, tokenizer.version, size_limit, language, secrets)
         self._redactor = redactor
 
     def with_tokenizer(self, tokenizer: Tokenizer) -> "TextTools":

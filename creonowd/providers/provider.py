@@ -232,7 +232,7 @@ class StreamedText:
 def answer_too_long(provider: str) -> DaemonError:
     """Make the error of an answer that is longer than any that was asked for."""
     message = Wording(
-        f"The answer of {provider} does not end; check aiBaseUrl and the model.",
-        f"{provider} 的回答没有结尾；请检查 aiBaseUrl 与模型。",
+        f"The answer of {provider} does not end; check its address and the model.",
+        f"{provider} 的回答没有结尾；请检查其地址与模型。",
     )
     return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="endless")

@@ -410,7 +410,7 @@ _REFUSED = Wording(
     "{} refused the key; check it and its permissions.", "{} 拒绝了密钥；请检查密钥及其权限。"
 )
 _MOVED = Wording(
-    "{} points to another address; check aiBaseUrl.", "{} 指向了别的地址；请检查 aiBaseUrl。"
+    "{} points to another address; check its address.", "{} 指向了别的地址；请检查其地址。"
 )
 _NO_MODEL = Wording(
     "{} does not know the model, or answers at another address: check both{}",
@@ -481,8 +481,8 @@ def answer_cut_off(provider: str) -> DaemonError:
 def answer_unreadable(provider: str) -> DaemonError:
     """Make the error of an answer that is not in the provider's own format."""
     message = Wording(
-        f"{provider} answered in a form that cannot be read; check aiBaseUrl.",
-        f"{provider} 的回答无法解析；请检查 aiBaseUrl。",
+        f"{provider} answered in a form that cannot be read; check its address.",
+        f"{provider} 的回答无法解析；请检查其地址。",
     )
     return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="garbage")
 
@@ -490,8 +490,8 @@ def answer_unreadable(provider: str) -> DaemonError:
 def provider_unreachable(provider: str) -> DaemonError:
     """Make the error of an address where no server answers."""
     message = Wording(
-        f"{provider} cannot be reached; check the network and aiBaseUrl.",
-        f"无法连接 {provider}；请检查网络与 aiBaseUrl。",
+        f"{provider} cannot be reached; check the network and its address.",
+        f"无法连接 {provider}；请检查网络与其地址。",
     )
     return DaemonError(ErrorCode.UPSTREAM_ERROR, message, provider=provider, reason="unreachable")
 

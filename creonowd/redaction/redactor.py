@@ -71,6 +71,11 @@ class Redactor:
         """Make one for the same user that also takes out personal data and random strings."""
         return Redactor(self._home, self._secrets, sensitive=True)
 
+    @property
+    def revision(self) -> int:
+        """A number that changes with what is a secret."""
+        return len(self._secrets)
+
     def also_hide(self, secret: str) -> None:
         """Take one more secret out of all texts from now on."""
         if secret not in self._secrets:

@@ -7,7 +7,7 @@ import { errorText, string } from "./strings.js";
 import { loadUsage } from "./usage.js";
 import { setFailure, setRunning, setVerdict } from "./verdict.js";
 
-const state = { projectId: "", documents: [], skills: [], model: {}, runId: null, attempt: 1 };
+const state = { projectId: "", documents: [], skills: [], runId: null, attempt: 1 };
 
 export const projectId = () => state.projectId;
 export const isListed = (documentId) => state.documents.includes(documentId);
@@ -29,12 +29,7 @@ async function choose(id, opened) {
   if (state.projectId && state.projectId !== id) await invoke("context:creonow:watch:stop", { projectId: state.projectId });
   state.projectId = id;
   sessionStorage.setItem("project", id);
-  const [skills, model] = await Promise.all([
-    invoke("viewer:skills", { projectId: id }),
-    invoke("ai:config:get", { projectId: id }),
-    loadDocuments(),
-  ]);
-  state.model = model.ok ? { provider: model.data.provider, model: model.data.model } : {};
+  const [skills] = await Promise.all([invoke("viewer:skills", { projectId: id }), loadDocuments()]);
   state.skills = skills.ok ? skills.data.items : [];
   showSkills();
   enable();
@@ -94,7 +89,6 @@ export function place() {
 }
 
 export const instruction = () => byId("input").value;
-export const model = () => state.model;
 
 async function run(done) {
   state.runId = `run_${crypto.randomUUID().replaceAll("-", "").slice(0, 20)}`;

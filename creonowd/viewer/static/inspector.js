@@ -4,7 +4,7 @@ import { showBars } from "./bars.js";
 import { profile, reloadBudget } from "./budget.js";
 import { difference, showDifference } from "./difference.js";
 import { byId } from "./dom.js";
-import { instruction, model, place } from "./editorState.js";
+import { instruction, place } from "./editorState.js";
 import { showRedaction, showSummary, showTrim } from "./evidence.js";
 import { showLayers } from "./fragments.js";
 import { invoke } from "./rpc.js";
@@ -74,7 +74,6 @@ function request() {
   return {
     ...place(),
     ...cursor,
-    ...model(),
     ...(instruction() ? { additionalInput: instruction() } : {}),
     ...(hypothesis ? { whatIf: hypothesis } : {}),
     debugMode: true,

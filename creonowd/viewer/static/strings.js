@@ -140,7 +140,7 @@ const STRINGS = {
   unchecked: ["未检查 {0} 条", "{0} unchecked"],
   uncheckedWhy: ["哪些约束没有检查，为什么", "Which were not checked, and why"],
   passed: ["约束检查通过", "constraints passed"],
-  fake: ["尚未配置 AI：内置的假服务把收到的提示原样返回。设置 aiProvider 和密钥后即由真正的模型作答。", "No AI is configured: the built-in fake gives back the prompt it was sent. Set aiProvider and its key to get a model's answer."],
+  fake: ["尚未配置 AI：内置的假服务把收到的提示原样返回。运行 creonowd ai add 后即由真正的模型作答。", "No AI is configured: the built-in fake gives back the prompt it was sent. Run `creonowd ai add` to get a model's answer."],
 };
 
 const REASONS = {
