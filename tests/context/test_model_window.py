@@ -57,7 +57,7 @@ def test_a_reserve_that_somebody_chose_stays() -> None:
 )
 def test_prompt_and_answer_fit_into_the_window(
     window: int | None,
-    thinks: bool,
+    thinks: bool,  # noqa: FBT001 - drawn by position
     output: int | None,
     limit: int | None,
 ) -> None:
