@@ -28,6 +28,8 @@ SHORTEST, LONGEST = (14, 40), (90, 260)
 SPEECH_SHARE = 0.45
 # Nobody can be told by "he": a sentence that names people says more.
 NAME_SHARE = 1.3
+# A word that follows `at` or `in` more often than that is a place.
+PLACE_SHARE = 0.25
 
 _HAN = re.compile(rf"[{UNSPACED}]")
 _BLANK = re.compile(r"\n[^\S\n]*\n")
@@ -305,7 +307,7 @@ def _people(text: str, names: Iterable[Sequence[str]], *, unspaced: bool) -> lis
             counts[own] = count
     found = _SAID.findall(text) if unspaced else _CAPITALISED.findall(text)
     for name, count in sorted(Counter(" ".join(each.split()) for each in found).items()):
-        banned = _is_no_name(name) if unspaced else name.split()[0] in _NO_PEOPLE
+        banned = _is_no_name(name) if unspaced else _is_no_person(name, text)
         if count < FEWEST_USES or banned:
             continue
         whole = {own for one, own in known.items() if name in one}
@@ -319,6 +321,16 @@ def _people(text: str, names: Iterable[Sequence[str]], *, unspaced: bool) -> lis
         if not any(name in one or one in name or last in one.split() for one in kept):
             kept.append(name)
     return kept[:MOST_NAMES]
+
+
+def _is_no_person(name: str, text: str) -> bool:
+    """Return whether a capitalised word is none of the people: one is at, in or near a place."""
+    if name.split(maxsplit=1)[0] in _NO_PEOPLE:
+        return True
+    spelled = re.escape(name).replace("\\ ", r"\s+")
+    uses = len(re.findall(rf"\b{spelled}\b", text))
+    places = len(re.findall(rf"\b(?:at|in|into|near|from|towards|through|the)\s+{spelled}\b", text))
+    return places > PLACE_SHARE * uses
 
 
 def _is_no_name(name: str) -> bool:

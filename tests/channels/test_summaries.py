@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from creonowd.sources.extract import extract
 from testing.clients import Client
 from testing.novels import Novel, make_novel
 
@@ -250,3 +251,15 @@ async def test_thousands_of_chapters_can_be_listed_and_told(client: Client, tmp_
     assert len(items) == 3000
     assert "2999.md#summary" in result["userContent"]
     assert result["tokenCount"] <= 6000
+
+
+def test_a_place_is_none_of_the_people_of_an_english_chapter() -> None:
+    text = (
+        "They dined at Netherfield, and Jane was asked to stay at Netherfield for a week.\n\n"
+        "It rained, and Jane wrote that nobody in Netherfield had seen Charlotte or Mr. Bingley.\n\n"
+        "So they spoke to Charlotte instead, and then Mr. Bingley came from Netherfield himself.\n"
+    )
+
+    people = extract(text).text.splitlines()[1]
+
+    assert people == "People: Charlotte, Jane, Mr. Bingley."
