@@ -174,7 +174,7 @@ def _compare_with_references() -> None:
         program = str(ROOT / "benchmarks/programs/count_reference.py")
         for name, packages in REFERENCES.items():
             _print_reference(name, packages[0], texts, [python, program, name])
-        newer = shutil.which("python3.12") or shutil.which("python3.13")
+        newer = next(filter(_runs, ("python3.12", "python3.13", "python3.14")), None)
         if newer is None:
             print("| claude | needs Python 3.12 or later | – | – | – |")
             return
@@ -182,6 +182,14 @@ def _compare_with_references() -> None:
         program = str(ROOT / "scripts/claude_costs.py")
         for name, version in CLAUDE.items():
             _print_reference(name, CTOK, texts, [python, program, version, "--count"])
+
+
+def _runs(python: str) -> bool:
+    """Return whether a Python is there; a shim of pyenv may be found and not run."""
+    found = shutil.which(python)
+    if found is None:
+        return False
+    return subprocess.run([found, "-V"], capture_output=True, check=False).returncode == 0
 
 
 def _environment(folder: Path, python: str, *packages: str) -> str:
