@@ -68,10 +68,20 @@ def main() -> None:
     sys.path[0] = str(folder)
     _check(folder / PACKAGE)
     if rest[:1] == ["--trace"]:
+        _keep_descriptors()
         Trace(folder / PACKAGE).install(rest[1])
         rest = rest[2:]
     sys.argv = [PACKAGE, *rest]
     runpy.run_module(PACKAGE, run_name="__main__", alter_sys=True)
+
+
+def _keep_descriptors() -> None:
+    """Keep the daemon from closing what it did not open itself: the connection of the trace."""
+    from creonowd.transports import stdio
+
+    # Earlier checkouts close nothing.
+    if hasattr(stdio, "close_inherited"):
+        stdio.close_inherited = lambda: None
 
 
 def _check(expected: Path) -> None:
