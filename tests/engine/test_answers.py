@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
 from creonowd.context.fragment import Layer
@@ -13,6 +14,7 @@ from creonowd.sources.in_memory import InMemorySource, piece
 from testing.clients import Client
 from testing.novels import Novel, make_novel
 
+PATIENCE = 30
 FIRST = "第一章\n\n林远推开门，雨还在下。\n"
 SECOND = "第二章\n\n苏晴没有抬头。林远坐下了。\n"
 SKILL = "---\nname: 续写\ncontext_rules:\n  surrounding: 400\n  retrieval: true\n---\n"
@@ -43,10 +45,11 @@ async def assemble(novel: Novel, **changes: Any) -> dict[str, Any]:
 
 async def settled(novel: Novel, session: Session, **changes: Any) -> dict[str, Any]:
     """Assemble until the answer is kept: at first the index is still catching up."""
-    result = await assemble(novel, **changes)
-    while not len(session.engine.answers):
+    with anyio.fail_after(PATIENCE):
         result = await assemble(novel, **changes)
-    return result
+        while not len(session.engine.answers):
+            result = await assemble(novel, **changes)
+        return result
 
 
 async def test_the_same_request_has_the_same_answer(novel: Novel, session: Session) -> None:
