@@ -1,9 +1,9 @@
 """What is known of the models: how their tokens are counted, and their limits.
 
-One table, dated. A figure that could not be confirmed is left out; a model that is not here counts
-with the encoding of the budget, approximately. Confirmed on that day: Claude 3 to 4.6 and 5 by
-platform.claude.com and the catalogues of its clients, GPT-4o, GPT-5, o3 and o4 by Azure's and the
-gateways' pages, DeepSeek V4 by its model card. Sizes of cache minimums are those of LiteLLM's page.
+One table, dated; a model that is not here counts with the encoding of the budget, approximately.
+Read on that day: Claude 5 on its provider's page; GPT-4o, GPT-5, o3, o4, Claude 3.7 to 4.5 and
+DeepSeek V4 on pages of gateways and clients, as were the cache minimums. The other figures are
+those that the models were published with, as remembered; None stands where nobody knew one.
 """
 
 import re
