@@ -26,7 +26,7 @@ import msgspec
 from creonowd import __version__, settings
 from creonowd.cli.client import connect, harmless, show, write
 from creonowd.clock import make_clock
-from creonowd.context.budget import Budget, fit_to_model
+from creonowd.context.budget import Budget, BudgetProfile, budget_of, fit_to_model
 from creonowd.context.story import DoubtKind, Story
 from creonowd.context_files import record_store
 from creonowd.context_files.search_engines import find_ripgrep
@@ -331,8 +331,11 @@ def _check_ai(user_data: Path) -> Iterator[Finding]:
     """Report who answers, whether that can be, and the window that a local server really has."""
     try:
         backends = Backends(settings.load(user_data), user_data, time.monotonic)
-        yield from anyio.run(_ai_findings, backends, budgets.Budgets(user_data).effective_now())
-    except (DaemonError, OSError):
+        stored = budgets.load(user_data / budgets.FOLDER / f"{budgets.DEFAULT}.json")
+        budget = budget_of(BudgetProfile() if stored is None else stored)
+        yield from anyio.run(_ai_findings, backends, budget)
+    except (DaemonError, OSError, versioned_json.DamagedFileError):
+        # Other checks report settings and budgets that cannot be read.
         return
 
 

@@ -282,6 +282,11 @@ def _check_count(count: int) -> int:
 class TextRedactor(Protocol):
     """Takes secrets out of a text."""
 
+    @property
+    def revision(self) -> int:
+        """A number that changes with what is a secret."""
+        ...
+
     def redact(self, text: str, source_ref: str = "") -> Redacted:
         """Return the text without its secrets, and evidence that holds none of them."""
         ...
