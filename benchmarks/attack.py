@@ -14,6 +14,7 @@ import contextlib
 import gzip
 import json
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -336,8 +337,11 @@ def swaps_during(method: str, *, folder: str = "rules", **fields: Any) -> Attack
         def swap() -> None:
             while not over.is_set():
                 inside.rename(aside)
-                inside.symlink_to(outside)
-                inside.unlink()
+                with contextlib.suppress(FileExistsError):
+                    inside.symlink_to(outside)
+                    inside.unlink()
+                if inside.is_dir():
+                    shutil.rmtree(inside)
                 aside.rename(inside)
 
         swapping = threading.Thread(target=swap, daemon=True)
