@@ -404,7 +404,8 @@ async def _attempt(
     reply = await provider.answer(call, on_text)
     if reply.usage is not None and not reply.echo:
         counts = (prompt.token_count, reply.usage.input_tokens)
-        await session.corrections.learn(call.model, prompt.count_kind, *counts)
+        if not is_truncated(*counts, prompt.count_kind):
+            await session.corrections.learn(call.model, prompt.count_kind, *counts)
     mode = params.judge or session.settings.ai_judge
     criteria = criteria_of(made.assembly)
     chinese = session.connection.language is Language.CHINESE

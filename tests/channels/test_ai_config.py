@@ -156,6 +156,8 @@ async def test_a_count_that_may_be_off_is_not_taken_for_a_cut(
     run = await novel.run()
 
     assert ("PROMPT_TRUNCATED_BY_SERVER" in codes(run)) is truncated
+    learned = (await novel.client.call("tokens:corrections:list"))["models"]
+    assert (learned == []) or not truncated, "what a server cut teaches nothing about counting"
 
 
 async def test_thinking_that_eats_the_answer_is_said(novel: Novel, ollama: OllamaServer) -> None:
