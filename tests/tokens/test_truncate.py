@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from creonowd.tokens import ByteTokenizer, Tokenizer, exceeds, keep_head, keep_tail
 from creonowd.tokens.boundaries import BLOCK, paragraphs, sentences
 from creonowd.tokens.tokenizer import Counts, count_on_demand
-from tests.tokens.vocabulary import ENCODINGS, texts, tokenizer
+from tests.tokens.vocabulary import ALL_TABLES, texts, tokenizer
 
 NOVEL = "林远推开门，屋里没有人。「有人吗？」他问。\r\n\r\n　　It rained, as it always did. 没有人回答……\n"
 WALLS = (
@@ -55,7 +55,7 @@ def best(
     return nothing
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", ALL_TABLES)
 @given(text=texts, limit=st.integers(0, 40))
 def test_a_head_is_the_largest_that_fits(encoding: str, text: str, limit: int) -> None:
     counter = tokenizer(encoding)
@@ -66,7 +66,7 @@ def test_a_head_is_the_largest_that_fits(encoding: str, text: str, limit: int) -
     assert cut.tokens == counter.count(text[: cut.at]) <= limit
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", ALL_TABLES)
 @given(text=texts, limit=st.integers(0, 40))
 def test_a_tail_is_the_largest_that_fits(encoding: str, text: str, limit: int) -> None:
     counter = tokenizer(encoding)
@@ -92,7 +92,7 @@ def test_no_cut_lies_inside_a_grapheme_or_exceeds_the_limit(
     assert counter.count(text[tail.at :]) <= limit
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", ALL_TABLES)
 @given(text=texts, before=texts, after=texts, limit=st.integers(0, 60))
 def test_what_is_put_around_a_cut_counts_too(
     encoding: str, text: str, before: str, after: str, limit: int
@@ -108,7 +108,7 @@ def test_what_is_put_around_a_cut_counts_too(
     assert tail.tokens <= limit or tail.at == len(text)
 
 
-@pytest.mark.parametrize("encoding", ENCODINGS)
+@pytest.mark.parametrize("encoding", ALL_TABLES)
 def test_a_wall_without_joints_is_cut_close_to_the_limit(encoding: str) -> None:
     counter = tokenizer(encoding)
     wrong: list[str] = []
