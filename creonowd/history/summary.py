@@ -228,8 +228,8 @@ def extractive_summary(
 ) -> HistorySummary:
     """Fill the form from rounds, with so many facts at the most.
 
-    What rounds that come `later` correct is left out and nothing takes its place, so that the text
-    changes with a correction only.
+    What rounds that come `later` correct is left out for good and nothing takes its place, so that
+    the text changes with a correction only.
     """
     material = _material(rounds)
     known = _known(material)
@@ -253,12 +253,20 @@ def extractive_summary(
 
 
 def _corrected(material: SummaryMaterial, later: Sequence[Round]) -> frozenset[str]:
-    """Return what later rounds correct: facts, and failures that they resolve."""
-    new = [digest(one) for one in later]
-    facts = uncorrected(material.facts, [fact for each in new for fact in each.facts])
-    failures = _merge_failures(material.failures, material.rounds, new)
-    standing = {fact.text for fact in (*facts, *failures.values())}
-    return frozenset(fact.text for fact in _known(material) if fact.text not in standing)
+    """Return what later rounds correct: facts, and failures that they resolve.
+
+    What comes back after that is left to the round that says so, else the text would change with
+    each run of a test that fails now and then.
+    """
+    known = {fact.text for fact in _known(material)}
+    facts: Sequence[Fact] = material.facts
+    errors = {call: fact.text for call, fact in material.failures.items()}
+    corrected: set[str] = set()
+    for each in map(digest, later):
+        facts = uncorrected(facts, each.facts)
+        errors |= {call: error for call, error in each.outcomes if call in errors}
+        corrected |= known.difference((fact.text for fact in facts), errors.values())
+    return frozenset(corrected)
 
 
 def _known(material: SummaryMaterial) -> list[Fact]:

@@ -193,6 +193,28 @@ def test_what_a_later_round_corrects_leaves_the_summary_and_repeats_leave_it_as_
     assert "ETIMEDOUT" not in resolved.knowledge
 
 
+def test_what_later_rounds_took_from_the_summary_does_not_come_back() -> None:
+    """A prompt that changes with each run of a shaky test is never read from a cache."""
+    fails = called("make", "[Bash] make: exit code 2, code ETIMEDOUT")
+    passes = called("make", "[Bash] make: exit code 0")
+    red = said("The lamp in the hall must be red.", "It is red.")
+    green = said("I changed my mind, the lamp in the hall must be green.", "It is green.")
+    told = group_rounds((), [*red, *fails, *fails, *passes, *green, *fails, *red, *passes, *fails])
+
+    texts = [extractive_summary(told[:2], later=told[2:end]).knowledge for end in range(2, 10)]
+
+    assert ["ETIMEDOUT" in text for text in texts] == [True] * 2 + [False] * 6
+    assert ["must be red" in text for text in texts] == [True] * 3 + [False] * 5
+    assert len(set(texts)) == 3
+
+
+def test_many_later_failures_take_nothing_from_the_summary() -> None:
+    fails = [called(f"make {n}", f"[Bash] make {n}: exit code 2, code E{n}") for n in range(60)]
+    told = group_rounds((), [message for one in fails for message in one])
+
+    assert extractive_summary(told[:3], later=told[3:]) == extractive_summary(told[:3])
+
+
 def said(request: str, reply: str) -> list[Message]:
     """Return a round of a request and its answer."""
     return [
