@@ -177,6 +177,7 @@ async def test_of_three_continuations_the_second_and_third_hit(
     assert [run["output"] for run in runs] == ["他没有动。"] * 3
     assert [run["diagnostics"]["stablePrefixUnchanged"] for run in runs] == [False, True, True]
     assert {cached_prefix(body) for body in bodies} == {runs[0]["diagnostics"]["stablePrefixHash"]}
+    assert all(marks(body) <= 4 for body in bodies)
     assert [run["usage"]["cacheReadTokens"] for run in runs] == [100, 100, 100]
     assert (refused.code, slow.code) == ("AI_AUTH_FAILED", "AI_RATE_LIMITED")
     assert slow.details["retryAfterMs"] == 2500
@@ -218,10 +219,19 @@ def asking(provider: str, model_server: ModelServer) -> dict[str, str]:
 
 def cached_prefix(body: dict[str, Any]) -> str:
     """Give the hash of the prefix that a body asks to have cached; empty if it asks for none."""
-    if "system" in body:
-        (prefix,) = body["system"]
-        return sha256(prefix["text"].encode()).hexdigest() if "cache_control" in prefix else ""
-    return body["prompt_cache_key"]
+    if "system" not in body:
+        return body["prompt_cache_key"]
+    prefix: list[dict[str, Any]] = body["system"]
+    text = "".join(block["text"] for block in prefix)
+    return sha256(text.encode()).hexdigest() if "cache_control" in prefix[-1] else ""
+
+
+def marks(body: dict[str, Any]) -> int:
+    """Count the blocks that a body marks; Anthropic takes four at the most."""
+    content = body["messages"][-1]["content"]
+    blocks: list[dict[str, Any]] = [*body.get("system", [])]
+    blocks += [] if isinstance(content, str) else content
+    return sum("cache_control" in block for block in blocks)
 
 
 def written(user_data: Path) -> list[Path]:
