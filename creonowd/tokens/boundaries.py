@@ -35,6 +35,7 @@ _STOPS = (
 _POINT = re.compile(
     rf"[{_LETTERS}](?=[0-9{_STOPS}])|[{_WORD_LETTERS}](?= )|[0-9](?=[{_STOPS}])|\n(?=[^\s/])"
 )
+_WORD_LETTER = re.compile(rf"[{_WORD_LETTERS}]")
 _PLAIN = re.compile(rf"[{_LETTERS}0-9 {_STOPS}]")
 
 LINE_START = r"(?! \S)[ \t\u3000]*+[^\s/]"
@@ -120,6 +121,11 @@ def block_ends(text: str, *, forward: bool) -> Iterator[int]:
 def is_plain(character: str) -> bool:
     """Return whether a character can neither extend a grapheme nor be extended by a plain one."""
     return _PLAIN.match(character) is not None
+
+
+def is_word_letter(character: str) -> bool:
+    """Return whether a character is a letter that makes a word with its neighbours."""
+    return _WORD_LETTER.match(character) is not None
 
 
 def paragraphs(text: str, start: int, end: int) -> Iterator[int]:

@@ -16,6 +16,7 @@ import anyio
 import anyio.to_thread
 
 from creonowd.errors import Wording
+from creonowd.tokens.boundaries import is_plain, is_word_letter
 from creonowd.tokens.models import PACKAGED, KnownTables
 from creonowd.tokens.tables import (
     BOUND_BASE,
@@ -46,6 +47,8 @@ MOST_THREADS = 3
 IDLE_S = 900.0
 MOST_COMPOSED = 4
 """How many code points NFC makes one of, at most."""
+MOST_BYTES = 4
+"""How many bytes a code point has, and so how many tokens it is cut into, at most."""
 CHARACTERS_PER_THREAD = 16_384
 
 _RARE = re.compile(r"[\u2e80-\u2fff\u3400-\u4dbf\ua000-\ua95f\U00010000-\U0010ffff]")
@@ -124,6 +127,10 @@ class BpeTokenizer:
         tokens = sum(weigh(self._encoding.encode_ordinary(self._read(part))) for part in between)
         return tokens + sum(_count_bytes(text[start:end]) for start, end in runs)
 
+    def spell(self, tokens: list[int]) -> bytes:
+        """Return the bytes that tokens stand for."""
+        return self._encoding.decode_bytes(tokens)
+
     def _read(self, text: str) -> str:
         """Return a text as the model reads it."""
         return unicodedata.normalize("NFC", text) if self._nfc else text
@@ -140,7 +147,8 @@ class BoundTokenizer:
 
     Each token of `base` has a cost of one or more, which its neighbours decide: whether a word goes
     on there, whether a space stands there. At additive points that is always the same, so counts
-    add up there. `scripts/claude_costs.py` makes the costs and says why they are enough.
+    add up there, also if a character there is cut into several tokens.
+    `scripts/claude_costs.py` makes the costs and says why they are enough.
     """
 
     exact = True
@@ -179,6 +187,10 @@ class BoundTokenizer:
 
         ids = np.array(tokens, np.intp)
         begins, ends = self._begins[ids], self._ends[ids]
+        for at in np.flatnonzero(begins == _Edge.UNKNOWN).tolist():
+            begins[at] = _first_edge(self.base.spell(tokens[at : at + MOST_BYTES]))
+        for at in np.flatnonzero(ends == _Edge.UNKNOWN).tolist():
+            ends[at] = _last_edge(self.base.spell(tokens[max(0, at + 1 - MOST_BYTES) : at + 1]))
         nothing = np.array([_Edge.NOTHING], np.uint8)[: len(ids)]
         lefts = self._lefts[begins, np.concatenate((nothing, ends[:-1]))]
         rights = self._rights[ends, np.concatenate((begins[1:], nothing))]
@@ -215,6 +227,40 @@ _SIDES = (
     (_Side.APART, _Side.APART),
 )
 """The surroundings, left and right, in the order in which their costs are stored."""
+
+
+def _first_edge(text: bytes) -> _Edge:
+    """Return what the first character makes of the edge before it.
+
+    Inside a character nothing is known. Nor need it be: a part of one costs always the same.
+    """
+    if _is_continuation(text[0]):
+        return _Edge.UNKNOWN
+    size = next((at for at in range(1, len(text)) if not _is_continuation(text[at])), len(text))
+    return _edge_of(text[:size])
+
+
+def _last_edge(text: bytes) -> _Edge:
+    """Return what the last character makes of the edge behind it."""
+    lead = next((at for at in reversed(range(len(text))) if not _is_continuation(text[at])), 0)
+    return _edge_of(text[lead:])
+
+
+def _is_continuation(byte: int) -> bool:
+    return byte & 0xC0 == 0x80
+
+
+def _edge_of(character: bytes) -> _Edge:
+    """Return the edge of a character that some token has a part of; only plain ones are known.
+
+    The others may be such as Claude drops or reads as a space.
+    """
+    spelled = character.decode(errors="ignore")
+    if spelled == " ":
+        return _Edge.SPACE
+    if is_word_letter(spelled):
+        return _Edge.WORD
+    return _Edge.OTHER if is_plain(spelled) else _Edge.UNKNOWN
 
 
 def _left(begin: _Edge, before: _Edge) -> _Side:

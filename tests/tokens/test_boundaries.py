@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 import regex
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from creonowd.tokens.boundaries import (
@@ -119,6 +119,10 @@ def _split(text: str, ends: list[int]) -> list[str]:
 @pytest.mark.parametrize("encoding", ALL_TABLES)
 @settings(max_examples=1000)
 @given(text=texts)
+@example("Mr. ß！？")
+@example(". ß words")
+@example("words⁘")
+@example("堆：鏵！촱［")
 def test_counts_add_up_at_every_additive_point(encoding: str, text: str) -> None:
     counter = tokenizer(encoding)
     found = [0, *additive_points(text, 0, len(text)), len(text)]
