@@ -35,10 +35,8 @@ from benchmarks.novel import (
     REDACTOR,
     SPECIFIED,
     Size,
-    chinese,
     make_plan,
     make_project,
-    origin,
     write,
 )
 from benchmarks.traffic import percentile, percentiles
@@ -56,6 +54,7 @@ from creonowd.retrieval.query import make_query
 from creonowd.text import common_prefix
 from creonowd.tokens.tables import packaged_encoding
 from creonowd.tokens.tokenizer import BpeTokenizer
+from testing.corpus import chinese, origin
 
 ROUNDS = 9
 ONE_BY_ONE = 200

@@ -29,11 +29,12 @@ from typing import Any, NamedTuple, Self
 import msgspec
 import psutil
 
-from benchmarks.novel import chinese, make_project
+from benchmarks.novel import make_project
 from creonowd.cli.client import Client
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError, ErrorCode
 from testing.clients import daemon_command, environment
+from testing.corpus import chinese
 from testing.redaction_examples import SETS, read_forms
 
 START_SECONDS = 120

@@ -14,7 +14,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.assemble import Daemon, running
-from benchmarks.cache_rules import (
+from benchmarks.novel import SPECIFIED, make_project, write
+from creonowd.tokens.tables import packaged_encoding
+from creonowd.workspace.prices import (
+    ModelPrice,
+    TokenUse,
+    cost_of,
+    cost_without_cache,
+    packaged_prices,
+)
+from testing.cache_rules import (
     AN_HOUR,
     RULES_AS_OF,
     BreakPointCache,
@@ -26,15 +35,7 @@ from benchmarks.cache_rules import (
     UnitCache,
     possible,
 )
-from benchmarks.novel import SPECIFIED, chinese, make_project, origin, write
-from creonowd.tokens.tables import packaged_encoding
-from creonowd.workspace.prices import (
-    ModelPrice,
-    TokenUse,
-    cost_of,
-    cost_without_cache,
-    packaged_prices,
-)
+from testing.corpus import chinese, origin
 
 CHARACTERS_A_MINUTE = 100
 CALLS = 30

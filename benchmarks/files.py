@@ -16,7 +16,6 @@ from typing import Any, NamedTuple
 
 import psutil
 
-from benchmarks.novel import chinese, origin
 from creonowd.clock import SystemClock
 from creonowd.context_files.files import (
     ContextFiles,
@@ -33,6 +32,7 @@ from creonowd.redaction import Redactor
 from creonowd.settings import Settings
 from creonowd.storage import atomic
 from creonowd.workspace.projects import Projects
+from testing.corpus import chinese, origin
 
 MEBIBYTE = 1024 * 1024
 WHERE = ConversationKey("prj_bench", "bench")

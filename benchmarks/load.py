@@ -19,7 +19,7 @@ from typing import Any
 import msgspec
 import psutil
 
-from benchmarks.novel import chinese, make_project
+from benchmarks.novel import make_project
 from benchmarks.traffic import (
     Ledger,
     Line,
@@ -31,6 +31,7 @@ from benchmarks.traffic import (
     percentiles,
 )
 from creonowd.model import Model
+from testing.corpus import chinese
 
 CROWDS = (1, 8, 64, 500)
 PROJECTS = 4

@@ -1,13 +1,11 @@
-"""The texts that benchmarks use, a project made of them, and the engine over that project.
+"""A project made of a novel for benchmarks, and the engine over that project.
 
-Texts are the two novels of ../shared/corpus if they are there, and else made-up prose of about
-their size. The large project has 120 chapters, 200 settings files and 500 constraints, about 60 000
-tokens of candidates; the other has the size that the specification names.
+The large project has 120 chapters, 200 settings files and 500 constraints, about 60 000 tokens of
+candidates; the other has the size that the specification names.
 """
 
 import json
 import os
-import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -31,7 +29,6 @@ from creonowd.workspace.creonow_tree import Tree
 from creonowd.workspace.projects import Project
 from creonowd.workspace.watcher import Watcher
 
-CORPUS = Path(__file__).resolve().parents[2] / "shared" / "corpus"
 CHAPTERS = 120
 DOCUMENT = "chapters/042.md"
 REDACTOR = Redactor()
@@ -39,45 +36,6 @@ REDACTOR = Redactor()
 _INJECT = ("always", "mentioned", "mentioned", "manual")
 _OLD_TIME = 1_700_000_000
 _HEADING = re.compile(r"^\s*第[一二三四五六七八九十百零〇○]+回", re.MULTILINE)
-_IDEOGRAPHS = "雨门灯人影风夜花酒书路桥山水船马剑声泪梦雪月窗帘石阶檐钟茶琴"
-_WORDS = "the rain lamp gate river night old letter sister garden slowly never came and spoke of"
-
-
-def origin() -> str:
-    """Name where the texts are from."""
-    return "../shared/corpus" if CORPUS.is_dir() else "made-up prose"
-
-
-def chinese() -> str:
-    """Return the text of a Chinese novel."""
-    if text := _read("hongloumeng.txt"):
-        return text
-    return _made_up(list(_IDEOGRAPHS), "", "。", 5000)
-
-
-def english() -> str:
-    """Return the text of an English novel."""
-    if text := _read("pride-and-prejudice.txt"):
-        return text
-    return _made_up(_WORDS.split(), " ", ". ", 850)
-
-
-def _read(name: str) -> str:
-    path = CORPUS / name
-    return path.read_bytes().decode("utf-8").replace("\r\n", "\n") if path.is_file() else ""
-
-
-def _made_up(words: Sequence[str], joint: str, end: str, paragraphs: int) -> str:
-    """Return paragraphs of a few sentences each, as long as those of a novel; always the same."""
-    chance = random.Random(7)
-    made = (
-        "".join(
-            joint.join(chance.choices(words, k=chance.randint(8, 30))) + end
-            for _ in range(chance.randint(1, 16))
-        )
-        for _ in range(paragraphs)
-    )
-    return "\n".join(made)
 
 
 def chapters(text: str) -> list[str]:

@@ -24,7 +24,7 @@ from typing import Any, cast
 
 import msgspec
 
-from benchmarks.novel import chinese, english, make_plan, origin
+from benchmarks.novel import make_plan
 from benchmarks.programs.contest import Chunk, Packed, Work, measure
 from creonowd.context.assemble import assemble
 from creonowd.context.fragment import Action, Layer
@@ -45,6 +45,7 @@ from creonowd.tokens.tables import (
 )
 from creonowd.tokens.tokenizer import BpeTokenizer
 from scripts.environment import ROOT
+from testing.corpus import chinese, english, origin
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 INSTALLED = ROOT / ".bench"

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from time import process_time
 
-from benchmarks.novel import chinese, english, origin
 from creonowd.redaction import redact
 from creonowd.tokens.tables import load_encoding, packaged_tables
+from testing.corpus import chinese, english, origin
 from testing.redaction_examples import (
     SETS,
     SHARED,

@@ -15,8 +15,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from benchmarks.novel import DOCUMENT, chapters, chinese, origin, to_json, write
+from benchmarks.novel import DOCUMENT, chapters, to_json, write
 from creonowd.cli.client import Client, connect
+from testing.corpus import chinese, origin
 
 SKILLS = ("polish", "condense", "expand", "dialogue", "continue", "consistency")
 EVERYTHING = "bench:everything"

@@ -14,12 +14,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from benchmarks.novel import chinese, english, origin
 from creonowd.tokens import Tokenizers, keep_head, keep_tail
 from creonowd.tokens.tables import ENCODINGS, KNOWN, packaged_encoding
 from creonowd.tokens.tokenizer import BpeTokenizer
 from creonowd.workspace.buffer import Buffer, Edit
 from scripts.environment import ROOT
+from testing.corpus import chinese, english, origin
 
 LOADING = """
 import sys, time, psutil

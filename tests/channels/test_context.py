@@ -11,7 +11,6 @@ from typing import Any
 import anyio
 import pytest
 
-from benchmarks.novel import chinese, english
 from creonowd.context.fragment import Layer
 from creonowd.context.notice import caution
 from creonowd.context.source import Source
@@ -25,6 +24,7 @@ from creonowd.tokens import Tokenizers
 from creonowd.tokens.tables import BOUNDS, ENCODINGS, packaged_encoding
 from creonowd.workspace.projects import Project
 from testing.clients import Client, in_memory
+from testing.corpus import chinese, english
 from testing.logs import LogLines
 from testing.novels import Novel, make_novel
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from benchmarks.cache_rules import (
+from testing.cache_rules import (
     AN_HOUR,
     BreakPointCache,
     CacheUse,
