@@ -295,6 +295,7 @@ def test_a_read_only_folder_refuses_writes_and_loses_none(
     for part in (kept.project.project_id, "context", "budgets"):
         assert "cannot be written" in findings[part]
     assert refusals(harness, kept) == {}
+    assert kept.lost(restarted(harness)) == []
 
 
 @contextlib.contextmanager

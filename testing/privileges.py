@@ -1,4 +1,4 @@
-"""Being someone who may not read everything; the tests may well be run by root."""
+"""Being someone who may not read or open everything; the tests may well be run by root."""
 
 import contextlib
 import os
@@ -20,3 +20,22 @@ def without_privileges() -> Generator[Path]:
         finally:
             if root:
                 os.seteuid(0)
+
+
+@contextlib.contextmanager
+def no_descriptors() -> Generator[None]:
+    """Let nothing more be opened."""
+    import resource
+
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    highest = max(int(each.name) for each in Path("/dev/fd").iterdir())
+    taken = [os.open(os.devnull, os.O_RDONLY)]
+    while taken[-1] <= highest:
+        taken.append(os.open(os.devnull, os.O_RDONLY))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+        for descriptor in taken:
+            os.close(descriptor)

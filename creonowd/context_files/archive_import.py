@@ -128,11 +128,16 @@ def import_archive(
 
 
 def is_archive(path: Path, max_bytes: int) -> bool:
-    """Return whether a file is an archive that a daemon wrote, as far as its names can say."""
+    """Return whether a file is an archive that a daemon wrote, as far as its names can say.
+
+    IO_ERROR if the disk does not let us look.
+    """
     try:
         with _open_archive(path, max_bytes) as (archive, size):
             return _check_layout(archive.infolist(), size, max_bytes).manifest is not None
-    except DaemonError:
+    except DaemonError as error:
+        if error.code is ErrorCode.IO_ERROR:
+            raise
         return False
 
 

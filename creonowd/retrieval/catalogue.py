@@ -8,7 +8,7 @@ import os
 import re
 import stat
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import lru_cache
 from itertools import islice
 from operator import itemgetter
@@ -17,7 +17,12 @@ from typing import Any, NamedTuple
 
 from creonowd.context.notice import Caution
 from creonowd.errors import DaemonError, WarningCode, Wording
-from creonowd.storage.safe_folder import LinkedFolder, entry_status, problem_with_name
+from creonowd.storage.safe_folder import (
+    OUT_OF_DESCRIPTORS,
+    LinkedFolder,
+    entry_status,
+    problem_with_name,
+)
 from creonowd.workspace.creonow_tree import is_document, is_relevant_folder
 
 LARGEST = 16 * 1024 * 1024
@@ -145,7 +150,7 @@ class _DocumentWalk:
     def _scan(self, folder: str) -> list[tuple[str, os.stat_result]]:
         """Return the relevant folders and the texts in a folder, sorted."""
         found: list[tuple[str, os.stat_result]] = []
-        with contextlib.suppress(OSError, DaemonError), self._files.scan(folder) as entries:
+        with _passing_over(), self._files.scan(folder) as entries:
             for number, entry in enumerate(islice(entries, MAX_ENTRIES)):
                 if number % _ENTRIES_PER_LOOK == 0 and self._is_stopped():
                     break
@@ -169,7 +174,7 @@ def _with_ignore_files(
     files, cut = LinkedFolder(root), list[str]()
     for name in IGNORE_FILES:
         path = f"{folder}/{name}" if folder else name
-        with contextlib.suppress(OSError, DaemonError), files.open_file(path) as file:
+        with _passing_over(), files.open_file(path) as file:
             data = file.read_at(0, _LARGEST_IGNORE_FILE + 1)
             if len(data) > _LARGEST_IGNORE_FILE:
                 # Half a pattern may hide everything: what is cut is cut at a line.
@@ -177,6 +182,21 @@ def _with_ignore_files(
                 cut.append(path)
             rules = rules.inside(folder, data.decode("utf-8-sig", "replace"))
     return rules, cut
+
+
+@contextlib.contextmanager
+def _passing_over() -> Generator[None]:
+    """Pass over what is gone or may not be read.
+
+    Without descriptors nothing could be read: then nobody knows what is there, and OSError says so.
+    """
+    try:
+        yield
+    except DaemonError:
+        return
+    except OSError as error:
+        if error.errno in OUT_OF_DESCRIPTORS:
+            raise
 
 
 class IgnorePattern(NamedTuple):

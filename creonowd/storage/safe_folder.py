@@ -42,6 +42,8 @@ _FILE = (
     | getattr(os, "O_NOCTTY", 0)
 )
 _LINKS = {errno.ELOOP, getattr(errno, "EMLINK", errno.ELOOP), getattr(errno, "EFTYPE", errno.ELOOP)}
+# While a process may open nothing more, no file can be said to be missing.
+OUT_OF_DESCRIPTORS = {errno.EMFILE, errno.ENFILE}
 _ABSENT = {errno.ENOENT, errno.ENOTDIR}
 _NOT_A_PATH = {errno.ENAMETOOLONG, errno.EINVAL}
 _REPARSE_POINT = 0x400

@@ -1,6 +1,7 @@
 """What comes out of anyone's archive is all there or nothing, however it was spoilt."""
 
 import io
+import os
 import stat
 import struct
 import tempfile
@@ -24,6 +25,7 @@ from creonowd.context_files.archive_import import (
     ImportRules,
     ImportTarget,
     import_archive,
+    is_archive,
 )
 from creonowd.context_files.files import Store
 from creonowd.context_files.folder import ConversationFolder
@@ -31,6 +33,7 @@ from creonowd.context_files.records import Kind
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.threads import StoppedError, StopSignal
 from testing.fuzz import damaged_inputs, often
+from testing.privileges import no_descriptors
 from tests.context_files.sample_archives import PREFIX, RULES, export_to, import_from
 from tests.context_files.sample_files import content_of, new_file
 
@@ -509,3 +512,14 @@ def test_a_spoilt_archive_is_refused_or_all_there(data: bytes) -> None:
             contents = [content_of(arrived.conversation, record.id) for record in made]
             assert all(content in MEMBERS.values() for content in contents)
         assert {path.name for path in root.iterdir()} <= {"chat.zip", "store"}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on descriptors to set")
+def test_what_cannot_be_opened_is_not_said_to_be_no_archive(packed: Path) -> None:
+    limit = 1_000_000
+
+    with no_descriptors(), pytest.raises(DaemonError) as refused:
+        is_archive(packed, limit)
+
+    assert (refused.value.code, refused.value.details["reason"]) == (ErrorCode.IO_ERROR, "EMFILE")
+    assert is_archive(packed, limit)

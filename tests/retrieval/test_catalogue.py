@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from creonowd.errors import WarningCode
 from creonowd.retrieval import catalogue
 from creonowd.retrieval.catalogue import IgnoreRules, documents_in, find_documents, is_excluded
+from testing.privileges import no_descriptors
 
 
 def lay_out(root: Path, *paths: str, **contents: str) -> None:
@@ -144,6 +145,20 @@ def test_names_that_are_no_text_are_passed_over(tmp_path: Path):
 
 def test_a_folder_that_is_gone_has_no_documents(tmp_path: Path):
     assert documents_in(tmp_path / "gone") == {}
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on descriptors to set")
+def test_without_descriptors_nothing_is_said_to_be_absent_or_allowed(tmp_path: Path) -> None:
+    lay_out(tmp_path, "a.md", "hidden.md")
+    ignore(tmp_path, ".gitignore", "hidden.md")
+
+    with no_descriptors():
+        with pytest.raises(OSError, match="Too many open files"):
+            documents_in(tmp_path)
+        with pytest.raises(OSError, match="Too many open files"):
+            is_excluded(tmp_path, "hidden.md")
+
+    assert set(documents_in(tmp_path)) == {"a.md"}
 
 
 @pytest.mark.parametrize(

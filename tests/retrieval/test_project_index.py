@@ -2,8 +2,6 @@
 
 import os
 import sqlite3
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Event
 
@@ -21,6 +19,7 @@ from creonowd.retrieval.project_index import (
 )
 from creonowd.retrieval.query import make_query
 from creonowd.workspace.projects import Project
+from testing.privileges import no_descriptors
 from tests.retrieval.indexed_project import PATIENCE, IndexedProject
 from tests.retrieval.text_indexes import index_of, is_whole, refs
 
@@ -147,33 +146,13 @@ def test_what_is_no_text_is_in_the_index_without_text(root: Path, database: Data
     assert refs(database, "风雪") == ["b.md#L1-L1"]
 
 
-@contextmanager
-def no_descriptors() -> Generator[None]:
-    """Let nothing more be opened."""
-    import resource
-
-    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    highest = max(int(each.name) for each in Path("/dev/fd").iterdir())
-    taken = [os.open(os.devnull, os.O_RDONLY)]
-    while taken[-1] <= highest:
-        taken.append(os.open(os.devnull, os.O_RDONLY))
-    resource.setrlimit(resource.RLIMIT_NOFILE, (taken[-1] + 1, limits[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-        for descriptor in taken:
-            os.close(descriptor)
-
-
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no limit on descriptors to set")
-def test_what_could_not_be_read_for_a_moment_is_found_later(root: Path, database: Database):
+def test_what_could_not_be_read_for_a_moment_stays_in_the_index(root: Path, database: Database):
     write(root, "a.md", "风雪")
     run(database, root)
-    with no_descriptors():
-        run(database, root)
 
-    run(database, root)
+    with no_descriptors(), pytest.raises(OSError, match="Too many open files"):
+        run(database, root)
 
     assert refs(database, "风雪") == ["a.md#L1-L1"]
 
