@@ -80,15 +80,6 @@ def write_manifest(
     (folder / MANIFEST).write_bytes(data + b"\n")
 
 
-def check_manifest(folder: Path) -> list[str]:
-    """Return what differs between a folder and its manifest: paths that changed, are gone or new."""
-    manifest = msgspec.json.decode((folder / MANIFEST).read_bytes(), type=Manifest)
-    listed = {file.path: file for file in manifest.files}
-    found = {str(path) for path in _files(folder)} - {MANIFEST}
-    same = {path for path in found & set(listed) if _digest(folder / path) == listed[path].sha256}
-    return sorted((found | set(listed)) - same)
-
-
 def _files(folder: Path) -> Iterable[PurePosixPath]:
     for path in folder.rglob("*"):
         if not path.is_dir():
