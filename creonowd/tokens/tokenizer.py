@@ -163,6 +163,9 @@ class BoundTokenizer:
         *tables, edges = np.frombuffer(costs, np.uint8).reshape(len(_SIDES) + 1, -1)
         known: dict[_Surroundings, _Costs] = dict(zip(_SIDES, tables, strict=True))
         self._costs = np.stack([_dearest(known, *sides) for sides in product(_Side, _Side)])
+        by_sides = self._costs.reshape(len(_Side), len(_Side), -1)
+        self._feels_left = (by_sides != by_sides[:1]).any(axis=(0, 1))
+        self._feels_right = (by_sides != by_sides[:, :1]).any(axis=(0, 1))
         self._begins, self._ends = edges >> 3, edges & 7
         self._lefts = np.array([[_left(*pair) for pair in product([e], _Edge)] for e in _Edge])
         self._rights = np.array([[_right(*pair) for pair in product([e], _Edge)] for e in _Edge])
@@ -187,9 +190,12 @@ class BoundTokenizer:
 
         ids = np.array(tokens, np.intp)
         begins, ends = self._begins[ids], self._ends[ids]
-        for at in np.flatnonzero(begins == _Edge.UNKNOWN).tolist():
+        # Only where it makes a difference to the neighbour: this is slow.
+        asked = (begins[1:] == _Edge.UNKNOWN) & self._feels_right[ids[:-1]]
+        for at in (np.flatnonzero(asked) + 1).tolist():
             begins[at] = _first_edge(self.base.spell(tokens[at : at + MOST_BYTES]))
-        for at in np.flatnonzero(ends == _Edge.UNKNOWN).tolist():
+        asked = (ends[:-1] == _Edge.UNKNOWN) & self._feels_left[ids[1:]]
+        for at in np.flatnonzero(asked).tolist():
             ends[at] = _last_edge(self.base.spell(tokens[max(0, at + 1 - MOST_BYTES) : at + 1]))
         nothing = np.array([_Edge.NOTHING], np.uint8)[: len(ids)]
         lefts = self._lefts[begins, np.concatenate((nothing, ends[:-1]))]
