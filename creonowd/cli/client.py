@@ -143,6 +143,7 @@ def _socket_client(running: endpoint.EndpointFile, seconds: float | None) -> Gen
         raise DaemonError(ErrorCode.NOT_FOUND, said)
     with _open_socket(way) as line, line.makefile("rwb") as stream:
         client = Client(cast("BinaryIO", stream), cast("BinaryIO", stream))
+        line.settimeout(ANSWER_SECONDS if seconds is None else seconds)
         _introduce(client, None if way.token is UNSET else way.token)
         line.settimeout(seconds)
         yield client
