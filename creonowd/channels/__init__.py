@@ -24,8 +24,7 @@ from creonowd.channels import (
     usage,
     viewer,
 )
-from creonowd.rpc.channel import Channel, HostCall, Notification
-from creonowd.rpc.openrpc import Contract
+from creonowd.rpc.channel import Channel, Contract, HostCall, Notification
 
 FAMILIES = (
     app,

@@ -1,9 +1,5 @@
 """`app:*` — ping, health and metrics of the daemon."""
 
-from typing import Annotated
-
-from msgspec import Meta
-
 from creonowd import __version__
 from creonowd.engine.services import Session
 from creonowd.errors import Language
@@ -17,25 +13,36 @@ class Degradation(Model):
     """One thing that does not work as it should, and what to do about it."""
 
     part: str
+    """Which part it is: `projects`, `budgets`, `tokenizer`, `sources`, `retrieval`, `documents` or
+    `watching`."""
     reason: str
+    """What is wrong, as a sentence in the connection's language."""
     remedy: str
+    """What a person can do about it, in the connection's language."""
 
 
 class Health(Result):
     """`ok` when nothing is degraded."""
 
-    status: Annotated[str, Meta(description="ok or degraded")]
+    status: str
+    """`ok`, or `degraded` if anything is listed in `degraded`."""
     version: str
+    """The daemon's version."""
     uptime_ms: int
+    """For how many milliseconds it has been running."""
     degraded: list[Degradation]
+    """Each part that does not work as it should; empty if all do."""
 
 
 class MetricsReport(Result):
     """Counters since the daemon started."""
 
     channels: dict[str, ChannelMetrics]
+    """The figures of every channel that was called, by its name."""
     counters: dict[str, int]
+    """Further counts by name: requests refused by code, unknown notifications, unknown fields."""
     connections: int
+    """How many connections are open now."""
 
 
 def health(session: Session, params: Empty) -> Health:

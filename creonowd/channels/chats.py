@@ -47,69 +47,95 @@ class ListConversations(Params):
     """How many of the newest conversations to list, and of which document."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     limit: Annotated[int, Meta(ge=1, le=200)] = 50
+    """How many at most, the newest first."""
     document_id: str | None = None
+    """Only those that belong to this document; without it, all."""
 
 
 class ConversationProblem(Model):
     """A file among the conversations that cannot be read as one."""
 
     path: str
+    """The file, below the project's folder."""
     code: ErrorCode
+    """What is wrong with it."""
     message: str
+    """The same as a sentence, in the connection's language."""
 
 
 class ConversationList(Result):
     """Conversations, newest first; `errors` names the files that could not be read."""
 
     items: list[ConversationEntry]
+    """The conversations, newest first."""
     errors: list[ConversationProblem] | UnsetType = UNSET
+    """Files in the folder of conversations that cannot be read as one; absent if there are
+    none."""
     redaction_evidence: OptionalEvidence = UNSET
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
 class ReadConversation(Params):
     """A conversation by its id."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     conversation_id: str
+    """The id from the list."""
 
 
 class ConversationRead(Result):
     """A conversation as it was saved, without its secrets."""
 
     conversation: AConversation
+    """Everything that was saved, further fields included, without secrets."""
     redaction_evidence: OptionalEvidence = UNSET
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
 class SaveConversation(Params):
     """A whole conversation; without an `id` it gets one. Other fields are kept."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     conversation: AConversation
+    """The whole conversation. Without `id` it is new; fields that the daemon does not know are
+    kept."""
 
 
 class SavedConversation(Result):
     """The conversation is stored; `index` is its entry in the list."""
 
     saved: bool
+    """Always true: it is on the disk."""
     index: ConversationEntry
+    """How the list shows it now; its `id` is the one to use from now on."""
     redaction_evidence: OptionalEvidence = UNSET
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
 class UpdateAnalysis(Params):
     """The result of an analysis; its summary replaces the heuristic one."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     conversation_id: str
+    """The id from the list."""
     analysis: AnAnalysis
+    """The analysis; its `summary` is shown in the list from now on, further fields are kept."""
 
 
 class UpdatedAnalysis(Result):
     """The analysis is stored; `index` is the entry of the conversation in the list."""
 
     updated: bool
+    """Always true: it is on the disk."""
     index: ConversationEntry
+    """How the list shows the conversation now."""
     redaction_evidence: OptionalEvidence = UNSET
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
 async def list_conversations(session: Session, params: ListConversations) -> ConversationList:

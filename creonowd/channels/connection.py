@@ -1,6 +1,6 @@
 """`initialize`, `shutdown`, `exit`, `rpc.discover`, `ipc:invoke`, `session:*` — the connection itself."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from msgspec import UNSET, Meta, Raw, UnsetType, field
 
@@ -20,87 +20,126 @@ class Program(Model):
     """A program's name and version."""
 
     name: str
+    """Its name, such as `CreoNow`; shown in logs."""
     version: str = ""
+    """Its version; free text."""
 
 
 class Initialize(Params):
-    """The client, and how it counts positions. All optional: each transport has defaults.
+    """The client, its rights and its language. All optional: each transport has defaults.
 
-    `locale`, such as `zh-CN` or `en`, is the language of every message: errors, warnings, the
-    judge's reasons, the names of skills. It never changes a prompt.
+    `initialize` may be sent again, for instance to change the locale.
     """
 
     client_info: Program | None = None
+    """Who is calling; only for logs."""
     protocol_version: int | None = None
+    """The protocol that the client was written for; UNSUPPORTED if the daemon no longer speaks
+    it."""
     parent_pid: Annotated[int, Meta(ge=1)] | None = None
+    """The process that started the daemon; when it ends, the daemon ends. Only an owner's
+    counts."""
     position_encoding: Annotated[str, Meta(pattern="^utf-(16|32)$")] | None = None
+    """How positions in texts are counted on this connection: `utf-16` as JavaScript's strings do,
+    `utf-32` in code points. Without it, `utf-32`."""
     token: str | None = None
+    """The right to connect, from `endpoint.json` or `session:grant`. Not needed on stdio and the
+    Unix socket."""
     locale: str | None = None
+    """The language of errors, warnings, verdicts and skill names, such as `zh-CN` or `en`; never
+    of a prompt. Without it English, but for the warnings that have a fixed Chinese text."""
 
 
 class Limits(Model):
     """The limits of the daemon."""
 
     max_message_bytes: int
+    """The largest message in bytes; a larger one is skipped and answered with
+    IPC_PAYLOAD_TOO_LARGE."""
     max_in_flight: int
+    """How many requests of one connection may be unanswered; the next gets IPC_BACKPRESSURE."""
     max_batch: int
+    """How many requests one JSON-RPC batch may have."""
     request_timeout_ms: int
+    """How long a request may take, in milliseconds, if it names no `_meta.timeoutMs`; then
+    TIMEOUT."""
 
 
 class Initialized(Result):
     """The daemon, its protocol, and what this connection may call."""
 
     server_info: Program
+    """The daemon's name and version."""
     protocol_version: int
+    """The protocol that the daemon speaks."""
     min_compatible: int
+    """The oldest protocol that it still understands."""
     contract_hash: str
+    """SHA-256 of the contract (`rpc.discover`); two daemons with the same hash offer the same."""
     role: Role
+    """What this connection may do from now on."""
     position_encoding: str
+    """How positions are counted on this connection: `utf-16` or `utf-32`."""
     limits: Limits
+    """The limits that this daemon enforces."""
     channels: list[str]
+    """The names of all channels that this connection may call, sorted."""
 
 
 class Invoke(Params):
     """A channel and its payload."""
 
     channel: str
+    """The channel to call, such as `context:assemble`."""
     payload: Raw = field(default_factory=Raw)
+    """Its payload; without one, an empty one."""
 
 
 class Envelope(Result):
     """The result for a renderer: `data` if `ok`, else `error`."""
 
     ok: bool
+    """Whether the call went well."""
     data: Any | UnsetType = UNSET
+    """The channel's result, if `ok`."""
     error: dict[str, Any] | UnsetType = UNSET
+    """`code`, `message` and perhaps `details` of the failure, if not `ok`."""
 
 
 class GrantToken(Params):
     """Which role a new token has, for which of its channels, and for how long."""
 
     role: Role
+    """What the holder of the token may do."""
     channels: list[str] | None = None
+    """The only channels that it may call; without them, all that the role may."""
     ttl_ms: Annotated[int, Meta(ge=1, le=LONGEST_GRANT_MS)] = 24 * 3600 * 1000
+    """For how many milliseconds it is valid; at most as long as the caller's own right."""
 
 
 class GrantedToken(Result):
     """The new token; another connection sends it in `initialize`."""
 
     token: str
+    """The secret; another connection sends it as `token` of `initialize`."""
     role: Role
+    """What its holder may do."""
     expires_at_ms: int
+    """When it ends, in milliseconds since 1970 (UTC)."""
 
 
 class RevokeToken(Params):
     """The token to revoke."""
 
     token: str
+    """A token that `session:grant` or `viewer:open` returned."""
 
 
 class Revoked(Result):
     """Whether there was such a token."""
 
     revoked: bool
+    """False if there was no such token, or not any more."""
 
 
 async def initialize(session: Session, params: Initialize) -> Initialized:
@@ -167,8 +206,9 @@ def leave(session: Session, params: Empty) -> None:
 
 
 def discover(session: Session, params: Empty) -> dict[str, Any]:
-    """Return the OpenRPC document."""
-    return session.server.document
+    """Return the contract as an OpenRPC document: every channel, type, error and event."""
+    # It is JSON already, of some hundred kilobytes; the types of the contract say what it is.
+    return cast("dict[str, Any]", Raw(session.server.host.document))
 
 
 async def invoke(session: Session, params: Invoke) -> Envelope:

@@ -1,9 +1,7 @@
 """`constraints:*` — the rules that no generated text may break, as a plain list and as items."""
 
-from typing import Annotated
-
 import msgspec
-from msgspec import UNSET, Meta
+from msgspec import UNSET
 
 from creonowd.channels.project import ProjectId
 from creonowd.engine.reply_redaction import OptionalEvidence, redact_texts
@@ -16,79 +14,107 @@ from creonowd.workspace.constraints import ConstraintPatch, NewConstraint
 
 PLAIN_VERSION = 1
 
-Revision = Annotated[str, Meta(description="SHA-256 of the file's bytes")]
-Expected = Annotated[str, Meta(description="fail with CONSTRAINT_CONFLICT unless this is current")]
-
 
 class PlainConstraints(Model):
     """The user's constraints as texts, in order; those of the knowledge graph are not among them."""
 
     version: int
+    """The format of this list; 1."""
     items: list[str]
+    """The texts, one per constraint."""
 
 
 class SetConstraints(Params):
     """The new texts of the user's constraints, in order."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     constraints: PlainConstraints
-    expected_revision: Expected | None = None
+    """The texts that there shall be; those that exist keep their ids, others are added or
+    deleted."""
+    expected_revision: str | None = None
+    """Fail with CONSTRAINT_CONFLICT unless the file still has this `revision`; without it, the
+    last writer wins."""
 
 
 class PlainConstraintsAt(Result):
     """The user's constraints as texts at one revision."""
 
     constraints: PlainConstraints
-    revision: Revision
+    """The texts."""
+    revision: str
+    """SHA-256 of the file's bytes; send it as `expectedRevision` with the next change."""
     redaction_evidence: OptionalEvidence = UNSET
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
 class CreateConstraint(Params):
     """A new constraint of the user."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     constraint: NewConstraint
-    expected_revision: Expected | None = None
+    """The new constraint; it gets an id."""
+    expected_revision: str | None = None
+    """Fail with CONSTRAINT_CONFLICT unless the file still has this `revision`; without it, the
+    last writer wins."""
 
 
 class UpdateConstraint(Params):
     """A change to a constraint of the user."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     constraint_id: str
+    """The id from the list."""
     patch: ConstraintPatch
-    expected_revision: Expected | None = None
+    """The fields to change."""
+    expected_revision: str | None = None
+    """Fail with CONSTRAINT_CONFLICT unless the file still has this `revision`; without it, the
+    last writer wins."""
 
 
 class DeleteConstraint(Params):
     """A constraint of the user to delete."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     constraint_id: str
-    expected_revision: Expected | None = None
+    """The id from the list."""
+    expected_revision: str | None = None
+    """Fail with CONSTRAINT_CONFLICT unless the file still has this `revision`; without it, the
+    last writer wins."""
 
 
 class ConstraintList(Result):
     """All constraints, in the order of the file, at one revision."""
 
     constraints: list[Constraint]
-    revision: Revision
+    """The user's and those of the knowledge graph."""
+    revision: str
+    """SHA-256 of the file's bytes; send it as `expectedRevision` with the next change."""
     redaction_evidence: OptionalEvidence = UNSET
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
 class ConstraintAt(Result):
     """One constraint, and the new revision."""
 
     constraint: Constraint
-    revision: Revision
+    """The constraint as it is stored now, without secrets."""
+    revision: str
+    """SHA-256 of the file's bytes after the change."""
     redaction_evidence: OptionalEvidence = UNSET
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
 class DeletedConstraint(Result):
     """The deleted constraint, and the revision without it."""
 
     deleted_constraint_id: str
-    revision: Revision
+    """The id that exists no more."""
+    revision: str
+    """SHA-256 of the file's bytes after the change."""
 
 
 async def get_constraints(session: Session, params: ProjectId) -> PlainConstraintsAt:

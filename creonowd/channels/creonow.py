@@ -1,11 +1,11 @@
 """`context:creonow:*` — the `.creonow` folder: make it, list, read and watch its files."""
 
 from functools import partial
-from typing import Annotated, Literal
+from typing import Literal
 
 import structlog
 from anyio import to_thread
-from msgspec import UNSET, Meta, UnsetType, structs
+from msgspec import UNSET, UnsetType, structs
 
 from creonowd.channels.project import ProjectId
 from creonowd.engine.reply_redaction import redact_texts
@@ -47,70 +47,96 @@ class Ensured(Result):
     """The tree exists; `rootPath` is the project's folder, which contains `.creonow`."""
 
     root_path: str
+    """The project's folder, which contains `.creonow`; an absolute path."""
     ensured: bool
+    """Always true: the folders and default files are there."""
 
 
 class CreonowStatus(Result):
     """Whether the tree exists (then with the project's folder) and whether it is watched."""
 
     exists: bool
+    """Whether the project has a `.creonow` folder."""
     watching: bool
+    """Whether this connection is sent `context:creonow:changed` for it."""
     root_path: str | UnsetType = UNSET
+    """The project's folder as an absolute path; absent if there is no `.creonow`."""
 
 
 class FileList(Result):
     """The files of one folder of the tree, recursively, sorted by path."""
 
     items: list[FileInfo]
+    """The files, sorted by path."""
 
 
 class ReadFile(Params):
     """A project-relative path as the list gives it, such as `.creonow/settings/世界观.md`."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     path: str
+    """The path below the project's folder as the list gives it, such as
+    `.creonow/settings/Magic.md`."""
 
 
 class FileContent(Result):
     """A file's text without its secrets; `sizeBytes` is its size on disk."""
 
     path: str
+    """The path that was asked for."""
     content: str
+    """The text, without secrets."""
     size_bytes: int
+    """Its size on disk, in bytes."""
     updated_at_ms: int
+    """When it was last changed, in milliseconds since 1970 (UTC)."""
     redaction_evidence: list[RedactionEvidence]
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
 class RuleFragment(Model):
     """One file of the rules, without its secrets."""
 
-    kind: Annotated[str, Meta(description="style, terminology, constraints or other")]
+    kind: str
+    """What the file is: `style`, `terminology`, `constraints` or `other`."""
     path: str
+    """Its path below the project's folder."""
     content: str
+    """Its text, without secrets; JSON in its canonical form."""
     updated_at_ms: int
+    """When it was last changed, in milliseconds since 1970 (UTC)."""
 
 
 class RuleError(Model):
     """A file that cannot be used; `reason` is the same as in trim evidence."""
 
     path: str
+    """Its path below the project's folder."""
     code: ErrorCode
-    reason: Annotated[str, Meta(description="invalid_format, too_large or read_error")]
+    """What is wrong with it."""
+    reason: str
+    """Why it cannot be used: `invalid_format`, `too_large` or `read_error`."""
     message: str
+    """The same as a sentence, in the connection's language."""
 
 
 class Rules(Result):
     """The rules in reading order; a file that cannot be used is in `errors` instead."""
 
     fragments: list[RuleFragment]
+    """The rules as a prompt would have them, in that order."""
     errors: list[RuleError]
+    """The files that cannot be used; an assembly goes on without them and warns."""
     redaction_evidence: list[RedactionEvidence]
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
 class Watching(Result):
     """Whether this connection watches the project now."""
 
     watching: bool
+    """Whether changes of the project are sent to this connection as `context:creonow:changed`."""
 
 
 class CreonowChanged(Model):
@@ -120,10 +146,16 @@ class CreonowChanged(Model):
     """
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     paths: list[str]
+    """What was added, removed or changed, below the project's folder."""
     layers: list[LayerName]
-    at_ms: Annotated[int, Meta(description="milliseconds since the epoch")]
+    """The layers of the prompt that these files belong to."""
+    at_ms: int
+    """When that was, in milliseconds since 1970 (UTC)."""
     watching: bool | UnsetType = UNSET
+    """False if the watcher has failed; call `context:creonow:watch:start` again. Otherwise
+    absent."""
 
 
 async def ensure_creonow(session: Session, params: ProjectId) -> Ensured:

@@ -18,54 +18,75 @@ Version = Annotated[int, Meta(ge=0)]
 
 
 class SyncDocument(Params):
-    """A document's whole `text`, or `edits` to `baseVersion`, applied in order.
+    """A document's whole `text`, or `edits` to `baseVersion`.
 
-    Positions are in the connection's encoding. A document is kept until it is closed or the
-    connection ends, and wins over the file of that path.
+    A document is kept until it is closed or the connection ends, and counts instead of the file of
+    that path.
     """
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     document_id: DocumentId
+    """The document's path below the project's folder; a text that is no file yet may have any
+    name."""
     version: Version
+    """The editor's number of this state; with `edits` greater than `baseVersion`."""
     text: str | None = None
+    """The whole text; alone, without `edits`."""
     base_version: Version | None = None
+    """The `version` that `edits` change; CONFLICT if the daemon has another, then send the whole
+    text."""
     edits: list[Edit] | None = None
+    """Changes in order, each to what the one before has left."""
 
 
 class SyncedDocument(Result):
     """The document as the daemon has it now; `length` is in the connection's encoding."""
 
     version: int
+    """The version that the daemon has now."""
     length: int
+    """Its length, counted in the connection's position encoding."""
 
 
 class CloseDocument(Params):
     """The document that the editor has closed."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     document_id: DocumentId
+    """The document's id as it was synced."""
 
 
 class ClosedDocument(Result):
     """Whether it was open on this connection."""
 
     closed: bool
+    """Whether it was open on this connection. From now on the file counts."""
 
 
 class ListDocuments(Params):
     """The project; with `documentId`, the length of that document is returned even if it is not open."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     document_id: DocumentId | None = None
+    """Return the `length` of this document too, even if it is not open."""
 
 
 class ListedDocument(Model):
     """A document on disk or open in an editor; an open one has a `length`."""
 
     document_id: str
+    """Its path below the project's folder; a secret in the name is hidden, and this name is the
+    one to use."""
     open: bool
+    """Whether some editor has it open; then its text is the editor's and not the file's."""
     size_bytes: int | UnsetType = UNSET
+    """The size of the file in bytes; absent if there is none."""
     length: int | UnsetType = UNSET
+    """Its length in the connection's position encoding; absent unless it is open or was asked
+    for."""
 
 
 class DocumentList(Result):
@@ -78,9 +99,15 @@ class DocumentList(Result):
     """
 
     items: list[ListedDocument]
+    """The documents, sorted by path."""
     complete: bool
+    """False if the folder is too big and only the documents nearest to its top are listed; a
+    notice says so."""
     warnings: list[str]
+    """What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in
+    parts."""
     notices: list[Notice]
+    """The warnings in parts, in the same order: test `code`, show `message`."""
 
 
 async def list_documents(session: Session, params: ListDocuments) -> DocumentList:

@@ -20,60 +20,77 @@ class Sleep(Params):
     """How long to take."""
 
     ms: Annotated[int, Meta(ge=0, le=600_000)]
+    """How long to take, in milliseconds."""
 
 
 class Slept(Result):
     """How long it took."""
 
     slept: int
+    """How long it took, in milliseconds."""
 
 
 class Echo(Params):
     """Any value."""
 
     value: Any = None
+    """Any JSON."""
 
 
 class Echoed(Result):
     """The same value."""
 
     value: Any
+    """The value that was sent."""
 
 
 class CallBack(Params):
     """A method to call on the client."""
 
     method: str
+    """The method that the daemon calls on this client."""
     params: Any = None
+    """What it sends along."""
     timeout_ms: int = 5000
+    """How long it waits for the answer, in milliseconds."""
 
 
 class Answered(Result):
     """What the client answered."""
 
     value: Any
+    """What the client returned."""
 
 
 class Notify(Params):
     """An event to send to the client, some number of times."""
 
     method: str
+    """The name of the event."""
     params: dict[str, Any] = field(default_factory=dict[str, Any])
+    """Its fields."""
     count: Annotated[int, Meta(ge=1, le=1_000_000)] = 1
+    """How often it is sent."""
 
 
 class Notified(Result):
     """How many were sent."""
 
     count: int
+    """How many events were sent."""
 
 
 class ScriptAi(Params):
     """The answers of the fake provider from now on, call by call."""
 
     steps: tuple[ScriptedAnswer, ...] = ()
+    """One answer per call of the model that writes, in order; when they are used up, the fake
+    answers as without a script."""
     verdicts: tuple[str, ...] = ()
+    """One raw reply per call of the judging model, in order; the JSON that the judge expects, or
+    anything else to see it fail."""
     verdict_usage: Usage | None = None
+    """The tokens that the judging model reports for each of its calls."""
 
 
 async def sleep(session: Session, params: Sleep) -> Slept:

@@ -15,68 +15,76 @@ from creonowd.workspace.projects import Project
 
 
 class CreateProject(Params):
-    """The absolute path of an existing, writable folder; its own name serves if none is given.
+    """A folder of the disk, or a name for a new one.
 
-    With a `name` alone, a new folder is made below `<userData>/projects/`. Only owners may name a
-    path: a page asks its main process, which shows a folder dialogue of its own.
+    Only owners may name a path: a page asks its main process, which shows a folder dialogue of its
+    own.
     """
 
     root_path: str | None = None
+    """The absolute path of an existing, writable folder: the novel's own. The same folder gives
+    the same project."""
     name: Annotated[str, Meta(max_length=200)] | None = None
+    """What the project is called; the folder's own name if left out. With a name alone a new
+    folder is made below `<userData>/projects/`."""
 
 
 class ProjectId(Params):
     """A project by its id."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
 
 
 class ProjectInfo(Result):
     """A project; `rootPath` is the one real path of its folder, without secrets in its names."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     root_path: str
+    """The one real path of its folder, without secrets in its names."""
     name: str
+    """What it is called."""
 
 
 class ProjectList(Result):
     """All projects, in the order in which they were created."""
 
     items: list[ProjectInfo]
+    """The projects."""
 
 
 class DeletedProject(Result):
     """The project that is forgotten; its folder is untouched."""
 
     deleted: bool
+    """Always true: the project is no longer listed."""
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
 
 
 class ChapterInfo(Model):
-    """A document of the story.
-
-    `length` is in code points without front matter, and absent if the document cannot be read.
-    `chapter` is the number that its name bears. `decidedBy` is what placed it: its `name`, the
-    `story_file` or its `front_matter`.
-    """
+    """A document of the story."""
 
     path: str
+    """Its path below the project's folder."""
     decided_by: OrderReason
+    """What decided its place: its `name`, the `story_file` or its `front_matter`."""
     length: int | UnsetType = UNSET
+    """Its length in code points, without front matter; absent if it cannot be read."""
     chapter: int | UnsetType = UNSET
+    """The number that its name bears; absent if it has none."""
 
 
 class ProjectStory(Result):
-    """The documents in the order of the story, those outside of it, and what is unclear.
-
-    Text of documents that stand behind the current one does not enter a prompt. `outside`
-    documents have no place in time. `doubts` name what the author should settle in
-    `.creonow/story.json` or with `order` in front matter.
-    """
+    """The documents in the order of the story, those outside of it, and what is unclear."""
 
     documents: list[ChapterInfo]
+    """The chapters in reading order; text behind the current one does not enter a prompt."""
     outside: list[ChapterInfo]
+    """Documents without a place in time, such as notes."""
     doubts: list[StoryDoubt]
+    """What the author should settle in `.creonow/story.json`, or with `order` in front matter."""
 
 
 async def create_project(session: Session, params: CreateProject) -> ProjectInfo:

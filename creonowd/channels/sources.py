@@ -24,42 +24,52 @@ USUAL_LIMIT = 20
 
 
 class RegisterSource(Params):
-    """A source that this client offers until it unregisters or disconnects.
-
-    Without `projectId` it is asked for every project. Without an answer within `timeoutMs` the
-    assembly goes on with a warning and without its text; after repeated failures the source is not
-    asked for a while.
-    """
+    """A source that this client offers until it unregisters or disconnects."""
 
     layer: Layer
+    """The layer of the prompt that its text goes into."""
     name: Annotated[str, Meta(max_length=100)]
+    """What it is called; unique within the layer on this connection, and shown in evidence."""
     kind: HostKind
+    """What it is; a skill's `knowledge_graph` asks for `kg`, and so on."""
     timeout_ms: Annotated[int, Meta(ge=1, le=LONGEST_TIMEOUT_MS)] = TIMEOUT_MS
+    """How long an assembly waits for it, in milliseconds; then it goes on without, with a warning.
+    After repeated failures it is not asked for a while."""
     project_id: str | None = None
+    """Asked for this project only; without it, for every project."""
 
 
 class RegisteredSource(Result):
     """The source as it is registered now."""
 
     registered: bool
+    """Always true."""
     layer: Layer
+    """The layer of the prompt that its text goes into."""
     name: str
+    """What it is called."""
     kind: HostKind
+    """What it is."""
     timeout_ms: int
+    """How long an assembly waits for it, in milliseconds."""
 
 
 class UnregisterSource(Params):
     """The source that this client no longer offers; in every layer if none is named."""
 
     name: str
+    """The name that it was registered by."""
     layer: Layer | None = None
+    """The layer; without one, in every layer."""
     project_id: str | None = None
+    """The project that it was registered for, if any."""
 
 
 class UnregisteredSource(Result):
     """Whether there was such a source on this connection, or one whose client hung up."""
 
     unregistered: bool
+    """False if this connection had no such source."""
 
 
 async def register_source(session: Session, params: RegisterSource) -> RegisteredSource:

@@ -30,48 +30,57 @@ class SummaryOf(Params):
     """A chapter whose summary is asked for."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     document_id: DocumentId
+    """The chapter's path below the project's folder."""
 
 
 class SetSummary(Params):
-    """The author's own summary of a chapter; null takes it back, and a made one counts again.
+    """The author's own summary of a chapter.
 
     It stays as it is until the author sets another. When the chapter changes it is marked stale.
     """
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     document_id: DocumentId
+    """The chapter's path below the project's folder."""
     text: Annotated[str, Meta(max_length=LONGEST_SUMMARY)] | None
+    """The summary; null takes it back, and a made one counts again."""
 
 
 class SummaryInfo(Model):
-    """The summary that counts for a chapter now.
-
-    `origin` is who wrote it: the `author`, a `model`, or nobody, if it is an `extract` of the
-    chapter's own sentences. It is `stale` if the chapter has changed since. `stored` is false of
-    an extract that is made when it is needed. `brief` is what stands for the chapter when it is
-    far from the cursor. Without a summary, `origin` is absent.
-    """
+    """The summary that counts for a chapter now."""
 
     path: str
+    """The chapter's path below the project's folder."""
     stored: bool
+    """Whether it is kept on the disk; false of an extract that is made when it is needed."""
     stale: bool
+    """Whether the chapter has changed since it was written."""
     origin: SummaryOrigin | UnsetType = UNSET
+    """Who wrote it: the `author`, a `model`, or nobody, if it is an `extract` of the chapter's own
+    sentences. Absent if the chapter has none."""
     brief: str | UnsetType = UNSET
+    """The one sentence that stands for the chapter when it is far from the cursor."""
     model: str | UnsetType = UNSET
+    """The model that wrote it; absent if none did."""
     updated_at_ms: int | UnsetType = UNSET
+    """When it was written, in milliseconds since 1970 (UTC); absent if it is not stored."""
 
 
 class SummaryContent(SummaryInfo):
     """A summary with its text; empty if the chapter has nothing to tell."""
 
     text: str
+    """The summary; empty if the chapter has nothing to tell."""
 
 
 class SummaryList(Result):
     """The chapters in the order of the story, each with the summary that counts for it."""
 
     items: list[SummaryInfo]
+    """One entry per chapter."""
 
 
 async def list_summaries(session: Session, params: ProjectId) -> SummaryList:
@@ -170,20 +179,24 @@ class ThreadsAt(Params):
     """Where to look from: a document of the story, else the end of what is written."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     document_id: DocumentId | None = None
+    """The document to look from; without it, the end of what is written."""
 
 
 class ThreadInfo(Model):
-    """A thread of `.creonow/threads/` and its state at the place.
-
-    `planted` and `due` are places as the author wrote them, absent where there is none.
-    """
+    """A thread of `.creonow/threads/` and its state at the place."""
 
     path: str
+    """Its file, below the project's folder."""
     state: ThreadState
+    """How it stands at the place."""
     planted: str | UnsetType = UNSET
+    """Where it begins, as the author wrote it; absent if nowhere."""
     due: str | UnsetType = UNSET
+    """Where it is to be resolved, as the author wrote it; absent if nowhere."""
     names: list[str] | UnsetType = UNSET
+    """The characters that it is about; absent if it names none."""
 
 
 class ThreadList(Result):
@@ -193,9 +206,13 @@ class ThreadList(Result):
     """
 
     items: list[ThreadInfo]
+    """Every thread."""
     open: int
+    """How many are planted and not resolved, those that are due or overdue included."""
     overdue: int
+    """How many should have been resolved before the place."""
     unreadable: list[str]
+    """Files that make no sense; an assembly warns why."""
 
 
 async def list_threads(session: Session, params: ThreadsAt) -> ThreadList:

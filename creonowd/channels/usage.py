@@ -35,33 +35,39 @@ class UsageKey(StrEnum):
 
 
 class GetUsage(Params):
-    """Which calls, and what to add them up by.
-
-    `from` is the first millisecond that counts and `to` the first that does not, both since 1970;
-    without them all that is kept counts. `projectId` leaves out other projects. Days are those of
-    a place `utcOffsetMinutes` east of UTC.
-    """
+    """Which calls, and what to add them up by."""
 
     group_by: UsageKey = UsageKey.DAY
+    """What the groups of the reply are."""
     since: Milliseconds = field(name="from", default=0)
+    """The first millisecond that counts, since 1970 (UTC); without it, all that is kept."""
     until: Milliseconds = field(name="to", default=LATEST_MS)
+    """The first millisecond that does not count any more; without it, up to now."""
     project_id: str | None = None
+    """Only calls of this project; without it, of all."""
     utc_offset_minutes: Annotated[int, Meta(ge=-HALF_A_DAY, le=HALF_A_DAY)] = 0
+    """Where days begin: so many minutes east of UTC."""
 
 
 class UsageGroup(UsageSums):
     """The sums of one day, project, skill, model or purpose; `key` is empty where there is none."""
 
     key: str
+    """The day (`2026-01-31`), the project's, skill's or model's id, or the purpose; empty where
+    there is none."""
 
 
 class LostToChange(Model):
     """What the changes of one source cost: each made the stable prefix another one."""
 
     source_ref: str
+    """The file or source that changed."""
     calls: int
+    """How many calls found another prefix because of it."""
     tokens: int
+    """How many tokens of prefixes had to be read anew."""
     cost: float
+    """What that cost, in `currency`."""
 
 
 class UsageReport(Result):
@@ -71,13 +77,21 @@ class UsageReport(Result):
     """
 
     group_by: UsageKey
+    """What the groups are."""
     groups: list[UsageGroup]
+    """The sums of each group, in the order of the keys; days from old to new."""
     total: UsageSums
+    """The sums of all groups."""
     lost_to: list[LostToChange]
+    """The sources whose changes cost most, dearest first."""
     currency: str
+    """The currency of every sum of money, such as `USD`."""
     prices_as_of: str
+    """The day for which the price list holds; `<userData>/prices.json` replaces it."""
     since: int | UnsetType = field(name="from", default=UNSET)
+    """When the first of the calls was, in milliseconds since 1970 (UTC); absent if there was none."""
     until: int | UnsetType = field(name="to", default=UNSET)
+    """When the last of the calls was, in milliseconds since 1970 (UTC); absent if there was none."""
 
 
 async def get_usage(session: Session, params: GetUsage) -> UsageReport:

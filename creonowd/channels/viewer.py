@@ -24,54 +24,70 @@ class OpenViewer(Params):
     """
 
     project_id: str | None = None
+    """The project to show first; the page can show any."""
     document_id: str | None = None
+    """The document to show first."""
     transient: bool = False
+    """Whether the token ends with this daemon. A page asks for such a one to keep for a reload:
+    after a crash another program may serve the same address."""
 
 
 class ViewerAddress(Result):
     """Open `url` in a browser of this machine; `token` is the one in it."""
 
     url: str
+    """Open this in a browser of this machine, once; it holds an owner's token."""
     token: str
+    """The token that is in `url`; `session:revoke` ends it."""
 
 
 class Prove(Params):
     """A random text that was not used before."""
 
     nonce: Annotated[str, Meta(min_length=32, max_length=128)]
+    """A random text that was not used before."""
 
 
 class Proofs(Result):
     """HMAC-SHA256 of the nonce with the SHA-256 of each recent token as the key, in hex."""
 
     proofs: list[str]
+    """HMAC-SHA256 of the nonce with the SHA-256 of each recent token as the key, in hex. A page
+    that has the token finds its own among them, and so knows the daemon again."""
 
 
 class ViewerProject(Model):
     """A project by name, without its path."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     name: str
+    """What it is called."""
 
 
 class ViewerProjects(Result):
     """All projects, in the order in which they were created."""
 
     items: list[ViewerProject]
+    """The projects."""
 
 
 class ViewerSkill(Model):
     """A skill by name; one that is not `valid` cannot be run."""
 
     id: str
+    """The skill's id, such as `builtin:continue`."""
     name: str
+    """What it is called."""
     valid: bool
+    """Whether it can be run."""
 
 
 class ViewerSkills(Result):
     """Every skill that the project can use."""
 
     items: list[ViewerSkill]
+    """The skills."""
 
 
 async def open_viewer(session: Session, params: OpenViewer) -> ViewerAddress:

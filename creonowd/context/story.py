@@ -74,7 +74,9 @@ class StoryDoubt(Model):
     """Something unclear about the order, and the documents or the entry that it is about."""
 
     kind: DoubtKind
+    """What is unclear."""
     paths: tuple[str, ...]
+    """The documents, or the entry of the story file, that it is about."""
 
 
 class StoryFile(Model):

@@ -5,13 +5,12 @@ import os
 from collections.abc import AsyncGenerator, Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import structlog
 from anyio import to_thread
 from anyio.abc import TaskGroup
 
-from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
+from creonowd.channels import ALL_CHANNELS, E2E_CHANNELS
 from creonowd.clock import Clock, make_clock
 from creonowd.context.text_tools import Memory
 from creonowd.context_files.files import ContextFiles, Store
@@ -31,7 +30,6 @@ from creonowd.retrieval.catalogue import is_excluded
 from creonowd.retrieval.project_index import Indexes, editor_documents
 from creonowd.rpc.channel import Channel
 from creonowd.rpc.connection import Connection
-from creonowd.rpc.openrpc import describe
 from creonowd.rpc.server import Server
 from creonowd.settings import Settings, user_redactor
 from creonowd.skills.library import Library
@@ -54,6 +52,9 @@ from creonowd.workspace.runs import Runs
 from creonowd.workspace.summaries import SummaryStore
 from creonowd.workspace.usage import UsageLedger
 from creonowd.workspace.watcher import Watcher
+
+# Read when this module is loaded, which a daemon does in a thread.
+DOCUMENT = (Path(__file__).parents[1] / "openrpc.json").read_bytes()
 
 log = structlog.get_logger(__name__)
 
@@ -79,14 +80,11 @@ class ServicesHost:
         self.loading = False
         self._services = services
         self.redactor = services.redactor
+        self.document = DOCUMENT
 
     def session(self, connection: Connection) -> Session:
         """Return the services for a connection."""
         return Session(self._services, connection)
-
-    def describe(self) -> dict[str, Any]:
-        """Make the OpenRPC document of all channels."""
-        return describe(CONTRACT)
 
     def when_loaded(self, callback: Callable[[], None]) -> None:
         """Run `callback` at once."""

@@ -199,9 +199,10 @@ class Daemon:
         """Return the services for a connection."""
         return self._loaded_services().session(connection)
 
-    def describe(self) -> dict[str, Any]:
-        """Make the OpenRPC document of all channels."""
-        return self._loaded_services().describe()
+    @property
+    def document(self) -> bytes:
+        """The OpenRPC document of all channels."""
+        return self._loaded_services().document
 
     def _loaded_services(self) -> Host:
         assert self._services is not None, "only ping is answered while channels load"

@@ -51,44 +51,54 @@ _FATAL = {ErrorCode.AI_NOT_CONFIGURED, ErrorCode.AI_AUTH_FAILED, ErrorCode.STORA
 
 
 class SummariseStory(Params):
-    """Which chapters to summarise: all of the story unless `documents` names some.
+    """Which chapters to summarise.
 
-    A chapter that has a summary of its present text is skipped, unless `again`; one whose summary
-    the author edited is always skipped as long as it is not stale. With `dryRun` nothing is
-    written and no model is asked: the reply says what it would take. Nothing ever does this but a
-    client that asks. `$/progress` reports `{done, documents}`; a cancelled call keeps what is done.
+    Nothing ever does this but a client that asks. `$/progress` reports `{done, documents}`; a
+    cancelled call keeps what is done.
     """
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     documents: Annotated[list[DocumentId], Meta(max_length=MOST_DOCUMENTS)] | None = None
+    """The chapters; without them, all of the story."""
     again: bool = False
+    """Also those that have a summary of their present text. One that the author edited is kept as
+    long as it is not stale."""
     dry_run: bool = False
+    """Write nothing and ask no model: only say what it would take."""
 
 
 class SummaryFailure(Model):
     """A chapter that could not be summarised, and the code of the error."""
 
     path: str
+    """The chapter's path below the project's folder."""
     code: str
+    """The code of the error."""
 
 
 class SummariseResult(Result):
-    """What was done, or with `dryRun` would be.
-
-    `origin` is `model` if the configured model writes, else `extract`: sentences of the chapter
-    itself, at no cost. `documents` are the chapters summarised and `skipped` how many were not.
-    `inputTokens` and `outputTokens` are what the calls take, the latter at most.
-    """
+    """What was done, or with `dryRun` would be."""
 
     origin: SummaryOrigin
+    """`model` if the configured model writes, else `extract`: sentences of the chapter itself, at
+    no cost."""
     documents: list[str]
+    """The chapters that were summarised, in the order of the story."""
     skipped: int
+    """How many had a summary already."""
     input_tokens: int
+    """How many tokens the calls send."""
     output_tokens: int
+    """How many tokens they may write, at most."""
     failures: list[SummaryFailure]
+    """Chapters that could not be summarised; the others are done."""
     dry_run: bool
+    """Whether nothing was written."""
     provider: str = ""
+    """Who writes; empty for extracts."""
     model: str = ""
+    """The model that writes; empty for extracts."""
 
 
 class _Work(NamedTuple):

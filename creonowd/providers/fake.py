@@ -22,23 +22,29 @@ NonNegative = Annotated[int, Meta(ge=0)]
 
 
 class ScriptedAnswer(Model, forbid_unknown_fields=True):
-    """One answer of the fake.
-
-    It sends `text` (the prompt, if there is none) in pieces of `piece` code points with `delayMs`
-    before each. `unknown` are parameters that it does not know. `stall` and `fail` happen after `after` pieces; a stall lasts until the call is
-    cancelled.
-    """
+    """One answer of the fake provider."""
 
     text: str | None = None
+    """What it writes; null to write the prompt back."""
     piece: Annotated[int, Meta(ge=1)] = PIECE
+    """How many code points it sends at a time."""
     delay_ms: NonNegative = 0
+    """How long it waits before each piece, in milliseconds."""
     after: NonNegative = 0
+    """After how many pieces `stall` or `fail` happens."""
     stall: bool = False
+    """Whether it then falls silent until the call is cancelled."""
     fail: ErrorCode | None = None
+    """The error with which the call then fails, such as `AI_RATE_LIMITED`."""
     retry_after_ms: NonNegative | None = None
+    """When to try again, as a provider says with AI_RATE_LIMITED; in milliseconds."""
     stop: Stop = Stop.END
+    """Why the answer ends."""
     usage: Usage | None = None
+    """The tokens that it reports; without it, none, as some providers do."""
     unknown: frozenset[str] = frozenset()
+    """Parameters that it refuses to know, such as `temperature`; the run then drops them with a
+    warning."""
 
 
 class Script(Model, forbid_unknown_fields=True):

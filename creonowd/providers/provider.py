@@ -113,9 +113,13 @@ class Usage(Model):
     """Tokens as the provider counted them; `inputTokens` includes what came from its cache."""
 
     input_tokens: int
+    """Tokens of the prompt, those from the cache included."""
     output_tokens: int
+    """Tokens of the answer, thinking included."""
     cache_read_tokens: int = 0
+    """How many of the input came from the provider's cache."""
     cache_write_tokens: int = 0
+    """How many of the input it wrote to its cache."""
 
 
 class Stop(StrEnum):

@@ -43,8 +43,11 @@ class RedactionEvidence(Model):
     """How often one pattern was replaced in one source; never what it replaced."""
 
     pattern_id: str
+    """The kind of secret, such as `openai_api_key_sk`; docs/codes.md lists them."""
     source_ref: str
+    """The file, document or source in which it stood."""
     match_count: int
+    """How often it was replaced there."""
 
 
 class Redacted(NamedTuple):

@@ -5,7 +5,7 @@ Beside it, what else a contract is made of: payloads, notifications and calls to
 
 import inspect
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple, get_type_hints
@@ -29,7 +29,9 @@ class Meta(Model):
     """What a request may say about itself, in `params._meta`."""
 
     timeout_ms: Annotated[int, Bounds(ge=1, le=86_400_000)] | None = None
+    """The deadline of this request, in milliseconds; TIMEOUT after that."""
     progress_token: str | int | None = None
+    """Asks for `$/progress` notifications, which carry this token."""
 
 
 class Payload(NamedTuple):
@@ -218,27 +220,38 @@ class HostCall:
 
 
 class Stamp(Model):
-    """What every notification carries beside its own fields.
-
-    `seq` counts the notifications of this connection from 1; `ts` is the daemon's clock in
-    milliseconds.
-    """
+    """What every notification carries beside its own fields."""
 
     seq: int
+    """Counts the notifications of this connection from 1; a gap means that some were dropped."""
     ts: int
+    """The daemon's clock when it was sent, in milliseconds since 1970 (UTC)."""
 
 
 class Progress(Model):
     """How far a long request is; `token` is the `_meta.progressToken` that it came with."""
 
     token: str | int
+    """The `_meta.progressToken` that the request came with."""
     value: Any
+    """How far it is; what it looks like depends on the channel, mostly `{done, of}` or the
+    like."""
 
 
 class Lagged(Model):
     """How many notifications were dropped because this client read too slowly."""
 
     count: int
+    """How many notifications were dropped because this client read too slowly."""
 
 
 NOTIFICATIONS = (Notification("$/lagged", Lagged), Notification("$/progress", Progress))
+
+
+class Contract(NamedTuple):
+    """One version of the protocol: channels, notifications and calls to the host."""
+
+    version: int
+    channels: Sequence[Channel]
+    notifications: Sequence[Notification] = ()
+    host_calls: Sequence[HostCall] = ()

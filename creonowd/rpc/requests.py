@@ -479,11 +479,17 @@ class ChannelMetrics(Model):
     """What one channel did since the daemon started; latencies are of its last 1024 requests."""
 
     count: int
+    """How many requests were answered."""
     errors: dict[str, int]
+    """How many of them failed, by the code of the error."""
     in_flight: int
+    """How many are being worked on now."""
     p50_ms: float
+    """Half of the last 1024 were answered within so many milliseconds."""
     p95_ms: float
+    """95 of 100 of the last 1024 were answered within so many milliseconds."""
     p99_ms: float
+    """99 of 100 of the last 1024 were answered within so many milliseconds."""
 
 
 class _ChannelRecord:

@@ -1,12 +1,12 @@
 """The RPC server of one daemon: its connections, what they share, and how it ends."""
 
+import hashlib
 from collections.abc import Callable, Iterable
 from functools import cached_property
-from typing import Annotated, Any, Protocol
+from typing import Any, Protocol
 
 import anyio
 from anyio.abc import TaskGroup
-from msgspec import Meta
 
 from creonowd import __version__
 from creonowd.clock import Clock
@@ -36,8 +36,9 @@ class Host(Protocol):
         """Make the first argument of handlers for the requests of a connection."""
         ...
 
-    def describe(self) -> dict[str, Any]:
-        """Make the OpenRPC document of all channels."""
+    @property
+    def document(self) -> bytes:
+        """The OpenRPC document of all channels, in its canonical form."""
         ...
 
     @property
@@ -101,16 +102,9 @@ class Server:
         return int((self.clock.monotonic() - self._started) * 1000)
 
     @cached_property
-    def document(self) -> dict[str, Any]:
-        """The OpenRPC document of all channels."""
-        return self.host.describe()
-
-    @cached_property
     def contract_hash(self) -> str:
         """The hash of the OpenRPC document."""
-        from creonowd.rpc.openrpc import contract_hash
-
-        return contract_hash(self.document)
+        return hashlib.sha256(self.host.document).hexdigest()
 
     def add(self, channels: Iterable[Channel]) -> None:
         """Add channels to the table."""
@@ -207,9 +201,13 @@ class Pong(Result):
     """A sign of life."""
 
     pong: bool
+    """Always true."""
     version: str
+    """The daemon's version."""
     pid: int
-    now_ms: Annotated[int, Meta(description="milliseconds since the epoch")]
+    """The daemon's process id."""
+    now_ms: int
+    """The daemon's clock, in milliseconds since 1970 (UTC)."""
 
 
 def ping(session: HasServer, params: Empty) -> Pong:  # noqa: ARG001 - every handler takes a payload

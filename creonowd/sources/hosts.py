@@ -122,45 +122,57 @@ class Offer(Model):
 
 
 class FetchSource(Model):
-    """What a host is asked for; rules and settings are asked for without document and query.
-
-    `skillId` is empty if the request names no skill.
-    """
+    """What a host is asked for; rules and settings are asked for without document and query."""
 
     layer: Layer
+    """The layer of the prompt that the text is for."""
     name: str
+    """The source's name as it was registered."""
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     skill_id: str
+    """The skill that will run; empty if the request names none."""
     limit: int
+    """How many chunks are of use at most; further ones are not read."""
     document_id: str | UnsetType = UNSET
+    """The document at hand; absent for rules and settings."""
     query: str | UnsetType = UNSET
+    """The text before the cursor, to search by; absent for rules and settings."""
 
 
 class Chunk(Model):
-    """A piece of text from a host.
-
-    `source` says where it comes from and is shown; `content` may be text or JSON in a string.
-    `score` ranks retrieved text, `confidence` settings, `priority` rules. `tokenCount` is checked
-    and otherwise ignored. Over the Rules line a `kg` chunk is an entity called by its `names`
-    (else by the end of its `source`), unless it is a `constraint`.
-    """
+    """A piece of text from a host."""
 
     source: Ref
+    """Where it comes from, such as the id of a node; shown in evidence as a part of
+    `sourceRef`."""
     content: str
+    """The text, or JSON in a string."""
     project_id: str | None = None
+    """The project that it belongs to; if it is another one, the request fails with
+    CONTEXT_SCOPE_VIOLATION."""
     score: Share | None = None
+    """How well it fits, from 0 to 1; ranks retrieved text."""
     confidence: Share | None = None
+    """How sure it is, from 0 to 1; ranks settings."""
     priority: Annotated[int, Meta(ge=-1_000_000, le=1_000_000)] | None = None
+    """Ranks rules; greater ones stay longer."""
     token_count: Annotated[int, Meta(ge=0)] | None = None
+    """The host's own count; checked, and otherwise ignored."""
     constraint: bool = False
+    """Whether it is a rule that no output may break; then it is never left out as unmentioned."""
     names: tuple[EntityName, ...] = ()
+    """What an entity of a `kg` source is called; over the Rules line it stays if the document
+    mentions one of them. Without them, the end of `source` serves."""
 
 
 class HostAnswer(Model):
     """What a host answers to `context:source:fetch`."""
 
     chunks: Annotated[list[Chunk], Meta(max_length=MOST_CHUNKS)]
+    """The pieces, the most important first."""
     warnings: tuple[str, ...] = ()
+    """What the person should know, as sentences; shown behind SOURCE_WARNING."""
 
 
 class UncheckedAnswer(Model):

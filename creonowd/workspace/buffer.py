@@ -19,8 +19,11 @@ class Edit(Model, rename={"start": "from", "end": "to"}):
     """Replace the text between two positions, as the edits before this one have left it."""
 
     start: int
+    """Where the replaced text begins, in the connection's position encoding."""
     end: int
+    """Where it ends; equal to `start` to insert."""
     text: str
+    """What stands there from now on; empty to delete."""
 
 
 class _Piece:

@@ -82,12 +82,19 @@ class ConversationEntry(Model):
     """How a conversation is listed; `summaryQuality` is `analysis` once one was supplied."""
 
     id: str
+    """The conversation's id."""
     created_at: str
+    """When it was first saved, as ISO 8601 in UTC."""
     updated_at: str
+    """When it was last saved, as ISO 8601 in UTC."""
     message_count: int
+    """How many messages it has."""
     summary: str
-    summary_quality: Annotated[str, Meta(description="heuristic or analysis")]
+    """A line for a list: the analysis' summary, else one made from the first messages."""
+    summary_quality: str
+    """Where `summary` comes from: `heuristic` or `analysis`."""
     document_id: str | UnsetType = UNSET
+    """The document that it belongs to; absent if it belongs to none."""
 
 
 class IndexedChat(Model):

@@ -40,23 +40,28 @@ _scan = json.JSONDecoder().raw_decode
 
 
 class Constraint(Model, gc=False):
-    """A rule that no generated text may break.
-
-    `source` is `user` for what the user wrote and `kg` for what the knowledge graph derived,
-    which clients cannot change. `updatedAt` is an ISO 8601 time in UTC. `from` and `until` are
-    places of the story: a path, a chapter number or a heading. It holds from the first on and
-    before the second.
-    """
+    """A rule that no generated text may break."""
 
     id: str
+    """Its id; it never changes."""
     text: str
+    """The rule in the author's words, as it stands in the prompt."""
     type: str
+    """What it is about: `narrative`, `character`, `world`, `style` or `plot`."""
     source: ConstraintSource
+    """Whose it is: `user` for what the author wrote, `kg` for what the knowledge graph derived,
+    which clients cannot change."""
     priority: int
+    """Greater ones stand first, and stay longer when rules are over their budget."""
     degradable: bool
+    """Whether it may be left out of a prompt that has too little room."""
     updated_at: str
+    """When it was last changed, as ISO 8601 in UTC."""
     since: str | UnsetType = msgspec.field(name="from", default=UNSET)
+    """The place of the story from which on it holds: a path, a chapter number or a heading.
+    Absent: from the beginning."""
     until: str | UnsetType = UNSET
+    """The place before which it holds; that place itself is excluded. Absent: to the end."""
 
 
 class Item(Model, gc=False):

@@ -60,9 +60,6 @@ _READ_TRIES = 10
 _READ_PAUSE_S = 0.02
 
 Type = Annotated[str, Meta(extra_json_schema={"enum": list(TYPES)})]
-StoryReference = Annotated[
-    str, Meta(description="a place of the story: a path, a chapter number or a heading")
-]
 FileEdit = Callable[[ConstraintFile], ConstraintFile]
 RedactConstraint = Callable[[str], str]
 
@@ -76,23 +73,33 @@ class Traits(Model):
     """
 
     type: Type | UnsetType = UNSET
+    """What it is about; `narrative` for a new one."""
     priority: int | UnsetType = UNSET
+    """Greater ones stand first, and stay longer when rules are over their budget; 100 for a new
+    one."""
     degradable: bool | UnsetType = UNSET
-    source: Annotated[str, Meta(description="only `user` is possible")] | UnsetType = UNSET
-    since: StoryReference | UnsetType | None = msgspec.field(name="from", default=UNSET)
-    until: StoryReference | UnsetType | None = UNSET
+    """Whether it may be left out of a prompt that has too little room; false for a new one."""
+    source: str | UnsetType = UNSET
+    """Only `user` is possible; constraints of the knowledge graph are changed there."""
+    since: str | UnsetType | None = msgspec.field(name="from", default=UNSET)
+    """The place of the story from which on it holds: a path, a chapter number or a heading. Null
+    or blank: from the beginning."""
+    until: str | UnsetType | None = UNSET
+    """The place before which it holds. Null or blank: to the end."""
 
 
 class NewConstraint(Traits):
     """A new constraint; the defaults are type `narrative`, priority 100 and not degradable."""
 
     text: str
+    """The rule as the model shall read it; not blank, and not the text of another one."""
 
 
 class ConstraintPatch(Traits):
     """A change of a constraint; what is left out stays as it is."""
 
     text: str | UnsetType = UNSET
+    """The new text; not blank."""
 
 
 class Constraints:

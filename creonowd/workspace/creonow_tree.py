@@ -128,8 +128,11 @@ class FileInfo(Model):
     """A file of the tree; `path` is project-relative with `/` between its names."""
 
     path: str
+    """Its path below the project's folder, with `/` between the names."""
     size_bytes: int
+    """Its size on disk, in bytes."""
     updated_at_ms: int
+    """When it was last changed, in milliseconds since 1970 (UTC)."""
 
 
 class TreeFile(FileInfo, gc=False):

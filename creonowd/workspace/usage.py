@@ -119,27 +119,31 @@ class UsageLedger:
 
 
 class UsageSums(Model):
-    """Sums over calls, by the providers' own counts.
-
-    `inputTokens` includes `cacheReadTokens` and `cacheWriteTokens`. `cost` is money by the price
-    list; `saved` is what the same tokens would have cost more without a cache, and is negative
-    where writing to the cache cost more than was read from it. `lostTokens` are those of prefixes
-    that had changed, as far as they were not read from the cache, and `lost` what that cost.
-    `unpricedCalls` used models without a price and are in no sum of money; of `unreportedCalls`
-    the provider reported no counts.
-    """
+    """Sums over calls, by the providers' own counts."""
 
     calls: int
+    """How many calls to a model."""
     input_tokens: int
+    """Tokens that were sent, with those read from the cache and written to it."""
     output_tokens: int
+    """Tokens that were written, thinking included."""
     cache_read_tokens: int
+    """Tokens that the providers read from their caches."""
     cache_write_tokens: int
+    """Tokens that they wrote to their caches."""
     cost: float
+    """What it cost by the price list."""
     saved: float
+    """What the same tokens would have cost more without a cache; negative where writing to it cost
+    more than was read from it."""
     lost_tokens: int
+    """Tokens of prefixes that had changed, as far as they were not read from the cache."""
     lost: float
+    """What these cost."""
     unpriced_calls: int
+    """Calls to models without a price; they are in no sum of money."""
     unreported_calls: int
+    """Calls of which the provider reported no counts; they are in no sum."""
 
 
 def add_up(records: Sequence[UsageRecord], prices: PriceList) -> UsageSums:

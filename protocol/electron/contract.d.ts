@@ -338,25 +338,29 @@ export type Change =
 
 /** What one channel did since the daemon started; latencies are of its last 1024 requests. */
 export interface ChannelMetrics {
+  /** How many requests were answered. */
   count: number;
+  /** How many of them failed, by the code of the error. */
   errors: Record<string, number>;
+  /** How many are being worked on now. */
   inFlight: number;
+  /** Half of the last 1024 were answered within so many milliseconds. */
   p50Ms: number;
+  /** 95 of 100 of the last 1024 were answered within so many milliseconds. */
   p95Ms: number;
+  /** 99 of 100 of the last 1024 were answered within so many milliseconds. */
   p99Ms: number;
 }
 
-/**
- * A document of the story.
- *
- * `length` is in code points without front matter, and absent if the document cannot be read.
- * `chapter` is the number that its name bears. `decidedBy` is what placed it: its `name`, the
- * `story_file` or its `front_matter`.
- */
+/** A document of the story. */
 export interface ChapterInfo {
+  /** Its path below the project's folder. */
   path: string;
+  /** What decided its place: its `name`, the `story_file` or its `front_matter`. */
   decidedBy: OrderReason;
+  /** Its length in code points, without front matter; absent if it cannot be read. */
   length?: number;
+  /** The number that its name bears; absent if it has none. */
   chapter?: number;
 }
 
@@ -365,25 +369,31 @@ export type Checker =
   | "model"
   | "rules";
 
-/**
- * A piece of text from a host.
- *
- * `source` says where it comes from and is shown; `content` may be text or JSON in a string.
- * `score` ranks retrieved text, `confidence` settings, `priority` rules. `tokenCount` is checked
- * and otherwise ignored. Over the Rules line a `kg` chunk is an entity called by its `names`
- * (else by the end of its `source`), unless it is a `constraint`.
- */
+/** A piece of text from a host. */
 export interface Chunk {
+  /** Where it comes from, such as the id of a node; shown in evidence as a part of `sourceRef`. */
   source: string;
+  /** The text, or JSON in a string. */
   content: string;
+  /** The project that it belongs to; if it is another one, the request fails with CONTEXT_SCOPE_VIOLATION. */
   projectId?: string | null;
+  /** How well it fits, from 0 to 1; ranks retrieved text. */
   score?: number | null;
+  /** How sure it is, from 0 to 1; ranks settings. */
   confidence?: number | null;
+  /** Ranks rules; greater ones stay longer. */
   priority?: number | null;
+  /** The host's own count; checked, and otherwise ignored. */
   tokenCount?: number | null;
-  /** @default false */
+  /**
+   * Whether it is a rule that no output may break; then it is never left out as unmentioned.
+   * @default false
+   */
   constraint?: boolean;
-  /** @default [] */
+  /**
+   * What an entity of a `kg` source is called; over the Rules line it stays if the document mentions one of them. Without them, the end of `source` serves.
+   * @default []
+   */
   names?: Array<string>;
 }
 
@@ -410,12 +420,15 @@ export interface ClearHistory {
 
 /** The document that the editor has closed. */
 export interface CloseDocument {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The document's id as it was synced. */
   documentId: string;
 }
 
 /** Whether it was open on this connection. */
 export interface ClosedDocument {
+  /** Whether it was open on this connection. From now on the file counts. */
   closed: boolean;
 }
 
@@ -456,51 +469,63 @@ export interface CompressToolResult {
   toolCallId?: string | null;
 }
 
-/**
- * A rule that no generated text may break.
- *
- * `source` is `user` for what the user wrote and `kg` for what the knowledge graph derived,
- * which clients cannot change. `updatedAt` is an ISO 8601 time in UTC. `from` and `until` are
- * places of the story: a path, a chapter number or a heading. It holds from the first on and
- * before the second.
- */
+/** A rule that no generated text may break. */
 export interface Constraint {
+  /** Its id; it never changes. */
   id: string;
+  /** The rule in the author's words, as it stands in the prompt. */
   text: string;
+  /** What it is about: `narrative`, `character`, `world`, `style` or `plot`. */
   type: string;
+  /** Whose it is: `user` for what the author wrote, `kg` for what the knowledge graph derived, which clients cannot change. */
   source: "kg" | "user";
+  /** Greater ones stand first, and stay longer when rules are over their budget. */
   priority: number;
+  /** Whether it may be left out of a prompt that has too little room. */
   degradable: boolean;
+  /** When it was last changed, as ISO 8601 in UTC. */
   updatedAt: string;
+  /** The place of the story from which on it holds: a path, a chapter number or a heading. Absent: from the beginning. */
   from?: string;
+  /** The place before which it holds; that place itself is excluded. Absent: to the end. */
   until?: string;
 }
 
 /** One constraint, and the new revision. */
 export interface ConstraintAt {
+  /** The constraint as it is stored now, without secrets. */
   constraint: Constraint;
-  /** SHA-256 of the file's bytes */
+  /** SHA-256 of the file's bytes after the change. */
   revision: string;
+  /** Which kinds of secrets were taken out of this reply, and how often; never the secrets. */
   redactionEvidence?: Array<RedactionEvidence>;
 }
 
 /** All constraints, in the order of the file, at one revision. */
 export interface ConstraintList {
+  /** The user's and those of the knowledge graph. */
   constraints: Array<Constraint>;
-  /** SHA-256 of the file's bytes */
+  /** SHA-256 of the file's bytes; send it as `expectedRevision` with the next change. */
   revision: string;
+  /** Which kinds of secrets were taken out of this reply, and how often; never the secrets. */
   redactionEvidence?: Array<RedactionEvidence>;
 }
 
 /** A change of a constraint; what is left out stays as it is. */
 export interface ConstraintPatch {
+  /** What it is about; `narrative` for a new one. */
   type?: "narrative" | "character" | "world" | "style" | "plot";
+  /** Greater ones stand first, and stay longer when rules are over their budget; 100 for a new one. */
   priority?: number;
+  /** Whether it may be left out of a prompt that has too little room; false for a new one. */
   degradable?: boolean;
-  /** only `user` is possible */
+  /** Only `user` is possible; constraints of the knowledge graph are changed there. */
   source?: string;
+  /** The place of the story from which on it holds: a path, a chapter number or a heading. Null or blank: from the beginning. */
   from?: string | null;
+  /** The place before which it holds. Null or blank: to the end. */
   until?: string | null;
+  /** The new text; not blank. */
   text?: string;
 }
 
@@ -650,33 +675,47 @@ export interface ContextRules {
 
 /** How a conversation is listed; `summaryQuality` is `analysis` once one was supplied. */
 export interface ConversationEntry {
+  /** The conversation's id. */
   id: string;
+  /** When it was first saved, as ISO 8601 in UTC. */
   createdAt: string;
+  /** When it was last saved, as ISO 8601 in UTC. */
   updatedAt: string;
+  /** How many messages it has. */
   messageCount: number;
+  /** A line for a list: the analysis' summary, else one made from the first messages. */
   summary: string;
-  /** heuristic or analysis */
+  /** Where `summary` comes from: `heuristic` or `analysis`. */
   summaryQuality: string;
+  /** The document that it belongs to; absent if it belongs to none. */
   documentId?: string;
 }
 
 /** Conversations, newest first; `errors` names the files that could not be read. */
 export interface ConversationList {
+  /** The conversations, newest first. */
   items: Array<ConversationEntry>;
+  /** Files in the folder of conversations that cannot be read as one; absent if there are none. */
   errors?: Array<ConversationProblem>;
+  /** Which kinds of secrets were taken out of this reply, and how often; never the secrets. */
   redactionEvidence?: Array<RedactionEvidence>;
 }
 
 /** A file among the conversations that cannot be read as one. */
 export interface ConversationProblem {
+  /** The file, below the project's folder. */
   path: string;
+  /** What is wrong with it. */
   code: ErrorCode;
+  /** The same as a sentence, in the connection's language. */
   message: string;
 }
 
 /** A conversation as it was saved, without its secrets. */
 export interface ConversationRead {
+  /** Everything that was saved, further fields included, without secrets. */
   conversation: { id?: string; documentId?: string; messages: Array<{ role: string; content: string; createdAt?: number | string; [field: string]: unknown }>; [field: string]: unknown };
+  /** Which kinds of secrets were taken out of this reply, and how often; never the secrets. */
   redactionEvidence?: Array<RedactionEvidence>;
 }
 
@@ -711,19 +750,24 @@ export interface CountTokens {
 
 /** A new constraint of the user. */
 export interface CreateConstraint {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The new constraint; it gets an id. */
   constraint: NewConstraint;
+  /** Fail with CONSTRAINT_CONFLICT unless the file still has this `revision`; without it, the last writer wins. */
   expectedRevision?: string | null;
 }
 
 /**
- * The absolute path of an existing, writable folder; its own name serves if none is given.
+ * A folder of the disk, or a name for a new one.
  *
- * With a `name` alone, a new folder is made below `<userData>/projects/`. Only owners may name a
- * path: a page asks its main process, which shows a folder dialogue of its own.
+ * Only owners may name a path: a page asks its main process, which shows a folder dialogue of its
+ * own.
  */
 export interface CreateProject {
+  /** The absolute path of an existing, writable folder: the novel's own. The same folder gives the same project. */
   rootPath?: string | null;
+  /** What the project is called; the folder's own name if left out. With a name alone a new folder is made below `<userData>/projects/`. */
   name?: string | null;
 }
 
@@ -733,18 +777,25 @@ export interface CreateProject {
  * With `watching: false` the watcher has failed; start it again to be notified of changes.
  */
 export interface CreonowChanged {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** What was added, removed or changed, below the project's folder. */
   paths: Array<string>;
+  /** The layers of the prompt that these files belong to. */
   layers: Array<"immediate" | "retrieved" | "rules" | "settings">;
-  /** milliseconds since the epoch */
+  /** When that was, in milliseconds since 1970 (UTC). */
   atMs: number;
+  /** False if the watcher has failed; call `context:creonow:watch:start` again. Otherwise absent. */
   watching?: boolean;
 }
 
 /** Whether the tree exists (then with the project's folder) and whether it is watched. */
 export interface CreonowStatus {
+  /** Whether the project has a `.creonow` folder. */
   exists: boolean;
+  /** Whether this connection is sent `context:creonow:changed` for it. */
   watching: boolean;
+  /** The project's folder as an absolute path; absent if there is no `.creonow`. */
   rootPath?: string;
 }
 
@@ -755,15 +806,21 @@ export interface DecidedRun {
 
 /** One thing that does not work as it should, and what to do about it. */
 export interface Degradation {
+  /** Which part it is: `projects`, `budgets`, `tokenizer`, `sources`, `retrieval`, `documents` or `watching`. */
   part: string;
+  /** What is wrong, as a sentence in the connection's language. */
   reason: string;
+  /** What a person can do about it, in the connection's language. */
   remedy: string;
 }
 
 /** A constraint of the user to delete. */
 export interface DeleteConstraint {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The id from the list. */
   constraintId: string;
+  /** Fail with CONSTRAINT_CONFLICT unless the file still has this `revision`; without it, the last writer wins. */
   expectedRevision?: string | null;
 }
 
@@ -776,14 +833,17 @@ export interface DeleteContextFiles {
 
 /** The deleted constraint, and the revision without it. */
 export interface DeletedConstraint {
+  /** The id that exists no more. */
   deletedConstraintId: string;
-  /** SHA-256 of the file's bytes */
+  /** SHA-256 of the file's bytes after the change. */
   revision: string;
 }
 
 /** The project that is forgotten; its folder is untouched. */
 export interface DeletedProject {
+  /** Always true: the project is no longer listed. */
   deleted: boolean;
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
 }
 
@@ -832,9 +892,13 @@ export interface DiscardRun {
  * strings.
  */
 export interface DocumentList {
+  /** The documents, sorted by path. */
   items: Array<ListedDocument>;
+  /** False if the folder is too big and only the documents nearest to its top are listed; a notice says so. */
   complete: boolean;
+  /** What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in parts. */
   warnings: Array<string>;
+  /** The warnings in parts, in the same order: test `code`, show `message`. */
   notices: Array<Notice>;
 }
 
@@ -862,8 +926,11 @@ export interface EarlierAttempt {
 
 /** Replace the text between two positions, as the edits before this one have left it. */
 export interface Edit {
+  /** Where the replaced text begins, in the connection's position encoding. */
   from: number;
+  /** Where it ends; equal to `start` to insert. */
   to: number;
+  /** What stands there from now on; empty to delete. */
   text: string;
 }
 
@@ -879,55 +946,97 @@ export interface Empty {}
 
 /** The tree exists; `rootPath` is the project's folder, which contains `.creonow`. */
 export interface Ensured {
+  /** The project's folder, which contains `.creonow`; an absolute path. */
   rootPath: string;
+  /** Always true: the folders and default files are there. */
   ensured: boolean;
 }
 
 /** The result for a renderer: `data` if `ok`, else `error`. */
 export interface Envelope {
+  /** Whether the call went well. */
   ok: boolean;
+  /** The channel's result, if `ok`. */
   data?: unknown;
+  /** `code`, `message` and perhaps `details` of the failure, if not `ok`. */
   error?: Record<string, unknown>;
 }
 
 /** The stable string that clients test. */
 export type ErrorCode =
+  /** The AI provider refused the key; check it. */
   | "AI_AUTH_FAILED"
+  /** The AI provider does not know the model; check its name and the address. */
   | "AI_MODEL_UNKNOWN"
+  /** No AI provider is configured; `creonowd ai add` does that. */
   | "AI_NOT_CONFIGURED"
+  /** The AI provider asks to slow down; try again later. */
   | "AI_RATE_LIMITED"
+  /** The request was cancelled. */
   | "CANCELED"
+  /** Someone else changed this first; look again. */
   | "CONFLICT"
+  /** The constraints changed, or this one exists already; list them again. */
   | "CONSTRAINT_CONFLICT"
+  /** There is no such constraint; list them again. */
   | "CONSTRAINT_NOT_FOUND"
+  /** The constraint or the constraints file is not valid. */
   | "CONSTRAINT_VALIDATION_ERROR"
+  /** Too many assemblies of this document wait; try again soon. */
   | "CONTEXT_BACKPRESSURE"
+  /** The budget was changed by someone else; read it again. */
   | "CONTEXT_BUDGET_CONFLICT"
+  /** The budget minimums are not valid. */
   | "CONTEXT_BUDGET_INVALID_MINIMUM"
+  /** The budget ratios are not valid. */
   | "CONTEXT_BUDGET_INVALID_RATIO"
+  /** The input is larger than one assembly may be; narrow it. */
   | "CONTEXT_INPUT_TOO_LARGE"
+  /** Inspecting needs `debugMode: true`, an owner's connection and a daemon started with --debug; `creonowd view` brings all of that along. */
   | "CONTEXT_INSPECT_FORBIDDEN"
+  /** The text belongs to another project or scope. */
   | "CONTEXT_SCOPE_VIOLATION"
+  /** The request names another tokenizer or version; `context:budget:get` returns the right one. */
   | "CONTEXT_TOKENIZER_MISMATCH"
+  /** The other side has gone. */
   | "DISCONNECTED"
+  /** This connection may not do that; an owner's may. */
   | "FORBIDDEN"
+  /** The host answered with an error. */
   | "HOST_ERROR"
+  /** Something went wrong inside the daemon. */
   | "INTERNAL"
+  /** The payload does not fit the channel. */
   | "INVALID_ARGUMENT"
+  /** The message is not a JSON-RPC 2.0 request. */
   | "INVALID_REQUEST"
+  /** The disk refused; check rights and space, then try again. */
   | "IO_ERROR"
+  /** Too many requests are in flight on this connection; wait for replies. */
   | "IPC_BACKPRESSURE"
+  /** There is no such channel; `rpc.discover` lists them. */
   | "IPC_CHANNEL_FORBIDDEN"
+  /** The message is larger than the limit. */
   | "IPC_PAYLOAD_TOO_LARGE"
+  /** There is no such thing. */
   | "NOT_FOUND"
+  /** The message is not valid JSON. */
   | "PARSE_ERROR"
+  /** The daemon is shutting down. */
   | "SHUTTING_DOWN"
+  /** This skill works on selected text; select some and send it as `selection`. */
   | "SKILL_SELECTION_REQUIRED"
+  /** The disk is full; free some space and try again. */
   | "STORAGE_FULL"
+  /** The request took too long; try again, or allow it more with `_meta.timeoutMs`. */
   | "TIMEOUT"
+  /** This connection has not shown a valid token; send it with `initialize`. */
   | "UNAUTHENTICATED"
+  /** This is not supported. */
   | "UNSUPPORTED"
+  /** The AI provider failed; try again later. */
   | "UPSTREAM_ERROR"
+  /** The file was written by a newer version; update creonowd. */
   | "VERSION_TOO_NEW";
 
 /** The absolute path of the archive to write. */
@@ -937,39 +1046,51 @@ export interface ExportContextFiles {
   path: string;
 }
 
-/**
- * What a host is asked for; rules and settings are asked for without document and query.
- *
- * `skillId` is empty if the request names no skill.
- */
+/** What a host is asked for; rules and settings are asked for without document and query. */
 export interface FetchSource {
+  /** The layer of the prompt that the text is for. */
   layer: Layer;
+  /** The source's name as it was registered. */
   name: string;
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The skill that will run; empty if the request names none. */
   skillId: string;
+  /** How many chunks are of use at most; further ones are not read. */
   limit: number;
+  /** The document at hand; absent for rules and settings. */
   documentId?: string;
+  /** The text before the cursor, to search by; absent for rules and settings. */
   query?: string;
 }
 
 /** A file's text without its secrets; `sizeBytes` is its size on disk. */
 export interface FileContent {
+  /** The path that was asked for. */
   path: string;
+  /** The text, without secrets. */
   content: string;
+  /** Its size on disk, in bytes. */
   sizeBytes: number;
+  /** When it was last changed, in milliseconds since 1970 (UTC). */
   updatedAtMs: number;
+  /** Which kinds of secrets were taken out of this reply, and how often; never the secrets. */
   redactionEvidence: Array<RedactionEvidence>;
 }
 
 /** A file of the tree; `path` is project-relative with `/` between its names. */
 export interface FileInfo {
+  /** Its path below the project's folder, with `/` between the names. */
   path: string;
+  /** Its size on disk, in bytes. */
   sizeBytes: number;
+  /** When it was last changed, in milliseconds since 1970 (UTC). */
   updatedAtMs: number;
 }
 
 /** The files of one folder of the tree, recursively, sorted by path. */
 export interface FileList {
+  /** The files, sorted by path. */
   items: Array<FileInfo>;
 }
 
@@ -1015,37 +1136,52 @@ export interface GetConfig {
   backend?: string | null;
 }
 
-/**
- * Which calls, and what to add them up by.
- *
- * `from` is the first millisecond that counts and `to` the first that does not, both since 1970;
- * without them all that is kept counts. `projectId` leaves out other projects. Days are those of
- * a place `utcOffsetMinutes` east of UTC.
- */
+/** Which calls, and what to add them up by. */
 export interface GetUsage {
-  /** @default "day" */
+  /**
+   * What the groups of the reply are.
+   * @default "day"
+   */
   groupBy?: UsageKey;
-  /** @default 0 */
+  /**
+   * The first millisecond that counts, since 1970 (UTC); without it, all that is kept.
+   * @default 0
+   */
   from?: number;
-  /** @default 253402300799999 */
+  /**
+   * The first millisecond that does not count any more; without it, up to now.
+   * @default 253402300799999
+   */
   to?: number;
+  /** Only calls of this project; without it, of all. */
   projectId?: string | null;
-  /** @default 0 */
+  /**
+   * Where days begin: so many minutes east of UTC.
+   * @default 0
+   */
   utcOffsetMinutes?: number;
 }
 
 /** Which role a new token has, for which of its channels, and for how long. */
 export interface GrantToken {
+  /** What the holder of the token may do. */
   role: Role;
+  /** The only channels that it may call; without them, all that the role may. */
   channels?: Array<string> | null;
-  /** @default 86400000 */
+  /**
+   * For how many milliseconds it is valid; at most as long as the caller's own right.
+   * @default 86400000
+   */
   ttlMs?: number;
 }
 
 /** The new token; another connection sends it in `initialize`. */
 export interface GrantedToken {
+  /** The secret; another connection sends it as `token` of `initialize`. */
   token: string;
+  /** What its holder may do. */
   role: Role;
+  /** When it ends, in milliseconds since 1970 (UTC). */
   expiresAtMs: number;
 }
 
@@ -1101,10 +1237,13 @@ export interface GrepResult {
 
 /** `ok` when nothing is degraded. */
 export interface Health {
-  /** ok or degraded */
+  /** `ok`, or `degraded` if anything is listed in `degraded`. */
   status: string;
+  /** The daemon's version. */
   version: string;
+  /** For how many milliseconds it has been running. */
   uptimeMs: number;
+  /** Each part that does not work as it should; empty if all do. */
   degraded: Array<Degradation>;
 }
 
@@ -1142,8 +1281,12 @@ export interface HistoryRounds {
 
 /** What a host answers to `context:source:fetch`. */
 export interface HostAnswer {
+  /** The pieces, the most important first. */
   chunks: Array<Chunk>;
-  /** @default [] */
+  /**
+   * What the person should know, as sentences; shown behind SOURCE_WARNING.
+   * @default []
+   */
   warnings?: Array<string>;
 }
 
@@ -1169,29 +1312,42 @@ export interface IndexState {
 }
 
 /**
- * The client, and how it counts positions. All optional: each transport has defaults.
+ * The client, its rights and its language. All optional: each transport has defaults.
  *
- * `locale`, such as `zh-CN` or `en`, is the language of every message: errors, warnings, the
- * judge's reasons, the names of skills. It never changes a prompt.
+ * `initialize` may be sent again, for instance to change the locale.
  */
 export interface Initialize {
+  /** Who is calling; only for logs. */
   clientInfo?: Program | null;
+  /** The protocol that the client was written for; UNSUPPORTED if the daemon no longer speaks it. */
   protocolVersion?: number | null;
+  /** The process that started the daemon; when it ends, the daemon ends. Only an owner's counts. */
   parentPid?: number | null;
+  /** How positions in texts are counted on this connection: `utf-16` as JavaScript's strings do, `utf-32` in code points. Without it, `utf-32`. */
   positionEncoding?: string | null;
+  /** The right to connect, from `endpoint.json` or `session:grant`. Not needed on stdio and the Unix socket. */
   token?: string | null;
+  /** The language of errors, warnings, verdicts and skill names, such as `zh-CN` or `en`; never of a prompt. Without it English, but for the warnings that have a fixed Chinese text. */
   locale?: string | null;
 }
 
 /** The daemon, its protocol, and what this connection may call. */
 export interface Initialized {
+  /** The daemon's name and version. */
   serverInfo: Program;
+  /** The protocol that the daemon speaks. */
   protocolVersion: number;
+  /** The oldest protocol that it still understands. */
   minCompatible: number;
+  /** SHA-256 of the contract (`rpc.discover`); two daemons with the same hash offer the same. */
   contractHash: string;
+  /** What this connection may do from now on. */
   role: Role;
+  /** How positions are counted on this connection: `utf-16` or `utf-32`. */
   positionEncoding: string;
+  /** The limits that this daemon enforces. */
   limits: Limits;
+  /** The names of all channels that this connection may call, sorted. */
   channels: Array<string>;
 }
 
@@ -1266,7 +1422,9 @@ export interface InspectTotals {
 
 /** A channel and its payload. */
 export interface Invoke {
+  /** The channel to call, such as `context:assemble`. */
   channel: string;
+  /** Its payload; without one, an empty one. */
   payload?: unknown;
 }
 
@@ -1303,6 +1461,7 @@ export type Kind =
 
 /** How many notifications were dropped because this client read too slowly. */
 export interface Lagged {
+  /** How many notifications were dropped because this client read too slowly. */
   count: number;
 }
 
@@ -1409,9 +1568,13 @@ export interface LearnedCounts {
 
 /** The limits of the daemon. */
 export interface Limits {
+  /** The largest message in bytes; a larger one is skipped and answered with IPC_PAYLOAD_TOO_LARGE. */
   maxMessageBytes: number;
+  /** How many requests of one connection may be unanswered; the next gets IPC_BACKPRESSURE. */
   maxInFlight: number;
+  /** How many requests one JSON-RPC batch may have. */
   maxBatch: number;
+  /** How long a request may take, in milliseconds, if it names no `_meta.timeoutMs`; then TIMEOUT. */
   requestTimeoutMs: number;
 }
 
@@ -1426,15 +1589,22 @@ export interface ListContextFiles {
 
 /** How many of the newest conversations to list, and of which document. */
 export interface ListConversations {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
-  /** @default 50 */
+  /**
+   * How many at most, the newest first.
+   * @default 50
+   */
   limit?: number;
+  /** Only those that belong to this document; without it, all. */
   documentId?: string | null;
 }
 
 /** The project; with `documentId`, the length of that document is returned even if it is not open. */
 export interface ListDocuments {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** Return the `length` of this document too, even if it is not open. */
   documentId?: string | null;
 }
 
@@ -1454,17 +1624,25 @@ export interface ListSkills {
 
 /** A document on disk or open in an editor; an open one has a `length`. */
 export interface ListedDocument {
+  /** Its path below the project's folder; a secret in the name is hidden, and this name is the one to use. */
   documentId: string;
+  /** Whether some editor has it open; then its text is the editor's and not the file's. */
   open: boolean;
+  /** The size of the file in bytes; absent if there is none. */
   sizeBytes?: number;
+  /** Its length in the connection's position encoding; absent unless it is open or was asked for. */
   length?: number;
 }
 
 /** What the changes of one source cost: each made the stable prefix another one. */
 export interface LostToChange {
+  /** The file or source that changed. */
   sourceRef: string;
+  /** How many calls found another prefix because of it. */
   calls: number;
+  /** How many tokens of prefixes had to be read anew. */
   tokens: number;
+  /** What that cost, in `currency`. */
   cost: number;
 }
 
@@ -1503,20 +1681,29 @@ export interface Message {
 
 /** Counters since the daemon started. */
 export interface MetricsReport {
+  /** The figures of every channel that was called, by its name. */
   channels: Record<string, ChannelMetrics>;
+  /** Further counts by name: requests refused by code, unknown notifications, unknown fields. */
   counters: Record<string, number>;
+  /** How many connections are open now. */
   connections: number;
 }
 
 /** A new constraint; the defaults are type `narrative`, priority 100 and not degradable. */
 export interface NewConstraint {
+  /** What it is about; `narrative` for a new one. */
   type?: "narrative" | "character" | "world" | "style" | "plot";
+  /** Greater ones stand first, and stay longer when rules are over their budget; 100 for a new one. */
   priority?: number;
+  /** Whether it may be left out of a prompt that has too little room; false for a new one. */
   degradable?: boolean;
-  /** only `user` is possible */
+  /** Only `user` is possible; constraints of the knowledge graph are changed there. */
   source?: string;
+  /** The place of the story from which on it holds: a path, a chapter number or a heading. Null or blank: from the beginning. */
   from?: string | null;
+  /** The place before which it holds. Null or blank: to the end. */
   until?: string | null;
+  /** The rule as the model shall read it; not blank, and not the text of another one. */
   text: string;
 }
 
@@ -1562,9 +1749,14 @@ export interface OfProject {
  * crash another program may serve the same address and read what the page has stored there.
  */
 export interface OpenViewer {
+  /** The project to show first; the page can show any. */
   projectId?: string | null;
+  /** The document to show first. */
   documentId?: string | null;
-  /** @default false */
+  /**
+   * Whether the token ends with this daemon. A page asks for such a one to keep for a reload: after a crash another program may serve the same address.
+   * @default false
+   */
   transient?: boolean;
 }
 
@@ -1601,15 +1793,19 @@ export interface PartSummary {
 
 /** The user's constraints as texts, in order; those of the knowledge graph are not among them. */
 export interface PlainConstraints {
+  /** The format of this list; 1. */
   version: number;
+  /** The texts, one per constraint. */
   items: Array<string>;
 }
 
 /** The user's constraints as texts at one revision. */
 export interface PlainConstraintsAt {
+  /** The texts. */
   constraints: PlainConstraints;
-  /** SHA-256 of the file's bytes */
+  /** SHA-256 of the file's bytes; send it as `expectedRevision` with the next change. */
   revision: string;
+  /** Which kinds of secrets were taken out of this reply, and how often; never the secrets. */
   redactionEvidence?: Array<RedactionEvidence>;
 }
 
@@ -1620,10 +1816,13 @@ export type Policy =
 
 /** A sign of life. */
 export interface Pong {
+  /** Always true. */
   pong: boolean;
+  /** The daemon's version. */
   version: string;
+  /** The daemon's process id. */
   pid: number;
-  /** milliseconds since the epoch */
+  /** The daemon's clock, in milliseconds since 1970 (UTC). */
   nowMs: number;
 }
 
@@ -1696,44 +1895,52 @@ export interface ProbeResult {
 
 /** A program's name and version. */
 export interface Program {
+  /** Its name, such as `CreoNow`; shown in logs. */
   name: string;
-  /** @default "" */
+  /**
+   * Its version; free text.
+   * @default ""
+   */
   version?: string;
 }
 
 /** How far a long request is; `token` is the `_meta.progressToken` that it came with. */
 export interface Progress {
+  /** The `_meta.progressToken` that the request came with. */
   token: number | string;
+  /** How far it is; what it looks like depends on the channel, mostly `{done, of}` or the like. */
   value: unknown;
 }
 
 /** A project by its id. */
 export interface ProjectId {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
 }
 
 /** A project; `rootPath` is the one real path of its folder, without secrets in its names. */
 export interface ProjectInfo {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The one real path of its folder, without secrets in its names. */
   rootPath: string;
+  /** What it is called. */
   name: string;
 }
 
 /** All projects, in the order in which they were created. */
 export interface ProjectList {
+  /** The projects. */
   items: Array<ProjectInfo>;
 }
 
-/**
- * The documents in the order of the story, those outside of it, and what is unclear.
- *
- * Text of documents that stand behind the current one does not enter a prompt. `outside`
- * documents have no place in time. `doubts` name what the author should settle in
- * `.creonow/story.json` or with `order` in front matter.
- */
+/** The documents in the order of the story, those outside of it, and what is unclear. */
 export interface ProjectStory {
+  /** The chapters in reading order; text behind the current one does not enter a prompt. */
   documents: Array<ChapterInfo>;
+  /** Documents without a place in time, such as notes. */
   outside: Array<ChapterInfo>;
+  /** What the author should settle in `.creonow/story.json`, or with `order` in front matter. */
   doubts: Array<StoryDoubt>;
 }
 
@@ -1745,11 +1952,13 @@ export interface Prompt {
 
 /** HMAC-SHA256 of the nonce with the SHA-256 of each recent token as the key, in hex. */
 export interface Proofs {
+  /** HMAC-SHA256 of the nonce with the SHA-256 of each recent token as the key, in hex. A page that has the token finds its own among them, and so knows the daemon again. */
   proofs: Array<string>;
 }
 
 /** A random text that was not used before. */
 export interface Prove {
+  /** A random text that was not used before. */
   nonce: string;
 }
 
@@ -1792,13 +2001,17 @@ export interface ReadContextFile {
 
 /** A conversation by its id. */
 export interface ReadConversation {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The id from the list. */
   conversationId: string;
 }
 
 /** A project-relative path as the list gives it, such as `.creonow/settings/世界观.md`. */
 export interface ReadFile {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The path below the project's folder as the list gives it, such as `.creonow/settings/Magic.md`. */
   path: string;
 }
 
@@ -1825,8 +2038,11 @@ export type Reason =
 
 /** How often one pattern was replaced in one source; never what it replaced. */
 export interface RedactionEvidence {
+  /** The kind of secret, such as `openai_api_key_sk`; docs/codes.md lists them. */
   patternId: string;
+  /** The file, document or source in which it stood. */
   sourceRef: string;
+  /** How often it was replaced there. */
   matchCount: number;
 }
 
@@ -1847,28 +2063,34 @@ export interface RegisterContextFile {
   recipe: Record<string, unknown>;
 }
 
-/**
- * A source that this client offers until it unregisters or disconnects.
- *
- * Without `projectId` it is asked for every project. Without an answer within `timeoutMs` the
- * assembly goes on with a warning and without its text; after repeated failures the source is not
- * asked for a while.
- */
+/** A source that this client offers until it unregisters or disconnects. */
 export interface RegisterSource {
+  /** The layer of the prompt that its text goes into. */
   layer: Layer;
+  /** What it is called; unique within the layer on this connection, and shown in evidence. */
   name: string;
+  /** What it is; a skill's `knowledge_graph` asks for `kg`, and so on. */
   kind: HostKind;
-  /** @default 1500 */
+  /**
+   * How long an assembly waits for it, in milliseconds; then it goes on without, with a warning. After repeated failures it is not asked for a while.
+   * @default 1500
+   */
   timeoutMs?: number;
+  /** Asked for this project only; without it, for every project. */
   projectId?: string | null;
 }
 
 /** The source as it is registered now. */
 export interface RegisteredSource {
+  /** Always true. */
   registered: boolean;
+  /** The layer of the prompt that its text goes into. */
   layer: Layer;
+  /** What it is called. */
   name: string;
+  /** What it is. */
   kind: HostKind;
+  /** How long an assembly waits for it, in milliseconds. */
   timeoutMs: number;
 }
 
@@ -1923,11 +2145,13 @@ export interface RetrievedPassage {
 
 /** The token to revoke. */
 export interface RevokeToken {
+  /** A token that `session:grant` or `viewer:open` returned. */
   token: string;
 }
 
 /** Whether there was such a token. */
 export interface Revoked {
+  /** False if there was no such token, or not any more. */
   revoked: boolean;
 }
 
@@ -1959,26 +2183,35 @@ export type Rule =
 
 /** A file that cannot be used; `reason` is the same as in trim evidence. */
 export interface RuleError {
+  /** Its path below the project's folder. */
   path: string;
+  /** What is wrong with it. */
   code: ErrorCode;
-  /** invalid_format, too_large or read_error */
+  /** Why it cannot be used: `invalid_format`, `too_large` or `read_error`. */
   reason: string;
+  /** The same as a sentence, in the connection's language. */
   message: string;
 }
 
 /** One file of the rules, without its secrets. */
 export interface RuleFragment {
-  /** style, terminology, constraints or other */
+  /** What the file is: `style`, `terminology`, `constraints` or `other`. */
   kind: string;
+  /** Its path below the project's folder. */
   path: string;
+  /** Its text, without secrets; JSON in its canonical form. */
   content: string;
+  /** When it was last changed, in milliseconds since 1970 (UTC). */
   updatedAtMs: number;
 }
 
 /** The rules in reading order; a file that cannot be used is in `errors` instead. */
 export interface Rules {
+  /** The rules as a prompt would have them, in that order. */
   fragments: Array<RuleFragment>;
+  /** The files that cannot be used; an assembly goes on without them and warns. */
   errors: Array<RuleError>;
+  /** Which kinds of secrets were taken out of this reply, and how often; never the secrets. */
   redactionEvidence: Array<RedactionEvidence>;
 }
 
@@ -2070,14 +2303,19 @@ export interface RunUsage {
 
 /** A whole conversation; without an `id` it gets one. Other fields are kept. */
 export interface SaveConversation {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The whole conversation. Without `id` it is new; fields that the daemon does not know are kept. */
   conversation: { id?: string; documentId?: string; messages: Array<{ role: string; content: string; createdAt?: number | string; [field: string]: unknown }>; [field: string]: unknown };
 }
 
 /** The conversation is stored; `index` is its entry in the list. */
 export interface SavedConversation {
+  /** Always true: it is on the disk. */
   saved: boolean;
+  /** How the list shows it now; its `id` is the one to use from now on. */
   index: ConversationEntry;
+  /** Which kinds of secrets were taken out of this reply, and how often; never the secrets. */
   redactionEvidence?: Array<RedactionEvidence>;
 }
 
@@ -2130,19 +2368,25 @@ export interface SetConfig {
 
 /** The new texts of the user's constraints, in order. */
 export interface SetConstraints {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The texts that there shall be; those that exist keep their ids, others are added or deleted. */
   constraints: PlainConstraints;
+  /** Fail with CONSTRAINT_CONFLICT unless the file still has this `revision`; without it, the last writer wins. */
   expectedRevision?: string | null;
 }
 
 /**
- * The author's own summary of a chapter; null takes it back, and a made one counts again.
+ * The author's own summary of a chapter.
  *
  * It stays as it is until the author sets another. When the chapter changes it is marked stale.
  */
 export interface SetSummary {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The chapter's path below the project's folder. */
   documentId: string;
+  /** The summary; null takes it back, and a made one counts again. */
   text: string | null;
 }
 
@@ -2246,14 +2490,11 @@ export type Speaker =
   | "tool"
   | "user";
 
-/**
- * What every notification carries beside its own fields.
- *
- * `seq` counts the notifications of this connection from 1; `ts` is the daemon's clock in
- * milliseconds.
- */
+/** What every notification carries beside its own fields. */
 export interface Stamp {
+  /** Counts the notifications of this connection from 1; a gap means that some were dropped. */
   seq: number;
+  /** The daemon's clock when it was sent, in milliseconds since 1970 (UTC). */
   ts: number;
 }
 
@@ -2293,7 +2534,9 @@ export type Stop =
 
 /** Something unclear about the order, and the documents or the entry that it is about. */
 export interface StoryDoubt {
+  /** What is unclear. */
   kind: DoubtKind;
+  /** The documents, or the entry of the story file, that it is about. */
   paths: Array<string>;
 }
 
@@ -2311,39 +2554,48 @@ export interface StreamEvent {
   done: boolean;
 }
 
-/**
- * What was done, or with `dryRun` would be.
- *
- * `origin` is `model` if the configured model writes, else `extract`: sentences of the chapter
- * itself, at no cost. `documents` are the chapters summarised and `skipped` how many were not.
- * `inputTokens` and `outputTokens` are what the calls take, the latter at most.
- */
+/** What was done, or with `dryRun` would be. */
 export interface SummariseResult {
+  /** `model` if the configured model writes, else `extract`: sentences of the chapter itself, at no cost. */
   origin: SummaryOrigin;
+  /** The chapters that were summarised, in the order of the story. */
   documents: Array<string>;
+  /** How many had a summary already. */
   skipped: number;
+  /** How many tokens the calls send. */
   inputTokens: number;
+  /** How many tokens they may write, at most. */
   outputTokens: number;
+  /** Chapters that could not be summarised; the others are done. */
   failures: Array<SummaryFailure>;
+  /** Whether nothing was written. */
   dryRun: boolean;
+  /** Who writes; empty for extracts. */
   provider: string;
+  /** The model that writes; empty for extracts. */
   model: string;
 }
 
 /**
- * Which chapters to summarise: all of the story unless `documents` names some.
+ * Which chapters to summarise.
  *
- * A chapter that has a summary of its present text is skipped, unless `again`; one whose summary
- * the author edited is always skipped as long as it is not stale. With `dryRun` nothing is
- * written and no model is asked: the reply says what it would take. Nothing ever does this but a
- * client that asks. `$/progress` reports `{done, documents}`; a cancelled call keeps what is done.
+ * Nothing ever does this but a client that asks. `$/progress` reports `{done, documents}`; a
+ * cancelled call keeps what is done.
  */
 export interface SummariseStory {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The chapters; without them, all of the story. */
   documents?: Array<string> | null;
-  /** @default false */
+  /**
+   * Also those that have a summary of their present text. One that the author edited is kept as long as it is not stale.
+   * @default false
+   */
   again?: boolean;
-  /** @default false */
+  /**
+   * Write nothing and ask no model: only say what it would take.
+   * @default false
+   */
   dryRun?: boolean;
 }
 
@@ -2358,42 +2610,53 @@ export type Summary =
 
 /** A summary with its text; empty if the chapter has nothing to tell. */
 export interface SummaryContent {
+  /** The chapter's path below the project's folder. */
   path: string;
+  /** Whether it is kept on the disk; false of an extract that is made when it is needed. */
   stored: boolean;
+  /** Whether the chapter has changed since it was written. */
   stale: boolean;
+  /** Who wrote it: the `author`, a `model`, or nobody, if it is an `extract` of the chapter's own sentences. Absent if the chapter has none. */
   origin?: SummaryOrigin;
+  /** The one sentence that stands for the chapter when it is far from the cursor. */
   brief?: string;
+  /** The model that wrote it; absent if none did. */
   model?: string;
+  /** When it was written, in milliseconds since 1970 (UTC); absent if it is not stored. */
   updatedAtMs?: number;
+  /** The summary; empty if the chapter has nothing to tell. */
   text: string;
 }
 
 /** A chapter that could not be summarised, and the code of the error. */
 export interface SummaryFailure {
+  /** The chapter's path below the project's folder. */
   path: string;
+  /** The code of the error. */
   code: string;
 }
 
-/**
- * The summary that counts for a chapter now.
- *
- * `origin` is who wrote it: the `author`, a `model`, or nobody, if it is an `extract` of the
- * chapter's own sentences. It is `stale` if the chapter has changed since. `stored` is false of
- * an extract that is made when it is needed. `brief` is what stands for the chapter when it is
- * far from the cursor. Without a summary, `origin` is absent.
- */
+/** The summary that counts for a chapter now. */
 export interface SummaryInfo {
+  /** The chapter's path below the project's folder. */
   path: string;
+  /** Whether it is kept on the disk; false of an extract that is made when it is needed. */
   stored: boolean;
+  /** Whether the chapter has changed since it was written. */
   stale: boolean;
+  /** Who wrote it: the `author`, a `model`, or nobody, if it is an `extract` of the chapter's own sentences. Absent if the chapter has none. */
   origin?: SummaryOrigin;
+  /** The one sentence that stands for the chapter when it is far from the cursor. */
   brief?: string;
+  /** The model that wrote it; absent if none did. */
   model?: string;
+  /** When it was written, in milliseconds since 1970 (UTC); absent if it is not stored. */
   updatedAtMs?: number;
 }
 
 /** The chapters in the order of the story, each with the summary that counts for it. */
 export interface SummaryList {
+  /** One entry per chapter. */
   items: Array<SummaryInfo>;
 }
 
@@ -2406,7 +2669,9 @@ export interface SummaryNote {
 
 /** A chapter whose summary is asked for. */
 export interface SummaryOf {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The chapter's path below the project's folder. */
   documentId: string;
 }
 
@@ -2417,23 +2682,31 @@ export type SummaryOrigin =
   | "model";
 
 /**
- * A document's whole `text`, or `edits` to `baseVersion`, applied in order.
+ * A document's whole `text`, or `edits` to `baseVersion`.
  *
- * Positions are in the connection's encoding. A document is kept until it is closed or the
- * connection ends, and wins over the file of that path.
+ * A document is kept until it is closed or the connection ends, and counts instead of the file of
+ * that path.
  */
 export interface SyncDocument {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The document's path below the project's folder; a text that is no file yet may have any name. */
   documentId: string;
+  /** The editor's number of this state; with `edits` greater than `baseVersion`. */
   version: number;
+  /** The whole text; alone, without `edits`. */
   text?: string | null;
+  /** The `version` that `edits` change; CONFLICT if the daemon has another, then send the whole text. */
   baseVersion?: number | null;
+  /** Changes in order, each to what the one before has left. */
   edits?: Array<Edit> | null;
 }
 
 /** The document as the daemon has it now; `length` is in the connection's encoding. */
 export interface SyncedDocument {
+  /** The version that the daemon has now. */
   version: number;
+  /** Its length, counted in the connection's position encoding. */
   length: number;
 }
 
@@ -2456,16 +2729,17 @@ export interface TermShare {
   share: number;
 }
 
-/**
- * A thread of `.creonow/threads/` and its state at the place.
- *
- * `planted` and `due` are places as the author wrote them, absent where there is none.
- */
+/** A thread of `.creonow/threads/` and its state at the place. */
 export interface ThreadInfo {
+  /** Its file, below the project's folder. */
   path: string;
+  /** How it stands at the place. */
   state: ThreadState;
+  /** Where it begins, as the author wrote it; absent if nowhere. */
   planted?: string;
+  /** Where it is to be resolved, as the author wrote it; absent if nowhere. */
   due?: string;
+  /** The characters that it is about; absent if it names none. */
   names?: Array<string>;
 }
 
@@ -2475,9 +2749,13 @@ export interface ThreadInfo {
  * `unreadable` names the files that make no sense; an assembly warns why.
  */
 export interface ThreadList {
+  /** Every thread. */
   items: Array<ThreadInfo>;
+  /** How many are planted and not resolved, those that are due or overdue included. */
   open: number;
+  /** How many should have been resolved before the place. */
   overdue: number;
+  /** Files that make no sense; an assembly warns why. */
   unreadable: Array<string>;
 }
 
@@ -2491,7 +2769,9 @@ export type ThreadState =
 
 /** Where to look from: a document of the story, else the end of what is written. */
 export interface ThreadsAt {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The document to look from; without it, the end of what is written. */
   documentId?: string | null;
 }
 
@@ -2591,20 +2871,27 @@ export type UncheckedCode =
 
 /** The source that this client no longer offers; in every layer if none is named. */
 export interface UnregisterSource {
+  /** The name that it was registered by. */
   name: string;
+  /** The layer; without one, in every layer. */
   layer?: Layer | null;
+  /** The project that it was registered for, if any. */
   projectId?: string | null;
 }
 
 /** Whether there was such a source on this connection, or one whose client hung up. */
 export interface UnregisteredSource {
+  /** False if this connection had no such source. */
   unregistered: boolean;
 }
 
 /** The result of an analysis; its summary replaces the heuristic one. */
 export interface UpdateAnalysis {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The id from the list. */
   conversationId: string;
+  /** The analysis; its `summary` is shown in the list from now on, further fields are kept. */
   analysis: { summary: string; [field: string]: unknown };
 }
 
@@ -2631,32 +2918,51 @@ export interface UpdateBudget {
 
 /** A change to a constraint of the user. */
 export interface UpdateConstraint {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** The id from the list. */
   constraintId: string;
+  /** The fields to change. */
   patch: ConstraintPatch;
+  /** Fail with CONSTRAINT_CONFLICT unless the file still has this `revision`; without it, the last writer wins. */
   expectedRevision?: string | null;
 }
 
 /** The analysis is stored; `index` is the entry of the conversation in the list. */
 export interface UpdatedAnalysis {
+  /** Always true: it is on the disk. */
   updated: boolean;
+  /** How the list shows the conversation now. */
   index: ConversationEntry;
+  /** Which kinds of secrets were taken out of this reply, and how often; never the secrets. */
   redactionEvidence?: Array<RedactionEvidence>;
 }
 
 /** The sums of one day, project, skill, model or purpose; `key` is empty where there is none. */
 export interface UsageGroup {
+  /** How many calls to a model. */
   calls: number;
+  /** Tokens that were sent, with those read from the cache and written to it. */
   inputTokens: number;
+  /** Tokens that were written, thinking included. */
   outputTokens: number;
+  /** Tokens that the providers read from their caches. */
   cacheReadTokens: number;
+  /** Tokens that they wrote to their caches. */
   cacheWriteTokens: number;
+  /** What it cost by the price list. */
   cost: number;
+  /** What the same tokens would have cost more without a cache; negative where writing to it cost more than was read from it. */
   saved: number;
+  /** Tokens of prefixes that had changed, as far as they were not read from the cache. */
   lostTokens: number;
+  /** What these cost. */
   lost: number;
+  /** Calls to models without a price; they are in no sum of money. */
   unpricedCalls: number;
+  /** Calls of which the provider reported no counts; they are in no sum. */
   unreportedCalls: number;
+  /** The day (`2026-01-31`), the project's, skill's or model's id, or the purpose; empty where there is none. */
   key: string;
 }
 
@@ -2679,37 +2985,47 @@ export type UsageKey =
  * Prices hold for `pricesAsOf`; `<userData>/prices.json` replaces them.
  */
 export interface UsageReport {
+  /** What the groups are. */
   groupBy: UsageKey;
+  /** The sums of each group, in the order of the keys; days from old to new. */
   groups: Array<UsageGroup>;
+  /** The sums of all groups. */
   total: UsageSums;
+  /** The sources whose changes cost most, dearest first. */
   lostTo: Array<LostToChange>;
+  /** The currency of every sum of money, such as `USD`. */
   currency: string;
+  /** The day for which the price list holds; `<userData>/prices.json` replaces it. */
   pricesAsOf: string;
+  /** When the first of the calls was, in milliseconds since 1970 (UTC); absent if there was none. */
   from?: number;
+  /** When the last of the calls was, in milliseconds since 1970 (UTC); absent if there was none. */
   to?: number;
 }
 
-/**
- * Sums over calls, by the providers' own counts.
- *
- * `inputTokens` includes `cacheReadTokens` and `cacheWriteTokens`. `cost` is money by the price
- * list; `saved` is what the same tokens would have cost more without a cache, and is negative
- * where writing to the cache cost more than was read from it. `lostTokens` are those of prefixes
- * that had changed, as far as they were not read from the cache, and `lost` what that cost.
- * `unpricedCalls` used models without a price and are in no sum of money; of `unreportedCalls`
- * the provider reported no counts.
- */
+/** Sums over calls, by the providers' own counts. */
 export interface UsageSums {
+  /** How many calls to a model. */
   calls: number;
+  /** Tokens that were sent, with those read from the cache and written to it. */
   inputTokens: number;
+  /** Tokens that were written, thinking included. */
   outputTokens: number;
+  /** Tokens that the providers read from their caches. */
   cacheReadTokens: number;
+  /** Tokens that they wrote to their caches. */
   cacheWriteTokens: number;
+  /** What it cost by the price list. */
   cost: number;
+  /** What the same tokens would have cost more without a cache; negative where writing to it cost more than was read from it. */
   saved: number;
+  /** Tokens of prefixes that had changed, as far as they were not read from the cache. */
   lostTokens: number;
+  /** What these cost. */
   lost: number;
+  /** Calls to models without a price; they are in no sum of money. */
   unpricedCalls: number;
+  /** Calls of which the provider reported no counts; they are in no sum. */
   unreportedCalls: number;
 }
 
@@ -2734,30 +3050,39 @@ export interface Verdict {
 
 /** Open `url` in a browser of this machine; `token` is the one in it. */
 export interface ViewerAddress {
+  /** Open this in a browser of this machine, once; it holds an owner's token. */
   url: string;
+  /** The token that is in `url`; `session:revoke` ends it. */
   token: string;
 }
 
 /** A project by name, without its path. */
 export interface ViewerProject {
+  /** The project's id, as `project:create` and `project:list` return it. */
   projectId: string;
+  /** What it is called. */
   name: string;
 }
 
 /** All projects, in the order in which they were created. */
 export interface ViewerProjects {
+  /** The projects. */
   items: Array<ViewerProject>;
 }
 
 /** A skill by name; one that is not `valid` cannot be run. */
 export interface ViewerSkill {
+  /** The skill's id, such as `builtin:continue`. */
   id: string;
+  /** What it is called. */
   name: string;
+  /** Whether it can be run. */
   valid: boolean;
 }
 
 /** Every skill that the project can use. */
 export interface ViewerSkills {
+  /** The skills. */
   items: Array<ViewerSkill>;
 }
 
@@ -2782,51 +3107,94 @@ export interface Violation {
 
 /** The codes that warnings in a result begin with. */
 export type WarningCode =
+  /** The back end does not know the named parameter; it answered without it. */
   | "AI_PARAMETER_DROPPED"
+  /** Writing again failed with the named code; the first attempt is given. */
   | "AI_REWRITE_FAILED"
+  /** A character file could not be read. */
   | "CHARACTERS_UNAVAILABLE"
+  /** A part of a name belongs to several characters and so counts for none. */
   | "CHARACTER_NAME_AMBIGUOUS"
+  /** code_law.md is there but cannot be read as text. */
   | "CODE_LAW_UNAVAILABLE"
+  /** The constraints file could not be read, so the prompt has no constraints. */
   | "CONSTRAINTS_UNAVAILABLE"
+  /** The window has room for more than 64 000 tokens; a prompt has no more than that. */
   | "CONTEXT_BUDGET_CLAMPED"
+  /** The budget or the tokenizer could not be used; the default profile was. */
   | "CONTEXT_BUDGET_FALLBACK"
+  /** There are more constraints than one assembly may hold; the last ones were left out. */
   | "CONTEXT_CONSTRAINT_LIMIT"
+  /** The cursor was past the end of the document and was moved there. */
   | "CONTEXT_CURSOR_CLAMPED"
+  /** The named layer has more text than it was given room for: its tokens, its minimum. */
   | "CONTEXT_MINIMUM_UNMET"
+  /** More passages were found than one assembly may hold. */
   | "CONTEXT_RETRIEVED_CHUNK_LIMIT"
+  /** The document left no room for passages; declare `surrounding` in the skill. */
   | "CONTEXT_RETRIEVED_STARVED"
+  /** Rules are over their line; the least relevant entities were left out. */
   | "CONTEXT_RULES_OVERBUDGET"
+  /** More threads are open than one prompt shows; those due first are shown. */
   | "CONTEXT_THREAD_LIMIT"
+  /** The model's window is smaller than the budget's; the prompt was made to fit. */
   | "CONTEXT_WINDOW_REDUCED"
+  /** The project's folder is too big; only the documents nearest to its top are used. */
   | "DOCUMENTS_LEFT_OUT"
+  /** Lines of the history were damaged and left out; the number follows. */
   | "HISTORY_DAMAGED_LINE"
+  /** The last line of the history was torn by a crash and was dropped. */
   | "HISTORY_TORN_LINE"
+  /** An ignore file is too long; only the lines at its beginning count. */
   | "IGNORE_FILE_CUT"
+  /** The named document is not open and not on disk, or cannot be read. */
   | "IMMEDIATE_UNAVAILABLE"
+  /** The knowledge graph did not answer; its part is missing. */
   | "KG_UNAVAILABLE"
+  /** The memory did not answer; its part is missing. */
   | "MEMORY_UNAVAILABLE"
+  /** The outline could not be read. */
   | "OUTLINE_UNAVAILABLE"
+  /** The model spent its whole answer on thinking and wrote nothing. */
   | "OUTPUT_EMPTY_AFTER_THINKING"
+  /** .creonow/project.json is not used: it must be JSON with `version` 1 and, if any, a `language` of zh or en. */
   | "PROJECT_FILE_INVALID"
+  /** The server read far less than it was sent, so the model did not see all of the prompt. */
   | "PROMPT_TRUNCATED_BY_SERVER"
+  /** Retrieval did not answer; its part is missing. */
   | "RAG_UNAVAILABLE"
+  /** The index is still being built; passages may be missing. */
   | "RETRIEVAL_INDEXING"
+  /** A rules file could not be read. */
   | "RULES_UNAVAILABLE"
+  /** The summaries of recent runs could not be read. */
   | "RUNS_UNAVAILABLE"
+  /** A settings file could not be read. */
   | "SETTINGS_UNAVAILABLE"
+  /** The skill asks for a source that nobody offers. */
   | "SKILL_SOURCE_ABSENT"
+  /** There is no such skill; the general profile was used. `skill:list` names all skills. */
   | "SKILL_UNKNOWN"
+  /** A host source did not answer; its part is missing. */
   | "SOURCE_UNAVAILABLE"
+  /** The named host source has something to say. */
   | "SOURCE_WARNING"
+  /** A `from`, `until` or progression names a place that is unknown or not the only one. */
   | "STORY_PLACE_UNCLEAR"
+  /** The order of the documents could not be read, so only the current one was used. */
   | "STORY_UNAVAILABLE"
+  /** The model could not summarise; an extract took its place. */
   | "SUMMARY_FALLBACK"
+  /** Chapters changed after their summaries were edited. */
   | "SUMMARY_STALE"
+  /** The story so far could not be told in time; it is missing. */
   | "SYNOPSIS_UNAVAILABLE"
+  /** A file of `.creonow/threads` could not be read. */
   | "THREADS_UNAVAILABLE";
 
 /** Whether this connection watches the project now. */
 export interface Watching {
+  /** Whether changes of the project are sent to this connection as `context:creonow:changed`. */
   watching: boolean;
 }
 
@@ -3001,7 +3369,7 @@ export interface Channels {
   "project:setCurrent": { request: ProjectId; result: ProjectInfo };
   /** Return a project's documents in the order of the story, and what decided it. */
   "project:story": { request: ProjectId; result: ProjectStory };
-  /** Return the OpenRPC document. */
+  /** Return the contract as an OpenRPC document: every channel, type, error and event. */
   "rpc.discover": { request: Empty; result: Record<string, unknown> };
   /** Make a token for another connection; it never allows more than the caller may do. */
   "session:grant": { request: GrantToken; result: GrantedToken };

@@ -1,4 +1,4 @@
-"""Write the generated files of `protocol/` and of its package `electron`. Knows where files go."""
+"""Write what is generated from the channels: the contract, its types, and what the daemon serves."""
 
 import json
 from pathlib import Path
@@ -8,31 +8,32 @@ import msgspec
 
 from creonowd.channels import CONTRACT
 from creonowd.errors import CATALOGUE, WARNINGS
-from creonowd.rpc.openrpc import describe
 from scripts.contract.electron import allow_lists, preload
+from scripts.contract.openrpc import canonical, describe
 from scripts.contract.typescript import typescript
 
 ROOT = Path(__file__).resolve().parents[2]
-PLACE = Path("protocol")
-PRELOAD = "electron/preload.cjs"
+SERVED = "creonowd/openrpc.json"
+PRELOAD = "protocol/electron/preload.cjs"
 
 
 def generate() -> dict[str, str]:
-    """Make every file of the contract, by name."""
+    """Make every generated file, by its path in the repository."""
     document = describe(CONTRACT)
     return {
-        "openrpc.json": _pretty(document),
-        "errors.json": _pretty(_codes()),
-        "electron/contract.d.ts": typescript(document),
-        "electron/channels.mjs": allow_lists(CONTRACT),
-        PRELOAD: preload((ROOT / PLACE / PRELOAD).read_text(encoding="utf-8"), CONTRACT),
+        SERVED: canonical(document).decode(),
+        "protocol/openrpc.json": _pretty(document),
+        "protocol/errors.json": _pretty(_codes()),
+        "protocol/electron/contract.d.ts": typescript(document),
+        "protocol/electron/channels.mjs": allow_lists(CONTRACT),
+        PRELOAD: preload((ROOT / PRELOAD).read_text(encoding="utf-8"), CONTRACT),
     }
 
 
 def main() -> None:
     """Write the files into the repository."""
     for name, text in generate().items():
-        (ROOT / PLACE / name).write_text(text, encoding="utf-8", newline="\n")
+        (ROOT / name).write_text(text, encoding="utf-8", newline="\n")
 
 
 def _codes() -> dict[str, Any]:

@@ -7,8 +7,9 @@ them, but would make Node a part of every Python test run, and cannot write the 
 import json
 import re
 from collections.abc import Iterable
+from itertools import repeat
 
-from creonowd.rpc.openrpc import SCHEMAS, Schema
+from scripts.contract.openrpc import SCHEMAS, Schema
 
 PRIMITIVES = {
     "string": "string",
@@ -96,7 +97,9 @@ def typescript(document: Schema) -> str:
 
 def _declaration(name: str, schema: Schema) -> str:
     if "enum" in schema:
-        return _union(name, _comment(schema), map(_literal, schema["enum"]))
+        texts = schema.get("x-enumDescriptions", {})
+        members = (_comment({"description": texts.get(one, "")}, "  ") for one in schema["enum"])
+        return _union(name, _comment(schema), map(_literal, schema["enum"]), members)
     if not schema.get("properties"):
         return f"{_comment(schema)}export interface {_identifier(name)} {{}}\n"
     required = schema.get("required", [])
@@ -131,8 +134,11 @@ def _role(name: str, what: str, role: str, document: Schema) -> str:
     return _union(name, f"/** {what} */\n", map(_literal, names))
 
 
-def _union(name: str, comment: str, members: Iterable[str]) -> str:
-    lines = "".join(f"\n  | {member}" for member in members) or " never"
+def _union(
+    name: str, comment: str, members: Iterable[str], remarks: Iterable[str] = repeat("")
+) -> str:
+    rows = zip(members, remarks, strict=False)
+    lines = "".join(f"\n{remark}  | {member}" for member, remark in rows) or " never"
     return f"{comment}export type {_identifier(name)} ={lines};\n"
 
 

@@ -8,7 +8,7 @@ from creonowd.channels import CONTRACT
 from creonowd.context.fragment import Layer
 from creonowd.context.notice import Caution, caution, show
 from creonowd.errors import WARNINGS, Language, WarningCode, Wording, language_of
-from creonowd.rpc.openrpc import describe
+from scripts.contract.openrpc import describe
 
 HAN = range(0x4E00, 0xA000)
 

@@ -8,29 +8,30 @@ import pytest
 
 from creonowd.channels import ALL_CHANNELS, CONTRACT, E2E_CHANNELS
 from creonowd.errors import ErrorCode, WarningCode
-from creonowd.rpc.openrpc import contract_hash, describe
-from scripts.contract.generate import PLACE, generate
+from scripts.contract.generate import generate
+from scripts.contract.openrpc import contract_hash, describe
 from testing.clients import Client
 
 ROOT = Path(__file__).resolve().parents[2]
+PROTOCOL = ROOT / "protocol"
 
 
 @pytest.mark.parametrize("name", generate())
 def test_a_generated_file_is_fresh(name: str) -> None:
-    written = (ROOT / PLACE / name).read_text(encoding="utf-8")
+    written = (ROOT / name).read_text(encoding="utf-8")
 
     assert written == generate()[name], "run scripts/gen_protocol"
 
 
 def test_the_types_are_declared_once_and_re_exported() -> None:
-    entry = (ROOT / PLACE / "creonow.d.ts").read_text(encoding="utf-8")
+    entry = (PROTOCOL / "creonow.d.ts").read_text(encoding="utf-8")
 
     assert 'export * from "./electron/contract.js";' in entry.splitlines()
-    assert "electron/contract.d.ts" in generate()
+    assert "protocol/electron/contract.d.ts" in generate()
 
 
 async def test_the_daemon_serves_the_document_that_is_written(client: Client) -> None:
-    written = json.loads((ROOT / PLACE / "openrpc.json").read_text(encoding="utf-8"))
+    written = json.loads((PROTOCOL / "openrpc.json").read_text(encoding="utf-8"))
 
     served = await client.call("rpc.discover")
     welcome = await client.call("initialize")
@@ -67,7 +68,7 @@ def test_channels_for_harnesses_are_no_part_of_the_contract() -> None:
 
 
 def test_every_code_is_in_errors_json() -> None:
-    held = json.loads((ROOT / PLACE / "errors.json").read_text(encoding="utf-8"))
+    held = json.loads((PROTOCOL / "errors.json").read_text(encoding="utf-8"))
 
     assert held["errors"].keys() == {code.value for code in ErrorCode}
     assert held["warnings"].keys() == {code.value for code in WarningCode}
@@ -76,6 +77,6 @@ def test_every_code_is_in_errors_json() -> None:
 
 
 def test_the_lock_file_holds_no_address() -> None:
-    lock = (ROOT / PLACE / "package-lock.json").read_text(encoding="utf-8")
+    lock = (PROTOCOL / "package-lock.json").read_text(encoding="utf-8")
 
     assert re.findall(r'"resolved": "(?!electron")|https?:', lock) == []

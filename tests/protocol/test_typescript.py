@@ -7,8 +7,8 @@ import pytest
 from msgspec import UNSET, UnsetType
 
 from creonowd.model import Empty, Model, Params, Result
-from creonowd.rpc.channel import Channel, HostCall, Notification, Role
-from creonowd.rpc.openrpc import Contract, describe
+from creonowd.rpc.channel import Channel, Contract, HostCall, Notification, Role
+from scripts.contract.openrpc import describe
 from scripts.contract.typescript import typescript
 
 
@@ -16,6 +16,7 @@ class Mood(StrEnum):
     """How it felt."""
 
     CALM = "calm"
+    """Nothing was spilt."""
     ANGRY = "angry"
 
 
@@ -23,10 +24,12 @@ class Quill(Model, tag="quill"):
     """From a goose. */ alert(1) /*"""
 
     length: int
+    """In centimetres."""
 
 
 class Brush(Model, tag="brush"):
     hairs: float
+    """How many, on average."""
 
 
 class Write(Params):
@@ -36,21 +39,32 @@ class Write(Params):
     """
 
     text: str
+    """The words."""
     limit: int = 50
+    """How many
+    at most."""
     kind: Literal["note", "人物"] | None = None
+    """What it is. */"""
 
 
 class Written(Result):
     tools: list[Quill | Brush]
+    """What it was written with."""
     moods: dict[str, Mood]
+    """How it felt, by the hour."""
     pair: tuple[int, str]
+    """Two."""
     anything: Any
+    """Whatever."""
     done: bool = True
+    """Always."""
     remark: str | UnsetType = UNSET
+    """In the margin."""
 
 
 class Spilt(Model):
     drops: int
+    """How many fell."""
 
 
 def write(session: Any, params: Write) -> Written:
@@ -78,11 +92,11 @@ TEXT = declarations(Channel("pen:write", write), Channel("pen:idle", idle, role=
 @pytest.mark.parametrize(
     "expected",
     [
-        '/** How it felt. */\nexport type Mood =\n  | "angry"\n  | "calm";\n',
-        'export interface Brush {\n  type: "brush";\n  hairs: number;\n}\n',
-        "/**\n * Words.\n *\n * Many of them.\n */\nexport interface Write {\n  text: string;\n",
-        "  /** @default 50 */\n  limit?: number;\n",
-        '  kind?: "note" | "人物" | null;\n',
+        '/** How it felt. */\nexport type Mood =\n  | "angry"\n  /** Nothing was spilt. */\n  | "calm";\n',
+        'export interface Brush {\n  type: "brush";\n  /** How many, on average. */\n  hairs: number;\n}\n',
+        "/**\n * Words.\n *\n * Many of them.\n */\nexport interface Write {\n  /** The words. */\n  text: string;\n",
+        "  /**\n   * How many at most.\n   * @default 50\n   */\n  limit?: number;\n",
+        '  /** What it is. *\\/ */\n  kind?: "note" | "人物" | null;\n',
         "  tools: Array<Brush | Quill>;\n",
         "  moods: Record<string, Mood>;\n",
         "  pair: [number, string];\n",
@@ -96,8 +110,8 @@ TEXT = declarations(Channel("pen:write", write), Channel("pen:idle", idle, role=
         '  "pen:refill": { request: Spilt; result: Empty };\n',
         'export type RendererChannel =\n  | "pen:write";\n',
         'export type OwnerChannel =\n  | "pen:idle";\n',
-        'export type ErrorCode =\n  | "AI_AUTH_FAILED"\n',
-        'export type WarningCode =\n  | "AI_PARAMETER_DROPPED"\n',
+        '  /** The AI provider refused the key; check it. */\n  | "AI_AUTH_FAILED"\n',
+        'it answered without it. */\n  | "AI_PARAMETER_DROPPED"\n',
     ],
 )
 def test_a_type_is_declared(expected: str) -> None:

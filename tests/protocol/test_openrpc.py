@@ -14,12 +14,13 @@ from msgspec import UNSET, Meta, Raw, UnsetType, field
 
 from creonowd.errors import CATALOGUE, WARNINGS, ErrorCode, WarningCode
 from creonowd.model import Empty, Model, Params, Result
-from creonowd.rpc.channel import Channel, Deadline, HostCall, Notification, Role
-from creonowd.rpc.openrpc import Contract, contract_hash, describe
+from creonowd.rpc.channel import Channel, Contract, Deadline, HostCall, Notification, Role
+from scripts.contract.openrpc import contract_hash, describe
 
 
 class Mood(StrEnum):
     CALM = "calm"
+    """Nothing was spilt."""
     ANGRY = "angry"
 
 
@@ -29,48 +30,63 @@ class Write(Params):
     And how.
     """
 
-    text: Annotated[str, Meta(description="the words")]
+    text: Annotated[str, Meta(min_length=1)]
+    """The words."""
     mood: Mood = Mood.CALM
+    """How to hold
+    the pen."""
     extra: Raw = field(default_factory=Raw)
+    """Anything else."""
 
 
 class Paper(Model):
     """A sheet, said only."""
 
     words: list[str] = field(default_factory=list[str])
+    """What is written on it."""
     watermark: str | None = None
+    """The mill."""
     stain: str | UnsetType = UNSET
+    """Its colour; absent if it is clean."""
 
 
 class Blot(Model, omit_defaults=True):
     """Says only what is unusual."""
 
     size: int = 1
+    """In millimetres."""
     at: int
+    """The line."""
 
 
 class Ink(Model):
     """Heard and said."""
 
     colour: str = "black"
+    """As the bottle says."""
 
 
 class Written(Result):
     """What was written."""
 
     paper: Paper
+    """The sheet."""
     ink: Ink
+    """What is left of it."""
     blots: dict[str, list[Blot]] | None
+    """By page."""
 
 
 class Dipped(Params):
     ink: Ink
+    """Which bottle."""
 
 
 class Spilt(Model):
     """Ink on the floor."""
 
     drops: int
+    """How many fell."""
 
 
 async def write(session: Any, params: Write) -> Written:
@@ -133,7 +149,37 @@ def test_parameters_are_named_and_typed() -> None:
         ("mood", False),
         ("extra", False),
     ]
-    assert params[0]["schema"] == {"description": "the words", "type": "string"}
+    assert params[0]["description"] == "The words."
+    assert params[0]["schema"] == {"description": "The words.", "type": "string", "minLength": 1}
+
+
+def test_the_docstring_below_a_field_describes_it_also_where_it_is_inherited() -> None:
+    class Scribble(Write):
+        """Hastily."""
+
+        haste: int
+        """From 1 to 5."""
+
+    def scribble(session: Any, params: Any) -> None:
+        """Scribble."""
+
+    scribble.__annotations__["params"] = Scribble
+
+    described = describe(Contract(1, (Channel("pen:scribble", scribble),)))
+
+    properties = described["components"]["schemas"]["Scribble"]["properties"]
+    assert {name: held["description"] for name, held in properties.items()} == {
+        "text": "The words.",
+        "mood": "How to hold the pen.",
+        "extra": "Anything else.",
+        "haste": "From 1 to 5.",
+    }
+    assert properties["mood"]["$ref"] == "#/components/schemas/Mood"
+
+
+def test_the_docstring_below_a_member_describes_it() -> None:
+    assert schema("Mood")["x-enumDescriptions"] == {"calm": "Nothing was spilt."}
+    assert schema("ErrorCode")["x-enumDescriptions"].keys() == set(ErrorCode)
 
 
 def test_a_channel_without_payload_has_no_parameters_and_may_answer_null() -> None:
@@ -231,7 +277,7 @@ def test_a_changed_promise_changes_the_hash(other: Contract) -> None:
 
 def test_the_hash_is_the_same_in_another_process_with_another_hash_seed() -> None:
     code = (
-        "from tests.rpc.test_openrpc import CONTRACT, contract_hash, describe;"
+        "from tests.protocol.test_openrpc import CONTRACT, contract_hash, describe;"
         "print(contract_hash(describe(CONTRACT)))"
     )
 

@@ -4,16 +4,31 @@ import hashlib
 import inspect
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, cast
 
 import msgspec
 import msgspec.inspect as mi
 
 from creonowd.errors import CATALOGUE, WARNINGS, ErrorCode, WarningCode
-from creonowd.rpc.channel import NOTIFICATIONS, Channel, HostCall, Notification, Stamp
+from creonowd.rpc.channel import (
+    NOTIFICATIONS,
+    Channel,
+    Contract,
+    HostCall,
+    Notification,
+    Stamp,
+)
+from scripts.contract.descriptions import field_descriptions, member_descriptions
 
 OPENRPC = "1.3.2"
 SCHEMAS = "#/components/schemas/"
+
+# What these members mean stands in the catalogues, in both languages.
+CODE_TEXTS: dict[type[Enum], dict[Any, str]] = {
+    ErrorCode: {code.value: CATALOGUE[code].english for code in ErrorCode},
+    WarningCode: {code.value: WARNINGS[code].english for code in WarningCode},
+}
 
 Schema = dict[str, Any]
 
@@ -45,11 +60,31 @@ def components_of(inputs: Sequence[Any], outputs: Sequence[Any]) -> Components:
     schemas = {name: _normalise(schema) for name, schema in sorted(named.items())}
     references = list(zip(types, map(_normalise, raw), strict=True))
     input_names = _reachable((schema for _, schema in references[: len(inputs)]), schemas)
-    for struct in _structs_in(mi.multi_type_info(outputs), set()):
-        name = struct.__name__ if struct.__name__ in schemas else _full_name(struct)
-        if name not in input_names:
-            schemas[name] = _require_fields(schemas[name], struct)
+    sent = set(_classes_in(mi.multi_type_info(outputs), set()))
+    for kind in _classes_in(mi.multi_type_info(types), set()):
+        name = kind.__name__ if kind.__name__ in schemas else _full_name(kind)
+        if issubclass(kind, Enum):
+            schemas[name] = _describe_members(schemas[name], kind)
+            continue
+        if kind in sent and name not in input_names:
+            schemas[name] = _require_fields(schemas[name], kind)
+        schemas[name] = _describe_fields(schemas[name], kind)
     return Components(schemas, references)
+
+
+def _describe_fields(schema: Schema, struct: type[msgspec.Struct]) -> Schema:
+    texts = field_descriptions(struct)
+    properties = {
+        name: {**node, "description": texts[name]} if name in texts else node
+        for name, node in schema["properties"].items()
+    }
+    return {**schema, "properties": properties}
+
+
+def _describe_members(schema: Schema, kind: type[Enum]) -> Schema:
+    texts = CODE_TEXTS.get(kind) or member_descriptions(kind)
+    members = {value: texts[value] for value in schema["enum"] if value in texts}
+    return {**schema, "x-enumDescriptions": members} if members else schema
 
 
 def _require_fields(schema: Schema, struct: type[msgspec.Struct]) -> Schema:
@@ -64,13 +99,13 @@ def _require_fields(schema: Schema, struct: type[msgspec.Struct]) -> Schema:
     return {**schema, "properties": bare, "required": [n for n in bare if n not in optional]}
 
 
-def _full_name(struct: type) -> str:
-    return f"{struct.__module__}.{struct.__qualname__}"
+def _full_name(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
 
 
-def _structs_in(node: Any, seen: set[type]) -> Iterator[type[msgspec.Struct]]:
-    """Find every struct inside msgspec's description of some types."""
-    if isinstance(node, mi.StructType):
+def _classes_in(node: Any, seen: set[type]) -> Iterator[type[msgspec.Struct] | type[Enum]]:
+    """Find every struct and enumeration inside msgspec's description of some types."""
+    if isinstance(node, mi.StructType | mi.EnumType):
         if node.cls in seen:
             return
         seen.add(node.cls)
@@ -79,7 +114,7 @@ def _structs_in(node: Any, seen: set[type]) -> Iterator[type[msgspec.Struct]]:
         node = msgspec.structs.astuple(node)
     if isinstance(node, list | tuple):
         for part in cast("Sequence[Any]", node):
-            yield from _structs_in(part, seen)
+            yield from _classes_in(part, seen)
 
 
 def _reachable(roots: Iterator[Schema], schemas: Mapping[str, Schema]) -> set[str]:
@@ -124,18 +159,8 @@ def _order(schema: Schema) -> tuple[bool, bytes]:
     return schema.get("type") == "null", msgspec.json.encode(schema, order="sorted")
 
 
-@dataclass(frozen=True)
-class Contract:
-    """One version of the protocol: channels, notifications and calls to the host."""
-
-    version: int
-    channels: Sequence[Channel]
-    notifications: Sequence[Notification] = ()
-    host_calls: Sequence[HostCall] = ()
-
-
 def describe(contract: Contract) -> Schema:
-    """Make the OpenRPC document that `rpc.discover` serves and `protocol/openrpc.json` holds.
+    """Make the OpenRPC document: `protocol/openrpc.json`, and what `rpc.discover` serves.
 
     `x-role` and `x-deadline` of a method are who may call it and for how long; `x-notifications`
     and `x-hostCalls` list what the daemon sends unasked.
@@ -163,9 +188,14 @@ def describe(contract: Contract) -> Schema:
     }
 
 
+def canonical(document: Mapping[str, Any]) -> bytes:
+    """Return the one form of a document that is hashed: equal contracts have equal hashes."""
+    return msgspec.json.encode(document, order="sorted")
+
+
 def contract_hash(document: Mapping[str, Any]) -> str:
-    """Hash the canonical form of a document, so that equal contracts have equal hashes."""
-    return hashlib.sha256(msgspec.json.encode(document, order="sorted")).hexdigest()
+    """Hash the canonical form of a document, as the daemon hashes the one that it serves."""
+    return hashlib.sha256(canonical(document)).hexdigest()
 
 
 def _name(row: Channel | Notification | HostCall) -> str:
@@ -191,7 +221,8 @@ def _method(channel: Channel, types: Components) -> Schema:
 def _params(payload: Schema) -> Iterable[Schema]:
     required = payload.get("required", [])
     for name, schema in payload.get("properties", {}).items():
-        yield {"name": name, "required": name in required, "schema": schema}
+        described = {"description": schema["description"]} if "description" in schema else {}
+        yield {"name": name, **described, "required": name in required, "schema": schema}
 
 
 def _event(event: Notification, types: Components) -> Schema:
