@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page
 
 from creonowd.daemon import endpoint
-from e2e.browsers import chromium
+from creonowd.testing.browser import chromium
 from testing.clients import PATIENCE, daemon_command, environment
 
 SOCKET = """address => new Promise(done => {

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from creonowd.testing.harness import Harness
 from testing.clients import PATIENCE, daemon_command, environment
-from testing.harness import Harness
 
 INDEX = ".sqlite3"
 WATCH = ("anon_inode:inotify", "anon_inode:[eventpoll]", "anon_inode:[eventfd]")
@@ -30,24 +30,24 @@ def descriptors(pid: int) -> "Counter[str]":
 
 @pytest.mark.skipif(sys.platform != "linux", reason="lists descriptors in /proc")
 def test_after_work_only_the_index_and_the_watch_of_a_project_stay_open(tmp_path: Path) -> None:
-    with Harness(tmp_path) as harness:
-        pid: int = harness.call("app:ping")["pid"]
-        harness.call("app:health")
+    with Harness(tmp_path) as daemon:
+        pid: int = daemon.call("app:ping")["pid"]
+        daemon.call("app:health")
         before = descriptors(pid)
-        project = harness.call("project:create", {"rootPath": str(_novel(tmp_path))})["projectId"]
+        project = daemon.call("project:create", {"rootPath": str(_novel(tmp_path))})["projectId"]
         place = {"projectId": project, "documentId": "1.md", "cursorPosition": 0}
         file = {"projectId": project, "conversationId": "c", "kind": "artifact", "hint": "h"}
         for _ in range(20):
-            harness.call("context:retrieve", {**place, "query": "雨", "limit": 3, "wait": True})
-            harness.call("context:assemble", {**place, "skillId": "builtin:continue"})
-            put = harness.call("context:files:put", {**file, "content": "x" * 5000})
-            harness.call("context.read", {**file, "id": put["ref"]["id"]})
+            daemon.call("context:retrieve", {**place, "query": "雨", "limit": 3, "wait": True})
+            daemon.call("context:assemble", {**place, "skillId": "builtin:continue"})
+            put = daemon.call("context:files:put", {**file, "content": "x" * 5000})
+            daemon.call("context.read", {**file, "id": put["ref"]["id"]})
 
         kept = descriptors(pid) - before
-        harness.call("project:delete", {"projectId": project})
+        daemon.call("project:delete", {"projectId": project})
         deadline = time.monotonic() + PATIENCE
         while (left := descriptors(pid) - before) and time.monotonic() < deadline:
-            harness.call("app:ping")
+            daemon.call("app:ping")
 
     strange = [name for name in kept if INDEX not in name and name not in WATCH]
     assert strange == []

@@ -21,7 +21,7 @@ import pytest
 
 from creonowd.cli import main as creonowd
 from creonowd.daemon import endpoint
-from testing.harness import Harness
+from creonowd.testing.harness import Harness
 from testing.writes import Acknowledged, constrain, refusals, write_all_kinds
 
 KILLS = int(os.environ.get("CREONOW_TEST_KILLS", "24"))
@@ -39,21 +39,21 @@ STANDARD_STREAMS = 3
 posix = pytest.mark.skipif(os.name == "nt", reason="signals, limits and mounts of POSIX")
 
 
-def doctored(harness: Harness, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
+def doctored(daemon: Harness, capsys: pytest.CaptureFixture[str]) -> dict[str, str]:
     """Ask the doctor; give what it found that is not in order, by part."""
     capsys.readouterr()
-    creonowd(["doctor", "--json", "--user-data", str(harness.user_data)])
+    creonowd(["doctor", "--json", "--user-data", str(daemon.user_data)])
     findings = json.loads(capsys.readouterr().out)["findings"]
     return {
         one["part"]: f"{one['found']} → {one['remedy']}" for one in findings if one["state"] != "ok"
     }
 
 
-def restarted(harness: Harness) -> Harness:
+def restarted(daemon: Harness) -> Harness:
     """Kill the daemon and start it again."""
-    harness.kill()
-    harness.start()
-    return harness
+    daemon.kill()
+    daemon.start()
+    return daemon
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="kills by the dozen need cheap processes")
@@ -75,97 +75,97 @@ def test_a_kill_at_any_moment_of_any_write_loses_nothing(tmp_path: Path) -> None
 
 
 def test_a_killed_daemon_is_reported_and_nothing_is_lost(
-    harness: Harness, capsys: pytest.CaptureFixture[str]
+    daemon: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = write_all_kinds(harness)
+    kept = write_all_kinds(daemon)
 
-    restarted(harness)
+    restarted(daemon)
 
-    assert "was killed" in doctored(harness, capsys)["last end"]
-    harness.kill()
-    assert "was killed" in doctored(harness, capsys)["last end"]
-    harness.start()
-    assert kept.lost(harness) == []
+    assert "was killed" in doctored(daemon, capsys)["last end"]
+    daemon.kill()
+    assert "was killed" in doctored(daemon, capsys)["last end"]
+    daemon.start()
+    assert kept.lost(daemon) == []
 
 
 def test_broken_files_are_named_mended_and_cost_no_record(
-    harness: Harness, capsys: pytest.CaptureFixture[str]
+    daemon: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = write_all_kinds(harness)
-    harness.kill()
+    kept = write_all_kinds(daemon)
+    daemon.kill()
     files = {
-        "projects.json": harness.user_data / "projects.json",
-        **_found(harness.user_data, "retrieval/*"),
-        **_found(harness.user_data, "context/*/manifest.json"),
-        **_found(harness.user_data, "context/*/conversation.json"),
+        "projects.json": daemon.user_data / "projects.json",
+        **_found(daemon.user_data, "retrieval/*"),
+        **_found(daemon.user_data, "context/*/manifest.json"),
+        **_found(daemon.user_data, "context/*/conversation.json"),
     }
     for file in files.values():
         file.write_bytes(b"\xff" * (file.stat().st_size // 2))
     for index in (kept.project.root / ".creonow" / "conversations").glob("index*"):
         index.write_bytes(b"\xff{")
 
-    findings = doctored(harness, capsys)
-    harness.start()
+    findings = doctored(daemon, capsys)
+    daemon.start()
 
     assert len(files) > 4
     assert {part for part in files if not part.endswith(("-wal", "-shm"))} <= set(findings)
-    assert kept.lost(harness) == []
-    assert "projects.damaged-1.json" in doctored(harness, capsys)
+    assert kept.lost(daemon) == []
+    assert "projects.damaged-1.json" in doctored(daemon, capsys)
 
 
 def test_a_broken_budget_is_kept_aside_and_reported(
-    harness: Harness, capsys: pytest.CaptureFixture[str]
+    daemon: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = write_all_kinds(harness)
-    harness.kill()
-    ((part, file),) = _found(harness.user_data, "budgets/*.json").items()
+    kept = write_all_kinds(daemon)
+    daemon.kill()
+    ((part, file),) = _found(daemon.user_data, "budgets/*.json").items()
     file.write_bytes(b'{"version": 1, "profile": {"version"')
 
-    findings = doctored(harness, capsys)
-    harness.start()
-    profile = harness.call("context:budget:get", kept.project.params())
-    after = doctored(harness, capsys)
+    findings = doctored(daemon, capsys)
+    daemon.start()
+    profile = daemon.call("context:budget:get", kept.project.params())
+    after = doctored(daemon, capsys)
 
     assert "set the budget again" in findings[part]
     assert profile["warnings"][0].startswith("CONTEXT_BUDGET_FALLBACK")
     assert "kept as" in after["budgets"]
     kept.replies["budget"].clear()
-    assert kept.lost(harness) == []
+    assert kept.lost(daemon) == []
 
 
 def test_a_torn_history_keeps_what_was_whole(
-    harness: Harness, capsys: pytest.CaptureFixture[str]
+    daemon: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = write_all_kinds(harness)
-    harness.kill()
-    ((part, file),) = _found(harness.user_data, "histories/*/*.jsonl").items()
+    kept = write_all_kinds(daemon)
+    daemon.kill()
+    ((part, file),) = _found(daemon.user_data, "histories/*/*.jsonl").items()
     with file.open("ab") as log:
         log.write(b'{"version":1,"checksum":"00')
 
-    findings = doctored(harness, capsys)
-    harness.start()
+    findings = doctored(daemon, capsys)
+    daemon.start()
 
     assert "torn" in findings[part]
-    assert kept.lost(harness) == []
+    assert kept.lost(daemon) == []
 
 
 def test_a_project_folder_that_goes_away_and_comes_back(
-    harness: Harness, capsys: pytest.CaptureFixture[str]
+    daemon: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = write_all_kinds(harness)
+    kept = write_all_kinds(daemon)
     root, away = kept.project.root, kept.project.home / "away"
     root.rename(away)
 
-    codes = set(refusals(harness, kept).values())
-    restarted(harness)
-    findings = doctored(harness, capsys)
+    codes = set(refusals(daemon, kept).values())
+    restarted(daemon)
+    findings = doctored(daemon, capsys)
     if root.exists():
         shutil.rmtree(root)
     away.rename(root)
 
     assert "INTERNAL" not in codes
     assert "is not there" in findings[kept.project.project_id]
-    assert kept.lost(harness) == []
+    assert kept.lost(daemon) == []
 
 
 @posix
@@ -194,59 +194,59 @@ def test_a_clock_that_jumps_is_reported_and_nothing_is_lost(
 
 @posix
 def test_a_daemon_that_was_stopped_goes_on_where_it_was(
-    harness: Harness, capsys: pytest.CaptureFixture[str]
+    daemon: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = write_all_kinds(harness)
-    pid = _pid(harness)
+    kept = write_all_kinds(daemon)
+    pid = _pid(daemon)
     os.kill(pid, signal.SIGSTOP)
-    findings = doctored(harness, capsys)
+    findings = doctored(daemon, capsys)
     os.kill(pid, signal.SIGCONT)
 
-    assert refusals(harness, kept) == {}
+    assert refusals(daemon, kept) == {}
     assert "does not answer" in findings["daemon"]
-    assert "daemon" not in doctored(harness, capsys)
-    restarted(harness)
-    assert kept.lost(harness) == []
+    assert "daemon" not in doctored(daemon, capsys)
+    restarted(daemon)
+    assert kept.lost(daemon) == []
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux limits a process that runs")
 def test_without_file_descriptors_requests_fail_one_by_one(
-    harness: Harness, capsys: pytest.CaptureFixture[str]
+    daemon: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = write_all_kinds(harness)
-    pid = _pid(harness)
+    kept = write_all_kinds(daemon)
+    pid = _pid(daemon)
     process = psutil.Process(pid)
     before = process.rlimit(psutil.RLIMIT_NOFILE)
     process.rlimit(psutil.RLIMIT_NOFILE, (STANDARD_STREAMS, before[1]))
-    codes = refusals(harness, kept)
-    alive = harness.call("app:ping")["pong"]
+    codes = refusals(daemon, kept)
+    alive = daemon.call("app:ping")["pong"]
     process.rlimit(psutil.RLIMIT_NOFILE, before)
 
     assert alive
     assert codes
     assert codes == dict.fromkeys(codes, "IO_ERROR")
-    assert "disk_refused (IO_ERROR)" in doctored(harness, capsys)["log"]
-    assert refusals(harness, kept) == {}
-    restarted(harness)
-    assert kept.lost(harness) == []
+    assert "disk_refused (IO_ERROR)" in doctored(daemon, capsys)["log"]
+    assert refusals(daemon, kept) == {}
+    restarted(daemon)
+    assert kept.lost(daemon) == []
 
 
 @posix
 def test_lines_that_are_cut_in_the_middle_lose_nothing_that_was_answered(
-    harness: Harness, capsys: pytest.CaptureFixture[str]
+    daemon: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = write_all_kinds(harness)
-    found = endpoint.read(harness.user_data)
+    kept = write_all_kinds(daemon)
+    found = endpoint.read(daemon.user_data)
     assert found is not None
     for cut in range(20):
         numbers = range(100 + cut * 5, 105 + cut * 5)
         lines = [_line(n, *constrain(kept.project, n)) for n in numbers]
         kept.replies["constraints"] |= _cut(found.endpoints[0].address, b"".join(lines), cut % 6)
 
-    assert doctored(harness, capsys).keys().isdisjoint({"daemon", "log", "last end"})
-    assert refusals(harness, kept) == {}
-    restarted(harness)
-    assert kept.lost(harness) == []
+    assert doctored(daemon, capsys).keys().isdisjoint({"daemon", "log", "last end"})
+    assert refusals(daemon, kept) == {}
+    restarted(daemon)
+    assert kept.lost(daemon) == []
 
 
 @posix
@@ -254,17 +254,17 @@ def test_a_full_disk_refuses_writes_and_loses_none(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     disk = tmp_path / "disk"
-    with mounted(disk, "-t", "tmpfs", "-o", "size=8m", "tmpfs"), Harness(disk) as harness:
-        kept = write_all_kinds(harness)
+    with mounted(disk, "-t", "tmpfs", "-o", "size=8m", "tmpfs"), Harness(disk) as daemon:
+        kept = write_all_kinds(daemon)
         _fill(disk / "ballast")
-        codes = refusals(harness, kept)
-        findings = doctored(harness, capsys)
-        restarted(harness)
-        lost_while_full = kept.lost(harness, "retrieval index")
+        codes = refusals(daemon, kept)
+        findings = doctored(daemon, capsys)
+        restarted(daemon)
+        lost_while_full = kept.lost(daemon, "retrieval index")
         (disk / "ballast").unlink()
-        codes_after = refusals(harness, kept)
-        restarted(harness)
-        lost = kept.lost(harness)
+        codes_after = refusals(daemon, kept)
+        restarted(daemon)
+        lost = kept.lost(daemon)
 
     assert codes
     assert set(codes.values()) == {"STORAGE_FULL"}
@@ -274,19 +274,19 @@ def test_a_full_disk_refuses_writes_and_loses_none(
 
 @posix
 def test_a_read_only_folder_refuses_writes_and_loses_none(
-    harness: Harness, capsys: pytest.CaptureFixture[str]
+    daemon: Harness, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    kept = write_all_kinds(harness)
+    kept = write_all_kinds(daemon)
     with contextlib.ExitStack() as stack:
         for folder in (
             kept.project.root,
-            harness.user_data / "context",
-            harness.user_data / "budgets",
+            daemon.user_data / "context",
+            daemon.user_data / "budgets",
         ):
             stack.enter_context(_read_only(folder))
-        codes = refusals(harness, kept)
-        findings = doctored(harness, capsys)
-        lost = kept.lost(restarted(harness))
+        codes = refusals(daemon, kept)
+        findings = doctored(daemon, capsys)
+        lost = kept.lost(restarted(daemon))
 
     assert {"constraints", "budget", "context file put", "skill write"} <= set(codes)
     assert set(codes.values()) == {"IO_ERROR"}
@@ -294,8 +294,8 @@ def test_a_read_only_folder_refuses_writes_and_loses_none(
     assert "disk_refused (IO_ERROR)" in findings["log"]
     for part in (kept.project.project_id, "context", "budgets"):
         assert "cannot be written" in findings[part]
-    assert refusals(harness, kept) == {}
-    assert kept.lost(restarted(harness)) == []
+    assert refusals(daemon, kept) == {}
+    assert kept.lost(restarted(daemon)) == []
 
 
 @contextlib.contextmanager
@@ -328,8 +328,8 @@ def _found(user_data: Path, pattern: str) -> dict[str, Path]:
     return {path.relative_to(user_data).as_posix(): path for path in user_data.glob(pattern)}
 
 
-def _pid(harness: Harness) -> int:
-    found = endpoint.read(harness.user_data)
+def _pid(daemon: Harness) -> int:
+    found = endpoint.read(daemon.user_data)
     assert found is not None
     return found.pid
 

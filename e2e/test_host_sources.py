@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
+from creonowd.testing.harness import Harness
 from testing.clients import PATIENCE, RpcError, environment
-from testing.harness import Harness
 from testing.novels import NovelFolder
 
 REPOSITORY = Path(__file__).parents[1]

@@ -8,7 +8,7 @@ import pytest
 
 from creonowd.daemon import endpoint
 from creonowd.errors import DaemonError
-from testing.harness import Harness
+from creonowd.testing.harness import Harness
 from testing.writes import write_all_kinds
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
@@ -21,8 +21,8 @@ def test_nobody_else_can_reach_a_file_even_if_user_data_lies_open(tmp_path: Path
     user_data = home / "user data 用户"
     user_data.mkdir(parents=True, mode=0o755)
 
-    with Harness(home) as harness:
-        write_all_kinds(harness)
+    with Harness(home) as daemon:
+        write_all_kinds(daemon)
         kept = [path for path in user_data.rglob("*") if not path.is_dir()]
         reachable = [path for path in kept if _open_to_others(path, user_data)]
 
@@ -57,8 +57,8 @@ def test_nobody_else_may_write_what_we_make_whatever_the_umask(
 ) -> None:
     before = os.umask(umask)
     try:
-        with Harness(tmp_path) as harness:
-            write_all_kinds(harness)
+        with Harness(tmp_path) as daemon:
+            write_all_kinds(daemon)
             made = [path for path in tmp_path.rglob("*") if not path.is_symlink()]
             modes = {path: path.stat().st_mode for path in made}
     finally:

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import urllib.request
 import venv
 from collections.abc import Generator
@@ -52,6 +53,21 @@ class Installed:
             check=True,
             timeout=PATIENCE,
         ).stdout
+
+    def tell(self, place: Path, command: list[str]) -> str:
+        """Run a story in a folder and return what it printed; it must pass."""
+        environ = self.environ | {"CREONOW_DAEMON": self.program("creonowd")}
+        ran = subprocess.run(
+            command,
+            cwd=place,
+            env=environ,
+            stdout=subprocess.PIPE,
+            check=False,
+            encoding="utf-8",
+            timeout=PATIENCE,
+        )
+        assert ran.returncode == 0, ran.stdout
+        return ran.stdout
 
     def answer(self, *arguments: str) -> Any:
         return json.loads(self.run(*arguments))
@@ -157,3 +173,40 @@ def test_it_brings_the_viewer_along(installed: Installed) -> None:
 
     assert '<script type="module" src="/main.js">' in body
     assert kind.startswith("text/javascript")
+
+
+@pytest.mark.parametrize("installed", ["creonowd-*.whl"], ids=["wheel"], indirect=True)
+def test_the_stories_of_the_documentation_pass_as_printed(installed: Installed) -> None:
+    """In Python by the plugin of the wheel, in JavaScript by the npm package; neither sees the clone."""
+    place = installed.place / "stories"
+    shutil.copytree(ROOT / "docs" / "stories", place)
+    told = installed.tell(
+        place, [installed.program("python"), "-m", "pytest", "-q", "-W", "error", "test_story.py"]
+    )
+    npm_package(place / "node_modules" / "@creonow" / "electron")
+    (place / "story.test.mjs").write_text(printed_story(), encoding="utf-8")
+    heard = installed.tell(place, ["node", "--test-reporter=tap", "story.test.mjs"])
+
+    assert "3 passed" in told
+    assert [line[:4] for line in heard.splitlines() if line.startswith("ok")] == ["ok 1", "ok 2"]
+
+
+def npm_package(place: Path) -> None:
+    """Unpack what `npm pack` makes of the bridge."""
+    place.mkdir(parents=True)
+    npm = shutil.which("npm")
+    assert npm is not None
+    command = [npm, "pack", "--silent", "--pack-destination", str(place)]
+    source = ROOT / "protocol" / "electron"
+    subprocess.run(command, cwd=source, capture_output=True, check=True, timeout=PATIENCE)
+    (packed,) = place.glob("*.tgz")
+    with tarfile.open(packed) as archive:
+        archive.extractall(place, filter="data")
+    for path in (place / "package").iterdir():
+        path.rename(place / path.name)
+
+
+def printed_story() -> str:
+    """Return the story that the bridge's README prints."""
+    text = (ROOT / "protocol" / "electron" / "README.md").read_text(encoding="utf-8")
+    return text.partition("```js\n// story.test.mjs\n")[2].partition("```")[0]

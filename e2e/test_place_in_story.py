@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from testing.harness import Harness
+from creonowd.testing.harness import Harness
 
 
 class Told(NamedTuple):
@@ -59,12 +59,12 @@ def files(told: Told) -> dict[str, str]:
 class Author:
     """Somebody at work in the novel of a daemon."""
 
-    def __init__(self, harness: Harness, told: Told) -> None:
-        self.harness, self.told = harness, told
-        self.project = {"projectId": harness.make_project("小说 novel", files(told))["projectId"]}
+    def __init__(self, daemon: Harness, told: Told) -> None:
+        self.daemon, self.told = daemon, told
+        self.project = {"projectId": daemon.make_project("小说 novel", files(told))["projectId"]}
 
     def call(self, channel: str, **payload: Any) -> Any:
-        return self.harness.call(channel, self.project | payload)
+        return self.daemon.call(channel, self.project | payload)
 
     def prompt(self, number: int, cursor: int = 0) -> dict[str, Any]:
         """Return the prompt of `continue` in a chapter."""
@@ -80,10 +80,8 @@ class Author:
 
 
 @TELLINGS
-def test_an_author_begins_a_chapter_in_the_middle_of_the_story(
-    harness: Harness, told: Told
-) -> None:
-    author = Author(harness, told)
+def test_an_author_begins_a_chapter_in_the_middle_of_the_story(daemon: Harness, told: Told) -> None:
+    author = Author(daemon, told)
 
     empty = author.write(6, "")
     author.call("context:document:close", documentId=told.chapter.format(6))
@@ -99,8 +97,8 @@ def test_an_author_begins_a_chapter_in_the_middle_of_the_story(
 
 
 @TELLINGS
-def test_an_overdue_thread_is_reported_where_it_is_overdue(harness: Harness, told: Told) -> None:
-    author = Author(harness, told)
+def test_an_overdue_thread_is_reported_where_it_is_overdue(daemon: Harness, told: Told) -> None:
+    author = Author(daemon, told)
 
     states = [
         author.call("story:threads", documentId=told.chapter.format(n))["items"][0]["state"]
@@ -112,15 +110,15 @@ def test_an_overdue_thread_is_reported_where_it_is_overdue(harness: Harness, tol
 
 @TELLINGS
 def test_a_kill_between_summaries_loses_none_that_was_acknowledged(
-    harness: Harness, told: Told
+    daemon: Harness, told: Told
 ) -> None:
-    author = Author(harness, told)
+    author = Author(daemon, told)
     third = told.chapter.format(3)
     author.call("story:summary:set", documentId=third, text=told.summary)
     author.call("story:summarise", documents=[told.chapter.format(1)])
 
-    harness.kill()
-    harness.start()
+    daemon.kill()
+    daemon.start()
 
     kept = author.call("story:summary:get", documentId=third)
     left = author.call("story:summarise", dryRun=True)["documents"]

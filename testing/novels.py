@@ -4,10 +4,23 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from creonowd.testing.novel import CHAPTER, TEXT, NovelFolder, write_files
 from testing.clients import Client, RpcError
 
-CHAPTER = "一.md"
-TEXT = "林远推开门，屋里没有人。\n\n他站了一会儿，听见楼上的脚步声。\n"
+__all__ = [
+    "CHAPTER",
+    "NAMES",
+    "SECRET",
+    "SENTENCES",
+    "TEXT",
+    "Chat",
+    "Novel",
+    "NovelFolder",
+    "make_chat",
+    "make_novel",
+    "write_files",
+]
+
 SECRET = "sk-" + "Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St0Uv1Wx2Yz3"
 NAMES = ("林远", "林远山", "苏晴", "Anna", "Ann")
 SENTENCES = (
@@ -20,41 +33,6 @@ SENTENCES = (
     "……",
     f"密钥是 {SECRET} 。",
 )
-
-
-def write_files(root: Path, files: Mapping[str, str | bytes]) -> None:
-    """Make a folder with these files (path → content), as an editor would write them."""
-    root.mkdir(parents=True, exist_ok=True)
-    for path, content in files.items():
-        file = root / path
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(content.encode() if isinstance(content, str) else content)
-
-
-class NovelFolder:
-    """A project of the daemon, its folder, and the payloads that name it.
-
-    `cursor` is where the author is and what runs: fields of `context:assemble`.
-    """
-
-    def __init__(self, root: Path, project_id: str, **cursor: Any) -> None:
-        self.root = root
-        self.project_id = project_id
-        self.params = {"projectId": project_id}
-        self._cursor = {
-            "skillId": "builtin:continue",
-            "documentId": CHAPTER,
-            "cursorPosition": len(TEXT),
-        } | cursor
-
-    def put(self, path: str, content: str | bytes) -> Path:
-        """Write a file of the project."""
-        write_files(self.root, {path: content})
-        return self.root / path
-
-    def payload(self, **changes: Any) -> dict[str, Any]:
-        """Return the payload of an assembly or a run."""
-        return {**self.params, **self._cursor, **changes}
 
 
 class Novel(NovelFolder):

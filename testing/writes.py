@@ -13,9 +13,9 @@ from typing import Any, NamedTuple
 import anyio
 
 from creonowd.errors import DaemonError
+from creonowd.testing.harness import Harness
 from creonowd.workspace.runs import RunRecord, Runs, RunSummary
 from testing.clients import RpcError
-from testing.harness import Harness
 from testing.novels import CHAPTER, TEXT, write_files
 
 Call = Callable[[str, Any], Any]

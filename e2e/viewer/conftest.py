@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from e2e.browsers import chromium
+from creonowd.testing.browser import chromium
+from creonowd.testing.harness import Harness
 from e2e.viewer.page import Viewer
-from testing.harness import Harness
 
 SAMPLE = Path(__file__).parents[1] / "sample"
 

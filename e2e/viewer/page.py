@@ -7,7 +7,7 @@ from typing import Any, Self, TypedDict, Unpack
 
 from playwright.sync_api import Browser, ConsoleMessage, Locator, Page, WebSocket, expect
 
-from testing.harness import Harness
+from creonowd.testing.harness import Harness
 
 PICTURES = Path(__file__).parents[1] / "artifacts"
 PATIENCE_MS = 30_000

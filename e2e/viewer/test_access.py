@@ -12,9 +12,9 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from creonowd.daemon import endpoint
+from creonowd.testing.harness import Harness
 from e2e.viewer.page import PICTURES, Viewer
 from testing.clients import PATIENCE, environment
-from testing.harness import Harness
 
 ROOT = Path(__file__).parents[2]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from creonowd.testing.harness import Harness
 from e2e.viewer.page import Viewer
-from testing.harness import Harness
 
 CHAPTER = {
     "documentId": "chapters/03-水文站.md",

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import expect
 
 from creonowd.context.fragment import Action, Rule
+from creonowd.testing.harness import Harness
 from e2e.viewer.page import Viewer
-from testing.harness import Harness
 
 SECRET = "sk-proj-Q7fK2mX9pL4vB8nT1wZ6cR3yH5dJ0sGa"
 

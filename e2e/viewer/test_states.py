@@ -11,8 +11,8 @@ from playwright.sync_api import Browser, WebSocketRoute, expect
 from websockets.sync.client import ClientConnection, connect
 from websockets.sync.server import ServerConnection, serve
 
+from creonowd.testing.harness import Harness
 from e2e.viewer.page import Viewer
-from testing.harness import Harness
 
 pytestmark = pytest.mark.xdist_group("another browser")
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
+from creonowd.testing.harness import Harness
 from e2e.viewer.page import Viewer, prose
-from testing.harness import Harness
 
 SECRET = "sk-THIS_SHOULD_BE_REDACTED"
 INSTRUCTION = "写到灯亮为止"

@@ -3,6 +3,7 @@ import type {
   CallOptions,
   Daemon,
   DaemonError,
+  ErrorCode,
   EventName,
   Events,
   IpcEnvelope,
@@ -26,6 +27,66 @@ export interface Waiting<T> {
   timeoutMs?: number;
 }
 
+/** Tokens that an answer is said to have taken. */
+export interface StoryUsage {
+  inputTokens: number;
+  outputTokens: number;
+  cacheReadTokens?: number;
+  cacheWriteTokens?: number;
+}
+
+/** One answer of the AI. */
+export interface StoryStep {
+  /** What it answers; without it, the prompt itself. */
+  text?: string | null;
+  /** How many characters come at once. 2048 by default. */
+  piece?: number;
+  /** How long it takes before each piece. */
+  delayMs?: number;
+  /** After how many pieces it stalls or fails. 0 by default. */
+  after?: number;
+  /** Whether it says nothing more, until the run is cancelled. */
+  stall?: boolean;
+  /** The error that it fails with. */
+  fail?: ErrorCode;
+  /** In the details of that error. */
+  retryAfterMs?: number;
+  /** Why the answer ends. `end` by default. */
+  stop?: "end" | "length" | "refused";
+  usage?: StoryUsage;
+  /** Sampling parameters that the model does not know. */
+  unknown?: string[];
+}
+
+/** A constraint that the judge finds broken. */
+export interface StoryViolation {
+  /** Its number in the prompt, from 1 on. */
+  constraint: number;
+  /** The words that break it, as they stand in the output. */
+  quote?: string;
+  /** From 0 to 1; 0.5 by default. */
+  confidence?: number;
+  reason?: string;
+  reasonEnglish?: string;
+}
+
+/** What the judge says of one output; a constraint that it does not name was kept. */
+export interface StoryVerdict {
+  violations: StoryViolation[];
+  /** The numbers of constraints that it cannot decide on. */
+  unsure?: number[];
+}
+
+/** What the AI does from now on, call by call; it replaces what was not yet played. */
+export interface StoryScript {
+  /** Its answers in runs. */
+  steps?: StoryStep[];
+  /** Its answers as the judge; a string is sent as it stands. Without any, no model judges. */
+  verdicts?: Array<StoryVerdict | string>;
+  /** What each verdict is said to have taken. */
+  verdictUsage?: StoryUsage;
+}
+
 /** A line of `main.log`. */
 export type LogLine = { event: string; level: string; time: string } & Record<string, unknown>;
 
@@ -44,6 +105,8 @@ export interface Harness {
   handle: Daemon["handle"];
   /** Make a folder with these files (path → text) and register it as a project. */
   makeProject(name?: string, files?: Readonly<Record<string, string>>): Promise<ProjectInfo>;
+  /** Set what the AI says from now on, in runs and as a judge; only where the fake provider answers. */
+  script(script: StoryScript): Promise<void>;
   /** Wait for the next event of this name that matches, and remove it from the queue. */
   event<E extends EventName>(name: E, waiting?: Waiting<Events[E]>): Promise<Events[E]>;
   /** Read the log lines of the daemon, oldest first; only those of `event`, if it is given. */

@@ -1,5 +1,5 @@
 // The harness of an end-to-end test in JavaScript: an isolated daemon, projects, calls, events, logs.
-// The twin of testing/harness.py; the same names do the same things.
+// The twin of creonowd/testing/harness.py; the same names do the same things.
 import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -114,6 +114,12 @@ class Harness {
       await writeFile(place, text);
     }
     return this.call("project:create", { rootPath, name });
+  }
+
+  /** Set what the AI says from now on, call by call, in runs and as a judge. */
+  async script({ verdicts = [], ...script }) {
+    const texts = verdicts.map((verdict) => (typeof verdict === "string" ? verdict : JSON.stringify(verdict)));
+    await this.call("e2e:ai:script", { ...script, verdicts: texts });
   }
 
   /** Wait for the next event of this name that matches `where`, and remove it from the queue. */

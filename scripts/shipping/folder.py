@@ -42,6 +42,7 @@ STAMP = "inputs.sha256"
 UNUSED_LIBRARIES = ("requests",)
 UNUSED_MODULES = (
     *("curses", "ensurepip", "idlelib", "lib2to3", "pydoc", "readline", "tkinter", "unittest"),
+    "creonowd.testing",
     *("numpy.f2py", "numpy.fft", "numpy.ma", "numpy.polynomial", "numpy.random", "numpy.testing"),
 )
 # What is imported by a name that is made at run time, or found by looking into a package.

@@ -1,6 +1,6 @@
 // An end-to-end story of that app; compiled, never run here.
 import { joinHarness, startHarness } from "@creonow/electron/harness";
-import type { Harness } from "@creonow/electron/harness";
+import type { Harness, StoryScript } from "@creonow/electron/harness";
 
 export async function story(): Promise<string> {
   const harness: Harness = await startHarness({ deterministic: true, debug: true });
@@ -8,6 +8,8 @@ export async function story(): Promise<string> {
   const { value } = await harness.call("e2e:echo", { value: projectId });
   const changed = await harness.event("context:creonow:changed", { where: ({ paths }) => paths.length > 0 });
   const line = await harness.log("context_watch_started", { timeoutMs: 1000 });
+  const script: StoryScript = { steps: [{ text: "雨停了。", piece: 2 }, { fail: "AI_RATE_LIMITED" }], verdicts: ["{"] };
+  await harness.script(script);
   await harness.stop();
   return [value, changed.projectId, line.level].join();
 }
@@ -27,6 +29,12 @@ export async function mistakes(harness: Harness): Promise<void> {
   await harness.call("app:pong");
   // @ts-expect-error an app is joined by its folder
   await joinHarness();
+  // @ts-expect-error a step has no such field
+  await harness.script({ steps: [{ txt: "雨停了。" }] });
+  // @ts-expect-error there is no such error
+  await harness.script({ steps: [{ fail: "AI_TIRED" }] });
+  // @ts-expect-error a verdict says which constraints are broken
+  await harness.script({ verdicts: [{ unsure: [1] }] });
   // @ts-expect-error files are texts
   await harness.makeProject("长夜", { "第一章.md": 7 });
 }

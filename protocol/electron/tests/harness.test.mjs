@@ -140,6 +140,21 @@ describe("a story", () => {
     assert.equal((await joined.failure("app:ping")).code, "DISCONNECTED");
     assert.equal((await harness.call("project:list")).items.length, 1);
   });
+
+  test("makes the AI say what it needs, also nonsense as a judge", PATIENCE, async () => {
+    const { projectId } = await harness.makeProject("剧本", { "一.md": "夜。" });
+    await harness.call("constraints:set", { projectId, constraints: { version: 1, items: ["林远从不下水。"] } });
+    const place = { projectId, documentId: "一.md", cursorPosition: 1, skillId: "builtin:continue" };
+    const usage = { inputTokens: 7, outputTokens: 3 };
+    await harness.script({ steps: [{ text: "雨停了。", stop: "length", usage }], verdicts: ["no JSON"] });
+
+    const { output, verdict, usage: used } = await harness.call("ai:skill:run", place);
+
+    assert.deepEqual([output, used.inputTokens], ["雨停了。", 7]);
+    assert.deepEqual(verdict.unchecked.map(({ code }) => code), ["model_unreadable"]);
+    const wrong = await harness.script({ steps: [{ txt: "雨停了。" }] }).catch((error) => error);
+    assert.equal(wrong.code, "INVALID_ARGUMENT");
+  });
 });
 
 test("a story waits for an app that is still starting, kills its daemon, and joins the next one", PATIENCE, async (t) => {

@@ -92,7 +92,10 @@ describe("packed, and installed in an empty folder,", () => {
   test("the story of the README passes as printed", PATIENCE, () => {
     write("story.test.mjs", printed("story.test.mjs"));
 
-    assert.match(node(["--test-reporter=tap", "story.test.mjs"]), /^ok 1 - a rule that changes is noticed/m);
+    const told = node(["--test-reporter=tap", "story.test.mjs"]);
+
+    assert.match(told, /^ok 1 - a rule that changes is noticed/m);
+    assert.match(told, /^ok 2 - an answer that breaks a rule is found/m);
   });
 
   test("its types are found the way a bundler finds them, and hold the example", PATIENCE, () => {

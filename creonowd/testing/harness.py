@@ -20,20 +20,21 @@ from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from creonowd.daemon import endpoint
 from creonowd.rpc.framing import Framing
-from testing.clients import (
+from creonowd.testing.async_client import (
     PATIENCE,
-    Client,
-    Handler,
+    AsyncClient,
+    HostHandler,
     RpcError,
     endpoints_of,
     over_socket,
     over_stdio,
     over_tcp,
 )
-from testing.novels import write_files
+from creonowd.testing.novel import CHAPTER, TEXT, NovelFolder, write_files
+from creonowd.testing.script import StoryScript
 
 LOOK_AGAIN_SECONDS = 0.02
-Found = Callable[[Any], bool]
+Predicate = Callable[[Any], bool]
 
 
 class Harness:
@@ -51,7 +52,7 @@ class Harness:
             self._environ["CREONOW_DEBUG"] = "1"
         self._stack = contextlib.ExitStack()
         self._portal: BlockingPortal | None = None
-        self._client: Client | None = None
+        self._client: AsyncClient | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -97,7 +98,7 @@ class Harness:
         """Call a channel as the owner and get the IPC envelope."""
         return self.call("ipc:invoke", {"channel": channel, "payload": payload or {}})
 
-    def handle(self, method: str, handler: Handler) -> None:
+    def handle(self, method: str, handler: HostHandler) -> None:
         """Answer a call that the daemon makes."""
         self._running.handlers[method] = handler
 
@@ -109,7 +110,24 @@ class Harness:
         write_files(root, files or {})
         return self.call("project:create", {"rootPath": str(root), "name": name})
 
-    def event(self, name: str, *, where: Found = bool, seconds: float = PATIENCE) -> dict[str, Any]:
+    def make_novel(
+        self, files: Mapping[str, str | bytes] | None = None, *, root: Path | None = None
+    ) -> "StoryNovel":
+        """Make a project with these files, or with one chapter; its cursor is at the end of the first."""
+        place = self.home / "projects" / "小说 novel" if root is None else root
+        return StoryNovel(self, place, {CHAPTER: TEXT} if files is None else files)
+
+    def script(self, script: StoryScript) -> None:
+        """Set what the AI says from now on, call by call, in runs and as a judge."""
+        verdicts = [
+            verdict if isinstance(verdict, str) else json.dumps(verdict, ensure_ascii=False)
+            for verdict in script.get("verdicts", ())
+        ]
+        self.call("e2e:ai:script", {**script, "verdicts": verdicts})
+
+    def event(
+        self, name: str, *, where: Predicate = bool, seconds: float = PATIENCE
+    ) -> dict[str, Any]:
         """Wait for the next event of this name that fits, and take it."""
         return self._on_loop(self._running.event, name, where, seconds)
 
@@ -121,7 +139,9 @@ class Harness:
         lines = [json.loads(line) for line in whole.splitlines()]
         return [line for line in lines if event in {None, line["event"]}]
 
-    def log(self, event: str, *, where: Found = bool, seconds: float = PATIENCE) -> dict[str, Any]:
+    def log(
+        self, event: str, *, where: Predicate = bool, seconds: float = PATIENCE
+    ) -> dict[str, Any]:
         """Wait until the daemon has logged this event, and return the line."""
         end = time.monotonic() + seconds
         while True:
@@ -132,11 +152,11 @@ class Harness:
                 raise TimeoutError(f"{event} was not logged in {seconds} s")
             time.sleep(LOOK_AGAIN_SECONDS)
 
-    def _open(self) -> contextlib.AbstractAsyncContextManager[Client]:
+    def _open(self) -> contextlib.AbstractAsyncContextManager[AsyncClient]:
         return over_stdio(self.user_data, Framing.LINES, **self._environ)
 
     @property
-    def _running(self) -> Client:
+    def _running(self) -> AsyncClient:
         assert self._client is not None, "the harness is not started"
         return self._client
 
@@ -146,6 +166,48 @@ class Harness:
             return self._portal.call(function, *arguments)
         except (anyio.BrokenResourceError, anyio.ClosedResourceError):
             raise ConnectionError("the daemon has gone") from None
+
+
+class StoryNovel(NovelFolder):
+    """A novel of a harness: what the model would see of it, what a run writes, where its page is."""
+
+    def __init__(self, daemon: Harness, root: Path, files: Mapping[str, str | bytes]) -> None:
+        write_files(root, files)
+        project = daemon.call("project:create", {"rootPath": str(root)})
+        document = next((path for path in files if not path.startswith(".creonow/")), CHAPTER)
+        # A text that is no UTF-8 is read with replacements; its end is never further than this.
+        super().__init__(
+            root,
+            project["projectId"],
+            documentId=document,
+            cursorPosition=len(_text(files.get(document, ""))),
+        )
+        self.daemon = daemon
+
+    def assemble(self, **changes: Any) -> Any:
+        """Assemble the context at the cursor; `changes` are fields of `context:assemble`."""
+        return self.daemon.call("context:assemble", self.payload(**changes))
+
+    def inspect(self, **changes: Any) -> Any:
+        """Return what was kept, shortened and left out, and why; the daemon must run with `debug`."""
+        return self.daemon.call("context:inspect", self.payload(debugMode=True, **changes))
+
+    def run(self, **changes: Any) -> Any:
+        """Run the skill at the cursor and wait for its end."""
+        return self.daemon.call("ai:skill:run", self.payload(**changes))
+
+    def constrain(self, *texts: str) -> None:
+        """Set the constraints of the novel, in this order."""
+        constraints = {"version": 1, "items": list(texts)}
+        self.daemon.call("constraints:set", {**self.params, "constraints": constraints})
+
+    def address(self) -> str:
+        """Return an address of the viewer on this novel; it works once."""
+        return str(self.daemon.call("viewer:open", self.params)["url"])
+
+
+def _text(content: str | bytes) -> str:
+    return content if isinstance(content, str) else content.decode("utf-8", "replace")
 
 
 class JoinedHarness(Harness):
@@ -162,12 +224,12 @@ class JoinedHarness(Harness):
         os.kill(found.pid, signal.SIGTERM if os.name == "nt" else signal.SIGKILL)
         self._on_loop(self._running.closed.wait)
 
-    def _open(self) -> contextlib.AbstractAsyncContextManager[Client]:
+    def _open(self) -> contextlib.AbstractAsyncContextManager[AsyncClient]:
         return _over_endpoint(self.user_data)
 
 
 @contextlib.asynccontextmanager
-async def _over_endpoint(user_data: Path) -> AsyncGenerator[Client]:
+async def _over_endpoint(user_data: Path) -> AsyncGenerator[AsyncClient]:
     ways = await endpoints_of(user_data)
     if "unix" in ways:
         reached = over_socket(Path(ways["unix"].address))

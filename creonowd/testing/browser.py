@@ -1,0 +1,53 @@
+"""A real Chromium for stories, with nothing but this machine to talk to."""
+
+import contextlib
+import shutil
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from creonowd.settings import process_environment
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
+
+NAMES = ("chromium", "chromium-browser", "google-chrome")
+VARIABLE = "CREONOW_CHROMIUM"
+QUIET = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+NO_PLAYWRIGHT = "A story with a page needs Playwright: pip install playwright"
+NO_CHROMIUM = (
+    "A story with a page needs Chromium: playwright install chromium, "
+    f"or put one on PATH, or name it in {VARIABLE}."
+)
+
+
+class NoBrowserError(RuntimeError):
+    """There is no browser for the page of a story; the message says how to get one."""
+
+
+@contextlib.contextmanager
+def chromium() -> "Generator[Browser]":
+    """Start the Chromium of this machine, or the one that Playwright has installed."""
+    try:
+        from playwright.sync_api import Error, sync_playwright
+    except ImportError:
+        raise NoBrowserError(NO_PLAYWRIGHT) from None
+    named = process_environment().get(VARIABLE)
+    found = map(shutil.which, [named] if named else NAMES)
+    path = next((path for path in found if path is not None), None)
+    if named and path is None:
+        raise NoBrowserError(f"{VARIABLE} names {named}, which is no program.")
+    with sync_playwright() as playwright:
+        try:
+            browser = playwright.chromium.launch(executable_path=path, args=QUIET)
+        except Error as error:
+            raise NoBrowserError(f"{NO_CHROMIUM}\n{error.message}") from None
+        yield browser
+        browser.close()
