@@ -50,27 +50,34 @@ ProviderName = Literal["fake", "openai", "anthropic", "ollama"]
 
 
 class Backend(Model, forbid_unknown_fields=True, omit_defaults=True):
-    """One AI back end: who answers, with which model, at which address.
-
-    `provider` is the format that the address speaks: most speak `openai`. Without a `baseUrl` it
-    is the provider's own address. There is no key in it: `keyVariable` names the environment
-    variable that has it, `keyFile` the file; without either it is `<userData>/keys/NAME`.
-    `temperature`, `topP`, `effort` and `maxOutputTokens` hold where neither the run nor the skill
-    says otherwise. `contextWindowTokens` is the model's window, where the server does not tell it.
-    """
+    """One AI back end: who answers, with which model, at which address. There is no key in it."""
 
     provider: ProviderName = "openai"
+    """The format that the address speaks; most speak `openai`."""
     model: Annotated[str, Meta(max_length=256)] = ""
+    """Its model, by the provider's name for it."""
     base_url: Annotated[str, Meta(max_length=2048)] = ""
+    """Its address; empty for the provider's own."""
     key_variable: Annotated[str, Meta(pattern="^([A-Z][A-Z0-9_]{0,127})?$")] = ""
+    """The environment variable that has the key; empty if a file has it."""
     key_file: Annotated[str, Meta(max_length=4096)] = ""
+    """The file that has the key; empty for `<userData>/keys/NAME`."""
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    """How freely it writes, where neither the run nor the skill says so."""
     top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    """From which share of the likely words it chooses, where neither the run nor the skill says
+    so."""
     effort: Literal["none", "low", "medium", "high"] | None = None
+    """How long it may think, where neither the run nor the skill says so."""
     max_output_tokens: Positive | None = None
+    """How long its answers may be, where neither the run nor the skill says so."""
     context_window_tokens: Positive | None = None
+    """The model's window, where the server does not tell it."""
     idle_timeout_ms: Positive | None = None
+    """How long it may be silent before the run fails, in milliseconds; without it, the
+    setting's."""
     prompt_cache: bool = True
+    """Whether to ask the provider to cache prompts."""
 
 
 def check_backends(backends: Mapping[str, Backend]) -> None:

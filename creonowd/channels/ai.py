@@ -30,13 +30,16 @@ class CancelRun(Params):
     """The run to stop."""
 
     run_id: Annotated[str, Meta(min_length=1)]
+    """The `runId` of the run."""
 
 
 class CancelledRun(Result):
     """Whether there was such a run to stop; its own call then answers CANCELED."""
 
     run_id: str
+    """The run that was asked about."""
     canceled: bool
+    """Whether there was such a run to stop; its own call then answers CANCELED."""
 
 
 class GetConfig(Params):
@@ -46,7 +49,9 @@ class GetConfig(Params):
     """
 
     project_id: str | None = None
+    """Whose budget decides the model where the settings do not."""
     backend: ShortText | None = None
+    """The back end to describe; without it, the one that answers now."""
 
 
 class Judges(StrEnum):
@@ -65,164 +70,210 @@ class BackendInfo(Model):
     """A back end that can be chosen by its name, without its key and its file."""
 
     name: str
+    """The name to choose it by."""
     provider: str
+    """The format that it speaks: `fake`, `openai`, `anthropic` or `ollama`."""
     model: str
+    """Its model."""
     base_url: str | UnsetType = UNSET
+    """Its address; absent if it is the provider's own."""
     key_variable: str | UnsetType = UNSET
+    """The environment variable that has its key; absent if a file has it."""
 
 
 class AiConfig(Result):
-    """The back end that answers runs, without its key, and those that could.
-
-    `backend` is its name: `default` is the one that the settings describe by `aiProvider` and its
-    kin. `ready` says whether a run can be made now, `problem` what is missing if not. `keyOrigin`
-    is `environment` or `file`. `judge` is the setting, `judgedBy` who can really judge.
-
-    `contextWindowTokens` is the window that prompts are made for, `totalBudgetTokens` what the
-    prompt gets of it and `outputReserveTokens` what the answer gets. `server` is what a local
-    server said of its own window, as far as it was asked; `warnings` has CONTEXT_WINDOW_REDUCED
-    if that is smaller than the budget's.
-    """
+    """The back end that answers runs, without its key, and those that could."""
 
     backend: str
+    """Its name; `default` is the one that the settings describe by `aiProvider` and its kin."""
     backends: list[BackendInfo]
+    """All that can be chosen."""
     context_window_tokens: int
+    """The window that prompts are made for."""
     total_budget_tokens: int
+    """How much of the window the prompt gets."""
     output_reserve_tokens: int
+    """How much of the window the answer gets."""
     warnings: list[str]
+    """What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in
+    parts."""
     notices: list[Notice]
+    """The warnings in parts, in the same order: test `code`, show `message`."""
     provider: str
+    """The format that it speaks."""
     model: str
+    """The model that would answer."""
     ready: bool
+    """Whether a run can be made now."""
     judge: str
+    """The setting: who shall judge outputs, `off`, `rules` or `model`."""
     judged_by: Judges
+    """Who can really judge now."""
     prompt_cache: bool
+    """Whether the provider is asked to cache prompts."""
     base_url: str | UnsetType = UNSET
+    """Its address; absent if it is the provider's own."""
     key_origin: str | UnsetType = UNSET
+    """Where its key comes from: `environment` or `file`; absent without a key."""
     problem: str | UnsetType = UNSET
+    """What is missing if it is not `ready`, and what to do."""
     server: "ServerInfo | UnsetType" = UNSET
+    """What a local server said of its own window, as far as it was asked."""
 
 
 class ServerInfo(Model):
-    """What a local server says of a model.
-
-    `windowTokens` is its window there; with `assumed` it is what the server usually gives, since
-    the model is not loaded. `largestWindowTokens` is what the model could have. `kind` is the
-    program: `ollama`, `lmstudio`, `llama.cpp` or `vllm`.
-    """
+    """What a local server says of a model."""
 
     kind: ServerKind
+    """The program that serves it."""
     assumed: bool
+    """Whether `windowTokens` is only what the server usually gives, since the model is not
+    loaded."""
     window_tokens: int | UnsetType = UNSET
+    """The window that the model has there."""
     largest_window_tokens: int | UnsetType = UNSET
+    """The window that it could have."""
     thinks: bool | UnsetType = UNSET
+    """Whether it is a model that thinks before it writes; absent if the server does not say."""
 
 
 class SetConfig(Params):
-    """Which back ends to add, replace or (null) remove, and which one answers from now on.
+    """Which back ends to change, and which one answers from now on.
 
-    Keys do not go this way: a back end names the environment variable or the file that has its
-    key. `use` is the name of a back end, or `default`. What is in use stays so for the runs that
-    are under way.
+    Keys do not go this way: a back end names the environment variable or the file that has its key.
+    Runs that are under way keep theirs.
     """
 
     backends: dict[BackendName, Backend | None] = field(default_factory=dict)
+    """Back ends to add or replace by name; null removes one."""
     use: ShortText | None = None
+    """The name of the back end that answers from now on, or `default`."""
 
 
 class ProbeConfig(Params):
-    """Which back end to look at; with `ask` its model is asked for one word, which may cost."""
+    """Which back end to look at."""
 
     project_id: str | None = None
+    """Whose budget decides the model where the settings do not."""
     backend: ShortText | None = None
+    """The back end; without it, the one that answers now."""
     model: ShortText | None = None
+    """The model to ask about; without it, the back end's."""
     ask: bool = False
+    """Whether to ask the model for one word, which may cost."""
 
 
 class ProbeResult(Result):
-    """What was found: the server's own word, if it is one that tells, and the answer, if asked.
-
-    `contextWindowTokens` is the window that prompts are made for from now on. `answered` is there
-    if the model was asked; it is false if it only thought.
-    """
+    """What was found."""
 
     backend: str
+    """The name of the back end."""
     provider: str
+    """The format that it speaks."""
     model: str
+    """Its model."""
     context_window_tokens: int
+    """The window that prompts are made for from now on."""
     total_budget_tokens: int
+    """How much of the window the prompt gets."""
     output_reserve_tokens: int
+    """How much of the window the answer gets."""
     warnings: list[str]
+    """What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in
+    parts."""
     notices: list[Notice]
+    """The warnings in parts, in the same order: test `code`, show `message`."""
     server: ServerInfo | UnsetType = UNSET
+    """What a local server says of itself; absent if it is none."""
     answered: bool | UnsetType = UNSET
+    """Whether the model wrote anything; false if it only thought. Absent if it was not asked."""
 
 
 class AcceptRun(Params):
-    """The run whose output the author took over.
-
-    `text` is what was really taken over, if that is not the whole output: a part of it, or what
-    the author made of it.
-    """
+    """The run whose output the author took over."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     run_id: RunId
+    """The `runId` of the run."""
     text: Annotated[str, Meta(min_length=1)] | None = None
+    """What was really taken over, if that is not the whole output: a part of it, or what the
+    author made of it."""
 
 
 class DiscardRun(Params):
     """The run whose output the author does not want."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     run_id: RunId
+    """The `runId` of the run."""
 
 
 class ListRuns(Params):
     """Whose runs to list: of one document, or of all; of one status, or of any."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     document_id: DocumentId | None = None
+    """Only runs on this document; without it, on all."""
     status: RunStatus | None = None
+    """Only runs with this status; without it, any."""
     limit: Annotated[int, Meta(ge=1, le=MOST_LISTED)] = 50
+    """How many at most, the latest first."""
 
 
 class RunInfo(Model):
-    """A run, and what the author decided on it.
-
-    A run is `pending` until it is accepted or discarded; only accepted ones are remembered in
-    prompts (`recent_summary`). `decidedAtMs` is when that was. `excerpt` is how the output begins
-    and ends or, if another text was accepted, how that does; `characters` is its length in code
-    points. `skillId` is null for a run without a skill.
-    """
+    """A run, and what the author decided on it."""
 
     run_id: str
+    """Its id."""
     document_id: str
+    """The document that it wrote for."""
     skill_id: str | None
+    """The skill; null for a run without one."""
     status: RunStatus
+    """`pending` until it is accepted or discarded; only accepted ones are remembered in
+    prompts."""
     at_ms: int
+    """When it ended, in milliseconds since 1970 (UTC)."""
     provider: str
+    """Who answered."""
     model: str
+    """The model that answered."""
     prompt_hash: str
+    """SHA-256 of the prompt that was sent."""
     stable_prefix_hash: str
+    """SHA-256 of its stable part."""
     token_count: int
+    """How many tokens the prompt had, by our count."""
     verdict: str
+    """What the judge found: `passed`, `violated` or `unchecked`."""
     skill_name: str
+    """What the skill was called."""
     instruction: str
+    """How the author's instruction began, without secrets."""
     excerpt: str
+    """How the output begins and ends or, if another text was accepted, how that does."""
     characters: int
+    """The length of that text in code points."""
     decided_at_ms: int | UnsetType = UNSET
+    """When it was accepted or discarded, in milliseconds since 1970 (UTC); absent while
+    pending."""
 
 
 class DecidedRun(Result):
     """The run as it is now."""
 
     run: RunInfo
+    """The run as it is now."""
 
 
 class RunList(Result):
     """Runs, the latest first. Of each document the last 10 accepted and 20 others are kept."""
 
     runs: list[RunInfo]
+    """The runs, the latest first. Of each document the last 10 accepted and 20 others are kept."""
 
 
 def cancel_run(session: Session, params: CancelRun) -> CancelledRun:

@@ -19,6 +19,7 @@ class GetBudget(Params):
     """Whose budget: a project's, or the default one if no project is named."""
 
     project_id: str | None = None
+    """Whose budget; without it, the default one."""
 
 
 class UpdateBudget(BudgetChange):
@@ -29,33 +30,46 @@ class UpdateBudget(BudgetChange):
     """
 
     project_id: str | None = None
+    """Whose budget to change; without it, the default one."""
     profile: BudgetChange | None = None
+    """The change; its fields may also stand beside `projectId`."""
 
 
 class CountTokens(Params):
     """A text and the model that will read it; `tokenizerVersion`, if given, must be the daemon's."""
 
     text: str
+    """The text to count."""
     model: str | None = None
+    """The model that will read it; without it, that of the default budget."""
     tokenizer_version: str | None = None
+    """The version of the table that the client expects; CONTEXT_TOKENIZER_MISMATCH if it is
+    another."""
 
 
 class TokenCount(Result):
-    """The count, and whether it is the model's own, an upper bound or approximate.
+    """The count, and how it relates to the model's own.
 
-    `tokenizerExact` is true for the first alone; for a bound `countTokens` also has the count
-    that it rests on. Where bytes were counted instead the count is
-    `approximate`, and a warning says why.
+    Where bytes were counted instead of tokens the count is `approximate`, and a warning says why.
     """
 
     tokens: int
+    """How many tokens."""
     tokenizer_id: str
+    """The table that tokens are counted with, such as `o200k_base`."""
     tokenizer_version: str
+    """The version of that table; a request that names another fails with
+    CONTEXT_TOKENIZER_MISMATCH."""
     tokenizer_exact: bool
+    """Whether counts are the model's own; the same as `countKind` being `exact`."""
     count_kind: CountKind
+    """Whether counts are the model's own, an upper bound or approximate."""
     count_tokens: BoundedCount | UnsetType = UNSET
+    """Both figures, if `countKind` is `bound`: what was counted, and the most that it can be."""
     warnings: list[str] | UnsetType = UNSET
+    """Why bytes were counted instead, each as `CODE: sentence`; absent if they were not."""
     notices: list[Notice] | UnsetType = UNSET
+    """The same in parts."""
 
 
 async def get_budget(session: Session, params: GetBudget) -> BudgetProfile:
@@ -128,12 +142,14 @@ class LearnedCorrections(Result):
     """What real runs taught about each model, in the order of their names."""
 
     models: list[LearnedCounts]
+    """One entry per model, in the order of their names."""
 
 
 class ResetCorrections(Params):
     """The model to forget about; without one, all."""
 
     model: str | None = None
+    """The model to forget about; without one, all."""
 
 
 def list_corrections(session: Session, _params: Empty) -> LearnedCorrections:

@@ -22,7 +22,10 @@ class InspectContext(AssembleContext):
     """
 
     debug_mode: bool = False
+    """Must be true, else CONTEXT_INSPECT_FORBIDDEN."""
     what_if: WhatIf | None = None
+    """Show what would be, and change nothing: `stablePrefixUnchanged` is neither compared nor
+    updated."""
 
 
 async def assemble_context(session: Session, params: AssembleContext) -> AssembleResult:

@@ -35,15 +35,14 @@ Offset = Annotated[int, Meta(ge=0, le=1 << 53)]
 
 
 class LookAtContextFile(InConversation):
-    """A file by its ref's id.
-
-    Secrets are redacted; with `sensitive` more is redacted than usual. With `raw`, for owners
-    only, nothing is.
-    """
+    """A file by its ref's id. Secrets are redacted, unless an owner asks for `raw`."""
 
     id: str
+    """The `id` of the file's ref."""
     sensitive: bool = False
+    """Redact by the wider rules, for text that leaves the machine."""
     raw: bool = False
+    """Redact nothing; for owners only, else FORBIDDEN."""
 
 
 async def conversation_key(session: Session, params: InConversation) -> ConversationKey:
@@ -67,56 +66,76 @@ class ListContextFiles(InConversation):
     """Which refs to list: the newest `limit`, of one `kind` or of all."""
 
     kind: Kind | None = None
+    """Only files of this kind; without it, all."""
     limit: Annotated[int, Meta(ge=1, le=500)] = 50
+    """How many at most, counted from the newest."""
 
 
 class ContextFileList(Result):
     """The newest refs, oldest first."""
 
     items: list[ContextRef]
+    """The newest refs, the oldest of them first."""
 
 
 class ReadContextFile(LookAtContextFile):
-    """A page of `limit` bytes from `offset` on; `base64`, only with `raw`, is for what is no text."""
+    """Which bytes of a file to read."""
 
     offset: Offset = 0
+    """The first byte; 0, or a `nextOffset` or `offset` that a reply gave."""
     limit: Annotated[int, Meta(ge=1)] = READ_LIMIT
+    """How many bytes at most; the setting `contextReadMaxBytes` limits it further."""
     encoding: Literal["utf-8", "base64"] = "utf-8"
+    """`utf-8` for text; `base64`, only with `raw`, for what is none."""
 
 
 class ContextFilePage(Result):
     """A page. Go on at `nextOffset` until `done`.
 
-    Offsets count the bytes of the file and stand between characters. Raw pages joined are the
-    file; redacted pages joined are the redacted file: a secret shows as one placeholder, on the
-    page where it begins.
+    Raw pages joined are the file; redacted pages joined are the redacted file: a secret shows as
+    one placeholder, on the page where it begins.
     """
 
     id: str
+    """The file that was read."""
     offset: int
+    """The byte of the file at which the page begins; never inside a character."""
     limit: int
+    """The limit that was asked for."""
     next_offset: int
+    """Where the next page begins."""
     done: bool
+    """Whether this was the last page."""
     content: str
+    """The text; empty with `base64`."""
     base64: bytes | UnsetType = UNSET
+    """The bytes in base64, if that was asked for."""
     redaction_evidence: tuple[RedactionEvidence, ...]
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
 class TailContextFile(LookAtContextFile):
     """How many of the last lines to read."""
 
     lines: Annotated[int, Meta(ge=1)] = TAIL_LINES
+    """How many of the last lines; the setting `contextTailMaxLines` limits it further."""
 
 
 class ContextFileTail(Result):
     """The last `lines` lines, from byte `offset` on; `truncated` if they were too long to show."""
 
     id: str
+    """The file that was read."""
     lines: int
+    """How many lines these are."""
     content: str
+    """The lines, with their line ends."""
     offset: int
+    """The byte of the file at which they begin."""
     truncated: bool
+    """Whether their beginning is left out because they were too long to show."""
     redaction_evidence: tuple[RedactionEvidence, ...]
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
 async def list_files(session: Session, params: ListContextFiles) -> ContextFileList:
@@ -180,44 +199,56 @@ def _check_maximum(field: str, value: int, maximum: int) -> None:
 
 
 class GrepContextFile(LookAtContextFile):
-    r"""A pattern in RE2's language, matched line by line.
-
-    `\d`, `\w` and `\b` are ASCII, `\s` is any space, `\p{Han}` is a Han character. `cursor` goes
-    on where an earlier search stopped.
-    """
+    """What to search for, line by line."""
 
     pattern: Annotated[str, Meta(min_length=1, max_length=MAX_LENGTH)]
+    r"""A pattern in RE2's language. `\d`, `\w` and `\b` are ASCII, `\s` is any space, `\p{Han}` a
+    Han character."""
     max_results: Annotated[int, Meta(ge=1, le=200)] = 50
+    """How many lines to return at most."""
     context_lines: Annotated[int, Meta(ge=0, le=50)] = 0
+    """How many lines before and after each match to return."""
     case_sensitive: bool = False
+    """Whether capital and small letters differ."""
     cursor: Annotated[str, Meta(max_length=64)] | None = None
+    """The `cursor` of an earlier search with the same pattern, to go on where it stopped."""
 
 
 class GrepMatch(Result):
-    """A line that matches, by its number from 1; `offset` is where `context.read` finds it."""
+    """A line that matches."""
 
     line: int
+    """Its number, from 1."""
     offset: int
+    """The byte at which it begins, for `context.read`."""
     content: str
+    """The line, redacted."""
     before: list[str] | UnsetType = UNSET
+    """The lines before it, as many as `contextLines` asked for; absent if none were asked for."""
     after: list[str] | UnsetType = UNSET
+    """The lines after it, likewise."""
 
 
 class GrepResult(Result):
     """The lines that match.
 
-    `totalMatches` is how many there are in the whole file, or were found before time ran out
-    (`timedOut`). If `truncated`, more match than are shown; `cursor` shows the next ones. A line
-    that holds a secret counts if it matches beside the secret, unless the search is `raw`.
+    A line that holds a secret counts if it matches beside the secret, unless the search is `raw`.
     """
 
     id: str
+    """The file that was searched."""
     total_matches: int
+    """How many lines match in the whole file, or were found before time ran out."""
     matches: list[GrepMatch]
+    """The lines, in the order of the file."""
     truncated: bool
+    """Whether more lines match than are shown."""
     timed_out: bool
+    """Whether the search was stopped by its deadline; then `totalMatches` is too small."""
     cursor: str | UnsetType = UNSET
+    """Send it to see the next matches; absent if there are no more."""
     redaction_evidence: tuple[RedactionEvidence, ...]
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
 async def grep_file(session: Session, params: GrepContextFile) -> GrepResult:
@@ -256,68 +287,77 @@ def _match(match: VisibleMatch, context_lines: int) -> GrepMatch:
 
 
 class NewContextFile(InConversation):
-    """A file for a model to read later.
-
-    `key`, such as a tool call's id, makes the call repeatable: the same key gives the same ref.
-    `origin` decides the file's folder and name; it must go with the kind.
-    """
+    """A file for a model to read later."""
 
     kind: Kind
+    """What it holds."""
     hint: Annotated[str, Meta(min_length=1, max_length=10_000)]
+    """A line for people and models that says what it is, such as the command that wrote it."""
     mime_type: (
         Annotated[str, Meta(pattern=r"^[\w.+-]+/[\w.+*-]+( *;.*)?$", max_length=200)] | None
     ) = None
+    """Its media type, such as `text/plain`; without it, that of plain text or of bytes."""
     key: Annotated[str, Meta(min_length=1, max_length=MAX_KEY_LENGTH)] | None = None
+    """Makes the call repeatable, such as a tool call's id: the same key gives the same ref."""
     origin: Origin | None = None
+    """Where it came from; decides the file's folder and name, and must go with `kind`."""
 
 
 class PutContextFile(NewContextFile):
     """The content, either as text or as base64."""
 
     content: str | UnsetType = UNSET
+    """The content as text; either this or `base64`."""
     base64: bytes | UnsetType = UNSET
+    """The content as base64; either this or `content`."""
 
 
 class ContextFilePut(Result):
-    """The ref, and if the content is too long for a conversation, what to write there instead.
-
-    `preview` is the redacted head and tail, with a note between them of what is left out.
-    """
+    """The ref, and what to write into the conversation if the content is too long for it."""
 
     ref: ContextRef
+    """What to remember of the file."""
     preview: str | UnsetType = UNSET
+    """Its redacted head and tail with a note between them of what is left out; absent if the
+    content is short enough to stand in a conversation whole."""
     missing_chars: int | UnsetType = UNSET
+    """How many code points the preview leaves out."""
     missing_bytes: int | UnsetType = UNSET
+    """How many bytes the preview leaves out."""
     redaction_evidence: tuple[RedactionEvidence, ...] | UnsetType = UNSET
+    """Which kinds of secrets were taken out of the preview; absent without a preview."""
 
 
 class RegisterContextFile(NewContextFile):
-    """A recipe for a file that is made when it is first read, and again after cleaning.
-
-    `type` is `host` (the daemon calls `context:files:materialise` back and hands the recipe over),
-    `json` (`value` is the content) or `file` (`path` is a project-relative file).
-    """
+    """A file that is made when it is first read, and again after cleaning."""
 
     recipe: dict[str, Any]
+    """How it is made, by `type`: `host` (the daemon calls `context:files:materialise` back and
+    hands the recipe over), `json` (`value` is the content) or `file` (`path` is a file of the
+    project)."""
 
 
 class ContextFileRegistered(Result):
     """The ref of a file that has yet to be made."""
 
     ref: ContextRef
+    """What to remember of the file; without `byteSize` until it is made."""
 
 
 class DeleteContextFiles(InConversation):
     """The file to delete; without `id`, the whole conversation."""
 
     id: str | None = None
+    """The file to delete; without it, the whole conversation."""
 
 
 class ContextFilesDeleted(Result):
     """How many files were deleted, and how many bytes that freed."""
 
     deleted: int
+    """How many files were deleted."""
     freed_bytes: int
+    """How many bytes that freed."""
 
 
 async def put_file(session: Session, params: PutContextFile) -> ContextFilePut:
@@ -368,59 +408,83 @@ class OfProject(Params):
     """A project, or one of its conversations."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     conversation_id: str | None = None
+    """Only this conversation; without it, all of the project."""
 
 
 class PruneContextFiles(OfProject):
     """A limit stricter than the settings', for lazy files."""
 
     max_bytes: Annotated[int, Meta(ge=0)] | None = None
+    """How many bytes may stay, if that is stricter than the settings; lazy files go, the least
+    recently used first."""
 
 
 class CleanedContextFile(Model):
     """A file that was removed; a lazy one is made again when it is next read."""
 
     conversation_id: str
+    """The conversation that it belonged to."""
     id: str
+    """Its ref's id; a lazy file is made again under the same id."""
     kind: Kind
+    """What it held."""
     bytes: int
+    """How many bytes it had."""
     reason: CleaningReason
+    """Why it was cleaned."""
 
 
 class ContextFilesPruned(Result):
-    """What was removed and what is kept; `inUse` files were being read and stay.
-
-    `cleaned` names the first thousand, `cleanedFiles` counts all.
-    """
+    """What was removed and what is kept."""
 
     cleaned: list[CleanedContextFile]
+    """The files that were removed, the first thousand of them."""
     cleaned_files: int
+    """How many were removed, all counted."""
     freed_bytes: int
+    """How many bytes that freed."""
     kept_files: int
+    """How many files are left."""
     kept_bytes: int
+    """How many bytes they have."""
     in_use: int
+    """How many were being read and stay therefore."""
 
 
 class ContextFileAmount(Model):
     """A number of files and the sum of their bytes."""
 
     files: int
+    """How many files."""
     bytes: int
+    """The sum of their bytes."""
 
 
 class ContextFileStats(Result):
-    """What is kept, and the limits from the settings; `lazyMade` of the `lazy` files exist now."""
+    """What is kept, and the limits from the settings."""
 
     conversations: int
+    """How many conversations have files."""
     files: int
+    """How many files there are, lazy ones that are not made included."""
     bytes: int
+    """How many bytes they take on the disk."""
     kinds: dict[str, ContextFileAmount]
+    """Files and bytes of each kind."""
     eager: ContextFileAmount
+    """Those that were put and cannot be made again."""
     lazy: int
+    """How many are registered to be made when read."""
     lazy_made: ContextFileAmount
+    """Those of them that exist now."""
     max_bytes: int
+    """The setting: above so many bytes per project lazy files are cleaned."""
     lazy_days: int
+    """The setting: so many days after its last use a lazy file is cleaned."""
     eager_days: int
+    """The setting: so many days after its arrival an eager file is cleaned."""
 
 
 async def prune_files(session: Session, params: PruneContextFiles) -> ContextFilesPruned:
@@ -477,29 +541,38 @@ class ExportContextFiles(InConversation):
     """The absolute path of the archive to write."""
 
     path: str
+    """The absolute path of the zip to write; its folder must exist."""
 
 
 class ContextFilesExported(Result):
     """The archive, how many files and rounds it holds and how big it is."""
 
     path: str
+    """Where it was written."""
     files: int
+    """How many files are in it."""
     bytes: int
+    """How many bytes the archive has."""
     rounds: int
+    """How many rounds of the conversation are in it."""
 
 
 class ImportContextFiles(OfProject):
     """The absolute path of an archive; without `conversationId`, its own conversation is used."""
 
     path: str
+    """The absolute path of the zip to read."""
 
 
 class ContextFilesImported(Result):
     """The conversation that the files are in now, their refs, and how many rounds it has now."""
 
     conversation_id: str
+    """The conversation that they are in now."""
     items: list[ContextRef]
+    """The refs of all imported files."""
     total_rounds: int
+    """How many rounds the conversation has now."""
 
 
 async def export_files(session: Session, params: ExportContextFiles) -> ContextFilesExported:

@@ -34,34 +34,39 @@ CallId = Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
 
 
 class CompressToolResult(Params):
-    """A tool's name, its arguments and its result, whatever its shape.
-
-    With `conversationId` (and `projectId`) the full output becomes a context file;
-    `toolCallId` makes that repeatable.
-    """
+    """A tool's name, its arguments and its result."""
 
     tool: Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
+    """The tool's name, such as `Read` or `grep`; known ones are summarised by what they do."""
     result: Any
+    """What it returned, of any shape."""
     args: Any = None
+    """What it was called with; names files and patterns in the summary."""
     project_id: str | None = None
+    """The project; needed with `conversationId`."""
     conversation_id: str | None = None
+    """With it the full output becomes a context file of this conversation."""
     tool_call_id: Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)] | None = None
+    """The call's id; makes the context file repeatable."""
 
 
 class ToolResultCompressed(Reply):
-    """`summary` is for the history, `observation` for the model of the current turn.
-
-    Both are without secrets. An observation over the inline limits is left out: `preview` shows
-    its head and tail, and `ref` is all of it.
-    """
+    """A tool's result in brief, without secrets."""
 
     tool: str
+    """The tool's name."""
     form: Form
+    """What kind of data the result is."""
     summary: str
+    """What the history keeps of it."""
     observation: str | UnsetType = UNSET
+    """All of it, for the model of the current turn; absent if it is over the inline limits."""
     ref: ContextRef | UnsetType = UNSET
+    """The context file with all of it; absent without a conversation."""
     preview: str | UnsetType = UNSET
+    """Its head and tail, if it is over the inline limits."""
     redaction_evidence: tuple[RedactionEvidence, ...]
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
 async def compress_result(session: Session, params: CompressToolResult) -> ToolResultCompressed:
@@ -104,72 +109,95 @@ async def _place(
 
 
 class NewMessage(Model):
-    """A message to keep. A tool's `content` is its raw result, of any shape; it is compressed.
-
-    `toolCallId` names the call that a result answers; without it, the oldest one without a result.
-    """
+    """A message to keep."""
 
     role: Literal["user", "assistant", "tool"]
+    """Who sent it."""
     content: Any = ""
+    """Its text. A tool's is its raw result, of any shape; it is compressed."""
     tool_calls: tuple[ToolCall, ...] | UnsetType | None = UNSET
+    """The calls that an assistant's message makes."""
     tool_call_id: CallId | UnsetType | None = UNSET
+    """The call that a tool's message answers; without it, the oldest one without a result."""
     name: Annotated[str, Meta(max_length=LONGEST_ID)] | UnsetType | None = UNSET
+    """The tool's name; without it, that of the call."""
 
 
 class AppendHistory(InConversation):
     """Messages in their order; all are kept or none."""
 
     messages: Annotated[list[NewMessage], Meta(min_length=1, max_length=MOST_MESSAGES)]
+    """The messages in their order; all are kept or none."""
 
 
 class KeptMessage(Model):
-    """What the history keeps of a message; `summary` is what it keeps of a tool's result.
-
-    `preview` and `ref` are there when the text is over the inline limits; results always have
-    a `ref`, unless they are empty.
-    """
+    """What the history keeps of a message."""
 
     role: Speaker
+    """Who sent it."""
     tool_call_id: str | UnsetType = UNSET
+    """The call that it answers, if it is a tool's."""
     summary: str | UnsetType = UNSET
+    """What is kept of a tool's result."""
     preview: str | UnsetType = UNSET
+    """Head and tail of a text that is over the inline limits."""
     ref: ContextRef | UnsetType = UNSET
+    """The context file with all of it: of a text over the inline limits, and of every result that
+    is not empty."""
 
 
 class HistoryAppended(Reply):
-    """How long the history is now; `preview` and `ref` are those of the first text over the limits."""
+    """How long the history is now."""
 
     appended: int
+    """How many messages were kept."""
     total_rounds: int
+    """How many rounds the history has now."""
     messages: list[KeptMessage]
+    """What is kept of each, in their order."""
     preview: str | UnsetType = UNSET
+    """That of the first text over the inline limits, if there is one."""
     ref: ContextRef | UnsetType = UNSET
+    """That of the first text over the inline limits, if there is one."""
     warnings: list[str]
+    """What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in
+    parts."""
     notices: list[Notice]
+    """The warnings in parts, in the same order: test `code`, show `message`."""
 
 
 class ReadHistory(InConversation):
     """Which rounds to read: the newest `limit` before round `before`, else all."""
 
     limit: Annotated[int, Meta(ge=1)] | None = None
+    """How many rounds at most, counted from the newest; without it, all."""
     before: Annotated[int, Meta(ge=0)] | None = None
+    """Only rounds before this index."""
 
 
 class HistoryRound(Model):
     """A user's message and all that follows it; `finished` once the model has answered."""
 
     index: int
+    """Its number in the history, from 0."""
     finished: bool
+    """Whether the model has answered without calling another tool."""
     messages: list[Message]
+    """The user's message and all that follows it."""
 
 
 class HistoryRounds(Reply):
     """Rounds, oldest first."""
 
     rounds: list[HistoryRound]
+    """The rounds, oldest first."""
     total_rounds: int
+    """How many the history has."""
     warnings: list[str]
+    """What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in
+    parts."""
     notices: list[Notice]
+    """The warnings in parts, in the same order: test `code`, show `message`."""
 
 
 class ClearHistory(InConversation):
@@ -180,7 +208,9 @@ class HistoryCleared(Reply):
     """How many rounds were erased."""
 
     cleared: bool
+    """Always true."""
     rounds: int
+    """How many rounds were erased."""
 
 
 async def append_history(session: Session, params: AppendHistory) -> HistoryAppended:
@@ -267,23 +297,28 @@ class CodeLawStatusOf(Params):
     """The project whose `code_law.md` to look for."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
 
 
 class CodeLawStatus(Reply):
-    """Whether the project has a `code_law.md`, and its time, size and hash.
-
-    If `needsGenerating`, ask the user first and then give `prompt` to the agent; the daemon never
-    writes the file.
-    """
+    """Whether the project has a `code_law.md`; the daemon never writes the file."""
 
     exists: bool
+    """Whether it is there."""
     needs_generating: bool
+    """Whether to ask the user to have it written; then give `prompt` to the agent."""
     path: str
+    """Where it is or belongs, below the project's folder."""
     mtime_ms: int | UnsetType = UNSET
+    """When it was last changed, in milliseconds since 1970 (UTC)."""
     size_bytes: int | UnsetType = UNSET
+    """Its size in bytes."""
     sha256: str | UnsetType = UNSET
+    """SHA-256 of its bytes, in hex."""
     problem: str | UnsetType = UNSET
+    """Why it cannot be used, if so; a sentence."""
     prompt: str | UnsetType = UNSET
+    """What to ask an agent to write it; there if `needsGenerating`."""
 
 
 async def code_law_status(session: Session, params: CodeLawStatusOf) -> CodeLawStatus:

@@ -21,99 +21,125 @@ class ListSkills(Params):
     """Without a project, its own skills are left out."""
 
     project_id: str | None = None
+    """Whose own skills to list as well; without it, only the packaged and the global ones."""
 
 
 class ReadSkill(Params):
     """A skill by its id, such as `builtin:continue`, or by a slug that any scope may have."""
 
     skill_id: Annotated[str, Meta(min_length=1)]
+    """The skill's id, such as `builtin:continue`, or a slug that any scope may have."""
     project_id: str | None = None
+    """Look among this project's own skills too."""
 
 
 class WriteSkill(Params):
     """A whole SKILL.md; without `slug` the skill's own id or name makes one."""
 
     scope: Literal["global", "project"]
+    """For this project, or for all projects of this user."""
     content: str
+    """The whole SKILL.md; INVALID_ARGUMENT if it is not valid."""
     slug: str | None = None
+    """The name of its folder; without it, the skill's own id or name makes one."""
     project_id: str | None = None
+    """The project; needed if `scope` is `project`."""
 
 
 class ValidateSkill(Params):
     """A whole SKILL.md, which need not be stored."""
 
     content: str
+    """The text of a SKILL.md; it need not be stored."""
 
 
 class SkillFault(Model):
-    """What is wrong with a key (dotted; empty for the file as a whole), and on which line.
-
-    `message` is in the language of the connection.
-    """
+    """What is wrong with a SKILL.md, and where."""
 
     key: str
+    """The key, dotted, such as `context_rules.surrounding`; empty for the file as a whole."""
     message: str
+    """What is wrong, in the connection's language."""
     line: int | UnsetType = UNSET
+    """The line of the file, from 1; absent if it concerns no line."""
 
 
 class BothLanguages(Model):
     """A text for people in English and in Chinese; the same twice if the skill has but one."""
 
     en: str
+    """In English."""
     zh: str
+    """In Chinese."""
 
 
 class SkillInfo(Result):
-    """One skill. An invalid one has `errors`, and its other fields may be defaults.
-
-    `name` and `description` are in the language of the connection; without a `locale` they are as
-    the file has them. `contextRulesText` is the one canonical spelling of `contextRules`, as JSON. `targetTokens`
-    is how far Retrieved fills a prompt of this skill; it cuts nothing else. `summaries` are those
-    that it relies on; where neither the project nor a host gives one, runs warn SKILL_SOURCE_ABSENT. One
-    that `requiresSelection` fails with SKILL_SELECTION_REQUIRED where nothing is selected.
-    """
+    """One skill. An invalid one has `errors`, and its other fields may be defaults."""
 
     id: str
+    """Its id, to run it by."""
     name: str
+    """What it is called, in the connection's language; without a `locale`, as the file has it."""
     description: str
+    """What it does, likewise."""
     names: BothLanguages
+    """The name in both languages."""
     descriptions: BothLanguages
+    """The description in both languages."""
     scope: Scope
+    """Whose it is."""
     slug: str
+    """The name of its folder."""
     path: str
+    """Where its SKILL.md is: below the project's folder, below user data, or in the package."""
     valid: bool
+    """Whether it can be run."""
     errors: list[SkillFault]
+    """What is wrong with it; empty if it is valid."""
     context_rules: ContextRules
+    """What it asks to see."""
     context_rules_text: str
+    """The one canonical spelling of `contextRules`, as JSON."""
     requires_selection: bool
+    """Whether it fails with SKILL_SELECTION_REQUIRED where nothing is selected."""
     target_tokens: int | UnsetType = UNSET
+    """How far Retrieved fills a prompt of this skill; it cuts nothing else. Absent: as far as the
+    budget goes."""
     summaries: tuple[Summary, ...] | UnsetType = UNSET
+    """What it relies on; where neither the project nor a host gives one, runs warn
+    SKILL_SOURCE_ABSENT."""
 
 
 class SkillDetail(SkillInfo):
     """One skill with its text and with what it asks the model to do."""
 
     content: str
+    """The whole SKILL.md, without secrets."""
     prompt: Prompt
+    """What it asks the model to do."""
 
 
 class SkillList(Result):
     """Every skill once; where two scopes have one id, the later scope's."""
 
     items: list[SkillInfo]
+    """The skills, each id once."""
 
 
 class SkillReply(Result):
     """The skill as it is stored now."""
 
     skill: SkillDetail
+    """The skill."""
 
 
 class Validity(Result):
     """Whether a SKILL.md can be used, and every reason why not, up to a hundred."""
 
     valid: bool
+    """Whether it can be used."""
     errors: list[SkillFault]
+    """Every reason why not, up to a hundred."""
 
 
 async def list_skills(session: Session, params: ListSkills) -> SkillList:

@@ -30,40 +30,56 @@ class LayerBudget(Model):
     """A layer's share of the total and the tokens it is promised; zero and zero is off."""
 
     ratio: float
+    """The layer's share of the total, from 0 to 1; the four add up to 1 at most."""
     minimum_tokens: int
+    """How many tokens the layer is promised, if it has that much text. Ratio 0 and minimum 0 turn
+    it off."""
 
 
 class LayerBudgets(Model):
     """The four layers; their order in the prompt is fixed."""
 
     rules: LayerBudget = LayerBudget(ratio=0.15, minimum_tokens=500)
+    """Style guide, terms, constraints, characters. Its share is a limit."""
     settings: LayerBudget = LayerBudget(ratio=0.10, minimum_tokens=200)
+    """World and notes."""
     retrieved: LayerBudget = LayerBudget(ratio=0.25, minimum_tokens=0)
+    """The story so far, earlier passages, mentioned characters."""
     immediate: LayerBudget = LayerBudget(ratio=0.50, minimum_tokens=2000)
+    """The text around the cursor."""
 
 
 class BudgetProfile(Result):
-    """A budget; `totalBudgetTokens` is the window less the system prompt and the output reserve.
-
-    The window is what the model has. However large it is, the total is at most 64 000, and then
-    the warning CONTEXT_BUDGET_CLAMPED is here and in every assembly. `version` grows by one with every update. `tokenizerId` and `tokenizerVersion` follow from
-    `model`; `countKind` says whether counts are the model's own, an upper bound or
-    approximate; `tokenizerExact` is true for the first alone.
-    """
+    """How many tokens a prompt may have, and each of its layers."""
 
     version: int = 1
+    """Grows by one with every update; send it with the next one."""
     tokenizer_id: str = DEFAULT_ENCODING
+    """The table that tokens are counted with, such as `o200k_base`."""
     tokenizer_version: str = PACKAGED.version(DEFAULT_ENCODING)
+    """The version of that table; a request that names another fails with
+    CONTEXT_TOKENIZER_MISMATCH."""
     tokenizer_exact: bool = True
+    """Whether counts are the model's own; the same as `countKind` being `exact`."""
     count_kind: CountKind = CountKind.EXACT
+    """Whether counts are the model's own, an upper bound or approximate."""
     model: str = "gpt-4o"
+    """The model that prompts are counted for."""
     context_window_tokens: int = 8000
+    """The model's window."""
     system_prompt_tokens: int = 500
+    """What of the window is held back for the caller's own system prompt."""
     output_reserve_tokens: int = 1500
+    """What of the window is held back for the answer."""
     total_budget_tokens: int = 6000
+    """What is left for the prompt: the window less the two above, at most 64 000. If that bound
+    cuts, CONTEXT_BUDGET_CLAMPED is here and in every assembly."""
     layers: LayerBudgets = LayerBudgets()
+    """How the total is shared."""
     warnings: list[str] | UnsetType = UNSET
+    """What is unusual about this budget, each as `CODE: sentence`; absent if nothing is."""
     notices: list[Notice] | UnsetType = UNSET
+    """The same in parts."""
 
 
 def share(profile: BudgetProfile, layer: str) -> int:
@@ -240,14 +256,13 @@ _CLAMPED = Wording(
 
 
 class CountCorrection(Model):
-    """What real runs taught about a model's counts, which are no more than a bound or approximate.
-
-    The prompt's budget is the profile's divided by `factor`: the provider's count divided by ours,
-    the greatest of the last `runs`, within limits.
-    """
+    """What real runs taught about a model whose counts are no more than a bound or approximate."""
 
     factor: float
+    """The budget was divided by this: the provider's count divided by ours, the greatest of the
+    last `runs`, within limits."""
     runs: int
+    """How many runs it rests on."""
 
 
 def corrected_total(total: int, correction: CountCorrection | None) -> int:
@@ -270,34 +285,45 @@ class LayerChange(Model):
     """What changes about a layer; what is left out stays."""
 
     ratio: float | None = None
+    """The new share of the total, from 0 to 1."""
     minimum_tokens: int | float | None = None
+    """The new minimum; a whole number."""
 
 
 class LayerChanges(Model):
     """The layers that change."""
 
     rules: LayerChange = LayerChange()
+    """What changes about Rules."""
     settings: LayerChange = LayerChange()
+    """What changes about Settings."""
     retrieved: LayerChange = LayerChange()
+    """What changes about Retrieved."""
     immediate: LayerChange = LayerChange()
+    """What changes about Immediate."""
 
 
 class BudgetChange(Params):
-    """A new profile, or parts of one; what is left out stays.
-
-    `version` is the version last seen. A tokenizer that is named must be that of the model.
-    A new `totalBudgetTokens` on its own moves the window; more than 64 000 are refused.
-    """
+    """A new profile, or parts of one; what is left out stays."""
 
     version: int | None = None
+    """The version that the client last saw; CONTEXT_BUDGET_CONFLICT if there is a newer one."""
     tokenizer_id: str | None = None
+    """Must be that of the model, if named."""
     tokenizer_version: str | None = None
+    """Must be the daemon's, if named."""
     model: str | None = None
+    """The model that prompts are counted for."""
     context_window_tokens: int | None = None
+    """The model's window."""
     system_prompt_tokens: int | None = None
+    """What of the window is held back for the caller's own system prompt."""
     output_reserve_tokens: int | None = None
+    """What of the window is held back for the answer."""
     total_budget_tokens: int | None = None
+    """The total; on its own it moves the window. More than 64 000 are refused."""
     layers: LayerChanges = LayerChanges()
+    """The layers that change."""
 
 
 def apply_change(

@@ -18,24 +18,31 @@ _NO_WANT_OF_ROOM = TIMING | {Rule.DUPLICATE, Rule.SKILL_WINDOW}
 
 
 class TrimEvidence(Model, gc=False):
-    """What became of one candidate. Characters are code points after redaction.
+    """What became of one candidate.
 
-    A kept candidate says `over_budget` too: that is the check it passed. `rule` names the step
-    that decided. The document is one candidate: `skill_window` says that all is shown that the
-    skill's `surrounding` asks for, `window` that the budget cut it. What lies so far from the
-    cursor that it could never be shown is not read: its characters are those of the file and
-    count, its tokens do not.
+    The document is one candidate. What lies so far from the cursor that it could never be shown is
+    not read: its characters are those of the file and count, its tokens do not.
     """
 
     layer: Layer
+    """The layer that it is a candidate for."""
     source_ref: str
+    """What it is: a file, a passage of a document (`path#offset`), a constraint, a host's
+    chunk."""
     action: Action
+    """Whether it was kept, trimmed or dropped."""
     reason: Reason
+    """Why; a kept one has `over_budget` too, the check that it passed."""
     rule: Rule
+    """The step that decided."""
     before_chars: int
+    """Its code points before, after redaction."""
     after_chars: int
+    """Its code points in the prompt."""
     before_tokens: int
+    """Its tokens before."""
     after_tokens: int
+    """Its tokens in the prompt."""
 
 
 class Decision(Model, gc=False):

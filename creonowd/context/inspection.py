@@ -37,75 +37,102 @@ _FILL_ORDER = (
 
 
 class FragmentDetail(Model):
-    """One candidate: its redacted text, what became of it and why.
-
-    `tokens` is what it costs in the prompt, or would; `fitsWith` is how many more tokens of
-    budget would have kept all of it.
-    """
+    """One candidate: its redacted text, what became of it and why."""
 
     source_ref: str
+    """What it is; the same as in `trimEvidence`."""
     content: str
+    """Its text, without secrets; of a trimmed one, what is in the prompt."""
     tokens: int
+    """What it costs in the prompt, or would."""
     action: Action
+    """Whether it was kept, trimmed or dropped."""
     reason: Reason
+    """Why."""
     rule: Rule
+    """The step that decided."""
     score: float | UnsetType = UNSET
+    """How well it answers the text at the cursor, from 0 to 1; only retrieved text has one."""
     confidence: float | UnsetType = UNSET
+    """How sure it is, from 0 to 1; only settings have one."""
     priority: int | UnsetType = UNSET
+    """Its priority; only rules have one."""
     fits_with: int | UnsetType = UNSET
+    """How many more tokens of budget would have kept all of it; absent if none would."""
 
 
 class LayerDetail(LayerSummary):
-    """A layer's summary, its text as it stands in the prompt, and all of its candidates.
-
-    `content` is all that stands below the layer's title, the heading of the constraints included;
-    empty where the prompt says `(none)`.
-    """
+    """A layer's summary, its text as it stands in the prompt, and all of its candidates."""
 
     content: str
+    """All that stands below the layer's title, the heading of the constraints included; empty
+    where the prompt says `(none)`."""
     fragments: list[FragmentDetail]
+    """Every candidate, in the order of the layer."""
     budget_tokens: int
+    """The tokens of its share."""
     minimum_tokens: int
+    """The tokens that it is promised."""
 
 
 class LayerDetails(Model):
     """The four layers in detail."""
 
     rules: LayerDetail
+    """Style guide, terms, constraints, characters."""
     settings: LayerDetail
+    """World and notes."""
     retrieved: LayerDetail
+    """The story so far, earlier passages, mentioned characters."""
     immediate: LayerDetail
+    """The text around the cursor."""
 
 
 class InspectTotals(Model):
-    """The sums: kept, trimmed and dropped make up the candidates."""
+    """The sums; `kept`, `trimmed` and `dropped` make up `candidates`."""
 
     token_count: int
+    """How many tokens the prompt has."""
     fixed_tokens: int
+    """How many of them are of the frame: titles, separators, the skill's own words."""
     budget_tokens: int
+    """The most that it may have."""
     left_tokens: int
+    """How many are left."""
     candidates: int
+    """How many pieces were considered."""
     kept: int
+    """How many are in the prompt whole."""
     trimmed: int
+    """How many are in it in part."""
     dropped: int
+    """How many are left out."""
     warnings_count: int
+    """How many warnings there are."""
 
 
 class InspectMeta(Model):
     """Who inspected, when, and whether `whatIf` changed anything."""
 
     debug_mode: bool
+    """Always true: inspecting needs it."""
     requested_by: str
+    """The connection that asked."""
     requested_at: int
+    """When it asked, in milliseconds since 1970 (UTC)."""
     what_if: bool
+    """Whether `whatIf` changed anything."""
 
 
 class InspectResult(Provenance):
     """What an assembly is made of. It never holds a prompt."""
 
     layers_detail: LayerDetails
+    """Each layer with its candidates."""
     totals: InspectTotals
+    """The sums over all layers."""
     inspect_meta: InspectMeta
+    """Who inspected, and when."""
 
 
 def inspect(

@@ -20,18 +20,18 @@ Detail = str | int
 
 
 class Notice(Model):
-    """A warning in parts: test `code`, show `message`.
-
-    `message` is in the language of the connection. `layer` is the layer of the prompt that it
-    concerns, `sourceRef` the file, document or host, and `details` has figures and names by
-    themselves. The same warnings stand in `warnings` as strings, in the same order.
-    """
+    """A warning in parts: test `code`, show `message`."""
 
     code: WarningCode
+    """The code, for programs."""
     message: str
+    """What it means, in the connection's language."""
     layer: Layer | UnsetType = UNSET
+    """The layer of the prompt that it concerns; absent if it concerns none."""
     source_ref: str | UnsetType = UNSET
+    """The file, document or host that it is about; absent if it is about none."""
     details: dict[str, Detail] | UnsetType = UNSET
+    """Figures and names by themselves, such as how many tokens a layer got."""
 
 
 class Caution(Model, cache_hash=True):

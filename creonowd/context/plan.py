@@ -47,21 +47,27 @@ _PLACE = re.compile(r"\{\{\s*([^{}\s]*)\s*\}\}")
 
 
 class ContextRules(Model):
-    """A skill's declaration of the context it needs; everything is off unless asked for.
-
-    `synopsis` is the story so far: of all chapters before the cursor (true), or of so many.
-    `retrieval` true is what lies before the cursor in the story, `all` is everything.
-    """
+    """What a skill asks to see; everything is off unless asked for."""
 
     surrounding: int = 0
+    """How many code points around the cursor; 0 for none of the document."""
     user_preferences: bool = False
+    """Whether to include `.creonow/settings/memory.json`, and what hosts remember."""
     style_guide: bool = False
+    """Whether to include `.creonow/rules/style.md`."""
     characters: bool = False
+    """Whether to include the characters."""
     outline: bool = False
+    """Whether to include the outline."""
     recent_summary: int = 0
+    """How many of the author's last accepted runs on this document to include."""
     knowledge_graph: bool = False
+    """Whether to ask hosts for their knowledge graph."""
     retrieval: bool | Literal["all"] = False
+    """Whether to search for earlier passages: true is what lies before the cursor in the story,
+    `all` is everything."""
     synopsis: bool | int = False
+    """The story so far: of all chapters before the cursor (true), or of so many."""
 
 
 class Need(StrEnum):

@@ -20,123 +20,154 @@ from creonowd.tokens.models import CacheRule, CountKind, cache_facts
 
 
 class LayerSummary(Model):
-    """One layer of the prompt after trimming.
-
-    `tokenCount` is an alias of `tokens`; `truncated` says that something is missing for want of
-    room; `source` names the sources that are in it and `chunks` counts their pieces. `warnings` are
-    those of the result whose notice names this layer.
-    """
+    """One layer of the prompt after trimming."""
 
     tokens: int
+    """How many tokens it has."""
     token_count: int
+    """The same as `tokens`."""
     truncated: bool
+    """Whether something is missing for want of room."""
     source: list[str]
+    """The names of the sources that are in it."""
     chunks: int
+    """How many pieces are in it."""
     warnings: list[str] | UnsetType = UNSET
+    """Those warnings of the result that concern this layer; absent if none does."""
 
 
 class LayerSummaries(Model):
     """The four layers."""
 
     rules: LayerSummary
+    """Style guide, terms, constraints, characters."""
     settings: LayerSummary
+    """World and notes."""
     retrieved: LayerSummary
+    """The story so far, earlier passages, mentioned characters."""
     immediate: LayerSummary
+    """The text around the cursor."""
 
 
 class BudgetEstimate(Model):
     """What the candidates of each layer would cost untrimmed."""
 
     rules_tokens: int
+    """What all candidates of Rules would cost."""
     settings_tokens: int
+    """What all candidates of Settings would cost."""
     retrieved_tokens: int
+    """What all candidates of Retrieved would cost."""
     immediate_tokens: int
+    """What all candidates of Immediate would cost."""
     total_tokens: int
+    """The sum of the four."""
 
 
 class ContextBudget(Model):
     """The most that a prompt may have, and what it would have had without trimming."""
 
     max_input_tokens: int
+    """The most that the prompt may have."""
     estimate: BudgetEstimate
+    """What it would have had without trimming."""
 
 
 class CacheBreakPoint(Model):
-    """A place where parts of the prompt meet that change at different times.
-
-    `after` says behind what it lies: `rules`, `systemPrompt` (rules and settings), `story` (the
-    story so far), `passages` (all that was retrieved) or `window` (a paragraph of the document
-    before the cursor; typing behind it leaves it as it is). `hash` is the SHA-256 of the bytes up
-    to there, `bytes` how many these are in UTF-8: `prompt` cut at all of them gives the blocks
-    that are sent. `rule` is how the provider caches; `marked` says that a request marks this place
-    or names it as a break point. `reachesMinimum` says whether there are enough tokens before it
-    for the provider to cache them at all.
-    """
+    """A place where parts of the prompt meet that change at different times."""
 
     after: PartName
+    """Behind what it lies: `rules`, `systemPrompt` (rules and settings), `story` (the story so
+    far), `passages` (all that was retrieved) or `window` (a paragraph of the document before the
+    cursor; typing behind it leaves it as it is)."""
     hash: str
+    """SHA-256 of the bytes up to there."""
     bytes: int
+    """How many bytes these are in UTF-8: `prompt` cut at all of the places gives the blocks that
+    are sent."""
     tokens: int
+    """How many tokens these are."""
     minimum_tokens: int
+    """From how many tokens on the provider caches at all."""
     reaches_minimum: bool
+    """Whether there are enough tokens before it."""
     rule: CacheRule
+    """How the provider caches."""
     marked: bool
+    """Whether a request marks this place, or names it as a break point."""
 
 
 class BoundedCount(Model):
-    """A prompt for a model whose table is not public: `counted` with o200k_base, `bound` at most."""
+    """The two counts of a text for a model whose table is not public."""
 
     counted: int
+    """Counted with `o200k_base`."""
     bound: int
+    """The most that the model's own count can be."""
 
 
 class Provenance(Result):
-    """How a prompt came about, without the prompt.
-
-    `notices` are the warnings in parts, with the layer and the source that each is about.
-    `trimEvidence` has an entry for every candidate, kept ones too. `prefixChange` is there when a
-    previous call had another stable prefix. `targetTokens` is what the skill aims at: Retrieved
-    fills the prompt no further. `countKind` says whether the counts are the model's own, an upper
-    bound or approximate; `tokenizerExact` is true for the first alone. `countCorrection` is there
-    if real runs of the model changed the budget of this prompt.
-    """
+    """How a prompt came about, without the prompt."""
 
     stable_prefix_hash: str
+    """SHA-256 of the system prompt; while it stays the same, a prompt cache can be used."""
     prompt_hash: str
+    """SHA-256 of the whole prompt."""
     stable_prefix_unchanged: bool
+    """Whether the previous call of this project, skill and model had the same stable prefix; false
+    at the first."""
     assembly_order: list[Layer]
+    """The layers, in the order of the prompt."""
     warnings: list[str]
+    """What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in
+    parts."""
     notices: list[Notice]
+    """The warnings in parts, in the same order: test `code`, show `message`."""
     budget: ContextBudget
+    """The most that the prompt may have, and what it would have had."""
     trim_evidence: list[TrimEvidence]
+    """What became of every candidate, kept ones too."""
     redaction_evidence: list[RedactionEvidence]
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
     cache_break_points: list[CacheBreakPoint]
+    """Where the prompt can be cached, from its beginning on."""
     tokenizer_id: str
+    """The table that tokens are counted with, such as `o200k_base`."""
     tokenizer_version: str
+    """The version of that table; a request that names another fails with
+    CONTEXT_TOKENIZER_MISMATCH."""
     tokenizer_exact: bool
+    """Whether counts are the model's own; the same as `countKind` being `exact`."""
     count_kind: CountKind
+    """Whether counts are the model's own, an upper bound or approximate."""
     count_tokens: BoundedCount | UnsetType = UNSET
+    """Both figures, if `countKind` is `bound`: what was counted, and the most that it can be."""
     count_correction: CountCorrection | UnsetType = UNSET
+    """By how much real runs of this model made the budget smaller or larger; absent if they did
+    not."""
     prefix_change: PrefixChange | UnsetType = UNSET
+    """Which source changed the stable prefix; absent if the previous call had the same, or if
+    there was none."""
     target_tokens: int | UnsetType = UNSET
+    """What the skill aims at: Retrieved fills the prompt no further. Absent if it has no aim."""
 
 
 class AssembleResult(Provenance):
-    """What the model gets to see, and how that came about.
-
-    `prompt` is `systemPrompt` followed by `userContent`; `tokenCount` is its exact count, the sum
-    of the layers' tokens and `fixedTokens`. Where `countKind` is `bound` it is the most that the
-    prompt can have, and `countTokens` has both figures. `prefixChange` is there when a previous
-    call had another stable prefix. `targetTokens` is what the skill aims at: Retrieved fills the
-    prompt no further.
-    """
+    """What the model gets to see, and how that came about."""
 
     prompt: str
+    """`systemPrompt` followed by `userContent`."""
     system_prompt: str
+    """Rules and Settings: the part that stays the same from call to call."""
     user_content: str
+    """Retrieved, Immediate and the task."""
     token_count: int
+    """The count of `prompt`: the sum of the layers' tokens and `fixedTokens`. Where `countKind` is
+    `bound`, the most that it can be."""
     fixed_tokens: int
+    """How many of them are of the frame: titles, separators, the skill's own words."""
     layers: LayerSummaries
+    """Each layer in brief."""
 
 
 class ModelTarget(Model):

@@ -355,14 +355,14 @@ class PrefixCause(StrEnum):
 
 
 class PrefixChange(Model):
-    """Why a prompt cache misses: the first source that differs from the previous call.
-
-    `cause` is there if the author's place in the story decided, and not an edit.
-    """
+    """Why a prompt cache misses: the first source that differs from the previous call."""
 
     source_ref: str
+    """The file or source."""
     change: Change
+    """What happened to it."""
     cause: PrefixCause | UnsetType = UNSET
+    """What the author's place in the story has to do with it; absent if it was an edit."""
 
 
 class PrefixComparison(Model):

@@ -163,20 +163,30 @@ class Materialise(Params):
     """Make a registered file: answer its bytes from `offset` on, as many as are convenient."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     conversation_id: str
+    """The conversation that the file belongs to."""
     id: str
+    """The id of its ref."""
     kind: Kind
+    """What it holds."""
     hint: str
+    """The hint that it was registered with."""
     recipe: dict[str, Any]
+    """The recipe that it was registered with."""
     offset: int
+    """How many bytes the daemon has already."""
 
 
 class Materialised(Result):
     """A piece of the file, as text or as base64; the daemon asks on until `done`."""
 
     content: str | UnsetType = UNSET
+    """The next piece as text; either this or `base64`."""
     base64: bytes | UnsetType = UNSET
+    """The next piece in base64; either this or `content`."""
     done: bool = True
+    """Whether that was all; if not, the daemon asks again from behind it."""
 
     @property
     def data(self) -> bytes:

@@ -60,17 +60,20 @@ class Retention(StrEnum):
 
 
 class ContextRef(Model):
-    """All that a model needs to remember of a context file; `createdAt` is in milliseconds.
-
-    `byteSize` is absent while a lazy file has not been made. The id reveals nothing of a path.
-    """
+    """All that a model needs to remember of a context file."""
 
     id: str
+    """Names the file in later calls; it reveals nothing of a path."""
     kind: Kind
+    """What it holds."""
     mime_type: str | UnsetType = UNSET
+    """Its media type; absent if it is not known."""
     byte_size: int | UnsetType = UNSET
+    """Its size in bytes; absent while a lazy file has not been made."""
     created_at: int
+    """When it was put or registered, in milliseconds since 1970 (UTC)."""
     hint: str
+    """A line that says what it is."""
 
 
 class FileStats(Model):

@@ -96,40 +96,49 @@ class Selection(Model, rename={"start": "from", "end": "to"}):
     """What is selected, in the connection's position encoding."""
 
     start: PositionInText
+    """Where it begins, in the connection's position encoding."""
     end: PositionInText
+    """Where it ends; not before `start`."""
 
 
 class AssembleContext(Params):
-    """Where the author is and what for.
-
-    `skillId` decides which sources are read. Without one (absent or null) all are: the general
-    profile; an unknown one reads everything too, with a warning. `backend` and `model` say who
-    would get the prompt; else the skill does, else the settings, and the budget's model last. The
-    model decides how tokens are counted and how large the prompt may be. `maxOutputTokens` is the
-    room for the answer, if not the budget's. `tokenizerVersion`, if named, must be the daemon's.
-    """
+    """Where the author is and what for."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     document_id: DocumentId
+    """The document: its path below the project's folder with `/` between the names, such as
+    `chapters/07.md`."""
     cursor_position: PositionInText
+    """Where the cursor stands in the document, in the connection's position encoding; past the end
+    counts as the end, with a warning."""
     skill_id: ShortText | None = None
+    """Decides which sources are read. Without one (absent or null) all are; an unknown one reads
+    everything too, with a warning."""
     additional_input: str | None = None
+    """The author's instruction; it stands in the task."""
     selection: Selection | None = None
+    """What is selected in the document."""
     provider: ShortText | None = None
+    """Who would get the prompt; without it, the back end's."""
     model: ShortText | None = None
+    """The model that would get it: it decides how tokens are counted and how large the prompt may
+    be. Without it the skill decides, else the settings, else the budget."""
     backend: ShortText | None = None
+    """The name of the back end that would get it; without it, the one that answers now."""
     max_output_tokens: OutputTokens | None = None
+    """The room for the answer; without it, the budget's."""
     tokenizer_version: ShortText | None = None
+    """The version that the client expects; CONTEXT_TOKENIZER_MISMATCH if it is another."""
 
 
 class WhatIf(Model):
-    """Another budget or another text to assemble with, without changing anything.
-
-    `profile.version` is not needed. `text` replaces the document's own.
-    """
+    """Another budget or another text to assemble with, without changing anything."""
 
     profile: BudgetChange | None = None
+    """A change to the budget; `version` is not needed."""
     text: str | None = None
+    """A text to use instead of the document's own."""
 
 
 class ClientAssembly(Model):

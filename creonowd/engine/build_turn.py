@@ -40,18 +40,21 @@ log = structlog.stdlib.get_logger(__name__)
 
 
 class BuildContext(InConversation):
-    """What the next turn is about. `input` is the user's new message; this call does not keep it.
-
-    If the last round is unfinished and `input` is its request (or empty), the turn goes on with
-    it. `model` decides how tokens are counted, else the project's budget does.
-    """
+    """What the next turn of a conversation is about."""
 
     input: str
+    """The user's new message; this call does not keep it. Empty, or the request of an unfinished
+    last round: the turn goes on with that round."""
     system_prompt: str
+    """The system prompt; it is never cut."""
     tool_prompts: tuple[str, ...] = ()
+    """What describes the tools; it follows the system prompt and is never cut."""
     todo: tuple[TodoItem, ...] | None = None
+    """The list of things to do; a recap of it stands last."""
     budget_tokens: Annotated[int, Meta(ge=1, le=HIGHEST_BUDGET)] | None = None
+    """The most that all messages together may have; without it, the project's budget."""
     model: Annotated[str, Meta(max_length=256)] | None = None
+    """Decides how tokens are counted; without it, the project's budget does."""
 
 
 class BuiltTurn(NamedTuple):

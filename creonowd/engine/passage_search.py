@@ -36,54 +36,72 @@ USUAL_LIMIT = 20
 
 
 class RetrieveContext(Params):
-    """Where the author is, or what to search for.
-
-    Without `query` the search is that of an assembly: with the text before the cursor, and only
-    in what lies before it in the story. With
-    `wait` the answer comes when the index is complete; `$/progress` reports how far it is.
-    """
+    """Where the author is, or what to search for."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     document_id: DocumentId
+    """The document: its path below the project's folder with `/` between the names, such as
+    `chapters/07.md`."""
     cursor_position: Annotated[int, Meta(ge=0)]
+    """Where the cursor stands in the document, in the connection's position encoding."""
     query: Annotated[str, Meta(max_length=100_000)] | None = None
+    """What to search for in all documents; without it the search is that of an assembly: with the
+    text before the cursor, and only in what lies before it in the story."""
     limit: Annotated[int, Meta(ge=1, le=MOST)] = USUAL_LIMIT
+    """How many passages at most."""
     wait: bool = False
+    """Whether to answer only when the index is complete; `$/progress` reports how far it is."""
 
 
 class RetrievedPassage(Model):
-    """A passage without its secrets; `offset` is where it begins, in code points.
-
-    `duplicates` are passages with nearly the same text, which are left out.
-    """
+    """A passage without its secrets."""
 
     source_ref: str
+    """Its reference, as a prompt shows it."""
     document_id: str
+    """The document that it is from."""
     offset: int
+    """Where it begins in the document, in code points."""
     heading: list[str]
+    """The headings above it, the topmost first."""
     content: str
+    """Its text."""
     score: float
+    """How well it fits, from 0 to 1."""
     why: Why
+    """What the score is made of."""
     duplicates: list[str]
+    """References of passages with nearly the same text, which are left out."""
 
 
 class IndexState(Model):
     """Whether the index holds everything; while it does not, how many documents of how many."""
 
     complete: bool
+    """Whether the index holds everything."""
     done: int
+    """How many documents it holds."""
     documents: int
+    """How many there are."""
 
 
 class RetrieveResult(Result):
     """Passages, the best first; what the window around the cursor shows is left out."""
 
     passages: list[RetrievedPassage]
+    """The passages, the best first; what the window around the cursor shows is left out."""
     names: list[str]
+    """The names of the project's entities that the query mentions."""
     index: IndexState
+    """How far the index is."""
     warnings: list[str]
+    """What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in
+    parts."""
     notices: list[Notice]
+    """The warnings in parts, in the same order: test `code`, show `message`."""
     redaction_evidence: list[RedactionEvidence]
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
 async def retrieve_context(session: Session, params: RetrieveContext) -> RetrieveResult:

@@ -117,4 +117,6 @@ class InConversation(Params):
     """A conversation of a project; it belongs to the project that used it first."""
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     conversation_id: str
+    """The conversation's id, chosen by the client: 1 to 64 of A–Z, a–z, 0–9, `_` and `-`."""

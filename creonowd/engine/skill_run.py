@@ -112,105 +112,137 @@ class Policy(StrEnum):
 class RunSkill(Params):
     """Which skill to run, where, and with what instruction.
 
-    Without a `skillId` all sources are read and the instruction alone says what to write.
-    With `stream` the output is sent as it is written, in `ai:skill:stream` events. A client that
-    names the `runId` can cancel the run before it has its result. `onViolation` says what
-    follows a broken constraint; `judge` overrules the setting for this run.
-
-    `backend` is the name of a back end of `ai:config:get`, `model` that of a back end or of a
-    model. Where the run leaves `model`, `temperature`, `topP`, `effort` or `maxOutputTokens` out,
-    the skill decides, else the settings. What the back end does not know is dropped, with the
-    warning AI_PARAMETER_DROPPED.
+    Where the run leaves `model`, `temperature`, `topP`, `effort` or `maxOutputTokens` out, the
+    skill decides, else the settings. What the back end does not know is dropped, with the warning
+    AI_PARAMETER_DROPPED.
     """
 
     project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
     skill_id: ShortText | None = None
+    """The skill; without one all sources are read and `input` alone says what to write."""
     document_id: DocumentId
+    """The document: its path below the project's folder with `/` between the names, such as
+    `chapters/07.md`."""
     cursor_position: PositionInText
+    """Where the cursor stands in the document, in the connection's position encoding."""
     selection: Selection | None = None
+    """What is selected; some skills need it."""
     input: str | None = None
+    """The author's instruction."""
     stream: bool = False
+    """Whether to send the output as it is written, in `ai:skill:stream` events."""
     run_id: RunId | None = None
+    """An id of the client's own for the run, so that it can be cancelled before it has its result;
+    without it, the daemon makes one."""
     on_violation: Policy = Policy.ANNOTATE
+    """What follows a broken constraint."""
     judge: Literal["off", "rules", "model"] | None = None
+    """Who judges this run, instead of the setting."""
     backend: ShortText | None = None
+    """The name of a back end of `ai:config:get`; without it, the one that answers now."""
     model: ShortText | None = None
+    """The name of a model, or of a back end."""
     temperature: Annotated[float, Meta(ge=0, le=2)] | None = None
+    """How freely it writes."""
     top_p: Annotated[float, Meta(gt=0, le=1)] | None = None
+    """From which share of the likely words it chooses."""
     effort: Effort | None = None
+    """How long the model may think before it writes."""
     max_output_tokens: OutputTokens | None = None
+    """How long the answer may be, thinking included."""
 
 
 class StreamEvent(Model):
-    """The next piece of a run's output; the pieces of one attempt join up to all of it.
-
-    `attempt` is 2 once a run writes again because a constraint was broken: the pieces of the first
-    attempt are void then, unless the second fails; the result's `attempts` says which one counts.
-    `done` comes once, last, however the run ends.
-    """
+    """The next piece of a run's output; the pieces of one attempt join up to all of it."""
 
     run_id: str
+    """The run."""
     attempt: int
+    """1, or 2 once it writes again because a constraint was broken: the pieces of the first
+    attempt are void then, unless the second fails; the result's `attempts` says which one
+    counts."""
     delta: str
+    """The piece."""
     done: bool = False
+    """True once, in the last event, however the run ends."""
 
 
 class RunUsage(Model):
-    """Our exact count of what was sent beside the provider's count, if it reports one.
-
-    `difference` is the provider's count less ours.
-    """
+    """Our count of what was sent beside the provider's own; what it does not report is absent."""
 
     estimated_input_tokens: int
+    """Our count of the prompt."""
     input_tokens: int | UnsetType = UNSET
+    """The provider's count of the prompt, what came from its cache included."""
     output_tokens: int | UnsetType = UNSET
+    """The provider's count of the answer, thinking included."""
     cache_read_tokens: int | UnsetType = UNSET
+    """How many tokens came from the provider's cache."""
     cache_write_tokens: int | UnsetType = UNSET
+    """How many tokens it wrote to its cache."""
     difference: int | UnsetType = UNSET
+    """The provider's count of the prompt less ours."""
 
 
 class Diagnostics(Provenance):
-    """How the prompt of a run came about: the result of `context:assemble` without the prompt.
-
-    `prefixMarked` says whether the provider was asked to cache the stable prefix.
-    """
+    """How the prompt of a run came about: the result of `context:assemble` without the prompt."""
 
     token_count: int
+    """How many tokens the prompt had."""
     fixed_tokens: int
+    """How many of them are of the frame: titles, separators, the skill's own words."""
     layers: LayerSummaries
+    """Each layer in brief."""
     prefix_marked: bool
+    """Whether the provider was asked to cache the stable prefix."""
 
 
 class EarlierAttempt(Model):
     """The first output, why it was written again, and what it cost."""
 
     output: str
+    """What was written first."""
     verdict: Verdict
+    """Which constraints it broke."""
     usage: RunUsage
+    """What it cost."""
 
 
 class SkillRun(Result):
-    """The result of a run; `backend` is the name of the one that answered.
-
-    `refs` are the references of everything in the prompt, as they stand in it. `verdict` and
-    `usage` are of `output`; `earlier` is there if a broken constraint made the run write again.
-    """
+    """The result of a run."""
 
     run_id: str
+    """Its id, for `ai:run:accept` and `ai:run:discard`."""
     skill_id: str | None
+    """The skill; null if there was none."""
     backend: str
+    """The name of the back end that answered."""
     provider: str
+    """The format that it speaks."""
     model: str
+    """The model that answered."""
     output: str
+    """The text."""
     stop_reason: Stop
+    """Why it ended: complete, at its limit, or refused."""
     usage: RunUsage
+    """What `output` used."""
     verdict: Verdict
+    """Which constraints `output` keeps, breaks, or could not be checked for."""
     attempts: int
+    """2 if it was written again because a constraint was broken, else 1."""
     refs: list[str]
+    """The references of everything in the prompt, as they stand in it."""
     warnings: list[str]
+    """What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in
+    parts."""
     notices: list[Notice]
+    """The warnings in parts, in the same order: test `code`, show `message`."""
     diagnostics: Diagnostics
+    """How the prompt came about."""
     earlier: EarlierAttempt | UnsetType = UNSET
+    """The first attempt, if there were two."""
 
 
 class Attempt(Model):

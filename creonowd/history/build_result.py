@@ -58,77 +58,111 @@ class BuildEvidence(Model):
     """What was done with one candidate. Characters are code points after redaction."""
 
     part: Part
+    """The part that it belongs to."""
     source_ref: str
+    """What it is: a round, a message, a file."""
     action: Action
+    """Whether it was kept, trimmed or dropped."""
     rule: Step
+    """The step that decided."""
     before_chars: int
+    """Its code points before, after redaction."""
     after_chars: int
+    """Its code points in the messages."""
     before_tokens: int
+    """Its tokens before."""
     after_tokens: int
+    """Its tokens in the messages."""
 
 
 class PartSummary(Model):
     """How many messages and tokens a part has."""
 
     part: Part
+    """Which part."""
     messages: int
+    """How many messages it has."""
     tokens: int
+    """How many tokens these have."""
 
 
 class SummaryNote(Model):
     """How many rounds the summary covers, who wrote it, and whether its lines were shortened."""
 
     covers_rounds: int
+    """How many of the oldest rounds it stands for."""
     by: str
+    """Who wrote it: `model`, or `extractive` if its sentences are those of the rounds."""
     shortened: bool
+    """Whether its lines were shortened to fit."""
 
 
 class PrefixReuse(Model):
-    """How much of this prompt is byte for byte the beginning of the last turn's.
-
-    `stablePrefixHash` is the SHA-256 of system prompt, code law and tool prompts. Without a last
-    turn `share` is 0.
-    """
+    """How much of this prompt is byte for byte the beginning of the last turn's."""
 
     stable_prefix_hash: str
+    """SHA-256 of system prompt, code law and tool prompts."""
     stable_prefix_tokens: int
+    """How many tokens these have."""
     stable_prefix_unchanged: bool
+    """Whether the last turn had the same."""
     prompt_bytes: int
+    """How many bytes this prompt has."""
     common_bytes: int
+    """How many of them, from the beginning on, are those of the last turn."""
     share: float
+    """`commonBytes` divided by `promptBytes`; 0 without a last turn."""
 
 
 class BuildResult(Result):
-    """The messages for the model, in the fixed order, and how they came about.
-
-    `tokenCount` is the exact count of every content and of every tool call's name and arguments;
-    it never exceeds `budgetTokens`. `steps` are those that had to cut. `countKind` says whether
-    counts are the model's own, an upper bound or approximate; for a bound `countTokens` also has
-    the count that it rests on. `countCorrection` is there if real runs of the model changed
-    `budgetTokens`.
-    """
+    """The messages for the model, in the fixed order, and how they came about."""
 
     messages: list[Message]
+    """What to send to the model."""
     token_count: int
+    """The count of every content and of every tool call's name and arguments; never over
+    `budgetTokens`."""
     budget_tokens: int
+    """The most that it may have."""
     assembly_order: list[Part]
+    """The parts, in the order of the messages."""
     parts: list[PartSummary]
+    """How much each part has."""
     total_rounds: int
+    """How many rounds the history has."""
     recent_rounds: int
+    """How many of them stand in the messages as they were."""
     summary: SummaryNote | UnsetType = UNSET
+    """What the summary of the older rounds covers; absent if there is none."""
     steps: list[Step]
+    """The steps that had to cut, in order; empty if all fitted."""
     trim_evidence: list[BuildEvidence]
+    """What became of each candidate."""
     redaction_evidence: list[RedactionEvidence]
+    """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
     prefix: PrefixReuse
+    """How much a prompt cache can reuse."""
     code_law_needed: bool
+    """Whether the project lacks a `code_law.md`; see `codelaw:status`."""
     warnings: list[str]
+    """What did not go as it should, each as `CODE` or `CODE: sentence`; `notices` has the same in
+    parts."""
     notices: list[Notice]
+    """The warnings in parts, in the same order: test `code`, show `message`."""
     tokenizer_id: str
+    """The table that tokens are counted with, such as `o200k_base`."""
     tokenizer_version: str
+    """The version of that table; a request that names another fails with
+    CONTEXT_TOKENIZER_MISMATCH."""
     tokenizer_exact: bool
+    """Whether counts are the model's own; the same as `countKind` being `exact`."""
     count_kind: CountKind
+    """Whether counts are the model's own, an upper bound or approximate."""
     count_tokens: BoundedCount | UnsetType = UNSET
+    """Both figures, if `countKind` is `bound`: what was counted, and the most that it can be."""
     count_correction: CountCorrection | UnsetType = UNSET
+    """By how much real runs of this model made the budget smaller or larger; absent if they did
+    not."""
 
 
 TurnKey = tuple[str, ...]

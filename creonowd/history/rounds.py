@@ -50,25 +50,32 @@ class Speaker(StrEnum):
 
 
 class ToolCall(Model):
-    """A call that the model makes; `arguments` is an object, or the JSON of one."""
+    """A call that the model makes."""
 
     id: Annotated[str, Meta(min_length=1, max_length=LONGEST_ID)]
+    """The call's id; the tool's message repeats it."""
     name: Annotated[str, Meta(max_length=LONGEST_ID)]
+    """The tool's name."""
     arguments: Any = None
+    """An object, or the JSON of one in a string."""
 
 
 class Message(Model):
-    """One message; `toolCallId` is the call that a tool's message answers.
-
-    `ref` is the context file of a text over the inline limits; later turns show its preview.
-    """
+    """One message."""
 
     role: Speaker
+    """Who sent it."""
     content: str = ""
+    """Its text."""
     tool_calls: tuple[ToolCall, ...] | UnsetType = UNSET
+    """The calls that it makes; absent if it makes none."""
     tool_call_id: str | UnsetType = UNSET
+    """The call that a tool's message answers."""
     name: str | UnsetType = UNSET
+    """The tool's name, in a tool's message."""
     ref: str | UnsetType = UNSET
+    """The id of the context file with all of a text over the inline limits; later turns show its
+    preview."""
 
     @property
     def calls(self) -> tuple[ToolCall, ...]:

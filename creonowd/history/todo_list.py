@@ -16,10 +16,12 @@ _CANCELLED_WORDS = frozenset({"cancelled", "canceled"})
 
 
 class TodoItem(Model):
-    """One thing to do; `status` is `pending`, `in_progress`, `completed` or `cancelled`."""
+    """One thing to do."""
 
     text: str
+    """What to do."""
     status: str = "pending"
+    """`pending`, `in_progress`, `completed` or `cancelled`."""
 
 
 def summarise_todo(items: Sequence[TodoItem]) -> str:

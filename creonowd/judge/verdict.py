@@ -37,22 +37,26 @@ class Checker(StrEnum):
 
 
 class Violation(Model):
-    """Where an output breaks a constraint, and how sure that is.
-
-    `from` and `to` are positions in the output, absent if a model named no passage that is
-    there. `confidence` is 1 for banned words, marks and terms; below 1 for what a model finds,
-    and for the person of the narration, which rules conclude from pronouns. `message` is in the
-    language of the connection.
-    """
+    """Where an output breaks a constraint, and how sure that is."""
 
     constraint_id: str
+    """The constraint's id, or the term's."""
     constraint: str
+    """Its text."""
     by: Checker
+    """Who found it."""
     confidence: Annotated[float, Meta(ge=0, le=1)]
+    """1 for banned words, marks and terms; below 1 for what a model finds, and for the person of
+    the narration, which rules conclude from pronouns."""
     quote: str = ""
+    """The passage of the output; empty if a model named none that is there."""
     message: str = ""
+    """What is wrong, in the connection's language."""
     start: int | UnsetType = field(default=UNSET, name="from")
+    """Where the passage begins in the output, in the connection's position encoding; absent
+    without a passage."""
     end: int | UnsetType = field(default=UNSET, name="to")
+    """Where it ends."""
 
 
 class UncheckedCode(StrEnum):
@@ -85,26 +89,31 @@ REASONS: Mapping[UncheckedCode, Wording] = {
 
 
 class Unchecked(Model):
-    """A constraint that could not be checked, and why.
-
-    `code` is for programs; `reason` says the same in the language of the connection. `error` is
-    the code of the error if the judging model failed.
-    """
+    """A constraint that could not be checked, and why."""
 
     constraint_id: str
+    """The constraint's id."""
     constraint: str
+    """Its text."""
     code: UncheckedCode
+    """Why, for programs."""
     reason: str
+    """The same in the connection's language."""
     error: ErrorCode | UnsetType = UNSET
+    """The code of the error, if the judging model failed."""
 
 
 class Verdict(Model):
-    """The result for every constraint: `checked` counts those that could be checked."""
+    """The result for every constraint."""
 
     status: Status
+    """The verdict as a whole."""
     checked: int = 0
+    """How many constraints could be checked."""
     violations: tuple[Violation, ...] = ()
+    """Where constraints are broken."""
     unchecked: tuple[Unchecked, ...] = ()
+    """Which could not be checked."""
 
 
 class PromptConstraint(Model):

@@ -95,10 +95,13 @@ _TWO_RULES = Wording(
 
 
 class Prompt(Model):
-    """What a skill asks the model to do; placeholders such as `{{text}}` stand for values of the run."""
+    """What a skill asks the model to do."""
 
     system: str = ""
+    """What stands first in the system prompt."""
     user: str = DEFAULT_USER
+    """The task, with places such as `{{text}}`, `{{selection}}`, `{{instruction}}` and `{{title}}`
+    for values of the run."""
 
 
 class Skill(Model):

@@ -623,20 +623,21 @@ class TermShare(Model):
     """A term that passage and query have in common, and its share of the score."""
 
     term: str
+    """The word, or pair of Han characters."""
     share: float
+    """Its share of the score, from 0 to 1."""
 
 
 class Why(Model):
-    """What a score is made of.
-
-    `names` are those of the project's entities that occur in the passage. `recency` is how near
-    its document stands before the current one in the order of the story, 1 being the same
-    document; it is up to 15 % of the score.
-    """
+    """What a score is made of."""
 
     terms: list[TermShare]
+    """What passage and query have in common, the weightiest first."""
     names: list[str]
+    """Names of the project's entities that occur in the passage."""
     recency: float
+    """How near its document stands before the current one in the order of the story, 1 being the
+    same document; up to 15 % of the score."""
 
 
 class RankedPassages(Model):

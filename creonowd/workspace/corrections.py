@@ -41,7 +41,9 @@ class LearnedCounts(Model):
     """The provider's count divided by ours in a model's last runs, the oldest first."""
 
     model: str
+    """The model."""
     ratios: tuple[float, ...]
+    """The provider's count divided by ours in its last runs, the oldest first."""
 
 
 class _StoredCorrections(Model):

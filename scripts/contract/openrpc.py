@@ -73,7 +73,11 @@ def components_of(inputs: Sequence[Any], outputs: Sequence[Any]) -> Components:
 
 
 def _describe_fields(schema: Schema, struct: type[msgspec.Struct]) -> Schema:
+    """Add what the docstring below each field says; refuse a field that has none."""
     texts = field_descriptions(struct)
+    fields = {field.encode_name for field in msgspec.structs.fields(struct)}
+    if bare := sorted(fields - texts.keys()):
+        raise ValueError(f"{struct.__name__} has no docstring below {', '.join(bare)}")
     properties = {
         name: {**node, "description": texts[name]} if name in texts else node
         for name, node in schema["properties"].items()

@@ -177,6 +177,21 @@ def test_the_docstring_below_a_field_describes_it_also_where_it_is_inherited() -
     assert properties["mood"]["$ref"] == "#/components/schemas/Mood"
 
 
+def test_a_field_without_a_docstring_is_refused() -> None:
+    class Smudge(Params):
+        """Without a word on its size."""
+
+        size: int
+
+    def smudge(session: Any, params: Any) -> None:
+        """Smudge."""
+
+    smudge.__annotations__["params"] = Smudge
+
+    with pytest.raises(ValueError, match="Smudge has no docstring below size"):
+        describe(Contract(1, (Channel("pen:smudge", smudge),)))
+
+
 def test_the_docstring_below_a_member_describes_it() -> None:
     assert schema("Mood")["x-enumDescriptions"] == {"calm": "Nothing was spilt."}
     assert schema("ErrorCode")["x-enumDescriptions"].keys() == set(ErrorCode)
