@@ -8,19 +8,22 @@ import logging.handlers
 import queue
 import sys
 import threading
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import structlog
 from structlog.typing import Processor
 
-from creonowd.redaction import Redactor, event_redactor, redact_event
+from creonowd.redaction import RedactionEvidence, Redactor, event_redactor, redact_event
 from creonowd.settings import Settings
 
 LOG_FOLDER = "logs"
 LOG_FILE = "main.log"
 PAUSE_SECONDS = 0.1
 MOST_QUEUED = 10_000
+
+log = structlog.get_logger(__name__)
 
 _listeners: list[logging.handlers.QueueListener] = []
 
@@ -53,6 +56,22 @@ def configure(
         handlers.append(console)
     _start_writer(handlers, settings.log_level.upper())
     _configure_structlog()
+
+
+def redaction_event(project_id: str, evidence: Sequence[RedactionEvidence]) -> dict[str, Any]:
+    """Return what is logged of a redaction: how many secrets of which kinds, never a secret."""
+    return {
+        "project_id": project_id,
+        "sources": len({piece.source_ref for piece in evidence}),
+        "matches": sum(piece.match_count for piece in evidence),
+        "patterns": sorted({piece.pattern_id for piece in evidence}),
+    }
+
+
+def log_redaction(project_id: str, evidence: Sequence[RedactionEvidence]) -> None:
+    """Log that secrets were redacted, if any were."""
+    if evidence:
+        log.info("context_redaction_applied", **redaction_event(project_id, evidence))
 
 
 def _start_writer(handlers: list[logging.Handler], level: str) -> None:

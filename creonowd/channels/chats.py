@@ -5,11 +5,13 @@ from typing import Annotated, Any, cast
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from creonowd.engine.reply_redaction import OptionalEvidence, redact_texts
 from creonowd.engine.services import Session
 from creonowd.errors import ErrorCode
+from creonowd.logs import log_redaction
 from creonowd.model import Model, Params, Result
+from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
+from creonowd.threads import call_in_thread
 from creonowd.workspace.chats import (
     FOLDER,
     ChatDocument,
@@ -73,7 +75,7 @@ class ConversationList(Result):
     errors: list[ConversationProblem] | UnsetType = UNSET
     """Files in the folder of conversations that cannot be read as one; absent if there are
     none."""
-    redaction_evidence: OptionalEvidence = UNSET
+    redaction_evidence: list[RedactionEvidence] | UnsetType = UNSET
     """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
@@ -91,7 +93,7 @@ class ConversationRead(Result):
 
     conversation: AConversation
     """Everything that was saved, further fields included, without secrets."""
-    redaction_evidence: OptionalEvidence = UNSET
+    redaction_evidence: list[RedactionEvidence] | UnsetType = UNSET
     """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
@@ -112,7 +114,7 @@ class SavedConversation(Result):
     """Always true: it is on the disk."""
     index: ConversationEntry
     """How the list shows it now; its `id` is the one to use from now on."""
-    redaction_evidence: OptionalEvidence = UNSET
+    redaction_evidence: list[RedactionEvidence] | UnsetType = UNSET
     """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
@@ -134,7 +136,7 @@ class UpdatedAnalysis(Result):
     """Always true: it is on the disk."""
     index: ConversationEntry
     """How the list shows the conversation now."""
-    redaction_evidence: OptionalEvidence = UNSET
+    redaction_evidence: list[RedactionEvidence] | UnsetType = UNSET
     """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
@@ -159,7 +161,8 @@ async def read_conversation(session: Session, params: ReadConversation) -> Conve
     kept = {key: document[key] for key in ("documentId",) if key in document}
     path = path_of(params.conversation_id)
     texts = [(path, text) for text in texts_of(document)]
-    clean, evidence = await redact_texts(session, project.project_id, texts)
+    clean, evidence = await call_in_thread(session.redactor.redact_texts, texts)
+    log_redaction(project.project_id, evidence)
     conversation = cast("ChatDocument", with_texts(document, clean))
     conversation |= kept | {"id": params.conversation_id}
     conversation.pop("version", None)
@@ -184,9 +187,10 @@ async def update_analysis(session: Session, params: UpdateAnalysis) -> UpdatedAn
 
 async def _redact_summaries(
     session: Session, project_id: str, entries: list[ConversationEntry]
-) -> tuple[list[ConversationEntry], OptionalEvidence]:
+) -> tuple[list[ConversationEntry], list[RedactionEvidence] | UnsetType]:
     texts = [(f"{FOLDER}/{entry.id}.json", entry.summary) for entry in entries]
-    clean, evidence = await redact_texts(session, project_id, texts)
+    clean, evidence = await call_in_thread(session.redactor.redact_texts, texts)
+    log_redaction(project_id, evidence)
     pairs = zip(entries, clean, strict=True)
     redacted_entries = [msgspec.structs.replace(entry, summary=summary) for entry, summary in pairs]
     return redacted_entries, evidence or UNSET

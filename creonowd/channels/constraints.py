@@ -1,14 +1,16 @@
 """`constraints:*` — the rules that no generated text may break, as a plain list and as items."""
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from creonowd.channels.project import ProjectId
-from creonowd.engine.reply_redaction import OptionalEvidence, redact_texts
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.logs import log_redaction
 from creonowd.model import Model, Params, Result
+from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel
+from creonowd.threads import call_in_thread
 from creonowd.workspace.constraint_file import PATH, Constraint, ConstraintFile, invalid
 from creonowd.workspace.constraints import ConstraintPatch, NewConstraint
 
@@ -44,7 +46,7 @@ class PlainConstraintsAt(Result):
     """The texts."""
     revision: str
     """SHA-256 of the file's bytes; send it as `expectedRevision` with the next change."""
-    redaction_evidence: OptionalEvidence = UNSET
+    redaction_evidence: list[RedactionEvidence] | UnsetType = UNSET
     """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
@@ -93,7 +95,7 @@ class ConstraintList(Result):
     """The user's and those of the knowledge graph."""
     revision: str
     """SHA-256 of the file's bytes; send it as `expectedRevision` with the next change."""
-    redaction_evidence: OptionalEvidence = UNSET
+    redaction_evidence: list[RedactionEvidence] | UnsetType = UNSET
     """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
@@ -104,7 +106,7 @@ class ConstraintAt(Result):
     """The constraint as it is stored now, without secrets."""
     revision: str
     """SHA-256 of the file's bytes after the change."""
-    redaction_evidence: OptionalEvidence = UNSET
+    redaction_evidence: list[RedactionEvidence] | UnsetType = UNSET
     """Which kinds of secrets were taken out of this reply, and how often; never the secrets."""
 
 
@@ -197,9 +199,10 @@ async def _one(
 
 async def _redact(
     session: Session, project_id: str, constraints: list[Constraint]
-) -> tuple[list[Constraint], OptionalEvidence]:
+) -> tuple[list[Constraint], list[RedactionEvidence] | UnsetType]:
     texts = [(PATH, constraint.text) for constraint in constraints]
-    clean_texts, evidence = await redact_texts(session, project_id, texts)
+    clean_texts, evidence = await call_in_thread(session.redactor.redact_texts, texts)
+    log_redaction(project_id, evidence)
     clean = [
         msgspec.structs.replace(constraint, text=text)
         for constraint, text in zip(constraints, clean_texts, strict=True)

@@ -21,10 +21,10 @@ from creonowd.context_files.patterns import MAX_LENGTH
 from creonowd.context_files.records import MAX_KEY_LENGTH, ContextRef, Kind, Origin
 from creonowd.context_files.retention import CleanedFile, CleaningReason, FileTotal
 from creonowd.context_files.search import GrepRequest, VisibleMatch, spell_cursor
-from creonowd.engine.reply_redaction import log_redaction
 from creonowd.engine.services import InConversation, Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history import round_archive
+from creonowd.logs import log_redaction
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence
 from creonowd.rpc.channel import Channel, Deadline, HostCall, Role

@@ -8,14 +8,15 @@ from anyio import to_thread
 from msgspec import UNSET, UnsetType, structs
 
 from creonowd.channels.project import ProjectId
-from creonowd.engine.reply_redaction import redact_texts
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
+from creonowd.logs import log_redaction
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import PLACEHOLDER, RedactionEvidence, Redactor
 from creonowd.rpc.channel import Channel, Notification
 from creonowd.rpc.peer import Peer
 from creonowd.text import as_text, is_json
+from creonowd.threads import call_in_thread
 from creonowd.workspace.creonow_tree import (
     CreonowFolder,
     FileInfo,
@@ -237,7 +238,9 @@ async def _read(session: Session, params: ReadFile, scope: CreonowFolder) -> Fil
             path=file.path,
             reason="invalid_format",
         )
-    (content,), evidence = await redact_texts(session, project.project_id, [(file.path, text)])
+    pairs = [(file.path, text)]
+    (content,), evidence = await call_in_thread(session.redactor.redact_texts, pairs)
+    log_redaction(project.project_id, evidence)
     return FileContent(
         path=session.redactor.redact_name(file.path),
         content=content,
@@ -253,7 +256,8 @@ async def get_rules(session: Session, params: ProjectId) -> Rules:
     folder = await session.tree.read_all(project, CreonowFolder.RULES)
     usable, errors = _usable_files(folder)
     texts = [(file.path, text) for file, text in usable]
-    contents, evidence = await redact_texts(session, project.project_id, texts)
+    contents, evidence = await call_in_thread(session.redactor.redact_texts, texts)
+    log_redaction(project.project_id, evidence)
     fragments = [_fragment(file, text) for (file, _), text in zip(usable, contents, strict=True)]
     clean = session.redactor.redact_name
     return Rules(

@@ -53,6 +53,7 @@ from creonowd.context.text_tools import TextTools
 from creonowd.engine.engine import SeenOnce, SkillRead
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode, WarningCode, Wording
+from creonowd.logs import redaction_event
 from creonowd.model import Model, Params
 from creonowd.providers.configured import Choice, Wishes
 from creonowd.providers.provider import Sampling
@@ -699,13 +700,7 @@ def outcome_of(assembly: Assembly) -> LoggedOutcome:
         "warnings": [warning.code for warning in assembly.warnings],
         **{action.value: assembly.count(action) for action in Action},
     }
-    redacted = {
-        "project_id": project_id,
-        "sources": len({found.source_ref for found in evidence}),
-        "matches": sum(found.match_count for found in evidence),
-        "patterns": sorted({found.pattern_id for found in evidence}),
-    }
-    return LoggedOutcome(assembled, redacted if evidence else {})
+    return LoggedOutcome(assembled, redaction_event(project_id, evidence) if evidence else {})
 
 
 def log_outcome(outcome: LoggedOutcome, seconds: float) -> None:

@@ -9,9 +9,9 @@ from creonowd.context.fragment import Layer
 from creonowd.context.notice import Notice, caution, show
 from creonowd.context.plan import query as text_before
 from creonowd.context.plan import query_end, step
-from creonowd.engine.reply_redaction import redact_texts
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode, WarningCode
+from creonowd.logs import log_redaction
 from creonowd.model import Model, Params, Result
 from creonowd.redaction import RedactionEvidence, Redactor
 from creonowd.retrieval.project_index import IndexProgress, ProjectIndex
@@ -29,6 +29,7 @@ from creonowd.sources.passage_source import (
     explain,
     without_terms,
 )
+from creonowd.threads import call_in_thread
 from creonowd.workspace.documents import DocumentId
 from creonowd.workspace.projects import Project
 
@@ -195,7 +196,9 @@ async def _passages(
     texts = [(source_ref(one.found), one.found.text) for one, _ in explained.passages]
     headings = [("", "\n".join(one.found.heading)) for one, _ in explained.passages]
     query = ("", "\n".join((search.text, search.wish, *explained.names)))
-    clean, evidence = await redact_texts(session, project.project_id, [*texts, *headings, query])
+    pairs = [*texts, *headings, query]
+    clean, evidence = await call_in_thread(session.redactor.redact_texts, pairs)
+    log_redaction(project.project_id, evidence)
     visible = frozenset(terms_of(clean[-1]))
     parts = zip(explained.passages, clean, clean[len(texts) :], strict=False)
     passages = [

@@ -90,6 +90,24 @@ class Redactor:
         spans, clean = self._search(text)
         return Redacted(clean, self._evidence(spans, source_ref) if spans else ())
 
+    def redact_texts(
+        self, texts: Iterable[tuple[str, str]]
+    ) -> tuple[list[str], list[RedactionEvidence]]:
+        """Redact `(sourceRef, text)` pairs; return the texts in order, and the evidence."""
+        clean_texts: list[str] = []
+        counts = Counter[tuple[str, str]]()
+        for source_ref, text in texts:
+            clean, evidence = self.redact(text, source_ref)
+            clean_texts.append(clean)
+            for piece in evidence:
+                counts[piece.source_ref, piece.pattern_id] += piece.match_count
+        return clean_texts, [
+            RedactionEvidence(
+                pattern_id=pattern, source_ref=self.redact_name(source), match_count=count
+            )
+            for (source, pattern), count in sorted(counts.items())
+        ]
+
     def find(self, text: str) -> list[SecretSpan]:
         """List what `redact` would replace, in order, none overlapping another."""
         spans, _ = self._search(text)
