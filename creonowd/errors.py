@@ -4,7 +4,7 @@ import contextlib
 import errno
 import os
 import re
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from enum import StrEnum
 from typing import Any, NamedTuple
 
@@ -615,3 +615,18 @@ def disk_errors(what: str) -> Generator[None]:
         yield
     except OSError as error:
         raise disk_error(error, what) from error
+
+
+@contextlib.contextmanager
+def library_errors(error_of: Callable[[str], Exception]) -> Generator[None]:
+    """Turn all that a library raises into the error that is made of the exception's name.
+
+    Code in Rust may also panic, which is no `Exception`.
+    """
+    try:
+        yield
+    except BaseException as error:
+        name = type(error).__name__
+        if not isinstance(error, Exception) and name != "PanicException":
+            raise
+        raise error_of(name) from error

@@ -11,12 +11,12 @@ from typing import Any, NamedTuple, Protocol
 
 from creonowd.context.language import CHINESE, PromptFrame
 from creonowd.context.names import Mentions
+from creonowd.errors import library_errors
 from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER, Redacted, RedactionEvidence, SecretSpan
 from creonowd.text import well_formed
 from creonowd.tokens.boundaries import LONG, SHORT, additive_parts
 from creonowd.tokens.tokenizer import BoundTokenizer, Counts, Tokenizer
-from creonowd.tokens.user_tables import is_panic
 
 ENTRY_WEIGHT = 200
 
@@ -224,7 +224,7 @@ class CachingTokenizer:
             yield lambda: self._merge(texts, short_counts)
 
     def _merge(self, texts: Sequence[str], short_counts: Counts) -> list[int]:
-        with _tokenizer_failures():
+        with library_errors(TokenizerFailedError):
             short = iter([_check_count(count) for count in short_counts()])
         return [next(short) if len(text) < LONG else self.count(text) for text in texts]
 
@@ -235,7 +235,7 @@ class CachingTokenizer:
         """Count a text without keeping its count."""
         if self._allowance is not None:
             self._allowance.spend(len(text))
-        with _tokenizer_failures():
+        with library_errors(TokenizerFailedError):
             return _check_count(self._tokenizer.count(text))
 
 
@@ -257,20 +257,7 @@ class NotInMemoryError(Exception):
 
 
 class TokenizerFailedError(Exception):
-    """The tokenizer failed or returned a number that is no count."""
-
-
-@contextmanager
-def _tokenizer_failures() -> Generator[None]:
-    try:
-        yield
-    except Exception as error:
-        # A tokenizer may fail in any way; every assembly can still be counted in bytes.
-        raise TokenizerFailedError(type(error).__name__) from error
-    except BaseException as error:
-        if not is_panic(error):
-            raise
-        raise TokenizerFailedError(type(error).__name__) from error
+    """The tokenizer failed or returned a number that is no count; bytes can still be counted."""
 
 
 def _check_count(count: int) -> int:

@@ -121,6 +121,7 @@ class Backends:
         hide: Callable[[str], None] = lambda _: None,
     ) -> None:
         self._settings = settings
+        self._own = configuration.own_backend(settings)
         self._user_data = user_data
         self._monotonic = monotonic
         self._hide = hide
@@ -135,8 +136,7 @@ class Backends:
 
     def all(self) -> dict[str, Backend]:
         """Return every back end by its name; first the one of the settings' own."""
-        own = configuration.own_backend(self._settings)
-        return {OWN_BACKEND: own, **dict(sorted(self._settings.backends.items()))}
+        return {OWN_BACKEND: self._own, **dict(sorted(self._settings.backends.items()))}
 
     def get(self, name: str) -> Backend:
         """Return a back end; NOT_FOUND names those that there are."""
@@ -149,7 +149,7 @@ class Backends:
 
     def _find(self, name: str) -> Backend | None:
         if name == OWN_BACKEND:
-            return configuration.own_backend(self._settings)
+            return self._own
         return self._settings.backends.get(name)
 
     def choose(self, *wishes: Wishes) -> Choice:

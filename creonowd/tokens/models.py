@@ -15,7 +15,7 @@ from typing import NamedTuple
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.model import Model
 from creonowd.tokens.tables import BOUNDS, DEFAULT_ENCODING, ENCODINGS, KNOWN
-from creonowd.tokens.user_tables import UserTable, table_for
+from creonowd.tokens.user_tables import UserTable
 
 MODELS_AS_OF = "2026-11-18"
 USUAL_CACHE_MINIMUM = 1024
@@ -286,13 +286,23 @@ class KnownTables:
         """
         if not model:
             return EncodingMatch(otherwise, CountKind.EXACT)
-        brought = table_for(list(self.user.values()), bare_name(model))
+        brought = self._table_for(bare_name(model))
         if brought is not None:
             return EncodingMatch(brought.name, CountKind.EXACT)
         facts = facts_for(model)
         if facts is None or facts.encoding not in self:
             return EncodingMatch(otherwise, CountKind.APPROXIMATE)
         return EncodingMatch(facts.encoding, facts.kind)
+
+    def _table_for(self, name: str) -> UserTable | None:
+        """Find the user's table of a model by the beginning of its name; the longest one counts."""
+        fitting = [
+            (len(start), table)
+            for table in self.user.values()
+            for start in table.model_names
+            if name.startswith(start) and not name[len(start) : len(start) + 1].isalnum()
+        ]
+        return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
 
     def __contains__(self, encoding: object) -> bool:
         return encoding in KNOWN or encoding in self.user

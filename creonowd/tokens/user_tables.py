@@ -14,7 +14,7 @@ import re
 import zlib
 from base64 import b64decode
 from binascii import Error as Base64Error
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from hashlib import sha256
 from itertools import pairwise, product
 from pathlib import Path
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from msgspec.structs import replace
 
-from creonowd.errors import Wording
+from creonowd.errors import Wording, library_errors
 from creonowd.model import Model
 from creonowd.tokens.tables import KNOWN, EncodingDefinition, TableError, make_encoding
 
@@ -122,25 +122,13 @@ def load_table(table: UserTable) -> "tuple[tiktoken.Encoding, EncodingDefinition
     unpacked = _unpack(_content(table.folder / name, LARGEST_PACKED), name)
     if sha256(unpacked).hexdigest() != table.definition.sha256:
         raise TableError(_OTHER_HASH.format(name))
-    try:
-        ranks = _ranks(unpacked, name)
+    ranks = _ranks(unpacked, name)
+    with library_errors(lambda kind: TableError(_REFUSED.format(name, kind))):
         encoding = make_encoding(table.name, table.definition.pattern, ranks)
-        _try_out(encoding)
-    except TableError:
-        raise
-    except Exception as error:
-        # tiktoken refuses a pattern or a table in ways of its own.
-        raise TableError(_REFUSED.format(name, type(error).__name__)) from error
-    except BaseException as error:
-        if not is_panic(error):
-            raise
-        raise TableError(_REFUSED.format(name, type(error).__name__)) from error
+        problem = _problem(encoding)
+    if problem is not None:
+        raise TableError(problem)
     return encoding, replace(table.definition, longest=max(map(len, ranks)))
-
-
-def is_panic(error: BaseException) -> bool:
-    """Return whether an exception is a panic of a Rust library, which is no `Exception`."""
-    return type(error).__name__ == "PanicException"
 
 
 def _content(path: Path, limit: int) -> bytes:
@@ -184,34 +172,22 @@ def _ranks(table: bytes, name: str) -> Mapping[bytes, int]:
     return ranks
 
 
-def _try_out(encoding: "tiktoken.Encoding") -> None:
-    """Refuse a table that loses a part of a text, or whose counts of units do not add up."""
+def _problem(encoding: "tiktoken.Encoding") -> Wording | None:
+    """Return whether a table loses a part of a text, or its counts of units do not add up."""
     units = list(_units())
     for unit in units:
         if encoding.decode_bytes(encoding.encode_ordinary(unit)) != unit.encode():
-            raise TableError(_LOSES.format(encoding.name))
+            return _LOSES.format(encoding.name)
     counts = [len(encoding.encode_ordinary(unit)) for unit in units]
     for (one, other), tokens in zip(pairwise(units), pairwise(counts), strict=True):
         if len(encoding.encode_ordinary(one + other)) != sum(tokens):
-            raise TableError(_NOT_ADDITIVE.format(encoding.name))
+            return _NOT_ADDITIVE.format(encoding.name)
+    return None
 
 
 def _units() -> Iterator[str]:
     for parts in product(_PIECES, _PIECES):
         yield f"#{''.join(parts)}\n"
-
-
-def table_for(tables: Sequence[UserTable], name: str) -> UserTable | None:
-    """Find the table of a model by the beginning of its name; the longest one counts."""
-    fitting = [
-        (len(start), table) for table in tables for start in table.model_names if _fits(name, start)
-    ]
-    return max(fitting, key=lambda pair: pair[0])[1] if fitting else None
-
-
-def _fits(name: str, start: str) -> bool:
-    rest = name.removeprefix(start)
-    return name.startswith(start) and not rest[:1].isalnum()
 
 
 _BAD_NAME = Wording(
