@@ -6,8 +6,7 @@ scene is full of are no allusion.
 """
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -18,13 +17,23 @@ from creonowd.tokens.boundaries import is_abbreviation, sentences
 from creonowd.tokens.tokenizer import about_tokens
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from creonowd.retrieval.bm25 import TermIndex
 
 # A term in more passages is no one's own.
 MOST_PASSAGES = 64
-KEPT_TERMS = 20_000
 KEPT_SENTENCES = 2048
+KEPT_NUMBERS = 16_384
+KEPT_SCENES = 256
+KEPT_LEADS = 256
+KEPT_EXCERPTS = 1024
+KEPT_PARTS = 128
 MOST_COMPARED = 12
+
+# Two sums that differ by more are different after rounding, too.
+CLEARLY = 2e-6
 
 
 class Allusion(NamedTuple):
@@ -38,39 +47,52 @@ class Allusion(NamedTuple):
 NOTHING = Allusion(-1, 0.0)
 
 
-class _Owners(NamedTuple):
-    """How much a term belongs to each document, and the rows that have it with what each is worth."""
-
-    documents: tuple[tuple[int, float], ...] = ()
-    rows: tuple[int, ...] = ()
-    rarity: float = 0.0
-
-
 class Allusions:
     """What sentences allude to among the passages of an index.
 
-    `documents` has the document of each row; `population` is how many there are.
+    `documents` has the document of each row; `population` is how many there are. `kept` has what
+    was found for the sentences of a scene, in any scope.
     """
 
-    def __init__(self, index: "TermIndex", documents: Sequence[int], population: int) -> None:
+    def __init__(
+        self,
+        index: "TermIndex",
+        documents: "NDArray[np.int64]",
+        population: int,
+        kept: "Callable[[tuple[str, ...]], dict[str, Allusion]]",
+    ) -> None:
         self._index, self._documents = index, documents
-        self._population = population
-        self._owners: Memo[str, _Owners] = Memo(KEPT_TERMS)
+        self._population, self._kept = population, kept
+        self._rarities = [self._rarity(number) for number in range(MOST_PASSAGES + 1)]
+        self._leads: Memo[str, Allusion] = Memo(KEPT_LEADS)
 
-    def find(self, asking: Sequence[str], scene: Iterable[str]) -> list[Allusion]:
+    def find(self, asking: Sequence[str], scene: Sequence[str]) -> list[Allusion]:
         """Return for each sentence what it alludes to; NOTHING if it points nowhere.
 
         `scene` are the sentences around: what they speak of anyway counts less.
         """
-        terms = [_terms(sentence) for sentence in asking]
-        uses = Counter(term for sentence in set(scene) for term in _terms(sentence))
-        own = {sentence for sentence in asking if sentence in set(scene)}
-        owners = self._owners_of(sorted({term for each in terms for term in each}))
+        around = tuple(scene)
+        kept = self._kept(around)
+        new = [sentence for sentence in asking if sentence not in kept]
+        if new:
+            kept.update(zip(new, self._find(new, around), strict=True))
+        return [kept[sentence] for sentence in asking]
+
+    def _find(self, asking: Sequence[str], scene: tuple[str, ...]) -> list[Allusion]:
+        import numpy as np
+
+        arrays = [_numbers(sentence) for sentence in asking]
+        lengths = [len(array) for array in arrays]
+        terms, each = np.unique(np.concatenate(arrays), return_inverse=True)
+        is_new = np.repeat([sentence not in scene for sentence in asking], lengths)
+        by = 1 / np.maximum(1, _uses(scene, terms)[each] + is_new)
+        worth = _Worth(self._index, self._documents, terms, self._rarities)
+        unit = 2 * self._rarity(1)
         return [
-            self._allusion(
-                (owners[term], 1 / max(1, uses[term] + (sentence not in own))) for term in each
-            )._replace(sentence=sentence)
-            for sentence, each in zip(asking, terms, strict=True)
+            Allusion(row, round(lead / unit, 4), sentence)
+            for sentence, (row, lead) in zip(
+                asking, worth.strongest(lengths, each, by), strict=True
+            )
         ]
 
     def lead(self, sentence: str) -> Allusion:
@@ -78,6 +100,9 @@ class Allusions:
 
         It finds what an author paraphrases. A lead of 1 is that of one word of its own.
         """
+        return self._leads.get(sentence, lambda: self._lead(sentence))
+
+    def _lead(self, sentence: str) -> Allusion:
         from creonowd.retrieval.bm25 import search
 
         weights = make_query(sentence).weights
@@ -95,47 +120,101 @@ class Allusions:
         unit = math.log(1 + self._index.population)
         return Allusion(row, round((best - next(others, 0.0)) / unit, 4), sentence)
 
-    def _owners_of(self, terms: Iterable[str]) -> dict[str, _Owners]:
-        found = {term: self._owners.peek(term) for term in terms}
-        new = [term for term, known in found.items() if known is None]
-        rows = self._index.rare_rows(new, MOST_PASSAGES) if new else {}
-        for term in new:
-            owners = self._owned(rows[term]) if term in rows else _Owners()
-            self._owners.put(term, owners)
-            found[term] = owners
-        return {term: known or _Owners() for term, known in found.items()}
-
-    def _owned(self, rows: Sequence[int]) -> _Owners:
-        counts = Counter(self._documents[row] for row in rows)
-        rarity = self._rarity(len(counts))
-        return _Owners(
-            documents=tuple(
-                (document, rarity * (1 + math.log(count)) * count / len(rows))
-                for document, count in counts.items()
-            ),
-            rows=tuple(rows),
-            rarity=rarity,
-        )
-
-    def _allusion(self, terms: Iterable[tuple[_Owners, float]]) -> Allusion:
-        """Add up by document what the terms are worth; the lead on the second one counts, too."""
-        of_documents: dict[int, float] = defaultdict(float)
-        of_rows: dict[int, float] = defaultdict(float)
-        for owners, factor in terms:
-            for document, worth in owners.documents:
-                of_documents[document] += worth * factor
-            for row in owners.rows:
-                of_rows[row] += owners.rarity * factor
-        if not of_documents:
-            return NOTHING
-        ranked = sorted((-round(worth, 6), document) for document, worth in of_documents.items())
-        best, second = -ranked[0][0], -ranked[1][0] if len(ranked) > 1 else 0.0
-        own = (row for row in of_rows if self._documents[row] == ranked[0][1])
-        row = min(own, key=lambda row: (-round(of_rows[row], 6), row))
-        return Allusion(row, round((2 * best - second) / (2 * self._rarity(1)), 4))
-
     def _rarity(self, documents: int) -> float:
         return math.log(1 + (self._population - documents + 0.5) / (documents + 0.5))
+
+
+class _Worth:
+    """What terms are worth: how much each belongs to the documents and passages that have it."""
+
+    def __init__(
+        self,
+        index: "TermIndex",
+        documents: "NDArray[np.int64]",
+        terms: "NDArray[np.uint64]",
+        rarities: Sequence[float],
+    ) -> None:
+        import numpy as np
+
+        self._np = np
+        self._rows, which = index.rare_rows(terms, MOST_PASSAGES)
+        self._of_rows = documents[self._rows]
+        self._row_counts = np.bincount(which, minlength=len(terms))
+        self._size = int(documents[-1]) + 1 if len(documents) else 1
+        pairs, counts = np.unique(which * self._size + self._of_rows, return_counts=True)
+        owned, self._owners = np.divmod(pairs, self._size)
+        self._owner_counts = np.bincount(owned, minlength=len(terms))
+        self._rarity = np.array(rarities)[self._owner_counts]
+        often = np.array([0.0, *(1 + math.log(n) for n in range(1, MOST_PASSAGES + 1))])
+        shares = self._rarity[owned] * often[counts] * counts / self._row_counts[owned]
+        self._shares = shares
+
+    def strongest(
+        self, lengths: Sequence[int], each: "NDArray[np.int64]", by: "NDArray[np.float64]"
+    ) -> list[tuple[int, float]]:
+        """Return for each sentence the passage it points to, and twice its lead on the second.
+
+        `each` are the terms of all sentences, one sentence after the other, and `by` what each
+        counts there. Amounts are added up in their order, so that no sum depends on what else is
+        asked.
+        """
+        np, count = self._np, len(lengths)
+        asking = np.repeat(np.arange(count), lengths)
+        places, which = _stretches(self._owner_counts, each)
+        size = self._size
+        sums = np.bincount(
+            asking[which] * size + self._owners[places],
+            weights=self._shares[places] * by[which],
+            minlength=count * size,
+        ).reshape(count, size)
+        second = np.partition(sums, size - 2, axis=1)[:, size - 2] if size > 1 else np.zeros(count)
+        asked, owners = np.nonzero((sums > 0) & (sums >= second[:, None] - CLEARLY))
+        ranked: list[list[tuple[float, int]]] = [[] for _ in lengths]
+        numbers: list[int] = asked.tolist()
+        of: list[int] = owners.tolist()
+        amounts: list[float] = sums[asked, owners].tolist()
+        for number, owner, amount in zip(numbers, of, amounts, strict=True):
+            ranked[number].append((-round(amount, 6), owner))
+        for one in ranked:
+            one.sort()
+        best = np.array([one[0][1] if one else -1 for one in ranked], np.int64)
+        rows = self._best_rows(best, asking, each, by)
+        return [
+            (row, -2 * one[0][0] + (one[1][0] if len(one) > 1 else 0.0)) if one else (-1, 0.0)
+            for row, one in zip(rows, ranked, strict=True)
+        ]
+
+    def _best_rows(
+        self,
+        best: "NDArray[np.int64]",
+        asking: "NDArray[np.int64]",
+        each: "NDArray[np.int64]",
+        by: "NDArray[np.float64]",
+    ) -> list[int]:
+        """Return for each sentence the row of its document that has most of its rare terms."""
+        places, which = _stretches(self._row_counts, each)
+        own = self._of_rows[places] == best[asking[which]]
+        places, which = places[own], which[own]
+        asked: list[int] = asking[which].tolist()
+        rows: list[int] = self._rows[places].tolist()
+        amounts: list[float] = (self._rarity[each[which]] * by[which]).tolist()
+        sums: list[dict[int, float]] = [{} for _ in best]
+        for sentence, row, amount in zip(asked, rows, amounts, strict=True):
+            sums[sentence][row] = sums[sentence].get(row, 0.0) + amount
+        return [min(of, key=lambda row: (-round(of[row], 6), row), default=-1) for of in sums]
+
+
+def _stretches(
+    counts: "NDArray[np.int64]", each: "NDArray[np.int64]"
+) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+    """Return the places of each term, of which there are `counts` side by side, and whose it is."""
+    import numpy as np
+
+    lengths = counts[each]
+    starts = (np.cumsum(counts) - counts)[each]
+    ends = np.cumsum(lengths)
+    which = np.repeat(np.arange(len(each)), lengths)
+    return np.arange(len(which)) + np.repeat(starts - (ends - lengths), lengths), which
 
 
 @lru_cache(maxsize=KEPT_SENTENCES)
@@ -143,22 +222,44 @@ def _terms(sentence: str) -> tuple[str, ...]:
     return tuple(sorted(telling_terms(sentence)))
 
 
+@lru_cache(maxsize=KEPT_NUMBERS)
+def _numbers(sentence: str) -> "NDArray[np.uint64]":
+    """Return the numbers of a sentence's telling terms, in the order of the terms."""
+    import numpy as np
+
+    from creonowd.retrieval.bm25 import term_number
+
+    return np.array([term_number(term) for term in _terms(sentence)], np.uint64)
+
+
+def _uses(scene: tuple[str, ...], terms: "NDArray[np.uint64]") -> "NDArray[np.int64]":
+    """Return in how many sentences of a scene each of some terms occurs."""
+    import numpy as np
+
+    used, counts = _terms_in(scene)
+    at = np.searchsorted(used, terms)
+    at[at == len(used)] = 0
+    return np.where(used[at] == terms, counts[at], 0) if len(used) else np.zeros_like(at)
+
+
+@lru_cache(maxsize=KEPT_SCENES)
+def _terms_in(scene: tuple[str, ...]) -> "tuple[NDArray[np.uint64], NDArray[np.int64]]":
+    """Return the terms of a scene, ascending, and in how many of its sentences each occurs."""
+    import numpy as np
+
+    arrays = [np.empty(0, np.uint64), *(_numbers(sentence) for sentence in set(scene))]
+    return np.unique(np.concatenate(arrays), return_counts=True)
+
+
+@lru_cache(maxsize=KEPT_EXCERPTS)
 def excerpt(text: str, sentence: str, most: float) -> tuple[int, int]:
     """Return where a passage says what a sentence alludes to, in at most so many tokens or so.
 
     Whole sentences around the one that shares most with it; a single one may be longer.
     """
-    ends = [at for at in sentences(text, 0, len(text)) if not is_abbreviation(text, at)]
-    bounds = sorted({0, *ends, len(text)})
-    wanted = set(_terms(sentence))
+    wanted = frozenset(_terms(sentence))
     parts = [
-        (
-            start,
-            end,
-            len(wanted.intersection(_terms(text[start:end]))),
-            about_tokens(text[start:end]),
-        )
-        for start, end in pairwise(bounds)
+        (start, end, len(wanted & terms), tokens) for start, end, terms, tokens in _parts(text)
     ]
     best, chosen = (-1, 0), (0, len(text))
     for first in range(len(parts)):
@@ -172,3 +273,14 @@ def excerpt(text: str, sentence: str, most: float) -> tuple[int, int]:
     start, end = chosen
     blank = len(text[start:end]) - len(text[start:end].lstrip())
     return start + blank, start + max(blank + 1, len(text[start:end].rstrip()))
+
+
+@lru_cache(maxsize=KEPT_PARTS)
+def _parts(text: str) -> list[tuple[int, int, frozenset[str], float]]:
+    """Return where the sentences of a passage begin and end, their terms and about their tokens."""
+    ends = [at for at in sentences(text, 0, len(text)) if not is_abbreviation(text, at)]
+    bounds = sorted({0, *ends, len(text)})
+    return [
+        (start, end, frozenset(_terms(text[start:end])), about_tokens(text[start:end]))
+        for start, end in pairwise(bounds)
+    ]

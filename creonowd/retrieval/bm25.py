@@ -265,20 +265,19 @@ class TermIndex:
         wanted = tuple(terms)
         return self._kept.get(wanted, lambda: self._look_up(wanted))
 
-    def rare_rows(self, terms: Sequence[str], most: int) -> dict[str, list[int]]:
-        """Return the allowed rows whose text has each term, of terms that at most `most` have."""
-        found = self.look_up(terms)
+    def rare_rows(self, terms: Numbers, most: int) -> tuple[Rows, Rows]:
+        """Return the allowed rows whose text has a term, and which of the terms it is for each.
+
+        They stand in the order of the terms; a term that more than `most` have is left out.
+        """
+        every = np.arange(len(terms))
+        found = _joined([_find(part, rows, terms, every) for part, rows in self.parts])
         wanted = found.levels >= IN_TEXT
         if self.allowed is not None:
             wanted &= self.allowed[found.rows]
         rows, which = found.rows[wanted], found.steps[wanted] // LEVELS
         rare = np.bincount(which, minlength=len(terms))[which] <= most
-        numbers: list[int] = which[rare].tolist()
-        of_numbers: list[int] = rows[rare].tolist()
-        of_terms: dict[str, list[int]] = {}
-        for number, row in zip(numbers, of_numbers, strict=True):
-            of_terms.setdefault(terms[number], []).append(row)
-        return of_terms
+        return rows[rare], which[rare]
 
     def _look_up(self, terms: tuple[str, ...]) -> Postings:
         single = [number for number, term in enumerate(terms) if is_single_character(term)]

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from creonowd.memo import Memo
 from creonowd.redaction import PLACEHOLDER
-from creonowd.retrieval.allusions import Allusions
+from creonowd.retrieval.allusions import Allusion, Allusions
 from creonowd.retrieval.bm25 import (
     Mask,
     Scores,
@@ -45,7 +45,7 @@ SMALL_SHARE = 8
 # For masks and factors: one of each for every place where authors are.
 KEPT_BYTES = 2_000_000
 KEPT_CHARACTERS = 4_000_000
-KEPT_SCOPES = 8
+KEPT_SCENES = 1024
 # How much of a score depends on how near the document stands to the author's.
 NEAR_SHARE = 0.15
 
@@ -92,7 +92,12 @@ class LoadedIndex:
         self.terms = TermIndex(len(self.rows), segments, numbering)
         self._chosen: Memo[frozenset[str], Mask] = Memo(KEPT_BYTES, _weigh)
         self._factors: Memo[Nearness, Scores] = Memo(KEPT_BYTES, _weigh)
-        self._allusions: Memo[SearchScope, Allusions] = Memo(KEPT_SCOPES)
+        self._allusions: Memo[SearchScope, Allusions] = Memo(
+            KEPT_BYTES, lambda _scope, _allusions: 5000 + len(self.rows)
+        )
+        self._alluded: Memo[tuple[SearchScope, tuple[str, ...]], dict[str, Allusion]] = Memo(
+            KEPT_SCENES
+        )
 
     def terms_in(self, scope: SearchScope | None) -> TermIndex:
         """Return the terms of all rows, or of those in a scope as if there were no others."""
@@ -103,7 +108,10 @@ class LoadedIndex:
 
         def make() -> Allusions:
             documents = sum(path in self._rows_in for path in scope.documents)
-            return Allusions(self.terms_in(scope), self.documents, documents)
+            return Allusions(self.terms_in(scope), self._documents, documents, kept)
+
+        def kept(scene: tuple[str, ...]) -> dict[str, Allusion]:
+            return self._alluded.get((scope, scene), dict[str, Allusion])
 
         return self._allusions.get(scope, make)
 

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 GRACE_SECONDS = 0.25
 KEPT_BYTES = 36_000_000
 KEPT_SETS = 128
+KEPT_RESULTS = 1024
 MOST_PASSAGES = 64
 MOST = 200
 LEAST_SCORE = 0.1
@@ -118,6 +119,8 @@ class Passages:
     def __init__(self, indexes: Indexes) -> None:
         self._indexes = indexes
         self.made: Memo[ResultKey, SourceResult] = Memo(KEPT_BYTES, _weigh)
+        self.answered: Memo[ResultKey, AnsweredQuery] = Memo(KEPT_BYTES, _weigh_answer)
+        self._results: Memo[SourceResult, SourceResult] = Memo(KEPT_RESULTS)
 
     async def find(
         self,
@@ -148,6 +151,10 @@ class Passages:
         if index.problem is not None:
             raise DaemonError(ErrorCode.IO_ERROR, f"There is no index: {index.problem}.")
         return index
+
+    def same(self, result: SourceResult) -> SourceResult:
+        """Return the equal result of before, if there is one: what is made of it is kept by it."""
+        return self._results.get(result, lambda: result)
 
     def paths(self, project: Project) -> list[str]:
         """List the documents that can be found, in order."""
@@ -346,9 +353,9 @@ class PassageSource:
         while (fragments := questions.answer()) is None:
             await questions.read_texts()
         complete = caught_up and not index.damaged
-        result = _result(fragments, index.left_out, complete=complete)
+        result = self._passages.same(_result(fragments, index.left_out, complete=complete))
         if key is not None and state == _state(index):
-            self._passages.made.put(key, result)
+            self._keep(key, questions, result)
         return result
 
     def fetch_now(self, ask: SourceQuery) -> SourceResult | None:
@@ -361,12 +368,19 @@ class PassageSource:
         key = _result_key(state, index.loaded, query, ask)
         if (kept := self._passages.made.peek(key)) is not None:
             return kept
-        fragments = Questions(index, query, ask).answer()
-        if fragments is None:
+        answered = self._passages.answered.peek(_without_sentences(key))
+        questions = Questions(index, query, ask, answered)
+        if (fragments := questions.answer()) is None:
             return None
-        result = _result(fragments, index.left_out, complete=state.complete)
-        self._passages.made.put(key, result)
+        result = self._passages.same(_result(fragments, index.left_out, complete=state.complete))
+        self._keep(key, questions, result)
         return result
+
+    def _keep(self, key: ResultKey, questions: "Questions", result: SourceResult) -> None:
+        """Keep a result, and what the query alone was answered: sentences ask anew more often."""
+        self._passages.made.put(key, result)
+        if questions.answered is not None:
+            self._passages.answered.put(_without_sentences(key), questions.answered)
 
     def revision(self) -> Hashable | None:
         """Return the entities and which index is searched, if neither has to be waited for."""
@@ -406,7 +420,9 @@ def _result_key(
         if loaded is not None and loaded.has_text(document.source_ref, _whole_text(document)):
             ends = loaded.ends_in(document.source_ref)
             cursor = (bisect_left(ends, above + start), bisect_left(ends, above + end))
-        asked = (_asked_from(document, ask.query),)
+        begin = _asked_from(document, ask.query)
+        # A stretch without any text overlaps no passage, wherever it is.
+        asked = (begin,) if begin < end else ()
     return ResultKey(
         revision=state,
         names=query.names,
@@ -430,6 +446,22 @@ def _result_key(
     )
 
 
+def _without_sentences(key: ResultKey) -> ResultKey:
+    """Return all that the answer to the query alone depends on."""
+    return replace(key, last=LastSentences())
+
+
+class AnsweredQuery(NamedTuple):
+    """What the query alone found: fragments with their rows, and those that the story keeps back."""
+
+    found: tuple[tuple[int, Fragment], ...]
+    future: tuple[Fragment, ...]
+
+
+def _weigh_answer(key: ResultKey, answered: AnsweredQuery) -> int:
+    return 1000 + len(key.text) + 300 * (len(answered.found) + len(answered.future))
+
+
 class Questions:
     """What one assembly asks an index, and the fragments that answer it.
 
@@ -439,33 +471,53 @@ class Questions:
     author's place, for the evidence of what the story keeps back.
     """
 
-    def __init__(self, index: ProjectIndex, query: Query, ask: SourceQuery) -> None:
+    def __init__(
+        self,
+        index: ProjectIndex,
+        query: Query,
+        ask: SourceQuery,
+        answered: AnsweredQuery | None = None,
+    ) -> None:
         self._ask, self._index = ask, index
-        within = _within(ask)
-        limit = min(ask.limit, MOST_PASSAGES)
-        self._first = SearchedPassages(index, query, _asking(ask, ask.query), limit, within)
+        self.answered = answered
+        self._first: SearchedPassages | None = None
+        self._unbound: SearchedPassages | None = None
+        if answered is None:
+            within, current = _within(ask), _asking(ask, ask.query)
+            limit = min(ask.limit, MOST_PASSAGES)
+            self._first = SearchedPassages(index, query, current, limit, within)
+            if within.scope is not None:
+                anywhere = Within(None, within.nearness)
+                self._unbound = SearchedPassages(index, query, current, limit, anywhere)
         self._firm = SearchedAllusions(index, ask, ask.last.firm, (MOST_ALLUSIONS, LEAST_ALLUSION))
         self._late = SearchedAllusions(index, ask, ask.last.late, (MOST_LATE, LEAST_LATE))
-        self._unbound: SearchedPassages | None = None
-        if within.scope is not None:
-            anywhere = Within(None, within.nearness)
-            self._unbound = SearchedPassages(index, query, _asking(ask, ask.query), limit, anywhere)
 
     def answer(self) -> list[Fragment] | None:
         """Return the fragments; None if that needs texts that are not in memory."""
-        first, unbound = self._first.rank(), [] if self._unbound is None else self._unbound.rank()
+        answered = self.answered = self.answered or self._answer_query()
         firm, late = self._firm.rank(), self._late.rank()
-        if first is None or unbound is None or firm is None or late is None:
+        if answered is None or firm is None or late is None:
             return None
+        pairs = ((one.found.row, _fragment(one, self._ask)) for one in firm)
         fragments: dict[int, Fragment] = {}
-        for one in (*firm, *(one for one in first if one.score >= LEAST_SCORE)):
-            fragments.setdefault(one.found.row, _fragment(one, self._ask))
+        for row, fragment in (*pairs, *answered.found):
+            fragments.setdefault(row, fragment)
         alluded = {one.found.row for one in firm}
         for one in late:
             if one.found.row not in alluded:
                 fragments[one.found.row] = replace(_fragment(one, self._ask), late=True)
-        shown = (*fragments.values(), *self._future(unbound))
+        shown = (*fragments.values(), *answered.future)
         return [one for one in shown if not _is_shown(one, self._ask)]
+
+    def _answer_query(self) -> AnsweredQuery | None:
+        """Return what the query alone found; None if that needs texts that are not in memory."""
+        first = [] if self._first is None else self._first.rank()
+        unbound = [] if self._unbound is None else self._unbound.rank()
+        if first is None or unbound is None:
+            return None
+        good = (one for one in first if one.score >= LEAST_SCORE)
+        found = tuple((one.found.row, _fragment(one, self._ask)) for one in good)
+        return AnsweredQuery(found, tuple(self._future(unbound)))
 
     def _future(self, ranked: Iterable[RankedPassage]) -> list[Fragment]:
         """Return what would have been chosen from after the author's place."""
@@ -476,9 +528,8 @@ class Questions:
 
     async def read_texts(self) -> None:
         """Read the texts for which `answer` had to stop, in one trip."""
-        searches: list[_SearchTexts] = [self._first, self._firm, self._late]
-        if self._unbound is not None:
-            searches.append(self._unbound)
+        every = (self._first, self._unbound, self._firm, self._late)
+        searches = [searched for searched in every if searched is not None]
         missing = {number for searched in searches for number in searched.missing}
         read = await self._index.texts(sorted(missing))
         for searched in searches:
