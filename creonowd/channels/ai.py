@@ -55,15 +55,14 @@ class GetConfig(Params):
 
 
 class Judges(StrEnum):
-    """Who would judge the next output.
-
-    `model` is rules and a model. `rules` alone leave unchecked what is no ban. `nobody` if
-    judging is off, if no run can be made, or if the output is only an echo of the prompt.
-    """
+    """Who would judge the next output."""
 
     MODEL = "model"
+    """Rules, and a model for what rules cannot check."""
     RULES = "rules"
+    """Rules alone; what is no ban stays unchecked."""
     NOBODY = "nobody"
+    """Judging is off, no run can be made, or the output is only an echo."""
 
 
 class BackendInfo(Model):

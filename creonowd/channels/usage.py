@@ -21,17 +21,18 @@ Milliseconds = Annotated[int, Meta(ge=0, le=LATEST_MS)]
 
 
 class UsageKey(StrEnum):
-    """What calls are added up by.
-
-    `purpose` is `write` for skill runs, `judge` for verdicts, `summarise` for summaries of chapters
-    and of conversations.
-    """
+    """What calls are added up by."""
 
     DAY = "day"
+    """By day."""
     PROJECT = "project"
+    """By project."""
     SKILL = "skill"
+    """By skill."""
     MODEL = "model"
+    """By model."""
     PURPOSE = "purpose"
+    """By what for: `write` for skill runs, `judge` for verdicts, `summarise` for summaries."""
 
 
 class GetUsage(Params):

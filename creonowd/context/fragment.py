@@ -12,9 +12,13 @@ class Layer(StrEnum):
     """The four layers, in the order of the prompt."""
 
     RULES = "rules"
+    """Style guide, terms, constraints, characters: what every prompt begins with."""
     SETTINGS = "settings"
+    """World and notes."""
     RETRIEVED = "retrieved"
+    """The story so far, earlier passages, mentioned characters."""
     IMMEDIATE = "immediate"
+    """The text around the cursor, and the task."""
 
 
 STABLE = (Layer.RULES, Layer.SETTINGS)
@@ -42,40 +46,76 @@ class Action(StrEnum):
     """What became of a candidate."""
 
     KEPT = "kept"
+    """In the prompt, whole."""
     TRIMMED = "trimmed"
+    """In the prompt, in part."""
     DROPPED = "dropped"
+    """Not in the prompt."""
 
 
 class Reason(StrEnum):
     """Why, in the words of the IDE. A kept candidate passed the check of the budget."""
 
     OVER_BUDGET = "over_budget"
+    """The budget was checked: a kept one passed, another did not."""
     TOO_LARGE = "too_large"
+    """The text alone is larger than one piece may be."""
     INVALID_FORMAT = "invalid_format"
+    """The file makes no sense as what it should be."""
     READ_ERROR = "read_error"
+    """The file or the source could not be read."""
 
 
 class Rule(StrEnum):
     """Which step decided."""
 
     RULES_LINE = "rules_line"
+    """Rules may fill their share of the budget and no more. Raise the share or the budget, give it
+    a higher `priority`, or shorten others."""
     NOT_MENTIONED = "not_mentioned"
+    """Rules are over their share, and the document does not mention this character. Mention it, or
+    make room as for `rules_line`."""
     CONSTRAINT_LIMIT = "constraint_limit"
+    """One prompt holds only so many constraints; those at the end of the list are left out. Merge
+    some, or limit them to parts of the story with `from` and `until`."""
     SETTINGS_SHARE = "settings_share"
+    """Settings had no more room. Raise the budget or the share, give the note a higher
+    `confidence`, or shorten others."""
     THREAD_LIMIT = "thread_limit"
+    """More threads are open here than one prompt shows; those that are due first are shown. Close
+    threads that are resolved."""
     SYNOPSIS_SHARE = "synopsis_share"
+    """The story so far may take a part of the budget only; chapters far from the cursor get a line
+    each, then none."""
     SCORE = "score"
+    """Retrieved text is taken by its score until the room ends. Raise the budget or the share of
+    Retrieved, or pin the fact as a note."""
     TARGET = "target"
+    """The skill aims at a smaller prompt (`target_tokens`), so retrieved text ends there. Raise
+    the aim in SKILL.md."""
     CHUNK_LIMIT = "chunk_limit"
+    """One prompt holds only so many retrieved pieces."""
     DUPLICATE = "duplicate"
+    """Another piece says nearly the same."""
     WINDOW = "window"
+    """The document does not fit; the text nearest to the cursor is shown. Raise the budget, or the
+    share of Immediate."""
     SKILL_WINDOW = "skill_window"
+    """All is shown that the skill's `surrounding` asks for. Raise it in SKILL.md to show more."""
     PINNED = "pinned"
+    """Never left out: the selection, the instruction, the task."""
     SIZE_LIMIT = "size_limit"
+    """The text alone is larger than one piece may be, and was cut or left out. Split the file."""
     UNREADABLE = "unreadable"
+    """The file or source could not be used; a warning says why."""
     NOT_YET = "not_yet"
+    """It holds only from a later place of the story on (`from`, or a progression)."""
     NO_LONGER = "no_longer"
+    """It held only before an earlier place of the story (`until`), or a later progression replaced
+    it."""
     FUTURE = "future"
+    """It stands behind the cursor in the story, and this skill may not know it. `retrieval: all`
+    allows it."""
 
 
 # These steps leave out what does not hold at the cursor, whatever room there is.

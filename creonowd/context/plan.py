@@ -97,7 +97,9 @@ class Summary(StrEnum):
     """
 
     FULL_TEXT = "full_text"
+    """The story so far."""
     RELATIONS = "relations"
+    """How the people on the page are related."""
 
 
 _NEED_DOCUMENT = (

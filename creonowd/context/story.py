@@ -50,24 +50,26 @@ class OrderReason(StrEnum):
     """What decided where a document stands: its name, the story file, or its front matter."""
 
     NAME = "name"
+    """The number in its name, else the name itself."""
     STORY_FILE = "story_file"
+    """`.creonow/story.json` lists it."""
     FRONT_MATTER = "front_matter"
+    """Its own `order`."""
 
 
 class DoubtKind(StrEnum):
-    """What is unclear about the order.
-
-    `same_place`: documents of one folder whose names have the same number. `no_number`: documents
-    without a number among numbered ones. `no_match`: an entry of the story file that fits no
-    document. `invalid_order`: front matter whose `order` is no number. `invalid_file`: a story
-    file that cannot be used.
-    """
+    """What is unclear about the order."""
 
     SAME_PLACE = "same_place"
+    """Documents of one folder whose names have the same number."""
     NO_NUMBER = "no_number"
+    """Documents without a number among numbered ones."""
     NO_MATCH = "no_match"
+    """An entry of the story file that fits no document."""
     INVALID_ORDER = "invalid_order"
+    """Front matter whose `order` is no number."""
     INVALID_FILE = "invalid_file"
+    """A story file that cannot be used."""
 
 
 class StoryDoubt(Model):

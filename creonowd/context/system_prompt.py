@@ -335,23 +335,26 @@ class Change(StrEnum):
     """What happened to a source of the stable prefix."""
 
     ADDED = "added"
+    """It was not there before."""
     REMOVED = "removed"
+    """It is there no more."""
     CHANGED = "changed"
+    """Its text is another one."""
     REORDERED = "reordered"
+    """The same sources stand in another order."""
 
 
 class PrefixCause(StrEnum):
-    """What the place in the story has to do with a change of the stable prefix.
-
-    `not_yet` and `no_longer`: the source does not hold at this place and did at the previous one.
-    `in_span`: it holds here and did not there. `progression`: another of its progressions has
-    begun, or not yet begun.
-    """
+    """What the place in the story has to do with a change of the stable prefix."""
 
     NOT_YET = "not_yet"
+    """It does not hold here, because it begins later, and did at the previous place."""
     NO_LONGER = "no_longer"
+    """It does not hold here any more, and did at the previous place."""
     IN_SPAN = "in_span"
+    """It holds here and did not at the previous place."""
     PROGRESSION = "progression"
+    """Another of its progressions has begun, or not yet begun."""
 
 
 class PrefixChange(Model):

@@ -38,18 +38,26 @@ class Kind(StrEnum):
     """What a context file holds: a tool's or terminal's output, a piece of history, a catalogue."""
 
     ARTIFACT = "artifact"
+    """A tool's or terminal's output."""
     HISTORY = "history"
+    """A piece of a conversation's history."""
     CATALOG = "catalog"
+    """A catalogue, such as a list of tools."""
 
 
 class Origin(StrEnum):
     """Where a context file came from; it decides the folder and the form of its name."""
 
     TOOL = "tool"
+    """A tool's output."""
     TERMINAL = "terminal"
+    """A terminal's output."""
     ARCHIVE = "archive"
+    """Rounds of the conversation."""
     SUMMARY = "summary"
+    """A summary of rounds."""
     CATALOG = "catalog"
+    """A catalogue."""
 
 
 class Retention(StrEnum):

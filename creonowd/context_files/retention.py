@@ -28,8 +28,11 @@ class CleaningReason(StrEnum):
     """Why a file was cleaned."""
 
     LAZY_AGE = "lazy_age"
+    """It was not read for too long; it is made again when read."""
     LAZY_LRU = "lazy_lru"
+    """There was too much, and it was the least recently read; it is made again when read."""
     EAGER_AGE = "eager_age"
+    """It was put too long ago."""
 
 
 class RetentionLimits(NamedTuple):

@@ -106,7 +106,9 @@ class Policy(StrEnum):
     """What follows a broken constraint: report where, or write once more with it named."""
 
     ANNOTATE = "annotate"
+    """Report where it is broken."""
     REGENERATE = "regenerate"
+    """Write once more, with the broken constraints named."""
 
 
 class RunSkill(Params):

@@ -23,35 +23,51 @@ class Part(StrEnum):
     """The parts of a built context, in their fixed order."""
 
     SYSTEM_PROMPT = "system_prompt"
+    """The system prompt."""
     CODE_LAW = "code_law"
+    """The project's `code_law.md`."""
     TOOL_PROMPTS = "tool_prompts"
+    """What describes the tools."""
     SUMMARY = "summary"
+    """The summary of older rounds."""
     RECENT_MESSAGES = "recent_messages"
+    """The recent rounds as they were."""
     USER_INPUT = "user_input"
+    """The new message."""
     TODO_RECAP = "todo_recap"
+    """What is left to do."""
 
 
 class Step(StrEnum):
-    """The step that decided about a candidate; those that cut are taken in this order.
-
-    `pinned` is never cut, `budget` is the check that a kept one passed, `summarised` rounds are
-    covered by the summary. `input_preview` is not a step: an input that alone does not fit is
-    shown by its head and tail, and is whole in a context file.
-    """
+    """The step that decided about a candidate; those that cut are taken in this order."""
 
     PINNED = "pinned"
+    """Never cut."""
     BUDGET = "budget"
+    """The check that a kept one passed."""
     SUMMARISED = "summarised"
+    """The summary covers this round."""
     TOOL_SNIPPETS = "tool_snippets"
+    """Tool results of recent rounds shrink to their summaries."""
     SUMMARY_LINES = "summary_lines"
+    """Lines of the summary are shortened."""
     RECENT_ROUNDS = "recent_rounds"
+    """Fewer recent rounds are shown."""
     MESSAGE_PREVIEWS = "message_previews"
+    """Long messages shrink to head and tail."""
     TODO_RECAP = "todo_recap"
+    """The recap of things to do is left out."""
     SUMMARY = "summary"
+    """The summary is left out."""
     TOOL_REFS = "tool_refs"
+    """Tool results shrink to a reference."""
     FLOOR_ROUNDS = "floor_rounds"
+    """Even of the rounds that are usually kept some go."""
     OLDEST_CALLS = "oldest_calls"
+    """The oldest calls of the unfinished round go."""
     INPUT_PREVIEW = "input_preview"
+    """The input alone does not fit: its head and tail are shown, and it is whole in a context
+    file."""
 
 
 class BuildEvidence(Model):

@@ -36,10 +36,15 @@ class Form(StrEnum):
     """What kind of data a tool's result is."""
 
     TEXT = "text"
+    """Plain text."""
     JSON = "json"
+    """JSON."""
     MALFORMED = "malformed"
+    """JSON that is cut off or broken."""
     BINARY = "binary"
+    """No text."""
     EMPTY = "empty"
+    """Nothing."""
 
 
 class Observation(Model):

@@ -44,9 +44,13 @@ class Speaker(StrEnum):
     """The role of a message's sender."""
 
     SYSTEM = "system"
+    """The system prompt."""
     USER = "user"
+    """The person."""
     ASSISTANT = "assistant"
+    """The model."""
     TOOL = "tool"
+    """A tool that the model called."""
 
 
 class ToolCall(Model):

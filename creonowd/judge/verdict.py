@@ -25,15 +25,20 @@ class Status(StrEnum):
     """The verdict as a whole; `unchecked` if nothing is violated but not all could be checked."""
 
     PASSED = "passed"
+    """Every constraint was checked, and none is broken."""
     VIOLATED = "violated"
+    """At least one constraint is broken."""
     UNCHECKED = "unchecked"
+    """Nothing is broken as far as was checked, but not all could be."""
 
 
 class Checker(StrEnum):
     """Who checked: a program, or a model."""
 
     RULES = "rules"
+    """A program, by rules that cannot err or say how sure they are."""
     MODEL = "model"
+    """A model."""
 
 
 class Violation(Model):
@@ -63,13 +68,21 @@ class UncheckedCode(StrEnum):
     """Why a constraint was not checked."""
 
     OFF = "off"
+    """Judging is off, by the setting `aiJudge` or by the run."""
     ECHO = "echo"
+    """The output only repeats the prompt, as the fake provider does."""
     LEFT_OUT = "left_out"
+    """The constraint did not fit into the prompt, so the model never saw it."""
     UNREAD = "unread"
+    """The file of constraints could not be read."""
     NO_MODEL = "no_model"
+    """Rules cannot check it, and no model is configured to judge."""
     MODEL_FAILED = "model_failed"
+    """The judging model failed; `error` says how."""
     MODEL_UNREADABLE = "model_unreadable"
+    """The judging model's reply was no verdict."""
     MODEL_UNSURE = "model_unsure"
+    """The judging model was not sure."""
 
 
 REASONS: Mapping[UncheckedCode, Wording] = {

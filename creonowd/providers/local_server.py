@@ -36,9 +36,13 @@ class ServerKind(StrEnum):
     """The program that serves the model."""
 
     OLLAMA = "ollama"
+    """Ollama."""
     LM_STUDIO = "lmstudio"
+    """LM Studio."""
     LLAMA_CPP = "llama.cpp"
+    """The server of llama.cpp."""
     VLLM = "vllm"
+    """vLLM."""
 
 
 class ServerReport(Model):

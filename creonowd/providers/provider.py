@@ -29,9 +29,13 @@ class Effort(StrEnum):
     """How long a model may think before it writes."""
 
     NONE = "none"
+    """Not at all."""
     LOW = "low"
+    """Briefly."""
     MEDIUM = "medium"
+    """As long as is usual."""
     HIGH = "high"
+    """For long."""
 
 
 class Sampling(Model, forbid_unknown_fields=True):
@@ -126,8 +130,11 @@ class Stop(StrEnum):
     """Why an answer ended."""
 
     END = "end"
+    """The model had finished."""
     LENGTH = "length"
+    """It reached the limit of its answer."""
     REFUSED = "refused"
+    """The provider or the model refused."""
 
 
 class Answer(Model):

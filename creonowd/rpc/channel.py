@@ -124,7 +124,9 @@ class Role(StrEnum):
     """What a connection may do. An owner may do all that a renderer may."""
 
     OWNER = "owner"
+    """May do everything."""
     RENDERER = "renderer"
+    """A page: may not name paths, inspect, or change what belongs to the machine."""
 
 
 class Deadline(StrEnum):

@@ -51,8 +51,11 @@ class Scope(StrEnum):
     """Whose skill it is; a later scope wins over an earlier one where ids are equal."""
 
     BUILTIN = "builtin"
+    """Comes with the package."""
     GLOBAL = "global"
+    """Of this user, for all projects."""
     PROJECT = "project"
+    """Of one project, in its `.creonow/skills`."""
 
 
 class LibraryEntry(Model):

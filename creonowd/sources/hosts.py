@@ -72,9 +72,13 @@ class HostKind(StrEnum):
     """What a host keeps: a knowledge graph, a memory, a vector index, or something of its own."""
 
     KG = "kg"
+    """A knowledge graph; skills ask for it with `knowledge_graph`."""
     MEMORY = "memory"
+    """What the author wants remembered; skills ask for it with `user_preferences`."""
     RAG = "rag"
+    """A vector index; skills ask for it with `retrieval`."""
     CUSTOM = "custom"
+    """Something of its own; always asked."""
 
 
 _NEEDS = {

@@ -30,10 +30,15 @@ class ThreadState(StrEnum):
     """How a thread stands at a place; `due` in the very document in which it is to be resolved."""
 
     NOT_YET = "not_yet"
+    """It is planted later."""
     OPEN = "open"
+    """It is planted and not resolved."""
     DUE = "due"
+    """It is to be resolved in this very document."""
     OVERDUE = "overdue"
+    """It should have been resolved before."""
     RESOLVED = "resolved"
+    """It is resolved."""
 
 
 OPEN = frozenset({ThreadState.OPEN, ThreadState.DUE, ThreadState.OVERDUE})

@@ -23,30 +23,29 @@ _KEPT_NAMES = 256
 
 
 class CountKind(StrEnum):
-    """How a count relates to the model's own.
-
-    `exact`: counted with the model's table. `bound`: the model has no public table; the count is
-    an upper bound. `approximate`: another model's table, or bytes, so it may be off either way.
-    """
+    """How a count relates to the model's own."""
 
     EXACT = "exact"
+    """Counted with the model's own table."""
     BOUND = "bound"
+    """The model has no public table; the count is an upper bound."""
     APPROXIMATE = "approximate"
+    """Another model's table, or bytes, so it may be off either way."""
 
 
 class CacheRule(StrEnum):
-    """By which rule a model's provider caches prompts.
-
-    `marks`: up to blocks that the request marks, at most four. `breakPoints`: exactly at break
-    points that the request names. `prefix`: the longest common prefix, by itself. `units`: earlier
-    inputs and prefixes that requests had in common, by itself. `unknown`: nobody says.
-    """
+    """By which rule a model's provider caches prompts."""
 
     MARKS = "marks"
+    """Up to blocks that the request marks, at most four."""
     BREAK_POINTS = "breakPoints"
+    """Exactly at break points that the request names."""
     PREFIX = "prefix"
+    """The longest common prefix, by itself."""
     UNITS = "units"
+    """Earlier inputs and prefixes that requests had in common, by itself."""
     UNKNOWN = "unknown"
+    """Nobody says."""
 
 
 class ModelFacts(Model):

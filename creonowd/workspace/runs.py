@@ -41,8 +41,11 @@ class RunStatus(StrEnum):
     """What the author decided on a run; only an accepted one is remembered in prompts."""
 
     PENDING = "pending"
+    """Not decided yet."""
     ACCEPTED = "accepted"
+    """Taken over; remembered in later prompts."""
     DISCARDED = "discarded"
+    """Not wanted."""
 
 
 class RunSummary(Model):

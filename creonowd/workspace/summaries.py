@@ -42,8 +42,11 @@ class SummaryOrigin(StrEnum):
     """Who wrote a summary: the author, a model, or nobody, if it is an extract of the chapter."""
 
     AUTHOR = "author"
+    """The author wrote or edited it."""
     MODEL = "model"
+    """A model wrote it."""
     EXTRACT = "extract"
+    """Sentences of the chapter itself."""
 
 
 class ChapterSummary(Model):

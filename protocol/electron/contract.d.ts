@@ -12,8 +12,11 @@ export interface AcceptRun {
 
 /** What became of a candidate. */
 export type Action =
+  /** Not in the prompt. */
   | "dropped"
+  /** In the prompt, whole. */
   | "kept"
+  /** In the prompt, in part. */
   | "trimmed";
 
 /** The back end that answers runs, without its key, and those that could. */
@@ -396,18 +399,17 @@ export interface CacheBreakPoint {
   marked: boolean;
 }
 
-/**
- * By which rule a model's provider caches prompts.
- *
- * `marks`: up to blocks that the request marks, at most four. `breakPoints`: exactly at break
- * points that the request names. `prefix`: the longest common prefix, by itself. `units`: earlier
- * inputs and prefixes that requests had in common, by itself. `unknown`: nobody says.
- */
+/** By which rule a model's provider caches prompts. */
 export type CacheRule =
+  /** Exactly at break points that the request names. */
   | "breakPoints"
+  /** Up to blocks that the request marks, at most four. */
   | "marks"
+  /** The longest common prefix, by itself. */
   | "prefix"
+  /** Earlier inputs and prefixes that requests had in common, by itself. */
   | "units"
+  /** Nobody says. */
   | "unknown";
 
 /** The run to stop. */
@@ -426,9 +428,13 @@ export interface CancelledRun {
 
 /** What happened to a source of the stable prefix. */
 export type Change =
+  /** It was not there before. */
   | "added"
+  /** Its text is another one. */
   | "changed"
+  /** It is there no more. */
   | "removed"
+  /** The same sources stand in another order. */
   | "reordered";
 
 /** What one channel did since the daemon started; latencies are of its last 1024 requests. */
@@ -461,7 +467,9 @@ export interface ChapterInfo {
 
 /** Who checked: a program, or a model. */
 export type Checker =
+  /** A model. */
   | "model"
+  /** A program, by rules that cannot err or say how sure they are. */
   | "rules";
 
 /** A piece of text from a host. */
@@ -508,8 +516,11 @@ export interface CleanedContextFile {
 
 /** Why a file was cleaned. */
 export type CleaningReason =
+  /** It was put too long ago. */
   | "eager_age"
+  /** It was not read for too long; it is made again when read. */
   | "lazy_age"
+  /** There was too much, and it was the least recently read; it is made again when read. */
   | "lazy_lru";
 
 /** The conversation whose rounds are erased; its context files stay. */
@@ -881,15 +892,13 @@ export interface CountCorrection {
   runs: number;
 }
 
-/**
- * How a count relates to the model's own.
- *
- * `exact`: counted with the model's table. `bound`: the model has no public table; the count is
- * an upper bound. `approximate`: another model's table, or bytes, so it may be off either way.
- */
+/** How a count relates to the model's own. */
 export type CountKind =
+  /** Another model's table, or bytes, so it may be off either way. */
   | "approximate"
+  /** The model has no public table; the count is an upper bound. */
   | "bound"
+  /** Counted with the model's own table. */
   | "exact";
 
 /** A text and the model that will read it; `tokenizerVersion`, if given, must be the daemon's. */
@@ -1080,19 +1089,17 @@ export interface DocumentList {
   notices: Array<Notice>;
 }
 
-/**
- * What is unclear about the order.
- *
- * `same_place`: documents of one folder whose names have the same number. `no_number`: documents
- * without a number among numbered ones. `no_match`: an entry of the story file that fits no
- * document. `invalid_order`: front matter whose `order` is no number. `invalid_file`: a story
- * file that cannot be used.
- */
+/** What is unclear about the order. */
 export type DoubtKind =
+  /** A story file that cannot be used. */
   | "invalid_file"
+  /** Front matter whose `order` is no number. */
   | "invalid_order"
+  /** An entry of the story file that fits no document. */
   | "no_match"
+  /** Documents without a number among numbered ones. */
   | "no_number"
+  /** Documents of one folder whose names have the same number. */
   | "same_place";
 
 /** The first output, why it was written again, and what it cost. */
@@ -1117,9 +1124,13 @@ export interface Edit {
 
 /** How long a model may think before it writes. */
 export type Effort =
+  /** For long. */
   | "high"
+  /** Briefly. */
   | "low"
+  /** As long as is usual. */
   | "medium"
+  /** Not at all. */
   | "none";
 
 /** A payload without fields. */
@@ -1280,10 +1291,15 @@ export interface FileList {
 
 /** What kind of data a tool's result is. */
 export type Form =
+  /** No text. */
   | "binary"
+  /** Nothing. */
   | "empty"
+  /** JSON. */
   | "json"
+  /** JSON that is cut off or broken. */
   | "malformed"
+  /** Plain text. */
   | "text";
 
 /** One candidate: its redacted text, what became of it and why. */
@@ -1525,9 +1541,13 @@ export interface HostAnswer {
 
 /** What a host keeps: a knowledge graph, a memory, a vector index, or something of its own. */
 export type HostKind =
+  /** Something of its own; always asked. */
   | "custom"
+  /** A knowledge graph; skills ask for it with `knowledge_graph`. */
   | "kg"
+  /** What the author wants remembered; skills ask for it with `user_preferences`. */
   | "memory"
+  /** A vector index; skills ask for it with `retrieval`. */
   | "rag";
 
 /** The absolute path of an archive; without `conversationId`, its own conversation is used. */
@@ -1716,15 +1736,13 @@ export interface Invoke {
   payload?: unknown;
 }
 
-/**
- * Who would judge the next output.
- *
- * `model` is rules and a model. `rules` alone leave unchecked what is no ban. `nobody` if
- * judging is off, if no run can be made, or if the output is only an echo of the prompt.
- */
+/** Who would judge the next output. */
 export type Judges =
+  /** Rules, and a model for what rules cannot check. */
   | "model"
+  /** Judging is off, no run can be made, or the output is only an echo. */
   | "nobody"
+  /** Rules alone; what is no ban stays unchecked. */
   | "rules";
 
 /** What the history keeps of a message. */
@@ -1743,8 +1761,11 @@ export interface KeptMessage {
 
 /** What a context file holds: a tool's or terminal's output, a piece of history, a catalogue. */
 export type Kind =
+  /** A tool's or terminal's output. */
   | "artifact"
+  /** A catalogue, such as a list of tools. */
   | "catalog"
+  /** A piece of a conversation's history. */
   | "history";
 
 /** How many notifications were dropped because this client read too slowly. */
@@ -1755,9 +1776,13 @@ export interface Lagged {
 
 /** The four layers, in the order of the prompt. */
 export type Layer =
+  /** The text around the cursor, and the task. */
   | "immediate"
+  /** The story so far, earlier passages, mentioned characters. */
   | "retrieved"
+  /** Style guide, terms, constraints, characters: what every prompt begins with. */
   | "rules"
+  /** World and notes. */
   | "settings";
 
 /** A layer's share of the total and the tokens it is promised; zero and zero is off. */
@@ -2117,26 +2142,41 @@ export interface OpenViewer {
 
 /** What decided where a document stands: its name, the story file, or its front matter. */
 export type OrderReason =
+  /** Its own `order`. */
   | "front_matter"
+  /** The number in its name, else the name itself. */
   | "name"
+  /** `.creonow/story.json` lists it. */
   | "story_file";
 
 /** Where a context file came from; it decides the folder and the form of its name. */
 export type Origin =
+  /** Rounds of the conversation. */
   | "archive"
+  /** A catalogue. */
   | "catalog"
+  /** A summary of rounds. */
   | "summary"
+  /** A terminal's output. */
   | "terminal"
+  /** A tool's output. */
   | "tool";
 
 /** The parts of a built context, in their fixed order. */
 export type Part =
+  /** The project's `code_law.md`. */
   | "code_law"
+  /** The recent rounds as they were. */
   | "recent_messages"
+  /** The summary of older rounds. */
   | "summary"
+  /** The system prompt. */
   | "system_prompt"
+  /** What is left to do. */
   | "todo_recap"
+  /** What describes the tools. */
   | "tool_prompts"
+  /** The new message. */
   | "user_input";
 
 /** How many messages and tokens a part has. */
@@ -2169,7 +2209,9 @@ export interface PlainConstraintsAt {
 
 /** What follows a broken constraint: report where, or write once more with it named. */
 export type Policy =
+  /** Report where it is broken. */
   | "annotate"
+  /** Write once more, with the broken constraints named. */
   | "regenerate";
 
 /** A sign of life. */
@@ -2184,17 +2226,15 @@ export interface Pong {
   nowMs: number;
 }
 
-/**
- * What the place in the story has to do with a change of the stable prefix.
- *
- * `not_yet` and `no_longer`: the source does not hold at this place and did at the previous one.
- * `in_span`: it holds here and did not there. `progression`: another of its progressions has
- * begun, or not yet begun.
- */
+/** What the place in the story has to do with a change of the stable prefix. */
 export type PrefixCause =
+  /** It holds here and did not at the previous place. */
   | "in_span"
+  /** It does not hold here any more, and did at the previous place. */
   | "no_longer"
+  /** It does not hold here, because it begins later, and did at the previous place. */
   | "not_yet"
+  /** Another of its progressions has begun, or not yet begun. */
   | "progression";
 
 /** Why a prompt cache misses: the first source that differs from the previous call. */
@@ -2438,9 +2478,13 @@ export interface ReadSkill {
 
 /** Why, in the words of the IDE. A kept candidate passed the check of the budget. */
 export type Reason =
+  /** The file makes no sense as what it should be. */
   | "invalid_format"
+  /** The budget was checked: a kept one passed, another did not. */
   | "over_budget"
+  /** The file or the source could not be read. */
   | "read_error"
+  /** The text alone is larger than one piece may be. */
   | "too_large";
 
 /** How often one pattern was replaced in one source; never what it replaced. */
@@ -2582,28 +2626,48 @@ export interface Revoked {
 
 /** What a connection may do. An owner may do all that a renderer may. */
 export type Role =
+  /** May do everything. */
   | "owner"
+  /** A page: may not name paths, inspect, or change what belongs to the machine. */
   | "renderer";
 
 /** Which step decided. */
 export type Rule =
+  /** One prompt holds only so many retrieved pieces. */
   | "chunk_limit"
+  /** One prompt holds only so many constraints; those at the end of the list are left out. Merge some, or limit them to parts of the story with `from` and `until`. */
   | "constraint_limit"
+  /** Another piece says nearly the same. */
   | "duplicate"
+  /** It stands behind the cursor in the story, and this skill may not know it. `retrieval: all` allows it. */
   | "future"
+  /** It held only before an earlier place of the story (`until`), or a later progression replaced it. */
   | "no_longer"
+  /** Rules are over their share, and the document does not mention this character. Mention it, or make room as for `rules_line`. */
   | "not_mentioned"
+  /** It holds only from a later place of the story on (`from`, or a progression). */
   | "not_yet"
+  /** Never left out: the selection, the instruction, the task. */
   | "pinned"
+  /** Rules may fill their share of the budget and no more. Raise the share or the budget, give it a higher `priority`, or shorten others. */
   | "rules_line"
+  /** Retrieved text is taken by its score until the room ends. Raise the budget or the share of Retrieved, or pin the fact as a note. */
   | "score"
+  /** Settings had no more room. Raise the budget or the share, give the note a higher `confidence`, or shorten others. */
   | "settings_share"
+  /** The text alone is larger than one piece may be, and was cut or left out. Split the file. */
   | "size_limit"
+  /** All is shown that the skill's `surrounding` asks for. Raise it in SKILL.md to show more. */
   | "skill_window"
+  /** The story so far may take a part of the budget only; chapters far from the cursor get a line each, then none. */
   | "synopsis_share"
+  /** The skill aims at a smaller prompt (`target_tokens`), so retrieved text ends there. Raise the aim in SKILL.md. */
   | "target"
+  /** More threads are open here than one prompt shows; those that are due first are shown. Close threads that are resolved. */
   | "thread_limit"
+  /** The file or source could not be used; a warning says why. */
   | "unreadable"
+  /** The document does not fit; the text nearest to the cursor is shown. Raise the budget, or the share of Immediate. */
   | "window";
 
 /** A file that cannot be used; `reason` is the same as in trim evidence. */
@@ -2732,8 +2796,11 @@ export interface RunSkill {
 
 /** What the author decided on a run; only an accepted one is remembered in prompts. */
 export type RunStatus =
+  /** Taken over; remembered in later prompts. */
   | "accepted"
+  /** Not wanted. */
   | "discarded"
+  /** Not decided yet. */
   | "pending";
 
 /** Our count of what was sent beside the provider's own; what it does not report is absent. */
@@ -2772,8 +2839,11 @@ export interface SavedConversation {
 
 /** Whose skill it is; a later scope wins over an earlier one where ids are equal. */
 export type Scope =
+  /** Comes with the package. */
   | "builtin"
+  /** Of this user, for all projects. */
   | "global"
+  /** Of one project, in its `.creonow/skills`. */
   | "project";
 
 /** What is selected, in the connection's position encoding. */
@@ -2800,9 +2870,13 @@ export interface ServerInfo {
 
 /** The program that serves the model. */
 export type ServerKind =
+  /** The server of llama.cpp. */
   | "llama.cpp"
+  /** LM Studio. */
   | "lmstudio"
+  /** Ollama. */
   | "ollama"
+  /** vLLM. */
   | "vllm";
 
 /**
@@ -2975,9 +3049,13 @@ export interface SkillRun {
 
 /** The role of a message's sender. */
 export type Speaker =
+  /** The model. */
   | "assistant"
+  /** The system prompt. */
   | "system"
+  /** A tool that the model called. */
   | "tool"
+  /** The person. */
   | "user";
 
 /** What every notification carries beside its own fields. */
@@ -2990,36 +3068,49 @@ export interface Stamp {
 
 /** The verdict as a whole; `unchecked` if nothing is violated but not all could be checked. */
 export type Status =
+  /** Every constraint was checked, and none is broken. */
   | "passed"
+  /** Nothing is broken as far as was checked, but not all could be. */
   | "unchecked"
+  /** At least one constraint is broken. */
   | "violated";
 
-/**
- * The step that decided about a candidate; those that cut are taken in this order.
- *
- * `pinned` is never cut, `budget` is the check that a kept one passed, `summarised` rounds are
- * covered by the summary. `input_preview` is not a step: an input that alone does not fit is
- * shown by its head and tail, and is whole in a context file.
- */
+/** The step that decided about a candidate; those that cut are taken in this order. */
 export type Step =
+  /** The check that a kept one passed. */
   | "budget"
+  /** Even of the rounds that are usually kept some go. */
   | "floor_rounds"
+  /** The input alone does not fit: its head and tail are shown, and it is whole in a context file. */
   | "input_preview"
+  /** Long messages shrink to head and tail. */
   | "message_previews"
+  /** The oldest calls of the unfinished round go. */
   | "oldest_calls"
+  /** Never cut. */
   | "pinned"
+  /** Fewer recent rounds are shown. */
   | "recent_rounds"
+  /** The summary covers this round. */
   | "summarised"
+  /** The summary is left out. */
   | "summary"
+  /** Lines of the summary are shortened. */
   | "summary_lines"
+  /** The recap of things to do is left out. */
   | "todo_recap"
+  /** Tool results shrink to a reference. */
   | "tool_refs"
+  /** Tool results of recent rounds shrink to their summaries. */
   | "tool_snippets";
 
 /** Why an answer ended. */
 export type Stop =
+  /** The model had finished. */
   | "end"
+  /** It reached the limit of its answer. */
   | "length"
+  /** The provider or the model refused. */
   | "refused";
 
 /** Something unclear about the order, and the documents or the entry that it is about. */
@@ -3093,7 +3184,9 @@ export interface SummariseStory {
  * The summaries of the chapters and the characters' cards give it, or a host does.
  */
 export type Summary =
+  /** The story so far. */
   | "full_text"
+  /** How the people on the page are related. */
   | "relations";
 
 /** A summary with its text; empty if the chapter has nothing to tell. */
@@ -3168,8 +3261,11 @@ export interface SummaryOf {
 
 /** Who wrote a summary: the author, a model, or nobody, if it is an extract of the chapter. */
 export type SummaryOrigin =
+  /** The author wrote or edited it. */
   | "author"
+  /** Sentences of the chapter itself. */
   | "extract"
+  /** A model wrote it. */
   | "model";
 
 /**
@@ -3266,10 +3362,15 @@ export interface ThreadList {
 
 /** How a thread stands at a place; `due` in the very document in which it is to be resolved. */
 export type ThreadState =
+  /** It is to be resolved in this very document. */
   | "due"
+  /** It is planted later. */
   | "not_yet"
+  /** It is planted and not resolved. */
   | "open"
+  /** It should have been resolved before. */
   | "overdue"
+  /** It is resolved. */
   | "resolved";
 
 /** Where to look from: a document of the story, else the end of what is written. */
@@ -3386,13 +3487,21 @@ export interface Unchecked {
 
 /** Why a constraint was not checked. */
 export type UncheckedCode =
+  /** The output only repeats the prompt, as the fake provider does. */
   | "echo"
+  /** The constraint did not fit into the prompt, so the model never saw it. */
   | "left_out"
+  /** The judging model failed; `error` says how. */
   | "model_failed"
+  /** The judging model's reply was no verdict. */
   | "model_unreadable"
+  /** The judging model was not sure. */
   | "model_unsure"
+  /** Rules cannot check it, and no model is configured to judge. */
   | "no_model"
+  /** Judging is off, by the setting `aiJudge` or by the run. */
   | "off"
+  /** The file of constraints could not be read. */
   | "unread";
 
 /** The source that this client no longer offers; in every layer if none is named. */
@@ -3505,17 +3614,17 @@ export interface UsageGroup {
   key: string;
 }
 
-/**
- * What calls are added up by.
- *
- * `purpose` is `write` for skill runs, `judge` for verdicts, `summarise` for summaries of chapters
- * and of conversations.
- */
+/** What calls are added up by. */
 export type UsageKey =
+  /** By day. */
   | "day"
+  /** By model. */
   | "model"
+  /** By project. */
   | "project"
+  /** By what for: `write` for skill runs, `judge` for verdicts, `summarise` for summaries. */
   | "purpose"
+  /** By skill. */
   | "skill";
 
 /**

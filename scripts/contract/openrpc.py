@@ -86,9 +86,11 @@ def _describe_fields(schema: Schema, struct: type[msgspec.Struct]) -> Schema:
 
 
 def _describe_members(schema: Schema, kind: type[Enum]) -> Schema:
+    """Add what the docstring below each member says; refuse a member that has none."""
     texts = CODE_TEXTS.get(kind) or member_descriptions(kind)
-    members = {value: texts[value] for value in schema["enum"] if value in texts}
-    return {**schema, "x-enumDescriptions": members} if members else schema
+    if bare := sorted(str(value) for value in schema["enum"] if value not in texts):
+        raise ValueError(f"{kind.__name__} has no docstring below {', '.join(bare)}")
+    return {**schema, "x-enumDescriptions": {value: texts[value] for value in schema["enum"]}}
 
 
 def _require_fields(schema: Schema, struct: type[msgspec.Struct]) -> Schema:

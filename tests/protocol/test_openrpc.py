@@ -22,6 +22,7 @@ class Mood(StrEnum):
     CALM = "calm"
     """Nothing was spilt."""
     ANGRY = "angry"
+    """Everything was."""
 
 
 class Write(Params):
@@ -193,7 +194,10 @@ def test_a_field_without_a_docstring_is_refused() -> None:
 
 
 def test_the_docstring_below_a_member_describes_it() -> None:
-    assert schema("Mood")["x-enumDescriptions"] == {"calm": "Nothing was spilt."}
+    assert schema("Mood")["x-enumDescriptions"] == {
+        "angry": "Everything was.",
+        "calm": "Nothing was spilt.",
+    }
     assert schema("ErrorCode")["x-enumDescriptions"].keys() == set(ErrorCode)
 
 

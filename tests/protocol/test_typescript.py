@@ -18,6 +18,7 @@ class Mood(StrEnum):
     CALM = "calm"
     """Nothing was spilt."""
     ANGRY = "angry"
+    """Everything was."""
 
 
 class Quill(Model, tag="quill"):
@@ -92,7 +93,7 @@ TEXT = declarations(Channel("pen:write", write), Channel("pen:idle", idle, role=
 @pytest.mark.parametrize(
     "expected",
     [
-        '/** How it felt. */\nexport type Mood =\n  | "angry"\n  /** Nothing was spilt. */\n  | "calm";\n',
+        '/** How it felt. */\nexport type Mood =\n  /** Everything was. */\n  | "angry"\n  /** Nothing was spilt. */\n  | "calm";\n',
         'export interface Brush {\n  type: "brush";\n  /** How many, on average. */\n  hairs: number;\n}\n',
         "/**\n * Words.\n *\n * Many of them.\n */\nexport interface Write {\n  /** The words. */\n  text: string;\n",
         "  /**\n   * How many at most.\n   * @default 50\n   */\n  limit?: number;\n",
