@@ -5,7 +5,8 @@ specification says, with the default budget. A prompt is sent in four ways: in o
 system prompt as the only block of its own, as one block, and with a window that slides with the
 cursor, which is how libraries that keep the newest text cut it. Tokens are those of `o200k_base`.
 The document grows by 100 characters a minute, half of them typed and half taken over from answers;
-one session is slower. `--quick` records the typing sessions only.
+one session is slower. `--quick` records the typing sessions only. The last table has the budget
+for long windows beside the default one.
 """
 
 import tempfile
@@ -103,6 +104,7 @@ def main(argv: list[str]) -> None:
             author = Author(daemon, root, chapters)
             for name, calls in author.sessions(quick="--quick" in argv):
                 _print_session(name, calls)
+            _print_long(author)
 
 
 class Author:
@@ -130,6 +132,24 @@ class Author:
         yield "another chapter with every tenth call, 60 characters", list(self._switching())
         yield "a setting changes with every tenth call, 60 characters", list(self._settings())
         yield "three skills in turn, 60 characters", list(self._three_skills())
+
+    def long_sessions(self) -> Iterator[tuple[str, list[Call], list[Call]]]:
+        """Record sessions with the default budget and with the one for long windows."""
+        sessions: dict[str, Callable[[], Iterator[Call]]] = {
+            "a call every 60 characters": lambda: self._typing(60),
+            "a call every 400 characters": lambda: self._typing(400),
+            "another chapter with every tenth call": self._switching,
+        }
+        usual = {name: list(record()) for name, record in sessions.items()}
+        self._change_budget("long")
+        for name, record in sessions.items():
+            yield name, usual[name], list(record())
+        self._change_budget("default")
+
+    def _change_budget(self, kind: str) -> None:
+        version = self._daemon.ask("context:budget:get", **self._project)["version"]
+        change = {"version": version, "kind": kind}
+        self._daemon.ask("context:budget:update", **self._project, profile=change)
 
     def _typing(self, step: int, skill: str = SKILL) -> Iterator[Call]:
         story = "".join(self._chapters[CHAPTER - 1 : CHAPTER + 8])
@@ -204,14 +224,54 @@ def _print_session(name: str, calls: Sequence[Call]) -> None:
     print("| possible at all | " + " | ".join(f"{possible(ways[way]):.0%}" for way in WAYS) + " |")
 
 
-def _cell(provider: Provider, requests: Sequence[Request]) -> str:
+def _print_long(author: Author) -> None:
+    """Print what a call costs with whole chapters in the prompt, beside the default budget."""
+    for name, usual, long in author.long_sessions():
+        sizes = [
+            sum(call.result["tokenCount"] for call in calls) // len(calls)
+            for calls in (usual, long)
+        ]
+        first = long[0].result["tokenCount"]
+        print(
+            f"\n`kind: long`, {name}: {sizes[1]} tokens a call (the first {first}), default {sizes[0]}\n"
+        )
+        print(
+            "| provider | default: a thousand calls | long: read, a thousand calls | long, nothing cached | long ÷ default |"
+        )
+        print("|---|---|---|---|---|")
+        for provider in PROVIDERS:
+            small, large = (_spent(provider, list(_in_blocks(calls))) for calls in (usual, long))
+            read = large.use.read / large.tokens
+            print(
+                f"| {provider.name} | {small.paid:.2f} | {read:.0%}, {large.paid:.2f} "
+                f"| {large.plain:.2f} | {large.paid / small.paid:.1f} |"
+            )
+
+
+class Spent(NamedTuple):
+    """What a session used, its tokens, and what a thousand such calls cost with and without cache."""
+
+    use: TokenUse
+    tokens: int
+    paid: float
+    plain: float
+
+
+def _spent(provider: Provider, requests: Sequence[Request]) -> Spent:
     cache = provider.cache()
     used = [cache.send(request) for request in requests]
     total = CacheUse(*(sum(column) for column in zip(*used, strict=True)))
     use = TokenUse(fresh=total.fresh, read=total.read, written=total.written)
-    paid = 1_000_000 * cost_of(provider.price, use) / total.total
-    plain = 1_000_000 * cost_without_cache(provider.price, use) / total.total
-    return f"{total.read / total.total:.0%}, {paid:.2f} of {plain:.2f}"
+    thousand = 1000 / len(requests)
+    paid, plain = cost_of(provider.price, use), cost_without_cache(provider.price, use)
+    return Spent(use, total.total, thousand * paid, thousand * plain)
+
+
+def _cell(provider: Provider, requests: Sequence[Request]) -> str:
+    spent = _spent(provider, requests)
+    million = 1000 * len(requests) / spent.tokens
+    paid, plain = million * spent.paid, million * spent.plain
+    return f"{spent.use.read / spent.tokens:.0%}, {paid:.2f} of {plain:.2f}"
 
 
 def _points(result: dict[str, Any]) -> dict[str, int]:

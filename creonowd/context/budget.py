@@ -2,6 +2,7 @@
 
 import math
 from decimal import Decimal
+from enum import StrEnum
 from typing import TypeVar
 
 from msgspec import UNSET, UnsetType, structs
@@ -49,11 +50,23 @@ class LayerBudgets(Model):
     """The text around the cursor."""
 
 
+class BudgetKind(StrEnum):
+    """What a budget is for."""
+
+    DEFAULT = "default"
+    """The story so far is told in summaries."""
+    LONG = "long"
+    """For models with a large window and a prompt cache: the nearest chapters before the author's
+    stand in the prompt as a whole."""
+
+
 class BudgetProfile(Result):
     """How many tokens a prompt may have, and each of its layers."""
 
     version: int = 1
     """Grows by one with every update; send it with the next one."""
+    kind: BudgetKind = BudgetKind.DEFAULT
+    """`default`, or `long` for a large window: whole chapters instead of their summaries."""
     tokenizer_id: str = DEFAULT_ENCODING
     """The table that tokens are counted with, such as `o200k_base`."""
     tokenizer_version: str = PACKAGED.version(DEFAULT_ENCODING)
@@ -82,6 +95,27 @@ class BudgetProfile(Result):
     """The same in parts."""
 
 
+# Most of a long budget is the story so far, which changes with a chapter and is cached until then.
+LONG_LAYERS = LayerBudgets(
+    retrieved=LayerBudget(ratio=0.50, minimum_tokens=0),
+    immediate=LayerBudget(ratio=0.25, minimum_tokens=2000),
+)
+
+
+def usual_profile(kind: BudgetKind, current: BudgetProfile | None = None) -> BudgetProfile:
+    """Return a profile with the total and the layers that are usual for a kind."""
+    usual = BudgetProfile()
+    profile = usual if current is None else current
+    total = LARGEST_TOTAL if kind is BudgetKind.LONG else usual.total_budget_tokens
+    return structs.replace(
+        profile,
+        kind=kind,
+        context_window_tokens=total + profile.system_prompt_tokens + profile.output_reserve_tokens,
+        total_budget_tokens=total,
+        layers=LONG_LAYERS if kind is BudgetKind.LONG else usual.layers,
+    )
+
+
 def share(profile: BudgetProfile, layer: str) -> int:
     """Return how many tokens a layer's ratio stands for, but no fewer than its minimum."""
     budget: LayerBudget = getattr(profile.layers, layer)
@@ -101,7 +135,8 @@ _INDEX = {layer: index for index, layer in enumerate(Layer)}
 class Allowances(Model, cache_hash=True):
     """What a profile allows: the total, each layer's minimum and share, the layers that are off.
 
-    `rules_ratio` is how far the Rules line rises with the total.
+    `rules_ratio` is how far the Rules line rises with the total. `long` says that chapters are
+    told as a whole.
     """
 
     total: int
@@ -109,6 +144,7 @@ class Allowances(Model, cache_hash=True):
     shares: tuple[int, ...] = (0, 0, 0, 0)
     off: frozenset[Layer] = frozenset()
     rules_ratio: float = 0.0
+    long: bool = False
 
     def minimum(self, layer: Layer) -> int:
         """Return the tokens that a layer is promised."""
@@ -140,6 +176,7 @@ def allowances_of(profile: BudgetProfile) -> Allowances:
         shares=tuple(share(profile, layer) for layer in Layer),
         off=frozenset(layer for layer in Layer if is_off(profile, layer)),
         rules_ratio=profile.layers.rules.ratio,
+        long=profile.kind is BudgetKind.LONG,
     )
 
 
@@ -196,7 +233,8 @@ def fit_to_model(
     gets smaller. What does not fit into the model's own window is taken from the total, and from
     each minimum alike, with the warning CONTEXT_WINDOW_REDUCED.
     """
-    profile, usual = budget.profile, BudgetProfile()
+    profile = budget.profile
+    usual = usual_profile(profile.kind)
     reserve = output_tokens or profile.output_reserve_tokens
     if output_tokens is None and thinks and reserve == usual.output_reserve_tokens:
         reserve = THINKING_RESERVE
@@ -308,6 +346,8 @@ class BudgetChange(Params):
 
     version: int | None = None
     """The version that the client last saw; CONTEXT_BUDGET_CONFLICT if there is a newer one."""
+    kind: BudgetKind | None = None
+    """Another kind brings its usual total and layers, except where the change names others."""
     tokenizer_id: str | None = None
     """Must be that of the model, if named."""
     tokenizer_version: str | None = None
@@ -336,8 +376,10 @@ def apply_change(
     """
     _check_version(current, change)
     profile = _with_tokenizer(current, change, tables)
-    ratios = _ratios(current.layers, change.layers)
-    minimums = _minimums(current.layers, change.layers)
+    if change.kind is not None and change.kind is not profile.kind:
+        profile = usual_profile(change.kind, profile)
+    ratios = _ratios(profile.layers, change.layers)
+    minimums = _minimums(profile.layers, change.layers)
     layers = {n: LayerBudget(ratio=ratios[n], minimum_tokens=minimums[n]) for n in Layer}
     profile = structs.replace(
         _with_total(profile, change),

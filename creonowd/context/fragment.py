@@ -93,6 +93,9 @@ class Rule(StrEnum):
     TARGET = "target"
     """The skill aims at a smaller prompt (`target_tokens`), so retrieved text ends there. Raise
     the aim in SKILL.md."""
+    PASSAGE_SHARE = "passage_share"
+    """A long budget has whole chapters and little room for passages. Raise its total, or use a
+    budget of the default kind."""
     CHUNK_LIMIT = "chunk_limit"
     """One prompt holds only so many retrieved pieces."""
     DUPLICATE = "duplicate"

@@ -37,7 +37,9 @@ LONGEST_SENTENCE = 200
 STEPS = 4
 # What the story so far may take of the budget, or of the skill's target if that is less.
 SYNOPSIS_PERCENT = 15
-# Its chapters with a line each stand before those that are told in full.
+# In a long budget, where it is whole chapters.
+LONG_SYNOPSIS_PERCENT = 60
+# Its chapters with a line each stand before those whose summary, or whose text, is told in full.
 FAR_CHAPTERS, NEAR_CHAPTERS = 0, 1
 
 PLACES = ("text", "selection", "instruction", "title")
@@ -267,7 +269,7 @@ class Plan(Model):
     @property
     def surrounding(self) -> int | None:
         """How many code points to show on each side of the cursor; None is as many as fit."""
-        return None if self.skill.rules is None else self.skill.rules.surrounding
+        return surrounding(self.skill.rules, self.allowances)
 
     @property
     def step(self) -> int:
@@ -279,6 +281,19 @@ class Plan(Model):
         """Whether passages from after the author's place are wanted, too."""
         rules = self.skill.rules
         return rules is not None and rules.retrieval == EVERYTHING
+
+
+def surrounding(rules: ContextRules | None, allowances: Allowances) -> int | None:
+    """Return how many code points a skill shows on each side of the cursor; None: as many as fit.
+
+    In a long budget it is no less than the share of Immediate: whole chapters before the author's
+    own, and a hole where that begins, would make no sense.
+    """
+    if rules is None:
+        return None
+    if allowances.long and rules.surrounding:
+        return max(rules.surrounding, allowances.share(Layer.IMMEDIATE))
+    return rules.surrounding
 
 
 def missing_before(allowances: Allowances, surrounding: int | None, cursor: int) -> int:
@@ -311,6 +326,8 @@ def previous_start(plan: Plan) -> int:
 def synopsis_share(plan: Plan) -> int:
     """Return how many tokens the story so far may take at most."""
     total, target = plan.allowances.total, plan.skill.target_tokens
+    if plan.allowances.long:
+        return total * LONG_SYNOPSIS_PERCENT // 100
     return (total if target is None else min(total, target)) * SYNOPSIS_PERCENT // 100
 
 

@@ -72,7 +72,13 @@ def _parts(user: UserContent, tools: TextTools) -> Iterator[_Part]:
     retrieved = [decision for decision in user.retrieved if decision.is_kept]
     told = [decision for decision in retrieved if decision.kind is FragmentKind.SYNOPSIS]
     heading = title(Layer.RETRIEVED, empty=not retrieved)
-    yield "story" if told else None, *_join(heading, told, tools)
+    # Where the last whole chapter begins, the story so far ended while that one was written.
+    last = told[-1:] if user.whole_chapters else []
+    if before := told[: len(told) - len(last)]:
+        yield "story", *_join(heading, before, tools)
+        heading = ""
+    if last or not before:
+        yield "story" if last else None, *_join(heading, last, tools)
     if passages := retrieved[len(told) :]:
         yield "passages", *_join("", passages, tools)
     immediate = [decision for decision in user.immediate if decision.is_kept]

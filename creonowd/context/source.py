@@ -57,7 +57,7 @@ class SourceQuery(Model):
     the author selected or asks for in words. `limit` bounds the fragments. A document of at most
     `shown` code points stands in the prompt as a whole. `earlier` are the chapters whose story so
     far is asked for, in order, None where there is no place in the story; it may take about
-    `synopsis_room` tokens.
+    `synopsis_room` tokens, and with `whole_chapters` the nearest are told by their whole text.
 
     `query_end` is where the query ends in the document; `last` are the sentences before the cursor,
     each of which may allude to an earlier passage. What lies after `here` in the story is not wanted, unless
@@ -77,6 +77,7 @@ class SourceQuery(Model):
     language: ManuscriptLanguage = ManuscriptLanguage.CHINESE
     earlier: tuple[StoryDocument, ...] | None = None
     synopsis_room: int = 0
+    whole_chapters: bool = False
     query_end: int = 0
     last: LastSentences = LastSentences()
     story: Story = Story()
@@ -170,6 +171,9 @@ def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
             searched = _first_words(plan)
             asked = last_sentences(searched, len(searched), len(searched)).firm
             last = LastSentences(asked, last.late or asked[-LAST_ASKED:])
+    if plan.allowances.long:
+        # Passages stand before the window; a new one would cost the cache all of that.
+        last = LastSentences(last.firm)
     rules = plan.skill.rules
     return SourceQuery(
         project_id=ask.project_id,
@@ -185,6 +189,7 @@ def _dynamic(plan: Plan, ask: SourceQuery) -> SourceQuery:
         language=plan.language,
         earlier=earlier_chapters(plan),
         synopsis_room=synopsis_share(plan),
+        whole_chapters=plan.allowances.long,
         query_end=end,
         last=last,
         story=plan.story,

@@ -4,16 +4,23 @@ Text leaves in this order: Retrieved, then the document after the cursor, then t
 it. The selection, the additional input and the task never leave.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, NoReturn
 
 from msgspec.structs import replace
 
-from creonowd.context.evidence import Decision, drop, keep, keep_part, layer_tokens
+from creonowd.context.evidence import Decision, drop, keep, keep_part, layer_tokens, of_layer
 from creonowd.context.fragment import Fragment, Layer, Rule, Span, rank_key, reading_key
-from creonowd.context.language import TASK, heading, title
+from creonowd.context.language import TASK, ManuscriptLanguage, heading, title
 from creonowd.context.manuscript import Manuscript
-from creonowd.context.plan import CHUNK_LIMIT, FAR_CHAPTERS, Plan, minimum_step, synopsis_share
+from creonowd.context.plan import (
+    CHUNK_LIMIT,
+    FAR_CHAPTERS,
+    STEPS,
+    Plan,
+    minimum_step,
+    synopsis_share,
+)
 from creonowd.context.system_prompt import SystemPrompt
 from creonowd.context.text_tools import RedactedText, TextTools
 from creonowd.context.units import MOST_NAMED, Unit, visible_ref
@@ -29,6 +36,11 @@ LATE_SHARE = 3
 LATE_TOKENS = 560
 # What the window leaves below the target changes with every letter; chunks get whole steps of it.
 ROOM_STEP = 256
+# What passages may take of a long budget: they are the part of it that no cache holds for long.
+PASSAGES_OF_LONG = 16
+# What the chapters that have a line each may take of the story so far.
+FAR_SHARE = 0.35
+CHARACTERS_A_TOKEN = {ManuscriptLanguage.CHINESE: 1, ManuscriptLanguage.ENGLISH: 4}
 
 
 class PinnedTexts(NamedTuple):
@@ -92,10 +104,14 @@ class RetrievedRoom(NamedTuple):
 
 
 class UserContent(Model):
-    """The decisions on Retrieved and Immediate, in the order of the prompt."""
+    """The decisions on Retrieved and Immediate, in the order of the prompt.
+
+    `whole_chapters` says that the story so far is told by the text of chapters.
+    """
 
     retrieved: tuple[Decision, ...]
     immediate: tuple[Decision, ...]
+    whole_chapters: bool = False
 
 
 def trim_user_content(
@@ -108,15 +124,47 @@ def trim_user_content(
     pinned = given.pinned.tokens + sum(note.tokens for note in notes)
     room -= sum(note.tokens for note in notes)
     least = allowances.minimum(Layer.IMMEDIATE) - pinned
-    synopsis = trim_synopsis(given.synopsis, _synopsis_room(plan, room, least), tools)
+    synopsis = _trim_story(plan, given.synopsis, _synopsis_room(plan, room, least), tools)
     told = sum(chapter.tokens for chapter in synopsis)
     room -= told
+    given, repeated = _without_told(plan, given, synopsis)
     window, firm, before = _fit_document(plan, given, room, least)
+    before = (*before, *of_layer(Layer.IMMEDIATE, repeated))
     immediate = _immediate_order(window, before, given.pinned, notes)
     taken = system_prompt.prompt.tokens + layer_tokens(Layer.IMMEDIATE, immediate, tools)
     taken += tools.count(title(Layer.RETRIEVED, empty=False))
     chunks = given.chunks.trim(_retrieved_room(plan, taken, told), window.span, firm)
-    return UserContent(retrieved=(*synopsis, *chunks), immediate=immediate)
+    retrieved = (*synopsis, *chunks, *of_layer(Layer.RETRIEVED, repeated))
+    return UserContent(
+        retrieved=retrieved, immediate=immediate, whole_chapters=plan.allowances.long
+    )
+
+
+def _trim_story(
+    plan: Plan, units: Sequence[Unit], room: int, tools: TextTools
+) -> tuple[Decision, ...]:
+    if not plan.allowances.long:
+        return trim_synopsis(units, room, tools)
+    step = room // STEPS * CHARACTERS_A_TOKEN[plan.language]
+    return trim_chapters(units, room, max(1, step), tools)
+
+
+def _without_told(
+    plan: Plan, given: UserContentInput, synopsis: Sequence[Decision]
+) -> tuple[UserContentInput, list[Decision]]:
+    """Take out what repeats chapters that are told as a whole; return also the decisions on it."""
+    told = {decision.evidence.source_ref for decision in synopsis if decision.is_kept}
+    if not plan.allowances.long or not told:
+        return given, []
+    repeated = [unit for unit in given.chunks.units if unit.fragment.place.path in told]
+    if repeated:
+        rest = (unit for unit in given.chunks.units if unit.fragment.place.path not in told)
+        given = given._replace(chunks=RankedChunks(rest))
+    before = given.previous
+    if before is not None and plan.previous is not None and plan.previous.source_ref in told:
+        repeated.append(before)
+        given = given._replace(previous=None)
+    return given, [drop(unit, Rule.DUPLICATE) for unit in repeated]
 
 
 def _synopsis_room(plan: Plan, room: int, least: int) -> int:
@@ -149,6 +197,72 @@ def trim_synopsis(units: Sequence[Unit], room: int, tools: TextTools) -> tuple[D
             decisions.append(keep_part(rest, Rule.SYNOPSIS_SHARE, wanted - room))
         left = 0
     return tuple(reversed(decisions))
+
+
+def trim_chapters(
+    units: Sequence[Unit], room: int, step: int, tools: TextTools
+) -> tuple[Decision, ...]:
+    """Keep the whole text of chapters from the nearest on, and a line of each one before them.
+
+    The last lines of the far chapters are those of the whole ones. The first chapter that is told
+    as a whole is the first behind a multiple of `step` in the story, so that one more at the end
+    rarely changes what stands before it: a prompt cache keeps that.
+    """
+    whole = sorted(
+        (unit for unit in units if unit.fragment.place.group != FAR_CHAPTERS),
+        key=lambda unit: unit.fragment.place,
+    )
+    far = next((unit for unit in units if unit.fragment.place.group == FAR_CHAPTERS), None)
+    first, lines, shown = 0, far, far
+    for first in _first_chapters(whole, step):
+        lines = shown = _first_lines(far, len(whole) - first, tools)
+        far_room = int(room * FAR_SHARE) if first < len(whole) else room
+        if lines is not None and lines.tokens > far_room:
+            shown = _last_lines(lines, far_room, tools)
+        if _tokens_of(shown, *whole[first:]) <= room:
+            break
+    rule = Rule.SYNOPSIS_SHARE
+    missing = max(1, _tokens_of(*whole) - room)
+    decisions = [drop(unit, rule, missing) for unit in whole[:first]]
+    if shown is not None:
+        decisions.append(keep(shown, rule) if shown is lines else keep_part(shown, rule))
+    elif lines is not None:
+        decisions.append(drop(lines, rule, max(1, lines.tokens - room)))
+    return (*decisions, *(keep(unit, rule) for unit in whole[first:]))
+
+
+def _tokens_of(*units: Unit | None) -> int:
+    return sum(unit.tokens for unit in units if unit is not None)
+
+
+def _first_chapters(whole: Sequence[Unit], step: int) -> Iterator[int]:
+    """Yield which chapter may be the first that is told as a whole, the earliest first; then none."""
+    before = -1
+    for index, unit in enumerate(whole):
+        multiple = -(-unit.fragment.place.offset // step)
+        if multiple > before:
+            yield index
+            before = multiple
+    yield len(whole)
+
+
+def _first_lines(unit: Unit | None, without: int, tools: TextTools) -> Unit | None:
+    """Return a unit without so many of its last lines; None if nothing is left."""
+    if unit is None or not without:
+        return unit
+    text = "\n".join(unit.text.split("\n")[:-without])
+    if not text:
+        return None
+    rendered = f"{heading(unit.ref)}{text}\n"
+    tokens = tools.count(rendered)
+    return replace(
+        unit,
+        text=text,
+        rendered=rendered,
+        tokens=tokens,
+        before_chars=len(text),
+        before_tokens=tokens,
+    )
 
 
 def _last_lines(unit: Unit, room: int, tools: TextTools) -> Unit | None:
@@ -224,6 +338,8 @@ def _retrieved_room(plan: Plan, taken: int, told: int) -> "RetrievedRoom":
     """
     total, target = plan.allowances.total, plan.skill.target_tokens
     room = total - taken - told
+    if plan.allowances.long:
+        return RetrievedRoom(min(room, total // PASSAGES_OF_LONG), Rule.PASSAGE_SHARE)
     if target is None or target >= total:
         return RetrievedRoom(room)
     promised = min(room, plan.allowances.minimum(Layer.RETRIEVED) - told)

@@ -42,6 +42,7 @@ from creonowd.context.plan import (
     SkillNeeds,
     Task,
     missing_before,
+    surrounding,
     wants,
     wants_document,
 )
@@ -452,8 +453,8 @@ def _chapter_before(
     document = None if located is None else located.document
     if document is None:
         return None
-    surrounding = None if rules is None else rules.surrounding
-    if not missing_before(allowances_of(budget.profile), surrounding, document.here.start):
+    allowances = allowances_of(budget.profile)
+    if not missing_before(allowances, surrounding(rules, allowances), document.here.start):
         return None
     before = story.previous(document.source_ref)
     return None if before is None else before.path

@@ -9,6 +9,7 @@ only what could fit into the prompt is made.
 import codecs
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from hashlib import sha256
+from itertools import accumulate
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -30,6 +31,7 @@ from creonowd.context.story import (
     StoryHeading,
     arrange,
 )
+from creonowd.context.user_content import FAR_SHARE
 from creonowd.errors import DaemonError, WarningCode, Wording
 from creonowd.memo import Memo
 from creonowd.retrieval.catalogue import LARGEST, documents_in, is_excluded
@@ -360,7 +362,11 @@ class SynopsisSource:
         chapters = ask.earlier or ()
         changed: list[StoryDocument] = []
         found = self._found(chapters, stored, texts, names, changed)
-        fragments, stale = _fragments(found, ask.synopsis_room)
+        if ask.whole_chapters:
+            whole = self._whole(chapters, texts, 2 * ask.synopsis_room, changed)
+            fragments, stale = _whole_fragments(found, whole, ask.synopsis_room)
+        else:
+            fragments, stale = _fragments(found, ask.synopsis_room)
         told = SourceResult(
             fragments=tuple(fragments),
             warnings=(_stale(stale),) if stale else (),
@@ -391,11 +397,36 @@ class SynopsisSource:
             if found is not None:
                 yield number, found
 
+    def _whole(
+        self,
+        chapters: Sequence[StoryDocument],
+        texts: Mapping[str, str],
+        room: float,
+        changed: list[StoryDocument],
+    ) -> dict[int, Fragment]:
+        """Return the nearest chapters with their whole text, by number, up to about some tokens.
+
+        Behind one that cannot be read there is none. Where a chapter begins in the story is known
+        of all, so that a place in it does not move when others are added.
+        """
+        starts = [0, *accumulate(chapter.length or 0 for chapter in chapters)]
+        whole: dict[int, Fragment] = {}
+        for number in reversed(range(len(chapters))):
+            document = chapters[number]
+            body = chapter_text(self._project.root, document.path, texts) if room > 0 else None
+            if body is None:
+                break
+            if digest_of(body) != document.digest:
+                changed.append(document)
+            room -= _about_tokens(body)
+            whole[number] = _chapter_fragment(document.path, body, starts[number])
+        return whole
+
 
 def _told_key(ask: SourceQuery, stored: Summaries, entities: Entities) -> Hashable:
     """Return all that the story so far depends on; what was written before has a digest each."""
     told = tuple((chapter.path, chapter.digest) for chapter in ask.earlier or ())
-    return told, ask.synopsis_room, stored, entities
+    return told, ask.synopsis_room, ask.whole_chapters, stored, entities
 
 
 def _fragments(
@@ -415,9 +446,7 @@ def _fragments(
             left -= cost
         else:
             cost = _about_tokens(summary.brief)
-            lines.append(
-                f"- {join_lines(file_stem(summary.document))}：{join_lines(summary.brief)}"
-            )
+            lines.append(_line(summary.document, summary.brief))
         if is_stale:
             stale.append(summary.document)
         total += cost
@@ -426,6 +455,50 @@ def _fragments(
             break
     far = [_far_fragment(lines[::-1])] if lines else []
     return [*far, *reversed(near)], stale
+
+
+def _whole_fragments(
+    found: Iterator[tuple[int, FoundSummary]], whole: Mapping[int, Fragment], room: int
+) -> tuple[list[Fragment], list[str]]:
+    """Return whole chapters and a line of each chapter, and those whose summary is stale.
+
+    Every chapter that is told as a whole has a line too, which stands for it if it does not fit.
+    A line is the whole summary where all of them fit into their share, else its first sentence.
+    """
+    told: list[ChapterSummary] = []
+    shown: list[Fragment] = []
+    stale: list[str] = []
+    total = 0.0
+    for number, (summary, is_stale) in found:
+        if number in whole:
+            shown.append(whole[number])
+        told.append(summary)
+        if is_stale and number not in whole:
+            stale.append(summary.document)
+        total += _about_tokens(summary.brief)
+        if total > room:
+            break
+    told.reverse()
+    fits = sum(_about_tokens(one.text) for one in told) <= room * FAR_SHARE
+    lines = [_line(one.document, one.text if fits else one.brief) for one in told]
+    far = [_far_fragment(lines)] if lines else []
+    return [*far, *reversed(shown)], stale
+
+
+def _chapter_fragment(path: str, text: str, start: int) -> Fragment:
+    """Make the fragment of a chapter that is told by its whole text."""
+    return Fragment(
+        layer=Layer.RETRIEVED,
+        source=_SYNOPSIS,
+        source_ref=path,
+        text=text,
+        kind=FragmentKind.SYNOPSIS,
+        place=Place(NEAR_CHAPTERS, "", start),
+    )
+
+
+def _line(path: str, text: str) -> str:
+    return f"- {join_lines(file_stem(path))}：{join_lines(text)}"
 
 
 def _near_fragment(number: int, path: str, text: str) -> Fragment:

@@ -225,6 +225,8 @@ export interface BoundedCount {
 export interface BudgetChange {
   /** The version that the client last saw; CONTEXT_BUDGET_CONFLICT if there is a newer one. */
   version?: number | null;
+  /** Another kind brings its usual total and layers, except where the change names others. */
+  kind?: BudgetKind | null;
   /** Must be that of the model, if named. */
   tokenizerId?: string | null;
   /** Must be the daemon's, if named. */
@@ -260,10 +262,19 @@ export interface BudgetEstimate {
   totalTokens: number;
 }
 
+/** What a budget is for. */
+export type BudgetKind =
+  /** The story so far is told in summaries. */
+  | "default"
+  /** For models with a large window and a prompt cache: the nearest chapters before the author's stand in the prompt as a whole. */
+  | "long";
+
 /** How many tokens a prompt may have, and each of its layers. */
 export interface BudgetProfile {
   /** Grows by one with every update; send it with the next one. */
   version: number;
+  /** `default`, or `long` for a large window: whole chapters instead of their summaries. */
+  kind: BudgetKind;
   /** The table that tokens are counted with, such as `o200k_base`. */
   tokenizerId: string;
   /** The version of that table; a request that names another fails with CONTEXT_TOKENIZER_MISMATCH. */
@@ -2647,6 +2658,8 @@ export type Rule =
   | "not_mentioned"
   /** It holds only from a later place of the story on (`from`, or a progression). */
   | "not_yet"
+  /** A long budget has whole chapters and little room for passages. Raise its total, or use a budget of the default kind. */
+  | "passage_share"
   /** Never left out: the selection, the instruction, the task. */
   | "pinned"
   /** Rules may fill their share of the budget and no more. Raise the share or the budget, give it a higher `priority`, or shorten others. */
@@ -3539,6 +3552,8 @@ export interface UpdateAnalysis {
 export interface UpdateBudget {
   /** The version that the client last saw; CONTEXT_BUDGET_CONFLICT if there is a newer one. */
   version?: number | null;
+  /** Another kind brings its usual total and layers, except where the change names others. */
+  kind?: BudgetKind | null;
   /** Must be that of the model, if named. */
   tokenizerId?: string | null;
   /** Must be the daemon's, if named. */

@@ -8,7 +8,7 @@ import pytest
 
 from creonowd.settings import Settings
 from testing.clients import Client
-from testing.novels import Novel, make_novel, write_files
+from testing.novels import SECRET, Novel, make_novel, write_files
 
 Result = dict[str, Any]
 
@@ -217,3 +217,87 @@ async def test_a_novel_in_one_huge_chapter_does_not_stop_the_story(make: Any) ->
     assert "林远走在雨里" in told(result)
     write_files(novel.root, {"1.md": "没有句号" * 200_000})
     assert "1.md#summary" in told(await novel.assemble(skillId="builtin:continue"))
+
+
+async def long_budget(novel: Novel, **change: Any) -> Result:
+    """Give a novel the budget for long windows."""
+    change = {"version": 1, "kind": "long", **change}
+    return await novel.client.call("context:budget:update", {**novel.params, "profile": change})
+
+
+@NOVELS
+async def test_a_long_budget_tells_earlier_chapters_by_their_whole_text(
+    make: Any, files: dict[str, str], name: str
+) -> None:
+    novel = await make(files, name.format(6))
+    await long_budget(novel)
+
+    result = await novel.assemble(
+        skillId="builtin:continue", cursorPosition=len(files[name.format(6)])
+    )
+
+    whole = [files[name.format(n)].strip() for n in range(1, 7)]
+    assert all(result["prompt"].count(text) == 1 for text in whole)
+    places = [result["prompt"].index(text) for text in whole]
+    assert places == sorted(places)
+    assert files[name.format(7)].split("\n")[2] not in result["prompt"]
+    assert result["tokenCount"] <= 64_000
+
+
+async def test_a_long_budget_tells_what_does_not_fit_in_a_sentence(make: Any) -> None:
+    files = {
+        f"{n}.md": f"# 第{n}章\n\n" + f"第{n}天，林远走了很远的路，去见一位故人。\n\n" * 60
+        for n in range(1, 31)
+    }
+    novel = await make(files, "30.md")
+    await long_budget(novel, totalBudgetTokens=20_000)
+
+    result = await novel.assemble(skillId="builtin:continue")
+
+    kept = {e["sourceRef"] for e in result["trimEvidence"] if e["action"] == "kept"}
+    assert {"29.md", "28.md", "synopsis"} <= kept
+    assert "5.md" not in kept
+    assert "- 5：" in result["userContent"]
+    assert "- 29：" not in result["userContent"]
+    assert result["tokenCount"] <= 20_000
+    points = result["cacheBreakPoints"]
+    assert [point["after"] for point in points].count("story") == 2
+    sizes = [point["bytes"] for point in points]
+    assert sizes == sorted(set(sizes))
+    assert points[-1]["tokens"] <= result["tokenCount"]
+
+
+async def test_a_chapter_more_is_appended_to_a_long_prompt(make: Any) -> None:
+    """So that a provider's cache keeps all that stood there before."""
+    novel = await make(CHINESE, "第6章.md")
+    await long_budget(novel)
+    before = await novel.assemble(skillId="builtin:continue")
+    (story,) = [p for p in before["cacheBreakPoints"] if p["after"] == "story"][-1:]
+
+    after = await novel.assemble(skillId="builtin:continue", documentId="第7章.md")
+
+    assert story["hash"] in {point["hash"] for point in after["cacheBreakPoints"]}
+    size = story["bytes"]
+    assert before["prompt"].encode()[:size] == after["prompt"].encode()[:size]
+
+
+async def test_a_secret_in_an_earlier_chapter_stays_out_of_a_long_prompt(make: Any) -> None:
+    files = dict(CHINESE) | {"第3章.md": f"# 第3章\n\n他把{SECRET}写在墙上。\n"}
+    novel = await make(files, "第6章.md")
+    await long_budget(novel)
+
+    result = await novel.assemble(skillId="builtin:continue")
+
+    assert SECRET not in result["prompt"]
+    assert "第3章.md" in {evidence["sourceRef"] for evidence in result["redactionEvidence"]}
+
+
+async def test_another_kind_of_budget_than_these_is_refused(make: Any) -> None:
+    novel = await make(CHINESE, "第6章.md")
+
+    failure = await novel.client.failure(
+        "context:budget:update", {**novel.params, "profile": {"version": 1, "kind": "huge"}}
+    )
+
+    assert failure.code == "INVALID_ARGUMENT"
+    assert "kind" in str(failure)

@@ -8,9 +8,13 @@ from msgspec import structs, to_builtins
 
 from creonowd.context.budget import (
     BudgetChange,
+    BudgetKind,
     BudgetProfile,
     LayerBudget,
     LayerBudgets,
+    LayerChange,
+    LayerChanges,
+    allowances_of,
     apply_change,
     budget_of,
     is_off,
@@ -253,3 +257,36 @@ def test_the_whole_profile_can_be_sent_back_as_it_was_read() -> None:
     profile = apply_change(BudgetProfile(), change(**msgspec.to_builtins(BudgetProfile())))
 
     assert profile == msgspec.structs.replace(BudgetProfile(), version=2)
+
+
+def test_a_long_budget_brings_its_total_and_layers_and_takes_them_away_again() -> None:
+    current = BudgetProfile(output_reserve_tokens=2500, context_window_tokens=9000)
+
+    long = apply_change(current, BudgetChange(version=1, kind=BudgetKind.LONG))
+    back = apply_change(long, BudgetChange(version=2, kind=BudgetKind.DEFAULT))
+
+    assert (long.total_budget_tokens, long.context_window_tokens) == (64_000, 67_000)
+    assert long.layers.retrieved.ratio > long.layers.immediate.ratio
+    assert allowances_of(long).long
+    assert back == structs.replace(current, version=3)
+
+
+def test_what_a_change_to_a_long_budget_names_wins() -> None:
+    layers = LayerChanges(rules=LayerChange(ratio=0.05))
+    change = BudgetChange(
+        version=1, kind=BudgetKind.LONG, total_budget_tokens=20_000, layers=layers
+    )
+
+    profile = apply_change(BudgetProfile(), change)
+
+    assert (profile.total_budget_tokens, profile.context_window_tokens) == (20_000, 22_000)
+    assert (profile.layers.rules.ratio, profile.layers.retrieved.ratio) == (0.05, 0.5)
+
+
+def test_the_same_kind_again_changes_nothing_else() -> None:
+    long = apply_change(BudgetProfile(), BudgetChange(version=1, kind=BudgetKind.LONG))
+    smaller = apply_change(long, BudgetChange(version=2, total_budget_tokens=30_000))
+
+    again = apply_change(smaller, BudgetChange(version=3, kind=BudgetKind.LONG))
+
+    assert again == structs.replace(smaller, version=4)

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from creonowd.context.budget import THINKING_RESERVE, BudgetProfile, budget_of, fit_to_model
+from creonowd.context.budget import (
+    THINKING_RESERVE,
+    BudgetKind,
+    BudgetProfile,
+    budget_of,
+    fit_to_model,
+    usual_profile,
+)
 from creonowd.context.fragment import Layer
 from creonowd.errors import WarningCode
 
@@ -70,3 +77,21 @@ def test_prompt_and_answer_fit_into_the_window(
     assert needed <= fitted.context_window_tokens
     assert window is None or fitted.context_window_tokens <= window
     assert minimums(fitted) <= fitted.total_budget_tokens
+
+
+def test_a_long_budget_makes_room_for_thought_in_a_large_window() -> None:
+    long = budget_of(usual_profile(BudgetKind.LONG))
+
+    fitted = fit_to_model(long, window=1_000_000, thinks=True)
+
+    assert fitted.profile.total_budget_tokens == 64_000
+    assert not fitted.warnings
+
+
+def test_a_long_budget_yields_to_a_small_window() -> None:
+    fitted = fit_to_model(budget_of(usual_profile(BudgetKind.LONG)), window=32_000)
+
+    (warning,) = fitted.warnings
+    assert warning.code is WarningCode.CONTEXT_WINDOW_REDUCED
+    assert fitted.profile.total_budget_tokens == 30_000
+    assert fitted.profile.kind is BudgetKind.LONG

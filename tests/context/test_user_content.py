@@ -1,15 +1,20 @@
 """Chunks by falling score, as long as they fit."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec import structs
 
 from creonowd.context.assemble import Assembly, compose
-from creonowd.context.fragment import Fragment, Layer, Place, Rule, Span
-from creonowd.context.plan import CHUNK_LIMIT
+from creonowd.context.budget import BudgetKind, usual_profile
+from creonowd.context.evidence import Decision
+from creonowd.context.fragment import Fragment, FragmentKind, Layer, Place, Rule, Span
+from creonowd.context.plan import CHUNK_LIMIT, FAR_CHAPTERS, NEAR_CHAPTERS
 from creonowd.context.units import Unit
-from creonowd.context.user_content import RankedChunks, RetrievedRoom
+from creonowd.context.user_content import RankedChunks, RetrievedRoom, trim_chapters
 from creonowd.text import common_prefix
 from testing.novels import SECRET
 from tests.context.worlds import World, assemble_world, profile_of, text_tools, unit_of
@@ -261,3 +266,90 @@ def test_what_the_task_does_not_show_stands_by_itself() -> None:
 
     assert found["selection"][2] == "### 选区\n苏晴没有\n"
     assert found["additionalInput"][2] == "### 用户指令\n改短。\n"
+
+
+def story_units(lengths: list[int]) -> list[Unit]:
+    """Return chapters as a source offers them for a long budget: a line each, and their texts."""
+    starts = [sum(lengths[:n]) for n in range(len(lengths))]
+    lines = "\n".join(f"- 第{n}章：出发。" for n in range(len(lengths)))
+    far = told(lines, "synopsis", Place(FAR_CHAPTERS))
+    whole = [
+        told("雨" * length, f"第{n}章.md", Place(NEAR_CHAPTERS, "", start))
+        for n, (length, start) in enumerate(zip(lengths, starts, strict=True))
+    ]
+    return [far, *whole]
+
+
+def told(text: str, ref: str, place: Place) -> Unit:
+    fragment = Fragment(
+        layer=Layer.RETRIEVED,
+        source="synopsis",
+        source_ref=ref,
+        text=text,
+        kind=FragmentKind.SYNOPSIS,
+        place=place,
+    )
+    return unit_of(fragment, USING)
+
+
+def rendered_story(lengths: list[int], room: int) -> str:
+    decisions = trim_chapters(story_units(lengths), room, max(1, room // 4), USING)
+    return "".join(decision.rendered for decision in decisions)
+
+
+@given(
+    lengths=st.lists(st.integers(1, 900), min_size=1, max_size=12),
+    room=st.integers(-5, 4000),
+)
+def test_each_chapter_of_a_long_story_is_told_once_and_within_its_room(
+    lengths: list[int], room: int
+) -> None:
+    """By its text, or by its line; only lines may be missing, the earliest first."""
+    decisions = trim_chapters(story_units(lengths), room, max(1, room // 4), USING)
+
+    kept = [decision for decision in decisions if decision.is_kept]
+    assert sum(decision.tokens for decision in kept) <= max(0, room)
+    whole = [d.evidence.source_ref for d in kept if d.evidence.source_ref != "synopsis"]
+    assert whole == [f"第{n}章.md" for n in range(len(lengths) - len(whole), len(lengths))]
+    lines = [d.text.split("\n") for d in kept if d.evidence.source_ref == "synopsis"]
+    last = len(lengths) - len(whole)
+    assert all(each == [f"- 第{n}章：出发。" for n in range(last)][-len(each) :] for each in lines)
+    refs = [decision.evidence.source_ref for decision in decisions]
+    assert len(refs) == len(set(refs))
+    assert set(refs) >= {f"第{n}章.md" for n in range(len(lengths))}
+
+
+@given(lengths=st.lists(st.integers(100, 500), min_size=2, max_size=30))
+def test_a_chapter_more_rarely_moves_the_beginning_of_a_long_story(lengths: list[int]) -> None:
+    """It is appended, or the beginning jumps by about a quarter of the room at once."""
+    room = 3000
+    stories = [rendered_story(lengths[:n], room) for n in range(1, len(lengths) + 1)]
+
+    moved = sum(not later.startswith(one) for one, later in pairwise(stories))
+
+    assert moved <= sum(lengths) / (room / 4) + 1
+
+
+def test_what_a_whole_chapter_shows_is_not_shown_again_as_a_passage() -> None:
+    units = story_units([300, 300])
+    inside = chunk("第1章.md", 0.9)
+    other = chunk("旧作.md", 0.8)
+    world = World(
+        text="林远推开门。" * 20,
+        cursor=60,
+        surrounding=200,
+        retrieved=(*(unit.fragment for unit in units), inside.fragment, other.fragment),
+        profile=usual_profile(BudgetKind.LONG),
+    )
+
+    assembly = assemble_world(world, USING)
+
+    rules = {d.evidence.source_ref: d.evidence.rule for d in _passages(assembly)}
+    assert rules == {"第1章.md": Rule.DUPLICATE, "旧作.md": Rule.SCORE}
+    assert [place.after for place in assembly.places].count("story") == 2
+    assert assembly.places[-1].tokens <= assembly.tokens
+
+
+def _passages(assembly: Assembly) -> list[Decision]:
+    decisions = assembly.layers[Layer.RETRIEVED].decisions
+    return [one for one in decisions if one.kind is not FragmentKind.SYNOPSIS]

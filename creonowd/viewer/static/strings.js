@@ -157,6 +157,7 @@ const REASONS = {
   pinned: { kept: ["必须保留：任务、选区或指令", "never cut: task, selection or instruction"] },
   size_limit: { trimmed: ["单个片段过大，先截短", "too large for one fragment; cut first"], dropped: ["单个片段过大", "too large for one fragment"] },
   not_yet: { dropped: ["故事还没写到它开始的地方", "the story has not come to where it begins"] },
+  passage_share: { dropped: ["长窗口中前文片段的份额已满", "over the share that passages have in a long budget"] },
   synopsis_share: { trimmed: ["前情提要超出份额，略去最早的几章", "over the share of the story so far, the earliest chapters left out"], dropped: ["超出前情提要的份额", "over the share of the story so far"] },
   thread_limit: { dropped: ["未收的伏笔太多，只示最先到期的", "too many open threads, those due first are shown"] },
   no_longer: { dropped: ["故事已过了它有效的地方", "the story is past where it holds"] },
