@@ -27,9 +27,10 @@ from creonowd.history.observation import (
     without_root,
 )
 from creonowd.history.rounds import Message, Speaker, ToolCall, check_messages, without_thoughts
-from creonowd.history.tool_result import LineLimits, one_line
+from creonowd.history.tool_result import LineLimits
 from creonowd.redaction import Redactor
 from creonowd.threads import call_in_thread
+from creonowd.tokens.truncate import one_line
 
 _SUMMARY = re.compile(r"\[[^\]\n]{1,70}\] ")
 

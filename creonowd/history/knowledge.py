@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from creonowd.history.tool_result import clip, one_line
 from creonowd.tokens.boundaries import sentences
+from creonowd.tokens.truncate import clip, one_line
 
 SHORTEST = 6
 LONGEST = 220

@@ -1,4 +1,4 @@
-"""The result of a tool, of whatever shape, read as JSON, text or bytes, and redacted."""
+"""The result of a tool, of whatever shape: read as JSON, text or bytes, redacted, described."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -13,6 +13,7 @@ from creonowd.model import Model
 from creonowd.redaction import Redacted, RedactionEvidence, Redactor, redact_value
 from creonowd.redaction.labels import is_secret_name
 from creonowd.text import has_too_many_values
+from creonowd.tokens.truncate import clip, one_line
 
 _BINARY = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\ufffd]")
 _BASE64 = re.compile(r"(?:data:[\w.+/-]*;base64,)?[A-Za-z0-9+/_-]{512,}={0,2}\s*\Z")
@@ -314,3 +315,29 @@ def _texts(value: Any) -> Iterator[str]:
             level += [*fields.keys(), *fields.values()]
         elif isinstance(one, list):
             level += cast("list[Any]", one)
+
+
+def amount(count: int, noun: str) -> str:
+    """Write a number of things: `1 file`, `2 files`, `2 matches`, `2 entries`."""
+    if count == 1:
+        return f"1 {noun}"
+    plural = {"match": "matches", "entry": "entries"}.get(noun, f"{noun}s")
+    return f"{count} {plural}"
+
+
+def describe(value: Any) -> str:
+    """Describe a value on one line; JSON is described and never repeated."""
+    if isinstance(value, str):
+        inner = parse_json(value)
+        if inner is not None:
+            return describe(inner)
+        return f"binary, {amount(len(value), 'character')}" if is_binary(value) else one_line(value)
+    if isinstance(value, dict):
+        block = as_fields(value)
+        if block.get("type") == "text" and isinstance(block.get("text"), str):
+            return describe(block["text"])
+        names = ", ".join(clip(name, 40) for name in list(as_fields(value))[:8])
+        return f"object with {names}" if names else "empty object"
+    if isinstance(value, list):
+        return f"list of {len(as_items(value))}"
+    return msgspec.json.encode(value).decode()

@@ -19,10 +19,10 @@ from creonowd.history.summary import (
     redact_summary,
     render_summary,
 )
-from creonowd.history.tool_result import clip
 from creonowd.history.tool_summary import shorten
 from creonowd.providers.provider import Call, Provider, Purpose
 from creonowd.redaction import Redactor
+from creonowd.tokens.truncate import clip
 
 MAX_OUTPUT_TOKENS = 2_400
 MOST_CHARACTERS = 40_000

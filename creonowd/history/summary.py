@@ -27,10 +27,10 @@ from creonowd.history.knowledge import (
 from creonowd.history.observation import as_fields, parse_json
 from creonowd.history.rounds import NO_RESULT, Message, Round, Speaker, ToolCall
 from creonowd.history.todo_list import TodoItem, finished_items, read_todo_call, summarise_todo
-from creonowd.history.tool_result import clip, one_line
 from creonowd.history.tool_summary import headline_of, ref_in
 from creonowd.model import Model
 from creonowd.redaction import Redactor
+from creonowd.tokens.truncate import clip, one_line
 
 HEADING = "[History Summary]"
 NOTHING = "none"

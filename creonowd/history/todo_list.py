@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from creonowd.history.observation import as_fields, as_items
-from creonowd.history.tool_result import describe, one_line
+from creonowd.history.observation import as_fields, as_items, describe
 from creonowd.model import Model
+from creonowd.tokens.truncate import one_line
 
 TODO_LISTS = ("todos", "newTodos", "items", "tasks", "list")
 MOST_NAMES = 3

@@ -1,23 +1,18 @@
-"""What summaries of tool results are made from: the call with its result, and lines cut to size."""
+"""The call of a tool with its result, and how many lines of it a history may keep."""
 
 import re
-from collections.abc import Sequence
 from typing import Any, NamedTuple
-
-import msgspec
 
 from creonowd.history.observation import (
     Form,
     Observation,
     as_fields,
     as_items,
-    is_binary,
+    describe,
     parse_json,
 )
 from creonowd.settings import Settings
-from creonowd.tokens.boundaries import grapheme_floor
-
-SHORT = 200
+from creonowd.tokens.truncate import clip, one_line
 
 _CONTEXT_ARGUMENTS = ("arguments", "args", "params", "params_input", "input")
 PATH_KEYS = ("file_path", "filePath", "path", "file", "filename", "notebook_path", "relative_path")
@@ -61,62 +56,6 @@ def line_limits(settings: Settings) -> LineLimits:
 
 
 DEFAULT_LIMITS = line_limits(Settings())
-
-
-def clip(text: str, limit: int = SHORT) -> str:
-    """Cut a text to a number of code points, at a grapheme, with an ellipsis."""
-    if len(text) <= limit:
-        return text
-    return text[: grapheme_floor(text, max(0, limit - 1))] + "…"
-
-
-def one_line(text: str, limit: int = SHORT) -> str:
-    """Put a text on one line and cut it."""
-    return clip(" ".join(text[: 4 * limit].split()), limit)
-
-
-def first_lines(lines: Sequence[str], limit: int, noun: str) -> list[str]:
-    """Keep the first lines and add how many follow."""
-    rest = len(lines) - limit
-    return [*lines[:limit], *([f"… {rest} more {noun}"] if rest > 0 else [])]
-
-
-def last_lines(lines: Sequence[str], limit: int, noun: str) -> list[str]:
-    """Keep the last lines and add how many come before."""
-    rest = len(lines) - limit
-    note = [f"… {rest} {noun} before"] if rest > 0 else []
-    return [*note, *lines[max(0, rest) :]]
-
-
-def split_lines(text: str) -> list[str]:
-    """Split a text at its line ends, whatever they are."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n") if text else []
-
-
-def amount(count: int, noun: str) -> str:
-    """Write a number of things: `1 file`, `2 files`, `2 matches`, `2 entries`."""
-    if count == 1:
-        return f"1 {noun}"
-    plural = {"match": "matches", "entry": "entries"}.get(noun, f"{noun}s")
-    return f"{count} {plural}"
-
-
-def describe(value: Any) -> str:
-    """Describe a value on one line; JSON is described and never repeated."""
-    if isinstance(value, str):
-        inner = parse_json(value)
-        if inner is not None:
-            return describe(inner)
-        return f"binary, {amount(len(value), 'character')}" if is_binary(value) else one_line(value)
-    if isinstance(value, dict):
-        block = as_fields(value)
-        if block.get("type") == "text" and isinstance(block.get("text"), str):
-            return describe(block["text"])
-        names = ", ".join(clip(name, 40) for name in list(as_fields(value))[:8])
-        return f"object with {names}" if names else "empty object"
-    if isinstance(value, list):
-        return f"list of {len(as_items(value))}"
-    return msgspec.json.encode(value).decode()
 
 
 class ToolUse(NamedTuple):

@@ -7,14 +7,16 @@ shape that its tool's function does not know: what is not understood is never le
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from creonowd.history.observation import (
     Form,
     Observation,
+    amount,
     as_fields,
     as_items,
+    describe,
     parse_json,
     redact_json,
     without_root,
@@ -26,15 +28,9 @@ from creonowd.history.tool_result import (
     TEXT_KEYS,
     LineLimits,
     ToolUse,
-    amount,
-    clip,
-    describe,
-    first_lines,
-    last_lines,
-    one_line,
-    split_lines,
 )
 from creonowd.redaction import Redactor
+from creonowd.tokens.truncate import clip, one_line
 
 Summarise = Callable[[ToolUse], list[str]]
 
@@ -209,10 +205,10 @@ def _summarise_failure(use: ToolUse, reason: str, exit_code: int | None) -> list
     """Keep what was tried, the error's codes and the end of the error."""
     tried = use.arguments.get("command", use.find("pattern", "query", "url")) or use.path
     about = f" ({one_line(str(tried))})" if tried else ""
-    lines = [clip(line, 500) for line in split_lines(reason)]
+    lines = [clip(line, 500) for line in _split_lines(reason)]
     return [
         f"failed{about}{_codes(use, exit_code)}:",
-        *last_lines(lines, use.limits.errors, "lines"),
+        *_last_lines(lines, use.limits.errors, "lines"),
     ]
 
 
@@ -228,19 +224,19 @@ def _summarise_other(use: ToolUse) -> list[str]:
     value = use.observation.value
     if isinstance(value, list):
         items = [f"- {describe(item)}" for item in as_items(value)]
-        return [amount(len(items), "item"), *first_lines(items, use.limits.other, "items")]
+        return [amount(len(items), "item"), *_first_lines(items, use.limits.other, "items")]
     if use.fields:
         fields = [f"{clip(key, 80)}: {describe(item)}" for key, item in use.fields.items()]
-        return [amount(len(fields), "field"), *first_lines(fields, use.limits.other, "fields")]
+        return [amount(len(fields), "field"), *_first_lines(fields, use.limits.other, "fields")]
     if use.observation.form is Form.JSON:
         return [describe(value)]
     if use.observation.form is Form.EMPTY:
         return ["empty result"]
     lines = [
         clip(line, 400) if parse_json(line) is None else describe(line)
-        for line in split_lines(use.text)
+        for line in _split_lines(use.text)
     ]
-    return [_size(use.text), *first_lines(lines, use.limits.other, "lines")]
+    return [_size(use.text), *_first_lines(lines, use.limits.other, "lines")]
 
 
 def _summarise_unknown(use: ToolUse, place: str) -> list[str]:
@@ -250,7 +246,7 @@ def _summarise_unknown(use: ToolUse, place: str) -> list[str]:
 
 
 def _size(text: str) -> str:
-    return f"{amount(len(split_lines(text)), 'line')}, {amount(len(text), 'character')}"
+    return f"{amount(len(_split_lines(text)), 'line')}, {amount(len(text), 'character')}"
 
 
 def _summarise_listing(use: ToolUse) -> list[str]:
@@ -261,7 +257,7 @@ def _summarise_listing(use: ToolUse) -> list[str]:
     folders = sum(_is_folder(name) for name in entries)
     kinds = f"{amount(len(entries) - folders, 'file')}, {amount(folders, 'folder')}"
     headline = f"{use.path or '.'}: {amount(len(entries), 'entry')} ({kinds})"
-    return [headline, *first_lines(entries, use.limits.listing, "entries")]
+    return [headline, *_first_lines(entries, use.limits.listing, "entries")]
 
 
 def _entries(use: ToolUse) -> list[str] | None:
@@ -298,7 +294,7 @@ def _listing_lines(use: ToolUse, *keys: str) -> list[str] | None:
     text = next(filter(str.strip, found), "")
     if not found or _is_broken_json(text):
         return None
-    lines = [line for line in split_lines(text) if line.strip() and line.strip() != "--"]
+    lines = [line for line in _split_lines(text) if line.strip() and line.strip() != "--"]
     if len(lines) == 1 and _NO_MATCHES.fullmatch(lines[0].strip()):
         return []
     return lines[1:] if lines and _MATCH_COUNT.fullmatch(lines[0].strip()) else lines
@@ -430,7 +426,7 @@ def _summarise_read(use: ToolUse) -> list[str]:
     text = _file_text(use)
     if text is None:
         return _summarise_unknown(use, use.path or "(no path)")
-    page = _requested_lines(use, _numbered_lines(split_lines(text), _first_line(use)))
+    page = _requested_lines(use, _numbered_lines(_split_lines(text), _first_line(use)))
     kept = [
         f"{page.number(n)}: {clip(page.text(n), use.limits.line)}"
         for n in range(min(len(page.lines), use.limits.read))
@@ -532,7 +528,7 @@ def _summarise_edit(use: ToolUse) -> list[str]:
 def _diff_lines(use: ToolUse) -> list[str]:
     found = next((use.fields.get(k) for k in ("diff", "patch", "diff_preview")), None)
     if isinstance(found, str) and found:
-        return [line for line in split_lines(found) if not line.startswith(("---", "+++"))]
+        return [line for line in _split_lines(found) if not line.startswith(("---", "+++"))]
     return [line for edit in _edits(use) for line in _edit_lines(edit)]
 
 
@@ -545,7 +541,10 @@ def _edits(use: ToolUse) -> list[dict[str, Any]]:
 def _edit_lines(edit: dict[str, Any]) -> list[str]:
     old = next((edit[k] for k in _OLD_TEXT_KEYS if isinstance(edit.get(k), str)), "")
     new = next((edit[k] for k in _NEW_TEXT_KEYS if isinstance(edit.get(k), str)), "")
-    return [*(f"-{line}" for line in split_lines(old)), *(f"+{line}" for line in split_lines(new))]
+    return [
+        *(f"-{line}" for line in _split_lines(old)),
+        *(f"+{line}" for line in _split_lines(new)),
+    ]
 
 
 def _edit_range(use: ToolUse) -> str:
@@ -562,13 +561,13 @@ def _edit_range(use: ToolUse) -> str:
 def _summarise_write(use: ToolUse) -> list[str]:
     """Keep the file, whether it is new, and its first lines."""
     content = use.arguments.get("content", use.fields.get("content", ""))
-    lines = split_lines(content) if isinstance(content, str) else []
+    lines = _split_lines(content) if isinstance(content, str) else []
     if not lines and not use.path:
         return _summarise_unknown(use, "(no path)")
     size = f", {amount(len(lines), 'line')}" if lines else ""
     kept = [clip(line, use.limits.line) for line in lines]
     headline = f"{use.path or '(no path)'}: {_write_kind(use)}{size}"
-    return [headline, *first_lines(kept, use.limits.edit, "lines")]
+    return [headline, *_first_lines(kept, use.limits.edit, "lines")]
 
 
 def _write_kind(use: ToolUse) -> str:
@@ -593,12 +592,12 @@ def _summarise_command(use: ToolUse) -> list[str]:
     code = use.number(*_EXIT_CODE_KEYS)
     ended = f"exit code {code}" if code is not None else "finished"
     failed = _codes(use, code).removeprefix(f", exit code {code}") if use.failure else ""
-    lines = split_lines(_joined(use.fields.get("stderr")) or "")
+    lines = _split_lines(_joined(use.fields.get("stderr")) or "")
     tail = [clip(line, use.limits.line) for line in lines]
     return [
         f"{name}: {ended}{failed}",
         *_output_lines(use),
-        *(["stderr:", *last_lines(tail, use.limits.errors, "lines")] if lines else []),
+        *(["stderr:", *_last_lines(tail, use.limits.errors, "lines")] if lines else []),
     ]
 
 
@@ -632,7 +631,7 @@ def _joined(value: Any) -> str | None:
 
 
 def _output_outline(text: str) -> str:
-    lines = [line for line in split_lines(text) if line.strip()]
+    lines = [line for line in _split_lines(text) if line.strip()]
     if not lines:
         return "empty"
     if parse_json(text) is not None:
@@ -677,3 +676,21 @@ _SUMMARIES: dict[str, Summarise] = {
     "shell": _summarise_command,
     "todowrite": _summarise_todo,
 }
+
+
+def _split_lines(text: str) -> list[str]:
+    """Split a text at its line ends, whatever they are."""
+    return text.replace("\r\n", "\n").replace("\r", "\n").rstrip("\n").split("\n") if text else []
+
+
+def _first_lines(lines: Sequence[str], limit: int, noun: str) -> list[str]:
+    """Keep the first lines and add how many follow."""
+    rest = len(lines) - limit
+    return [*lines[:limit], *([f"… {rest} more {noun}"] if rest > 0 else [])]
+
+
+def _last_lines(lines: Sequence[str], limit: int, noun: str) -> list[str]:
+    """Keep the last lines and add how many come before."""
+    rest = len(lines) - limit
+    note = [f"… {rest} {noun} before"] if rest > 0 else []
+    return [*note, *lines[max(0, rest) :]]

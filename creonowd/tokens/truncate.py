@@ -1,6 +1,6 @@
-"""Cut a text to a number of tokens from either end, where a reader would cut it.
+"""Cut a text where a reader would: to a number of tokens from either end, or to a short line.
 
-Walks the text block by block from the end that is kept, so that only the block in which the
+Tokens are counted block by block from the end that is kept, so that only the block in which the
 limit falls is encoded more than once.
 """
 
@@ -20,6 +20,7 @@ from creonowd.tokens.boundaries import (
 from creonowd.tokens.tokenizer import Tokenizer
 
 FIRST_PROBE = 4096
+SHORT_LINE = 200
 GAP = 64
 MARGIN = 32
 PROBES = 6
@@ -221,3 +222,15 @@ def _graphemes(walk: _Walk) -> Iterator[int]:
         position = grapheme_ceiling(walk.text, position)
         yield min(position, walk.edge)
         position += 1
+
+
+def clip(text: str, limit: int = SHORT_LINE) -> str:
+    """Cut a text to a number of code points, at a grapheme, with an ellipsis."""
+    if len(text) <= limit:
+        return text
+    return text[: grapheme_floor(text, max(0, limit - 1))] + "…"
+
+
+def one_line(text: str, limit: int = SHORT_LINE) -> str:
+    """Put a text on one line and cut it."""
+    return clip(" ".join(text[: 4 * limit].split()), limit)
