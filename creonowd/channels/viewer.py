@@ -94,7 +94,7 @@ async def open_viewer(session: Session, params: OpenViewer) -> ViewerAddress:
     """Serve the viewer on loopback, and return its address with a one-time token that may inspect."""
     if params.project_id is not None:
         await session.projects.find(params.project_id)
-    address = await session.server.host.page_address()
+    address = await session.viewer.address()
     expires = session.clock.now_ms() + TOKEN_MS
     own = session.connection.grant
     grant = Grant(
@@ -107,7 +107,7 @@ async def open_viewer(session: Session, params: OpenViewer) -> ViewerAddress:
     )
     token = session.server.grants.mint(grant)
     if not params.transient:
-        await session.server.host.save_tokens()
+        await session.viewer.save_tokens()
     shown = {"token": token, "project": params.project_id, "document": params.document_id}
     fields = urlencode({name: value for name, value in shown.items() if value})
     return ViewerAddress(url=f"{address}/#{fields}", token=token)

@@ -18,7 +18,7 @@ from creonowd.context_files.lazy_files import built_in_recipes
 from creonowd.context_files.retention import maintain
 from creonowd.engine.engine import Admission, Engine
 from creonowd.engine.health import Troubles
-from creonowd.engine.services import Services, Session
+from creonowd.engine.services import Services, Session, ViewerPages
 from creonowd.engine.skill_run import SkillRuns
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.history.build_result import LastTurns
@@ -73,7 +73,7 @@ def channels(settings: Settings) -> tuple[Channel, ...]:
 
 
 class ServicesHost:
-    """A host with all services, in a process that is not its own: no parent and no viewer."""
+    """A host with all services, in a process that is not its own: without a parent."""
 
     def __init__(self, services: Services) -> None:
         self.pid = os.getpid()
@@ -93,7 +93,11 @@ class ServicesHost:
     def watch_parent(self, pid: int) -> None:
         """Do nothing."""
 
-    async def page_address(self) -> str:
+
+class NoPages:
+    """The viewer of a daemon without a process of its own, which serves none."""
+
+    async def address(self) -> str:
         """Fail with UNSUPPORTED."""
         raise DaemonError(ErrorCode.UNSUPPORTED, "This daemon serves no pages.")
 
@@ -103,7 +107,11 @@ class ServicesHost:
 
 @contextlib.asynccontextmanager
 async def build_services(
-    user_data: Path, settings: Settings, clock: Clock, tasks: TaskGroup
+    user_data: Path,
+    settings: Settings,
+    clock: Clock,
+    tasks: TaskGroup,
+    viewer: ViewerPages | None = None,
 ) -> AsyncGenerator[Services]:
     """Make every service; those that need an end are closed with the block."""
     projects = Projects(user_data, clock)
@@ -169,6 +177,7 @@ async def build_services(
         last_turns=LastTurns(),
         hosts=hosts,
         indexes=indexes,
+        viewer=viewer or NoPages(),
     )
     if settings.warm_up:
         tasks.start_soon(tokenizers.warm)

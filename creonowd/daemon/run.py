@@ -184,7 +184,7 @@ class Daemon:
         build: Any = await anyio.to_thread.run_sync(_import_build)
         server = self.server
         built = build.build_services(
-            self._options.user_data, server.settings, server.clock, server.tasks
+            self._options.user_data, server.settings, server.clock, server.tasks, self.pages
         )
         services = await self._opened.enter_async_context(built)
         server.add(build.channels(server.settings))
@@ -215,14 +215,6 @@ class Daemon:
     def watch_parent(self, pid: int) -> None:
         """End the daemon when the process `pid` ends."""
         self.shutdown.watch_parent(pid)
-
-    async def page_address(self) -> str:
-        """Return the address of the viewer, serving it if it is not served yet."""
-        return await self.pages.address()
-
-    async def save_tokens(self) -> None:
-        """Store which viewer pages may connect again after a crash."""
-        await self.pages.save_tokens()
 
 
 def _import_build() -> Any:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from creonowd.clock import Clock
 from creonowd.context_files.files import ContextFiles
@@ -36,6 +36,18 @@ from creonowd.workspace.watcher import Watcher
 
 if TYPE_CHECKING:
     from creonowd.engine.skill_run import SkillRuns
+
+
+class ViewerPages(Protocol):
+    """The pages of the viewer, served in a daemon that has a process of its own."""
+
+    async def address(self) -> str:
+        """Return their address, serving them if they are not served yet."""
+        ...
+
+    async def save_tokens(self) -> None:
+        """Store which pages may connect again after a crash."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -72,6 +84,7 @@ class Services:
     sources: ProjectSources
     chapters: Chapters
     summaries: ChapterSummaries
+    viewer: ViewerPages
 
 
 class Session:
@@ -111,6 +124,7 @@ class Session:
         self.sources = services.sources
         self.chapters = services.chapters
         self.summaries = services.summaries
+        self.viewer = services.viewer
 
 
 class InConversation(Params):

@@ -59,14 +59,6 @@ class Host(Protocol):
         """End the daemon when the process `pid` ends."""
         ...
 
-    async def page_address(self) -> str:
-        """Return the address of the daemon's own page, serving it if it is not served yet."""
-        ...
-
-    async def save_tokens(self) -> None:
-        """Store which tokens may be used again after a crash."""
-        ...
-
 
 class Server:
     """Accept connections, hold what they share, and drain them at the end."""

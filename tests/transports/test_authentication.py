@@ -15,7 +15,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from creonowd.clock import SystemClock
-from creonowd.daemon.build import ServicesHost, build_services, channels
+from creonowd.daemon.build import NoPages, ServicesHost, build_services, channels
 from creonowd.daemon.endpoint import Endpoint
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.access import Grant, Grants
@@ -240,10 +240,10 @@ async def test_revoking_a_token_reaches_those_that_were_asked_for_with_it(server
     assert after.code == redeemed.code == "UNAUTHENTICATED"
 
 
-class ViewerHost(ServicesHost):
-    """A host that claims to serve the viewer."""
+class PretendedPages(NoPages):
+    """Pages that claim to be served."""
 
-    async def page_address(self) -> str:
+    async def address(self) -> str:
         return "http://127.0.0.1:1"
 
 
@@ -252,9 +252,9 @@ async def server_with_viewer(tmp_path: Path, daemon_settings: Settings) -> Async
     clock = SystemClock()
     async with (
         anyio.create_task_group() as tasks,
-        build_services(tmp_path, daemon_settings, clock, tasks) as services,
+        build_services(tmp_path, daemon_settings, clock, tasks, PretendedPages()) as services,
     ):
-        host = ViewerHost(services)
+        host = ServicesHost(services)
         yield Server(channels(daemon_settings), daemon_settings, clock, tasks, host)
         tasks.cancel_scope.cancel()
 
