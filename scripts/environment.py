@@ -5,6 +5,7 @@ Each step leaves a stamp that names what it was made from, so that a second call
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -23,31 +24,101 @@ BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
 PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
 STAMPS = ROOT / ".stamps"
 LOCK = ROOT / "scripts" / "requirements.lock"
+RUN_LOCK = LOCK.with_name("requirements-run.lock")
+AI_LOCK = LOCK.with_name("requirements-ai.lock")
 NODE_ROOT = ROOT / "protocol"
+
+# What an installation was made from.
+DEVELOPING = (LOCK, ROOT / "pyproject.toml")
+RUNNING = (RUN_LOCK, ROOT / "pyproject.toml")
+PROVIDERS = (AI_LOCK,)
+
+PIP_INSTALL = ["install", "--quiet", "--disable-pip-version-check"]
+OUTER_PIP = (22, 3)  # the first that has `--python`
 
 
 def ensure_python() -> None:
     """Make the virtual environment of the lock file, with creonowd installed in place."""
-    inputs = (LOCK, ROOT / "pyproject.toml")
-    if _fresh("python", inputs) and PYTHON.exists():
+    if PYTHON.exists() and _fresh("python", DEVELOPING):
         return
-    say("Setting up the virtual environment …")
-    venv = [sys.executable, "-P", "-m", "venv", str(VENV)]
-    if not PYTHON.exists() and subprocess.run(venv, check=False).returncode:
+    if not PYTHON.exists() or not _has_pip():
+        say("Making the virtual environment …")
+        _make_venv(with_pip=True)
+    pip = [str(PYTHON), "-P", "-m", "pip"]
+    say("Installing the packages for running and testing …")
+    _install(pip, LOCK)
+    _install_in_place(pip)
+    _stamp("python", DEVELOPING)
+
+
+def ensure_running(*, ai: bool = False) -> None:
+    """Make the virtual environment with what running needs, and with the SDKs of AI providers.
+
+    It is the one that `ensure_python` completes; one that is complete is left alone.
+    """
+    if PYTHON.exists() and _fresh("python", DEVELOPING):
+        return
+    installed = PYTHON.exists() and _fresh("run", RUNNING)
+    if installed and (not ai or _fresh("ai", PROVIDERS)):
+        return
+    pip = _outer_pip()
+    if not PYTHON.exists() or (pip is None and not _has_pip()):
+        say("[1/3] Making the virtual environment in .venv …")
+        _make_venv(with_pip=pip is None)
+    pip = pip or [str(PYTHON), "-P", "-m", "pip"]
+    if not installed:
+        say("[2/3] Installing the packages that running needs …")
+        _install(pip, RUN_LOCK, "--no-deps", "--no-compile")
+        say("[3/3] Installing creonowd in place …")
+        _install_in_place(pip)
+        _stamp("run", RUNNING)
+    if ai:
+        say("Installing the libraries of AI providers …")
+        _install(pip, AI_LOCK, "--no-deps", "--no-compile")
+        _stamp("ai", PROVIDERS)
+
+
+def _make_venv(*, with_pip: bool) -> None:
+    more = [] if with_pip else ["--without-pip"]
+    venv = [sys.executable, "-P", "-m", "venv", *more, str(VENV)]
+    if subprocess.run(venv, check=False).returncode:
         shutil.rmtree(VENV, ignore_errors=True)  # half an environment would pass for a whole one
         fail("python3 -m venv failed.", "On Debian: apt-get install python3-venv")
-    pip = [str(PYTHON), "-P", "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+
+
+def _has_pip() -> bool:
+    return (BIN / ("pip.exe" if os.name == "nt" else "pip")).exists()
+
+
+def _outer_pip() -> list[str] | None:
+    """Return the pip of this Python, if it can install elsewhere: making a new one takes 4.5 s."""
+    asked = subprocess.run(
+        [sys.executable, "-P", "-m", "pip", "--version"],
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        check=False,
+    )
+    number = re.match(r"pip (\d+)\.(\d+)", asked.stdout)
+    if asked.returncode or number is None or (int(number[1]), int(number[2])) < OUTER_PIP:
+        return None
+    return [sys.executable, "-P", "-m", "pip", "--python", str(PYTHON)]
+
+
+def _install(pip: list[str], lock: Path, *options: str) -> None:
     _must(
-        [*pip, "--require-hashes", "-r", str(LOCK)],
-        "The packages of scripts/requirements.lock could not be installed.",
+        [*pip, *PIP_INSTALL, *options, "--require-hashes", "-r", str(lock)],
+        f"The packages of scripts/{lock.name} could not be installed.",
         "Check that pip can reach your package index, then try again.",
     )
+
+
+def _install_in_place(pip: list[str]) -> None:
     _must(
-        [*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)],
+        [*pip, *PIP_INSTALL, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)],
         "creonowd could not be installed in place.",
         "Delete .venv and try again.",
     )
-    _stamp("python", inputs)
 
 
 def ensure_node() -> None:

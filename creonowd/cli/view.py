@@ -5,18 +5,21 @@ import contextlib
 import hashlib
 import hmac
 import html
+import os
 import secrets
 import shutil
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Generator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from creonowd.cli.client import Client, connect, start_daemon, start_error, write
 from creonowd.daemon import endpoint
-from creonowd.errors import Language, Wording
+from creonowd.errors import DaemonError, Language, Wording
 from creonowd.settings import console_language, user_data_dir
 from creonowd.storage import atomic
 from creonowd.workspace.projects import FOLDER as PROJECTS
@@ -25,6 +28,7 @@ START_SECONDS = 20.0
 POLL_SECONDS = 0.02
 OPEN_SECONDS = 60.0
 OPEN_POLL_SECONDS = 0.2
+LINE_BYTES = 4096
 SAMPLES = Path(__file__).parents[1] / "sample"
 SAMPLE_PLACES = {"en": "chapters/08-on-the-bank.md", "zh": "chapters/08-堤上.md"}
 # Small enough that something must be left out and shortened.
@@ -40,7 +44,7 @@ SAMPLE_BUDGET = {
     },
 }
 _NO_BROWSER = Wording(
-    "no browser could be opened; open the address by hand.", "无法打开浏览器，请自行打开该地址。"
+    "No browser could be opened; open the address by hand.", "无法打开浏览器，请自行打开该地址。"
 )
 REDIRECT = (
     '<!doctype html><meta charset="utf-8"><meta name="referrer" content="no-referrer">'
@@ -75,10 +79,41 @@ def run(arguments: argparse.Namespace) -> int:
     with _daemon(user_data) as own:
         with connect(user_data) as client:
             shown = _project_to_show(client, user_data, arguments)
+            if sys.stdout.isatty():
+                _say(_RUNNING_ALREADY if own is None else _WORKS_ONCE)
             write(f"{client.request('viewer:open', shown)['url']}\n")
+            if own is not None and sys.stdin.isatty() and sys.stdout.isatty():
+                reader = partial(_show_more_addresses, user_data, shown)
+                threading.Thread(target=reader, daemon=True).start()
             if arguments.open:
                 _browse(client, endpoint.folder(user_data), client.request("viewer:open", shown))
         return 0 if own is None else own.wait()
+
+
+def _show_more_addresses(user_data: Path, shown: dict[str, str]) -> None:
+    """Print a new address for each line that is entered: one that was used works no more."""
+    # Python cannot end while a thread waits in `sys.stdin`, whose lock it wants.
+    while os.read(sys.stdin.fileno(), LINE_BYTES):
+        try:
+            with connect(user_data) as client:
+                write(f"{client.request('viewer:open', shown)['url']}\n")
+        except DaemonError as error:
+            _say(error.wording)
+
+
+def _say(wording: Wording) -> None:
+    chinese = console_language() is Language.CHINESE
+    write(f"{wording.text(chinese=chinese)}\n", sys.stderr)
+
+
+_WORKS_ONCE = Wording(
+    "Open this address in a browser; it works once. Enter prints a new one, Ctrl-C ends the daemon.",
+    "请在浏览器中打开此地址，它只能用一次。按回车给出新地址，按 Ctrl-C 结束守护进程。",
+)
+_RUNNING_ALREADY = Wording(
+    "A daemon is running already; this is a new address to it, which works once:",
+    "守护进程已在运行；这是一个新地址，只能用一次：",
+)
 
 
 def _project_to_show(
@@ -125,8 +160,7 @@ def _browse(client: Client, folder: Path, viewer: dict[str, str]) -> None:
     atomic.create(page, REDIRECT.format(html.escape(viewer["url"])).encode())
     try:
         if not webbrowser.open(page.as_uri()):
-            chinese = console_language() is Language.CHINESE
-            write(f"creonowd: {_NO_BROWSER.text(chinese=chinese)}\n", sys.stderr)
+            _say(_NO_BROWSER)
             return
         deadline = time.monotonic() + OPEN_SECONDS
         while _is_unused(client, viewer["token"]) and time.monotonic() < deadline:

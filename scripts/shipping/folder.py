@@ -151,13 +151,13 @@ def pack(folder: Path, place: Path) -> Path:
 
 
 def _options(extras: Collection[str]) -> Iterator[str]:
-    required = _closure(_requirements("creonowd", extras))
-    chosen = _closure(_requirements("creonowd", extras, only_extras=True))
+    required = closure(requirements("creonowd", extras))
+    chosen = closure(requirements("creonowd", extras, only_extras=True))
     yield from ("--onedir", "--debug", "noarchive", "--name", "creonowd", "--log-level", "ERROR")
     yield from ("--collect-submodules", "creonowd", "--collect-data", "creonowd")
     for module in HIDDEN_MODULES:
         yield from ("--hidden-import", module)
-    for name in ("creonowd", *_requirements("creonowd", extras)):
+    for name in ("creonowd", *requirements("creonowd", extras)):
         yield from ("--copy-metadata", name)
     for name in chosen:
         for module in _modules(distribution(name)):
@@ -176,7 +176,7 @@ def _options(extras: Collection[str]) -> Iterator[str]:
         )
 
 
-def _requirements(
+def requirements(
     name: str, extras: Collection[str] = (), *, only_extras: bool = False
 ) -> list[str]:
     """Return what a distribution requires here, by normal names."""
@@ -192,7 +192,7 @@ def _requirements(
     return found
 
 
-def _closure(names: Iterable[str]) -> set[str]:
+def closure(names: Iterable[str]) -> set[str]:
     """Return these distributions and everything that they require."""
     found: set[str] = set()
     waiting = list(names)
@@ -200,7 +200,7 @@ def _closure(names: Iterable[str]) -> set[str]:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting += _requirements(name)
+            waiting += requirements(name)
     return found
 
 

@@ -1,6 +1,7 @@
 """`creonowd view`: the viewer's address, and a browser that is handed it in secret."""
 
 import json
+import re
 import sys
 from functools import partial
 from pathlib import Path
@@ -10,8 +11,9 @@ from anyio import to_thread
 
 from creonowd.cli.view import SAMPLE_PLACES
 from testing.clients import running
-from tests.cli.commands import creonowd
+from tests.cli.commands import at_terminal, creonowd
 
+ADDRESS = r"http://127\.0\.0\.1:\d+/#\S+"
 BROWSER = """#!{python}
 import html, json, os, re, stat, sys, urllib.parse, urllib.request
 from websockets.sync.client import connect
@@ -49,6 +51,28 @@ async def test_the_token_reaches_the_browser_and_no_process_list(tmp_path: Path)
     assert seen["token"] not in ran.stdout.decode()
     assert seen["mode"] == 0o600
     assert list((tmp_path / "data" / "run").glob("*.html")) == []
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a terminal of POSIX")
+def test_enter_shows_a_new_address_and_a_second_call_says_that_a_daemon_runs(
+    tmp_path: Path,
+) -> None:
+    """The first address works once, so a closed tab needs another."""
+    with at_terminal(tmp_path, "view", LC_ALL="C") as first:
+        first.until(ADDRESS)
+        first.enter()
+        addresses = first.until(ADDRESS, times=2)
+        with at_terminal(tmp_path, "view", LC_ALL="zh_CN.UTF-8") as second:
+            assert second.end() == 0
+        first.interrupt()
+        status = first.end()
+
+    assert len(set(addresses)) == 2
+    assert status == 0, first.shown
+    assert "Enter prints a new one, Ctrl-C ends the daemon." in first.shown
+    assert "守护进程已在运行" in second.shown
+    assert "Ctrl-C" not in second.shown
+    assert len(re.findall(ADDRESS, second.shown)) == 1
 
 
 async def test_a_page_that_a_killed_command_left_goes_at_the_next_start(tmp_path: Path) -> None:
