@@ -7,6 +7,7 @@ from creonowd.context.result import AssembleResult
 from creonowd.context.system_prompt import PrefixComparison
 from creonowd.engine.answers import answer_client
 from creonowd.engine.assembly import AssembleContext, WhatIf, assemble_for_client, compare_prefix
+from creonowd.engine.inspection_parts import ShownPart, inspection_parts
 from creonowd.engine.services import Session
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.rpc.channel import Channel, Role
@@ -26,6 +27,8 @@ class InspectContext(AssembleContext):
     what_if: WhatIf | None = None
     """Show what would be, and change nothing: `stablePrefixUnchanged` is neither compared nor
     updated."""
+    show: tuple[ShownPart, ...] = ()
+    """The parts of the result to make; without it there is no prompt."""
 
 
 async def assemble_context(session: Session, params: AssembleContext) -> AssembleResult:
@@ -34,7 +37,7 @@ async def assemble_context(session: Session, params: AssembleContext) -> Assembl
 
 
 async def inspect_context(session: Session, params: InspectContext) -> InspectResult:
-    """Return what an assembly is made of, without the prompt; only for owners in debug mode."""
+    """Return what an assembly is made of; only for owners in debug mode."""
     if not _may_inspect(session, params):
         log.warning("context_inspect_forbidden", role=session.peer.role, peer=session.peer.id)
         raise DaemonError(ErrorCode.CONTEXT_INSPECT_FORBIDDEN)
@@ -46,7 +49,8 @@ async def inspect_context(session: Session, params: InspectContext) -> InspectRe
         requested_at=session.clock.now_ms(),
         what_if=params.what_if is not None,
     )
-    return inspect(result.assembly, comparison, result.target, meta)
+    parts = await inspection_parts(session, result, params.show)
+    return inspect(result.assembly, comparison, result.target, meta, parts)
 
 
 def _may_inspect(session: Session, params: InspectContext) -> bool:

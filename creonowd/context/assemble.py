@@ -22,7 +22,16 @@ from creonowd.context.evidence import (
     render_layer,
     summarise_layer,
 )
-from creonowd.context.fragment import DYNAMIC, STABLE, Action, Fragment, FragmentKind, Layer, Rule
+from creonowd.context.fragment import (
+    DYNAMIC,
+    STABLE,
+    Action,
+    Extent,
+    Fragment,
+    FragmentKind,
+    Layer,
+    Rule,
+)
 from creonowd.context.manuscript import Manuscript
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Plan, Summary, previous_start, shows_document
@@ -305,7 +314,7 @@ def _previous(plan: Plan, tools: TextTools) -> Unit | None:
     previous, start = plan.previous, previous_start(plan)
     if previous is None or not previous.text[start:].strip():
         return None
-    end = len(previous.text.rstrip())
+    end, above = len(previous.text.rstrip()), len(previous.front_matter)
     first = previous.first_line + count_line_ends(previous.text[:start])
     last = previous.first_line + count_line_ends(previous.text[:end])
     fragment = Fragment(
@@ -313,6 +322,7 @@ def _previous(plan: Plan, tools: TextTools) -> Unit | None:
         source="document",
         source_ref=f"{previous.source_ref}#L{first}-L{last}",
         text=Manuscript(previous.text, end, tools).read_span(start, end),
+        extent=Extent(previous.source_ref, above + start, above + end),
     )
     (unit,) = count_fragments(redact_fragments([fragment], tools), tools)
     return unit

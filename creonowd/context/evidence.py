@@ -7,7 +7,16 @@ from typing import NamedTuple
 
 import msgspec
 
-from creonowd.context.fragment import TIMING, Action, FragmentKind, Layer, Omission, Reason, Rule
+from creonowd.context.fragment import (
+    TIMING,
+    Action,
+    Fragment,
+    FragmentKind,
+    Layer,
+    Omission,
+    Reason,
+    Rule,
+)
 from creonowd.context.language import PromptFrame, title
 from creonowd.context.text_tools import TextTools
 from creonowd.context.units import Unit, visible_ref
@@ -54,6 +63,7 @@ class Decision(Model, gc=False):
 
     evidence: TrimEvidence
     text: str
+    fragment: Fragment
     kind: FragmentKind = FragmentKind.TEXT
     rendered: str = ""
     score: float | None = None
@@ -140,6 +150,7 @@ def _decide(
             after_tokens=0 if dropped else unit.tokens + number.tokens,
         ),
         text=unit.text,
+        fragment=fragment,
         kind=fragment.kind,
         rendered="" if dropped else number.text + unit.rendered,
         score=fragment.score,
@@ -166,6 +177,9 @@ def drop_unread(left_out: Iterable[Omission], tools: TextTools) -> list[Decision
                 after_tokens=0,
             ),
             text="",
+            fragment=Fragment(
+                layer=item.layer, source=item.source, source_ref=item.source_ref, text=""
+            ),
         )
         for item in sorted(left_out, key=lambda item: item.source_ref)
     ]
@@ -265,21 +279,37 @@ def render_text(words: str, tools: TextTools) -> Rendered:
     return Rendered(words, tokens, tokens)
 
 
-def render_layer(layer: Layer, decisions: Sequence[Decision], tools: TextTools) -> Rendered:
-    """Render a layer: its title, and what is kept of it in reading order."""
+class PromptPart(NamedTuple):
+    """A part of the prompt as it is rendered: a candidate, or fixed words if there is none."""
+
+    text: str
+    decision: Decision | None = None
+
+
+def layer_parts(
+    layer: Layer, decisions: Sequence[Decision], frame: PromptFrame
+) -> list[PromptPart]:
+    """Return what a layer consists of: its title, and what is kept of it in reading order."""
     texts, constraints = _kept(decisions)
-    empty = not texts and not constraints
-    parts = [render_text(title(layer, empty=empty), tools), _render_units(texts)]
+    parts = [PromptPart(title(layer, empty=not texts and not constraints))]
+    parts += [PromptPart(decision.rendered, decision) for decision in texts]
     if constraints:
-        parts += [render_text(tools.frame.constraints, tools), _render_units(constraints)]
-    return join(parts)
+        parts.append(PromptPart(frame.constraints))
+        parts += [PromptPart(decision.rendered, decision) for decision in constraints]
+    return parts
 
 
-def layer_content(decisions: Sequence[Decision], frame: PromptFrame) -> str:
+def render_layer(layer: Layer, decisions: Sequence[Decision], tools: TextTools) -> Rendered:
+    """Render a layer and add up its tokens."""
+    parts = layer_parts(layer, decisions, tools.frame)
+    fixed = sum([tools.count(part.text) for part in parts if part.decision is None])
+    tokens = sum([part.decision.tokens for part in parts if part.decision is not None])
+    return Rendered("".join([part.text for part in parts]), fixed + tokens, fixed)
+
+
+def layer_content(layer: Layer, decisions: Sequence[Decision], frame: PromptFrame) -> str:
     """Return what stands below the title of a layer."""
-    texts, constraints = _kept(decisions)
-    heading = frame.constraints if constraints else ""
-    return "".join([*_rendered(texts), heading, *_rendered(constraints)])
+    return "".join([part.text for part in layer_parts(layer, decisions, frame)[1:]])
 
 
 def layer_tokens(layer: Layer, decisions: Sequence[Decision], tools: TextTools) -> int:
@@ -309,12 +339,3 @@ def _kept(decisions: Sequence[Decision]) -> tuple[list[Decision], list[Decision]
         return kept, []
     first = kinds.index(FragmentKind.CONSTRAINT)
     return kept[:first], kept[first:]
-
-
-def _render_units(kept: Sequence[Decision]) -> Rendered:
-    tokens = sum([decision.tokens for decision in kept])
-    return Rendered("".join(_rendered(kept)), tokens, 0)
-
-
-def _rendered(kept: Sequence[Decision]) -> list[str]:
-    return [decision.rendered for decision in kept]

@@ -140,6 +140,18 @@ class Span(NamedTuple):
     end: int
 
 
+# The end of an extent that goes on to the end of its document.
+TO_THE_END = 2**62
+
+
+class Extent(NamedTuple):
+    """A range of a document's file, in code points; its front matter counts."""
+
+    path: str
+    start: int
+    end: int
+
+
 class Stage(Model, cache_hash=True, gc=False):
     """A progression: what is added to a text from a place of the story on.
 
@@ -163,7 +175,9 @@ class Fragment(Model, cache_hash=True, gc=False):
     are the places of the story between which it holds, `stages` what is added to its text on the
     way; `due` is where a thread is to be resolved; `excluded` is the step that left it out before.
     A `late` one answers the last words before the cursor, and stands behind the others.
-    `story_number` puts chunks into the order of the story; zero has no place in it.
+    `story_number` puts chunks into the order of the story; zero has no place in it. `extent` is
+    the part of a document that it repeats word by word; `chapters` are the documents that a summary
+    tells of in a line each.
     """
 
     layer: Layer
@@ -192,6 +206,8 @@ class Fragment(Model, cache_hash=True, gc=False):
     excluded: Rule | None = None
     late: bool = False
     story_number: int = 0
+    extent: Extent | None = None
+    chapters: tuple[str, ...] = ()
 
     @property
     def weight(self) -> int:

@@ -3,16 +3,19 @@
 It is made from the same assembly as the result of `context:assemble`; everything is redacted.
 """
 
-from typing import TypeVar
+from collections.abc import Mapping
+from typing import Literal, TypeVar
 
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, field
 from msgspec.structs import asdict
 
 from creonowd.context.assemble import Assembly
 from creonowd.context.budget import LARGEST_TOTAL, Allowances
+from creonowd.context.coverage import Coverage
 from creonowd.context.evidence import Decision, layer_content
-from creonowd.context.fragment import Action, Layer, Reason, Rule
+from creonowd.context.fragment import Action, Extent, Layer, Reason, Rule
 from creonowd.context.language import FRAMES
+from creonowd.context.prompt_spans import PieceKind, PromptText, kind_of
 from creonowd.context.result import LayerSummary, ModelTarget, Provenance, provenance, summary
 from creonowd.context.system_prompt import PrefixComparison
 from creonowd.errors import Language
@@ -36,11 +39,62 @@ _FILL_ORDER = (
 )
 
 
+class TermShare(Model):
+    """A term that passage and query have in common, and its share of the score."""
+
+    term: str
+    """The word, or pair of Han characters."""
+    share: float
+    """Its share of the score, from 0 to 1."""
+
+
+class Why(Model):
+    """What the score of a passage is made of."""
+
+    terms: list[TermShare]
+    """What passage and query have in common, the weightiest first."""
+    names: list[str]
+    """Names of the project's entities that occur in the passage."""
+    recency: float
+    """How near its document stands before the current one in the order of the story, 1 being the
+    same document; up to 15 % of the score."""
+    sentence: str | UnsetType = UNSET
+    """The author's sentence that alludes to the passage, if a single one does."""
+
+
+class DocumentRange(Model):
+    """A part of a document, in the connection's position encoding."""
+
+    document_id: str
+    """The document."""
+    start: int = field(name="from")
+    """Where it begins; front matter counts."""
+    end: int = field(name="to")
+    """Where it ends."""
+
+
+class NameMention(Model):
+    """A name in the document at the cursor, and whether the model has the card that bears it."""
+
+    start: int = field(name="from")
+    """Where it begins in the document."""
+    end: int = field(name="to")
+    """Where it ends."""
+    name: str
+    """The name as it stands there."""
+    source_ref: str
+    """The card of whoever bears it."""
+    state: Literal["in", "left_out", "never"]
+    """Whether the card is in the prompt; `left_out` was a candidate, `never` was none."""
+
+
 class FragmentDetail(Model):
     """One candidate: its redacted text, what became of it and why."""
 
     source_ref: str
     """What it is; the same as in `trimEvidence`."""
+    kind: PieceKind
+    """What it is to its author."""
     content: str
     """Its text, without secrets; of a trimmed one, what is in the prompt."""
     tokens: int
@@ -59,6 +113,12 @@ class FragmentDetail(Model):
     """Its priority; only rules have one."""
     fits_with: int | UnsetType = UNSET
     """How many more tokens of budget would have kept all of it; absent if none would."""
+    name: str | UnsetType = UNSET
+    """What an author calls it; there if `show` asks for anything."""
+    document: DocumentRange | UnsetType = UNSET
+    """The part of a document that it repeats; with `show: coverage`."""
+    why: Why | UnsetType = UNSET
+    """What found a passage; with `show: why`."""
 
 
 class LayerDetail(LayerSummary):
@@ -124,21 +184,60 @@ class InspectMeta(Model):
     """Whether `whatIf` changed anything."""
 
 
+class HeldTokens(Model):
+    """What is left of the budget; the three together are `totals.leftTokens`."""
+
+    immediate: int
+    """Kept free for the text at the cursor, which has its minimum."""
+    retrieved: int
+    """Kept free for retrieved text, which has its minimum."""
+    free: int
+    """The rest, which nothing took."""
+
+
 class InspectResult(Provenance):
-    """What an assembly is made of. It never holds a prompt."""
+    """What an assembly is made of; some parts only if `show` asks for them."""
 
     layers_detail: LayerDetails
     """Each layer with its candidates."""
     totals: InspectTotals
     """The sums over all layers."""
+    held: HeldTokens
+    """What is left of the budget, and for what."""
     inspect_meta: InspectMeta
     """Who inspected, and when."""
+    prompt: PromptText | UnsetType = UNSET
+    """The prompt with its spans; with `show: prompt`."""
+    coverage: Coverage | UnsetType = UNSET
+    """What the model sees of each document; with `show: coverage`."""
+    names: list[NameMention] | UnsetType = UNSET
+    """The names in the document; with `show: names`."""
+
+
+class InspectParts(Model):
+    """What an inspection shows beside the decisions, as far as it was asked for.
+
+    `called` are the names of pieces and `why` the reasons of passages, by reference; `places` are
+    parts of documents as the client counts them.
+    """
+
+    called: Mapping[str, str] = {}
+    why: Mapping[str, Why] = {}
+    places: Mapping[Extent, DocumentRange] = {}
+    prompt: PromptText | UnsetType = UNSET
+    coverage: Coverage | UnsetType = UNSET
+    names: list[NameMention] | UnsetType = UNSET
 
 
 def inspect(
-    assembly: Assembly, comparison: PrefixComparison, target: ModelTarget, meta: InspectMeta
+    assembly: Assembly,
+    comparison: PrefixComparison,
+    target: ModelTarget,
+    meta: InspectMeta,
+    parts: InspectParts | None = None,
 ) -> InspectResult:
     """Return what an assembly is made of."""
+    shown = parts or InspectParts()
     short = (
         d for d in assembly.decisions() if d.is_short and d.evidence.rule in _GROWS_WITH_BUDGET
     )
@@ -146,21 +245,50 @@ def inspect(
     return InspectResult(
         **asdict(provenance(assembly, comparison, target)),
         layers_detail=LayerDetails(
-            **{layer: _detail(assembly, layer, target.language, first_short) for layer in Layer}
+            **{
+                layer: _detail(assembly, layer, target.language, first_short, shown)
+                for layer in Layer
+            }
         ),
         totals=_totals(assembly),
+        held=_held(assembly),
         inspect_meta=meta,
+        prompt=shown.prompt,
+        coverage=shown.coverage,
+        names=shown.names,
     )
 
 
-def _detail(assembly: Assembly, layer: Layer, language: Language, first_short: int) -> LayerDetail:
+def _held(assembly: Assembly) -> HeldTokens:
+    allowances = assembly.plan.allowances
+    left = allowances.total - assembly.tokens
+    held: list[int] = []
+    for layer in (Layer.IMMEDIATE, Layer.RETRIEVED):
+        missing = allowances.minimum(layer) - assembly.layers[layer].tokens
+        held.append(min(max(0, missing), left))
+        left -= held[-1]
+    return HeldTokens(immediate=held[0], retrieved=held[1], free=left)
+
+
+def _detail(
+    assembly: Assembly,
+    layer: Layer,
+    language: Language,
+    first_short: int,
+    parts: InspectParts,
+) -> LayerDetail:
     decisions = assembly.layers[layer].decisions
     allowances = assembly.plan.allowances
     return LayerDetail(
         **asdict(summary(assembly, layer, language)),
-        content=layer_content(decisions, FRAMES[assembly.plan.language]),
+        content=layer_content(layer, decisions, FRAMES[assembly.plan.language]),
         fragments=[
-            _fragment(decision, _fits_with(allowances, decision, first_short))
+            _fragment(
+                decision,
+                kind_of(decision, assembly.plan.document_id),
+                _fits_with(allowances, decision, first_short),
+                parts,
+            )
             for decision in decisions
         ],
         budget_tokens=allowances.share(layer),
@@ -183,10 +311,18 @@ def _growth_order(decision: Decision) -> int:
     return _FILL_ORDER.index((decision.evidence.layer, in_window))
 
 
-def _fragment(decision: Decision, fits_with: int | None) -> FragmentDetail:
-    evidence = decision.evidence
+def _fragment(
+    decision: Decision, kind: PieceKind, fits_with: int | None, parts: InspectParts
+) -> FragmentDetail:
+    evidence, extent = decision.evidence, decision.fragment.extent
+    ref = evidence.source_ref
+    is_passage = kind is PieceKind.PASSAGE
     return FragmentDetail(
-        source_ref=evidence.source_ref,
+        source_ref=ref,
+        kind=kind,
+        name=parts.called.get(ref, UNSET),
+        document=UNSET if extent is None else parts.places.get(extent, UNSET),
+        why=parts.why.get(ref, UNSET) if is_passage else UNSET,
         content=decision.text,
         tokens=decision.tokens if decision.is_kept else evidence.before_tokens,
         action=evidence.action,

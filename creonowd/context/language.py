@@ -34,7 +34,7 @@ ENOUGH = 100
 CLEAR = 4
 
 _HAN = "\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"([{_HAN}])|[^\W\d_{_HAN}]+")
+WORD = re.compile(rf"([{_HAN}])|[^\W\d_{_HAN}]+")
 
 
 class ManuscriptLanguage(StrEnum):
@@ -72,7 +72,7 @@ def count_words(text: str) -> WordCount:
 # Typing behind it leaves the beginning of a document as it is.
 @lru_cache(maxsize=KEPT_BEGINNINGS)
 def _count_words(text: str) -> WordCount:
-    found = [bool(match[1]) for match in _WORD.finditer(text)]
+    found = [bool(match[1]) for match in WORD.finditer(text)]
     return WordCount(sum(found), len(found) - sum(found))
 
 

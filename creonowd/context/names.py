@@ -82,6 +82,11 @@ class Mentions:
             counts.update(name for name, _, _ in _matches(wanted, part))
         return counts
 
+    def locate(self, names: Iterable[str], text: str) -> Iterator[tuple[str, int, int]]:
+        """Return each name that a text mentions with where it begins and ends, in order."""
+        wanted = _sorted_names(tuple(names))
+        return _matches(wanted, text) if wanted else iter(())
+
     def _find_in_parts(self, names: tuple[str, ...], text: str) -> Names:
         parts = list(additive_parts(text))
         if len(parts) == 1:

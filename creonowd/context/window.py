@@ -9,7 +9,7 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from creonowd.context.evidence import Decision, TrimEvidence
-from creonowd.context.fragment import Action, Layer, Reason, Rule, Span
+from creonowd.context.fragment import Action, Extent, Fragment, Layer, Reason, Rule, Span
 from creonowd.context.language import heading
 from creonowd.context.manuscript import CountedText, Manuscript, read_after, read_before
 from creonowd.context.plan import Document, Plan
@@ -189,6 +189,7 @@ def fit_window(around: Surroundings, room: int, least: int = 0, others: int = 0)
         decision=Decision(
             evidence=_evidence(ref, around, shown, rule, whole=whole),
             text=shown.text,
+            fragment=_fragment(around.document, _span(around, shown)),
             rendered=_render(around, shown),
             settled=len(around.before.heading) + len(shown.before.text) if shown.before.text else 0,
             fits_with=more,
@@ -404,6 +405,18 @@ def _closing(around: Surroundings, first: int, last: int) -> str:
 def _span(around: Surroundings, shown: _Excerpt) -> Span:
     start = around.before.position - shown.before.reach
     return Span(start, around.document.here.end + shown.after.reach)
+
+
+def _fragment(document: Document, span: Span) -> Fragment:
+    """Return the document as a fragment, with what is shown of its file."""
+    above, path = len(document.front_matter), document.source_ref
+    return Fragment(
+        layer=Layer.IMMEDIATE,
+        source="document",
+        source_ref=path,
+        text="",
+        extent=Extent(path, above + span.start, above + span.end),
+    )
 
 
 def _lines(document: Document, span: Span) -> tuple[int, int]:

@@ -6,6 +6,7 @@ from msgspec import Meta
 
 from creonowd.context.budget import allowances_of
 from creonowd.context.fragment import Layer
+from creonowd.context.inspection import Why
 from creonowd.context.notice import Notice, caution, show
 from creonowd.context.plan import query as text_before
 from creonowd.context.plan import query_end, step
@@ -23,7 +24,6 @@ from creonowd.sources.passage_source import (
     MOST,
     RankedPassages,
     Search,
-    Why,
     Within,
     before_place,
     explain,

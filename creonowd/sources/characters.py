@@ -6,7 +6,7 @@ mentioned, so that they never change the stable prefix.
 
 import json
 import re
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from enum import StrEnum
 from functools import lru_cache
@@ -103,13 +103,21 @@ class RelatedEntity(Model):
 class Entities(Model, cache_hash=True):
     """The names of every entity, and the entities that are injected when they are mentioned.
 
-    `manual` ones are injected only if the author names them in the selection or the request.
+    `manual` ones are injected only if the author names them in the selection or the request,
+    those of `never` not at all.
     """
 
     names: tuple[tuple[str, ...], ...]
     mentioned: tuple[Fragment, ...]
     manual: tuple[Fragment, ...]
     related: tuple[RelatedEntity, ...] = ()
+    never: tuple[Fragment, ...] = ()
+
+    @property
+    def cards(self) -> list[tuple[str, tuple[str, ...]]]:
+        """The reference and the names of every card, those that are never injected last."""
+        known = [(one.source_ref, one.names) for one in self.related]
+        return known + [(one.source_ref, one.names) for one in self.never]
 
     @property
     def every_name(self) -> tuple[str, ...]:
@@ -158,6 +166,10 @@ class ProjectEntities:
     def find(self, names: Iterable[str], text: str) -> frozenset[str]:
         """Return those of the names that occur in a text."""
         return self._cache.mentions.find(names, text)
+
+    def locate(self, names: Iterable[str], text: str) -> Iterator[tuple[str, int, int]]:
+        """Return each of the names in a text, with where it begins and ends."""
+        return self._cache.mentions.locate(names, text)
 
     def _read(self, folders: FolderReader) -> Entities:
         return self._cache.entities(folders.folder(CreonowFolder.CHARACTERS))
@@ -305,7 +317,8 @@ def _entities(folder: Folder) -> Entities:
         for card in cards
     )
     names = tuple(card.names for card in cards)
-    return Entities(names=names, mentioned=mentioned, manual=manual, related=related)
+    never = _read(folder, Inject.NEVER).fragments
+    return Entities(names=names, mentioned=mentioned, manual=manual, related=related, never=never)
 
 
 def _relations_of(folder: Folder) -> dict[str, tuple[tuple[str, str], ...]]:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
-from creonowd.context.fragment import Fragment, Layer, Place, Rule, Span
+from creonowd.context.fragment import Extent, Fragment, Layer, Place, Rule, Span
+from creonowd.context.inspection import TermShare, Why
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import Document, LastSentences, Need
 from creonowd.context.source import SourceQuery, SourceResult
@@ -58,6 +59,7 @@ MOST_FUTURE = 20
 # of the sentences up to the query's end, and of later ones. Sentences far back say less.
 LEAST_ALLUSION, LEAST_LATE = 1.0, 1.5
 MOST_ALLUSIONS, MOST_LATE = 4, 2
+FIRM_LIMITS, LATE_LIMITS = (MOST_ALLUSIONS, LEAST_ALLUSION), (MOST_LATE, LEAST_LATE)
 EXCERPT_TOKENS = 140
 FAR_BACK = 0.22
 # The last of the late ones also ask with all of their words.
@@ -267,6 +269,11 @@ class SearchedAllusions(_SearchTexts):
                     strongest[document] = one._replace(strength=near)
         ranked = sorted(strongest.values(), key=lambda one: (-one.strength, one.row))
         self._best = ranked[:most]
+
+    @property
+    def sentences(self) -> dict[int, str]:
+        """The sentence that alludes to each passage, by row."""
+        return {one.row: one.sentence for one in self._best}
 
     def rank(self) -> list[RankedPassage] | None:
         """Return the passages, the most clearly meant first; None if texts are not in memory."""
@@ -489,8 +496,8 @@ class Questions:
             if within.scope is not None:
                 anywhere = Within(None, within.nearness)
                 self._unbound = SearchedPassages(index, query, current, limit, anywhere)
-        self._firm = SearchedAllusions(index, ask, ask.last.firm, (MOST_ALLUSIONS, LEAST_ALLUSION))
-        self._late = SearchedAllusions(index, ask, ask.last.late, (MOST_LATE, LEAST_LATE))
+        self._firm = SearchedAllusions(index, ask, ask.last.firm, FIRM_LIMITS)
+        self._late = SearchedAllusions(index, ask, ask.last.late, LATE_LIMITS)
 
     def answer(self) -> list[Fragment] | None:
         """Return the fragments; None if that needs texts that are not in memory."""
@@ -656,6 +663,7 @@ def _fragment(ranked: RankedPassage, ask: SourceQuery) -> Fragment:
         score=ranked.score,
         span=span,
         story_number=0 if number is None else number + 1,
+        extent=Extent(found.path, found.start, found.end),
     )
 
 
@@ -668,27 +676,6 @@ class Search(Model):
     window: int
     limit: int
     within: Within = EVERYWHERE
-
-
-class TermShare(Model):
-    """A term that passage and query have in common, and its share of the score."""
-
-    term: str
-    """The word, or pair of Han characters."""
-    share: float
-    """Its share of the score, from 0 to 1."""
-
-
-class Why(Model):
-    """What a score is made of."""
-
-    terms: list[TermShare]
-    """What passage and query have in common, the weightiest first."""
-    names: list[str]
-    """Names of the project's entities that occur in the passage."""
-    recency: float
-    """How near its document stands before the current one in the order of the story, 1 being the
-    same document; up to 15 % of the score."""
 
 
 class RankedPassages(Model):
@@ -719,10 +706,59 @@ async def explain(
     )
 
 
+async def reasons(
+    passages: Passages, entities: ProjectEntities, project: Project, ask: SourceQuery
+) -> dict[str, Why]:
+    """Return by reference why an assembly that asks so finds its passages."""
+    every, index = await entities.all(), passages.index(project)
+    query = _query(every, entities, ask.query, ask.wish)
+    within, found = _within(ask), dict[str, Why]()
+    recency = {} if within.nearness is None else within.nearness.values
+    limit = min(ask.limit, MOST_PASSAGES)
+    for scope in dict.fromkeys((None, within.scope)):
+        where = within._replace(scope=scope)
+        searched = SearchedPassages(index, query, _asking(ask, ask.query), limit, where)
+        ranked = await _ranked(searched)
+        shares = _shares(searched.loaded, scope, query, ranked)
+        for one, terms in zip(ranked, shares, strict=True):
+            near = recency.get(one.found.path, 0.0)
+            found[source_ref(one.found)] = _why(one, terms, query.names, entities, near)
+    for sentences, limits in ((ask.last.late, LATE_LIMITS), (ask.last.firm, FIRM_LIMITS)):
+        alluding = SearchedAllusions(index, ask, sentences, limits)
+        for one in await _ranked(alluding):
+            sentence = alluding.sentences[one.found.row]
+            (terms,) = _shares(alluding.loaded, None, make_query(sentence), [one])
+            names = tuple(entities.find(every.every_name, sentence))
+            why = _why(one, terms, names, entities, recency.get(one.found.path, 0.0))
+            found[source_ref(one.found)] = replace(why, sentence=sentence)
+    return found
+
+
+async def _ranked(searched: SearchedPassages | SearchedAllusions) -> list[RankedPassage]:
+    while (ranked := searched.rank()) is None:
+        await searched.read_texts()
+    return ranked
+
+
+def _shares(
+    loaded: "LoadedIndex | None",
+    scope: SearchScope | None,
+    query: Query,
+    ranked: Sequence[RankedPassage],
+) -> list[dict[str, float]]:
+    """Return for each passage how much each term of the query adds to its score."""
+    from creonowd.retrieval.bm25 import shares_of
+
+    if loaded is None or not ranked:
+        return []
+    rows = [one.found.row for one in ranked]
+    return shares_of(loaded.terms_in(scope), query.weights, _most(len(rows)), rows)
+
+
 def without_terms(why: Why, visible: Container[str]) -> Why:
     """Leave out the terms that are not among the visible ones."""
     terms = [share for share in why.terms if share.term in visible]
-    return Why(terms=terms, names=why.names, recency=why.recency)
+    return replace(why, terms=terms)
 
 
 def _is_in_window(ranked: RankedPassage, search: Search) -> bool:

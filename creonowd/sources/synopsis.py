@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from anyio import to_thread
 
 from creonowd.clock import Clock
-from creonowd.context.fragment import Fragment, FragmentKind, Layer, Place
+from creonowd.context.fragment import TO_THE_END, Extent, Fragment, FragmentKind, Layer, Place
 from creonowd.context.notice import Caution, caution
 from creonowd.context.plan import FAR_CHAPTERS, NEAR_CHAPTERS, Document, Need, Summary
 from creonowd.context.source import SourceQuery, SourceResult
@@ -435,6 +435,7 @@ def _fragments(
     """Return what is told of the chapters, and those whose summary is stale."""
     near: list[Fragment] = []
     lines: list[str] = []
+    told: list[str] = []
     stale: list[str] = []
     left, is_near = room * NEAR_SHARE, True
     total = 0.0
@@ -446,6 +447,7 @@ def _fragments(
             left -= cost
         else:
             cost = _about_tokens(summary.brief)
+            told.append(summary.document)
             lines.append(_line(summary.document, summary.brief))
         if is_stale:
             stale.append(summary.document)
@@ -453,7 +455,7 @@ def _fragments(
         # Some more than fits, because this is no exact count.
         if total > 2 * room:
             break
-    far = [_far_fragment(lines[::-1])] if lines else []
+    far = [_far_fragment(lines[::-1], told[::-1])] if lines else []
     return [*far, *reversed(near)], stale
 
 
@@ -481,7 +483,7 @@ def _whole_fragments(
     told.reverse()
     fits = sum(_about_tokens(one.text) for one in told) <= room * FAR_SHARE
     lines = [_line(one.document, one.text if fits else one.brief) for one in told]
-    far = [_far_fragment(lines)] if lines else []
+    far = [_far_fragment(lines, [one.document for one in told])] if lines else []
     return [*far, *reversed(shown)], stale
 
 
@@ -494,6 +496,7 @@ def _chapter_fragment(path: str, text: str, start: int) -> Fragment:
         text=text,
         kind=FragmentKind.SYNOPSIS,
         place=Place(NEAR_CHAPTERS, "", start),
+        extent=Extent(path, 0, TO_THE_END),
     )
 
 
@@ -510,10 +513,11 @@ def _near_fragment(number: int, path: str, text: str) -> Fragment:
         text=text,
         kind=FragmentKind.SYNOPSIS,
         place=Place(NEAR_CHAPTERS, "", number),
+        chapters=(path,),
     )
 
 
-def _far_fragment(lines: Sequence[str]) -> Fragment:
+def _far_fragment(lines: Sequence[str], chapters: Sequence[str]) -> Fragment:
     """Make the fragment of the chapters that have one line each, the earliest first."""
     return Fragment(
         layer=Layer.RETRIEVED,
@@ -522,6 +526,7 @@ def _far_fragment(lines: Sequence[str]) -> Fragment:
         text="\n".join(lines),
         kind=FragmentKind.SYNOPSIS,
         place=Place(FAR_CHAPTERS),
+        chapters=tuple(chapters),
     )
 
 

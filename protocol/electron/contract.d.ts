@@ -922,6 +922,39 @@ export interface CountTokens {
   tokenizerVersion?: string | null;
 }
 
+/** Every document in the order of the story, then those outside of it; and the headline. */
+export interface Coverage {
+  /** The documents that can be read. */
+  documents: Array<DocumentCoverage>;
+  /** What a sentence about all this is made of. */
+  headline: Headline;
+}
+
+/** A part of a document, and what became of it. */
+export interface CoverageRange {
+  /** Where it begins in the document. */
+  from: number;
+  /** Where it ends. */
+  to: number;
+  /** What became of it. */
+  state: CoverageState;
+  /** The candidate that shows or would have shown it, if there was one. */
+  sourceRef?: string;
+}
+
+/** What became of a part of a document. */
+export type CoverageState =
+  /** It is no text of the story. */
+  | "front_matter"
+  /** It lies after the cursor in the story. */
+  | "future"
+  /** It was considered, and something else took its room. */
+  | "left_out"
+  /** It was not considered: the skill's window does not reach it, or no passage was found there. */
+  | "never"
+  /** It stands in the prompt word by word. */
+  | "seen";
+
 /** A new constraint of the user. */
 export interface CreateConstraint {
   /** The project's id, as `project:create` and `project:list` return it. */
@@ -1081,6 +1114,24 @@ export interface DiscardRun {
   runId: string;
 }
 
+/** What the model sees of one document. */
+export interface DocumentCoverage {
+  /** The document. */
+  documentId: string;
+  /** The heading that it begins with, else the name of its file. */
+  title: string;
+  /** How long it is, in the connection's position encoding. */
+  length: number;
+  /** Where it stands in the story as seen from the cursor; `outside` has no place in time. */
+  place: "after" | "before" | "here" | "outside";
+  /** Its parts; they lie side by side and cover all of it. */
+  ranges: Array<CoverageRange>;
+  /** What its name or first heading calls it, else its place in the story from 1. */
+  number?: number;
+  /** How the story so far tells of it: by its whole summary, by a line, or not although it would have. */
+  told?: "brief" | "full" | "left_out";
+}
+
 /**
  * Every text document of a project, sorted by path.
  *
@@ -1098,6 +1149,16 @@ export interface DocumentList {
   warnings: Array<string>;
   /** The warnings in parts, in the same order: test `code`, show `message`. */
   notices: Array<Notice>;
+}
+
+/** A part of a document, in the connection's position encoding. */
+export interface DocumentRange {
+  /** The document. */
+  documentId: string;
+  /** Where it begins; front matter counts. */
+  from: number;
+  /** Where it ends. */
+  to: number;
 }
 
 /** What is unclear about the order. */
@@ -1317,6 +1378,8 @@ export type Form =
 export interface FragmentDetail {
   /** What it is; the same as in `trimEvidence`. */
   sourceRef: string;
+  /** What it is to its author. */
+  kind: PieceKind;
   /** Its text, without secrets; of a trimmed one, what is in the prompt. */
   content: string;
   /** What it costs in the prompt, or would. */
@@ -1335,6 +1398,12 @@ export interface FragmentDetail {
   priority?: number;
   /** How many more tokens of budget would have kept all of it; absent if none would. */
   fitsWith?: number;
+  /** What an author calls it; there if `show` asks for anything. */
+  name?: string;
+  /** The part of a document that it repeats; with `show: coverage`. */
+  document?: DocumentRange;
+  /** What found a passage; with `show: why`. */
+  why?: Why;
 }
 
 /** Whose budget: a project's, or the default one if no project is named. */
@@ -1479,6 +1548,36 @@ export interface GrepResult {
   redactionEvidence: Array<RedactionEvidence>;
 }
 
+/** The figures of the sentence that says what the model sees. */
+export interface Headline {
+  /** The skill; blank without one. */
+  skillId: string;
+  /** What the skill is called. */
+  skillName: string;
+  /** The words of the document before the cursor. */
+  wordsBefore: SeenWords;
+  /** The words of the document after the cursor. */
+  wordsAfter: SeenWords;
+  /** How many cards are in the prompt. */
+  people: number;
+  /** How many texts of the settings are in the prompt. */
+  notes: number;
+  /** How many rules and constraints are in the prompt. */
+  rules: number;
+  /** How many passages of documents are in the prompt. */
+  passages: number;
+  /** From how many documents these passages come. */
+  passageChapters: number;
+  /** How many chapters are told by a summary. */
+  toldChapters: number;
+  /** How many words of the chapter before are in the prompt. */
+  previousWords: number;
+  /** The chapters of which nothing is seen or told. */
+  unseen: Array<UnseenChapters>;
+  /** What was kept out of the prompt, by kind and source. */
+  secrets: Array<RedactionEvidence>;
+}
+
 /** `ok` when nothing is degraded. */
 export interface Health {
   /** `ok`, or `degraded` if anything is listed in `degraded`. */
@@ -1489,6 +1588,16 @@ export interface Health {
   uptimeMs: number;
   /** Each part that does not work as it should; empty if all do. */
   degraded: Array<Degradation>;
+}
+
+/** What is left of the budget; the three together are `totals.leftTokens`. */
+export interface HeldTokens {
+  /** Kept free for the text at the cursor, which has its minimum. */
+  immediate: number;
+  /** Kept free for retrieved text, which has its minimum. */
+  retrieved: number;
+  /** The rest, which nothing took. */
+  free: number;
 }
 
 /** How long the history is now. */
@@ -1657,6 +1766,11 @@ export interface InspectContext {
   debugMode?: boolean;
   /** Show what would be, and change nothing: `stablePrefixUnchanged` is neither compared nor updated. */
   whatIf?: WhatIf | null;
+  /**
+   * The parts of the result to make; without it there is no prompt.
+   * @default []
+   */
+  show?: Array<ShownPart>;
 }
 
 /** Who inspected, when, and whether `whatIf` changed anything. */
@@ -1671,7 +1785,7 @@ export interface InspectMeta {
   whatIf: boolean;
 }
 
-/** What an assembly is made of. It never holds a prompt. */
+/** What an assembly is made of; some parts only if `show` asks for them. */
 export interface InspectResult {
   /** SHA-256 of the system prompt; while it stays the same, a prompt cache can be used. */
   stablePrefixHash: string;
@@ -1713,8 +1827,16 @@ export interface InspectResult {
   layersDetail: LayerDetails;
   /** The sums over all layers. */
   totals: InspectTotals;
+  /** What is left of the budget, and for what. */
+  held: HeldTokens;
   /** Who inspected, and when. */
   inspectMeta: InspectMeta;
+  /** The prompt with its spans; with `show: prompt`. */
+  prompt?: PromptText;
+  /** What the model sees of each document; with `show: coverage`. */
+  coverage?: Coverage;
+  /** The names in the document; with `show: names`. */
+  names?: Array<NameMention>;
 }
 
 /** The sums; `kept`, `trimmed` and `dropped` make up `candidates`. */
@@ -2076,6 +2198,20 @@ export interface MetricsReport {
   connections: number;
 }
 
+/** A name in the document at the cursor, and whether the model has the card that bears it. */
+export interface NameMention {
+  /** Where it begins in the document. */
+  from: number;
+  /** Where it ends. */
+  to: number;
+  /** The name as it stands there. */
+  name: string;
+  /** The card of whoever bears it. */
+  sourceRef: string;
+  /** Whether the card is in the prompt; `left_out` was a candidate, `never` was none. */
+  state: "in" | "left_out" | "never";
+}
+
 /** A new constraint; the defaults are type `narrative`, priority 100 and not degradable. */
 export interface NewConstraint {
   /** What it is about; `narrative` for a new one. */
@@ -2199,6 +2335,47 @@ export interface PartSummary {
   /** How many tokens these have. */
   tokens: number;
 }
+
+/** What a piece of the prompt is to its author. */
+export type PieceKind =
+  /** A whole chapter of the story so far. */
+  | "chapter"
+  /** One item of the constraints. */
+  | "constraint"
+  /** The text at the cursor. */
+  | "document"
+  /** Fixed words, of no layer. */
+  | "frame"
+  /** What another process gave. */
+  | "host"
+  /** The author's instruction. */
+  | "input"
+  /** A text of the settings. */
+  | "note"
+  /** An outline, of the story or of the document. */
+  | "outline"
+  /** A passage of a document. */
+  | "passage"
+  /** A card of `characters/`. */
+  | "person"
+  /** A rule of the memory. */
+  | "preference"
+  /** The end of the chapter before. */
+  | "previous"
+  /** What cards say of each other. */
+  | "relations"
+  /** A text of the rules. */
+  | "rule"
+  /** What an accepted run wrote. */
+  | "run"
+  /** What is selected. */
+  | "selection"
+  /** A part of the story so far. */
+  | "summary"
+  /** The skill's own words. */
+  | "task"
+  /** A thread that is still open. */
+  | "thread";
 
 /** The user's constraints as texts, in order; those of the knowledge graph are not among them. */
 export interface PlainConstraints {
@@ -2370,6 +2547,46 @@ export interface Prompt {
   system: string;
   /** The task, with places such as `{{text}}`, `{{selection}}`, `{{instruction}}` and `{{title}}` for values of the run. */
   user: string;
+}
+
+/** A cache break point as a position in the prompt. */
+export interface PromptBreak {
+  /** Where it lies in the prompt. */
+  at: number;
+  /** Behind which part it lies. */
+  after: "passages" | "rules" | "story" | "systemPrompt" | "window";
+  /** The tokens before it. */
+  tokens: number;
+  /** Whether a request marks this place. */
+  marked: boolean;
+  /** Whether there are enough tokens before it for the provider to cache them. */
+  reachesMinimum: boolean;
+}
+
+/** A part of the prompt. */
+export interface PromptSpan {
+  /** Where it begins in the prompt. */
+  from: number;
+  /** Where it ends. */
+  to: number;
+  /** The layer it belongs to; `frame` are the fixed words around the layers. */
+  layer: "frame" | "immediate" | "retrieved" | "rules" | "settings";
+  /** Its tokens; those of a task include the selection and the instruction that it shows. */
+  tokens: number;
+  /** What it is to its author. */
+  kind: PieceKind;
+  /** The candidate; the same as in `trimEvidence`. Fixed words have none. */
+  sourceRef?: string;
+}
+
+/** The prompt and where each part of it comes from. */
+export interface PromptText {
+  /** The prompt, redacted as it is sent. */
+  text: string;
+  /** Its parts in order: without gaps, up to its end. */
+  spans: Array<PromptSpan>;
+  /** Where the cache break points lie in it. */
+  breakPoints: Array<PromptBreak>;
 }
 
 /** HMAC-SHA256 of the nonce with the SHA-256 of each recent token as the key, in hex. */
@@ -2859,6 +3076,14 @@ export type Scope =
   /** Of one project, in its `.creonow/skills`. */
   | "project";
 
+/** Words of the document at the cursor; a Han character is one. */
+export interface SeenWords {
+  /** Those that the model sees. */
+  seen: number;
+  /** Those that it does not see. */
+  notSeen: number;
+}
+
 /** What is selected, in the connection's position encoding. */
 export interface Selection {
   /** Where it begins, in the connection's position encoding. */
@@ -2931,6 +3156,17 @@ export interface SetSummary {
   /** The summary; null takes it back, and a made one counts again. */
   text: string | null;
 }
+
+/** A part of an inspection that is made only on request. */
+export type ShownPart =
+  /** What the model sees of each document, and the figures of a headline. */
+  | "coverage"
+  /** The names in the document. */
+  | "names"
+  /** The prompt with its spans. */
+  | "prompt"
+  /** The reasons of passages. */
+  | "why";
 
 /** One skill with its text and with what it asks the model to do. */
 export interface SkillDetail {
@@ -3533,6 +3769,20 @@ export interface UnregisteredSource {
   unregistered: boolean;
 }
 
+/** Chapters in a row, all before the cursor, of which not a word is seen or told. */
+export interface UnseenChapters {
+  /** The first document of the row. */
+  first: string;
+  /** The last document of the row. */
+  last: string;
+  /** How many these are. */
+  count: number;
+  /** The number of the first one. */
+  firstNumber: number;
+  /** The number of the last one. */
+  lastNumber: number;
+}
+
 /** The result of an analysis; its summary replaces the heuristic one. */
 export interface UpdateAnalysis {
   /** The project's id, as `project:create` and `project:list` return it. */
@@ -3877,7 +4127,7 @@ export interface WhatIf {
   text?: string | null;
 }
 
-/** What a score is made of. */
+/** What the score of a passage is made of. */
 export interface Why {
   /** What passage and query have in common, the weightiest first. */
   terms: Array<TermShare>;
@@ -3885,6 +4135,8 @@ export interface Why {
   names: Array<string>;
   /** How near its document stands before the current one in the order of the story, 1 being the same document; up to 15 % of the score. */
   recency: number;
+  /** The author's sentence that alludes to the passage, if a single one does. */
+  sentence?: string;
 }
 
 /** A whole SKILL.md; without `slug` the skill's own id or name makes one. */
@@ -4011,7 +4263,7 @@ export interface Channels {
   "context:history:clear": { request: ClearHistory; result: HistoryCleared };
   /** Read the rounds of a conversation as the history keeps them. */
   "context:history:read": { request: ReadHistory; result: HistoryRounds };
-  /** Return what an assembly is made of, without the prompt; only for owners in debug mode. */
+  /** Return what an assembly is made of; only for owners in debug mode. */
   "context:inspect": { request: InspectContext; result: InspectResult };
   /** Rank the passages of a project's documents for a place in one of them, or for a query. */
   "context:retrieve": { request: RetrieveContext; result: RetrieveResult };

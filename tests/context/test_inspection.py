@@ -34,7 +34,8 @@ def promises_of(result: InspectResult) -> list[tuple[Layer, str, int]]:
 
 def is_kept(result: InspectResult, layer: Layer, ref: str) -> bool:
     found = getattr(result.layers_detail, layer).fragments
-    kept = (f for f in found if f.action is Action.KEPT or f.rule is Rule.SIZE_LIMIT)
+    whole = {Rule.SIZE_LIMIT, Rule.SKILL_WINDOW}
+    kept = (f for f in found if f.action is Action.KEPT or f.rule in whole)
     return ref in {f.source_ref for f in kept}
 
 

@@ -1,0 +1,403 @@
+"""How much of each document the model sees, and what a sentence about that is made of.
+
+Everything is derived from the decisions of one assembly.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from itertools import pairwise
+from typing import Literal, NamedTuple
+
+from msgspec import UNSET, UnsetType, field
+from msgspec.structs import replace
+
+from creonowd.context.assemble import Assembly
+from creonowd.context.evidence import Decision
+from creonowd.context.fragment import Action, FragmentKind, Rule
+from creonowd.context.language import WORD
+from creonowd.context.numerals import chapter_of
+from creonowd.context.plan import Plan
+from creonowd.context.prompt_spans import PieceKind, Positions, kind_of
+from creonowd.context.story import StoryDocument
+from creonowd.model import Model
+from creonowd.redaction import RedactionEvidence
+from creonowd.text import file_stem
+
+
+class CoverageState(StrEnum):
+    """What became of a part of a document."""
+
+    SEEN = "seen"
+    """It stands in the prompt word by word."""
+    LEFT_OUT = "left_out"
+    """It was considered, and something else took its room."""
+    NEVER = "never"
+    """It was not considered: the skill's window does not reach it, or no passage was found there."""
+    FUTURE = "future"
+    """It lies after the cursor in the story."""
+    FRONT_MATTER = "front_matter"
+    """It is no text of the story."""
+
+
+class CoverageRange(Model):
+    """A part of a document, and what became of it."""
+
+    start: int = field(name="from")
+    """Where it begins in the document."""
+    end: int = field(name="to")
+    """Where it ends."""
+    state: CoverageState
+    """What became of it."""
+    source_ref: str | UnsetType = UNSET
+    """The candidate that shows or would have shown it, if there was one."""
+
+
+class DocumentCoverage(Model):
+    """What the model sees of one document."""
+
+    document_id: str
+    """The document."""
+    title: str
+    """The heading that it begins with, else the name of its file."""
+    length: int
+    """How long it is, in the connection's position encoding."""
+    place: Literal["before", "here", "after", "outside"]
+    """Where it stands in the story as seen from the cursor; `outside` has no place in time."""
+    ranges: list[CoverageRange]
+    """Its parts; they lie side by side and cover all of it."""
+    number: int | UnsetType = UNSET
+    """What its name or first heading calls it, else its place in the story from 1."""
+    told: Literal["full", "brief", "left_out"] | UnsetType = UNSET
+    """How the story so far tells of it: by its whole summary, by a line, or not although it
+    would have."""
+
+
+class SeenWords(Model):
+    """Words of the document at the cursor; a Han character is one."""
+
+    seen: int
+    """Those that the model sees."""
+    not_seen: int
+    """Those that it does not see."""
+
+
+class UnseenChapters(Model):
+    """Chapters in a row, all before the cursor, of which not a word is seen or told."""
+
+    first: str
+    """The first document of the row."""
+    last: str
+    """The last document of the row."""
+    count: int
+    """How many these are."""
+    first_number: int
+    """The number of the first one."""
+    last_number: int
+    """The number of the last one."""
+
+
+class Headline(Model):
+    """The figures of the sentence that says what the model sees."""
+
+    skill_id: str
+    """The skill; blank without one."""
+    skill_name: str
+    """What the skill is called."""
+    words_before: SeenWords
+    """The words of the document before the cursor."""
+    words_after: SeenWords
+    """The words of the document after the cursor."""
+    people: int
+    """How many cards are in the prompt."""
+    notes: int
+    """How many texts of the settings are in the prompt."""
+    rules: int
+    """How many rules and constraints are in the prompt."""
+    passages: int
+    """How many passages of documents are in the prompt."""
+    passage_chapters: int
+    """From how many documents these passages come."""
+    told_chapters: int
+    """How many chapters are told by a summary."""
+    previous_words: int
+    """How many words of the chapter before are in the prompt."""
+    unseen: list[UnseenChapters]
+    """The chapters of which nothing is seen or told."""
+    secrets: list[RedactionEvidence]
+    """What was kept out of the prompt, by kind and source."""
+
+
+class Coverage(Model):
+    """Every document in the order of the story, then those outside of it; and the headline."""
+
+    documents: list[DocumentCoverage]
+    """The documents that can be read."""
+    headline: Headline
+    """What a sentence about all this is made of."""
+
+
+class DocumentText(NamedTuple):
+    """A document's whole text, how much of it is front matter, and the name that may be shown."""
+
+    text: str
+    front_matter: int
+    name: str
+
+
+class _Stretch(NamedTuple):
+    """A stretch of a document that a decision is about."""
+
+    start: int
+    end: int
+    state: CoverageState
+    source_ref: str
+
+
+_STRENGTH = (CoverageState.SEEN, CoverageState.LEFT_OUT)
+
+
+def coverage(
+    assembly: Assembly,
+    texts: Mapping[str, DocumentText],
+    secrets: list[RedactionEvidence],
+    positions: Positions,
+) -> Coverage:
+    """Return what an assembly shows of the documents whose texts are given."""
+    plan, told = assembly.plan, _told(assembly)
+    marks = _marks(assembly)
+    every = (*plan.story.documents, *plan.story.outside)
+    listed = [
+        _cover(plan, document, texts[document.path], marks.get(document.path, ()), told)
+        for document in every
+        if document.path in texts
+    ]
+    if plan.document_id in texts and plan.document_id not in {one.path for one in every}:
+        here = StoryDocument(path=plan.document_id)
+        text = texts[plan.document_id]
+        listed.append(_cover(plan, here, text, marks.get(plan.document_id, ()), told))
+    paths = [one.path for one in every if one.path in texts] + [plan.document_id]
+    pairs = list(zip(paths, listed, strict=False))
+    return Coverage(
+        documents=[_converted(one, texts[path].text, positions) for path, one in pairs],
+        headline=_headline(assembly, dict(pairs), texts, secrets),
+    )
+
+
+def chapter_number(document: StoryDocument, place: int) -> int:
+    """Return what a chapter's name or first heading calls it, else its place from 1."""
+    heading = document.headings[0].title if document.headings else ""
+    for name in (file_stem(document.path), heading):
+        counted = chapter_of(name)
+        if counted is not None:
+            return counted.value
+    return place + 1
+
+
+def chapter_title(document: StoryDocument) -> str:
+    """Return the heading that a document begins with, else the name of its file."""
+    first = document.headings[0] if document.headings else None
+    return first.title if first is not None and first.at == 0 else file_stem(document.path)
+
+
+def _marks(assembly: Assembly) -> dict[str, list[_Stretch]]:
+    """Return by document what the decisions say of its parts."""
+    marks: dict[str, list[_Stretch]] = {}
+    for decision in assembly.decisions():
+        extent, evidence = decision.fragment.extent, decision.evidence
+        if extent is None or evidence.rule is Rule.FUTURE:
+            continue
+        is_window = kind_of(decision, assembly.plan.document_id) is PieceKind.DOCUMENT
+        state = CoverageState.SEEN if decision.is_kept else CoverageState.LEFT_OUT
+        found = marks.setdefault(extent.path, [])
+        if decision.is_kept or not is_window:
+            found.append(_Stretch(extent.start, extent.end, state, evidence.source_ref))
+        if is_window and evidence.rule is Rule.WINDOW and evidence.action is not Action.KEPT:
+            # The budget cut it: all of the document was a candidate.
+            whole = _length(assembly.plan)
+            found.append(_Stretch(0, whole, CoverageState.LEFT_OUT, evidence.source_ref))
+    return marks
+
+
+def _length(plan: Plan) -> int:
+    document = plan.document
+    return 0 if document is None else len(document.front_matter) + len(document.text)
+
+
+def _told(assembly: Assembly) -> dict[str, Literal["full", "brief", "left_out"]]:
+    """Return by document how the story so far tells of it."""
+    told: dict[str, Literal["full", "brief", "left_out"]] = {}
+    parts = [one for one in assembly.decisions() if one.fragment.kind is FragmentKind.SYNOPSIS]
+    # Chapters that stand there as a whole have no line.
+    whole = sum(one.is_kept for one in parts if one.fragment.extent is not None)
+    for decision in parts:
+        fragment = decision.fragment
+        if fragment.source_ref.endswith("#summary"):
+            told |= dict.fromkeys(fragment.chapters, "full" if decision.is_kept else "left_out")
+            continue
+        listed = fragment.chapters[: len(fragment.chapters) - whole]
+        lines = decision.text.count("\n") + 1 if decision.is_kept else 0
+        for number, path in enumerate(listed):
+            told[path] = "brief" if number >= len(listed) - lines else "left_out"
+    return told
+
+
+def _cover(
+    plan: Plan,
+    document: StoryDocument,
+    text: DocumentText,
+    marks: Iterable[_Stretch],
+    told: Mapping[str, Literal["full", "brief", "left_out"]],
+) -> DocumentCoverage:
+    number = plan.story.number_of(document.path)
+    return DocumentCoverage(
+        document_id=text.name,
+        title=chapter_title(document),
+        length=len(text.text),
+        place=_place(plan, document.path),
+        ranges=list(_ranges(plan, document.path, text, marks)),
+        number=UNSET if number is None else chapter_number(document, number),
+        told=told.get(document.path, UNSET),
+    )
+
+
+def _place(plan: Plan, path: str) -> Literal["before", "here", "after", "outside"]:
+    if path == plan.document_id:
+        return "here"
+    number = plan.story.number_of(path)
+    if number is None or plan.here is None:
+        return "outside"
+    return "before" if number < plan.here.document else "after"
+
+
+def _ranges(
+    plan: Plan, path: str, text: DocumentText, marks: Iterable[_Stretch]
+) -> Iterator[CoverageRange]:
+    """Cut a document where anything about it changes, and join what is alike."""
+    length, front = len(text.text), min(text.front_matter, len(text.text))
+    ahead = _future_from(plan, path, length)
+    within = [
+        mark._replace(start=max(front, mark.start), end=min(mark.end, length)) for mark in marks
+    ]
+    within = sorted(
+        (mark for mark in within if mark.start < mark.end),
+        key=lambda mark: (_STRENGTH.index(mark.state), mark.end - mark.start, mark.source_ref),
+    )
+    edges = {0, front, length, min(max(front, ahead), length)}
+    edges.update(edge for mark in within for edge in mark[:2])
+    last: CoverageRange | None = None
+    for start, end in pairwise(sorted(edges)):
+        mark = next((one for one in within if one.start <= start < one.end), None)
+        if start < front:
+            state = CoverageState.FRONT_MATTER
+        elif mark is not None:
+            state = mark.state
+        else:
+            state = CoverageState.FUTURE if start >= ahead else CoverageState.NEVER
+        ref = UNSET if mark is None or start < front else mark.source_ref
+        # The blank lines between two passages say nothing by themselves.
+        is_blank = state is CoverageState.NEVER and text.text[start:end].isspace()
+        if last is not None and (is_blank or (last.state, last.source_ref) == (state, ref)):
+            last = replace(last, end=end)
+            continue
+        if last is not None:
+            yield last
+        last = CoverageRange(start=start, end=end, state=state, source_ref=ref)
+    if last is not None:
+        yield last
+
+
+def _future_from(plan: Plan, path: str, length: int) -> int:
+    """Return from where on a document lies in the future of the author."""
+    document = plan.document
+    if plan.sees_future or plan.here is None:
+        return length
+    if path == plan.document_id:
+        if document is None:
+            return length
+        return len(document.front_matter) + document.here.end
+    return 0 if plan.story.is_future(path, plan.here) else length
+
+
+def _converted(one: DocumentCoverage, text: str, positions: Positions) -> DocumentCoverage:
+    at = positions(text, {one.length, *(each.start for each in one.ranges)})
+    if at[one.length] == one.length:
+        return one
+    ranges = [replace(each, start=at[each.start], end=at[each.end]) for each in one.ranges]
+    return replace(one, length=at[one.length], ranges=ranges)
+
+
+def _headline(
+    assembly: Assembly,
+    documents: Mapping[str, DocumentCoverage],
+    texts: Mapping[str, DocumentText],
+    secrets: list[RedactionEvidence],
+) -> Headline:
+    plan = assembly.plan
+    kept: dict[PieceKind, list[Decision]] = {kind: [] for kind in PieceKind}
+    for decision in assembly.decisions():
+        if decision.is_kept:
+            kept[kind_of(decision, plan.document_id)].append(decision)
+    passages = [one.fragment.extent for one in kept[PieceKind.PASSAGE]]
+    before, after = _words(plan, documents.get(plan.document_id), texts)
+    return Headline(
+        skill_id=plan.skill.skill_id,
+        skill_name=plan.skill.name,
+        words_before=before,
+        words_after=after,
+        people=len({one.evidence.source_ref for one in kept[PieceKind.PERSON]}),
+        notes=len({one.evidence.source_ref for one in kept[PieceKind.NOTE]}),
+        rules=len(kept[PieceKind.RULE]) + len(kept[PieceKind.CONSTRAINT]),
+        passages=len(passages),
+        passage_chapters=len({extent.path for extent in passages if extent is not None}),
+        told_chapters=sum(one.told in {"full", "brief"} for one in documents.values()),
+        previous_words=sum(_count(one.text, 0, len(one.text)) for one in kept[PieceKind.PREVIOUS]),
+        unseen=_unseen([one for one in documents.values() if one.place == "before"]),
+        secrets=secrets,
+    )
+
+
+def _count(text: str, start: int, end: int) -> int:
+    return sum(1 for _ in WORD.finditer(text, start, end))
+
+
+def _words(
+    plan: Plan, here: DocumentCoverage | None, texts: Mapping[str, DocumentText]
+) -> tuple[SeenWords, SeenWords]:
+    """Count the words before and after the cursor that are seen, and those that are not."""
+    document = plan.document
+    if document is None or here is None:
+        return SeenWords(seen=0, not_seen=0), SeenWords(seen=0, not_seen=0)
+    text, above = texts[plan.document_id].text, len(document.front_matter)
+    cursor = above + document.here.start
+    shown = [each for each in here.ranges if each.state is CoverageState.SEEN]
+
+    def words(start: int, end: int) -> SeenWords:
+        spans = ((max(start, each.start), min(end, each.end)) for each in shown)
+        seen = sum(_count(text, *span) for span in spans if span[0] < span[1])
+        return SeenWords(seen=seen, not_seen=max(0, _count(text, start, end) - seen))
+
+    return words(above, cursor), words(cursor, len(text))
+
+
+def _unseen(documents: Sequence[DocumentCoverage]) -> list[UnseenChapters]:
+    """Return the runs of chapters of which nothing is seen or told."""
+    runs: list[list[DocumentCoverage]] = []
+    was_unseen = False
+    for one in documents:
+        is_seen = any(each.state is CoverageState.SEEN for each in one.ranges)
+        is_unseen = not is_seen and one.told not in {"full", "brief"} and one.length > 0
+        if is_unseen and was_unseen:
+            runs[-1].append(one)
+        elif is_unseen:
+            runs.append([one])
+        was_unseen = is_unseen
+    return [
+        UnseenChapters(
+            first=run[0].document_id,
+            last=run[-1].document_id,
+            count=len(run),
+            first_number=run[0].number or 0,
+            last_number=run[-1].number or 0,
+        )
+        for run in runs
+    ]
