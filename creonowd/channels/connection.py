@@ -115,6 +115,9 @@ class GrantToken(Params):
     """The only channels that it may call; without them, all that the role may."""
     ttl_ms: Annotated[int, Meta(ge=1, le=LONGEST_GRANT_MS)] = 24 * 3600 * 1000
     """For how many milliseconds it is valid; at most as long as the caller's own right."""
+    inspects: bool = False
+    """Whether an owner with this token may inspect although the daemon does not run with
+    `--debug`, as the viewer's page may."""
 
 
 class GrantedToken(Result):
@@ -227,7 +230,8 @@ def grant_token(session: Session, params: GrantToken) -> GrantedToken:
     names = None if params.channels is None else frozenset(params.channels)
     channels = _allowed_channels(own, names)
     expires = _expiry(own, session.clock.now_ms() + params.ttl_ms)
-    token = session.server.grants.mint(Grant(params.role, channels, expires, parent=own))
+    grant = Grant(params.role, channels, expires, inspects=params.inspects, parent=own)
+    token = session.server.grants.mint(grant)
     return GrantedToken(token=token, role=params.role, expires_at_ms=expires)
 
 

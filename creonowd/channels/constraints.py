@@ -5,6 +5,7 @@ from msgspec import UNSET, UnsetType
 
 from creonowd.channels.project import ProjectId
 from creonowd.engine.services import Session
+from creonowd.engine.skill_run import check_text
 from creonowd.errors import DaemonError, ErrorCode
 from creonowd.logs import log_redaction
 from creonowd.model import Model, Params, Result
@@ -217,4 +218,5 @@ CHANNELS = (
     Channel("constraints:create", create_constraint),
     Channel("constraints:update", update_constraint),
     Channel("constraints:delete", delete_constraint),
+    Channel("constraints:check", check_text),
 )

@@ -49,6 +49,9 @@ class RetrieveContext(Params):
     query: Annotated[str, Meta(max_length=100_000)] | None = None
     """What to search for in all documents; without it the search is that of an assembly: with the
     text before the cursor, and only in what lies before it in the story."""
+    future: bool = True
+    """Whether a query also searches what lies after the cursor in the story; without a query that
+    is never searched."""
     limit: Annotated[int, Meta(ge=1, le=MOST)] = USUAL_LIMIT
     """How many passages at most."""
     wait: bool = False
@@ -177,7 +180,7 @@ async def _search(
         within = before_place(story, document, query_end(document.text, cursor, grid))
         if params.query is None:
             before = text_before(document.text, cursor, grid)
-        else:
+        elif params.future:
             within = within._replace(scope=None)
     return Search(
         document=document,

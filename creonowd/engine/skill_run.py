@@ -61,6 +61,7 @@ from creonowd.providers.provider import (
     cut_blocks,
 )
 from creonowd.rpc.peer import Peer
+from creonowd.text import well_formed
 from creonowd.tokens.boundaries import grapheme_ceiling, grapheme_floor, sentences
 from creonowd.tokens.models import CountKind
 from creonowd.workspace.documents import DocumentId
@@ -71,6 +72,7 @@ STREAM = "ai:skill:stream"
 HEAD = 120
 TAIL = 120
 LONGEST_INSTRUCTION = 200
+LONGEST_CHECKED = 200_000
 
 RunId = Annotated[str, Meta(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
@@ -539,6 +541,48 @@ def _is_worth_caching(session: Session, project: Project, prompt: AssembleResult
         prompt.stable_prefix_unchanged
         or session.sent_prefixes.is_likely(project.project_id, prefix)
     )
+
+
+class CheckText(Params):
+    """A text, and the place in the story whose constraints it must keep."""
+
+    project_id: str
+    """The project's id, as `project:create` and `project:list` return it."""
+    document_id: DocumentId
+    """The document that the text belongs to: constraints with `from` or `until` hold in some
+    chapters only."""
+    text: Annotated[str, Meta(max_length=LONGEST_CHECKED)]
+    """What somebody wrote."""
+
+
+class CheckedText(Result):
+    """Which constraints and terms a text breaks, and which only a reader can judge."""
+
+    verdict: Verdict
+    """As after a run; constraints that no rule can check are `unchecked`."""
+
+
+async def check_text(session: Session, params: CheckText) -> CheckedText:
+    """Judge a text by the project's constraints and terms, by rules alone: no model is asked."""
+    project = await session.projects.find(params.project_id)
+    request = AssembleContext(
+        project_id=params.project_id, document_id=params.document_id, cursor_position=0
+    )
+    made = await assemble_for_client(session, request)
+    text = well_formed(params.text)
+    verdict = await _judge(
+        session,
+        project,
+        text,
+        criteria_of(made.assembly),
+        manuscript=made.assembly.plan.language,
+        provider=None,
+        model="",
+    )
+    clean = session.redactor.redact
+    violations = tuple(replace(one, quote=clean(one.quote).text) for one in verdict.violations)
+    shown = in_client_units(replace(verdict, violations=violations), text, utf16=session.peer.utf16)
+    return CheckedText(verdict=shown)
 
 
 async def _judge(

@@ -15,6 +15,7 @@ export const RENDERER_CHANNELS = Object.freeze([
   "app:health",
   "app:metrics",
   "app:ping",
+  "constraints:check",
   "constraints:create",
   "constraints:delete",
   "constraints:get",

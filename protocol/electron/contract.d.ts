@@ -476,6 +476,22 @@ export interface ChapterInfo {
   chapter?: number;
 }
 
+/** A text, and the place in the story whose constraints it must keep. */
+export interface CheckText {
+  /** The project's id, as `project:create` and `project:list` return it. */
+  projectId: string;
+  /** The document that the text belongs to: constraints with `from` or `until` hold in some chapters only. */
+  documentId: string;
+  /** What somebody wrote. */
+  text: string;
+}
+
+/** Which constraints and terms a text breaks, and which only a reader can judge. */
+export interface CheckedText {
+  /** As after a run; constraints that no rule can check are `unchecked`. */
+  verdict: Verdict;
+}
+
 /** Who checked: a program, or a model. */
 export type Checker =
   /** A model. */
@@ -1461,6 +1477,11 @@ export interface GrantToken {
    * @default 86400000
    */
   ttlMs?: number;
+  /**
+   * Whether an owner with this token may inspect although the daemon does not run with `--debug`, as the viewer's page may.
+   * @default false
+   */
+  inspects?: boolean;
 }
 
 /** The new token; another connection sends it in `initialize`. */
@@ -2792,6 +2813,11 @@ export interface RetrieveContext {
   cursorPosition: number;
   /** What to search for in all documents; without it the search is that of an assembly: with the text before the cursor, and only in what lies before it in the story. */
   query?: string | null;
+  /**
+   * Whether a query also searches what lies after the cursor in the story; without a query that is never searched.
+   * @default true
+   */
+  future?: boolean;
   /**
    * How many passages at most.
    * @default 20
@@ -4177,6 +4203,8 @@ export interface Channels {
   "app:metrics": { request: Empty; result: MetricsReport };
   /** Answer at once. */
   "app:ping": { request: Empty; result: Pong };
+  /** Judge a text by the project's constraints and terms, by rules alone: no model is asked. */
+  "constraints:check": { request: CheckText; result: CheckedText };
   /** Add a constraint; the same text twice is CONSTRAINT_CONFLICT. */
   "constraints:create": { request: CreateConstraint; result: ConstraintAt };
   /** Delete a constraint of the user. */
@@ -4359,6 +4387,7 @@ export type RendererChannel =
   | "app:health"
   | "app:metrics"
   | "app:ping"
+  | "constraints:check"
   | "constraints:create"
   | "constraints:delete"
   | "constraints:get"

@@ -15,6 +15,7 @@ const CHANNELS = [
   "app:health",
   "app:metrics",
   "app:ping",
+  "constraints:check",
   "constraints:create",
   "constraints:delete",
   "constraints:get",

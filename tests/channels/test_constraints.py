@@ -18,6 +18,7 @@ CHANNELS: dict[str, dict[str, Any]] = {
     "constraints:create": {"constraint": {"text": "甲"}},
     "constraints:update": {"constraintId": "con_x", "patch": {"text": "甲"}},
     "constraints:delete": {"constraintId": "con_x"},
+    "constraints:check": {"documentId": "1.md", "text": "甲"},
 }
 
 
@@ -243,7 +244,8 @@ async def test_two_windows_with_one_revision_and_the_second_must_look_again(
 async def test_a_broken_file_is_reported_with_line_and_column(client: Client, novel: Novel) -> None:
     novel.put(PATH, '{\n  "version": 1,\n  "items": [\n    "甲",\n  ]\n}\n')
 
-    for channel, payload in CHANNELS.items():
+    for channel in CHANNELS.keys() - {"constraints:check"}:
+        payload = CHANNELS[channel]
         error = await client.failure(channel, {**novel.params, **payload})
         assert error.code == "CONSTRAINT_VALIDATION_ERROR"
         assert error.details == {"path": PATH, "line": 5, "column": 3}
@@ -281,3 +283,36 @@ async def test_the_graphs_constraints_are_listed_but_not_in_the_plain_view(
 
     assert got["constraints"]["items"] == ["甲"]
     assert [item["source"] for item in listed["constraints"]] == ["kg", "user"]
+
+
+async def test_a_text_is_checked_by_the_constraints_that_hold_at_its_place(
+    client: Client, novel: Novel
+) -> None:
+    for chapter in ("第1章.md", "第99章.md"):
+        novel.put(chapter, "雨停了。")
+    await novel.constrain("不要出现「手机」", "文字要美")
+    later = {"text": "不要出现「长剑」", "from": "第99章"}
+    await client.call("constraints:create", {**novel.params, "constraint": later})
+    payload = {**novel.params, "documentId": "第1章.md", "text": f"😀他拿出手机{SECRET}和长剑。"}
+
+    checked = await client.call("constraints:check", payload)
+
+    verdict = checked["verdict"]
+    assert verdict["status"] == "violated"
+    (violation,) = verdict["violations"]
+    assert payload["text"][violation["from"] : violation["to"]] == "手机"
+    assert SECRET not in json.dumps(checked, ensure_ascii=False)
+    assert [one["constraint"] for one in verdict["unchecked"]] == ["文字要美"]
+
+
+async def test_a_check_says_that_the_constraints_could_not_be_read(
+    client: Client, novel: Novel
+) -> None:
+    novel.put(PATH, "{")
+
+    checked = await client.call(
+        "constraints:check", {**novel.params, "documentId": "1.md", "text": "雨停了。"}
+    )
+
+    assert checked["verdict"]["status"] != "passed"
+    assert checked["verdict"]["unchecked"]

@@ -481,6 +481,23 @@ async def test_an_owner_may_not_inspect_a_daemon_without_debug(
     assert "context_inspect_forbidden" in [line["event"] for line in logged]
 
 
+@pytest.mark.parametrize("daemon_settings", [Settings(e2e=True)])
+async def test_an_owner_may_let_a_connection_inspect_without_debug(
+    client: Client, server: Server, full_novel: Novel
+) -> None:
+    """As the page of the viewer does; nothing but the channels of its token is open to it."""
+    asked = {"role": "owner", "channels": ["context:inspect"], "inspects": True}
+    token = (await client.call("session:grant", asked))["token"]
+    async with in_memory(server, role=None) as visitor:
+        await visitor.call("initialize", {"token": token})
+
+        inspected = await visitor.call("context:inspect", asking(full_novel, debugMode=True))
+        refused = await visitor.failure("context:budget:get", {})
+
+    assert inspected["totals"]["tokenCount"] > 0
+    assert refused.code == "FORBIDDEN"
+
+
 async def test_what_the_skill_did_not_ask_for_is_not_read(
     client: Client, full_novel: Novel
 ) -> None:

@@ -183,6 +183,20 @@ async def test_the_nearer_of_two_equal_passages_comes_first(client: Client, tmp_
     assert found[0]["why"]["recency"] == pytest.approx(1 / 3, abs=0.001)
 
 
+@pytest.mark.parametrize("future", [True, False])
+async def test_a_query_searches_the_future_unless_told_not_to(
+    client: Client, tmp_path: Path, *, future: bool
+) -> None:
+    files = chapters()
+    files["09.md"] += "\n铁塔在暮色里倒下了。\n"
+    novel = await make(client, tmp_path / "雪", files)
+
+    place = {"documentId": "06.md", "cursorPosition": 0, "query": "铁塔倒下", "future": future}
+    result = await client.call("context:retrieve", novel.params | place)
+
+    assert any("铁塔" in one["content"] for one in result["passages"]) is future
+
+
 async def test_an_empty_page_begins_with_the_end_of_the_chapter_before(
     client: Client, tmp_path: Path
 ) -> None:
